@@ -1,0 +1,191 @@
+import { inspect } from "node:util";
+import { v4 as uuid } from "uuid";
+import { bounded } from "./bounded";
+import { systemClock, type Clock } from "./clock";
+import { milliseconds, type Duration } from "./duration";
+import { LockMisconfiguredError, LockNotWovenError, LockOptionError } from "./errors";
+import { Lines } from "./lines";
+import type { Locker, Logger } from "./locker";
+import { DEFAULTS, settle, type LockOptions } from "./settings";
+import type { Store } from "./store";
+import { redisStore, redisStoreAt, type RedisClient } from "./stores/redis";
+
+export interface Configuration {
+  /** An ioredis client, which stays yours to close, or a `redis://` URL, whose connection is ours. */
+  readonly redis?: RedisClient | string;
+  /** Instead of `redis`: any store, such as `memoryStore()`. */
+  readonly store?: Store;
+  /** For all locks that do not say otherwise. What shapes the woven code is set in the plugin's options instead. */
+  readonly defaults?: Omit<LockOptions, "onFailure" | "reentrant">;
+  /** Where to tell what happens. By default warnings go to `console.warn`, and nothing else is told. */
+  readonly logger?: Logger;
+  /** How long one command to the store may take. Default `"1s"`. */
+  readonly commandTimeout?: Duration;
+  /** The time the runtime lives by. For tests. */
+  readonly clock?: Clock;
+  /** `false` says that this application has no tags, and so need not be woven. */
+  readonly woven?: boolean;
+}
+
+const OPTIONS: readonly string[] = [
+  "redis",
+  "store",
+  "defaults",
+  "logger",
+  "commandTimeout",
+  "clock",
+  "woven",
+] satisfies (keyof Configuration)[];
+
+let current: Locker | undefined;
+let shuttingDown: Promise<void> | undefined;
+
+/**
+ * Says where locks live. Call it once, when the application starts.
+ *
+ * @param handshake written by the transformer: so a build that forgot it fails here, and not at the first
+ *   method that runs unlocked
+ * @throws {LockNotWovenError} when the calling code was not woven
+ * @throws {LockOptionError} on an option that cannot be
+ * @throws {LockMisconfiguredError} when called a second time without `shutdown()` in between
+ */
+export function configure(configuration: Configuration, handshake?: "woven"): void {
+  if (current !== undefined && !current.lines.closing) {
+    throw new LockMisconfiguredError(
+      "configure() was called before. To start anew, `await shutdown()` first.",
+    );
+  }
+  const { woven } = configuration ?? {};
+  if (handshake !== "woven" && woven !== false) throw new LockNotWovenError(NOT_WOVEN);
+  current = createLocker(configuration);
+}
+
+const NOT_WOVEN =
+  'This build was not woven: functions with @redisLock would run unlocked. Compile with tspc (from ts-patch), with { "transform": "lockweave/transformer", "transformProgram": true } among the plugins in tsconfig.json. If the application has no tags, say so: configure({ ..., woven: false }).';
+
+/** A configuration's locker. Several may live side by side in one process: tests simulate whole fleets so. */
+export function createLocker(configuration: Configuration): Locker {
+  if (typeof configuration !== "object" || configuration === null) {
+    throw new LockOptionError(
+      `Expected configure({ redis }) or configure({ store }), got ${inspect(configuration)}`,
+    );
+  }
+  const unknown = Object.keys(configuration).find((name) => !OPTIONS.includes(name));
+  if (unknown !== undefined) {
+    throw new LockOptionError(
+      `configure() has no option \`${unknown}\`. The options are ${OPTIONS.join(", ")}.`,
+    );
+  }
+  const { defaults = {}, logger = quietConsole, commandTimeout = "1s", clock = systemClock } = configuration;
+  if (typeof defaults !== "object" || defaults === null) {
+    throw new LockOptionError(
+      `Expected \`defaults\` to be an object such as { lockTime: "30s" }, got ${inspect(defaults)}`,
+    );
+  }
+  for (const name of ["onFailure", "reentrant"]) {
+    if (!(name in defaults)) continue;
+    throw new LockOptionError(
+      `\`${name}\` cannot be a default of configure(), because it shapes the woven code. Write it in the tag, in the options of withLock(), or in the plugin's \`defaults\` in tsconfig.json.`,
+    );
+  }
+  if (typeof logger !== "object" || logger === null || typeof logger.warn !== "function") {
+    throw new LockOptionError(
+      `Expected \`logger\` to have a function \`warn\`, got ${inspect(logger, { depth: 0 })}`,
+    );
+  }
+  const settings = settle(defaults, DEFAULTS);
+  const commandTimeoutMs = milliseconds("commandTimeout", commandTimeout, 10);
+  const store = chooseStore(configuration);
+  return {
+    defaults: settings,
+    commandTimeoutMs,
+    store,
+    clock,
+    logger: unfailing(logger),
+    newRequestId: () => uuid().replaceAll("-", ""),
+    lines: new Lines(clock, store, commandTimeoutMs),
+  };
+}
+
+/** The locker in force. */
+export function locker(): Locker {
+  if (current !== undefined) return current;
+  throw new LockMisconfiguredError(
+    'No lock store is configured. When the application starts, add: configure({ redis: "redis://localhost:6379" }) from "lockweave"',
+  );
+}
+
+/**
+ * Stops giving locks, sends home those who wait with a `LockClosedError`, waits up to `patience` for the
+ * bodies under way, gives back what is then still held, and closes the connections that `configure` opened.
+ *
+ * @param options.patience default `"10s"`
+ */
+export async function shutdown(options: { readonly patience?: Duration } = {}): Promise<void> {
+  const patienceMs = milliseconds("patience", options.patience ?? "10s");
+  if (current !== undefined && !current.lines.closing) shuttingDown = close(current, patienceMs);
+  await shuttingDown; // Who calls again while it is under way waits for the same end.
+}
+
+async function close(
+  { lines, logger, clock, commandTimeoutMs, store }: Locker,
+  patienceMs: number,
+): Promise<void> {
+  lines.close();
+  await idle(lines, clock, patienceMs);
+  await Promise.all(
+    [...lines.holders()].map(async (lock) => {
+      logger.warn(`${lock.key}: ${lock.requestId} is taken from a body that outlasted shutdown()`);
+      await lock.surrender();
+    }),
+  );
+  // What fails here expires by itself.
+  await bounded(clock, commandTimeoutMs, () => Promise.all(lines.givingBack)).catch(() => {});
+  await store.close();
+}
+
+function idle(lines: Lines, clock: Clock, patienceMs: number): Promise<void> {
+  return new Promise((resolve) => {
+    if (lines.isEmpty) return resolve();
+    const cancel = clock.after(patienceMs, resolve);
+    lines.onIdle = () => {
+      cancel();
+      resolve();
+    };
+  });
+}
+
+function chooseStore({ redis, store }: Configuration): Store {
+  if ((redis === undefined) === (store === undefined)) {
+    throw new LockOptionError("Expected configure() to be given either `redis` or `store`");
+  }
+  if (store !== undefined) {
+    if (typeof store === "object" && store !== null && typeof store.acquire === "function") return store;
+    throw new LockOptionError(
+      `Expected \`store\` to be a store such as memoryStore(), got ${inspect(store, { depth: 0 })}`,
+    );
+  }
+  if (typeof redis === "string") return redisStoreAt(redis);
+  if (typeof redis === "object" && redis !== null && typeof redis.call === "function")
+    return redisStore(redis);
+  // Of an object, such as connection options, only the names: a password may be among the values.
+  const got = typeof redis === "object" && redis !== null ? inspect(Object.keys(redis)) : inspect(redis);
+  throw new LockOptionError(`Expected \`redis\` to be an ioredis client or a redis:// URL, got ${got}`);
+}
+
+/** A logger that fails must not cost anybody the lock, or the place in the line. */
+function unfailing(logger: Logger): Logger {
+  const attempt = (tell: () => void): void => {
+    try {
+      tell();
+    } catch {
+      // There is nobody left to tell.
+    }
+  };
+  return {
+    ...(logger.debug !== undefined && { debug: (message) => attempt(() => logger.debug?.(message)) }),
+    warn: (message) => attempt(() => logger.warn(message)),
+  };
+}
+
+const quietConsole: Logger = { warn: (message) => console.warn(message) };

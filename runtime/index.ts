@@ -1,0 +1,31 @@
+// For people.
+export { configure, shutdown, type Configuration } from "./configure";
+export { withLock, obtain } from "./by-hand";
+export { assertWoven, currentLock, type HeldLock } from "./woven";
+export { lockKey, type KeyValue } from "./key";
+export type { LockOptions } from "./settings";
+export type { Duration } from "./duration";
+export type { Logger } from "./locker";
+export {
+  LockError,
+  LockWaitTimeoutError,
+  LockUnreachableError,
+  LockLostError,
+  LockMisconfiguredError,
+  LockKeyError,
+  LockOptionError,
+  LockClosedError,
+  LockNotWovenError,
+  type LockErrorCode,
+} from "./errors";
+
+// For those who bring a store or a clock of their own.
+export { memoryStore } from "./stores/memory";
+export { redisStore, type RedisClient, type RedisSubscriber } from "./stores/redis";
+export type * from "./store";
+export type { Clock, CancelTimer } from "./clock";
+
+// For the woven code.
+export { open, acquire, retryCheck, runReentrant, fail, release, refuse, type Site } from "./woven";
+export { jsonField } from "./json-field";
+export type { Lock, FailureClass } from "./lock";

@@ -1,0 +1,61 @@
+import { inspect } from "node:util";
+import { LockKeyError } from "./errors";
+
+/** What can be a part of a lock key: a value whose text is its identity. */
+export type KeyValue = string | number | bigint | boolean;
+
+/**
+ * The name of a lock: `LOCK_<businessFlag>_<part>,<part>...`, or `LOCK_<businessFlag>` without parts.
+ *
+ * Different flags and parts never make the same key: `_` ends the flag and `,` ends a part, so these two
+ * characters, and the `%` that escapes them, are written `%5F`, `%2C` and `%25` where they would be
+ * misread. A number and its text (`7` and `"7"`) are the same part.
+ *
+ * @throws {LockKeyError} when a part is no identity: `undefined`, `null`, `""`, `NaN`, an object, an integer
+ *   beyond 2 ** 53, ...
+ */
+export function lockKey(businessFlag: string, ...parts: readonly KeyValue[]): string {
+  if (typeof businessFlag !== "string" || businessFlag === "") {
+    throw new LockKeyError(
+      `Expected \`businessFlag\` to be a non-empty string, got ${inspect(businessFlag)}`,
+    );
+  }
+  const flag = escape(wellFormed("businessFlag", businessFlag), /[%_]/g);
+  if (parts.length === 0) return `LOCK_${flag}`;
+  return `LOCK_${flag}_${parts.map((part, index) => escape(textOf(part, index, businessFlag), /[%,]/g)).join(",")}`;
+}
+
+function textOf(part: unknown, index: number, businessFlag: string): string {
+  const name = `key part ${index + 1} of "${businessFlag}"`;
+  switch (typeof part) {
+    case "string":
+      if (part === "") break;
+      return wellFormed(name, part);
+    case "number":
+      // Beyond the safe integers two identities have one number: 2 ** 53 and 2 ** 53 + 1.
+      if (!Number.isFinite(part) || (Number.isInteger(part) && !Number.isSafeInteger(part))) break;
+      return String(part);
+    case "bigint":
+    case "boolean":
+      return String(part);
+    default:
+  }
+  throw new LockKeyError(
+    `Expected ${name} to be a non-empty string, a finite number in the safe range, a bigint or a boolean, got ${inspect(part, { depth: 0 })}`,
+  );
+}
+
+/** A lone surrogate has no UTF-8 of its own: two of them would meet in one key on the wire. */
+function wellFormed(name: string, text: string): string {
+  if (/\p{Surrogate}/u.test(text)) {
+    throw new LockKeyError(`Expected ${name} to be well-formed Unicode, got ${inspect(text)}`);
+  }
+  return text;
+}
+
+function escape(text: string, reserved: RegExp): string {
+  return text.replace(
+    reserved,
+    (character) => `%${character.charCodeAt(0).toString(16).toUpperCase().padStart(2, "0")}`,
+  );
+}

@@ -1,0 +1,57 @@
+import type { Lock } from "./lock";
+import type { AcquireRequest } from "./store";
+
+/** Redis counts time to live on its own clock: what that clock may run faster, and its granularity. */
+const DRIFT_RATIO = 0.01;
+const DRIFT_MS = 2;
+
+/**
+ * One stay of this process on a key: what the store granted, until it is given back or lost. Several locks
+ * of the process may have it, one after the other.
+ */
+export class Lease {
+  readonly key: string;
+  /** The holder of the key, as the store knows it. */
+  readonly requestId: string;
+  readonly lockTimeMs: number;
+  /** The first of the fencing tokens that came with the lease. */
+  readonly fencingToken: number | undefined;
+  /** Who in this process holds the lock now. */
+  holder: Lock | undefined;
+  /** How often it was handed on, and since when it is here. */
+  handOns = 0;
+  readonly since: number;
+  /** Set when the lease is no longer ours, or no longer surely so. */
+  lostBecause: string | undefined;
+  hasEnded = false;
+  isLeftToExpire = false;
+  /** When, and with what delay, it is to be renewed: the business of `Renewals`. */
+  renewAt = 0;
+  renewDelayMs = 0;
+  #deadline = 0;
+
+  /** @param countsFrom when the command was sent, or the first of several that may have been carried out */
+  constructor({ key, requestId, lockTimeMs }: AcquireRequest, countsFrom: number, fencingToken?: number) {
+    this.key = key;
+    this.requestId = requestId;
+    this.lockTimeMs = lockTimeMs;
+    this.fencingToken = fencingToken;
+    this.since = countsFrom;
+    this.prolong(countsFrom);
+  }
+
+  prolong(countsFrom: number): void {
+    this.#deadline = countsFrom + this.lockTimeMs * (1 - DRIFT_RATIO) - DRIFT_MS;
+  }
+
+  /** Milliseconds for which the lease is surely ours, by arithmetic; 0 when it is not. */
+  remaining(now: number): number {
+    return this.lostBecause === undefined && !this.hasEnded ? Math.max(this.#deadline - now, 0) : 0;
+  }
+
+  lose(reason: string): void {
+    if (this.hasEnded || this.lostBecause !== undefined) return;
+    this.lostBecause = reason;
+    this.holder?.lost(reason);
+  }
+}

@@ -1,0 +1,24 @@
+import type { Clock } from "./clock";
+import type { Lines } from "./lines";
+import type { Settings } from "./settings";
+import type { Store } from "./store";
+
+/** Where the runtime tells what happens; `console` fits. */
+export interface Logger {
+  /** The time line: who waits, who holds, who released. */
+  debug?(message: string): void;
+  /** What somebody should look at: a lock lost, a release without a reply. */
+  warn(message: string): void;
+}
+
+/** Everything that the locks of one configuration share. */
+export interface Locker {
+  readonly store: Store;
+  readonly clock: Clock;
+  readonly logger: Logger;
+  readonly defaults: Settings;
+  /** How long one command to the store may take, in milliseconds. */
+  readonly commandTimeoutMs: number;
+  readonly newRequestId: () => string;
+  readonly lines: Lines;
+}

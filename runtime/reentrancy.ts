@@ -1,0 +1,27 @@
+import { AsyncLocalStorage } from "node:async_hooks";
+import type { Lock } from "./lock";
+
+/** The reentrant locks around the running code, innermost first. */
+interface Frame {
+  readonly lock: Lock;
+  readonly outer: Frame | undefined;
+}
+
+const frames = new AsyncLocalStorage<Frame>();
+
+/**
+ * Runs the body of a reentrant lock in an async context of its own. The context must not outlive the call:
+ * `enterWith` would leak into the caller, and a sibling that runs beside this body would be taken for a
+ * part of it.
+ */
+export function runInside<T>(lock: Lock, body: () => T): T {
+  return frames.run({ lock, outer: frames.getStore() }, body);
+}
+
+/** The innermost lock around the running code that `matches`. */
+export function findAround(matches: (lock: Lock) => boolean): Lock | undefined {
+  for (let frame = frames.getStore(); frame !== undefined; frame = frame.outer) {
+    if (matches(frame.lock)) return frame.lock;
+  }
+  return undefined;
+}

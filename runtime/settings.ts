@@ -1,0 +1,100 @@
+import { inspect } from "node:util";
+import { milliseconds, type Duration } from "./duration";
+import { LockOptionError } from "./errors";
+
+/** How a lock behaves. The names and meanings are those of the tag's attributes. */
+export interface LockOptions {
+  /** Time to live of the key in the store. Default `"30s"`, at least `"100ms"`. */
+  readonly lockTime?: Duration;
+  /** How often a waiter checks again before it gives up. Default 3. */
+  readonly retryTimes?: number;
+  /** The time between two checks; a release in between wakes the waiter at once. Default `"5s"`. */
+  readonly waitTime?: Duration;
+  /** When the wait budget is spent: `"throw"` (default) a `LockWaitTimeoutError`, or `"skip"` the work. */
+  readonly onFailure?: "throw" | "skip";
+  /** Renew the key at a third of `lockTime` while the lock is held. Default `true`. */
+  readonly watchdog?: boolean;
+  /** `false` leaves the key to expire instead of releasing it. Default `true`. */
+  readonly autoUnlock?: boolean;
+  /** Let the async context that holds the lock in again. Default `false`. */
+  readonly reentrant?: boolean;
+  /** Also draw a fencing token, which rises with each holder of the key. Default `false`. */
+  readonly fencing?: boolean;
+}
+
+/** The options of one lock, complete and checked. Times are in milliseconds. */
+export interface Settings {
+  readonly lockTimeMs: number;
+  readonly retryTimes: number;
+  readonly waitTimeMs: number;
+  readonly onFailure: "throw" | "skip";
+  readonly watchdog: boolean;
+  readonly autoUnlock: boolean;
+  readonly reentrant: boolean;
+  readonly fencing: boolean;
+}
+
+/** What holds where neither the lock nor `configure({ defaults })` says otherwise: the ancestors' numbers. */
+export const DEFAULTS: Settings = {
+  lockTimeMs: 30_000,
+  retryTimes: 3,
+  waitTimeMs: 5_000,
+  onFailure: "throw",
+  watchdog: true,
+  autoUnlock: true,
+  reentrant: false,
+  fencing: false,
+};
+
+/** Below this, renewing at a third would be a hot loop and a network hiccup would lose the lock. */
+const SHORTEST_LOCK_TIME_MS = 100;
+
+type Check = (name: string, value: unknown) => Partial<Settings>;
+
+const CHECKS: Record<keyof LockOptions, Check> = {
+  lockTime: (name, value) => ({ lockTimeMs: milliseconds(name, value, SHORTEST_LOCK_TIME_MS) }),
+  retryTimes: (_, value) => ({ retryTimes: wholeNumber("retryTimes", value) }),
+  waitTime: (name, value) => ({ waitTimeMs: milliseconds(name, value) }),
+  onFailure: (_, value) => ({ onFailure: failureAction(value) }),
+  watchdog: (name, value) => ({ watchdog: boolean(name, value) }),
+  autoUnlock: (name, value) => ({ autoUnlock: boolean(name, value) }),
+  reentrant: (name, value) => ({ reentrant: boolean(name, value) }),
+  fencing: (name, value) => ({ fencing: boolean(name, value) }),
+};
+
+/**
+ * The options laid over `defaults`.
+ *
+ * @param others names that the caller reads itself
+ * @throws {LockOptionError} on a value that an option cannot have, and on a name that is no option
+ */
+export function settle(options: object, defaults: Settings, others: readonly string[] = []): Settings {
+  const settings = { ...defaults };
+  for (const [name, value] of Object.entries(options)) {
+    if (others.includes(name) || value === undefined) continue;
+    const check = Object.hasOwn(CHECKS, name) ? CHECKS[name as keyof LockOptions] : undefined;
+    if (check === undefined) {
+      const known = [...others, ...Object.keys(CHECKS)].join(", ");
+      throw new LockOptionError(`There is no option \`${name}\`. The options are ${known}.`);
+    }
+    Object.assign(settings, check(name, value));
+  }
+  return settings;
+}
+
+function wholeNumber(name: string, value: unknown): number {
+  if (typeof value === "number" && Number.isInteger(value) && value >= 0 && value <= 1_000_000) return value;
+  throw new LockOptionError(
+    `Expected \`${name}\` to be a whole number from 0 to 1000000, got ${inspect(value)}`,
+  );
+}
+
+function boolean(name: string, value: unknown): boolean {
+  if (typeof value === "boolean") return value;
+  throw new LockOptionError(`Expected \`${name}\` to be true or false, got ${inspect(value)}`);
+}
+
+function failureAction(value: unknown): "throw" | "skip" {
+  if (value === "throw" || value === "skip") return value;
+  throw new LockOptionError(`Expected \`onFailure\` to be "throw" or "skip", got ${inspect(value)}`);
+}

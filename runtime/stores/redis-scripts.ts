@@ -1,0 +1,210 @@
+import { createHash } from "node:crypto";
+import { CLAIM_TIME_MS, FENCING_STRIDE, PLACE_TIME_MS } from "../store";
+
+export interface Script {
+  readonly source: string;
+  readonly sha1: string;
+}
+
+// With pcall, a reply is an error of its own (a table) where a key holds other data than text: it is not ours.
+
+// The keys of one lock. `lock` holds the requestId of the holder, and its time to live is the lock time.
+// `queue` is a sorted set of those who wait, by the time they came; `places` a hash of the same, with the time
+// at which each loses its place unless it is heard of. Who waits is written as "<requestId> <inbox>", where
+// the inbox is the channel on which its process hears. `fence` holds the last fencing token given out.
+const COMMON = `
+local function now_us()
+  local time = redis.call("TIME")
+  return time[1] * 1000000 + time[2]
+end
+
+local function forget(queue, places, waiter)
+  redis.call("ZREM", queue, waiter)
+  redis.call("HDEL", places, waiter)
+end
+
+local function keep_place(queue, places, waiter)
+  local now = now_us()
+  redis.call("ZADD", queue, "NX", string.format("%.0f", now), waiter)
+  redis.call("HSET", places, waiter, string.format("%.0f", now + ${PLACE_TIME_MS * 1_000}))
+  redis.call("PEXPIRE", queue, ${2 * PLACE_TIME_MS})
+  redis.call("PEXPIRE", places, ${2 * PLACE_TIME_MS})
+end
+
+local function first_in(queue, places)
+  while true do
+    local first = redis.call("ZRANGE", queue, 0, 0)[1]
+    if not first then
+      return nil
+    end
+    local ends = redis.call("HGET", places, first)
+    if ends and tonumber(ends) > now_us() then
+      return first
+    end
+    forget(queue, places, first)
+  end
+end
+
+local function offer(lock, queue, places, waiter)
+  forget(queue, places, waiter)
+  redis.call("SET", lock, string.sub(waiter, 1, 32), "PX", ${CLAIM_TIME_MS})
+  redis.pcall("PUBLISH", string.sub(waiter, 34), string.sub(waiter, 1, 32))
+end
+
+local function offer_to_first(lock, queue, places)
+  local first = first_in(queue, places)
+  if first then
+    offer(lock, queue, places, first)
+  end
+  return first
+end
+
+-- Where the queue is no queue, or no memory is left to write with, the lock is freed all the same.
+local function pass_on(lock, queue, places)
+  local done, first = pcall(offer_to_first, lock, queue, places)
+  if not (done and first) then
+    redis.call("DEL", lock)
+  end
+end
+
+local function draw_token(fence, lock_time)
+  local last = tonumber(redis.call("GET", fence) or 0)
+  local token = math.max(now_us(), last + 1)
+  redis.call("SET", fence, string.format("%.0f", token + ${FENCING_STRIDE - 1}), "PX", lock_time + 3600000)
+  return string.format("%.0f", token)
+end
+`;
+
+/** KEYS: lock, fence. ARGV: requestId, lock time in ms, "1" for a fencing token. */
+export const ACQUIRE = script(`
+local holder = redis.call("GET", KEYS[1])
+if holder and holder ~= ARGV[1] then
+  return { "held" }
+end
+local token
+if ARGV[3] == "1" then
+  local last = holder and redis.call("GET", KEYS[2])
+  token = last and string.format("%.0f", last - ${FENCING_STRIDE - 1}) or draw_token(KEYS[2], ARGV[2])
+end
+if not holder then
+  redis.call("SET", KEYS[1], ARGV[1], "PX", ARGV[2])
+end
+return { holder and "again" or "fresh", token }
+`);
+
+/** KEYS: the locks. ARGV: requestId and lock time in ms, of each. The same as a plain SET of each. */
+export const ACQUIRE_MANY = script(`
+local replies = {}
+for index, lock in ipairs(KEYS) do
+  replies[index] = redis.pcall("SET", lock, ARGV[2 * index - 1], "PX", ARGV[2 * index], "NX", "GET")
+end
+return replies
+`);
+
+/** KEYS: lock, queue, places, and for a fencing token fence. ARGV: requestId, inbox, lock time in ms. */
+export const WAIT = script(`
+local waiter = ARGV[1] .. " " .. ARGV[2]
+local function grant()
+  local token = KEYS[4] and draw_token(KEYS[4], ARGV[3])
+  forget(KEYS[2], KEYS[3], waiter)
+  redis.call("SET", KEYS[1], ARGV[1], "PX", ARGV[3])
+  return { "granted", token }
+end
+local holder = redis.call("GET", KEYS[1])
+if holder == ARGV[1] then
+  return grant()
+end
+keep_place(KEYS[2], KEYS[3], waiter)
+local first = first_in(KEYS[2], KEYS[3])
+if not holder then
+  if first == waiter then
+    return grant()
+  end
+  offer(KEYS[1], KEYS[2], KEYS[3], first)
+  first = first_in(KEYS[2], KEYS[3])
+end
+return { "held", first == waiter and redis.call("PTTL", KEYS[1]) or -1 }
+`);
+
+/** KEYS: lock, queue, places. ARGV: requestId, inbox. */
+export const LEAVE = script(`
+forget(KEYS[2], KEYS[3], ARGV[1] .. " " .. ARGV[2])
+if redis.call("GET", KEYS[1]) == ARGV[1] then
+  pass_on(KEYS[1], KEYS[2], KEYS[3])
+end
+`);
+
+/** KEYS: the locks. ARGV: requestId and lock time in ms, of each. */
+export const RENEW_MANY = script(`
+local replies = {}
+for index, lock in ipairs(KEYS) do
+  local holder = redis.pcall("GET", lock)
+  if holder == ARGV[2 * index - 1] then
+    redis.call("PEXPIRE", lock, ARGV[2 * index])
+    replies[index] = "renewed"
+  else
+    replies[index] = holder and "stolen" or "expired"
+  end
+end
+return replies
+`);
+
+/** KEYS: lock, queue, places, of each. ARGV: requestId, of each. */
+export const RELEASE_MANY = script(`
+local replies = {}
+for index, id in ipairs(ARGV) do
+  local lock = KEYS[3 * index - 2]
+  local holder = redis.pcall("GET", lock)
+  if holder == id then
+    pass_on(lock, KEYS[3 * index - 1], KEYS[3 * index])
+    replies[index] = "released"
+  else
+    replies[index] = holder and "stolen" or "expired"
+  end
+end
+return replies
+`);
+
+/** KEYS: lock, queue, places, and for a fencing token fence. ARGV: requestId, next requestId, inbox, lock time. */
+export const HAND_ON = script(`
+local holder = redis.call("GET", KEYS[1])
+if holder ~= ARGV[1] then
+  return { holder and "stolen" or "expired" }
+end
+local function hand_on()
+  local waiter = ARGV[2] .. " " .. ARGV[3]
+  if redis.call("ZCARD", KEYS[2]) > 0 then
+    keep_place(KEYS[2], KEYS[3], waiter)
+    local first = first_in(KEYS[2], KEYS[3])
+    if first ~= waiter then
+      offer(KEYS[1], KEYS[2], KEYS[3], first)
+      return { "released" }
+    end
+    forget(KEYS[2], KEYS[3], waiter)
+  end
+  local token = KEYS[4] and draw_token(KEYS[4], ARGV[4])
+  redis.call("SET", KEYS[1], ARGV[2], "PX", ARGV[4])
+  return { "handed on", token }
+end
+local done, reply = pcall(hand_on)
+if done then
+  return reply
+end
+redis.call("DEL", KEYS[1])
+return { "released" }
+`);
+
+/** Where no queue can be: KEYS: lock. ARGV: requestId. */
+export const RELEASE_ALONE = script(`
+local holder = redis.call("GET", KEYS[1])
+if holder == ARGV[1] then
+  redis.call("DEL", KEYS[1])
+  return "released"
+end
+return holder and "stolen" or "expired"
+`);
+
+function script(body: string): Script {
+  const source = COMMON + body;
+  return { source, sha1: createHash("sha1").update(source).digest("hex") };
+}

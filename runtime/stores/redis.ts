@@ -1,0 +1,345 @@
+import { v4 as uuid } from "uuid";
+import { LockMisconfiguredError, LockOptionError } from "../errors";
+import type {
+  AcquireReply,
+  AcquireRequest,
+  Granted,
+  Released,
+  ReleaseReply,
+  RenewReply,
+  RenewRequest,
+  Store,
+} from "../store";
+import { Batch } from "./batch";
+import {
+  ACQUIRE,
+  ACQUIRE_MANY,
+  HAND_ON,
+  LEAVE,
+  RELEASE_ALONE,
+  RELEASE_MANY,
+  RENEW_MANY,
+  WAIT,
+  type Script,
+} from "./redis-scripts";
+
+/** What the store needs of a client: an ioredis 5 or 6 `Redis` (one node or Sentinel) or `Cluster`. */
+export interface RedisClient {
+  call(command: string, ...args: (string | number)[]): Promise<unknown>;
+  duplicate(): RedisSubscriber;
+  on(event: string, listener: () => void): unknown;
+  off(event: string, listener: () => void): unknown;
+  /** True of a `Cluster`. */
+  readonly isCluster?: boolean;
+  readonly options: { readonly keyPrefix?: string | undefined };
+}
+
+/** The second connection, on which the store hears that the queue gave it a lock. */
+export interface RedisSubscriber {
+  subscribe(channel: string): Promise<unknown>;
+  on(event: string, listener: (channel: string, message: string) => void): unknown;
+  disconnect(): void;
+}
+
+/**
+ * Locks in Redis: the key holds the `requestId`, its time to live is the lock time.
+ *
+ * What is asked for many keys in one turn of the event loop goes in one script, except to a cluster. A second
+ * connection, for hints, is opened when somebody first waits. `client` stays the caller's: `close()` does not
+ * touch it.
+ */
+export function redisStore(client: RedisClient): Store {
+  return new RedisStore(client, () => {});
+}
+
+/**
+ * The same over a connection of the store's own.
+ *
+ * @throws {LockOptionError} when `url` is no `redis://` or `rediss://` address
+ * @throws {LockMisconfiguredError} when ioredis is not installed
+ */
+export function redisStoreAt(url: string): Store {
+  if (!/^rediss?:\/\//.test(url)) {
+    throw new LockOptionError(
+      `Expected \`redis\` to be an ioredis client or a redis:// URL, got ${JSON.stringify(url.replace(/^.*@/s, "***@"))}`,
+    );
+  }
+  const { Redis } = loadIoredis();
+  const client = new Redis(url, { retryStrategy: (attempt) => Math.min(attempt * 50, 200) });
+  client.on("error", () => {}); // Each command tells its own failure.
+  return new RedisStore(client, () => client.disconnect());
+}
+
+function loadIoredis(): typeof import("ioredis") {
+  try {
+    return require("ioredis") as typeof import("ioredis");
+  } catch (error) {
+    throw new LockMisconfiguredError("A Redis URL needs the package ioredis: npm install ioredis", {
+      cause: error,
+    });
+  }
+}
+
+/** How a client tells that a connection broke: a `Redis`, and a `Cluster` of one of its nodes. */
+const BREAKS = ["close", "-node"];
+
+/** How many keys go in one script, which holds up everybody else's commands while it runs. */
+const MOST_AT_ONCE = 256;
+
+interface ReleaseRequest {
+  readonly key: string;
+  readonly requestId: string;
+}
+
+class RedisStore implements Store {
+  readonly #client: RedisClient;
+  readonly #closeClient: () => void;
+  readonly #inbox = `lockweave:inbox:${uuid()}`;
+  readonly #listeners = new Set<(requestId: string | undefined) => void>();
+  #subscriber: RedisSubscriber | undefined;
+  #setCanGet = true;
+  #breaks = 0;
+  readonly #countBreak = (): void => void (this.#breaks += 1);
+  readonly #acquires: Batch<AcquireRequest, AcquireReply>;
+  readonly #releases: Batch<ReleaseRequest, ReleaseReply>;
+
+  constructor(client: RedisClient, closeClient: () => void) {
+    this.#client = client;
+    this.#closeClient = closeClient;
+    const most = client.isCluster === true ? 1 : MOST_AT_ONCE; // The keys of one script live in one slot.
+    this.#acquires = new Batch(most, (requests) => this.#acquireMany(requests));
+    this.#releases = new Batch(most, (requests) => this.#releaseMany(requests));
+    for (const event of BREAKS) client.on(event, this.#countBreak);
+  }
+
+  // ---- acquire ----------------------------------------------------------------------------------------
+
+  acquire(request: AcquireRequest): Promise<AcquireReply> {
+    return request.fencing || !this.#setCanGet ? this.#acquireByScript(request) : this.#acquires.ask(request);
+  }
+
+  async #acquireMany(requests: readonly AcquireRequest[]): Promise<(AcquireReply | Error)[]> {
+    const [only, another] = requests;
+    if (only !== undefined && another === undefined) return [await this.#acquireOne(only)];
+    const keys = requests.map(({ key }) => key);
+    const args = requests.flatMap(({ requestId, lockTimeMs }) => [requestId, lockTimeMs]);
+    const replies = (await this.#run(ACQUIRE_MANY, keys, args)) as (string | null | Error)[];
+    if (replies.some(isBeforeRedis7)) {
+      this.#setCanGet = false;
+      return await Promise.all(requests.map((request) => this.#acquireByScript(request)));
+    }
+    return replies.map((reply, index) =>
+      reply instanceof Error ? wrapped(reply) : replyFrom(reply, requests[index]?.requestId),
+    );
+  }
+
+  async #acquireOne(request: AcquireRequest): Promise<AcquireReply> {
+    const { key, requestId, lockTimeMs } = request;
+    try {
+      // One command that is safe to send again: GET tells a lost reply to this request from a foreign holder.
+      const holder = await this.#command("SET", key, requestId, "PX", lockTimeMs, "NX", "GET");
+      return replyFrom(holder as string | null, requestId);
+    } catch (error) {
+      if (!isBeforeRedis7(error)) throw error;
+      this.#setCanGet = false;
+      return this.#acquireByScript(request);
+    }
+  }
+
+  async #acquireByScript({ key, requestId, lockTimeMs, fencing }: AcquireRequest): Promise<AcquireReply> {
+    const keys = [key, ...(fencing ? [this.#companion(key, "fence")] : [])];
+    const args = [requestId, lockTimeMs, fencing ? "1" : "0"];
+    const [outcome, token] = (await this.#run(ACQUIRE, keys, args)) as ["fresh" | "again" | "held", string?];
+    return outcome === "held" ? HELD : granted(outcome === "fresh", fencing, token);
+  }
+
+  // ---- wait -------------------------------------------------------------------------------------------
+
+  async wait(request: AcquireRequest): Promise<AcquireReply> {
+    const { key, requestId, lockTimeMs, fencing } = request;
+    if (!this.#canQueue(key)) return this.#waitAlone(request);
+    this.#openInbox();
+    const keys = this.#queueKeys(key, fencing);
+    const [outcome, detail] = (await this.#run(WAIT, keys, [requestId, this.#inbox, lockTimeMs])) as [
+      "granted" | "held",
+      (string | number)?,
+    ];
+    return outcome === "granted" ? granted(true, fencing, detail) : heldFor(Number(detail));
+  }
+
+  async #waitAlone(request: AcquireRequest): Promise<AcquireReply> {
+    const reply = await this.acquire(request);
+    return reply.granted ? reply : heldFor(Number(await this.#command("PTTL", request.key)));
+  }
+
+  async leave(key: string, requestId: string): Promise<void> {
+    if (this.#canQueue(key)) await this.#run(LEAVE, this.#queueKeys(key, false), [requestId, this.#inbox]);
+    else await this.#run(RELEASE_ALONE, [key], [requestId]);
+  }
+
+  listen(onHint: (requestId: string | undefined) => void): () => void {
+    this.#listeners.add(onHint);
+    return () => this.#listeners.delete(onHint);
+  }
+
+  #openInbox(): void {
+    if (this.#subscriber !== undefined) return;
+    const subscriber = this.#client.duplicate();
+    this.#subscriber = subscriber;
+    const tell = (requestId: string | undefined): void => {
+      for (const onHint of this.#listeners) onHint(requestId);
+    };
+    subscriber.on("error", () => {}); // Who hears nothing still looks again in time.
+    subscriber.on("message", (_channel, requestId) => tell(requestId));
+    // What was published while the connection was down, or not yet up, is gone: everybody looks again.
+    subscriber.on("ready", () => {
+      subscriber.subscribe(this.#inbox).then(
+        () => tell(undefined),
+        () => {},
+      );
+    });
+    subscriber.subscribe(this.#inbox).catch(() => {}); // A client with `lazyConnect` connects for it.
+  }
+
+  // ---- hold and release -------------------------------------------------------------------------------
+
+  async renew(holders: readonly RenewRequest[]): Promise<RenewReply[]> {
+    const most = this.#client.isCluster === true ? 1 : MOST_AT_ONCE;
+    const chunks = Array.from({ length: Math.ceil(holders.length / most) }, (_, index) =>
+      holders.slice(index * most, (index + 1) * most),
+    );
+    const replies = await Promise.allSettled(chunks.map((chunk) => this.#renewMany(chunk)));
+    // One node of a cluster that does not answer says nothing about the keys of the others.
+    return replies.flatMap((reply, index) =>
+      reply.status === "fulfilled" ? reply.value : (chunks[index] ?? []).map(() => "unknown" as const),
+    );
+  }
+
+  async #renewMany(holders: readonly RenewRequest[]): Promise<RenewReply[]> {
+    const keys = holders.map(({ key }) => key);
+    const args = holders.flatMap(({ requestId, lockTimeMs }) => [requestId, lockTimeMs]);
+    return (await this.#run(RENEW_MANY, keys, args)) as RenewReply[];
+  }
+
+  async release(key: string, requestId: string, next?: AcquireRequest): Promise<Released> {
+    const breaksBefore = this.#breaks;
+    const released =
+      next !== undefined && this.#canQueue(key)
+        ? await this.#handOn(requestId, next)
+        : { outcome: await this.#releases.ask({ key, requestId }) };
+    // ioredis sends a command again, unasked, when the connection broke under it: the first may have released.
+    if (released.outcome !== "released" && this.#breaks !== breaksBefore) {
+      throw new Error("the connection broke under the release, which Redis may have carried out");
+    }
+    return released;
+  }
+
+  async #releaseMany(requests: readonly ReleaseRequest[]): Promise<ReleaseReply[]> {
+    const [only, another] = requests;
+    if (only !== undefined && another === undefined && !this.#canQueue(only.key)) {
+      return [(await this.#run(RELEASE_ALONE, [only.key], [only.requestId])) as ReleaseReply];
+    }
+    const keys = requests.flatMap(({ key }) => this.#queueKeys(key, false));
+    const args = requests.map(({ requestId }) => requestId);
+    return (await this.#run(RELEASE_MANY, keys, args)) as ReleaseReply[];
+  }
+
+  async #handOn(requestId: string, next: AcquireRequest): Promise<Released> {
+    this.#openInbox();
+    const keys = this.#queueKeys(next.key, next.fencing);
+    const args = [requestId, next.requestId, this.#inbox, next.lockTimeMs];
+    const [outcome, token] = (await this.#run(HAND_ON, keys, args)) as [ReleaseReply | "handed on", string?];
+    if (outcome !== "handed on") return { outcome };
+    return { outcome: "released", handedOn: granted(true, next.fencing, token) };
+  }
+
+  async close(): Promise<void> {
+    for (const event of BREAKS) this.#client.off(event, this.#countBreak);
+    this.#subscriber?.disconnect();
+    this.#closeClient();
+  }
+
+  // ---- keys and commands ------------------------------------------------------------------------------
+
+  #queueKeys(key: string, fencing: boolean): string[] {
+    const names = fencing ? ["queue", "places", "fence"] : ["queue", "places"];
+    return [key, ...names.map((name) => this.#companion(key, name))];
+  }
+
+  /**
+   * A key in the cluster slot of `key`: Redis hashes what stands between the first `{` and the next `}`, and
+   * where nothing stands there the whole key, with the prefix that the client puts before it.
+   */
+  #companion(key: string, name: string): string {
+    const prefix = this.#client.options.keyPrefix ?? "";
+    return hasHashTag(prefix + key) ? `${key}:${name}` : `{${prefix}${key}}:${name}`;
+  }
+
+  /** In a cluster, a `}` outside a hash tag leaves no way to name another key of the same slot. */
+  #canQueue(key: string): boolean {
+    if (this.#client.isCluster !== true) return true;
+    const full = (this.#client.options.keyPrefix ?? "") + key;
+    return hasHashTag(full) || !full.includes("}");
+  }
+
+  /** EVALSHA, and EVAL once where the server does not know the script (after a restart or SCRIPT FLUSH). */
+  async #run({ source, sha1 }: Script, keys: string[], args: (string | number)[]): Promise<unknown> {
+    try {
+      return await this.#command("EVALSHA", sha1, keys.length, ...keys, ...args);
+    } catch (error) {
+      if (!(error instanceof Error && error.message.startsWith("NOSCRIPT"))) throw error;
+      return await this.#command("EVAL", source, keys.length, ...keys, ...args);
+    }
+  }
+
+  async #command(name: string, ...args: (string | number)[]): Promise<unknown> {
+    try {
+      return await this.#client.call(name, ...args);
+    } catch (error) {
+      throw error instanceof Error ? wrapped(error) : error;
+    }
+  }
+}
+
+const HELD: AcquireReply = { granted: false, freeInMs: undefined };
+
+/** @param holder who held the key before the command */
+function replyFrom(holder: string | null, requestId: string | undefined): AcquireReply {
+  if (holder === null) return { granted: true, fresh: true };
+  return holder === requestId ? { granted: true, fresh: false } : HELD;
+}
+
+function granted(fresh: boolean, fencing: boolean, token: string | number | undefined): Granted {
+  return fencing ? { granted: true, fresh, fencingToken: Number(token) } : { granted: true, fresh };
+}
+
+/** PTTL answers -1 for a key that never expires, and the scripts do for those who are not next. */
+function heldFor(pttl: number): AcquireReply {
+  return { granted: false, freeInMs: pttl === -1 ? undefined : Math.max(pttl, 0) };
+}
+
+function hasHashTag(key: string): boolean {
+  return /^[^{]*\{[^}]+\}/.test(key);
+}
+
+function isBeforeRedis7(error: unknown): boolean {
+  return error instanceof Error && /^ERR .*syntax error/.test(error.message);
+}
+
+/** What to do about the replies after which trying again cannot help. */
+const ADVICE: Record<string, string> = {
+  NOAUTH: "Redis asks for a password: give it to the client",
+  WRONGPASS: "Redis refused the password of the client",
+  NOPERM: "the Redis user may not run a command that locks need",
+  WRONGTYPE: "the key holds other data than a lock: choose another businessFlag",
+  CROSSSLOT: "with fencing, a lock key in a cluster must not contain `}` outside a hash tag",
+};
+
+/** Before Redis 7, an error inside a script comes in a sentence about the script. */
+const REFUSAL = /^(?:ERR Error running script .*?@user_script:\d+: )?([A-Z]+)\b/;
+
+function wrapped(error: Error): Error {
+  const advice = ADVICE[REFUSAL.exec(error.message)?.[1] ?? ""];
+  if (advice === undefined) return error;
+  return new LockMisconfiguredError(`${advice} (${error.message})`, { cause: error });
+}

@@ -1,0 +1,109 @@
+/// <reference lib="esnext.disposable" preserve="true" />
+import { inspect } from "node:util";
+import { locker } from "./configure";
+import { LockNotWovenError, LockOptionError } from "./errors";
+import { lockKey, type KeyValue } from "./key";
+import { Lock, type FailureClass } from "./lock";
+import { runInside } from "./reentrancy";
+import { settle, type LockOptions } from "./settings";
+
+// The calls that the transformer weaves, in the order in which they appear around a body.
+
+/** The tag's attributes, as the transformer writes them. */
+export interface Site extends LockOptions {
+  /** The name of the function, for messages: `OrderService.pay`. */
+  readonly site: string;
+  readonly businessFlag: string;
+}
+
+const SITE_NAMES = ["site", "businessFlag"] satisfies (keyof Site)[];
+
+/**
+ * A lock on the key that `businessFlag` and the parts make. Nothing is sent yet.
+ *
+ * @throws {LockKeyError} when a part is no identity
+ * @throws {LockMisconfiguredError} before `configure()`
+ */
+export function open(site: Site, ...parts: readonly KeyValue[]): Lock {
+  const { defaults } = locker();
+  return new Lock(
+    locker(),
+    lockKey(site.businessFlag, ...parts),
+    settle(site, defaults, SITE_NAMES),
+    site.site,
+  );
+}
+
+/** One try: see {@link Lock.acquire}. */
+export function acquire(lock: Lock): Promise<boolean> {
+  return lock.acquire();
+}
+
+/** Waits until the next try makes sense: see {@link Lock.retryCheck}. */
+export function retryCheck(lock: Lock, Failure?: FailureClass): Promise<boolean> {
+  return lock.retryCheck(Failure);
+}
+
+/** Runs the body of a reentrant lock. */
+export function runReentrant<T>(lock: Lock, body: () => T): T {
+  return runInside(lock, body);
+}
+
+/** Takes note that the body failed, and returns its error unchanged. */
+export function fail<E>(lock: Lock, error: E): E {
+  return lock.fail(error);
+}
+
+/** Gives the lock back: see {@link Lock.release}. */
+export function release(lock: Lock): Promise<void> {
+  return lock.release();
+}
+
+/**
+ * What the body of a tagged function whose tag could not be woven does, if it was emitted in spite of the
+ * error: refuse to run unlocked.
+ */
+export function refuse(reason: string): void {
+  throw new LockNotWovenError(reason);
+}
+
+/**
+ * For unit tests: throws unless the function was woven. It reads the function's own code, so it cannot see
+ * through a wrapper, such as a decorator's, or a bound function.
+ *
+ * @throws {LockNotWovenError} when the function's code has no lock around it
+ */
+export function assertWoven(fn: (...args: never[]) => unknown): void {
+  if (typeof fn !== "function") {
+    throw new LockOptionError(`Expected assertWoven() to be given a function, got ${inspect(fn)}`);
+  }
+  const code = Function.prototype.toString.call(fn);
+  const steps = [/\.open\(\s*\{\s*site:/, /\.acquire\(/, /\.retryCheck\(/, /\.release\(/];
+  if (steps.every((step) => step.test(code))) return;
+  throw new LockNotWovenError(`The function \`${fn.name}\` was not woven: it runs without its lock.`);
+}
+
+/** A held lock, as the code under it sees it. */
+export type HeldLock = Pick<
+  Lock,
+  | "key"
+  | "requestId"
+  | "fencingToken"
+  | "signal"
+  | "remaining"
+  | "assertHeld"
+  | "release"
+  | typeof Symbol.asyncDispose
+>;
+
+/**
+ * Inside a tagged function: the lock that is held. The transformer writes the argument.
+ *
+ * @throws {LockNotWovenError} anywhere else
+ */
+export function currentLock(lock?: Lock): HeldLock {
+  if (lock !== undefined) return lock;
+  throw new LockNotWovenError(
+    "currentLock() works in the body of a function with @redisLock, compiled with Lockweave's transformer. Elsewhere, pass the lock on as an argument.",
+  );
+}
