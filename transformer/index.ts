@@ -1,0 +1,4 @@
+import { weaveProgram } from "./hosts/ts-patch";
+
+// One function and nothing else: so every way to load a plugin finds it.
+export = weaveProgram;

@@ -1,0 +1,30 @@
+import type * as TS from "typescript";
+
+/** The name, or the name with a number, that is not among those in use. */
+export function freshName(name: string, used: ReadonlySet<string>): string {
+  let fresh = name;
+  for (let count = 1; used.has(fresh); count += 1) fresh = `${name}_${count}`;
+  return fresh;
+}
+
+/** The names that are bound or referred to in the node. The names of members do not count. */
+export function identifiersIn(ts: typeof TS, node: TS.Node): Set<string> {
+  const names = new Set<string>();
+  const visit = (child: TS.Node, parent: TS.Node): void => {
+    if (ts.isIdentifier(child) && !isMemberName(ts, child, parent)) names.add(child.text);
+    ts.forEachChild(child, (grandchild) => visit(grandchild, child));
+  };
+  ts.forEachChild(node, (child) => visit(child, node));
+  return names;
+}
+
+function isMemberName(ts: typeof TS, name: TS.Identifier, parent: TS.Node): boolean {
+  const hasMemberName =
+    ts.isPropertyAccessExpression(parent) ||
+    ts.isPropertyAssignment(parent) ||
+    ts.isPropertyDeclaration(parent) ||
+    ts.isPropertySignature(parent) ||
+    ts.isMethodDeclaration(parent) ||
+    ts.isMethodSignature(parent);
+  return hasMemberName && parent.name === name;
+}
