@@ -1,0 +1,103 @@
+import { parseArgs } from "node:util";
+import { didYouMean } from "../diagnostics";
+
+/** The command line, or the project that it names, is not one that can be worked with. */
+export class UsageError extends Error {}
+
+export type Command =
+  | { readonly name: "help" | "version" }
+  | { readonly name: "list"; readonly project: string | undefined; readonly json: boolean }
+  | { readonly name: "check"; readonly project: string | undefined; readonly outputs: readonly string[] };
+
+export const HELP = `Usage: lockweave <command> [options]
+
+  list    shows every @redisLock tag of the project, with its key and its options
+  check   proves that the built output holds the lock of every tag
+
+Options:
+  -p, --project <path>   the tsconfig.json, or its directory; with the projects that it references
+                         (default: tsconfig.json here or further up)
+      --json             list: as JSON
+      --output <path>    check: what a bundler made: a file, a directory or a glob such as "dist/**/*.js";
+                         may be given several times (default: the files that tsconfig.json says)
+  -h, --help             shows this
+  -v, --version          shows the version
+
+Exit code: 0 when all is well, 1 when a tag is wrong or its lock is not in the output, 2 on wrong use.
+`;
+
+const OPTIONS = {
+  project: { type: "string", short: "p" },
+  json: { type: "boolean" },
+  output: { type: "string", multiple: true },
+  help: { type: "boolean", short: "h" },
+  version: { type: "boolean", short: "v" },
+} as const;
+
+type OptionName = keyof typeof OPTIONS;
+
+const COMMANDS: Readonly<Record<string, readonly OptionName[]>> = {
+  list: ["project", "json"],
+  check: ["project", "output"],
+};
+
+/** @throws {UsageError} */
+export function parseCommand(args: readonly string[]): Command {
+  const { tokens } = parseArgs({
+    args: [...args],
+    options: OPTIONS,
+    allowPositionals: true,
+    strict: false, // Our own messages name the nearest option.
+    tokens: true,
+  });
+  const given = new Map<OptionName, string[]>();
+  const positionals: string[] = [];
+  for (const token of tokens) {
+    if (token.kind === "positional") positionals.push(token.value);
+    if (token.kind !== "option") continue;
+    const { name, rawName, value, inlineValue } = token;
+    if (!isOption(name)) throw new UsageError(`There is no option \`${rawName}\`.${nearestOption(rawName)}`);
+    const takesValue = OPTIONS[name].type === "string";
+    if (takesValue && (value === undefined || value === "" || (value.startsWith("-") && !inlineValue))) {
+      throw new UsageError(`Expected a path after \`${rawName}\`.`);
+    }
+    if (!takesValue && value !== undefined) throw new UsageError(`\`${rawName}\` takes no value.`);
+    given.set(name, [...(given.get(name) ?? []), value ?? ""]);
+  }
+  if (given.has("help")) return { name: "help" };
+  if (given.has("version")) return { name: "version" };
+  return commandOf(positionals, given);
+}
+
+function commandOf(
+  [name, ...rest]: readonly string[],
+  given: ReadonlyMap<OptionName, readonly string[]>,
+): Command {
+  const allowed = name !== undefined && Object.hasOwn(COMMANDS, name) ? COMMANDS[name] : undefined;
+  if (name === undefined) throw new UsageError("Expected a command: `list` or `check`.");
+  if (allowed === undefined) {
+    throw new UsageError(`There is no command \`${name}\`.${didYouMean(name, Object.keys(COMMANDS))}`);
+  }
+  for (const option of given.keys()) {
+    if (!allowed.includes(option)) throw new UsageError(`\`lockweave ${name}\` takes no \`--${option}\`.`);
+  }
+  const [project, anotherProject] = given.get("project") ?? [];
+  if (anotherProject !== undefined) throw new UsageError("`--project` is given twice.");
+  const outputs = given.get("output") ?? [];
+  const [stray] = rest;
+  // More paths behind `--output`: a shell has put them there for a glob without quotes.
+  if (stray !== undefined && outputs.length === 0) throw new UsageError(`Did not expect \`${stray}\`.`);
+  return name === "list"
+    ? { name, project, json: given.has("json") }
+    : { name: "check", project, outputs: [...outputs, ...rest] };
+}
+
+function isOption(name: string): name is OptionName {
+  return Object.hasOwn(OPTIONS, name);
+}
+
+function nearestOption(rawName: string): string {
+  const names = Object.keys(OPTIONS).map((name) => `--${name}`);
+  const begun = names.find((name) => rawName.length > 2 && name.startsWith(rawName));
+  return begun === undefined ? didYouMean(rawName, names) : ` Did you mean \`${begun}\`?`;
+}

@@ -1,0 +1,41 @@
+import type { Reason, Unproved } from "./check";
+import type { Project } from "./project";
+
+/** What to do about it, one piece of advice a line. */
+export function cures(
+  projects: readonly Project[],
+  unproved: readonly Unproved[],
+  isBundled: boolean,
+): string[] {
+  const reasons = new Set(unproved.map(({ reason }) => reason));
+  const has = (...some: Reason[]): boolean => some.some((reason) => reasons.has(reason));
+  const entries = projects.filter(({ files }) => files.length > 0).map(({ plugin }) => plugin);
+  const isIncremental = projects.some(
+    ({ options }) => options.composite === true || options.incremental === true,
+  );
+  const advice: string[] = [];
+  if (has("unwoven", "tooFew", "broken") && entries.some((plugin) => plugin?.transformProgram !== true)) {
+    advice.push(
+      'Among the `plugins` in tsconfig.json, write { "transform": "lockweave/transformer", "transformProgram": true }.',
+    );
+  }
+  if (has("unwoven", "tooFew")) {
+    const tools =
+      "plain `tsc`, TypeScript 7, esbuild, swc and Node's type stripping ignore plugins in silence";
+    const how = isBundled ? "Compile with `tspc`, and bundle what it writes" : "Compile with `tspc`";
+    advice.push(`${how}: ${tools}.`);
+  }
+  if (has("missing", "stale"))
+    advice.push("Build again, with `tspc`: the output is not that of these sources.");
+  if (has("unwoven", "missing", "stale") && isIncremental) {
+    advice.push("Use `tspc -b --force`: what plain `tsc -b` has built is up to date to TypeScript.");
+  }
+  if (has("broken") && isBundled) {
+    advice.push("Let bundlers and minifiers leave async functions as they are: `target` es2018 or later.");
+  }
+  if (has("stale", "broken") && !isBundled) {
+    advice.push("If a bundler or a minifier writes the output, name its files with `--output`.");
+  }
+  if (has("cannotTell")) advice.push("Let TypeScript emit these files, with `target` es2015 or later.");
+  return advice;
+}

@@ -1,0 +1,339 @@
+import type * as TS from "typescript";
+import { bindingsOf, canonical, constantOf, essenceOf, withoutParentheses, type Essence } from "./canonical";
+
+/** The woven code around the body of one function, as it stands in compiled code. */
+export interface Lock {
+  readonly site: string;
+  /** The entries of the site's object, in the order of their names. */
+  readonly options: ReadonlyMap<string, unknown>;
+  /** The place, the call that opens the lock and the steps around the body, to the letter. */
+  readonly exact: string;
+  /** What is left of it whatever a minifier does: the options, and what happens on failure. */
+  readonly loose: string;
+  /** And of the parts of the key. */
+  readonly key: readonly Essence[];
+  /** The body, but for the names in it: tells copies of one function from two functions. */
+  readonly body: string;
+  /** How many returns leave the lock without having waited for their value. */
+  readonly unawaited: number;
+}
+
+/** The locks in the code, and the sites whose lock is opened without the steps that belong around a body. */
+export interface Locks {
+  readonly locks: readonly Lock[];
+  readonly broken: readonly string[];
+}
+
+/** Reads compiled code: JavaScript of any maker, minified or not. Comments and strings do not count. */
+export function locksIn(ts: typeof TS, fileName: string, text: string): Locks {
+  const locks: Lock[] = [];
+  const broken: string[] = [];
+  if (!text.includes("businessFlag")) return { locks, broken };
+  const file = ts.createSourceFile(
+    fileName,
+    text,
+    { languageVersion: ts.ScriptTarget.Latest, jsDocParsingMode: ts.JSDocParsingMode.ParseNone },
+    true,
+  );
+  const visit = (node: TS.Node): void => {
+    const options = ts.isCallExpression(node) ? siteOf(ts, node) : undefined;
+    const site = options?.get("site");
+    if (ts.isCallExpression(node) && options !== undefined && typeof site === "string") {
+      const steps = stepsAround(ts, node);
+      const isInside = steps !== undefined && (options.get("reentrant") !== true || isReentrant(ts, steps));
+      if (isInside) locks.push(lockOf(ts, file, node, site, options, steps));
+      else broken.push(site);
+    }
+    ts.forEachChild(node, visit);
+  };
+  visit(file);
+  return { locks, broken };
+}
+
+/** The entries of the object that `open` is given. */
+function siteOf(ts: typeof TS, { arguments: [object] }: TS.CallExpression): Map<string, unknown> | undefined {
+  if (object === undefined || !ts.isObjectLiteralExpression(object)) return undefined;
+  const entries = new Map<string, unknown>();
+  for (const property of object.properties) {
+    if (!ts.isPropertyAssignment(property)) return undefined;
+    const { name, initializer } = property;
+    const constant = constantOf(ts, initializer);
+    if (constant === undefined || !(ts.isIdentifier(name) || ts.isStringLiteral(name))) return undefined;
+    entries.set(name.text, constant.value);
+  }
+  const isSite = typeof entries.get("site") === "string" && typeof entries.get("businessFlag") === "string";
+  return isSite ? new Map([...entries].toSorted(([a], [b]) => (a < b ? -1 : 1))) : undefined;
+}
+
+// ---- the steps around a body ----------------------------------------------------------------------------
+
+/**
+ *     ...                                          what the compiler put in front: directives, `var _a;`
+ *     const lock = lockweave.open(...);            opening
+ *     while (!(await lockweave.acquire(lock)))     loop
+ *       await lockweave.retryCheck(lock);
+ *     try { BODY }
+ *     catch (error) { throw lockweave.fail(lock, error); }
+ *     finally { await lockweave.release(lock); }
+ */
+interface Steps {
+  readonly owner: TS.SignatureDeclaration;
+  readonly lock: string;
+  readonly before: readonly TS.Statement[];
+  readonly opening: TS.Statement;
+  readonly loop: TS.WhileStatement | TS.ForStatement;
+  readonly retry: Retry;
+  readonly tried: TS.TryStatement;
+}
+
+/** `undefined`, unless these steps are all that the function does. */
+function stepsAround(ts: typeof TS, call: TS.CallExpression): Steps | undefined {
+  const opened = openedIn(ts, call);
+  if (opened === undefined || !namesStep(ts, call.expression, "open")) return undefined;
+  const { lock, statement } = opened;
+  const block = statement.parent;
+  if (!ts.isBlock(block) || !ts.isFunctionLike(block.parent)) return undefined;
+  const index = block.statements.indexOf(statement);
+  const isInFor = ts.isForStatement(statement);
+  const [loop, tried, ...behind] = block.statements.slice(isInFor ? index : index + 1);
+  const before = block.statements.slice(0, index);
+  if (behind.length > 0 || !before.every((other) => isPreparation(ts, other))) return undefined;
+  if (loop === undefined || tried === undefined || !ts.isTryStatement(tried)) return undefined;
+  if (!ts.isWhileStatement(loop) && !ts.isForStatement(loop)) return undefined;
+  const retry = acquires(ts, loop, lock, isInFor) ? retryIn(ts, loop.statement, lock) : undefined;
+  if (retry === undefined || !endsWell(ts, tried, lock)) return undefined;
+  return { owner: block.parent, lock, before, opening: statement, loop, retry, tried };
+}
+
+/** The variable that gets the lock, and the statement that does it. */
+function openedIn(
+  ts: typeof TS,
+  call: TS.CallExpression,
+): { lock: string; statement: TS.Statement } | undefined {
+  const { parent } = call;
+  if (ts.isVariableDeclaration(parent) && ts.isIdentifier(parent.name)) {
+    const list = parent.parent;
+    if (!ts.isVariableDeclarationList(list)) return undefined;
+    const isLast = list.declarations.slice(list.declarations.indexOf(parent) + 1).every(isEmptyDeclaration);
+    const isPrepared = list.declarations.every((other) => other === parent || !waits(ts, other));
+    const statement = list.parent;
+    if (!isLast || !isPrepared) return undefined;
+    if (!ts.isVariableStatement(statement) && !ts.isForStatement(statement)) return undefined;
+    return { lock: parent.name.text, statement };
+  }
+  // Where the variable was declared apart, as old targets want it.
+  if (!ts.isBinaryExpression(parent) || !ts.isExpressionStatement(parent.parent)) return undefined;
+  const { left, operatorToken } = parent;
+  const isAssigned = operatorToken.kind === ts.SyntaxKind.EqualsToken && ts.isIdentifier(left);
+  return isAssigned ? { lock: left.text, statement: parent.parent } : undefined;
+}
+
+function isEmptyDeclaration({ initializer }: TS.VariableDeclaration): boolean {
+  return initializer === undefined;
+}
+
+/** A directive, or variables that the compiler needs for parameters or for itself. */
+function isPreparation(ts: typeof TS, statement: TS.Statement): boolean {
+  if (ts.isExpressionStatement(statement)) return ts.isStringLiteral(statement.expression);
+  return ts.isVariableStatement(statement) && !waits(ts, statement);
+}
+
+function waits(ts: typeof TS, node: TS.Node): boolean {
+  if (ts.isFunctionLike(node)) return false;
+  if (ts.isAwaitExpression(node) || ts.isYieldExpression(node)) return true;
+  return ts.forEachChild(node, (child) => waits(ts, child) || undefined) ?? false;
+}
+
+function acquires(
+  ts: typeof TS,
+  loop: TS.WhileStatement | TS.ForStatement,
+  lock: string,
+  opensLock: boolean,
+): boolean {
+  if (ts.isForStatement(loop) && (loop.incrementor || (loop.initializer && !opensLock))) return false;
+  const condition = ts.isWhileStatement(loop) ? loop.expression : loop.condition;
+  return condition !== undefined && negates(ts, condition, "acquire", lock) !== undefined;
+}
+
+interface Retry {
+  readonly action: "throw" | "skip";
+  readonly failure: TS.Expression | undefined;
+}
+
+function retryIn(ts: typeof TS, statement: TS.Statement, lock: string): Retry | undefined {
+  const only = onlyStatement(ts, statement);
+  if (only !== undefined && ts.isExpressionStatement(only)) {
+    const call = step(ts, only.expression, "retryCheck", lock);
+    return call && { action: "throw", failure: call.arguments[1] };
+  }
+  if (only === undefined || !ts.isIfStatement(only) || only.elseStatement !== undefined) return undefined;
+  const leave = onlyStatement(ts, only.thenStatement);
+  if (leave === undefined || !ts.isReturnStatement(leave)) return undefined;
+  const returned = leave.expression && (awaitedValues(ts, leave.expression).at(-1) ?? leave.expression);
+  const isUndefined = returned === undefined || constantOf(ts, returned)?.value === null;
+  const isChecked = negates(ts, only.expression, "retryCheck", lock) !== undefined;
+  return isUndefined && isChecked ? { action: "skip", failure: undefined } : undefined;
+}
+
+/** `catch (error) { throw fail(lock, error); } finally { await release(lock); }` */
+function endsWell(ts: typeof TS, { catchClause, finallyBlock }: TS.TryStatement, lock: string): boolean {
+  const caught = catchClause?.variableDeclaration?.name;
+  const thrown = catchClause && onlyStatement(ts, catchClause.block);
+  const last = finallyBlock && onlyStatement(ts, finallyBlock);
+  if (caught === undefined || !ts.isIdentifier(caught)) return false;
+  if (thrown === undefined || !ts.isThrowStatement(thrown)) return false;
+  const failed = withoutParentheses(ts, thrown.expression);
+  if (!ts.isCallExpression(failed) || !namesStep(ts, failed.expression, "fail")) return false;
+  const [first, second, ...others] = failed.arguments;
+  const isOfThat = others.length === 0 && isNamed(ts, first, lock) && isNamed(ts, second, caught.text);
+  if (!isOfThat || last === undefined || !ts.isExpressionStatement(last)) return false;
+  return step(ts, last.expression, "release", lock) !== undefined;
+}
+
+/** A reentrant body runs inside the runtime's call. */
+function isReentrant(ts: typeof TS, { tried, lock }: Steps): boolean {
+  const only = onlyStatement(ts, tried.tryBlock);
+  if (only === undefined || !ts.isReturnStatement(only) || only.expression === undefined) return false;
+  return step(ts, only.expression, "runReentrant", lock) !== undefined;
+}
+
+/** The call of the runtime in `!(await lockweave.acquire(lock))`. */
+function negates(
+  ts: typeof TS,
+  node: TS.Expression,
+  name: string,
+  lock: string,
+): TS.CallExpression | undefined {
+  const negated = withoutParentheses(ts, node);
+  const isNegation =
+    ts.isPrefixUnaryExpression(negated) && negated.operator === ts.SyntaxKind.ExclamationToken;
+  return isNegation ? step(ts, negated.operand, name, lock) : undefined;
+}
+
+/** The call of the runtime in `await lockweave.acquire(lock)`. */
+function step(ts: typeof TS, node: TS.Expression, name: string, lock: string): TS.CallExpression | undefined {
+  return awaitedValues(ts, node).find(
+    (value): value is TS.CallExpression =>
+      ts.isCallExpression(value) &&
+      namesStep(ts, value.expression, name) &&
+      isNamed(ts, value.arguments[0], lock),
+  );
+}
+
+/** What is awaited. Old targets write `yield value`, and in async generators `yield __await(value)`. */
+function awaitedValues(ts: typeof TS, node: TS.Expression): TS.Expression[] {
+  const waiting = withoutParentheses(ts, node);
+  const isWaiting =
+    ts.isAwaitExpression(waiting) || (ts.isYieldExpression(waiting) && !waiting.asteriskToken);
+  if (!isWaiting || waiting.expression === undefined) return [];
+  const value = withoutParentheses(ts, waiting.expression);
+  if (!ts.isYieldExpression(waiting)) return [value];
+  const isWrapped = ts.isCallExpression(value) || ts.isNewExpression(value);
+  const [inner, another] = isWrapped ? (value.arguments ?? []) : [];
+  return inner === undefined || another !== undefined ? [value] : [value, withoutParentheses(ts, inner)];
+}
+
+/** A bundler may have made a name of its own of `lockweave.acquire`: then the place alone tells what it is. */
+function namesStep(ts: typeof TS, node: TS.Expression, name: string): boolean {
+  const callee = withoutParentheses(ts, node);
+  if (ts.isIdentifier(callee)) return true;
+  if (ts.isPropertyAccessExpression(callee)) return callee.name.text === name;
+  if (ts.isElementAccessExpression(callee)) {
+    return constantOf(ts, callee.argumentExpression)?.value === name;
+  }
+  // `(0, lockweave.acquire)`
+  return (
+    ts.isBinaryExpression(callee) &&
+    callee.operatorToken.kind === ts.SyntaxKind.CommaToken &&
+    namesStep(ts, callee.right, name)
+  );
+}
+
+function isNamed(ts: typeof TS, node: TS.Expression | undefined, name: string): boolean {
+  const inner = node && withoutParentheses(ts, node);
+  return inner !== undefined && ts.isIdentifier(inner) && inner.text === name;
+}
+
+function onlyStatement(ts: typeof TS, statement: TS.Statement): TS.Statement | undefined {
+  if (!ts.isBlock(statement)) return statement;
+  const [only, another] = statement.statements;
+  return another === undefined ? only : undefined;
+}
+
+// ---- what is compared -----------------------------------------------------------------------------------
+
+function lockOf(
+  ts: typeof TS,
+  file: TS.SourceFile,
+  call: TS.CallExpression,
+  site: string,
+  options: ReadonlyMap<string, unknown>,
+  steps: Steps,
+): Lock {
+  const { owner, before, opening, loop, retry, tried } = steps;
+  const around = [...before, opening, loop, tried.catchClause, tried.finallyBlock];
+  const exact = [pathTo(ts, owner), ...around.map((node) => canonical(ts, node))];
+  const declared = [...before, opening]
+    .filter(ts.isVariableStatement)
+    .flatMap(({ declarationList }) => declarationList.declarations);
+  const bindings = bindingsOf(ts, owner, declared);
+  return {
+    site,
+    options,
+    exact: exact.join("\n"),
+    loose: JSON.stringify([[...options], retry.action, retry.failure !== undefined]),
+    key: call.arguments.slice(1).map((part) => essenceOf(ts, part, bindings)),
+    body: canonical(ts, tried.tryBlock, { withNames: false }),
+    unawaited: isAsyncGenerator(ts, owner) ? 0 : unawaitedReturns(ts, tried.tryBlock),
+  };
+}
+
+/** Which function of the file it is: what stands around it, from the file inwards. */
+function pathTo(ts: typeof TS, node: TS.Node): string {
+  const labels: string[] = [];
+  for (let at: TS.Node = node; !ts.isSourceFile(at); at = at.parent) {
+    const { name } = at as { readonly name?: TS.Node };
+    const label =
+      name ?? (ts.isBinaryExpression(at) && node.pos >= at.operatorToken.end ? at.left : undefined);
+    labels.push(`${at.kind} ${canonical(ts, label)}`);
+  }
+  return labels.toReversed().join(" > ");
+}
+
+function isAsyncGenerator(ts: typeof TS, owner: TS.SignatureDeclaration): boolean {
+  const { asteriskToken, modifiers } = owner as Partial<TS.FunctionExpression>;
+  const isAsync = modifiers?.some(({ kind }) => kind === ts.SyntaxKind.AsyncKeyword) ?? false;
+  return isAsync && asteriskToken !== undefined;
+}
+
+function unawaitedReturns(ts: typeof TS, node: TS.Node): number {
+  if (ts.isFunctionLike(node)) return 0;
+  let count = 0;
+  if (ts.isReturnStatement(node) && node.expression !== undefined) {
+    count += unawaitedValues(ts, node.expression);
+  }
+  ts.forEachChild(node, (child) => void (count += unawaitedReturns(ts, child)));
+  return count;
+}
+
+function unawaitedValues(ts: typeof TS, expression: TS.Expression): number {
+  const value = withoutParentheses(ts, expression);
+  if (ts.isConditionalExpression(value)) {
+    return unawaitedValues(ts, value.whenTrue) + unawaitedValues(ts, value.whenFalse);
+  }
+  if (ts.isBinaryExpression(value)) {
+    const { SyntaxKind: Kind } = ts;
+    const { kind } = value.operatorToken;
+    if (kind === Kind.CommaToken) return unawaitedValues(ts, value.right);
+    const isLogical = [Kind.AmpersandAmpersandToken, Kind.BarBarToken, Kind.QuestionQuestionToken];
+    if (isLogical.includes(kind)) return unawaitedValues(ts, value.left) + unawaitedValues(ts, value.right);
+  }
+  const mayBePromise =
+    ts.isIdentifier(value) ||
+    ts.isCallExpression(value) ||
+    ts.isNewExpression(value) ||
+    ts.isPropertyAccessExpression(value) ||
+    ts.isElementAccessExpression(value) ||
+    ts.isTaggedTemplateExpression(value);
+  return mayBePromise && constantOf(ts, value) === undefined ? 1 : 0;
+}

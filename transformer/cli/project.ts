@@ -1,0 +1,188 @@
+import { realpathSync, statSync } from "node:fs";
+import { createRequire } from "node:module";
+import { dirname, join, resolve } from "node:path";
+import type * as TS from "typescript";
+import type { Problem } from "../diagnostics";
+import { weaveProgram, type Compiler, type PluginConfig } from "../hosts/ts-patch";
+import { readDefaults } from "../plan";
+import { mayNeedWeave, weave, type WovenSite } from "../weave";
+import { UsageError } from "./arguments";
+
+/** The compiler's project behind one tsconfig.json. */
+export interface Project {
+  readonly ts: Compiler;
+  /** The path of its tsconfig.json. */
+  readonly config: string;
+  readonly options: TS.CompilerOptions;
+  readonly program: TS.Program;
+  /** Our entry among the plugins in tsconfig.json. */
+  readonly plugin: PluginConfig | undefined;
+  readonly files: readonly TaggedFile[];
+  /** What is wrong with our entry in tsconfig.json. */
+  readonly problems: readonly Problem[];
+}
+
+/** A source file of the project that has tags. */
+export interface TaggedFile {
+  readonly source: TS.SourceFile;
+  readonly sites: readonly WovenSite[];
+  readonly problems: readonly Problem[];
+}
+
+/**
+ * The project, and those that it references.
+ *
+ * @throws {UsageError} when there is no such project, or no compiler for it
+ */
+export function openProjects(path: string | undefined, cwd: string): Project[] {
+  const config = configFile(path, cwd);
+  const ts = compilerFor(config);
+  const projects: Project[] = [];
+  const seen = new Set<string>();
+  const open = (configPath: string): void => {
+    if (seen.has(configPath)) return;
+    seen.add(configPath);
+    const parsed = parseConfig(ts, configPath);
+    for (const reference of parsed.projectReferences ?? []) {
+      open(resolve(ts.resolveProjectReferencePath(reference)));
+    }
+    if (parsed.fileNames.length > 0) projects.push(projectOf(ts, configPath, parsed));
+  };
+  open(config);
+  return projects;
+}
+
+/** What the woven files would be compiled to, by the names of the outputs. */
+export function emitWoven(project: Project, { source }: TaggedFile): Map<string, string> {
+  const { ts, program, plugin } = project;
+  const { defaults } = plugin ?? {};
+  const config = { transformProgram: true, ...(defaults && { defaults }) };
+  let woven = wovenPrograms.get(project);
+  if (woven === undefined) {
+    woven = weaveProgram(program, undefined, config, { ts });
+    wovenPrograms.set(project, woven);
+  }
+  const outputs = new Map<string, string>();
+  woven.emit(woven.getSourceFile(source.fileName), (name, text) => {
+    if (/\.[cm]?jsx?$/.test(name)) outputs.set(resolve(name), text);
+  });
+  return outputs;
+}
+
+const wovenPrograms = new WeakMap<Project, TS.Program>();
+
+// ---- the compiler ---------------------------------------------------------------------------------------
+
+function configFile(path: string | undefined, cwd: string): string {
+  if (path === undefined) {
+    for (let dir = cwd; ; dir = dirname(dir)) {
+      const found = join(dir, "tsconfig.json");
+      if (isFile(found)) return found;
+      if (dir === dirname(dir)) throw new UsageError("There is no tsconfig.json here: name it with `-p`.");
+    }
+  }
+  const given = resolve(cwd, path);
+  const config = isFile(given) ? given : join(given, "tsconfig.json");
+  if (!isFile(config)) throw new UsageError(`There is no \`${path}\`: expected the path of a tsconfig.json.`);
+  return config;
+}
+
+function isFile(path: string): boolean {
+  return statSync(path, { throwIfNoEntry: false })?.isFile() ?? false;
+}
+
+/** TypeScript as the project has it, since that is what it is built with; else as we have it. */
+function compilerFor(config: string): Compiler {
+  let found = "found none";
+  for (const from of [config, __filename]) {
+    const ts = requireFrom(from, "typescript") as Partial<Compiler> | undefined;
+    const version = ts?.version ?? "";
+    const [major = 0, minor = 0] = version.split(".").map(Number);
+    const isUsable = major === 6 || (major === 5 && minor >= 9);
+    if (isUsable && ts?.createProgram !== undefined) return ts as Compiler;
+    if (version !== "") found = `found ${version}`;
+  }
+  throw new UsageError(
+    `This needs TypeScript 5.9 or 6 (\`npm install --save-dev typescript@6\`), ${found}. TypeScript 7 has no plugins, and emits every tagged function unlocked.`,
+  );
+}
+
+function requireFrom(path: string, id: string): unknown {
+  try {
+    return createRequire(path)(id);
+  } catch {
+    return undefined;
+  }
+}
+
+function parseConfig(ts: Compiler, config: string): TS.ParsedCommandLine {
+  const complain = (diagnostic: TS.Diagnostic): never => {
+    throw new UsageError(`${config}: ${ts.flattenDiagnosticMessageText(diagnostic.messageText, "\n")}`);
+  };
+  const host = { ...ts.sys, onUnRecoverableConfigFileDiagnostic: complain };
+  const parsed = ts.getParsedCommandLineOfConfigFile(config, {}, host);
+  if (parsed === undefined) throw new UsageError(`${config} cannot be read.`);
+  for (const found of ts.getConfigFileParsingDiagnostics(parsed)) {
+    if (found.category === ts.DiagnosticCategory.Error) complain(found);
+  }
+  return parsed;
+}
+
+// ---- the project ----------------------------------------------------------------------------------------
+
+function projectOf(ts: Compiler, config: string, parsed: TS.ParsedCommandLine): Project {
+  const { fileNames, options, projectReferences } = parsed;
+  const plugin = pluginIn(config, options);
+  const { defaults, problems } = readDefaults(plugin?.defaults ?? {});
+  const program = (ts.originalCreateProgram ?? ts.createProgram)({
+    rootNames: fileNames,
+    options: emitOptions(config, options),
+    ...(projectReferences && { projectReferences }),
+  });
+  const files = program
+    .getSourceFiles()
+    .filter((file) => !file.isDeclarationFile && mayNeedWeave(file.text))
+    .filter((file) => !program.isSourceFileFromExternalLibrary(file))
+    .flatMap((source): TaggedFile[] => {
+      const woven = weave(source.fileName, source.text, { ts, module: "esm", defaults, sourceFile: source });
+      if (woven === undefined || woven.sites.length + woven.diagnostics.length === 0) return [];
+      return [{ source, sites: woven.sites, problems: woven.diagnostics }];
+    });
+  return { ts, config, options, program, plugin, files, problems };
+}
+
+/** So that JavaScript is emitted, and nothing else, to where the project's own build puts it. */
+function emitOptions(config: string, options: TS.CompilerOptions): TS.CompilerOptions {
+  const { tsBuildInfoFile: _, ...rest } = options;
+  const isComposite = options.composite === true;
+  return {
+    ...rest,
+    ...(isComposite && options.rootDir === undefined ? { rootDir: dirname(config) } : {}),
+    composite: false,
+    declaration: false,
+    declarationMap: false,
+    emitDeclarationOnly: false,
+    incremental: false,
+    inlineSourceMap: false,
+    noEmit: false,
+    noEmitOnError: false,
+    noLib: true, // No code depends on the library's types, and they take half of the time.
+    sourceMap: false,
+    suppressOutputPathCheck: true, // Without `outDir`, JavaScript would be its own output.
+  };
+}
+
+const TRANSFORMER = "lockweave/transformer";
+
+function pluginIn(config: string, { plugins }: TS.CompilerOptions): PluginConfig | undefined {
+  const entries = (Array.isArray(plugins) ? plugins : []) as PluginConfig[];
+  const own = realpathSync(require.resolve("../index"));
+  return entries.find(({ transform = "" }) => {
+    if (transform === TRANSFORMER) return true;
+    try {
+      return realpathSync(createRequire(config).resolve(transform)) === own;
+    } catch {
+      return false;
+    }
+  });
+}

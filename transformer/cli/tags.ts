@@ -1,0 +1,91 @@
+import { lockKey } from "../../runtime/key";
+import type { Problem } from "../diagnostics";
+import type { KeyPart } from "../plan";
+import type { WovenSite } from "../weave";
+import type { Project, TaggedFile } from "./project";
+
+/** A place in a source file, counted from 1. */
+export interface Place {
+  readonly file: string;
+  readonly line: number;
+  readonly column: number;
+}
+
+/** A tag, as `lockweave list` tells it. */
+export interface TagRow extends Place {
+  readonly function: string;
+  /** `LOCK_payOrder_{orderNo}` */
+  readonly key: string;
+  /** What the tag and the project's defaults say; for all else the runtime's defaults hold. */
+  readonly options: Readonly<Record<string, unknown>>;
+}
+
+export interface ProblemRow extends Partial<Place> {
+  readonly code: string;
+  readonly message: string;
+}
+
+/** Every tag of the projects once, and all that is wrong with them. */
+export function tagsOf(projects: readonly Project[]): { tags: TagRow[]; problems: ProblemRow[] } {
+  const tags = projects.flatMap(({ files }) =>
+    files.flatMap((file) => file.sites.map((site) => rowOf(file, site))),
+  );
+  return { tags: onceEach(tags), problems: problemsOf(projects) };
+}
+
+export function problemsOf(projects: readonly Project[]): ProblemRow[] {
+  const rows = projects.flatMap(({ config, files, problems }): ProblemRow[] => [
+    ...problems.map(({ code, message }) => ({ file: config, code, message })),
+    ...files.flatMap((file) =>
+      file.problems.map((found) => ({ ...placeOf(file, found), code: found.code, message: found.message })),
+    ),
+  ]);
+  return onceEach(rows);
+}
+
+export function placeOf({ source }: TaggedFile, { start }: Pick<Problem, "start">): Place {
+  const { line, character } = source.getLineAndCharacterOfPosition(start);
+  return { file: source.fileName, line: line + 1, column: character + 1 };
+}
+
+/** A file may belong to several projects. */
+function onceEach<R extends Partial<Place>>(rows: readonly R[]): R[] {
+  return [...new Map(rows.map((row) => [JSON.stringify(row), row])).values()];
+}
+
+function rowOf(file: TaggedFile, site: WovenSite): TagRow {
+  const { plan } = site;
+  const { site: name, businessFlag, ...options } = entriesOf(plan.options);
+  const { failure } = plan.onFailure;
+  return {
+    ...placeOf(file, site),
+    function: String(name),
+    key: keyOf(String(businessFlag), plan.key),
+    options: { ...options, ...(failure && { onFailure: failure.code }) },
+  };
+}
+
+/** The entries of the site's object, which the plan has as code: `lockTime: "20s"`. */
+function entriesOf(options: readonly string[]): Record<string, unknown> {
+  return Object.fromEntries(
+    options.map((entry) => {
+      const colon = entry.indexOf(":");
+      return [entry.slice(0, colon), JSON.parse(entry.slice(colon + 1)) as unknown];
+    }),
+  );
+}
+
+function keyOf(flag: string, parts: readonly KeyPart[]): string {
+  const fixed = lockKey(flag);
+  return parts.length === 0 ? fixed : `${fixed}_${parts.map((part) => `{${expressionOf(part)}}`).join()}`;
+}
+
+/** What the part reads, without the check against `keyClass`: `order.id`, or of its JSON `JSON(order).id`. */
+function expressionOf({ pieces, jsonField }: KeyPart): string {
+  const check = pieces.findIndex(({ code }) => code === " satisfies ");
+  const read = pieces.filter((_, index) => check === -1 || (index !== check && index !== check + 1));
+  const code = read.map((piece) => piece.code).join("");
+  return jsonField === undefined
+    ? code.replace(/^\(([\w$.]+)\)(?=\.)/, "$1")
+    : `JSON(${code}).${jsonField.text}`;
+}
