@@ -1,0 +1,38 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import { configure, lockKey, LockWaitTimeoutError, memoryStore, obtain, shutdown, withLock } from "lockweave";
+
+const redis = process.env["REDIS_URL"];
+configure(redis === undefined ? { store: memoryStore() } : { redis });
+
+// The same name as `@redisLock businessFlag=payOrder keyName=orderNo` gives: both keep each other out.
+const key = lockKey("payOrder", "Test001");
+
+// Held to the end of the function.
+const receipt = await withLock(key, { lockTime: "20s", fencing: true }, async (lock) => {
+  await sleep(10, undefined, { signal: lock.signal }); // The lock's life is the work's life.
+  lock.assertHeld();
+  console.log(`withLock: holds ${lock.key}, fencing token drawn: ${typeof lock.fencingToken === "number"}`);
+  return "receipt";
+});
+console.log(`withLock: returned ${receipt}`);
+
+// Held to the end of the block.
+{
+  await using lock = await obtain(key);
+  console.log(`await using: holds ${lock.key}`);
+
+  const skipped = await withLock(key, { retryTimes: 0, onFailure: "skip" }, () => "never");
+  console.log(`a second caller who gives up: ${skipped}`);
+
+  try {
+    await obtain(key, { retryTimes: 2, waitTime: "50ms" });
+  } catch (error) {
+    console.log(
+      `a second caller who insists: ${error instanceof LockWaitTimeoutError ? error.code : String(error)}`,
+    );
+  }
+}
+
+const free = await withLock(key, { retryTimes: 0, onFailure: "skip" }, () => "is free again");
+console.log(`after the block: ${key} ${free}`);
+await shutdown();

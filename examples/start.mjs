@@ -1,0 +1,22 @@
+// `npm start`: one method as it is written and as it is woven, and then the order controller at work.
+import { readFile } from "node:fs/promises";
+const METHOD = "testRetry";
+async function method(fileName) {
+    const lines = (await readFile(new URL(`order-controller/${fileName}`, import.meta.url), "utf8")).split("\n");
+    const head = lines.findIndex((line) => line.includes(`async ${METHOD}(`));
+    const end = lines.findIndex((line, index) => index > head && /^ {2,4}\}$/.test(line));
+    const indent = lines[head]?.search(/\S/) ?? 0;
+    return lines.slice(head - 1, end + 1).map((line) => line.slice(indent));
+}
+function beside(left, right) {
+    const width = Math.max(...left.map((line) => line.length));
+    return Array.from({ length: Math.max(left.length, right.length) }, (_, index) => `${(left[index] ?? "").padEnd(width)}  │  ${right[index] ?? ""}`.trimEnd());
+}
+const written = ["You write", "", ...(await method("order-controller.mts"))];
+const woven = ["tspc emits", "", ...(await method("order-controller.mjs"))];
+const sideBySide = beside(written, woven);
+const isWide = Math.max(...sideBySide.map((line) => line.length)) <= (process.stdout.columns ?? Infinity);
+console.log((isWide ? sideBySide : [...written, "", ...woven]).join("\n"));
+const redis = process.env["REDIS_URL"];
+console.log(`\nNow at work, on ${redis ?? "the memory store (set REDIS_URL for a real server)"}:\n`);
+await import("./order-controller/main.mjs");
