@@ -1,0 +1,180 @@
+import { inspect } from "node:util";
+import test from "ava";
+import { obtain, withLock } from "../../runtime/by-hand";
+import { configure } from "../../runtime/configure";
+import { LockKeyError, LockLostError, LockOptionError, LockWaitTimeoutError } from "../../runtime/errors";
+import { lockKey } from "../../runtime/key";
+import type { LockOptions } from "../../runtime/settings";
+import { currentLock, open } from "../../runtime/woven";
+import { Fleet } from "../support/fleet";
+
+const fleet = new Fleet();
+const warnings: string[] = [];
+
+test.before(() => {
+  configure(
+    { store: fleet.store, clock: fleet.clock, logger: { warn: (line) => void warnings.push(line) } },
+    "woven",
+  );
+});
+
+test("withLock holds the lock while the body runs, and returns what it returns", async (t) => {
+  const result = await withLock("by-hand-1", {}, async (lock) => {
+    t.is(lock.key, "by-hand-1");
+    t.regex(lock.requestId, /^[0-9a-f]{32}$/);
+    t.notThrows(() => lock.assertHeld());
+    t.false(await fleet.isFree("by-hand-1"));
+    return 42;
+  });
+  t.is(result, 42);
+  t.true(await fleet.isFree("by-hand-1"));
+});
+
+test("the body of withLock may be synchronous", async (t) => {
+  t.is(await withLock("by-hand-2", {}, () => "result"), "result");
+  await t.throwsAsync(
+    withLock("by-hand-2", {}, () => {
+      throw new Error("boom");
+    }),
+    { message: "boom" },
+  );
+  t.true(await fleet.isFree("by-hand-2"));
+});
+
+test("the name that a tag makes is the name to give by hand", async (t) => {
+  const key = lockKey("payOrder", "by-hand");
+  const woven = open({ site: "OrderService.pay", businessFlag: "payOrder" }, "by-hand");
+  t.is(woven.key, key);
+  t.true(await woven.acquire());
+  await t.throwsAsync(
+    withLock(key, { retryTimes: 0 }, () => {}),
+    {
+      instanceOf: LockWaitTimeoutError,
+      message: /^LOCK_WAIT_TIME_OUT: LOCK_payOrder_by-hand is held by another/,
+    },
+  );
+  await woven.release();
+});
+
+test("a lost lock fails withLock, unless the body failed itself", async (t) => {
+  await t.throwsAsync(
+    withLock("by-hand-3", {}, (lock) => fleet.memory.release("by-hand-3", lock.requestId)),
+    { instanceOf: LockLostError },
+  );
+  await t.throwsAsync(
+    withLock("by-hand-3", {}, async (lock) => {
+      await fleet.memory.release("by-hand-3", lock.requestId);
+      throw new Error("boom");
+    }),
+    { message: "boom" },
+  );
+});
+
+test("with onFailure skip, withLock and obtain resolve to undefined", async (t) => {
+  await fleet.foreignHolder("by-hand-4", 60_000);
+  const options = { onFailure: "skip", retryTimes: 0 } as const;
+  t.is(await withLock("by-hand-4", options, () => t.fail()), undefined);
+  t.is(await obtain("by-hand-4", options), undefined);
+});
+
+test("withLock may be reentrant", async (t) => {
+  const options = { reentrant: true, retryTimes: 0 } as const;
+  const depth = await withLock("by-hand-5", options, () => withLock("by-hand-5", options, () => 2));
+  t.is(depth, 2);
+  t.true(await fleet.isFree("by-hand-5"));
+});
+
+test("obtain gives the lock back at the end of the scope", async (t) => {
+  {
+    await using lock = await obtain("by-hand-6", { lockTime: "20s" });
+    lock.assertHeld();
+    t.false(await fleet.isFree("by-hand-6"));
+  }
+  t.true(await fleet.isFree("by-hand-6"));
+});
+
+test("obtain gives the lock back when the scope is left by an error", async (t) => {
+  const scope = async (): Promise<void> => {
+    await using lock = await obtain("by-hand-7");
+    lock.assertHeld();
+    throw new Error("boom");
+  };
+  await t.throwsAsync(scope(), { message: "boom" });
+  t.true(await fleet.isFree("by-hand-7"));
+});
+
+test("obtain with skip gives a scope that holds nothing", async (t) => {
+  await fleet.foreignHolder("by-hand-8", 60_000);
+  await using lock = await obtain("by-hand-8", { onFailure: "skip", retryTimes: 0 });
+  t.is(lock, undefined);
+});
+
+test("a lock may be released before the end of its scope", async (t) => {
+  await using lock = await obtain("by-hand-9");
+  await lock.release();
+  t.true(await fleet.isFree("by-hand-9"));
+  t.throws(() => lock.assertHeld(), { instanceOf: LockLostError });
+});
+
+test("obtain cannot be reentrant, and says what can", async (t) => {
+  await t.throwsAsync(obtain("by-hand-10", { reentrant: true }), {
+    instanceOf: LockOptionError,
+    message: "obtain() cannot be reentrant, because its scope is not a function: use withLock()",
+  });
+});
+
+for (const key of ["", undefined, null, 7, {}] as unknown as string[]) {
+  test(`${inspect(key)} is no key`, async (t) => {
+    const expected = {
+      instanceOf: LockKeyError,
+      message: `Expected the lock key to be a non-empty string, got ${inspect(key)}`,
+    };
+    await t.throwsAsync(
+      withLock(key, {}, () => {}),
+      expected,
+    );
+    await t.throwsAsync(obtain(key), expected);
+  });
+}
+
+for (const options of [null, "30s", 7] as unknown as LockOptions[]) {
+  test(`${inspect(options)} are no options`, async (t) => {
+    const expected = {
+      instanceOf: LockOptionError,
+      message: `Expected lock options to be an object such as { lockTime: "30s" }, got ${inspect(options)}`,
+    };
+    await t.throwsAsync(
+      withLock("k", options, () => {}),
+      expected,
+    );
+    await t.throwsAsync(obtain("k", options), expected);
+  });
+}
+
+test("withLock without a body says what it expects", async (t) => {
+  const untyped = withLock as unknown as (key: string, options: unknown) => Promise<unknown>;
+  await t.throwsAsync(untyped("k", {}), {
+    instanceOf: LockOptionError,
+    message: "Expected withLock(key, options, body) to be given a function, got undefined",
+  });
+});
+
+test("a bad option is told before anything is sent", async (t) => {
+  await t.throwsAsync(
+    withLock("by-hand-11", { lockTime: "1" as "1s" }, () => {}),
+    { instanceOf: LockOptionError, message: /Expected `lockTime`/ },
+  );
+  t.false(fleet.store.acquired.some(({ key }) => key === "by-hand-11"));
+});
+
+test("currentLock outside of woven code says where it works", (t) => {
+  t.throws(() => currentLock(), {
+    code: "LOCK_NOT_WOVEN",
+    message: /in the body of a function with @redisLock/,
+  });
+});
+
+test.after("nothing is left behind", (t) => {
+  t.is(fleet.clock.pendingTimers, 0);
+  t.is(fleet.store.waits.length, 0, "nobody took a place in a queue");
+});

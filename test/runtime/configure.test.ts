@@ -1,0 +1,385 @@
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { resolve } from "node:path";
+import { text } from "node:stream/consumers";
+import test from "ava";
+import { obtain, withLock } from "../../runtime/by-hand";
+import { configure, shutdown, type Configuration } from "../../runtime/configure";
+import {
+  LockClosedError,
+  LockLostError,
+  LockMisconfiguredError,
+  LockOptionError,
+} from "../../runtime/errors";
+import { memoryStore } from "../../runtime/stores/memory";
+import { open } from "../../runtime/woven";
+import { deferred } from "../support/deferred";
+import { Fleet } from "../support/fleet";
+import { startRedis, type RedisServer } from "../support/redis-server";
+import { lostOnTheWay } from "../support/tampered-store";
+import { until } from "../support/until";
+
+// One configuration is in force in a process: these tests take turns.
+
+let server: RedisServer;
+
+test.before(async () => {
+  server = await startRedis();
+});
+
+test.after.always(() => server.stop());
+
+test.afterEach.always(() => shutdown({ patience: "0ms" }));
+
+/** A fleet whose one process is this one, by `configure`. */
+function configuredFleet(): Fleet {
+  const fleet = new Fleet();
+  const logger = { warn: (line: string) => void fleet.warnings.push(line) };
+  configure({ store: fleet.store, clock: fleet.clock, logger }, "woven");
+  return fleet;
+}
+
+test.serial("before configure, the error names the line to add", async (t) => {
+  const expected = {
+    instanceOf: LockMisconfiguredError,
+    code: "LOCK_MISCONFIGURED",
+    message:
+      'No lock store is configured. When the application starts, add: configure({ redis: "redis://localhost:6379" }) from "lockweave"',
+  };
+  t.throws(() => open({ site: "f", businessFlag: "f" }), expected);
+  await t.throwsAsync(
+    withLock("k", {}, () => {}),
+    expected,
+  );
+  await t.throwsAsync(obtain("k"), expected);
+  await t.notThrowsAsync(shutdown(), "there is nothing to shut down, and that is fine");
+});
+
+test.serial("a second configure needs a shutdown in between", async (t) => {
+  configure({ store: memoryStore() }, "woven");
+  t.throws(() => configure({ store: memoryStore() }, "woven"), {
+    instanceOf: LockMisconfiguredError,
+    message: "configure() was called before. To start anew, `await shutdown()` first.",
+  });
+  await shutdown();
+  t.notThrows(() => configure({ store: memoryStore() }, "woven"));
+  t.is(await withLock("k", {}, () => "result"), "result");
+});
+
+for (const [what, configuration, message] of [
+  ["nothing", undefined, /^Expected configure\(\{ redis \}\) or configure\(\{ store \}\), got undefined$/],
+  ["null", null, /got null$/],
+  ["a URL alone", "redis://localhost", /got 'redis:\/\/localhost'$/],
+  ["neither redis nor store", {}, /^Expected configure\(\) to be given either `redis` or `store`$/],
+  ["both redis and store", { redis: "redis://localhost", store: memoryStore() }, /either `redis` or `store`/],
+  ["an unknown option", { url: "x" }, /^configure\(\) has no option `url`. The options are redis, store, /],
+  ["a URL of another kind", { redis: "localhost:6379" }, /^Expected `redis` to be .*, got "localhost:6379"$/],
+  ["a redis that is null", { redis: null }, /^Expected `redis` to be .*, got null$/],
+  ["connection options", { redis: { host: "h", password: "hunter2" } }, /got \[ 'host', 'password' \]$/],
+  [
+    "a store that is none",
+    { store: {} },
+    /^Expected `store` to be a store such as memoryStore\(\), got \{\}$/,
+  ],
+  ["a store that is null", { store: null }, /^Expected `store` to be .*, got null$/],
+  [
+    "a logger without warn",
+    { store: memoryStore(), logger: {} },
+    /^Expected `logger` to have a function `warn`/,
+  ],
+  [
+    "a logger that is null",
+    { store: memoryStore(), logger: null },
+    /^Expected `logger` to have a function `warn`/,
+  ],
+  [
+    "a commandTimeout without unit",
+    { store: memoryStore(), commandTimeout: 100 },
+    /^Expected `commandTimeout`/,
+  ],
+  [
+    "a commandTimeout of nothing",
+    { store: memoryStore(), commandTimeout: "9ms" },
+    /of at least 10 ms, got '9ms'$/,
+  ],
+  ["a bad default", { store: memoryStore(), defaults: { lockTime: 30 } }, /^Expected `lockTime` to be/],
+  ["an unknown default", { store: memoryStore(), defaults: { ttl: 30 } }, /^There is no option `ttl`/],
+  [
+    "defaults that are null",
+    { store: memoryStore(), defaults: null },
+    /^Expected `defaults` to be an object/,
+  ],
+] as const) {
+  test.serial(`configure refuses ${what}, and can be called again`, (t) => {
+    const error = t.throws(() => configure(configuration as unknown as Configuration, "woven"), {
+      instanceOf: LockOptionError,
+      message,
+    });
+    t.false(error?.message.includes("hunter2"), "a password is not for a log");
+    t.notThrows(() => configure({ store: memoryStore() }, "woven"));
+  });
+}
+
+test.serial("the defaults hold for every lock that does not say otherwise", async (t) => {
+  const fleet = new Fleet();
+  configure({ store: fleet.store, clock: fleet.clock, defaults: { lockTime: "7s", fencing: true } }, "woven");
+  await withLock("k", {}, () => {});
+  await withLock("k", { lockTime: "9s", fencing: false }, () => {});
+  open({ site: "f", businessFlag: "f" });
+  t.like(fleet.store.acquired[0], { lockTimeMs: 7_000, fencing: true });
+  t.like(fleet.store.acquired[1], { lockTimeMs: 9_000, fencing: false });
+});
+
+test.serial("a client stays the caller's to close", async (t) => {
+  const client = server.client();
+  configure({ redis: client }, "woven");
+  await withLock("own-client", {}, async (lock) => {
+    t.is(await client.get("own-client"), lock.requestId);
+  });
+  await shutdown();
+  t.is(await client.ping(), "PONG");
+});
+
+test.serial("the connections of a URL are closed by shutdown", async (t) => {
+  const lonely = await startRedis();
+  t.teardown(lonely.stop);
+  const watcher = lonely.client();
+  const connections = async (): Promise<number> =>
+    String(await watcher.client("LIST"))
+      .trim()
+      .split("\n").length;
+  await until(async () => (await connections()) === 1);
+  configure({ redis: lonely.url }, "woven");
+  await withLock("own-url", {}, async () => t.is(await connections(), 2));
+  await shutdown();
+  await until(async () => (await connections()) === 1);
+});
+
+test.serial("shutdown sends home those who wait, and gives no lock any more", async (t) => {
+  const fleet = configuredFleet();
+  await fleet.foreignHolder("k", 60_000);
+  const waiting = Promise.all(
+    [1, 2, 3].map(() =>
+      t.throwsAsync(
+        withLock("k", {}, () => t.fail()),
+        {
+          instanceOf: LockClosedError,
+          code: "LOCK_CLOSED",
+          message: "k: no lock is given any more, shutdown() has begun",
+        },
+      ),
+    ),
+  );
+  await fleet.clock.settle();
+  await shutdown(); // No time passes here.
+  await waiting;
+  await t.throwsAsync(
+    withLock("another", {}, () => t.fail()),
+    { instanceOf: LockClosedError },
+  );
+  t.true(fleet.store.closed);
+  t.is(fleet.clock.pendingTimers, 0);
+  t.is(fleet.store.listeners, 0);
+  await fleet.foreignerLeaves("k");
+  t.true(await fleet.isForgotten("k"));
+});
+
+test.serial("shutdown waits for the bodies under way", async (t) => {
+  const fleet = configuredFleet();
+  const end = deferred();
+  const bodies = ["k1", "k2"].map((key) => withLock(key, {}, async () => await end.promise));
+  await fleet.clock.settle();
+  let isDown = false;
+  const down = shutdown().then(() => (isDown = true));
+  await fleet.clock.advance(9_999);
+  t.false(isDown);
+  t.false(fleet.store.closed);
+  end.resolve();
+  await Promise.all(bodies);
+  await down;
+  t.true(fleet.store.closed);
+  t.deepEqual(fleet.warnings, []);
+  t.is(fleet.clock.pendingTimers, 0);
+});
+
+test.serial("a body under way may still enter its reentrant lock again during shutdown", async (t) => {
+  const fleet = configuredFleet();
+  const goOn = deferred();
+  const body = withLock("k", { reentrant: true }, async () => {
+    await goOn.promise;
+    return await withLock("k", { reentrant: true }, () => "inner");
+  });
+  await fleet.clock.settle();
+  const down = shutdown();
+  goOn.resolve();
+  t.is(await body, "inner");
+  await down;
+});
+
+test.serial(
+  "after the patience, locks are given back under the bodies, which learn it by signal",
+  async (t) => {
+    const fleet = configuredFleet();
+    const end = deferred();
+    const aborted = deferred<unknown>();
+    const body = t.throwsAsync(
+      withLock("k", {}, async (lock) => {
+        lock.signal.addEventListener("abort", () => aborted.resolve(lock.signal.reason));
+        await end.promise;
+      }),
+      { instanceOf: LockLostError, message: /\(shutdown\(\) gave it back\)/ },
+    );
+    await fleet.clock.settle();
+    const down = shutdown({ patience: "2s" });
+    await fleet.clock.advance(1_999);
+    t.false(await fleet.isFree("k"));
+    await fleet.clock.advance(1);
+    await down;
+    t.true(await fleet.isFree("k"));
+    t.true((await aborted.promise) instanceof LockLostError);
+    t.regex(fleet.warnings.join("\n"), /k: [0-9a-f]{32} is taken from a body that outlasted shutdown\(\)/);
+    end.resolve();
+    await body;
+    t.is(fleet.clock.pendingTimers, 0);
+  },
+);
+
+test.serial("after the patience, a lock that is never unlocked is left to expire", async (t) => {
+  const fleet = configuredFleet();
+  const end = deferred();
+  const body = withLock("k", { autoUnlock: false, lockTime: "20s" }, () => end.promise);
+  const outcome = t.throwsAsync(body, { instanceOf: LockLostError });
+  await fleet.clock.settle();
+  const down = shutdown({ patience: "0ms" });
+  await fleet.clock.advance(0);
+  await down;
+  t.false(await fleet.isFree("k"));
+  end.resolve();
+  await outcome;
+  t.is(fleet.store.releases, 0);
+});
+
+test.serial("who calls shutdown again while it is under way waits for the same end", async (t) => {
+  const fleet = configuredFleet();
+  const end = deferred();
+  const body = withLock("k", {}, () => end.promise);
+  await fleet.clock.settle();
+  const first = shutdown();
+  let isDown = false;
+  const second = shutdown().then(() => (isDown = true));
+  await fleet.clock.advance(1);
+  t.false(isDown);
+  end.resolve();
+  await Promise.all([body, first, second]);
+  t.true(fleet.store.closed);
+});
+
+test.serial("a try that is under way at shutdown is given back before the store is closed", async (t) => {
+  const fleet = configuredFleet();
+  const arrival = deferred();
+  fleet.store.onAcquire = async (send) => {
+    const reply = await send();
+    await arrival.promise;
+    return reply;
+  };
+  let closedAtRelease: boolean | undefined;
+  fleet.store.onLeave = async (send) => {
+    await send();
+    closedAtRelease = fleet.store.closed;
+  };
+  const call = t.throwsAsync(
+    withLock("k", {}, () => t.fail()),
+    { instanceOf: LockClosedError },
+  );
+  await fleet.clock.settle();
+  const down = shutdown();
+  arrival.resolve();
+  await Promise.all([call, down]);
+  t.is(closedAtRelease, false);
+  t.true(await fleet.isFree("k"));
+});
+
+test.serial("a store that answers nothing any more cannot hold up shutdown for long", async (t) => {
+  const fleet = configuredFleet();
+  fleet.store.onAcquire = lostOnTheWay;
+  fleet.store.onLeave = lostOnTheWay;
+  const call = t.throwsAsync(
+    withLock("k", {}, () => t.fail()),
+    { instanceOf: LockClosedError },
+  );
+  await fleet.clock.settle();
+  const down = shutdown();
+  await fleet.clock.advance(2_000);
+  await Promise.all([call, down]);
+  t.true(fleet.store.closed);
+  t.is(fleet.clock.pendingTimers, 0);
+});
+
+test.serial("a bad patience is refused, and nothing is shut down", async (t) => {
+  configuredFleet();
+  await t.throwsAsync(shutdown({ patience: "soon" as "1s" }), { instanceOf: LockOptionError });
+  t.is(await withLock("k", {}, () => "result"), "result");
+});
+
+/** A program of its own, from its start to its end. */
+async function run(program: string): Promise<{ code: unknown; out: string; err: string }> {
+  const runtime = JSON.stringify(resolve("runtime/index"));
+  const source = `const { configure, shutdown, withLock, obtain } = require(${runtime});
+      const url = ${JSON.stringify(server.url)};
+      (async () => { ${program} })();`;
+  const child = spawn(process.execPath, ["-r", "ts-node/register/transpile-only", "-e", source], {
+    stdio: ["ignore", "pipe", "pipe"],
+  });
+  const [[code], out, err] = await Promise.all([once(child, "exit"), text(child.stdout), text(child.stderr)]);
+  return { code, out: out.trim(), err: err.trim() };
+}
+
+test.serial("a process ends by itself after shutdown, whatever it did with locks before", async (t) => {
+  const { code, out, err } = await run(`
+    configure({ redis: url }, "woven");
+    await Promise.all([1, 2, 3].map(() => withLock("child", {}, () => {})));
+    const held = await obtain("child");
+    const waiter = withLock("child", { onFailure: "skip", retryTimes: 1, waitTime: "50ms" }, () => {});
+    held.signal;
+    await waiter;
+    await held.release();
+    await shutdown();
+    console.log("down");
+  `);
+  t.is(err, "");
+  t.is(out, "down");
+  t.is(code, 0);
+});
+
+test.serial("a process that holds a lock at shutdown leaves no key in Redis", async (t) => {
+  const { err } = await run(`
+    configure({ redis: url, logger: { warn() {} } }, "woven");
+    const held = await obtain("child-left");
+    await shutdown({ patience: "0ms" });
+  `);
+  t.is(err, "");
+  t.is(await server.client().exists("child-left"), 0);
+});
+
+test.serial("a store that cannot be reached keeps no process alive and crashes none", async (t) => {
+  const { code, out, err } = await run(`
+    configure({ redis: "redis://127.0.0.1:1", logger: { warn() {} } }, "woven");
+    const error = await obtain("k", { retryTimes: 1, waitTime: "50ms" }).catch((error) => error);
+    console.log(error.code);
+    await shutdown();
+  `);
+  t.is(err, "");
+  t.is(out, "LOCK_UNREACHABLE");
+  t.is(code, 0);
+});
+
+test.serial("warnings go to the console when no logger is given", async (t) => {
+  const { out, err } = await run(`
+    configure({ redis: url }, "woven");
+    const held = await obtain("child-warned");
+    await shutdown({ patience: "0ms" });
+    console.log("end");
+  `);
+  t.is(out, "end");
+  t.regex(err, /child-warned: [0-9a-f]{32} is taken from a body that outlasted shutdown\(\)/);
+});

@@ -1,0 +1,123 @@
+import { inspect } from "node:util";
+import test from "ava";
+import * as fc from "fast-check";
+import { LockKeyError } from "../../runtime/errors";
+import { lockKey, type KeyValue } from "../../runtime/key";
+
+test("the ancestor's example makes the ancestor's bytes", (t) => {
+  t.is(lockKey("payOrder", "Test001"), "LOCK_payOrder_Test001");
+});
+
+for (const [flag, parts, key] of [
+  ["payOrder", [], "LOCK_payOrder"],
+  ["payOrder", ["a", "b"], "LOCK_payOrder_a,b"],
+  ["payOrder", ["a,b"], "LOCK_payOrder_a%2Cb"],
+  ["pay_order", ["a"], "LOCK_pay%5Forder_a"],
+  ["payOrder", ["a_b"], "LOCK_payOrder_a_b"],
+  ["100%", ["100%"], "LOCK_100%25_100%25"],
+  ["payOrder", [7], "LOCK_payOrder_7"],
+  [
+    "payOrder",
+    [0, -1.5, 12345678901234567890n, true, false],
+    "LOCK_payOrder_0,-1.5,12345678901234567890,true,false",
+  ],
+  ["支付", ["注文-🔒"], "LOCK_支付_注文-🔒"],
+  ["payOrder", [" "], "LOCK_payOrder_ "],
+] as const) {
+  test(`lockKey(${inspect(flag)}, ...${inspect(parts)}) is ${key}`, (t) => {
+    t.is(lockKey(flag, ...parts), key);
+  });
+}
+
+test("a number and its text are the same part", (t) => {
+  t.is(lockKey("f", 7), lockKey("f", "7"));
+  t.is(lockKey("f", -0), lockKey("f", 0));
+});
+
+for (const [part, got] of [
+  [undefined, "undefined"],
+  [null, "null"],
+  ["", "''"],
+  [Number.NaN, "NaN"],
+  [Infinity, "Infinity"],
+  [2 ** 53, "9007199254740992"],
+  [-1e21, "-1e+21"],
+  [{}, "{}"],
+  [{ id: 1 }, "{ id: 1 }"],
+  [[1], "[ 1 ]"],
+  [Symbol("s"), "Symbol(s)"],
+  [() => 1, "[Function (anonymous)]"],
+] as const) {
+  test(`${got} is no identity`, (t) => {
+    t.throws(() => lockKey("payOrder", "first", part as KeyValue), {
+      instanceOf: LockKeyError,
+      code: "LOCK_BAD_KEY",
+      message: `Expected key part 2 of "payOrder" to be a non-empty string, a finite number in the safe range, a bigint or a boolean, got ${got}`,
+    });
+  });
+}
+
+for (const flag of ["", undefined, null, 7, {}]) {
+  test(`${inspect(flag)} is no businessFlag`, (t) => {
+    t.throws(() => lockKey(flag as string, "a"), {
+      instanceOf: LockKeyError,
+      message: `Expected \`businessFlag\` to be a non-empty string, got ${inspect(flag)}`,
+    });
+  });
+}
+
+test("half a character is no text: on the wire all halves would be the same", (t) => {
+  t.throws(() => lockKey("payOrder", "\uD83D"), {
+    instanceOf: LockKeyError,
+    message: /^Expected key part 1 of "payOrder" to be well-formed Unicode, got '\\uD83D'$/i,
+  });
+  t.throws(() => lockKey("\uDD12"), {
+    instanceOf: LockKeyError,
+    message: /^Expected businessFlag to be well-formed Unicode, got '\\uDD12'$/i,
+  });
+});
+
+// Texts in which the characters that matter are frequent, beside texts of all kinds.
+const text = fc.oneof(
+  fc.string({ unit: fc.constantFrom("_", ",", "%", "5", "F", "2", "C", "a"), minLength: 1, maxLength: 6 }),
+  fc.string({ unit: "binary", minLength: 1 }).filter((value) => !/\p{Surrogate}/u.test(value)),
+);
+const part = fc.oneof(
+  text,
+  fc.integer(),
+  fc
+    .double({ noNaN: true, noDefaultInfinity: true })
+    .filter((value) => !Number.isInteger(value) || Number.isSafeInteger(value)),
+  fc.bigInt(),
+  fc.boolean(),
+);
+const name = fc.record({ flag: text, parts: fc.array(part, { maxLength: 4 }) });
+
+test("different flags and parts never make the same key", (t) => {
+  fc.assert(
+    fc.property(name, name, (a, b) => {
+      const sameName =
+        JSON.stringify([a.flag, a.parts.map(String)]) === JSON.stringify([b.flag, b.parts.map(String)]);
+      return sameName === (lockKey(a.flag, ...a.parts) === lockKey(b.flag, ...b.parts));
+    }),
+    { numRuns: 20_000 },
+  );
+  t.pass();
+});
+
+test("a key tells its flag and its parts, and nothing else", (t) => {
+  fc.assert(
+    fc.property(name, ({ flag, parts }) => {
+      const [, flagText = "", partsText] = /^LOCK_([^_]*)(?:_(.*))?$/s.exec(lockKey(flag, ...parts)) ?? [];
+      t.is(unescape(flagText), flag);
+      t.deepEqual(partsText?.split(",").map(unescape) ?? [], parts.map(String));
+    }),
+    { numRuns: 5_000 },
+  );
+});
+
+function unescape(escaped: string): string {
+  return escaped.replaceAll(/%(5F|2C|25)/g, (_, hex: string) =>
+    String.fromCodePoint(Number.parseInt(hex, 16)),
+  );
+}

@@ -1,0 +1,252 @@
+import test from "ava";
+import { LockLostError, LockWaitTimeoutError } from "../../runtime/errors";
+import { deferred } from "../support/deferred";
+import { Fleet, FleetProcess } from "../support/fleet";
+
+const KEY = "LOCK_account_1";
+const REENTRANT = { reentrant: true } as const;
+
+/** Whether a reentrant call that waits for nobody gets in. */
+async function isLetIn(process: FleetProcess, key = KEY): Promise<boolean> {
+  try {
+    await process.call(key, { ...REENTRANT, retryTimes: 0 }, () => {});
+    return true;
+  } catch (error) {
+    if (error instanceof LockWaitTimeoutError) return false;
+    throw error;
+  }
+}
+
+test("a function that holds the key may call another one on the same key", async (t) => {
+  const fleet = new Fleet();
+  const process = fleet.process();
+  const b = (): Promise<string | undefined> => process.call(KEY, REENTRANT, () => "b");
+  t.is(await process.call(KEY, REENTRANT, async () => `a then ${await b()}`), "a then b");
+  t.is(fleet.store.acquired.length, 1);
+  t.is(fleet.store.releases, 1);
+  t.true(await fleet.isFree(KEY));
+  t.is(fleet.clock.pendingTimers, 0);
+});
+
+test("a function may call itself on the same key", async (t) => {
+  const fleet = new Fleet();
+  const process = fleet.process();
+  const countDown = async (n: number): Promise<number> =>
+    (await process.call(KEY, REENTRANT, async () => (n === 0 ? 0 : 1 + (await countDown(n - 1))))) ?? 0;
+  t.is(await countDown(10), 10);
+  t.is(fleet.store.acquired.length, 1);
+  t.true(await fleet.isFree(KEY));
+});
+
+test("the inner lock is the outer one: its requestId in the store, its token, deadline and signal", async (t) => {
+  const fleet = new Fleet();
+  const process = fleet.process();
+  await process.call(KEY, { ...REENTRANT, fencing: true }, (outer) =>
+    process.call(KEY, { ...REENTRANT, fencing: true }, (inner) => {
+      t.is(inner.fencingToken, outer.fencingToken);
+      t.is(inner.remaining(), outer.remaining());
+      t.is(inner.signal, outer.signal);
+      t.notThrows(() => inner.assertHeld());
+    }),
+  );
+});
+
+test("the lock is kept between two inner calls, and given back once, at the end", async (t) => {
+  const fleet = new Fleet();
+  const process = fleet.process();
+  await process.call(KEY, REENTRANT, async () => {
+    for (let n = 0; n < 3; n += 1) {
+      t.true(await isLetIn(process));
+      t.false(await fleet.isFree(KEY));
+    }
+  });
+  t.is(fleet.store.releases, 1);
+});
+
+test("an inner call that outlives the outer keeps the lock until its own end", async (t) => {
+  const fleet = new Fleet();
+  const process = fleet.process();
+  const end = deferred();
+  let inner: Promise<unknown> | undefined;
+  await process.call(KEY, REENTRANT, () => {
+    inner = process.call(KEY, REENTRANT, async (lock) => {
+      await end.promise;
+      lock.assertHeld();
+    });
+  });
+  t.is(fleet.store.releases, 0);
+  t.false(await fleet.isFree(KEY));
+  await fleet.clock.advance(60_000);
+  t.false(await fleet.isFree(KEY), "and it is renewed");
+  end.resolve();
+  await inner;
+  t.true(await fleet.isFree(KEY));
+  t.is(fleet.clock.pendingTimers, 0);
+});
+
+test("an outer body that releases early, twice, does not take the lock from the inner one", async (t) => {
+  const fleet = new Fleet();
+  const process = fleet.process();
+  const end = deferred();
+  let inner: Promise<unknown> | undefined;
+  await process.call(KEY, REENTRANT, async (outer) => {
+    inner = process.call(KEY, REENTRANT, async (lock) => {
+      await end.promise;
+      lock.assertHeld();
+    });
+    await outer.release();
+    await outer.release();
+  });
+  t.false(await fleet.isFree(KEY));
+  end.resolve();
+  await t.notThrowsAsync(Promise.resolve(inner));
+  t.true(await fleet.isFree(KEY));
+});
+
+test("after its own release, the inner lock is not held, though the outer is", async (t) => {
+  const fleet = new Fleet();
+  const process = fleet.process();
+  await process.call(KEY, REENTRANT, async (outer) => {
+    const inner = await process.call(KEY, REENTRANT, (lock) => lock);
+    t.is(inner?.remaining(), 0);
+    t.throws(() => inner?.assertHeld(), { instanceOf: LockLostError, message: /it was released/ });
+    t.notThrows(() => outer.assertHeld());
+  });
+});
+
+test("a concurrent caller beside the holder is not let in", async (t) => {
+  const fleet = new Fleet();
+  const process = fleet.process();
+  const order: string[] = [];
+  const call = (name: string): Promise<unknown> =>
+    process.call(KEY, REENTRANT, async () => {
+      order.push(`${name} in`);
+      await fleet.clock.settle(); // Let the others try to get in between.
+      order.push(`${name} out`);
+    });
+  await Promise.all([call("a"), call("b"), call("c")]);
+  t.deepEqual(order, ["a in", "a out", "b in", "b out", "c in", "c out"]);
+});
+
+test("a caller that called and did not wait is not inside", async (t) => {
+  const fleet = new Fleet();
+  const process = fleet.process();
+  const [entered, end] = [deferred(), deferred()];
+  const called = process.call(KEY, REENTRANT, async () => {
+    entered.resolve();
+    await end.promise;
+  });
+  await entered.promise;
+  t.false(await isLetIn(process));
+  end.resolve();
+  await called;
+});
+
+test("a task that strayed from the body is let in while the lock is held, and not after its release", async (t) => {
+  const fleet = new Fleet();
+  const process = fleet.process();
+  const [during, after] = [deferred(), deferred()];
+  const stray = async (): Promise<boolean[]> => {
+    await during.promise;
+    const first = await isLetIn(process);
+    await after.promise;
+    return [first, await isLetIn(process)];
+  };
+  let strayed: Promise<boolean[]> | undefined;
+  await process.call(KEY, REENTRANT, async () => {
+    strayed = stray();
+    during.resolve();
+    await fleet.clock.settle();
+  });
+  await fleet.foreignHolder(KEY, 60_000);
+  after.resolve();
+  t.deepEqual(await strayed, [true, false]);
+});
+
+test("a task that strayed from the body is not let in while the release is under way", async (t) => {
+  const fleet = new Fleet();
+  const process = fleet.process();
+  const [sent, arrival] = [deferred(), deferred()];
+  fleet.store.onRelease = async (send) => {
+    const reply = await send();
+    await fleet.foreignHolder(KEY, 60_000); // Free for others, before the holder has the reply.
+    sent.resolve();
+    await arrival.promise;
+    return reply;
+  };
+  let strayed: Promise<boolean> | undefined;
+  const call = process.call(KEY, REENTRANT, () => {
+    strayed = sent.promise.then(() => isLetIn(process));
+  });
+  t.false(await Promise.race([sent.promise, call]).then(() => strayed));
+  arrival.resolve();
+  await call;
+});
+
+test("a lost lock lets nobody in again", async (t) => {
+  const fleet = new Fleet();
+  const process = fleet.process();
+  const outcome = t.throwsAsync(
+    process.call(KEY, { ...REENTRANT, watchdog: false, lockTime: "1s" }, async () => {
+      fleet.clock.freeze(1_000); // No timer has run.
+      await fleet.foreignHolder(KEY, 60_000);
+      t.false(await isLetIn(process));
+    }),
+    { instanceOf: LockLostError },
+  );
+  await outcome;
+});
+
+test("a call that is not reentrant waits, also inside the lock", async (t) => {
+  const fleet = new Fleet();
+  const process = fleet.process();
+  await process.call(KEY, REENTRANT, () =>
+    t.throwsAsync(
+      process.call(KEY, { retryTimes: 0 }, () => {}),
+      { instanceOf: LockWaitTimeoutError },
+    ),
+  );
+});
+
+test("a reentrant call inside a lock that is not reentrant waits, too", async (t) => {
+  const fleet = new Fleet();
+  const process = fleet.process();
+  await process.call(KEY, {}, async () => t.false(await isLetIn(process)));
+});
+
+test("other keys are locks of their own, in any order of nesting", async (t) => {
+  const fleet = new Fleet();
+  const process = fleet.process();
+  await process.call(KEY, REENTRANT, () =>
+    process.call("LOCK_account_2", REENTRANT, async () => {
+      t.is(fleet.store.acquired.length, 2);
+      t.true(await isLetIn(process));
+      t.true(await isLetIn(process, "LOCK_account_2"));
+      t.is(fleet.store.acquired.length, 2);
+      t.true(await isLetIn(process, "LOCK_account_3"));
+      t.is(fleet.store.acquired.length, 3);
+    }),
+  );
+  t.true(await fleet.isFree(KEY));
+  t.true(await fleet.isFree("LOCK_account_2"));
+  t.is(fleet.clock.pendingTimers, 0);
+});
+
+test("another configuration in the same async context is another world", async (t) => {
+  const fleet = new Fleet();
+  const [process, other] = [fleet.process(), fleet.process()];
+  await process.call(KEY, REENTRANT, async () => t.false(await isLetIn(other)));
+});
+
+test("an inner body's error ends the inner call only", async (t) => {
+  const fleet = new Fleet();
+  const process = fleet.process();
+  await process.call(KEY, REENTRANT, async (outer) => {
+    await t.throwsAsync(
+      process.call(KEY, REENTRANT, () => Promise.reject(new Error("inner"))),
+      { message: "inner" },
+    );
+    outer.assertHeld();
+  });
+  t.true(await fleet.isFree(KEY));
+});

@@ -1,0 +1,273 @@
+import test from "ava";
+import { Lease } from "../../runtime/lease";
+import { Renewals } from "../../runtime/renewals";
+import { LockLostError } from "../../runtime/errors";
+import { deferred } from "../support/deferred";
+import { Fleet } from "../support/fleet";
+import { connectionRefused, lostOnTheWay } from "../support/tampered-store";
+
+const SECOND = 1_000;
+
+interface Keeper {
+  readonly fleet: Fleet;
+  readonly renewals: Renewals;
+  /** A lease that the store granted, and that is kept from now on. */
+  keep(key: string, lockTimeMs?: number): Promise<Lease>;
+}
+
+/** Renewals with a command time-out of one second. */
+function keeper(): Keeper {
+  const fleet = new Fleet();
+  const renewals = new Renewals(fleet.clock, fleet.store, SECOND);
+  return {
+    fleet,
+    renewals,
+    async keep(key, lockTimeMs = 30_000) {
+      const request = { key, requestId: `holder of ${key}`, lockTimeMs, fencing: false };
+      const lease = new Lease(request, fleet.clock.now());
+      await fleet.memory.acquire(request);
+      renewals.keep(lease);
+      return lease;
+    },
+  };
+}
+
+const isSure = (fleet: Fleet, lease: Lease): boolean => lease.remaining(fleet.clock.now()) > 0;
+
+test("ten thousand locks that were had at about the same time cost one timer, and one renewal together", async (t) => {
+  const { fleet, renewals, keep } = keeper();
+  const leases: Lease[] = [];
+  for (let n = 0; n < 10_000; n += 1) {
+    leases.push(await keep(`lock ${n}`));
+    if (n % 100 === 0) await fleet.clock.advance(5); // Half a second in all.
+  }
+  t.is(fleet.clock.pendingTimers, 1);
+  await fleet.clock.advance(10 * SECOND);
+  t.deepEqual(fleet.store.renewed, [10_000]);
+  t.is(fleet.clock.pendingTimers, 1);
+  await fleet.clock.advance(50 * SECOND);
+  t.true(fleet.store.renewals <= 6, `${fleet.store.renewals}`);
+  t.true(leases.every((lease) => isSure(fleet, lease)));
+  for (const lease of leases) renewals.stop(lease);
+  t.is(fleet.clock.pendingTimers, 0);
+});
+
+test("locks are renewed at a third of their own lock times", async (t) => {
+  const { fleet, keep } = keeper();
+  const short = await keep("short", 3_000);
+  const long = await keep("long", 60_000);
+  await fleet.clock.advance(999);
+  t.is(fleet.store.renewals, 0);
+  await fleet.clock.advance(1);
+  t.deepEqual(fleet.store.renewed, [1]);
+  await fleet.clock.advance(19 * SECOND);
+  t.is(fleet.store.renewed.filter((count) => count === 2).length, 1, "together when they are due together");
+  t.is(fleet.store.renewals, 20);
+  t.true(isSure(fleet, short) && isSure(fleet, long));
+  await fleet.clock.advance(600 * SECOND);
+  t.true(isSure(fleet, short) && isSure(fleet, long));
+});
+
+test("a lock that is had later is renewed in time, though the timer waits for earlier ones", async (t) => {
+  const { fleet, renewals, keep } = keeper();
+  const first = await keep("first", 60_000);
+  await fleet.clock.advance(5 * SECOND);
+  const second = await keep("second", 3_000);
+  await fleet.clock.advance(SECOND);
+  t.is(fleet.store.renewals, 1);
+  renewals.stop(second);
+  await fleet.clock.advance(14 * SECOND);
+  t.is(fleet.store.renewals, 2);
+  t.true(isSure(fleet, first));
+});
+
+test("of many, the one that is expired or stolen is lost, and the others are kept", async (t) => {
+  const { fleet, renewals, keep } = keeper();
+  const leases: Lease[] = [];
+  for (let n = 0; n < 10; n += 1) leases.push(await keep(`lock ${n}`));
+  await fleet.memory.release("lock 3", "holder of lock 3");
+  await fleet.memory.release("lock 7", "holder of lock 7");
+  await fleet.foreignHolder("lock 7", 600_000);
+  await fleet.clock.advance(10 * SECOND);
+  t.deepEqual(
+    leases.flatMap(({ lostBecause }, n) => (lostBecause === undefined ? [] : [[n, lostBecause]])),
+    [
+      [3, "its key expired"],
+      [7, "somebody else holds it"],
+    ],
+  );
+  await fleet.clock.advance(10 * SECOND);
+  t.deepEqual(fleet.store.renewed, [10, 8]);
+  for (const lease of leases) renewals.stop(lease);
+  t.is(fleet.clock.pendingTimers, 0);
+});
+
+test("of many, those for which the store had no answer are tried again soon, and only those", async (t) => {
+  const { fleet, keep } = keeper();
+  const leases: Lease[] = [];
+  for (let n = 0; n < 10; n += 1) leases.push(await keep(`lock ${n}`));
+  fleet.store.onRenew = async (send) => (await send()).map((reply, n) => (n < 4 ? "unknown" : reply));
+  await fleet.clock.advance(10 * SECOND);
+  fleet.store.onRenew = (send) => send();
+  await fleet.clock.advance(SECOND);
+  t.deepEqual(fleet.store.renewed, [10, 4]);
+  t.true(leases.every((lease) => isSure(fleet, lease)));
+  await fleet.clock.advance(600 * SECOND);
+  t.true(leases.every((lease) => isSure(fleet, lease)));
+});
+
+test("a store with fewer replies than leases has no answer for the rest", async (t) => {
+  const { fleet, keep } = keeper();
+  const leases = [await keep("answered"), await keep("other")];
+  fleet.store.onRenew = async (send) => (await send()).slice(0, 1);
+  await fleet.clock.advance(11 * SECOND);
+  t.deepEqual(fleet.store.renewed, [2, 1]);
+  t.true(leases.every((lease) => isSure(fleet, lease)));
+});
+
+for (const [what, fate] of [
+  ["is refused", connectionRefused],
+  ["has no reply", lostOnTheWay],
+] as const) {
+  test(`when every renewal ${what}, each lock is lost at its deadline, to the millisecond`, async (t) => {
+    const { fleet, keep } = keeper();
+    fleet.store.onRenew = fate;
+    for (const lockTimeMs of [100, 1_000, 3_333, 30_000]) {
+      const lease = await keep(`${lockTimeMs}`, lockTimeMs);
+      let lostAt = 0;
+      lease.holder = { lost: () => (lostAt = fleet.clock.now()) } as unknown as NonNullable<Lease["holder"]>;
+      const expectedAt = fleet.clock.now() + lockTimeMs * 0.99 - 2;
+      await fleet.clock.advance(lockTimeMs);
+      t.true(
+        Math.abs(lostAt - expectedAt) < 1,
+        `${lockTimeMs}: lost at ${lostAt}, expected at ${expectedAt}`,
+      );
+    }
+    t.is(fleet.clock.pendingTimers, 0);
+  });
+}
+
+test("a renewal that comes through at the last moment saves the lock, and takes its doom away", async (t) => {
+  const { fleet, renewals, keep } = keeper();
+  const lease = await keep("lock");
+  fleet.store.onRenew = connectionRefused;
+  await fleet.clock.advance(28_900);
+  t.is(fleet.clock.pendingTimers, 2, "the next try, and the deadline");
+  fleet.store.onRenew = (send) => send();
+  await fleet.clock.advance(700);
+  t.is(lease.remaining(fleet.clock.now()) > 28_000, true);
+  t.is(fleet.clock.pendingTimers, 1);
+  await fleet.clock.advance(300 * SECOND);
+  t.true(isSure(fleet, lease));
+  renewals.stop(lease);
+  t.is(fleet.clock.pendingTimers, 0);
+});
+
+test("a renewed lock counts from before its renewal was sent, however long the reply took", async (t) => {
+  const { fleet, keep } = keeper();
+  const lease = await keep("lock");
+  fleet.store.onRenew = async (send) => {
+    const replies = await send();
+    await new Promise<void>((resolve) => {
+      fleet.clock.after(800, resolve);
+    });
+    return replies;
+  };
+  await fleet.clock.advance(10_800);
+  t.is(lease.remaining(fleet.clock.now()), 30_000 * 0.99 - 2 - 800);
+});
+
+test("one lock that is about to end does not cut short the wait for the reply that keeps the others", async (t) => {
+  const { fleet, keep } = keeper();
+  const long = await keep("long", 30_000);
+  await fleet.clock.advance(6_100);
+  const short = await keep("short", 3_000);
+  fleet.store.onRenew = connectionRefused;
+  await fleet.clock.advance(2_850);
+  fleet.store.onRenew = async (send) => {
+    const replies = await send();
+    await new Promise<void>((resolve) => {
+      fleet.clock.after(80, resolve);
+    });
+    return replies;
+  };
+  await fleet.clock.advance(50);
+  t.is(fleet.store.renewed.at(-1), 2, "the one is tried a last time, and the other is due");
+  await fleet.clock.advance(100);
+  t.regex(short.lostBecause ?? "", /deadline passed/);
+  t.true(long.remaining(fleet.clock.now()) > 29_000);
+});
+
+test("to stop is final, also for a renewal that is under way and for one that is tried again", async (t) => {
+  const { fleet, renewals, keep } = keeper();
+  const [one, other] = [await keep("one"), await keep("other")];
+  const arrival = deferred();
+  fleet.store.onRenew = async () => {
+    await arrival.promise;
+    return ["stolen", "renewed"];
+  };
+  await fleet.clock.advance(10 * SECOND);
+  renewals.stop(one);
+  arrival.resolve();
+  await fleet.clock.settle();
+  t.is(one.lostBecause, undefined);
+  fleet.store.onRenew = connectionRefused;
+  await fleet.clock.advance(10 * SECOND);
+  t.is(fleet.store.renewed.at(-1), 1);
+  renewals.stop(other);
+  t.is(fleet.clock.pendingTimers, 0);
+  await fleet.clock.advance(100 * SECOND);
+  t.is(other.lostBecause, undefined);
+});
+
+test("one that stops while it is under way, and is kept again, is renewed by its new schedule", async (t) => {
+  const { fleet, renewals, keep } = keeper();
+  const lease = await keep("lock");
+  const arrival = deferred();
+  fleet.store.onRenew = async (send) => {
+    await arrival.promise;
+    return await send();
+  };
+  await fleet.clock.advance(10 * SECOND);
+  renewals.stop(lease);
+  renewals.keep(lease);
+  arrival.resolve();
+  fleet.store.onRenew = (send) => send();
+  await fleet.clock.advance(9_999);
+  t.is(fleet.store.renewals, 1);
+  await fleet.clock.advance(1);
+  t.is(fleet.store.renewals, 2);
+  renewals.stop(lease);
+  t.is(fleet.clock.pendingTimers, 0);
+});
+
+test("after a standstill, what is over is lost, and what is not is renewed at once", async (t) => {
+  const { fleet, keep } = keeper();
+  const short = await keep("short", 9_000);
+  const long = await keep("long", 30_000);
+  fleet.clock.freeze(15 * SECOND);
+  await fleet.clock.settle();
+  t.regex(short.lostBecause ?? "", /deadline passed/);
+  t.is(fleet.store.renewals, 1);
+  t.true(long.remaining(fleet.clock.now()) > 29_000);
+});
+
+test("who gives back other locks when it learns that one is lost is not told that those are lost, too", async (t) => {
+  const fleet = new Fleet();
+  const process = fleet.process();
+  const ended = deferred();
+  const lost = process.call("first", { lockTime: "3s" }, async (lock) => {
+    await process.call("second", { lockTime: "30s" }, async (other) => {
+      lock.signal.addEventListener("abort", () => void other.release().then(ended.resolve));
+      fleet.clock.freeze(10 * SECOND); // Both are due: the one for its end, the other to be renewed.
+      await ended.promise;
+    });
+  });
+  const outcome = t.throwsAsync(lost, { instanceOf: LockLostError });
+  await fleet.clock.advance(0);
+  await outcome;
+  await fleet.clock.settle();
+  t.is(fleet.warnings.filter((line) => line.includes("lost the lock")).length, 1, fleet.warnings.join("\n"));
+  t.true(await fleet.isForgotten("second"));
+  t.is(fleet.clock.pendingTimers, 0);
+});

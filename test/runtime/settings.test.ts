@@ -1,0 +1,97 @@
+import { inspect } from "node:util";
+import test from "ava";
+import { LockOptionError } from "../../runtime/errors";
+import { DEFAULTS, settle } from "../../runtime/settings";
+
+test("without a word, the ancestors' numbers hold", (t) => {
+  t.deepEqual(settle({}, DEFAULTS), {
+    lockTimeMs: 30_000,
+    retryTimes: 3,
+    waitTimeMs: 5_000,
+    onFailure: "throw",
+    watchdog: true,
+    autoUnlock: true,
+    reentrant: false,
+    fencing: false,
+  });
+});
+
+for (const [option, value, settled] of [
+  ["lockTime", "20s", { lockTimeMs: 20_000 }],
+  ["lockTime", "100ms", { lockTimeMs: 100 }],
+  ["lockTime", "24h", { lockTimeMs: 86_400_000 }],
+  ["retryTimes", 0, { retryTimes: 0 }],
+  ["retryTimes", 1_000_000, { retryTimes: 1_000_000 }],
+  ["waitTime", "0ms", { waitTimeMs: 0 }],
+  ["waitTime", "2m", { waitTimeMs: 120_000 }],
+  ["onFailure", "throw", { onFailure: "throw" }],
+  ["onFailure", "skip", { onFailure: "skip" }],
+  ["watchdog", false, { watchdog: false }],
+  ["watchdog", true, { watchdog: true }],
+  ["autoUnlock", false, { autoUnlock: false }],
+  ["autoUnlock", true, { autoUnlock: true }],
+  ["reentrant", true, { reentrant: true }],
+  ["reentrant", false, { reentrant: false }],
+  ["fencing", true, { fencing: true }],
+  ["fencing", false, { fencing: false }],
+] as const) {
+  test(`${option} may be ${inspect(value)}`, (t) => {
+    t.deepEqual(settle({ [option]: value }, DEFAULTS), { ...DEFAULTS, ...settled });
+  });
+}
+
+const DURATION = 'a duration such as "30s" or "500ms"';
+
+for (const [option, value, expected] of [
+  ["lockTime", "99ms", `${DURATION} of at least 100 ms`],
+  ["lockTime", "25h", `${DURATION} of at most 24 hours`],
+  ["lockTime", 30, DURATION],
+  ["lockTime", null, DURATION],
+  ["waitTime", 5_000, DURATION],
+  ["waitTime", "-1s", DURATION],
+  ["retryTimes", -1, "a whole number from 0 to 1000000"],
+  ["retryTimes", 1.5, "a whole number from 0 to 1000000"],
+  ["retryTimes", Number.NaN, "a whole number from 0 to 1000000"],
+  ["retryTimes", 1_000_001, "a whole number from 0 to 1000000"],
+  ["retryTimes", "3", "a whole number from 0 to 1000000"],
+  ["onFailure", "ignore", '"throw" or "skip"'],
+  ["onFailure", Error, '"throw" or "skip"'],
+  ["watchdog", 1, "true or false"],
+  ["autoUnlock", "false", "true or false"],
+  ["reentrant", null, "true or false"],
+  ["fencing", {}, "true or false"],
+] as const) {
+  test(`${option} cannot be ${inspect(value)}`, (t) => {
+    t.throws(() => settle({ [option]: value }, DEFAULTS), {
+      instanceOf: LockOptionError,
+      code: "LOCK_BAD_OPTION",
+      message: `Expected \`${option}\` to be ${expected}, got ${inspect(value)}`,
+    });
+  });
+}
+
+test("an option that is undefined is an option that was not given", (t) => {
+  t.deepEqual(settle({ lockTime: undefined, fencing: undefined }, DEFAULTS), DEFAULTS);
+});
+
+test("what a lock says goes before the defaults, and the defaults stay as they were", (t) => {
+  const defaults = settle({ lockTime: "10s", watchdog: false }, DEFAULTS);
+  t.like(settle({ lockTime: "20s" }, defaults), { lockTimeMs: 20_000, watchdog: false });
+  t.is(defaults.lockTimeMs, 10_000);
+  t.is(DEFAULTS.lockTimeMs, 30_000);
+});
+
+for (const name of ["locktime", "ttl", "constructor", "__proto__", "toString"]) {
+  test(`${name} is no option`, (t) => {
+    const options = Object.defineProperty({}, name, { value: 1, enumerable: true });
+    t.throws(() => settle(options, DEFAULTS), {
+      instanceOf: LockOptionError,
+      message: `There is no option \`${name}\`. The options are lockTime, retryTimes, waitTime, onFailure, watchdog, autoUnlock, reentrant, fencing.`,
+    });
+  });
+}
+
+test("names that the caller reads itself are let pass, and named among the options", (t) => {
+  t.deepEqual(settle({ site: "a", businessFlag: "b" }, DEFAULTS, ["site", "businessFlag"]), DEFAULTS);
+  t.throws(() => settle({ flag: 1 }, DEFAULTS, ["site"]), { message: /The options are site, lockTime, / });
+});

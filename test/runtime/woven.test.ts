@@ -1,0 +1,75 @@
+import test from "ava";
+import { configure } from "../../runtime/configure";
+import { LockKeyError, LockNotWovenError, LockOptionError, LockWaitTimeoutError } from "../../runtime/errors";
+import * as lockweave from "../../runtime/woven";
+import { Fleet } from "../support/fleet";
+
+// The calls as the transformer writes them.
+
+const fleet = new Fleet();
+const site = { site: "OrderService.pay", businessFlag: "payOrder", lockTime: "20s" } as const;
+
+test.before(() => {
+  configure({ store: fleet.store, clock: fleet.clock }, "woven");
+});
+
+class OrderBusyError extends Error {}
+
+async function pay(orderNo: string, Failure?: typeof OrderBusyError): Promise<string> {
+  const lock = lockweave.open({ ...site, retryTimes: 0 }, orderNo);
+  while (!(await lockweave.acquire(lock))) await lockweave.retryCheck(lock, Failure);
+  try {
+    if (orderNo === "broke") throw new Error("no money");
+    return lockweave.currentLock(lock).key;
+  } catch (error) {
+    throw lockweave.fail(lock, error);
+  } finally {
+    await lockweave.release(lock);
+  }
+}
+
+test("a woven body runs under its key, which is free afterwards", async (t) => {
+  t.is(await pay("Test001"), "LOCK_payOrder_Test001");
+  t.true(await fleet.isFree("LOCK_payOrder_Test001"));
+});
+
+test("a woven body's error comes out unchanged, and the key is free afterwards", async (t) => {
+  await t.throwsAsync(pay("broke"), { message: "no money" });
+  t.true(await fleet.isFree("LOCK_payOrder_broke"));
+});
+
+test("a busy key throws the time-out, or the tag's own class", async (t) => {
+  await fleet.foreignHolder("LOCK_payOrder_busy", 60_000);
+  await t.throwsAsync(pay("busy"), {
+    instanceOf: LockWaitTimeoutError,
+    message: /LOCK_payOrder_busy \(OrderService\.pay\) is held by another/,
+  });
+  await t.throwsAsync(pay("busy", OrderBusyError), { instanceOf: OrderBusyError });
+});
+
+test("a key that is no identity, or a bad attribute, is told before anything is sent", (t) => {
+  const asked = fleet.store.acquired.length;
+  t.throws(() => lockweave.open(site, undefined as unknown as string), { instanceOf: LockKeyError });
+  t.throws(() => lockweave.open({ ...site, lockTime: "20" as "20s" }), { instanceOf: LockOptionError });
+  t.is(fleet.store.acquired.length, asked);
+});
+
+test("a reentrant body runs inside its lock", async (t) => {
+  const options = { ...site, reentrant: true } as const;
+  const outer = lockweave.open(options, "reentrant");
+  t.true(await lockweave.acquire(outer));
+  await lockweave.runReentrant(outer, async () => {
+    const inner = lockweave.open(options, "reentrant");
+    t.true(await lockweave.acquire(inner));
+    await lockweave.release(inner);
+  });
+  await lockweave.release(outer);
+  t.true(await fleet.isFree("LOCK_payOrder_reentrant"));
+});
+
+test("a body that could not be woven refuses to run unlocked", (t) => {
+  t.throws(() => lockweave.refuse("a.ts(3,9): unknown attribute"), {
+    instanceOf: LockNotWovenError,
+    message: "a.ts(3,9): unknown attribute",
+  });
+});

@@ -1,0 +1,25 @@
+import type { RedisClient } from "../../runtime/stores/redis";
+
+/** The client, and the names of the commands that were sent over it since the last look. */
+export function counting(client: RedisClient): {
+  readonly client: RedisClient;
+  commands(): string[];
+} {
+  let sent: string[] = [];
+  const counted = Object.create(client, {
+    call: {
+      value: async (command: string, ...args: (string | number)[]): Promise<unknown> => {
+        sent.push(command);
+        return await client.call(command, ...args);
+      },
+    },
+  }) as RedisClient;
+  return {
+    client: counted,
+    commands() {
+      const names = sent;
+      sent = [];
+      return names;
+    },
+  };
+}

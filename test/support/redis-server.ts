@@ -1,0 +1,147 @@
+import { spawn, type ChildProcess } from "node:child_process";
+import { once } from "node:events";
+import { mkdtemp, rm } from "node:fs/promises";
+import { createServer, type AddressInfo } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import type { Writable } from "node:stream";
+import { setTimeout as pause } from "node:timers/promises";
+import { Cluster, Redis, type RedisOptions } from "ioredis";
+
+/** A redis-server of the test's own: nothing in it but what the test put there. */
+export interface RedisServer {
+  readonly port: number;
+  readonly url: string;
+  /** A client that is disconnected at `stop()`. */
+  client(options?: ClientOptions): Redis;
+  /** Ends the server, and resolves when it has ended. */
+  stop(): Promise<void>;
+}
+
+type ClientOptions = Pick<
+  RedisOptions,
+  | "port"
+  | "keyPrefix"
+  | "username"
+  | "password"
+  | "connectionName"
+  | "enableReadyCheck"
+  | "enableOfflineQueue"
+  | "lazyConnect"
+>;
+
+export interface RedisCluster extends RedisServer {
+  /** A cluster client that is disconnected at `stop()`. */
+  cluster(options?: { readonly keyPrefix?: string }): Cluster;
+}
+
+const LAUNCHES = 5;
+const NOT_ON_DISK = ["--save", "", "--appendonly", "no", "--dir"];
+
+/**
+ * Becomes the server, beside a guard that ends the server when the other end of descriptor 3 closes without
+ * a word: however this process ends, killed or by a test runner's time-out, no server outlives it.
+ */
+const TIED_TO_US = '(read -r _ <&3 || kill -9 $$) & exec redis-server "$@" 3<&-';
+
+export async function startRedis(...args: string[]): Promise<RedisServer> {
+  for (let launch = 1; launch <= LAUNCHES; launch += 1) {
+    const server = await tryToStart(await freePort(), args);
+    if (server !== undefined) return server;
+  }
+  throw new Error(`redis-server ended at its start ${LAUNCHES} times: redis-server ${args.join(" ")}`);
+}
+
+/** One node that has all the slots of a cluster. */
+export async function startRedisCluster(): Promise<RedisCluster> {
+  const busPort = await freePort();
+  // A lone node has no peer from which to learn its address.
+  const address = ["--cluster-announce-ip", "127.0.0.1", "--cluster-port", String(busPort)];
+  const server = await startRedis("--cluster-enabled", "yes", ...address);
+  const node = server.client();
+  await node.call("CLUSTER", "ADDSLOTSRANGE", "0", "16383");
+  while (!String(await node.call("CLUSTER", "INFO")).includes("cluster_state:ok")) await pause(10);
+  const clusters: Cluster[] = [];
+  return {
+    ...server,
+    cluster(options = {}) {
+      const cluster = new Cluster([{ host: "127.0.0.1", port: server.port }], options);
+      clusters.push(cluster);
+      return cluster;
+    },
+    async stop() {
+      for (const cluster of clusters) cluster.disconnect();
+      await server.stop();
+    },
+  };
+}
+
+/** Undefined when the server did not start: the port was taken between the probe and the start. */
+async function tryToStart(port: number, args: string[]): Promise<RedisServer | undefined> {
+  const dir = await mkdtemp(join(tmpdir(), "redis-"));
+  const child = spawn(
+    "sh",
+    [
+      "-c",
+      TIED_TO_US,
+      "redis-server",
+      "--bind",
+      "127.0.0.1",
+      "--port",
+      String(port),
+      ...NOT_ON_DISK,
+      dir,
+      ...args,
+    ],
+    { stdio: ["ignore", "ignore", "ignore", "pipe"] },
+  );
+  const tie = child.stdio[3] as Writable;
+  const ended = once(child, "exit");
+  const clients: Redis[] = [];
+
+  const server: RedisServer = {
+    port,
+    url: `redis://127.0.0.1:${port}`,
+    client(options = {}) {
+      const client = new Redis({ port, host: "127.0.0.1", ...options });
+      client.on("error", () => {}); // Each command tells its own failure.
+      clients.push(client);
+      return client;
+    },
+    async stop() {
+      for (const client of clients) client.disconnect();
+      tie.end("stopped in good order\n");
+      child.kill("SIGTERM");
+      await ended;
+      await rm(dir, { recursive: true, force: true });
+    },
+  };
+
+  if (await answersPing(port, child)) return server;
+  await server.stop();
+  return undefined;
+}
+
+/** Whether the server came up; false when it ended instead. A server that asks for a password is up too. */
+async function answersPing(port: number, child: ChildProcess): Promise<boolean> {
+  const probe = new Redis(port, "127.0.0.1", { enableReadyCheck: false, retryStrategy: () => 10 });
+  probe.on("error", () => {}); // Until it listens, connections are refused.
+  try {
+    while (child.exitCode === null && child.signalCode === null) {
+      const answer = await Promise.race([probe.ping().catch(String), once(child, "exit")]);
+      if (typeof answer === "string" && /PONG|NOAUTH/.test(answer)) return true;
+    }
+    return false;
+  } finally {
+    probe.disconnect();
+  }
+}
+
+async function freePort(): Promise<number> {
+  const probe = createServer().listen(0, "127.0.0.1");
+  await once(probe, "listening");
+  const { port } = probe.address() as AddressInfo;
+  probe.close();
+  await once(probe, "close");
+  return port;
+}
