@@ -1,0 +1,120 @@
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { mkdir, mkdtemp, readFile, realpath, rm, symlink, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+import test from "ava";
+import type { CompilerOptions } from "typescript";
+
+/** The repository, in whose `dist` the built package is. */
+export const PACKAGE = join(__dirname, "../..");
+
+/** The entry that a user writes in tsconfig.json. */
+export const PLUGIN = { transform: "lockweave/transformer", transformProgram: true };
+
+export interface Finished {
+  readonly code: number | null;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+/** Texts by their paths in the project. */
+export type Files = Readonly<Record<string, string>>;
+
+/** As they stand in tsconfig.json: words for numbers. */
+export type Settings = Readonly<Partial<Record<keyof CompilerOptions, unknown>>>;
+
+/** A project of a user, with the real compilers. */
+export class Project {
+  readonly dir: string;
+
+  constructor(dir: string) {
+    this.dir = dir;
+  }
+
+  path(file: string): string {
+    return join(this.dir, file);
+  }
+
+  async write(files: Files): Promise<void> {
+    for (const [file, text] of Object.entries(files)) {
+      await mkdir(dirname(this.path(file)), { recursive: true });
+      await writeFile(this.path(file), text);
+    }
+  }
+
+  async read(file: string): Promise<string> {
+    return await readFile(this.path(file), "utf8");
+  }
+
+  /** Where the words stand for the first time, as the compiler writes it: `src/a.ts(3,4)`. */
+  async placeOf(words: string, file: string): Promise<string> {
+    const before = (await this.read(file)).split(words)[0] ?? "";
+    const lines = before.split("\n");
+    return `${file}(${lines.length},${(lines.at(-1) ?? "").length + 1})`;
+  }
+
+  tspc(...args: readonly string[]): Promise<Finished> {
+    return finished(this.dir, [require.resolve("ts-patch/bin/tspc.js"), ...args]);
+  }
+
+  tsc(...args: readonly string[]): Promise<Finished> {
+    return finished(this.dir, [require.resolve("typescript/bin/tsc"), ...args]);
+  }
+
+  /** Runs a script with Node. */
+  run(...args: readonly string[]): Promise<Finished> {
+    return finished(this.dir, args);
+  }
+}
+
+/** The options that the projects of the tests start from: little to load and to check. */
+const SETTINGS: Settings = {
+  target: "es2022",
+  lib: ["es2022"],
+  types: [],
+  module: "nodenext",
+  strict: true,
+  skipLibCheck: true,
+  rootDir: "src",
+  outDir: "out",
+  plugins: [PLUGIN],
+};
+
+/** The text of a tsconfig.json with these options on top of {@link SETTINGS}. */
+export function tsconfig(settings: Settings = {}, others: object = { include: ["src"] }): string {
+  return JSON.stringify({ compilerOptions: { ...SETTINGS, ...settings }, ...others });
+}
+
+const projects: Project[] = [];
+test.after.always("remove the projects", async () => {
+  for (const { dir } of projects) await rm(dir, { recursive: true, force: true });
+});
+
+/** A project in a directory of its own, of ES modules unless its package.json says otherwise. */
+export async function makeProject(files: Files, settings: Settings = {}): Promise<Project> {
+  const dir = await realpath(await mkdtemp(join(tmpdir(), "project-")));
+  const project = new Project(dir);
+  projects.push(project);
+  await mkdir(join(dir, "node_modules"));
+  await symlink(PACKAGE, join(dir, "node_modules/lockweave"));
+  for (const name of ["typescript", "ts-patch", "@types"]) {
+    await symlink(join(PACKAGE, "node_modules", name), join(dir, "node_modules", name));
+  }
+  await project.write({
+    "package.json": JSON.stringify({ type: "module" }),
+    "tsconfig.json": tsconfig(settings),
+    ...files,
+  });
+  return project;
+}
+
+async function finished(cwd: string, args: readonly string[]): Promise<Finished> {
+  const child = spawn(process.execPath, args, { cwd, stdio: ["ignore", "pipe", "pipe"] });
+  let stdout = "";
+  let stderr = "";
+  child.stdout.setEncoding("utf8").on("data", (text: string) => (stdout += text));
+  child.stderr.setEncoding("utf8").on("data", (text: string) => (stderr += text));
+  const [code] = (await once(child, "close")) as [number | null];
+  return { code, stdout, stderr };
+}
