@@ -1,0 +1,42 @@
+import ts from "typescript";
+
+/** The text with a tag before every function that can be locked, and how many there are. */
+export function tagAll(fileName: string, text: string, attributes: string): { text: string; count: number } {
+  const file = ts.createSourceFile(fileName, text, ts.ScriptTarget.Latest, true);
+  if (!ts.isExternalModule(file)) return { text, count: 0 };
+  const places: { at: number; isGenerator: boolean }[] = [];
+  const visit = (node: ts.Node): void => {
+    if (isLockable(node))
+      places.push({ at: node.getStart(file), isGenerator: node.asteriskToken !== undefined });
+    ts.forEachChild(node, visit);
+  };
+  visit(file);
+  let tagged = text;
+  for (const { at, isGenerator } of places.toReversed()) {
+    const words = isGenerator ? attributes.replace(/reentrant=\w+/, "") : attributes;
+    tagged = `${tagged.slice(0, at)}/** @redisLock ${words} */ ${tagged.slice(at)}`;
+  }
+  return { text: tagged, count: places.length };
+}
+
+type AnyFunction = ts.FunctionDeclaration | ts.MethodDeclaration | ts.FunctionExpression | ts.ArrowFunction;
+
+function isLockable(node: ts.Node): node is AnyFunction {
+  const isFunction =
+    ts.isFunctionDeclaration(node) ||
+    ts.isMethodDeclaration(node) ||
+    ts.isFunctionExpression(node) ||
+    ts.isArrowFunction(node);
+  if (!isFunction || node.body === undefined) return false;
+  const isAsync = node.modifiers?.some(({ kind }) => kind === ts.SyntaxKind.AsyncKeyword) ?? false;
+  return isAsync || (node.asteriskToken === undefined && isPromise(node.type));
+}
+
+function isPromise(type: ts.TypeNode | undefined): boolean {
+  return (
+    type !== undefined &&
+    ts.isTypeReferenceNode(type) &&
+    ts.isIdentifier(type.typeName) &&
+    type.typeName.text === "Promise"
+  );
+}

@@ -1,0 +1,196 @@
+import { runInThisContext } from "node:vm";
+import ts from "typescript";
+import * as runtime from "../../runtime";
+import { weave } from "../../transformer/weave";
+import { randomProgram, type RandomProgram } from "./random-program";
+
+/** What went differently with the lock than without it. */
+export interface Difference {
+  readonly seed: number;
+  readonly what: string;
+  readonly source: string;
+}
+
+export type Verdict = "same" | Difference;
+
+/** Runs the program of the seed as it is and woven. */
+export async function compare(seed: number): Promise<Verdict> {
+  const program = randomProgram(seed);
+  const { source } = program;
+  const differs = (what: string): Difference => ({ seed, what, source });
+  const woven = weave("a.ts", source, { ts, module: "esm" });
+  if (woven === undefined) return differs("nothing was woven");
+  const [problem] = woven.diagnostics;
+  if (problem !== undefined) return differs(`${problem.code}: ${problem.message}`);
+  const expected = await run(program, source);
+  const found = await run(program, woven.code);
+  const plain = found.events.filter((event) => event !== ACQUIRE && event !== RELEASE);
+  if (JSON.stringify(plain) !== JSON.stringify(expected.events)) {
+    return differs(
+      `expected\n${expected.events.join("\n")}\n\nfound\n${found.events.join("\n")}\n\n${woven.code}`,
+    );
+  }
+  if (found.outcomes.some((outcome, index) => !isSame(outcome, expected.outcomes[index]))) {
+    return differs("another result");
+  }
+  const wrong = whatIsWrong(found.events);
+  return wrong === undefined ? "same" : differs(`${wrong}\n${found.events.join("\n")}\n\n${woven.code}`);
+}
+
+const ACQUIRE = "acquire";
+const RELEASE = "release";
+const DEFAULT = /^"?default/;
+
+/** The lock is taken once, before all effects but those of default parameters, and given back after all. */
+function whatIsWrong(events: readonly string[]): string | undefined {
+  const count = (what: string): number => events.filter((event) => event === what).length;
+  if (count(ACQUIRE) !== count(RELEASE) || count(ACQUIRE) > 1) return "acquired and released at odds";
+  const inside = events.filter((event) => !DEFAULT.test(event) && !event.startsWith("step"));
+  if (inside.length === 0 || count(ACQUIRE) === 0) return undefined;
+  if (inside[0] !== ACQUIRE) return "an effect before the lock";
+  return inside.at(-1) === RELEASE ? undefined : "an effect after the lock";
+}
+
+interface Run {
+  readonly events: string[];
+  readonly outcomes: Outcome[];
+}
+
+type Outcome = { readonly value: unknown } | { readonly error: unknown };
+
+/** The events of the run that is going on. */
+let current: string[] = [];
+
+/** Takes down when the lock of the run that is going on is taken and given back. */
+export function configureObserved(): void {
+  const store = runtime.memoryStore();
+  const configuration = {
+    store: {
+      acquire: async (request) => {
+        const reply = await store.acquire(request);
+        if (reply.granted) current.push(ACQUIRE);
+        return reply;
+      },
+      release: async (key, requestId, next) => {
+        current.push(RELEASE);
+        return await store.release(key, requestId, next);
+      },
+      wait: (request) => store.wait(request),
+      leave: (key, requestId) => store.leave(key, requestId),
+      renew: (holders) => store.renew(holders),
+      listen: (onHint) => store.listen(onHint),
+      close: () => store.close(),
+    },
+  } satisfies runtime.Configuration;
+  runtime.configure(configuration, "woven");
+}
+
+async function run({ args, isGenerator, steps }: RandomProgram, code: string): Promise<Run> {
+  const events: string[] = [];
+  current = events;
+  const subject = load(code, makeWorld(events));
+  const outcomes: Outcome[] = [];
+  const note = async (made: () => unknown): Promise<void> => {
+    const outcome: Outcome = await (async () => ({ value: await made() }))().catch((error: unknown) => ({
+      error,
+    }));
+    outcomes.push(outcome);
+    events.push(`step ${show("value" in outcome ? outcome.value : outcome.error)}`);
+  };
+  if (!isGenerator) await note(() => subject(...args));
+  else {
+    let stream: AsyncGenerator | undefined;
+    await note(() => {
+      stream = subject(...args) as AsyncGenerator;
+    });
+    for (const { call, value } of steps) await note(() => stream?.[call](value));
+    // A `finally` with a `yield` keeps a generator going.
+    for (let count = 0; count < 20; count += 1) await note(() => stream?.return(undefined));
+    for (let count = 0; count < 40; count += 1) await note(() => stream?.next());
+  }
+  return { events, outcomes };
+}
+
+type Subject = (...args: readonly unknown[]) => unknown;
+
+/** The module, with what it imports handed in. */
+function load(code: string, world: object): Subject {
+  const body = code
+    .replace('import { world } from "world";', "")
+    .replace(/import \* as (lockweave\w*) from "lockweave\/runtime";/, "const $1 = runtime;")
+    .replaceAll(/export (?=const|async)/g, "");
+  const make = runInThisContext(`(function (world, runtime) { "use strict"; ${body}\nreturn subject; })`) as (
+    world: object,
+    runtime: object,
+  ) => Subject;
+  return make(world, runtime);
+}
+
+const ERRORS = [new Error("mine"), "text", null, new TypeError("mine too")];
+const OBJECT = { tag: "object" };
+
+/** What the program can do; the same in each run. */
+function makeWorld(events: string[]): object {
+  let chances = 0;
+  return {
+    object: OBJECT,
+    errors: ERRORS,
+    last: undefined,
+    effect: (what: unknown, value?: unknown) => {
+      events.push(`${show(what)} ${show(value)}`);
+      return value ?? what;
+    },
+    work: async (what: number) => {
+      events.push(`begin ${show(what)}`);
+      for (let tick = 0; tick < what % 4; tick += 1) await Promise.resolve();
+      events.push(`end ${show(what)}`);
+      return what;
+    },
+    lazy: (what: number) => ({
+      // oxlint-disable-next-line unicorn/no-thenable -- work that begins when somebody waits for it.
+      then: (resolve: (value: unknown) => void) => {
+        events.push(`begin lazy ${what}`);
+        queueMicrotask(() => {
+          events.push(`end lazy ${what}`);
+          resolve(what);
+        });
+      },
+    }),
+    fail: async (index: number) => {
+      events.push(`fail ${index}`);
+      await Promise.resolve();
+      events.push(`failed ${index}`);
+      throw ERRORS[index];
+    },
+    boom: (index: number) => {
+      events.push(`default boom ${index}`);
+      throw ERRORS[index];
+    },
+    chance: (value: unknown) => {
+      chances += 1;
+      events.push(`chance ${show(value)}`);
+      return chances % 3 === 0;
+    },
+  };
+}
+
+function show(value: unknown): string {
+  if (typeof value === "function") return "function";
+  if (typeof value !== "object" || value === null) return String(value);
+  return value instanceof Error
+    ? `${value.name}: ${value.message}`
+    : `${value.constructor.name} ${JSON.stringify(value)}`;
+}
+
+/** The same value, or values that are made anew in each run and look the same; the same error, or a native one. */
+function isSame(one: Outcome, other: Outcome | undefined): boolean {
+  if (other === undefined) return false;
+  if ("value" in one) return "value" in other && isSameValue(one.value, other.value);
+  return "error" in other && (Object.is(one.error, other.error) || isSameValue(one.error, other.error));
+}
+
+function isSameValue(one: unknown, other: unknown): boolean {
+  const isPlain = typeof one !== "object" && typeof one !== "function";
+  const isOurs = ERRORS.includes(one as never) || one === OBJECT;
+  return isPlain || isOurs ? Object.is(one, other) : show(one) === show(other);
+}

@@ -1,0 +1,271 @@
+import { execFile, spawn } from "node:child_process";
+import { once } from "node:events";
+import { existsSync } from "node:fs";
+import { mkdir, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import path from "node:path";
+import { promisify } from "node:util";
+
+// npm run test:matrix
+//
+// The compilers that are promised to work, as npm installs them, and the packed package in projects of theirs.
+
+interface Row {
+  readonly typescript: string;
+  readonly tsPatch: string;
+  /** The major version. */
+  readonly node: number;
+}
+
+const ROWS: readonly Row[] = [
+  { typescript: "5.9.3", tsPatch: "3.3.0", node: 20 },
+  { typescript: "6.0.3", tsPatch: "3.3.0", node: 20 },
+  { typescript: "6.0.3", tsPatch: "4.0.1", node: 24 },
+];
+
+const CACHE = path.join(tmpdir(), "lockweave-matrix");
+const REPOSITORY = path.join(__dirname, "../..");
+const execute = promisify(execFile);
+
+async function main(): Promise<void> {
+  const tarball = await pack();
+  let failed = 0;
+  for (const row of ROWS) {
+    const name = `TypeScript ${row.typescript}, ts-patch ${row.tsPatch}, Node ${row.node}`;
+    const installing = performance.now();
+    const toolchain = await install(row, tarball);
+    console.log(`${name}: installed in ${secondsSince(installing)}`);
+    for (const [what, check] of Object.entries(CHECKS)) {
+      const started = performance.now();
+      const complaint = await check(toolchain);
+      console.log(`  ${complaint === undefined ? "✔" : "✘"} ${what} (${secondsSince(started)})`);
+      if (complaint === undefined) continue;
+      failed += 1;
+      console.log(complaint.replaceAll(/^/gm, "    "));
+    }
+  }
+  process.exitCode = failed === 0 ? 0 : 1;
+}
+
+// ---- installing -----------------------------------------------------------------------------------------
+
+async function pack(): Promise<string> {
+  await mkdir(CACHE, { recursive: true });
+  const args = ["pack", "--json", "--ignore-scripts", "--pack-destination", CACHE];
+  const { stdout } = await execute("npm", args, { cwd: REPOSITORY });
+  const [{ filename }] = JSON.parse(stdout) as [{ filename: string }];
+  return path.join(CACHE, filename);
+}
+
+/** A directory with the compilers, and a Node. */
+interface Toolchain {
+  readonly dir: string;
+  readonly node: string;
+}
+
+async function install({ typescript, tsPatch, node }: Row, tarball: string): Promise<Toolchain> {
+  const dir = path.join(CACHE, `typescript-${typescript}-ts-patch-${tsPatch}-node-${node}`);
+  await mkdir(dir, { recursive: true });
+  if (!existsSync(path.join(dir, "package.json"))) await writeFile(path.join(dir, "package.json"), "{}");
+  const tools = [
+    `typescript@${typescript}`,
+    `ts-patch@${tsPatch}`,
+    "ts-node@10.9.2",
+    "tslib@2",
+    "@types/node@20",
+  ];
+  await npmInstall(dir, [...tools, tarball]);
+  return { dir, node: await installNode(node) };
+}
+
+async function installNode(major: number): Promise<string> {
+  if (process.versions.node.startsWith(`${major}.`)) return process.execPath;
+  const dir = path.join(CACHE, `node-${major}`);
+  const node = path.join(dir, "node_modules/node/bin/node");
+  if (existsSync(node)) return node;
+  await mkdir(dir, { recursive: true });
+  await writeFile(path.join(dir, "package.json"), "{}");
+  await npmInstall(dir, [`node@${major}`]); // Its install script puts the binary of the platform in place.
+  return node;
+}
+
+async function npmInstall(dir: string, packages: readonly string[]): Promise<void> {
+  await execute("npm", ["install", "--no-audit", "--no-fund", "--prefer-offline", ...packages], { cwd: dir });
+}
+
+// ---- the projects ---------------------------------------------------------------------------------------
+
+const ORDERS = `export class Orders {
+  /** @redisLock businessFlag=pay keyName=orderNo */
+  async pay(orderNo: string): Promise<string> {
+    return orderNo + " under " + currentLock().key;
+  }
+
+  /** @redisLock businessFlag=lines keyName=orderNo */
+  async *lines(orderNo: string): AsyncGenerator<string> {
+    yield orderNo + " streams under " + currentLock().key;
+  }
+}
+import { currentLock } from "lockweave";
+`;
+
+const MAIN = `import { configure, memoryStore, shutdown } from "lockweave";
+import { Orders } from "./orders.js";
+
+async function main(): Promise<void> {
+  configure({ store: memoryStore() });
+  console.log(await new Orders().pay("A1"));
+  for await (const line of new Orders().lines("A1")) console.log(line);
+  await shutdown();
+}
+void main();
+`;
+
+const OUTPUT = "A1 under LOCK_pay_A1\nA1 streams under LOCK_lines_A1\n";
+
+const BAD_TAG = ORDERS.replace("keyName=orderNo", "keyName=orderNO");
+const BAD_TAG_AT = "src/orders.ts(2,43): error TS901202: LW1202: The function has no parameter `orderNO`.";
+const BAD_TYPE = ORDERS.replace("keyName=orderNo", "keyName=orderNo.size");
+const BAD_TYPE_AT = "src/orders.ts(2,51): error TS2339: Property 'size' does not exist on type 'string'.";
+
+type Type = "module" | "commonjs";
+
+interface Finished {
+  readonly code: number | null;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+class Project {
+  readonly #node: string;
+  readonly #dir: string;
+
+  private constructor({ node, dir }: Toolchain) {
+    this.#node = node;
+    this.#dir = path.join(dir, "project");
+  }
+
+  static async make(
+    toolchain: Toolchain,
+    type: Type,
+    orders: string,
+    settings: object = {},
+  ): Promise<Project> {
+    const project = new Project(toolchain);
+    await rm(project.#dir, { recursive: true, force: true });
+    await mkdir(path.join(project.#dir, "src"), { recursive: true });
+    const compilerOptions = {
+      target: "es2022",
+      lib: ["es2023"],
+      types: ["node"],
+      module: "nodenext",
+      strict: true,
+      skipLibCheck: true,
+      rootDir: "src",
+      outDir: "out",
+      plugins: [{ transform: "lockweave/transformer", transformProgram: true }],
+      ...settings,
+    };
+    const tsNode = { compiler: "ts-patch/compiler", experimentalResolver: true };
+    const files = {
+      "package.json": JSON.stringify({ type }),
+      "tsconfig.json": JSON.stringify({ compilerOptions, include: ["src"], "ts-node": tsNode }),
+      "register.mjs": 'import { register } from "node:module";\nregister("ts-node/esm", import.meta.url);\n',
+      "src/orders.ts": orders,
+      "src/main.ts": MAIN,
+    };
+    for (const [file, text] of Object.entries(files)) await writeFile(path.join(project.#dir, file), text);
+    return project;
+  }
+
+  tspc(...args: readonly string[]): Promise<Finished> {
+    return this.run(path.join(this.#dir, "../node_modules/ts-patch/bin/tspc.js"), ...args);
+  }
+
+  tsNode(...args: readonly string[]): Promise<Finished> {
+    return this.run(path.join(this.#dir, "../node_modules/ts-node/dist/bin.js"), ...args);
+  }
+
+  async run(...args: readonly string[]): Promise<Finished> {
+    const child = spawn(this.#node, args, { cwd: this.#dir, stdio: ["ignore", "pipe", "pipe"] });
+    let stdout = "";
+    let stderr = "";
+    child.stdout.setEncoding("utf8").on("data", (text: string) => (stdout += text));
+    child.stderr.setEncoding("utf8").on("data", (text: string) => (stderr += text));
+    const [code] = (await once(child, "close")) as [number | null];
+    return { code, stdout, stderr };
+  }
+}
+
+// ---- what is promised -----------------------------------------------------------------------------------
+
+type Check = (toolchain: Toolchain) => Promise<string | undefined>;
+
+const CHECKS: Readonly<Record<string, Check>> = {
+  "tspc builds ES modules that hold locks": async (toolchain) => {
+    const project = await Project.make(toolchain, "module", ORDERS);
+    return unlike(await project.tspc(), 0, "") ?? unlike(await project.run("out/main.js"), 0, OUTPUT);
+  },
+  "tspc builds CommonJS that holds locks": async (toolchain) => {
+    const project = await Project.make(toolchain, "commonjs", ORDERS);
+    return unlike(await project.tspc(), 0, "") ?? unlike(await project.run("out/main.js"), 0, OUTPUT);
+  },
+  "tspc builds for ES2017 with helpers of tslib": async (toolchain) => {
+    const settings = { target: "es2017", importHelpers: true };
+    for (const type of ["module", "commonjs"] as const) {
+      const project = await Project.make(toolchain, type, ORDERS, settings);
+      const complaint =
+        unlike(await project.tspc(), 0, "") ?? unlike(await project.run("out/main.js"), 0, OUTPUT);
+      if (complaint !== undefined) return complaint;
+    }
+    return undefined;
+  },
+  "tspc reports a bad tag and a bad key at their words, and fails": async (toolchain) => {
+    const badTag = await Project.make(toolchain, "module", BAD_TAG);
+    const complaint = unlike(await badTag.tspc("--noEmit"), 2, BAD_TAG_AT);
+    if (complaint !== undefined) return complaint;
+    const badType = await Project.make(toolchain, "module", BAD_TYPE);
+    return unlike(await badType.tspc(), 2, BAD_TYPE_AT);
+  },
+  "ts-node with type check runs CommonJS under locks": async (toolchain) => {
+    const project = await Project.make(toolchain, "commonjs", ORDERS);
+    return unlike(await project.tsNode("src/main.ts"), 0, OUTPUT);
+  },
+  "ts-node with type check reports a bad tag and a bad key, and runs nothing": async (toolchain) => {
+    for (const [orders, expected] of [
+      [BAD_TAG, BAD_TAG_AT],
+      [BAD_TYPE, BAD_TYPE_AT],
+    ] as const) {
+      const project = await Project.make(toolchain, "commonjs", orders);
+      const { code, stdout, stderr } = await project.tsNode("src/main.ts");
+      const complaint = unlike({ code, stdout: stdout + stderr, stderr }, 1, expected);
+      if (complaint !== undefined) return complaint;
+    }
+    return undefined;
+  },
+  "ts-node with type check runs ES modules under locks": async (toolchain) => {
+    const project = await Project.make(toolchain, "module", ORDERS);
+    return unlike(await project.run("--import", "./register.mjs", "src/main.ts"), 0, OUTPUT);
+  },
+  "ts-node refuses ES modules with a bad tag, and runs nothing": async (toolchain) => {
+    const project = await Project.make(toolchain, "module", BAD_TAG);
+    return unlike(await project.run("--import", "./register.mjs", "src/main.ts"), 1, "");
+  },
+  "ts-node without ts-patch does not run unlocked": async (toolchain) => {
+    const project = await Project.make(toolchain, "commonjs", ORDERS);
+    const { code, stdout, stderr } = await project.tsNode("--compiler", "typescript", "src/main.ts");
+    return unlike({ code, stdout: stdout + stderr, stderr }, 1, "LOCK_NOT_WOVEN");
+  },
+};
+
+/** What is otherwise than expected: `stdout` is to contain the words, and nothing where there are none. */
+function unlike({ code, stdout, stderr }: Finished, expectedCode: number, words: string): string | undefined {
+  if (code === expectedCode && (words === "" ? stdout === "" : stdout.includes(words))) return undefined;
+  return `expected exit code ${expectedCode} and ${JSON.stringify(words)}, got ${code}\n${stdout}\n${stderr}`;
+}
+
+function secondsSince(start: number): string {
+  return `${((performance.now() - start) / 1000).toFixed(1)} s`;
+}
+
+void main();
