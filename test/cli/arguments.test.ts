@@ -1,0 +1,83 @@
+import test from "ava";
+import { HELP, parseCommand, UsageError } from "../../transformer/cli/arguments";
+import { makeProject } from "../hosts/project";
+import { lockweave } from "./command";
+
+/** The message of the error that the command line is answered with. */
+function complaint(...args: string[]): string {
+  try {
+    parseCommand(args);
+  } catch (error) {
+    if (error instanceof UsageError) return error.message;
+    throw error;
+  }
+  return "none";
+}
+
+test("the commands and their options are understood, in any order", (t) => {
+  t.deepEqual(parseCommand(["list"]), { name: "list", project: undefined, json: false });
+  t.deepEqual(parseCommand(["--json", "list", "-p", "a"]), { name: "list", project: "a", json: true });
+  t.deepEqual(parseCommand(["check", "--project=a"]), { name: "check", project: "a", outputs: [] });
+  const twice = ["check", "--output", "a", "--output=-b"];
+  t.deepEqual(parseCommand(twice), { name: "check", project: undefined, outputs: ["a", "-b"] });
+  const expandedByShell = ["check", "--output", "a.js", "b.js"];
+  t.deepEqual(parseCommand(expandedByShell), {
+    name: "check",
+    project: undefined,
+    outputs: ["a.js", "b.js"],
+  });
+  for (const flag of ["--help", "-h"]) t.deepEqual(parseCommand(["check", flag]), { name: "help" });
+});
+
+test("what is not understood is named, with the nearest that is", (t) => {
+  t.is(complaint("lst"), "There is no command `lst`. Did you mean `list`?");
+  t.is(complaint("list", "--jsn"), "There is no option `--jsn`. Did you mean `--json`?");
+  t.is(complaint("check", "--out", "a"), "There is no option `--out`. Did you mean `--output`?");
+  t.is(complaint("check", "-x"), "There is no option `-x`.");
+  t.is(complaint("check", "--json"), "`lockweave check` takes no `--json`.");
+  t.is(complaint("list", "--output", "a"), "`lockweave list` takes no `--output`.");
+  t.is(complaint("list", "src"), "Did not expect `src`.");
+  t.is(complaint("check", "--output"), "Expected a path after `--output`.");
+  t.is(complaint("check", "--output", "-p", "a"), "Expected a path after `--output`.");
+  t.is(complaint("check", "--output="), "Expected a path after `--output`.");
+  t.is(complaint("list", "--json=yes"), "`--json` takes no value.");
+  t.is(complaint("list", "-p", "a", "-p", "b"), "`--project` is given twice.");
+  t.is(complaint(), "Expected a command: `list` or `check`.");
+  t.is(complaint("constructor"), "There is no command `constructor`.");
+});
+
+test.serial("--help and --version go to the standard output, and wrong use is exit code 2", async (t) => {
+  const project = await makeProject({ "src/a.ts": "export {};\n" });
+  t.deepEqual(await lockweave(project, "--help"), { code: 0, stdout: HELP, stderr: "" });
+  t.regex((await lockweave(project, "--version")).stdout, /^\d+\.\d+\.\d+\n$/);
+  t.deepEqual(await lockweave(project, "chek"), {
+    code: 2,
+    stdout: "",
+    stderr: "lockweave: There is no command `chek`. Did you mean `check`?\nSee `lockweave --help`.\n",
+  });
+});
+
+test.serial("a project that cannot be worked with is exit code 2", async (t) => {
+  const project = await makeProject({
+    "src/a.ts": "export {};\n",
+    "broken/tsconfig.json": `{ "files": ["none.ts"`,
+    "empty/tsconfig.json": `{ "files": [] }`,
+    "old/tsconfig.json": `{ "files": ["../src/a.ts"] }`,
+    "old/node_modules/typescript/package.json": `{ "main": "version.js" }`,
+    "old/node_modules/typescript/version.js": `exports.version = "7.0.2";`,
+  });
+  for (const [path, message] of [
+    ["nowhere", /There is no `nowhere`/],
+    ["broken", /broken.tsconfig\.json: .*expected/],
+    ["empty", /empty.tsconfig\.json: .*empty/],
+  ] as const) {
+    const { code, stdout, stderr } = await lockweave(project, "list", "-p", path);
+    t.deepEqual([code, stdout], [2, ""], path);
+    t.regex(stderr, message, path);
+  }
+  const withoutTags = await lockweave(project, "check");
+  t.is(withoutTags.code, 2);
+  t.regex(withoutTags.stderr, /no tags, so there is nothing to prove/);
+  // Where the project's own TypeScript has no API to use, ours does the reading.
+  t.is((await lockweave(project, "list", "-p", "old")).code, 0);
+});

@@ -1,0 +1,127 @@
+import { rm } from "node:fs/promises";
+import test from "ava";
+import { makeProject, type Project } from "../hosts/project";
+import { lockweave } from "./command";
+import { runTool } from "./tools";
+
+// What bundlers and minifiers make of tspc's output.
+
+const ORDER = `import { shop, Busy, Status, type Order } from "./shop.js";
+export class OrderService {
+  protected tenant = shop.name;
+  /** @redisLock businessFlag=payOrder keyName=orderNo lockTime=20 retryTimes=1000000 watchdog=false */
+  async pay(orderNo: string, fast: boolean): Promise<string> {
+    if (fast) return shop.charge(orderNo);
+    return shop.charge(orderNo + "slowly");
+  }
+  /** @redisLock businessFlag=refund keyName=order,this.tenant keyType=VALUE onFailure=skip reentrant=true */
+  async refund(order: string): Promise<string | undefined> { return shop.charge(order); }
+  /** @redisLock businessFlag=bean keyName=order keyType=CLASS fieldName=user.id,lines[0].sku onFailure=Busy */
+  async bean({ order, ...rest }: { order: Order; more: string }): Promise<string> { return shop.charge(order.id + rest.more); }
+  /** @redisLock businessFlag=json keyName=body keyType=JSON fieldName=id */
+  async json(body: string): Promise<string> { try { return shop.charge(body); } catch { return "failed"; } }
+  /** @redisLock businessFlag=text keyName="\`\${Status.Open}-\${order?.user.id ?? 'none'}-x\`" */
+  async text(order?: Order): Promise<string> { return shop.charge(String(order)); }
+  /** @redisLock businessFlag=stream keyName=count */
+  async *stream(count: number): AsyncGenerator<number> { yield count; yield (await shop.charge("a")).length; }
+}
+/** @redisLock businessFlag='"quoted" ü' keyName=a */
+export const arrow = async (a: string): Promise<string> => shop.charge(a);
+`;
+const SHOP = `export class Busy extends Error {}
+export enum Status { Open = 1 }
+export interface Order { id: string; user: { id: number }; lines: { sku: string }[] }
+export const shop = { name: "shop", charge: async (text: string): Promise<string> => text };
+`;
+const MAIN = `import { configure, memoryStore } from "lockweave";
+import { arrow, OrderService } from "./order.js";
+configure({ store: memoryStore() });
+export const service = new OrderService();
+export { arrow };
+`;
+const FILES = { "src/order.ts": ORDER, "src/shop.ts": SHOP, "src/main.ts": MAIN };
+const ALL = "The locks of all 7 tags are in the output.\n";
+
+let compiled: Promise<Project> | undefined;
+
+async function compile(): Promise<Project> {
+  const project = await makeProject(FILES);
+  const { code, stdout } = await project.tspc();
+  if (code !== 0) throw new Error(stdout);
+  return project;
+}
+
+/** By the lines of the tags that they change. */
+const CHANGES = [
+  [
+    ["4", "lockTime=20", "lockTime=21"],
+    ["9", "order,this.tenant", "this.tenant"],
+    ["11", "user.id,", "user.name,"],
+    ["13", "fieldName=id", "fieldName=no"],
+    ["15", "-x", "-y"],
+  ],
+  [
+    ["4", "keyName=orderNo", "keyName=fast"],
+    ["9", "onFailure=skip", ""],
+    ["11", "onFailure=Busy", ""],
+    ["15", "user.id ??", "id ??"],
+  ],
+] as const;
+
+const BUNDLE = {
+  entryPoints: ["out/main.js"],
+  outdir: "bundle",
+  bundle: true,
+  platform: "node",
+  format: "esm",
+  packages: "external",
+};
+
+for (const [title, options] of Object.entries({
+  "a bundle": {},
+  "a minified bundle": { minify: true, sourcemap: "inline", banner: { js: "/* site businessFlag */" } },
+  "a bundle with the runtime in it": { packages: "bundle", external: ["ioredis"], minify: true },
+  "a CommonJS bundle for an old Node": { target: "es2018", format: "cjs", minify: true },
+  "a bundle with splitting": { splitting: true, entryPoints: ["out/main.js", "out/order.js"] },
+})) {
+  test.serial(`${title} is proved, until a tag changes`, async (t) => {
+    const project = await (compiled ??= compile());
+    await project.write({ "src/order.ts": ORDER });
+    await rm(project.path("bundle"), { recursive: true, force: true });
+    await runTool(project, "esbuild", `tool.buildSync(${JSON.stringify({ ...BUNDLE, ...options })})`);
+    t.deepEqual(await lockweave(project, "check", "--output", "bundle"), {
+      code: 0,
+      stdout: ALL,
+      stderr: "",
+    });
+
+    for (const changes of CHANGES) {
+      let changed = ORDER;
+      for (const [, from, to] of changes) changed = changed.replace(from, to);
+      await project.write({ "src/order.ts": changed });
+      const { code, stderr } = await lockweave(project, "check", "--output", "bundle");
+      t.is(code, 1);
+      t.deepEqual(
+        stderr.match(/(?<=^src\/order\.ts:)\d+(?=:7: .* locks it otherwise than the tag says)/gm),
+        changes.map(([line]) => line),
+      );
+    }
+  });
+}
+
+test.serial("what swc's minifier leaves is proved", async (t) => {
+  const project = await (compiled ??= compile());
+  await project.write({ "src/order.ts": ORDER });
+  await runTool(
+    project,
+    "@swc/core",
+    `const { code } = tool.minifySync(fs.readFileSync("out/order.js", "utf8"), { module: true, compress: true, mangle: true });
+fs.mkdirSync("min");
+fs.writeFileSync("min/order.js", code);`,
+  );
+  t.deepEqual(await lockweave(project, "check", "--output", "min/*.js"), {
+    code: 0,
+    stdout: ALL,
+    stderr: "",
+  });
+});

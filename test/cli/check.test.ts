@@ -1,0 +1,338 @@
+import { rm } from "node:fs/promises";
+import test from "ava";
+import { makeProject, PLUGIN, tsconfig, type Files, type Project, type Settings } from "../hosts/project";
+import { lockweave } from "./command";
+
+const ORDER = `import { work } from "./work.js";
+export class OrderService {
+  /** @redisLock businessFlag=payOrder keyName=orderNo lockTime=20 */
+  async pay(orderNo: string): Promise<string> {
+    return work(orderNo);
+  }
+  /** @redisLock businessFlag=refund keyName=order.id,tenant onFailure=skip reentrant=true */
+  async refund(order: { id: string }, tenant: string): Promise<string | undefined> {
+    return work(order.id + tenant);
+  }
+}
+/** @redisLock businessFlag=tick */
+export async function* tick(): AsyncGenerator<string> { yield work("tick"); }
+`;
+const WORK = `export const work = async (text: string): Promise<string> => text;\n`;
+const FILES = { "src/order.ts": ORDER, "src/work.ts": WORK };
+const ALL = "The locks of all 3 tags are in the output.\n";
+
+/** What the check says of the project; where there are several lines, they are in the order of the source. */
+async function check(project: Project, ...args: string[]): Promise<{ code: number | null; said: string }> {
+  const { code, stdout, stderr } = await lockweave(project, "check", ...args);
+  return { code, said: stdout + stderr };
+}
+
+/** A project that tspc has built. */
+async function built(files: Files, settings: Settings = {}): Promise<Project> {
+  const project = await makeProject(files, settings);
+  const { code, stdout } = await project.tspc();
+  if (code !== 0) throw new Error(stdout);
+  return project;
+}
+
+let compiled: Promise<string> | undefined;
+
+/** The sample project, which tspc has built: the same output, but compiled only once. */
+async function builtSample(): Promise<Project> {
+  compiled ??= built(FILES).then((project) => project.read("out/order.js"));
+  return await makeProject({ ...FILES, "out/order.js": await compiled });
+}
+
+async function edit(project: Project, file: string, from: string | RegExp, to: string): Promise<void> {
+  const text = await project.read(file);
+  const edited = text.replace(from, to);
+  if (edited === text) throw new Error(`There is no ${String(from)} in ${text}`);
+  await project.write({ [file]: edited });
+}
+
+// ---- what is proved -------------------------------------------------------------------------------------
+
+test.serial("what tspc writes is proved, as ES modules and as CommonJS, of every kind of file", async (t) => {
+  const files = {
+    ...FILES,
+    "src/a.mts": ORDER.replace("./work.js", "./work.mjs"),
+    "src/work.mts": WORK,
+    "src/b.cts": ORDER.replace("./work.js", "./work.cjs"),
+    "src/work.cts": WORK,
+    "src/c.js": `/** @redisLock businessFlag=c keyName=id */\nexport const c = async (id) => id;\n`,
+  };
+  for (const type of ["module", "commonjs"]) {
+    const project = await built(
+      { ...files, "package.json": JSON.stringify({ type }) },
+      { allowJs: true, checkJs: false, strict: true, noImplicitAny: false },
+    );
+    const said = "The locks of all 10 tags are in the output.\n";
+    t.deepEqual(await check(project), { code: 0, said }, type);
+  }
+});
+
+for (const [title, settings] of Object.entries({
+  "without outDir": { outDir: undefined, rootDir: undefined },
+  "for ES2015": { target: "es2015", lib: ["es2022"] },
+  "without comments, with inline source maps, and with its declarations elsewhere": {
+    removeComments: true,
+    inlineSourceMap: true,
+    inlineSources: true,
+    declaration: true,
+    declarationDir: "types",
+    emitBOM: true,
+    newLine: "crlf",
+  },
+  "with the defaults of the project": {
+    plugins: [{ ...PLUGIN, defaults: { lockTime: 7, retryTimes: 1_000_000, watchdog: false } }],
+  },
+})) {
+  test.serial(`so is what it writes ${title}`, async (t) => {
+    t.deepEqual(await check(await built(FILES, settings)), { code: 0, said: ALL });
+  });
+}
+
+test.serial("so is what it builds of projects that reference each other", async (t) => {
+  const into = (outDir: string): Settings => ({ composite: true, rootDir: undefined, outDir });
+  const project = await makeProject({
+    "tsconfig.json": JSON.stringify({ files: [], references: [{ path: "shop" }, { path: "orders" }] }),
+    "orders/tsconfig.json": tsconfig(into("../out/orders"), {}),
+    "orders/deep/order.ts": ORDER,
+    "orders/deep/work.ts": WORK,
+    "shop/tsconfig.json": tsconfig(into("../out/shop"), { references: [{ path: "../orders" }] }),
+    "shop/shop.ts": `import { tick } from "../orders/deep/order.js";
+/** @redisLock businessFlag=shop */
+export const shop = async () => { for await (const text of tick()) return text; return ""; };
+`,
+  });
+  t.like(await project.tspc("-b"), { code: 0, stdout: "" });
+  const said = "The locks of all 4 tags are in the output.\n";
+  t.deepEqual(await check(project), { code: 0, said });
+
+  await rm(project.path("out/orders/deep/order.js"));
+  const { code, said: missing } = await check(project);
+  t.is(code, 1);
+  t.regex(missing, /^orders\/deep\/order\.ts:3:7: .*`out\/orders\/deep\/order\.js` does not exist\.\n/);
+  t.regex(missing, /tspc -b --force/);
+});
+
+test.serial("names with quotes, line breaks and other scripts are proved", async (t) => {
+  const project = await built({
+    "src/a.ts": `\uFEFFexport const 注文 = {
+  /** @redisLock businessFlag='q"uo' keyName="'\`x' + id" */
+  async "it's \\"\\u2028\\n"(id: string) { return id; },
+};
+`,
+  });
+  t.deepEqual(await check(project), { code: 0, said: "The lock of the only tag is in the output.\n" });
+});
+
+test.serial("a formatter behind the compiler does no harm", async (t) => {
+  const project = await builtSample();
+  await project.run(require.resolve("prettier/bin/prettier.cjs"), "--write", "out", "--single-quote");
+  t.regex(await project.read("out/order.js"), /site: 'OrderService\.pay'/);
+  t.deepEqual(await check(project), { code: 0, said: ALL });
+});
+
+// ---- what is not ----------------------------------------------------------------------------------------
+
+test.serial("an output that is missing is no proof", async (t) => {
+  const project = await builtSample();
+  await rm(project.path("out/order.js"));
+  const { code, said } = await check(project);
+  t.is(code, 1);
+  t.deepEqual(said.match(/^src\/order\.ts:\d+(?=.*`out\/order\.js` does not exist)/gm), [
+    "src/order.ts:3",
+    "src/order.ts:7",
+    "src/order.ts:12",
+  ]);
+});
+
+for (const [what, from, to, message] of [
+  ["an option", "lockTime=20", "lockTime=30", /:3:7: .*lockTime=20s instead of lockTime=30s\./],
+  [
+    "an option that was not there",
+    "lockTime=20",
+    "",
+    /:3:7: .*lockTime=20s instead of lockTime=\(default\)\./,
+  ],
+  [
+    "the flag",
+    "=payOrder",
+    "=payOrders",
+    /:3:7: .*businessFlag=payOrder instead of businessFlag=payOrders\./,
+  ],
+  ["the key", "=order.id,tenant", "=tenant,order.id", /:7:7: .*another key/],
+  ["a part of the key", "=order.id,tenant", "=order.id", /:7:7: .*another key/],
+  ["the error", "lockTime=20", "lockTime=20 onFailure=TypeError", /:3:7: .*another key, error class/],
+  ["the action on failure", "skip", "throw", /:7:7: .*onFailure=skip instead of onFailure=throw/],
+] as const) {
+  test.serial(`an output that was built before ${what} changed is no proof`, async (t) => {
+    const project = await builtSample();
+    await edit(project, "src/order.ts", from, to);
+    const { code, said } = await check(project);
+    t.is(code, 1);
+    t.regex(said, message);
+    t.is(said.match(/is not proved/g)?.length, 1);
+    t.regex(said, /Build again/);
+  });
+}
+
+test.serial("an output that was built before the defaults changed is no proof", async (t) => {
+  const project = await builtSample();
+  await project.write({
+    "tsconfig.json": tsconfig({ plugins: [{ ...PLUGIN, defaults: { fencing: true } }] }),
+  });
+  t.like(await check(project), { code: 1 });
+});
+
+test.serial("an output that was built before a tag was added is no proof", async (t) => {
+  const project = await builtSample();
+  await project.write({ "out/work.js": "export const work = async (text) => text;\n" });
+  await edit(project, "src/work.ts", "export", "/** @redisLock businessFlag=work */\nexport");
+  const { code, said } = await check(project);
+  t.is(code, 1);
+  t.regex(
+    said,
+    /^src\/work\.ts:1:5: `work` is not proved to be locked: `out\/work\.js` does not lock it\.\n/,
+  );
+});
+
+test.serial("woven code in comments, strings, templates and source maps is no proof", async (t) => {
+  const project = await builtSample();
+  const woven = await project.read("out/order.js");
+  t.like(await project.tsc("--inlineSourceMap"), { code: 0 });
+  const unwoven = await project.read("out/order.js");
+  const asText = woven.replaceAll(/[`\\$]/g, String.raw`\$&`);
+  await project.write({
+    "out/order.js": `/*${woven.replaceAll("*/", "* /")}*/
+${unwoven}
+export const text = ${JSON.stringify(woven)};
+export const template = \`${asText}\`;
+//# sourceMappingURL=data:application/json;base64,${Buffer.from(woven).toString("base64")}
+`,
+  });
+  const { code, said } = await check(project);
+  t.is(code, 1);
+  t.is(said.match(/does not lock it/g)?.length, 3);
+  t.like(await check(project, "--output", "out"), { code: 1 });
+});
+
+/** Two functions of one name, options and key. */
+const TWINS = `const run = <T>(work: () => Promise<T>): Promise<T> => work();
+await run(
+  /** @redisLock businessFlag=pay */ async () => "one");
+await run(
+  /** @redisLock businessFlag=pay */ async () => "two".length);
+export {};
+`;
+
+test.serial("of two functions of one name both must be locked", async (t) => {
+  const project = await built({ "src/twins.ts": TWINS });
+  t.like(await check(project), { code: 0 });
+  t.like(await check(project, "--output", "out"), { code: 0 });
+
+  const locked = await project.read("out/twins.js");
+  const [first = "", second = ""] = locked.match(/async \(\) => \{[^]*?\n\}/g) ?? [];
+  for (const fn of [first, second]) {
+    await project.write({ "out/twins.js": locked.replace(fn, "async () => 1") });
+    const { code, said } = await check(project);
+    t.is(code, 1);
+    for (const line of [3, 5]) t.regex(said, new RegExp(`^src/twins\\.ts:${line}:.*holds 1 of 2 locks`, "m"));
+    t.like(await check(project, "--output", "out"), { code: 1 });
+  }
+
+  // As in bundles that share code.
+  const copies = locked.replace(second, first);
+  await project.write({ "out/twins.js": copies, "out/again.js": copies });
+  const { code, said } = await check(project, "--output", "out");
+  t.is(code, 1);
+  t.regex(
+    said,
+    /^src\/twins\.ts:3:7: .*`out` holds 4 of 2 locks of that name and key, but as copies of one/m,
+  );
+});
+
+test.serial("a lock on another function of that name is no proof", async (t) => {
+  const project = await built({
+    "src/a.ts": `export const first = {
+  /** @redisLock businessFlag=pay */
+  pay: async () => 1,
+};
+export const second = { pay: async () => 1 };
+`,
+  });
+  const locked = await project.read("out/a.js");
+  const [fn = ""] = /async \(\) => \{[^]*?\n {4}\}/.exec(locked) ?? [];
+  const [before = "", between = "", after = ""] = locked
+    .split(fn)
+    .flatMap((part) => part.split("async () => 1"));
+  await project.write({ "out/a.js": `${before}async () => 1${between}${fn}${after}` });
+  const { code, said } = await check(project);
+  t.is(code, 1);
+  t.regex(said, /^src\/a\.ts:2:7: .*another key, error class, place in the file/);
+});
+
+test.serial("an output that does not wait for what it returns is no proof", async (t) => {
+  const project = await builtSample();
+  await edit(project, "out/order.js", "return await work(orderNo)", "return work(orderNo)");
+  for (const args of [[], ["--output", "out"]]) {
+    const { code, said } = await check(project, ...args);
+    t.is(code, 1);
+    t.regex(said, /^src\/order\.ts:3:7: .*gives its lock back before what it returns is done\.\n->/);
+  }
+});
+
+test.serial("an output whose body stands beside its lock is no proof", async (t) => {
+  const project = await builtSample();
+  await edit(
+    project,
+    "out/order.js",
+    /return await (work\(orderNo\));([^]*?release\(lock\);\s*\})/,
+    "$2 return $1;",
+  );
+  const { code, said } = await check(project);
+  t.is(code, 1);
+  t.regex(said, /^src\/order\.ts:3:7: .*the steps of its lock do not stand around its body\.\n->/);
+});
+
+test.serial("a tag that is wrong is no proof, whatever the output holds", async (t) => {
+  const project = await builtSample();
+  await edit(project, "src/order.ts", "keyName=orderNo", "keyName=orderN");
+  const { code, said } = await check(project);
+  t.is(code, 1);
+  t.regex(said, /^src\/order\.ts:3:48: LW1202: /);
+});
+
+test.serial("a plugin's entry that is missing or incomplete is told about", async (t) => {
+  for (const plugins of [[], [{ transform: "lockweave/transformer" }], [{ transform: "./other.js" }]]) {
+    const project = await makeProject(FILES, { plugins });
+    t.like(await project.tsc(), { code: 0 });
+    const { code, said } = await check(project);
+    t.is(code, 1);
+    t.regex(said, /\n-> Among the `plugins` in tsconfig\.json, write \{ .*"transformProgram": true \}\.\n/);
+  }
+});
+
+test.serial("a project that writes no code needs --output", async (t) => {
+  for (const settings of [{ noEmit: true }, { emitDeclarationOnly: true, declaration: true }]) {
+    const { code, said } = await check(await makeProject(FILES, settings));
+    t.is(code, 2);
+    t.regex(
+      said,
+      new RegExp(`\`${Object.keys(settings)[0]}\`, so TypeScript writes no code: name with \`--output\``),
+    );
+  }
+});
+
+test.serial("an output that --output names must be there", async (t) => {
+  const project = await builtSample();
+  for (const path of ["nowhere", "out/*.cjs", "nowhere/**/*.js", "src"]) {
+    const { code, said } = await check(project, "--output", path);
+    t.is(code, 2, path);
+    t.true(said.includes(`--output ${path}`), said);
+  }
+  for (const path of ["out", "out/order.js", "**/*.js", "o?t/{a,order}.js"]) {
+    t.deepEqual(await check(project, "--output", path), { code: 0, said: ALL }, path);
+  }
+});

@@ -1,0 +1,117 @@
+import test from "ava";
+import { makeProject, PLUGIN, tsconfig } from "../hosts/project";
+import { lockweave } from "./command";
+
+const ORDER = `class Busy extends Error {}
+interface Order { id: string; user: { id: number } }
+export class OrderService {
+  /** @redisLock businessFlag=pay_order keyName=orderNo lockTime=20 */
+  async pay(orderNo: string): Promise<void> {}
+  /**
+   * @redisLock businessFlag=bean keyName=order keyType=CLASS keyClass=Order fieldName=user.id,id
+   *            onFailure=Busy fencing=true
+   */
+  async bean(order: Order): Promise<void> {}
+  /** @redisLock businessFlag=json keyName=body keyType=JSON fieldName=orderNo */
+  async json(body: string): Promise<void> {}
+}
+/** @redisLock businessFlag=tick */
+export const tick = async (): Promise<void> => {};
+`;
+
+const TABLE = `tag              function           key                                   options
+src/order.ts:4   OrderService.pay   LOCK_pay%5Forder_{orderNo}            lockTime=20s
+src/order.ts:7   OrderService.bean  LOCK_bean_{order.user.id},{order.id}  fencing=true onFailure=Busy
+src/order.ts:11  OrderService.json  LOCK_json_{JSON(body).orderNo}
+src/order.ts:14  tick               LOCK_tick
+`;
+
+test.serial("the tags are a table: where, which function, which key, which options", async (t) => {
+  const project = await makeProject({ "src/order.ts": ORDER, "src/none.ts": "export {};\n" });
+  t.deepEqual(await lockweave(project, "list"), { code: 0, stdout: TABLE, stderr: "" });
+  t.is((await lockweave(project, "list", "-p", "tsconfig.json")).stdout, TABLE);
+});
+
+test.serial("a name that would break the table is shown as in code", async (t) => {
+  const project = await makeProject({
+    "src/a.ts": `\uFEFFexport const o = {
+  /** @redisLock businessFlag="ü ö" */
+  async "a\\n\\u2028\\"ü"() {},
+};
+`,
+  });
+  const { code, stdout } = await lockweave(project, "list");
+  t.is(stdout.split("\n")[1], String.raw`src/a.ts:2  o.a\u000a\u2028"ü  LOCK_ü ö`);
+  t.is(code, 0);
+});
+
+test.serial("--json has the same for programs, with the project's defaults", async (t) => {
+  const defaults = { ...PLUGIN, defaults: { retryTimes: 7, lockTime: "1m" } };
+  const project = await makeProject({ "src/order.ts": ORDER }, { plugins: [defaults] });
+  const { code, stdout } = await lockweave(project, "list", "--json");
+  const { tags, problems } = JSON.parse(stdout) as { tags: unknown[]; problems: unknown[] };
+  t.is(code, 0);
+  t.deepEqual(problems, []);
+  t.deepEqual(tags[0], {
+    file: "src/order.ts",
+    line: 4,
+    column: 7,
+    function: "OrderService.pay",
+    key: "LOCK_pay%5Forder_{orderNo}",
+    options: { retryTimes: 7, lockTime: "20s" },
+  });
+  t.is(tags.length, 4);
+});
+
+test.serial("tags that are wrong are named, and the others are listed all the same", async (t) => {
+  const wrong =
+    "/** @redisLock businessFlag=f keyName=orderN */\nexport const f = async (orderNo: string) => orderNo;\n";
+  const project = await makeProject({ "src/order.ts": ORDER, "src/wrong.ts": wrong });
+  const plain = await lockweave(project, "list");
+  t.deepEqual([plain.code, plain.stdout], [1, TABLE]);
+  t.regex(plain.stderr, /^src\/wrong\.ts:1:39: LW1202: .* `orderN`\. Did you mean `orderNo`\?\n$/);
+  const { code, stdout } = await lockweave(project, "list", "--json");
+  t.is(code, 1);
+  t.like((JSON.parse(stdout) as { problems: object[] }).problems[0], {
+    file: "src/wrong.ts",
+    line: 1,
+    column: 39,
+    code: "LW1202",
+  });
+});
+
+test.serial("wrong defaults in the plugin's entry are a problem of tsconfig.json", async (t) => {
+  const entry = { ...PLUGIN, defaults: { lockTme: 1 } };
+  const project = await makeProject({ "src/order.ts": ORDER }, { plugins: [entry] });
+  const { code, stderr } = await lockweave(project, "list");
+  t.is(code, 1);
+  t.regex(stderr, /^tsconfig\.json: LW1401: .* Did you mean `lockTime`\?\n$/);
+});
+
+test.serial("only what the project compiles counts, with the projects that it references", async (t) => {
+  const tag = (flag: string): string =>
+    `/** @redisLock businessFlag=${flag} */\nexport async function ${flag}() {}\n`;
+  const project = await makeProject({
+    "tsconfig.json": JSON.stringify({ files: [], references: [{ path: "a" }, { path: "b" }] }),
+    "a/tsconfig.json": tsconfig({ composite: true, rootDir: ".", outDir: "../out/a" }, {}),
+    "a/inside.ts": tag("inside"),
+    "a/types.d.ts":
+      "/** @redisLock businessFlag=declared */\nexport declare function declared(): Promise<void>;\n",
+    "b/tsconfig.json": tsconfig(
+      { composite: true, rootDir: ".", outDir: "../out/b", allowJs: true, resolveJsonModule: true },
+      { include: ["*.js", "*.json"], exclude: ["excluded.js"], references: [{ path: "../a" }] },
+    ),
+    "b/script.js": tag("script"),
+    "b/excluded.js": tag("excluded"),
+    "b/data.json": `{ "text": "/** @redisLock businessFlag=json */" }`,
+    "outside.ts": tag("outside"),
+  });
+  const { code, stdout } = await lockweave(project, "list");
+  t.is(code, 0);
+  t.deepEqual(stdout.match(/LOCK_\w+/g), ["LOCK_inside", "LOCK_script"]);
+});
+
+test.serial("a project without tags says so", async (t) => {
+  const project = await makeProject({ "src/a.ts": "export {};\n" });
+  t.deepEqual(await lockweave(project, "list"), { code: 0, stdout: "There are no tags.\n", stderr: "" });
+});

@@ -1,0 +1,50 @@
+import { execFile } from "node:child_process";
+import { access, mkdir, mkdtemp, rename, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { promisify } from "node:util";
+import type { Project } from "../hosts/project";
+
+/** Other compilers, which no dependency of ours brings. */
+const VERSIONS = {
+  "@swc/core": "1.16.22",
+  amaro: "1.2.1",
+  esbuild: "0.28.2",
+  typescript: "7.0.2",
+} as const;
+
+type Tool = keyof typeof VERSIONS;
+
+/** Installs the tool, once for all runs of the tests on this machine. Returns the path from which to require it. */
+export async function install(name: Tool): Promise<string> {
+  const tool = `${name}@${VERSIONS[name]}`;
+  const home = join(tmpdir(), "lockweave-test-tools");
+  const dir = join(home, tool.replaceAll("/", "-"));
+  if (!(await exists(dir))) {
+    await mkdir(home, { recursive: true });
+    const fresh = await mkdtemp(join(home, "installing-"));
+    await writeFile(join(fresh, "package.json"), "{}");
+    await promisify(execFile)("npm", ["install", "--prefer-offline", "--no-audit", "--no-fund", tool], {
+      cwd: fresh,
+      shell: process.platform === "win32",
+    });
+    // Whole or not at all: another test may be installing the same.
+    await rename(fresh, dir).catch(() => rm(fresh, { recursive: true }));
+  }
+  return join(dir, "index.js");
+}
+
+/** Runs a script in the project, in a process of its own, in which `tool` is what the tool exports. */
+export async function runTool(project: Project, name: Tool, script: string): Promise<void> {
+  const from = JSON.stringify(await install(name));
+  const load = `const tool = require("node:module").createRequire(${from})(${JSON.stringify(name)});`;
+  const { code, stderr } = await project.run("--eval", `const fs = require("node:fs"); ${load} ${script}`);
+  if (code !== 0) throw new Error(stderr);
+}
+
+async function exists(path: string): Promise<boolean> {
+  return await access(path).then(
+    () => true,
+    () => false,
+  );
+}

@@ -1,0 +1,169 @@
+import { execFile } from "node:child_process";
+import { cpSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join, resolve } from "node:path";
+import { promisify } from "node:util";
+import test from "ava";
+import { startRedis, type RedisServer } from "./support/redis-server";
+
+const run = promisify(execFile);
+const root = resolve(__dirname, "..");
+const EXAMPLES = join(root, "examples");
+const TSPC = join(root, "node_modules/ts-patch/bin/tspc.js");
+
+let redis: RedisServer;
+
+test.before(async () => {
+  redis = await startRedis();
+});
+test.after.always(() => redis.stop());
+
+/** Runs an example, and resolves to what it prints. */
+async function play(file: string, env: NodeJS.ProcessEnv = {}, directory = EXAMPLES): Promise<string> {
+  const { REDIS_URL: _, ...rest } = process.env;
+  const { stdout, stderr } = await run(process.execPath, [join(directory, file)], {
+    env: { ...rest, ...env },
+  });
+  if (stderr !== "") throw new Error(`${file} complained:\n${stderr}`);
+  return stdout;
+}
+
+/** The lines of a time line without the times, the ids and the lengths, in which two runs differ. */
+function story(output: string): string[] {
+  return output
+    .split("\n")
+    .map((line) =>
+      line
+        .replace(/^ *[\d.]+ s {2}/, "")
+        .replaceAll(/\b[0-9a-f]{8,32}\b/g, "ID")
+        .replaceAll(/\d+ ms/g, "N ms"),
+    )
+    .filter((line) => line !== "");
+}
+
+test("the committed output of the examples is what tspc emits today", async (t) => {
+  const directory = copyOfExamples((file) => !isEmitted(file));
+  t.teardown(() => rmSync(join(directory, ".."), { recursive: true }));
+  await run(process.execPath, [TSPC, "-p", directory]);
+  const emitted = readdirSync(directory, { recursive: true, encoding: "utf8" }).filter(isEmitted);
+  t.true(emitted.length >= 8);
+  for (const file of emitted) {
+    t.is(readFileSync(join(EXAMPLES, file), "utf8"), readFileSync(join(directory, file), "utf8"), file);
+  }
+});
+
+for (const server of ["the memory store", "Redis"]) {
+  // The examples use the same keys: each has a database of its own.
+  const env = (database = 0): NodeJS.ProcessEnv =>
+    server === "Redis" ? { REDIS_URL: `${redis.url}/${database}` } : {};
+
+  test(`order-controller: on ${server}, the second client waits and then works`, async (t) => {
+    const lines = story(await play("order-controller/main.mjs", env()));
+    const retry = lines.slice(lines.findIndex((line) => line.includes("The work takes 6 s")) + 1);
+    const name = "LOCK_retryOrder_Test001 (OrderController.testRetry)";
+    t.deepEqual(
+      retry.filter((line) => !line.startsWith("client")),
+      [
+        `${name} ID holds the lock after N ms`,
+        "testRetry Test001: works",
+        `${name} ID waits`,
+        "testRetry Test001: done",
+        `${name} ID released after N ms`,
+        `${name} ID holds the lock after N ms`,
+        "testRetry Test001: works",
+        "testRetry Test001: done",
+        `${name} ID released after N ms`,
+      ],
+    );
+    t.deepEqual(lines.filter((line) => line.startsWith("client")).toSorted(), [
+      "client A gets 200: testBean 7/Test001: ok",
+      'client A gets 200: testJson {"orderNo":"Test001","user":{"id":7}}: ok',
+      "client A gets 200: testRetry Test001: ok",
+      "client A gets 200: testValue Test001: ok",
+      "client B gets 200: testRetry Test001: ok",
+      "client B gets 200: testValue Test001: ok",
+    ]);
+    t.true(lines.includes("LOCK_payOrder_Test001 (OrderController.testValue) ID waits"));
+    t.true(lines.includes("LOCK_payOrder_7,Test001 (OrderController.testBean) ID holds the lock after N ms"));
+    t.true(lines.includes("LOCK_payOrder_Test001 (OrderController.testJson) ID holds the lock after N ms"));
+  });
+
+  test(`reentrant: on ${server}, nested calls are let in and a sibling waits`, async (t) => {
+    t.deepEqual((await play("reentrant/reentrant.cjs", env(1))).trim().split("\n"), [
+      "transfer of 5 + 25 begins",
+      "  5 withdrawn, 95 left",
+      "  10 withdrawn, 85 left",
+      "  10 withdrawn, 75 left",
+      "  5 withdrawn, 70 left",
+      "transfer of 5 + 25 ends",
+      "transfer of 7 begins",
+      "  7 withdrawn, 63 left",
+      "transfer of 7 ends",
+    ]);
+  });
+
+  test(`by-hand: on ${server}, locks without a tag`, async (t) => {
+    t.deepEqual((await play("by-hand/by-hand.mjs", env(2))).trim().split("\n"), [
+      "withLock: holds LOCK_payOrder_Test001, fencing token drawn: true",
+      "withLock: returned receipt",
+      "await using: holds LOCK_payOrder_Test001",
+      "a second caller who gives up: undefined",
+      "a second caller who insists: LOCK_WAIT_TIME_OUT",
+      "after the block: LOCK_payOrder_Test001 is free again",
+    ]);
+  });
+
+  test(`current-lock: on ${server}, the body asks for its lock`, async (t) => {
+    t.is(await play("current-lock/current-lock.mjs", env(3)), "acme: 7, fencing token drawn: true\n");
+  });
+}
+
+test.serial(
+  "stock: four processes oversell without the comment and end at exactly zero with it",
+  async (t) => {
+    const [careless = "", locked = ""] = (await play("stock/main.mjs", { REDIS_URL: redis.url })).split("\n");
+    t.true(soldOf(careless) > 100, careless);
+    t.is(
+      locked,
+      "with the comment:    100 in stock, 200 requests: 100 sold, 100 refused, 0 left in the record",
+    );
+  },
+);
+
+test.serial("stock: oversells as soon as the comment is removed", async (t) => {
+  const directory = copyOfExamples((file) => !isEmitted(file));
+  t.teardown(() => rmSync(join(directory, ".."), { recursive: true }));
+  const shop = join(directory, "stock/shop.mts");
+  const text = readFileSync(shop, "utf8");
+  const withoutComment = text.replace(/ *\/\*\* @redisLock .*\*\/\n/, "");
+  t.not(withoutComment, text);
+  writeFileSync(shop, withoutComment);
+  await run(process.execPath, [TSPC, "-p", directory]);
+  const [, unlocked = ""] = (await play("stock/main.mjs", { REDIS_URL: redis.url }, directory)).split("\n");
+  t.true(soldOf(unlocked) > 100, unlocked);
+});
+
+test("stock: says what it needs when there is no server", async (t) => {
+  const { REDIS_URL: _, ...env } = process.env;
+  const failure = await t.throwsAsync(run(process.execPath, [join(EXAMPLES, "stock/main.mjs")], { env }));
+  t.regex(failure?.message ?? "", /needs a real server: REDIS_URL=/);
+});
+
+function soldOf(line: string): number {
+  return Number(/(\d+) sold/.exec(line)?.[1]);
+}
+
+function isEmitted(file: string): boolean {
+  return /\.[mc]js$/.test(file);
+}
+
+/** The examples in a place of their own, from where `lockweave` and `ioredis` resolve as for a user. */
+function copyOfExamples(filter: (file: string) => boolean): string {
+  const home = mkdtempSync(join(tmpdir(), "lockweave-examples-"));
+  const directory = join(home, "examples");
+  cpSync(EXAMPLES, directory, { recursive: true, filter });
+  symlinkSync(join(root, "node_modules"), join(home, "node_modules"));
+  symlinkSync(join(root, "dist"), join(home, "dist"));
+  symlinkSync(join(root, "package.json"), join(home, "package.json"));
+  return directory;
+}

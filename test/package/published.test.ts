@@ -1,0 +1,158 @@
+import test from "ava";
+import * as runtime from "../../runtime";
+import { tsconfig } from "../hosts/project";
+import { makeConsumer, pack } from "./consumer";
+
+test.serial(
+  "the tarball has the built code, its types and the texts for people, and nothing else",
+  async (t) => {
+    const { files } = await pack();
+    const strays = files.filter(
+      (file) =>
+        !/^(dist\/(runtime|transformer)\/.*\.(js|d\.ts)|README\.md|LICENSE|CHANGELOG\.md|package\.json)$/.test(
+          file,
+        ),
+    );
+    t.deepEqual(strays, []);
+    for (const file of ["package.json", "LICENSE", "dist/runtime/index.js", "dist/transformer/index.d.ts"]) {
+      t.true(files.includes(file), file);
+    }
+  },
+);
+
+test.serial("`import` and `require` in one process get the same runtime", async (t) => {
+  const project = await makeConsumer({
+    "required.cjs": `module.exports = { lockweave: require("lockweave"), runtime: require("lockweave/runtime") };`,
+    "mixed.mjs": `
+import * as lockweave from "lockweave";
+import * as runtime from "lockweave/runtime";
+import required from "./required.cjs";
+
+lockweave.configure({ store: lockweave.memoryStore(), woven: false });
+console.log(await required.lockweave.withLock("k", {}, (lock) => lock.key));
+for (const { configure } of [runtime, required.lockweave, required.runtime]) {
+  try {
+    configure({ store: lockweave.memoryStore() });
+  } catch (error) {
+    const { LockMisconfiguredError: Expected } = required.lockweave;
+    console.log(error instanceof lockweave.LockMisconfiguredError, error instanceof Expected);
+  }
+}
+`,
+  });
+  t.like(await project.run("mixed.mjs"), { code: 0, stdout: `k\n${"true true\n".repeat(3)}`, stderr: "" });
+});
+
+test.serial("an ES module can import every public name, and the plugin", async (t) => {
+  const names = Object.keys(runtime).join(", ");
+  const project = await makeConsumer({
+    "names.mjs": `
+import { ${names} } from "lockweave";
+import * as runtime from "lockweave/runtime";
+import plugin from "lockweave/transformer";
+const imported = { ${names} };
+for (const [name, value] of Object.entries(imported)) {
+  if (value === undefined || runtime[name] !== value) console.log(name);
+}
+console.log(typeof plugin);
+`,
+    "names.cjs": `console.log(typeof require("lockweave/transformer"))`,
+  });
+  t.like(await project.run("names.mjs"), { code: 0, stdout: "function\n", stderr: "" });
+  t.like(await project.run("names.cjs"), { code: 0, stdout: "function\n", stderr: "" });
+});
+
+const IMPORTER = `
+import { configure, withLock, currentLock, LockError, memoryStore, type LockOptions } from "lockweave";
+import * as runtime from "lockweave/runtime";
+import plugin from "lockweave/transformer";
+
+configure({ store: memoryStore() });
+export const options: LockOptions = { lockTime: "20s" };
+export const key: Promise<string> = withLock("k", { lockTime: "20s" }, (lock) => lock.key);
+export const error: LockError = new runtime.LockKeyError("bad");
+export const store: runtime.Store = memoryStore();
+export const released: Promise<void> = currentLock().release();
+export const config: Parameters<typeof plugin>[2] = { defaults: { lockTime: "20s" } };
+// @ts-expect-error -- There is no such option: what is resolved is no \`any\`.
+configure({ stor: memoryStore() });
+// @ts-expect-error -- Nor here.
+runtime.lockKey({});
+// @ts-expect-error -- Nor here.
+plugin(1);
+`;
+
+for (const [moduleResolution, module, files] of [
+  ["node10", "commonjs", ["a.ts"]],
+  ["node16", "node16", ["a.mts", "a.cts"]],
+  ["nodenext", "nodenext", ["a.mts", "a.cts"]],
+  ["bundler", "esnext", ["a.ts"]],
+] as const) {
+  test.serial(`its types resolve under moduleResolution ${moduleResolution}`, async (t) => {
+    const project = await makeConsumer({
+      ...Object.fromEntries(files.map((file) => [`src/${file}`, IMPORTER])),
+      "package.json": "{}",
+      "tsconfig.json": tsconfig({
+        types: ["node"],
+        skipLibCheck: false,
+        noEmit: true,
+        module,
+        moduleResolution,
+        esModuleInterop: true,
+        ...(moduleResolution === "node10" ? { ignoreDeprecations: "6.0" } : {}),
+      }),
+    });
+    t.like(await project.tsc(), { code: 0, stdout: "" });
+  });
+}
+
+const TAGGED = `/** @redisLock businessFlag=payOrder keyName=orderNo */
+export async function pay(orderNo: string): Promise<string> {
+  return "paid " + orderNo;
+}
+`;
+
+for (const type of ["module", "commonjs"]) {
+  test.serial(
+    `a tagged file, compiled with the published plugin, runs without ioredis in a ${type} project`,
+    async (t) => {
+      const project = await makeConsumer({
+        "src/order.ts": TAGGED,
+        "src/main.ts": `import { configure, memoryStore } from "lockweave";
+import { pay } from "./order.js";
+const store = memoryStore();
+const acquire = store.acquire.bind(store);
+configure({ store: Object.assign(store, { acquire: (request: Parameters<typeof acquire>[0]) => {
+  console.log(request.key);
+  return acquire(request);
+} }) });
+void pay("A1").then(console.log);
+`,
+        "package.json": JSON.stringify({ type }),
+      });
+      t.like(await project.tspc(), { code: 0, stdout: "" });
+      t.like(await project.run("out/main.js"), {
+        code: 0,
+        stdout: "LOCK_payOrder_A1\npaid A1\n",
+        stderr: "",
+      });
+    },
+  );
+}
+
+test.serial("a Redis URL without ioredis is an error that says what to install", async (t) => {
+  const project = await makeConsumer({
+    "main.mjs": `
+import { configure } from "lockweave";
+try {
+  configure({ redis: "redis://127.0.0.1", woven: false });
+} catch (error) {
+  console.log(error.code, error.message);
+}
+`,
+  });
+  t.is(
+    (await project.run("main.mjs")).stdout,
+    "LOCK_MISCONFIGURED A Redis URL needs the package ioredis: npm install ioredis\n",
+  );
+});

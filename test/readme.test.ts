@@ -1,0 +1,57 @@
+import { readFileSync } from "node:fs";
+import { join, resolve } from "node:path";
+import test from "ava";
+import packageJson from "../package.json";
+import * as lockweave from "../runtime";
+import { DEFAULTS } from "../runtime/settings";
+
+const root = resolve(__dirname, "..");
+const readme = readFileSync(join(root, "README.md"), "utf8");
+
+const marked = [...readme.matchAll(/<!-- (\S+) -->\s+```(?:ts|js)\n(.*?)```/gs)];
+
+test("every marked piece of code in the README is code of an example that runs", (t) => {
+  t.true(marked.length >= 5);
+  for (const [, file = "", code = ""] of marked) {
+    t.true(readFileSync(join(root, file), "utf8").includes(code), `${file} does not have:\n${code}`);
+  }
+});
+
+test("no other piece of program code stands in the README but the call of configure()", (t) => {
+  const all = [...readme.matchAll(/```(?:ts|js)\n(.*?)```/gs)].map(([, code]) => code);
+  const known = new Set(marked.map(([, , code]) => code));
+  t.deepEqual(
+    all.filter((code) => !known.has(code)),
+    ['import { configure } from "lockweave";\n\nconfigure({ redis: "redis://localhost:6379" });\n'],
+  );
+});
+
+test("the README's commands are scripts of the package", (t) => {
+  const scripts: Record<string, string> = packageJson.scripts;
+  for (const [, word = "", name = word] of readme.matchAll(/\bnpm (start|test|run ([\w:]+))/g)) {
+    t.true(name in scripts, name);
+  }
+});
+
+test("the README lists every error class with its code", (t) => {
+  for (const [name, value] of Object.entries(lockweave)) {
+    if (!name.startsWith("Lock") || name === "LockError") continue;
+    const ErrorClass = value as new (message: string) => lockweave.LockError;
+    const { code } = new ErrorClass("");
+    t.true(new RegExp(`^\\| \`${code}\` +\\| \`${name}\` +\\|`, "m").test(readme), name);
+  }
+});
+
+test("the README's tag table has every option with the runtime's default", (t) => {
+  const rows = new Map(
+    [...readme.matchAll(/^\| `(\w+)` +\| `(\w+)` +\| .* \|$/gm)].map(([, name = "", value = ""]) => [
+      name,
+      value,
+    ]),
+  );
+  t.is(rows.get("lockTime"), String(DEFAULTS.lockTimeMs / 1000));
+  t.is(rows.get("waitTime"), String(DEFAULTS.waitTimeMs));
+  for (const name of ["retryTimes", "onFailure", "watchdog", "autoUnlock", "reentrant", "fencing"] as const) {
+    t.is(rows.get(name), String(DEFAULTS[name]), name);
+  }
+});

@@ -1,0 +1,174 @@
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import test from "ava";
+import type { Redis } from "ioredis";
+import { configure, shutdown } from "lockweave";
+import type * as Fixture from "./fixtures/tag-table/rows";
+import { makeProject } from "./hosts/project";
+import { deferred } from "./support/deferred";
+import { startRedis, type RedisServer } from "./support/redis-server";
+import { until } from "./support/until";
+
+// Every row of the tag table, compiled by tspc and run on a real Redis. A row that does nothing fails here.
+
+let rows: Fixture.Rows;
+let OrderBusyError: typeof Fixture.OrderBusyError;
+let client: Redis;
+let server: RedisServer;
+
+test.before(async () => {
+  server = await startRedis();
+  client = server.client();
+  configure({ woven: false, redis: client, logger: { warn: () => {} } });
+  const project = await makeProject({
+    "package.json": "{}",
+    "src/rows.ts": readFileSync(join(__dirname, "fixtures/tag-table/rows.ts"), "utf8"),
+  });
+  const { code, stdout } = await project.tspc();
+  if (code !== 0) throw new Error(stdout);
+  const compiled = require(project.path("out/rows.js")) as typeof Fixture;
+  rows = new compiled.Rows();
+  ({ OrderBusyError } = compiled);
+});
+
+test.after.always(async () => {
+  await shutdown();
+  await server.stop();
+});
+
+const keys = async (): Promise<string[]> => (await client.keys("LOCK_*")).toSorted();
+
+test.serial("businessFlag alone is the key, whose value is the requestId", async (t) => {
+  const requestId = await rows.flagAlone(async () => client.get("LOCK_payOrder"));
+  t.regex(requestId ?? "", /^[0-9a-f]{32}$/);
+  t.is(await client.exists("LOCK_payOrder"), 0);
+});
+
+test.serial("keyName: the ancestor's example has the ancestor's key, byte for byte", async (t) => {
+  t.deepEqual(await rows.keyName("Test001", keys), ["LOCK_payOrder_Test001"]);
+});
+
+test.serial(
+  "keyName: a list of paths, of this, of destructured parameters, and a quoted expression",
+  async (t) => {
+    const order = { orderNo: "Test001", user: { id: 7 } };
+    t.deepEqual(await rows.severalPaths(order, { sku: "gold" }, [{ count: 2 }], keys), [
+      "LOCK_payOrder_acme,7,gold,2",
+    ]);
+  },
+);
+
+test.serial("keyName: each value locks for itself, and one value locks itself out", async (t) => {
+  const inner = await rows.keyName("A", () => rows.keyName("B", keys));
+  t.deepEqual(inner, ["LOCK_payOrder_A", "LOCK_payOrder_B"]);
+  const order: string[] = [];
+  await Promise.all(
+    ["first", "second"].map((name) =>
+      rows.keyName("A", async () => {
+        order.push(`${name} in`);
+        await client.ping();
+        order.push(`${name} out`);
+      }),
+    ),
+  );
+  t.deepEqual(order, ["first in", "first out", "second in", "second out"]);
+});
+
+test.serial("keyType=VALUE: the value itself", async (t) => {
+  t.deepEqual(await rows.keyTypeValue(17, keys), ["LOCK_payOrder_17"]);
+});
+
+test.serial("keyType=CLASS with keyClass and fieldName: fields of an object", async (t) => {
+  t.deepEqual(await rows.keyTypeClass({ orderNo: "Test001", user: { id: 7 } }, keys), [
+    "LOCK_payOrder_7,Test001",
+  ]);
+});
+
+test.serial(
+  "keyType=JSON with fieldName: a field of JSON text, of a Map, and of what toJSON gives",
+  async (t) => {
+    const expected = ["LOCK_payOrder_7"];
+    t.deepEqual(await rows.keyTypeJson('{"user":{"id":7}}', keys), expected);
+    t.deepEqual(await rows.keyTypeJson(new Map([["user", new Map([["id", 7]])]]), keys), expected);
+    t.deepEqual(await rows.keyTypeJson({ toJSON: () => ({ user: { id: 7 } }) }, keys), expected);
+  },
+);
+
+test.serial("lockTime: 30 s by default, a bare number in seconds, or with a unit", async (t) => {
+  const pttl = (key: string) => async (): Promise<number> => client.pttl(key);
+  const seconds = async (row: Promise<number>): Promise<number> => Math.ceil((await row) / 1000);
+  t.is(await seconds(rows.defaults(pttl("LOCK_defaults"))), 30);
+  t.is(await seconds(rows.lockTime(pttl("LOCK_lockTime"))), 7);
+  t.is(await seconds(rows.lockTimeWithUnit(pttl("LOCK_lockTime"))), 120);
+});
+
+/** The outcome of a row whose key somebody else holds all the time. */
+async function whileHeld<T>(row: () => Promise<T>): Promise<T> {
+  await client.set("LOCK_impatient", "somebody else");
+  try {
+    return await row();
+  } finally {
+    await client.del("LOCK_impatient");
+  }
+}
+
+test.serial("retryTimes and waitTime make the wait budget, after which onFailure=throw throws", async (t) => {
+  const error = await whileHeld(() => t.throwsAsync(rows.onFailureThrow(async () => t.fail())));
+  t.like(error, { name: "LockWaitTimeoutError", code: "LOCK_WAIT_TIME_OUT" });
+  t.regex(error?.message ?? "", /retryTimes=2, waitTime=50ms/);
+});
+
+test.serial("onFailure=skip resolves to undefined and does not run the body", async (t) => {
+  t.is(await whileHeld(() => rows.onFailureSkip(async () => t.fail())), undefined);
+  t.is(await rows.onFailureSkip(async () => "runs when it can"), "runs when it can");
+});
+
+test.serial("onFailure=OrderBusyError throws that class, with the reason as its cause", async (t) => {
+  const error = await whileHeld(() => t.throwsAsync(rows.onFailureClass(async () => t.fail())));
+  t.true(error instanceof OrderBusyError);
+  t.like(error?.cause, { code: "LOCK_WAIT_TIME_OUT" });
+});
+
+test.serial("watchdog: the key lives as long as the body", async (t) => {
+  const end = deferred();
+  let renewals = 0;
+  const work = rows.watchdog(async () => {
+    let before = await client.pttl("LOCK_watchdog");
+    await until(async () => {
+      const now = await client.pttl("LOCK_watchdog");
+      if (now > before) renewals += 1;
+      before = now;
+      return renewals === 3;
+    });
+    await end.promise;
+    return client.exists("LOCK_watchdog");
+  });
+  end.resolve();
+  t.is(await work, 1);
+  t.is(await client.exists("LOCK_watchdog"), 0);
+});
+
+test.serial("watchdog=false: the key ends with its lockTime, and the caller is told", async (t) => {
+  const work = rows.watchdogOff(() => until(async () => (await client.exists("LOCK_watchdog")) === 0));
+  t.like(await t.throwsAsync(work), { code: "LOCK_LOST" });
+});
+
+test.serial("autoUnlock=false: the key is left to expire", async (t) => {
+  await rows.autoUnlockOff(async () => {});
+  const left = await client.pttl("LOCK_autoUnlock");
+  t.true(left > 0 && left <= 20_000);
+});
+
+test.serial("reentrant: the holder is let in again; without it, it is not", async (t) => {
+  t.is(await rows.reentrant(() => rows.reentrant(() => rows.reentrant(async () => "inside"))), "inside");
+  t.is(await client.exists("LOCK_reentrant"), 0);
+  const error = await t.throwsAsync(rows.reentrant(() => rows.notReentrant(async () => t.fail())));
+  t.like(error, { code: "LOCK_WAIT_TIME_OUT" });
+});
+
+test.serial("fencing: each holder's token is larger than the one before", async (t) => {
+  const token = async (value: number | undefined): Promise<number> => value ?? NaN;
+  const first = await rows.fencing(token);
+  t.true((await rows.fencing(token)) > first);
+  t.is(await rows.fencingOff(async (value) => value), undefined);
+});
