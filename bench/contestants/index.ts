@@ -1,0 +1,27 @@
+import { connect, type Contestant, type Enter } from "./contestant";
+import { enterLockweave } from "./lockweave";
+import { enterRaw } from "./raw";
+import { enterRedisSemaphore } from "./redis-semaphore";
+import { enterRedlock } from "./redlock";
+import { enterRedlockUniversal } from "./redlock-universal";
+
+/** In the order in which reports name them. All are measured against `raw`. */
+export const CONTESTANTS = ["raw", "lockweave", "redis-semaphore", "redlock", "redlock-universal"] as const;
+export type ContestantName = (typeof CONTESTANTS)[number];
+
+const ENTER: Record<ContestantName, Enter> = {
+  raw: enterRaw,
+  lockweave: enterLockweave,
+  "redis-semaphore": enterRedisSemaphore,
+  redlock: enterRedlock,
+  "redlock-universal": enterRedlockUniversal,
+};
+
+export function isContestant(name: string | undefined): name is ContestantName {
+  return CONTESTANTS.some((contestant) => contestant === name);
+}
+
+/** A new client of the library, on a connection of its own. */
+export async function enter(name: ContestantName, port: number, lockTimeMs: number): Promise<Contestant> {
+  return await ENTER[name](await connect(port), lockTimeMs);
+}

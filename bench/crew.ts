@@ -1,0 +1,95 @@
+import { fork, type ChildProcess } from "node:child_process";
+import { once } from "node:events";
+import { join } from "node:path";
+import { now } from "./clock";
+import type { ContestantName } from "./contestants";
+import type { Holding, HoldingRecord } from "./holding";
+import type { Loop } from "./loop";
+import type { Run } from "./referee";
+import type { Answer, Jobs, Opening, Order } from "./worker";
+
+/** Time for the start signal to reach all processes. */
+const START_IN_MS = 30;
+const LONGEST_JOB_MS = 60_000;
+
+let crews = 0;
+
+/** Processes that run one contestant: new ones for each run, so that no run inherits from another. */
+export class Crew implements AsyncDisposable {
+  readonly #contestant: ContestantName;
+  readonly #processes: ChildProcess[];
+  /** Not the key of a crew before: its last holder may have been ended before its release. */
+  readonly #key = `order-${(crews += 1)}`;
+
+  constructor(contestant: ContestantName, processes: number) {
+    this.#contestant = contestant;
+    this.#processes = Array.from({ length: processes }, () =>
+      fork(join(__dirname, "worker.ts"), [contestant], {
+        execArgv: ["--require", "ts-node/register/transpile-only", "--expose-gc", "--no-flush-bytecode"],
+        serialization: "advanced",
+      }),
+    );
+  }
+
+  /** Connects and warms up so many clients, spread evenly over the processes. */
+  async open(opening: Opening): Promise<void> {
+    const processes = this.#processes.length;
+    await this.#each("open", (nth) => ({
+      ...opening,
+      clients: Math.max(Math.ceil((opening.clients - nth) / processes), 0),
+    }));
+  }
+
+  /** Lets the callers of all processes loop, from the same moment on. */
+  async loop(loop: Omit<Loop, "startAt" | "key">): Promise<Run> {
+    const startAt = now() + START_IN_MS;
+    const records = await this.#each("loop", () => ({ ...loop, key: this.#key, startAt }));
+    return { startAt, settlingMs: loop.settlingMs ?? 0, durationMs: loop.durationMs, records };
+  }
+
+  async hold(holding: Holding): Promise<HoldingRecord[]> {
+    return await this.#each("hold", () => holding);
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await Promise.all(
+      this.#processes.map(async (child) => {
+        if (child.exitCode !== null || child.signalCode !== null) return;
+        const ended = once(child, "exit");
+        child.kill("SIGKILL");
+        await ended;
+      }),
+    );
+  }
+
+  #each<Job extends keyof Jobs>(
+    job: Job,
+    argument: (nth: number) => Parameters<Jobs[Job]>[0],
+  ): Promise<Awaited<ReturnType<Jobs[Job]>>[]> {
+    return Promise.all(
+      this.#processes.map(
+        async (child, nth) => (await this.#tell(child, job, argument(nth))) as Awaited<ReturnType<Jobs[Job]>>,
+      ),
+    );
+  }
+
+  /** A process carries out one order at a time. */
+  async #tell(child: ChildProcess, job: keyof Jobs, argument: unknown): Promise<unknown> {
+    const over = new AbortController();
+    const answered = once(child, "message", { signal: over.signal });
+    const tooLate = AbortSignal.timeout(LONGEST_JOB_MS);
+    const died = once(child, "exit", { signal: AbortSignal.any([over.signal, tooLate]) });
+    child.send({ job, argument } satisfies Order);
+    try {
+      const [answer] = (await Promise.race([answered, died])) as [Answer | number | null];
+      if (typeof answer !== "object" || answer === null) throw new Error(`its process ended: ${answer}`);
+      if ("error" in answer) throw new Error(answer.error);
+      return answer.result;
+    } catch (error) {
+      throw new Error(`${this.#contestant} failed to ${job}`, { cause: error });
+    } finally {
+      over.abort();
+      for (const settled of [answered, died]) settled.catch(() => {});
+    }
+  }
+}

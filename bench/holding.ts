@@ -1,0 +1,64 @@
+import { randomBytes } from "node:crypto";
+import { setTimeout as pause } from "node:timers/promises";
+import type { Contestant, Held } from "./contestants/contestant";
+
+export interface Holding {
+  readonly count: number;
+  readonly keyPrefix: string;
+}
+
+export interface HoldingRecord {
+  /** What one held lock adds to the heap, less what its bare token would take. */
+  readonly heapPerLockBytes: number;
+}
+
+/** Locks asked for at once, so that no library's time-out decides. */
+const AT_ONCE = 500;
+
+/** Taken and released beforehand, so that what is made once is not counted. */
+const WARM_UP = 1_000;
+
+/** Takes the locks, and keeps them until the process ends. */
+export async function takeAndHold(client: Contestant, holding: Holding): Promise<HoldingRecord> {
+  const { count, keyPrefix } = holding;
+  const keys = Array.from({ length: count }, (_, index) => `${keyPrefix}:${index}`);
+  const tokens: (string | undefined)[] = Array.from({ length: count });
+  const held: (Held | undefined)[] = Array.from({ length: count });
+  keepAlive.push(keys, held);
+
+  await take(client, keys.slice(0, WARM_UP), held);
+  await Promise.all(held.slice(0, WARM_UP).map(async (one) => await one?.release()));
+  held.fill(undefined);
+
+  const empty = await heapBytes();
+  for (let index = 0; index < count; index += 1) tokens[index] = randomBytes(16).toString("hex");
+  const tokensOnly = (await heapBytes()) - empty;
+  tokens.fill(undefined);
+
+  const before = await heapBytes();
+  await take(client, keys, held);
+  const grown = (await heapBytes()) - before;
+  return { heapPerLockBytes: (grown - tokensOnly) / count };
+}
+
+const keepAlive: unknown[] = [];
+
+async function take(client: Contestant, keys: readonly string[], held: (Held | undefined)[]): Promise<void> {
+  for (let first = 0; first < keys.length; first += AT_ONCE) {
+    const some = keys.slice(first, first + AT_ONCE);
+    await Promise.all(
+      some.map(async (key, index) => {
+        held[first + index] = await client.hold(key);
+      }),
+    );
+  }
+}
+
+async function heapBytes(): Promise<number> {
+  if (globalThis.gc === undefined) throw new Error("Expected node to be started with --expose-gc");
+  for (let pass = 0; pass < 3; pass += 1) {
+    await pause(10); // What just ended lets go of its last references.
+    globalThis.gc();
+  }
+  return process.memoryUsage().heapUsed;
+}

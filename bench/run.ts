@@ -1,0 +1,170 @@
+/**
+ * Locks side by side: lockweave, its peers, and what one would write by hand, in the same situations on the
+ * same Redis. In each round every contestant plays every scenario once, in an order that rotates, and is
+ * compared with the hand-written one of the same round.
+ *
+ *     npm run bench [-- --rounds <n>] [--only <scenario>[,...]] [--contestants <name>[,...]] [--quick] [--redraw]
+ *
+ * A whole bench writes `results/latest.json` and `results/plot.svg`; one with `--only`, `--contestants` or
+ * `--quick` only prints. `--redraw` measures nothing, and tells and draws the latest results again.
+ */
+import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { cpus } from "node:os";
+import { join } from "node:path";
+import { parseArgs } from "node:util";
+import { startRedis, type RedisServer } from "../test/support/redis-server";
+import { CONTESTANTS, isContestant, type ContestantName } from "./contestants";
+import { installPeers, wanted } from "./peers";
+import { plot } from "./report/plot";
+import { fullTable, shortTable } from "./report/table";
+import { scenarioResult, type Results } from "./results";
+import { SCENARIOS } from "./scenarios";
+import type { Scenario } from "./scenarios/scenario";
+import { startWire } from "./wire";
+
+const USUAL = { settlingMs: 300, durationMs: 1_200 };
+const QUICK = { settlingMs: 100, durationMs: 400 };
+const ROUNDS = 5;
+const WAY_MS = 1;
+
+type Figures = Readonly<Record<string, number>>;
+
+const resultsFile = join(__dirname, "results/latest.json");
+const plotFile = join(__dirname, "results/plot.svg");
+
+const { values: options } = parseArgs({
+  options: {
+    rounds: { type: "string" },
+    only: { type: "string" },
+    contestants: { type: "string" },
+    quick: { type: "boolean", default: false },
+    redraw: { type: "boolean", default: false },
+  },
+});
+
+main().catch((error: unknown) => {
+  console.error(error);
+  process.exitCode = 1;
+});
+
+async function main(): Promise<void> {
+  const isWhole = options.only === undefined && options.contestants === undefined && !options.quick;
+  const results = options.redraw ? (JSON.parse(readFileSync(resultsFile, "utf8")) as Results) : await bench();
+  if (isWhole) {
+    mkdirSync(join(__dirname, "results"), { recursive: true });
+    writeFileSync(resultsFile, `${JSON.stringify(results, null, 1)}\n`);
+    writeFileSync(plotFile, plot(results));
+  }
+  const versions = Object.entries(results.versions).map(([name, version]) => `${name} ${version}`);
+  console.log(`\n${results.machine}; ${versions.join(", ")}; ${results.rounds} rounds\n`);
+  console.log("Medians and quartiles; `x`: times the value of raw in the same round.\n");
+  console.log(`${fullTable(results)}\n\n${shortTable(results)}`);
+}
+
+async function bench(): Promise<Results> {
+  const rounds = options.quick && options.rounds === undefined ? 1 : Number(options.rounds ?? ROUNDS);
+  if (!Number.isInteger(rounds) || rounds < 1) throw new Error(`Expected --rounds to be 1 or more`);
+  const scenarios = chosenScenarios();
+  const contestants = chosenContestants();
+  installPeers();
+
+  const played = new Map(
+    scenarios.map((scenario) => [scenario, new Map(contestants.map((name) => [name, [] as Figures[]]))]),
+  );
+  const redis = await startRedis();
+  try {
+    for (let round = 0; round < rounds; round += 1) {
+      const startedAt = performance.now();
+      for (const [nth, [scenario, scores]] of [...played].entries()) {
+        const order = rotated(contestants, round + nth);
+        const figures = await playAll(scenario, order, redis);
+        for (const [name, figure] of figures) scores.get(name)?.push(figure);
+        const seconds = Math.round((performance.now() - startedAt) / 1_000);
+        console.log(`round ${round + 1} of ${rounds}: ${scenario.name} played, ${seconds} s`);
+      }
+    }
+    return {
+      machine: `${cpus().length} x ${cpus()[0]?.model.trim() ?? "unknown CPU"}`,
+      versions: { node: process.versions.node, redis: await redisVersion(redis), ...wanted() },
+      rounds,
+      scenarios: [...played].map(([scenario, scores]) => scenarioResult(scenario, scores)),
+    };
+  } finally {
+    await redis.stop();
+  }
+}
+
+async function playAll(
+  scenario: Scenario,
+  order: readonly ContestantName[],
+  redis: RedisServer,
+): Promise<Map<ContestantName, Figures>> {
+  const played = new Map<ContestantName, Figures>();
+  const playOne = async (contestant: ContestantName): Promise<void> => {
+    played.set(contestant, await play(scenario, contestant, redis));
+  };
+  const admin = redis.client();
+  if (scenario.atOnce === true) {
+    await Promise.all(order.map(playOne));
+    await admin.flushall();
+  } else {
+    for (const contestant of order) {
+      await playOne(contestant);
+      await admin.flushall(); // What was held until its process ended.
+    }
+  }
+  admin.disconnect();
+  return played;
+}
+
+async function play(scenario: Scenario, contestant: ContestantName, redis: RedisServer): Promise<Figures> {
+  const admin = redis.client();
+  const counting = await startWire(redis.port);
+  const far = await startWire(redis.port, WAY_MS);
+  try {
+    return await scenario.play({
+      contestant,
+      redis: redis.port,
+      counting,
+      far,
+      ...(options.quick ? QUICK : USUAL),
+      quick: options.quick,
+      countKeys: async (pattern) => (await admin.keys(pattern)).length,
+    });
+  } catch (error) {
+    throw new Error(`${scenario.name} with ${contestant}`, { cause: error });
+  } finally {
+    await Promise.all([counting.stop(), far.stop()]);
+    admin.disconnect();
+  }
+}
+
+function chosenScenarios(): readonly Scenario[] {
+  const names = options.only?.split(",");
+  if (names === undefined) return SCENARIOS;
+  return names.map((name) => {
+    const scenario = SCENARIOS.find((candidate) => candidate.name === name);
+    if (scenario !== undefined) return scenario;
+    throw new Error(`There is no scenario \`${name}\`: ${SCENARIOS.map((known) => known.name).join(", ")}`);
+  });
+}
+
+/** Raw is always among them: it is what the others are compared with. */
+function chosenContestants(): readonly ContestantName[] {
+  const names = options.contestants?.split(",");
+  const unknown = names?.find((name) => !isContestant(name));
+  if (unknown !== undefined) {
+    throw new Error(`There is no contestant \`${unknown}\`: ${CONTESTANTS.join(", ")}`);
+  }
+  return CONTESTANTS.filter((name) => name === "raw" || (names?.includes(name) ?? true));
+}
+
+function rotated<T>(items: readonly T[], by: number): T[] {
+  const first = by % items.length;
+  return [...items.slice(first), ...items.slice(0, first)];
+}
+
+async function redisVersion(redis: RedisServer): Promise<string> {
+  const info = await redis.client().info("server");
+  return /redis_version:(\S+)/.exec(info)?.[1] ?? "unknown";
+}

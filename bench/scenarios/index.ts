@@ -1,0 +1,19 @@
+import { crowd } from "./crowd";
+import { distinctKeys } from "./distinct-keys";
+import { far } from "./far";
+import { fleet } from "./fleet";
+import { growth } from "./growth";
+import { held } from "./held";
+import { oneCaller } from "./one-caller";
+import type { Scenario } from "./scenario";
+
+/** In the order in which they are played and told. */
+export const SCENARIOS: readonly Scenario[] = [
+  oneCaller,
+  ...distinctKeys,
+  ...crowd,
+  fleet,
+  held,
+  growth,
+  ...far,
+];
