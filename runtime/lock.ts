@@ -373,7 +373,7 @@ export class Lock implements AsyncDisposable {
     }
     if (kept) return;
     const lost = `${this.#name}: the lock was lost before its work was done (${lostBecause ?? outcome}); somebody else may have worked at the same time`;
-    if (bodyFailed) logger.warn(lost);
+    if (bodyFailed || this.#settings.onLost === "warn") logger.warn(lost);
     else throw new LockLostError(lost, { cause: trouble });
   }
 

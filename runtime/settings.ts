@@ -12,6 +12,11 @@ export interface LockOptions {
   readonly waitTime?: Duration;
   /** When the wait budget is spent: `"throw"` (default) a `LockWaitTimeoutError`, or `"skip"` the work. */
   readonly onFailure?: "throw" | "skip";
+  /**
+   * When the lock ended before the work did: `"throw"` (default) a `LockLostError` at release, whatever the work
+   * returned, or `"warn"` the logger and let the work's result count.
+   */
+  readonly onLost?: "throw" | "warn";
   /** Renew the key at a third of `lockTime` while the lock is held. Default `true`. */
   readonly watchdog?: boolean;
   /** `false` leaves the key to expire instead of releasing it. Default `true`. */
@@ -28,6 +33,7 @@ export interface Settings {
   readonly retryTimes: number;
   readonly waitTimeMs: number;
   readonly onFailure: "throw" | "skip";
+  readonly onLost: "throw" | "warn";
   readonly watchdog: boolean;
   readonly autoUnlock: boolean;
   readonly reentrant: boolean;
@@ -40,6 +46,7 @@ export const DEFAULTS: Settings = {
   retryTimes: 3,
   waitTimeMs: 5_000,
   onFailure: "throw",
+  onLost: "throw",
   watchdog: true,
   autoUnlock: true,
   reentrant: false,
@@ -55,7 +62,8 @@ const CHECKS: Record<keyof LockOptions, Check> = {
   lockTime: (name, value) => ({ lockTimeMs: milliseconds(name, value, SHORTEST_LOCK_TIME_MS) }),
   retryTimes: (_, value) => ({ retryTimes: wholeNumber("retryTimes", value) }),
   waitTime: (name, value) => ({ waitTimeMs: milliseconds(name, value) }),
-  onFailure: (_, value) => ({ onFailure: failureAction(value) }),
+  onFailure: (name, value) => ({ onFailure: oneOf(name, value, "throw", "skip") }),
+  onLost: (name, value) => ({ onLost: oneOf(name, value, "throw", "warn") }),
   watchdog: (name, value) => ({ watchdog: boolean(name, value) }),
   autoUnlock: (name, value) => ({ autoUnlock: boolean(name, value) }),
   reentrant: (name, value) => ({ reentrant: boolean(name, value) }),
@@ -94,7 +102,10 @@ function boolean(name: string, value: unknown): boolean {
   throw new LockOptionError(`Expected \`${name}\` to be true or false, got ${inspect(value)}`);
 }
 
-function failureAction(value: unknown): "throw" | "skip" {
-  if (value === "throw" || value === "skip") return value;
-  throw new LockOptionError(`Expected \`onFailure\` to be "throw" or "skip", got ${inspect(value)}`);
+function oneOf<Word extends string>(name: string, value: unknown, ...words: [Word, Word]): Word {
+  const found = words.find((word) => word === value);
+  if (found !== undefined) return found;
+  throw new LockOptionError(
+    `Expected \`${name}\` to be "${words[0]}" or "${words[1]}", got ${inspect(value)}`,
+  );
 }

@@ -15,11 +15,12 @@ let rows: Fixture.Rows;
 let OrderBusyError: typeof Fixture.OrderBusyError;
 let client: Redis;
 let server: RedisServer;
+const warnings: string[] = [];
 
 test.before(async () => {
   server = await startRedis();
   client = server.client();
-  configure({ woven: false, redis: client, logger: { warn: () => {} } });
+  configure({ woven: false, redis: client, logger: { warn: (message) => warnings.push(message) } });
   const project = await makeProject({
     "package.json": "{}",
     "src/rows.ts": readFileSync(join(__dirname, "fixtures/tag-table/rows.ts"), "utf8"),
@@ -128,6 +129,22 @@ test.serial("onFailure=OrderBusyError throws that class, with the reason as its 
   t.true(error instanceof OrderBusyError);
   t.like(error?.cause, { code: "LOCK_WAIT_TIME_OUT" });
 });
+
+test.serial(
+  "onLost: the caller of a body that lost its lock is told, or with onLost=warn the logger",
+  async (t) => {
+    const steal = async (): Promise<string> => {
+      await client.set("LOCK_lost", "a stranger");
+      return "done";
+    };
+    t.like(await t.throwsAsync(rows.onLostThrow(steal)), { code: "LOCK_LOST" });
+    await client.del("LOCK_lost");
+    warnings.length = 0;
+    t.is(await rows.onLostWarn(steal), "done");
+    t.regex(warnings.join(), /LOCK_lost.* was lost before its work was done \(stolen\)/);
+    t.is(await client.get("LOCK_lost"), "a stranger");
+  },
+);
 
 test.serial("watchdog: the key lives as long as the body", async (t) => {
   const end = deferred();

@@ -5,7 +5,7 @@ import { cures } from "./cli/cures";
 import { shortPath } from "./cli/outputs";
 import { openProjects, type Project } from "./cli/project";
 import { problemsOf, tagsOf, type ProblemRow, type TagRow } from "./cli/tags";
-import { packageVersion } from "./hosts/ts-patch";
+import { packageVersion } from "./hosts/woven-files";
 
 process.exitCode = main(process.argv.slice(2), process.cwd());
 

@@ -73,6 +73,7 @@ const PROBLEMS = {
     "LW1109",
     (found) => `Expected \`keyClass\` to be the name of a class or an interface, got ${tick(found)}.`,
   ],
+  badOnLost: ["LW1110", (found) => `Expected \`onLost\` to be \`throw\` or \`warn\`, got ${tick(found)}.`],
 
   // The key.
   badPath: [

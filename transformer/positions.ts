@@ -1,5 +1,5 @@
 import type { Span } from "./diagnostics";
-import type { Piece } from "./plan";
+import type { Piece } from "./key";
 
 /** Code inserted at one place of a text. Nothing is ever replaced, and no insertion has a line break. */
 export interface Insertion {

@@ -1,6 +1,7 @@
 import type * as TS from "typescript";
 import type { Forbidden } from "./join-points";
-import type { KeyPart, Piece, Plan } from "./plan";
+import type { KeyPart, Piece } from "./key";
+import type { Plan } from "./plan";
 import type { Insertion } from "./positions";
 import { awaited, awaitedReturns } from "./returns";
 import { stringLiteral } from "./string-literal";

@@ -17,6 +17,19 @@ const ORDER = `export class OrderService {
 export const tick = async (): Promise<void> => {};
 `;
 
+/** An application in one file. */
+const APP = `import { configure, memoryStore, shutdown } from "lockweave";
+configure({ store: memoryStore() });
+class OrderService {
+  /** @redisLock businessFlag=payOrder keyName=orderNo */
+  async pay(orderNo: string): Promise<string> {
+    return "paid " + orderNo;
+  }
+}
+console.log(await new OrderService().pay("Test001"));
+await shutdown();
+`;
+
 /** Each writes `out/order.js` and keeps the comments where it can. */
 const COMPILERS: Record<string, (project: Project) => Promise<void>> = {
   "plain tsc": async (project) => void (await project.tsc()),
@@ -34,7 +47,7 @@ const COMPILERS: Record<string, (project: Project) => Promise<void>> = {
     runTool(
       project,
       "esbuild",
-      `tool.buildSync({ entryPoints: ["src/order.ts"], outdir: "out", bundle: true, minify: true, sourcemap: "inline", format: "esm" })`,
+      `tool.buildSync({ entryPoints: ["src/order.ts"], outdir: "out", bundle: true, minify: true, sourcemap: "inline", format: "esm", external: ["lockweave"] })`,
     ),
   swc: (project) =>
     runTool(
@@ -75,6 +88,24 @@ for (const [name, compile] of Object.entries(COMPILERS)) {
     );
   });
 }
+
+for (const [name, compile] of Object.entries(COMPILERS)) {
+  test.serial(`an application that ${name} built does not start`, async (t) => {
+    const project = await makeProject({ "src/order.ts": APP }, { types: ["node"] });
+    await compile(project);
+    const { code, stdout, stderr } = await project.run("out/order.js");
+    t.is(code, 1);
+    t.is(stdout, "");
+    t.regex(stderr, /LOCK_NOT_WOVEN/);
+    t.regex(stderr, /This build was not woven.*Compile with tspc/);
+  });
+}
+
+test.serial("the same application starts when tspc built it", async (t) => {
+  const project = await makeProject({ "src/order.ts": APP }, { types: ["node"] });
+  t.like(await project.tspc(), { code: 0 });
+  t.like(await project.run("out/order.js"), { code: 0, stdout: "paid Test001\n", stderr: "" });
+});
 
 test.serial("the sources themselves, as Node runs them, are no proof", async (t) => {
   const project = await makeProject({ "src/order.ts": ORDER });

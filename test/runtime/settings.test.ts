@@ -9,6 +9,7 @@ test("without a word, the ancestors' numbers hold", (t) => {
     retryTimes: 3,
     waitTimeMs: 5_000,
     onFailure: "throw",
+    onLost: "throw",
     watchdog: true,
     autoUnlock: true,
     reentrant: false,
@@ -26,6 +27,8 @@ for (const [option, value, settled] of [
   ["waitTime", "2m", { waitTimeMs: 120_000 }],
   ["onFailure", "throw", { onFailure: "throw" }],
   ["onFailure", "skip", { onFailure: "skip" }],
+  ["onLost", "throw", { onLost: "throw" }],
+  ["onLost", "warn", { onLost: "warn" }],
   ["watchdog", false, { watchdog: false }],
   ["watchdog", true, { watchdog: true }],
   ["autoUnlock", false, { autoUnlock: false }],
@@ -56,6 +59,8 @@ for (const [option, value, expected] of [
   ["retryTimes", "3", "a whole number from 0 to 1000000"],
   ["onFailure", "ignore", '"throw" or "skip"'],
   ["onFailure", Error, '"throw" or "skip"'],
+  ["onLost", "skip", '"throw" or "warn"'],
+  ["onLost", null, '"throw" or "warn"'],
   ["watchdog", 1, "true or false"],
   ["autoUnlock", "false", "true or false"],
   ["reentrant", null, "true or false"],
@@ -86,7 +91,7 @@ for (const name of ["locktime", "ttl", "constructor", "__proto__", "toString"]) 
     const options = Object.defineProperty({}, name, { value: 1, enumerable: true });
     t.throws(() => settle(options, DEFAULTS), {
       instanceOf: LockOptionError,
-      message: `There is no option \`${name}\`. The options are lockTime, retryTimes, waitTime, onFailure, watchdog, autoUnlock, reentrant, fencing.`,
+      message: `There is no option \`${name}\`. The options are lockTime, retryTimes, waitTime, onFailure, onLost, watchdog, autoUnlock, reentrant, fencing.`,
     });
   });
 }

@@ -2,7 +2,7 @@ import { readFileSync } from "node:fs";
 import path from "node:path";
 import test from "ava";
 import ts from "typescript";
-import { readDefaults } from "../../transformer/plan";
+import { readDefaults } from "../../transformer/options";
 import { weave } from "../../transformer/weave";
 
 /** `source` has the words that are to blame between « and ». The first problem is the expected one. */
@@ -322,6 +322,12 @@ const VALUES: readonly Row[] = [
     source: onMethod(`@redisLock businessFlag=pay ${name}=«yes»`),
     code: "LW1106",
     message: `Expected \`${name}\` to be \`true\` or \`false\`, got \`yes\`.`,
+  })),
+  ...["skip", "false", "Error"].map((action) => ({
+    title: `onLost=${action}`,
+    source: onMethod(`@redisLock businessFlag=pay onLost=«${action}»`),
+    code: "LW1110",
+    message: `Expected \`onLost\` to be \`throw\` or \`warn\`, got \`${action}\`.`,
   })),
   {
     title: "a boolean in capitals",

@@ -1,6 +1,6 @@
 import test from "ava";
 import ts from "typescript";
-import { readDefaults } from "../../transformer/plan";
+import { readDefaults } from "../../transformer/options";
 import { weave, type Woven } from "../../transformer/weave";
 
 /** A method with the attributes, woven. */
@@ -47,6 +47,8 @@ const OPTIONS: readonly (readonly [attribute: string, entry: string])[] = [
   ["waitTime=1m", 'waitTime: "1m"'],
   ["onFailure=throw", 'onFailure: "throw"'],
   ["onFailure=skip", 'onFailure: "skip"'],
+  ["onLost=throw", 'onLost: "throw"'],
+  ["onLost=warn", 'onLost: "warn"'],
   ["watchdog=true", "watchdog: true"],
   ["watchdog=false", "watchdog: false"],
   ["autoUnlock=true", "autoUnlock: true"],

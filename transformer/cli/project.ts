@@ -3,8 +3,9 @@ import { createRequire } from "node:module";
 import { dirname, join, resolve } from "node:path";
 import type * as TS from "typescript";
 import type { Problem } from "../diagnostics";
-import { weaveProgram, type Compiler, type PluginConfig } from "../hosts/ts-patch";
-import { readDefaults } from "../plan";
+import { weaveProgram, type PluginConfig } from "../hosts/ts-patch";
+import type { Compiler } from "../hosts/woven-files";
+import { readDefaults } from "../options";
 import { mayNeedWeave, weave, type WovenSite } from "../weave";
 import { UsageError } from "./arguments";
 

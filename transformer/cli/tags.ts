@@ -1,6 +1,6 @@
 import { lockKey } from "../../runtime/key";
 import type { Problem } from "../diagnostics";
-import type { KeyPart } from "../plan";
+import type { KeyPart } from "../key";
 import type { WovenSite } from "../weave";
 import type { Project, TaggedFile } from "./project";
 

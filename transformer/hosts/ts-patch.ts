@@ -1,11 +1,10 @@
-import { createHash } from "node:crypto";
 import type * as TS from "typescript";
 import { didYouMean, problem, type Problem } from "../diagnostics";
-import { readDefaults, type Defaults } from "../plan";
-import { isRuntimeImport, type ModuleFormat } from "../runtime-import";
+import { readDefaults } from "../options";
 import { isWoven } from "../skeleton";
-import { mayNeedWeave, weave, type WeaveOptions, type Woven } from "../weave";
-import { correctSourceMaps, type Source } from "./source-maps";
+import { emitOnDisk } from "./emit-on-disk";
+import { reportOnDisk } from "./report-on-disk";
+import { internals, wovenFiles, type Compiler, type WovenFile, type WovenFiles } from "./woven-files";
 
 /** The plugin's entry in tsconfig.json. */
 export interface PluginConfig {
@@ -13,16 +12,6 @@ export interface PluginConfig {
   readonly transformProgram?: boolean;
   /** For all tags of the project that do not say otherwise, in the words of the tag. */
   readonly defaults?: Readonly<Record<string, unknown>>;
-}
-
-export type Compiler = typeof TS & {
-  readonly originalCreateProgram?: typeof TS.createProgram;
-  /** TypeScript's own, which its declarations leave out. */
-  getEmitModuleKind(options: TS.CompilerOptions): TS.ModuleKind;
-};
-
-interface Extras {
-  readonly ts: Compiler;
 }
 
 /**
@@ -34,14 +23,14 @@ export function weaveProgram(
   program: TS.Program,
   host: TS.CompilerHost | undefined,
   config: PluginConfig,
-  extras: Extras,
+  extras: { readonly ts: Compiler },
 ): TS.Program {
   if (config.transformProgram !== true) {
     throw new Error(
       'lockweave transforms the whole program. In tsconfig.json, write { "transform": "lockweave/transformer", "transformProgram": true }.',
     );
   }
-  const { ts } = extras;
+  const { ts } = extras; // Which are missing when ts-patch takes us for another kind of transformer.
   const { defaults, problems } = readDefaults(config.defaults ?? {});
   const files = wovenFiles(ts, program, defaults);
   const original = host ?? ts.createCompilerHost(program.getCompilerOptions());
@@ -74,90 +63,9 @@ function unknownOptions(config: PluginConfig): Problem[] {
     });
 }
 
-// ---- the files ------------------------------------------------------------------------------------------
-
-interface WovenFile {
-  readonly woven: Woven;
-  /** Tells builds of other code, other defaults or another weaver apart: see {@link versionOf}. */
-  readonly version: string;
-  /** What diagnostics point at: the file on disk, under a path by which it is known again. */
-  readonly onDisk: TS.SourceFile;
-  /** The file that is compiled. */
-  compiled: TS.SourceFile | undefined;
-}
-
-/** By the path of the file. */
-type WovenFiles = ReadonlyMap<string, WovenFile>;
-
-/** TypeScript's own fields, which its declarations leave out. */
-interface Internals {
-  readonly path: string;
-  readonly resolvedPath: string;
-  readonly redirectInfo?: { readonly unredirected: TS.SourceFile };
-  version?: string;
-}
-
-interface ProgramInternals {
-  getEmitModuleFormatOfFile(file: TS.SourceFile): TS.ModuleKind;
-}
-
-const internals = (file: TS.SourceFile): Internals => file as unknown as Internals;
-
-/** The files of one watch run are woven once for each change. */
-const cache = new WeakMap<TS.SourceFile, { file: WovenFile | undefined; madeFor: string }>();
-
-function wovenFiles(ts: Extras["ts"], program: TS.Program, defaults: Defaults): WovenFiles {
-  const files = new Map<string, WovenFile>();
-  const salt = JSON.stringify([packageVersion(), [...defaults]]);
-  for (const sourceFile of program.getSourceFiles()) {
-    if (sourceFile.isDeclarationFile || !mayNeedWeave(sourceFile.text)) continue;
-    if (program.isSourceFileFromExternalLibrary(sourceFile)) continue; // Its own project emits it, and weaves it.
-    const module = formatOf(ts, program, sourceFile);
-    const madeFor = `${module} ${salt}`;
-    let cached = cache.get(sourceFile);
-    if (cached?.madeFor !== madeFor) {
-      cached = { file: wovenFile(sourceFile, { ts, module, defaults, sourceFile }, salt), madeFor };
-      cache.set(sourceFile, cached);
-    }
-    if (cached.file !== undefined) files.set(internals(sourceFile).path, cached.file);
-  }
-  return files;
-}
-
-function wovenFile(sourceFile: TS.SourceFile, options: WeaveOptions, salt: string): WovenFile | undefined {
-  const woven = weave(sourceFile.fileName, sourceFile.text, options);
-  if (woven === undefined) return undefined;
-  const resolvedPath = `${internals(sourceFile).resolvedPath}${ON_DISK}`;
-  const onDisk: TS.SourceFile = Object.create(sourceFile, { resolvedPath: { value: resolvedPath } });
-  return { woven, version: versionOf(woven.code, salt), onDisk, compiled: undefined };
-}
-
-/**
- * A build info that plain `tsc` left behind must not pass for a woven build: the version that incremental
- * builds compare covers the woven text, the weaver and the defaults.
- */
-function versionOf(code: string, salt: string): string {
-  return createHash("sha256").update(salt).update(code).digest("hex");
-}
-
-export function packageVersion(): string {
-  return (require("lockweave/package.json") as { version: string }).version;
-}
-
-/** As the compiler will emit the file: not the project alone decides, but also `.mts`, `.cts` and package.json. */
-function formatOf(ts: Extras["ts"], program: TS.Program, file: TS.SourceFile): ModuleFormat {
-  const { CommonJS, AMD, UMD, ES2015, ESNext } = ts.ModuleKind;
-  const project = ts.getEmitModuleKind(program.getCompilerOptions());
-  if (project >= ES2015 && project <= ESNext) return "esm"; // No `import x = require()`, not even in `.cts`.
-  const { getEmitModuleFormatOfFile } = program as TS.Program & ProgramInternals;
-  return [CommonJS, AMD, UMD].includes(getEmitModuleFormatOfFile(file)) ? "commonjs" : "esm";
-}
-
-// ---- the program ----------------------------------------------------------------------------------------
-
 /** The same program over the woven files. Everything else is taken over from the first one. */
 function createAgain(
-  ts: Extras["ts"],
+  ts: Compiler,
   program: TS.Program,
   original: TS.CompilerHost,
   files: WovenFiles,
@@ -208,159 +116,4 @@ function breakLines(ts: typeof TS, node: TS.Node): void {
   const { body } = node as { body?: TS.ConciseBody & { multiLine?: boolean } };
   if (ts.isFunctionLike(node) && body !== undefined && isWoven(ts, body)) body.multiLine = true;
   ts.forEachChild(node, (child) => breakLines(ts, child));
-}
-
-// ---- diagnostics ----------------------------------------------------------------------------------------
-
-/**
- * Ends the path by which a build info knows the file on disk. TypeScript stores the diagnostics of an
- * incremental build by path, and looks that path up when it shows them again in the next build.
- */
-const ON_DISK = ".lockweave-on-disk";
-
-/** Diagnostics of woven files speak of the file on disk, and ours are among them. */
-function reportOnDisk(
-  ts: typeof TS,
-  program: TS.Program,
-  files: WovenFiles,
-  configProblems: readonly Problem[],
-): void {
-  const ours = (sourceFile: TS.SourceFile | undefined): TS.Diagnostic[] =>
-    [...files].flatMap(([path, { woven, onDisk }]) =>
-      sourceFile === undefined || internals(sourceFile).path === path
-        ? woven.diagnostics.map((found) => diagnosticOf(ts, found, onDisk))
-        : [],
-    );
-
-  type Method = (sourceFile?: TS.SourceFile, ...rest: unknown[]) => readonly TS.Diagnostic[];
-  const methods = program as unknown as Record<string, Method>;
-  const wrap = (name: string, added: (sourceFile: TS.SourceFile | undefined) => TS.Diagnostic[]): void => {
-    const original = methods[name];
-    if (original === undefined) return;
-    methods[name] = (sourceFile, ...rest) => [
-      ...original(sourceFile, ...rest).map((diagnostic) => toDisk(diagnostic, files)),
-      ...added(sourceFile),
-    ];
-  };
-  wrap("getSyntacticDiagnostics", () => []);
-  wrap("getSemanticDiagnostics", ours);
-  wrap("getBindAndCheckDiagnostics", ours); // What incremental builds ask for instead.
-  wrap("getProgramDiagnostics", () => []); // And this, for what is wrong with the program's make-up.
-  wrap("getDeclarationDiagnostics", () => []);
-  wrap("getOptionsDiagnostics", () => configProblems.map((found) => diagnosticOf(ts, found, undefined)));
-
-  const lookups = program as unknown as { getSourceFileByPath(path: string): TS.SourceFile | undefined };
-  const { getSourceFileByPath } = lookups;
-  lookups.getSourceFileByPath = (path) =>
-    path.endsWith(ON_DISK) ? files.get(path.slice(0, -ON_DISK.length))?.onDisk : getSourceFileByPath(path);
-}
-
-function toDisk<D extends TS.DiagnosticRelatedInformation>(diagnostic: D, files: WovenFiles): D {
-  const file = diagnostic.file && files.get(internals(diagnostic.file).path);
-  const isMapped = file === undefined || diagnostic.file === file.onDisk;
-  const { start = 0, length = 0 } = diagnostic;
-  const span = isMapped ? undefined : file.woven.positions.toDisk({ start, end: start + length });
-  const { relatedInformation } = diagnostic as Partial<TS.Diagnostic>;
-  return {
-    ...diagnostic,
-    ...(span && { file: file?.onDisk, start: span.start, length: span.end - span.start }),
-    ...(relatedInformation && {
-      relatedInformation: relatedInformation.map((related) => toDisk(related, files)),
-    }),
-  };
-}
-
-/** TypeScript prints codes as `TS` and a number: ours stay clear of its own. */
-function diagnosticOf(
-  ts: typeof TS,
-  { code, message, start, end }: Problem,
-  file: TS.SourceFile | undefined,
-): TS.Diagnostic {
-  return {
-    category: ts.DiagnosticCategory.Error,
-    code: 900_000 + Number(code.slice("LW".length)),
-    messageText: `${code}: ${message}`,
-    source: "lockweave",
-    file,
-    start: file && start,
-    length: file && end - start,
-  };
-}
-
-// ---- emit -----------------------------------------------------------------------------------------------
-
-function emitOnDisk(ts: typeof TS, program: TS.Program, host: TS.CompilerHost, files: WovenFiles): void {
-  const fileOf = (file: TS.SourceFile): WovenFile | undefined => files.get(internals(file).path);
-  const sourceOf = (file: TS.SourceFile): Source | undefined => {
-    const found = fileOf(file);
-    return found && { text: found.onDisk.text, positions: found.woven.positions };
-  };
-  const writeByHost: TS.WriteFileCallback = (...file) => host.writeFile(...file);
-  const { emit } = program;
-  program.emit = (
-    target,
-    writeFile = writeByHost,
-    cancellationToken,
-    onlyDeclarations,
-    transformers,
-    ...rest
-  ) => {
-    const result = emit(
-      target,
-      (fileName, text, bom, onError, sources = [], data) =>
-        writeFile(
-          fileName,
-          correctSourceMaps(fileName, text, sources, sourceOf),
-          bom,
-          onError,
-          sources,
-          data,
-        ),
-      cancellationToken,
-      onlyDeclarations,
-      {
-        ...transformers,
-        before: [
-          () => (file) => (fileOf(file) ? raiseImport(ts, file) : file),
-          ...(transformers?.before ?? []),
-        ],
-        afterDeclarations: [
-          () => (file) => keepFirstComment(ts, file),
-          ...(transformers?.afterDeclarations ?? []),
-        ],
-      },
-      ...rest,
-    );
-    return { ...result, diagnostics: result.diagnostics.map((diagnostic) => toDisk(diagnostic, files)) };
-  };
-}
-
-/** In a file without imports, the weave puts its own at the end of the text: see {@link importRuntime}. */
-function raiseImport(ts: typeof TS, file: TS.SourceFile): TS.SourceFile {
-  const last = file.statements.at(-1);
-  if (last === undefined || !isRuntimeImport(ts, last)) return file;
-  const others = file.statements.slice(0, -1);
-  const directives = others.findIndex(
-    (statement) => !ts.isExpressionStatement(statement) || !ts.isStringLiteral(statement.expression),
-  );
-  const at = directives === -1 ? others.length : directives;
-  const raised = ts.factory.createNodeArray([...others.slice(0, at), last, ...others.slice(at)]);
-  return ts.factory.updateSourceFile(file, ts.setTextRange(raised, file.statements));
-}
-
-/**
- * What is written before the first import came to stand before the runtime's, which no declaration file has:
- * there it belongs to the first import again.
- */
-function keepFirstComment<F extends TS.SourceFile | TS.Bundle>(ts: typeof TS, declarations: F): F {
-  if (ts.isBundle(declarations)) return declarations;
-  const compiled = ts.getOriginalNode(declarations, ts.isSourceFile);
-  const index = compiled?.statements.findIndex((statement) => isRuntimeImport(ts, statement)) ?? -1;
-  const runtimeImport = compiled?.statements[index];
-  const firstImport = compiled?.statements[index + 1];
-  const declared = declarations.statements.find((statement) => ts.getOriginalNode(statement) === firstImport);
-  if (runtimeImport !== undefined && declared !== undefined) {
-    ts.setCommentRange(declared, { pos: runtimeImport.pos, end: declared.end });
-  }
-  return declarations;
 }
