@@ -3,10 +3,18 @@ import { locker } from "./configure";
 import { LockKeyError, LockOptionError } from "./errors";
 import { Lock } from "./lock";
 import { runInside } from "./reentrancy";
-import { settle, type LockOptions, type Settings } from "./settings";
+import type { LockOptions, Settings } from "./settings";
 import type { HeldLock } from "./woven";
 
-type Throwing = LockOptions & { readonly onFailure?: "throw" };
+/** How a lock that is taken by hand behaves. */
+export interface HandOptions extends LockOptions {
+  /** Ends the wait for the lock: the call rejects with the signal's reason. It does not end a body that runs. */
+  readonly signal?: AbortSignal;
+}
+
+type Throwing = HandOptions & { readonly onFailure?: "throw" };
+
+const OWN_OPTIONS = ["signal"] satisfies (keyof HandOptions)[];
 
 /**
  * Runs `body` while the lock is held: released when it ends, however it ends.
@@ -24,12 +32,12 @@ export function withLock<T>(
 ): Promise<T>;
 export function withLock<T>(
   key: string,
-  options: LockOptions,
+  options: HandOptions,
   body: (lock: HeldLock) => T | PromiseLike<T>,
 ): Promise<T | undefined>;
 export async function withLock<T>(
   key: string,
-  options: LockOptions,
+  options: HandOptions,
   body: (lock: HeldLock) => T | PromiseLike<T>,
 ): Promise<T | undefined> {
   if (typeof body !== "function") {
@@ -38,8 +46,8 @@ export async function withLock<T>(
     );
   }
   const settings = settingsOf(options);
-  const lock = await hold(key, settings);
-  if (lock === undefined) return undefined;
+  const lock = open(key, settings);
+  while (!(await lock.acquire(options.signal))) if (!(await lock.retryCheck())) return undefined;
   try {
     return await (settings.reentrant ? runInside(lock, () => body(lock)) : body(lock));
   } catch (error) {
@@ -58,31 +66,37 @@ export async function withLock<T>(
  * @throws {LockUnreachableError} when the store did not answer
  */
 export function obtain(key: string, options?: Throwing): Promise<HeldLock>;
-export function obtain(key: string, options: LockOptions): Promise<HeldLock | undefined>;
-export async function obtain(key: string, options: LockOptions = {}): Promise<HeldLock | undefined> {
+export function obtain(key: string, options: HandOptions): Promise<HeldLock | undefined>;
+export async function obtain(key: string, options: HandOptions = {}): Promise<HeldLock | undefined> {
   const settings = settingsOf(options);
   if (settings.reentrant) {
     throw new LockOptionError(
       "obtain() cannot be reentrant, because its scope is not a function: use withLock()",
     );
   }
-  return await hold(key, settings);
-}
-
-async function hold(key: string, settings: Settings): Promise<Lock | undefined> {
-  if (typeof key !== "string" || key === "") {
-    throw new LockKeyError(`Expected the lock key to be a non-empty string, got ${inspect(key)}`);
-  }
-  const lock = new Lock(locker(), key, settings, undefined);
-  while (!(await lock.acquire())) if (!(await lock.retryCheck())) return undefined;
+  const lock = open(key, settings);
+  while (!(await lock.acquire(options.signal))) if (!(await lock.retryCheck())) return undefined;
   return lock;
 }
 
-function settingsOf(options: LockOptions): Settings {
+function open(key: string, settings: Settings): Lock {
+  if (typeof key !== "string" || key === "") {
+    throw new LockKeyError(`Expected the lock key to be a non-empty string, got ${inspect(key)}`);
+  }
+  return new Lock(locker(), key, settings, undefined);
+}
+
+function settingsOf(options: HandOptions): Settings {
   if (typeof options !== "object" || options === null) {
     throw new LockOptionError(
       `Expected lock options to be an object such as { lockTime: "30s" }, got ${inspect(options)}`,
     );
   }
-  return settle(options, locker().defaults);
+  const { signal } = options;
+  if (signal !== undefined && !(signal instanceof AbortSignal)) {
+    throw new LockOptionError(
+      `Expected \`signal\` to be an AbortSignal, got ${inspect(signal, { depth: 0 })}`,
+    );
+  }
+  return locker().settle(options, "", OWN_OPTIONS);
 }

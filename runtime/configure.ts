@@ -1,12 +1,11 @@
 import { inspect } from "node:util";
 import { v4 as uuid } from "uuid";
-import { bounded } from "./bounded";
 import { systemClock, type Clock } from "./clock";
 import { milliseconds, type Duration } from "./duration";
 import { LockMisconfiguredError, LockNotWovenError, LockOptionError } from "./errors";
 import { Lines } from "./lines";
 import type { Locker, Logger } from "./locker";
-import { DEFAULTS, settle, type LockOptions } from "./settings";
+import { DEFAULTS, settle, settleOnce, type LockOptions } from "./settings";
 import type { Store } from "./store";
 import { redisStore, redisStoreAt, type RedisClient } from "./stores/redis";
 
@@ -98,13 +97,19 @@ export function createLocker(configuration: Configuration): Locker {
   const store = chooseStore(configuration);
   return {
     defaults: settings,
-    commandTimeoutMs,
+    settle: settleOnce(settings),
     store,
     clock,
     logger: unfailing(logger),
-    newRequestId: () => uuid().replaceAll("-", ""),
+    newRequestId,
     lines: new Lines(clock, store, commandTimeoutMs),
   };
+}
+
+const uuidBytes = Buffer.alloc(16);
+
+function newRequestId(): string {
+  return uuid(undefined, uuidBytes).toString("hex");
 }
 
 /** The locker in force. */
@@ -127,10 +132,7 @@ export async function shutdown(options: { readonly patience?: Duration } = {}): 
   await shuttingDown; // Who calls again while it is under way waits for the same end.
 }
 
-async function close(
-  { lines, logger, clock, commandTimeoutMs, store }: Locker,
-  patienceMs: number,
-): Promise<void> {
+async function close({ lines, logger, clock, store }: Locker, patienceMs: number): Promise<void> {
   lines.close();
   await idle(lines, clock, patienceMs);
   await Promise.all(
@@ -140,7 +142,7 @@ async function close(
     }),
   );
   // What fails here expires by itself.
-  await bounded(clock, commandTimeoutMs, () => Promise.all(lines.givingBack)).catch(() => {});
+  await lines.commands.ask(() => Promise.all(lines.givingBack)).catch(() => {});
   await store.close();
 }
 

@@ -20,9 +20,11 @@ export function lockKey(businessFlag: string, ...parts: readonly KeyValue[]): st
       `Expected \`businessFlag\` to be a non-empty string, got ${inspect(businessFlag)}`,
     );
   }
+  // Joined, because a concatenated string would keep its pieces.
   const flag = escape(wellFormed("businessFlag", businessFlag), /[%_]/g);
   if (parts.length === 0) return `LOCK_${flag}`;
-  return `LOCK_${flag}_${parts.map((part, index) => escape(textOf(part, index, businessFlag), /[%,]/g)).join(",")}`;
+  const texts = parts.map((part, index) => escape(textOf(part, index, businessFlag), /[%,]/g));
+  return ["LOCK_", flag, "_", texts.join(",")].join("");
 }
 
 function textOf(part: unknown, index: number, businessFlag: string): string {

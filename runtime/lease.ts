@@ -1,5 +1,6 @@
+import type { Line } from "./line";
 import type { Lock } from "./lock";
-import type { AcquireRequest } from "./store";
+import type { AcquireRequest, RenewRequest } from "./store";
 
 /** Redis counts time to live on its own clock: what that clock may run faster, and its granularity. */
 const DRIFT_RATIO = 0.01;
@@ -9,8 +10,8 @@ const DRIFT_MS = 2;
  * One stay of this process on a key: what the store granted, until it is given back or lost. Several locks
  * of the process may have it, one after the other.
  */
-export class Lease {
-  readonly key: string;
+export class Lease implements RenewRequest {
+  readonly line: Line;
   /** The holder of the key, as the store knows it. */
   readonly requestId: string;
   readonly lockTimeMs: number;
@@ -23,25 +24,37 @@ export class Lease {
   readonly since: number;
   /** Set when the lease is no longer ours, or no longer surely so. */
   lostBecause: string | undefined;
-  hasEnded = false;
-  isLeftToExpire = false;
+  ending: "given back" | "left to expire" | undefined;
   /** When, and with what delay, it is to be renewed: the business of `Renewals`. */
   renewAt = 0;
   renewDelayMs = 0;
   #deadline = 0;
 
   /** @param countsFrom when the command was sent, or the first of several that may have been carried out */
-  constructor({ key, requestId, lockTimeMs }: AcquireRequest, countsFrom: number, fencingToken?: number) {
-    this.key = key;
+  constructor(
+    line: Line,
+    { requestId, lockTimeMs }: AcquireRequest,
+    countsFrom: number,
+    fencingToken: number | undefined,
+  ) {
+    this.line = line;
     this.requestId = requestId;
     this.lockTimeMs = lockTimeMs;
     this.fencingToken = fencingToken;
-    this.since = countsFrom;
+    this.since = Math.floor(countsFrom); // Whole milliseconds need no memory beside their field.
     this.prolong(countsFrom);
   }
 
+  get key(): string {
+    return this.line.key;
+  }
+
   prolong(countsFrom: number): void {
-    this.#deadline = countsFrom + this.lockTimeMs * (1 - DRIFT_RATIO) - DRIFT_MS;
+    this.#deadline = Math.floor(countsFrom + this.lockTimeMs * (1 - DRIFT_RATIO) - DRIFT_MS);
+  }
+
+  get hasEnded(): boolean {
+    return this.ending !== undefined;
   }
 
   /** Milliseconds for which the lease is surely ours, by arithmetic; 0 when it is not. */

@@ -1,5 +1,5 @@
 /// <reference lib="esnext.disposable" preserve="true" />
-import { bounded } from "./bounded";
+import type { CancelTimer } from "./clock";
 import {
   LockClosedError,
   LockLostError,
@@ -7,45 +7,47 @@ import {
   LockWaitTimeoutError,
   reasonOf,
 } from "./errors";
+import type { Lease } from "./lease";
 import type { Locker } from "./locker";
 import { findAround } from "./reentrancy";
 import type { Settings } from "./settings";
-import type { ReleaseReply } from "./store";
-import type { CancelTimer } from "./clock";
-import type { Lease } from "./lease";
-import type { Line, Trouble } from "./lines";
+import type { AcquireRequest, ReleaseReply } from "./store";
+import { Wait } from "./wait";
 
 /** The error class that a waiter throws instead of `LockWaitTimeoutError`. */
 export type FailureClass = new (message: string, options?: ErrorOptions) => Error;
 
+/** What becomes of a lock at its end. */
+type Outcome = ReleaseReply | "left to expire" | "unknown";
+
+/** Tells that the lock was lost, at its deadline at the latest. */
+interface Alarm {
+  readonly aborter: AbortController;
+  readonly cancelDeadline: CancelTimer | undefined;
+}
+
 /**
  * One acquisition of one key: `acquire`, and `retryCheck` between tries; then held, and renewed; `release`.
  */
-export class Lock implements AsyncDisposable {
+export class Lock implements AsyncDisposable, AcquireRequest {
   readonly key: string;
-  /** Who we are to the store: 32 hex characters, new for each acquisition. */
+  /**
+   * Who we are: 32 hex characters, new for each acquisition. The key in the store holds that of the first lock of
+   * this process's stay on it.
+   */
   readonly requestId: string;
   readonly #locker: Locker;
   readonly #settings: Settings;
   readonly #site: string | undefined;
   #state: "waiting" | "held" | "ended" = "waiting";
-
-  // While waiting.
-  #line: Line | undefined;
-  #startedAt = 0;
-  #wakeUp: (() => void) | undefined;
-  #onHold: (() => void) | undefined;
-  #isWoken = false;
-  #hasToldThatItWaits = false;
+  #wait: Wait | undefined;
 
   // While held.
   #lease: Lease | undefined;
   #heldSince = 0;
-  #cancelDeadline: CancelTimer | undefined;
-  #aborter: AbortController | undefined;
+  #alarm: Alarm | undefined;
   #fencingToken: number | undefined;
-  #bodyFailed = false;
-  #bodyEnded = false;
+  #body: "at work" | "failed" | "ended" = "at work";
 
   // Reentrancy: bodies inside this lock, or the lock around that let this one in.
   #bodies = 0;
@@ -63,7 +65,8 @@ export class Lock implements AsyncDisposable {
     return this.#settings.lockTimeMs;
   }
 
-  get wantsFencing(): boolean {
+  /** Whether a fencing token is wanted. */
+  get fencing(): boolean {
     return this.#settings.fencing;
   }
 
@@ -80,64 +83,64 @@ export class Lock implements AsyncDisposable {
   /**
    * One try. Resolves to whether the lock is held now; `retryCheck` tells when to try again.
    *
+   * @param signal ends the wait: `acquire` or `retryCheck` rejects with its reason at once
    * @throws {LockMisconfiguredError} when the store refuses us for good
    * @throws {LockClosedError} after `shutdown()`
    */
-  async acquire(): Promise<boolean> {
-    if (this.#state === "held" || this.#enterAgain()) return true;
-    const line = this.#standInLine();
-    this.#goHomeWhenClosing();
-    try {
-      await this.#unlessHeldBefore(line.ask(this, this.#budgetEndsAt));
-    } catch (error) {
-      this.#giveUp();
-      throw error;
-    }
-    this.#goHomeWhenClosing();
-    return this.#isHeld();
+  acquire(signal?: AbortSignal): Promise<boolean> {
+    if (this.#state === "held" || this.#enterAgain()) return IS_HELD;
+    const wait = (this.#wait ??= this.#standInLine(signal));
+    const held = wait.try();
+    if (this.#locker.lines.closing) this.#sendHome();
+    else wait.line.ask(this);
+    return held;
+  }
+
+  #standInLine(signal: AbortSignal | undefined): Wait {
+    if (this.#state === "ended") throw new LockLostError(`${this.#name} is not held: ${this.#whyNot}`);
+    const { clock, lines } = this.#locker;
+    const wait = new Wait(clock, lines.join(this));
+    if (signal?.aborted === true) this.#abandon(wait, signal);
+    else if (signal !== undefined) wait.listen(signal, () => this.#abandon(wait, signal));
+    return wait;
+  }
+
+  #abandon(wait: Wait, { reason }: AbortSignal): void {
+    this.#giveUp(wait);
+    wait.fail(reason);
+  }
+
+  /** Called by the line when a try is over. If it was granted, the lock is held by now. */
+  tried(): void {
+    if (this.#locker.lines.closing) this.#sendHome();
+    else this.#wait?.tryEnds(false);
+  }
+
+  /** Called by the line when the store refuses us for good. */
+  refused(error: unknown): void {
+    const wait = this.#wait;
+    if (wait === undefined) return;
+    this.#giveUp(wait);
+    wait.fail(error);
   }
 
   /** Called by the line, at any time while the lock waits: from now on it is held. */
   hold(lease: Lease, fencingToken: number | undefined): void {
     const { clock, logger } = this.#locker;
+    const wait = this.#wait;
+    this.#wait = undefined;
     this.#state = "held";
     this.#lease = lease;
     this.#fencingToken = fencingToken;
     this.#bodies = 1;
-    this.#heldSince = clock.now();
-    this.#onHold?.();
-    logger.debug?.(`${this.#story} holds the lock after ${this.#since(this.#startedAt)} ms`);
-    this.wake();
-  }
-
-  #standInLine(): Line {
-    if (this.#line === undefined) {
-      this.#startedAt = this.#locker.clock.now();
-      this.#line = this.#locker.lines.join(this);
-    }
-    return this.#line;
-  }
-
-  /** The lock may come while a try is under way, by a late reply to an earlier one: then it is held at once. */
-  async #unlessHeldBefore(asked: Promise<void>): Promise<void> {
-    try {
-      await new Promise<void>((resolve, reject) => {
-        this.#onHold = resolve;
-        asked.then(resolve, reject);
-      });
-    } finally {
-      this.#onHold = undefined;
-    }
-  }
-
-  /** Not a comparison in place: what was awaited may have changed what the compiler believes to know. */
-  #isHeld(): boolean {
-    return this.#state === "held";
+    this.#heldSince = Math.floor(clock.now());
+    logger.debug?.(`${this.#story} holds the lock after ${Math.round(wait?.pastMs ?? 0)} ms`);
+    wait?.succeed();
   }
 
   /** Re-entrancy by count: the async context that holds the key is let in again. */
   #enterAgain(): boolean {
-    if (!this.#settings.reentrant || this.#line !== undefined) return false;
+    if (!this.#settings.reentrant || this.#wait !== undefined) return false;
     const around = findAround(
       (lock) => lock.key === this.key && lock.#locker === this.#locker && lock.remaining() > 0,
     );
@@ -160,27 +163,35 @@ export class Lock implements AsyncDisposable {
    * @throws {LockClosedError} after `shutdown()`
    */
   async retryCheck(Failure?: FailureClass): Promise<boolean> {
-    if (this.#isHeld()) return true;
-    this.#goHomeWhenClosing();
-    const line = this.#standInLine();
-    const budgetLeftMs = this.#budgetEndsAt - this.#locker.clock.now();
-    if (budgetLeftMs <= 0) return this.#outOfTime(line.trouble, Failure);
-    this.#tellOnceThatItWaits();
+    if (this.#state === "held") return true;
+    const wait = (this.#wait ??= this.#standInLine(undefined));
+    if (this.#locker.lines.closing) this.#sendHome();
+    wait.check();
+    const budgetLeftMs = this.budgetEndsAt - this.#locker.clock.now();
+    if (budgetLeftMs <= 0) return this.#outOfTime(wait, Failure);
+    if (!wait.hasTold) this.#locker.logger.debug?.(`${this.#story} waits`);
+    wait.hasTold = true;
     const { waitTimeMs } = this.#settings;
-    const untilNextCheckMs = waitTimeMs - (this.#waitedMs % waitTimeMs);
-    await this.#sleep(Math.min(untilNextCheckMs, budgetLeftMs, line.lookAgainInMs(this)));
+    const untilNextCheckMs = waitTimeMs - (wait.pastMs % waitTimeMs);
+    await wait.sleep(Math.min(untilNextCheckMs, budgetLeftMs, wait.line.lookAgainInMs(this)));
     return true;
   }
 
-  #tellOnceThatItWaits(): void {
-    if (!this.#hasToldThatItWaits) this.#locker.logger.debug?.(`${this.#story} waits`);
-    this.#hasToldThatItWaits = true;
+  /** On the monotonic clock: when a lock that waits gives up. */
+  get budgetEndsAt(): number {
+    return (this.#wait?.since ?? 0) + this.#settings.retryTimes * this.#settings.waitTimeMs;
   }
 
-  #outOfTime(trouble: Trouble | undefined, Failure: FailureClass | undefined): boolean {
-    this.#giveUp();
+  /** Called when trying again makes sense. */
+  wake(): void {
+    this.#wait?.wake();
+  }
+
+  #outOfTime(wait: Wait, Failure: FailureClass | undefined): boolean {
+    const { trouble } = wait.line;
+    this.#giveUp(wait);
     const { retryTimes, waitTimeMs, onFailure } = this.#settings;
-    const waited = `within ${Math.round(this.#waitedMs)} ms (retryTimes=${retryTimes}, waitTime=${waitTimeMs}ms)`;
+    const waited = `within ${Math.round(wait.pastMs)} ms (retryTimes=${retryTimes}, waitTime=${waitTimeMs}ms)`;
     if (trouble !== undefined) {
       const message = `${this.#name}: the store could not be asked ${waited}: ${reasonOf(trouble.error)}`;
       throw new LockUnreachableError(message, { cause: trouble.error });
@@ -192,44 +203,20 @@ export class Lock implements AsyncDisposable {
     throw Failure === undefined ? timeout : new Failure(timeout.message, { cause: timeout });
   }
 
-  /** Called when trying again makes sense, or when the lock came by itself. */
-  wake(): void {
-    this.#isWoken = true;
-    this.#wakeUp?.();
-  }
-
-  async #sleep(ms: number): Promise<void> {
-    if (!this.#isWoken) {
-      await new Promise<void>((resolve) => {
-        const cancel = this.#locker.clock.after(ms, resolve);
-        this.#wakeUp = () => {
-          cancel();
-          resolve();
-        };
-      });
-    }
-    this.#wakeUp = undefined;
-    this.#isWoken = false;
-  }
-
-  get #waitedMs(): number {
-    return this.#locker.clock.now() - this.#startedAt;
-  }
-
-  get #budgetEndsAt(): number {
-    return this.#startedAt + this.#settings.retryTimes * this.#settings.waitTimeMs;
-  }
-
-  #giveUp(): void {
+  #giveUp(wait: Wait): void {
+    if (this.#state === "ended") return;
     this.#state = "ended";
-    this.#line?.giveUp(this);
-    this.#locker.logger.debug?.(`${this.#story} gives up after ${Math.round(this.#waitedMs)} ms`);
+    wait.end();
+    wait.line.giveUp(this);
+    this.#locker.logger.debug?.(`${this.#story} gives up after ${Math.round(wait.pastMs)} ms`);
   }
 
-  #goHomeWhenClosing(): void {
-    if (!this.#locker.lines.closing || this.#isHeld()) return;
-    this.#giveUp();
-    throw new LockClosedError(`${this.#name}: no lock is given any more, shutdown() has begun`);
+  /** No lock is given any more: whoever awaits this one, now or later, is told so. */
+  #sendHome(): void {
+    const wait = this.#wait;
+    if (wait === undefined) return;
+    this.#giveUp(wait);
+    wait.fail(new LockClosedError(`${this.#name}: no lock is given any more, shutdown() has begun`));
   }
 
   // ---- hold -------------------------------------------------------------------------------------------
@@ -251,18 +238,19 @@ export class Lock implements AsyncDisposable {
   /** Aborts, with a `LockLostError` as its reason, at the moment the lock is lost. */
   get signal(): AbortSignal {
     if (this.#around !== undefined) return this.#around.signal;
-    if (this.#aborter === undefined) {
-      this.#aborter = new AbortController();
-      const remainingMs = this.remaining();
-      if (remainingMs === 0) this.#abort();
-      else if (!this.isWatched) {
-        const lease = this.#lease;
-        this.#cancelDeadline = this.#locker.clock.afterInBackground(remainingMs, () =>
-          lease?.lose(DEADLINE_PASSED),
-        );
-      }
+    if (this.#alarm === undefined) {
+      this.#alarm = { aborter: new AbortController(), cancelDeadline: this.#watchDeadline() };
+      if (this.remaining() === 0) this.#abort();
     }
-    return this.#aborter.signal;
+    return this.#alarm.aborter.signal;
+  }
+
+  /** A lock that is renewed is watched by the renewals. */
+  #watchDeadline(): CancelTimer | undefined {
+    const remainingMs = this.remaining();
+    if (this.isWatched || remainingMs === 0) return undefined;
+    const lease = this.#lease;
+    return this.#locker.clock.afterInBackground(remainingMs, () => lease?.lose(DEADLINE_PASSED));
   }
 
   /** With `fencing`: a number that is larger for each later holder of the key. */
@@ -274,11 +262,11 @@ export class Lock implements AsyncDisposable {
   lost(reason: string): void {
     this.#locker.logger.warn(`${this.#story} lost the lock: ${reason}`);
     this.#abort();
-    this.#line?.first?.wake();
+    this.#lease?.line.first?.wake();
   }
 
   #abort(): void {
-    this.#aborter?.abort(new LockLostError(`${this.#name} is no longer held: ${this.#whyNot}`));
+    this.#alarm?.aborter.abort(new LockLostError(`${this.#name} is no longer held: ${this.#whyNot}`));
   }
 
   get #whyNot(): string {
@@ -290,7 +278,7 @@ export class Lock implements AsyncDisposable {
 
   /** Takes note that the body failed: its error, which is returned unchanged, goes before any of ours. */
   fail<E>(error: E): E {
-    this.#bodyFailed = true;
+    this.#body = "failed";
     return error;
   }
 
@@ -299,14 +287,23 @@ export class Lock implements AsyncDisposable {
    *
    * @throws {LockLostError} when the lock had ended before the body did, unless the body failed itself
    */
-  async release(): Promise<void> {
+  release(): Promise<void> {
+    if (this.#state === "waiting") this.#cancel();
+    if (this.#state === "ended" || this.#body === "ended") return IS_DONE;
+    const hasFailed = this.#body === "failed";
+    this.#body = "ended";
     const root = this.#around ?? this;
-    if (this.#state === "ended" || this.#bodyEnded) return;
-    if (this.#state === "waiting") return this.#giveUp();
-    this.#bodyEnded = true;
     if (root !== this) this.#state = "ended";
     root.#bodies -= 1;
-    if (root.#bodies === 0) await root.#end(this.#bodyFailed);
+    if (root.#bodies > 0 || root.#lease === undefined) return IS_DONE;
+    return root.#end(root.#lease, hasFailed);
+  }
+
+  #cancel(): void {
+    if (this.#wait !== undefined) this.#giveUp(this.#wait);
+    this.#state = "ended";
+    this.#wait?.tryEnds(false);
+    this.#wait?.fail(new LockLostError(`${this.#name} is not held: ${this.#whyNot}`));
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -317,64 +314,50 @@ export class Lock implements AsyncDisposable {
   async surrender(): Promise<void> {
     const lease = this.#lease;
     if (lease === undefined) return;
-    const { lines, store, clock, commandTimeoutMs } = this.#locker;
+    const { lines, store } = this.#locker;
     lines.renewals.stop(lease);
     lease.lose("shutdown() gave it back");
     if (!this.#settings.autoUnlock) return;
-    const send = (): Promise<unknown> => store.release(this.key, lease.requestId);
-    await bounded(clock, commandTimeoutMs, send).catch(() => {}); // The key expires by itself.
+    // What fails here expires by itself.
+    await lines.commands.ask(() => store.release(this.key, lease.requestId)).catch(() => {});
   }
 
-  async #end(bodyFailed: boolean): Promise<void> {
-    const lease = this.#lease;
-    const line = this.#line;
-    if (lease === undefined || line === undefined) return;
+  #end(lease: Lease, bodyFailed: boolean): Promise<void> {
     const wasSure = this.remaining() > 0;
     this.#state = "ended"; // From here on nobody may rely on the lock, or enter it again.
-    this.#cancelDeadline?.();
-    if (!this.#settings.autoUnlock) {
-      line.leaveToExpire(lease);
-      return this.#tell("left to expire", wasSure, bodyFailed, lease.lostBecause);
-    }
-    let outcome: ReleaseReply | "unknown";
-    let trouble: unknown;
-    try {
-      outcome = await line.release(lease, this);
-    } catch (error) {
-      outcome = "unknown";
-      trouble = error;
-    }
-    this.#tell(outcome, wasSure, bodyFailed, lease.lostBecause, trouble);
+    this.#alarm?.cancelDeadline?.();
+    return new Promise((resolve, reject) => {
+      const done = (outcome: Outcome, trouble?: unknown): void => {
+        const lost = this.#conclude(outcome, wasSure, trouble);
+        if (lost === undefined) return resolve();
+        if (!bodyFailed && this.#settings.onLost === "throw") return reject(lost);
+        this.#locker.logger.warn(lost.message);
+        resolve();
+      };
+      if (this.#settings.autoUnlock) return lease.line.release(lease, this, done);
+      lease.line.leaveToExpire(lease);
+      done("left to expire");
+    });
   }
 
-  /** Called by the line when the lock is no longer ours, as it should be. */
-  released(): void {
-    this.#locker.logger.debug?.(`${this.#story} released after ${this.#since(this.#heldSince)} ms`);
-  }
-
-  #tell(
-    outcome: ReleaseReply | "left to expire" | "unknown",
-    wasSure: boolean,
-    bodyFailed: boolean,
-    lostBecause: string | undefined,
-    trouble?: unknown,
-  ): void {
+  /** Tells what came of the lock. Returns what its caller must know if it was lost. */
+  #conclude(outcome: Outcome, wasSure: boolean, trouble: unknown): LockLostError | undefined {
     const { logger } = this.#locker;
-    const story = `${this.#story} ${outcome} after ${this.#since(this.#heldSince)} ms`;
-    // The store's own word counts: a key that was still ours was ours all the time.
-    const kept =
-      outcome === "released" || ((outcome === "unknown" || outcome === "left to expire") && wasSure);
     if (outcome === "unknown") {
       logger.warn(
-        `${story}: the release was not confirmed (${reasonOf(trouble)}); the key expires at the latest in its lock time`,
+        `${this.#endOfStory(outcome)}: the release was not confirmed (${reasonOf(trouble)}); the key expires at the latest in its lock time`,
       );
-    } else if (outcome === "left to expire" && kept) {
-      logger.debug?.(story);
     }
-    if (kept) return;
-    const lost = `${this.#name}: the lock was lost before its work was done (${lostBecause ?? outcome}); somebody else may have worked at the same time`;
-    if (bodyFailed || this.#settings.onLost === "warn") logger.warn(lost);
-    else throw new LockLostError(lost, { cause: trouble });
+    // Where the store has no word, ours counts.
+    const isOurs =
+      outcome === "released" || ((outcome === "unknown" || outcome === "left to expire") && wasSure);
+    if (!isOurs) {
+      const why = this.#lease?.lostBecause ?? outcome;
+      const message = `${this.#name}: the lock was lost before its work was done (${why}); somebody else may have worked at the same time`;
+      return new LockLostError(message, { cause: trouble });
+    }
+    if (outcome !== "unknown") logger.debug?.(this.#endOfStory(outcome));
+    return undefined;
   }
 
   /** The lock as people know it: its key, and the function that asked for it. */
@@ -387,9 +370,13 @@ export class Lock implements AsyncDisposable {
     return `${this.#name} ${this.requestId.slice(0, 8)}`;
   }
 
-  #since(start: number): number {
-    return Math.round(this.#locker.clock.now() - start);
+  #endOfStory(outcome: Outcome): string {
+    const heldMs = this.#locker.clock.now() - this.#heldSince;
+    return `${this.#story} ${outcome} after ${Math.round(heldMs)} ms`;
   }
 }
+
+const IS_HELD = Promise.resolve(true);
+const IS_DONE = Promise.resolve();
 
 const DEADLINE_PASSED = "its deadline passed";

@@ -1,6 +1,6 @@
 import type { Clock } from "./clock";
 import type { Lines } from "./lines";
-import type { Settings } from "./settings";
+import type { settle, Settings } from "./settings";
 import type { Store } from "./store";
 
 /** Where the runtime tells what happens; `console` fits. */
@@ -17,8 +17,8 @@ export interface Locker {
   readonly clock: Clock;
   readonly logger: Logger;
   readonly defaults: Settings;
-  /** How long one command to the store may take, in milliseconds. */
-  readonly commandTimeoutMs: number;
+  /** The options that one place in the code asks for, complete and checked: see {@link settle}. */
+  readonly settle: (options: object, place: string, others: readonly string[]) => Settings;
   readonly newRequestId: () => string;
   readonly lines: Lines;
 }

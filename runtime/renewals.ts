@@ -1,5 +1,5 @@
-import { bounded } from "./bounded";
 import type { CancelTimer, Clock } from "./clock";
+import type { Commands } from "./commands";
 import type { Lease } from "./lease";
 import type { RenewReply, Store } from "./store";
 
@@ -11,21 +11,21 @@ import type { RenewReply, Store } from "./store";
 export class Renewals {
   readonly #clock: Clock;
   readonly #store: Store;
-  readonly #commandTimeoutMs: number;
+  readonly #commands: Commands;
   /** By the delay with which they are renewed: so the first of each group is the first that is due. */
   readonly #groups = new Map<number, Set<Lease>>();
   /** Leases that may not be renewed in time must not outlive their deadline, not even by a moment. */
   readonly #dooms = new Map<Lease, CancelTimer>();
   #alarm: { readonly at: number; readonly cancel: CancelTimer } | undefined;
 
-  constructor(clock: Clock, store: Store, commandTimeoutMs: number) {
+  constructor(clock: Clock, store: Store, commands: Commands) {
     this.#clock = clock;
     this.#store = store;
-    this.#commandTimeoutMs = commandTimeoutMs;
+    this.#commands = commands;
   }
 
   keep(lease: Lease): void {
-    this.#schedule(lease, lease.lockTimeMs / 3);
+    this.#schedule(lease, Math.round(lease.lockTimeMs / 3));
   }
 
   stop(lease: Lease): void {
@@ -37,7 +37,7 @@ export class Renewals {
 
   #schedule(lease: Lease, delayMs: number): void {
     lease.renewDelayMs = delayMs;
-    lease.renewAt = this.#clock.now() + delayMs;
+    lease.renewAt = Math.floor(this.#clock.now()) + delayMs;
     let group = this.#groups.get(delayMs);
     if (group === undefined) this.#groups.set(delayMs, (group = new Set()));
     group.add(lease);
@@ -87,11 +87,11 @@ export class Renewals {
   async #renew(leases: readonly Lease[], sentAt: number): Promise<void> {
     for (const lease of leases) {
       lease.renewDelayMs = UNDER_WAY;
-      if (lease.remaining(sentAt) <= this.#commandTimeoutMs) this.#doom(lease, sentAt);
+      if (lease.remaining(sentAt) <= this.#commands.usualTimeoutMs) this.#doom(lease, sentAt);
     }
     let replies: readonly RenewReply[] = [];
     try {
-      replies = await bounded(this.#clock, this.#commandTimeoutMs, () => this.#store.renew(leases));
+      replies = await this.#commands.ask(() => this.#store.renew(leases));
     } catch {
       // Without a reply each is tried again.
     }
@@ -105,14 +105,14 @@ export class Renewals {
     const now = this.#clock.now();
     if (reply === "unknown" && lease.remaining(now) > 0) {
       this.#doom(lease, now);
-      return this.#schedule(lease, lease.lockTimeMs / 30);
+      return this.#schedule(lease, Math.ceil(lease.lockTimeMs / 30));
     }
     this.#dooms.get(lease)?.();
     this.#dooms.delete(lease);
     lease.renewDelayMs = 0;
     if (reply === "renewed") {
       lease.prolong(sentAt);
-      this.#schedule(lease, lease.lockTimeMs / 3);
+      this.keep(lease);
     } else {
       lease.lose(REASONS[reply]);
     }

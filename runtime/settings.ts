@@ -90,6 +90,36 @@ export function settle(options: object, defaults: Settings, others: readonly str
   return settings;
 }
 
+/**
+ * Like `settle`, for what one place in the code asks for: that is the same time after time, so it is checked once,
+ * and all locks of the place share one object.
+ */
+export function settleOnce(
+  defaults: Settings,
+): (options: object, place: string, others: readonly string[]) => Settings {
+  const places = new Map<string, { readonly asked: Options; readonly settings: Settings }>();
+  return (options, place, others) => {
+    const known = places.get(place);
+    if (known !== undefined && asksTheSame(options as Options, known.asked, others)) return known.settings;
+    const settings = settle(options, defaults, others);
+    const asked = Object.entries(options).filter(([name]) => !others.includes(name));
+    places.set(place, { asked: Object.fromEntries(asked), settings });
+    return settings;
+  };
+}
+
+type Options = Readonly<Record<string, unknown>>;
+
+function asksTheSame(options: Options, asked: Options, others: readonly string[]): boolean {
+  let missing = Object.keys(asked).length;
+  for (const name in options) {
+    if (others.includes(name)) continue;
+    if (!Object.hasOwn(asked, name) || options[name] !== asked[name]) return false;
+    missing -= 1;
+  }
+  return missing === 0;
+}
+
 function wholeNumber(name: string, value: unknown): number {
   if (typeof value === "number" && Number.isInteger(value) && value >= 0 && value <= 1_000_000) return value;
   throw new LockOptionError(

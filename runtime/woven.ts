@@ -5,7 +5,7 @@ import { LockNotWovenError, LockOptionError } from "./errors";
 import { lockKey, type KeyValue } from "./key";
 import { Lock, type FailureClass } from "./lock";
 import { runInside } from "./reentrancy";
-import { settle, type LockOptions } from "./settings";
+import type { LockOptions } from "./settings";
 
 // The calls that the transformer weaves, in the order in which they appear around a body.
 
@@ -25,13 +25,9 @@ const SITE_NAMES = ["site", "businessFlag"] satisfies (keyof Site)[];
  * @throws {LockMisconfiguredError} before `configure()`
  */
 export function open(site: Site, ...parts: readonly KeyValue[]): Lock {
-  const { defaults } = locker();
-  return new Lock(
-    locker(),
-    lockKey(site.businessFlag, ...parts),
-    settle(site, defaults, SITE_NAMES),
-    site.site,
-  );
+  const current = locker();
+  const settings = current.settle(site, site.site, SITE_NAMES);
+  return new Lock(current, lockKey(site.businessFlag, ...parts), settings, site.site);
 }
 
 /** One try: see {@link Lock.acquire}. */

@@ -92,11 +92,24 @@ end
 return { holder and "again" or "fresh", token }
 `);
 
-/** KEYS: the locks. ARGV: requestId and lock time in ms, of each. The same as a plain SET of each. */
-export const ACQUIRE_MANY = script(`
+// The scripts for many keys get all requestIds in one argument, since fewer arguments cost less.
+const MANY = `
+local function id_of(index)
+  return string.sub(ARGV[1], 32 * index - 31, 32 * index)
+end
+
+local function lock_time_of(index)
+  return ARGV[index + 1] or ARGV[2]
+end
+`;
+
+/**
+ * KEYS: the locks. ARGV: their requestIds; the lock times in ms, or one for all. The same as a plain SET of each.
+ */
+export const ACQUIRE_MANY = script(`${MANY}
 local replies = {}
 for index, lock in ipairs(KEYS) do
-  replies[index] = redis.pcall("SET", lock, ARGV[2 * index - 1], "PX", ARGV[2 * index], "NX", "GET")
+  replies[index] = redis.pcall("SET", lock, id_of(index), "PX", lock_time_of(index), "NX", "GET")
 end
 return replies
 `);
@@ -134,13 +147,13 @@ if redis.call("GET", KEYS[1]) == ARGV[1] then
 end
 `);
 
-/** KEYS: the locks. ARGV: requestId and lock time in ms, of each. */
-export const RENEW_MANY = script(`
+/** KEYS: the locks. ARGV: their requestIds; the lock times in ms, or one for all. */
+export const RENEW_MANY = script(`${MANY}
 local replies = {}
 for index, lock in ipairs(KEYS) do
   local holder = redis.pcall("GET", lock)
-  if holder == ARGV[2 * index - 1] then
-    redis.call("PEXPIRE", lock, ARGV[2 * index])
+  if holder == id_of(index) then
+    redis.call("PEXPIRE", lock, lock_time_of(index))
     replies[index] = "renewed"
   else
     replies[index] = holder and "stolen" or "expired"
@@ -149,13 +162,13 @@ end
 return replies
 `);
 
-/** KEYS: lock, queue, places, of each. ARGV: requestId, of each. */
-export const RELEASE_MANY = script(`
+/** KEYS: lock, queue, places, of each. ARGV: their requestIds. */
+export const RELEASE_MANY = script(`${MANY}
 local replies = {}
-for index, id in ipairs(ARGV) do
+for index = 1, #KEYS / 3 do
   local lock = KEYS[3 * index - 2]
   local holder = redis.pcall("GET", lock)
-  if holder == id then
+  if holder == id_of(index) then
     pass_on(lock, KEYS[3 * index - 1], KEYS[3 * index])
     replies[index] = "released"
   else

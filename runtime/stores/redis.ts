@@ -101,7 +101,7 @@ class RedisStore implements Store {
   #breaks = 0;
   readonly #countBreak = (): void => void (this.#breaks += 1);
   readonly #acquires: Batch<AcquireRequest, AcquireReply>;
-  readonly #releases: Batch<ReleaseRequest, ReleaseReply>;
+  readonly #releases: Batch<ReleaseRequest, Released>;
 
   constructor(client: RedisClient, closeClient: () => void) {
     this.#client = client;
@@ -122,7 +122,7 @@ class RedisStore implements Store {
     const [only, another] = requests;
     if (only !== undefined && another === undefined) return [await this.#acquireOne(only)];
     const keys = requests.map(({ key }) => key);
-    const args = requests.flatMap(({ requestId, lockTimeMs }) => [requestId, lockTimeMs]);
+    const args = [idsOf(requests), ...lockTimesOf(requests)];
     const replies = (await this.#run(ACQUIRE_MANY, keys, args)) as (string | null | Error)[];
     if (replies.some(isBeforeRedis7)) {
       this.#setCanGet = false;
@@ -147,7 +147,7 @@ class RedisStore implements Store {
   }
 
   async #acquireByScript({ key, requestId, lockTimeMs, fencing }: AcquireRequest): Promise<AcquireReply> {
-    const keys = [key, ...(fencing ? [this.#companion(key, "fence")] : [])];
+    const keys = fencing ? [key, `${this.#stem(key)}:fence`] : [key];
     const args = [requestId, lockTimeMs, fencing ? "1" : "0"];
     const [outcome, token] = (await this.#run(ACQUIRE, keys, args)) as ["fresh" | "again" | "held", string?];
     return outcome === "held" ? HELD : granted(outcome === "fresh", fencing, token);
@@ -217,39 +217,44 @@ class RedisStore implements Store {
 
   async #renewMany(holders: readonly RenewRequest[]): Promise<RenewReply[]> {
     const keys = holders.map(({ key }) => key);
-    const args = holders.flatMap(({ requestId, lockTimeMs }) => [requestId, lockTimeMs]);
+    const args = [idsOf(holders), ...lockTimesOf(holders)];
     return (await this.#run(RENEW_MANY, keys, args)) as RenewReply[];
   }
 
-  async release(key: string, requestId: string, next?: AcquireRequest): Promise<Released> {
-    const breaksBefore = this.#breaks;
-    const released =
-      next !== undefined && this.#canQueue(key)
-        ? await this.#handOn(requestId, next)
-        : { outcome: await this.#releases.ask({ key, requestId }) };
-    // ioredis sends a command again, unasked, when the connection broke under it: the first may have released.
-    if (released.outcome !== "released" && this.#breaks !== breaksBefore) {
-      throw new Error("the connection broke under the release, which Redis may have carried out");
-    }
-    return released;
+  release(key: string, requestId: string, next?: AcquireRequest): Promise<Released> {
+    return next !== undefined && this.#canQueue(key)
+      ? this.#handOn(requestId, next)
+      : this.#releases.ask({ key, requestId });
   }
 
-  async #releaseMany(requests: readonly ReleaseRequest[]): Promise<ReleaseReply[]> {
+  async #releaseMany(requests: readonly ReleaseRequest[]): Promise<(Released | Error)[]> {
+    const breaksBefore = this.#breaks;
+    const outcomes = await this.#releaseAll(requests);
+    return outcomes.map((outcome) => (this.#isSure(outcome, breaksBefore) ? RELEASED[outcome] : doubtful()));
+  }
+
+  async #releaseAll(requests: readonly ReleaseRequest[]): Promise<ReleaseReply[]> {
     const [only, another] = requests;
     if (only !== undefined && another === undefined && !this.#canQueue(only.key)) {
       return [(await this.#run(RELEASE_ALONE, [only.key], [only.requestId])) as ReleaseReply];
     }
     const keys = requests.flatMap(({ key }) => this.#queueKeys(key, false));
-    const args = requests.map(({ requestId }) => requestId);
-    return (await this.#run(RELEASE_MANY, keys, args)) as ReleaseReply[];
+    return (await this.#run(RELEASE_MANY, keys, [idsOf(requests)])) as ReleaseReply[];
+  }
+
+  /** ioredis sends a command again, unasked, when the connection broke under it: the first may have released. */
+  #isSure(outcome: ReleaseReply | "handed on", breaksBefore: number): boolean {
+    return outcome === "released" || outcome === "handed on" || this.#breaks === breaksBefore;
   }
 
   async #handOn(requestId: string, next: AcquireRequest): Promise<Released> {
     this.#openInbox();
+    const breaksBefore = this.#breaks;
     const keys = this.#queueKeys(next.key, next.fencing);
     const args = [requestId, next.requestId, this.#inbox, next.lockTimeMs];
     const [outcome, token] = (await this.#run(HAND_ON, keys, args)) as [ReleaseReply | "handed on", string?];
-    if (outcome !== "handed on") return { outcome };
+    if (!this.#isSure(outcome, breaksBefore)) throw doubtful();
+    if (outcome !== "handed on") return RELEASED[outcome];
     return { outcome: "released", handedOn: granted(true, next.fencing, token) };
   }
 
@@ -262,17 +267,19 @@ class RedisStore implements Store {
   // ---- keys and commands ------------------------------------------------------------------------------
 
   #queueKeys(key: string, fencing: boolean): string[] {
-    const names = fencing ? ["queue", "places", "fence"] : ["queue", "places"];
-    return [key, ...names.map((name) => this.#companion(key, name))];
+    const stem = this.#stem(key);
+    const keys = [key, `${stem}:queue`, `${stem}:places`];
+    if (fencing) keys.push(`${stem}:fence`);
+    return keys;
   }
 
   /**
-   * A key in the cluster slot of `key`: Redis hashes what stands between the first `{` and the next `}`, and
-   * where nothing stands there the whole key, with the prefix that the client puts before it.
+   * How keys begin that live in the cluster slot of `key`: Redis hashes what stands between the first `{` and the
+   * next `}`, and where nothing stands there the whole key, with the prefix that the client puts before it.
    */
-  #companion(key: string, name: string): string {
+  #stem(key: string): string {
     const prefix = this.#client.options.keyPrefix ?? "";
-    return hasHashTag(prefix + key) ? `${key}:${name}` : `{${prefix}${key}}:${name}`;
+    return hasHashTag(prefix + key) ? key : `{${prefix}${key}}`;
   }
 
   /** In a cluster, a `}` outside a hash tag leaves no way to name another key of the same slot. */
@@ -301,16 +308,29 @@ class RedisStore implements Store {
   }
 }
 
+// The replies without figures are made once.
+const FRESH: Granted = { granted: true, fresh: true };
+const AGAIN: Granted = { granted: true, fresh: false };
 const HELD: AcquireReply = { granted: false, freeInMs: undefined };
+const RELEASED: Readonly<Record<ReleaseReply, Released>> = {
+  released: { outcome: "released" },
+  expired: { outcome: "expired" },
+  stolen: { outcome: "stolen" },
+};
+
+function doubtful(): Error {
+  return new Error("the connection broke under the release, which Redis may have carried out");
+}
 
 /** @param holder who held the key before the command */
 function replyFrom(holder: string | null, requestId: string | undefined): AcquireReply {
-  if (holder === null) return { granted: true, fresh: true };
-  return holder === requestId ? { granted: true, fresh: false } : HELD;
+  if (holder === null) return FRESH;
+  return holder === requestId ? AGAIN : HELD;
 }
 
 function granted(fresh: boolean, fencing: boolean, token: string | number | undefined): Granted {
-  return fencing ? { granted: true, fresh, fencingToken: Number(token) } : { granted: true, fresh };
+  if (!fencing) return fresh ? FRESH : AGAIN;
+  return { granted: true, fresh, fencingToken: Number(token) };
 }
 
 /** PTTL answers -1 for a key that never expires, and the scripts do for those who are not next. */
@@ -318,8 +338,17 @@ function heldFor(pttl: number): AcquireReply {
   return { granted: false, freeInMs: pttl === -1 ? undefined : Math.max(pttl, 0) };
 }
 
+function idsOf(requests: readonly { readonly requestId: string }[]): string {
+  return requests.map(({ requestId }) => requestId).join("");
+}
+
+function lockTimesOf(requests: readonly { readonly lockTimeMs: number }[]): number[] {
+  const times = requests.map(({ lockTimeMs }) => lockTimeMs);
+  return times.every((time) => time === times[0]) ? times.slice(0, 1) : times;
+}
+
 function hasHashTag(key: string): boolean {
-  return /^[^{]*\{[^}]+\}/.test(key);
+  return key.includes("{") && /^[^{]*\{[^}]+\}/.test(key);
 }
 
 function isBeforeRedis7(error: unknown): boolean {

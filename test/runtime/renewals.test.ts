@@ -1,5 +1,8 @@
 import test from "ava";
+import { Commands } from "../../runtime/commands";
 import { Lease } from "../../runtime/lease";
+import { Line } from "../../runtime/line";
+import { Lines } from "../../runtime/lines";
 import { Renewals } from "../../runtime/renewals";
 import { LockLostError } from "../../runtime/errors";
 import { deferred } from "../support/deferred";
@@ -18,13 +21,14 @@ interface Keeper {
 /** Renewals with a command time-out of one second. */
 function keeper(): Keeper {
   const fleet = new Fleet();
-  const renewals = new Renewals(fleet.clock, fleet.store, SECOND);
+  const renewals = new Renewals(fleet.clock, fleet.store, new Commands(fleet.clock, SECOND));
+  const lines = new Lines(fleet.clock, fleet.store, SECOND);
   return {
     fleet,
     renewals,
     async keep(key, lockTimeMs = 30_000) {
       const request = { key, requestId: `holder of ${key}`, lockTimeMs, fencing: false };
-      const lease = new Lease(request, fleet.clock.now());
+      const lease = new Lease(new Line(lines, key), request, fleet.clock.now(), undefined);
       await fleet.memory.acquire(request);
       renewals.keep(lease);
       return lease;

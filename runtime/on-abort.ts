@@ -1,0 +1,26 @@
+/** Who waits for a signal. A listener each would make Node warn of a leak from the eleventh on. */
+const waiting = new WeakMap<AbortSignal, Set<() => void>>();
+
+/**
+ * Calls `callback` when the signal aborts.
+ *
+ * @returns ends that
+ */
+export function onAbort(signal: AbortSignal, callback: () => void): () => void {
+  let callbacks = waiting.get(signal);
+  if (callbacks === undefined) {
+    waiting.set(signal, (callbacks = new Set()));
+    signal.addEventListener("abort", callAll);
+  }
+  callbacks.add(callback);
+  return () => {
+    callbacks.delete(callback);
+    if (callbacks.size > 0 || waiting.get(signal) !== callbacks) return;
+    waiting.delete(signal);
+    signal.removeEventListener("abort", callAll);
+  };
+}
+
+function callAll(this: AbortSignal): void {
+  for (const callback of waiting.get(this) ?? []) callback();
+}

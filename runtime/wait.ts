@@ -1,0 +1,101 @@
+import type { Clock } from "./clock";
+import type { Line } from "./line";
+import { onAbort } from "./on-abort";
+
+/**
+ * One lock's stay in a line, until it is held or gives up. Its caller awaits one thing at a time: how a try ends,
+ * or when to try again.
+ */
+export class Wait {
+  readonly line: Line;
+  readonly since: number;
+  hasTold = false;
+  readonly #clock: Clock;
+  #isWoken = false;
+  #wakeUp: (() => void) | undefined;
+  #endTry: ((isHeld: boolean) => void) | undefined;
+  #reject: ((error: unknown) => void) | undefined;
+  #failure: { readonly error: unknown } | undefined;
+  #stopListening: (() => void) | undefined;
+
+  constructor(clock: Clock, line: Line) {
+    this.#clock = clock;
+    this.line = line;
+    this.since = clock.now();
+  }
+
+  get pastMs(): number {
+    return this.#clock.now() - this.since;
+  }
+
+  /** Calls `callback` when the signal aborts before the wait is over. */
+  listen(signal: AbortSignal, callback: () => void): void {
+    this.#stopListening = onAbort(signal, callback);
+  }
+
+  // ---- a try ------------------------------------------------------------------------------------------
+
+  /** A try begins. Resolves when it ends. */
+  try(): Promise<boolean> {
+    return new Promise((resolve, reject) => {
+      this.#endTry = resolve;
+      this.#reject = reject;
+      this.check();
+    });
+  }
+
+  tryEnds(isHeld: boolean): void {
+    this.#endTry?.(isHeld);
+    this.#endTry = undefined;
+  }
+
+  // ---- between two tries ------------------------------------------------------------------------------
+
+  /** Sleeps until somebody wakes us, at most `ms`. Who was woken since the last sleep does not sleep at all. */
+  async sleep(ms: number): Promise<void> {
+    if (!this.#isWoken) {
+      await new Promise<void>((resolve, reject) => {
+        const cancel = this.#clock.after(ms, resolve);
+        this.#reject = reject;
+        this.#wakeUp = () => {
+          cancel();
+          resolve();
+        };
+      });
+    }
+    this.#wakeUp = undefined;
+    this.#isWoken = false;
+  }
+
+  wake(): void {
+    this.#isWoken = true;
+    this.#wakeUp?.();
+  }
+
+  // ---- the end ----------------------------------------------------------------------------------------
+
+  /** The lock is held. */
+  succeed(): void {
+    this.end();
+    this.tryEnds(true);
+    this.wake();
+  }
+
+  /** The wait is over for this reason: the caller is told now, or when it comes next. */
+  fail(error: unknown): void {
+    this.end();
+    this.#failure ??= { error };
+    this.#reject?.(error);
+    this.wake();
+  }
+
+  /** Throws the reason for which the wait is over. */
+  check(): void {
+    if (this.#failure !== undefined) throw this.#failure.error;
+  }
+
+  end(): void {
+    this.#stopListening?.();
+    this.#stopListening = undefined;
+  }
+}
