@@ -4,9 +4,11 @@ import { systemClock, type Clock } from "./clock";
 import { milliseconds, type Duration } from "./duration";
 import { LockMisconfiguredError, LockNotWovenError, LockOptionError } from "./errors";
 import { Lines } from "./lines";
+import { checkSignals, shutdownOnSignals } from "./on-signals";
 import type { Locker, Logger } from "./locker";
 import { DEFAULTS, settle, settleOnce, type LockOptions } from "./settings";
 import type { Store } from "./store";
+import { Story } from "./story";
 import { redisStore, redisStoreAt, type RedisClient } from "./stores/redis";
 
 export interface Configuration {
@@ -20,6 +22,11 @@ export interface Configuration {
   readonly logger?: Logger;
   /** How long one command to the store may take. Default `"1s"`. */
   readonly commandTimeout?: Duration;
+  /**
+   * Signals at which to call `shutdown()`, such as `["SIGTERM", "SIGINT"]`. If nobody else listens to the signal, the
+   * process then ends by it. By default the application calls `shutdown()` itself.
+   */
+  readonly shutdownOn?: readonly NodeJS.Signals[];
   /** The time the runtime lives by. For tests. */
   readonly clock?: Clock;
   /** `false` says that this application has no tags, and so need not be woven. */
@@ -32,12 +39,14 @@ const OPTIONS: readonly string[] = [
   "defaults",
   "logger",
   "commandTimeout",
+  "shutdownOn",
   "clock",
   "woven",
 ] satisfies (keyof Configuration)[];
 
 let current: Locker | undefined;
 let shuttingDown: Promise<void> | undefined;
+let stopListening = (): void => {};
 
 /**
  * Says where locks live. Call it once, when the application starts.
@@ -54,9 +63,11 @@ export function configure(configuration: Configuration, handshake?: "woven"): vo
       "configure() was called before. To start anew, `await shutdown()` first.",
     );
   }
-  const { woven } = configuration ?? {};
+  const { woven, shutdownOn = [] } = configuration ?? {};
   if (handshake !== "woven" && woven !== false) throw new LockNotWovenError(NOT_WOVEN);
+  const signals = checkSignals(shutdownOn);
   current = createLocker(configuration);
+  stopListening = shutdownOnSignals(signals, shutdown);
 }
 
 const NOT_WOVEN =
@@ -95,14 +106,17 @@ export function createLocker(configuration: Configuration): Locker {
   const settings = settle(defaults, DEFAULTS);
   const commandTimeoutMs = milliseconds("commandTimeout", commandTimeout, 10);
   const store = chooseStore(configuration);
+  const told = unfailing(logger);
+  const story = new Story(told);
   return {
     defaults: settings,
     settle: settleOnce(settings),
     store,
     clock,
-    logger: unfailing(logger),
+    logger: told,
+    story,
     newRequestId,
-    lines: new Lines(clock, store, commandTimeoutMs),
+    lines: new Lines(clock, store, commandTimeoutMs, story),
   };
 }
 
@@ -128,7 +142,10 @@ export function locker(): Locker {
  */
 export async function shutdown(options: { readonly patience?: Duration } = {}): Promise<void> {
   const patienceMs = milliseconds("patience", options.patience ?? "10s");
-  if (current !== undefined && !current.lines.closing) shuttingDown = close(current, patienceMs);
+  if (current !== undefined && !current.lines.closing) {
+    stopListening();
+    shuttingDown = close(current, patienceMs);
+  }
   await shuttingDown; // Who calls again while it is under way waits for the same end.
 }
 

@@ -23,6 +23,7 @@ export {
 export { memoryStore } from "./stores/memory";
 export { redisStore, type RedisClient, type RedisSubscriber } from "./stores/redis";
 export type * from "./store";
+export type { LockEvent, LockEvents } from "./story";
 export type { Clock, CancelTimer } from "./clock";
 
 // For the woven code.

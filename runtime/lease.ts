@@ -68,3 +68,5 @@ export class Lease implements RenewRequest {
     this.holder?.lost(reason);
   }
 }
+
+export const DEADLINE_PASSED = "its deadline passed";

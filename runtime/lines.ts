@@ -4,6 +4,7 @@ import { Line } from "./line";
 import type { Lock } from "./lock";
 import { Renewals } from "./renewals";
 import type { Store } from "./store";
+import type { Story } from "./story";
 
 /**
  * Who in this process waits for keys and who holds them. In each line: first come, first served. Only the
@@ -26,11 +27,11 @@ export class Lines {
   readonly #queued = new Map<string, Line>();
   readonly #deafen: () => void;
 
-  constructor(clock: Clock, store: Store, commandTimeoutMs: number) {
+  constructor(clock: Clock, store: Store, commandTimeoutMs: number, story: Story) {
     this.clock = clock;
     this.store = store;
     this.commands = new Commands(clock, commandTimeoutMs);
-    this.renewals = new Renewals(clock, store, this.commands);
+    this.renewals = new Renewals(clock, store, this.commands, story);
     this.#deafen = store.listen((requestId) => this.#hint(requestId));
   }
 

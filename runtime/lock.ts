@@ -1,5 +1,5 @@
 /// <reference lib="esnext.disposable" preserve="true" />
-import type { CancelTimer } from "./clock";
+import { Alarm } from "./alarm";
 import {
   LockClosedError,
   LockLostError,
@@ -7,24 +7,16 @@ import {
   LockWaitTimeoutError,
   reasonOf,
 } from "./errors";
-import type { Lease } from "./lease";
+import { DEADLINE_PASSED, type Lease } from "./lease";
 import type { Locker } from "./locker";
 import { findAround } from "./reentrancy";
 import type { Settings } from "./settings";
-import type { AcquireRequest, ReleaseReply } from "./store";
+import type { AcquireRequest } from "./store";
+import { nameOf, type Outcome } from "./story";
 import { Wait } from "./wait";
 
 /** The error class that a waiter throws instead of `LockWaitTimeoutError`. */
 export type FailureClass = new (message: string, options?: ErrorOptions) => Error;
-
-/** What becomes of a lock at its end. */
-type Outcome = ReleaseReply | "left to expire" | "unknown";
-
-/** Tells that the lock was lost, at its deadline at the latest. */
-interface Alarm {
-  readonly aborter: AbortController;
-  readonly cancelDeadline: CancelTimer | undefined;
-}
 
 /**
  * One acquisition of one key: `acquire`, and `retryCheck` between tries; then held, and renewed; `release`.
@@ -38,7 +30,8 @@ export class Lock implements AsyncDisposable, AcquireRequest {
   readonly requestId: string;
   readonly #locker: Locker;
   readonly #settings: Settings;
-  readonly #site: string | undefined;
+  /** The function that asked for it: `OrderService.pay`. */
+  readonly site: string | undefined;
   #state: "waiting" | "held" | "ended" = "waiting";
   #wait: Wait | undefined;
 
@@ -56,7 +49,7 @@ export class Lock implements AsyncDisposable, AcquireRequest {
   constructor(locker: Locker, key: string, settings: Settings, site: string | undefined) {
     this.#locker = locker;
     this.#settings = settings;
-    this.#site = site;
+    this.site = site;
     this.key = key;
     this.requestId = locker.newRequestId();
   }
@@ -97,9 +90,10 @@ export class Lock implements AsyncDisposable, AcquireRequest {
   }
 
   #standInLine(signal: AbortSignal | undefined): Wait {
-    if (this.#state === "ended") throw new LockLostError(`${this.#name} is not held: ${this.#whyNot}`);
-    const { clock, lines } = this.#locker;
+    if (this.#state === "ended") throw new LockLostError(`${nameOf(this)} is not held: ${this.#whyNot}`);
+    const { clock, lines, story } = this.#locker;
     const wait = new Wait(clock, lines.join(this));
+    story.asks(this);
     if (signal?.aborted === true) this.#abandon(wait, signal);
     else if (signal !== undefined) wait.listen(signal, () => this.#abandon(wait, signal));
     return wait;
@@ -126,7 +120,7 @@ export class Lock implements AsyncDisposable, AcquireRequest {
 
   /** Called by the line, at any time while the lock waits: from now on it is held. */
   hold(lease: Lease, fencingToken: number | undefined): void {
-    const { clock, logger } = this.#locker;
+    const { clock, story } = this.#locker;
     const wait = this.#wait;
     this.#wait = undefined;
     this.#state = "held";
@@ -134,7 +128,7 @@ export class Lock implements AsyncDisposable, AcquireRequest {
     this.#fencingToken = fencingToken;
     this.#bodies = 1;
     this.#heldSince = Math.floor(clock.now());
-    logger.debug?.(`${this.#story} holds the lock after ${Math.round(wait?.pastMs ?? 0)} ms`);
+    story.holds(this, wait?.pastMs ?? 0);
     wait?.succeed();
   }
 
@@ -169,7 +163,7 @@ export class Lock implements AsyncDisposable, AcquireRequest {
     wait.check();
     const budgetLeftMs = this.budgetEndsAt - this.#locker.clock.now();
     if (budgetLeftMs <= 0) return this.#outOfTime(wait, Failure);
-    if (!wait.hasTold) this.#locker.logger.debug?.(`${this.#story} waits`);
+    if (!wait.hasTold) this.#locker.story.waits(this);
     wait.hasTold = true;
     const { waitTimeMs } = this.#settings;
     const untilNextCheckMs = waitTimeMs - (wait.pastMs % waitTimeMs);
@@ -193,12 +187,12 @@ export class Lock implements AsyncDisposable, AcquireRequest {
     const { retryTimes, waitTimeMs, onFailure } = this.#settings;
     const waited = `within ${Math.round(wait.pastMs)} ms (retryTimes=${retryTimes}, waitTime=${waitTimeMs}ms)`;
     if (trouble !== undefined) {
-      const message = `${this.#name}: the store could not be asked ${waited}: ${reasonOf(trouble.error)}`;
+      const message = `${nameOf(this)}: the store could not be asked ${waited}: ${reasonOf(trouble.error)}`;
       throw new LockUnreachableError(message, { cause: trouble.error });
     }
     if (onFailure === "skip") return false;
     const timeout = new LockWaitTimeoutError(
-      `LOCK_WAIT_TIME_OUT: ${this.#name} is held by another and did not become free ${waited}`,
+      `LOCK_WAIT_TIME_OUT: ${nameOf(this)} is held by another and did not become free ${waited}`,
     );
     throw Failure === undefined ? timeout : new Failure(timeout.message, { cause: timeout });
   }
@@ -208,7 +202,7 @@ export class Lock implements AsyncDisposable, AcquireRequest {
     this.#state = "ended";
     wait.end();
     wait.line.giveUp(this);
-    this.#locker.logger.debug?.(`${this.#story} gives up after ${Math.round(wait.pastMs)} ms`);
+    this.#locker.story.givesUp(this, wait.pastMs);
   }
 
   /** No lock is given any more: whoever awaits this one, now or later, is told so. */
@@ -216,7 +210,7 @@ export class Lock implements AsyncDisposable, AcquireRequest {
     const wait = this.#wait;
     if (wait === undefined) return;
     this.#giveUp(wait);
-    wait.fail(new LockClosedError(`${this.#name}: no lock is given any more, shutdown() has begun`));
+    wait.fail(new LockClosedError(`${nameOf(this)}: no lock is given any more, shutdown() has begun`));
   }
 
   // ---- hold -------------------------------------------------------------------------------------------
@@ -232,25 +226,17 @@ export class Lock implements AsyncDisposable, AcquireRequest {
   /** @throws {LockLostError} unless the lock is surely held at this moment */
   assertHeld(): void {
     if (this.remaining() > 0) return;
-    throw new LockLostError(`${this.#name} is not held: ${this.#whyNot}`);
+    throw new LockLostError(`${nameOf(this)} is not held: ${this.#whyNot}`);
   }
 
   /** Aborts, with a `LockLostError` as its reason, at the moment the lock is lost. */
   get signal(): AbortSignal {
     if (this.#around !== undefined) return this.#around.signal;
     if (this.#alarm === undefined) {
-      this.#alarm = { aborter: new AbortController(), cancelDeadline: this.#watchDeadline() };
-      if (this.remaining() === 0) this.#abort();
+      this.#alarm = new Alarm(this.#locker.clock, this.#lease, this.isWatched);
+      if (this.remaining() === 0) this.#soundAlarm();
     }
-    return this.#alarm.aborter.signal;
-  }
-
-  /** A lock that is renewed is watched by the renewals. */
-  #watchDeadline(): CancelTimer | undefined {
-    const remainingMs = this.remaining();
-    if (this.isWatched || remainingMs === 0) return undefined;
-    const lease = this.#lease;
-    return this.#locker.clock.afterInBackground(remainingMs, () => lease?.lose(DEADLINE_PASSED));
+    return this.#alarm.signal;
   }
 
   /** With `fencing`: a number that is larger for each later holder of the key. */
@@ -260,13 +246,13 @@ export class Lock implements AsyncDisposable, AcquireRequest {
 
   /** Called by the lease when it is lost under this holder. */
   lost(reason: string): void {
-    this.#locker.logger.warn(`${this.#story} lost the lock: ${reason}`);
-    this.#abort();
+    this.#locker.story.lost(this, reason);
+    this.#soundAlarm();
     this.#lease?.line.first?.wake();
   }
 
-  #abort(): void {
-    this.#alarm?.aborter.abort(new LockLostError(`${this.#name} is no longer held: ${this.#whyNot}`));
+  #soundAlarm(): void {
+    this.#alarm?.sound(new LockLostError(`${nameOf(this)} is no longer held: ${this.#whyNot}`));
   }
 
   get #whyNot(): string {
@@ -303,7 +289,7 @@ export class Lock implements AsyncDisposable, AcquireRequest {
     if (this.#wait !== undefined) this.#giveUp(this.#wait);
     this.#state = "ended";
     this.#wait?.tryEnds(false);
-    this.#wait?.fail(new LockLostError(`${this.#name} is not held: ${this.#whyNot}`));
+    this.#wait?.fail(new LockLostError(`${nameOf(this)} is not held: ${this.#whyNot}`));
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -325,7 +311,7 @@ export class Lock implements AsyncDisposable, AcquireRequest {
   #end(lease: Lease, bodyFailed: boolean): Promise<void> {
     const wasSure = this.remaining() > 0;
     this.#state = "ended"; // From here on nobody may rely on the lock, or enter it again.
-    this.#alarm?.cancelDeadline?.();
+    this.#alarm?.disarm();
     return new Promise((resolve, reject) => {
       const done = (outcome: Outcome, trouble?: unknown): void => {
         const lost = this.#conclude(outcome, wasSure, trouble);
@@ -342,41 +328,16 @@ export class Lock implements AsyncDisposable, AcquireRequest {
 
   /** Tells what came of the lock. Returns what its caller must know if it was lost. */
   #conclude(outcome: Outcome, wasSure: boolean, trouble: unknown): LockLostError | undefined {
-    const { logger } = this.#locker;
-    if (outcome === "unknown") {
-      logger.warn(
-        `${this.#endOfStory(outcome)}: the release was not confirmed (${reasonOf(trouble)}); the key expires at the latest in its lock time`,
-      );
-    }
+    const { clock, story } = this.#locker;
+    story.ends(this, outcome, clock.now() - this.#heldSince, trouble);
     // Where the store has no word, ours counts.
-    const isOurs =
-      outcome === "released" || ((outcome === "unknown" || outcome === "left to expire") && wasSure);
-    if (!isOurs) {
-      const why = this.#lease?.lostBecause ?? outcome;
-      const message = `${this.#name}: the lock was lost before its work was done (${why}); somebody else may have worked at the same time`;
-      return new LockLostError(message, { cause: trouble });
-    }
-    if (outcome !== "unknown") logger.debug?.(this.#endOfStory(outcome));
-    return undefined;
-  }
-
-  /** The lock as people know it: its key, and the function that asked for it. */
-  get #name(): string {
-    return this.#site === undefined ? this.key : `${this.key} (${this.#site})`;
-  }
-
-  /** How a line of the time line begins; the first digits tell two requests apart. */
-  get #story(): string {
-    return `${this.#name} ${this.requestId.slice(0, 8)}`;
-  }
-
-  #endOfStory(outcome: Outcome): string {
-    const heldMs = this.#locker.clock.now() - this.#heldSince;
-    return `${this.#story} ${outcome} after ${Math.round(heldMs)} ms`;
+    const hasNoWord = outcome === "unknown" || outcome === "left to expire";
+    if (outcome === "released" || (hasNoWord && wasSure)) return undefined;
+    const why = this.#lease?.lostBecause ?? outcome;
+    const message = `${nameOf(this)}: the lock was lost before its work was done (${why}); somebody else may have worked at the same time`;
+    return new LockLostError(message, { cause: trouble });
   }
 }
 
 const IS_HELD = Promise.resolve(true);
 const IS_DONE = Promise.resolve();
-
-const DEADLINE_PASSED = "its deadline passed";

@@ -2,6 +2,7 @@ import type { Clock } from "./clock";
 import type { Lines } from "./lines";
 import type { settle, Settings } from "./settings";
 import type { Store } from "./store";
+import type { Story } from "./story";
 
 /** Where the runtime tells what happens; `console` fits. */
 export interface Logger {
@@ -16,6 +17,7 @@ export interface Locker {
   readonly store: Store;
   readonly clock: Clock;
   readonly logger: Logger;
+  readonly story: Story;
   readonly defaults: Settings;
   /** The options that one place in the code asks for, complete and checked: see {@link settle}. */
   readonly settle: (options: object, place: string, others: readonly string[]) => Settings;

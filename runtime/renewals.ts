@@ -2,6 +2,7 @@ import type { CancelTimer, Clock } from "./clock";
 import type { Commands } from "./commands";
 import type { Lease } from "./lease";
 import type { RenewReply, Store } from "./store";
+import type { Story } from "./story";
 
 /**
  * Renews all leases of the process at a third of their lock time: one timer for all, and those that are due
@@ -12,16 +13,18 @@ export class Renewals {
   readonly #clock: Clock;
   readonly #store: Store;
   readonly #commands: Commands;
+  readonly #story: Story;
   /** By the delay with which they are renewed: so the first of each group is the first that is due. */
   readonly #groups = new Map<number, Set<Lease>>();
   /** Leases that may not be renewed in time must not outlive their deadline, not even by a moment. */
   readonly #dooms = new Map<Lease, CancelTimer>();
   #alarm: { readonly at: number; readonly cancel: CancelTimer } | undefined;
 
-  constructor(clock: Clock, store: Store, commands: Commands) {
+  constructor(clock: Clock, store: Store, commands: Commands, story: Story) {
     this.#clock = clock;
     this.#store = store;
     this.#commands = commands;
+    this.#story = story;
   }
 
   keep(lease: Lease): void {
@@ -112,6 +115,7 @@ export class Renewals {
     lease.renewDelayMs = 0;
     if (reply === "renewed") {
       lease.prolong(sentAt);
+      if (lease.holder !== undefined) this.#story.renewed(lease.holder);
       this.keep(lease);
     } else {
       lease.lose(REASONS[reply]);

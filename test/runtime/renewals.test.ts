@@ -4,6 +4,7 @@ import { Lease } from "../../runtime/lease";
 import { Line } from "../../runtime/line";
 import { Lines } from "../../runtime/lines";
 import { Renewals } from "../../runtime/renewals";
+import { Story } from "../../runtime/story";
 import { LockLostError } from "../../runtime/errors";
 import { deferred } from "../support/deferred";
 import { Fleet } from "../support/fleet";
@@ -21,8 +22,9 @@ interface Keeper {
 /** Renewals with a command time-out of one second. */
 function keeper(): Keeper {
   const fleet = new Fleet();
-  const renewals = new Renewals(fleet.clock, fleet.store, new Commands(fleet.clock, SECOND));
-  const lines = new Lines(fleet.clock, fleet.store, SECOND);
+  const story = new Story({ warn: () => {} });
+  const renewals = new Renewals(fleet.clock, fleet.store, new Commands(fleet.clock, SECOND), story);
+  const lines = new Lines(fleet.clock, fleet.store, SECOND, story);
   return {
     fleet,
     renewals,

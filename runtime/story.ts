@@ -1,0 +1,109 @@
+import { channel } from "node:diagnostics_channel";
+import { reasonOf } from "./errors";
+import type { Logger } from "./locker";
+import type { ReleaseReply } from "./store";
+
+/** What every message says of the lock that it speaks of. */
+export interface LockEvent {
+  readonly key: string;
+  /** The function with the tag: `OrderService.pay`. */
+  readonly site: string | undefined;
+  /** Tells two requests for one key apart. The same in all messages of one lock. */
+  readonly requestId: string;
+}
+
+/** What becomes of a lock at its end. `unknown`: the store did not answer; the key expires in its lock time. */
+export type Outcome = ReleaseReply | "left to expire" | "unknown";
+
+/**
+ * What is published on `node:diagnostics_channel`, by the channel's name. Times are in milliseconds. Each lock
+ * begins with `acquire`, and ends with `release` if it was granted, and with `give-up` if it was not. To be let in
+ * again by a reentrant lock is no event.
+ */
+export interface LockEvents {
+  /** It is asked for. */
+  "lockweave:acquire": LockEvent;
+  /** It is not to be had at once. */
+  "lockweave:wait": LockEvent;
+  /** It is held. */
+  "lockweave:grant": LockEvent & { readonly waitedMs: number; readonly fencingToken: number | undefined };
+  /** The wait ended without it: by its budget, a signal, `shutdown()`, or a refusal of the store. */
+  "lockweave:give-up": LockEvent & { readonly waitedMs: number };
+  /** The watchdog prolonged it. */
+  "lockweave:renew": LockEvent;
+  /** While the work under it goes on, it ended, or may have. */
+  "lockweave:lost": LockEvent & { readonly reason: string };
+  /** The work under it is done, and it was given back or handed on, or found to be `expired` or `stolen`. */
+  "lockweave:release": LockEvent & { readonly heldMs: number; readonly outcome: Outcome };
+}
+
+const acquire = channel("lockweave:acquire");
+const wait = channel("lockweave:wait");
+const grant = channel("lockweave:grant");
+const giveUp = channel("lockweave:give-up");
+const renew = channel("lockweave:renew");
+const lost = channel("lockweave:lost");
+const release = channel("lockweave:release");
+
+/** The lock as people know it: its key, and the function that asked for it. */
+export function nameOf({ key, site }: LockEvent): string {
+  return site === undefined ? key : `${key} (${site})`;
+}
+
+/** Tells what happens to locks: to the logger as a time line, and to whoever listens to the channels. */
+export class Story {
+  readonly #logger: Logger;
+
+  constructor(logger: Logger) {
+    this.#logger = logger;
+  }
+
+  asks(lock: LockEvent): void {
+    if (acquire.hasSubscribers) acquire.publish(about(lock));
+  }
+
+  waits(lock: LockEvent): void {
+    this.#logger.debug?.(`${beginning(lock)} waits`);
+    if (wait.hasSubscribers) wait.publish(about(lock));
+  }
+
+  holds(lock: LockEvent & { readonly fencingToken: number | undefined }, waitedMs: number): void {
+    this.#logger.debug?.(`${beginning(lock)} holds the lock after ${Math.round(waitedMs)} ms`);
+    const { fencingToken } = lock;
+    if (grant.hasSubscribers) grant.publish({ ...about(lock), waitedMs, fencingToken });
+  }
+
+  givesUp(lock: LockEvent, waitedMs: number): void {
+    this.#logger.debug?.(`${beginning(lock)} gives up after ${Math.round(waitedMs)} ms`);
+    if (giveUp.hasSubscribers) giveUp.publish({ ...about(lock), waitedMs });
+  }
+
+  renewed(lock: LockEvent): void {
+    if (renew.hasSubscribers) renew.publish(about(lock));
+  }
+
+  lost(lock: LockEvent, reason: string): void {
+    this.#logger.warn(`${beginning(lock)} lost the lock: ${reason}`);
+    if (lost.hasSubscribers) lost.publish({ ...about(lock), reason });
+  }
+
+  ends(lock: LockEvent, outcome: Outcome, heldMs: number, trouble: unknown): void {
+    const line = (): string => `${beginning(lock)} ${outcome} after ${Math.round(heldMs)} ms`;
+    if (outcome === "unknown") {
+      const doubt = `the release was not confirmed (${reasonOf(trouble)}); the key expires at the latest in its lock time`;
+      this.#logger.warn(`${line()}: ${doubt}`);
+    } else {
+      this.#logger.debug?.(line());
+    }
+    if (release.hasSubscribers) release.publish({ ...about(lock), heldMs, outcome });
+  }
+}
+
+/** The first digits tell two requests apart. */
+function beginning(lock: LockEvent): string {
+  return `${nameOf(lock)} ${lock.requestId.slice(0, 8)}`;
+}
+
+function about({ key, site, requestId }: LockEvent): LockEvent {
+  return { key, site, requestId };
+}
