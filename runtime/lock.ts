@@ -82,6 +82,7 @@ export class Lock implements AsyncDisposable, AcquireRequest {
    */
   acquire(signal?: AbortSignal): Promise<boolean> {
     if (this.#state === "held" || this.#enterAgain()) return IS_HELD;
+    if (this.#isSpent) return Promise.reject(this.#notHeld());
     const wait = (this.#wait ??= this.#standInLine(signal));
     const held = wait.try();
     if (this.#locker.lines.closing) this.#sendHome();
@@ -89,8 +90,12 @@ export class Lock implements AsyncDisposable, AcquireRequest {
     return held;
   }
 
+  /** It was held, and released: a lock is one acquisition. */
+  get #isSpent(): boolean {
+    return this.#state === "ended" && this.#wait === undefined;
+  }
+
   #standInLine(signal: AbortSignal | undefined): Wait {
-    if (this.#state === "ended") throw new LockLostError(`${nameOf(this)} is not held: ${this.#whyNot}`);
     const { clock, lines, story } = this.#locker;
     const wait = new Wait(clock, lines.join(this));
     story.asks(this);
@@ -158,6 +163,7 @@ export class Lock implements AsyncDisposable, AcquireRequest {
    */
   async retryCheck(Failure?: FailureClass): Promise<boolean> {
     if (this.#state === "held") return true;
+    if (this.#isSpent) throw this.#notHeld();
     const wait = (this.#wait ??= this.#standInLine(undefined));
     if (this.#locker.lines.closing) this.#sendHome();
     wait.check();
@@ -225,8 +231,7 @@ export class Lock implements AsyncDisposable, AcquireRequest {
 
   /** @throws {LockLostError} unless the lock is surely held at this moment */
   assertHeld(): void {
-    if (this.remaining() > 0) return;
-    throw new LockLostError(`${nameOf(this)} is not held: ${this.#whyNot}`);
+    if (this.remaining() === 0) throw this.#notHeld();
   }
 
   /** Aborts, with a `LockLostError` as its reason, at the moment the lock is lost. */
@@ -253,6 +258,10 @@ export class Lock implements AsyncDisposable, AcquireRequest {
 
   #soundAlarm(): void {
     this.#alarm?.sound(new LockLostError(`${nameOf(this)} is no longer held: ${this.#whyNot}`));
+  }
+
+  #notHeld(): LockLostError {
+    return new LockLostError(`${nameOf(this)} is not held: ${this.#whyNot}`);
   }
 
   get #whyNot(): string {
@@ -289,11 +298,11 @@ export class Lock implements AsyncDisposable, AcquireRequest {
     if (this.#wait !== undefined) this.#giveUp(this.#wait);
     this.#state = "ended";
     this.#wait?.tryEnds(false);
-    this.#wait?.fail(new LockLostError(`${nameOf(this)} is not held: ${this.#whyNot}`));
+    this.#wait?.fail(this.#notHeld());
   }
 
-  async [Symbol.asyncDispose](): Promise<void> {
-    await this.release();
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.release();
   }
 
   /** Gives the lock back under a body that is still at work, which learns by `signal` that it lost it. */

@@ -1011,3 +1011,28 @@ test("once closing has begun no lock is given, and one that is granted meanwhile
   await t.throwsAsync(process.call(KEY, {}, idle), { instanceOf: LockClosedError });
   t.is(fleet.clock.pendingTimers, 0);
 });
+
+test("a lock is one acquisition: once released it is not to be had again", async (t) => {
+  const fleet = new Fleet();
+  const lock = fleet.process().lock(KEY);
+  t.true(await lock.acquire());
+  await lock.release();
+  await t.throwsAsync(lock.acquire(), { instanceOf: LockLostError, message: /is not held: it was released$/ });
+  await t.throwsAsync(lock.retryCheck(), { instanceOf: LockLostError });
+  await lock.release();
+  t.true(await fleet.isForgotten(KEY));
+});
+
+test("a lock that is released while it waits gives up its place, and does not wait on", async (t) => {
+  const fleet = new Fleet();
+  await fleet.foreignHolder(KEY, 60 * SECOND);
+  const lock = fleet.process().lock(KEY);
+  t.false(await lock.acquire());
+  const waiting = t.throwsAsync(lock.retryCheck(), { instanceOf: LockLostError });
+  await lock.release();
+  await waiting;
+  await fleet.foreignerLeaves(KEY);
+  await fleet.clock.settle();
+  t.true(await fleet.isForgotten(KEY));
+  t.is(fleet.clock.pendingTimers, 0);
+});
