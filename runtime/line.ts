@@ -96,6 +96,8 @@ export class Line {
     this.#stays += 1;
     if (first.isWatched) this.#lines.renewals.keep(lease);
     this.#give(lease, first);
+    // Nobody tells when a lease that is not renewed is over: who is next looks again then.
+    if (!first.isWatched) this.first?.wake();
   }
 
   #give(lease: Lease, lock: Lock): void {

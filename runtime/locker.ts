@@ -1,6 +1,6 @@
 import type { Clock } from "./clock";
 import type { Lines } from "./lines";
-import type { settle, Settings } from "./settings";
+import type { Settings } from "./settings";
 import type { Store } from "./store";
 import type { Story } from "./story";
 
@@ -19,7 +19,7 @@ export interface Locker {
   readonly logger: Logger;
   readonly story: Story;
   readonly defaults: Settings;
-  /** The options that one place in the code asks for, complete and checked: see {@link settle}. */
+  /** The options that one place in the code asks for, complete and checked: as `settle` lays them over the defaults. */
   readonly settle: (options: object, place: string, others: readonly string[]) => Settings;
   readonly newRequestId: () => string;
   readonly lines: Lines;

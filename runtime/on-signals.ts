@@ -3,12 +3,12 @@ import { inspect } from "node:util";
 import { LockOptionError } from "./errors";
 
 /** Ends the process at once, whatever anybody listens to. */
-const CANNOT_BE_CAUGHT = ["SIGKILL", "SIGSTOP"];
+const CANNOT_BE_CAUGHT = new Set(["SIGKILL", "SIGSTOP"]);
 
 /** @throws {LockOptionError} unless these are names of signals that a process can listen to */
 export function checkSignals(signals: unknown): readonly NodeJS.Signals[] {
   const isSignal = (name: unknown): name is NodeJS.Signals =>
-    typeof name === "string" && Object.hasOwn(constants.signals, name) && !CANNOT_BE_CAUGHT.includes(name);
+    typeof name === "string" && Object.hasOwn(constants.signals, name) && !CANNOT_BE_CAUGHT.has(name);
   if (Array.isArray(signals) && signals.every(isSignal)) return signals;
   throw new LockOptionError(
     `Expected \`shutdownOn\` to be a list of signals such as ["SIGTERM", "SIGINT"], got ${inspect(signals)}`,

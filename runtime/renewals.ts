@@ -28,7 +28,14 @@ export class Renewals {
   }
 
   keep(lease: Lease): void {
-    this.#schedule(lease, Math.round(lease.lockTimeMs / 3));
+    const now = this.#clock.now();
+    const remainingMs = lease.remaining(now);
+    if (remainingMs === 0) return lease.lose(DEADLINE_PASSED);
+    const thirdMs = Math.round(lease.lockTimeMs / 3);
+    if (remainingMs > thirdMs) return this.#schedule(lease, thirdMs);
+    // The reply took so long that a third from now would be too late.
+    this.#doom(lease, now);
+    this.#schedule(lease, Math.ceil(lease.lockTimeMs / 30));
   }
 
   stop(lease: Lease): void {

@@ -137,8 +137,13 @@ test.serial("a thousand waits that one signal ends leave no timer, listener, pla
   }
 });
 
-for (const signal of [null, "abort", {}, new AbortController()]) {
-  test.serial(`what is no AbortSignal is refused: ${String(signal)}`, async (t) => {
+for (const [what, signal] of [
+  ["null", null],
+  ["a word", "abort"],
+  ["an object", {}],
+  ["a controller", new AbortController()],
+] as const) {
+  test.serial(`what is no AbortSignal is refused: ${what}`, async (t) => {
     await t.throwsAsync(
       withLock("abort-9", { signal: signal as unknown as AbortSignal }, () => t.fail()),
       { instanceOf: LockOptionError, message: /^Expected `signal` to be an AbortSignal, got / },

@@ -1017,7 +1017,10 @@ test("a lock is one acquisition: once released it is not to be had again", async
   const lock = fleet.process().lock(KEY);
   t.true(await lock.acquire());
   await lock.release();
-  await t.throwsAsync(lock.acquire(), { instanceOf: LockLostError, message: /is not held: it was released$/ });
+  await t.throwsAsync(lock.acquire(), {
+    instanceOf: LockLostError,
+    message: /is not held: it was released$/,
+  });
   await t.throwsAsync(lock.retryCheck(), { instanceOf: LockLostError });
   await lock.release();
   t.true(await fleet.isForgotten(KEY));
@@ -1035,4 +1038,42 @@ test("a lock that is released while it waits gives up its place, and does not wa
   await fleet.clock.settle();
   t.true(await fleet.isForgotten(KEY));
   t.is(fleet.clock.pendingTimers, 0);
+});
+
+test("a reply that took most of the lock time leaves time for the first renewal", async (t) => {
+  const fleet = new Fleet();
+  fleet.store.onAcquire = async (send) => {
+    const reply = await send();
+    await new Promise<void>((resolve) => fleet.clock.after(450, resolve));
+    return reply;
+  };
+  const lock = fleet.process().lock(KEY, { lockTime: "600ms" });
+  const acquired = lock.acquire();
+  await fleet.clock.advance(450);
+  t.true(await acquired);
+  const { signal } = lock;
+  await fleet.clock.advance(SECOND);
+  t.false(signal.aborted);
+  t.true(lock.remaining() > 0);
+  await lock.release();
+  t.is(fleet.clock.pendingTimers, 0);
+});
+
+test("who waits behind a body that outlasts a lock without a watchdog has the lock when that is over", async (t) => {
+  const fleet = new Fleet();
+  fleet.store.onAcquire = async (send) => {
+    await new Promise<void>((resolve) => fleet.clock.after(10, resolve));
+    return await send();
+  };
+  const process = fleet.process();
+  const short = { lockTime: "200ms", watchdog: false } as const;
+  const outlasting = t.throwsAsync(
+    process.call(KEY, short, () => new Promise<void>((resolve) => fleet.clock.after(3 * SECOND, resolve))),
+    { instanceOf: LockLostError },
+  );
+  const startedAt = fleet.clock.now();
+  const next = process.call(KEY, {}, () => fleet.clock.now() - startedAt);
+  await fleet.clock.advance(5 * SECOND);
+  t.true(((await next) ?? Infinity) < 300);
+  await outlasting;
 });

@@ -13,8 +13,9 @@ type Body<T> = (lock: Lock) => T | PromiseLike<T>;
 export class FleetProcess {
   readonly locker: Locker;
 
-  constructor(configuration: Configuration) {
-    this.locker = createLocker(configuration);
+  /** @param own what the process has instead of what a configuration gives */
+  constructor(configuration: Configuration, own: Partial<Pick<Locker, "newRequestId">> = {}) {
+    this.locker = Object.assign(createLocker(configuration), own);
   }
 
   lock(key: string, options: LockOptions = {}, site?: string): Lock {

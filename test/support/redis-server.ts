@@ -12,13 +12,14 @@ import { Cluster, Redis, type RedisOptions } from "ioredis";
 export interface RedisServer {
   readonly port: number;
   readonly url: string;
+  readonly pid: number;
   /** A client that is disconnected at `stop()`. */
   client(options?: ClientOptions): Redis;
   /** Ends the server, and resolves when it has ended. */
   stop(): Promise<void>;
 }
 
-type ClientOptions = Pick<
+export type ClientOptions = Pick<
   RedisOptions,
   | "port"
   | "keyPrefix"
@@ -27,6 +28,8 @@ type ClientOptions = Pick<
   | "connectionName"
   | "enableReadyCheck"
   | "enableOfflineQueue"
+  | "maxRetriesPerRequest"
+  | "autoResendUnfulfilledCommands"
   | "lazyConnect"
 >;
 
@@ -44,9 +47,18 @@ const NOT_ON_DISK = ["--save", "", "--appendonly", "no", "--dir"];
  */
 const TIED_TO_US = '(read -r _ <&3 || kill -9 $$) & exec redis-server "$@" 3<&-';
 
-export async function startRedis(...args: string[]): Promise<RedisServer> {
+export function startRedis(...args: string[]): Promise<RedisServer> {
+  return start(freePort, args);
+}
+
+/** A server where one was before, as after a restart: its clients find it again, and it has no data. */
+export function startRedisAt(port: number, ...args: string[]): Promise<RedisServer> {
+  return start(async () => port, args);
+}
+
+async function start(choosePort: () => Promise<number>, args: string[]): Promise<RedisServer> {
   for (let launch = 1; launch <= LAUNCHES; launch += 1) {
-    const server = await tryToStart(await freePort(), args);
+    const server = await tryToStart(await choosePort(), args);
     if (server !== undefined) return server;
   }
   throw new Error(`redis-server ended at its start ${LAUNCHES} times: redis-server ${args.join(" ")}`);
@@ -102,6 +114,7 @@ async function tryToStart(port: number, args: string[]): Promise<RedisServer | u
   const server: RedisServer = {
     port,
     url: `redis://127.0.0.1:${port}`,
+    pid: child.pid ?? NaN, // No process: to signal it throws.
     client(options = {}) {
       const client = new Redis({ port, host: "127.0.0.1", ...options });
       client.on("error", () => {}); // Each command tells its own failure.

@@ -1,53 +1,213 @@
 import { once } from "node:events";
 import { connect, createServer, type AddressInfo, type Socket } from "node:net";
+import { deferred, type Deferred } from "./deferred";
+import { RespStream } from "./resp";
 
-/** The network between a client and a server, and the test's hand on it. */
+/** The network between Redis clients and their server, and the test's hand on it. */
 export interface TcpProxy {
   readonly port: number;
+  /** How many bytes the clients have sent. */
+  readonly bytesSent: number;
   /** From now on the server's words do not reach the client. */
   withholdReplies(): void;
+  /** From now on nothing reaches anybody, and no connection breaks for it. New ones are made all the same. */
+  blackHole(): void;
+  /** Ends both: what was kept back arrives now, as it does when TCP sends it again. */
+  heal(): void;
+  /** From now on the server's words take so much longer. */
+  delayReplies(ms: number): void;
+  /**
+   * What becomes of the n-th command from now on that is about a lock, whichever connection it is on. The
+   * others on the way there, and those by which a client sets up its connection, are left alone.
+   *
+   * @returns resolves when it happened
+   */
+  strike(nth: number, fate: Fate): Promise<void>;
   /** Breaks all connections, and forwards again, in both directions, on those that are made afterwards. */
   cut(): void;
+  /** The same with a TCP reset, by which what is still on its way is lost, too. */
+  reset(): void;
   stop(): Promise<void>;
 }
 
+/**
+ * `reset`: Redis carries it out, and the connection is reset instead of the reply. `silence`: Redis carries it
+ * out, and the connection is dumb from the reply on, until `heal`, `cut` or `reset`. An answer is given in
+ * the place of Redis, which never hears of the command.
+ */
+export type Fate = "reset" | "silence" | { readonly answer: string };
+
 export async function startTcpProxy(serverPort: number): Promise<TcpProxy> {
-  const sockets = new Set<Socket>();
-  let withholding = false;
-  const proxy = createServer((client) => {
-    const server = connect(serverPort, "127.0.0.1");
-    client.pipe(server);
-    server.on("data", (data) => {
-      if (!withholding) client.write(data);
-    });
-    for (const [socket, other] of [
-      [client, server],
-      [server, client],
-    ] as const) {
-      sockets.add(socket);
-      socket.on("error", () => {}); // Its "close" follows.
-      socket.on("close", () => {
-        sockets.delete(socket);
-        other.destroy();
-      });
-    }
-  });
-  const cut = (): void => {
-    withholding = false;
-    for (const socket of sockets) socket.destroy();
-  };
+  const network = new Network();
+  const proxy = createServer((client) => network.add(client, connect(serverPort, "127.0.0.1")));
   proxy.listen(0, "127.0.0.1");
   await once(proxy, "listening");
   return {
     port: (proxy.address() as AddressInfo).port,
-    withholdReplies: () => {
-      withholding = true;
+    get bytesSent() {
+      return network.bytesSent;
     },
-    cut,
+    withholdReplies() {
+      network.holdsReplies = true;
+    },
+    blackHole() {
+      network.holdsReplies = true;
+      network.holdsCommands = true;
+    },
+    heal: () => network.heal(),
+    delayReplies(ms) {
+      network.replyDelayMs = ms;
+    },
+    strike: (nth, fate) => network.strike(nth, fate),
+    cut: () => network.break((socket) => socket.destroy()),
+    reset: () => network.break((socket) => socket.resetAndDestroy()),
     async stop() {
       proxy.close();
-      cut();
+      network.break((socket) => socket.destroy());
       await once(proxy, "close");
     },
   };
+}
+
+interface Strike {
+  /** How many such commands are still to come. */
+  nth: number;
+  readonly fate: Fate;
+  readonly happened: Deferred<void>;
+}
+
+class Network {
+  bytesSent = 0;
+  holdsCommands = false;
+  holdsReplies = false;
+  replyDelayMs = 0;
+  readonly #connections = new Set<Connection>();
+  readonly #strikes = new Set<Strike>();
+
+  add(client: Socket, server: Socket): void {
+    const connection = new Connection(this, client, server);
+    this.#connections.add(connection);
+    for (const [socket, other] of [
+      [client, server],
+      [server, client],
+    ] as const) {
+      socket.on("error", () => {}); // Its "close" follows.
+      socket.on("close", () => {
+        this.#connections.delete(connection);
+        other.destroy();
+      });
+    }
+  }
+
+  heal(): void {
+    this.holdsCommands = false;
+    this.holdsReplies = false;
+    for (const connection of this.#connections) connection.heal();
+  }
+
+  break(end: (socket: Socket) => void): void {
+    this.holdsCommands = false;
+    this.holdsReplies = false;
+    for (const connection of this.#connections) connection.end(end);
+  }
+
+  strike(nth: number, fate: Fate): Promise<void> {
+    const happened = deferred();
+    this.#strikes.add({ nth, fate, happened });
+    return happened.promise;
+  }
+
+  /** What is to become of this command. */
+  struck([name = ""]: readonly string[]): Strike | undefined {
+    if (!/^(set|eval|evalsha|pttl)$/i.test(name)) return undefined;
+    for (const strike of this.#strikes) {
+      strike.nth -= 1;
+      if (strike.nth > 0) continue;
+      this.#strikes.delete(strike);
+      return strike;
+    }
+    return undefined;
+  }
+}
+
+class Connection {
+  readonly #network: Network;
+  readonly #client: Socket;
+  readonly #server: Socket;
+  readonly #commands = new RespStream();
+  readonly #replies = new RespStream();
+  /** One for each command that has no reply yet, in their order. */
+  readonly #unanswered: (Strike | undefined)[] = [];
+  #heldCommands: Buffer[] = [];
+  #heldReplies: Buffer[] = [];
+  #isDumb = false;
+
+  constructor(network: Network, client: Socket, server: Socket) {
+    this.#network = network;
+    this.#client = client;
+    this.#server = server;
+    client.on("data", (data) => this.#fromClient(data));
+    server.on("data", (data) => this.#fromServer(data));
+  }
+
+  heal(): void {
+    this.#isDumb = false;
+    const [commands, replies] = [this.#heldCommands, this.#heldReplies];
+    [this.#heldCommands, this.#heldReplies] = [[], []];
+    for (const bytes of commands) this.#server.write(bytes);
+    for (const bytes of replies) this.#client.write(bytes);
+  }
+
+  end(end: (socket: Socket) => void): void {
+    end(this.#client);
+    this.#server.destroy();
+  }
+
+  #fromClient(data: Buffer): void {
+    this.#network.bytesSent += data.length;
+    for (const { bytes, words } of this.#commands.cut(data)) {
+      const strike = this.#network.struck(words);
+      if (!isSubscription(words)) this.#unanswered.push(strike);
+      if (typeof strike?.fate === "object") this.#answerWhatIsOurs();
+      else if (this.#network.holdsCommands) this.#heldCommands.push(bytes);
+      else this.#server.write(bytes);
+    }
+  }
+
+  #fromServer(data: Buffer): void {
+    for (const { bytes, words } of this.#replies.cut(data)) {
+      const strike = isSubscription(words) ? undefined : this.#unanswered.shift();
+      if (strike !== undefined) strike.happened.resolve();
+      if (strike?.fate === "reset") return this.end((socket) => socket.resetAndDestroy());
+      if (strike?.fate === "silence") this.#isDumb = true;
+      this.#tell(bytes);
+      this.#answerWhatIsOurs();
+    }
+  }
+
+  /** In its turn: Redis answers in the order in which it was asked. */
+  #answerWhatIsOurs(): void {
+    for (let [strike] = this.#unanswered; typeof strike?.fate === "object"; [strike] = this.#unanswered) {
+      this.#unanswered.shift();
+      strike.happened.resolve();
+      this.#tell(Buffer.from(strike.fate.answer));
+    }
+  }
+
+  #tell(bytes: Buffer): void {
+    const { replyDelayMs } = this.#network;
+    // Timers of one delay run in the order in which they were set.
+    if (replyDelayMs > 0) setTimeout(() => this.#tellNow(bytes), replyDelayMs);
+    else this.#tellNow(bytes);
+  }
+
+  #tellNow(bytes: Buffer): void {
+    if (this.#isDumb || this.#network.holdsReplies) this.#heldReplies.push(bytes);
+    else if (!this.#client.destroyed) this.#client.write(bytes);
+  }
+}
+
+/** What is subscribed to is confirmed, and comes, without being a reply. */
+function isSubscription([name = ""]: readonly string[]): boolean {
+  return /^(un)?subscribe$|^message$/i.test(name);
 }

@@ -1,17 +1,12 @@
-import { setImmediate as allPromiseJobs } from "node:timers/promises";
+import { setImmediate as nextTurn } from "node:timers/promises";
 import type { CancelTimer, Clock } from "../../runtime/clock";
-
-interface Timer {
-  readonly dueAt: number;
-  readonly callback: () => void;
-}
+import { TimerQueue } from "./timer-queue";
 
 /** Time that moves only when the test says so. */
 export class VirtualClock implements Clock {
   /** Not zero, so that nobody mistakes "no time yet" for "never". */
   #now = 5_000;
-  /** In the order in which they were set. */
-  readonly #timers = new Set<Timer>();
+  readonly #timers = new TimerQueue();
 
   /** What is still to come: a test proves by it that nothing is left behind. */
   get pendingTimers(): number {
@@ -27,9 +22,8 @@ export class VirtualClock implements Clock {
   }
 
   after(delayMs: number, callback: () => void): CancelTimer {
-    const timer = { dueAt: this.#now + Math.max(delayMs, 0), callback };
-    this.#timers.add(timer);
-    return () => this.#timers.delete(timer);
+    const timer = this.#timers.add(this.#now + Math.max(delayMs, 0), callback);
+    return () => this.#timers.cancel(timer);
   }
 
   afterInBackground(delayMs: number, callback: () => void): CancelTimer {
@@ -38,15 +32,22 @@ export class VirtualClock implements Clock {
 
   /** Lets `ms` pass: timers run when they are due, and between two of them all promise jobs settle. */
   async advance(ms: number): Promise<void> {
-    await allPromiseJobs();
     const end = this.#now + ms;
-    for (let timer = this.#nextUntil(end); timer !== undefined; timer = this.#nextUntil(end)) {
+    await this.advanceWhile(() => true, ms);
+    this.#now = Math.max(this.#now, end);
+  }
+
+  /** The same, for `ms` at most, and only while `goOn`, which is asked after each timer, wants more. */
+  async advanceWhile(goOn: () => boolean, ms: number): Promise<void> {
+    await nextTurn();
+    const end = this.#now + ms;
+    while (goOn()) {
+      const timer = this.#timers.take(end);
+      if (timer === undefined) return;
       this.#now = Math.max(this.#now, timer.dueAt);
-      this.#timers.delete(timer);
       timer.callback();
       await allPromiseJobs();
     }
-    this.#now = Math.max(this.#now, end);
   }
 
   /** Lets everything happen that needs no time. */
@@ -58,12 +59,11 @@ export class VirtualClock implements Clock {
   freeze(ms: number): void {
     this.#now += ms;
   }
+}
 
-  #nextUntil(end: number): Timer | undefined {
-    let next: Timer | undefined;
-    for (const timer of this.#timers) {
-      if (timer.dueAt <= end && timer.dueAt < (next?.dueAt ?? Infinity)) next = timer;
-    }
-    return next;
-  }
+/** For one who is a promise job itself: ticks come when no other is left. A turn of the event loop costs more. */
+function allPromiseJobs(): Promise<void> {
+  return new Promise((resolve) => {
+    process.nextTick(resolve);
+  });
 }

@@ -1,0 +1,609 @@
+import { once } from "node:events";
+import { connect, createServer, type AddressInfo, type Socket } from "node:net";
+import { inspect } from "node:util";
+import test from "ava";
+import type { Redis } from "ioredis";
+import * as lockweave from "../../runtime";
+import { startRedis, type RedisServer } from "../support/redis-server";
+
+// Wrong calls as plain JavaScript makes them, where no compiler stands in the way. Each is refused by name
+// before anything goes out: the client would connect at its first command, and all that it sends is counted.
+
+type Anything = (...args: unknown[]) => unknown;
+type Names = "configure" | "shutdown" | "withLock" | "obtain" | "lockKey" | "open" | "jsonField";
+
+const { configure, shutdown, withLock, obtain, lockKey, open, jsonField, assertWoven, currentLock, refuse } =
+  lockweave as unknown as Record<Names | "assertWoven" | "currentLock" | "refuse", Anything>;
+const { LockKeyError, LockOptionError, LockMisconfiguredError, LockNotWovenError, LockClosedError } =
+  lockweave;
+
+let server: RedisServer;
+let wire: Wire;
+let client: Redis;
+
+test.before(async () => {
+  server = await startRedis();
+  wire = await startWire(server.port);
+  client = server.client({ port: wire.port, lazyConnect: true });
+});
+
+test.after.always(async () => {
+  await shutdown({ patience: "0ms" });
+  await server.stop();
+  await wire.stop();
+});
+
+const body = (): string => "ran";
+class Order {
+  readonly orderNo = "Test001";
+}
+const unwoven = async (): Promise<void> => {};
+const revocable = Proxy.revocable({}, {});
+revocable.revoke();
+const forbid = (): never => {
+  throw new Error("nobody may look");
+};
+const hostile = new Proxy({}, { get: forbid, has: forbid, ownKeys: forbid, getPrototypeOf: forbid });
+
+/** An option of this name that is the object's own, also where an assignment would do something else. */
+function own(name: string, value: unknown): object {
+  return Object.defineProperty({}, name, { value, enumerable: true });
+}
+
+/** How a title names the value. */
+function titled(value: unknown): string {
+  const shown = inspect(value, { depth: 0 });
+  if (value === hostile) return `${shown} behind a proxy that throws`;
+  return shown.length > 40 ? `${shown.slice(0, 40)}...` : shown;
+}
+
+/** The call is refused with an error of this class, whose message has all these words in this order. */
+function refuses(
+  what: string,
+  call: Anything,
+  ErrorClass: new (message: string) => lockweave.LockError,
+  ...words: string[]
+): void {
+  test.serial(`${what} is refused before a byte is sent`, async (t) => {
+    const connectedBefore = client.status;
+    const bytesBefore = wire.bytes;
+    const error = await t.throwsAsync(async () => await call(), {
+      instanceOf: ErrorClass,
+      code: new ErrorClass("").code,
+      message: (message) => {
+        let from = 0;
+        return words.every((word) => {
+          const at = message.indexOf(word, from);
+          from = at + word.length;
+          return at >= 0;
+        });
+      },
+    });
+    t.is(error?.name, ErrorClass.name);
+    t.is(client.status, connectedBefore);
+    t.is(wire.bytes, bytesBefore);
+  });
+}
+
+// ---- configure ------------------------------------------------------------------------------------------
+
+const NOT_CONFIGURED = ["No lock store is configured", 'configure({ redis: "redis://localhost:6379" })'];
+refuses(
+  "withLock() before configure()",
+  () => withLock("k", {}, body),
+  LockMisconfiguredError,
+  ...NOT_CONFIGURED,
+);
+refuses("obtain() before configure()", () => obtain("k"), LockMisconfiguredError, ...NOT_CONFIGURED);
+refuses(
+  "a woven call before configure()",
+  () => open({ site: "f", businessFlag: "f" }),
+  LockMisconfiguredError,
+  ...NOT_CONFIGURED,
+);
+
+const NEEDS = "Expected configure({ redis }) or configure({ store })";
+const EITHER = "Expected configure() to be given either `redis` or `store`";
+const OPTIONS = "The options are redis, store, defaults, logger, commandTimeout";
+const CLIENT_OR_URL = "Expected `redis` to be an ioredis client or a redis:// URL, got";
+const DURATION = 'to be a duration such as "30s" or "500ms"';
+
+for (const [what, configuration, ...words] of [
+  ["null", null, NEEDS, "got null"],
+  ["nothing", undefined, NEEDS, "got undefined"],
+  ["a number", 6379, NEEDS, "got 6379"],
+  ["a URL alone", "redis://localhost", NEEDS, "got 'redis://localhost'"],
+  ["a function", () => ({ redis: client }), NEEDS, "got [Function"],
+  ["a symbol", Symbol("redis"), NEEDS, "got Symbol(redis)"],
+  ["no place for locks", {}, EITHER],
+  ["an array", [], "Expected configure("],
+  ["redis undefined", { redis: undefined }, EITHER],
+  ["redis in capitals", { Redis: () => client }, "no option `Redis`", OPTIONS],
+  ["a misspelt option", { reddis: () => client }, "no option `reddis`", OPTIONS],
+  ["the option url", { url: "redis://localhost" }, "no option `url`", OPTIONS],
+  ["an own option __proto__", own("__proto__", 1), "no option `__proto__`", OPTIONS],
+  ["an option constructor", { constructor: 1 }, "no option `constructor`", OPTIONS],
+  ["an option with no name", { "": 1 }, "no option ``", OPTIONS],
+  ["redis null", { redis: null }, CLIENT_OR_URL, "null"],
+  ["redis a port", { redis: 6379 }, CLIENT_OR_URL, "6379"],
+  ["redis a function", { redis: body }, CLIENT_OR_URL, "[Function: body]"],
+  ["redis a list of nodes", { redis: [{ host: "h", port: 1 }] }, CLIENT_OR_URL, "[ '0' ]"],
+  ["redis a set of connection options", { redis: { host: "h", password: "p" } }, CLIENT_OR_URL, "'host'"],
+  ["redis an empty text", { redis: "" }, CLIENT_OR_URL, '""'],
+  ["redis a host and a port", { redis: "localhost:6379" }, CLIENT_OR_URL, '"localhost:6379"'],
+  ["redis a URL of another kind", { redis: "http://localhost" }, CLIENT_OR_URL, '"http://localhost"'],
+  ["redis a URL after a blank", { redis: " redis://localhost" }, CLIENT_OR_URL, '" redis://localhost"'],
+  ["store null", { store: null }, "`store`", "such as memoryStore(), got null"],
+  ["store a text", { store: "memory" }, "`store`", "such as memoryStore(), got 'memory'"],
+  ["store a class of its own", { store: new Map() }, "`store`", "such as memoryStore(), got Map"],
+  [
+    "store a function that makes one",
+    { store: lockweave.memoryStore },
+    "`store`",
+    "got [Function: memoryStore]",
+  ],
+  ["store a promise of one", { store: Promise.resolve(lockweave.memoryStore()) }, "`store`", "got Promise"],
+] as const) {
+  refuses(`configure() with ${what}`, () => configure(configuration, "woven"), LockOptionError, ...words);
+}
+
+const SIGNALS = "Expected `shutdownOn` to be a list of signals";
+const WARN = "Expected `logger` to have a function `warn`, got";
+
+for (const [what, option, ...words] of [
+  ["both a client and a store", { store: lockweave.memoryStore() }, EITHER],
+  ["defaults null", { defaults: null }, "Expected `defaults` to be an object", "got null"],
+  ["defaults a text", { defaults: "30s" }, "Expected `defaults` to be an object", "got '30s'"],
+  ["a default onFailure", { defaults: { onFailure: "skip" } }, "`onFailure` cannot be a default"],
+  ["a default reentrant", { defaults: { reentrant: true } }, "`reentrant` cannot be a default"],
+  ["a logger null", { logger: null }, WARN, "null"],
+  ["a logger that is a function", { logger: body }, WARN, "[Function: body]"],
+  ["a logger without warn", { logger: { info: body } }, WARN, "{ info"],
+  ["a logger whose warn is a text", { logger: { warn: "loud" } }, WARN, "'loud'"],
+  ["shutdownOn null", { shutdownOn: null }, SIGNALS, "got null"],
+  ["shutdownOn a text", { shutdownOn: "SIGTERM" }, SIGNALS, "got 'SIGTERM'"],
+  ["shutdownOn a number", { shutdownOn: [15] }, SIGNALS, "got [ 15 ]"],
+  ["shutdownOn a misspelt signal", { shutdownOn: ["SIGTERN"] }, SIGNALS, "'SIGTERN'"],
+  ["shutdownOn a signal that nobody can catch", { shutdownOn: ["SIGKILL"] }, SIGNALS, "'SIGKILL'"],
+  ["shutdownOn a name of the prototype", { shutdownOn: ["constructor"] }, SIGNALS, "'constructor'"],
+  ["a commandTimeout without a unit", { commandTimeout: 1_000 }, "`commandTimeout`", DURATION, "got 1000"],
+  ["a commandTimeout null", { commandTimeout: null }, "`commandTimeout`", DURATION, "got null"],
+  ["a commandTimeout of nothing", { commandTimeout: "0s" }, "`commandTimeout`", "at least 10 ms", "got '0s'"],
+  ["a negative commandTimeout", { commandTimeout: "-1s" }, "`commandTimeout`", DURATION, "got '-1s'"],
+  [
+    "a commandTimeout of a week",
+    { commandTimeout: "168h" },
+    "`commandTimeout`",
+    "at most 24 hours",
+    "got '168h'",
+  ],
+] as const) {
+  const call = (): unknown => configure({ redis: client, ...option }, "woven");
+  refuses(`configure() with ${what}`, call, LockOptionError, ...words);
+}
+
+for (const [what, ...args] of [
+  ["without the weave", {}],
+  ["with a handshake of another kind", {}, true],
+  ["with woven: 0", { woven: 0 }],
+  ['with woven: "false"', { woven: "false" }],
+] as const) {
+  const [option, handshake] = args;
+  const call = (): unknown => configure({ redis: client, ...option }, handshake);
+  refuses(`configure() ${what}`, call, LockNotWovenError, "not woven", "tspc", "woven: false");
+}
+
+// ---- options --------------------------------------------------------------------------------------------
+
+/** The ways in which the same options come, and where they cannot come that way. */
+const DOORS: readonly { name: string; call: Anything; not?: readonly string[] }[] = [
+  {
+    name: "configure()'s defaults",
+    call: (defaults) => configure({ redis: client, defaults }, "woven"),
+    not: ["onFailure", "reentrant"],
+  },
+  { name: "withLock()", call: (options) => withLock("k", options, body) },
+  { name: "obtain()", call: (options) => obtain("k", options) },
+  {
+    name: "a woven call",
+    call: (options) => open({ site: "f", businessFlag: "f", ...(options as object) }, "k"),
+  },
+];
+
+const COUNT = "to be a whole number from 0 to 1000000";
+const YES_OR_NO = "to be true or false";
+const [AT_LEAST, AT_MOST] = [`${DURATION} of at least 100 ms`, `${DURATION} of at most 24 hours`];
+
+const BAD_VALUES: readonly [option: string, value: unknown, expected: string][] = [
+  ["lockTime", "0s", AT_LEAST],
+  ["lockTime", "0ms", AT_LEAST],
+  ["lockTime", "99ms", AT_LEAST],
+  ["lockTime", "25h", AT_MOST],
+  ["lockTime", `${2 ** 53}ms`, AT_MOST],
+  ["lockTime", `${"9".repeat(400)}s`, AT_MOST],
+  ["lockTime", "-1s", DURATION],
+  ["lockTime", "30", DURATION],
+  ["lockTime", "", DURATION],
+  ["lockTime", "30 s", DURATION],
+  ["lockTime", "30sec", DURATION],
+  ["lockTime", "1e3s", DURATION],
+  ["lockTime", "2^53", DURATION],
+  ["lockTime", "Infinitys", DURATION],
+  ["lockTime", "٣٠s", DURATION],
+  ["lockTime", 30, DURATION],
+  ["lockTime", 0, DURATION],
+  ["lockTime", -1, DURATION],
+  ["lockTime", NaN, DURATION],
+  ["lockTime", Infinity, DURATION],
+  ["lockTime", 2 ** 53, DURATION],
+  ["lockTime", 30n, DURATION],
+  ["lockTime", null, DURATION],
+  ["lockTime", true, DURATION],
+  ["lockTime", {}, DURATION],
+  ["lockTime", ["30s"], DURATION],
+  ["lockTime", new Date(0), DURATION],
+  ["lockTime", Symbol("30s"), DURATION],
+  ["lockTime", body, DURATION],
+  ["lockTime", Object("30s"), DURATION],
+  ["lockTime", { toString: () => "30s" }, DURATION],
+  ["lockTime", { toString: forbid, valueOf: forbid }, DURATION],
+  ["lockTime", hostile, DURATION],
+  ["lockTime", revocable.proxy, DURATION],
+  ["waitTime", 5_000, DURATION],
+  ["waitTime", "-1ms", DURATION],
+  ["waitTime", "25h", AT_MOST],
+  ["waitTime", NaN, DURATION],
+  ["waitTime", null, DURATION],
+  ["retryTimes", -1, COUNT],
+  ["retryTimes", 1.5, COUNT],
+  ["retryTimes", NaN, COUNT],
+  ["retryTimes", Infinity, COUNT],
+  ["retryTimes", 2 ** 53, COUNT],
+  ["retryTimes", 1_000_001, COUNT],
+  ["retryTimes", "3", COUNT],
+  ["retryTimes", 3n, COUNT],
+  ["retryTimes", null, COUNT],
+  ["retryTimes", true, COUNT],
+  ["retryTimes", [3], COUNT],
+  ["retryTimes", Object(3), COUNT],
+  ["retryTimes", { valueOf: () => 3 }, COUNT],
+  ["onFailure", "ignore", 'to be "throw" or "skip"'],
+  ["onFailure", "Skip", 'to be "throw" or "skip"'],
+  ["onFailure", Error, 'to be "throw" or "skip"'],
+  ["onFailure", null, 'to be "throw" or "skip"'],
+  ["onLost", "skip", 'to be "throw" or "warn"'],
+  ["onLost", "", 'to be "throw" or "warn"'],
+  ["onLost", false, 'to be "throw" or "warn"'],
+  ["watchdog", 1, YES_OR_NO],
+  ["watchdog", "true", YES_OR_NO],
+  ["autoUnlock", "false", YES_OR_NO],
+  ["autoUnlock", 0, YES_OR_NO],
+  ["reentrant", "yes", YES_OR_NO],
+  ["reentrant", null, YES_OR_NO],
+  ["fencing", {}, YES_OR_NO],
+  ["fencing", NaN, YES_OR_NO],
+];
+
+const NO_OPTIONS = [
+  "locktime",
+  "lock_time",
+  "lockTime ",
+  "ttl",
+  "retries",
+  "timeout",
+  "watchDog",
+  "onfailure",
+  "",
+  "0",
+  "__proto__",
+  "constructor",
+  "prototype",
+  "toString",
+  "hasOwnProperty",
+];
+
+for (const { name, call, not = [] } of DOORS) {
+  if (name === "withLock()") opened();
+  for (const [option, value, expected] of BAD_VALUES) {
+    if (not.includes(option)) continue;
+    const words = [`Expected \`${option}\` ${expected}, got ${inspect(value)}`];
+    const what = `${name}: ${option} ${titled(value)}`;
+    refuses(what, () => call({ [option]: value }), LockOptionError, ...words);
+  }
+  for (const option of NO_OPTIONS) {
+    const words = [`There is no option \`${option}\`. The options are `, "lockTime, retryTimes, waitTime"];
+    refuses(`${name}: the option \`${option}\``, () => call(own(option, "1s")), LockOptionError, ...words);
+  }
+}
+
+/** From here on the library is configured, with the client whose bytes are counted. */
+function opened(): void {
+  test.serial("configure() itself sends nothing over a client that was not connected yet", (t) => {
+    configure({ redis: client, logger: { warn: (line: string) => t.log(line) } }, "woven");
+    t.is(client.status, "wait");
+  });
+  const call = (): unknown => configure({ redis: client }, "woven");
+  refuses(
+    "a second configure()",
+    call,
+    LockMisconfiguredError,
+    "configure() was called before",
+    "shutdown()",
+  );
+}
+
+for (const options of [null, "30s", 30, true, Symbol("s"), body]) {
+  const words = [
+    `Expected lock options to be an object such as { lockTime: "30s" }, got ${inspect(options)}`,
+  ];
+  refuses(
+    `withLock() with the options ${inspect(options)}`,
+    () => withLock("k", options, body),
+    LockOptionError,
+    ...words,
+  );
+  refuses(
+    `obtain() with the options ${inspect(options)}`,
+    () => obtain("k", options),
+    LockOptionError,
+    ...words,
+  );
+}
+refuses(
+  "withLock() with the options undefined",
+  () => withLock("k", undefined, body),
+  LockOptionError,
+  "{ lockTime:",
+);
+refuses(
+  "withLock() with the options ['30s']",
+  () => withLock("k", ["30s"], body),
+  LockOptionError,
+  "lockTime",
+);
+refuses(
+  "obtain() with reentrant",
+  () => obtain("k", { reentrant: true }),
+  LockOptionError,
+  "obtain()",
+  "withLock()",
+);
+
+for (const signal of [null, "abort", true, 7, {}, { aborted: false }, new AbortController(), body]) {
+  const words = ["`signal`", "AbortSignal", `got ${inspect(signal, { depth: 0 })}`];
+  const name = `the signal ${titled(signal)}`;
+  refuses(`withLock() with ${name}`, () => withLock("k", { signal }, body), LockOptionError, ...words);
+  refuses(`obtain() with ${name}`, () => obtain("k", { signal }), LockOptionError, ...words);
+}
+refuses(
+  "a woven call with a signal",
+  () => open({ site: "f", businessFlag: "f", signal: new AbortController().signal }),
+  LockOptionError,
+  "no option `signal`",
+);
+
+// ---- keys -----------------------------------------------------------------------------------------------
+
+const NO_KEYS = [
+  undefined,
+  null,
+  "",
+  NaN,
+  Infinity,
+  -Infinity,
+  2 ** 53,
+  -(2 ** 53),
+  Symbol("order"),
+  {},
+  { id: 1 },
+  [],
+  ["order"],
+  new Date(0),
+  new Map([["id", 1]]),
+  Buffer.from("order"),
+  /order/,
+  body,
+  Order,
+  Object("order"),
+  Promise.resolve("order"),
+  { toString: forbid, [Symbol.toPrimitive]: forbid },
+  hostile,
+  revocable.proxy,
+];
+
+const SITE = { site: "f", businessFlag: "payOrder" };
+const IDENTITY =
+  'Expected key part 1 of "payOrder" to be a non-empty string, a finite number in the safe range';
+
+for (const key of NO_KEYS) {
+  const shown = inspect(key, { depth: 0 });
+  const name = titled(key);
+  const whole = `Expected the lock key to be a non-empty string, got ${shown}`;
+  const flag = `Expected \`businessFlag\` to be a non-empty string, got ${shown}`;
+  refuses(`withLock() with ${name}`, () => withLock(key, {}, body), LockKeyError, whole);
+  refuses(`obtain() with ${name}`, () => obtain(key), LockKeyError, whole);
+  refuses(
+    `lockKey() with ${name} for a part`,
+    () => lockKey("payOrder", key),
+    LockKeyError,
+    IDENTITY,
+    `got ${shown}`,
+  );
+  refuses(
+    `a woven call with ${name} for a part`,
+    () => open(SITE, key),
+    LockKeyError,
+    IDENTITY,
+    `got ${shown}`,
+  );
+  refuses(`lockKey() with ${name} for a flag`, () => lockKey(key, "a"), LockKeyError, flag);
+  refuses(
+    `a woven call with ${name} for a flag`,
+    () => open({ ...SITE, businessFlag: key }),
+    LockKeyError,
+    flag,
+  );
+}
+
+for (const [what, text] of [
+  ["the first half of a character", "a\uD83D"],
+  ["the second half of a character", "\uDD12a"],
+  ["two halves in the wrong order", "\uDD12\uD83D"],
+] as const) {
+  const got = `to be well-formed Unicode, got ${inspect(text)}`;
+  refuses(
+    `lockKey() with ${what}`,
+    () => lockKey("payOrder", text),
+    LockKeyError,
+    'key part 1 of "payOrder"',
+    got,
+  );
+  refuses(
+    `a woven call with ${what}`,
+    () => open(SITE, "a", text),
+    LockKeyError,
+    'key part 2 of "payOrder"',
+    got,
+  );
+  refuses(`lockKey() with ${what} for a flag`, () => lockKey(text), LockKeyError, "businessFlag", got);
+}
+
+const circular: Record<string, unknown> = {};
+circular["self"] = circular;
+
+for (const [what, value, path, ...words] of [
+  ["text that is no JSON", "{", "id", "Expected JSON, got '{'"],
+  ["no text", "", "id", "Expected JSON, got ''"],
+  ["a circle", circular, "id", "Expected JSON, got <ref *1>"],
+  ["a bigint", { id: 1n }, "id", "Expected JSON, got { id: 1n }"],
+  ["a toJSON that throws", { toJSON: forbid }, "id", "Expected JSON, got { toJSON"],
+  ["undefined", undefined, "id", "undefined to have a field `id`"],
+  ["null", null, "id", "null to have a field `id`"],
+  ["a field that is missing", { order: {} }, "order.id", "to have a field `order.id`"],
+  ["a field of the prototype", {}, "__proto__", "{} to have a field `__proto__`"],
+  ["a constructor", {}, "constructor.name", "{} to have a field `constructor.name`"],
+  ["the length of a text", '"text"', "length", "to have a field `length`"],
+] as const) {
+  refuses(`jsonField() of ${what}`, () => jsonField(value, path), LockKeyError, ...words);
+}
+
+// ---- bodies, and the rest -------------------------------------------------------------------------------
+
+for (const given of [undefined, null, "body", 7, {}, [], Promise.resolve(1), Symbol("body"), hostile]) {
+  const words = [`Expected withLock(key, options, body) to be given a function, got ${inspect(given)}`];
+  refuses(
+    `withLock() with the body ${titled(given)}`,
+    () => withLock("k", {}, given),
+    LockOptionError,
+    ...words,
+  );
+}
+refuses(
+  "withLock() without options",
+  () => withLock("k", body),
+  LockOptionError,
+  "withLock(key, options, body)",
+);
+
+for (const given of [undefined, null, "pay", {}, 7, hostile]) {
+  const words = [`Expected assertWoven() to be given a function, got ${inspect(given)}`];
+  refuses(`assertWoven() of ${titled(given)}`, () => assertWoven(given), LockOptionError, ...words);
+}
+for (const [what, fn, name] of [
+  ["a function that is not woven", unwoven, "unwoven"],
+  ["a bound function", unwoven.bind(null), "bound unwoven"],
+  ["a class", Order, "Order"],
+  ["a proxy", new Proxy(unwoven, {}), "unwoven"],
+  ["a function of the platform", JSON.stringify, "stringify"],
+] as const) {
+  refuses(`assertWoven() of ${what}`, () => assertWoven(fn), LockNotWovenError, `\`${name}\` was not woven`);
+}
+
+refuses("currentLock() outside of a woven body", () => currentLock(), LockNotWovenError, "@redisLock");
+refuses("a body whose tag was wrong", () => refuse("LW1001 at a.ts"), LockNotWovenError, "LW1001 at a.ts");
+
+for (const patience of [5_000, 0, -1, NaN, Infinity, "", "soon", "5", "-1s", "25h", {}, ["5s"], true]) {
+  const words = [`Expected \`patience\` ${DURATION}`, `got ${inspect(patience)}`];
+  refuses(
+    `shutdown() with the patience ${inspect(patience)}`,
+    () => shutdown({ patience }),
+    LockOptionError,
+    ...words,
+  );
+}
+
+// ---- the counter counts ---------------------------------------------------------------------------------
+
+test.serial("what hostile options throw comes out as it is, and nothing is sent", async (t) => {
+  const mine = new Error("nobody may look");
+  const thrower = {
+    get: (): never => {
+      throw mine;
+    },
+    enumerable: true,
+  };
+  const options = Object.defineProperty({}, "lockTime", thrower);
+  t.is(await t.throwsAsync(async () => await withLock("k", options, body)), mine);
+  t.is(await t.throwsAsync(async () => await obtain("k", options)), mine);
+  await t.throwsAsync(async () => await withLock("k", hostile, body), { message: "nobody may look" });
+  t.is(client.status, "wait");
+});
+
+test.serial("after all of these not one connection was made, and a good call is counted", async (t) => {
+  // Whoever had begun to connect before this client does would be there before it.
+  await server.client({ port: wire.port }).ping();
+  t.is(wire.connections, 1);
+  const before = wire.bytes;
+  t.is(await withLock(lockKey("payOrder", "Test001"), {}, body), "ran");
+  t.is(wire.connections, 2);
+  t.true(wire.bytes - before > "SET LOCK_payOrder_Test001".length);
+});
+
+test.serial("after shutdown() the client is not used any more, and is still the caller's", async (t) => {
+  await shutdown();
+  t.is(client.status, "ready");
+});
+
+refuses("withLock() after shutdown()", () => withLock("k", {}, body), LockClosedError, "k: ", "shutdown()");
+refuses("obtain() after shutdown()", () => obtain("k"), LockClosedError, "k: ", "shutdown()");
+
+// ---- the wire -------------------------------------------------------------------------------------------
+
+/** The network between the client and Redis, which counts what the client sends. */
+interface Wire {
+  readonly port: number;
+  /** How many were ever made. */
+  readonly connections: number;
+  readonly bytes: number;
+  stop(): Promise<void>;
+}
+
+async function startWire(redisPort: number): Promise<Wire> {
+  const sockets: Socket[] = [];
+  let connections = 0;
+  let bytes = 0;
+  const proxy = createServer((socket) => {
+    connections += 1;
+    const redis = connect(redisPort, "127.0.0.1");
+    sockets.push(socket, redis);
+    for (const end of [socket, redis]) end.on("error", () => {}); // Its "close" follows.
+    socket.on("data", (data) => (bytes += data.length));
+    socket.pipe(redis).pipe(socket);
+  });
+  proxy.listen(0, "127.0.0.1");
+  await once(proxy, "listening");
+  return {
+    port: (proxy.address() as AddressInfo).port,
+    get connections() {
+      return connections;
+    },
+    get bytes() {
+      return bytes;
+    },
+    async stop() {
+      proxy.close();
+      for (const socket of sockets) socket.destroy();
+      await once(proxy, "close");
+    },
+  };
+}

@@ -1,0 +1,109 @@
+import test from "ava";
+import * as fc from "fast-check";
+import type { Redis } from "ioredis";
+import { memoryStore } from "../../runtime/stores/memory";
+import type { Store } from "../../runtime/store";
+import { startRedis, type RedisServer } from "../support/redis-server";
+import { VirtualClock } from "../support/virtual-clock";
+import { but, type Tamper } from "./tampering";
+import { histories, PROCESSES, Telling, TICK_MS, type Step, type Subject } from "./history";
+import { passInRedis, timedProcess, type TimedProcess } from "./timed-redis";
+
+// The simulation runs over the memory store. Here random histories show that Redis does the same, step by step:
+// its replies, its hints, and what is left. A history that tells them apart is printed, and comes again with
+//   SEED=123 npx ava test/simulation/differential.test.ts
+
+const HISTORIES = 300;
+const SEED = Number(process.env["SEED"] ?? 1);
+
+let server: RedisServer;
+let client: Redis;
+let processes: TimedProcess[];
+
+test.before(async () => {
+  server = await startRedis();
+  client = server.client();
+  processes = [];
+  for (let n = 0; n < PROCESSES; n += 1) processes.push(await timedProcess(client, `opener${n}`));
+});
+
+test.after.always(async () => {
+  for (const process of processes) await process.close();
+  await server.stop();
+});
+
+function inMemory(tamper: Tamper): Subject {
+  const clock = new VirtualClock();
+  const store = tamper(memoryStore({ clock }));
+  const hints: string[] = [];
+  store.listen((requestId) => {
+    if (requestId !== undefined) hints.push(requestId);
+  });
+  return {
+    name: "the memory store",
+    stores: Array.from({ length: PROCESSES }, () => store),
+    pass: async (ms) => clock.freeze(ms),
+    forgetScripts: async () => {},
+    hints: async () => hints.splice(0),
+  };
+}
+
+function inRedis(prefix: string): Subject {
+  return {
+    name: "Redis",
+    stores: processes.map(({ store }) => store),
+    pass: (ms) => passInRedis(client, `*${prefix}*`, ms),
+    forgetScripts: async () => void (await client.script("FLUSH")),
+    hints: async () => (await Promise.all(processes.map(({ heard }) => heard()))).flat(),
+  };
+}
+
+let count = 0;
+
+/** What the two say where they differ; undefined when they agree; "slow" when Redis's own time mattered. */
+async function difference(steps: readonly Step[], tamper: Tamper): Promise<string | undefined> {
+  const prefix = `LOCK_history${(count += 1)}_`;
+  const startedAt = performance.now();
+  const [memory, redis] = [inMemory(tamper), inRedis(prefix)].map((subject) => new Telling(subject, prefix));
+  if (memory === undefined || redis === undefined) throw new Error("Expected two tellings");
+  const told: string[] = [];
+  for (const now of steps) {
+    const [one, other] = [await memory.tell(now), await redis.tell(now)];
+    if (now.kind !== "nothing") told.push(`${JSON.stringify(now)}: ${one}`);
+    if (one !== other) return isSlow(startedAt) ?? `${told.join("\n")}\n  but Redis: ${other}`;
+  }
+  const [end, otherEnd] = [await memory.end(), await redis.end()];
+  const at = end.findIndex((line, index) => line !== otherEnd[index]);
+  if (at >= 0)
+    return isSlow(startedAt) ?? `${told.join("\n")}\nat the end: ${end[at]}\n  but Redis: ${otherEnd[at]}`;
+  const left = await client.keys(`*${prefix}*`);
+  if (left.length > 0) await client.del(left);
+  const queues = left.filter((key) => !key.endsWith(":fence"));
+  return queues.length > 0 ? `${told.join("\n")}\nis left in Redis: ${queues.join(", ")}` : undefined;
+}
+
+/** Time passes in Redis while we look, and must not add up to a tick. */
+function isSlow(startedAt: number): "slow" | undefined {
+  return performance.now() - startedAt > TICK_MS / 2 ? "slow" : undefined;
+}
+
+/** The first history, made as short as it can be, of which the two tell different things. */
+async function firstDifference(seed: number, tamper: Tamper = (store) => store): Promise<string | undefined> {
+  const property = fc.asyncProperty(histories, async (steps) => {
+    let found = await difference(steps, tamper);
+    for (let attempt = 1; found === "slow" && attempt < 10; attempt += 1)
+      found = await difference(steps, tamper);
+    if (found !== undefined) throw new Error(found);
+  });
+  const { errorInstance } = await fc.check(property, { seed, numRuns: HISTORIES });
+  return errorInstance instanceof Error ? errorInstance.message : undefined;
+}
+
+test.serial("the memory store and Redis tell the same of every history", async (t) => {
+  t.is(await firstDifference(SEED), undefined, `SEED=${SEED}`);
+});
+
+test.serial("a store that does not do the same is found out", async (t) => {
+  const clinging = (store: Store): Store => but(store, { leave: async () => {} });
+  t.regex((await firstDifference(SEED, clinging)) ?? "", /but Redis/);
+});

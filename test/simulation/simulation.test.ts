@@ -1,0 +1,34 @@
+import test from "ava";
+import { add, noCounts } from "./outcome";
+import { KINDS } from "./weather";
+import { simulate } from "./world";
+
+// Whole fleets of processes that run the runtime's real code, in virtual time and in weather of every kind.
+// What must hold is checked at every step. A seed that breaks it is named in the failure, and breaks it again:
+//   SEED=123 npx ava test/simulation/simulation.test.ts
+// test/simulation/many.ts looks at a hundred thousand.
+
+const SEEDS = 3_500;
+const { SEED } = process.env;
+
+for (const [kind, name] of KINDS.entries()) {
+  test(`in ${name} weather nobody is in beside another, overtaken, kept too long, not told, or left behind`, async (t) => {
+    const seeds = Array.from({ length: SEEDS }, (_, seed) => seed).filter(
+      (seed) => seed % KINDS.length === kind,
+    );
+    const counts = noCounts();
+    for (const seed of SEED === undefined ? seeds : [Number(SEED)].filter((n) => n % KINDS.length === kind)) {
+      const outcome = await simulate(seed);
+      t.is(outcome.weather, name);
+      if (outcome.problems.length > 0) t.fail(`SEED=${seed}: ${outcome.problems.join("; ")}`);
+      add(counts, outcome.counts);
+    }
+    t.log(`${counts.served} served, ${counts.turnedAway} turned away`);
+    t.true(SEED !== undefined || counts.served > seeds.length);
+  });
+}
+
+test("a seed tells the same story each time", async (t) => {
+  for (let seed = 0; seed < 3 * KINDS.length; seed += 1)
+    t.deepEqual(await simulate(seed), await simulate(seed));
+});

@@ -1,0 +1,152 @@
+import type { SeededRandom } from "../support/seeded-random";
+
+/** How bad a world is. Probabilities, milliseconds, and how often something happens at most. */
+export interface Weather {
+  readonly name: string;
+  readonly latencyMs: number;
+  /** Whether a later command, or reply, may come before an earlier one. */
+  readonly overtaking: boolean;
+  /** Of a command, never to arrive; of a reply; and of a command, to be refused. */
+  readonly lost: number;
+  readonly replyLost: number;
+  readonly refused: number;
+  readonly hintLost: number;
+  /** How often the connection of a process breaks. */
+  readonly breaks: number;
+  /** Of a process, to fall silent for ever, and to close in good order; another takes its place later. */
+  readonly crash: number;
+  readonly close: number;
+  /** How often a process stands still. */
+  readonly freezes: number;
+  /** How often the server loses everything, and stands still. */
+  readonly restarts: number;
+  readonly stalls: number;
+  /** Whether the server's wall clock may jump forward, and backward. */
+  readonly jumps: "none" | "forward" | "both";
+  /** Of a caller, to go away while it waits. */
+  readonly abort: number;
+  /** When everything bad is over: what was ill must heal then. */
+  readonly clearsAfterMs: number;
+}
+
+/** What everybody in the world may rely on, and how they are measured by it. */
+const CALM: Weather = {
+  name: "calm",
+  latencyMs: 3,
+  overtaking: false,
+  lost: 0,
+  replyLost: 0,
+  refused: 0,
+  hintLost: 0,
+  breaks: 0,
+  crash: 0,
+  close: 0,
+  freezes: 0,
+  restarts: 0,
+  stalls: 0,
+  jumps: "none",
+  abort: 0,
+  clearsAfterMs: 0,
+};
+
+const BAD = { ...CALM, abort: 0.1, clearsAfterMs: 8_000 };
+
+const LOSSY: Weather = {
+  ...BAD,
+  name: "lossy",
+  latencyMs: 120,
+  lost: 0.03,
+  replyLost: 0.03,
+  refused: 0.03,
+  hintLost: 0.2,
+  crash: 0.3,
+  close: 0.1,
+  jumps: "both",
+};
+
+const STORMY: Weather = {
+  ...BAD,
+  name: "stormy",
+  latencyMs: 400,
+  overtaking: true,
+  lost: 0.1,
+  replyLost: 0.1,
+  refused: 0.1,
+  hintLost: 0.5,
+  breaks: 1,
+  crash: 0.3,
+  clearsAfterMs: 15_000,
+};
+
+const FREEZING: Weather = {
+  ...BAD,
+  name: "freezing",
+  latencyMs: 80,
+  replyLost: 0.01,
+  hintLost: 0.05,
+  crash: 0.1,
+  freezes: 6,
+  stalls: 2,
+};
+
+const BREAKING: Weather = {
+  ...BAD,
+  name: "breaking",
+  latencyMs: 60,
+  hintLost: 0.1,
+  breaks: 6,
+  crash: 0.2,
+  close: 0.3,
+  stalls: 1,
+  jumps: "both",
+};
+
+const FORGETFUL: Weather = {
+  ...BAD,
+  name: "forgetful",
+  latencyMs: 30,
+  hintLost: 0.05,
+  breaks: 1,
+  crash: 0.2,
+  restarts: 3,
+  stalls: 1,
+  jumps: "forward", // Backward, beside the loss of the last token, no server could keep tokens rising.
+};
+
+const WEATHERS = [CALM, LOSSY, STORMY, FREEZING, BREAKING, FORGETFUL] as const;
+
+/** Worlds with each kind of trouble, or without it: where none hides what another brings to light. */
+function changeable(random: SeededRandom): Weather {
+  const some = <T>(value: T, none: T): T => (random.happens(0.5) ? value : none);
+  const restarts = some(2, 0);
+  return {
+    ...BAD,
+    name: "changeable",
+    latencyMs: random.oneOf(0, 5, 50, 250),
+    overtaking: some(true, false),
+    lost: some(0.05, 0),
+    replyLost: some(0.05, 0),
+    refused: some(0.05, 0),
+    hintLost: some(0.3, 0),
+    breaks: some(3, 0),
+    crash: some(0.3, 0),
+    close: some(0.2, 0),
+    freezes: some(3, 0),
+    restarts,
+    stalls: some(2, 0),
+    jumps: restarts > 0 ? "forward" : "both",
+    clearsAfterMs: random.oneOf(3_000, 8_000, 20_000),
+  };
+}
+
+/** How many kinds of weather there are, over which the seeds are dealt out in turn. */
+export const KINDS = [...WEATHERS.map(({ name }) => name), "changeable"];
+
+export function weatherOf(seed: number, random: SeededRandom): Weather {
+  return WEATHERS[seed % KINDS.length] ?? changeable(random);
+}
+
+/** The same world, when everything bad is over. */
+export function cleared(weather: Weather): Weather {
+  return { ...CALM, name: weather.name };
+}

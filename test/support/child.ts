@@ -1,0 +1,91 @@
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { join } from "node:path";
+import { createInterface } from "node:readline";
+import type { Writable } from "node:stream";
+
+/** A real process that runs a script of `test/faults/children`, and reports in lines of JSON. */
+export interface Child<Report> {
+  /** All that it has reported. */
+  readonly reports: readonly Report[];
+  /** What it wrote to stderr. */
+  readonly complaints: string;
+  /** The first report that fits, be it here already or still to come. */
+  reported(fits: (report: Report) => boolean): Promise<Report>;
+  /** Writes a line to its stdin. */
+  tell(line: string): void;
+  signal(signal: NodeJS.Signals): void;
+  /** How it ended. */
+  readonly ended: Promise<{ readonly code: number | null; readonly signal: NodeJS.Signals | null }>;
+  /** Resolves when it has ended and its last report is here. */
+  readonly closed: Promise<void>;
+  /** Kills it, unless it has ended. */
+  kill(): Promise<void>;
+}
+
+/**
+ * Becomes the script, beside a guard that ends it when descriptor 3 closes without a word: however this process
+ * ends, no child outlives it, not even one that is stopped.
+ */
+const TIED_TO_US = '(read -r _ <&3 || kill -9 $$) & exec "$@" 3<&-';
+
+/** @param onReport called with each report as it comes */
+export function startChild<Report>(
+  script: string,
+  configuration: unknown,
+  onReport: (report: Report) => void = () => {},
+): Child<Report> {
+  const path = join(__dirname, "../faults/children", script);
+  const node = [process.execPath, "--require", "ts-node/register/transpile-only", path];
+  const child = spawn("sh", ["-c", TIED_TO_US, "child", ...node, JSON.stringify(configuration)], {
+    stdio: ["pipe", "pipe", "pipe", "pipe"],
+  });
+  const tie = child.stdio[3] as Writable;
+  const reports: Report[] = [];
+  const expectations = new Set<(report: Report) => void>();
+  let complaints = "";
+  for (const stream of [child.stdin, tie]) stream.on("error", () => {}); // It has ended: `ended` tells.
+  child.stderr.setEncoding("utf8").on("data", (text: string) => (complaints += text));
+  createInterface({ input: child.stdout }).on("line", (line) => {
+    const report = JSON.parse(line) as Report;
+    reports.push(report);
+    onReport(report);
+    for (const expect of expectations) expect(report);
+  });
+  const ended = once(child, "exit").then(([code, signal]: unknown[]) => {
+    tie.end("ended\n");
+    return { code: code as number | null, signal: signal as NodeJS.Signals | null };
+  });
+  const closed = once(child, "close").then(() => {});
+  return {
+    reports,
+    get complaints() {
+      return complaints;
+    },
+    async reported(fits) {
+      const here = reports.find(fits);
+      if (here !== undefined) return here;
+      const report = await Promise.race([
+        new Promise<Report>((resolve) => {
+          const expect = (candidate: Report): void => {
+            if (!fits(candidate)) return;
+            expectations.delete(expect);
+            resolve(candidate);
+          };
+          expectations.add(expect);
+        }),
+        closed,
+      ]);
+      if (report === undefined) throw new Error(`the child ended before it reported that: ${complaints}`);
+      return report;
+    },
+    tell: (line) => void child.stdin.write(`${line}\n`),
+    signal: (signal) => void child.kill(signal),
+    ended,
+    closed,
+    async kill() {
+      child.kill("SIGKILL");
+      await ended;
+    },
+  };
+}
