@@ -145,6 +145,12 @@ export class Line {
     );
   }
 
+  /** The release was not confirmed. Should it never have arrived, another one frees the key before its time. */
+  releaseOnceMore(lease: Lease): void {
+    const { store } = this.#lines;
+    this.#lines.giveBack(() => store.release(this.key, lease.requestId));
+  }
+
   /** The stay is over, as far as we know. */
   end(lease: Lease, ending: NonNullable<Lease["ending"]> = "given back"): void {
     lease.ending = ending;

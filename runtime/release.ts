@@ -30,6 +30,7 @@ export class Release implements Command<Released> {
 
   failed(error: unknown): void {
     this.#done("unknown", error);
+    this.lease.line.releaseOnceMore(this.lease);
     this.lease.line.end(this.lease);
   }
 

@@ -1077,3 +1077,16 @@ test("who waits behind a body that outlasts a lock without a watchdog has the lo
   t.true(((await next) ?? Infinity) < 300);
   await outlasting;
 });
+
+test("a release that never arrived is sent once more, so the key does not stay for its lock time", async (t) => {
+  const fleet = new Fleet();
+  fleet.store.onRelease = (send) => {
+    fleet.store.onRelease = () => send();
+    return lostOnTheWay();
+  };
+  const call = fleet.process({ commandTimeout: "1s" }).call(KEY, {}, idle);
+  await fleet.clock.advance(SECOND);
+  t.is(await call, "done");
+  t.is(fleet.store.releases, 2);
+  t.true(await fleet.isForgotten(KEY));
+});
