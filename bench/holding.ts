@@ -1,6 +1,6 @@
 import { randomBytes } from "node:crypto";
-import { setTimeout as pause } from "node:timers/promises";
 import type { Contestant, Held } from "./contestants/contestant";
+import { heapBytes } from "./heap";
 
 export interface Holding {
   readonly count: number;
@@ -52,13 +52,4 @@ async function take(client: Contestant, keys: readonly string[], held: (Held | u
       }),
     );
   }
-}
-
-async function heapBytes(): Promise<number> {
-  if (globalThis.gc === undefined) throw new Error("Expected node to be started with --expose-gc");
-  for (let pass = 0; pass < 3; pass += 1) {
-    await pause(10); // What just ended lets go of its last references.
-    globalThis.gc();
-  }
-  return process.memoryUsage().heapUsed;
 }

@@ -1,10 +1,11 @@
-import { inspect } from "node:util";
 import { locker } from "./configure";
 import { LockKeyError, LockOptionError } from "./errors";
+import { wellFormed } from "./key";
 import { Lock } from "./lock";
 import { runInside } from "./reentrancy";
 import type { LockOptions, Settings } from "./settings";
 import type { HeldLock } from "./woven";
+import { isOptions, shown } from "./shown";
 
 /** How a lock that is taken by hand behaves. */
 export interface HandOptions extends LockOptions {
@@ -42,7 +43,12 @@ export async function withLock<T>(
 ): Promise<T | undefined> {
   if (typeof body !== "function") {
     throw new LockOptionError(
-      `Expected withLock(key, options, body) to be given a function, got ${inspect(body)}`,
+      `Expected withLock(key, options, body) to be given a function, got ${shown(body)}`,
+    );
+  }
+  if (Object.prototype.toString.call(body).endsWith("GeneratorFunction]")) {
+    throw new LockOptionError(
+      `Expected withLock(key, options, body) to be given a function that is no generator, which would run only when somebody iterates it, after the lock was given back; got ${shown(body)}`,
     );
   }
   const settings = settingsOf(options);
@@ -81,22 +87,27 @@ export async function obtain(key: string, options: HandOptions = {}): Promise<He
 
 function open(key: string, settings: Settings): Lock {
   if (typeof key !== "string" || key === "") {
-    throw new LockKeyError(`Expected the lock key to be a non-empty string, got ${inspect(key)}`);
+    throw new LockKeyError(`Expected the lock key to be a non-empty string, got ${shown(key)}`);
   }
-  return new Lock(locker(), key, settings, undefined);
+  return new Lock(locker(), wellFormed("the lock key", key), settings, undefined);
+}
+
+/** Also one of another realm, such as a test environment's. */
+function isAbortSignal(value: unknown): boolean {
+  if (typeof value !== "object" || value === null) return false;
+  const { aborted, addEventListener } = value as Partial<AbortSignal>;
+  return typeof aborted === "boolean" && typeof addEventListener === "function";
 }
 
 function settingsOf(options: HandOptions): Settings {
-  if (typeof options !== "object" || options === null) {
+  if (!isOptions(options)) {
     throw new LockOptionError(
-      `Expected lock options to be an object such as { lockTime: "30s" }, got ${inspect(options)}`,
+      `Expected lock options to be an object such as { lockTime: "30s" }, got ${shown(options)}`,
     );
   }
   const { signal } = options;
-  if (signal !== undefined && !(signal instanceof AbortSignal)) {
-    throw new LockOptionError(
-      `Expected \`signal\` to be an AbortSignal, got ${inspect(signal, { depth: 0 })}`,
-    );
+  if (signal !== undefined && !isAbortSignal(signal)) {
+    throw new LockOptionError(`Expected \`signal\` to be an AbortSignal, got ${shown(signal, 0)}`);
   }
   return locker().settle(options, "", OWN_OPTIONS);
 }

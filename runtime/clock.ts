@@ -1,4 +1,6 @@
 import { performance } from "node:perf_hooks";
+import { LockOptionError } from "./errors";
+import { shown } from "./shown";
 
 /** Cancels a timer. Calling it again, or after the timer ran, does nothing. */
 export type CancelTimer = () => void;
@@ -13,6 +15,15 @@ export interface Clock {
   after(delayMs: number, callback: () => void): CancelTimer;
   /** The same, but the timer alone does not keep the process alive. */
   afterInBackground(delayMs: number, callback: () => void): CancelTimer;
+}
+
+/** @throws {LockOptionError} when it is none */
+export function assertClock(clock: Clock): void {
+  const missing = ["now", "epochMicroseconds", "after", "afterInBackground"].find(
+    (name) => typeof (clock as unknown as Record<string, unknown> | null)?.[name] !== "function",
+  );
+  if (missing === undefined) return;
+  throw new LockOptionError(`Expected \`clock\` to have a function \`${missing}\`, got ${shown(clock, 0)}`);
 }
 
 export const systemClock: Clock = {

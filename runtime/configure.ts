@@ -1,6 +1,5 @@
-import { inspect } from "node:util";
 import { v4 as uuid } from "uuid";
-import { systemClock, type Clock } from "./clock";
+import { assertClock, systemClock, type Clock } from "./clock";
 import { milliseconds, type Duration } from "./duration";
 import { LockMisconfiguredError, LockNotWovenError, LockOptionError } from "./errors";
 import { Lines } from "./lines";
@@ -10,6 +9,7 @@ import { DEFAULTS, settle, settleOnce, type LockOptions } from "./settings";
 import type { Store } from "./store";
 import { Story } from "./story";
 import { redisStore, redisStoreAt, type RedisClient } from "./stores/redis";
+import { isOptions, shown } from "./shown";
 
 export interface Configuration {
   /** An ioredis client, which stays yours to close, or a `redis://` URL, whose connection is ours. */
@@ -75,9 +75,9 @@ const NOT_WOVEN =
 
 /** A configuration's locker. Several may live side by side in one process: tests simulate whole fleets so. */
 export function createLocker(configuration: Configuration): Locker {
-  if (typeof configuration !== "object" || configuration === null) {
+  if (!isOptions(configuration)) {
     throw new LockOptionError(
-      `Expected configure({ redis }) or configure({ store }), got ${inspect(configuration)}`,
+      `Expected configure({ redis }) or configure({ store }), got ${shown(configuration)}`,
     );
   }
   const unknown = Object.keys(configuration).find((name) => !OPTIONS.includes(name));
@@ -87,9 +87,9 @@ export function createLocker(configuration: Configuration): Locker {
     );
   }
   const { defaults = {}, logger = quietConsole, commandTimeout = "1s", clock = systemClock } = configuration;
-  if (typeof defaults !== "object" || defaults === null) {
+  if (!isOptions(defaults)) {
     throw new LockOptionError(
-      `Expected \`defaults\` to be an object such as { lockTime: "30s" }, got ${inspect(defaults)}`,
+      `Expected \`defaults\` to be an object such as { lockTime: "30s" }, got ${shown(defaults)}`,
     );
   }
   for (const name of ["onFailure", "reentrant"]) {
@@ -99,10 +99,16 @@ export function createLocker(configuration: Configuration): Locker {
     );
   }
   if (typeof logger !== "object" || logger === null || typeof logger.warn !== "function") {
-    throw new LockOptionError(
-      `Expected \`logger\` to have a function \`warn\`, got ${inspect(logger, { depth: 0 })}`,
-    );
+    throw new LockOptionError(`Expected \`logger\` to have a function \`warn\`, got ${shown(logger, 0)}`);
   }
+  if (logger.debug !== undefined && typeof logger.debug !== "function") {
+    throw new LockOptionError(`Expected \`logger.debug\` to be a function, got ${shown(logger.debug, 0)}`);
+  }
+  const { woven } = configuration;
+  if (woven !== undefined && typeof woven !== "boolean") {
+    throw new LockOptionError(`Expected \`woven\` to be true or false, got ${shown(woven)}`);
+  }
+  assertClock(clock);
   const settings = settle(defaults, DEFAULTS);
   const commandTimeoutMs = milliseconds("commandTimeout", commandTimeout, 10);
   const store = chooseStore(configuration);
@@ -141,7 +147,12 @@ export function locker(): Locker {
  * @param options.patience default `"10s"`
  */
 export async function shutdown(options: { readonly patience?: Duration } = {}): Promise<void> {
-  const patienceMs = milliseconds("patience", options.patience ?? "10s");
+  const unknown = isOptions(options) ? Object.keys(options).find((name) => name !== "patience") : "";
+  if (unknown !== undefined) {
+    throw new LockOptionError(`Expected shutdown() or shutdown({ patience: "10s" }), got ${shown(options)}`);
+  }
+  const { patience = "10s" } = options;
+  const patienceMs = milliseconds("patience", patience);
   if (current !== undefined && !current.lines.closing) {
     stopListening();
     shuttingDown = close(current, patienceMs);
@@ -174,22 +185,22 @@ function idle(lines: Lines, clock: Clock, patienceMs: number): Promise<void> {
   });
 }
 
+const STORE_METHODS = ["acquire", "wait", "leave", "renew", "release", "listen", "close"] as const;
+
 function chooseStore({ redis, store }: Configuration): Store {
   if ((redis === undefined) === (store === undefined)) {
     throw new LockOptionError("Expected configure() to be given either `redis` or `store`");
   }
   if (store !== undefined) {
-    if (typeof store === "object" && store !== null && typeof store.acquire === "function") return store;
+    const missing = STORE_METHODS.find((name) => typeof (store as Store | null)?.[name] !== "function");
+    if (missing === undefined) return store;
+    const lacks = missing === "acquire" ? "" : `, with a function \`${missing}\``;
     throw new LockOptionError(
-      `Expected \`store\` to be a store such as memoryStore(), got ${inspect(store, { depth: 0 })}`,
+      `Expected \`store\` to be a store such as memoryStore()${lacks}, got ${shown(store, 0)}`,
     );
   }
   if (typeof redis === "string") return redisStoreAt(redis);
-  if (typeof redis === "object" && redis !== null && typeof redis.call === "function")
-    return redisStore(redis);
-  // Of an object, such as connection options, only the names: a password may be among the values.
-  const got = typeof redis === "object" && redis !== null ? inspect(Object.keys(redis)) : inspect(redis);
-  throw new LockOptionError(`Expected \`redis\` to be an ioredis client or a redis:// URL, got ${got}`);
+  return redisStore(redis as RedisClient);
 }
 
 /** A logger that fails must not cost anybody the lock, or the place in the line. */

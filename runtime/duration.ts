@@ -1,5 +1,5 @@
-import { inspect } from "node:util";
 import { LockOptionError } from "./errors";
+import { shown } from "./shown";
 
 /** A length of time with its unit: `"500ms"`, `"20s"`, `"2m"`, `"1h"`. */
 export type Duration = `${number}${"ms" | "s" | "m" | "h"}`;
@@ -17,11 +17,11 @@ const PATTERN = /^(\d+(?:\.\d+)?)(ms|s|m|h)$/;
 export function milliseconds(name: string, value: unknown, shortestMs = 0): number {
   const expected = `Expected \`${name}\` to be a duration such as "30s" or "500ms"`;
   const match = typeof value === "string" ? PATTERN.exec(value) : null;
-  if (match === null) throw new LockOptionError(`${expected}, got ${inspect(value)}`);
+  if (match === null) throw new LockOptionError(`${expected}, got ${shown(value)}`);
   const [, amount, unit] = match;
   const ms = Math.round(Number(amount) * MS_PER_UNIT[unit as keyof typeof MS_PER_UNIT]);
   if (ms < shortestMs)
-    throw new LockOptionError(`${expected} of at least ${shortestMs} ms, got ${inspect(value)}`);
-  if (ms > LONGEST_MS) throw new LockOptionError(`${expected} of at most 24 hours, got ${inspect(value)}`);
+    throw new LockOptionError(`${expected} of at least ${shortestMs} ms, got ${shown(value)}`);
+  if (ms > LONGEST_MS) throw new LockOptionError(`${expected} of at most 24 hours, got ${shown(value)}`);
   return ms;
 }

@@ -1,4 +1,4 @@
-import { inspect } from "node:util";
+import { shown } from "./shown";
 
 /** What went wrong, as a stable word for `switch` and for logs. */
 export type LockErrorCode =
@@ -80,5 +80,5 @@ export class LockNotWovenError extends LockError {
 
 /** The words of whatever was thrown. */
 export function reasonOf(thrown: unknown): string {
-  return thrown instanceof Error ? thrown.message : inspect(thrown);
+  return thrown instanceof Error ? thrown.message : shown(thrown);
 }

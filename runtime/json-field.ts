@@ -1,6 +1,6 @@
-import { inspect } from "node:util";
 import { LockKeyError } from "./errors";
 import type { KeyValue } from "./key";
+import { shown } from "./shown";
 
 /**
  * The field of a value after serialisation, for `keyType=JSON`: what `JSON.stringify` makes of the value
@@ -10,12 +10,15 @@ import type { KeyValue } from "./key";
  * @throws {LockKeyError} when the text is not JSON or there is no such field
  */
 export function jsonField(value: unknown, path: string): KeyValue {
+  if (typeof path !== "string") {
+    throw new LockKeyError(
+      `Expected the path of jsonField() to be text such as "user.id", got ${shown(path)}`,
+    );
+  }
   let field = serialised(value);
   for (const name of path.split(/\.|\[(?=\d+\])|\]\.?/).filter((step) => step !== "")) {
     if (typeof field !== "object" || field === null || !Object.hasOwn(field, name)) {
-      throw new LockKeyError(
-        `Expected the JSON of ${inspect(value, { depth: 1 })} to have a field \`${path}\``,
-      );
+      throw new LockKeyError(`Expected the JSON of ${shown(value, 1)} to have a field \`${path}\``);
     }
     field = (field as Record<string, unknown>)[name];
   }
@@ -27,7 +30,7 @@ function serialised(value: unknown): unknown {
     const text = typeof value === "string" ? value : JSON.stringify(value, mapAsObject);
     return text === undefined ? undefined : (JSON.parse(text) as unknown);
   } catch (error) {
-    throw new LockKeyError(`Expected JSON, got ${inspect(value, { depth: 1 })}`, { cause: error });
+    throw new LockKeyError(`Expected JSON, got ${shown(value, 1)}`, { cause: error });
   }
 }
 

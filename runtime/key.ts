@@ -1,5 +1,5 @@
-import { inspect } from "node:util";
 import { LockKeyError } from "./errors";
+import { shown } from "./shown";
 
 /** What can be a part of a lock key: a value whose text is its identity. */
 export type KeyValue = string | number | bigint | boolean;
@@ -16,9 +16,7 @@ export type KeyValue = string | number | bigint | boolean;
  */
 export function lockKey(businessFlag: string, ...parts: readonly KeyValue[]): string {
   if (typeof businessFlag !== "string" || businessFlag === "") {
-    throw new LockKeyError(
-      `Expected \`businessFlag\` to be a non-empty string, got ${inspect(businessFlag)}`,
-    );
+    throw new LockKeyError(`Expected \`businessFlag\` to be a non-empty string, got ${shown(businessFlag)}`);
   }
   // Joined, because a concatenated string would keep its pieces.
   const flag = escape(wellFormed("businessFlag", businessFlag), /[%_]/g);
@@ -43,14 +41,14 @@ function textOf(part: unknown, index: number, businessFlag: string): string {
     default:
   }
   throw new LockKeyError(
-    `Expected ${name} to be a non-empty string, a finite number in the safe range, a bigint or a boolean, got ${inspect(part, { depth: 0 })}`,
+    `Expected ${name} to be a non-empty string, a finite number in the safe range, a bigint or a boolean, got ${shown(part, 0)}`,
   );
 }
 
 /** A lone surrogate has no UTF-8 of its own: two of them would meet in one key on the wire. */
-function wellFormed(name: string, text: string): string {
+export function wellFormed(name: string, text: string): string {
   if (/\p{Surrogate}/u.test(text)) {
-    throw new LockKeyError(`Expected ${name} to be well-formed Unicode, got ${inspect(text)}`);
+    throw new LockKeyError(`Expected ${name} to be well-formed Unicode, got ${shown(text)}`);
   }
   return text;
 }

@@ -9,7 +9,7 @@ const CANNOT_BE_CAUGHT = new Set(["SIGKILL", "SIGSTOP"]);
 export function checkSignals(signals: unknown): readonly NodeJS.Signals[] {
   const isSignal = (name: unknown): name is NodeJS.Signals =>
     typeof name === "string" && Object.hasOwn(constants.signals, name) && !CANNOT_BE_CAUGHT.has(name);
-  if (Array.isArray(signals) && signals.every(isSignal)) return signals;
+  if (Array.isArray(signals) && signals.every(isSignal)) return [...new Set(signals)];
   throw new LockOptionError(
     `Expected \`shutdownOn\` to be a list of signals such as ["SIGTERM", "SIGINT"], got ${inspect(signals)}`,
   );

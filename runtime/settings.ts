@@ -1,6 +1,6 @@
-import { inspect } from "node:util";
 import { milliseconds, type Duration } from "./duration";
 import { LockOptionError } from "./errors";
+import { shown } from "./shown";
 
 /** How a lock behaves. The names and meanings are those of the tag's attributes. */
 export interface LockOptions {
@@ -112,7 +112,7 @@ type Options = Readonly<Record<string, unknown>>;
 
 function asksTheSame(options: Options, asked: Options, others: readonly string[]): boolean {
   let missing = Object.keys(asked).length;
-  for (const name in options) {
+  for (const name of Object.keys(options)) {
     if (others.includes(name)) continue;
     if (!Object.hasOwn(asked, name) || options[name] !== asked[name]) return false;
     missing -= 1;
@@ -123,19 +123,17 @@ function asksTheSame(options: Options, asked: Options, others: readonly string[]
 function wholeNumber(name: string, value: unknown): number {
   if (typeof value === "number" && Number.isInteger(value) && value >= 0 && value <= 1_000_000) return value;
   throw new LockOptionError(
-    `Expected \`${name}\` to be a whole number from 0 to 1000000, got ${inspect(value)}`,
+    `Expected \`${name}\` to be a whole number from 0 to 1000000, got ${shown(value)}`,
   );
 }
 
 function boolean(name: string, value: unknown): boolean {
   if (typeof value === "boolean") return value;
-  throw new LockOptionError(`Expected \`${name}\` to be true or false, got ${inspect(value)}`);
+  throw new LockOptionError(`Expected \`${name}\` to be true or false, got ${shown(value)}`);
 }
 
 function oneOf<Word extends string>(name: string, value: unknown, ...words: [Word, Word]): Word {
   const found = words.find((word) => word === value);
   if (found !== undefined) return found;
-  throw new LockOptionError(
-    `Expected \`${name}\` to be "${words[0]}" or "${words[1]}", got ${inspect(value)}`,
-  );
+  throw new LockOptionError(`Expected \`${name}\` to be "${words[0]}" or "${words[1]}", got ${shown(value)}`);
 }

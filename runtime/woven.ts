@@ -1,11 +1,11 @@
 /// <reference lib="esnext.disposable" preserve="true" />
-import { inspect } from "node:util";
 import { locker } from "./configure";
 import { LockNotWovenError, LockOptionError } from "./errors";
 import { lockKey, type KeyValue } from "./key";
 import { Lock, type FailureClass } from "./lock";
 import { runInside } from "./reentrancy";
 import type { LockOptions } from "./settings";
+import { isOptions, shown } from "./shown";
 
 // The calls that the transformer weaves, in the order in which they appear around a body.
 
@@ -26,33 +26,41 @@ const SITE_NAMES = ["site", "businessFlag"] satisfies (keyof Site)[];
  */
 export function open(site: Site, ...parts: readonly KeyValue[]): Lock {
   const current = locker();
+  if (!isOptions(site) || (site.site !== undefined && typeof site.site !== "string")) {
+    throw new LockOptionError(`Expected open() to be given { site, businessFlag }, got ${shown(site, 1)}`);
+  }
   const settings = current.settle(site, site.site, SITE_NAMES);
   return new Lock(current, lockKey(site.businessFlag, ...parts), settings, site.site);
 }
 
+function opened(call: string, lock: Lock): Lock {
+  if (lock instanceof Lock) return lock;
+  throw new LockOptionError(`Expected ${call}() to be given a lock that open() made, got ${shown(lock, 0)}`);
+}
+
 /** One try: see {@link Lock.acquire}. */
 export function acquire(lock: Lock): Promise<boolean> {
-  return lock.acquire();
+  return opened("acquire", lock).acquire();
 }
 
 /** Waits until the next try makes sense: see {@link Lock.retryCheck}. */
 export function retryCheck(lock: Lock, Failure?: FailureClass): Promise<boolean> {
-  return lock.retryCheck(Failure);
+  return opened("retryCheck", lock).retryCheck(Failure);
 }
 
 /** Runs the body of a reentrant lock. */
 export function runReentrant<T>(lock: Lock, body: () => T): T {
-  return runInside(lock, body);
+  return runInside(opened("runReentrant", lock), body);
 }
 
 /** Takes note that the body failed, and returns its error unchanged. */
 export function fail<E>(lock: Lock, error: E): E {
-  return lock.fail(error);
+  return opened("fail", lock).fail(error);
 }
 
 /** Gives the lock back: see {@link Lock.release}. */
 export function release(lock: Lock): Promise<void> {
-  return lock.release();
+  return opened("release", lock).release();
 }
 
 /**
@@ -71,7 +79,7 @@ export function refuse(reason: string): void {
  */
 export function assertWoven(fn: (...args: never[]) => unknown): void {
   if (typeof fn !== "function") {
-    throw new LockOptionError(`Expected assertWoven() to be given a function, got ${inspect(fn)}`);
+    throw new LockOptionError(`Expected assertWoven() to be given a function, got ${shown(fn)}`);
   }
   const code = Function.prototype.toString.call(fn);
   const steps = [/\.open\(\s*\{\s*site:/, /\.acquire\(/, /\.retryCheck\(/, /\.release\(/];
@@ -98,7 +106,7 @@ export type HeldLock = Pick<
  * @throws {LockNotWovenError} anywhere else
  */
 export function currentLock(lock?: Lock): HeldLock {
-  if (lock !== undefined) return lock;
+  if (lock instanceof Lock) return lock;
   throw new LockNotWovenError(
     "currentLock() works in the body of a function with @redisLock, compiled with Lockweave's transformer. Elsewhere, pass the lock on as an argument.",
   );

@@ -116,6 +116,16 @@ for (const server of ["the memory store", "Redis"]) {
   test(`current-lock: on ${server}, the body asks for its lock`, async (t) => {
     t.is(await play("current-lock/current-lock.mjs", env(3)), "acme: 7, fencing token drawn: true\n");
   });
+
+  test(`telemetry: on ${server}, each lock is a span`, async (t) => {
+    const spans = (await play("telemetry/main.mjs", env(5))).trimEnd().split("\n");
+    t.deepEqual(spans.toSorted(), [
+      "lock LOCK_payOrder_Test001: grant, renew; released",
+      "lock LOCK_payOrder_Test001: grant; released",
+      "lock LOCK_payOrder_Test001: wait; given up",
+      "lock LOCK_payOrder_Test002: grant; released",
+    ]);
+  });
 }
 
 test.serial(
@@ -143,11 +153,55 @@ test.serial("stock: oversells as soon as the comment is removed", async (t) => {
   t.true(soldOf(unlocked) > 100, unlocked);
 });
 
-test("stock: says what it needs when there is no server", async (t) => {
-  const { REDIS_URL: _, ...env } = process.env;
-  const failure = await t.throwsAsync(run(process.execPath, [join(EXAMPLES, "stock/main.mjs")], { env }));
-  t.regex(failure?.message ?? "", /needs a real server: REDIS_URL=/);
+/** The lines about one of the two stories of `fencing`, without the numbers in which two runs differ. */
+function fencingStory(output: string, title: string): string[] {
+  const lines = output
+    .split("\n")
+    .map((line) => line.replaceAll(/\d{16}/g, "N").replace(/[\d.]+ s /, "N s "));
+  return lines.slice(lines.indexOf(title) + 1).slice(0, 4);
+}
+
+const UP_TO_THE_LATE_WRITE = [
+  "  writer 1 holds the lock, reads 100, and is stopped (SIGSTOP)",
+  "  writer 2 has the lock N s later, reads 100 and writes 105: done",
+];
+const THE_LATE_WRITE_LANDS = [
+  ...UP_TO_THE_LATE_WRITE,
+  "  writer 1 is continued (SIGCONT) and writes 110, too late: LOCK_LOST",
+  "  the balance is 110, the late write landed: the deposit of writer 2 is gone",
+];
+
+test.serial("fencing: the write of a stopped writer lands without the token, and not with it", async (t) => {
+  const output = await play("fencing/main.mjs", { REDIS_URL: `${redis.url}/4` });
+  t.deepEqual(fencingStory(output, "Without the token:"), THE_LATE_WRITE_LANDS);
+  t.deepEqual(fencingStory(output, "With the token:"), [
+    ...UP_TO_THE_LATE_WRITE,
+    "  writer 1 is continued (SIGCONT) and writes 110, too late: the ledger refuses: token N is older than N",
+    "  the balance is 105, the late write did not land",
+  ]);
 });
+
+test.serial("fencing: the late write lands as soon as the word is removed from the tag", async (t) => {
+  const directory = copyOfExamples((file) => !isEmitted(file));
+  t.teardown(() => rmSync(join(directory, ".."), { recursive: true }));
+  const account = join(directory, "fencing/account.mts");
+  const text = readFileSync(account, "utf8");
+  const withoutFencing = text.replace(" fencing=true", "");
+  t.not(withoutFencing, text);
+  writeFileSync(account, withoutFencing);
+  await run(process.execPath, [TSPC, "-p", directory]);
+  const output = await play("fencing/main.mjs", { REDIS_URL: `${redis.url}/4` }, directory);
+  t.deepEqual(fencingStory(output, "With the token:"), THE_LATE_WRITE_LANDS);
+});
+
+for (const example of ["stock", "fencing"]) {
+  test(`${example}: says what it needs when there is no server`, async (t) => {
+    const { REDIS_URL: _, ...env } = process.env;
+    const main = join(EXAMPLES, example, "main.mjs");
+    const failure = await t.throwsAsync(run(process.execPath, [main], { env }));
+    t.regex(failure?.message ?? "", /needs a real server: REDIS_URL=/);
+  });
+}
 
 function soldOf(line: string): number {
   return Number(/(\d+) sold/.exec(line)?.[1]);

@@ -16,7 +16,7 @@ export class OrderController {
         while (!(await lockweave.acquire(lock)))
             await lockweave.retryCheck(lock);
         try {
-            return await this.#work(`testValue ${orderNo}`, 50);
+            return await this.#work(`testValue ${orderNo}`, 300);
         }
         catch (error) {
             throw lockweave.fail(lock, error);

@@ -19,7 +19,7 @@ export class OrderController {
 
   /** @redisLock businessFlag=payOrder keyName=orderNo */
   async testValue(orderNo: string): Promise<string> {
-    return this.#work(`testValue ${orderNo}`, 50);
+    return this.#work(`testValue ${orderNo}`, 300);
   }
 
   /**

@@ -28,7 +28,9 @@ async function sale(kind) {
     }
 }
 async function portOf(service) {
-    const [port] = (await once(service, "message"));
+    const ended = new AbortController();
+    service.once("exit", () => ended.abort(new Error("a service ended before it told its port")));
+    const [port] = (await once(service, "message", { signal: ended.signal }));
     return port;
 }
 const show = ({ sold, refused, left }) => `${STOCK} in stock, ${REQUESTS} requests: ${sold} sold, ${refused} refused, ${left} left in the record`;

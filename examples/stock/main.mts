@@ -44,7 +44,9 @@ async function sale(kind: "careless" | "locked"): Promise<Sale> {
 }
 
 async function portOf(service: ChildProcess): Promise<number> {
-  const [port] = (await once(service, "message")) as [number];
+  const ended = new AbortController();
+  service.once("exit", () => ended.abort(new Error("a service ended before it told its port")));
+  const [port] = (await once(service, "message", { signal: ended.signal })) as [number];
   return port;
 }
 

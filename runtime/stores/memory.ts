@@ -1,4 +1,6 @@
-import { systemClock, type Clock } from "../clock";
+import { assertClock, systemClock, type Clock } from "../clock";
+import { LockOptionError } from "../errors";
+import { isOptions, shown } from "../shown";
 import {
   CLAIM_TIME_MS,
   FENCING_STRIDE,
@@ -24,7 +26,13 @@ interface Entry {
  * It keeps the same contract as the Redis store, but excludes nobody outside this process.
  */
 export function memoryStore(options: { readonly clock?: Clock } = {}): Store {
-  return new MemoryStore(options.clock ?? systemClock);
+  const unknown = isOptions(options) ? Object.keys(options).find((name) => name !== "clock") : "";
+  if (unknown !== undefined) {
+    throw new LockOptionError(`Expected memoryStore() or memoryStore({ clock }), got ${shown(options, 0)}`);
+  }
+  const { clock = systemClock } = options;
+  assertClock(clock);
+  return new MemoryStore(clock);
 }
 
 class MemoryStore implements Store {

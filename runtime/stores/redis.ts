@@ -1,5 +1,6 @@
 import { v4 as uuid } from "uuid";
 import { LockMisconfiguredError, LockOptionError } from "../errors";
+import { shown } from "../shown";
 import type {
   AcquireReply,
   AcquireRequest,
@@ -49,6 +50,14 @@ export interface RedisSubscriber {
  * touch it.
  */
 export function redisStore(client: RedisClient): Store {
+  if (
+    !CLIENT_METHODS.every((name) => typeof (client as RedisClient | null | undefined)?.[name] === "function")
+  ) {
+    // Of an object, such as connection options, only the names: a password may be among the values.
+    const isObject = typeof client === "object" && client !== null;
+    const got = isObject ? `${kindOf(client)}${shown(Object.keys(client))}` : shown(client);
+    throw new LockOptionError(`Expected \`redis\` to be an ioredis client or a redis:// URL, got ${got}`);
+  }
   return new RedisStore(client, () => {});
 }
 
@@ -61,13 +70,31 @@ export function redisStore(client: RedisClient): Store {
 export function redisStoreAt(url: string): Store {
   if (!/^rediss?:\/\//.test(url)) {
     throw new LockOptionError(
-      `Expected \`redis\` to be an ioredis client or a redis:// URL, got ${JSON.stringify(url.replace(/^.*@/s, "***@"))}`,
+      `Expected \`redis\` to be an ioredis client or a redis:// URL, got ${withoutPassword(url)}`,
     );
   }
   const { Redis } = loadIoredis();
-  const client = new Redis(url, { retryStrategy: (attempt) => Math.min(attempt * 50, 200) });
+  let client: InstanceType<typeof Redis>;
+  try {
+    client = new Redis(url, { retryStrategy: (attempt) => Math.min(attempt * 50, 200) });
+  } catch {
+    // Not with the error as the cause: the whole URL, and so the password, is among its properties.
+    throw new LockOptionError(`Expected \`redis\` to be a URL that can be read, got ${withoutPassword(url)}`);
+  }
   client.on("error", () => {}); // Each command tells its own failure.
   return new RedisStore(client, () => client.disconnect());
+}
+
+function withoutPassword(url: string): string {
+  return JSON.stringify(url.replace(/^.*@/s, "***@"));
+}
+
+const CLIENT_METHODS = ["call", "duplicate", "on", "off"] as const;
+
+/** What to say before the names of an object that is no plain one: `URL `, `Map `, ... */
+function kindOf(value: object): string {
+  const kind = Object.prototype.toString.call(value).slice("[object ".length, -1);
+  return kind === "Object" || kind === "Array" ? "" : `${kind} `;
 }
 
 function loadIoredis(): typeof import("ioredis") {

@@ -4,16 +4,48 @@ import { inspect } from "node:util";
 import test from "ava";
 import type { Redis } from "ioredis";
 import * as lockweave from "../../runtime";
+import { DEFAULTS, settleOnce } from "../../runtime/settings";
 import { startRedis, type RedisServer } from "../support/redis-server";
 
 // Wrong calls as plain JavaScript makes them, where no compiler stands in the way. Each is refused by name
 // before anything goes out: the client would connect at its first command, and all that it sends is counted.
 
 type Anything = (...args: unknown[]) => unknown;
-type Names = "configure" | "shutdown" | "withLock" | "obtain" | "lockKey" | "open" | "jsonField";
+type Names =
+  | "memoryStore"
+  | "redisStore"
+  | "acquire"
+  | "retryCheck"
+  | "release"
+  | "fail"
+  | "runReentrant"
+  | "configure"
+  | "shutdown"
+  | "withLock"
+  | "obtain"
+  | "lockKey"
+  | "open"
+  | "jsonField";
 
-const { configure, shutdown, withLock, obtain, lockKey, open, jsonField, assertWoven, currentLock, refuse } =
-  lockweave as unknown as Record<Names | "assertWoven" | "currentLock" | "refuse", Anything>;
+const {
+  configure,
+  shutdown,
+  withLock,
+  obtain,
+  lockKey,
+  open,
+  jsonField,
+  assertWoven,
+  currentLock,
+  refuse,
+  memoryStore,
+  redisStore,
+  acquire,
+  retryCheck,
+  release,
+  fail,
+  runReentrant,
+} = lockweave as unknown as Record<Names | "assertWoven" | "currentLock" | "refuse", Anything>;
 const { LockKeyError, LockOptionError, LockMisconfiguredError, LockNotWovenError, LockClosedError } =
   lockweave;
 
@@ -191,6 +223,45 @@ for (const [what, ...args] of [
   const [option, handshake] = args;
   const call = (): unknown => configure({ redis: client, ...option }, handshake);
   refuses(`configure() ${what}`, call, LockNotWovenError, "not woven", "tspc", "woven: false");
+}
+
+/** Whoever puts it into a message must look at it, and it throws. */
+const unshowable = { [inspect.custom]: forbid };
+const UNSHOWABLE = "got a object that throws when it is shown";
+const store = lockweave.memoryStore();
+
+for (const [what, configuration, ...words] of [
+  ["a URL whose port is too large", { redis: "redis://u:hunter2@h:99999" }, "`redis`", '"***@h:99999"'],
+  ["a URL whose port is no number", { redis: "redis://h:port" }, "`redis`", '"redis://h:port"'],
+  ["a URL object", { redis: new URL("redis://localhost") }, CLIENT_OR_URL, "URL []"],
+  ["a redis that can only call", { redis: { call: body } }, CLIENT_OR_URL, "[ 'call' ]"],
+  ["a redis that cannot be shown", { redis: unshowable }, CLIENT_OR_URL, "[]"],
+  ["a store that can only acquire", { store: { acquire: body } }, "`store`", "with a function `wait`"],
+  ["a store that cannot be shown", { store: unshowable }, "`store`", UNSHOWABLE],
+  ["a clock null", { store, clock: null }, "`clock`", "function `now`", "got null"],
+  ["a clock that cannot tell the time", { store, clock: {} }, "`clock`", "function `now`", "got {}"],
+  ["a logger whose debug is a text", { store, logger: { warn: body, debug: "x" } }, "`logger.debug`", "'x'"],
+  ["a logger that cannot be shown", { store, logger: unshowable }, WARN, "a object that throws"],
+  ["a woven that is a text", { store, woven: "false" }, "`woven`", "true or false", "got 'false'"],
+  ["a list of defaults", { store, defaults: [] }, "Expected `defaults` to be an object", "got []"],
+  ["a map of defaults", { store, defaults: new Map() }, "Expected `defaults` to be an object", "got Map(0)"],
+] as const) {
+  refuses(`configure() with ${what}`, () => configure(configuration, "woven"), LockOptionError, ...words);
+}
+refuses("configure() with a list", () => configure([], "woven"), LockOptionError, NEEDS, "got []");
+
+for (const [what, options, ...words] of [
+  ["null", null, "memoryStore({ clock })", "got null"],
+  ["a text", "x", "memoryStore({ clock })", "got 'x'"],
+  ["a list", [], "memoryStore({ clock })", "got []"],
+  ["an unknown option", { ttl: 1 }, "memoryStore({ clock })", "got { ttl: 1 }"],
+  ["a clock null", { clock: null }, "`clock`", "got null"],
+  ["a clock that is none", { clock: {} }, "`clock`", "function `now`", "got {}"],
+] as const) {
+  refuses(`memoryStore() with ${what}`, () => memoryStore(options), LockOptionError, ...words);
+}
+for (const given of [undefined, null, "redis://localhost", {}, { call: body }, body]) {
+  refuses(`redisStore() of ${titled(given)}`, () => redisStore(given), LockOptionError, CLIENT_OR_URL);
 }
 
 // ---- options --------------------------------------------------------------------------------------------
@@ -382,6 +453,43 @@ refuses(
   "no option `signal`",
 );
 
+for (const options of [[], new Map([["lockTime", "1s"]]), new Date(0), Promise.resolve({}), new Error("x")]) {
+  const words = ["Expected lock options to be an object", "got "];
+  const name = `the options ${Object.prototype.toString.call(options)}`;
+  refuses(`withLock() with ${name}`, () => withLock("k", options, body), LockOptionError, ...words);
+  refuses(`obtain() with ${name}`, () => obtain("k", options), LockOptionError, ...words);
+}
+for (const { name, call } of DOORS.slice(1)) {
+  const give = (): unknown => call({ lockTime: unshowable });
+  refuses(`${name}: a lockTime that cannot be shown`, give, LockOptionError, "`lockTime`", UNSHOWABLE);
+}
+for (const site of [
+  undefined,
+  null,
+  "payOrder",
+  [],
+  { site: 7, businessFlag: "f" },
+  { site: Symbol("s"), businessFlag: "f" },
+]) {
+  const words = ["Expected open() to be given { site, businessFlag }", `got ${inspect(site)}`];
+  refuses(`a woven call with the site ${inspect(site)}`, () => open(site), LockOptionError, ...words);
+}
+for (const lock of [undefined, null, {}, "lock"]) {
+  for (const [name, call] of Object.entries({ acquire, retryCheck, release, fail, runReentrant })) {
+    const words = [`Expected ${name}() to be given a lock that open() made`, `got ${inspect(lock)}`];
+    refuses(`${name}() of ${titled(lock)}`, () => call(lock, body), LockOptionError, ...words);
+  }
+}
+for (const given of [null, {}, "lock", 0]) {
+  refuses(`currentLock() of ${inspect(given)}`, () => currentLock(given), LockNotWovenError, "@redisLock");
+}
+
+test.serial("options that are only inherited count for nothing, whatever was asked for before", (t) => {
+  const settle = settleOnce(DEFAULTS);
+  settle({ lockTime: "5s" }, "place", []);
+  t.deepEqual(settle(Object.create({ lockTime: "5s" }) as object, "place", []), DEFAULTS);
+});
+
 // ---- keys -----------------------------------------------------------------------------------------------
 
 const NO_KEYS = [
@@ -468,6 +576,29 @@ for (const [what, text] of [
   refuses(`lockKey() with ${what} for a flag`, () => lockKey(text), LockKeyError, "businessFlag", got);
 }
 
+refuses(
+  "withLock() with a key that cannot be shown",
+  () => withLock(unshowable, {}, body),
+  LockKeyError,
+  "lock key",
+  UNSHOWABLE,
+);
+refuses(
+  "lockKey() with a part that cannot be shown",
+  () => lockKey("f", unshowable),
+  LockKeyError,
+  "key part 1",
+  UNSHOWABLE,
+);
+refuses(
+  "jsonField() without a path",
+  () => jsonField({}),
+  LockKeyError,
+  "jsonField()",
+  "user.id",
+  "got undefined",
+);
+
 const circular: Record<string, unknown> = {};
 circular["self"] = circular;
 
@@ -531,6 +662,18 @@ for (const patience of [5_000, 0, -1, NaN, Infinity, "", "soon", "5", "-1s", "25
     ...words,
   );
 }
+
+for (const options of [null, "5s", 5_000, [], { patiente: "5s" }]) {
+  const words = ['Expected shutdown() or shutdown({ patience: "10s" })', `got ${inspect(options)}`];
+  refuses(`shutdown() with ${inspect(options)}`, () => shutdown(options), LockOptionError, ...words);
+}
+refuses(
+  "shutdown() with the patience null",
+  () => shutdown({ patience: null }),
+  LockOptionError,
+  "`patience`",
+  "got null",
+);
 
 // ---- the counter counts ---------------------------------------------------------------------------------
 

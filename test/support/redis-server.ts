@@ -124,7 +124,7 @@ async function tryToStart(port: number, args: string[]): Promise<RedisServer | u
     async stop() {
       for (const client of clients) client.disconnect();
       tie.end("stopped in good order\n");
-      child.kill("SIGTERM");
+      child.kill("SIGKILL"); // Which also ends one that stands still, is busy, or may not save what it has.
       await ended;
       await rm(dir, { recursive: true, force: true });
     },

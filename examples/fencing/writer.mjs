@@ -1,0 +1,37 @@
+// A process that makes one deposit: `writer.mjs <url of the ledger> trusting|fenced <amount>`.
+// When it has read the balance it tells so to the process that forked it, and waits for its word to go on.
+import { once } from "node:events";
+import { configure, LockError, shutdown } from "lockweave";
+import { Account } from "./account.mjs";
+const [, , url = "", kind = "", amount] = process.argv;
+process.once("disconnect", () => process.exit());
+const ledger = {
+    async read(name) {
+        return Number(await (await fetch(`${url}/${name}`)).text());
+    },
+    async write(name, balance, token) {
+        const query = token === undefined ? `balance=${balance}` : `balance=${balance}&token=${token}`;
+        const response = await fetch(`${url}/${name}?${query}`, { method: "PUT" });
+        if (!response.ok)
+            throw new Error(`the ledger refuses: ${await response.text()}`);
+    },
+};
+const account = new Account(ledger, async (balance) => {
+    const word = once(process, "message");
+    process.send?.(balance);
+    await word;
+});
+// What becomes of the lock is told by the errors.
+configure({ redis: process.env["REDIS_URL"] ?? "", logger: { warn() { } } }, "woven");
+let outcome = "done";
+try {
+    if (kind === "fenced")
+        await account.depositFenced(kind, Number(amount));
+    else
+        await account.depositTrusting(kind, Number(amount));
+}
+catch (error) {
+    outcome = error instanceof LockError ? error.code : error.message;
+}
+await shutdown();
+process.send?.(outcome);
