@@ -1,3 +1,4 @@
+import { NoReplyError } from "./commands";
 import type { Lease } from "./lease";
 import type { Lines } from "./lines";
 import type { Lock } from "./lock";
@@ -8,6 +9,9 @@ import { fits, Ticket, type Trouble } from "./ticket";
 /** A lease is handed on inside the process so often and for so long, before other processes have their turn. */
 const MOST_HAND_ONS = 15;
 const HAND_ON_FOR_MS = 100;
+
+/** Who runs out of time before the first reply does not know that somebody else holds the lock. */
+const NO_REPLY_YET: Trouble = { error: new NoReplyError("no reply from the store yet") };
 
 /** The line for one key. */
 export class Line {
@@ -56,7 +60,7 @@ export class Line {
    */
   ask(lock: Lock): void {
     if (this.first !== lock || this.#heldHereForMs > 0) return lock.tried();
-    this.#ticket ??= new Ticket(this.#lines, this, lock.requestId);
+    this.#ticket ??= new Ticket(this.#lines, this, lock.requestId, NO_REPLY_YET);
     this.#ticket.ask(lock);
   }
 
@@ -125,7 +129,7 @@ export class Line {
     const { renewals, commands, store, clock, closing } = this.#lines;
     renewals.stop(lease);
     if (next === undefined || closing) return commands.send(new Release(store, lease, done));
-    const ticket = (this.#ticket ??= new Ticket(this.#lines, this, next.requestId));
+    const ticket = (this.#ticket ??= new Ticket(this.#lines, this, next.requestId, undefined));
     ticket.expectHints();
     commands.send(new ReleaseToNext(store, lease, done, ticket, ticket.requestFor(next), clock.now()));
   }

@@ -39,7 +39,9 @@ export class Ticket {
   /** What came of it. */
   #lease: Lease | undefined;
 
-  constructor(lines: Lines, line: Line, requestId: string) {
+  /** @param trouble until the store has said something */
+  constructor(lines: Lines, line: Line, requestId: string, trouble: Trouble | undefined) {
+    this.trouble = trouble;
     this.#lines = lines;
     this.#line = line;
     this.requestId = requestId;

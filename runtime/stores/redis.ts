@@ -35,6 +35,14 @@ export interface RedisClient {
   readonly options: { readonly keyPrefix?: string | undefined };
 }
 
+interface RedisNode extends RedisClient {
+  duplicate(overrides?: { readonly autoResubscribe: boolean }): RedisSubscriber;
+}
+
+function isCluster(client: RedisClient): boolean {
+  return client.isCluster === true;
+}
+
 /** The second connection, on which the store hears that the queue gave it a lock. */
 export interface RedisSubscriber {
   subscribe(channel: string): Promise<unknown>;
@@ -133,7 +141,7 @@ class RedisStore implements Store {
   constructor(client: RedisClient, closeClient: () => void) {
     this.#client = client;
     this.#closeClient = closeClient;
-    const most = client.isCluster === true ? 1 : MOST_AT_ONCE; // The keys of one script live in one slot.
+    const most = isCluster(client) ? 1 : MOST_AT_ONCE; // The keys of one script live in one slot.
     this.#acquires = new Batch(most, (requests) => this.#acquireMany(requests));
     this.#releases = new Batch(most, (requests) => this.#releaseMany(requests));
     for (const event of BREAKS) client.on(event, this.#countBreak);
@@ -211,7 +219,9 @@ class RedisStore implements Store {
 
   #openInbox(): void {
     if (this.#subscriber !== undefined) return;
-    const subscriber = this.#client.duplicate();
+    // We subscribe ourselves on each "ready". A `Redis` would too, and leave a failure of that to nobody.
+    const client: RedisNode = this.#client;
+    const subscriber = isCluster(client) ? client.duplicate() : client.duplicate({ autoResubscribe: false });
     this.#subscriber = subscriber;
     const tell = (requestId: string | undefined): void => {
       for (const onHint of this.#listeners) onHint(requestId);
@@ -231,7 +241,7 @@ class RedisStore implements Store {
   // ---- hold and release -------------------------------------------------------------------------------
 
   async renew(holders: readonly RenewRequest[]): Promise<RenewReply[]> {
-    const most = this.#client.isCluster === true ? 1 : MOST_AT_ONCE;
+    const most = isCluster(this.#client) ? 1 : MOST_AT_ONCE;
     const chunks = Array.from({ length: Math.ceil(holders.length / most) }, (_, index) =>
       holders.slice(index * most, (index + 1) * most),
     );
@@ -311,7 +321,7 @@ class RedisStore implements Store {
 
   /** In a cluster, a `}` outside a hash tag leaves no way to name another key of the same slot. */
   #canQueue(key: string): boolean {
-    if (this.#client.isCluster !== true) return true;
+    if (!isCluster(this.#client)) return true;
     const full = (this.#client.options.keyPrefix ?? "") + key;
     return hasHashTag(full) || !full.includes("}");
   }
@@ -394,8 +404,12 @@ const ADVICE: Record<string, string> = {
 /** Before Redis 7, an error inside a script comes in a sentence about the script. */
 const REFUSAL = /^(?:ERR Error running script .*?@user_script:\d+: )?([A-Z]+)\b/;
 
+/** Before Redis 7.2, a command that the user may not run inside a script is told without the word NOPERM. */
+const DENIED_IN_SCRIPT = /The user executing the script can't/;
+
 function wrapped(error: Error): Error {
-  const advice = ADVICE[REFUSAL.exec(error.message)?.[1] ?? ""];
+  const refusal = DENIED_IN_SCRIPT.test(error.message) ? "NOPERM" : REFUSAL.exec(error.message)?.[1];
+  const advice = ADVICE[refusal ?? ""];
   if (advice === undefined) return error;
   return new LockMisconfiguredError(`${advice} (${error.message})`, { cause: error });
 }

@@ -779,3 +779,18 @@ test("in an outage every waiter learns in its own time that the store is unreach
   }
   t.is(fleet.clock.pendingTimers, 0);
 });
+
+test("who waits behind one whom the store never answered is told so, and not that somebody held the lock", async (t) => {
+  const fleet = new Fleet();
+  const process = fleet.process();
+  fleet.store.onAcquire = lostOnTheWay;
+  const waits = ["900ms", "300ms"].map((waitTime) =>
+    t.throwsAsync(
+      process.call(KEY, { retryTimes: 1, waitTime: waitTime as "900ms" }, () => t.fail()),
+      { instanceOf: LockUnreachableError },
+    ),
+  );
+  await fleet.clock.advance(5 * SECOND);
+  await Promise.all(waits);
+  await nothingIsLeft(t, fleet, process);
+});

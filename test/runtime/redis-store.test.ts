@@ -666,3 +666,24 @@ test("a URL that is no Redis address is refused, without its password in the wor
   });
   t.false(error?.message.includes("hunter2"));
 });
+
+test("close() while the second connection subscribes anew leaves no rejection that nobody handles", async (t) => {
+  const other = await startRedis();
+  const proxy = await startTcpProxy(other.port);
+  t.teardown(async () => {
+    await proxy.stop();
+    await other.stop();
+  });
+  const watcher = other.client();
+  const closing = redisStore(other.client({ port: proxy.port, enableReadyCheck: false }));
+  const subscribed = async (): Promise<boolean> => String(await watcher.call("PUBSUB", "CHANNELS")) !== "";
+  await closing.wait({ key: "LOCK_a", requestId: "0".repeat(32), lockTimeMs: 60_000, fencing: false });
+  await until(subscribed);
+  proxy.cut();
+  proxy.delayReplies(300);
+  await until(async () => !(await subscribed()));
+  await until(subscribed); // Anew, and its reply is on its way.
+  await closing.close();
+  await pause(0);
+  t.pass();
+});

@@ -1,0 +1,105 @@
+import test, { type ExecutionContext } from "ava";
+import type { Redis } from "ioredis";
+import { redisStore } from "../../runtime/stores/redis";
+import { FleetProcess } from "../support/fleet";
+import { monotonicMs } from "../support/monotonic";
+import { startRedis, type RedisServer } from "../support/redis-server";
+import { startTcpProxy, type TcpProxy } from "../support/tcp-proxy";
+
+// What a body throws is what its caller gets, soon, whatever becomes of the release.
+
+let server: RedisServer;
+
+test.before(async () => {
+  server = await startRedis();
+});
+
+test.after.always(() => server.stop());
+
+/** The default, after which a release is given up. */
+const COMMAND_TIMEOUT_MS = 1_000;
+/** For a machine that is busy. */
+const NOISE_MS = 1_500;
+
+const THROWN: Record<string, unknown> = {
+  "an error": new Error("the body's own"),
+  undefined: undefined,
+  null: null,
+  "a text": "text",
+};
+
+interface Network {
+  readonly proxy: TcpProxy;
+  readonly watcher: Redis;
+  readonly key: string;
+}
+
+/** What happens while the body is in. */
+const TROUBLES: Record<string, (network: Network) => Promise<void>> = {
+  "the release is not answered": async ({ proxy }) => proxy.blackHole(),
+  "the connection breaks for good": ({ proxy }) => proxy.stop(),
+  "the connection is reset instead of the release's reply": async ({ proxy }) =>
+    void proxy.strike(1, "reset"),
+  "Redis refuses the release": async ({ proxy }) =>
+    void proxy.strike(1, { answer: "-NOAUTH Authentication required.\r\n" }),
+  "somebody deleted the key": async ({ watcher, key }) => void (await watcher.del(key)),
+  "somebody else has the key": async ({ watcher, key }) => void (await watcher.set(key, "stolen")),
+};
+
+let keys = 0;
+
+async function run(
+  t: ExecutionContext,
+  trouble: (network: Network) => Promise<void>,
+  body: () => unknown,
+): Promise<{ readonly result?: unknown; readonly thrown?: readonly unknown[]; readonly warnings: string[] }> {
+  const key = `LOCK_body_${(keys += 1)}`;
+  const watcher = server.client();
+  const proxy = await startTcpProxy(server.port);
+  const store = redisStore(server.client({ port: proxy.port }));
+  t.teardown(async () => {
+    await store.close();
+    await proxy.stop().catch(() => {}); // It may be stopped already.
+  });
+  const warnings: string[] = [];
+  const process = new FleetProcess({
+    store,
+    logger: { warn: (line) => void warnings.push(line) },
+  });
+  await process.call(`${key}:first`, {}, () => {}); // It is connected, and Redis knows the scripts.
+  let endedAt = Infinity;
+  const call = process.call(key, { lockTime: "10m" }, async () => {
+    await trouble({ proxy, watcher, key });
+    endedAt = monotonicMs();
+    return body();
+  });
+  const outcome = await call.then(
+    (result) => ({ result }),
+    (error: unknown) => ({ thrown: [error] }),
+  );
+  const tookMs = monotonicMs() - endedAt;
+  t.true(tookMs < COMMAND_TIMEOUT_MS + NOISE_MS, `${tookMs} ms`);
+  return { ...outcome, warnings };
+}
+
+for (const [troubleName, trouble] of Object.entries(TROUBLES)) {
+  for (const [name, thrown] of Object.entries(THROWN)) {
+    test(`the body throws ${name} and ${troubleName}: the caller gets what was thrown`, async (t) => {
+      const outcome = await run(t, trouble, () => {
+        throw thrown;
+      });
+      t.is(outcome.thrown?.length, 1);
+      t.is(outcome.thrown?.[0], thrown);
+      if (troubleName !== "the connection is reset instead of the release's reply") {
+        t.not(outcome.warnings.length, 0, "what failed besides is told to the logger");
+      }
+    });
+  }
+}
+
+for (const [troubleName, trouble] of Object.entries(TROUBLES).slice(0, 4)) {
+  test(`the body succeeds and ${troubleName}: the caller gets the result`, async (t) => {
+    const { result } = await run(t, trouble, () => "result");
+    t.is(result, "result");
+  });
+}

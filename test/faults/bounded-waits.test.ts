@@ -1,0 +1,163 @@
+import test, { type ExecutionContext } from "ava";
+import { Redis } from "ioredis";
+import { LockUnreachableError } from "../../runtime/errors";
+import type { Store } from "../../runtime/store";
+import { redisStore, redisStoreAt } from "../../runtime/stores/redis";
+import { FleetProcess } from "../support/fleet";
+import { startLagWatch } from "../support/lag";
+import { monotonicMs } from "../support/monotonic";
+import { startRedis, startRedisAt, type ClientOptions, type RedisServer } from "../support/redis-server";
+import { startTcpProxy, type TcpProxy } from "../support/tcp-proxy";
+import { until } from "../support/until";
+
+// However the client is set up, and however Redis fails to answer: a wait ends with its budget, and the next call
+// works when Redis is back. A rejection that nobody handles would fail these tests, too.
+
+/** How the application has set up its ioredis client; or it gave us the URL. */
+const CLIENTS: Record<string, ClientOptions | "URL"> = {
+  "ioredis by default": {},
+  "no limit of retries": { maxRetriesPerRequest: null },
+  "no retries": { maxRetriesPerRequest: 0 },
+  "no offline queue": { enableOfflineQueue: false },
+  "nothing sent again": { autoResendUnfulfilledCommands: false },
+  "no limit of retries and nothing sent again": {
+    maxRetriesPerRequest: null,
+    autoResendUnfulfilledCommands: false,
+  },
+  "no limit of retries and no offline queue": { maxRetriesPerRequest: null, enableOfflineQueue: false },
+  "a client of ours, by URL": "URL",
+};
+
+const BUDGET_MS = 600;
+const WAIT = { retryTimes: 3, waitTime: "200ms" } as const;
+/** What a wait may take beyond its budget. */
+const GRACE_MS = 250;
+/** What the client may take to connect anew, which is its own affair, and then we. */
+const BACK_MS = 1_500;
+
+interface Net {
+  server: RedisServer;
+  readonly proxy: TcpProxy;
+}
+
+interface Outage {
+  /** Whether the clients reach Redis through the proxy. */
+  readonly isOfNetwork: boolean;
+  begin(net: Net): void | Promise<void>;
+  end(net: Net): void | Promise<void>;
+}
+
+const OUTAGES: Record<string, Outage> = {
+  "the network is a black hole": {
+    isOfNetwork: true,
+    begin: ({ proxy }) => proxy.blackHole(),
+    end: ({ proxy }) => proxy.heal(),
+  },
+  "Redis stands still": {
+    isOfNetwork: false,
+    begin: ({ server }) => void process.kill(server.pid, "SIGSTOP"),
+    end: ({ server }) => void process.kill(server.pid, "SIGCONT"),
+  },
+  "Redis is down": {
+    isOfNetwork: false,
+    begin: ({ server }) => server.stop(),
+    async end(net) {
+      net.server = await startRedisAt(net.server.port);
+    },
+  },
+};
+
+function open(port: number, options: ClientOptions | "URL"): { store: Store; close: () => Promise<void> } {
+  if (options === "URL") {
+    const store = redisStoreAt(`redis://127.0.0.1:${port}`);
+    return { store, close: () => store.close() };
+  }
+  const client = new Redis({ host: "127.0.0.1", port, ...options });
+  client.on("error", () => {}); // Each command tells its own failure.
+  const store = redisStore(client);
+  return {
+    store,
+    async close() {
+      await store.close();
+      client.disconnect();
+    },
+  };
+}
+
+/** Ends with its budget, for several keys at once. */
+async function waitInVain(t: ExecutionContext, process: FleetProcess): Promise<void> {
+  const lag = startLagWatch();
+  const waits = ["LOCK_a", "LOCK_b", "LOCK_c"].map(async (key) => {
+    const startedAt = monotonicMs();
+    await t.throwsAsync(
+      process.call(key, WAIT, () => t.fail()),
+      { instanceOf: LockUnreachableError, code: "LOCK_UNREACHABLE" },
+    );
+    return monotonicMs() - startedAt;
+  });
+  const tookMs = await Promise.all(waits);
+  const lagMs = lag();
+  const mostMs = BUDGET_MS + GRACE_MS + 3 * lagMs;
+  for (const ms of tookMs)
+    t.true(ms >= BUDGET_MS && ms <= mostMs, `${ms} ms, the event loop late by ${lagMs}`);
+}
+
+for (const [outageName, outage] of Object.entries(OUTAGES)) {
+  for (const [clientName, options] of Object.entries(CLIENTS)) {
+    test(`${outageName}, with ${clientName}: a wait ends with its budget, and the next call when it is over works`, async (t) => {
+      const server = await startRedis();
+      const net = { server, proxy: await startTcpProxy(server.port) };
+      const { store, close } = open(outage.isOfNetwork ? net.proxy.port : server.port, options);
+      t.teardown(async () => {
+        await close();
+        await net.proxy.stop();
+        await net.server.stop();
+      });
+      const process = new FleetProcess({ store, logger: { warn: () => {} } });
+      await until(() =>
+        process
+          .call("LOCK_a", {}, () => {})
+          .then(
+            () => true,
+            () => false,
+          ),
+      ); // It is connected.
+
+      await outage.begin(net);
+      try {
+        await waitInVain(t, process);
+      } finally {
+        await outage.end(net);
+      }
+      const backAt = monotonicMs();
+      const lag = startLagWatch();
+      t.is(await process.call("LOCK_a", {}, () => "in"), "in");
+      const tookMs = monotonicMs() - backAt;
+      t.true(tookMs < BACK_MS + 3 * lag(), `${tookMs} ms`);
+      const watcher = net.server.client();
+      await until(async () => (await watcher.dbsize()) === 0); // Not even what arrived late is left.
+    });
+  }
+}
+
+for (const [clientName, options] of Object.entries(CLIENTS)) {
+  test(`Redis was never there, with ${clientName}: a wait ends with its budget`, async (t) => {
+    const server = await startRedis();
+    await server.stop();
+    const { store, close } = open(server.port, options);
+    t.teardown(close);
+    await waitInVain(t, new FleetProcess({ store, logger: { warn: () => {} } }));
+  });
+}
+
+test("the application has closed its client: a wait ends with its budget", async (t) => {
+  const server = await startRedis();
+  t.teardown(server.stop);
+  const client = server.client();
+  const store = redisStore(client);
+  t.teardown(() => store.close());
+  const process = new FleetProcess({ store });
+  await process.call("LOCK_a", {}, () => {});
+  await client.quit();
+  await waitInVain(t, process);
+});

@@ -1,0 +1,95 @@
+import { once } from "node:events";
+import { createInterface } from "node:readline";
+import { setTimeout as pause } from "node:timers/promises";
+import { configure, shutdown, withLock } from "../../../runtime";
+import type { HeldLock } from "../../../runtime/woven";
+import { monotonicMs } from "../../support/monotonic";
+import { report } from "./report";
+
+// A process whose callers enter one lock again and again until SIGTERM, and report what they did and believed.
+
+export interface CallersConfiguration {
+  readonly url: string;
+  readonly key: string;
+  readonly callers: number;
+  readonly lockTimeMs: number;
+  /** How long a caller rests at most between two sections. */
+  readonly restMs: number;
+}
+
+/** All times are of CLOCK_MONOTONIC, in milliseconds. */
+export type CallersReport =
+  | { readonly event: "ready" }
+  | {
+      readonly event: "entered";
+      readonly id: number;
+      readonly at: number;
+      readonly believedUntil: number;
+      readonly fencingToken: number;
+      readonly isLong: boolean;
+    }
+  | { readonly event: "believes"; readonly id: number; readonly until: number }
+  | { readonly event: "told" | "left" | "in the dark"; readonly id: number; readonly at: number }
+  | { readonly event: "failed"; readonly code: string };
+
+const { url, key, callers, lockTimeMs, restMs } = JSON.parse(process.argv[2] ?? "") as CallersConfiguration;
+let sections = 0;
+let nextIsLong = false;
+const ending = new AbortController();
+
+configure({ redis: url, commandTimeout: "250ms", logger: { warn: () => {} }, woven: false });
+
+const orders = createInterface({ input: process.stdin }).on("line", (order) => {
+  if (order === "long") nextIsLong = true;
+  // The event loop stands still, as in a long computation.
+  if (order === "block") Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 1.6 * lockTimeMs);
+});
+
+void once(process, "SIGTERM").then(async () => {
+  ending.abort();
+  orders.close();
+  process.stdin.destroy();
+  await shutdown();
+});
+
+for (let caller = 0; caller < callers; caller += 1) void enterAgainAndAgain();
+report({ event: "ready" });
+
+async function enterAgainAndAgain(): Promise<void> {
+  while (!ending.signal.aborted) {
+    try {
+      await withLock(key, { lockTime: `${lockTimeMs}ms`, waitTime: "20s", fencing: true }, body);
+    } catch (error) {
+      const code = error instanceof Error && "code" in error ? String(error.code) : String(error);
+      if (code !== "LOCK_CLOSED") report({ event: "failed", code });
+      await pause(10);
+    }
+    await pause(Math.random() * restMs);
+  }
+}
+
+/** It looks at its lock at every step, and works on to its end even when the lock is over. */
+async function body(lock: HeldLock): Promise<void> {
+  const at = monotonicMs();
+  const id = (sections += 1);
+  const isLong = nextIsLong;
+  nextIsLong = false;
+  let believedUntil = at + lock.remaining();
+  report({ event: "entered", id, at, believedUntil, fencingToken: lock.fencingToken, isLong });
+  lock.signal.addEventListener("abort", () => report({ event: "told", id, at: monotonicMs() }));
+  const endsAt = at + (isLong ? 2.2 * lockTimeMs : Math.random() * 6);
+  do {
+    await pause(2);
+    const now = monotonicMs();
+    const remainingMs = lock.remaining();
+    if (remainingMs > 0 && now + remainingMs > believedUntil + 1) {
+      believedUntil = now + remainingMs;
+      report({ event: "believes", id, until: believedUntil });
+    } else if (remainingMs === 0 && !lock.signal.aborted) {
+      // The timer for the deadline is due by now, or in the next 2 ms: however late all of them are, it is before this one.
+      await pause(5);
+      if (!lock.signal.aborted) report({ event: "in the dark", id, at: monotonicMs() });
+    }
+  } while (monotonicMs() < endsAt);
+  report({ event: "left", id, at: monotonicMs() });
+}

@@ -1,0 +1,45 @@
+import { withLock, configure } from "../../../runtime";
+import { monotonicMs } from "../../support/monotonic";
+import { report } from "./report";
+
+// A process that holds one lock, or waits for it, until it is killed.
+
+export interface HolderConfiguration {
+  readonly url: string;
+  readonly key: string;
+  readonly lockTime: `${number}ms`;
+}
+
+export type HolderReport =
+  | { readonly event: "held" }
+  | {
+      readonly event: "told";
+      /** On CLOCK_MONOTONIC, in milliseconds. */
+      readonly at: number;
+      /** Until when it had reason to believe that the lock was its own. */
+      readonly believedUntil: number;
+      /** By how much its event loop was late at worst, for want of a processor. */
+      readonly worstLagMs: number;
+    };
+
+const TICK_MS = 5;
+
+const { url, key, lockTime } = JSON.parse(process.argv[2] ?? "") as HolderConfiguration;
+configure({ redis: url, commandTimeout: "300ms", logger: { warn: () => {} }, woven: false });
+
+void withLock(key, { lockTime, waitTime: "1m" }, async (lock) => {
+  let [tickedAt, believedUntil, worstLagMs] = [monotonicMs(), 0, 0];
+  const look = (): void => {
+    const now = monotonicMs();
+    worstLagMs = Math.max(worstLagMs, now - tickedAt - TICK_MS);
+    tickedAt = now;
+    if (lock.remaining() > 0) believedUntil = now + lock.remaining();
+  };
+  setInterval(look, TICK_MS);
+  lock.signal.addEventListener("abort", () => {
+    look();
+    report({ event: "told", at: tickedAt, believedUntil, worstLagMs });
+  });
+  report({ event: "held" });
+  await new Promise(() => {}); // Until the end of the process.
+});

@@ -1,0 +1,97 @@
+import test from "ava";
+import { redisStore } from "../../runtime/stores/redis";
+import { CLAIM_TIME_MS } from "../../runtime/store";
+import { startChild, type Child } from "../support/child";
+import { FleetProcess } from "../support/fleet";
+import { monotonicMs } from "../support/monotonic";
+import { startRedis, type RedisServer } from "../support/redis-server";
+import { startTcpProxy } from "../support/tcp-proxy";
+import { until } from "../support/until";
+import type { HolderConfiguration, HolderReport } from "./children/holder";
+
+let server: RedisServer;
+
+test.before(async () => {
+  server = await startRedis();
+});
+
+test.after.always(() => server.stop());
+
+const LOCK_TIME_MS = 1_000;
+/** For processes that do not get a processor at once. It proves nothing, and fails only what hangs. */
+const NOISE_MS = 1_500;
+
+function startHolder(
+  key: string,
+  options: { readonly port?: number; readonly lockTimeMs?: number } = {},
+): Child<HolderReport> {
+  const { port = server.port, lockTimeMs = LOCK_TIME_MS } = options;
+  const url = `redis://127.0.0.1:${port}`;
+  return startChild("holder.ts", { url, key, lockTime: `${lockTimeMs}ms` } satisfies HolderConfiguration);
+}
+
+test("the key of a killed holder is free within its lock time, and nothing of it is left", async (t) => {
+  const watcher = server.client();
+  const holder = startHolder("LOCK_killed");
+  t.teardown(() => holder.kill());
+  await holder.reported(({ event }) => event === "held");
+  t.deepEqual(await watcher.keys("*LOCK_killed*"), ["LOCK_killed"]);
+  await holder.kill();
+  const freeInMs = await watcher.pttl("LOCK_killed");
+  t.true(freeInMs > 0 && freeInMs <= LOCK_TIME_MS, `${freeInMs} ms, by the clock of Redis`);
+  await until(async () => (await watcher.keys("*LOCK_killed*")).length === 0);
+});
+
+test("who waits behind a killed holder and a killed waiter enters soon, and clears what they left", async (t) => {
+  const watcher = server.client();
+  const key = "LOCK_all_killed";
+  const holder = startHolder(key);
+  t.teardown(() => holder.kill());
+  await holder.reported(({ event }) => event === "held");
+  const waiter = startHolder(key);
+  t.teardown(() => waiter.kill());
+  await until(async () => (await watcher.zcard(`{${key}}:queue`)) === 1);
+  await Promise.all([holder.kill(), waiter.kill()]);
+
+  const killedAt = monotonicMs();
+  const store = redisStore(server.client());
+  await new FleetProcess({ store }).call(key, {}, () => {
+    const tookMs = monotonicMs() - killedAt;
+    t.true(tookMs < LOCK_TIME_MS + CLAIM_TIME_MS + NOISE_MS, `${tookMs} ms`);
+  });
+  t.deepEqual(await watcher.keys(`*${key}*`), [], "neither key, nor queue, nor places");
+  await store.close();
+});
+
+test("what killed waiters leave expires by itself", async (t) => {
+  const watcher = server.client();
+  const key = "LOCK_waiter_killed";
+  await watcher.set(key, "somebody else's", "PX", 600_000);
+  const waiter = startHolder(key);
+  t.teardown(() => waiter.kill());
+  const remains = [`{${key}}:queue`, `{${key}}:places`];
+  await until(async () => (await watcher.exists(...remains)) === 2);
+  await waiter.kill();
+  for (const remnant of remains) t.true((await watcher.pttl(remnant)) > 0, `${remnant} expires`);
+});
+
+test("a holder that is cut off learns by its signal that the lock is over before anybody else enters", async (t) => {
+  const key = "LOCK_cut_off";
+  const proxy = await startTcpProxy(server.port);
+  t.teardown(proxy.stop);
+  const holder = startHolder(key, { port: proxy.port, lockTimeMs: 2_000 });
+  t.teardown(() => holder.kill());
+  await holder.reported(({ event }) => event === "held");
+  proxy.blackHole();
+
+  const store = redisStore(server.client());
+  const enteredAt = await new FleetProcess({ store }).call(key, {}, monotonicMs);
+  const told = await holder.reported(({ event }) => event === "told");
+  if (enteredAt === undefined || told.event !== "told") throw new Error("nobody entered");
+  const sure = enteredAt - told.believedUntil;
+  const before = enteredAt - told.at;
+  t.log(`told ${before.toFixed(1)} ms before, and sure until ${sure.toFixed(1)} ms before somebody entered`);
+  t.true(sure > 0, "by arithmetic, however late its timers are");
+  t.true(before > -told.worstLagMs, "and as early as its process could run");
+  await store.close();
+});

@@ -1,0 +1,75 @@
+import { setTimeout as pause } from "node:timers/promises";
+import test from "ava";
+import { Arena, type Contender } from "../support/arena";
+import { startRedis, type RedisServer } from "../support/redis-server";
+import { judge } from "../support/sections";
+import { until } from "../support/until";
+
+// The same, while holders die, stand still and are cut off.
+
+let server: RedisServer;
+
+test.before(async () => {
+  server = await startRedis();
+});
+
+test.after.always(() => server.stop());
+
+const LOCK_TIME_MS = 500;
+const LONGER_THAN_THE_LOCK_MS = 1.6 * LOCK_TIME_MS;
+
+/** Each strikes a process one of whose bodies has just entered, and ends when the process is as before. */
+const FAULTS: Record<string, (victim: Contender) => Promise<void>> = {
+  killed: (victim) => victim.kill(),
+  async stopped({ child }) {
+    child.signal("SIGSTOP");
+    await pause(LONGER_THAN_THE_LOCK_MS);
+    child.signal("SIGCONT");
+  },
+  async blocked({ child }) {
+    child.tell("block");
+    await pause(LONGER_THAN_THE_LOCK_MS);
+  },
+  async reset({ proxy }) {
+    proxy.reset();
+  },
+  async "black-holed"({ proxy }) {
+    proxy.blackHole();
+    await pause(LONGER_THAN_THE_LOCK_MS);
+    proxy.heal();
+  },
+};
+
+test("whatever befalls holders, no two bodies ever believe at one time that the lock is theirs", async (t) => {
+  const watcher = server.client();
+  const key = "LOCK_war";
+  const arena = new Arena(server, { key, callers: 8, lockTimeMs: LOCK_TIME_MS, restMs: 0 });
+  t.teardown(() => arena.clear());
+  const alive = await Promise.all([arena.add(), arena.add(), arena.add(), arena.add()]);
+  for (const [name, strike] of [...Object.entries(FAULTS), ...Object.entries(FAULTS)]) {
+    const victim = alive.shift();
+    if (victim === undefined) throw new Error("nobody is left");
+    await victim.inLongBody();
+    const before = arena.sections.length;
+    await strike(victim);
+    await until(() => arena.sections.length > before); // Life goes on.
+    alive.push(name === "killed" ? await arena.add() : victim);
+  }
+  t.deepEqual(await arena.end(), ["0", "0", "0", "0"]);
+
+  const { sections, overlaps, foretold, noticedOnWaking, unannounced, tokensThatFell } = judge(
+    arena.sections,
+  );
+  const announced = `${foretold} foretold by the signal, ${noticedOnWaking} noticed on waking`;
+  t.log(`${sections} sections, ${overlaps} overlaps: ${announced}, ${unannounced.length} unannounced`);
+  t.deepEqual(unannounced, []);
+  t.deepEqual(tokensThatFell, []);
+  t.false(arena.sections.some(({ wasLeftInTheDark }) => wasLeftInTheDark));
+  t.true(overlaps > 0, "without any, nothing was put to the test");
+  t.deepEqual(
+    new Set(arena.failures),
+    new Set(["LOCK_LOST"]),
+    "who lost the lock is told, and nobody else fails",
+  );
+  await until(async () => (await watcher.keys(`*${key}*`)).join() === `{${key}}:fence`);
+});

@@ -1,0 +1,66 @@
+import { setTimeout as pause } from "node:timers/promises";
+import test from "ava";
+import { Arena } from "../support/arena";
+import { monotonicMs } from "../support/monotonic";
+import { startRedis, type RedisServer } from "../support/redis-server";
+import { judge, type Section } from "../support/sections";
+import { until } from "../support/until";
+
+// Real processes, and nothing fails.
+
+let server: RedisServer;
+
+test.before(async () => {
+  server = await startRedis();
+});
+
+test.after.always(() => server.stop());
+
+/** So long that no lock is lost, however slow the machine is. */
+const LOCK_TIME_MS = 20_000;
+
+test("of 4 processes with 8 callers each, one at a time is in, all get in, and nothing is left", async (t) => {
+  const watcher = server.client();
+  const key = "LOCK_peace";
+  const arena = new Arena(server, { key, callers: 8, lockTimeMs: LOCK_TIME_MS, restMs: 0 });
+  t.teardown(() => arena.clear());
+  const contenders = await Promise.all([arena.add(), arena.add(), arena.add(), arena.add()]);
+  await pause(5_000);
+  t.deepEqual(await arena.end(), ["0", "0", "0", "0"]);
+  const verdict = judge(arena.sections);
+  t.log(`${verdict.sections} sections, ${verdict.overlaps} overlaps`);
+  t.is(verdict.overlaps, 0, verdict.unannounced.join("\n"));
+  t.deepEqual(verdict.tokensThatFell, []);
+  t.deepEqual(arena.failures, []);
+  t.true(contenders.every(({ sections }) => sections.size > 8));
+  t.deepEqual(await watcher.keys(`*${key}*`), [`{${key}}:fence`]);
+});
+
+test("a plain SET NX PX of somebody who knows nothing of us excludes us, and is excluded", async (t) => {
+  const foreigner = server.client();
+  const key = "LOCK_foreign";
+  // With rests, because nobody else gets a lock that its queue gives on without end.
+  const arena = new Arena(server, { key, callers: 2, lockTimeMs: LOCK_TIME_MS, restMs: 20 });
+  t.teardown(() => arena.clear());
+  await Promise.all([arena.add(), arena.add()]);
+  const sections: Section[] = [];
+  const endsAt = monotonicMs() + 2_000;
+  while (monotonicMs() < endsAt || sections.length === 0) {
+    if ((await foreigner.set(key, "mine", "PX", LOCK_TIME_MS, "NX")) === null) {
+      await pause(1);
+      continue;
+    }
+    const enteredAt = monotonicMs();
+    await pause(3);
+    const name = `foreigner ${sections.length}`;
+    sections.push({ name, enteredAt, leftAt: monotonicMs(), believedUntil: Infinity });
+    await foreigner.del(key);
+    await pause(5);
+  }
+  t.deepEqual(await arena.end(), ["0", "0"]);
+  const verdict = judge([...sections, ...arena.sections]);
+  t.log(`${verdict.sections} sections, ${sections.length} of them foreign, ${verdict.overlaps} overlaps`);
+  t.is(verdict.overlaps, 0, verdict.unannounced.join("\n"));
+  t.true(arena.sections.length > 4);
+  await until(async () => (await foreigner.exists(key)) === 0);
+});

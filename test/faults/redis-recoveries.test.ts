@@ -1,0 +1,162 @@
+import test, { type ExecutionContext } from "ava";
+import { Redis } from "ioredis";
+import { LockLostError, LockUnreachableError } from "../../runtime/errors";
+import { redisStore } from "../../runtime/stores/redis";
+import { deferred } from "../support/deferred";
+import { FleetProcess } from "../support/fleet";
+import { startRedis, startRedisAt, type RedisServer } from "../support/redis-server";
+import { startTcpProxy } from "../support/tcp-proxy";
+import { until } from "../support/until";
+
+// What Redis goes through while somebody holds a lock and somebody waits: who keeps it, who is told, who goes on.
+
+const KEY = "LOCK_recovery";
+const PATIENT = { retryTimes: 1, waitTime: "20s" } as const;
+
+function process(t: ExecutionContext, client: Redis): FleetProcess {
+  client.on("error", () => {}); // Each command tells its own failure.
+  const store = redisStore(client);
+  t.teardown(async () => {
+    await store.close();
+    client.disconnect();
+  });
+  return new FleetProcess({ store, commandTimeout: "200ms", logger: { warn: () => {} } });
+}
+
+/** One holds the lock, until `end` or until it is lost; another one waits for it in the queue. */
+async function holderAndWaiter(t: ExecutionContext, server: RedisServer, lockTime: "1500ms" | "3s" | "20s") {
+  const options = { host: "127.0.0.1", port: server.port };
+  const [entered, end] = [deferred(), deferred()];
+  const holder = process(t, new Redis(options)).call(KEY, { lockTime }, async (lock) => {
+    lock.signal.addEventListener("abort", () => end.resolve());
+    entered.resolve();
+    await end.promise;
+    return lock.remaining() > 0 ? "kept" : "lost";
+  });
+  holder.catch(() => {}); // Looked at later.
+  await entered.promise;
+  const waiter = process(t, new Redis(options)).call(KEY, PATIENT, () => "in");
+  waiter.catch(() => {});
+  const watcher = server.client();
+  await until(async () => (await watcher.zcard(`{${KEY}}:queue`)) === 1);
+  return { holder, waiter, watcher, end: () => end.resolve() };
+}
+
+test("SCRIPT FLUSH: the holder's renewals and release, and the waiter, go on", async (t) => {
+  const server = await startRedis();
+  t.teardown(server.stop);
+  const { holder, waiter, watcher, end } = await holderAndWaiter(t, server, "3s");
+  await watcher.script("FLUSH");
+  // Renewed by a script that Redis did not know any more.
+  const before = await watcher.pttl(KEY);
+  await until(async () => (await watcher.pttl(KEY)) > before);
+  await watcher.script("FLUSH");
+  end();
+  t.is(await holder, "kept");
+  t.is(await waiter, "in");
+});
+
+test("a restart without its data: the holder is told that the lock is lost, and the waiter enters", async (t) => {
+  const server = await startRedis();
+  const { holder, waiter } = await holderAndWaiter(t, server, "1500ms");
+  await server.stop();
+  const restarted = await startRedisAt(server.port);
+  t.teardown(restarted.stop);
+  await t.throwsAsync(holder, { instanceOf: LockLostError, code: "LOCK_LOST" });
+  t.is(await waiter, "in");
+});
+
+test("all clients' connections are killed: the holder keeps the lock, and the waiter enters after it", async (t) => {
+  const server = await startRedis();
+  t.teardown(server.stop);
+  const { holder, waiter, watcher, end } = await holderAndWaiter(t, server, "20s");
+  for (const type of ["normal", "pubsub"])
+    await watcher.call("CLIENT", "KILL", "TYPE", type, "SKIPME", "yes");
+  end();
+  t.is(await holder, "kept");
+  t.is(await waiter, "in");
+});
+
+test("LOADING: who asks meanwhile gets the lock when it is over, or learns why there was none", async (t) => {
+  const eager = ["--loading-process-events-interval-bytes", "1024", "--enable-debug-command", "yes"];
+  const server = await startRedis(...eager);
+  t.teardown(server.stop);
+  const admin = server.client();
+  const patient = process(t, new Redis(server.port));
+  const hasty = process(t, new Redis(server.port));
+  for (const one of [patient, hasty]) await one.call(KEY, {}, () => {});
+  await admin.mset(
+    Object.fromEntries(Array.from({ length: 1_000 }, (_, index) => [index, "x".repeat(2_000)])),
+  );
+  await admin.call("CONFIG", "SET", "key-load-delay", "2000"); // Microseconds for each key.
+  const reloaded = admin.call("DEBUG", "RELOAD");
+  const observer = server.client({ enableReadyCheck: false });
+  await until(async () => (await observer.info("persistence")).includes("\nloading:1"));
+  const waits = [
+    t.throwsAsync(
+      hasty.call(KEY, { retryTimes: 1, waitTime: "300ms" }, () => t.fail()),
+      { instanceOf: LockUnreachableError, message: /LOADING|no reply from the store/ },
+    ),
+    patient.call(KEY, PATIENT, () => "in"),
+  ];
+  t.is((await Promise.all(waits))[1], "in");
+  await reloaded;
+});
+
+test("-LOADING in answer to one command: it is asked again, and the caller notices nothing", async (t) => {
+  const server = await startRedis();
+  const proxy = await startTcpProxy(server.port);
+  t.teardown(async () => {
+    await proxy.stop();
+    await server.stop();
+  });
+  const loading = { answer: "-LOADING Redis is loading the dataset in memory\r\n" };
+  const unlucky = process(t, new Redis(proxy.port));
+  await unlucky.call(KEY, {}, () => {});
+  const struck = proxy.strike(1, loading);
+  t.is(await unlucky.call(KEY, {}, () => "in"), "in");
+  await struck;
+});
+
+for (const [name, begin] of Object.entries({
+  OOM: (admin: Redis) => admin.call("CONFIG", "SET", "maxmemory", "1"),
+  WRITEPAUSE: (admin: Redis) => admin.call("CLIENT", "PAUSE", "150", "WRITE"),
+})) {
+  test(`${name}: the holder's lock is renewed and released all the same`, async (t) => {
+    const server = await startRedis();
+    t.teardown(server.stop);
+    const { holder, waiter, watcher, end } = await holderAndWaiter(t, server, "3s");
+    await begin(watcher);
+    const before = await watcher.pttl(KEY);
+    await until(async () => (await watcher.pttl(KEY)) > before);
+    end();
+    t.is(await holder, "kept");
+    await watcher.call("CONFIG", "SET", "maxmemory", "0");
+    t.is(await waiter, "in");
+  });
+}
+
+for (const [name, { begin, end }] of Object.entries({
+  READONLY: {
+    begin: (admin: Redis) => admin.replicaof("127.0.0.1", 1),
+    end: (admin: Redis) => admin.replicaof("NO", "ONE"),
+  },
+  NOREPLICAS: {
+    begin: (admin: Redis) => admin.call("CONFIG", "SET", "min-replicas-to-write", "1"),
+    end: (admin: Redis) => admin.call("CONFIG", "SET", "min-replicas-to-write", "0"),
+  },
+  WRONGTYPE: {
+    begin: async (admin: Redis) => await admin.multi().del(KEY).rpush(KEY, "somebody's list").exec(),
+    end: (admin: Redis) => admin.del(KEY),
+  },
+})) {
+  test(`${name}: the holder whose lock cannot be renewed is told at its deadline at the latest`, async (t) => {
+    const server = await startRedis();
+    t.teardown(server.stop);
+    const { holder, watcher } = await holderAndWaiter(t, server, "1500ms");
+    await begin(watcher);
+    await t.throwsAsync(holder, { instanceOf: LockLostError, code: "LOCK_LOST" });
+    await end(watcher);
+    t.is(await process(t, new Redis(server.port)).call(KEY, PATIENT, () => "in"), "in");
+  });
+}

@@ -1,0 +1,156 @@
+import { rm } from "node:fs/promises";
+import test, { type ExecutionContext } from "ava";
+import type { Redis } from "ioredis";
+import { LockError, LockMisconfiguredError, LockUnreachableError } from "../../runtime/errors";
+import { redisStore } from "../../runtime/stores/redis";
+import { FleetProcess } from "../support/fleet";
+import { startLagWatch } from "../support/lag";
+import { monotonicMs } from "../support/monotonic";
+import { startRedis } from "../support/redis-server";
+import { until } from "../support/until";
+
+// Each state of Redis in which it refuses a lock: how the caller learns it, in which error and in which words, and
+// that the next call works when the state is over.
+
+interface State {
+  /** Brings Redis into the state, over a connection that keeps its rights. */
+  begin(admin: Redis, key: string): Promise<unknown>;
+  end(admin: Redis, key: string): Promise<unknown>;
+  readonly error: typeof LockUnreachableError | typeof LockMisconfiguredError;
+  /** What the message tells. */
+  readonly words: RegExp;
+}
+
+const config = (admin: Redis, ...args: string[]): Promise<unknown> => admin.call("CONFIG", "SET", ...args);
+
+const STATES: Record<string, State> = {
+  "READONLY: it has become a replica": {
+    begin: (admin) => admin.replicaof("127.0.0.1", 1),
+    end: (admin) => admin.replicaof("NO", "ONE"),
+    error: LockUnreachableError,
+    words: /could not be asked .*READONLY You can't write against a read only replica/,
+  },
+  "MASTERDOWN: it is a replica that has lost its master": {
+    async begin(admin) {
+      await config(admin, "replica-serve-stale-data", "no");
+      await admin.replicaof("127.0.0.1", 1);
+    },
+    end: (admin) => admin.replicaof("NO", "ONE"),
+    error: LockUnreachableError,
+    words: /could not be asked .*MASTERDOWN/,
+  },
+  "OOM: it has no memory left": {
+    begin: (admin) => config(admin, "maxmemory", "1"),
+    end: (admin) => config(admin, "maxmemory", "0"),
+    error: LockUnreachableError,
+    words: /could not be asked .*OOM command not allowed/,
+  },
+  "NOREPLICAS: too few replicas": {
+    begin: (admin) => config(admin, "min-replicas-to-write", "1"),
+    end: (admin) => config(admin, "min-replicas-to-write", "0"),
+    error: LockUnreachableError,
+    words: /could not be asked .*NOREPLICAS/,
+  },
+  "MISCONF: it cannot save to disk": {
+    async begin(admin) {
+      const [, dir] = (await admin.call("CONFIG", "GET", "dir")) as string[];
+      if (dir !== undefined) await rm(dir, { recursive: true });
+      await config(admin, "save", "3600 1");
+      await admin.call("BGSAVE");
+      await until(async () => (await admin.info("persistence")).includes("rdb_last_bgsave_status:err"));
+    },
+    end: (admin) => config(admin, "save", ""),
+    error: LockUnreachableError,
+    words: /could not be asked .*MISCONF/,
+  },
+  "BUSY: a script runs for ever": {
+    async begin(admin) {
+      await config(admin, "busy-reply-threshold", "20");
+      const runaway = admin.duplicate();
+      runaway.on("error", () => {});
+      void runaway
+        .eval("while true do end", 0)
+        .catch(() => {}) // It is killed.
+        .finally(() => runaway.disconnect());
+      await until(() =>
+        admin.ping().then(
+          () => false,
+          (error: unknown) => String(error).includes("BUSY"),
+        ),
+      );
+    },
+    end: (admin) => admin.script("KILL"),
+    error: LockUnreachableError,
+    words: /could not be asked .*BUSY/,
+  },
+  "NOAUTH: it asks for a password": {
+    async begin(admin) {
+      await config(admin, "requirepass", "secret");
+      await admin.call("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes");
+    },
+    end: (admin) => config(admin, "requirepass", ""),
+    error: LockMisconfiguredError,
+    words: /Redis asks for a password: give it to the client \(NOAUTH/,
+  },
+  "NOPERM: its user may not run a command": {
+    begin: (admin) => admin.call("ACL", "SETUSER", "default", "-set"),
+    end: (admin) => admin.call("ACL", "SETUSER", "default", "+@all"),
+    error: LockMisconfiguredError,
+    words: /the Redis user may not run a command that locks need \((NOPERM|ERR The user executing)/,
+  },
+  "WRONGTYPE: the key holds other data": {
+    begin: (admin, key) => admin.rpush(key, "somebody's list"),
+    end: (admin, key) => admin.del(key),
+    error: LockMisconfiguredError,
+    words: /the key holds other data than a lock: choose another businessFlag \(WRONGTYPE/,
+  },
+};
+
+const KEY = "LOCK_state";
+const WAIT = { retryTimes: 2, waitTime: "200ms" } as const;
+const PATIENT = { retryTimes: 1, waitTime: "20s" } as const;
+/** Far below the patience of those who need not wait. */
+const SOON_MS = 3_000;
+
+for (const [name, state] of Object.entries(STATES)) {
+  for (const fencing of [false, true]) {
+    test(`${name}${fencing ? ", with fencing" : ""}`, async (t) => {
+      const server = await startRedis();
+      t.teardown(server.stop);
+      const admin = server.client();
+      const process = await connected(t, server.client());
+      await state.begin(admin, KEY);
+
+      const isForGood = state.error === LockMisconfiguredError;
+      const options = { fencing, ...(isForGood ? PATIENT : WAIT) };
+      const lag = startLagWatch();
+      let startedAt: number;
+      let error: LockError;
+      do {
+        startedAt = monotonicMs();
+        error = await t.throwsAsync<LockError>(
+          process.call(KEY, options, () => t.fail()),
+          { instanceOf: LockError },
+        );
+      } while (/no reply from the store/.test(error.message)); // The machine is too busy for the last try.
+      const tookMs = monotonicMs() - startedAt;
+      t.true(error instanceof state.error);
+      t.regex(error.message, state.words);
+      t.true(error.cause instanceof Error, "the error of the client");
+      t.true(tookMs < SOON_MS + 3 * lag(), `${tookMs} ms`);
+
+      await state.end(admin, KEY);
+      t.is(await process.call(KEY, PATIENT, () => "in"), "in");
+      await until(async () => (await admin.exists(KEY)) === 0);
+    });
+  }
+}
+
+/** A process that has had a lock, so that its client is connected and Redis knows the scripts. */
+async function connected(t: ExecutionContext, client: Redis): Promise<FleetProcess> {
+  const store = redisStore(client);
+  t.teardown(() => store.close());
+  const process = new FleetProcess({ store, logger: { warn: () => {} } });
+  await process.call("LOCK_other", {}, () => {});
+  return process;
+}

@@ -1,0 +1,92 @@
+import { setTimeout as pause } from "node:timers/promises";
+import test from "ava";
+import type { Redis } from "ioredis";
+import { redisStore } from "../../runtime/stores/redis";
+import { deferred } from "../support/deferred";
+import { FleetProcess } from "../support/fleet";
+import { startLagWatch } from "../support/lag";
+import { startRedis } from "../support/redis-server";
+import { startTcpProxy } from "../support/tcp-proxy";
+import { until } from "../support/until";
+
+const LOCK_TIME_MS = 3_000;
+const RENEWED_EVERY_MS = LOCK_TIME_MS / 3;
+const STALL_MS = 2_000;
+const PHASES = 6;
+/** How old the oldest lease may be: the deadline, which comes before the key's end, must come after the stall. */
+const OLDEST_MS = 900;
+
+test("Redis stalls for 2 s under locks of 3 s, at six phases of their renewal: all of them are kept", async (t) => {
+  const server = await startRedis("--enable-debug-command", "yes");
+  t.teardown(server.stop);
+  const watcher = server.client();
+  const end = deferred();
+  const stores = Array.from({ length: PHASES }, () => redisStore(server.client()));
+  const keys = stores.map((_, phase) => `LOCK_phase_${phase}`);
+  const warnings: string[] = [];
+  const holders = stores.map(async (store, phase) => {
+    await pause((phase / PHASES) * RENEWED_EVERY_MS);
+    const process = new FleetProcess({ store, logger: { warn: (line) => void warnings.push(line) } });
+    const call = process.call(`LOCK_phase_${phase}`, { lockTime: `${LOCK_TIME_MS}ms` }, async (lock) => {
+      await end.promise;
+      return lock.signal.aborted ? "lost" : "kept";
+    });
+    return await call.catch(() => "lost");
+  });
+  await until(async () => (await watcher.exists(...keys)) === PHASES);
+
+  const lag = startLagWatch();
+  const agesMs = await stall(watcher, keys);
+  // Each is renewed once more, which shows that it is not only not yet over.
+  await until(async () => (await agesOf(watcher, keys)).every((ms) => ms < OLDEST_MS || ms > LOCK_TIME_MS));
+  end.resolve();
+  const outcomes = await Promise.all(holders);
+  const lagMs = lag();
+  t.log(
+    `renewed ${agesMs.join(", ")} ms before the stall: ${outcomes.join(", ")}; late by ${Math.round(lagMs)} ms`,
+  );
+  outcomes.forEach((outcome, phase) => {
+    // On a machine so busy that our own timers come too late, a lock may be lost for that.
+    const slackMs = LOCK_TIME_MS * 0.98 - STALL_MS - (agesMs[phase] ?? NaN);
+    if (slackMs > 3 * lagMs) t.is(outcome, "kept", `phase ${phase}`);
+  });
+  if (outcomes.every((outcome) => outcome === "kept")) t.deepEqual(warnings, []);
+  await until(async () => (await watcher.dbsize()) === 0);
+  await Promise.all(stores.map((store) => store.close()));
+});
+
+/** How long ago each was renewed, by the clock of Redis. */
+async function agesOf(watcher: Redis, keys: readonly string[]): Promise<number[]> {
+  const pttls = await Promise.all(keys.map((key) => watcher.pttl(key)));
+  return pttls.map((pttl) => LOCK_TIME_MS - pttl);
+}
+
+/** Stalls Redis at a moment when no lock is about to be renewed. Their ages at that moment, in one transaction. */
+async function stall(watcher: Redis, keys: readonly string[]): Promise<number[]> {
+  await until(async () => Math.max(...(await agesOf(watcher, keys))) < OLDEST_MS - 50);
+  const transaction = watcher.multi();
+  for (const key of keys) transaction.pttl(key);
+  transaction.call("DEBUG", "SLEEP", STALL_MS / 1_000);
+  const replies = (await transaction.exec()) ?? [];
+  return replies.slice(0, keys.length).map(([, pttl]) => LOCK_TIME_MS - Number(pttl));
+}
+
+test("time that a grant spends on the network counts against the lock", async (t) => {
+  const server = await startRedis();
+  const proxy = await startTcpProxy(server.port);
+  const client = server.client({ port: proxy.port });
+  const store = redisStore(client);
+  t.teardown(async () => {
+    await store.close();
+    client.disconnect();
+    await proxy.stop();
+    await server.stop();
+  });
+  await client.ping();
+  const delayMs = 300;
+  proxy.delayReplies(delayMs);
+  const process = new FleetProcess({ store });
+  await process.call("LOCK_slow", { lockTime: "2s" }, (lock) => {
+    t.true(lock.remaining() <= 2_000 - delayMs, `${lock.remaining()} ms`);
+  });
+});

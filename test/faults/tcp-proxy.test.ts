@@ -1,0 +1,87 @@
+import test, { type ExecutionContext } from "ava";
+import { createLocker } from "../../runtime/configure";
+import { Lock } from "../../runtime/lock";
+import { settle } from "../../runtime/settings";
+import { monotonicMs } from "../support/monotonic";
+import { startRedis, type RedisServer } from "../support/redis-server";
+import { startTcpProxy } from "../support/tcp-proxy";
+import { until } from "../support/until";
+
+// The network that the other tests trust to fail as they say.
+
+let server: RedisServer;
+
+test.before(async () => {
+  server = await startRedis();
+});
+
+test.after.always(() => server.stop());
+
+async function scene(t: ExecutionContext) {
+  const proxy = await startTcpProxy(server.port);
+  t.teardown(proxy.stop);
+  const client = server.client({ port: proxy.port });
+  await client.ping();
+  return { proxy, client, watcher: server.client() };
+}
+
+test("what is held back in the black hole, in both directions, arrives when it heals", async (t) => {
+  const { proxy, client, watcher } = await scene(t);
+  proxy.blackHole();
+  const before = proxy.bytesSent;
+  let isAnswered = false;
+  const reply = client.set("hole", "1").finally(() => (isAnswered = true));
+  await until(() => proxy.bytesSent > before);
+  t.is(await watcher.exists("hole"), 0);
+  t.false(isAnswered);
+  proxy.heal();
+  t.is(await reply, "OK");
+  t.is(await watcher.get("hole"), "1");
+});
+
+test("the n-th command about a lock is struck, after Redis carried it out, and no other", async (t) => {
+  const { proxy, client, watcher } = await scene(t);
+  const struck = proxy.strike(2, "silence");
+  t.is(await client.set("one", "1"), "OK");
+  const two = client.set("two", "2");
+  await struck;
+  t.is(await watcher.get("two"), "2");
+  const three = client.get("two");
+  proxy.heal();
+  t.deepEqual(await Promise.all([two, three]), ["OK", "2"]);
+});
+
+test("an answer in the place of Redis comes in its turn, and Redis does not hear of the command", async (t) => {
+  const { proxy, client, watcher } = await scene(t);
+  const struck = proxy.strike(1, { answer: "-LOADING wait\r\n" });
+  const replies = await Promise.allSettled([
+    client.get("never"),
+    client.set("never", "1"),
+    client.echo("after"),
+  ]);
+  await struck;
+  t.like(replies[0], { status: "fulfilled", value: null });
+  t.is(replies[1].status, "rejected");
+  t.like(replies[2], { status: "fulfilled", value: "after" });
+  t.is(await watcher.exists("never"), 0);
+});
+
+test("delayed replies come in their order", async (t) => {
+  const { proxy, client } = await scene(t);
+  proxy.delayReplies(100);
+  const startedAt = monotonicMs();
+  t.deepEqual(await Promise.all([client.echo("a"), client.echo("b")]), ["a", "b"]);
+  t.true(monotonicMs() - startedAt >= 99);
+});
+
+test("bytes are counted: a lock sends some", async (t) => {
+  const { proxy, client } = await scene(t);
+  const before = proxy.bytesSent;
+  const locker = createLocker({ redis: client });
+  const lock = new Lock(locker, "LOCK_bytes", settle({}, locker.defaults), undefined);
+  t.is(proxy.bytesSent, before);
+  t.true(await lock.acquire());
+  await lock.release();
+  t.true(proxy.bytesSent > before);
+  await locker.store.close();
+});
