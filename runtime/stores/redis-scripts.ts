@@ -178,6 +178,21 @@ end
 return replies
 `);
 
+/** KEYS: lock, queue, places. ARGV: requestId. Where nobody waits, nothing is made that is for those who do. */
+export const RELEASE_ONE = scriptOf(`
+local holder = redis.pcall("GET", KEYS[1])
+if holder ~= ARGV[1] then
+  return holder and "stolen" or "expired"
+end
+if redis.call("EXISTS", KEYS[2]) == 0 then
+  redis.call("DEL", KEYS[1])
+  return "released"
+end
+${COMMON}
+pass_on(KEYS[1], KEYS[2], KEYS[3])
+return "released"
+`);
+
 /** KEYS: lock, queue, places, and for a fencing token fence. ARGV: requestId, next requestId, inbox, lock time. */
 export const HAND_ON = script(`
 local holder = redis.call("GET", KEYS[1])
@@ -218,6 +233,9 @@ return holder and "stolen" or "expired"
 `);
 
 function script(body: string): Script {
-  const source = COMMON + body;
+  return scriptOf(COMMON + body);
+}
+
+function scriptOf(source: string): Script {
   return { source, sha1: createHash("sha1").update(source).digest("hex") };
 }

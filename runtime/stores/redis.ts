@@ -19,6 +19,7 @@ import {
   LEAVE,
   RELEASE_ALONE,
   RELEASE_MANY,
+  RELEASE_ONE,
   RENEW_MANY,
   WAIT,
   type Script,
@@ -272,11 +273,16 @@ class RedisStore implements Store {
 
   async #releaseAll(requests: readonly ReleaseRequest[]): Promise<ReleaseReply[]> {
     const [only, another] = requests;
-    if (only !== undefined && another === undefined && !this.#canQueue(only.key)) {
-      return [(await this.#run(RELEASE_ALONE, [only.key], [only.requestId])) as ReleaseReply];
-    }
+    if (only !== undefined && another === undefined) return [await this.#releaseOne(only)];
     const keys = requests.flatMap(({ key }) => this.#queueKeys(key, false));
     return (await this.#run(RELEASE_MANY, keys, [idsOf(requests)])) as ReleaseReply[];
+  }
+
+  async #releaseOne({ key, requestId }: ReleaseRequest): Promise<ReleaseReply> {
+    const [script, keys] = this.#canQueue(key)
+      ? [RELEASE_ONE, this.#queueKeys(key, false)]
+      : [RELEASE_ALONE, [key]];
+    return (await this.#run(script, keys, [requestId])) as ReleaseReply;
   }
 
   /** ioredis sends a command again, unasked, when the connection broke under it: the first may have released. */
