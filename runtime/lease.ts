@@ -17,6 +17,11 @@ export class Lease implements RenewRequest {
   readonly lockTimeMs: number;
   /** The first of the fencing tokens that came with the lease. */
   readonly fencingToken: number | undefined;
+  /**
+   * Whether nothing else that was sent can get the same `requestId` the key once more. Only then does a key that still
+   * has it at the end prove that it had it all the time.
+   */
+  readonly isOnlyGrant: boolean;
   /** Who in this process holds the lock now. */
   holder: Lock | undefined;
   /** How often it was handed on, and since when it is here. */
@@ -36,7 +41,9 @@ export class Lease implements RenewRequest {
     { requestId, lockTimeMs }: AcquireRequest,
     countsFrom: number,
     fencingToken: number | undefined,
+    isOnlyGrant = true,
   ) {
+    this.isOnlyGrant = isOnlyGrant;
     this.line = line;
     this.requestId = requestId;
     this.lockTimeMs = lockTimeMs;

@@ -6,9 +6,14 @@ import { Release, ReleaseToNext, type Releasing } from "./release";
 import { FENCING_STRIDE } from "./store";
 import { fits, Ticket, type Trouble } from "./ticket";
 
-/** A lease is handed on inside the process so often and for so long, before other processes have their turn. */
-const MOST_HAND_ONS = 15;
-const HAND_ON_FOR_MS = 100;
+/**
+ * A lease is handed on inside the process so often and for so long, before other processes have their turn. Where
+ * the work takes next to no time, a turn is not over before it is worth the round trip.
+ */
+const HAND_ONS = 15;
+const MOST_HAND_ONS = FENCING_STRIDE - 1;
+const WORTH_A_TURN_MS = 5;
+const LONGEST_TURN_MS = 100;
 
 /** Who runs out of time before the first reply does not know that somebody else holds the lock. */
 const NO_REPLY_YET: Trouble = { error: new NoReplyError("no reply from the store yet") };
@@ -137,9 +142,10 @@ export class Line {
   /** Inside the process a lease goes only to one who would have been granted the same. */
   #mayHandOn(lease: Lease, lock: Lock, next: Lock): boolean {
     const now = this.#lines.clock.now();
+    const turnMs = now - lease.since;
     return (
-      lease.handOns < Math.min(MOST_HAND_ONS, FENCING_STRIDE - 1) &&
-      now - lease.since < HAND_ON_FOR_MS &&
+      lease.handOns < (turnMs < WORTH_A_TURN_MS ? MOST_HAND_ONS : HAND_ONS) &&
+      turnMs < LONGEST_TURN_MS &&
       lease.remaining(now) > lease.lockTimeMs / 2 &&
       fits(lease.lockTimeMs, lease.fencingToken !== undefined, next) &&
       lock.isWatched &&

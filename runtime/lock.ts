@@ -339,10 +339,11 @@ export class Lock implements AsyncDisposable, AcquireRequest {
   #conclude(outcome: Outcome, wasSure: boolean, trouble: unknown): LockLostError | undefined {
     const { clock, story } = this.#locker;
     story.ends(this, outcome, clock.now() - this.#heldSince, trouble);
-    // Where the store has no word, ours counts.
-    const hasNoWord = outcome === "unknown" || outcome === "left to expire";
-    if (outcome === "released" || (hasNoWord && wasSure)) return undefined;
-    const why = this.#lease?.lostBecause ?? outcome;
+    // The store's word counts, and where it has none, or one that proves nothing, ours does.
+    const isLost = outcome === "expired" || outcome === "stolen";
+    const isProven = outcome === "released" && this.#lease?.isOnlyGrant === true;
+    if (isProven || (wasSure && !isLost)) return undefined;
+    const why = this.#lease?.lostBecause ?? (isLost ? outcome : DEADLINE_PASSED);
     const message = `${nameOf(this)}: the lock was lost before its work was done (${why}); somebody else may have worked at the same time`;
     return new LockLostError(message, { cause: trouble });
   }

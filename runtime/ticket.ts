@@ -36,6 +36,8 @@ export class Ticket {
   #unansweredSince: number | undefined;
   #freeInMs: number | undefined;
   #isClosed = false;
+  /** Tries without a reply so far: each may yet be carried out. */
+  #unanswered = 0;
   /** What came of it. */
   #lease: Lease | undefined;
 
@@ -74,19 +76,21 @@ export class Ticket {
     if (kind === "wait") this.expectHints();
     const { clock, commands, store } = this.#lines;
     const sentAt = clock.now();
-    const attempt = new Try(this, store, kind, lock, sentAt, this.#unansweredSince !== undefined);
+    this.#unanswered += 1;
     this.#unansweredSince ??= sentAt;
+    const attempt = new Try(this, store, kind, lock, sentAt, this.#unansweredSince);
     commands.send(attempt, Math.max(lock.budgetEndsAt - sentAt, LEAST_COMMAND_TIME_MS));
   }
 
-  heard({ kind, lock, request, sentAt, wasUnanswered }: Try, reply: AcquireReply): void {
+  heard({ kind, lock, request, sentAt, unansweredSince }: Try, reply: AcquireReply): void {
     this.trouble = undefined;
+    this.#unanswered -= 1;
     if (reply.granted) {
-      this.take(request, reply, sentAt);
+      this.take(request, reply, sentAt, unansweredSince, kind);
     } else {
       this.#freeInMs = reply.freeInMs;
       // An earlier try may still be on its way: what it is granted from here on, it was not before this one.
-      this.#unansweredSince = wasUnanswered ? sentAt : undefined;
+      this.#unansweredSince = unansweredSince < sentAt ? sentAt : undefined;
       if (kind === "acquire" && this.#hasReasonToWait(lock)) return this.#send("wait", lock);
     }
     lock.tried();
@@ -98,8 +102,9 @@ export class Ticket {
     lock.tried();
   }
 
-  heardLate({ request, sentAt }: Try, reply: AcquireReply): void {
-    if (reply.granted) this.take(request, reply, sentAt);
+  heardLate({ kind, request, sentAt, unansweredSince }: Try, reply: AcquireReply): void {
+    this.#unanswered -= 1;
+    if (reply.granted) this.take(request, reply, sentAt, unansweredSince, kind);
     else if (this.#isClosed) this.#decline();
   }
 
@@ -117,8 +122,19 @@ export class Ticket {
 
   // ---- what comes of it -------------------------------------------------------------------------------
 
-  /** The store granted it: the first in line has it. A grant that comes too late is given back. */
-  take(request: AcquireRequest, { fresh, fencingToken }: Granted, sentAt: number): void {
+  /**
+   * The store granted it: the first in line has it. A grant that comes too late is given back.
+   *
+   * @param unansweredSince when the first try was sent that may have been granted what this one found
+   * @param kind `acquire` leaves a place in the queue where it is, which may bring the key once more
+   */
+  take(
+    request: AcquireRequest,
+    { fresh, fencingToken }: Granted,
+    sentAt: number,
+    unansweredSince = sentAt,
+    kind: Try["kind"] = "wait",
+  ): void {
     const { first } = this.#line;
     if (this.#isClosed || first === undefined || this.#lines.closing) return this.#decline();
     if (!fits(request.lockTimeMs, request.fencing, first)) {
@@ -127,8 +143,9 @@ export class Ticket {
       first.wake();
       return;
     }
-    const countsFrom = fresh ? sentAt : (this.#unansweredSince ?? sentAt);
-    const lease = new Lease(this.#line, request, countsFrom, fencingToken);
+    const countsFrom = fresh ? sentAt : unansweredSince;
+    const isOnlyGrant = this.#unanswered === 0 && (kind === "wait" || !this.#isQueued);
+    const lease = new Lease(this.#line, request, countsFrom, fencingToken, isOnlyGrant);
     if (lease.remaining(this.#lines.clock.now()) === 0) {
       // Over before we knew. A release could overtake the next try's grant, so it is left to expire.
       this.outcomeUnknown(sentAt, new NoReplyError("the reply took the whole lock time"));
@@ -174,8 +191,8 @@ class Try implements Command<AcquireReply> {
   readonly lock: Lock;
   readonly request: AcquireRequest;
   readonly sentAt: number;
-  /** Whether an earlier one had not been answered when this one was sent. */
-  readonly wasUnanswered: boolean;
+  /** When the first of those was sent that had not been answered when this one was: this one, maybe. */
+  readonly unansweredSince: number;
   readonly #ticket: Ticket;
   readonly #store: Lines["store"];
 
@@ -185,7 +202,7 @@ class Try implements Command<AcquireReply> {
     kind: Try["kind"],
     lock: Lock,
     sentAt: number,
-    wasUnanswered: boolean,
+    unansweredSince: number,
   ) {
     this.#ticket = ticket;
     this.#store = store;
@@ -193,7 +210,7 @@ class Try implements Command<AcquireReply> {
     this.lock = lock;
     this.request = ticket.requestFor(lock);
     this.sentAt = sentAt;
-    this.wasUnanswered = wasUnanswered;
+    this.unansweredSince = unansweredSince;
   }
 
   send(): Promise<AcquireReply> {

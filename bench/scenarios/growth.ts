@@ -33,6 +33,7 @@ export const growth: Scenario<`commands${Clients}` | `gap${Clients}`> = {
       figures[`gap${clients}`] = timed.reduce((sum, { idleGapMs }) => sum + idleGapMs, 0) / timed.length;
 
       await crew.open({ port: counting.port, clients, lockTimeMs: LOCK_TIME_MS });
+      await relay(crew, 0); // The clients' connections, and what they send once, are not counted.
       const before = counting.commands;
       const counted = await relay(crew, 0.2 * durationMs);
       const handOffs = counted.reduce((sum, { sections }) => sum + sections, 0);

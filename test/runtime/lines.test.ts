@@ -66,23 +66,28 @@ test("nobody is overtaken in a process, whoever comes while a lock is handed on"
   await nothingIsLeft(t, fleet, process);
 });
 
-test("a lock is handed on without a command, 16 times in a row at most", async (t) => {
-  const fleet = new Fleet();
-  const process = fleet.process();
-  const commands: number[] = [];
-  await Promise.all(
-    Array.from({ length: 33 }, () =>
+for (const { what, sectionMs, callers, inOneTurn } of [
+  { what: "16 bodies in a row", sectionMs: 1, callers: 33, inOneTurn: [16, 16, 1] },
+  { what: "64 bodies that take no time", sectionMs: 0, callers: 130, inOneTurn: [64, 64, 2] },
+]) {
+  test(`a lock is handed on without a command, to ${what} at most`, async (t) => {
+    const fleet = new Fleet();
+    const process = fleet.process();
+    const commands: number[] = [];
+    const calls = Array.from({ length: callers }, () =>
       process.call(KEY, PATIENT, async () => {
         commands.push(fleet.store.commands);
-        await fleet.clock.settle();
+        if (sectionMs > 0) await passes(fleet, sectionMs);
       }),
-    ),
-  );
-  const stays = [1, 2, 3].map((sent) => commands.filter((count) => count === sent).length);
-  t.deepEqual(stays, [16, 16, 1]);
-  t.is(fleet.store.commands, 4, "an acquire, two releases that hand on, and a release");
-  await nothingIsLeft(t, fleet, process);
-});
+    );
+    await fleet.clock.advance(SECOND);
+    await Promise.all(calls);
+    const stays = [1, 2, 3].map((sent) => commands.filter((count) => count === sent).length);
+    t.deepEqual(stays, inOneTurn);
+    t.is(fleet.store.commands, 4, "an acquire, two releases that hand on, and a release");
+    await nothingIsLeft(t, fleet, process);
+  });
+}
 
 test("a lock is handed on for 100 ms at most, before other processes have their turn", async (t) => {
   const fleet = new Fleet();

@@ -282,8 +282,8 @@ test("a crowd in one process costs the store less than one caller at a time", as
   const process = fleet.process();
   await Promise.all(Array.from({ length: 100 }, () => process.call(KEY, {}, idle)));
   t.is(fleet.store.acquired.length, 1, "no request in vain");
-  t.is(fleet.store.releases, 7, "one for each 16 who came one after the other");
-  t.is(fleet.store.commands, 8);
+  t.is(fleet.store.releases, 2, "one for each 64 who came one after the other");
+  t.is(fleet.store.commands, 3);
   t.true(await fleet.isForgotten(KEY));
   t.is(fleet.clock.pendingTimers, 0);
 });
@@ -761,7 +761,8 @@ test("a lost reply to an acquire is not a lost lock: the same request finds it a
   await fleet.clock.advance(remainingMs);
   t.false(await fleet.isFree(KEY), "the store keeps it for longer than the holder is sure of it");
   end();
-  await call;
+  // The first try may have been carried out, too: that the key is still ours does not prove that it always was.
+  await t.throwsAsync(call, { instanceOf: LockLostError, message: /\(its deadline passed\)/ });
   t.true(await fleet.isForgotten(KEY));
 });
 

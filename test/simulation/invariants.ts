@@ -7,8 +7,10 @@ import { Truth } from "./truth";
 const GRACE_MS = 250;
 const ROUNDING_MS = 0.001;
 /** Within one process, before another has its turn. */
-const MOST_SECTIONS_ON_ONE_GRANT = 16;
-const HAND_ON_FOR_MS = 100;
+const SECTIONS_ON_ONE_GRANT = 16;
+const MOST_SECTIONS_ON_ONE_GRANT = 64;
+const WORTH_A_TURN_MS = 5;
+const LONGEST_TURN_MS = 100;
 
 /** What a world allows. */
 export interface Allowances {
@@ -85,10 +87,11 @@ export class Invariants {
     if (grant === undefined) return this.report(`${lock.requestId} was let in without a grant`);
     grant.sections += 1;
     if (!this.#allowances.isCalm || grant.sections === 1) return;
-    if (grant.sections > MOST_SECTIONS_ON_ONE_GRANT)
-      this.report(`process ${process.number} let in ${grant.sections} on one grant of ${key}`);
     const forMs = this.#clock.now() - grant.at;
-    if (forMs > HAND_ON_FOR_MS)
+    const most = forMs < WORTH_A_TURN_MS ? MOST_SECTIONS_ON_ONE_GRANT : SECTIONS_ON_ONE_GRANT;
+    if (grant.sections > most)
+      this.report(`process ${process.number} let in ${grant.sections} on one grant of ${key}`);
+    if (forMs > LONGEST_TURN_MS)
       this.report(`process ${process.number} handed ${key} on ${forMs} ms after its grant`);
   }
 
@@ -154,6 +157,7 @@ export class Invariants {
       const { key, lock, process } = caller;
       if (lock.remaining() > 0) {
         this.#checkSure(caller);
+        caller.silentSince = undefined;
         const other = sure.get(key);
         if (other !== undefined && areOfOneLife(other, caller))
           this.report(`${other.lock.requestId} and ${lock.requestId} are both sure to hold ${key}`);
