@@ -1,7 +1,7 @@
 import type { Command } from "./commands";
 import type { Lease } from "./lease";
 import type { AcquireRequest, Released, ReleaseReply, Store } from "./store";
-import type { Ticket } from "./ticket";
+import type { Sent, Ticket } from "./ticket";
 
 /** Is told what came of a release. `unknown`: the store did not answer, which is the trouble. */
 export type Releasing = (outcome: ReleaseReply | "unknown", trouble?: unknown) => void;
@@ -40,8 +40,7 @@ export class Release implements Command<Released> {
 /** The same, with an application for the one who is next in line here. */
 export class ReleaseToNext extends Release {
   readonly #ticket: Ticket;
-  readonly #next: AcquireRequest;
-  readonly #sentAt: number;
+  readonly #sent: Sent;
 
   constructor(
     store: Store,
@@ -53,20 +52,20 @@ export class ReleaseToNext extends Release {
   ) {
     super(store, lease, done);
     this.#ticket = ticket;
-    this.#next = next;
-    this.#sentAt = sentAt;
+    this.#sent = { kind: "wait", request: next, sentAt, unansweredSince: sentAt };
+    ticket.sends(this.#sent);
   }
 
   override send(): Promise<Released> {
-    return this.store.release(this.lease.key, this.lease.requestId, this.#next);
+    return this.store.release(this.lease.key, this.lease.requestId, this.#sent.request);
   }
 
   override failed(error: unknown): void {
-    this.#ticket.outcomeUnknown(this.#sentAt, error);
+    this.#ticket.outcomeUnknown(this.#sent.sentAt, error);
     super.failed(error);
   }
 
   override heardLate({ handedOn }: Released): void {
-    if (handedOn !== undefined) this.#ticket.take(this.#next, handedOn, this.#sentAt);
+    if (handedOn !== undefined) this.#ticket.take(this.#sent, handedOn);
   }
 }

@@ -20,6 +20,16 @@ export interface Trouble {
   readonly error: unknown;
 }
 
+/** A request that was sent with a ticket. */
+export interface Sent {
+  /** `acquire` leaves a place in the queue where it is, which may bring the key once more. */
+  readonly kind: "acquire" | "wait";
+  readonly request: AcquireRequest;
+  readonly sentAt: number;
+  /** When the first of those was sent that had not been answered when this one was: this one, maybe. */
+  readonly unansweredSince: number;
+}
+
 /**
  * This process's application for a key, under the `requestId` of the lock that opened it. Whoever is first in
  * line asks with it, until the store grants it or nobody waits any more.
@@ -35,6 +45,9 @@ export class Ticket {
   /** When the first command was sent that may have been, or may yet be, carried out without our knowing. */
   #unansweredSince: number | undefined;
   #freeInMs: number | undefined;
+  /** What was sent last, and the shortest lock time that was asked for: a later request may shorten what an earlier had. */
+  #latest: Sent | undefined;
+  #leastLockTimeMs = Infinity;
   #isClosed = false;
   /** Tries without a reply so far: each may yet be carried out. */
   #unanswered = 0;
@@ -52,6 +65,12 @@ export class Ticket {
   /** How soon to look again, if nobody wakes the one who waits. */
   get lookAgainInMs(): number {
     return this.trouble === undefined ? Math.min(this.#freeInMs ?? Infinity, BEAT_MS) : UNREACHABLE_PAUSE_MS;
+  }
+
+  /** Takes note of what is sent. */
+  sends(sent: Sent): void {
+    this.#latest = sent;
+    this.#leastLockTimeMs = Math.min(this.#leastLockTimeMs, sent.request.lockTimeMs);
   }
 
   requestFor(lock: Lock): AcquireRequest {
@@ -79,14 +98,16 @@ export class Ticket {
     this.#unanswered += 1;
     this.#unansweredSince ??= sentAt;
     const attempt = new Try(this, store, kind, lock, sentAt, this.#unansweredSince);
+    this.sends(attempt);
     commands.send(attempt, Math.max(lock.budgetEndsAt - sentAt, LEAST_COMMAND_TIME_MS));
   }
 
-  heard({ kind, lock, request, sentAt, unansweredSince }: Try, reply: AcquireReply): void {
+  heard(attempt: Try, reply: AcquireReply): void {
+    const { kind, lock, sentAt, unansweredSince } = attempt;
     this.trouble = undefined;
     this.#unanswered -= 1;
     if (reply.granted) {
-      this.take(request, reply, sentAt, unansweredSince, kind);
+      this.take(attempt, reply);
     } else {
       this.#freeInMs = reply.freeInMs;
       // An earlier try may still be on its way: what it is granted from here on, it was not before this one.
@@ -102,9 +123,9 @@ export class Ticket {
     lock.tried();
   }
 
-  heardLate({ kind, request, sentAt, unansweredSince }: Try, reply: AcquireReply): void {
+  heardLate(attempt: Try, reply: AcquireReply): void {
     this.#unanswered -= 1;
-    if (reply.granted) this.take(request, reply, sentAt, unansweredSince, kind);
+    if (reply.granted) this.take(attempt, reply);
     else if (this.#isClosed) this.#decline();
   }
 
@@ -122,22 +143,13 @@ export class Ticket {
 
   // ---- what comes of it -------------------------------------------------------------------------------
 
-  /**
-   * The store granted it: the first in line has it. A grant that comes too late is given back.
-   *
-   * @param unansweredSince when the first try was sent that may have been granted what this one found
-   * @param kind `acquire` leaves a place in the queue where it is, which may bring the key once more
-   */
-  take(
-    request: AcquireRequest,
-    { fresh, fencingToken }: Granted,
-    sentAt: number,
-    unansweredSince = sentAt,
-    kind: Try["kind"] = "wait",
-  ): void {
+  /** The store granted it: the first in line has it. A grant that comes too late is given back. */
+  take(sent: Sent, { fresh, fencingToken }: Granted): void {
+    const { request, sentAt, unansweredSince, kind } = sent;
     const { first } = this.#line;
     if (this.#isClosed || first === undefined || this.#lines.closing) return this.#decline();
-    if (!fits(request.lockTimeMs, request.fencing, first)) {
+    const isOutdone = sent !== this.#latest && request.lockTimeMs > this.#leastLockTimeMs;
+    if (isOutdone || !fits(request.lockTimeMs, request.fencing, first)) {
       // It was asked for somebody who is gone. Who is first now claims it, with a lock time of its own.
       this.expectHints();
       first.wake();
@@ -186,12 +198,11 @@ export class Ticket {
 }
 
 /** One command of a ticket, on its way. */
-class Try implements Command<AcquireReply> {
+class Try implements Command<AcquireReply>, Sent {
   readonly kind: "acquire" | "wait";
   readonly lock: Lock;
   readonly request: AcquireRequest;
   readonly sentAt: number;
-  /** When the first of those was sent that had not been answered when this one was: this one, maybe. */
   readonly unansweredSince: number;
   readonly #ticket: Ticket;
   readonly #store: Lines["store"];
