@@ -171,7 +171,10 @@ test.serial("a process that keeps a key to itself is found out", async (t) => {
     (begin: Line["begin"]): Line["begin"] =>
       function (this: Line, lease, first) {
         let count = 0;
-        Object.defineProperty(lease, name, { get: () => get(count), set: () => void (count += 1) });
+        const set = (): void => {
+          count += 1;
+        };
+        Object.defineProperty(lease, name, { get: () => get(count), set });
         begin.call(this, lease, first);
       };
   // Not 0, for then it would be the tokens, which rise no more, that are found out.
