@@ -22,7 +22,20 @@ export {
 // For those who bring a store or a clock of their own.
 export { memoryStore } from "./stores/memory";
 export { redisStore, type RedisClient, type RedisSubscriber } from "./stores/redis";
-export type * from "./store";
+export {
+  CLAIM_TIME_MS,
+  FENCING_STRIDE,
+  PLACE_TIME_MS,
+  type AcquireReply,
+  type AcquireRequest,
+  type Granted,
+  type HeldByAnother,
+  type Released,
+  type ReleaseReply,
+  type RenewReply,
+  type RenewRequest,
+  type Store,
+} from "./store";
 export type { LockEvent, LockEvents } from "./story";
 export type { Clock, CancelTimer } from "./clock";
 
