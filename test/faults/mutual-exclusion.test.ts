@@ -25,7 +25,7 @@ test("of 4 processes with 8 callers each, one at a time is in, all get in, and n
   const arena = new Arena(server, { key, callers: 8, lockTimeMs: LOCK_TIME_MS, restMs: 0 });
   t.teardown(() => arena.clear());
   const contenders = await Promise.all([arena.add(), arena.add(), arena.add(), arena.add()]);
-  await pause(5_000);
+  await pause(20_000);
   t.deepEqual(await arena.end(), ["0", "0", "0", "0"]);
   const verdict = judge(arena.sections);
   t.log(`${verdict.sections} sections, ${verdict.overlaps} overlaps`);
