@@ -5,6 +5,13 @@ import { shown } from "./shown";
 /** Cancels a timer. Calling it again, or after the timer ran, does nothing. */
 export type CancelTimer = () => void;
 
+/** One that is set and cleared time and again, at next to no cost. */
+export interface Timer {
+  /** Runs the callback once, at this time on the clock and never earlier, whatever it was set to before. */
+  set(at: number): void;
+  clear(): void;
+}
+
 /** All the time that the runtime knows. Tests replace it to run under virtual time. */
 export interface Clock {
   /** Milliseconds on a clock that never jumps. */
@@ -15,11 +22,24 @@ export interface Clock {
   after(delayMs: number, callback: () => void): CancelTimer;
   /** The same, but the timer alone does not keep the process alive. */
   afterInBackground(delayMs: number, callback: () => void): CancelTimer;
+  /** While it is set it keeps the process alive. */
+  timer(callback: () => void): Timer;
+  /** It alone does not keep the process alive. */
+  timerInBackground(callback: () => void): Timer;
 }
+
+const FUNCTIONS = [
+  "now",
+  "epochMicroseconds",
+  "after",
+  "afterInBackground",
+  "timer",
+  "timerInBackground",
+] satisfies (keyof Clock)[];
 
 /** @throws {LockOptionError} when it is none */
 export function assertClock(clock: Clock): void {
-  const missing = ["now", "epochMicroseconds", "after", "afterInBackground"].find(
+  const missing = FUNCTIONS.find(
     (name) => typeof (clock as unknown as Record<string, unknown> | null)?.[name] !== "function",
   );
   if (missing === undefined) return;
@@ -37,7 +57,53 @@ export const systemClock: Clock = {
     const timer = setTimeout(callback, neverEarly(delayMs)).unref();
     return () => clearTimeout(timer);
   },
+  timer: (callback) => new SystemTimer(callback, false),
+  timerInBackground: (callback) => new SystemTimer(callback, true),
 };
+
+/**
+ * To arm and disarm one of Node's timers for each command costs more than all else that a lone lock does. So this one
+ * leaves it armed when it is cleared, and sees when it rings whether there is still something to do.
+ */
+class SystemTimer implements Timer {
+  readonly #callback: () => void;
+  readonly #isInBackground: boolean;
+  #at: number | undefined;
+  #armed: NodeJS.Timeout | undefined;
+  #ringsAt = 0;
+
+  constructor(callback: () => void, isInBackground: boolean) {
+    this.#callback = callback;
+    this.#isInBackground = isInBackground;
+  }
+
+  set(at: number): void {
+    this.#at = at;
+    if (this.#armed === undefined || at < this.#ringsAt) this.#arm(at);
+    else if (!this.#isInBackground) this.#armed.ref();
+  }
+
+  clear(): void {
+    this.#at = undefined;
+    this.#armed?.unref();
+  }
+
+  #arm(at: number): void {
+    clearTimeout(this.#armed);
+    this.#armed = setTimeout(this.#ring, neverEarly(Math.max(at - performance.now(), 0)));
+    this.#ringsAt = at;
+    if (this.#isInBackground) this.#armed.unref();
+  }
+
+  readonly #ring = (): void => {
+    const at = this.#at;
+    this.#armed = undefined;
+    if (at === undefined) return;
+    if (at > performance.now()) return this.#arm(at);
+    this.#at = undefined;
+    this.#callback();
+  };
+}
 
 /** Node cuts delays, and its own clock, to whole milliseconds: a timer could run before `now()` is there. */
 function neverEarly(delayMs: number): number {

@@ -1,4 +1,4 @@
-import type { CancelTimer, Clock } from "./clock";
+import type { Clock, Timer } from "./clock";
 
 /** The store did not answer in time. What became of the command is unknown. */
 export class NoReplyError extends Error {
@@ -15,34 +15,36 @@ export interface Command<Reply> {
   heardLate(reply: Reply): void;
 }
 
-/**
- * The commands under way. Each is bounded by a time-out of ours, whatever the client's own are. Those with the
- * usual time-out share one timer: who was sent first is the first to run out.
- */
+interface Bound {
+  readonly dueAt: number;
+  readonly withinMs: number;
+}
+
+/** The commands under way. Each is bounded by a time-out of ours, whatever the client's own are. */
 export class Commands {
+  readonly usualTimeoutMs: number;
   readonly #clock: Clock;
-  readonly #usual: TimeOut;
+  readonly #timer: Timer;
+  readonly #underWay = new Map<Pick<Command<unknown>, "failed">, Bound>();
+  /** For when the timer is set: for the first that runs out, or one that has ended. */
+  #looksAt = Infinity;
 
   constructor(clock: Clock, usualTimeoutMs: number) {
     this.#clock = clock;
-    this.#usual = new TimeOut(clock, usualTimeoutMs);
+    this.usualTimeoutMs = usualTimeoutMs;
+    this.#timer = clock.timer(() => this.#expire());
   }
 
-  get usualTimeoutMs(): number {
-    return this.#usual.ms;
-  }
-
-  /** @param withinMs never more than the usual time-out */
-  send<Reply>(command: Command<Reply>, withinMs = Infinity): void {
-    const timeOut = withinMs >= this.#usual.ms ? this.#usual : new TimeOut(this.#clock, withinMs);
-    timeOut.start(command);
+  /** @param mostMs never more than the usual time-out */
+  send<Reply>(command: Command<Reply>, mostMs = Infinity): void {
+    this.#begin(command, Math.min(mostMs, this.usualTimeoutMs));
     sent(command).then(
       (reply) => {
-        if (timeOut.end(command)) command.heard(reply);
+        if (this.#end(command)) command.heard(reply);
         else command.heardLate(reply);
       },
       (error: unknown) => {
-        if (timeOut.end(command)) command.failed(error);
+        if (this.#end(command)) command.failed(error);
       },
     );
   }
@@ -53,6 +55,39 @@ export class Commands {
       this.send({ send, heard: resolve, failed: reject, heardLate });
     });
   }
+
+  #begin(command: Pick<Command<unknown>, "failed">, withinMs: number): void {
+    const dueAt = Math.ceil(this.#clock.now() + withinMs); // Whole milliseconds need no memory beside their field.
+    this.#underWay.set(command, { dueAt, withinMs });
+    this.#lookAt(dueAt);
+  }
+
+  #lookAt(at: number): void {
+    if (at >= this.#looksAt) return;
+    this.#looksAt = at;
+    this.#timer.set(at);
+  }
+
+  /** Whether it was still under way. */
+  #end(command: Pick<Command<unknown>, "failed">): boolean {
+    if (!this.#underWay.delete(command)) return false;
+    if (this.#underWay.size === 0) {
+      this.#looksAt = Infinity;
+      this.#timer.clear();
+    }
+    return true;
+  }
+
+  #expire(): void {
+    const now = this.#clock.now();
+    const overdue = [...this.#underWay].filter(([, { dueAt }]) => dueAt <= now);
+    for (const [command] of overdue) this.#underWay.delete(command);
+    this.#looksAt = Infinity;
+    for (const { dueAt } of this.#underWay.values()) this.#lookAt(dueAt);
+    for (const [command, { withinMs }] of overdue) {
+      command.failed(new NoReplyError(`no reply from the store within ${Math.round(withinMs)} ms`));
+    }
+  }
 }
 
 /** A store that throws has rejected. */
@@ -62,45 +97,4 @@ function sent<Reply>(command: Command<Reply>): Promise<Reply> {
   } catch (error) {
     return Promise.reject(error);
   }
-}
-
-class TimeOut {
-  readonly ms: number;
-  readonly #clock: Clock;
-  /** With the time at which each runs out. */
-  readonly #underWay = new Map<Pick<Command<unknown>, "failed">, number>();
-  #cancelTimer: CancelTimer | undefined;
-
-  constructor(clock: Clock, ms: number) {
-    this.#clock = clock;
-    this.ms = ms;
-  }
-
-  start(command: Pick<Command<unknown>, "failed">): void {
-    this.#underWay.set(command, this.#clock.now() + this.ms);
-    this.#cancelTimer ??= this.#clock.after(this.ms, this.#expire);
-  }
-
-  /** Whether it was still under way. */
-  end(command: Pick<Command<unknown>, "failed">): boolean {
-    if (!this.#underWay.delete(command)) return false;
-    if (this.#underWay.size === 0) {
-      this.#cancelTimer?.();
-      this.#cancelTimer = undefined;
-    }
-    return true;
-  }
-
-  readonly #expire = (): void => {
-    this.#cancelTimer = undefined;
-    const now = this.#clock.now();
-    for (const [command, dueAt] of this.#underWay) {
-      if (dueAt > now) {
-        this.#cancelTimer ??= this.#clock.after(dueAt - now, this.#expire);
-        return;
-      }
-      this.#underWay.delete(command);
-      command.failed(new NoReplyError(`no reply from the store within ${Math.round(this.ms)} ms`));
-    }
-  };
 }

@@ -30,9 +30,8 @@ export class Lease implements RenewRequest {
   /** Set when the lease is no longer ours, or no longer surely so. */
   lostBecause: string | undefined;
   ending: "given back" | "left to expire" | undefined;
-  /** When, and with what delay, it is to be renewed: the business of `Renewals`. */
+  /** When it is to be renewed: the business of `Renewals`. */
   renewAt = 0;
-  renewDelayMs = 0;
   #deadline = 0;
 
   /** @param countsFrom when the command was sent, or the first of several that may have been carried out */

@@ -103,6 +103,7 @@ export class Line {
   begin(lease: Lease, first: Lock): void {
     this.#ticket = undefined;
     this.#stays += 1;
+    if (this.holder !== undefined) this.#lines.renewals.supersede(this.holder);
     if (first.isWatched) this.#lines.renewals.keep(lease);
     this.#give(lease, first);
     // Nobody tells when a lease that is not renewed is over: who is next looks again then.

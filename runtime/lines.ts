@@ -1,5 +1,6 @@
 import type { Clock } from "./clock";
 import { Commands } from "./commands";
+import type { Lease } from "./lease";
 import { Line } from "./line";
 import type { Lock } from "./lock";
 import { Renewals } from "./renewals";
@@ -31,7 +32,7 @@ export class Lines {
     this.clock = clock;
     this.store = store;
     this.commands = new Commands(clock, commandTimeoutMs);
-    this.renewals = new Renewals(clock, store, this.commands, story);
+    this.renewals = new Renewals(clock, store, this.commands, story, () => this.#leases());
     this.#deafen = store.listen((requestId) => this.#hint(requestId));
   }
 
@@ -48,7 +49,11 @@ export class Lines {
   }
 
   *holders(): Iterable<Lock> {
-    for (const { holder } of this.#lines.values()) if (holder?.holder !== undefined) yield holder.holder;
+    for (const { holder } of this.#leases()) if (holder !== undefined) yield holder;
+  }
+
+  *#leases(): Iterable<Lease> {
+    for (const { holder } of this.#lines.values()) if (holder !== undefined) yield holder;
   }
 
   /** No lock is given any more, and those who wait wake up to be told so. */

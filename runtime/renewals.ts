@@ -1,4 +1,4 @@
-import type { CancelTimer, Clock } from "./clock";
+import type { CancelTimer, Clock, Timer } from "./clock";
 import type { Commands } from "./commands";
 import type { Lease } from "./lease";
 import type { RenewReply, Store } from "./store";
@@ -14,89 +14,102 @@ export class Renewals {
   readonly #store: Store;
   readonly #commands: Commands;
   readonly #story: Story;
-  /** By the delay with which they are renewed: so the first of each group is the first that is due. */
-  readonly #groups = new Map<number, Set<Lease>>();
+  readonly #leases: () => Iterable<Lease>;
+  /** How many of the leases are kept. */
+  #kept = 0;
+  readonly #timer: Timer;
+  /** For when the timer is set: for the first that is due, or one that was stopped. */
+  #looksAt = Infinity;
   /** Leases that may not be renewed in time must not outlive their deadline, not even by a moment. */
   readonly #dooms = new Map<Lease, CancelTimer>();
-  #alarm: { readonly at: number; readonly cancel: CancelTimer } | undefined;
 
-  constructor(clock: Clock, store: Store, commands: Commands, story: Story) {
+  /** @param leases all that the process has, the kept ones among them */
+  constructor(clock: Clock, store: Store, commands: Commands, story: Story, leases: () => Iterable<Lease>) {
     this.#clock = clock;
     this.#store = store;
     this.#commands = commands;
     this.#story = story;
+    this.#leases = leases;
+    this.#timer = clock.timerInBackground(() => this.#renewDue());
   }
 
   keep(lease: Lease): void {
     const now = this.#clock.now();
     const remainingMs = lease.remaining(now);
-    if (remainingMs === 0) return lease.lose(DEADLINE_PASSED);
-    const thirdMs = Math.round(lease.lockTimeMs / 3);
-    if (remainingMs > thirdMs) return this.#schedule(lease, thirdMs);
-    // The reply took so long that a third from now would be too late.
-    this.#doom(lease, now);
-    this.#schedule(lease, Math.ceil(lease.lockTimeMs / 30));
+    if (remainingMs === 0) return this.expire(lease);
+    const thirdMs = lease.lockTimeMs / 3;
+    if (remainingMs > thirdMs) this.#schedule(lease, now + thirdMs);
+    else this.#trySoon(lease, now); // The reply took so long that a third from now would be too late.
   }
 
   stop(lease: Lease): void {
     this.#dooms.get(lease)?.();
     this.#dooms.delete(lease);
     this.#forget(lease);
-    if (this.#groups.size === 0) this.#setAlarm(undefined);
   }
 
-  #schedule(lease: Lease, delayMs: number): void {
-    lease.renewDelayMs = delayMs;
-    lease.renewAt = Math.floor(this.#clock.now()) + delayMs;
-    let group = this.#groups.get(delayMs);
-    if (group === undefined) this.#groups.set(delayMs, (group = new Set()));
-    group.add(lease);
-    if (this.#alarm === undefined || lease.renewAt < this.#alarm.at) this.#setAlarm(lease.renewAt);
+  /** Its deadline has passed: whoever holds it is told. */
+  expire(lease: Lease): void {
+    this.stop(lease);
+    lease.lose(DEADLINE_PASSED);
+  }
+
+  /** Somebody else was granted its key. If it is still kept, this process stood still and has not seen its end. */
+  supersede(lease: Lease): void {
+    if (lease.renewAt !== NEVER) this.expire(lease);
+  }
+
+  #trySoon(lease: Lease, now: number): void {
+    this.#doom(lease, now);
+    this.#schedule(lease, now + lease.lockTimeMs / 30);
+  }
+
+  #schedule(lease: Lease, at: number): void {
+    if (lease.renewAt === NEVER) this.#kept += 1;
+    lease.renewAt = Math.ceil(at);
+    this.#lookAt(lease.renewAt);
   }
 
   #forget(lease: Lease): void {
-    const group = this.#groups.get(lease.renewDelayMs);
-    group?.delete(lease);
-    if (group?.size === 0) this.#groups.delete(lease.renewDelayMs);
-    lease.renewDelayMs = 0;
+    if (lease.renewAt === NEVER) return;
+    lease.renewAt = NEVER;
+    this.#kept -= 1;
+    if (this.#kept > 0) return;
+    this.#looksAt = Infinity;
+    this.#timer.clear();
   }
 
-  #setAlarm(at: number | undefined): void {
-    this.#alarm?.cancel();
-    this.#alarm = at === undefined ? undefined : { at, cancel: this.#wakeAt(at) };
-  }
-
-  #wakeAt(at: number): CancelTimer {
-    return this.#clock.afterInBackground(Math.max(at - this.#clock.now(), 0), () => {
-      this.#alarm = undefined;
-      this.#renewDue();
-    });
+  #lookAt(at: number): void {
+    if (at >= this.#looksAt) return;
+    this.#looksAt = at;
+    this.#timer.set(at);
   }
 
   #renewDue(): void {
+    this.#looksAt = Infinity;
     const now = this.#clock.now();
-    const due = [...this.#groups].flatMap(([delayMs, group]) => {
-      const together: Lease[] = [];
-      for (const lease of group) {
-        if (lease.renewAt > now + delayMs / 10) break;
-        together.push(lease);
-      }
-      return together;
-    });
-    for (const lease of due) this.#forget(lease);
-    const firsts = [...this.#groups.values()].map(
-      (group) => group.values().next().value?.renewAt ?? Infinity,
-    );
-    if (firsts.length > 0) this.#setAlarm(Math.min(...firsts));
+    const due: Lease[] = [];
+    for (const lease of this.#leases()) {
+      if (lease.renewAt === NEVER || lease.renewAt === UNDER_WAY) continue;
+      if (lease.renewAt <= now + this.#mayBeEarlyMs(lease)) due.push(lease);
+      else this.#lookAt(lease.renewAt);
+    }
     const alive = due.filter((lease) => lease.remaining(now) > 0);
     if (alive.length > 0) void this.#renew(alive, now);
     // Last, because those who are told may stop others at once.
-    for (const lease of due) if (lease.remaining(now) === 0) lease.lose(DEADLINE_PASSED);
+    for (const lease of due) {
+      if (lease.remaining(now) === 0) this.expire(lease);
+    }
+  }
+
+  /** So that those that are due at about the same time go together. What is tried again has its time already. */
+  #mayBeEarlyMs(lease: Lease): number {
+    return this.#dooms.has(lease) ? 0 : lease.lockTimeMs / 30;
   }
 
   async #renew(leases: readonly Lease[], sentAt: number): Promise<void> {
     for (const lease of leases) {
-      lease.renewDelayMs = UNDER_WAY;
+      lease.renewAt = UNDER_WAY;
       if (lease.remaining(sentAt) <= this.#commands.usualTimeoutMs) this.#doom(lease, sentAt);
     }
     let replies: readonly RenewReply[] = [];
@@ -106,20 +119,14 @@ export class Renewals {
       // Without a reply each is tried again.
     }
     leases.forEach((lease, index) => {
-      const isStopped = lease.renewDelayMs !== UNDER_WAY;
-      if (!isStopped) this.#conclude(lease, replies[index] ?? "unknown", sentAt);
+      if (lease.renewAt === UNDER_WAY) this.#conclude(lease, replies[index] ?? "unknown", sentAt);
     });
   }
 
   #conclude(lease: Lease, reply: RenewReply, sentAt: number): void {
     const now = this.#clock.now();
-    if (reply === "unknown" && lease.remaining(now) > 0) {
-      this.#doom(lease, now);
-      return this.#schedule(lease, Math.ceil(lease.lockTimeMs / 30));
-    }
-    this.#dooms.get(lease)?.();
-    this.#dooms.delete(lease);
-    lease.renewDelayMs = 0;
+    if (reply === "unknown" && lease.remaining(now) > 0) return this.#trySoon(lease, now);
+    this.stop(lease);
     if (reply === "renewed") {
       lease.prolong(sentAt);
       if (lease.holder !== undefined) this.#story.renewed(lease.holder);
@@ -131,15 +138,13 @@ export class Renewals {
 
   #doom(lease: Lease, now: number): void {
     if (this.#dooms.has(lease)) return;
-    const cancel = this.#clock.afterInBackground(lease.remaining(now), () => {
-      this.stop(lease);
-      lease.lose(DEADLINE_PASSED);
-    });
+    const cancel = this.#clock.afterInBackground(lease.remaining(now), () => this.expire(lease));
     this.#dooms.set(lease, cancel);
   }
 }
 
-/** Stands for the delay while a renewal is on its way. */
+/** `renewAt` of a lease that is not kept, and of one whose renewal is on its way. */
+const NEVER = 0;
 const UNDER_WAY = -1;
 
 const DEADLINE_PASSED = "its deadline passed before a renewal succeeded";

@@ -23,7 +23,9 @@ interface Keeper {
 function keeper(): Keeper {
   const fleet = new Fleet();
   const story = new Story({ warn: () => {} });
-  const renewals = new Renewals(fleet.clock, fleet.store, new Commands(fleet.clock, SECOND), story);
+  const leases: Lease[] = [];
+  const commands = new Commands(fleet.clock, SECOND);
+  const renewals = new Renewals(fleet.clock, fleet.store, commands, story, () => leases);
   const lines = new Lines(fleet.clock, fleet.store, SECOND, story);
   return {
     fleet,
@@ -32,6 +34,7 @@ function keeper(): Keeper {
       const request = { key, requestId: `holder of ${key}`, lockTimeMs, fencing: false };
       const lease = new Lease(new Line(lines, key), request, fleet.clock.now(), undefined);
       await fleet.memory.acquire(request);
+      leases.push(lease);
       renewals.keep(lease);
       return lease;
     },

@@ -1,4 +1,5 @@
-import type { CancelTimer, Clock } from "../../runtime/clock";
+import type { CancelTimer, Clock, Timer } from "../../runtime/clock";
+import { PlainTimer } from "../support/plain-timer";
 import type { SeededRandom } from "../support/seeded-random";
 import type { VirtualClock } from "../support/virtual-clock";
 
@@ -66,6 +67,14 @@ export class ProcessClock implements Clock {
 
   afterInBackground(delayMs: number, callback: () => void): CancelTimer {
     return this.after(delayMs, callback);
+  }
+
+  timer(callback: () => void): Timer {
+    return new PlainTimer(this, callback);
+  }
+
+  timerInBackground(callback: () => void): Timer {
+    return new PlainTimer(this, callback);
   }
 
   /** Something comes over the network: a reply, a hint, the end of a connection. */

@@ -37,6 +37,8 @@ export class SimulatedServer implements Store {
       epochMicroseconds: () => world.epochMicroseconds() + this.#wallJumpMs * 1_000,
       after: (ms, callback) => world.after(ms, callback),
       afterInBackground: (ms, callback) => world.afterInBackground(ms, callback),
+      timer: (callback) => world.timer(callback),
+      timerInBackground: (callback) => world.timerInBackground(callback),
     };
     this.#store = this.#empty();
   }

@@ -1,5 +1,6 @@
 import { setImmediate as nextTurn } from "node:timers/promises";
-import type { CancelTimer, Clock } from "../../runtime/clock";
+import type { CancelTimer, Clock, Timer } from "../../runtime/clock";
+import { PlainTimer } from "./plain-timer";
 import { TimerQueue } from "./timer-queue";
 
 /** Time that moves only when the test says so. */
@@ -28,6 +29,14 @@ export class VirtualClock implements Clock {
 
   afterInBackground(delayMs: number, callback: () => void): CancelTimer {
     return this.after(delayMs, callback);
+  }
+
+  timer(callback: () => void): Timer {
+    return new PlainTimer(this, callback);
+  }
+
+  timerInBackground(callback: () => void): Timer {
+    return new PlainTimer(this, callback);
   }
 
   /** Lets `ms` pass: timers run when they are due, and between two of them all promise jobs settle. */
