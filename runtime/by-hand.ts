@@ -3,7 +3,8 @@ import { LockKeyError, LockOptionError } from "./errors";
 import { wellFormed } from "./key";
 import { Lock } from "./lock";
 import { runInside } from "./reentrancy";
-import type { LockOptions, Settings } from "./settings";
+import type { Place } from "./locker";
+import type { LockOptions } from "./settings";
 import type { HeldLock } from "./woven";
 import { isOptions, shown } from "./shown";
 
@@ -51,11 +52,11 @@ export async function withLock<T>(
       `Expected withLock(key, options, body) to be given a function that is no generator, which would run only when somebody iterates it, after the lock was given back; got ${shown(body)}`,
     );
   }
-  const settings = settingsOf(options);
-  const lock = open(key, settings);
+  const place = placeOf(options);
+  const lock = open(key, place);
   while (!(await lock.acquire(options.signal))) if (!(await lock.retryCheck())) return undefined;
   try {
-    return await (settings.reentrant ? runInside(lock, () => body(lock)) : body(lock));
+    return await (place.settings.reentrant ? runInside(lock, () => body(lock)) : body(lock));
   } catch (error) {
     throw lock.fail(error);
   } finally {
@@ -74,22 +75,22 @@ export async function withLock<T>(
 export function obtain(key: string, options?: Throwing): Promise<HeldLock>;
 export function obtain(key: string, options: HandOptions): Promise<HeldLock | undefined>;
 export async function obtain(key: string, options: HandOptions = {}): Promise<HeldLock | undefined> {
-  const settings = settingsOf(options);
-  if (settings.reentrant) {
+  const place = placeOf(options);
+  if (place.settings.reentrant) {
     throw new LockOptionError(
       "obtain() cannot be reentrant, because its scope is not a function: use withLock()",
     );
   }
-  const lock = open(key, settings);
+  const lock = open(key, place);
   while (!(await lock.acquire(options.signal))) if (!(await lock.retryCheck())) return undefined;
   return lock;
 }
 
-function open(key: string, settings: Settings): Lock {
+function open(key: string, place: Place): Lock {
   if (typeof key !== "string" || key === "") {
     throw new LockKeyError(`Expected the lock key to be a non-empty string, got ${shown(key)}`);
   }
-  return new Lock(locker(), wellFormed("the lock key", key), settings, undefined);
+  return new Lock(place, wellFormed(key, () => "the lock key"));
 }
 
 /** Also one of another realm, such as a test environment's. */
@@ -99,7 +100,7 @@ function isAbortSignal(value: unknown): boolean {
   return typeof aborted === "boolean" && typeof addEventListener === "function";
 }
 
-function settingsOf(options: HandOptions): Settings {
+function placeOf(options: HandOptions): Place {
   if (!isOptions(options)) {
     throw new LockOptionError(
       `Expected lock options to be an object such as { lockTime: "30s" }, got ${shown(options)}`,
@@ -109,5 +110,5 @@ function settingsOf(options: HandOptions): Settings {
   if (signal !== undefined && !isAbortSignal(signal)) {
     throw new LockOptionError(`Expected \`signal\` to be an AbortSignal, got ${shown(signal, 0)}`);
   }
-  return locker().settle(options, "", OWN_OPTIONS);
+  return locker().place(options, undefined, OWN_OPTIONS);
 }

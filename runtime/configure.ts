@@ -1,11 +1,11 @@
-import { v4 as uuid } from "uuid";
+import { newRequestId } from "./request-id";
 import { assertClock, systemClock, type Clock } from "./clock";
 import { milliseconds, type Duration } from "./duration";
 import { LockMisconfiguredError, LockNotWovenError, LockOptionError } from "./errors";
 import { Lines } from "./lines";
 import { checkSignals, shutdownOnSignals } from "./on-signals";
 import type { Locker, Logger } from "./locker";
-import { DEFAULTS, settle, settleOnce, type LockOptions } from "./settings";
+import { DEFAULTS, oncePerPlace, settle, type LockOptions } from "./settings";
 import type { Store } from "./store";
 import { Story } from "./story";
 import { redisStore, redisStoreAt, type RedisClient } from "./stores/redis";
@@ -114,9 +114,13 @@ export function createLocker(configuration: Configuration): Locker {
   const store = chooseStore(configuration);
   const told = unfailing(logger);
   const story = new Story(told);
-  return {
+  const locker: Locker = {
     defaults: settings,
-    settle: settleOnce(settings),
+    place: oncePerPlace((options, site, others) => ({
+      locker,
+      settings: settle(options, settings, others),
+      site,
+    })),
     store,
     clock,
     logger: told,
@@ -124,12 +128,7 @@ export function createLocker(configuration: Configuration): Locker {
     newRequestId,
     lines: new Lines(clock, store, commandTimeoutMs, story),
   };
-}
-
-const uuidBytes = Buffer.alloc(16);
-
-function newRequestId(): string {
-  return uuid(undefined, uuidBytes).toString("hex");
+  return locker;
 }
 
 /** The locker in force. */

@@ -18,19 +18,20 @@ export function lockKey(businessFlag: string, ...parts: readonly KeyValue[]): st
   if (typeof businessFlag !== "string" || businessFlag === "") {
     throw new LockKeyError(`Expected \`businessFlag\` to be a non-empty string, got ${shown(businessFlag)}`);
   }
-  // Joined, because a concatenated string would keep its pieces.
-  const flag = escape(wellFormed("businessFlag", businessFlag), /[%_]/g);
+  const flag = escape(wellFormed(businessFlag, () => "businessFlag"), /[%_]/g);
   if (parts.length === 0) return `LOCK_${flag}`;
-  const texts = parts.map((part, index) => escape(textOf(part, index, businessFlag), /[%,]/g));
-  return ["LOCK_", flag, "_", texts.join(",")].join("");
+  const pieces = ["LOCK_", flag];
+  parts.forEach((part, index) => {
+    pieces.push(index === 0 ? "_" : ",", escape(textOf(part, index, businessFlag), /[%,]/g));
+  });
+  return pieces.join(""); // A concatenated string would keep its pieces.
 }
 
 function textOf(part: unknown, index: number, businessFlag: string): string {
-  const name = `key part ${index + 1} of "${businessFlag}"`;
   switch (typeof part) {
     case "string":
       if (part === "") break;
-      return wellFormed(name, part);
+      return wellFormed(part, () => nameOf(index, businessFlag));
     case "number":
       // Beyond the safe integers two identities have one number: 2 ** 53 and 2 ** 53 + 1.
       if (!Number.isFinite(part) || (Number.isInteger(part) && !Number.isSafeInteger(part))) break;
@@ -41,19 +42,22 @@ function textOf(part: unknown, index: number, businessFlag: string): string {
     default:
   }
   throw new LockKeyError(
-    `Expected ${name} to be a non-empty string, a finite number in the safe range, a bigint or a boolean, got ${shown(part, 0)}`,
+    `Expected ${nameOf(index, businessFlag)} to be a non-empty string, a finite number in the safe range, a bigint or a boolean, got ${shown(part, 0)}`,
   );
 }
 
+function nameOf(index: number, businessFlag: string): string {
+  return `key part ${index + 1} of "${businessFlag}"`;
+}
+
 /** A lone surrogate has no UTF-8 of its own: two of them would meet in one key on the wire. */
-export function wellFormed(name: string, text: string): string {
-  if (/\p{Surrogate}/u.test(text)) {
-    throw new LockKeyError(`Expected ${name} to be well-formed Unicode, got ${shown(text)}`);
-  }
-  return text;
+export function wellFormed(text: string, name: () => string): string {
+  if (text.isWellFormed()) return text;
+  throw new LockKeyError(`Expected ${name()} to be well-formed Unicode, got ${shown(text)}`);
 }
 
 function escape(text: string, reserved: RegExp): string {
+  if (text.search(reserved) < 0) return text;
   return text.replace(
     reserved,
     (character) => `%${character.charCodeAt(0).toString(16).toUpperCase().padStart(2, "0")}`,

@@ -8,7 +8,7 @@ import {
   reasonOf,
 } from "./errors";
 import { DEADLINE_PASSED, type Lease } from "./lease";
-import type { Locker } from "./locker";
+import type { Locker, Place } from "./locker";
 import { findAround } from "./reentrancy";
 import type { Settings } from "./settings";
 import type { AcquireRequest } from "./store";
@@ -28,10 +28,7 @@ export class Lock implements AsyncDisposable, AcquireRequest {
    * this process's stay on it.
    */
   readonly requestId: string;
-  readonly #locker: Locker;
-  readonly #settings: Settings;
-  /** The function that asked for it: `OrderService.pay`. */
-  readonly site: string | undefined;
+  readonly #place: Place;
   #state: "waiting" | "held" | "ended" = "waiting";
   #wait: Wait | undefined;
 
@@ -46,12 +43,23 @@ export class Lock implements AsyncDisposable, AcquireRequest {
   #bodies = 0;
   #around: Lock | undefined;
 
-  constructor(locker: Locker, key: string, settings: Settings, site: string | undefined) {
-    this.#locker = locker;
-    this.#settings = settings;
-    this.site = site;
+  constructor(place: Place, key: string) {
+    this.#place = place;
     this.key = key;
-    this.requestId = locker.newRequestId();
+    this.requestId = place.locker.newRequestId();
+  }
+
+  get #locker(): Locker {
+    return this.#place.locker;
+  }
+
+  get #settings(): Settings {
+    return this.#place.settings;
+  }
+
+  /** The function that asked for it: `OrderService.pay`. */
+  get site(): string | undefined {
+    return this.#place.site;
   }
 
   get lockTimeMs(): number {
@@ -132,8 +140,9 @@ export class Lock implements AsyncDisposable, AcquireRequest {
     this.#lease = lease;
     this.#fencingToken = fencingToken;
     this.#bodies = 1;
-    this.#heldSince = Math.floor(clock.now());
-    story.holds(this, wait?.pastMs ?? 0);
+    const now = clock.now();
+    this.#heldSince = Math.floor(now);
+    story.holds(this, wait === undefined ? 0 : now - wait.since);
     wait?.succeed();
   }
 

@@ -19,8 +19,16 @@ export interface Locker {
   readonly logger: Logger;
   readonly story: Story;
   readonly defaults: Settings;
-  /** The options that one place in the code asks for, complete and checked: as `settle` lays them over the defaults. */
-  readonly settle: (options: object, place: string, others: readonly string[]) => Settings;
+  /** @param others names among the options that are not for the lock */
+  readonly place: (options: object, site: string | undefined, others: readonly string[]) => Place;
   readonly newRequestId: () => string;
   readonly lines: Lines;
+}
+
+/** What all locks that one place in the code asks for have in common. */
+export interface Place {
+  readonly locker: Locker;
+  readonly settings: Settings;
+  /** The function that asks: `OrderService.pay`. */
+  readonly site: string | undefined;
 }

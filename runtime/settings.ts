@@ -91,33 +91,36 @@ export function settle(options: object, defaults: Settings, others: readonly str
 }
 
 /**
- * Like `settle`, for what one place in the code asks for: that is the same time after time, so it is checked once,
- * and all locks of the place share one object.
+ * Makes something of what one place in the code asks for. That is the same time after time, so it is checked once, and
+ * made once.
  */
-export function settleOnce(
-  defaults: Settings,
-): (options: object, place: string, others: readonly string[]) => Settings {
-  const places = new Map<string, { readonly asked: Options; readonly settings: Settings }>();
-  return (options, place, others) => {
-    const known = places.get(place);
-    if (known !== undefined && asksTheSame(options as Options, known.asked, others)) return known.settings;
-    const settings = settle(options, defaults, others);
+export function oncePerPlace<Made>(
+  make: (options: object, site: string | undefined, others: readonly string[]) => Made,
+): typeof make {
+  const places = new Map<string | undefined, { readonly asked: Options; readonly count: number; made: Made }>();
+  return (options, site, others) => {
+    const known = places.get(site);
+    if (known !== undefined && countSame(options as Options, known.asked, others) === known.count) {
+      return known.made;
+    }
+    const made = make(options, site, others);
     const asked = Object.entries(options).filter(([name]) => !others.includes(name));
-    places.set(place, { asked: Object.fromEntries(asked), settings });
-    return settings;
+    places.set(site, { asked: Object.fromEntries(asked), count: asked.length, made });
+    return made;
   };
 }
 
 type Options = Readonly<Record<string, unknown>>;
 
-function asksTheSame(options: Options, asked: Options, others: readonly string[]): boolean {
-  let missing = Object.keys(asked).length;
+/** How many options are as they were, if none is different. */
+function countSame(options: Options, asked: Options, others: readonly string[]): number | undefined {
+  let count = 0;
   for (const name of Object.keys(options)) {
     if (others.includes(name)) continue;
-    if (!Object.hasOwn(asked, name) || options[name] !== asked[name]) return false;
-    missing -= 1;
+    if (!Object.hasOwn(asked, name) || options[name] !== asked[name]) return undefined;
+    count += 1;
   }
-  return missing === 0;
+  return count;
 }
 
 function wholeNumber(name: string, value: unknown): number {

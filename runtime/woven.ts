@@ -29,8 +29,8 @@ export function open(site: Site, ...parts: readonly KeyValue[]): Lock {
   if (!isOptions(site) || (site.site !== undefined && typeof site.site !== "string")) {
     throw new LockOptionError(`Expected open() to be given { site, businessFlag }, got ${shown(site, 1)}`);
   }
-  const settings = current.settle(site, site.site, SITE_NAMES);
-  return new Lock(current, lockKey(site.businessFlag, ...parts), settings, site.site);
+  const place = current.place(site, site.site, SITE_NAMES);
+  return new Lock(place, lockKey(site.businessFlag, ...parts));
 }
 
 function opened(call: string, lock: Lock): Lock {

@@ -21,7 +21,8 @@ const REFUSAL = /^(?:ERR Error running script .*?@user_script:\d+: )?([A-Z]+)\b/
 const DENIED_IN_SCRIPT = /The user executing the script can't/;
 
 /** The error as the runtime is to see it: one that trying again cannot mend says what to do. */
-export function wrapped(error: Error): Error {
+export function wrapped<E>(error: E): E | LockMisconfiguredError {
+  if (!(error instanceof Error)) return error;
   const refusal = DENIED_IN_SCRIPT.test(error.message) ? "NOPERM" : REFUSAL.exec(error.message)?.[1];
   const advice = ADVICE[refusal ?? ""];
   if (advice === undefined) return error;

@@ -144,8 +144,14 @@ class RedisStore implements Store {
     this.#client = client;
     this.#closeClient = closeClient;
     const most = isCluster(client) ? 1 : MOST_AT_ONCE; // The keys of one script live in one slot.
-    this.#acquires = new Batch(most, (requests) => this.#acquireMany(requests));
-    this.#releases = new Batch(most, (requests) => this.#releaseMany(requests));
+    this.#acquires = new Batch(most, {
+      one: (request) => this.#acquireOne(request),
+      many: (requests) => this.#acquireMany(requests),
+    });
+    this.#releases = new Batch(most, {
+      one: (request) => this.#releaseOne(request),
+      many: (requests) => this.#releaseMany(requests),
+    });
     for (const event of BREAKS) client.on(event, this.#countBreak);
   }
 
@@ -155,9 +161,20 @@ class RedisStore implements Store {
     return request.fencing || !this.#setCanGet ? this.#acquireByScript(request) : this.#acquires.ask(request);
   }
 
+  async #acquireOne(request: AcquireRequest): Promise<AcquireReply> {
+    const { key, requestId, lockTimeMs } = request;
+    try {
+      // One command that is safe to send again: GET tells a lost reply to this request from a foreign holder.
+      const holder = await this.#client.call("set", key, requestId, "PX", lockTimeMs, "NX", "GET");
+      return replyFrom(holder as string | null, requestId);
+    } catch (error) {
+      if (!isBeforeRedis7(error)) throw wrapped(error);
+      this.#setCanGet = false;
+      return this.#acquireByScript(request);
+    }
+  }
+
   async #acquireMany(requests: readonly AcquireRequest[]): Promise<(AcquireReply | Error)[]> {
-    const [only, another] = requests;
-    if (only !== undefined && another === undefined) return [await this.#acquireOne(only)];
     const keys = requests.map(({ key }) => key);
     const args = [idsOf(requests), ...lockTimesOf(requests)];
     const replies = (await this.#run(ACQUIRE_MANY, keys, args)) as (string | null | Error)[];
@@ -168,19 +185,6 @@ class RedisStore implements Store {
     return replies.map((reply, index) =>
       reply instanceof Error ? wrapped(reply) : replyFrom(reply, requests[index]?.requestId),
     );
-  }
-
-  async #acquireOne(request: AcquireRequest): Promise<AcquireReply> {
-    const { key, requestId, lockTimeMs } = request;
-    try {
-      // One command that is safe to send again: GET tells a lost reply to this request from a foreign holder.
-      const holder = await this.#command("SET", key, requestId, "PX", lockTimeMs, "NX", "GET");
-      return replyFrom(holder as string | null, requestId);
-    } catch (error) {
-      if (!isBeforeRedis7(error)) throw error;
-      this.#setCanGet = false;
-      return this.#acquireByScript(request);
-    }
   }
 
   async #acquireByScript({ key, requestId, lockTimeMs, fencing }: AcquireRequest): Promise<AcquireReply> {
@@ -206,7 +210,7 @@ class RedisStore implements Store {
 
   async #waitAlone(request: AcquireRequest): Promise<AcquireReply> {
     const reply = await this.acquire(request);
-    return reply.granted ? reply : heldFor(Number(await this.#command("PTTL", request.key)));
+    return reply.granted ? reply : heldFor(Number(await this.#command("pttl", request.key)));
   }
 
   async leave(key: string, requestId: string): Promise<void> {
@@ -266,24 +270,21 @@ class RedisStore implements Store {
       : this.#releases.ask({ key, requestId });
   }
 
+  async #releaseOne({ key, requestId }: ReleaseRequest): Promise<Released> {
+    const breaksBefore = this.#breaks;
+    const canQueue = this.#canQueue(key);
+    const script = canQueue ? RELEASE_ONE : RELEASE_ALONE;
+    const keys = canQueue ? this.#queueKeys(key, false) : [key];
+    const outcome = (await this.#run(script, keys, [requestId])) as ReleaseReply;
+    if (!this.#isSure(outcome, breaksBefore)) throw doubtful();
+    return RELEASED[outcome];
+  }
+
   async #releaseMany(requests: readonly ReleaseRequest[]): Promise<(Released | Error)[]> {
     const breaksBefore = this.#breaks;
-    const outcomes = await this.#releaseAll(requests);
-    return outcomes.map((outcome) => (this.#isSure(outcome, breaksBefore) ? RELEASED[outcome] : doubtful()));
-  }
-
-  async #releaseAll(requests: readonly ReleaseRequest[]): Promise<ReleaseReply[]> {
-    const [only, another] = requests;
-    if (only !== undefined && another === undefined) return [await this.#releaseOne(only)];
     const keys = requests.flatMap(({ key }) => this.#queueKeys(key, false));
-    return (await this.#run(RELEASE_MANY, keys, [idsOf(requests)])) as ReleaseReply[];
-  }
-
-  async #releaseOne({ key, requestId }: ReleaseRequest): Promise<ReleaseReply> {
-    const [script, keys] = this.#canQueue(key)
-      ? [RELEASE_ONE, this.#queueKeys(key, false)]
-      : [RELEASE_ALONE, [key]];
-    return (await this.#run(script, keys, [requestId])) as ReleaseReply;
+    const outcomes = (await this.#run(RELEASE_MANY, keys, [idsOf(requests)])) as ReleaseReply[];
+    return outcomes.map((outcome) => (this.#isSure(outcome, breaksBefore) ? RELEASED[outcome] : doubtful()));
   }
 
   /** ioredis sends a command again, unasked, when the connection broke under it: the first may have released. */
@@ -308,7 +309,7 @@ class RedisStore implements Store {
     this.#closeClient();
   }
 
-  // ---- keys and commands ------------------------------------------------------------------------------
+  // ---- keys and commands: their names in small letters, as ioredis needs no others ------------------------
 
   #queueKeys(key: string, fencing: boolean): string[] {
     const stem = this.#stem(key);
@@ -336,10 +337,10 @@ class RedisStore implements Store {
   /** EVALSHA, and EVAL once where the server does not know the script (after a restart or SCRIPT FLUSH). */
   async #run({ source, sha1 }: Script, keys: string[], args: (string | number)[]): Promise<unknown> {
     try {
-      return await this.#command("EVALSHA", sha1, keys.length, ...keys, ...args);
+      return await this.#client.call("evalsha", sha1, keys.length, ...keys, ...args);
     } catch (error) {
-      if (!(error instanceof Error && error.message.startsWith("NOSCRIPT"))) throw error;
-      return await this.#command("EVAL", source, keys.length, ...keys, ...args);
+      if (!(error instanceof Error && error.message.startsWith("NOSCRIPT"))) throw wrapped(error);
+      return await this.#command("eval", source, keys.length, ...keys, ...args);
     }
   }
 
@@ -347,7 +348,7 @@ class RedisStore implements Store {
     try {
       return await this.#client.call(name, ...args);
     } catch (error) {
-      throw error instanceof Error ? wrapped(error) : error;
+      throw wrapped(error);
     }
   }
 }

@@ -78,7 +78,7 @@ test("bytes are counted: a lock sends some", async (t) => {
   const { proxy, client } = await scene(t);
   const before = proxy.bytesSent;
   const locker = createLocker({ redis: client });
-  const lock = new Lock(locker, "LOCK_bytes", settle({}, locker.defaults), undefined);
+  const lock = new Lock(locker.place({}, undefined, []), "LOCK_bytes");
   t.is(proxy.bytesSent, before);
   t.true(await lock.acquire());
   await lock.release();

@@ -4,7 +4,7 @@ import { inspect } from "node:util";
 import test from "ava";
 import type { Redis } from "ioredis";
 import * as lockweave from "../../runtime";
-import { DEFAULTS, settleOnce } from "../../runtime/settings";
+import { DEFAULTS, oncePerPlace, settle } from "../../runtime/settings";
 import { startRedis, type RedisServer } from "../support/redis-server";
 
 // Wrong calls as plain JavaScript makes them, where no compiler stands in the way. Each is refused by name
@@ -485,9 +485,9 @@ for (const given of [null, {}, "lock", 0]) {
 }
 
 test.serial("options that are only inherited count for nothing, whatever was asked for before", (t) => {
-  const settle = settleOnce(DEFAULTS);
-  settle({ lockTime: "5s" }, "place", []);
-  t.deepEqual(settle(Object.create({ lockTime: "5s" }) as object, "place", []), DEFAULTS);
+  const settled = oncePerPlace((options) => settle(options, DEFAULTS));
+  settled({ lockTime: "5s" }, "place", []);
+  t.deepEqual(settled(Object.create({ lockTime: "5s" }) as object, "place", []), DEFAULTS);
 });
 
 // ---- keys -----------------------------------------------------------------------------------------------

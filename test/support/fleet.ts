@@ -19,7 +19,7 @@ export class FleetProcess {
   }
 
   lock(key: string, options: LockOptions = {}, site?: string): Lock {
-    return new Lock(this.locker, key, settle(options, this.locker.defaults), site);
+    return new Lock({ locker: this.locker, settings: settle(options, this.locker.defaults), site }, key);
   }
 
   /** Calls a function with a tag: what the weave puts around its body, step by step. */
