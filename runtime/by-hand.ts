@@ -90,7 +90,10 @@ function open(key: string, place: Place): Lock {
   if (typeof key !== "string" || key === "") {
     throw new LockKeyError(`Expected the lock key to be a non-empty string, got ${shown(key)}`);
   }
-  return new Lock(place, wellFormed(key, () => "the lock key"));
+  return new Lock(
+    place,
+    wellFormed(key, () => "the lock key"),
+  );
 }
 
 /** Also one of another realm, such as a test environment's. */

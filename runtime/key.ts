@@ -18,7 +18,10 @@ export function lockKey(businessFlag: string, ...parts: readonly KeyValue[]): st
   if (typeof businessFlag !== "string" || businessFlag === "") {
     throw new LockKeyError(`Expected \`businessFlag\` to be a non-empty string, got ${shown(businessFlag)}`);
   }
-  const flag = escape(wellFormed(businessFlag, () => "businessFlag"), /[%_]/g);
+  const flag = escape(
+    wellFormed(businessFlag, () => "businessFlag"),
+    /[%_]/g,
+  );
   if (parts.length === 0) return `LOCK_${flag}`;
   const pieces = ["LOCK_", flag];
   parts.forEach((part, index) => {

@@ -132,9 +132,9 @@ export class Line {
       this.#give(lease, next);
       return;
     }
-    const { renewals, commands, store, clock, closing } = this.#lines;
+    const { renewals, releases, commands, store, clock, closing } = this.#lines;
     renewals.stop(lease);
-    if (next === undefined || closing) return commands.send(new Release(store, lease, done));
+    if (next === undefined || closing) return releases.send(new Release(store, lease, done));
     const ticket = (this.#ticket ??= new Ticket(this.#lines, this, next.requestId, undefined));
     ticket.expectHints();
     commands.send(new ReleaseToNext(store, lease, done, ticket, ticket.requestFor(next), clock.now()));

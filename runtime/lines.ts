@@ -1,11 +1,15 @@
+import { Batch } from "./batch";
 import type { Clock } from "./clock";
 import { Commands } from "./commands";
 import type { Lease } from "./lease";
 import { Line } from "./line";
 import type { Lock } from "./lock";
+import type { Release } from "./release";
 import { Renewals } from "./renewals";
-import type { Store } from "./store";
+import { Roster } from "./roster";
+import type { AcquireReply, Released, Store } from "./store";
 import type { Story } from "./story";
+import type { Try } from "./ticket";
 
 /**
  * Who in this process waits for keys and who holds them. In each line: first come, first served. Only the
@@ -17,6 +21,9 @@ export class Lines {
   readonly clock: Clock;
   readonly store: Store;
   readonly commands: Commands;
+  /** What asks for keys, and gives them back, goes together. */
+  readonly acquires: Batch<Try, AcquireReply>;
+  readonly releases: Batch<Release, Released>;
   readonly renewals: Renewals;
   /** Releases under way that no caller waits for. */
   readonly givingBack = new Set<Promise<void>>();
@@ -24,14 +31,33 @@ export class Lines {
   closing = false;
   /** Called when nobody holds a lock or stands in a line any more. */
   onIdle: (() => void) | undefined;
-  readonly #lines = new Map<string, Line>();
-  readonly #queued = new Map<string, Line>();
+  readonly #lines = new Roster<string, Line>();
+  readonly #queued = new Roster<string, Line>();
   readonly #deafen: () => void;
 
   constructor(clock: Clock, store: Store, commandTimeoutMs: number, story: Story) {
     this.clock = clock;
     this.store = store;
     this.commands = new Commands(clock, commandTimeoutMs);
+    const { acquireMany, releaseMany } = store;
+    this.acquires = new Batch(
+      this.commands,
+      acquireMany &&
+        ((tries) =>
+          acquireMany.call(
+            store,
+            tries.map(({ request }) => request),
+          )),
+    );
+    this.releases = new Batch(
+      this.commands,
+      releaseMany &&
+        ((releases) =>
+          releaseMany.call(
+            store,
+            releases.map(({ lease }) => lease),
+          )),
+    );
     this.renewals = new Renewals(clock, store, this.commands, story, () => this.#leases());
     this.#deafen = store.listen((requestId) => this.#hint(requestId));
   }

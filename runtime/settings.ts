@@ -97,7 +97,10 @@ export function settle(options: object, defaults: Settings, others: readonly str
 export function oncePerPlace<Made>(
   make: (options: object, site: string | undefined, others: readonly string[]) => Made,
 ): typeof make {
-  const places = new Map<string | undefined, { readonly asked: Options; readonly count: number; made: Made }>();
+  const places = new Map<
+    string | undefined,
+    { readonly asked: Options; readonly count: number; made: Made }
+  >();
   return (options, site, others) => {
     const known = places.get(site);
     if (known !== undefined && countSame(options as Options, known.asked, others) === known.count) {

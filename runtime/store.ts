@@ -52,6 +52,12 @@ export const PLACE_TIME_MS = 3_000;
 /** One to whom the queue gave the lock must take it in this time, or loses it. */
 export const CLAIM_TIME_MS = 1_500;
 
+/** How many keys go in one command at most, which may hold up everybody else's while it is carried out. */
+export const MOST_AT_ONCE = 256;
+
+/** Who gives a key back. */
+export type ReleaseRequest = Pick<AcquireRequest, "key" | "requestId">;
+
 /**
  * Where locks live. Each method is one atomic step, and each acts only for the holder that `requestId` names.
  * The holder of a key is the truth; the queue and the hints only say who comes next, and when to look.
@@ -62,6 +68,12 @@ export const CLAIM_TIME_MS = 1_500;
 export interface Store {
   /** Takes the key if it is free. */
   acquire(request: AcquireRequest): Promise<AcquireReply>;
+  /**
+   * The same for up to {@link MOST_AT_ONCE} keys, none of them with a fencing token: one reply for each, in their
+   * order, or the error that it would have rejected with. A store without it is asked for each by itself.
+   */
+  readonly acquireMany?:
+    ((requests: readonly AcquireRequest[]) => Promise<readonly (AcquireReply | Error)[]>) | undefined;
   /**
    * The same for one who waits. Unless granted, the request gets a place at the end of the key's queue, or
    * keeps the one it has for another {@link PLACE_TIME_MS}. If the queue gave it the lock, this takes it, with the whole
@@ -78,6 +90,9 @@ export interface Store {
    * @param next gets a place at the end of the queue first. If that makes it the first, it has the lock at once.
    */
   release(key: string, requestId: string, next?: AcquireRequest): Promise<Released>;
+  /** The same for up to {@link MOST_AT_ONCE} keys without a `next`, as `acquireMany` is for `acquire`. */
+  readonly releaseMany?:
+    ((requests: readonly ReleaseRequest[]) => Promise<readonly (Released | Error)[]>) | undefined;
   /**
    * Calls `onHint` when somebody who waits should call `wait` again: the one named by `requestId`, or
    * everybody. A hint, never the truth: it may be lost, late or wrong.

@@ -1,4 +1,4 @@
-import { NoReplyError, type Command } from "./commands";
+import { Command, NoReplyError } from "./commands";
 import { LockMisconfiguredError } from "./errors";
 import { Lease } from "./lease";
 import type { Line } from "./line";
@@ -93,13 +93,15 @@ export class Ticket {
 
   #send(kind: Try["kind"], lock: Lock): void {
     if (kind === "wait") this.expectHints();
-    const { clock, commands, store } = this.#lines;
+    const { clock, commands, acquires, store } = this.#lines;
     const sentAt = clock.now();
     this.#unanswered += 1;
     this.#unansweredSince ??= sentAt;
     const attempt = new Try(this, store, kind, lock, sentAt, this.#unansweredSince);
     this.sends(attempt);
-    commands.send(attempt, Math.max(lock.budgetEndsAt - sentAt, LEAST_COMMAND_TIME_MS));
+    const mostMs = Math.max(lock.budgetEndsAt - sentAt, LEAST_COMMAND_TIME_MS);
+    if (kind === "acquire" && !lock.fencing) acquires.send(attempt, mostMs);
+    else commands.send(attempt, mostMs);
   }
 
   heard(attempt: Try, reply: AcquireReply): void {
@@ -198,7 +200,7 @@ export class Ticket {
 }
 
 /** One command of a ticket, on its way. */
-class Try implements Command<AcquireReply>, Sent {
+export class Try extends Command<AcquireReply> implements Sent {
   readonly kind: "acquire" | "wait";
   readonly lock: Lock;
   readonly request: AcquireRequest;
@@ -215,6 +217,7 @@ class Try implements Command<AcquireReply>, Sent {
     sentAt: number,
     unansweredSince: number,
   ) {
+    super();
     this.#ticket = ticket;
     this.#store = store;
     this.kind = kind;

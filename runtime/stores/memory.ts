@@ -1,5 +1,6 @@
 import { assertClock, systemClock, type Clock } from "../clock";
 import { LockOptionError } from "../errors";
+import { Roster } from "../roster";
 import { isOptions, shown } from "../shown";
 import {
   CLAIM_TIME_MS,
@@ -37,7 +38,7 @@ export function memoryStore(options: { readonly clock?: Clock } = {}): Store {
 
 class MemoryStore implements Store {
   readonly #clock: Clock;
-  readonly #entries = new Map<string, Entry>();
+  readonly #entries = new Roster<string, Entry>();
   readonly #listeners = new Set<(requestId: string | undefined) => void>();
   #lastToken = 0;
   #sweepAtSize = 1_024;
@@ -174,7 +175,7 @@ class MemoryStore implements Store {
 
   /** Expired keys that nobody asks for again must not pile up. */
   #sweep(): void {
-    for (const [key, entry] of this.#entries) {
+    for (const [key, entry] of this.#entries.entries()) {
       const isHeld = entry.holder !== undefined && this.#clock.now() < entry.holder.expiresAt;
       if (!isHeld && this.#first(entry) === undefined) this.#entries.delete(key);
     }

@@ -1,17 +1,18 @@
 import { v4 as uuid } from "uuid";
 import { LockMisconfiguredError, LockOptionError } from "../errors";
 import { shown } from "../shown";
-import type {
-  AcquireReply,
-  AcquireRequest,
-  Granted,
-  Released,
-  ReleaseReply,
-  RenewReply,
-  RenewRequest,
-  Store,
+import {
+  MOST_AT_ONCE,
+  type AcquireReply,
+  type AcquireRequest,
+  type Granted,
+  type Released,
+  type ReleaseReply,
+  type ReleaseRequest,
+  type RenewReply,
+  type RenewRequest,
+  type Store,
 } from "../store";
-import { Batch } from "./batch";
 import { isBeforeRedis7, wrapped } from "./redis-errors";
 import {
   ACQUIRE,
@@ -120,14 +121,6 @@ function loadIoredis(): typeof import("ioredis") {
 /** How a client tells that a connection broke: a `Redis`, and a `Cluster` of one of its nodes. */
 const BREAKS = ["close", "-node"];
 
-/** How many keys go in one script, which holds up everybody else's commands while it runs. */
-const MOST_AT_ONCE = 256;
-
-interface ReleaseRequest {
-  readonly key: string;
-  readonly requestId: string;
-}
-
 class RedisStore implements Store {
   readonly #client: RedisClient;
   readonly #closeClient: () => void;
@@ -137,32 +130,24 @@ class RedisStore implements Store {
   #setCanGet = true;
   #breaks = 0;
   readonly #countBreak = (): void => void (this.#breaks += 1);
-  readonly #acquires: Batch<AcquireRequest, AcquireReply>;
-  readonly #releases: Batch<ReleaseRequest, Released>;
+  readonly acquireMany: Store["acquireMany"];
+  readonly releaseMany: Store["releaseMany"];
 
   constructor(client: RedisClient, closeClient: () => void) {
     this.#client = client;
     this.#closeClient = closeClient;
-    const most = isCluster(client) ? 1 : MOST_AT_ONCE; // The keys of one script live in one slot.
-    this.#acquires = new Batch(most, {
-      one: (request) => this.#acquireOne(request),
-      many: (requests) => this.#acquireMany(requests),
-    });
-    this.#releases = new Batch(most, {
-      one: (request) => this.#releaseOne(request),
-      many: (requests) => this.#releaseMany(requests),
-    });
+    if (!isCluster(client)) {
+      this.acquireMany = (requests) => this.#acquireMany(requests);
+      this.releaseMany = (requests) => this.#releaseMany(requests);
+    }
     for (const event of BREAKS) client.on(event, this.#countBreak);
   }
 
   // ---- acquire ----------------------------------------------------------------------------------------
 
-  acquire(request: AcquireRequest): Promise<AcquireReply> {
-    return request.fencing || !this.#setCanGet ? this.#acquireByScript(request) : this.#acquires.ask(request);
-  }
-
-  async #acquireOne(request: AcquireRequest): Promise<AcquireReply> {
-    const { key, requestId, lockTimeMs } = request;
+  async acquire(request: AcquireRequest): Promise<AcquireReply> {
+    const { key, requestId, lockTimeMs, fencing } = request;
+    if (fencing || !this.#setCanGet) return this.#acquireByScript(request);
     try {
       // One command that is safe to send again: GET tells a lost reply to this request from a foreign holder.
       const holder = await this.#client.call("set", key, requestId, "PX", lockTimeMs, "NX", "GET");
@@ -175,12 +160,13 @@ class RedisStore implements Store {
   }
 
   async #acquireMany(requests: readonly AcquireRequest[]): Promise<(AcquireReply | Error)[]> {
+    if (!this.#setCanGet) return await Promise.all(requests.map((request) => this.#acquireByScript(request)));
     const keys = requests.map(({ key }) => key);
     const args = [idsOf(requests), ...lockTimesOf(requests)];
     const replies = (await this.#run(ACQUIRE_MANY, keys, args)) as (string | null | Error)[];
     if (replies.some(isBeforeRedis7)) {
       this.#setCanGet = false;
-      return await Promise.all(requests.map((request) => this.#acquireByScript(request)));
+      return await this.#acquireMany(requests);
     }
     return replies.map((reply, index) =>
       reply instanceof Error ? wrapped(reply) : replyFrom(reply, requests[index]?.requestId),
@@ -267,10 +253,10 @@ class RedisStore implements Store {
   release(key: string, requestId: string, next?: AcquireRequest): Promise<Released> {
     return next !== undefined && this.#canQueue(key)
       ? this.#handOn(requestId, next)
-      : this.#releases.ask({ key, requestId });
+      : this.#releaseOne(key, requestId);
   }
 
-  async #releaseOne({ key, requestId }: ReleaseRequest): Promise<Released> {
+  async #releaseOne(key: string, requestId: string): Promise<Released> {
     const breaksBefore = this.#breaks;
     const canQueue = this.#canQueue(key);
     const script = canQueue ? RELEASE_ONE : RELEASE_ALONE;

@@ -1,0 +1,55 @@
+import type { Command, Commands } from "./commands";
+import { MOST_AT_ONCE } from "./store";
+
+/** Sends commands together: one reply, or one error, for each, in their order. */
+type SendMany<Sent, Reply> = (commands: readonly Sent[]) => Promise<readonly (Reply | Error)[]>;
+
+/**
+ * Sends what is asked within one turn of the event loop together, in the order in which it was asked. What is alone
+ * is sent by itself, in the same turn all the same.
+ */
+export class Batch<Sent extends Command<Reply>, Reply> {
+  readonly #commands: Commands;
+  readonly #sendMany: SendMany<Sent, Reply> | undefined;
+  #pending: Sent[] = [];
+
+  /** @param sendMany undefined where each is to be sent by itself */
+  constructor(commands: Commands, sendMany: SendMany<Sent, Reply> | undefined) {
+    this.#commands = commands;
+    this.#sendMany = sendMany;
+  }
+
+  /** @param mostMs never more than the usual time-out */
+  send(command: Sent, mostMs = Infinity): void {
+    if (this.#sendMany === undefined) return this.#commands.send(command, mostMs);
+    this.#commands.begin(command, mostMs);
+    // The ticks come after all promise jobs that are due: callers whom one reply woke meet here.
+    if (this.#pending.push(command) === 1) process.nextTick(this.#flush, this.#sendMany);
+  }
+
+  readonly #flush = (sendMany: SendMany<Sent, Reply>): void => {
+    const pending = this.#pending;
+    this.#pending = [];
+    for (let from = 0; from < pending.length; from += MOST_AT_ONCE) {
+      const some = pending.slice(from, from + MOST_AT_ONCE);
+      const [first, another] = some;
+      if (first !== undefined && another === undefined) this.#commands.follow(first);
+      else void this.#together(some, sendMany);
+    }
+  };
+
+  async #together(commands: readonly Sent[], sendMany: SendMany<Sent, Reply>): Promise<void> {
+    let replies: readonly (Reply | Error)[];
+    try {
+      replies = await sendMany(commands);
+    } catch (error) {
+      for (const command of commands) this.#commands.failed(command, error);
+      return;
+    }
+    commands.forEach((command, index) => {
+      const reply = replies[index] ?? new Error("the store sent fewer replies than it was asked for");
+      if (reply instanceof Error) this.#commands.failed(command, reply);
+      else this.#commands.heard(command, reply);
+    });
+  }
+}
