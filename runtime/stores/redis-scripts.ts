@@ -106,7 +106,7 @@ end
 /**
  * KEYS: the locks. ARGV: their requestIds; the lock times in ms, or one for all. The same as a plain SET of each.
  */
-export const ACQUIRE_MANY = script(`${MANY}
+export const ACQUIRE_MANY = scriptOf(`${MANY}
 local replies = {}
 for index, lock in ipairs(KEYS) do
   replies[index] = redis.pcall("SET", lock, id_of(index), "PX", lock_time_of(index), "NX", "GET")
@@ -147,33 +147,49 @@ if redis.call("GET", KEYS[1]) == ARGV[1] then
 end
 `);
 
+// Where a lock is not ours: a key that holds other data than text is somebody's, too.
+const NOT_OURS = `
+local function whose(lock)
+  return redis.call("EXISTS", lock) == 1 and "stolen" or "expired"
+end
+`;
+
 /** KEYS: the locks. ARGV: their requestIds; the lock times in ms, or one for all. */
-export const RENEW_MANY = script(`${MANY}
+export const RENEW_MANY = scriptOf(`${MANY}${NOT_OURS}
 local replies = {}
+local holders = redis.call("MGET", unpack(KEYS))
 for index, lock in ipairs(KEYS) do
-  local holder = redis.pcall("GET", lock)
-  if holder == id_of(index) then
+  if holders[index] == id_of(index) then
     redis.call("PEXPIRE", lock, lock_time_of(index))
     replies[index] = "renewed"
   else
-    replies[index] = holder and "stolen" or "expired"
+    replies[index] = whose(lock)
   end
 end
 return replies
 `);
 
-/** KEYS: lock, queue, places, of each. ARGV: their requestIds. */
-export const RELEASE_MANY = script(`${MANY}
-local replies = {}
-for index = 1, #KEYS / 3 do
-  local lock = KEYS[3 * index - 2]
-  local holder = redis.pcall("GET", lock)
-  if holder == id_of(index) then
-    pass_on(lock, KEYS[3 * index - 1], KEYS[3 * index])
-    replies[index] = "released"
+/** KEYS: the locks, then the queue of each, then the places of each. ARGV: their requestIds. */
+export const RELEASE_MANY = script(`${MANY}${NOT_OURS}
+local count = #KEYS / 3
+local replies, ours = {}, {}
+local holders = redis.call("MGET", unpack(KEYS, 1, count))
+local nobody_waits = redis.call("EXISTS", unpack(KEYS, count + 1, 2 * count)) == 0
+for index = 1, count do
+  local lock = KEYS[index]
+  if holders[index] ~= id_of(index) then
+    replies[index] = whose(lock)
   else
-    replies[index] = holder and "stolen" or "expired"
+    if nobody_waits then
+      ours[#ours + 1] = lock
+    else
+      pass_on(lock, KEYS[count + index], KEYS[2 * count + index])
+    end
+    replies[index] = "released"
   end
+end
+if #ours > 0 then
+  redis.call("DEL", unpack(ours))
 end
 return replies
 `);

@@ -268,7 +268,10 @@ class RedisStore implements Store {
 
   async #releaseMany(requests: readonly ReleaseRequest[]): Promise<(Released | Error)[]> {
     const breaksBefore = this.#breaks;
-    const keys = requests.flatMap(({ key }) => this.#queueKeys(key, false));
+    const keys = requests.map(({ key }) => key);
+    const stems = keys.map((key) => this.#stem(key));
+    for (const stem of stems) keys.push(`${stem}:queue`);
+    for (const stem of stems) keys.push(`${stem}:places`);
     const outcomes = (await this.#run(RELEASE_MANY, keys, [idsOf(requests)])) as ReleaseReply[];
     return outcomes.map((outcome) => (this.#isSure(outcome, breaksBefore) ? RELEASED[outcome] : doubtful()));
   }
