@@ -114,10 +114,10 @@ export function createLocker(configuration: Configuration): Locker {
   const store = chooseStore(configuration);
   const told = unfailing(logger);
   const story = new Story(told);
-  const locker: Locker = {
+  const made: Locker = {
     defaults: settings,
     place: oncePerPlace((options, site, others) => ({
-      locker,
+      locker: made,
       settings: settle(options, settings, others),
       site,
     })),
@@ -128,7 +128,7 @@ export function createLocker(configuration: Configuration): Locker {
     newRequestId,
     lines: new Lines(clock, store, commandTimeoutMs, story),
   };
-  return locker;
+  return made;
 }
 
 /** The locker in force. */

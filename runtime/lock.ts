@@ -29,7 +29,8 @@ export class Lock implements AsyncDisposable, AcquireRequest {
    */
   readonly requestId: string;
   readonly #place: Place;
-  #state: "waiting" | "held" | "ended" = "waiting";
+  /** It is held from "at work" to "left": when its own body has left, others may be inside a reentrant lock. */
+  #phase: "waiting" | "at work" | "failed" | "left" | "ended" = "waiting";
   #wait: Wait | undefined;
 
   // While held.
@@ -37,11 +38,8 @@ export class Lock implements AsyncDisposable, AcquireRequest {
   #heldSince = 0;
   #alarm: Alarm | undefined;
   #fencingToken: number | undefined;
-  #body: "at work" | "failed" | "ended" = "at work";
-
-  // Reentrancy: bodies inside this lock, or the lock around that let this one in.
-  #bodies = 0;
-  #around: Lock | undefined;
+  /** Of a reentrant lock. */
+  #nest: Nest | undefined;
 
   constructor(place: Place, key: string) {
     this.#place = place;
@@ -89,7 +87,7 @@ export class Lock implements AsyncDisposable, AcquireRequest {
    * @throws {LockClosedError} after `shutdown()`
    */
   acquire(signal?: AbortSignal): Promise<boolean> {
-    if (this.#state === "held" || this.#enterAgain()) return IS_HELD;
+    if (this.#isHeld || this.#enterAgain()) return IS_HELD;
     if (this.#isSpent) return Promise.reject(this.#notHeld());
     const wait = (this.#wait ??= this.#standInLine(signal));
     const held = wait.try();
@@ -100,7 +98,7 @@ export class Lock implements AsyncDisposable, AcquireRequest {
 
   /** It was held, and released: a lock is one acquisition. */
   get #isSpent(): boolean {
-    return this.#state === "ended" && this.#wait === undefined;
+    return this.#phase === "ended" && this.#wait === undefined;
   }
 
   #standInLine(signal: AbortSignal | undefined): Wait {
@@ -136,10 +134,10 @@ export class Lock implements AsyncDisposable, AcquireRequest {
     const { clock, story } = this.#locker;
     const wait = this.#wait;
     this.#wait = undefined;
-    this.#state = "held";
+    this.#phase = "at work";
     this.#lease = lease;
     this.#fencingToken = fencingToken;
-    this.#bodies = 1;
+    if (this.#settings.reentrant) this.#nest = { root: this, bodies: 1 };
     const now = clock.now();
     this.#heldSince = Math.floor(now);
     story.holds(this, wait === undefined ? 0 : now - wait.since);
@@ -152,10 +150,10 @@ export class Lock implements AsyncDisposable, AcquireRequest {
     const around = findAround(
       (lock) => lock.key === this.key && lock.#locker === this.#locker && lock.remaining() > 0,
     );
-    if (around === undefined) return false;
-    this.#around = around.#around ?? around;
-    this.#around.#bodies += 1;
-    this.#state = "held";
+    if (around === undefined || around.#nest === undefined) return false;
+    this.#nest = around.#nest;
+    this.#nest.bodies += 1;
+    this.#phase = "at work";
     return true;
   }
 
@@ -171,7 +169,7 @@ export class Lock implements AsyncDisposable, AcquireRequest {
    * @throws {LockClosedError} after `shutdown()`
    */
   async retryCheck(Failure?: FailureClass): Promise<boolean> {
-    if (this.#state === "held") return true;
+    if (this.#isHeld) return true;
     if (this.#isSpent) throw this.#notHeld();
     const wait = (this.#wait ??= this.#standInLine(undefined));
     if (this.#locker.lines.closing) this.#sendHome();
@@ -213,8 +211,8 @@ export class Lock implements AsyncDisposable, AcquireRequest {
   }
 
   #giveUp(wait: Wait): void {
-    if (this.#state === "ended") return;
-    this.#state = "ended";
+    if (this.#phase === "ended") return;
+    this.#phase = "ended";
     wait.end();
     wait.line.giveUp(this);
     this.#locker.story.givesUp(this, wait.pastMs);
@@ -230,12 +228,18 @@ export class Lock implements AsyncDisposable, AcquireRequest {
 
   // ---- hold -------------------------------------------------------------------------------------------
 
+  get #isHeld(): boolean {
+    return this.#phase !== "waiting" && this.#phase !== "ended";
+  }
+
+  /** The lock that holds the key: of reentrant locks inside each other, the outermost. */
+  get #root(): Lock {
+    return this.#nest?.root ?? this;
+  }
+
   /** Milliseconds for which the lock is surely held, by arithmetic on a monotonic clock; 0 when it is not. */
   remaining(): number {
-    if (this.#state !== "held") return 0;
-    return this.#around === undefined
-      ? (this.#lease?.remaining(this.#locker.clock.now()) ?? 0)
-      : this.#around.remaining();
+    return this.#isHeld ? (this.#root.#lease?.remaining(this.#locker.clock.now()) ?? 0) : 0;
   }
 
   /** @throws {LockLostError} unless the lock is surely held at this moment */
@@ -245,7 +249,7 @@ export class Lock implements AsyncDisposable, AcquireRequest {
 
   /** Aborts, with a `LockLostError` as its reason, at the moment the lock is lost. */
   get signal(): AbortSignal {
-    if (this.#around !== undefined) return this.#around.signal;
+    if (this.#root !== this) return this.#root.signal;
     if (this.#alarm === undefined) {
       this.#alarm = new Alarm(this.#locker.clock, this.#lease, this.isWatched);
       if (this.remaining() === 0) this.#soundAlarm();
@@ -255,7 +259,7 @@ export class Lock implements AsyncDisposable, AcquireRequest {
 
   /** With `fencing`: a number that is larger for each later holder of the key. */
   get fencingToken(): number | undefined {
-    return this.#around === undefined ? this.#fencingToken : this.#around.#fencingToken;
+    return this.#root.#fencingToken;
   }
 
   /** Called by the lease when it is lost under this holder. */
@@ -274,15 +278,14 @@ export class Lock implements AsyncDisposable, AcquireRequest {
   }
 
   get #whyNot(): string {
-    if (this.#state !== "held") return "it was released";
-    return (this.#around ?? this).#lease?.lostBecause ?? DEADLINE_PASSED;
+    return this.#isHeld ? (this.#root.#lease?.lostBecause ?? DEADLINE_PASSED) : "it was released";
   }
 
   // ---- release ----------------------------------------------------------------------------------------
 
   /** Takes note that the body failed: its error, which is returned unchanged, goes before any of ours. */
   fail<E>(error: E): E {
-    this.#body = "failed";
+    if (this.#phase === "at work") this.#phase = "failed";
     return error;
   }
 
@@ -292,20 +295,18 @@ export class Lock implements AsyncDisposable, AcquireRequest {
    * @throws {LockLostError} when the lock had ended before the body did, unless the body failed itself
    */
   release(): Promise<void> {
-    if (this.#state === "waiting") this.#cancel();
-    if (this.#state === "ended" || this.#body === "ended") return IS_DONE;
-    const hasFailed = this.#body === "failed";
-    this.#body = "ended";
-    const root = this.#around ?? this;
-    if (root !== this) this.#state = "ended";
-    root.#bodies -= 1;
-    if (root.#bodies > 0 || root.#lease === undefined) return IS_DONE;
-    return root.#end(root.#lease, hasFailed);
+    if (this.#phase === "waiting") this.#cancel();
+    if (this.#phase === "ended" || this.#phase === "left") return IS_DONE;
+    const hasFailed = this.#phase === "failed";
+    const root = this.#root;
+    this.#phase = root === this ? "left" : "ended";
+    if (this.#nest !== undefined && (this.#nest.bodies -= 1) > 0) return IS_DONE;
+    return root.#lease === undefined ? IS_DONE : root.#end(root.#lease, hasFailed);
   }
 
   #cancel(): void {
     if (this.#wait !== undefined) this.#giveUp(this.#wait);
-    this.#state = "ended";
+    this.#phase = "ended";
     this.#wait?.tryEnds(false);
     this.#wait?.fail(this.#notHeld());
   }
@@ -328,7 +329,7 @@ export class Lock implements AsyncDisposable, AcquireRequest {
 
   #end(lease: Lease, bodyFailed: boolean): Promise<void> {
     const wasSure = this.remaining() > 0;
-    this.#state = "ended"; // From here on nobody may rely on the lock, or enter it again.
+    this.#phase = "ended"; // From here on nobody may rely on the lock, or enter it again.
     this.#alarm?.disarm();
     return new Promise((resolve, reject) => {
       const done = (outcome: Outcome, trouble?: unknown): void => {
@@ -360,3 +361,9 @@ export class Lock implements AsyncDisposable, AcquireRequest {
 
 const IS_HELD = Promise.resolve(true);
 const IS_DONE = Promise.resolve();
+
+/** A reentrant lock and those that it let in: it is given back when the last of their bodies has left. */
+interface Nest {
+  readonly root: Lock;
+  bodies: number;
+}

@@ -1,7 +1,6 @@
 import test, { type ExecutionContext } from "ava";
 import { createLocker } from "../../runtime/configure";
 import { Lock } from "../../runtime/lock";
-import { settle } from "../../runtime/settings";
 import { monotonicMs } from "../support/monotonic";
 import { startRedis, type RedisServer } from "../support/redis-server";
 import { startTcpProxy } from "../support/tcp-proxy";

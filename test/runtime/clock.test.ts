@@ -1,3 +1,6 @@
+import { execFile } from "node:child_process";
+import { join } from "node:path";
+import { promisify } from "node:util";
 import test from "ava";
 import { systemClock } from "../../runtime/clock";
 
@@ -41,3 +44,74 @@ test("the microseconds since 1970 rise, and fit a number", (t) => {
   t.true(systemClock.epochMicroseconds() >= now);
   t.true(now > Date.UTC(2024) * 1_000);
 });
+
+for (const kind of ["timer", "timerInBackground"] as const) {
+  test(`a ${kind} runs its callback once each time that it is set, and never earlier`, async (t) => {
+    for (const delayMs of [0, 3.3, 0.4, 7.9, 2]) {
+      const early = await new Promise<number>((resolve) => {
+        const dueAt = systemClock.now() + delayMs;
+        systemClock[kind](() => resolve(dueAt - systemClock.now())).set(dueAt);
+        systemClock.after(delayMs + 1, () => {}); // Something else that lives.
+      });
+      t.true(early <= 0, String(early));
+    }
+  });
+
+  test(`a ${kind} that is set anew runs at the last time only, be it sooner or later`, async (t) => {
+    const ran: string[] = [];
+    const now = systemClock.now();
+    const sooner = systemClock[kind](() => ran.push("sooner"));
+    sooner.set(now + 600_000);
+    sooner.set(now + 1);
+    const ranAt = await new Promise<number>((resolve) => {
+      const later = systemClock[kind](() => resolve(systemClock.now()));
+      later.set(now + 5);
+      later.set(now + 40);
+      systemClock.after(60, () => {}); // Something else that lives.
+    });
+    t.true(ranAt >= now + 40);
+    t.deepEqual(ran, ["sooner"]);
+  });
+
+  test(`a ${kind} that is cleared does not run, and can be set again`, async (t) => {
+    let runs = 0;
+    let onRun: () => void = () => {};
+    const timer = systemClock[kind](() => {
+      runs += 1;
+      onRun();
+    });
+    timer.clear();
+    timer.set(systemClock.now() + 2);
+    timer.clear();
+    await new Promise<void>((resolve) => void systemClock.after(20, resolve));
+    t.is(runs, 0);
+    await new Promise<void>((resolve) => {
+      onRun = resolve;
+      timer.set(systemClock.now() + 2);
+      systemClock.after(20, () => {}); // Something else that lives.
+    });
+    t.is(runs, 1);
+  });
+}
+
+for (const [kind, then, isAlive] of [
+  ["timer", "", true],
+  ["timer", "timer.clear();", false],
+  ["timer", "timer.clear(); timer.set(systemClock.now() + 50);", true],
+  ["timerInBackground", "", false],
+  ["timerInBackground", "timer.clear(); timer.set(systemClock.now() + 50);", false],
+] as const) {
+  test(`a ${kind} that is set${then === "" ? "" : `, with ${then},`} ${isAlive ? "keeps" : "does not keep"} the process alive`, async (t) => {
+    const code = `
+      const { systemClock } = require("./runtime/clock");
+      const timer = systemClock.${kind}(() => console.log("ran"));
+      timer.set(systemClock.now() + 50);
+      ${then}`;
+    const { stdout } = await promisify(execFile)(
+      process.execPath,
+      ["--require", "ts-node/register/transpile-only", "--eval", code],
+      { cwd: join(__dirname, "../..") },
+    );
+    t.is(stdout, isAlive ? "ran\n" : "");
+  });
+}

@@ -4,6 +4,7 @@ import { LockMisconfiguredError } from "../../runtime/errors";
 import type { Store } from "../../runtime/store";
 import { redisStore, type RedisClient } from "../../runtime/stores/redis";
 import { counting } from "../support/counting-client";
+import { gathering } from "../support/gathering-store";
 import { startRedisCluster, type RedisCluster } from "../support/redis-server";
 import {
   acquire,
@@ -83,7 +84,7 @@ for (const braces of ["}closed", "{}empty-tag", "{}a{tag}"]) {
 
 test("to a cluster every key is sent alone, because their slots may be on different nodes", async (t) => {
   const { client, commands } = counting(server.cluster());
-  const own = redisStore(client);
+  const own = gathering(redisStore(client));
   const keys = Array.from({ length: 10 }, newKey);
   const requestId = newId();
   const replies = await Promise.all(keys.map((key) => acquire(own, key, requestId)));

@@ -5,6 +5,7 @@ import { redisStore, redisStoreAt, type RedisClient } from "../../runtime/stores
 import { FENCING_STRIDE, PLACE_TIME_MS } from "../../runtime/store";
 import { counting } from "../support/counting-client";
 import { deferred } from "../support/deferred";
+import { asOneOfMany, gathering } from "../support/gathering-store";
 import { startRedis, type RedisServer } from "../support/redis-server";
 import { startTcpProxy } from "../support/tcp-proxy";
 import { until } from "../support/until";
@@ -38,6 +39,7 @@ test.after.always(async () => {
 });
 
 storeContract(test, () => ({ store, elapse }));
+storeContract(test, () => ({ store: asOneOfMany(store), elapse }), "as one of many: ");
 
 /** Redis ends a key in the millisecond after its time; its clock and ours run side by side. */
 async function elapse(ms: number): Promise<void> {
@@ -94,7 +96,7 @@ test("in Redis, the queue and the places of those who all died expire", async (t
 test("a release frees the key even when something else lives where its queue should be", async (t) => {
   const foreigner = server.client();
   const { client, commands } = counting(foreigner);
-  const own = redisStore(client);
+  const own = gathering(redisStore(client));
   const [key, innocent, requestId] = [newKey(), newKey(), newId()];
   await Promise.all([key, innocent].map((name) => acquire(own, name, requestId)));
   await foreigner.set(`{${key}}:queue`, "text");
@@ -359,7 +361,7 @@ function beforeRedis7(client: RedisClient): { client: RedisClient; refusals: () 
   const old: RedisClient = Object.create(client, {
     call: {
       value: async (command: string, ...args: (string | number)[]) => {
-        if (command !== "SET" || !args.includes("NX") || !args.includes("GET"))
+        if (command !== "set" || !args.includes("NX") || !args.includes("GET"))
           return await client.call(command, ...args);
         refusals += 1;
         throw new Error("ERR syntax error");
@@ -371,7 +373,7 @@ function beforeRedis7(client: RedisClient): { client: RedisClient; refusals: () 
 
 test("a server before Redis 7 is asked by script, after one refusal", async (t) => {
   const { client, refusals } = beforeRedis7(server.client());
-  const old = redisStore(client);
+  const old = gathering(redisStore(client));
   const [key, requestId] = [newKey(), newId()];
   t.deepEqual(await acquire(old, key, requestId), { granted: true, fresh: true });
   t.deepEqual(await acquire(old, key, requestId), { granted: true, fresh: false });
@@ -398,7 +400,7 @@ test("a server before Redis 7 that is first asked for many is asked by script, t
       },
     },
   }) as RedisClient;
-  const own = redisStore(old);
+  const own = gathering(redisStore(old));
   const keys = Array.from({ length: 3 }, newKey);
   const requestId = newId();
   for (const fresh of [true, false]) {
@@ -546,7 +548,7 @@ test("an acquire that the client sent again, because its reply was lost, is the 
 /** A store of its own whose scripts the server knows already, and what is sent over it. */
 async function countedStore(): Promise<{ own: Store; commands: () => string[] }> {
   const { client, commands } = counting(server.client());
-  const own = redisStore(client);
+  const own = gathering(redisStore(client));
   const keys = [newKey(), newKey()];
   const requestId = newId();
   await Promise.all(keys.map((key) => acquire(own, key, requestId)));
@@ -638,7 +640,7 @@ test("of those who ask together, only the one whose key holds other data is refu
 
 test("when many are asked for and the server does not answer, each of them learns it", async (t) => {
   const mortal = await startRedis();
-  const own = redisStore(mortal.client());
+  const own = gathering(redisStore(mortal.client()));
   t.teardown(() => own.close());
   const keys = Array.from({ length: 300 }, newKey);
   const asked = Promise.allSettled(keys.map((key) => acquire(own, key, newId())));

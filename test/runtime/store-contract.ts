@@ -1,5 +1,5 @@
 import { randomUUID } from "node:crypto";
-import type { TestFn } from "ava";
+import type { ExecutionContext, TestFn } from "ava";
 import {
   CLAIM_TIME_MS,
   FENCING_STRIDE,
@@ -25,7 +25,10 @@ const LONG_MS = 600_000;
 const SHORT_MS = 30;
 
 /** What every store promises: the same tests over each. */
-export function storeContract(test: TestFn, subject: () => Subject): void {
+export function storeContract(testOf: TestFn, subject: () => Subject, prefix = ""): void {
+  const test = (title: string, implementation: (t: ExecutionContext) => Promise<void>): void =>
+    testOf(prefix + title, implementation);
+
   test("a free key is granted, and the grant is fresh", async (t) => {
     const { store } = subject();
     t.deepEqual(await acquire(store, newKey(), newId()), { granted: true, fresh: true });

@@ -9,7 +9,7 @@ export function counting(client: RedisClient): {
   const counted = Object.create(client, {
     call: {
       value: async (command: string, ...args: (string | number)[]): Promise<unknown> => {
-        sent.push(command);
+        sent.push(command.toUpperCase());
         return await client.call(command, ...args);
       },
     },
