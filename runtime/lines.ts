@@ -9,7 +9,7 @@ import { Renewals } from "./renewals";
 import { Roster } from "./roster";
 import type { AcquireReply, Released, Store } from "./store";
 import type { Story } from "./story";
-import type { Try } from "./ticket";
+import type { Ticket, Try } from "./ticket";
 
 /**
  * Who in this process waits for keys and who holds them. In each line: first come, first served. Only the
@@ -32,7 +32,8 @@ export class Lines {
   /** Called when nobody holds a lock or stands in a line any more. */
   onIdle: (() => void) | undefined;
   readonly #lines = new Roster<string, Line>();
-  readonly #queued = new Roster<string, Line>();
+  /** Tickets with a place in the store's queue, by their `requestId`. */
+  readonly #queued = new Roster<string, Ticket>();
   readonly #deafen: () => void;
 
   constructor(clock: Clock, store: Store, commandTimeoutMs: number, story: Story) {
@@ -94,9 +95,12 @@ export class Lines {
     if (this.isEmpty) this.onIdle?.();
   }
 
-  listenFor(requestId: string, line: Line | undefined): void {
-    if (line === undefined) this.#queued.delete(requestId);
-    else this.#queued.set(requestId, line);
+  listenFor(ticket: Ticket): void {
+    this.#queued.set(ticket.requestId, ticket);
+  }
+
+  listenNoMoreFor(ticket: Ticket): void {
+    this.#queued.delete(ticket.requestId);
   }
 
   /** Sends what nobody waits for: when it fails, the key expires by itself. */
@@ -109,7 +113,7 @@ export class Lines {
   }
 
   #hint(requestId: string | undefined): void {
-    if (requestId !== undefined) this.#queued.get(requestId)?.first?.wake();
-    else for (const line of this.#queued.values()) line.first?.wake();
+    if (requestId !== undefined) this.#queued.get(requestId)?.hint();
+    else for (const ticket of this.#queued.values()) ticket.hint();
   }
 }

@@ -61,6 +61,11 @@ export class ReleaseToNext extends Release {
     return this.store.release(this.lease.key, this.lease.requestId, this.#sent.request);
   }
 
+  override heard(reply: Released): void {
+    if (reply.isQueued === true) this.#ticket.placed();
+    super.heard(reply);
+  }
+
   override failed(error: unknown): void {
     this.#ticket.outcomeUnknown(this.#sent.sentAt, error);
     super.failed(error);

@@ -44,6 +44,8 @@ export interface Released {
   readonly outcome: ReleaseReply;
   /** Present when the lock went straight to the `next` of the caller. */
   readonly handedOn?: Granted;
+  /** Present when the `next` of the caller has a place in the queue instead, and is to wait for a hint. */
+  readonly isQueued?: true;
 }
 
 /** One who has a place in the store's queue must be heard of in this time, or loses it. */

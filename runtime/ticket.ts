@@ -42,6 +42,10 @@ export class Ticket {
   readonly #line: Line;
   /** Whether it has, or may have, a place in the store's queue. */
   #isQueued = false;
+  /** Whether a hint came since something was sent last. */
+  #isHinted = false;
+  /** Whether its place is so new that to ask would tell nothing. */
+  #isPlaced = false;
   /** When the first command was sent that may have been, or may yet be, carried out without our knowing. */
   #unansweredSince: number | undefined;
   #freeInMs: number | undefined;
@@ -69,6 +73,7 @@ export class Ticket {
 
   /** Takes note of what is sent. */
   sends(sent: Sent): void {
+    this.#isHinted = false;
     this.#latest = sent;
     this.#leastLockTimeMs = Math.min(this.#leastLockTimeMs, sent.request.lockTimeMs);
   }
@@ -87,7 +92,10 @@ export class Ticket {
    * taken.
    */
   ask(lock: Lock): void {
-    if (this.#isQueued || this.#unansweredSince !== undefined) this.#send("wait", lock);
+    const isPlaced = this.#isPlaced && !this.#isHinted;
+    this.#isPlaced = false;
+    if (isPlaced) lock.tried();
+    else if (this.#isQueued || this.#unansweredSince !== undefined) this.#send("wait", lock);
     else this.#send("acquire", lock);
   }
 
@@ -140,7 +148,18 @@ export class Ticket {
   expectHints(): void {
     if (this.#isQueued) return;
     this.#isQueued = true;
-    this.#lines.listenFor(this.requestId, this.#line);
+    this.#lines.listenFor(this);
+  }
+
+  /** A release has just given it a place in the queue. */
+  placed(): void {
+    this.#isPlaced = this.#unansweredSince === undefined;
+  }
+
+  /** It should ask again: the store may have given it the key. */
+  hint(): void {
+    this.#isHinted = true;
+    this.#line.first?.wake();
   }
 
   // ---- what comes of it -------------------------------------------------------------------------------
@@ -184,7 +203,7 @@ export class Ticket {
 
   #close(): void {
     this.#isClosed = true;
-    if (this.#isQueued) this.#lines.listenFor(this.requestId, undefined);
+    if (this.#isQueued) this.#lines.listenNoMoreFor(this);
   }
 
   /** What a closed ticket still gets is given back, except what we have, or want to be left alone. */

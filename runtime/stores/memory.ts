@@ -97,7 +97,7 @@ class MemoryStore implements Store {
       return { outcome: "released", handedOn: this.#give(entry, next) };
     }
     this.#pass(key, entry);
-    return { outcome: "released" };
+    return next === undefined ? { outcome: "released" } : { outcome: "released", isQueued: true };
   }
 
   listen(onHint: (requestId: string | undefined) => void): () => void {

@@ -13,9 +13,13 @@ export interface Script {
 // at which each loses its place unless it is heard of. Who waits is written as "<requestId> <inbox>", where
 // the inbox is the channel on which its process hears. `fence` holds the last fencing token given out.
 const COMMON = `
+local now
 local function now_us()
-  local time = redis.call("TIME")
-  return time[1] * 1000000 + time[2]
+  if not now then
+    local time = redis.call("TIME")
+    now = time[1] * 1000000 + time[2]
+  end
+  return now
 end
 
 local function forget(queue, places, waiter)
@@ -24,9 +28,8 @@ local function forget(queue, places, waiter)
 end
 
 local function keep_place(queue, places, waiter)
-  local now = now_us()
-  redis.call("ZADD", queue, "NX", string.format("%.0f", now), waiter)
-  redis.call("HSET", places, waiter, string.format("%.0f", now + ${PLACE_TIME_MS * 1_000}))
+  redis.call("ZADD", queue, "NX", string.format("%.0f", now_us()), waiter)
+  redis.call("HSET", places, waiter, string.format("%.0f", now_us() + ${PLACE_TIME_MS * 1_000}))
   redis.call("PEXPIRE", queue, ${2 * PLACE_TIME_MS})
   redis.call("PEXPIRE", places, ${2 * PLACE_TIME_MS})
 end
@@ -222,7 +225,7 @@ local function hand_on()
     local first = first_in(KEYS[2], KEYS[3])
     if first ~= waiter then
       offer(KEYS[1], KEYS[2], KEYS[3], first)
-      return { "released" }
+      return { "queued" }
     end
     forget(KEYS[2], KEYS[3], waiter)
   end

@@ -277,8 +277,8 @@ class RedisStore implements Store {
   }
 
   /** ioredis sends a command again, unasked, when the connection broke under it: the first may have released. */
-  #isSure(outcome: ReleaseReply | "handed on", breaksBefore: number): boolean {
-    return outcome === "released" || outcome === "handed on" || this.#breaks === breaksBefore;
+  #isSure(outcome: ReleaseReply, breaksBefore: number): boolean {
+    return outcome === "released" || this.#breaks === breaksBefore;
   }
 
   async #handOn(requestId: string, next: AcquireRequest): Promise<Released> {
@@ -286,10 +286,16 @@ class RedisStore implements Store {
     const breaksBefore = this.#breaks;
     const keys = this.#queueKeys(next.key, next.fencing);
     const args = [requestId, next.requestId, this.#inbox, next.lockTimeMs];
-    const [outcome, token] = (await this.#run(HAND_ON, keys, args)) as [ReleaseReply | "handed on", string?];
+    const [outcome, token] = (await this.#run(HAND_ON, keys, args)) as [
+      ReleaseReply | "handed on" | "queued",
+      string?,
+    ];
+    if (outcome === "handed on") {
+      return { outcome: "released", handedOn: granted(true, next.fencing, token) };
+    }
+    if (outcome === "queued") return QUEUED;
     if (!this.#isSure(outcome, breaksBefore)) throw doubtful();
-    if (outcome !== "handed on") return RELEASED[outcome];
-    return { outcome: "released", handedOn: granted(true, next.fencing, token) };
+    return RELEASED[outcome];
   }
 
   async close(): Promise<void> {
@@ -351,6 +357,8 @@ const RELEASED: Readonly<Record<ReleaseReply, Released>> = {
   expired: { outcome: "expired" },
   stolen: { outcome: "stolen" },
 };
+
+const QUEUED: Released = { outcome: "released", isQueued: true };
 
 function doubtful(): Error {
   return new Error("the connection broke under the release, which Redis may have carried out");
