@@ -7,16 +7,15 @@ export class NoReplyError extends Error {
 }
 
 /** A command to the store, which is told how it ends. */
-export abstract class Command<Reply> {
+export interface Command<Reply> {
   /** What it may take: the business of `Commands`. */
-  withinMs = 0;
-
-  abstract send(): Promise<Reply>;
-  abstract heard(reply: Reply): void;
+  withinMs: number;
+  send(): Promise<Reply>;
+  heard(reply: Reply): void;
   /** Of the store's error, or of a `NoReplyError` when there was none in time. */
-  abstract failed(error: unknown): void;
+  failed(error: unknown): void;
   /** Of a reply that came after `failed`. */
-  abstract heardLate(reply: Reply): void;
+  heardLate(reply: Reply): void;
 }
 
 type AnyCommand = Pick<Command<unknown>, "withinMs" | "failed">;
@@ -111,13 +110,13 @@ function sent<Reply>(command: Command<Reply>): Promise<Reply> {
   }
 }
 
-class Question<Reply> extends Command<Reply> {
+class Question<Reply> implements Command<Reply> {
+  withinMs = 0;
   readonly send: () => Promise<Reply>;
   readonly heard: (reply: Reply) => void;
   readonly failed: (error: unknown) => void;
 
   constructor(send: () => Promise<Reply>, heard: (reply: Reply) => void, failed: (error: unknown) => void) {
-    super();
     this.send = send;
     this.heard = heard;
     this.failed = failed;

@@ -20,12 +20,12 @@ export function lockKey(businessFlag: string, ...parts: readonly KeyValue[]): st
   }
   const flag = escape(
     wellFormed(businessFlag, () => "businessFlag"),
-    /[%_]/g,
+    "_",
   );
   if (parts.length === 0) return `LOCK_${flag}`;
   const pieces = ["LOCK_", flag];
   parts.forEach((part, index) => {
-    pieces.push(index === 0 ? "_" : ",", escape(textOf(part, index, businessFlag), /[%,]/g));
+    pieces.push(index === 0 ? "_" : ",", escape(textOf(part, index, businessFlag), ","));
   });
   return pieces.join(""); // A concatenated string would keep its pieces.
 }
@@ -59,10 +59,7 @@ export function wellFormed(text: string, name: () => string): string {
   throw new LockKeyError(`Expected ${name()} to be well-formed Unicode, got ${shown(text)}`);
 }
 
-function escape(text: string, reserved: RegExp): string {
-  if (text.search(reserved) < 0) return text;
-  return text.replace(
-    reserved,
-    (character) => `%${character.charCodeAt(0).toString(16).toUpperCase().padStart(2, "0")}`,
-  );
+function escape(text: string, separator: "_" | ","): string {
+  if (!text.includes(separator) && !text.includes("%")) return text;
+  return text.replaceAll("%", "%25").replaceAll(separator, separator === "_" ? "%5F" : "%2C");
 }

@@ -1,4 +1,4 @@
-import { Command } from "./commands";
+import type { Command } from "./commands";
 import type { Lease } from "./lease";
 import type { AcquireRequest, Released, ReleaseReply, Store } from "./store";
 import type { Sent, Ticket } from "./ticket";
@@ -7,13 +7,13 @@ import type { Sent, Ticket } from "./ticket";
 export type Releasing = (outcome: ReleaseReply | "unknown", trouble?: unknown) => void;
 
 /** The command that gives a lease back. */
-export class Release extends Command<Released> {
+export class Release implements Command<Released> {
+  withinMs = 0;
   readonly lease: Lease;
   protected readonly store: Store;
   readonly #done: Releasing;
 
   constructor(store: Store, lease: Lease, done: Releasing) {
-    super();
     this.store = store;
     this.lease = lease;
     this.#done = done;

@@ -1,4 +1,4 @@
-import { Command, NoReplyError } from "./commands";
+import { NoReplyError, type Command } from "./commands";
 import { LockMisconfiguredError } from "./errors";
 import { Lease } from "./lease";
 import type { Line } from "./line";
@@ -219,7 +219,8 @@ export class Ticket {
 }
 
 /** One command of a ticket, on its way. */
-export class Try extends Command<AcquireReply> implements Sent {
+export class Try implements Command<AcquireReply>, Sent {
+  withinMs = 0;
   readonly kind: "acquire" | "wait";
   readonly lock: Lock;
   readonly request: AcquireRequest;
@@ -236,7 +237,6 @@ export class Try extends Command<AcquireReply> implements Sent {
     sentAt: number,
     unansweredSince: number,
   ) {
-    super();
     this.#ticket = ticket;
     this.#store = store;
     this.kind = kind;

@@ -1,6 +1,6 @@
 import test from "ava";
 import { Batch } from "../../runtime/batch";
-import { Command, Commands, NoReplyError } from "../../runtime/commands";
+import { Commands, NoReplyError, type Command } from "../../runtime/commands";
 import { MOST_AT_ONCE } from "../../runtime/store";
 import { deferred, type Deferred } from "../support/deferred";
 import { VirtualClock } from "../support/virtual-clock";
@@ -8,12 +8,12 @@ import { VirtualClock } from "../support/virtual-clock";
 const SECOND = 1_000;
 
 /** Notes what it is told. */
-class Noting extends Command<string> {
+class Noting implements Command<string> {
+  withinMs = 0;
   readonly name: string;
   readonly told: string[] = [];
 
   constructor(name: string) {
-    super();
     this.name = name;
   }
 

@@ -134,9 +134,9 @@ export class Telling {
     return `held for ${Math.ceil(reply.freeInMs / TICK_MS) * TICK_MS}`;
   }
 
-  #released(who: number, { outcome, handedOn, isQueued = false }: Released): string {
+  #released(who: number, { outcome, handedOn, isQueued }: Released): string {
     if (outcome === "released") this.#comesAnew(who);
-    if (isQueued) return `${outcome}, queued`;
+    if (isQueued === true) return `${outcome}, queued`;
     return handedOn === undefined ? outcome : `${outcome}, ${this.#asked(handedOn, false)}`;
   }
 

@@ -1,6 +1,6 @@
 import { Batch } from "../../runtime/batch";
 import { systemClock } from "../../runtime/clock";
-import { Command, Commands } from "../../runtime/commands";
+import { Commands, type Command } from "../../runtime/commands";
 import type { AcquireReply, AcquireRequest, Released, ReleaseRequest, Store } from "../../runtime/store";
 
 /** What is asked of it within one turn of the event loop goes to the store together, as the lines of locks send it. */
@@ -62,14 +62,14 @@ function answer<Reply>(ask: (...told: Told<Reply>) => void): Promise<Reply> {
   return new Promise((resolve, reject) => ask(resolve, reject));
 }
 
-class Asked<Request, Reply> extends Command<Reply> {
+class Asked<Request, Reply> implements Command<Reply> {
+  withinMs = 0;
   readonly request: Request;
   readonly send: () => Promise<Reply>;
   readonly heard: (reply: Reply) => void;
   readonly failed: (error: unknown) => void;
 
   constructor(request: Request, send: () => Promise<Reply>, ...[heard, failed]: Told<Reply>) {
-    super();
     this.request = request;
     this.send = send;
     this.heard = heard;
