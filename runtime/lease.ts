@@ -24,12 +24,9 @@ export class Lease implements RenewRequest {
   readonly isOnlyGrant: boolean;
   /** Who in this process holds the lock now. */
   holder: Lock | undefined;
-  /** How often it was handed on, and since when it is here. */
-  handOns = 0;
-  readonly since: number;
-  /** Set when the lease is no longer ours, or no longer surely so. */
-  lostBecause: string | undefined;
-  ending: "given back" | "left to expire" | undefined;
+  /** Once it was handed on. */
+  turn: Turn | undefined;
+  #end: "given back" | "left to expire" | Lost | undefined;
   /** When it is to be renewed: the business of `Renewals`. */
   renewAt = 0;
   #deadline = 0;
@@ -47,7 +44,6 @@ export class Lease implements RenewRequest {
     this.requestId = requestId;
     this.lockTimeMs = lockTimeMs;
     this.fencingToken = fencingToken;
-    this.since = Math.floor(countsFrom); // Whole milliseconds need no memory beside their field.
     this.prolong(countsFrom);
   }
 
@@ -56,23 +52,43 @@ export class Lease implements RenewRequest {
   }
 
   prolong(countsFrom: number): void {
+    // Whole milliseconds need no memory beside their field.
     this.#deadline = Math.floor(countsFrom + this.lockTimeMs * (1 - DRIFT_RATIO) - DRIFT_MS);
-  }
-
-  get hasEnded(): boolean {
-    return this.ending !== undefined;
   }
 
   /** Milliseconds for which the lease is surely ours, by arithmetic; 0 when it is not. */
   remaining(now: number): number {
-    return this.lostBecause === undefined && !this.hasEnded ? Math.max(this.#deadline - now, 0) : 0;
+    return this.#end === undefined ? Math.max(this.#deadline - now, 0) : 0;
   }
 
+  /** It is no longer ours, or no longer surely so. */
   lose(reason: string): void {
-    if (this.hasEnded || this.lostBecause !== undefined) return;
-    this.lostBecause = reason;
+    if (this.#end !== undefined) return;
+    this.#end = { lostBecause: reason };
     this.holder?.lost(reason);
   }
+
+  get lostBecause(): string | undefined {
+    return typeof this.#end === "object" ? this.#end.lostBecause : undefined;
+  }
+
+  end(how: "given back" | "left to expire"): void {
+    this.#end = how;
+  }
+
+  get isGivenBack(): boolean {
+    return this.#end === "given back";
+  }
+}
+
+/** What this process had of a key before others have theirs. */
+interface Turn {
+  readonly since: number;
+  handOns: number;
+}
+
+interface Lost {
+  readonly lostBecause: string;
 }
 
 export const DEADLINE_PASSED = "its deadline passed";

@@ -18,7 +18,7 @@ const LONGEST_TURN_MS = 100;
 /** Who runs out of time before the first reply does not know that somebody else holds the lock. */
 const NO_REPLY_YET: Trouble = { error: new NoReplyError("no reply from the store yet") };
 
-/** The line for one key. */
+/** The line for one key. (Its methods are `private` and not `#` for the same reason as those of `Lock`.) */
 export class Line {
   readonly key: string;
   holder: Lease | undefined;
@@ -49,14 +49,14 @@ export class Line {
   /** The lock gives up waiting. The place in the store's queue is for whoever is first now. */
   giveUp(lock: Lock): void {
     const wasFirst = this.first === lock;
-    this.#remove(lock);
+    this.remove(lock);
     if (this.first === undefined) {
       this.#ticket?.abandon();
       this.#ticket = undefined;
     } else if (wasFirst) {
       this.first.wake();
     }
-    this.#prune();
+    this.prune();
   }
 
   /**
@@ -64,7 +64,7 @@ export class Line {
    * sent. The lock is told when the try is over; when it was granted, the first in line holds it by then.
    */
   ask(lock: Lock): void {
-    if (this.first !== lock || this.#heldHereForMs > 0) return lock.tried();
+    if (this.first !== lock || this.heldHereForMs > 0) return lock.tried();
     this.#ticket ??= new Ticket(this.#lines, this, lock.requestId, NO_REPLY_YET);
     this.#ticket.ask(lock);
   }
@@ -72,7 +72,7 @@ export class Line {
   /** How soon the lock should look again, if nobody wakes it. */
   lookAgainInMs(lock: Lock): number {
     if (this.first !== lock) return Infinity;
-    return this.#heldHereForMs || (this.#ticket?.lookAgainInMs ?? Infinity);
+    return this.heldHereForMs || (this.#ticket?.lookAgainInMs ?? Infinity);
   }
 
   /** Why the store could not be asked at the last try, if it could not. */
@@ -80,7 +80,7 @@ export class Line {
     return this.#ticket?.trouble;
   }
 
-  #remove(lock: Lock): void {
+  private remove(lock: Lock): void {
     if (this.first !== lock) {
       this.#others?.delete(lock);
       return;
@@ -89,11 +89,11 @@ export class Line {
     if (this.first !== undefined) this.#others?.delete(this.first);
   }
 
-  get #heldHereForMs(): number {
+  private get heldHereForMs(): number {
     return this.holder?.remaining(this.#lines.clock.now()) ?? 0;
   }
 
-  #prune(): void {
+  private prune(): void {
     if (this.first === undefined && this.#stays === 0) this.#lines.remove(this);
   }
 
@@ -105,17 +105,18 @@ export class Line {
     this.#stays += 1;
     if (this.holder !== undefined) this.#lines.renewals.supersede(this.holder);
     if (first.isWatched) this.#lines.renewals.keep(lease);
-    this.#give(lease, first);
+    this.give(lease, first);
     // Nobody tells when a lease that is not renewed is over: who is next looks again then.
     if (!first.isWatched) this.first?.wake();
   }
 
-  #give(lease: Lease, lock: Lock): void {
-    this.#remove(lock);
+  private give(lease: Lease, lock: Lock): void {
+    this.remove(lock);
     this.holder = lease;
     lease.holder = lock;
-    const { fencingToken, handOns } = lease;
-    lock.hold(lease, lock.fencing && fencingToken !== undefined ? fencingToken + handOns : undefined);
+    const { fencingToken, turn } = lease;
+    const hasToken = lock.fencing && fencingToken !== undefined;
+    lock.hold(lease, hasToken ? fencingToken + (turn?.handOns ?? 0) : undefined);
   }
 
   /** The holder leaves without a release: the key expires by itself. */
@@ -126,10 +127,11 @@ export class Line {
   /** The holder's work is done: the next in line has the lock, or the store's queue, or nobody. */
   release(lease: Lease, lock: Lock, done: Releasing): void {
     const next = this.holder === lease ? this.first : undefined;
-    if (next !== undefined && this.#mayHandOn(lease, lock, next)) {
-      lease.handOns += 1;
+    if (next !== undefined && this.mayHandOn(lease, lock, next)) {
+      lease.turn ??= { since: lock.heldSince, handOns: 0 };
+      lease.turn.handOns += 1;
       done("released"); // Told before the next one tells that it holds the lock.
-      this.#give(lease, next);
+      this.give(lease, next);
       return;
     }
     const { renewals, releases, commands, store, clock, closing } = this.#lines;
@@ -141,11 +143,11 @@ export class Line {
   }
 
   /** Inside the process a lease goes only to one who would have been granted the same. */
-  #mayHandOn(lease: Lease, lock: Lock, next: Lock): boolean {
+  private mayHandOn(lease: Lease, lock: Lock, next: Lock): boolean {
     const now = this.#lines.clock.now();
-    const turnMs = now - lease.since;
+    const turnMs = now - (lease.turn?.since ?? lock.heldSince);
     return (
-      lease.handOns < (turnMs < WORTH_A_TURN_MS ? MOST_HAND_ONS : HAND_ONS) &&
+      (lease.turn?.handOns ?? 0) < (turnMs < WORTH_A_TURN_MS ? MOST_HAND_ONS : HAND_ONS) &&
       turnMs < LONGEST_TURN_MS &&
       lease.remaining(now) > lease.lockTimeMs / 2 &&
       fits(lease.lockTimeMs, lease.fencingToken !== undefined, next) &&
@@ -163,12 +165,12 @@ export class Line {
   }
 
   /** The stay is over, as far as we know. */
-  end(lease: Lease, ending: NonNullable<Lease["ending"]> = "given back"): void {
-    lease.ending = ending;
+  end(lease: Lease, how: "given back" | "left to expire" = "given back"): void {
+    lease.end(how);
     this.#stays -= 1;
     this.#lines.renewals.stop(lease);
     if (this.holder === lease) this.holder = undefined;
     if (this.holder === undefined) this.first?.wake();
-    this.#prune();
+    this.prune();
   }
 }

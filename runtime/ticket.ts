@@ -209,7 +209,7 @@ export class Ticket {
   /** What a closed ticket still gets is given back, except what we have, or want to be left alone. */
   #decline(): void {
     const lease = this.#lease;
-    if (lease === undefined || lease.ending === "given back") this.#leave();
+    if (lease === undefined || lease.isGivenBack) this.#leave();
   }
 
   #leave(): void {

@@ -86,13 +86,14 @@ export class Invariants {
   #checkHandOn({ key, process, lock, grant }: Caller): void {
     if (grant === undefined) return this.report(`${lock.requestId} was let in without a grant`);
     grant.sections += 1;
+    grant.since ??= this.#clock.now();
     if (!this.#allowances.isCalm || grant.sections === 1) return;
-    const forMs = this.#clock.now() - grant.at;
+    const forMs = this.#clock.now() - grant.since;
     const most = forMs < WORTH_A_TURN_MS ? MOST_SECTIONS_ON_ONE_GRANT : SECTIONS_ON_ONE_GRANT;
     if (grant.sections > most)
       this.report(`process ${process.number} let in ${grant.sections} on one grant of ${key}`);
     if (forMs > LONGEST_TURN_MS)
-      this.report(`process ${process.number} handed ${key} on ${forMs} ms after its grant`);
+      this.report(`process ${process.number} handed ${key} on ${forMs} ms after the first had it`);
   }
 
   #checkToken({ key, lock, grant }: Caller): void {

@@ -10,7 +10,8 @@ interface KeyTruth {
 
 /** What a process may let in its callers on, one after the other. */
 export interface Grant {
-  readonly at: number;
+  /** When the first section began on it. */
+  since: number | undefined;
   /** In which life of the server. */
   readonly generation: number;
   /** How many sections have run on it. */
@@ -81,7 +82,7 @@ export class Truth {
     if (claimed?.requestId !== requestId) this.#serve(key, truth, requestId);
     truth.claimant = undefined;
     const { generation } = this;
-    this.#grants.set(requestId, { at: this.#now(), generation, sections: 0 });
+    this.#grants.set(requestId, { since: undefined, generation, sections: 0 });
     if (token === undefined || !fresh) return;
     if (token <= truth.lastToken) this.#report(`${key}: token ${token} was drawn after ${truth.lastToken}`);
     truth.lastToken = token;
