@@ -9,10 +9,10 @@ export interface Run {
   readonly records: readonly LoopRecord[];
 }
 
-/** What is read off a run. */
+/** What is read off a run: rates, waits and gaps after the settling, as the CPU; order over the whole. */
 export interface Judgement {
+  /** In the whole run. */
   readonly sections: number;
-  /** After the settling, as the CPU. */
   readonly sectionsPerSecond: number;
   /** Of all processes together. */
   readonly cpuMsPerSection: number;
@@ -49,9 +49,8 @@ export function judgeOneKey(run: Run): Judgement {
   const stillWaiting = run.records.flatMap(({ waiting }) => waiting);
   const togetherMs = run.records.length > 1 ? TOGETHER_MS : 0;
   assertExclusive(run, sections);
-  const gaps = sections
-    .slice(1)
-    .map((section, index) => section.enteredAt - (sections[index]?.leftAt ?? NaN));
+  const counted = afterSettling(run, sections);
+  const gaps = counted.slice(1).map((section, index) => section.enteredAt - (counted[index]?.leftAt ?? NaN));
   return {
     ...judgeDistinctKeys(run),
     idleGapMs: mean(gaps),
@@ -63,22 +62,30 @@ export function judgeOneKey(run: Run): Judgement {
 export function judgeDistinctKeys(run: Run): Judgement {
   const sections = inOrder(run);
   const { startAt, settlingMs, durationMs = NaN, records } = run;
-  const from = startAt + settlingMs;
   const to = startAt + durationMs;
-  const counted = sections.filter(({ enteredAt }) => enteredAt >= from && enteredAt < to);
+  const counted = afterSettling(run, sections);
   const byProcess = records.map((_, index) => counted.filter(({ process }) => process === index).length);
   return {
     sections: sections.length,
-    sectionsPerSecond: (1_000 * counted.length) / (to - from),
+    sectionsPerSecond: (1_000 * counted.length) / (durationMs - settlingMs),
     cpuMsPerSection: sum(records.map(({ cpuMs }) => cpuMs)) / counted.length,
     longestWaitMs: [
-      ...sections.map(({ askedAt, enteredAt }) => enteredAt - askedAt),
+      ...counted.map(({ askedAt, enteredAt }) => enteredAt - askedAt),
       ...records.flatMap(({ waiting }) => waiting.map((askedAt) => to - askedAt)),
     ].reduce((longest, wait) => Math.max(longest, wait), 0),
     idleGapMs: NaN,
     overtakes: NaN,
     leastToMost: Math.min(...byProcess) / Math.max(...byProcess),
   };
+}
+
+/** Those entered when the code was compiled and the crowd had formed, and before the end. */
+function afterSettling(
+  { startAt, settlingMs, durationMs = Infinity }: Run,
+  sections: readonly Section[],
+): readonly Section[] {
+  const [from, to] = [startAt + settlingMs, startAt + durationMs];
+  return sections.filter(({ enteredAt }) => enteredAt >= from && enteredAt < to);
 }
 
 /** The sections of all processes, in the order in which they were entered. */

@@ -62,7 +62,7 @@ export const systemClock: Clock = {
 };
 
 /**
- * To arm and disarm one of Node's timers for each command costs more than all else that a lone lock does. So this one
+ * To arm and disarm one of Node's timers for each command is a good part of what a lone lock costs. So this one
  * leaves it armed when it is cleared, and sees when it rings whether there is still something to do.
  */
 class SystemTimer implements Timer {

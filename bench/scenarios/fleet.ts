@@ -7,7 +7,6 @@ export const FLEET_PROCESSES = 4;
 /** For each process. */
 export const FLEET_LOOP = {
   keys: "one",
-
   callers: 8,
   sectionMs: 1.2,
   pauseMs: 2,

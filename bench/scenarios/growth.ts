@@ -50,7 +50,6 @@ async function relay(crew: Crew, durationMs: number): Promise<Judgement[]> {
   do {
     const loop = {
       keys: "one",
-
       callers: 1,
       sectionMs: 1.2,
       pauseMs: 0,

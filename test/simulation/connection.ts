@@ -2,6 +2,7 @@ import type {
   AcquireReply,
   AcquireRequest,
   Released,
+  ReleaseRequest,
   RenewReply,
   RenewRequest,
   Store,
@@ -65,6 +66,17 @@ export class Connection implements Store {
     return this.#noted(request, await this.#carry(() => this.#server.acquire(request)));
   }
 
+  async acquireMany(requests: readonly AcquireRequest[]): Promise<AcquireReply[]> {
+    const replies = await this.#carry(() =>
+      Promise.all(requests.map((request) => this.#server.acquire(request))),
+    );
+    requests.forEach((request, index) => {
+      const reply = replies[index];
+      if (reply !== undefined) this.#noted(request, reply);
+    });
+    return replies;
+  }
+
   async wait(request: AcquireRequest): Promise<AcquireReply> {
     return this.#noted(request, await this.#carry(() => this.#server.wait(request)));
   }
@@ -92,12 +104,30 @@ export class Connection implements Store {
 
   async release(key: string, requestId: string, next?: AcquireRequest): Promise<Released> {
     const breaksBefore = this.#breaks;
-    const released = await this.#carry(() => this.#server.release(key, requestId, next));
-    // As the Redis store does: the first of two may have released.
-    if (released.outcome !== "released" && this.#breaks !== breaksBefore)
-      throw new Error("the connection broke under the release");
+    const released = this.#sure(
+      await this.#carry(() => this.#server.release(key, requestId, next)),
+      breaksBefore,
+    );
+    if (released instanceof Error) throw released;
     if (next !== undefined && released.handedOn !== undefined) this.#noted(next, released.handedOn);
     return released;
+  }
+
+  async releaseMany(requests: readonly ReleaseRequest[]): Promise<(Released | Error)[]> {
+    const breaksBefore = this.#breaks;
+    // What is on its way does not change with those who sent it.
+    const sent = requests.map(({ key, requestId }) => ({ key, requestId }));
+    const replies = await this.#carry(() =>
+      Promise.all(sent.map(({ key, requestId }) => this.#server.release(key, requestId))),
+    );
+    return replies.map((released) => this.#sure(released, breaksBefore));
+  }
+
+  /** As the Redis store does: the first of two may have released. */
+  #sure(released: Released, breaksBefore: number): Released | Error {
+    return released.outcome === "released" || this.#breaks === breaksBefore
+      ? released
+      : new Error("the connection broke under the release");
   }
 
   async #carry<Reply>(send: () => Promise<Reply>): Promise<Reply> {
