@@ -84,7 +84,9 @@ function afterSettling(
   { startAt, settlingMs, durationMs = Infinity }: Run,
   sections: readonly Section[],
 ): readonly Section[] {
-  const [from, to] = [startAt + settlingMs, startAt + durationMs];
+  // A timer may start the run a moment early, which matters where nothing has to settle.
+  const from = settlingMs > 0 ? startAt + settlingMs : -Infinity;
+  const to = startAt + durationMs;
   return sections.filter(({ enteredAt }) => enteredAt >= from && enteredAt < to);
 }
 

@@ -75,6 +75,12 @@ export class VirtualClock implements Clock {
  * second tick comes after those that the jobs asked for.
  */
 async function allPromiseJobs(): Promise<void> {
-  await new Promise<void>((resolve) => void process.nextTick(resolve));
-  await new Promise<void>((resolve) => void process.nextTick(resolve));
+  await nextTick();
+  await nextTick();
+}
+
+function nextTick(): Promise<void> {
+  return new Promise((resolve) => {
+    process.nextTick(resolve);
+  });
 }
