@@ -25,6 +25,7 @@ export { redisStore, type RedisClient, type RedisSubscriber } from "./stores/red
 export {
   CLAIM_TIME_MS,
   FENCING_STRIDE,
+  MOST_AT_ONCE,
   PLACE_TIME_MS,
   type AcquireReply,
   type AcquireRequest,
@@ -32,12 +33,13 @@ export {
   type HeldByAnother,
   type Released,
   type ReleaseReply,
+  type ReleaseRequest,
   type RenewReply,
   type RenewRequest,
   type Store,
 } from "./store";
 export type { LockEvent, LockEvents } from "./story";
-export type { Clock, CancelTimer } from "./clock";
+export type { Clock, CancelTimer, Timer } from "./clock";
 
 // For the woven code.
 export { open, acquire, retryCheck, runReentrant, fail, release, refuse, type Site } from "./woven";

@@ -160,7 +160,12 @@ class RedisStore implements Store {
   }
 
   async #acquireMany(requests: readonly AcquireRequest[]): Promise<(AcquireReply | Error)[]> {
-    if (!this.#setCanGet) return await Promise.all(requests.map((request) => this.#acquireByScript(request)));
+    if (!this.#setCanGet) {
+      // The error of one is not that of the others.
+      return await Promise.all(
+        requests.map((request) => this.#acquireByScript(request).catch((error: Error) => error)),
+      );
+    }
     const keys = requests.map(({ key }) => key);
     const args = [idsOf(requests), ...lockTimesOf(requests)];
     const replies = (await this.#run(ACQUIRE_MANY, keys, args)) as (string | null | Error)[];

@@ -388,6 +388,17 @@ test("a server before Redis 7 is asked by script, after one refusal", async (t) 
   t.is(refusals(), 1);
 });
 
+test("of many that a server before Redis 7 is asked for, only the one with other data is refused for it", async (t) => {
+  const foreigner = server.client();
+  const old = gathering(redisStore(beforeRedis7(server.client()).client));
+  await acquire(old, newKey(), newId());
+  const [free, wrong] = [newKey(), newKey()];
+  await foreigner.rpush(wrong, "an element");
+  const [granted, refused] = await Promise.allSettled([free, wrong].map((key) => acquire(old, key, newId())));
+  t.deepEqual(granted, { status: "fulfilled", value: { granted: true, fresh: true } });
+  t.true(refused?.status === "rejected" && refused.reason instanceof LockMisconfiguredError);
+});
+
 test("a server before Redis 7 that is first asked for many is asked by script, too", async (t) => {
   const client = server.client();
   let scripts = 0;
