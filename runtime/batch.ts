@@ -20,28 +20,27 @@ export class Batch<Sent extends Command<Reply>, Reply> {
   }
 
   /** @param mostMs never more than the usual time-out */
-  send(command: Sent, mostMs = Infinity): void {
-    if (this.#sendMany === undefined) return this.#commands.send(command, mostMs);
-    this.#commands.begin(command, mostMs);
+  send(command: Sent, now: number, mostMs = Infinity): void {
+    if (this.#sendMany === undefined) return this.#commands.send(command, now, mostMs);
+    this.#commands.begin(command, now, mostMs);
     // The ticks come after all promise jobs that are due: callers whom one reply woke meet here.
-    if (this.#pending.push(command) === 1) process.nextTick(this.#flush, this.#sendMany);
+    if (this.#pending.push(command) === 1) process.nextTick(this.#flush);
   }
 
-  readonly #flush = (sendMany: SendMany<Sent, Reply>): void => {
+  readonly #flush = (): void => {
     const pending = this.#pending;
     this.#pending = [];
+    const [first] = pending;
+    if (first !== undefined && pending.length === 1) return this.#commands.follow(first);
     for (let from = 0; from < pending.length; from += MOST_AT_ONCE) {
-      const some = pending.slice(from, from + MOST_AT_ONCE);
-      const [first, another] = some;
-      if (first !== undefined && another === undefined) this.#commands.follow(first);
-      else void this.#together(some, sendMany);
+      void this.#together(pending.slice(from, from + MOST_AT_ONCE));
     }
   };
 
-  async #together(commands: readonly Sent[], sendMany: SendMany<Sent, Reply>): Promise<void> {
-    let replies: readonly (Reply | Error)[];
+  async #together(commands: readonly Sent[]): Promise<void> {
+    let replies: readonly (Reply | Error)[] = [];
     try {
-      replies = await sendMany(commands);
+      replies = (await this.#sendMany?.(commands)) ?? [];
     } catch (error) {
       for (const command of commands) this.#commands.failed(command, error);
       return;

@@ -47,7 +47,7 @@ export async function withLock<T>(
       `Expected withLock(key, options, body) to be given a function, got ${shown(body)}`,
     );
   }
-  if (Object.prototype.toString.call(body).endsWith("GeneratorFunction]")) {
+  if (isGenerator(body)) {
     throw new LockOptionError(
       `Expected withLock(key, options, body) to be given a function that is no generator, which would run only when somebody iterates it, after the lock was given back; got ${shown(body)}`,
     );
@@ -94,6 +94,12 @@ function open(key: string, place: Place): Lock {
     place,
     wellFormed(key, () => "the lock key"),
   );
+}
+
+/** Also one of another realm, such as a test environment's: only such functions have a tag that says so. */
+function isGenerator(body: object): boolean {
+  const { [Symbol.toStringTag]: tag } = body as { readonly [Symbol.toStringTag]?: unknown };
+  return tag === "GeneratorFunction" || tag === "AsyncGeneratorFunction";
 }
 
 /** Also one of another realm, such as a test environment's. */

@@ -1,5 +1,4 @@
 import type { Clock, Timer } from "./clock";
-import { Roster } from "./roster";
 
 /** The store did not answer in time. What became of the command is unknown. */
 export class NoReplyError extends Error {
@@ -8,8 +7,9 @@ export class NoReplyError extends Error {
 
 /** A command to the store, which is told how it ends. */
 export interface Command<Reply> {
-  /** What it may take: the business of `Commands`. */
+  /** What it may take, and when that is over: the business of `Commands`. */
   withinMs: number;
+  dueAt: number;
   send(): Promise<Reply>;
   heard(reply: Reply): void;
   /** Of the store's error, or of a `NoReplyError` when there was none in time. */
@@ -18,15 +18,22 @@ export interface Command<Reply> {
   heardLate(reply: Reply): void;
 }
 
-type AnyCommand = Pick<Command<unknown>, "withinMs" | "failed">;
+type AnyCommand = Pick<Command<unknown>, "withinMs" | "dueAt" | "failed">;
+
+/** `dueAt` of a command that is not under way. */
+export const NEVER_DUE = 0;
+
+/** How many that have ended may stand among those under way, unless more than that are under way. */
+const FEW = 64;
 
 /** The commands under way. Each is bounded by a time-out of ours, whatever the client's own are. */
 export class Commands {
   readonly usualTimeoutMs: number;
   readonly #clock: Clock;
   readonly #timer: Timer;
-  /** With the time at which each runs out. */
-  readonly #underWay = new Roster<AnyCommand, number>();
+  /** All of them, and for a while some that have ended: a list costs less than a set, and this is done twice a lock. */
+  #begun: AnyCommand[] = [];
+  #underWay = 0;
   /** For when the timer is set: for the first that runs out, or one that has ended. */
   #looksAt = Infinity;
 
@@ -37,8 +44,8 @@ export class Commands {
   }
 
   /** @param mostMs never more than the usual time-out */
-  send<Reply>(command: Command<Reply>, mostMs = Infinity): void {
-    this.begin(command, mostMs);
+  send<Reply>(command: Command<Reply>, now = this.#clock.now(), mostMs = Infinity): void {
+    this.begin(command, now, mostMs);
     this.follow(command);
   }
 
@@ -48,11 +55,12 @@ export class Commands {
   }
 
   /** From now on its time runs. */
-  begin(command: AnyCommand, mostMs: number): void {
+  begin(command: AnyCommand, now: number, mostMs: number): void {
     command.withinMs = Math.min(mostMs, this.usualTimeoutMs);
-    const dueAt = Math.ceil(this.#clock.now() + command.withinMs);
-    this.#underWay.set(command, dueAt);
-    this.#lookAt(dueAt);
+    command.dueAt = Math.ceil(now + command.withinMs);
+    this.#begun.push(command);
+    this.#underWay += 1;
+    this.#lookAt(command.dueAt);
   }
 
   /** Sends what has begun, and tells it how it ends. */
@@ -80,8 +88,11 @@ export class Commands {
 
   /** Whether it was still under way. */
   #end(command: AnyCommand): boolean {
-    if (!this.#underWay.delete(command)) return false;
-    if (this.#underWay.size === 0) {
+    if (command.dueAt === NEVER_DUE) return false;
+    command.dueAt = NEVER_DUE;
+    this.#underWay -= 1;
+    if (this.#begun.length > 2 * this.#underWay + FEW) this.#begun = this.#begun.filter(isUnderWay);
+    if (this.#underWay === 0) {
       this.#looksAt = Infinity;
       this.#timer.clear();
     }
@@ -90,15 +101,19 @@ export class Commands {
 
   #expire(): void {
     const now = this.#clock.now();
-    const overdue = [...this.#underWay.entries()].filter(([, dueAt]) => dueAt <= now);
-    for (const [command] of overdue) this.#underWay.delete(command);
+    const overdue = this.#begun.filter((command) => isUnderWay(command) && command.dueAt <= now);
+    for (const command of overdue) this.#end(command);
     this.#looksAt = Infinity;
-    for (const dueAt of this.#underWay.values()) this.#lookAt(dueAt);
-    for (const [command] of overdue) {
+    for (const command of this.#begun) if (isUnderWay(command)) this.#lookAt(command.dueAt);
+    for (const command of overdue) {
       const { withinMs } = command;
       command.failed(new NoReplyError(`no reply from the store within ${Math.round(withinMs)} ms`));
     }
   }
+}
+
+function isUnderWay({ dueAt }: AnyCommand): boolean {
+  return dueAt !== NEVER_DUE;
 }
 
 /** A store that throws has rejected. */
@@ -112,6 +127,7 @@ function sent<Reply>(command: Command<Reply>): Promise<Reply> {
 
 class Question<Reply> implements Command<Reply> {
   withinMs = 0;
+  dueAt = NEVER_DUE;
   readonly send: () => Promise<Reply>;
   readonly heard: (reply: Reply) => void;
   readonly failed: (error: unknown) => void;

@@ -23,11 +23,8 @@ export function lockKey(businessFlag: string, ...parts: readonly KeyValue[]): st
     "_",
   );
   if (parts.length === 0) return `LOCK_${flag}`;
-  const pieces = ["LOCK_", flag];
-  parts.forEach((part, index) => {
-    pieces.push(index === 0 ? "_" : ",", escape(textOf(part, index, businessFlag), ","));
-  });
-  return pieces.join(""); // A concatenated string would keep its pieces.
+  const texts = parts.map((part, index) => escape(textOf(part, index, businessFlag), ","));
+  return ["LOCK_", flag, "_", texts.join(",")].join(""); // A concatenated string would keep its pieces.
 }
 
 function textOf(part: unknown, index: number, businessFlag: string): string {

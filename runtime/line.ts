@@ -100,23 +100,23 @@ export class Line {
   // ---- holding ----------------------------------------------------------------------------------------
 
   /** The store granted the lease to this process: the first in line has it. */
-  begin(lease: Lease, first: Lock): void {
+  begin(lease: Lease, first: Lock, now: number): void {
     this.#ticket = undefined;
     this.#stays += 1;
     if (this.holder !== undefined) this.#lines.renewals.supersede(this.holder);
-    if (first.isWatched) this.#lines.renewals.keep(lease);
-    this.give(lease, first);
+    if (first.isWatched) this.#lines.renewals.keep(lease, now);
+    this.give(lease, first, now);
     // Nobody tells when a lease that is not renewed is over: who is next looks again then.
     if (!first.isWatched) this.first?.wake();
   }
 
-  private give(lease: Lease, lock: Lock): void {
+  private give(lease: Lease, lock: Lock, now: number): void {
     this.remove(lock);
     this.holder = lease;
     lease.holder = lock;
     const { fencingToken, turn } = lease;
     const hasToken = lock.fencing && fencingToken !== undefined;
-    lock.hold(lease, hasToken ? fencingToken + (turn?.handOns ?? 0) : undefined);
+    lock.hold(lease, hasToken ? fencingToken + (turn?.handOns ?? 0) : undefined, now);
   }
 
   /** The holder leaves without a release: the key expires by itself. */
@@ -125,26 +125,25 @@ export class Line {
   }
 
   /** The holder's work is done: the next in line has the lock, or the store's queue, or nobody. */
-  release(lease: Lease, lock: Lock, done: Releasing): void {
+  release(lease: Lease, lock: Lock, now: number, done: Releasing): void {
     const next = this.holder === lease ? this.first : undefined;
-    if (next !== undefined && this.mayHandOn(lease, lock, next)) {
+    if (next !== undefined && this.mayHandOn(lease, lock, next, now)) {
       lease.turn ??= { since: lock.heldSince, handOns: 0 };
       lease.turn.handOns += 1;
       done("released"); // Told before the next one tells that it holds the lock.
-      this.give(lease, next);
+      this.give(lease, next, now);
       return;
     }
-    const { renewals, releases, commands, store, clock, closing } = this.#lines;
+    const { renewals, releases, commands, store, closing } = this.#lines;
     renewals.stop(lease);
-    if (next === undefined || closing) return releases.send(new Release(store, lease, done));
+    if (next === undefined || closing) return releases.send(new Release(store, lease, done), now);
     const ticket = (this.#ticket ??= new Ticket(this.#lines, this, next.requestId, undefined));
     ticket.expectHints();
-    commands.send(new ReleaseToNext(store, lease, done, ticket, ticket.requestFor(next), clock.now()));
+    commands.send(new ReleaseToNext(store, lease, done, ticket, ticket.requestFor(next), now), now);
   }
 
   /** Inside the process a lease goes only to one who would have been granted the same. */
-  private mayHandOn(lease: Lease, lock: Lock, next: Lock): boolean {
-    const now = this.#lines.clock.now();
+  private mayHandOn(lease: Lease, lock: Lock, next: Lock, now: number): boolean {
     const turnMs = now - (lease.turn?.since ?? lock.heldSince);
     return (
       (lease.turn?.handOns ?? 0) < (turnMs < WORTH_A_TURN_MS ? MOST_HAND_ONS : HAND_ONS) &&

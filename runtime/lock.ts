@@ -132,15 +132,14 @@ export class Lock implements AsyncDisposable, AcquireRequest {
   }
 
   /** Called by the line, at any time while the lock waits: from now on it is held. */
-  hold(lease: Lease, fencingToken: number | undefined): void {
-    const { clock, story } = this.locker;
+  hold(lease: Lease, fencingToken: number | undefined, now: number): void {
+    const { story } = this.locker;
     const wait = this.#wait;
     this.#wait = undefined;
     this.#phase = "at work";
     this.#lease = lease;
     this.#fencingToken = fencingToken;
     if (this.settings.reentrant) this.#nest = { root: this, bodies: 1 };
-    const now = clock.now();
     this.heldSince = Math.floor(now);
     story.holds(this, wait === undefined ? 0 : now - wait.since);
     wait?.succeed();
@@ -330,7 +329,8 @@ export class Lock implements AsyncDisposable, AcquireRequest {
   }
 
   private end(lease: Lease, bodyFailed: boolean): Promise<void> {
-    const wasSure = this.remaining() > 0;
+    const now = this.locker.clock.now();
+    const wasSure = lease.remaining(now) > 0;
     this.#phase = "ended"; // From here on nobody may rely on the lock, or enter it again.
     this.#alarm?.disarm();
     return new Promise((resolve, reject) => {
@@ -341,7 +341,7 @@ export class Lock implements AsyncDisposable, AcquireRequest {
         this.locker.logger.warn(lost.message);
         resolve();
       };
-      if (this.settings.autoUnlock) return lease.line.release(lease, this, done);
+      if (this.settings.autoUnlock) return lease.line.release(lease, this, now, done);
       done("left to expire");
       lease.line.leaveToExpire(lease);
     });

@@ -1,4 +1,4 @@
-import type { Command } from "./commands";
+import { NEVER_DUE, type Command } from "./commands";
 import type { Lease } from "./lease";
 import type { AcquireRequest, Released, ReleaseReply, Store } from "./store";
 import type { Sent, Ticket } from "./ticket";
@@ -9,6 +9,7 @@ export type Releasing = (outcome: ReleaseReply | "unknown", trouble?: unknown) =
 /** The command that gives a lease back. */
 export class Release implements Command<Released> {
   withinMs = 0;
+  dueAt = NEVER_DUE;
   readonly lease: Lease;
   protected readonly store: Store;
   readonly #done: Releasing;

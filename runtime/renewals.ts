@@ -33,8 +33,7 @@ export class Renewals {
     this.#timer = clock.timerInBackground(() => this.#renewDue());
   }
 
-  keep(lease: Lease): void {
-    const now = this.#clock.now();
+  keep(lease: Lease, now: number): void {
     const remainingMs = lease.remaining(now);
     if (remainingMs === 0) return this.expire(lease);
     const thirdMs = lease.lockTimeMs / 3;
@@ -43,9 +42,14 @@ export class Renewals {
   }
 
   stop(lease: Lease): void {
+    if (lease.renewAt === NEVER) return;
     this.#dooms.get(lease)?.();
     this.#dooms.delete(lease);
-    this.#forget(lease);
+    lease.renewAt = NEVER;
+    this.#kept -= 1;
+    if (this.#kept > 0) return;
+    this.#looksAt = Infinity;
+    this.#timer.clear();
   }
 
   /** Its deadline has passed: whoever holds it is told. */
@@ -68,15 +72,6 @@ export class Renewals {
     if (lease.renewAt === NEVER) this.#kept += 1;
     lease.renewAt = Math.ceil(at);
     this.#lookAt(lease.renewAt);
-  }
-
-  #forget(lease: Lease): void {
-    if (lease.renewAt === NEVER) return;
-    lease.renewAt = NEVER;
-    this.#kept -= 1;
-    if (this.#kept > 0) return;
-    this.#looksAt = Infinity;
-    this.#timer.clear();
   }
 
   #lookAt(at: number): void {
@@ -130,7 +125,7 @@ export class Renewals {
     if (reply === "renewed") {
       lease.prolong(sentAt);
       if (lease.holder !== undefined) this.#story.renewed(lease.holder);
-      this.keep(lease);
+      this.keep(lease, now);
     } else {
       lease.lose(REASONS[reply]);
     }

@@ -1,4 +1,4 @@
-import { NoReplyError, type Command } from "./commands";
+import { NEVER_DUE, NoReplyError, type Command } from "./commands";
 import { LockMisconfiguredError } from "./errors";
 import { Lease } from "./lease";
 import type { Line } from "./line";
@@ -108,8 +108,8 @@ export class Ticket {
     const attempt = new Try(this, store, kind, lock, sentAt, this.#unansweredSince);
     this.sends(attempt);
     const mostMs = Math.max(lock.budgetEndsAt - sentAt, LEAST_COMMAND_TIME_MS);
-    if (kind === "acquire" && !lock.fencing) acquires.send(attempt, mostMs);
-    else commands.send(attempt, mostMs);
+    if (kind === "acquire" && !lock.fencing) acquires.send(attempt, sentAt, mostMs);
+    else commands.send(attempt, sentAt, mostMs);
   }
 
   heard(attempt: Try, reply: AcquireReply): void {
@@ -179,14 +179,15 @@ export class Ticket {
     const countsFrom = fresh ? sentAt : unansweredSince;
     const isOnlyGrant = this.#unanswered === 0 && (kind === "wait" || !this.#isQueued);
     const lease = new Lease(this.#line, request, countsFrom, fencingToken, isOnlyGrant);
-    if (lease.remaining(this.#lines.clock.now()) === 0) {
+    const now = this.#lines.clock.now();
+    if (lease.remaining(now) === 0) {
       // Over before we knew. A release could overtake the next try's grant, so it is left to expire.
       this.outcomeUnknown(sentAt, new NoReplyError("the reply took the whole lock time"));
       return;
     }
     this.#lease = lease;
     this.#close();
-    this.#line.begin(lease, first);
+    this.#line.begin(lease, first, now);
   }
 
   /** A command that was sent then may have granted it. */
@@ -221,6 +222,7 @@ export class Ticket {
 /** One command of a ticket, on its way. */
 export class Try implements Command<AcquireReply>, Sent {
   withinMs = 0;
+  dueAt = NEVER_DUE;
   readonly kind: "acquire" | "wait";
   readonly lock: Lock;
   readonly request: AcquireRequest;

@@ -145,18 +145,18 @@ class RedisStore implements Store {
 
   // ---- acquire ----------------------------------------------------------------------------------------
 
-  async acquire(request: AcquireRequest): Promise<AcquireReply> {
+  acquire(request: AcquireRequest): Promise<AcquireReply> {
     const { key, requestId, lockTimeMs, fencing } = request;
     if (fencing || !this.#setCanGet) return this.#acquireByScript(request);
-    try {
-      // One command that is safe to send again: GET tells a lost reply to this request from a foreign holder.
-      const holder = await this.#client.call("set", key, requestId, "PX", lockTimeMs, "NX", "GET");
-      return replyFrom(holder as string | null, requestId);
-    } catch (error) {
-      if (!isBeforeRedis7(error)) throw wrapped(error);
-      this.#setCanGet = false;
-      return this.#acquireByScript(request);
-    }
+    // One command that is safe to send again: GET tells a lost reply to this request from a foreign holder.
+    return this.#client.call("set", key, requestId, "PX", lockTimeMs, "NX", "GET").then(
+      (holder) => replyFrom(holder as string | null, requestId),
+      (error: unknown) => {
+        if (!isBeforeRedis7(error)) throw wrapped(error);
+        this.#setCanGet = false;
+        return this.#acquireByScript(request);
+      },
+    );
   }
 
   async #acquireMany(requests: readonly AcquireRequest[]): Promise<(AcquireReply | Error)[]> {
@@ -261,14 +261,12 @@ class RedisStore implements Store {
       : this.#releaseOne(key, requestId);
   }
 
-  async #releaseOne(key: string, requestId: string): Promise<Released> {
+  #releaseOne(key: string, requestId: string): Promise<Released> {
     const breaksBefore = this.#breaks;
-    const canQueue = this.#canQueue(key);
-    const script = canQueue ? RELEASE_ONE : RELEASE_ALONE;
-    const keys = canQueue ? this.#queueKeys(key, false) : [key];
-    const outcome = (await this.#run(script, keys, [requestId])) as ReleaseReply;
-    if (!this.#isSure(outcome, breaksBefore)) throw doubtful();
-    return RELEASED[outcome];
+    const sent = this.#canQueue(key)
+      ? this.#run(RELEASE_ONE, this.#queueKeys(key, false), [requestId])
+      : this.#run(RELEASE_ALONE, [key], [requestId]);
+    return sent.then((outcome) => this.#released(outcome as ReleaseReply, breaksBefore));
   }
 
   async #releaseMany(requests: readonly ReleaseRequest[]): Promise<(Released | Error)[]> {
@@ -278,7 +276,12 @@ class RedisStore implements Store {
     for (const stem of stems) keys.push(`${stem}:queue`);
     for (const stem of stems) keys.push(`${stem}:places`);
     const outcomes = (await this.#run(RELEASE_MANY, keys, [idsOf(requests)])) as ReleaseReply[];
-    return outcomes.map((outcome) => (this.#isSure(outcome, breaksBefore) ? RELEASED[outcome] : doubtful()));
+    return outcomes.map((outcome) => (this.#isSure(outcome, breaksBefore) ? released(outcome) : doubtful()));
+  }
+
+  #released(outcome: ReleaseReply, breaksBefore: number): Released {
+    if (!this.#isSure(outcome, breaksBefore)) throw doubtful();
+    return released(outcome);
   }
 
   /** ioredis sends a command again, unasked, when the connection broke under it: the first may have released. */
@@ -298,9 +301,7 @@ class RedisStore implements Store {
     if (outcome === "handed on") {
       return { outcome: "released", handedOn: granted(true, next.fencing, token) };
     }
-    if (outcome === "queued") return QUEUED;
-    if (!this.#isSure(outcome, breaksBefore)) throw doubtful();
-    return RELEASED[outcome];
+    return outcome === "queued" ? QUEUED : this.#released(outcome, breaksBefore);
   }
 
   async close(): Promise<void> {
@@ -335,21 +336,17 @@ class RedisStore implements Store {
   }
 
   /** EVALSHA, and EVAL once where the server does not know the script (after a restart or SCRIPT FLUSH). */
-  async #run({ source, sha1 }: Script, keys: string[], args: (string | number)[]): Promise<unknown> {
-    try {
-      return await this.#client.call("evalsha", sha1, keys.length, ...keys, ...args);
-    } catch (error) {
+  #run({ source, sha1 }: Script, keys: string[], args: (string | number)[]): Promise<unknown> {
+    return this.#client.call("evalsha", sha1, keys.length, ...keys, ...args).catch((error: unknown) => {
       if (!(error instanceof Error && error.message.startsWith("NOSCRIPT"))) throw wrapped(error);
-      return await this.#command("eval", source, keys.length, ...keys, ...args);
-    }
+      return this.#command("eval", source, keys.length, ...keys, ...args);
+    });
   }
 
-  async #command(name: string, ...args: (string | number)[]): Promise<unknown> {
-    try {
-      return await this.#client.call(name, ...args);
-    } catch (error) {
+  #command(name: string, ...args: (string | number)[]): Promise<unknown> {
+    return this.#client.call(name, ...args).catch((error: unknown) => {
       throw wrapped(error);
-    }
+    });
   }
 }
 
@@ -357,16 +354,15 @@ class RedisStore implements Store {
 const FRESH: Granted = { granted: true, fresh: true };
 const AGAIN: Granted = { granted: true, fresh: false };
 const HELD: AcquireReply = { granted: false, freeInMs: undefined };
-const RELEASED: Readonly<Record<ReleaseReply, Released>> = {
-  released: { outcome: "released" },
-  expired: { outcome: "expired" },
-  stolen: { outcome: "stolen" },
-};
-
+const RELEASED: Released = { outcome: "released" };
 const QUEUED: Released = { outcome: "released", isQueued: true };
 
 function doubtful(): Error {
   return new Error("the connection broke under the release, which Redis may have carried out");
+}
+
+function released(outcome: ReleaseReply): Released {
+  return outcome === "released" ? RELEASED : { outcome };
 }
 
 /** @param holder who held the key before the command */

@@ -1,6 +1,6 @@
 import test from "ava";
 import { Batch } from "../../runtime/batch";
-import { Commands, NoReplyError, type Command } from "../../runtime/commands";
+import { Commands, NEVER_DUE, NoReplyError, type Command } from "../../runtime/commands";
 import { MOST_AT_ONCE } from "../../runtime/store";
 import { deferred, type Deferred } from "../support/deferred";
 import { VirtualClock } from "../support/virtual-clock";
@@ -10,6 +10,7 @@ const SECOND = 1_000;
 /** Notes what it is told. */
 class Noting implements Command<string> {
   withinMs = 0;
+  dueAt = NEVER_DUE;
   readonly name: string;
   readonly told: string[] = [];
 
@@ -55,7 +56,7 @@ function bench(): Bench {
     together,
     send(count, mostMs) {
       const commands = Array.from({ length: count }, (_, index) => new Noting(String(index)));
-      for (const command of commands) batch.send(command, mostMs);
+      for (const command of commands) batch.send(command, clock.now(), mostMs);
       return commands;
     },
   };

@@ -35,7 +35,7 @@ function keeper(): Keeper {
       const lease = new Lease(new Line(lines, key), request, fleet.clock.now(), undefined);
       await fleet.memory.acquire(request);
       leases.push(lease);
-      renewals.keep(lease);
+      renewals.keep(lease, fleet.clock.now());
       return lease;
     },
   };
@@ -239,7 +239,7 @@ test("one that stops while it is under way, and is kept again, is renewed by its
   };
   await fleet.clock.advance(10 * SECOND);
   renewals.stop(lease);
-  renewals.keep(lease);
+  renewals.keep(lease, fleet.clock.now());
   arrival.resolve();
   fleet.store.onRenew = (send) => send();
   await fleet.clock.advance(9_999);

@@ -169,7 +169,7 @@ test.serial("a process that keeps a key to itself is found out", async (t) => {
   const greedy =
     (since: (first: Lock) => number, countsAs: number) =>
     (begin: Line["begin"]): Line["begin"] =>
-      function (this: Line, lease, first) {
+      function (this: Line, lease, first, now) {
         let count = 0;
         lease.turn = {
           get since() {
@@ -182,7 +182,7 @@ test.serial("a process that keeps a key to itself is found out", async (t) => {
             count += 1;
           },
         };
-        begin.call(this, lease, first);
+        begin.call(this, lease, first, now);
       };
   // Not 0, for then it would be the tokens, which rise no more, that are found out.
   const tooFew = greedy(({ heldSince }) => heldSince, 1 / 4);

@@ -1,6 +1,6 @@
 import { Batch } from "../../runtime/batch";
 import { systemClock } from "../../runtime/clock";
-import { Commands, type Command } from "../../runtime/commands";
+import { Commands, NEVER_DUE, type Command } from "../../runtime/commands";
 import type { AcquireReply, AcquireRequest, Released, ReleaseRequest, Store } from "../../runtime/store";
 
 /** What is asked of it within one turn of the event loop goes to the store together, as the lines of locks send it. */
@@ -19,11 +19,14 @@ export function gathering(store: Store): Store {
     acquire: (request) =>
       request.fencing
         ? store.acquire(request)
-        : answer((...told) => acquires.send(new Asked(request, () => store.acquire(request), ...told))),
+        : answer((...told) => acquires.send(new Asked(request, () => store.acquire(request), ...told), systemClock.now())),
     release: (key, requestId, next) =>
       next === undefined
         ? answer<Released>((...told) =>
-            releases.send(new Asked({ key, requestId }, () => store.release(key, requestId), ...told)),
+            releases.send(
+              new Asked({ key, requestId }, () => store.release(key, requestId), ...told),
+              systemClock.now(),
+            ),
           )
         : store.release(key, requestId, next),
     wait: (request) => store.wait(request),
@@ -64,6 +67,7 @@ function answer<Reply>(ask: (...told: Told<Reply>) => void): Promise<Reply> {
 
 class Asked<Request, Reply> implements Command<Reply> {
   withinMs = 0;
+  dueAt = NEVER_DUE;
   readonly request: Request;
   readonly send: () => Promise<Reply>;
   readonly heard: (reply: Reply) => void;
