@@ -30,10 +30,11 @@ export class Batch<Sent extends Command<Reply>, Reply> {
   readonly #flush = (): void => {
     const pending = this.#pending;
     this.#pending = [];
-    const [first] = pending;
-    if (first !== undefined && pending.length === 1) return this.#commands.follow(first);
     for (let from = 0; from < pending.length; from += MOST_AT_ONCE) {
-      void this.#together(pending.slice(from, from + MOST_AT_ONCE));
+      const some = pending.slice(from, from + MOST_AT_ONCE);
+      const [first] = some;
+      if (first !== undefined && some.length === 1) this.#commands.follow(first);
+      else void this.#together(some);
     }
   };
 

@@ -9,9 +9,9 @@ export interface Script {
 // With pcall, a reply is an error of its own (a table) where a key holds other data than text: it is not ours.
 
 // The keys of one lock. `lock` holds the requestId of the holder, and its time to live is the lock time.
-// `queue` is a sorted set of those who wait, by the time they came; `places` a hash of the same, with the time
-// at which each loses its place unless it is heard of. Who waits is written as "<requestId> <inbox>", where
-// the inbox is the channel on which its process hears. `fence` holds the last fencing token given out.
+// `queue` is a sorted set with two entries for each who waits: one by the time it came, and one, with a `-` before
+// its name, by minus the time at which it loses its place unless it is heard of. Its name is "<requestId> <inbox>",
+// where the inbox is the channel on which its process hears. `fence` holds the last fencing token given out.
 const COMMON = `
 local now
 local function now_us()
@@ -22,49 +22,48 @@ local function now_us()
   return now
 end
 
-local function forget(queue, places, waiter)
-  redis.call("ZREM", queue, waiter)
-  redis.call("HDEL", places, waiter)
+local function forget(queue, waiter)
+  redis.call("ZREM", queue, waiter, "-" .. waiter)
 end
 
-local function keep_place(queue, places, waiter)
+local function keep_place(queue, waiter)
+  local ends = now_us() + ${PLACE_TIME_MS * 1_000}
   redis.call("ZADD", queue, "NX", string.format("%.0f", now_us()), waiter)
-  redis.call("HSET", places, waiter, string.format("%.0f", now_us() + ${PLACE_TIME_MS * 1_000}))
+  redis.call("ZADD", queue, string.format("%.0f", -ends), "-" .. waiter)
   redis.call("PEXPIRE", queue, ${2 * PLACE_TIME_MS})
-  redis.call("PEXPIRE", places, ${2 * PLACE_TIME_MS})
 end
 
-local function first_in(queue, places)
+local function first_in(queue)
   while true do
-    local first = redis.call("ZRANGE", queue, 0, 0)[1]
+    local first = redis.call("ZRANGEBYSCORE", queue, 0, "+inf", "LIMIT", 0, 1)[1]
     if not first then
       return nil
     end
-    local ends = redis.call("HGET", places, first)
-    if ends and tonumber(ends) > now_us() then
+    local ends = redis.call("ZSCORE", queue, "-" .. first)
+    if ends and -ends > now_us() then
       return first
     end
-    forget(queue, places, first)
+    forget(queue, first)
   end
 end
 
-local function offer(lock, queue, places, waiter)
-  forget(queue, places, waiter)
+local function offer(lock, queue, waiter)
+  forget(queue, waiter)
   redis.call("SET", lock, string.sub(waiter, 1, 32), "PX", ${CLAIM_TIME_MS})
   redis.pcall("PUBLISH", string.sub(waiter, 34), string.sub(waiter, 1, 32))
 end
 
-local function offer_to_first(lock, queue, places)
-  local first = first_in(queue, places)
+local function offer_to_first(lock, queue)
+  local first = first_in(queue)
   if first then
-    offer(lock, queue, places, first)
+    offer(lock, queue, first)
   end
   return first
 end
 
 -- Where the queue is no queue, or no memory is left to write with, the lock is freed all the same.
-local function pass_on(lock, queue, places)
-  local done, first = pcall(offer_to_first, lock, queue, places)
+local function pass_on(lock, queue)
+  local done, first = pcall(offer_to_first, lock, queue)
   if not (done and first) then
     redis.call("DEL", lock)
   end
@@ -117,12 +116,12 @@ end
 return replies
 `);
 
-/** KEYS: lock, queue, places, and for a fencing token fence. ARGV: requestId, inbox, lock time in ms. */
+/** KEYS: lock, queue, and for a fencing token fence. ARGV: requestId, inbox, lock time in ms. */
 export const WAIT = script(`
 local waiter = ARGV[1] .. " " .. ARGV[2]
 local function grant()
-  local token = KEYS[4] and draw_token(KEYS[4], ARGV[3])
-  forget(KEYS[2], KEYS[3], waiter)
+  local token = KEYS[3] and draw_token(KEYS[3], ARGV[3])
+  forget(KEYS[2], waiter)
   redis.call("SET", KEYS[1], ARGV[1], "PX", ARGV[3])
   return { "granted", token }
 end
@@ -130,23 +129,23 @@ local holder = redis.call("GET", KEYS[1])
 if holder == ARGV[1] then
   return grant()
 end
-keep_place(KEYS[2], KEYS[3], waiter)
-local first = first_in(KEYS[2], KEYS[3])
+keep_place(KEYS[2], waiter)
+local first = first_in(KEYS[2])
 if not holder then
   if first == waiter then
     return grant()
   end
-  offer(KEYS[1], KEYS[2], KEYS[3], first)
-  first = first_in(KEYS[2], KEYS[3])
+  offer(KEYS[1], KEYS[2], first)
+  first = first_in(KEYS[2])
 end
 return { "held", first == waiter and redis.call("PTTL", KEYS[1]) or -1 }
 `);
 
-/** KEYS: lock, queue, places. ARGV: requestId, inbox. */
+/** KEYS: lock, queue. ARGV: requestId, inbox. */
 export const LEAVE = script(`
-forget(KEYS[2], KEYS[3], ARGV[1] .. " " .. ARGV[2])
+forget(KEYS[2], ARGV[1] .. " " .. ARGV[2])
 if redis.call("GET", KEYS[1]) == ARGV[1] then
-  pass_on(KEYS[1], KEYS[2], KEYS[3])
+  pass_on(KEYS[1], KEYS[2])
 end
 `);
 
@@ -172,12 +171,12 @@ end
 return replies
 `);
 
-/** KEYS: the locks, then the queue of each, then the places of each. ARGV: their requestIds. */
+/** KEYS: the locks, then the queue of each. ARGV: their requestIds. */
 export const RELEASE_MANY = script(`${MANY}${NOT_OURS}
-local count = #KEYS / 3
+local count = #KEYS / 2
 local replies, ours = {}, {}
 local holders = redis.call("MGET", unpack(KEYS, 1, count))
-local nobody_waits = redis.call("EXISTS", unpack(KEYS, count + 1, 2 * count)) == 0
+local nobody_waits = redis.call("EXISTS", unpack(KEYS, count + 1)) == 0
 for index = 1, count do
   local lock = KEYS[index]
   if holders[index] ~= id_of(index) then
@@ -186,7 +185,7 @@ for index = 1, count do
     if nobody_waits then
       ours[#ours + 1] = lock
     else
-      pass_on(lock, KEYS[count + index], KEYS[2 * count + index])
+      pass_on(lock, KEYS[count + index])
     end
     replies[index] = "released"
   end
@@ -197,7 +196,7 @@ end
 return replies
 `);
 
-/** KEYS: lock, queue, places. ARGV: requestId. Where nobody waits, nothing is made that is for those who do. */
+/** KEYS: lock, queue. ARGV: requestId. Where nobody waits, nothing is made that is for those who do. */
 export const RELEASE_ONE = scriptOf(`
 local holder = redis.pcall("GET", KEYS[1])
 if holder ~= ARGV[1] then
@@ -208,11 +207,11 @@ if redis.call("EXISTS", KEYS[2]) == 0 then
   return "released"
 end
 ${COMMON}
-pass_on(KEYS[1], KEYS[2], KEYS[3])
+pass_on(KEYS[1], KEYS[2])
 return "released"
 `);
 
-/** KEYS: lock, queue, places, and for a fencing token fence. ARGV: requestId, next requestId, inbox, lock time. */
+/** KEYS: lock, queue, and for a fencing token fence. ARGV: requestId, next requestId, inbox, lock time. */
 export const HAND_ON = script(`
 local holder = redis.call("GET", KEYS[1])
 if holder ~= ARGV[1] then
@@ -221,15 +220,15 @@ end
 local function hand_on()
   local waiter = ARGV[2] .. " " .. ARGV[3]
   if redis.call("ZCARD", KEYS[2]) > 0 then
-    keep_place(KEYS[2], KEYS[3], waiter)
-    local first = first_in(KEYS[2], KEYS[3])
+    keep_place(KEYS[2], waiter)
+    local first = first_in(KEYS[2])
     if first ~= waiter then
-      offer(KEYS[1], KEYS[2], KEYS[3], first)
+      offer(KEYS[1], KEYS[2], first)
       return { "queued" }
     end
-    forget(KEYS[2], KEYS[3], waiter)
+    forget(KEYS[2], waiter)
   end
-  local token = KEYS[4] and draw_token(KEYS[4], ARGV[4])
+  local token = KEYS[3] and draw_token(KEYS[3], ARGV[4])
   redis.call("SET", KEYS[1], ARGV[2], "PX", ARGV[4])
   return { "handed on", token }
 end

@@ -272,10 +272,8 @@ class RedisStore implements Store {
   async #releaseMany(requests: readonly ReleaseRequest[]): Promise<(Released | Error)[]> {
     const breaksBefore = this.#breaks;
     const keys = requests.map(({ key }) => key);
-    const stems = keys.map((key) => this.#stem(key));
-    for (const stem of stems) keys.push(`${stem}:queue`);
-    for (const stem of stems) keys.push(`${stem}:places`);
-    const outcomes = (await this.#run(RELEASE_MANY, keys, [idsOf(requests)])) as ReleaseReply[];
+    const queues = keys.map((key) => `${this.#stem(key)}:queue`);
+    const outcomes = (await this.#run(RELEASE_MANY, [...keys, ...queues], [idsOf(requests)])) as ReleaseReply[];
     return outcomes.map((outcome) => (this.#isSure(outcome, breaksBefore) ? released(outcome) : doubtful()));
   }
 
@@ -314,7 +312,7 @@ class RedisStore implements Store {
 
   #queueKeys(key: string, fencing: boolean): string[] {
     const stem = this.#stem(key);
-    const keys = [key, `${stem}:queue`, `${stem}:places`];
+    const keys = [key, `${stem}:queue`];
     if (fencing) keys.push(`${stem}:fence`);
     return keys;
   }

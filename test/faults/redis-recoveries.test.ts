@@ -38,7 +38,7 @@ async function holderAndWaiter(t: ExecutionContext, server: RedisServer, lockTim
   const waiter = process(t, new Redis(options)).call(KEY, PATIENT, () => "in");
   waiter.catch(() => {});
   const watcher = server.client();
-  await until(async () => (await watcher.zcard(`{${KEY}}:queue`)) === 1);
+  await until(async () => (await watcher.exists(`{${KEY}}:queue`)) === 1);
   return { holder, waiter, watcher, end: () => end.resolve() };
 }
 

@@ -28,7 +28,7 @@ async function waitInVain(t: ExecutionContext, keys: readonly string[]): Promise
 
   // Places are given up without anybody waiting for it.
   await until(async () => (await watcher.dbsize()) === held.length);
-  t.deepEqual((await watcher.keys("*")).toSorted(), held.toSorted(), "no queue, no places");
+  t.deepEqual((await watcher.keys("*")).toSorted(), held.toSorted(), "no queue");
   t.is(await othersThan(watcher), 2, "the application's client, and one more to hear hints");
   t.is(await subscriptions(watcher), 1);
   child.tell("go on");

@@ -61,7 +61,7 @@ test("a waiter in another process is woken through Redis, hours before its next 
     { retryTimes: 2, waitTime: "10h" },
     () => "in",
   );
-  await until(async () => (await watcher.zcard("{LOCK_wake}:queue")) === 1);
+  await until(async () => (await watcher.exists("{LOCK_wake}:queue")) === 1);
   end.resolve();
   await holder;
   t.is(await waiter, "in");

@@ -64,16 +64,13 @@ test("a lock that draws no fencing token leaves no other key", async (t) => {
   t.deepEqual(await client.keys(`*${key}*`), [key]);
 });
 
-test("in Redis, the queue and the places are gone with the last who waits", async (t) => {
+test("in Redis, the queue is gone with the last who waits", async (t) => {
   const client = server.client();
   const [key, holder, first, second] = [newKey(), newId(), newId(), newId()];
   await acquire(store, key, holder);
   await wait(store, key, first);
   await wait(store, key, second);
-  t.deepEqual(
-    (await client.keys(`*${key}*`)).toSorted(),
-    [key, `{${key}}:places`, `{${key}}:queue`].toSorted(),
-  );
+  t.deepEqual((await client.keys(`*${key}*`)).toSorted(), [key, `{${key}}:queue`].toSorted());
   await store.leave(key, second);
   await store.release(key, holder);
   t.true((await wait(store, key, first)).granted);
@@ -82,15 +79,13 @@ test("in Redis, the queue and the places are gone with the last who waits", asyn
   t.deepEqual(await client.keys(`*${key}*`), []);
 });
 
-test("in Redis, the queue and the places of those who all died expire", async (t) => {
+test("in Redis, the queue of those who all died expires", async (t) => {
   const client = server.client();
   const key = newKey();
   await acquire(store, key, newId());
   await wait(store, key, newId());
-  for (const name of ["queue", "places"]) {
-    const pttl = await client.pttl(`{${key}}:${name}`);
-    t.true(pttl > PLACE_TIME_MS && pttl <= 2 * PLACE_TIME_MS, `${name}: ${pttl}`);
-  }
+  const pttl = await client.pttl(`{${key}}:queue`);
+  t.true(pttl > PLACE_TIME_MS && pttl <= 2 * PLACE_TIME_MS, `${pttl}`);
 });
 
 test("a release frees the key even when something else lives where its queue should be", async (t) => {
@@ -174,7 +169,7 @@ test("the client's keyPrefix is kept in the lock key, the fence and the queue, a
   await wait(prefixed, key, waiter, { fencing: true });
   t.is(await plain.get(`shop:${key}`), requestId);
   const keys = await plain.keys(`*${key}*`);
-  t.is(keys.length, 4);
+  t.is(keys.length, 3);
   t.true(keys.every((name) => name.startsWith("shop:")));
   t.true((await acquire(store, key, newId())).granted, "without the prefix it is another key");
   await prefixed.release(key, requestId);

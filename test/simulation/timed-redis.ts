@@ -15,15 +15,10 @@ for _, key in ipairs(redis.call("KEYS", ARGV[2])) do
     redis.call("DEL", key)
   elseif left >= 0 then
     redis.call("PEXPIRE", key, left - ms)
-    local kind = redis.call("TYPE", key).ok
-    if kind == "zset" then
-      for _, waiter in ipairs(redis.call("ZRANGE", key, 0, -1)) do
-        redis.call("ZINCRBY", key, -ms * 1000, waiter)
-      end
-    elseif kind == "hash" then
-      for _, waiter in ipairs(redis.call("HKEYS", key)) do
-        local ends = tonumber(redis.call("HGET", key, waiter))
-        redis.call("HSET", key, waiter, string.format("%.0f", ends - ms * 1000))
+    if redis.call("TYPE", key).ok == "zset" then
+      for _, entry in ipairs(redis.call("ZRANGE", key, 0, -1)) do
+        local isMinus = string.sub(entry, 1, 1) == "-"
+        redis.call("ZINCRBY", key, (isMinus and ms or -ms) * 1000, entry)
       end
     end
   end
