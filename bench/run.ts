@@ -22,7 +22,7 @@ import { SCENARIOS } from "./scenarios";
 import type { Scenario } from "./scenarios/scenario";
 import { startWire } from "./wire";
 
-const USUAL = { settlingMs: 300, durationMs: 1_200 };
+const USUAL = { settlingMs: 1_000, durationMs: 2_000 };
 const QUICK = { settlingMs: 100, durationMs: 400 };
 const ROUNDS = 5;
 const WAY_MS = 1;

@@ -1,6 +1,8 @@
 import type { Command, Commands } from "./commands";
 import { MOST_AT_ONCE } from "./store";
 
+const NOW = Promise.resolve();
+
 /** Sends commands together: one reply, or one error, for each, in their order. */
 type SendMany<Sent, Reply> = (commands: readonly Sent[]) => Promise<readonly (Reply | Error)[]>;
 
@@ -23,8 +25,11 @@ export class Batch<Sent extends Command<Reply>, Reply> {
   send(command: Sent, now: number, mostMs = Infinity): void {
     if (this.#sendMany === undefined) return this.#commands.send(command, now, mostMs);
     this.#commands.begin(command, now, mostMs);
-    // The ticks come after all promise jobs that are due: callers whom one reply woke meet here.
-    if (this.#pending.push(command) === 1) process.nextTick(this.#flush);
+    if (this.#pending.push(command) > 1) return;
+    // Ticks come after all promise jobs that are due: callers whom one reply woke meet there. That takes a lone caller
+    // longer than to be the next of those jobs, which is late enough for what one piece of code asks for.
+    if (this.#commands.underWay > 1) process.nextTick(this.#flush);
+    else void NOW.then(this.#flush);
   }
 
   readonly #flush = (): void => {

@@ -43,6 +43,11 @@ export class Commands {
     this.#timer = clock.timer(() => this.#expire());
   }
 
+  /** How many. */
+  get underWay(): number {
+    return this.#underWay;
+  }
+
   /** @param mostMs never more than the usual time-out */
   send<Reply>(command: Command<Reply>, now = this.#clock.now(), mostMs = Infinity): void {
     this.begin(command, now, mostMs);

@@ -10,7 +10,7 @@ import { fits, Ticket, type Trouble } from "./ticket";
  * A lease is handed on inside the process so often and for so long, before other processes have their turn. Where
  * the work takes next to no time, a turn is not over before it is worth the round trip.
  */
-const HAND_ONS = 13;
+const HAND_ONS = 15;
 const MOST_HAND_ONS = FENCING_STRIDE - 1;
 const WORTH_A_TURN_MS = 5;
 const LONGEST_TURN_MS = 100;

@@ -168,7 +168,7 @@ class RedisStore implements Store {
     }
     const keys = requests.map(({ key }) => key);
     const args = [idsOf(requests), ...lockTimesOf(requests)];
-    const replies = (await this.#run(ACQUIRE_MANY, keys, args)) as (string | null | Error)[];
+    const replies = await this.#run(ACQUIRE_MANY, keys, args, (reply) => reply as (string | null | Error)[]);
     if (replies.some(isBeforeRedis7)) {
       this.#setCanGet = false;
       return await this.#acquireMany(requests);
@@ -178,25 +178,26 @@ class RedisStore implements Store {
     );
   }
 
-  async #acquireByScript({ key, requestId, lockTimeMs, fencing }: AcquireRequest): Promise<AcquireReply> {
+  #acquireByScript({ key, requestId, lockTimeMs, fencing }: AcquireRequest): Promise<AcquireReply> {
     const keys = fencing ? [key, `${this.#stem(key)}:fence`] : [key];
     const args = [requestId, lockTimeMs, fencing ? "1" : "0"];
-    const [outcome, token] = (await this.#run(ACQUIRE, keys, args)) as ["fresh" | "again" | "held", string?];
-    return outcome === "held" ? HELD : granted(outcome === "fresh", fencing, token);
+    return this.#run(ACQUIRE, keys, args, (reply) => {
+      const [outcome, token] = reply as ["fresh" | "again" | "held", string?];
+      return outcome === "held" ? HELD : granted(outcome === "fresh", fencing, token);
+    });
   }
 
   // ---- wait -------------------------------------------------------------------------------------------
 
-  async wait(request: AcquireRequest): Promise<AcquireReply> {
+  wait(request: AcquireRequest): Promise<AcquireReply> {
     const { key, requestId, lockTimeMs, fencing } = request;
     if (!this.#canQueue(key)) return this.#waitAlone(request);
     this.#openInbox();
     const keys = this.#queueKeys(key, fencing);
-    const [outcome, detail] = (await this.#run(WAIT, keys, [requestId, this.#inbox, lockTimeMs])) as [
-      "granted" | "held",
-      (string | number)?,
-    ];
-    return outcome === "granted" ? granted(true, fencing, detail) : heldFor(Number(detail));
+    return this.#run(WAIT, keys, [requestId, this.#inbox, lockTimeMs], (reply) => {
+      const [outcome, detail] = reply as ["granted" | "held", (string | number)?];
+      return outcome === "granted" ? granted(true, fencing, detail) : heldFor(Number(detail));
+    });
   }
 
   async #waitAlone(request: AcquireRequest): Promise<AcquireReply> {
@@ -204,9 +205,10 @@ class RedisStore implements Store {
     return reply.granted ? reply : heldFor(Number(await this.#command("pttl", request.key)));
   }
 
-  async leave(key: string, requestId: string): Promise<void> {
-    if (this.#canQueue(key)) await this.#run(LEAVE, this.#queueKeys(key, false), [requestId, this.#inbox]);
-    else await this.#run(RELEASE_ALONE, [key], [requestId]);
+  leave(key: string, requestId: string): Promise<void> {
+    const nothing = (): void => {};
+    if (!this.#canQueue(key)) return this.#run(RELEASE_ALONE, [key], [requestId], nothing);
+    return this.#run(LEAVE, this.#queueKeys(key, false), [requestId, this.#inbox], nothing);
   }
 
   listen(onHint: (requestId: string | undefined) => void): () => void {
@@ -249,10 +251,10 @@ class RedisStore implements Store {
     );
   }
 
-  async #renewMany(holders: readonly RenewRequest[]): Promise<RenewReply[]> {
+  #renewMany(holders: readonly RenewRequest[]): Promise<RenewReply[]> {
     const keys = holders.map(({ key }) => key);
     const args = [idsOf(holders), ...lockTimesOf(holders)];
-    return (await this.#run(RENEW_MANY, keys, args)) as RenewReply[];
+    return this.#run(RENEW_MANY, keys, args, (replies) => replies as RenewReply[]);
   }
 
   release(key: string, requestId: string, next?: AcquireRequest): Promise<Released> {
@@ -263,18 +265,20 @@ class RedisStore implements Store {
 
   #releaseOne(key: string, requestId: string): Promise<Released> {
     const breaksBefore = this.#breaks;
-    const sent = this.#canQueue(key)
-      ? this.#run(RELEASE_ONE, this.#queueKeys(key, false), [requestId])
-      : this.#run(RELEASE_ALONE, [key], [requestId]);
-    return sent.then((outcome) => this.#released(outcome as ReleaseReply, breaksBefore));
+    const read = (outcome: unknown): Released => this.#released(outcome as ReleaseReply, breaksBefore);
+    if (!this.#canQueue(key)) return this.#run(RELEASE_ALONE, [key], [requestId], read);
+    return this.#run(RELEASE_ONE, this.#queueKeys(key, false), [requestId], read);
   }
 
-  async #releaseMany(requests: readonly ReleaseRequest[]): Promise<(Released | Error)[]> {
+  #releaseMany(requests: readonly ReleaseRequest[]): Promise<(Released | Error)[]> {
     const breaksBefore = this.#breaks;
     const keys = requests.map(({ key }) => key);
     const queues = keys.map((key) => `${this.#stem(key)}:queue`);
-    const outcomes = (await this.#run(RELEASE_MANY, [...keys, ...queues], [idsOf(requests)])) as ReleaseReply[];
-    return outcomes.map((outcome) => (this.#isSure(outcome, breaksBefore) ? released(outcome) : doubtful()));
+    return this.#run(RELEASE_MANY, [...keys, ...queues], [idsOf(requests)], (replies) =>
+      (replies as ReleaseReply[]).map((outcome) =>
+        this.#isSure(outcome, breaksBefore) ? released(outcome) : doubtful(),
+      ),
+    );
   }
 
   #released(outcome: ReleaseReply, breaksBefore: number): Released {
@@ -287,19 +291,17 @@ class RedisStore implements Store {
     return outcome === "released" || this.#breaks === breaksBefore;
   }
 
-  async #handOn(requestId: string, next: AcquireRequest): Promise<Released> {
+  #handOn(requestId: string, next: AcquireRequest): Promise<Released> {
     this.#openInbox();
     const breaksBefore = this.#breaks;
     const keys = this.#queueKeys(next.key, next.fencing);
     const args = [requestId, next.requestId, this.#inbox, next.lockTimeMs];
-    const [outcome, token] = (await this.#run(HAND_ON, keys, args)) as [
-      ReleaseReply | "handed on" | "queued",
-      string?,
-    ];
-    if (outcome === "handed on") {
+    return this.#run(HAND_ON, keys, args, (reply) => {
+      const [outcome, token] = reply as [ReleaseReply | "handed on" | "queued", string?];
+      if (outcome === "queued") return QUEUED;
+      if (outcome !== "handed on") return this.#released(outcome, breaksBefore);
       return { outcome: "released", handedOn: granted(true, next.fencing, token) };
-    }
-    return outcome === "queued" ? QUEUED : this.#released(outcome, breaksBefore);
+    });
   }
 
   async close(): Promise<void> {
@@ -333,12 +335,23 @@ class RedisStore implements Store {
     return hasHashTag(full) || !full.includes("}");
   }
 
-  /** EVALSHA, and EVAL once where the server does not know the script (after a restart or SCRIPT FLUSH). */
-  #run({ source, sha1 }: Script, keys: string[], args: (string | number)[]): Promise<unknown> {
-    return this.#client.call("evalsha", sha1, keys.length, ...keys, ...args).catch((error: unknown) => {
-      if (!(error instanceof Error && error.message.startsWith("NOSCRIPT"))) throw wrapped(error);
-      return this.#command("eval", source, keys.length, ...keys, ...args);
-    });
+  /**
+   * EVALSHA, and EVAL once where the server does not know the script (after a restart or SCRIPT FLUSH).
+   *
+   * @param read what the reply means
+   */
+  #run<Meaning>(
+    { source, sha1 }: Script,
+    keys: string[],
+    args: (string | number)[],
+    read: (reply: unknown) => Meaning,
+  ): Promise<Meaning> {
+    return this.#client
+      .call("evalsha", sha1, keys.length, ...keys, ...args)
+      .then(read, async (error: unknown) => {
+        if (!(error instanceof Error && error.message.startsWith("NOSCRIPT"))) throw wrapped(error);
+        return read(await this.#command("eval", source, keys.length, ...keys, ...args));
+      });
   }
 
   #command(name: string, ...args: (string | number)[]): Promise<unknown> {

@@ -591,22 +591,30 @@ test("what is asked for in one turn of the event loop goes in one command", asyn
   await own.close();
 });
 
-test("those whom one reply woke, however many promises lie between, ask together", async (t) => {
+test("those whom one reply woke, however many promises lie between, ask together; the first is not kept waiting for them", async (t) => {
   const { own, commands } = await countedStore();
   const through = async (depth: number): Promise<void> => {
     if (depth > 0) await through(depth - 1);
   };
-  const keys = Array.from({ length: 20 }, newKey);
-  const woken = deferred();
-  const asked = keys.map(async (key, depth) => {
-    await woken.promise;
-    await through(depth);
-    return await acquire(own, key, newId());
-  });
+  const askWoken = async (): Promise<void> => {
+    const keys = Array.from({ length: 20 }, newKey);
+    const woken = deferred();
+    const asked = keys.map(async (key, depth) => {
+      await woken.promise;
+      await through(depth);
+      return await acquire(own, key, newId());
+    });
+    await Promise.resolve();
+    woken.resolve();
+    await Promise.all(asked);
+  };
+  await askWoken();
+  t.deepEqual(commands(), ["SET", "EVALSHA"]);
+  const underWay = acquire(own, newKey(), newId());
   await Promise.resolve();
-  woken.resolve();
-  await Promise.all(asked);
-  t.deepEqual(commands(), ["EVALSHA"]);
+  await askWoken();
+  await underWay;
+  t.deepEqual(commands(), ["SET", "EVALSHA"], "the one under way, and all of those");
   await own.close();
 });
 

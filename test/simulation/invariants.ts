@@ -7,7 +7,7 @@ import { Truth } from "./truth";
 const GRACE_MS = 250;
 const ROUNDING_MS = 0.001;
 /** Within one process, before another has its turn. */
-const SECTIONS_ON_ONE_GRANT = 14;
+const SECTIONS_ON_ONE_GRANT = 16;
 const MOST_SECTIONS_ON_ONE_GRANT = 64;
 const WORTH_A_TURN_MS = 5;
 const LONGEST_TURN_MS = 100;

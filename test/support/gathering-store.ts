@@ -19,7 +19,9 @@ export function gathering(store: Store): Store {
     acquire: (request) =>
       request.fencing
         ? store.acquire(request)
-        : answer((...told) => acquires.send(new Asked(request, () => store.acquire(request), ...told), systemClock.now())),
+        : answer((...told) =>
+            acquires.send(new Asked(request, () => store.acquire(request), ...told), systemClock.now()),
+          ),
     release: (key, requestId, next) =>
       next === undefined
         ? answer<Released>((...told) =>
