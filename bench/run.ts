@@ -76,9 +76,14 @@ async function bench(): Promise<Results> {
     for (let round = 0; round < rounds; round += 1) {
       const startedAt = performance.now();
       for (const [nth, [scenario, scores]] of [...played].entries()) {
-        const order = rotated(contestants, round + nth);
-        const figures = await playAll(scenario, order, redis);
-        for (const [name, figure] of figures) scores.get(name)?.push(figure);
+        const plays: Map<ContestantName, Figures>[] = [];
+        while (plays.length < (scenario.plays ?? 1)) {
+          const order = rotated(contestants, round + nth + plays.length);
+          plays.push(await playAll(scenario, order, redis));
+        }
+        for (const [name, scored] of scores) {
+          scored.push(mean(plays.map((figures) => figures.get(name) ?? {})));
+        }
         const seconds = Math.round((performance.now() - startedAt) / 1_000);
         console.log(`round ${round + 1} of ${rounds}: ${scenario.name} played, ${seconds} s`);
       }
@@ -157,6 +162,13 @@ function chosenContestants(): readonly ContestantName[] {
     throw new Error(`There is no contestant \`${unknown}\`: ${CONTESTANTS.join(", ")}`);
   }
   return CONTESTANTS.filter((name) => name === "raw" || (names?.includes(name) ?? true));
+}
+
+function mean(plays: readonly Figures[]): Figures {
+  const names = Object.keys(plays[0] ?? {});
+  return Object.fromEntries(
+    names.map((name) => [name, plays.reduce((sum, play) => sum + (play[name] ?? NaN), 0) / plays.length]),
+  );
 }
 
 function rotated<T>(items: readonly T[], by: number): T[] {

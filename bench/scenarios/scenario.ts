@@ -10,6 +10,8 @@ export interface Scenario<FigureName extends string = string> {
   readonly figures: Readonly<Record<FigureName, Figure>>;
   /** Nothing in it depends on how fast anything is: all contestants play it at once. */
   readonly atOnce?: boolean;
+  /** How often all contestants play it by turns in one round, which counts the mean: once, unless it is easily disturbed. */
+  readonly plays?: number;
   play(stage: Stage): Promise<Readonly<Record<FigureName, number>>>;
 }
 
