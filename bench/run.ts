@@ -167,7 +167,10 @@ function chosenContestants(): readonly ContestantName[] {
 function mean(plays: readonly Figures[]): Figures {
   const names = Object.keys(plays[0] ?? {});
   return Object.fromEntries(
-    names.map((name) => [name, plays.reduce((sum, play) => sum + (play[name] ?? NaN), 0) / plays.length]),
+    names.map((name) => [
+      name,
+      plays.reduce((sum, figures) => sum + (figures[name] ?? NaN), 0) / plays.length,
+    ]),
   );
 }
 
