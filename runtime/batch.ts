@@ -26,8 +26,8 @@ export class Batch<Sent extends Command<Reply>, Reply> {
     if (this.#sendMany === undefined) return this.#commands.send(command, now, mostMs);
     this.#commands.begin(command, now, mostMs);
     if (this.#pending.push(command) > 1) return;
-    // Ticks come after all promise jobs that are due: callers whom one reply woke meet there. That takes a lone caller
-    // longer than to be the next of those jobs, which is late enough for what one piece of code asks for.
+    // In a tick, which comes after all promise jobs that are due, callers meet whom one reply woke. A lone caller is not
+    // kept waiting for it: the next promise job is late enough for what one piece of code asks for at once.
     if (this.#commands.underWay > 1) process.nextTick(this.#flush);
     else void NOW.then(this.#flush);
   }
