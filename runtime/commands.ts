@@ -24,7 +24,7 @@ type AnyCommand = Pick<Command<unknown>, "withinMs" | "dueAt" | "failed">;
 export const NEVER_DUE = 0;
 
 /** How many that have ended may stand among those under way, unless more than that are under way. */
-const FEW = 64;
+const FEW = 16;
 
 /** The commands under way. Each is bounded by a time-out of ours, whatever the client's own are. */
 export class Commands {
