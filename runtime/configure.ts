@@ -8,7 +8,8 @@ import type { Locker, Logger } from "./locker";
 import { DEFAULTS, oncePerPlace, settle, type LockOptions } from "./settings";
 import type { Store } from "./store";
 import { Story } from "./story";
-import { redisStore, redisStoreAt, type RedisClient } from "./stores/redis";
+import { redisStore, redisStoreAt } from "./stores/redis";
+import type { RedisClient } from "./stores/redis-client";
 import { isOptions, shown } from "./shown";
 
 export interface Configuration {

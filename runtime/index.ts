@@ -21,7 +21,8 @@ export {
 
 // For those who bring a store or a clock of their own.
 export { memoryStore } from "./stores/memory";
-export { redisStore, type RedisClient, type RedisSubscriber } from "./stores/redis";
+export { redisStore } from "./stores/redis";
+export type { RedisClient, RedisSubscriber } from "./stores/redis-client";
 export {
   CLAIM_TIME_MS,
   FENCING_STRIDE,

@@ -1,6 +1,4 @@
 import { v4 as uuid } from "uuid";
-import { LockMisconfiguredError, LockOptionError } from "../errors";
-import { shown } from "../shown";
 import {
   MOST_AT_ONCE,
   type AcquireReply,
@@ -13,6 +11,14 @@ import {
   type RenewRequest,
   type Store,
 } from "../store";
+import {
+  assertClient,
+  connect,
+  isCluster,
+  type RedisClient,
+  type RedisNode,
+  type RedisSubscriber,
+} from "./redis-client";
 import { isBeforeRedis7, wrapped } from "./redis-errors";
 import {
   ACQUIRE,
@@ -27,32 +33,6 @@ import {
   type Script,
 } from "./redis-scripts";
 
-/** What the store needs of a client: an ioredis 5 or 6 `Redis` (one node or Sentinel) or `Cluster`. */
-export interface RedisClient {
-  call(command: string, ...args: (string | number)[]): Promise<unknown>;
-  duplicate(): RedisSubscriber;
-  on(event: string, listener: () => void): unknown;
-  off(event: string, listener: () => void): unknown;
-  /** True of a `Cluster`. */
-  readonly isCluster?: boolean;
-  readonly options: { readonly keyPrefix?: string | undefined };
-}
-
-interface RedisNode extends RedisClient {
-  duplicate(overrides?: { readonly autoResubscribe: boolean }): RedisSubscriber;
-}
-
-function isCluster(client: RedisClient): boolean {
-  return client.isCluster === true;
-}
-
-/** The second connection, on which the store hears that the queue gave it a lock. */
-export interface RedisSubscriber {
-  subscribe(channel: string): Promise<unknown>;
-  on(event: string, listener: (channel: string, message: string) => void): unknown;
-  disconnect(): void;
-}
-
 /**
  * Locks in Redis: the key holds the `requestId`, its time to live is the lock time.
  *
@@ -61,14 +41,7 @@ export interface RedisSubscriber {
  * touch it.
  */
 export function redisStore(client: RedisClient): Store {
-  if (
-    !CLIENT_METHODS.every((name) => typeof (client as RedisClient | null | undefined)?.[name] === "function")
-  ) {
-    // Of an object, such as connection options, only the names: a password may be among the values.
-    const isObject = typeof client === "object" && client !== null;
-    const got = isObject ? `${kindOf(client)}${shown(Object.keys(client))}` : shown(client);
-    throw new LockOptionError(`Expected \`redis\` to be an ioredis client or a redis:// URL, got ${got}`);
-  }
+  assertClient(client);
   return new RedisStore(client, () => {});
 }
 
@@ -79,43 +52,8 @@ export function redisStore(client: RedisClient): Store {
  * @throws {LockMisconfiguredError} when ioredis is not installed
  */
 export function redisStoreAt(url: string): Store {
-  if (!/^rediss?:\/\//.test(url)) {
-    throw new LockOptionError(
-      `Expected \`redis\` to be an ioredis client or a redis:// URL, got ${withoutPassword(url)}`,
-    );
-  }
-  const { Redis } = loadIoredis();
-  let client: InstanceType<typeof Redis>;
-  try {
-    client = new Redis(url, { retryStrategy: (attempt) => Math.min(attempt * 50, 200) });
-  } catch {
-    // Not with the error as the cause: the whole URL, and so the password, is among its properties.
-    throw new LockOptionError(`Expected \`redis\` to be a URL that can be read, got ${withoutPassword(url)}`);
-  }
-  client.on("error", () => {}); // Each command tells its own failure.
+  const client = connect(url);
   return new RedisStore(client, () => client.disconnect());
-}
-
-function withoutPassword(url: string): string {
-  return JSON.stringify(url.replace(/^.*@/s, "***@"));
-}
-
-const CLIENT_METHODS = ["call", "duplicate", "on", "off"] as const;
-
-/** What to say before the names of an object that is no plain one: `URL `, `Map `, ... */
-function kindOf(value: object): string {
-  const kind = Object.prototype.toString.call(value).slice("[object ".length, -1);
-  return kind === "Object" || kind === "Array" ? "" : `${kind} `;
-}
-
-function loadIoredis(): typeof import("ioredis") {
-  try {
-    return require("ioredis") as typeof import("ioredis");
-  } catch (error) {
-    throw new LockMisconfiguredError("A Redis URL needs the package ioredis: npm install ioredis", {
-      cause: error,
-    });
-  }
 }
 
 /** How a client tells that a connection broke: a `Redis`, and a `Cluster` of one of its nodes. */
@@ -265,7 +203,7 @@ class RedisStore implements Store {
 
   #releaseOne(key: string, requestId: string): Promise<Released> {
     const breaksBefore = this.#breaks;
-    const read = (outcome: unknown): Released => this.#released(outcome as ReleaseReply, breaksBefore);
+    const read = (outcome: unknown): Released => this.#confirmed(outcome as ReleaseReply, breaksBefore);
     if (!this.#canQueue(key)) return this.#run(RELEASE_ALONE, [key], [requestId], read);
     return this.#run(RELEASE_ONE, this.#queueKeys(key, false), [requestId], read);
   }
@@ -281,7 +219,7 @@ class RedisStore implements Store {
     );
   }
 
-  #released(outcome: ReleaseReply, breaksBefore: number): Released {
+  #confirmed(outcome: ReleaseReply, breaksBefore: number): Released {
     if (!this.#isSure(outcome, breaksBefore)) throw doubtful();
     return released(outcome);
   }
@@ -299,7 +237,7 @@ class RedisStore implements Store {
     return this.#run(HAND_ON, keys, args, (reply) => {
       const [outcome, token] = reply as [ReleaseReply | "handed on" | "queued", string?];
       if (outcome === "queued") return QUEUED;
-      if (outcome !== "handed on") return this.#released(outcome, breaksBefore);
+      if (outcome !== "handed on") return this.#confirmed(outcome, breaksBefore);
       return { outcome: "released", handedOn: granted(true, next.fencing, token) };
     });
   }

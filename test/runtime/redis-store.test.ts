@@ -1,7 +1,8 @@
 import { setTimeout as pause } from "node:timers/promises";
 import test from "ava";
 import { LockMisconfiguredError } from "../../runtime/errors";
-import { redisStore, redisStoreAt, type RedisClient } from "../../runtime/stores/redis";
+import { redisStore, redisStoreAt } from "../../runtime/stores/redis";
+import type { RedisClient } from "../../runtime/stores/redis-client";
 import { FENCING_STRIDE, PLACE_TIME_MS } from "../../runtime/store";
 import { counting } from "../support/counting-client";
 import { deferred } from "../support/deferred";
