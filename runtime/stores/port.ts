@@ -1,0 +1,168 @@
+// What the runtime asks of a place where locks live. It has two halves: *who holds* a key (take, renew, drop, look), and
+// *who comes next* (place, leave, next, and the hints). The second never decides the first: what the queue gives is a
+// reservation, which is worth nothing until a command of its own takes it.
+
+/** How many tokens one draw stands for: a holder counts on from it for those in its process it hands the lock on to. */
+export const FENCING_STRIDE = 64;
+
+/** One who has a place in a key's queue must be heard of in this time, or loses it. */
+export const PLACE_TIME_MS = 3_000;
+
+/** One for whom the queue reserved the key must take it in this time, or the next one has its turn. */
+export const CLAIM_TIME_MS = 1_500;
+
+/** How many keys go in one command at most: it may hold up everybody else's while it is carried out. */
+export const MOST_AT_ONCE = 256;
+
+/** One command that may take a key. */
+export interface TakeRequest {
+  readonly key: string;
+  /**
+   * What the key holds from then on: 32 hex characters that no other command has ever asked with. So whoever finds
+   * them there knows which command it was.
+   */
+  readonly requestId: string;
+  readonly lockTimeMs: number;
+  /** Also draw a fencing token, larger than all that were drawn before: see {@link FENCING_STRIDE}. */
+  readonly fencing: boolean;
+}
+
+/** The same by one who waits. */
+export interface PlaceRequest extends TakeRequest {
+  /** Who stands in the queue: 32 hex characters, the same each time, and never a `requestId`. */
+  readonly place: string;
+}
+
+/** The key holds what it did not hold before this very command: its `requestId`, for its lock time. */
+export interface Taken {
+  readonly taken: true;
+  /** Present when one was asked for. */
+  readonly fencingToken?: number;
+}
+
+/** The key was left as it was. */
+export interface NotTaken {
+  readonly taken: false;
+  /**
+   * What it holds, whatever that is: a `requestId`, a reservation, or what only another version understands. It may be
+   * the command's own `requestId`, when the command was carried out twice. `undefined` where the store cannot tell.
+   */
+  readonly holder: string | undefined;
+  /** When the key becomes free for the one who asks, at the latest, if nobody prolongs it; `undefined` if unknown. */
+  readonly freeInMs: number | undefined;
+}
+
+export type TakeReply = Taken | NotTaken;
+
+/** A hold that is to be prolonged. */
+export interface RenewRequest extends TakeRequest {
+  /** Draw a new token, as `take` would: for a hold that was found again. */
+  readonly fencing: boolean;
+}
+
+/** The key holds the `requestId`, and goes on to do so for the lock time at least. */
+export interface Renewed {
+  readonly renewed: true;
+  /** Present when one was asked for. */
+  readonly fencingToken?: number;
+}
+
+/** The key does not hold the `requestId`, but this; `undefined`: it is free. */
+export interface NotHeld {
+  readonly renewed: false;
+  readonly holder: string | undefined;
+}
+
+/** Of one among many, also the error that it alone would have rejected with. */
+export type RenewReply = Renewed | NotHeld | Error;
+
+export interface DropRequest {
+  readonly key: string;
+  readonly requestId: string;
+}
+
+/** The key held the `requestId`, and does so no more. */
+export interface Dropped {
+  readonly dropped: true;
+}
+
+/** It did not hold it, but this; `undefined`: it was free. */
+export interface NotDropped {
+  readonly dropped: false;
+  readonly holder: string | undefined;
+}
+
+export type DropReply = Dropped | NotDropped;
+
+export interface NextReply extends Dropped {
+  /** What came of the request: it took the key at once, or has a place; `undefined` where no place can be had. */
+  readonly next: Taken | "placed" | undefined;
+}
+
+/** What a store tells without having been asked. */
+export interface StoreListener {
+  /**
+   * Somebody who waits should ask again with `place`: the one who stands there, or, if `undefined`, everybody. A hint,
+   * never the truth: it may be lost, late or wrong.
+   */
+  onHint(place: string | undefined): void;
+  /** A connection is new: whatever the store had may be gone. */
+  onReconnect(): void;
+  /** What somebody should look at. Each is told once. */
+  onWarning(message: string): void;
+}
+
+/**
+ * Where locks live. Each method is one atomic step; whatever it is carried out twice, late, or in another order than it
+ * was sent in, it changes nothing but what its own `requestId` holds, or its own `place`.
+ *
+ * The caller bounds each call: `withinMs` is how long it listens for the reply. Later than that nothing need be sent.
+ * A method rejects with `LockMisconfiguredError` when trying again cannot help, and with any other error when it can.
+ */
+export interface Store {
+  // ---- who holds --------------------------------------------------------------------------------------
+
+  /** Takes the key if it is free. */
+  take(request: TakeRequest, withinMs: number): Promise<TakeReply>;
+  /**
+   * The same for up to {@link MOST_AT_ONCE} keys, none of them with a fencing token: one reply for each, in their
+   * order, or the error that it would have rejected with. A store without it is asked for each by itself.
+   */
+  readonly takeMany?:
+    | ((requests: readonly TakeRequest[], withinMs: number) => Promise<readonly (TakeReply | Error)[]>)
+    | undefined;
+  /**
+   * Gives each of the holds its lock time again, from now; one that has more left keeps what it has. One reply for each,
+   * in their order.
+   */
+  renew(requests: readonly RenewRequest[], withinMs: number): Promise<readonly RenewReply[]>;
+  /** Ends the hold: reserves the key for the first in its queue, or frees it if nobody waits. */
+  drop(request: DropRequest, withinMs: number): Promise<DropReply>;
+  /** The same for up to {@link MOST_AT_ONCE} keys, as `takeMany` is for `take`. */
+  readonly dropMany?:
+    | ((requests: readonly DropRequest[], withinMs: number) => Promise<readonly (DropReply | Error)[]>)
+    | undefined;
+  /** What each of the keys holds, in their order; `undefined`: it is free. Changes nothing. */
+  look(keys: readonly string[], withinMs: number): Promise<readonly (string | Error | undefined)[]>;
+
+  // ---- who comes next ---------------------------------------------------------------------------------
+
+  /**
+   * Takes the key if it is free and nobody stands before `place` in its queue, or if it is reserved for `place`, which
+   * is then left. Otherwise `place` is put at the end of the queue, or kept where it is for another
+   * {@link PLACE_TIME_MS}.
+   */
+  place(request: PlaceRequest, withinMs: number): Promise<TakeReply>;
+  /** Gives up the place. If the key is reserved for it, the next one has its turn, or the key is free. */
+  leave(key: string, place: string, withinMs: number): Promise<void>;
+  /**
+   * `drop`, and `place` at once: the request is put at the end of the queue, and if that makes it the first, it takes the
+   * key; otherwise the key is reserved for the first. Where the hold is not there any more, nothing is done.
+   */
+  next(held: DropRequest, request: PlaceRequest, withinMs: number): Promise<NextReply | NotDropped>;
+  /** @returns ends the listening */
+  listen(listener: StoreListener): () => void;
+
+  /** Closes what the store opened itself, and only that. */
+  close(): Promise<void>;
+}
