@@ -1,9 +1,8 @@
 import { AsyncLocalStorage } from "node:async_hooks";
-import type { Lock } from "./lock";
 
 /** The reentrant locks around the running code, innermost first. */
 interface Frame {
-  readonly lock: Lock;
+  readonly lock: object;
   readonly outer: Frame | undefined;
 }
 
@@ -14,14 +13,16 @@ const frames = new AsyncLocalStorage<Frame>();
  * `enterWith` would leak into the caller, and a sibling that runs beside this body would be taken for a
  * part of it.
  */
-export function runInside<T>(lock: Lock, body: () => T): T {
+export function runInside<T>(lock: object, body: () => T): T {
   return frames.run({ lock, outer: frames.getStore() }, body);
 }
 
-/** The innermost lock around the running code that `matches`. */
-export function findAround(matches: (lock: Lock) => boolean): Lock | undefined {
+/** The innermost lock around the running code that `isWanted`. */
+export function findAround<Lock extends object>(
+  isWanted: (lock: object) => lock is Lock,
+): Lock | undefined {
   for (let frame = frames.getStore(); frame !== undefined; frame = frame.outer) {
-    if (matches(frame.lock)) return frame.lock;
+    if (isWanted(frame.lock)) return frame.lock;
   }
   return undefined;
 }

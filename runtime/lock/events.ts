@@ -1,7 +1,7 @@
 import { channel } from "node:diagnostics_channel";
-import { reasonOf } from "./errors";
-import type { Logger } from "./locker";
-import type { ReleaseReply } from "./store";
+import { reasonOf } from "../errors";
+import type { Logger } from "../logger";
+import type { Loss } from "../queue/loss";
 
 /** What every message says of the lock that it speaks of. */
 export interface LockEvent {
@@ -12,8 +12,11 @@ export interface LockEvent {
   readonly requestId: string;
 }
 
-/** What becomes of a lock at its end. `unknown`: the store did not answer; the key expires in its lock time. */
-export type Outcome = ReleaseReply | "left to expire" | "unknown";
+/**
+ * What becomes of a lock at its end: given back; handed on to the next one in this process; left to expire; or found to be
+ * somebody else's (`stolen`), gone before its time (`deleted`) or over (`expired`). `unknown`: the store did not answer.
+ */
+export type Outcome = "released" | "handed on" | "left to expire" | Loss["outcome"];
 
 /**
  * What is published on `node:diagnostics_channel`, by the channel's name. Times are in milliseconds. Each lock
@@ -31,9 +34,9 @@ export interface LockEvents {
   "lockweave:give-up": LockEvent & { readonly waitedMs: number };
   /** The watchdog prolonged it. */
   "lockweave:renew": LockEvent;
-  /** While the work under it goes on, it ended, or may have. */
+  /** It ended, or may have, before the work under it did. */
   "lockweave:lost": LockEvent & { readonly reason: string };
-  /** The work under it is done, and it was given back or handed on, or found to be `expired` or `stolen`. */
+  /** The work under it is done: see {@link Outcome}. */
   "lockweave:release": LockEvent & { readonly heldMs: number; readonly outcome: Outcome };
 }
 
@@ -51,7 +54,7 @@ export function nameOf({ key, site }: LockEvent): string {
 }
 
 /** Tells what happens to locks: to the logger as a time line, and to whoever listens to the channels. */
-export class Story {
+export class Events {
   readonly #logger: Logger;
 
   constructor(logger: Logger) {
@@ -82,15 +85,15 @@ export class Story {
     if (renew.hasSubscribers) renew.publish(about(lock));
   }
 
-  lost(lock: LockEvent, reason: string): void {
-    this.#logger.warn(`${beginning(lock)} lost the lock: ${reason}`);
-    if (lost.hasSubscribers) lost.publish({ ...about(lock), reason });
+  lost(lock: LockEvent, { because }: Loss): void {
+    this.#logger.warn(`${beginning(lock)} lost the lock: ${because}`);
+    if (lost.hasSubscribers) lost.publish({ ...about(lock), reason: because });
   }
 
   ends(lock: LockEvent, outcome: Outcome, heldMs: number, trouble: unknown): void {
     const line = (): string => `${beginning(lock)} ${outcome} after ${Math.round(heldMs)} ms`;
     if (outcome === "unknown") {
-      const doubt = `the release was not confirmed (${reasonOf(trouble)}); the key expires at the latest in its lock time`;
+      const doubt = `the release was not confirmed (${reasonOf(trouble)}); it is sent again, and the key expires at the latest in its lock time`;
       this.#logger.warn(`${line()}: ${doubt}`);
     } else {
       this.#logger.debug?.(line());

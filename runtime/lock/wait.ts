@@ -1,26 +1,31 @@
-import type { Clock } from "./clock";
-import type { Line } from "./line";
+import type { Clock } from "../clock";
+import type { LocalQueue } from "../queue/local-queue";
 import { onAbort } from "./on-abort";
 
 /**
- * One lock's stay in a line, until it is held or gives up. Its caller awaits one thing at a time: how a try ends,
+ * One lock's stay in a queue, until it is held or gives up. Its caller awaits one thing at a time: how a try ends,
  * or when to try again.
  */
 export class Wait {
-  readonly line: Line;
+  readonly queue: LocalQueue;
+  /** On the monotonic clock. */
   readonly since: number;
+  /** Whether a command was sent under the lock's own `requestId`. */
+  hasSent = false;
+  /** Whether it was told that the lock waits. */
   hasTold = false;
   readonly #clock: Clock;
   #isWoken = false;
   #wakeUp: (() => void) | undefined;
+  #try: Promise<boolean> | undefined;
   #endTry: ((isHeld: boolean) => void) | undefined;
   #reject: ((error: unknown) => void) | undefined;
   #failure: { readonly error: unknown } | undefined;
   #stopListening: (() => void) | undefined;
 
-  constructor(clock: Clock, line: Line) {
+  constructor(clock: Clock, queue: LocalQueue) {
     this.#clock = clock;
-    this.line = line;
+    this.queue = queue;
     this.since = clock.now();
   }
 
@@ -35,13 +40,19 @@ export class Wait {
 
   // ---- a try ------------------------------------------------------------------------------------------
 
-  /** A try begins. Resolves when it ends. */
-  try(): Promise<boolean> {
-    return new Promise((resolve, reject) => {
+  /**
+   * A try, begun by `begin` unless one is under way: then it is that one. Resolves when it ends, to whether the lock is
+   * held.
+   */
+  try(begin: () => void): Promise<boolean> {
+    if (this.#endTry !== undefined && this.#try !== undefined) return this.#try;
+    this.#try = new Promise((resolve, reject) => {
       this.#endTry = resolve;
       this.#reject = reject;
-      this.check();
     });
+    if (this.#failure === undefined) begin();
+    else this.#reject?.(this.#failure.error);
+    return this.#try;
   }
 
   tryEnds(isHeld: boolean): void {
@@ -86,6 +97,7 @@ export class Wait {
     this.end();
     this.#failure ??= { error };
     this.#reject?.(error);
+    this.#endTry = undefined;
     this.wake();
   }
 

@@ -1,6 +1,6 @@
-import { milliseconds, type Duration } from "./duration";
-import { LockOptionError } from "./errors";
-import { shown } from "./shown";
+import { milliseconds, type Duration } from "../duration";
+import { LockOptionError } from "../errors";
+import { shown } from "../shown";
 
 /** How a lock behaves. The names and meanings are those of the tag's attributes. */
 export interface LockOptions {
@@ -91,24 +91,24 @@ export function settle(options: object, defaults: Settings, others: readonly str
 }
 
 /**
- * Makes something of what one place in the code asks for. That is the same time after time, so it is checked once, and
+ * Makes something of what one call site asks for. That is the same time after time, so it is checked once, and
  * made once.
  */
-export function oncePerPlace<Made>(
+export function oncePerCallSite<Made>(
   make: (options: object, site: string | undefined, others: readonly string[]) => Made,
 ): typeof make {
-  const places = new Map<
+  const callSites = new Map<
     string | undefined,
     { readonly asked: Options; readonly count: number; made: Made }
   >();
   return (options, site, others) => {
-    const known = places.get(site);
+    const known = callSites.get(site);
     if (known !== undefined && countSame(options as Options, known.asked, others) === known.count) {
       return known.made;
     }
     const made = make(options, site, others);
     const asked = Object.entries(options).filter(([name]) => !others.includes(name));
-    places.set(site, { asked: Object.fromEntries(asked), count: asked.length, made });
+    callSites.set(site, { asked: Object.fromEntries(asked), count: asked.length, made });
     return made;
   };
 }

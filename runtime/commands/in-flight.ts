@@ -1,0 +1,156 @@
+import type { Clock, Timer } from "../clock";
+
+/** The store did not answer in time. What became of the command is unknown. */
+export class NoReplyError extends Error {
+  override readonly name = "NoReplyError";
+}
+
+/** A command to the store, which is told how it ends. */
+export interface Command<Reply> {
+  /** For how long a reply is waited for, in milliseconds, and on the clock when that is over: the business of `InFlight`. */
+  withinMs: number;
+  dueAt: number;
+  send(): Promise<Reply>;
+  onReply(reply: Reply): void;
+  /** Of the store's error, or of a `NoReplyError` when there was neither in time. */
+  onFailure(error: unknown): void;
+  /** Of a reply that came after `onFailure`. */
+  onLateReply(reply: Reply): void;
+}
+
+type AnyCommand = Pick<Command<unknown>, "withinMs" | "dueAt" | "onFailure">;
+
+/** `dueAt` of a command that is not in flight. */
+export const NEVER_DUE = 0;
+
+/** How many that have ended may stand among those in flight, unless more than that are in flight. */
+const FEW = 16;
+
+/** The commands in flight. Each is bounded by a time-out of ours, whatever the client's own are. */
+export class InFlight {
+  readonly usualTimeoutMs: number;
+  readonly #clock: Clock;
+  readonly #timer: Timer;
+  /** All of them, and for a while some that have ended: a list costs less than a set, and this is done twice a lock. */
+  #begun: AnyCommand[] = [];
+  #size = 0;
+  /** For when the timer is set: for the first that runs out, or one that has ended. */
+  #looksAt = Infinity;
+
+  constructor(clock: Clock, usualTimeoutMs: number) {
+    this.#clock = clock;
+    this.usualTimeoutMs = usualTimeoutMs;
+    this.#timer = clock.timer(() => this.#expire());
+  }
+
+  get size(): number {
+    return this.#size;
+  }
+
+  /** @param mostMs never more than the usual time-out */
+  send<Reply>(command: Command<Reply>, now = this.#clock.now(), mostMs = Infinity): void {
+    this.begin(command, now, mostMs);
+    this.follow(command);
+  }
+
+  /** The same, as a promise. */
+  ask<Reply>(send: (withinMs: number) => Promise<Reply>, mostMs = Infinity): Promise<Reply> {
+    return new Promise((resolve, reject) =>
+      this.send(new Question(send, resolve, reject), this.#clock.now(), mostMs),
+    );
+  }
+
+  /** From now on its time runs. */
+  begin(command: AnyCommand, now: number, mostMs: number): void {
+    command.withinMs = Math.min(mostMs, this.usualTimeoutMs);
+    command.dueAt = Math.ceil(now + command.withinMs);
+    this.#begun.push(command);
+    this.#size += 1;
+    this.#lookAt(command.dueAt);
+  }
+
+  /** Sends what has begun, and tells it how it ends. */
+  follow<Reply>(command: Command<Reply>): void {
+    sent(command).then(
+      (reply) => this.replied(command, reply),
+      (error: unknown) => this.failed(command, error),
+    );
+  }
+
+  replied<Reply>(command: Command<Reply>, reply: Reply): void {
+    if (this.forget(command)) command.onReply(reply);
+    else command.onLateReply(reply);
+  }
+
+  failed(command: AnyCommand, error: unknown): void {
+    if (this.forget(command)) command.onFailure(error);
+  }
+
+  /** It is told nothing more, but of a late reply. Returns whether it was still in flight. */
+  forget(command: AnyCommand): boolean {
+    if (command.dueAt === NEVER_DUE) return false;
+    command.dueAt = NEVER_DUE;
+    this.#size -= 1;
+    if (this.#begun.length > 2 * this.#size + FEW) this.#begun = this.#begun.filter(isInFlight);
+    if (this.#size === 0) {
+      this.#looksAt = Infinity;
+      this.#timer.clear();
+    }
+    return true;
+  }
+
+  #lookAt(at: number): void {
+    if (at >= this.#looksAt) return;
+    this.#looksAt = at;
+    this.#timer.set(at);
+  }
+
+  #expire(): void {
+    const now = this.#clock.now();
+    const overdue = this.#begun.filter((command) => isInFlight(command) && command.dueAt <= now);
+    for (const command of overdue) this.forget(command);
+    this.#looksAt = Infinity;
+    for (const command of this.#begun) if (isInFlight(command)) this.#lookAt(command.dueAt);
+    for (const command of overdue) {
+      const { withinMs } = command;
+      command.onFailure(new NoReplyError(`no reply from the store within ${Math.round(withinMs)} ms`));
+    }
+  }
+}
+
+function isInFlight({ dueAt }: AnyCommand): boolean {
+  return dueAt !== NEVER_DUE;
+}
+
+/** A store that throws has rejected. */
+function sent<Reply>(command: Command<Reply>): Promise<Reply> {
+  try {
+    return Promise.resolve(command.send());
+  } catch (error) {
+    return Promise.reject(error);
+  }
+}
+
+class Question<Reply> implements Command<Reply> {
+  withinMs = 0;
+  dueAt = NEVER_DUE;
+  readonly onReply: (reply: Reply) => void;
+  readonly onFailure: (error: unknown) => void;
+  readonly #send: (withinMs: number) => Promise<Reply>;
+
+  constructor(
+    send: (withinMs: number) => Promise<Reply>,
+    onReply: (reply: Reply) => void,
+    onFailure: (error: unknown) => void,
+  ) {
+    this.#send = send;
+    this.onReply = onReply;
+    this.onFailure = onFailure;
+  }
+
+  send(): Promise<Reply> {
+    return this.#send(this.withinMs);
+  }
+
+  onLateReply(): void {}
+}

@@ -1,0 +1,465 @@
+/// <reference lib="esnext.disposable" preserve="true" />
+import {
+  LockClosedError,
+  LockLostError,
+  LockUnreachableError,
+  LockWaitTimeoutError,
+  reasonOf,
+  type CauseOptions,
+} from "../errors";
+import type { Holder } from "../queue/holder";
+import type { Lease } from "../queue/lease";
+import type { Obstacle } from "../queue/local-queue";
+import { deadlinePassed, type Loss } from "../queue/loss";
+import type { Waiter } from "../queue/waiter";
+import { nameOf } from "./events";
+import type { CallSite, Locker } from "./locker";
+import { findAround } from "./reentrancy";
+import type { Settings } from "./settings";
+import { Wait } from "./wait";
+
+/** The error class that a waiter throws instead of `LockWaitTimeoutError`. */
+export type FailureClass = new (message: string, options?: CauseOptions) => Error;
+
+/**
+ * One acquisition of one key: `acquire`, and `retryCheck` between tries; then held, and renewed; `release`.
+ *
+ * There are many: so its methods are `private` and not `#`, for which each object would carry a mark.
+ */
+export class Lock implements AsyncDisposable, Waiter, Holder {
+  readonly key: string;
+  /** Who we are: 32 hex characters, new for each acquisition. What the key holds in the store is {@link storeValue}. */
+  readonly requestId: string;
+  readonly #callSite: CallSite;
+  /** It is held from "at work" to "left": when its own body has left, others may be inside a reentrant lock. */
+  #phase: "waiting" | "at work" | "failed" | "left" | "ended" = "waiting";
+  #wait: Wait | undefined;
+
+  // While held.
+  #lease: Lease | undefined;
+  /** On the monotonic clock, in milliseconds: since when it is held. */
+  heldSince = 0;
+  #aborter: AbortController | undefined;
+  #fencingToken: number | undefined;
+  /** Of a reentrant lock. */
+  #nest: Nest | undefined;
+
+  constructor(callSite: CallSite, key: string) {
+    this.#callSite = callSite;
+    this.key = key;
+    this.requestId = callSite.locker.newRequestId();
+  }
+
+  private get locker(): Locker {
+    return this.#callSite.locker;
+  }
+
+  private get settings(): Settings {
+    return this.#callSite.settings;
+  }
+
+  /** The function that asked for it: `OrderService.pay`. */
+  get site(): string | undefined {
+    return this.#callSite.site;
+  }
+
+  get lockTimeMs(): number {
+    return this.settings.lockTimeMs;
+  }
+
+  /** Whether a fencing token is wanted. */
+  get fencing(): boolean {
+    return this.settings.fencing;
+  }
+
+  get isWatched(): boolean {
+    return this.settings.watchdog;
+  }
+
+  get isAutoUnlocked(): boolean {
+    return this.settings.autoUnlock;
+  }
+
+  // ---- acquire ----------------------------------------------------------------------------------------
+
+  /**
+   * One try. Resolves to whether the lock is held now; `retryCheck` tells when to try again. While a try is under way, a
+   * second call is the same try.
+   *
+   * @param signal ends the wait: `acquire` or `retryCheck` rejects with its reason at once
+   * @throws {LockMisconfiguredError} when the store refuses us for good
+   * @throws {LockLostError} when a reentrant lock is entered again that is lost; and after its release
+   * @throws {LockClosedError} after `shutdown()`
+   */
+  acquire(signal?: AbortSignal): Promise<boolean> {
+    if (this.isHeld) return IS_HELD;
+    if (this.isSpent) return Promise.reject(this.notHeld());
+    if (this.#wait === undefined && this.settings.reentrant) {
+      const around = findAround((lock): lock is Lock => lock instanceof Lock && lock.isEnteredBy(this));
+      if (around !== undefined) return this.enterAgain(around.root);
+    }
+    const wait = (this.#wait ??= this.standInLine(signal));
+    if (this.locker.queues.isClosed) this.onClosed();
+    return wait.try(() => wait.queue.ask(this));
+  }
+
+  /** It was held, and released: a lock is one acquisition. */
+  private get isSpent(): boolean {
+    return this.#phase === "ended" && this.#wait === undefined;
+  }
+
+  private standInLine(signal: AbortSignal | undefined): Wait {
+    const { clock, queues, events } = this.locker;
+    const wait = new Wait(clock, queues.join(this));
+    events.asks(this);
+    if (signal?.aborted === true) this.abandon(wait, signal);
+    else if (signal !== undefined) wait.listen(signal, () => this.abandon(wait, signal));
+    return wait;
+  }
+
+  private abandon(wait: Wait, { reason }: AbortSignal): void {
+    this.giveUp(wait);
+    wait.fail(reason);
+  }
+
+  /** The first command has the `requestId` of the lock, and each later one another. */
+  nextRequestId(): string {
+    const wait = this.#wait;
+    if (wait === undefined || wait.hasSent) return this.locker.newRequestId();
+    wait.hasSent = true;
+    return this.requestId;
+  }
+
+  onTried(): void {
+    this.#wait?.tryEnds(false);
+  }
+
+  onRefused(error: unknown): void {
+    const wait = this.#wait;
+    if (wait === undefined) return;
+    this.giveUp(wait);
+    wait.fail(error);
+  }
+
+  onGranted(lease: Lease, fencingToken: number | undefined, now: number): boolean {
+    if (!this.letIn(lease, now)) return false;
+    const wait = this.#wait;
+    this.#wait = undefined;
+    this.#lease = lease;
+    this.#fencingToken = fencingToken;
+    if (this.settings.reentrant) this.#nest = { root: this, bodies: 1 };
+    this.heldSince = Math.floor(now);
+    lease.holder = this;
+    this.locker.events.holds(this, wait === undefined ? 0 : now - wait.since);
+    wait?.succeed();
+    return true;
+  }
+
+  /**
+   * The gate: every body starts here, whether its lease is new, handed on, or entered again.
+   *
+   * @returns false, and nothing has changed, where the key is not surely ours
+   */
+  private letIn(lease: Lease, now: number): boolean {
+    this.locker.queues.suspension.trustedSince(now);
+    if (lease.remaining(now) === 0) return false;
+    this.#phase = "at work";
+    return true;
+  }
+
+  // ---- re-entrancy by count ---------------------------------------------------------------------------
+
+  /** Whether the body around which this lock stands may be entered by that one. */
+  private isEnteredBy({ key, locker }: Lock): boolean {
+    return this.key === key && this.locker === locker && this.isHeld && this.root.isHeld;
+  }
+
+  /** The async context that holds the key is let in again: on the terms of both, or not at all. */
+  private async enterAgain(root: Lock): Promise<boolean> {
+    const [lease, nest] = [root.#lease, root.#nest];
+    const { clock, queues } = this.locker;
+    if (lease === undefined || nest === undefined) throw root.notHeld();
+    nest.bodies += 1;
+    this.#nest = nest;
+    try {
+      if (root.remaining() > 0) await queues.strengthen(lease, this);
+      if (!this.letIn(lease, clock.now())) throw root.notHeld();
+    } catch (error) {
+      this.#phase = "ended";
+      nest.bodies -= 1; // The body around us is still inside.
+      throw error;
+    }
+    root.#fencingToken ??= lease.tokenOfHolder;
+    return true;
+  }
+
+  // ---- wait -------------------------------------------------------------------------------------------
+
+  /**
+   * Waits until trying again makes sense, and resolves to true then. When the wait budget (`retryTimes` x
+   * `waitTime`) is spent it throws, or resolves to false with `onFailure: "skip"`.
+   *
+   * @param Failure thrown instead of `LockWaitTimeoutError`, which becomes its `cause`
+   * @throws {LockWaitTimeoutError} when somebody else held the lock all the time
+   * @throws {LockUnreachableError} when the store did not answer the last try
+   * @throws {LockClosedError} after `shutdown()`
+   */
+  async retryCheck(Failure?: FailureClass): Promise<boolean> {
+    if (this.isHeld) return true;
+    if (this.isSpent) throw this.notHeld();
+    const wait = (this.#wait ??= this.standInLine(undefined));
+    if (this.locker.queues.isClosed) this.onClosed();
+    wait.check();
+    const budgetLeftMs = this.budgetEndsAt - this.locker.clock.now();
+    if (budgetLeftMs <= 0) return this.outOfTime(wait, Failure);
+    if (!wait.hasTold) this.locker.events.waits(this);
+    wait.hasTold = true;
+    const { waitTimeMs } = this.settings;
+    const untilNextCheckMs = waitTimeMs - (wait.pastMs % waitTimeMs);
+    await wait.sleep(Math.min(untilNextCheckMs, budgetLeftMs, wait.queue.lookAgainInMs(this)));
+    return true;
+  }
+
+  get isPatient(): boolean {
+    return this.settings.retryTimes * this.settings.waitTimeMs > 0;
+  }
+
+  /** On the monotonic clock, in milliseconds: when a lock that waits gives up. */
+  get budgetEndsAt(): number {
+    return (this.#wait?.since ?? 0) + this.settings.retryTimes * this.settings.waitTimeMs;
+  }
+
+  wake(): void {
+    this.#wait?.wake();
+  }
+
+  private outOfTime(wait: Wait, Failure: FailureClass | undefined): boolean {
+    const obstacle = wait.queue.obstacle(this);
+    this.giveUp(wait);
+    const { retryTimes, waitTimeMs, onFailure } = this.settings;
+    const waited = `within ${Math.round(wait.pastMs)} ms (retryTimes=${retryTimes}, waitTime=${waitTimeMs}ms)`;
+    if (obstacle.kind === "store") {
+      const { error } = obstacle.trouble;
+      const message = `${nameOf(this)}: the store could not be asked ${waited}: ${reasonOf(error)}`;
+      throw new LockUnreachableError(message, { cause: error });
+    }
+    if (onFailure === "skip") return false;
+    const timeout = new LockWaitTimeoutError(
+      `LOCK_WAIT_TIME_OUT: ${nameOf(this)} ${this.told(obstacle)} and did not become free ${waited}`,
+    );
+    throw Failure === undefined ? timeout : new Failure(timeout.message, { cause: timeout });
+  }
+
+  private told(obstacle: Exclude<Obstacle, { kind: "store" }>): string {
+    if (obstacle.kind === "held elsewhere") return "is held by another";
+    if (obstacle.kind === "asked for here") return "was asked for before by another call in this process";
+    const { site, heldSince } = obstacle.holder;
+    const forMs = Math.round(this.locker.clock.now() - heldSince);
+    return `is held in this process${site === undefined ? "" : ` by ${site}`}, for ${forMs} ms now,`;
+  }
+
+  private giveUp(wait: Wait): void {
+    if (this.#phase === "ended") return;
+    this.#phase = "ended";
+    wait.end();
+    wait.queue.giveUp(this);
+    this.locker.events.givesUp(this, wait.pastMs);
+  }
+
+  onClosed(): void {
+    const wait = this.#wait;
+    if (wait === undefined) return;
+    this.giveUp(wait);
+    wait.fail(new LockClosedError(`${nameOf(this)}: no lock is given any more, shutdown() has begun`));
+  }
+
+  // ---- hold -------------------------------------------------------------------------------------------
+
+  private get isHeld(): boolean {
+    return this.#phase !== "waiting" && this.#phase !== "ended";
+  }
+
+  /** The lock that holds the key: of reentrant locks inside each other, the outermost. */
+  private get root(): Lock {
+    return this.#nest?.root ?? this;
+  }
+
+  /**
+   * What the key holds in the store while the lock is held, for scripts of one's own that act only under the lock. Those
+   * to whom a lock is handed on inside the process have the same one; `undefined` while it is not held.
+   */
+  get storeValue(): string | undefined {
+    return this.isHeld ? this.root.#lease?.requestId : undefined;
+  }
+
+  /** Milliseconds for which the lock is surely held, by arithmetic on a monotonic clock; 0 when it is not. */
+  remaining(): number {
+    if (!this.isHeld) return 0;
+    const { clock, queues } = this.locker;
+    const now = clock.now();
+    queues.suspension.trustedSince(now);
+    return this.root.#lease?.remaining(now) ?? 0;
+  }
+
+  /** @throws {LockLostError} unless the lock is surely held at this moment */
+  assertHeld(): void {
+    if (this.remaining() === 0) throw this.notHeld();
+  }
+
+  /** Aborts, with a `LockLostError` as its reason, at the moment the lock is lost. */
+  get signal(): AbortSignal {
+    if (this.root !== this) return this.root.signal;
+    if (this.#aborter === undefined) {
+      this.#aborter = new AbortController();
+      const { clock, queues } = this.locker;
+      const now = clock.now();
+      const lease = this.isHeld ? this.#lease : undefined;
+      if (lease === undefined || lease.untilDeadline(now) === 0) this.abort();
+      else if (!queues.renewals.isKept(lease)) queues.deadlines.watch(lease, now);
+    }
+    return this.#aborter.signal;
+  }
+
+  /** With `fencing`: a number that is larger for each later holder of the key. */
+  get fencingToken(): number | undefined {
+    return this.root.#fencingToken;
+  }
+
+  onRenewed(): void {
+    this.locker.events.renewed(this);
+  }
+
+  onLost(loss: Loss): void {
+    this.locker.events.lost(this, loss);
+    this.abort();
+    if (this.#lease !== undefined) this.locker.queues.onLost(this.#lease);
+  }
+
+  private abort(): void {
+    this.#aborter?.abort(
+      new LockLostError(`${nameOf(this)} is no longer held: ${this.loss.because}`, this.causeOf(this.loss)),
+    );
+  }
+
+  private notHeld(): LockLostError {
+    return new LockLostError(`${nameOf(this)} is not held: ${this.loss.because}`, this.causeOf(this.loss));
+  }
+
+  private get loss(): Loss {
+    if (!this.isHeld) return RELEASED;
+    return this.root.#lease?.loss ?? deadlinePassed();
+  }
+
+  private causeOf({ cause }: Loss): CauseOptions {
+    return cause === undefined ? {} : { cause };
+  }
+
+  // ---- release ----------------------------------------------------------------------------------------
+
+  /** Takes note that the body failed: its error, which is returned unchanged, goes before any of ours. */
+  fail<E>(error: E): E {
+    if (this.#phase === "at work") this.#phase = "failed";
+    return error;
+  }
+
+  /**
+   * Gives the lock back, if it is still ours. Of several bodies inside a reentrant lock the last one does.
+   *
+   * @throws {LockLostError} when the lock had ended before the body did, unless the body failed itself
+   */
+  release(): Promise<void> {
+    if (this.#phase === "waiting") this.cancel();
+    if (this.#phase === "ended" || this.#phase === "left") return IS_DONE;
+    const hasFailed = this.#phase === "failed";
+    const { root } = this;
+    const lease = root.#lease;
+    const isLost = this.remaining() === 0;
+    const { loss } = this;
+    this.#phase = root === this ? "left" : "ended";
+    if (lease === undefined) return IS_DONE;
+    if (this.#nest !== undefined && (this.#nest.bodies -= 1) > 0) {
+      return isLost ? this.tell(loss, hasFailed) : IS_DONE;
+    }
+    return root.end(lease, (lost) => this.tell(lost, hasFailed));
+  }
+
+  private cancel(): void {
+    if (this.#wait !== undefined) this.giveUp(this.#wait);
+    this.#phase = "ended";
+    this.#wait?.tryEnds(false);
+    this.#wait?.fail(this.notHeld());
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.release();
+  }
+
+  private end(lease: Lease, tell: (loss: Loss) => Promise<void>): Promise<void> {
+    const { clock, queues, events } = this.locker;
+    const now = clock.now();
+    const wasSure = lease.remaining(now) > 0;
+    const before = lease.loss;
+    this.#phase = "ended"; // From here on nobody may rely on the lock, or enter it again.
+    return new Promise((resolve, reject) => {
+      const ended = (loss: Loss | undefined): void => {
+        const lost = this.conclude(lease, loss, wasSure, before);
+        if (lost === undefined) resolve();
+        else tell(lost).then(resolve, reject);
+      };
+      if (this.settings.autoUnlock) {
+        queues.release(lease, this.heldSince, this.isWatched, now, ended);
+      } else {
+        events.ends(this, "left to expire", now - this.heldSince, undefined);
+        queues.leaveToExpire(lease);
+        if (wasSure) resolve();
+        else tell(before ?? deadlinePassed()).then(resolve, reject);
+      }
+    });
+  }
+
+  onHandedOn(): void {
+    const { clock, events } = this.locker;
+    events.ends(this, "handed on", clock.now() - this.heldSince, undefined);
+  }
+
+  /** Tells what came of the lock. Returns why it was lost, if it was. */
+  private conclude(
+    lease: Lease,
+    loss: Loss | undefined,
+    wasSure: boolean,
+    before: Loss | undefined,
+  ): Loss | undefined {
+    const { clock, events } = this.locker;
+    const isStoreSure = loss !== undefined && loss.outcome !== "unknown";
+    if (lease.holder === this) {
+      events.ends(this, loss?.outcome ?? "released", clock.now() - this.heldSince, loss?.cause);
+    } else if (isStoreSure) {
+      events.lost(this, loss); // It was handed on, and that was told.
+    }
+    // The store's word counts, and where it has none, or one that proves nothing, ours does.
+    const isProven = loss === undefined && lease.isOnlyGrant;
+    if (isProven || (wasSure && !isStoreSure)) return undefined;
+    return before ?? loss ?? deadlinePassed();
+  }
+
+  /** The caller learns that the lock was lost, as it wants to. */
+  private tell(loss: Loss, hasFailed: boolean): Promise<void> {
+    const lost = new LockLostError(
+      `${nameOf(this)}: the lock was lost before its work was done (${loss.because}); somebody else may have worked at the same time`,
+      this.causeOf(loss),
+    );
+    if (!hasFailed && this.settings.onLost === "throw") return Promise.reject(lost);
+    this.locker.logger.warn(lost.message);
+    return IS_DONE;
+  }
+}
+
+const IS_HELD = Promise.resolve(true);
+const IS_DONE = Promise.resolve();
+const RELEASED: Loss = { outcome: "unknown", because: "it was released" };
+
+/** A reentrant lock and those that it let in: it is given back when the last of their bodies has left. */
+interface Nest {
+  readonly root: Lock;
+  bodies: number;
+}

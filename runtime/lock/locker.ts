@@ -1,0 +1,27 @@
+import type { Clock } from "../clock";
+import type { Logger } from "../logger";
+import type { LocalQueues } from "../queue/local-queues";
+import type { Store } from "../stores/port";
+import type { Events } from "./events";
+import type { Settings } from "./settings";
+
+/** Everything that the locks of one configuration share. */
+export interface Locker {
+  readonly store: Store;
+  readonly clock: Clock;
+  readonly logger: Logger;
+  readonly events: Events;
+  readonly defaults: Settings;
+  /** @param others names among the options that are not for the lock */
+  readonly callSite: (options: object, site: string | undefined, others: readonly string[]) => CallSite;
+  readonly newRequestId: () => string;
+  readonly queues: LocalQueues;
+}
+
+/** What all locks that one place in the code asks for have in common. */
+export interface CallSite {
+  readonly locker: Locker;
+  readonly settings: Settings;
+  /** The function that asks: `OrderService.pay`. */
+  readonly site: string | undefined;
+}

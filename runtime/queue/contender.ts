@@ -1,0 +1,372 @@
+import { Attempt, type AttemptListener } from "../commands/attempt";
+import { NoReplyError } from "../commands/in-flight";
+import { LockMisconfiguredError } from "../errors";
+import {
+  CLAIM_TIME_MS,
+  type NextReply,
+  type NotDropped,
+  type NotTaken,
+  type PlaceRequest,
+  type RenewReply,
+  type TakeReply,
+  type TakeRequest,
+} from "../stores/port";
+import { Lease } from "./lease";
+import type { Trouble } from "./loss";
+import type { Listening, Shared } from "./shared";
+import type { Waiter } from "./waiter";
+
+/** How often the first in line looks again when it hears nothing: often enough to keep what the queue gives it. */
+const BEAT_MS = CLAIM_TIME_MS * (2 / 3);
+
+/** How soon to look again while the store does not answer in time. */
+const UNREACHABLE_PAUSE_MS = 100;
+
+/** What one command may take even when the wait budget has less left. */
+const LEAST_COMMAND_TIME_MS = 200;
+
+/** How many commands without a reply are remembered: the key may hold the `requestId` of any of them. */
+const MOST_UNANSWERED = 32;
+
+/** Where those who wait in this process stand, as the one who speaks for them knows it. */
+export interface Line {
+  readonly key: string;
+  readonly first: Waiter | undefined;
+  /** The first has the lease now. Returns false, and nothing has changed, where it is not surely ours any more. */
+  begin(lease: Lease, first: Waiter, now: number): boolean;
+}
+
+/** A command that may take the key for us, and of which we do not know for sure that it did not. */
+interface Sent {
+  readonly request: TakeRequest;
+  readonly sentAt: number;
+  readonly isInFlight: boolean;
+}
+
+/**
+ * This process's application for a key: it asks for whoever is first in line, until the store has granted it or nobody
+ * waits any more. Each of its commands has a `requestId` of its own. What one of them has taken is believed in two cases
+ * only, which are {@link Contender.#believe} and {@link Contender.#confirm}; all else is given back.
+ */
+export class Contender implements AttemptListener<Waiter>, Listening {
+  /** Why the store could not be asked at the last try, if it could not. */
+  trouble: Trouble | undefined;
+  /** Whether the store has said that somebody else holds the key. */
+  hasHeard = false;
+  readonly #shared: Shared;
+  readonly #line: Line;
+  /** What may have taken the key, unknown to us: in flight, or without a reply. */
+  #open: Sent[] = [];
+  #isConfirming = false;
+  #place: string | undefined;
+  #isListening = false;
+  /** Whether it has, or may have, a place in the key's queue. */
+  #isPlaced = false;
+  /** Whether that place is so new that to ask would tell nothing. */
+  #isJustPlaced = false;
+  /** Whether a hint came since something was sent last. */
+  #isHinted = false;
+  #freeInMs: number | undefined;
+  /** Whether it is over: granted, or given up. */
+  #isClosed = false;
+  /** What came of it. */
+  #lease: Lease | undefined;
+
+  constructor(shared: Shared, line: Line) {
+    this.#shared = shared;
+    this.#line = line;
+  }
+
+  /** Its place in the key's queue, which it has or may have. */
+  get place(): string {
+    return (this.#place ??= this.#shared.newRequestId());
+  }
+
+  /** How soon to look again, if nobody wakes the one who waits. */
+  get lookAgainInMs(): number {
+    return this.trouble === undefined ? Math.min(this.#freeInMs ?? Infinity, BEAT_MS) : UNREACHABLE_PAUSE_MS;
+  }
+
+  // ---- asking the store -------------------------------------------------------------------------------
+
+  /** The first in line asks for the key. With nothing left to wait, no place in the queue is taken. */
+  ask(first: Waiter): void {
+    const isWorthless = this.#isJustPlaced && !this.#isHinted;
+    this.#isJustPlaced = false;
+    if (isWorthless || this.#isConfirming) first.onTried();
+    else if (this.#isPlaced || this.#open.length > 0) this.#send(first, true);
+    else this.#send(first, false);
+  }
+
+  /** A request for the first in line, to go with the end of a hold of ours. It counts as sent from now on. */
+  requestFor(first: Waiter): PlaceRequest {
+    this.#listen();
+    this.#isHinted = false;
+    return { ...requestOf(first), place: this.place };
+  }
+
+  #send(first: Waiter, isForPlace: boolean): void {
+    const { clock, commands } = this.#shared;
+    const request = isForPlace ? this.requestFor(first) : requestOf(first);
+    this.#isHinted = false;
+    const sentAt = clock.now();
+    const attempt = new Attempt(commands.store, this, request, sentAt, first);
+    this.sent(attempt);
+    commands.attempt(attempt, this.#mayTakeMs(first, sentAt));
+  }
+
+  /** It is on its way, and may take the key. */
+  sent(sent: Sent): void {
+    if (this.#open.length >= MOST_UNANSWERED) {
+      const oldest = this.#open.findIndex(({ isInFlight }) => !isInFlight);
+      if (oldest >= 0) this.#open.splice(oldest, 1);
+    }
+    this.#open.push(sent);
+  }
+
+  /** Who waits for nobody waits for the reply all the same. */
+  #mayTakeMs(first: Waiter, now: number): number {
+    return first.isPatient ? Math.max(first.budgetEndsAt - now, LEAST_COMMAND_TIME_MS) : Infinity;
+  }
+
+  // ---- what the store says ----------------------------------------------------------------------------
+
+  onReply(attempt: Attempt<Waiter>, reply: TakeReply): void {
+    this.trouble = undefined;
+    const goesOn = reply.taken
+      ? this.#taken(attempt, reply.fencingToken)
+      : this.#notTaken(attempt, reply);
+    if (!goesOn) attempt.asker.onTried();
+  }
+
+  onFailure(attempt: Attempt<Waiter>, error: unknown): void {
+    if (error instanceof LockMisconfiguredError) {
+      this.#forget(attempt);
+      attempt.asker.onRefused(error);
+    } else {
+      this.#unanswered(attempt, error, attempt.withinMs < this.#shared.commands.timeoutMs);
+    }
+    attempt.asker.onTried();
+  }
+
+  onLateReply(attempt: Attempt<Waiter>, reply: TakeReply): void {
+    if (reply.taken) return void this.#taken(attempt, reply.fencingToken);
+    if (reply.holder !== attempt.request.requestId) this.#forget(attempt);
+    if (attempt.isForPlace) this.#placed();
+  }
+
+  /** What came of a request that went with the end of a hold of ours. */
+  onNextReply(sent: Sent, reply: NextReply | NotDropped): void {
+    this.trouble = undefined;
+    if (!reply.dropped) {
+      // The very command may have been carried out before, and its reply lost.
+      if (reply.holder === sent.request.requestId) this.#confirm(sent);
+      else this.#forget(sent);
+    } else if (reply.next === "placed") {
+      this.#forget(sent);
+      this.#isJustPlaced = this.#open.length === 0;
+      this.#placed();
+    } else if (reply.next === undefined) {
+      this.#forget(sent);
+    } else {
+      this.#taken(sent, reply.next.fencingToken);
+    }
+  }
+
+  onNextFailure(sent: Sent, error: unknown): void {
+    this.#unanswered(sent, error, false);
+  }
+
+  onLateNextReply(sent: Sent, reply: NextReply | NotDropped): void {
+    if (reply.dropped && reply.next !== undefined && reply.next !== "placed") {
+      return void this.#taken(sent, reply.next.fencingToken);
+    }
+    this.#forget(sent);
+    if (reply.dropped && reply.next === "placed") this.#placed();
+  }
+
+  /** Returns whether the try goes on with another command. */
+  #notTaken(attempt: Attempt<Waiter>, { holder, freeInMs }: NotTaken): boolean {
+    const isOwn = holder === attempt.request.requestId;
+    if (!isOwn) this.#forget(attempt);
+    this.hasHeard = true;
+    this.#freeInMs = freeInMs;
+    if (attempt.isForPlace) this.#placed();
+    const found = this.#open.find(({ request }) => request.requestId === holder);
+    if (found !== undefined) return this.#confirm(found);
+    if (attempt.isForPlace || !this.#hasReasonToWait(attempt.asker)) return false;
+    this.#send(attempt.asker, true);
+    return true;
+  }
+
+  #hasReasonToWait(waiter: Waiter): boolean {
+    const { clock, isClosed } = this.#shared;
+    return (
+      !this.#isClosed && !isClosed && this.#line.first === waiter && clock.now() < waiter.budgetEndsAt
+    );
+  }
+
+  /** @param isCut whether the store had less than the usual time to answer */
+  #unanswered(sent: Sent, error: unknown, isCut: boolean): void {
+    // Who has heard before that somebody else holds the key does not take a last short look for an outage.
+    if (!(isCut && this.hasHeard && error instanceof NoReplyError)) this.trouble = { error };
+    if (this.#isClosed) this.#decline(sent);
+  }
+
+  #forget(sent: Sent): void {
+    const index = this.#open.indexOf(sent);
+    if (index >= 0) this.#open.splice(index, 1);
+    if (this.#isClosed) this.#leave();
+  }
+
+  // ---- the queue of the store -------------------------------------------------------------------------
+
+  #listen(): void {
+    if (this.#isListening) return;
+    this.#isListening = true;
+    this.#shared.listen(this);
+  }
+
+  #placed(): void {
+    this.#isPlaced = true;
+    if (this.#isClosed) this.#leave();
+  }
+
+  /** It should ask again: the key may be reserved for it. */
+  onHint(): void {
+    this.#isHinted = true;
+    this.#line.first?.wake();
+  }
+
+  /** The place is given up, once nothing is on its way any more that would take it anew. */
+  #leave(): void {
+    if (!this.#isPlaced || this.#open.some(({ isInFlight }) => isInFlight)) return;
+    this.#isPlaced = false;
+    this.#shared.giveBacks.leave(this.#line.key, this.place);
+  }
+
+  // ---- what comes of it -------------------------------------------------------------------------------
+
+  /** The store says that this very command took the key. Returns whether the try goes on with another command. */
+  #taken(sent: Sent, fencingToken: number | undefined): boolean {
+    if ("place" in sent.request) this.#isPlaced = false;
+    const { first } = this.#line;
+    if (first !== undefined && !this.#isClosed && !this.#shared.isClosed && fits(sent.request, first)) {
+      if (this.#believe(sent, sent.sentAt, first, fencingToken, true)) return false;
+    }
+    return this.#confirm(sent);
+  }
+
+  /**
+   * The one place where a belief begins.
+   *
+   * @param sentAt when the command was sent whose reply says that the key holds the `requestId`, for the lock time of the
+   *   first in line: the command that took it, or a renewal
+   * @returns false where that is too long ago
+   */
+  #believe(
+    { request }: Sent,
+    sentAt: number,
+    first: Waiter,
+    fencingToken: number | undefined,
+    isOnlyGrant: boolean,
+  ): boolean {
+    const { clock, suspension } = this.#shared;
+    const now = clock.now();
+    if (sentAt < suspension.trustedSince(now)) return false;
+    const { key, lockTimeMs } = first;
+    const lease = new Lease(key, request.requestId, lockTimeMs, fencingToken, isOnlyGrant);
+    lease.prove(sentAt);
+    if (lease.remaining(now) === 0) return false;
+    this.#open = this.#open.filter(({ request: { requestId } }) => requestId !== lease.requestId);
+    this.#lease = lease;
+    this.#close();
+    return this.#line.begin(lease, first, now);
+  }
+
+  /**
+   * The key was seen to hold what a command of ours has written. That is worth nothing until a renewal says the same. Where
+   * nobody waits any more, it is given back. Returns whether the try goes on with another command.
+   */
+  #confirm(found: Sent): boolean {
+    const { first } = this.#line;
+    if (this.#isClosed || this.#shared.isClosed || first === undefined) {
+      this.#decline(found);
+      return false;
+    }
+    if (this.#isConfirming) return true;
+    this.#isConfirming = true;
+    const { clock, commands } = this.#shared;
+    const request = { ...requestOf(first), requestId: found.request.requestId };
+    const sentAt = clock.now();
+    const mostMs = this.#mayTakeMs(first, sentAt);
+    void commands
+      .ask((store, withinMs) => store.renew([request], withinMs), mostMs)
+      .then(
+        ([reply]) => this.#confirmed(found, request, sentAt, reply),
+        (error: unknown) => this.#confirmed(found, request, sentAt, { error }),
+      );
+    return true;
+  }
+
+  #confirmed(
+    found: Sent,
+    request: TakeRequest,
+    sentAt: number,
+    reply: RenewReply | Trouble | undefined,
+  ): void {
+    this.#isConfirming = false;
+    const { first } = this.#line;
+    if (this.#isClosed || first === undefined) return; // Then it was given back, too.
+    if (reply === undefined) this.trouble = { error: new Error("the store sent no reply for a renewal") };
+    else if (reply instanceof Error) this.trouble = { error: reply };
+    else if ("error" in reply) this.trouble = reply;
+    else if (reply.renewed && !fits(request, first)) return void this.#confirm(found); // Another is first by now.
+    else if (!reply.renewed) this.#vanished(found, first);
+    else if (!this.#believe(found, sentAt, first, reply.fencingToken, false)) this.trouble = TOOK_TOO_LONG;
+    if (this.trouble?.error instanceof LockMisconfiguredError) first.onRefused(this.trouble.error);
+    first.onTried();
+  }
+
+  /** It was ours, unbelieved, and is somebody else's or nobody's by now. */
+  #vanished(found: Sent, first: Waiter): void {
+    this.#forget(found);
+    first.wake();
+  }
+
+  /** Nobody waits any more: what the store may have for us is given back. */
+  abandon(): void {
+    this.#close();
+    for (const sent of [...this.#open]) {
+      if (sent instanceof Attempt && this.#shared.commands.cancel(sent)) this.#forget(sent);
+      else if (!sent.isInFlight) this.#decline(sent);
+    }
+  }
+
+  #close(): void {
+    this.#isClosed = true;
+    if (this.#isListening) this.#shared.listenNoMore(this);
+    this.#leave();
+  }
+
+  /** What a closed contender still gets is given back, except what we have, or want to be left alone. */
+  #decline(sent: Sent): void {
+    this.#forget(sent);
+    const { key, requestId, lockTimeMs } = sent.request;
+    if (this.#lease?.requestId === requestId && !this.#lease.isGivenBack) return;
+    this.#shared.giveBacks.drop({ key, requestId }, lockTimeMs, () => this.#line.first?.wake());
+  }
+}
+
+const TOOK_TOO_LONG: Trouble = { error: new NoReplyError("the reply took the whole lock time") };
+
+/** What a waiter asks for, with a `requestId` that no other command has. */
+function requestOf(waiter: Waiter): TakeRequest {
+  const { key, lockTimeMs, fencing } = waiter;
+  return { key, requestId: waiter.nextRequestId(), lockTimeMs, fencing };
+}
+
+/** Whether what was asked for is what the waiter would ask for. */
+export function fits({ lockTimeMs, fencing }: TakeRequest, waiter: Waiter): boolean {
+  return lockTimeMs === waiter.lockTimeMs && (fencing || !waiter.fencing);
+}

@@ -1,0 +1,92 @@
+import type { Clock } from "../clock";
+import type { Commands } from "../commands/commands";
+import { LockMisconfiguredError } from "../errors";
+import type { DropRequest } from "../stores/port";
+
+/** How long to pause before a store that did not answer is asked again: at first, and at most. */
+const PAUSE_MS = 100;
+const LONGEST_PAUSE_MS = 1_000;
+
+/**
+ * What the store may still have for us, and nobody wants: it is dropped again and again until the store answers, or until
+ * it has expired by itself.
+ */
+export class GiveBacks {
+  readonly #clock: Clock;
+  readonly #commands: Commands;
+  readonly #underWay = new Set<Promise<void>>();
+  /** Those who pause, each to be ended before its time. */
+  readonly #pauses = new Set<() => void>();
+  #isStopped = false;
+
+  constructor(clock: Clock, commands: Commands) {
+    this.#clock = clock;
+    this.#commands = commands;
+  }
+
+  get size(): number {
+    return this.#underWay.size;
+  }
+
+  /**
+   * Nobody believes, or will ever again, to hold the key by this `requestId`.
+   *
+   * @param withinMs how long the key may hold it, counted from now
+   * @param onAnswer called once the store has answered
+   */
+  drop(request: DropRequest, withinMs: number, onAnswer: () => void = () => {}): void {
+    const until = this.#clock.now() + withinMs;
+    this.#add(async () => {
+      const isAnswered = await this.#insist(
+        () => this.#commands.ask((store, commandMs) => store.drop(request, commandMs)),
+        until,
+      );
+      if (isAnswered) onAnswer();
+    });
+  }
+
+  /** Gives up a place in a queue. Where that is not heard, the place ends by itself. */
+  leave(key: string, place: string): void {
+    this.#add(() => this.#commands.ask((store, withinMs) => store.leave(key, place, withinMs)));
+  }
+
+  /** Resolves when everything has been sent once more, and answered or not. What fails from now on is not tried again. */
+  async finish(): Promise<void> {
+    this.#isStopped = true;
+    for (const end of this.#pauses) end();
+    while (this.#underWay.size > 0) await Promise.all(this.#underWay);
+  }
+
+  #add(work: () => Promise<void>): void {
+    const done = work()
+      .catch(() => {}) // Nobody waits for it: what fails expires by itself.
+      .finally(() => this.#underWay.delete(done));
+    this.#underWay.add(done);
+  }
+
+  /** Whether the store answered. */
+  async #insist(send: () => Promise<unknown>, until: number): Promise<boolean> {
+    for (let pauseMs = PAUSE_MS; ; pauseMs = Math.min(2 * pauseMs, LONGEST_PAUSE_MS)) {
+      try {
+        await send();
+        return true;
+      } catch (error) {
+        if (error instanceof LockMisconfiguredError || this.#clock.now() + pauseMs >= until) return false;
+      }
+      if (this.#isStopped) return false;
+      await this.#pause(pauseMs);
+    }
+  }
+
+  #pause(ms: number): Promise<void> {
+    return new Promise((resolve) => {
+      const end = (): void => {
+        cancel();
+        this.#pauses.delete(end);
+        resolve();
+      };
+      const cancel = this.#clock.afterInBackground(ms, end);
+      this.#pauses.add(end);
+    });
+  }
+}

@@ -1,0 +1,13 @@
+import type { Loss } from "./loss";
+
+/** What a lease knows of the one in this process that holds it. */
+export interface Holder {
+  /** The function that holds it, for messages. */
+  readonly site: string | undefined;
+  /** On the monotonic clock, in milliseconds. */
+  readonly heldSince: number;
+  /** The lease was renewed. */
+  onRenewed(): void;
+  /** The lease is lost under it. */
+  onLost(loss: Loss): void;
+}

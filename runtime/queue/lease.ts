@@ -1,0 +1,103 @@
+import type { Holder } from "./holder";
+import type { Loss } from "./loss";
+import type { Turn } from "./turn";
+
+/** Redis counts time to live on its own clock: what that clock may run faster, and its granularity. */
+const DRIFT_RATIO = 0.01;
+const DRIFT_MS = 2;
+
+/**
+ * One stay of this process on a key: what it believes that the store has for it, until it is given back or lost.
+ * Several holders in the process may have it, one after the other.
+ *
+ * The belief rests on two kinds of commands and no others: the one that took the key with this `requestId`, and the
+ * renewals that name it. Each counts from before it was sent: see {@link prove}. It ends, for good, before anything is
+ * sent that could end the hold in the store: see {@link end}.
+ */
+export class Lease {
+  readonly key: string;
+  /** What the key holds. No command but the one that took the key was ever to write it. */
+  readonly requestId: string;
+  lockTimeMs: number;
+  /** The first of the fencing tokens that came with the lease. */
+  fencingToken: number | undefined;
+  /**
+   * Whether the reply to the very command that took the key was heard. Then nothing is under way any more that could
+   * take it once more, so that a key which still has the `requestId` at the end proves that it had it all the time.
+   */
+  readonly isOnlyGrant: boolean;
+  /** Who in this process holds the lock now. */
+  holder: Holder | undefined;
+  /** Once it was handed on. */
+  turn: Turn | undefined;
+  /** When it is to be renewed: the business of `Renewals`. */
+  renewAt = 0;
+  #state: "ours" | "doubted" | "given back" | "left to expire" | Loss = "ours";
+  #deadline = 0;
+
+  constructor(
+    key: string,
+    requestId: string,
+    lockTimeMs: number,
+    fencingToken: number | undefined,
+    isOnlyGrant: boolean,
+  ) {
+    this.key = key;
+    this.requestId = requestId;
+    this.lockTimeMs = lockTimeMs;
+    this.fencingToken = fencingToken;
+    this.isOnlyGrant = isOnlyGrant;
+  }
+
+  /**
+   * A command that was sent at `sentAt` was answered: when it was carried out, the key held our `requestId`, for the lock
+   * time at least. What an earlier command proved for longer still holds.
+   */
+  prove(sentAt: number): void {
+    // Whole milliseconds need no memory beside their field.
+    const deadline = Math.floor(sentAt + this.lockTimeMs * (1 - DRIFT_RATIO) - DRIFT_MS);
+    if (this.#state === "doubted") this.#state = "ours";
+    else if (deadline < this.#deadline) return;
+    this.#deadline = deadline;
+  }
+
+  /** Milliseconds for which the key surely holds our `requestId`, by arithmetic; 0 when it may not. */
+  remaining(now: number): number {
+    return this.#state === "ours" ? Math.max(this.#deadline - now, 0) : 0;
+  }
+
+  /** The same, doubted or not: 0 when no renewal can come in time any more. */
+  untilDeadline(now: number): number {
+    return this.isOver ? 0 : Math.max(this.#deadline - now, 0);
+  }
+
+  /** Our clock may have stood still: until a renewal, nothing is sure. */
+  doubt(): void {
+    if (this.#state === "ours") this.#state = "doubted";
+  }
+
+  /** It is no longer ours, or no longer surely so: for good. Whoever holds it, or has handed it on, is told. */
+  lose(loss: Loss): void {
+    if (this.isOver) return;
+    this.#state = loss;
+    this.holder?.onLost(loss);
+    this.turn?.tellAll(loss);
+  }
+
+  /** It is over, in good order. To be called before anything is sent that ends the hold in the store. */
+  end(how: "given back" | "left to expire"): void {
+    this.#state = how;
+  }
+
+  get isOver(): boolean {
+    return this.#state !== "ours" && this.#state !== "doubted";
+  }
+
+  get isGivenBack(): boolean {
+    return this.#state === "given back";
+  }
+
+  get loss(): Loss | undefined {
+    return typeof this.#state === "object" ? this.#state : undefined;
+  }
+}

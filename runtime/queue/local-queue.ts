@@ -1,0 +1,281 @@
+import { Drop, Next, type DropListener, type NextListener } from "../commands/drop";
+import { NoReplyError } from "../commands/in-flight";
+import type { DropReply, NextReply, NotDropped } from "../stores/port";
+import { Contender, fits, type Line } from "./contender";
+import type { Holder } from "./holder";
+import type { Lease } from "./lease";
+import { lossOf, unconfirmed, type Trouble } from "./loss";
+import type { Shared } from "./shared";
+import { Turn, type Ended } from "./turn";
+import type { Waiter } from "./waiter";
+
+/** A lease that is being given back. */
+interface Ending {
+  readonly lease: Lease;
+  readonly isBeforeItsTime: boolean;
+  /** Who asks for the next one, if somebody waited. */
+  readonly contender: Contender | undefined;
+  readonly ended: Ended;
+}
+
+/** Why one who waits does not have the key. */
+export type Obstacle =
+  | { readonly kind: "held here"; readonly holder: Holder }
+  /** By somebody of this process who came before, and is about to have it or to give up. */
+  | { readonly kind: "asked for here" }
+  | { readonly kind: "held elsewhere" }
+  | { readonly kind: "store"; readonly trouble: Trouble };
+
+/** Who runs out of time before the first reply does not know that somebody else holds the key. */
+const NO_REPLY_YET: Trouble = { error: new NoReplyError("no reply from the store yet") };
+
+/**
+ * Those in this process who want one key: first come, first served. Only the first asks the store, for all behind it, so
+ * that a crowd costs no more than one caller does. (Its methods are `private` and not `#`, for which each object would
+ * carry a mark: there are as many as there are locks.)
+ */
+export class LocalQueue implements Line, DropListener<Ending>, NextListener<Ending> {
+  readonly key: string;
+  first: Waiter | undefined;
+  /** What this process has of the key, until the store has said that it has it no more. */
+  lease: Lease | undefined;
+  readonly #shared: Shared;
+  readonly #onEmpty: (queue: LocalQueue) => void;
+  #others: Set<Waiter> | undefined;
+  #contender: Contender | undefined;
+  /** How many leases have not ended, those that were lost under their bodies included. */
+  #stays = 0;
+
+  /** @param onEmpty called when nobody waits, and nothing is held, any more */
+  constructor(shared: Shared, key: string, onEmpty: (queue: LocalQueue) => void) {
+    this.#shared = shared;
+    this.key = key;
+    this.#onEmpty = onEmpty;
+  }
+
+  // ---- waiting ----------------------------------------------------------------------------------------
+
+  join(waiter: Waiter): void {
+    if (this.first === undefined) this.first = waiter;
+    else (this.#others ??= new Set()).add(waiter);
+  }
+
+  *waiters(): Iterable<Waiter> {
+    if (this.first !== undefined) yield this.first;
+    yield* this.#others ?? [];
+  }
+
+  /** The waiter gives up. What was asked for it is for whoever is first now. */
+  giveUp(waiter: Waiter): void {
+    const wasFirst = this.first === waiter;
+    this.remove(waiter);
+    if (this.first === undefined) {
+      this.#contender?.abandon();
+      this.#contender = undefined;
+    } else if (wasFirst) {
+      this.first.wake();
+    }
+    this.prune();
+  }
+
+  /**
+   * The first in line asks the store for the key; for anybody else, or while the key is held here, nothing is sent. The
+   * waiter is told when its try is over; if it was granted, it has the lease by then.
+   */
+  ask(waiter: Waiter): void {
+    if (this.first !== waiter || this.heldHereForMs > 0) return waiter.onTried();
+    this.#contender ??= new Contender(this.#shared, this);
+    this.#contender.ask(waiter);
+  }
+
+  /** How soon the waiter should look again, in milliseconds, if nobody wakes it. */
+  lookAgainInMs(waiter: Waiter): number {
+    if (this.first !== waiter) return Infinity;
+    return this.heldHereForMs || (this.#contender?.lookAgainInMs ?? Infinity);
+  }
+
+  /** Why the waiter does not have the key, as far as it is known here. */
+  obstacle(waiter: Waiter): Obstacle {
+    const { trouble, hasHeard } = this.#contender ?? {};
+    if (this.heldHereForMs > 0 && this.lease?.holder !== undefined) {
+      return { kind: "held here", holder: this.lease.holder };
+    }
+    if (trouble !== undefined) return { kind: "store", trouble };
+    if (hasHeard === true) return { kind: "held elsewhere" };
+    if (this.first !== waiter) return { kind: "asked for here" };
+    return { kind: "store", trouble: NO_REPLY_YET };
+  }
+
+  private remove(waiter: Waiter): void {
+    if (this.first !== waiter) {
+      this.#others?.delete(waiter);
+      return;
+    }
+    this.first = this.#others?.values().next().value;
+    if (this.first !== undefined) this.#others?.delete(this.first);
+  }
+
+  /** While the lease is being given back, its end wakes who is first. */
+  private get heldHereForMs(): number {
+    if (this.lease === undefined) return 0;
+    return this.lease.isGivenBack ? Infinity : this.lease.remaining(this.#shared.clock.now());
+  }
+
+  private prune(): void {
+    if (this.first === undefined && this.#stays === 0) this.#onEmpty(this);
+  }
+
+  // ---- holding ----------------------------------------------------------------------------------------
+
+  begin(lease: Lease, first: Waiter, now: number): boolean {
+    const before = this.lease;
+    if (!this.give(lease, first, now)) return false;
+    this.#contender = undefined;
+    this.#stays += 1;
+    this.#shared.onBegin();
+    if (before !== undefined) this.#shared.renewals.supersede(before);
+    if (first.isWatched) this.#shared.renewals.keep(lease, now);
+    // Nobody tells when a lease that is not renewed is over: who is next looks again then.
+    else this.first?.wake();
+    return true;
+  }
+
+  private give(lease: Lease, waiter: Waiter, now: number): boolean {
+    const { fencingToken, turn } = lease;
+    const hasToken = waiter.fencing && fencingToken !== undefined;
+    const token = hasToken ? fencingToken + (turn?.handOns ?? 0) : undefined;
+    if (!waiter.onGranted(lease, token, now)) return false;
+    this.remove(waiter);
+    this.lease = lease;
+    return true;
+  }
+
+  // ---- the end of a hold ------------------------------------------------------------------------------
+
+  /** The holder leaves without a release: the key expires by itself. */
+  leaveToExpire(lease: Lease): void {
+    lease.end("left to expire");
+    this.finish(lease);
+  }
+
+  /**
+   * The holder's work is done: the next in line has the lease, or the store's queue has its turn, or nobody.
+   *
+   * @param since when the holder had it
+   * @param mayHandOn whether the holder would have it prolonged as the next one would
+   */
+  release(lease: Lease, since: number, mayHandOn: boolean, now: number, ended: Ended): void {
+    const { first } = this;
+    const isCurrent = this.lease === lease && !lease.isOver;
+    if (isCurrent && first !== undefined && mayHandOn && this.handOn(lease, first, since, now, ended)) return;
+    const { commands, clock, isClosed } = this.#shared;
+    const { key, requestId } = lease;
+    const isBeforeItsTime = lease.untilDeadline(now) > 0;
+    lease.end("given back");
+    this.#shared.renewals.stop(lease);
+    if (first === undefined || !isCurrent || isClosed) {
+      const ending: Ending = { lease, isBeforeItsTime, contender: undefined, ended };
+      return commands.drop(new Drop(commands.store, this, { key, requestId }, ending), now);
+    }
+    const contender = (this.#contender ??= new Contender(this.#shared, this));
+    const ending: Ending = { lease, isBeforeItsTime, contender, ended };
+    const request = contender.requestFor(first);
+    const next = new Next(commands.store, this, { key, requestId }, ending, request, clock.now());
+    contender.sent(next);
+    commands.next(next);
+  }
+
+  onDropReply({ held }: Drop<Ending>, reply: DropReply): void {
+    this.conclude(held, reply);
+  }
+
+  onDropFailure({ held }: Drop<Ending>, error: unknown): void {
+    this.fail(held, error);
+  }
+
+  onNextReply(next: Next<Ending>, reply: NextReply | NotDropped): void {
+    const { held, request } = next;
+    // Who finds what this very command has written knows that it was carried out.
+    const isDone = !reply.dropped && reply.holder === request.requestId;
+    this.conclude(held, isDone ? { dropped: true } : reply, () => held.contender?.onNextReply(next, reply));
+  }
+
+  onNextFailure(next: Next<Ending>, error: unknown): void {
+    next.held.contender?.onNextFailure(next, error);
+    this.fail(next.held, error);
+  }
+
+  onLateNextReply(next: Next<Ending>, reply: NextReply | NotDropped): void {
+    next.held.contender?.onLateNextReply(next, reply);
+  }
+
+  /** @param go what comes of it: who held it is told before who holds it now */
+  private conclude({ lease, isBeforeItsTime, ended }: Ending, reply: DropReply, go = (): void => {}): void {
+    const loss = reply.dropped ? undefined : lossOf(reply.holder, isBeforeItsTime);
+    lease.turn?.tellAll(loss);
+    ended(loss);
+    go();
+    this.finish(lease);
+  }
+
+  /** It was not confirmed. It is sent again until it is: before that, the key may stay taken. */
+  private fail({ lease, ended }: Ending, error: unknown): void {
+    const loss = unconfirmed(error);
+    lease.turn?.tellAll(loss);
+    ended(loss);
+    const { key, requestId, lockTimeMs } = lease;
+    this.#shared.giveBacks.drop({ key, requestId }, lockTimeMs, () => this.first?.wake());
+    this.finish(lease);
+  }
+
+  /** The stay is over, as far as we know. */
+  private finish(lease: Lease): void {
+    this.#stays -= 1;
+    this.#shared.renewals.stop(lease);
+    if (this.lease === lease) this.lease = undefined;
+    if (this.lease === undefined) this.first?.wake();
+    this.prune();
+    this.#shared.onEnd();
+  }
+
+  // ---- handing on -------------------------------------------------------------------------------------
+
+  /** Inside the process a lease goes only to one who would have been granted the same. */
+  private handOn(lease: Lease, next: Waiter, since: number, now: number, ended: Ended): boolean {
+    const mayGoOn = lease.turn === undefined ? Turn.mayBegin(since, now) : lease.turn.mayGoOn(now);
+    const isWorthIt =
+      mayGoOn &&
+      lease.remaining(now) > lease.lockTimeMs / 2 &&
+      fits({ ...lease, fencing: lease.fencingToken !== undefined }, next) &&
+      next.isWatched &&
+      next.isAutoUnlocked &&
+      !this.#shared.isClosed;
+    if (!isWorthIt) return false;
+    const turn = (lease.turn ??= new Turn(since));
+    turn.add(ended);
+    if (!this.give(lease, next, now)) return turn.takeBack();
+    void this.prove(lease, turn);
+    return true;
+  }
+
+  /** Those who handed the lease on are told that they had held it once the store has said so since. */
+  private async prove(lease: Lease, turn: Turn): Promise<void> {
+    if (turn.isLooking) return;
+    turn.isLooking = true;
+    const { commands, clock } = this.#shared;
+    while (turn.unproven > 0) {
+      const count = turn.unproven;
+      let value: string | Error | undefined;
+      try {
+        [value] = await commands.ask((store, withinMs) => store.look([lease.key], withinMs));
+      } catch (error) {
+        value = error instanceof Error ? error : new Error("the store failed", { cause: error });
+      }
+      if (lease.isOver) break; // What is said at its end is said to all.
+      if (value === lease.requestId) turn.tell(count, undefined);
+      else if (value instanceof Error) turn.tell(count, unconfirmed(value));
+      else this.#shared.renewals.lose(lease, lossOf(value, lease.untilDeadline(clock.now()) > 0));
+    }
+    turn.isLooking = false;
+  }
+}

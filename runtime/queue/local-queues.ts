@@ -1,0 +1,163 @@
+import type { Clock } from "../clock";
+import { Commands } from "../commands/commands";
+import { Roster } from "../roster";
+import type { Store } from "../stores/port";
+import { Suspension } from "../suspension";
+import { Deadlines } from "./deadlines";
+import { GiveBacks } from "./give-backs";
+import type { Lease } from "./lease";
+import { LocalQueue } from "./local-queue";
+import { Renewals } from "./renewals";
+import type { Listening, Shared } from "./shared";
+import type { Ended } from "./turn";
+import type { Waiter } from "./waiter";
+
+/**
+ * Who in this process waits for keys and who holds them. A release hands the lock on: to the next in line here, and now and
+ * then, so that no process starves, through the store's queue to another process.
+ */
+export class LocalQueues implements Shared {
+  readonly clock: Clock;
+  readonly commands: Commands;
+  readonly deadlines: Deadlines;
+  readonly renewals: Renewals;
+  readonly giveBacks: GiveBacks;
+  readonly suspension: Suspension;
+  readonly newRequestId: () => string;
+  /** Whether no lock is given any more. */
+  isClosed = false;
+  readonly #queues = new Roster<string, LocalQueue>();
+  /** Those who have a place in a queue of the store. */
+  readonly #listening = new Roster<string, Listening>();
+  readonly #deafen: () => void;
+  /** How many leases have not ended. */
+  #stays = 0;
+  /** Called when a hold has ended, or a queue. */
+  #onChange = (): void => {};
+
+  /** @param onWarning told what the store says that somebody should look at */
+  constructor(
+    clock: Clock,
+    store: Store,
+    commandTimeoutMs: number,
+    newRequestId: () => string,
+    onWarning: (message: string) => void,
+  ) {
+    this.clock = clock;
+    this.newRequestId = newRequestId;
+    this.commands = new Commands(clock, store, commandTimeoutMs);
+    this.deadlines = new Deadlines(clock);
+    this.giveBacks = new GiveBacks(clock, this.commands);
+    this.suspension = new Suspension(clock, () => this.renewals.doubtAll(clock.now()));
+    this.renewals = new Renewals(clock, this.commands, this.deadlines, this.suspension, () => this.leases());
+    this.#deafen = store.listen({
+      onHint: (place) => this.#hint(place),
+      onReconnect: () => this.renewals.lookAtAll(),
+      onWarning,
+    });
+  }
+
+  // ---- waiting and holding ----------------------------------------------------------------------------
+
+  /** Puts the waiter at the end of the queue for its key. */
+  join(waiter: Waiter): LocalQueue {
+    let queue = this.#queues.get(waiter.key);
+    if (queue === undefined) {
+      queue = new LocalQueue(this, waiter.key, (empty) => this.#remove(empty));
+      this.#queues.set(waiter.key, queue);
+    }
+    queue.join(waiter);
+    return queue;
+  }
+
+  /** See {@link LocalQueue.release}. */
+  release(lease: Lease, since: number, mayHandOn: boolean, now: number, ended: Ended): void {
+    this.#of(lease).release(lease, since, mayHandOn, now, ended);
+  }
+
+  /** See {@link LocalQueue.leaveToExpire}. */
+  leaveToExpire(lease: Lease): void {
+    this.#of(lease).leaveToExpire(lease);
+  }
+
+  /** A lease is lost under its holder: who is next may ask. */
+  onLost(lease: Lease): void {
+    this.#queues.get(lease.key)?.first?.wake();
+  }
+
+  /** All that this process has, for which it is still responsible. */
+  *leases(): Iterable<Lease> {
+    for (const { lease } of this.#queues.values()) if (lease !== undefined) yield lease;
+  }
+
+  /** As long as a lease has not ended, it has a queue. */
+  #of({ key }: Lease): LocalQueue {
+    const queue = this.#queues.get(key);
+    if (queue === undefined) throw new Error(`${key} is held outside any queue`);
+    return queue;
+  }
+
+  #remove(queue: LocalQueue): void {
+    if (this.#queues.get(queue.key) === queue) this.#queues.delete(queue.key);
+    this.#onChange();
+  }
+
+  // ---- hints ------------------------------------------------------------------------------------------
+
+  listen(listening: Listening): void {
+    this.#listening.set(listening.place, listening);
+  }
+
+  listenNoMore(listening: Listening): void {
+    this.#listening.delete(listening.place);
+  }
+
+  #hint(place: string | undefined): void {
+    if (place !== undefined) this.#listening.get(place)?.onHint();
+    else for (const listening of this.#listening.values()) listening.onHint();
+  }
+
+  // ---- the end ----------------------------------------------------------------------------------------
+
+  /** Whether nobody waits or holds. */
+  get isEmpty(): boolean {
+    return this.#queues.size === 0;
+  }
+
+  /** Whether anybody holds a lock, or gives one back. */
+  get isAnybodyInside(): boolean {
+    return this.#stays > 0;
+  }
+
+  onBegin(): void {
+    this.#stays += 1;
+  }
+
+  onEnd(): void {
+    this.#stays -= 1;
+    this.#onChange();
+  }
+
+  /** Resolves when the condition holds, or after so many milliseconds. */
+  until(condition: () => boolean, mostMs: number): Promise<void> {
+    return new Promise((resolve) => {
+      if (condition()) return resolve();
+      const end = (): void => {
+        this.#onChange = () => {};
+        cancel();
+        resolve();
+      };
+      const cancel = this.clock.after(mostMs, end);
+      this.#onChange = () => {
+        if (condition()) end();
+      };
+    });
+  }
+
+  /** No lock is given any more, and those who wait wake up to be told so. */
+  close(): void {
+    this.isClosed = true;
+    this.#deafen();
+    for (const queue of this.#queues.values()) for (const waiter of queue.waiters()) waiter.wake();
+  }
+}

@@ -1,0 +1,52 @@
+import { reasonOf } from "../errors";
+import { isReserved } from "../stores/value";
+
+/** Why a lease is no longer ours. */
+export interface Loss {
+  /**
+   * What came of its key: it is somebody else's; it was gone before its time; its time was over; or nobody could be
+   * asked.
+   */
+  readonly outcome: "stolen" | "deleted" | "expired" | "unknown";
+  /** For messages: "somebody else holds it". */
+  readonly because: string;
+  readonly cause?: unknown;
+}
+
+/**
+ * Of a key that does not hold what it should.
+ *
+ * @param holder what it holds instead; `undefined`: nothing
+ * @param isBeforeItsTime whether its lock time is not over, as far as we know
+ */
+export function lossOf(holder: string | undefined, isBeforeItsTime: boolean): Loss {
+  if (holder !== undefined) {
+    const because = isReserved(holder) ? "it was passed on to one who waits" : "somebody else holds it";
+    return { outcome: "stolen", because };
+  }
+  if (!isBeforeItsTime) return { outcome: "expired", because: "its key expired" };
+  return {
+    outcome: "deleted",
+    because: "its key is gone before its time: deleted, evicted, or lost with the store's data",
+  };
+}
+
+/** Of a hold that could not be renewed. */
+export function deadlinePassed(trouble?: Trouble): Loss {
+  if (trouble === undefined) return { outcome: "expired", because: "its deadline passed" };
+  return {
+    outcome: "expired",
+    because: `its deadline passed before a renewal succeeded (${reasonOf(trouble.error)})`,
+    cause: trouble.error,
+  };
+}
+
+/** Of a hold of which the store does not tell what became of it. */
+export function unconfirmed(error: unknown): Loss {
+  return { outcome: "unknown", because: reasonOf(error), cause: error };
+}
+
+/** What a store failed with. That it failed is told apart from the error, which may be `undefined`. */
+export interface Trouble {
+  readonly error: unknown;
+}

@@ -1,0 +1,192 @@
+import type { Clock, Timer } from "../clock";
+import type { Commands } from "../commands/commands";
+import { MOST_AT_ONCE, type RenewReply } from "../stores/port";
+import type { Suspension } from "../suspension";
+import type { Deadlines } from "./deadlines";
+import type { Lease } from "./lease";
+import { lossOf, type Loss, type Trouble } from "./loss";
+
+/**
+ * Renews all leases of the process at a third of their lock time: one timer for all, and those that are due
+ * at about the same time in one command. While the store does not answer they are tried again soon; a lease
+ * is lost at its deadline at the latest. `stop` is final, also for a renewal that is under way.
+ */
+export class Renewals {
+  readonly #clock: Clock;
+  readonly #commands: Commands;
+  readonly #deadlines: Deadlines;
+  readonly #suspension: Suspension;
+  readonly #leases: () => Iterable<Lease>;
+  /** How many of the leases are kept. */
+  #kept = 0;
+  readonly #timer: Timer;
+  /** For when the timer is set: for the first that is due, or one that was stopped. */
+  #looksAt = Infinity;
+
+  /** @param leases all that the process has, the kept ones among them */
+  constructor(
+    clock: Clock,
+    commands: Commands,
+    deadlines: Deadlines,
+    suspension: Suspension,
+    leases: () => Iterable<Lease>,
+  ) {
+    this.#clock = clock;
+    this.#commands = commands;
+    this.#deadlines = deadlines;
+    this.#suspension = suspension;
+    this.#leases = leases;
+    this.#timer = clock.timerInBackground(() => this.#renewDue());
+  }
+
+  keep(lease: Lease, now: number): void {
+    const leftMs = lease.untilDeadline(now);
+    if (leftMs === 0) return this.#expire(lease);
+    const thirdMs = lease.lockTimeMs / 3;
+    if (leftMs > thirdMs) this.#schedule(lease, now + thirdMs);
+    else this.#trySoon(lease, now); // The reply took so long that a third from now would be too late.
+  }
+
+  stop(lease: Lease): void {
+    this.#deadlines.forget(lease);
+    if (lease.renewAt === NEVER) return;
+    lease.renewAt = NEVER;
+    this.#kept -= 1;
+    if (this.#kept > 0) return;
+    this.#looksAt = Infinity;
+    this.#timer.clear();
+  }
+
+  /** Another lease of this process has its key. If it is still kept, this process stood still and has not seen its end. */
+  supersede(lease: Lease): void {
+    if (lease.renewAt !== NEVER) this.#expire(lease);
+  }
+
+  /** The store does not have it: whoever holds it is told. */
+  lose(lease: Lease, loss: Loss): void {
+    this.stop(lease);
+    lease.lose(loss);
+  }
+
+  /** Asks for all leases, at once, whether the store has them still: it may have lost them. */
+  lookAtAll(): void {
+    const leases = [...this.#leases()].filter((lease) => !lease.isOver);
+    for (let from = 0; from < leases.length; from += MOST_AT_ONCE) {
+      void this.#look(leases.slice(from, from + MOST_AT_ONCE));
+    }
+  }
+
+  /** Our clock may have stood still: no lease is sure until the store has answered again. */
+  doubtAll(now: number): void {
+    for (const lease of this.#leases()) {
+      lease.doubt();
+      if (lease.renewAt !== NEVER && lease.renewAt !== UNDER_WAY) this.#schedule(lease, now);
+    }
+  }
+
+  async #look(leases: readonly Lease[]): Promise<void> {
+    const keys = leases.map(({ key }) => key);
+    // Without a reply all is as it was.
+    const values = await this.#commands.ask((store, withinMs) => store.look(keys, withinMs)).catch(() => []);
+    const now = this.#clock.now();
+    for (const [index, value] of values.entries()) {
+      const lease = leases[index];
+      if (lease === undefined || lease.isOver || value instanceof Error) continue;
+      if (value === lease.requestId) continue;
+      this.lose(lease, lossOf(value, lease.untilDeadline(now) > 0));
+    }
+  }
+
+  #expire(lease: Lease): void {
+    this.#deadlines.expire(lease);
+    this.stop(lease);
+  }
+
+  #trySoon(lease: Lease, now: number, trouble?: Trouble): void {
+    this.#deadlines.watch(lease, now, trouble);
+    this.#schedule(lease, now + lease.lockTimeMs / 30);
+  }
+
+  #schedule(lease: Lease, at: number): void {
+    if (lease.renewAt === NEVER) this.#kept += 1;
+    lease.renewAt = Math.ceil(at);
+    this.#lookAt(lease.renewAt);
+  }
+
+  #lookAt(at: number): void {
+    if (at >= this.#looksAt) return;
+    this.#looksAt = at;
+    this.#timer.set(at);
+  }
+
+  #renewDue(): void {
+    this.#looksAt = Infinity;
+    const now = this.#clock.now();
+    this.#suspension.trustedSince(now);
+    const due: Lease[] = [];
+    for (const lease of this.#leases()) {
+      if (lease.renewAt === NEVER || lease.renewAt === UNDER_WAY) continue;
+      if (lease.renewAt <= now + this.#mayBeEarlyMs(lease)) due.push(lease);
+      else this.#lookAt(lease.renewAt);
+    }
+    const alive = due.filter((lease) => lease.untilDeadline(now) > 0);
+    if (alive.length > 0) void this.#renew(alive, now);
+    // Last, because those who are told may stop others at once.
+    for (const lease of due) {
+      if (!lease.isOver && lease.untilDeadline(now) === 0) this.#expire(lease);
+    }
+  }
+
+  /** So that those that are due at about the same time go together. What is tried again has its time already. */
+  #mayBeEarlyMs(lease: Lease): number {
+    return this.#deadlines.isWatched(lease) ? 0 : lease.lockTimeMs / 30;
+  }
+
+  async #renew(leases: readonly Lease[], sentAt: number): Promise<void> {
+    for (const lease of leases) {
+      lease.renewAt = UNDER_WAY;
+      if (lease.untilDeadline(sentAt) <= this.#commands.timeoutMs) this.#deadlines.watch(lease, sentAt);
+    }
+    const requests = leases.map(({ key, requestId, lockTimeMs }) => ({
+      key,
+      requestId,
+      lockTimeMs,
+      fencing: false,
+    }));
+    let replies: readonly RenewReply[] = [];
+    let failure: Trouble | undefined;
+    try {
+      replies = await this.#commands.ask((store, withinMs) => store.renew(requests, withinMs));
+    } catch (error) {
+      failure = { error };
+    }
+    for (const [index, lease] of leases.entries()) {
+      if (lease.renewAt === UNDER_WAY) this.#conclude(lease, replies[index], sentAt, failure);
+    }
+  }
+
+  #conclude(
+    lease: Lease,
+    reply: RenewReply | undefined,
+    sentAt: number,
+    failure: Trouble | undefined,
+  ): void {
+    const now = this.#clock.now();
+    const isTrusted = sentAt >= this.#suspension.trustedSince(now);
+    if (reply === undefined || reply instanceof Error || !isTrusted) {
+      const trouble = reply instanceof Error ? { error: reply } : failure;
+      if (lease.untilDeadline(now) > 0) return this.#trySoon(lease, now, trouble);
+      if (trouble !== undefined) this.#deadlines.watch(lease, now, trouble);
+      return this.#expire(lease);
+    }
+    if (!reply.renewed) return this.lose(lease, lossOf(reply.holder, lease.untilDeadline(now) > 0));
+    this.stop(lease);
+    lease.prove(sentAt);
+    lease.holder?.onRenewed();
+    this.keep(lease, now);
+  }
+}
+
+/** `renewAt` of a lease that is not kept, and of one whose renewal is on its way. */
+const NEVER = 0;
+const UNDER_WAY = -1;

@@ -1,0 +1,30 @@
+import type { Lease } from "./lease";
+
+/** What a queue knows of one who waits. */
+export interface Waiter {
+  readonly key: string;
+  readonly lockTimeMs: number;
+  readonly fencing: boolean;
+  /** Whether its hold is renewed while it lasts. */
+  readonly isWatched: boolean;
+  /** Whether its hold is dropped at its end, and not left to expire. */
+  readonly isAutoUnlocked: boolean;
+  /** On the monotonic clock: when it gives up. */
+  readonly budgetEndsAt: number;
+  /** Whether it waits at all, for as much as a moment. */
+  readonly isPatient: boolean;
+  /** A `requestId` for one command: never the same twice. */
+  nextRequestId(): string;
+  /**
+   * From now on it holds the lease, and waits no more.
+   *
+   * @returns false, and nothing has changed, where the lease is not surely ours any more
+   */
+  onGranted(lease: Lease, fencingToken: number | undefined, now: number): boolean;
+  /** Its try is over, without the lease unless `onGranted` was called. */
+  onTried(): void;
+  /** The store refuses it for good. */
+  onRefused(error: unknown): void;
+  /** To try again makes sense now. */
+  wake(): void;
+}
