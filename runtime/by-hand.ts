@@ -117,7 +117,7 @@ function placeOf(options: HandOptions): Place {
   }
   const { signal } = options;
   if (signal !== undefined && !isAbortSignal(signal)) {
-    throw new LockOptionError(`Expected \`signal\` to be an AbortSignal, got ${shown(signal, 0)}`);
+    throw new LockOptionError(`Expected \`signal\` to be an AbortSignal, got ${shown(signal)}`);
   }
   return locker().place(options, undefined, OWN_OPTIONS);
 }

@@ -43,7 +43,7 @@ export function assertClock(clock: Clock): void {
     (name) => typeof (clock as unknown as Record<string, unknown> | null)?.[name] !== "function",
   );
   if (missing === undefined) return;
-  throw new LockOptionError(`Expected \`clock\` to have a function \`${missing}\`, got ${shown(clock, 0)}`);
+  throw new LockOptionError(`Expected \`clock\` to have a function \`${missing}\`, got ${shown(clock)}`);
 }
 
 export const systemClock: Clock = {

@@ -100,10 +100,10 @@ export function createLocker(configuration: Configuration): Locker {
     );
   }
   if (typeof logger !== "object" || logger === null || typeof logger.warn !== "function") {
-    throw new LockOptionError(`Expected \`logger\` to have a function \`warn\`, got ${shown(logger, 0)}`);
+    throw new LockOptionError(`Expected \`logger\` to have a function \`warn\`, got ${shown(logger)}`);
   }
   if (logger.debug !== undefined && typeof logger.debug !== "function") {
-    throw new LockOptionError(`Expected \`logger.debug\` to be a function, got ${shown(logger.debug, 0)}`);
+    throw new LockOptionError(`Expected \`logger.debug\` to be a function, got ${shown(logger.debug)}`);
   }
   const { woven } = configuration;
   if (woven !== undefined && typeof woven !== "boolean") {
@@ -196,7 +196,7 @@ function chooseStore({ redis, store }: Configuration): Store {
     if (missing === undefined) return store;
     const lacks = missing === "acquire" ? "" : `, with a function \`${missing}\``;
     throw new LockOptionError(
-      `Expected \`store\` to be a store such as memoryStore()${lacks}, got ${shown(store, 0)}`,
+      `Expected \`store\` to be a store such as memoryStore()${lacks}, got ${shown(store)}`,
     );
   }
   if (typeof redis === "string") return redisStoreAt(redis);

@@ -27,7 +27,7 @@ const SITE_NAMES = ["site", "businessFlag"] satisfies (keyof Site)[];
 export function open(site: Site, ...parts: readonly KeyValue[]): Lock {
   const current = locker();
   if (!isOptions(site) || (site.site !== undefined && typeof site.site !== "string")) {
-    throw new LockOptionError(`Expected open() to be given { site, businessFlag }, got ${shown(site, 1)}`);
+    throw new LockOptionError(`Expected open() to be given { site, businessFlag }, got ${shown(site)}`);
   }
   const place = current.place(site, site.site, SITE_NAMES);
   return new Lock(place, lockKey(site.businessFlag, ...parts));
@@ -35,7 +35,7 @@ export function open(site: Site, ...parts: readonly KeyValue[]): Lock {
 
 function opened(call: string, lock: Lock): Lock {
   if (lock instanceof Lock) return lock;
-  throw new LockOptionError(`Expected ${call}() to be given a lock that open() made, got ${shown(lock, 0)}`);
+  throw new LockOptionError(`Expected ${call}() to be given a lock that open() made, got ${shown(lock)}`);
 }
 
 /** One try: see {@link Lock.acquire}. */
