@@ -17,6 +17,7 @@ export {
   LockClosedError,
   LockNotWovenError,
   type LockErrorCode,
+  type LockErrorOptions,
 } from "./errors";
 
 // For those who bring a store or a clock of their own.
