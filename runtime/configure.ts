@@ -1,4 +1,4 @@
-import { newRequestId } from "./request-id";
+import { requestIds } from "./request-id";
 import { assertClock, systemClock, type Clock } from "./clock";
 import { milliseconds, type Duration } from "./duration";
 import { LockMisconfiguredError, LockNotWovenError, LockOptionError } from "./errors";
@@ -126,7 +126,7 @@ export function createLocker(configuration: Configuration): Locker {
     clock,
     logger: told,
     story,
-    newRequestId,
+    newRequestId: requestIds().next,
     lines: new Lines(clock, store, commandTimeoutMs, story),
   };
   return made;
