@@ -4,7 +4,8 @@ import { milliseconds, type Duration } from "./duration";
 import { LockMisconfiguredError, LockNotWovenError, LockOptionError } from "./errors";
 import { Lines } from "./lines";
 import { checkSignals, shutdownOnSignals } from "./on-signals";
-import type { Locker, Logger } from "./locker";
+import type { Locker } from "./locker";
+import { quietConsole, safeLogger, type Logger } from "./logger";
 import { DEFAULTS, oncePerPlace, settle, type LockOptions } from "./settings";
 import type { Store } from "./store";
 import { Story } from "./story";
@@ -113,7 +114,7 @@ export function createLocker(configuration: Configuration): Locker {
   const settings = settle(defaults, DEFAULTS);
   const commandTimeoutMs = milliseconds("commandTimeout", commandTimeout, 10);
   const store = chooseStore(configuration);
-  const told = unfailing(logger);
+  const told = safeLogger(logger);
   const story = new Story(told);
   const made: Locker = {
     defaults: settings,
@@ -202,20 +203,3 @@ function chooseStore({ redis, store }: Configuration): Store {
   if (typeof redis === "string") return redisStoreAt(redis);
   return redisStore(redis as RedisClient);
 }
-
-/** A logger that fails must not cost anybody the lock, or the place in the line. */
-function unfailing(logger: Logger): Logger {
-  const attempt = (tell: () => void): void => {
-    try {
-      tell();
-    } catch {
-      // There is nobody left to tell.
-    }
-  };
-  return {
-    ...(logger.debug !== undefined && { debug: (message) => attempt(() => logger.debug?.(message)) }),
-    warn: (message) => attempt(() => logger.warn(message)),
-  };
-}
-
-const quietConsole: Logger = { warn: (message) => console.warn(message) };

@@ -5,7 +5,7 @@ export { assertWoven, currentLock, type HeldLock } from "./woven";
 export { lockKey, type KeyValue } from "./key";
 export type { LockOptions } from "./settings";
 export type { Duration } from "./duration";
-export type { Logger } from "./locker";
+export type { Logger } from "./logger";
 export {
   LockError,
   LockWaitTimeoutError,

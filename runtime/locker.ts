@@ -1,22 +1,15 @@
 import type { Clock } from "./clock";
 import type { Lines } from "./lines";
+import type { SafeLogger } from "./logger";
 import type { Settings } from "./settings";
 import type { Store } from "./store";
 import type { Story } from "./story";
-
-/** Where the runtime tells what happens; `console` fits. */
-export interface Logger {
-  /** The time line: who waits, who holds, who released. */
-  debug?(message: string): void;
-  /** What somebody should look at: a lock lost, a release without a reply. */
-  warn(message: string): void;
-}
 
 /** Everything that the locks of one configuration share. */
 export interface Locker {
   readonly store: Store;
   readonly clock: Clock;
-  readonly logger: Logger;
+  readonly logger: SafeLogger;
   readonly story: Story;
   readonly defaults: Settings;
   /** @param others names among the options that are not for the lock */

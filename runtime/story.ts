@@ -1,6 +1,6 @@
 import { channel } from "node:diagnostics_channel";
 import { reasonOf } from "./errors";
-import type { Logger } from "./locker";
+import type { Logger } from "./logger";
 import type { ReleaseReply } from "./store";
 
 /** What every message says of the lock that it speaks of. */
