@@ -1,12 +1,13 @@
 import { locker } from "./configure";
 import { LockKeyError, LockOptionError } from "./errors";
 import { wellFormed } from "./key";
-import { Lock } from "./lock";
-import { runInside } from "./reentrancy";
-import type { Place } from "./locker";
-import type { LockOptions } from "./settings";
+import { Lock } from "./lock/lock";
+import { runInside } from "./lock/reentrancy";
+import type { CallSite } from "./lock/locker";
+import type { LockOptions } from "./lock/settings";
 import type { HeldLock } from "./woven";
 import { isOptions, shown } from "./shown";
+import { RESERVED_NAMESPACE } from "./stores/value";
 
 /** How a lock that is taken by hand behaves. */
 export interface HandOptions extends LockOptions {
@@ -52,11 +53,11 @@ export async function withLock<T>(
       `Expected withLock(key, options, body) to be given a function that is no generator, which would run only when somebody iterates it, after the lock was given back; got ${shown(body)}`,
     );
   }
-  const place = placeOf(options);
-  const lock = open(key, place);
+  const callSite = callSiteOf(options);
+  const lock = open(key, callSite);
   while (!(await lock.acquire(options.signal))) if (!(await lock.retryCheck())) return undefined;
   try {
-    return await (place.settings.reentrant ? runInside(lock, () => body(lock)) : body(lock));
+    return await (callSite.settings.reentrant ? runInside(lock, () => body(lock)) : body(lock));
   } catch (error) {
     throw lock.fail(error);
   } finally {
@@ -75,23 +76,28 @@ export async function withLock<T>(
 export function obtain(key: string, options?: Throwing): Promise<HeldLock>;
 export function obtain(key: string, options: HandOptions): Promise<HeldLock | undefined>;
 export async function obtain(key: string, options: HandOptions = {}): Promise<HeldLock | undefined> {
-  const place = placeOf(options);
-  if (place.settings.reentrant) {
+  const callSite = callSiteOf(options);
+  if (callSite.settings.reentrant) {
     throw new LockOptionError(
       "obtain() cannot be reentrant, because its scope is not a function: use withLock()",
     );
   }
-  const lock = open(key, place);
+  const lock = open(key, callSite);
   while (!(await lock.acquire(options.signal))) if (!(await lock.retryCheck())) return undefined;
   return lock;
 }
 
-function open(key: string, place: Place): Lock {
+function open(key: string, callSite: CallSite): Lock {
   if (typeof key !== "string" || key === "") {
     throw new LockKeyError(`Expected the lock key to be a non-empty string, got ${shown(key)}`);
   }
+  if (key.startsWith(RESERVED_NAMESPACE)) {
+    throw new LockKeyError(
+      `Expected a lock key that does not begin with "${RESERVED_NAMESPACE}", which is kept for the queues of locks, got ${shown(key)}`,
+    );
+  }
   return new Lock(
-    place,
+    callSite,
     wellFormed(key, () => "the lock key"),
   );
 }
@@ -109,7 +115,7 @@ function isAbortSignal(value: unknown): boolean {
   return typeof aborted === "boolean" && typeof addEventListener === "function";
 }
 
-function placeOf(options: HandOptions): Place {
+function callSiteOf(options: HandOptions): CallSite {
   if (!isOptions(options)) {
     throw new LockOptionError(
       `Expected lock options to be an object such as { lockTime: "30s" }, got ${shown(options)}`,
@@ -117,7 +123,7 @@ function placeOf(options: HandOptions): Place {
   }
   const { signal } = options;
   if (signal !== undefined && !isAbortSignal(signal)) {
-    throw new LockOptionError(`Expected \`signal\` to be an AbortSignal, got ${shown(signal, 0)}`);
+    throw new LockOptionError(`Expected \`signal\` to be an AbortSignal, got ${shown(signal)}`);
   }
-  return locker().place(options, undefined, OWN_OPTIONS);
+  return locker().callSite(options, undefined, OWN_OPTIONS);
 }

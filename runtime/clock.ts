@@ -1,3 +1,4 @@
+import { uptime } from "node:os";
 import { performance } from "node:perf_hooks";
 import { LockOptionError } from "./errors";
 import { shown } from "./shown";
@@ -14,8 +15,14 @@ export interface Timer {
 
 /** All the time that the runtime knows. Tests replace it to run under virtual time. */
 export interface Clock {
-  /** Milliseconds on a clock that never jumps. */
+  /** Milliseconds on a clock that never jumps. On Linux it stands still while the machine is suspended. */
   now(): number;
+  /**
+   * Milliseconds since the machine started, which also count while it is suspended and follow no correction of the
+   * clock; they may stand still for up to a second at a time. Without it, a suspension is not noticed where `now()`
+   * stands still meanwhile.
+   */
+  sinceBoot?(): number;
   /** Microseconds since 1970, for fencing tokens. */
   epochMicroseconds(): number;
   /** Runs `callback` once, `delayMs` from now and never earlier. The timer keeps the process alive. */
@@ -42,12 +49,17 @@ export function assertClock(clock: Clock): void {
   const missing = FUNCTIONS.find(
     (name) => typeof (clock as unknown as Record<string, unknown> | null)?.[name] !== "function",
   );
-  if (missing === undefined) return;
-  throw new LockOptionError(`Expected \`clock\` to have a function \`${missing}\`, got ${shown(clock, 0)}`);
+  if (missing !== undefined) {
+    throw new LockOptionError(`Expected \`clock\` to have a function \`${missing}\`, got ${shown(clock)}`);
+  }
+  const sinceBoot: unknown = clock.sinceBoot;
+  if (sinceBoot === undefined || typeof sinceBoot === "function") return;
+  throw new LockOptionError(`Expected \`clock.sinceBoot\` to be a function, got ${shown(sinceBoot)}`);
 }
 
 export const systemClock: Clock = {
   now: () => performance.now(),
+  sinceBoot: () => uptime() * 1000,
   epochMicroseconds: () => Math.round((performance.timeOrigin + performance.now()) * 1000),
   after(delayMs, callback) {
     const timer = setTimeout(callback, neverEarly(delayMs));

@@ -1,15 +1,17 @@
-import { newRequestId } from "./request-id";
+import { requestIds } from "./request-id";
 import { assertClock, systemClock, type Clock } from "./clock";
 import { milliseconds, type Duration } from "./duration";
 import { LockMisconfiguredError, LockNotWovenError, LockOptionError } from "./errors";
-import { Lines } from "./lines";
 import { checkSignals, shutdownOnSignals } from "./on-signals";
-import type { Locker, Logger } from "./locker";
-import { DEFAULTS, oncePerPlace, settle, type LockOptions } from "./settings";
-import type { Store } from "./store";
-import { Story } from "./story";
-import { redisStore, redisStoreAt } from "./stores/redis";
-import type { RedisClient } from "./stores/redis-client";
+import { Events } from "./lock/events";
+import type { Locker } from "./lock/locker";
+import { quietConsole, safeLogger, type Logger } from "./logger";
+import { DEFAULTS, oncePerCallSite, settle, type LockOptions } from "./lock/settings";
+import { LocalQueues } from "./queue/local-queues";
+import type { Loss } from "./queue/loss";
+import type { Store } from "./stores/port";
+import { redisStore, redisStoreAt } from "./stores/redis/redis";
+import type { RedisClient } from "./stores/redis/client";
 import { isOptions, shown } from "./shown";
 
 export interface Configuration {
@@ -46,6 +48,8 @@ const OPTIONS: readonly string[] = [
 ] satisfies (keyof Configuration)[];
 
 let current: Locker | undefined;
+/** The one that is being shut down, or was, last. */
+let ending: Locker | undefined;
 let shuttingDown: Promise<void> | undefined;
 let stopListening = (): void => {};
 
@@ -59,7 +63,7 @@ let stopListening = (): void => {};
  * @throws {LockMisconfiguredError} when called a second time without `shutdown()` in between
  */
 export function configure(configuration: Configuration, handshake?: "woven"): void {
-  if (current !== undefined && !current.lines.closing) {
+  if (current !== undefined && current !== ending) {
     throw new LockMisconfiguredError(
       "configure() was called before. To start anew, `await shutdown()` first.",
     );
@@ -100,10 +104,10 @@ export function createLocker(configuration: Configuration): Locker {
     );
   }
   if (typeof logger !== "object" || logger === null || typeof logger.warn !== "function") {
-    throw new LockOptionError(`Expected \`logger\` to have a function \`warn\`, got ${shown(logger, 0)}`);
+    throw new LockOptionError(`Expected \`logger\` to have a function \`warn\`, got ${shown(logger)}`);
   }
   if (logger.debug !== undefined && typeof logger.debug !== "function") {
-    throw new LockOptionError(`Expected \`logger.debug\` to be a function, got ${shown(logger.debug, 0)}`);
+    throw new LockOptionError(`Expected \`logger.debug\` to be a function, got ${shown(logger.debug)}`);
   }
   const { woven } = configuration;
   if (woven !== undefined && typeof woven !== "boolean") {
@@ -113,11 +117,11 @@ export function createLocker(configuration: Configuration): Locker {
   const settings = settle(defaults, DEFAULTS);
   const commandTimeoutMs = milliseconds("commandTimeout", commandTimeout, 10);
   const store = chooseStore(configuration);
-  const told = unfailing(logger);
-  const story = new Story(told);
+  const told = safeLogger(logger);
+  const newRequestId = requestIds().next;
   const made: Locker = {
     defaults: settings,
-    place: oncePerPlace((options, site, others) => ({
+    callSite: oncePerCallSite((options, site, others) => ({
       locker: made,
       settings: settle(options, settings, others),
       site,
@@ -125,9 +129,9 @@ export function createLocker(configuration: Configuration): Locker {
     store,
     clock,
     logger: told,
-    story,
+    events: new Events(told),
     newRequestId,
-    lines: new Lines(clock, store, commandTimeoutMs, story),
+    queues: new LocalQueues(clock, store, commandTimeoutMs, newRequestId, told.warnOnce),
   };
   return made;
 }
@@ -141,10 +145,12 @@ export function locker(): Locker {
 }
 
 /**
- * Stops giving locks, sends home those who wait with a `LockClosedError`, waits up to `patience` for the
- * bodies under way, gives back what is then still held, and closes the connections that `configure` opened.
+ * Ends the giving of locks in good order. As long as a body is inside, for up to `patience`, requests are served as ever:
+ * it may need a second lock to come to its end. Then those who wait are sent home with a `LockClosedError`, what is
+ * still held is taken from its bodies, which learn it by their `signal`, and given back, and the connections that
+ * `configure` opened are closed.
  *
- * @param options.patience default `"10s"`
+ * @param options.patience default `"10s"`; `"0s"` waits for nobody
  */
 export async function shutdown(options: { readonly patience?: Duration } = {}): Promise<void> {
   const unknown = isOptions(options) ? Object.keys(options).find((name) => name !== "patience") : "";
@@ -153,39 +159,29 @@ export async function shutdown(options: { readonly patience?: Duration } = {}): 
   }
   const { patience = "10s" } = options;
   const patienceMs = milliseconds("patience", patience);
-  if (current !== undefined && !current.lines.closing) {
+  if (current !== undefined && current !== ending) {
     stopListening();
+    ending = current;
     shuttingDown = close(current, patienceMs);
   }
   await shuttingDown; // Who calls again while it is under way waits for the same end.
 }
 
-async function close({ lines, logger, clock, store }: Locker, patienceMs: number): Promise<void> {
-  lines.close();
-  await idle(lines, clock, patienceMs);
-  await Promise.all(
-    [...lines.holders()].map(async (lock) => {
-      logger.warn(`${lock.key}: ${lock.requestId} is taken from a body that outlasted shutdown()`);
-      await lock.surrender();
-    }),
-  );
-  // What fails here expires by itself.
-  await lines.commands.ask(() => Promise.all(lines.givingBack)).catch(() => {});
+async function close({ queues, store }: Locker, patienceMs: number): Promise<void> {
+  await queues.until(() => !queues.isAnybodyInside, patienceMs);
+  queues.close();
+  queues.revokeAll(SHUT_DOWN);
+  await queues.settled(); // What cannot be given back by then expires by itself.
   await store.close();
 }
 
-function idle(lines: Lines, clock: Clock, patienceMs: number): Promise<void> {
-  return new Promise((resolve) => {
-    if (lines.isEmpty) return resolve();
-    const cancel = clock.after(patienceMs, resolve);
-    lines.onIdle = () => {
-      cancel();
-      resolve();
-    };
-  });
-}
+const SHUT_DOWN: Loss = {
+  outcome: "unknown",
+  because: "shutdown() gave it back under a body that outlasted its patience",
+  isEarly: true,
+};
 
-const STORE_METHODS = ["acquire", "wait", "leave", "renew", "release", "listen", "close"] as const;
+const STORE_METHODS = ["take", "renew", "drop", "look", "place", "leave", "next", "listen", "close"] as const;
 
 function chooseStore({ redis, store }: Configuration): Store {
   if ((redis === undefined) === (store === undefined)) {
@@ -194,28 +190,11 @@ function chooseStore({ redis, store }: Configuration): Store {
   if (store !== undefined) {
     const missing = STORE_METHODS.find((name) => typeof (store as Store | null)?.[name] !== "function");
     if (missing === undefined) return store;
-    const lacks = missing === "acquire" ? "" : `, with a function \`${missing}\``;
+    const lacks = missing === "take" ? "" : `, with a function \`${missing}\``;
     throw new LockOptionError(
-      `Expected \`store\` to be a store such as memoryStore()${lacks}, got ${shown(store, 0)}`,
+      `Expected \`store\` to be a store such as memoryStore()${lacks}, got ${shown(store)}`,
     );
   }
   if (typeof redis === "string") return redisStoreAt(redis);
   return redisStore(redis as RedisClient);
 }
-
-/** A logger that fails must not cost anybody the lock, or the place in the line. */
-function unfailing(logger: Logger): Logger {
-  const attempt = (tell: () => void): void => {
-    try {
-      tell();
-    } catch {
-      // There is nobody left to tell.
-    }
-  };
-  return {
-    ...(logger.debug !== undefined && { debug: (message) => attempt(() => logger.debug?.(message)) }),
-    warn: (message) => attempt(() => logger.warn(message)),
-  };
-}
-
-const quietConsole: Logger = { warn: (message) => console.warn(message) };

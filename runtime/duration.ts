@@ -1,13 +1,13 @@
 import { LockOptionError } from "./errors";
+import { LONGEST_DURATION_HOURS, MS_PER_UNIT, type DurationUnit } from "./limits";
 import { shown } from "./shown";
 
 /** A length of time with its unit: `"500ms"`, `"20s"`, `"2m"`, `"1h"`. */
-export type Duration = `${number}${"ms" | "s" | "m" | "h"}`;
+export type Duration = `${number}${DurationUnit}`;
 
-const MS_PER_UNIT = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000 };
-const LONGEST_MS = 24 * MS_PER_UNIT.h;
+const LONGEST_MS = LONGEST_DURATION_HOURS * MS_PER_UNIT.h;
 
-const PATTERN = /^(\d+(?:\.\d+)?)(ms|s|m|h)$/;
+const PATTERN = new RegExp(String.raw`^(\d+(?:\.\d+)?)(${Object.keys(MS_PER_UNIT).join("|")})$`);
 
 /**
  * The milliseconds of a duration, a whole number: Redis takes no other.
@@ -19,9 +19,11 @@ export function milliseconds(name: string, value: unknown, shortestMs = 0): numb
   const match = typeof value === "string" ? PATTERN.exec(value) : null;
   if (match === null) throw new LockOptionError(`${expected}, got ${shown(value)}`);
   const [, amount, unit] = match;
-  const ms = Math.round(Number(amount) * MS_PER_UNIT[unit as keyof typeof MS_PER_UNIT]);
+  const ms = Math.round(Number(amount) * MS_PER_UNIT[unit as DurationUnit]);
   if (ms < shortestMs)
     throw new LockOptionError(`${expected} of at least ${shortestMs} ms, got ${shown(value)}`);
-  if (ms > LONGEST_MS) throw new LockOptionError(`${expected} of at most 24 hours, got ${shown(value)}`);
+  if (ms > LONGEST_MS) {
+    throw new LockOptionError(`${expected} of at most ${LONGEST_DURATION_HOURS} hours, got ${shown(value)}`);
+  }
   return ms;
 }

@@ -1,4 +1,4 @@
-import { shown } from "./shown";
+import { redacted, shown } from "./shown";
 
 /** What went wrong, as a stable word for `switch` and for logs. */
 export type LockErrorCode =
@@ -11,11 +11,17 @@ export type LockErrorCode =
   | "LOCK_CLOSED"
   | "LOCK_NOT_WOVEN";
 
+/** What an error takes beside its message. Written out, because `ErrorOptions` needs `lib: ["es2022"]`. */
+export interface LockErrorOptions {
+  /** What was thrown first. */
+  readonly cause?: unknown;
+}
+
 /** The base of every error that Lockweave throws. */
 export class LockError extends Error {
   readonly code: LockErrorCode;
 
-  constructor(code: LockErrorCode, message: string, options?: ErrorOptions) {
+  constructor(code: LockErrorCode, message: string, options?: LockErrorOptions) {
     super(message, options);
     this.name = new.target.name;
     this.code = code;
@@ -24,61 +30,83 @@ export class LockError extends Error {
 
 /** Somebody else held the lock for the whole wait budget (`retryTimes` x `waitTime`). */
 export class LockWaitTimeoutError extends LockError {
-  constructor(message: string, options?: ErrorOptions) {
+  constructor(message: string, options?: LockErrorOptions) {
     super("LOCK_WAIT_TIME_OUT", message, options);
   }
 }
 
 /** The store did not answer, or could not serve, within the time the lock had. `cause` is its last error. */
 export class LockUnreachableError extends LockError {
-  constructor(message: string, options?: ErrorOptions) {
+  constructor(message: string, options?: LockErrorOptions) {
     super("LOCK_UNREACHABLE", message, options);
   }
 }
 
 /** The lock ended before the work under it did: somebody else may have entered meanwhile. */
 export class LockLostError extends LockError {
-  constructor(message: string, options?: ErrorOptions) {
+  constructor(message: string, options?: LockErrorOptions) {
     super("LOCK_LOST", message, options);
   }
 }
 
 /** Waiting will not help: nothing is configured, or the store refuses us (`NOAUTH`, `WRONGTYPE`, ...). */
 export class LockMisconfiguredError extends LockError {
-  constructor(message: string, options?: ErrorOptions) {
+  constructor(message: string, options?: LockErrorOptions) {
     super("LOCK_MISCONFIGURED", message, options);
   }
 }
 
 /** A part of the lock key is no usable identity. Thrown before anything is sent. */
 export class LockKeyError extends LockError {
-  constructor(message: string, options?: ErrorOptions) {
+  constructor(message: string, options?: LockErrorOptions) {
     super("LOCK_BAD_KEY", message, options);
   }
 }
 
 /** An option has a value that it cannot have. Thrown before anything is sent. */
 export class LockOptionError extends LockError {
-  constructor(message: string, options?: ErrorOptions) {
+  constructor(message: string, options?: LockErrorOptions) {
     super("LOCK_BAD_OPTION", message, options);
   }
 }
 
 /** `shutdown()` has begun: no new lock is given, and those who wait are sent home. */
 export class LockClosedError extends LockError {
-  constructor(message: string, options?: ErrorOptions) {
+  constructor(message: string, options?: LockErrorOptions) {
     super("LOCK_CLOSED", message, options);
   }
 }
 
 /** Code that only the weave can make work ran without having been woven. */
 export class LockNotWovenError extends LockError {
-  constructor(message: string, options?: ErrorOptions) {
+  constructor(message: string, options?: LockErrorOptions) {
     super("LOCK_NOT_WOVEN", message, options);
   }
 }
 
-/** The words of whatever was thrown. */
+/** Inside what was thrown; enough to end in a circle, too. */
+const DEEPEST = 3;
+
+/**
+ * The words of whatever was thrown, without the credentials of URLs in them. Of an error that stands for several, such
+ * as that of a connection that was refused at each of a host's addresses, those of all; of one without words, its
+ * cause's, its code or its name.
+ */
 export function reasonOf(thrown: unknown): string {
-  return thrown instanceof Error ? thrown.message : shown(thrown);
+  try {
+    return redacted(wordsOf(thrown, DEEPEST));
+  } catch {
+    return shown(thrown);
+  }
+}
+
+function wordsOf(thrown: unknown, depth: number): string {
+  if (!(thrown instanceof Error)) return shown(thrown);
+  const { message, name, errors, code, cause } = thrown as Error & Readonly<Record<string, unknown>>;
+  const inner = Array.isArray(errors) ? errors : message === "" && cause instanceof Error ? [cause] : [];
+  const reasons = depth > 0 ? new Set(inner.map((error: unknown) => wordsOf(error, depth - 1))) : [];
+  const own = message === "" ? [] : [message];
+  const words = [...own, [...reasons].join("; ")].filter((part) => part !== "").join(": ");
+  if (words !== "") return words;
+  return typeof code === "string" ? code : name;
 }

@@ -3,9 +3,9 @@ export { configure, shutdown, type Configuration } from "./configure";
 export { withLock, obtain, type HandOptions } from "./by-hand";
 export { assertWoven, currentLock, type HeldLock } from "./woven";
 export { lockKey, type KeyValue } from "./key";
-export type { LockOptions } from "./settings";
+export type { LockOptions } from "./lock/settings";
 export type { Duration } from "./duration";
-export type { Logger } from "./locker";
+export type { Logger } from "./logger";
 export {
   LockError,
   LockWaitTimeoutError,
@@ -17,32 +17,39 @@ export {
   LockClosedError,
   LockNotWovenError,
   type LockErrorCode,
+  type LockErrorOptions,
 } from "./errors";
 
 // For those who bring a store or a clock of their own.
 export { memoryStore } from "./stores/memory";
-export { redisStore } from "./stores/redis";
-export type { RedisClient, RedisSubscriber } from "./stores/redis-client";
+export { redisStore } from "./stores/redis/redis";
+export type { RedisClient, RedisSubscriber } from "./stores/redis/client";
 export {
   CLAIM_TIME_MS,
   FENCING_STRIDE,
   MOST_AT_ONCE,
   PLACE_TIME_MS,
-  type AcquireReply,
-  type AcquireRequest,
-  type Granted,
-  type HeldByAnother,
-  type Released,
-  type ReleaseReply,
-  type ReleaseRequest,
+  type DropReply,
+  type DropRequest,
+  type Dropped,
+  type NextReply,
+  type NotDropped,
+  type NotHeld,
+  type NotTaken,
+  type PlaceRequest,
+  type Renewed,
   type RenewReply,
   type RenewRequest,
   type Store,
-} from "./store";
-export type { LockEvent, LockEvents } from "./story";
+  type StoreListener,
+  type Taken,
+  type TakeReply,
+  type TakeRequest,
+} from "./stores/port";
+export type { LockEvent, LockEvents, Outcome } from "./lock/events";
 export type { Clock, CancelTimer, Timer } from "./clock";
 
 // For the woven code.
 export { open, acquire, retryCheck, runReentrant, fail, release, refuse, type Site } from "./woven";
 export { jsonField } from "./json-field";
-export type { Lock, FailureClass } from "./lock";
+export type { Lock, FailureClass } from "./lock/lock";

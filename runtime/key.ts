@@ -42,7 +42,7 @@ function textOf(part: unknown, index: number, businessFlag: string): string {
     default:
   }
   throw new LockKeyError(
-    `Expected ${nameOf(index, businessFlag)} to be a non-empty string, a finite number in the safe range, a bigint or a boolean, got ${shown(part, 0)}`,
+    `Expected ${nameOf(index, businessFlag)} to be a non-empty string, a finite number in the safe range, a bigint or a boolean, got ${shown(part)}`,
   );
 }
 

@@ -1,6 +1,7 @@
 import { constants } from "node:os";
-import { inspect } from "node:util";
+
 import { LockOptionError } from "./errors";
+import { shown } from "./shown";
 
 /** Ends the process at once, whatever anybody listens to. */
 const CANNOT_BE_CAUGHT = new Set(["SIGKILL", "SIGSTOP"]);
@@ -11,7 +12,7 @@ export function checkSignals(signals: unknown): readonly NodeJS.Signals[] {
     typeof name === "string" && Object.hasOwn(constants.signals, name) && !CANNOT_BE_CAUGHT.has(name);
   if (Array.isArray(signals) && signals.every(isSignal)) return [...new Set(signals)];
   throw new LockOptionError(
-    `Expected \`shutdownOn\` to be a list of signals such as ["SIGTERM", "SIGINT"], got ${inspect(signals)}`,
+    `Expected \`shutdownOn\` to be a list of signals such as ["SIGTERM", "SIGINT"], got ${shown(signals)}`,
   );
 }
 

@@ -1,12 +1,45 @@
 import { inspect } from "node:util";
 
-/** A value for a message, whatever it is: one that throws when it is looked at must not replace the message. */
-export function shown(value: unknown, depth = 2): string {
+/** In what it shows of one value, so that no message is made unreadable by what it quotes. */
+const MOST_CHARACTERS = 200;
+const MOST_NAMES = 10;
+
+/**
+ * A value for a message, whatever it is. Text, numbers and the like are shown as they are, but for the credentials of
+ * a URL. Of an object there is only its kind, and the names of its fields: the values may be anybody's secret.
+ *
+ * It never throws: a value that throws when it is looked at must not replace the message.
+ */
+export function shown(value: unknown): string {
   try {
-    return inspect(value, { depth });
+    return typeof value === "object" && value !== null ? outline(value, true) : shownAlone(value);
   } catch {
-    return `a ${typeof value} that throws when it is shown`;
+    return `${typeof value === "object" ? "an object" : `a ${typeof value}`} that throws when it is shown`;
   }
+}
+
+/**
+ * Text without the credentials of the URLs in it: `redis://app:pw@host` becomes `redis://***@host`, also where the
+ * password has an `@`, and `?password=pw` becomes `?password=***`.
+ */
+export function redacted(text: string): string {
+  if (!text.includes("@") && !text.includes("=")) return text;
+  return text.replaceAll(/\S+/g, (word) =>
+    withoutUser(word).replaceAll(PARAMETER, (all, name: string, given: string) =>
+      SECRET.test(name) ? `${name}***${CLOSING.exec(given)?.[0] ?? ""}` : all,
+    ),
+  );
+}
+
+const PARAMETER = /([?&][^=&?]*=)([^&]*)/g;
+const SECRET = /pass|pwd|secret|token|auth|credential/i;
+/** What may stand behind a URL that is quoted in a sentence. */
+const CLOSING = /['"`)\]},;]*$/;
+
+function withoutUser(url: string): string {
+  const scheme = url.indexOf("://");
+  const at = url.lastIndexOf("@");
+  return scheme === -1 || at < scheme ? url : `${url.slice(0, scheme)}://***${url.slice(at)}`;
 }
 
 /** Whether it can be an object of named options: an array, a `Map`, a `Date` or a promise would be read as empty. */
@@ -14,4 +47,48 @@ export function isOptions(value: unknown): value is object {
   return (
     typeof value === "object" && value !== null && Object.prototype.toString.call(value) === "[object Object]"
   );
+}
+
+function shownAlone(value: unknown): string {
+  if (typeof value === "string") return inspect(redactedWhole(value), { maxStringLength: MOST_CHARACTERS });
+  // A function's own fields would follow.
+  if (typeof value === "function")
+    return /^\[.*?\]/.exec(inspect(value, { customInspect: false }))?.[0] ?? "[Function]";
+  return inspect(value);
+}
+
+/** Text that is perhaps nothing but a URL: then blanks are part of the password, and the scheme may be missing. */
+function redactedWhole(text: string): string {
+  const scheme = /^[a-z][a-z\d+.-]*:\/\//i.exec(text)?.[0] ?? "";
+  const at = text.lastIndexOf("@");
+  const isCredentials = scheme === "" ? text.slice(0, Math.max(at, 0)).includes(":") : at > 0;
+  return redacted(isCredentials ? `${scheme}***${text.slice(at)}` : text);
+}
+
+/** @param inside whether the objects in an array are to be outlined as well */
+function outline(object: object, inside: boolean): string {
+  if (Array.isArray(object)) return outlineOfArray(object, inside);
+  const tag = Object.prototype.toString.call(object).slice("[object ".length, -1);
+  if (tag !== "Object")
+    return object instanceof Map || object instanceof Set ? `${tag}(${object.size})` : tag;
+  const names = Object.keys(object).map((name) => (/^[\w$]+$/.test(name) ? name : inspect(name)));
+  const fields = names.length === 0 ? "{}" : `{ ${firstOf(names, names.length).join(", ")} }`;
+  const maker: unknown = Object.getPrototypeOf(object)?.constructor;
+  const kind = typeof maker === "function" ? maker.name : "";
+  return kind === "Object" || kind === "" ? fields : `${kind} ${fields}`;
+}
+
+function outlineOfArray(array: readonly unknown[], inside: boolean): string {
+  if (array.length === 0) return "[]";
+  if (!inside) return `Array(${array.length})`;
+  const elements = array
+    .slice(0, MOST_NAMES)
+    .map((element) =>
+      typeof element === "object" && element !== null ? outline(element, false) : shownAlone(element),
+    );
+  return `[ ${firstOf(elements, array.length).join(", ")} ]`;
+}
+
+function firstOf(texts: readonly string[], count: number): readonly string[] {
+  return count <= MOST_NAMES ? texts : [...texts.slice(0, MOST_NAMES), `and ${count - MOST_NAMES} more`];
 }

@@ -2,9 +2,9 @@
 import { locker } from "./configure";
 import { LockNotWovenError, LockOptionError } from "./errors";
 import { lockKey, type KeyValue } from "./key";
-import { Lock, type FailureClass } from "./lock";
-import { runInside } from "./reentrancy";
-import type { LockOptions } from "./settings";
+import { Lock, type FailureClass } from "./lock/lock";
+import { runInside } from "./lock/reentrancy";
+import type { LockOptions } from "./lock/settings";
 import { isOptions, shown } from "./shown";
 
 // The calls that the transformer weaves, in the order in which they appear around a body.
@@ -27,15 +27,15 @@ const SITE_NAMES = ["site", "businessFlag"] satisfies (keyof Site)[];
 export function open(site: Site, ...parts: readonly KeyValue[]): Lock {
   const current = locker();
   if (!isOptions(site) || (site.site !== undefined && typeof site.site !== "string")) {
-    throw new LockOptionError(`Expected open() to be given { site, businessFlag }, got ${shown(site, 1)}`);
+    throw new LockOptionError(`Expected open() to be given { site, businessFlag }, got ${shown(site)}`);
   }
-  const place = current.place(site, site.site, SITE_NAMES);
-  return new Lock(place, lockKey(site.businessFlag, ...parts));
+  const callSite = current.callSite(site, site.site, SITE_NAMES);
+  return new Lock(callSite, lockKey(site.businessFlag, ...parts));
 }
 
 function opened(call: string, lock: Lock): Lock {
   if (lock instanceof Lock) return lock;
-  throw new LockOptionError(`Expected ${call}() to be given a lock that open() made, got ${shown(lock, 0)}`);
+  throw new LockOptionError(`Expected ${call}() to be given a lock that open() made, got ${shown(lock)}`);
 }
 
 /** One try: see {@link Lock.acquire}. */
@@ -92,6 +92,7 @@ export type HeldLock = Pick<
   Lock,
   | "key"
   | "requestId"
+  | "storeValue"
   | "fencingToken"
   | "signal"
   | "remaining"

@@ -58,6 +58,11 @@ export class Commands {
     this.#drops.send(drop as Drop<unknown>, now);
   }
 
+  /** Resolves when nothing is in flight: all was answered, or its time is over. */
+  settled(): Promise<void> {
+    return this.#inFlight.settled();
+  }
+
   next<Held>(next: Next<Held>): void {
     this.#inFlight.send(next, next.sentAt);
   }
@@ -67,10 +72,7 @@ export class Commands {
    *
    * @param mostMs never more than {@link timeoutMs}
    */
-  ask<Reply>(
-    send: (store: Store, withinMs: number) => Promise<Reply>,
-    mostMs = Infinity,
-  ): Promise<Reply> {
+  ask<Reply>(send: (store: Store, withinMs: number) => Promise<Reply>, mostMs = Infinity): Promise<Reply> {
     return this.#inFlight.ask((withinMs) => send(this.store, withinMs), mostMs);
   }
 }

@@ -34,6 +34,7 @@ export class InFlight {
   /** All of them, and for a while some that have ended: a list costs less than a set, and this is done twice a lock. */
   #begun: AnyCommand[] = [];
   #size = 0;
+  #whenSettled: (() => void)[] = [];
   /** For when the timer is set: for the first that runs out, or one that has ended. */
   #looksAt = Infinity;
 
@@ -45,6 +46,11 @@ export class InFlight {
 
   get size(): number {
     return this.#size;
+  }
+
+  /** Resolves when nothing is in flight. */
+  settled(): Promise<void> {
+    return this.#size === 0 ? Promise.resolve() : new Promise((resolve) => this.#whenSettled.push(resolve));
   }
 
   /** @param mostMs never more than the usual time-out */
@@ -95,6 +101,7 @@ export class InFlight {
     if (this.#size === 0) {
       this.#looksAt = Infinity;
       this.#timer.clear();
+      if (this.#whenSettled.length > 0) for (const tell of this.#whenSettled.splice(0)) tell();
     }
     return true;
   }

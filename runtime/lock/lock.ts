@@ -5,7 +5,7 @@ import {
   LockUnreachableError,
   LockWaitTimeoutError,
   reasonOf,
-  type CauseOptions,
+  type LockErrorOptions,
 } from "../errors";
 import type { Holder } from "../queue/holder";
 import type { Lease } from "../queue/lease";
@@ -19,7 +19,7 @@ import type { Settings } from "./settings";
 import { Wait } from "./wait";
 
 /** The error class that a waiter throws instead of `LockWaitTimeoutError`. */
-export type FailureClass = new (message: string, options?: CauseOptions) => Error;
+export type FailureClass = new (message: string, options?: LockErrorOptions) => Error;
 
 /**
  * One acquisition of one key: `acquire`, and `retryCheck` between tries; then held, and renewed; `release`.
@@ -350,7 +350,7 @@ export class Lock implements AsyncDisposable, Waiter, Holder {
     return this.root.#lease?.loss ?? deadlinePassed();
   }
 
-  private causeOf({ cause }: Loss): CauseOptions {
+  private causeOf({ cause }: Loss): LockErrorOptions {
     return cause === undefined ? {} : { cause };
   }
 
@@ -430,12 +430,12 @@ export class Lock implements AsyncDisposable, Waiter, Holder {
     before: Loss | undefined,
   ): Loss | undefined {
     const { clock, events } = this.locker;
-    const isStoreSure = loss !== undefined && loss.outcome !== "unknown";
-    if (lease.holder === this) {
+    const hasHandedOn = lease.holder !== this;
+    // What became of a lease after it was handed on says something only where the store broke its word.
+    const isStoreSure = loss !== undefined && (hasHandedOn ? loss.isEarly : loss.outcome !== "unknown");
+    if (!hasHandedOn)
       events.ends(this, loss?.outcome ?? "released", clock.now() - this.heldSince, loss?.cause);
-    } else if (isStoreSure) {
-      events.lost(this, loss); // It was handed on, and that was told.
-    }
+    else if (isStoreSure) events.lost(this, loss); // That it was handed on was told then.
     // The store's word counts, and where it has none, or one that proves nothing, ours does.
     const isProven = loss === undefined && lease.isOnlyGrant;
     if (isProven || (wasSure && !isStoreSure)) return undefined;
@@ -456,7 +456,7 @@ export class Lock implements AsyncDisposable, Waiter, Holder {
 
 const IS_HELD = Promise.resolve(true);
 const IS_DONE = Promise.resolve();
-const RELEASED: Loss = { outcome: "unknown", because: "it was released" };
+const RELEASED: Loss = { outcome: "unknown", because: "it was released", isEarly: false };
 
 /** A reentrant lock and those that it let in: it is given back when the last of their bodies has left. */
 interface Nest {

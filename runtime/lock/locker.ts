@@ -1,5 +1,5 @@
 import type { Clock } from "../clock";
-import type { Logger } from "../logger";
+import type { SafeLogger } from "../logger";
 import type { LocalQueues } from "../queue/local-queues";
 import type { Store } from "../stores/port";
 import type { Events } from "./events";
@@ -9,7 +9,7 @@ import type { Settings } from "./settings";
 export interface Locker {
   readonly store: Store;
   readonly clock: Clock;
-  readonly logger: Logger;
+  readonly logger: SafeLogger;
   readonly events: Events;
   readonly defaults: Settings;
   /** @param others names among the options that are not for the lock */

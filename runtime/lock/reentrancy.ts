@@ -18,9 +18,7 @@ export function runInside<T>(lock: object, body: () => T): T {
 }
 
 /** The innermost lock around the running code that `isWanted`. */
-export function findAround<Lock extends object>(
-  isWanted: (lock: object) => lock is Lock,
-): Lock | undefined {
+export function findAround<Lock extends object>(isWanted: (lock: object) => lock is Lock): Lock | undefined {
   for (let frame = frames.getStore(); frame !== undefined; frame = frame.outer) {
     if (isWanted(frame.lock)) return frame.lock;
   }

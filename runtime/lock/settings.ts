@@ -1,5 +1,6 @@
 import { milliseconds, type Duration } from "../duration";
 import { LockOptionError } from "../errors";
+import { MOST_RETRY_TIMES, SHORTEST_LOCK_TIME_MS } from "../limits";
 import { shown } from "../shown";
 
 /** How a lock behaves. The names and meanings are those of the tag's attributes. */
@@ -52,9 +53,6 @@ export const DEFAULTS: Settings = {
   reentrant: false,
   fencing: false,
 };
-
-/** Below this, renewing at a third would be a hot loop and a network hiccup would lose the lock. */
-const SHORTEST_LOCK_TIME_MS = 100;
 
 type Check = (name: string, value: unknown) => Partial<Settings>;
 
@@ -127,9 +125,10 @@ function countSame(options: Options, asked: Options, others: readonly string[]):
 }
 
 function wholeNumber(name: string, value: unknown): number {
-  if (typeof value === "number" && Number.isInteger(value) && value >= 0 && value <= 1_000_000) return value;
+  const isInRange = (number: number): boolean => number >= 0 && number <= MOST_RETRY_TIMES;
+  if (typeof value === "number" && Number.isInteger(value) && isInRange(value)) return value;
   throw new LockOptionError(
-    `Expected \`${name}\` to be a whole number from 0 to 1000000, got ${shown(value)}`,
+    `Expected \`${name}\` to be a whole number from 0 to ${MOST_RETRY_TIMES}, got ${shown(value)}`,
   );
 }
 

@@ -133,9 +133,7 @@ export class Contender implements AttemptListener<Waiter>, Listening {
 
   onReply(attempt: Attempt<Waiter>, reply: TakeReply): void {
     this.trouble = undefined;
-    const goesOn = reply.taken
-      ? this.#taken(attempt, reply.fencingToken)
-      : this.#notTaken(attempt, reply);
+    const goesOn = reply.taken ? this.#taken(attempt, reply.fencingToken) : this.#notTaken(attempt, reply);
     if (!goesOn) attempt.asker.onTried();
   }
 
@@ -201,9 +199,7 @@ export class Contender implements AttemptListener<Waiter>, Listening {
 
   #hasReasonToWait(waiter: Waiter): boolean {
     const { clock, isClosed } = this.#shared;
-    return (
-      !this.#isClosed && !isClosed && this.#line.first === waiter && clock.now() < waiter.budgetEndsAt
-    );
+    return !this.#isClosed && !isClosed && this.#line.first === waiter && clock.now() < waiter.budgetEndsAt;
   }
 
   /** @param isCut whether the store had less than the usual time to answer */
@@ -276,7 +272,7 @@ export class Contender implements AttemptListener<Waiter>, Listening {
     if (sentAt < suspension.trustedSince(now)) return false;
     const { key, lockTimeMs } = first;
     const lease = new Lease(key, request.requestId, lockTimeMs, fencingToken, isOnlyGrant);
-    lease.prove(sentAt);
+    lease.prove(sentAt, lockTimeMs);
     if (lease.remaining(now) === 0) return false;
     this.#open = this.#open.filter(({ request: { requestId } }) => requestId !== lease.requestId);
     this.#lease = lease;
@@ -321,7 +317,8 @@ export class Contender implements AttemptListener<Waiter>, Listening {
     if (reply === undefined) this.trouble = { error: new Error("the store sent no reply for a renewal") };
     else if (reply instanceof Error) this.trouble = { error: reply };
     else if ("error" in reply) this.trouble = reply;
-    else if (reply.renewed && !fits(request, first)) return void this.#confirm(found); // Another is first by now.
+    else if (reply.renewed && !fits(request, first))
+      return void this.#confirm(found); // Another is first by now.
     else if (!reply.renewed) this.#vanished(found, first);
     else if (!this.#believe(found, sentAt, first, reply.fencingToken, false)) this.trouble = TOOK_TOO_LONG;
     if (this.trouble?.error instanceof LockMisconfiguredError) first.onRefused(this.trouble.error);

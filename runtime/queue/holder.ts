@@ -6,6 +6,10 @@ export interface Holder {
   readonly site: string | undefined;
   /** On the monotonic clock, in milliseconds. */
   readonly heldSince: number;
+  /** Whether it is dropped at its end, and not left to expire. */
+  readonly isAutoUnlocked: boolean;
+  /** The lease goes to the next one in this process. */
+  onHandedOn(): void;
   /** The lease was renewed. */
   onRenewed(): void;
   /** The lease is lost under it. */

@@ -50,12 +50,12 @@ export class Lease {
   }
 
   /**
-   * A command that was sent at `sentAt` was answered: when it was carried out, the key held our `requestId`, for the lock
-   * time at least. What an earlier command proved for longer still holds.
+   * A command that was sent at `sentAt` was answered: when it was carried out, the key held our `requestId`, for
+   * `lockTimeMs` at least. What an earlier command proved for longer still holds.
    */
-  prove(sentAt: number): void {
+  prove(sentAt: number, lockTimeMs: number): void {
     // Whole milliseconds need no memory beside their field.
-    const deadline = Math.floor(sentAt + this.lockTimeMs * (1 - DRIFT_RATIO) - DRIFT_MS);
+    const deadline = Math.floor(sentAt + lockTimeMs * (1 - DRIFT_RATIO) - DRIFT_MS);
     if (this.#state === "doubted") this.#state = "ours";
     else if (deadline < this.#deadline) return;
     this.#deadline = deadline;
@@ -87,6 +87,16 @@ export class Lease {
   /** It is over, in good order. To be called before anything is sent that ends the hold in the store. */
   end(how: "given back" | "left to expire"): void {
     this.#state = how;
+  }
+
+  /** The fencing token of who holds it now. */
+  get tokenOfHolder(): number | undefined {
+    return this.fencingToken === undefined ? undefined : this.fencingToken + (this.turn?.handOns ?? 0);
+  }
+
+  /** A token was drawn for who holds it now. */
+  drawnInside(token: number): void {
+    this.fencingToken = token - (this.turn?.handOns ?? 0);
   }
 
   get isOver(): boolean {

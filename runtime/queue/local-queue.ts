@@ -141,10 +141,7 @@ export class LocalQueue implements Line, DropListener<Ending>, NextListener<Endi
   }
 
   private give(lease: Lease, waiter: Waiter, now: number): boolean {
-    const { fencingToken, turn } = lease;
-    const hasToken = waiter.fencing && fencingToken !== undefined;
-    const token = hasToken ? fencingToken + (turn?.handOns ?? 0) : undefined;
-    if (!waiter.onGranted(lease, token, now)) return false;
+    if (!waiter.onGranted(lease, waiter.fencing ? lease.tokenOfHolder : undefined, now)) return false;
     this.remove(waiter);
     this.lease = lease;
     return true;
@@ -253,6 +250,7 @@ export class LocalQueue implements Line, DropListener<Ending>, NextListener<Endi
     if (!isWorthIt) return false;
     const turn = (lease.turn ??= new Turn(since));
     turn.add(ended);
+    lease.holder?.onHandedOn(); // Told before the next one tells that it holds the lock.
     if (!this.give(lease, next, now)) return turn.takeBack();
     void this.prove(lease, turn);
     return true;

@@ -1,4 +1,4 @@
-import type { Clock } from "../clock";
+import type { CancelTimer, Clock } from "../clock";
 import { Commands } from "../commands/commands";
 import { Roster } from "../roster";
 import type { Store } from "../stores/port";
@@ -6,6 +6,7 @@ import { Suspension } from "../suspension";
 import { Deadlines } from "./deadlines";
 import { GiveBacks } from "./give-backs";
 import type { Lease } from "./lease";
+import type { Loss } from "./loss";
 import { LocalQueue } from "./local-queue";
 import { Renewals } from "./renewals";
 import type { Listening, Shared } from "./shared";
@@ -78,6 +79,11 @@ export class LocalQueues implements Shared {
   /** See {@link LocalQueue.leaveToExpire}. */
   leaveToExpire(lease: Lease): void {
     this.#of(lease).leaveToExpire(lease);
+  }
+
+  /** See {@link Renewals.strengthen}. */
+  strengthen(lease: Lease, wanted: Waiter): Promise<void> {
+    return this.renewals.strengthen(lease, wanted);
   }
 
   /** A lease is lost under its holder: who is next may ask. */
@@ -154,10 +160,34 @@ export class LocalQueues implements Shared {
     });
   }
 
-  /** No lock is given any more, and those who wait wake up to be told so. */
+  /** No lock is given any more, and those who wait are told so. */
   close(): void {
     this.isClosed = true;
     this.#deafen();
-    for (const queue of this.#queues.values()) for (const waiter of queue.waiters()) waiter.wake();
+    for (const queue of [...this.#queues.values()])
+      for (const waiter of [...queue.waiters()]) waiter.onClosed();
+  }
+
+  /** Takes what is held from the bodies under which it is. */
+  revokeAll(loss: Loss): void {
+    for (const lease of [...this.leases()]) {
+      if (lease.isOver) continue;
+      this.renewals.lose(lease, loss);
+      const { key, requestId, lockTimeMs } = lease;
+      if (lease.holder?.isAutoUnlocked === true) this.giveBacks.drop({ key, requestId }, lockTimeMs);
+    }
+  }
+
+  /**
+   * Resolves when everything that was sent was answered, and everything given back that nobody wants; or after the time of
+   * one command.
+   */
+  async settled(): Promise<void> {
+    let cancel: CancelTimer = () => {};
+    const timeIsUp = new Promise<void>((resolve) => {
+      cancel = this.clock.after(this.commands.timeoutMs, resolve);
+    });
+    await Promise.race([this.commands.settled().then(() => this.giveBacks.finish()), timeIsUp]);
+    cancel();
   }
 }

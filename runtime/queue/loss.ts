@@ -10,6 +10,8 @@ export interface Loss {
   readonly outcome: "stolen" | "deleted" | "expired" | "unknown";
   /** For messages: "somebody else holds it". */
   readonly because: string;
+  /** Whether the store is sure that it was lost before its lock time was over. */
+  readonly isEarly: boolean;
   readonly cause?: unknown;
 }
 
@@ -22,19 +24,21 @@ export interface Loss {
 export function lossOf(holder: string | undefined, isBeforeItsTime: boolean): Loss {
   if (holder !== undefined) {
     const because = isReserved(holder) ? "it was passed on to one who waits" : "somebody else holds it";
-    return { outcome: "stolen", because };
+    return { outcome: "stolen", because, isEarly: isBeforeItsTime };
   }
-  if (!isBeforeItsTime) return { outcome: "expired", because: "its key expired" };
+  if (!isBeforeItsTime) return { outcome: "expired", because: "its key expired", isEarly: false };
   return {
     outcome: "deleted",
+    isEarly: true,
     because: "its key is gone before its time: deleted, evicted, or lost with the store's data",
   };
 }
 
 /** Of a hold that could not be renewed. */
 export function deadlinePassed(trouble?: Trouble): Loss {
-  if (trouble === undefined) return { outcome: "expired", because: "its deadline passed" };
+  if (trouble === undefined) return { outcome: "expired", because: "its deadline passed", isEarly: false };
   return {
+    isEarly: false,
     outcome: "expired",
     because: `its deadline passed before a renewal succeeded (${reasonOf(trouble.error)})`,
     cause: trouble.error,
@@ -43,7 +47,7 @@ export function deadlinePassed(trouble?: Trouble): Loss {
 
 /** Of a hold of which the store does not tell what became of it. */
 export function unconfirmed(error: unknown): Loss {
-  return { outcome: "unknown", because: reasonOf(error), cause: error };
+  return { outcome: "unknown", because: reasonOf(error), isEarly: false, cause: error };
 }
 
 /** What a store failed with. That it failed is told apart from the error, which may be `undefined`. */

@@ -5,6 +5,7 @@ import type { Suspension } from "../suspension";
 import type { Deadlines } from "./deadlines";
 import type { Lease } from "./lease";
 import { lossOf, type Loss, type Trouble } from "./loss";
+import type { Waiter } from "./waiter";
 
 /**
  * Renews all leases of the process at a third of their lock time: one timer for all, and those that are due
@@ -45,6 +46,34 @@ export class Renewals {
     const thirdMs = lease.lockTimeMs / 3;
     if (leftMs > thirdMs) this.#schedule(lease, now + thirdMs);
     else this.#trySoon(lease, now); // The reply took so long that a third from now would be too late.
+  }
+
+  isKept(lease: Lease): boolean {
+    return lease.renewAt !== NEVER;
+  }
+
+  /**
+   * Makes of a lease what one more body inside it asks for, too: a longer lock time, a fencing token, to be kept.
+   *
+   * @throws what the store fails with, and nothing when it does not have the lease: then it is lost
+   */
+  async strengthen(lease: Lease, wanted: Wanted): Promise<void> {
+    const { key, requestId } = lease;
+    const lockTimeMs = Math.max(wanted.lockTimeMs, lease.lockTimeMs);
+    const fencing = wanted.fencing && lease.fencingToken === undefined;
+    if (lockTimeMs > lease.lockTimeMs || fencing) {
+      const sentAt = this.#clock.now();
+      const request = { key, requestId, lockTimeMs, fencing };
+      const [reply] = await this.#commands.ask((store, withinMs) => store.renew([request], withinMs));
+      if (reply === undefined || reply instanceof Error) throw reply ?? new Error("the store sent no reply");
+      const now = this.#clock.now();
+      if (!reply.renewed) return this.lose(lease, lossOf(reply.holder, lease.untilDeadline(now) > 0));
+      if (lease.isOver || sentAt < this.#suspension.trustedSince(now)) return;
+      lease.lockTimeMs = lockTimeMs;
+      lease.prove(sentAt, lockTimeMs);
+      if (reply.fencingToken !== undefined) lease.drawnInside(reply.fencingToken);
+    }
+    if (wanted.isWatched && !this.isKept(lease) && !lease.isOver) this.keep(lease, this.#clock.now());
   }
 
   stop(lease: Lease): void {
@@ -161,7 +190,8 @@ export class Renewals {
       failure = { error };
     }
     for (const [index, lease] of leases.entries()) {
-      if (lease.renewAt === UNDER_WAY) this.#conclude(lease, replies[index], sentAt, failure);
+      const lockTimeMs = requests[index]?.lockTimeMs ?? 0;
+      if (lease.renewAt === UNDER_WAY) this.#conclude(lease, replies[index], sentAt, lockTimeMs, failure);
     }
   }
 
@@ -169,6 +199,7 @@ export class Renewals {
     lease: Lease,
     reply: RenewReply | undefined,
     sentAt: number,
+    lockTimeMs: number,
     failure: Trouble | undefined,
   ): void {
     const now = this.#clock.now();
@@ -181,11 +212,14 @@ export class Renewals {
     }
     if (!reply.renewed) return this.lose(lease, lossOf(reply.holder, lease.untilDeadline(now) > 0));
     this.stop(lease);
-    lease.prove(sentAt);
+    lease.prove(sentAt, lockTimeMs);
     lease.holder?.onRenewed();
     this.keep(lease, now);
   }
 }
+
+/** What a body asks of the lease that it enters. */
+type Wanted = Pick<Waiter, "lockTimeMs" | "fencing" | "isWatched">;
 
 /** `renewAt` of a lease that is not kept, and of one whose renewal is on its way. */
 const NEVER = 0;

@@ -27,4 +27,6 @@ export interface Waiter {
   onRefused(error: unknown): void;
   /** To try again makes sense now. */
   wake(): void;
+  /** No lock is given any more. */
+  onClosed(): void;
 }

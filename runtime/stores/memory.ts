@@ -29,7 +29,7 @@ interface Entry {
 export function memoryStore(options: { readonly clock?: Clock } = {}): Store {
   const unknown = isOptions(options) ? Object.keys(options).find((name) => name !== "clock") : "";
   if (unknown !== undefined) {
-    throw new LockOptionError(`Expected memoryStore() or memoryStore({ clock }), got ${shown(options, 0)}`);
+    throw new LockOptionError(`Expected memoryStore() or memoryStore({ clock }), got ${shown(options)}`);
   }
   const { clock = systemClock } = options;
   assertClock(clock);

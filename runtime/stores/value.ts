@@ -19,3 +19,6 @@ export function reservedFor(place: string): string {
 export function isReserved(value: string): boolean {
   return value.startsWith(RESERVED);
 }
+
+/** How the names of queues, fences and inboxes begin, which no lock may have. */
+export const RESERVED_NAMESPACE = "lockweave:";

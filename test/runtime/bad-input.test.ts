@@ -5,6 +5,7 @@ import test from "ava";
 import type { Redis } from "ioredis";
 import * as lockweave from "../../runtime";
 import { DEFAULTS, oncePerPlace, settle } from "../../runtime/settings";
+import { shown } from "../../runtime/shown";
 import { startRedis, type RedisServer } from "../support/redis-server";
 
 // Wrong calls as plain JavaScript makes them, where no compiler stands in the way. Each is refused by name
@@ -84,9 +85,9 @@ function own(name: string, value: unknown): object {
 
 /** How a title names the value. */
 function titled(value: unknown): string {
-  const shown = inspect(value, { depth: 0 });
-  if (value === hostile) return `${shown} behind a proxy that throws`;
-  return shown.length > 40 ? `${shown.slice(0, 40)}...` : shown;
+  const text = inspect(value, { depth: 0 });
+  if (value === hostile) return `${text} behind a proxy that throws`;
+  return text.length > 40 ? `${text.slice(0, 40)}...` : text;
 }
 
 /** The call is refused with an error of this class, whose message has all these words in this order. */
@@ -191,7 +192,7 @@ for (const [what, option, ...words] of [
   ["a logger null", { logger: null }, WARN, "null"],
   ["a logger that is a function", { logger: body }, WARN, "[Function: body]"],
   ["a logger without warn", { logger: { info: body } }, WARN, "{ info"],
-  ["a logger whose warn is a text", { logger: { warn: "loud" } }, WARN, "'loud'"],
+  ["a logger whose warn is a text", { logger: { warn: "loud" } }, WARN, "{ warn }"],
   ["shutdownOn null", { shutdownOn: null }, SIGNALS, "got null"],
   ["shutdownOn a text", { shutdownOn: "SIGTERM" }, SIGNALS, "got 'SIGTERM'"],
   ["shutdownOn a number", { shutdownOn: [15] }, SIGNALS, "got [ 15 ]"],
@@ -226,8 +227,8 @@ for (const [what, ...args] of [
 }
 
 /** Whoever puts it into a message must look at it, and it throws. */
-const unshowable = { [inspect.custom]: forbid };
-const UNSHOWABLE = "got a object that throws when it is shown";
+const unshowable = Object.defineProperty({}, Symbol.toStringTag, { get: forbid });
+const UNSHOWABLE = "got an object that throws when it is shown";
 const store = lockweave.memoryStore();
 
 for (const [what, configuration, ...words] of [
@@ -235,13 +236,13 @@ for (const [what, configuration, ...words] of [
   ["a URL whose port is no number", { redis: "redis://h:port" }, "`redis`", '"redis://h:port"'],
   ["a URL object", { redis: new URL("redis://localhost") }, CLIENT_OR_URL, "URL []"],
   ["a redis that can only call", { redis: { call: body } }, CLIENT_OR_URL, "[ 'call' ]"],
-  ["a redis that cannot be shown", { redis: unshowable }, CLIENT_OR_URL, "[]"],
+  ["a redis that cannot be shown", { redis: { [inspect.custom]: forbid } }, CLIENT_OR_URL, "[]"],
   ["a store that can only acquire", { store: { acquire: body } }, "`store`", "with a function `wait`"],
   ["a store that cannot be shown", { store: unshowable }, "`store`", UNSHOWABLE],
   ["a clock null", { store, clock: null }, "`clock`", "function `now`", "got null"],
   ["a clock that cannot tell the time", { store, clock: {} }, "`clock`", "function `now`", "got {}"],
   ["a logger whose debug is a text", { store, logger: { warn: body, debug: "x" } }, "`logger.debug`", "'x'"],
-  ["a logger that cannot be shown", { store, logger: unshowable }, WARN, "a object that throws"],
+  ["a logger that cannot be shown", { store, logger: unshowable }, WARN, "an object that throws"],
   ["a woven that is a text", { store, woven: "false" }, "`woven`", "true or false", "got 'false'"],
   ["a list of defaults", { store, defaults: [] }, "Expected `defaults` to be an object", "got []"],
   ["a map of defaults", { store, defaults: new Map() }, "Expected `defaults` to be an object", "got Map(0)"],
@@ -254,7 +255,7 @@ for (const [what, options, ...words] of [
   ["null", null, "memoryStore({ clock })", "got null"],
   ["a text", "x", "memoryStore({ clock })", "got 'x'"],
   ["a list", [], "memoryStore({ clock })", "got []"],
-  ["an unknown option", { ttl: 1 }, "memoryStore({ clock })", "got { ttl: 1 }"],
+  ["an unknown option", { ttl: 1 }, "memoryStore({ clock })", "got { ttl }"],
   ["a clock null", { clock: null }, "`clock`", "got null"],
   ["a clock that is none", { clock: {} }, "`clock`", "function `now`", "got {}"],
 ] as const) {
@@ -377,7 +378,7 @@ for (const { name, call, not = [] } of DOORS) {
   if (name === "withLock()") opened();
   for (const [option, value, expected] of BAD_VALUES) {
     if (not.includes(option)) continue;
-    const words = [`Expected \`${option}\` ${expected}, got ${inspect(value)}`];
+    const words = [`Expected \`${option}\` ${expected}, got ${shown(value)}`];
     const what = `${name}: ${option} ${titled(value)}`;
     refuses(what, () => call({ [option]: value }), LockOptionError, ...words);
   }
@@ -404,9 +405,7 @@ function opened(): void {
 }
 
 for (const options of [null, "30s", 30, true, Symbol("s"), body]) {
-  const words = [
-    `Expected lock options to be an object such as { lockTime: "30s" }, got ${inspect(options)}`,
-  ];
+  const words = [`Expected lock options to be an object such as { lockTime: "30s" }, got ${shown(options)}`];
   refuses(
     `withLock() with the options ${inspect(options)}`,
     () => withLock("k", options, body),
@@ -441,7 +440,7 @@ refuses(
 );
 
 for (const signal of [null, "abort", true, 7, {}, { aborted: false }, new AbortController(), body]) {
-  const words = ["`signal`", "AbortSignal", `got ${inspect(signal, { depth: 0 })}`];
+  const words = ["`signal`", "AbortSignal", `got ${shown(signal)}`];
   const name = `the signal ${titled(signal)}`;
   refuses(`withLock() with ${name}`, () => withLock("k", { signal }, body), LockOptionError, ...words);
   refuses(`obtain() with ${name}`, () => obtain("k", { signal }), LockOptionError, ...words);
@@ -471,12 +470,12 @@ for (const site of [
   { site: 7, businessFlag: "f" },
   { site: Symbol("s"), businessFlag: "f" },
 ]) {
-  const words = ["Expected open() to be given { site, businessFlag }", `got ${inspect(site)}`];
+  const words = ["Expected open() to be given { site, businessFlag }", `got ${shown(site)}`];
   refuses(`a woven call with the site ${inspect(site)}`, () => open(site), LockOptionError, ...words);
 }
 for (const lock of [undefined, null, {}, "lock"]) {
   for (const [name, call] of Object.entries({ acquire, retryCheck, release, fail, runReentrant })) {
-    const words = [`Expected ${name}() to be given a lock that open() made`, `got ${inspect(lock)}`];
+    const words = [`Expected ${name}() to be given a lock that open() made`, `got ${shown(lock)}`];
     refuses(`${name}() of ${titled(lock)}`, () => call(lock, body), LockOptionError, ...words);
   }
 }
@@ -524,26 +523,14 @@ const IDENTITY =
   'Expected key part 1 of "payOrder" to be a non-empty string, a finite number in the safe range';
 
 for (const key of NO_KEYS) {
-  const shown = inspect(key, { depth: 0 });
+  const got = `got ${shown(key)}`;
   const name = titled(key);
-  const whole = `Expected the lock key to be a non-empty string, got ${shown}`;
-  const flag = `Expected \`businessFlag\` to be a non-empty string, got ${shown}`;
+  const whole = `Expected the lock key to be a non-empty string, ${got}`;
+  const flag = `Expected \`businessFlag\` to be a non-empty string, ${got}`;
   refuses(`withLock() with ${name}`, () => withLock(key, {}, body), LockKeyError, whole);
   refuses(`obtain() with ${name}`, () => obtain(key), LockKeyError, whole);
-  refuses(
-    `lockKey() with ${name} for a part`,
-    () => lockKey("payOrder", key),
-    LockKeyError,
-    IDENTITY,
-    `got ${shown}`,
-  );
-  refuses(
-    `a woven call with ${name} for a part`,
-    () => open(SITE, key),
-    LockKeyError,
-    IDENTITY,
-    `got ${shown}`,
-  );
+  refuses(`lockKey() with ${name} for a part`, () => lockKey("payOrder", key), LockKeyError, IDENTITY, got);
+  refuses(`a woven call with ${name} for a part`, () => open(SITE, key), LockKeyError, IDENTITY, got);
   refuses(`lockKey() with ${name} for a flag`, () => lockKey(key, "a"), LockKeyError, flag);
   refuses(
     `a woven call with ${name} for a flag`,
@@ -558,7 +545,7 @@ for (const [what, text] of [
   ["the second half of a character", "\uDD12a"],
   ["two halves in the wrong order", "\uDD12\uD83D"],
 ] as const) {
-  const got = `to be well-formed Unicode, got ${inspect(text)}`;
+  const got = `to be well-formed Unicode, got ${shown(text)}`;
   refuses(
     `lockKey() with ${what}`,
     () => lockKey("payOrder", text),
@@ -603,16 +590,21 @@ const circular: Record<string, unknown> = {};
 circular["self"] = circular;
 
 for (const [what, value, path, ...words] of [
-  ["text that is no JSON", "{", "id", "Expected JSON, got '{'"],
-  ["no text", "", "id", "Expected JSON, got ''"],
-  ["a circle", circular, "id", "Expected JSON, got <ref *1>"],
-  ["a bigint", { id: 1n }, "id", "Expected JSON, got { id: 1n }"],
-  ["a toJSON that throws", { toJSON: forbid }, "id", "Expected JSON, got { toJSON"],
-  ["undefined", undefined, "id", "undefined to have a field `id`"],
-  ["null", null, "id", "null to have a field `id`"],
+  ["text that is no JSON", "{", "id", "Expected JSON, got text of 1 characters"],
+  ["no text", "", "id", "Expected JSON, got text of 0 characters"],
+  ["a circle", circular, "id", "Expected JSON, got what cannot be written as such: {"],
+  ["a bigint", { id: 1n }, "id", "Expected JSON, got what cannot be written as such: { id }"],
+  [
+    "a toJSON that throws",
+    { toJSON: forbid },
+    "id",
+    "Expected JSON, got what cannot be written as such: { toJSON }",
+  ],
+  ["undefined", undefined, "id", "to have a field `id`, but it is nothing"],
+  ["null", null, "id", "to have a field `id`, but it is null"],
   ["a field that is missing", { order: {} }, "order.id", "to have a field `order.id`"],
-  ["a field of the prototype", {}, "__proto__", "{} to have a field `__proto__`"],
-  ["a constructor", {}, "constructor.name", "{} to have a field `constructor.name`"],
+  ["a field of the prototype", {}, "__proto__", "to have a field `__proto__`, but it has no"],
+  ["a constructor", {}, "constructor.name", "to have a field `constructor.name`, but it has no"],
   ["the length of a text", '"text"', "length", "to have a field `length`"],
 ] as const) {
   refuses(`jsonField() of ${what}`, () => jsonField(value, path), LockKeyError, ...words);
@@ -621,7 +613,7 @@ for (const [what, value, path, ...words] of [
 // ---- bodies, and the rest -------------------------------------------------------------------------------
 
 for (const given of [undefined, null, "body", 7, {}, [], Promise.resolve(1), Symbol("body"), hostile]) {
-  const words = [`Expected withLock(key, options, body) to be given a function, got ${inspect(given)}`];
+  const words = [`Expected withLock(key, options, body) to be given a function, got ${shown(given)}`];
   refuses(
     `withLock() with the body ${titled(given)}`,
     () => withLock("k", {}, given),
@@ -637,7 +629,7 @@ refuses(
 );
 
 for (const given of [undefined, null, "pay", {}, 7, hostile]) {
-  const words = [`Expected assertWoven() to be given a function, got ${inspect(given)}`];
+  const words = [`Expected assertWoven() to be given a function, got ${shown(given)}`];
   refuses(`assertWoven() of ${titled(given)}`, () => assertWoven(given), LockOptionError, ...words);
 }
 for (const [what, fn, name] of [
@@ -654,7 +646,7 @@ refuses("currentLock() outside of a woven body", () => currentLock(), LockNotWov
 refuses("a body whose tag was wrong", () => refuse("LW1001 at a.ts"), LockNotWovenError, "LW1001 at a.ts");
 
 for (const patience of [5_000, 0, -1, NaN, Infinity, "", "soon", "5", "-1s", "25h", {}, ["5s"], true]) {
-  const words = [`Expected \`patience\` ${DURATION}`, `got ${inspect(patience)}`];
+  const words = [`Expected \`patience\` ${DURATION}`, `got ${shown(patience)}`];
   refuses(
     `shutdown() with the patience ${inspect(patience)}`,
     () => shutdown({ patience }),
@@ -664,7 +656,7 @@ for (const patience of [5_000, 0, -1, NaN, Infinity, "", "soon", "5", "-1s", "25
 }
 
 for (const options of [null, "5s", 5_000, [], { patiente: "5s" }]) {
-  const words = ['Expected shutdown() or shutdown({ patience: "10s" })', `got ${inspect(options)}`];
+  const words = ['Expected shutdown() or shutdown({ patience: "10s" })', `got ${shown(options)}`];
   refuses(`shutdown() with ${inspect(options)}`, () => shutdown(options), LockOptionError, ...words);
 }
 refuses(

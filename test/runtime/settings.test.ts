@@ -2,6 +2,7 @@ import { inspect } from "node:util";
 import test from "ava";
 import { LockOptionError } from "../../runtime/errors";
 import { DEFAULTS, settle } from "../../runtime/settings";
+import { shown } from "../../runtime/shown";
 
 test("without a word, the ancestors' numbers hold", (t) => {
   t.deepEqual(settle({}, DEFAULTS), {
@@ -70,7 +71,7 @@ for (const [option, value, expected] of [
     t.throws(() => settle({ [option]: value }, DEFAULTS), {
       instanceOf: LockOptionError,
       code: "LOCK_BAD_OPTION",
-      message: `Expected \`${option}\` to be ${expected}, got ${inspect(value)}`,
+      message: `Expected \`${option}\` to be ${expected}, got ${shown(value)}`,
     });
   });
 }

@@ -1,0 +1,16 @@
+// What a tag and the runtime's options may ask for: the same, whichever of the two reads it.
+
+/** The shortest `lockTime`: below it, renewing at a third is a hot loop, and one network hiccup loses the lock. */
+export const SHORTEST_LOCK_TIME_MS = 100;
+
+/** The units in which a duration is written, and the milliseconds in each. */
+export const MS_PER_UNIT = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000 } as const;
+
+/** A unit in which a duration is written. */
+export type DurationUnit = keyof typeof MS_PER_UNIT;
+
+/** The longest `lockTime`, `waitTime` or other duration, in hours. */
+export const LONGEST_DURATION_HOURS = 24;
+
+/** The largest `retryTimes`. */
+export const MOST_RETRY_TIMES = 1_000_000;

@@ -1,0 +1,62 @@
+/** Where the runtime tells what happens; `console` fits. It may be asynchronous: nobody waits for what it returns. */
+export interface Logger {
+  /** The time line: who waits, who holds, who released. */
+  debug?(message: string): void;
+  /** What somebody should look at: a lock lost, a release without a reply. */
+  warn(message: string): void;
+}
+
+/** A logger that never fails, and gets each message as one line in which nothing steers a terminal. */
+export interface SafeLogger extends Logger {
+  /** Warns, unless this very text was warned of before. */
+  warnOnce(message: string): void;
+}
+
+/** Texts that differ each time would otherwise pile up; beyond it, what was said long ago is said again. */
+const MOST_REMEMBERED = 1_000;
+
+/** Whatever the logger does (throw, reject, never settle), it costs nobody a lock or a place in the queue. */
+export function safeLogger(logger: Logger): SafeLogger {
+  const warned = new Set<string>();
+  const warn = (message: string): void => attempt(() => logger.warn(oneLine(message)));
+  return {
+    ...(logger.debug !== undefined && {
+      debug: (message) => attempt(() => logger.debug?.(oneLine(message))),
+    }),
+    warn,
+    warnOnce(message) {
+      if (warned.has(message)) return;
+      if (warned.size === MOST_REMEMBERED) warned.clear();
+      warned.add(message);
+      warn(message);
+    },
+  };
+}
+
+/** Warns on the console, and is silent about the rest. */
+export const quietConsole: Logger = { warn: (message) => console.warn(message) };
+
+/** If it fails, at once or later, there is nobody left to tell. */
+function attempt(tell: () => unknown): void {
+  try {
+    const told = tell();
+    if (typeof told !== "object" || told === null) return;
+    // Not by the `then` or `catch` of what it returned, which may throw.
+    new Promise((resolve) => resolve(told)).catch(() => {});
+  } catch {
+    // As above.
+  }
+}
+
+/** What is no character to read: controls, line and paragraph separators, and what turns the direction of text. */
+const UNPRINTABLE = /[\p{Cc}\p{Zl}\p{Zp}\u202a-\u202e\u2066-\u2069]/gu;
+
+const SHORT: Readonly<Record<string, string>> = { "\n": "\\n", "\r": "\\r", "\t": "\\t" };
+
+/** Keys, call sites and errors of others are part of messages: they forge no line, and clear no screen. */
+function oneLine(message: string): string {
+  return message.replace(UNPRINTABLE, (character) => {
+    const code = character.charCodeAt(0).toString(16);
+    return SHORT[character] ?? (code.length > 2 ? `\\u${code}` : `\\x${code.padStart(2, "0")}`);
+  });
+}
