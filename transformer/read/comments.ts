@@ -1,10 +1,6 @@
 import type * as TS from "typescript";
 import type { Span } from "../text/span";
-
-/** Cheap, and never misses a tag: most files have none and are not looked at any further. */
-export function mayHaveTags(text: string): boolean {
-  return /@redis[-_]?lock/i.test(text);
-}
+import { mentionsIn } from "./spelling";
 
 /** A comment that mentions the tag. */
 export interface Mention {
@@ -15,7 +11,7 @@ export interface Mention {
 
 export function* commentsThatMentionIt(ts: typeof TS, file: TS.SourceFile): Iterable<Mention> {
   let seenUpTo = 0;
-  for (const { index } of file.text.matchAll(/@redis[-_]?lock/gi)) {
+  for (const index of mentionsIn(file.text)) {
     if (index < seenUpTo) continue;
     const path = nodesAround(ts, file, index);
     const comment = commentAround(ts, file, path, index);

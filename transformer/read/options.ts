@@ -11,14 +11,17 @@ export type Value =
   { readonly kind: "literal"; readonly code: string } | { readonly kind: "failure"; readonly piece: Piece };
 
 /** The attributes that become entries of the site's object as they are, and how to read each. */
-export const OPTION_READERS: Record<string, (word: Word, name: string) => Value | Problem> = {
+export const OPTION_READERS: Record<
+  string,
+  (word: Word, name: string, inScope: (identifier: string) => boolean) => Value | Problem
+> = {
   lockTime: (word, name) => duration(word, name, "s", 100),
   retryTimes: (word, name) =>
     /^\d{1,7}$/.test(word.text) && Number(word.text) <= 1_000_000
       ? literal(String(Number(word.text)))
       : problem("badCount", word, name, word.text),
   waitTime: (word, name) => duration(word, name, "ms", 0),
-  onFailure: (word) => failureAction(word),
+  onFailure: (word, _name, inScope) => failureAction(word, inScope),
   onLost: (word) =>
     word.text === "throw" || word.text === "warn"
       ? literal(JSON.stringify(word.text))
@@ -48,7 +51,7 @@ export function readDefaults(options: unknown): { defaults: Defaults; problems: 
       );
       continue;
     }
-    const value = read({ ...nowhere, text: String(given) }, name);
+    const value = read({ ...nowhere, text: String(given) }, name, () => true);
     if ("message" in value) complain(`In the plugin's \`defaults\`: ${value.message}`);
     else if (value.kind === "failure")
       complain("The plugin's `defaults` take `throw` or `skip` for `onFailure`.");
@@ -82,10 +85,27 @@ function duration(word: Word, name: string, bareUnit: string, shortestMs: number
   return problem("badDuration", word, name, word.text, expected);
 }
 
-function failureAction(word: Word): Value | Problem {
-  if (word.text === "throw" || word.text === "skip") return literal(JSON.stringify(word.text));
-  if (!TYPE_NAME.test(word.text)) {
-    return problem("badOnFailure", word, word.text);
-  }
+const FAILURE_ACTIONS = ["throw", "skip"];
+
+function failureAction(word: Word, inScope: (identifier: string) => boolean): Value | Problem {
+  const { text } = word;
+  if (FAILURE_ACTIONS.includes(text)) return literal(JSON.stringify(text));
+  const hint = didYouMean(text, FAILURE_ACTIONS);
+  // A class that is missing is the type checker's business: it knows what there is. No class is called `ignore`.
+  const isNoClass = (/^[\p{Ll}]/u.test(text) || hint !== "") && !text.includes(".") && !inScope(text);
+  if (isNoClass || !TYPE_NAME.test(text)) return problem("badOnFailure", word, text, hint);
   return { kind: "failure", piece: { code: word.text, from: word, exact: true } };
+}
+
+/** What a bare number is likely to have been meant in, where it makes no sense in its own unit. */
+export function implausible(name: string, { text }: Word): readonly [string, string] | undefined {
+  if (!/^\d+$/.test(text)) return undefined;
+  const amount = Number(text);
+  if (name === "lockTime" && amount >= 1_000) return [inHours(amount), `${text}ms`];
+  return name === "waitTime" && amount > 0 && amount < 20 ? [`${text} ms`, `${text}s`] : undefined;
+}
+
+function inHours(seconds: number): string {
+  const [amount, unit] = seconds >= 3_600 ? [seconds / 3_600, "hours"] : [seconds / 60, "minutes"];
+  return `${Number(amount.toFixed(1))} ${unit}`;
 }

@@ -6,7 +6,8 @@ import type { Span } from "../text/span";
 import { stringLiteral } from "../text/string-literal";
 import type { JoinPoint } from "./join-points";
 import { boundNames, parameterNames, readKey, type KeyPart } from "./key";
-import { literalOf, OPTION_READERS, type Defaults } from "./options";
+import { identifiersIn } from "./names";
+import { implausible, literalOf, OPTION_READERS, type Defaults } from "./options";
 import { single, spanOf, type Reading } from "./reading";
 import { returnsUnderTry } from "./returns";
 import type { LockableFunction } from "./syntax";
@@ -29,14 +30,20 @@ export interface Plan {
   readonly reentrant: boolean;
   /** The body becomes an async function inside. */
   readonly isBodyApart: boolean;
+  readonly warnings: readonly Problem[];
 }
 
 const KEY_ATTRIBUTES = ["businessFlag", "keyName", "keyType", "keyClass", "fieldName"];
 const ATTRIBUTES = [...KEY_ATTRIBUTES, ...Object.keys(OPTION_READERS)];
 
 /** The plan for a tagged function, or all that is wrong with its tag. */
-export function plan(ts: typeof TS, { fn, tag, name }: JoinPoint, defaults: Defaults): Plan | Problem[] {
-  const reading: Reading = { ts, problems: [] };
+export function plan(
+  ts: typeof TS,
+  file: TS.SourceFile,
+  { fn, tag, name }: JoinPoint,
+  defaults: Defaults,
+): Plan | Problem[] {
+  const reading: Reading = { ts, file, problems: [], warnings: [] };
   const attributes = byName(tag.attributes, reading);
   const flag = readFlag(tag.word, attributes, reading);
   const key = readKey(fn, attributes, reading);
@@ -45,10 +52,16 @@ export function plan(ts: typeof TS, { fn, tag, name }: JoinPoint, defaults: Defa
     const read = OPTION_READERS[attribute];
     const word = read && single(attribute, items, reading);
     if (word === undefined) continue;
-    const value = read?.(word, attribute);
+    const value = read?.(word, attribute, (identifier) => identifiersIn(ts, file).has(identifier));
     if (value === undefined) continue;
     if ("message" in value) reading.problems.push(value);
     else values.set(attribute, value);
+    const readings = implausible(attribute, word);
+    if (readings !== undefined) {
+      const [as, other] = readings;
+      const written = `${attribute}=${word.text}`;
+      reading.warnings.push(problem("implausibleDuration", word, written, as, `${attribute}=${other}`));
+    }
   }
   const reentrant = literalOf(values.get("reentrant")) === "true";
   const isGenerator = fn.asteriskToken !== undefined;
@@ -84,6 +97,7 @@ export function plan(ts: typeof TS, { fn, tag, name }: JoinPoint, defaults: Defa
     },
     reentrant,
     isBodyApart,
+    warnings: reading.warnings,
   };
 }
 

@@ -6,7 +6,10 @@ import type { Attribute, Item } from "./tag";
 /** A tag that is being read, and what was found to be wrong with it. */
 export interface Reading {
   readonly problems: Problem[];
+  /** What is likely to be wrong, and woven all the same. */
+  readonly warnings: Problem[];
   readonly ts: typeof TS;
+  readonly file: TS.SourceFile;
 }
 
 /** The one value of an attribute that takes no list. */

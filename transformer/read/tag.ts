@@ -1,5 +1,6 @@
 import { problem, type Problem } from "../text/problems";
 import type { Span } from "../text/span";
+import { hasOurAttributes, isMeant, isNear, TAG_NAME } from "./spelling";
 
 /** A part of the tag's text, with where it stands in the file. */
 export interface Word extends Span {
@@ -22,10 +23,7 @@ export interface Tag {
   readonly attributes: readonly Attribute[];
 }
 
-const TAG_NAME = "redisLock";
-
-/**
- * The `@redisLock` tags of one comment. The grammar:
+/** The `@redisLock` tags of one comment, and what was meant as one. The grammar:
  *
  *     tag       = "@redisLock" { attribute }         at the start of a line of a JSDoc comment,
  *                                                    up to the next tag or the end of the comment
@@ -36,40 +34,61 @@ export function parseTags(text: string, comment: Span): { tags: Tag[]; problems:
   const tags: Tag[] = [];
   const problems: Problem[] = [];
   const content = blankOutMargins(text, comment);
-  const starts = [...content.matchAll(/^[ \t]*@([A-Za-z][\w-]*)/gm)];
-  const isJsDoc = text.startsWith("/**", comment.start);
   if (COMMENTED_OUT.test(text.slice(comment.start, comment.end))) return { tags, problems };
-  if (!isJsDoc || !starts.some(([, name]) => isMeant(name))) {
-    const stray = (isJsDoc ? STRAY : STRAY_OR_FIRST).exec(content);
-    if (stray === null) return { tags, problems }; // Prose about the tag.
-    const start = comment.start + stray.index + stray[0].indexOf("@");
-    const span = { start, end: comment.start + stray.index + stray[0].length };
+  const isJsDoc = text.startsWith("/**", comment.start);
+  const starts = isJsDoc
+    ? [...content.matchAll(AT_LINE_START)].map(({ index, 0: found }) => index + found.length - 1)
+    : [];
+  const ends = starts.map((_, index) => starts[index + 1] ?? content.length);
+  const meant = starts.flatMap((start, index) => {
+    const found = spelt(content, start, ends[index] ?? content.length);
+    return found === undefined ? [] : [{ start, end: ends[index] ?? content.length, name: found }];
+  });
+  if (meant.length === 0) {
+    const stray = strayIn(content, isJsDoc);
+    if (stray === undefined) return { tags, problems }; // Prose about the tag.
+    const span = { start: comment.start + stray.start, end: comment.start + stray.end };
     return { tags, problems: [problem(isJsDoc ? "notAtLineStart" : "notJsDoc", span)] };
   }
-  starts.forEach((match, index) => {
-    const name = match[1] ?? "";
-    if (!isMeant(name)) return;
-    const nameEnd = match.index + match[0].length;
-    const word = {
-      start: comment.start + nameEnd - name.length - 1,
-      end: comment.start + nameEnd,
-      text: `@${name}`,
-    };
+  for (const { start, end, name } of meant) {
+    const nameEnd = start + 1 + name.length;
+    const word = { start: comment.start + start, end: comment.start + nameEnd, text: `@${name}` };
     if (name !== TAG_NAME) {
       problems.push(problem("misspeltTag", word, word.text));
-      return;
+      continue;
     }
-    const end = starts[index + 1]?.index ?? content.length;
-    const { attributes, problems: found } = parseAttributes(content.slice(0, end), nameEnd, comment.start);
-    tags.push({ word, attributes });
-    problems.push(...found);
-  });
+    const found = parseAttributes(content.slice(0, end), nameEnd, comment.start);
+    tags.push({ word, attributes: found.attributes });
+    problems.push(...found.problems);
+  }
   return { tags, problems };
 }
 
-/** `@RedisLock`, `@redis-lock`: what can only be meant as the tag. */
-function isMeant(name: string | undefined): boolean {
-  return /^redis[-_]?lock$/i.test(name ?? "");
+const AT_LINE_START = /^[ \t]*@(?=[A-Za-z])/gm;
+/** Not the full stop behind it. */
+const WORD = /[A-Za-z][\w-]*(?:\.[\w-]+)*/y;
+
+/** The name of the tag at the offset, if it is ours or meant to be. */
+function spelt(content: string, start: number, end: number): string | undefined {
+  WORD.lastIndex = start + 1;
+  const name = WORD.exec(content)?.[0] ?? "";
+  const rest = content.slice(start + 1 + name.length, end);
+  const apart = /^redis$/i.test(name) ? /^[ \t]+lock\w{0,3}\b/i.exec(rest)?.[0] : undefined;
+  if (apart !== undefined) return name + apart; // `@redis lock`
+  return isMeant(name) || isNear(name) || hasOurAttributes(name, rest) ? name : undefined;
+}
+
+/** A tag where none can be that has attributes or a colon, so it is no prose about the tag. */
+function strayIn(content: string, isJsDoc: boolean): Span | undefined {
+  for (const { index, 0: found, 1: name = "" } of content.matchAll(/(?<![`\w{])@([A-Za-z][\w-]*)/g)) {
+    const end = index + found.length;
+    const rest = content.slice(end);
+    const isFirst = /^[\s*]*$/.test(content.slice(0, index));
+    const hasAttributes = /^\s*[:(]?\s*\w+\s*=/.test(rest) && isNear(name);
+    const hasColon = isJsDoc && isMeant(name) && /^\s*:/.test(rest);
+    if (hasAttributes || hasColon || (!isJsDoc && isFirst && isMeant(name))) return { start: index, end };
+  }
+  return undefined;
 }
 
 /** The comment's content at its own offsets, with blanks for the comment marks and for each line's `*`. */
@@ -85,10 +104,6 @@ function blankOutMargins(text: string, { start, end }: Span): string {
 /** A line of a JSDoc comment, behind `//`. */
 const COMMENTED_OUT = /^\/\/(?:\s+\*|\s*\/\*)/;
 
-/** A tag in the middle of a line that has attributes, so it is no prose about the tag. */
-const STRAY = /(?<![`\w])@redis[-_]?lock(?=\s+\w+\s*=)/i;
-const STRAY_OR_FIRST = new RegExp(`^[\\s*]*@redis[-_]?lock\\b|${STRAY.source}`, "i");
-
 const NAME = /[A-Za-z_$][\w$-]*/y;
 const EQUALS = /\s*=\s*/y;
 const QUOTED = /"([^"]*)"|'([^']*)'|`([^`]*)`/y;
@@ -96,15 +111,34 @@ const QUOTED = /"([^"]*)"|'([^']*)'|`([^`]*)`/y;
 const BARE = /[^\s,"'`=]+(?!\s*=)(?![^\s,"'`=])/y;
 const COMMA = /\s*,\s*/y;
 const JUNK = /\S+/y;
+/** No attribute comes next either. */
+const MORE_JUNK = /\s+(?![A-Za-z_$][\w$-]*\s*=)\S+/y;
 const BLANKS = /\s*/y;
 
+/** `@redisLock(businessFlag=pay)`: with blanks in their place, the attributes can be read. */
+function withoutParentheses(content: string, from: number): { content: string; parentheses?: Span } {
+  const [opening] = /^\s*\(/.exec(content.slice(from)) ?? [];
+  if (opening === undefined) return { content };
+  const start = from + opening.length - 1;
+  const closing = content.lastIndexOf(")");
+  const end = closing > start ? closing + 1 : start + 1;
+  const inside = content.slice(start + 1, closing > start ? closing : content.length);
+  const blanked = `${content.slice(0, start)} ${inside}${closing > start ? ` ${content.slice(end)}` : ""}`;
+  return { content: blanked, parentheses: { start, end } };
+}
+
 function parseAttributes(
-  content: string,
+  tagged: string,
   from: number,
   offset: number,
 ): { attributes: Attribute[]; problems: Problem[] } {
   const attributes: Attribute[] = [];
   const problems: Problem[] = [];
+  const { content, parentheses } = withoutParentheses(tagged, from);
+  if (parentheses !== undefined) {
+    const { start, end } = parentheses;
+    problems.push(problem("inParentheses", { start: offset + start, end: offset + end }));
+  }
   let at = from;
 
   const take = (pattern: RegExp): RegExpExecArray | null => {
@@ -138,7 +172,9 @@ function parseAttributes(
     if (name === undefined || take(EQUALS) === null) {
       take(JUNK);
       const junk = word(start, at);
-      problems.push(problem("notAnAttribute", junk, junk.text));
+      const isProse = take(MORE_JUNK) !== null;
+      while (isProse && take(MORE_JUNK) !== null);
+      problems.push(problem(isProse ? "prose" : "notAnAttribute", junk, junk.text));
       continue;
     }
     const known = problems.length;
@@ -151,7 +187,9 @@ function parseAttributes(
     while (take(COMMA) !== null) {
       const item = takeItem();
       if (item !== undefined) items.push(item);
-      else if (problems.length === known) problems.push(problem("missingItem", name, name.text));
+      else if (problems.length === known) {
+        problems.push(problem(at < content.length ? "strayComma" : "missingItem", name, name.text));
+      }
     }
     attributes.push({ name, items });
   }

@@ -18,10 +18,20 @@ const PROBLEMS = {
     "LW1001",
     (found) => `Expected an attribute such as \`keyName=orderNo\`, found ${tick(found)}.`,
   ],
+  prose: [
+    "LW1001",
+    (found) =>
+      `Expected an attribute such as \`keyName=orderNo\`, found ${tick(found)}. Prose goes before the tag.`,
+  ],
   unknownAttribute: ["LW1002", (name, hint) => `There is no attribute ${tick(name)}.${hint}`],
   duplicateAttribute: ["LW1003", (name) => `The attribute ${tick(name)} is given twice.`],
   missingValue: ["LW1004", (name) => `Expected a value after \`${name}=\`.`],
   missingItem: ["LW1005", (name) => `Expected another value after the comma in \`${name}=\`.`],
+  strayComma: [
+    "LW1005",
+    (name) =>
+      `Expected another value after the comma in \`${name}=\`. Between attributes there are blanks, no commas.`,
+  ],
   unterminatedQuote: [
     "LW1006",
     (quote) => `This quote is not closed: expected another ${quote} before the end of the tag.`,
@@ -32,6 +42,10 @@ const PROBLEMS = {
   twoTags: [
     "LW1010",
     () => "One function takes one `@redisLock`. For a lock on several values, list them: `keyName=a,b`.",
+  ],
+  inParentheses: [
+    "LW1011",
+    () => "The attributes stand behind the tag without parentheses: `@redisLock businessFlag=payOrder`.",
   ],
 
   // The attributes' values.
@@ -60,14 +74,19 @@ const PROBLEMS = {
   ],
   badOnFailure: [
     "LW1108",
-    (found) =>
-      `Expected \`onFailure\` to be \`throw\`, \`skip\` or the name of an error class, got ${tick(found)}.`,
+    (found, hint) =>
+      `Expected \`onFailure\` to be \`throw\`, \`skip\` or the name of an error class, got ${tick(found)}.${hint}`,
   ],
   badKeyClass: [
     "LW1109",
     (found) => `Expected \`keyClass\` to be the name of a class or an interface, got ${tick(found)}.`,
   ],
   badOnLost: ["LW1110", (found) => `Expected \`onLost\` to be \`throw\` or \`warn\`, got ${tick(found)}.`],
+  implausibleDuration: [
+    "LW1111",
+    (attribute, as, other) =>
+      `${tick(attribute)} is ${as}. If that is meant, write the unit; if not, ${tick(other)} may be.`,
+  ],
 
   // The key.
   badPath: [

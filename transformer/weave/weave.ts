@@ -1,11 +1,11 @@
 import MagicString from "magic-string";
 import type * as TS from "typescript";
-import { mayHaveTags } from "../read/comments";
 import { findJoinPoints, type Forbidden } from "../read/join-points";
 import { freshName, identifiersIn } from "../read/names";
 import type { Defaults } from "../read/options";
 import { mayConfigure } from "../read/own-calls";
 import { plan, type Plan } from "../read/plan";
+import { mayHaveTags } from "../read/spelling";
 import { isWoven } from "../read/woven-mark";
 import type { Insertion } from "../text/edits";
 import { Positions } from "../text/positions";
@@ -44,6 +44,8 @@ export interface Woven {
   readonly sites: readonly WovenSite[];
   /** A file with problems is woven all the same, but the functions that they concern refuse to run. */
   readonly diagnostics: readonly Problem[];
+  /** What is likely to be a mistake, and no reason to fail a build. */
+  readonly warnings: readonly Problem[];
 }
 
 /** Cheap, and never misses a file: most are not looked at any further. */
@@ -72,6 +74,7 @@ export function weave(fileName: string, text: string, options: WeaveOptions): Wo
     positions: new Positions(text, code, insertions),
     sites: plans.map(siteOf),
     diagnostics,
+    warnings: plans.flatMap(({ warnings }) => warnings),
   };
 }
 
@@ -88,7 +91,7 @@ function planAll(ts: typeof TS, file: TS.SourceFile, defaults: Defaults): Planne
     const { body } = point.fn;
     if (isWoven(ts, body)) continue;
     const result = ts.isExternalModule(file)
-      ? plan(ts, point, defaults)
+      ? plan(ts, file, point, defaults)
       : [problem("notAModule", point.tag.word)];
     const because = point.flaw ?? (Array.isArray(result) ? result[0] : undefined);
     if (Array.isArray(result)) planned.diagnostics.push(...result);

@@ -60,8 +60,26 @@ const GRAMMAR: readonly Row[] = [
     title: "prose behind the attributes",
     source: onMethod("@redisLock businessFlag=pay «-» one at a time"),
     code: "LW1001",
-    message: "Expected an attribute such as `keyName=orderNo`, found `-`.",
-    also: ["LW1001", "LW1001", "LW1001", "LW1001"],
+    message: "Expected an attribute such as `keyName=orderNo`, found `-`. Prose goes before the tag.",
+  },
+  {
+    title: "prose between the attributes, told once each time",
+    source: onMethod("@redisLock «locks» the order businessFlag=pay and nothing else keyName=orderNo"),
+    code: "LW1001",
+    message: "Expected an attribute such as `keyName=orderNo`, found `locks`. Prose goes before the tag.",
+    also: ["LW1001"],
+  },
+  {
+    title: "attributes in parentheses",
+    source: onMethod("@redisLock«(businessFlag=pay)»"),
+    code: "LW1011",
+    message: "The attributes stand behind the tag without parentheses: `@redisLock businessFlag=payOrder`.",
+  },
+  {
+    title: "attributes in parentheses that do not close",
+    source: onMethod("@redisLock «(» businessFlag=pay keyName=orderNo"),
+    code: "LW1011",
+    message: "The attributes stand behind the tag without parentheses: `@redisLock businessFlag=payOrder`.",
   },
   {
     title: "a value without a name",
@@ -148,7 +166,8 @@ const GRAMMAR: readonly Row[] = [
     title: "a list that ends in a comma before another attribute",
     source: onMethod("@redisLock businessFlag=pay «keyName»=orderNo, lockTime=20"),
     code: "LW1005",
-    message: "Expected another value after the comma in `keyName=`.",
+    message:
+      "Expected another value after the comma in `keyName=`. Between attributes there are blanks, no commas.",
   },
   {
     title: "a double quote that is not closed",
@@ -176,12 +195,19 @@ const GRAMMAR: readonly Row[] = [
     message: 'This quote is not closed: expected another " before the end of the tag.',
     also: ["LW1101"],
   },
-  ...["@RedisLock", "@redislock", "@redis-lock", "@redis_lock", "@REDISLOCK"].map((tag) => ({
-    title: `the tag spelt ${tag}`,
-    source: onMethod(`«${tag}» businessFlag=pay keyName=orderNo`),
-    code: "LW1007",
-    message: `There is no tag \`${tag}\`. Did you mean \`@redisLock\`?`,
-  })),
+  ...[
+    ["@RedisLock", "@redislock", "@redis-lock", "@redis_lock", "@REDISLOCK"],
+    ["@redisLok", "@reidsLock", "@redisLocks", "@RedisLocks", "@redisLocked", "@redisLoc", "@RedislLock"],
+    ["@RedisLok", "@redisLock-", "@redis.lock", "@redis lock", "@rdisLok", "@reddisslock", "@lock", "@mutex"],
+    ["@redlock", "@redisLocking"],
+  ]
+    .flat()
+    .map((tag) => ({
+      title: `the tag spelt ${tag}`,
+      source: onMethod(`«${tag}» businessFlag=pay keyName=orderNo`),
+      code: "LW1007",
+      message: `There is no tag \`${tag}\`. Did you mean \`@redisLock\`?`,
+    })),
   {
     title: "a tag in a line comment",
     source: "// «@redisLock» businessFlag=pay\nexport async function pay() {}",
@@ -211,6 +237,30 @@ const GRAMMAR: readonly Row[] = [
     source: onMethod("Pays under «@redisLock» businessFlag=pay"),
     code: "LW1009",
     message: "`@redisLock` must stand at the start of its line in the comment.",
+  },
+  {
+    title: "a tag with a colon in the middle of another tag's line",
+    source: onMethod("@see foo «@redisLock»: businessFlag=pay"),
+    code: "LW1009",
+    message: "`@redisLock` must stand at the start of its line in the comment.",
+  },
+  {
+    title: "a misspelt tag in the middle of a line",
+    source: onMethod("Pays. «@redisLok» businessFlag=pay"),
+    code: "LW1009",
+    message: "`@redisLock` must stand at the start of its line in the comment.",
+  },
+  {
+    title: "a misspelt tag without attributes",
+    source: onMethod("«@redisLok»"),
+    code: "LW1007",
+    message: "There is no tag `@redisLok`. Did you mean `@redisLock`?",
+  },
+  {
+    title: "a misspelt tag in a line comment",
+    source: "// «@redisLok» businessFlag=pay\nexport async function pay() {}",
+    code: "LW1008",
+    message: REFUSED_TYPE,
   },
   {
     title: "two tags in one comment",
@@ -360,6 +410,12 @@ const VALUES: readonly Row[] = [
     code: "LW1108",
     message: "Expected `onFailure` to be `throw`, `skip` or the name of an error class, got `Busy()`.",
   },
+  ...["ignore", "Skip", "retry"].map((action) => ({
+    title: `onFailure=${action}, which is in nobody's scope`,
+    source: onMethod(`@redisLock businessFlag=pay onFailure=«${action}»`),
+    code: "LW1108",
+    message: `Expected \`onFailure\` to be \`throw\`, \`skip\` or the name of an error class, got \`${action}\`.${action === "Skip" ? " Did you mean `skip`?" : ""}`,
+  })),
   {
     title: "an expression for `onFailure`",
     source: onMethod('@redisLock businessFlag=pay onFailure="«new Busy»"'),
@@ -847,6 +903,42 @@ for (const { title, source, code, message, also = [], bodiless = false, fileName
   });
 }
 
+const ESM = { ts, module: "esm" } as const;
+const OTHER_UNIT = (written: string, as: string, other: string): string =>
+  `\`${written}\` is ${as}. If that is meant, write the unit; if not, \`${other}\` may be.`;
+
+const DOUBTFUL = [
+  {
+    source: onMethod("@redisLock businessFlag=pay lockTime=«30000»"),
+    message: OTHER_UNIT("lockTime=30000", "8.3 hours", "lockTime=30000ms"),
+  },
+  {
+    source: onMethod("@redisLock businessFlag=pay lockTime=«1000»"),
+    message: OTHER_UNIT("lockTime=1000", "16.7 minutes", "lockTime=1000ms"),
+  },
+  {
+    source: onMethod("@redisLock businessFlag=pay waitTime=«5»"),
+    message: OTHER_UNIT("waitTime=5", "5 ms", "waitTime=5s"),
+  },
+];
+
+for (const { source, message } of DOUBTFUL) {
+  test(`a number that makes no sense in its unit is woven, with a warning that names both readings: ${message}`, (t) => {
+    const { text, start, end } = unmark(source);
+    const woven = weave("a.ts", text, ESM);
+    t.deepEqual(woven?.warnings, [{ start, end, code: "LW1111", message }]);
+    t.deepEqual(woven?.diagnostics, []);
+    t.is(woven?.sites.length, 1);
+  });
+}
+
+test("times that make sense give no warning, and neither do those with a unit", (t) => {
+  for (const time of ["lockTime=999", "lockTime=3000s", "waitTime=20", "waitTime=0", "waitTime=5ms"]) {
+    const woven = weave("a.ts", onMethod(`@redisLock businessFlag=pay ${time}`), ESM);
+    t.deepEqual([woven?.warnings, woven?.diagnostics], [[], []], time);
+  }
+});
+
 test("every function that a bad tag speaks of refuses to run", (t) => {
   const source =
     "/** @redisLock businessFlag=pay */\nexport const pay = async () => work(), ship = async () => {};";
@@ -900,7 +992,8 @@ test("the rows are at least sixty, and every code has one", (t) => {
   const codes = new Set(source.match(/(?<=^ .*")LW\d+(?=")/gm));
   t.true(codes.size > 30);
   const { problems } = readDefaults({ lockTme: 20 });
-  const shown = new Set([...ROWS, ...problems].map(({ code }) => code));
+  const warnings = DOUBTFUL.flatMap(({ source }) => weave("a.ts", unmark(source).text, ESM)?.warnings ?? []);
+  const shown = new Set([...ROWS, ...problems, ...warnings].map(({ code }) => code));
   t.deepEqual(
     [...codes].filter((code) => !shown.has(code)),
     [],

@@ -2,6 +2,7 @@ import test from "ava";
 import * as fc from "fast-check";
 import ts from "typescript";
 import type { Span } from "../../../transformer/text/span";
+import { mayHaveTags } from "../../../transformer/read/spelling";
 import { parseTags, type Tag } from "../../../transformer/read/tag";
 import { weave } from "../../../transformer/weave/weave";
 
@@ -231,7 +232,11 @@ const MENTIONS: Record<string, string> = {
   "a JSDoc comment, in backticks": "/** Put `@redisLock businessFlag=x` there. */ export const a = 1;",
   "a link": "/** {@link redisLock} */ export const a = 1;",
   "another tag's text": "/**\n * @see the @redisLock tag\n */ export const a = 1;",
-  "a longer tag": "/** @redisLocked businessFlag=x */ export const a = 1;",
+  "a tag of another tool that has a key and a mode":
+    "/** @cache key=orderNo mode=strict */ export async function pay() {}",
+  "a tag of JSDoc beside what only ours has":
+    "/**\n * @example businessFlag=x\n * @param lockTime=20 the time\n */ export async function pay() {}",
+  "a tag with some letters of ours": "/** @reduxBlock @required @islands @stock @lock */ export const a = 1;",
   "a mail address": "/** me@redislock.example */ export const a = 1;",
   "a directive": `"@redisLock"; export const a = 1;`,
   "a tag that is commented out": "// /** @redisLock businessFlag=x */\nexport async function pay() {}",
@@ -246,3 +251,26 @@ for (const [place, text] of Object.entries(MENTIONS)) {
     t.is(weave("a.tsx", text, { ts, module: "esm" }), undefined);
   });
 }
+
+test("the look that decides whether to read on misses no tag that is two slips away", (t) => {
+  const slip = fc.record({
+    at: fc.nat(8),
+    kind: fc.constantFrom("drop", "add", "change", "separate"),
+    letter: fc.constantFrom(..."abcdefghijklmnopqrstuvwxyz"),
+  });
+  const slips = fc.array(slip, { maxLength: 2 });
+  const property = fc.property(slips, fc.boolean(), (made, isUpperCase) => {
+    const letters = [..."redislock"];
+    for (const { at, kind, letter } of made) {
+      if (kind === "drop") letters[at] = "";
+      else if (kind === "add") letters[at] += letter;
+      else if (kind === "change") letters[at] = letter;
+      else if (at > 0) letters[at] = `-${letters[at] ?? ""}`;
+    }
+    const name = isUpperCase ? letters.join("").toUpperCase() : letters.join("");
+    const text = `/** @${name} businessFlag=x keyName=a */ export async function pay(a) {}`;
+    t.true(mayHaveTags(`@${name} `), name);
+    t.not(weave("a.ts", text, { ts, module: "esm" }), undefined, name);
+  });
+  t.notThrows(() => fc.assert(property, { numRuns: 2_000 }));
+});
