@@ -1,7 +1,7 @@
 import { runInThisContext } from "node:vm";
 import ts from "typescript";
 import * as runtime from "../../runtime";
-import { weave } from "../../transformer/weave";
+import { weave } from "../../transformer/weave/weave";
 import { randomProgram, type RandomProgram } from "./random-program";
 
 /** What went differently with the lock than without it. */
