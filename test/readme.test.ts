@@ -3,7 +3,7 @@ import { join, resolve } from "node:path";
 import test from "ava";
 import packageJson from "../package.json";
 import * as lockweave from "../runtime";
-import { DEFAULTS } from "../runtime/settings";
+import { DEFAULTS } from "../runtime/lock/settings";
 
 const root = resolve(__dirname, "..");
 const readme = readFileSync(join(root, "README.md"), "utf8");

@@ -2,6 +2,7 @@ import { runInThisContext } from "node:vm";
 import ts from "typescript";
 import * as runtime from "../../../runtime";
 import { weave } from "../../../transformer/weave/weave";
+import { observed } from "../../support/observed-store";
 
 /** What happened, in its order: `acquire` and `release` by the store, the rest by the bodies. */
 export const events: string[] = [];
@@ -11,30 +12,17 @@ export const held = new Set<string>();
 
 /** The real runtime on a memory store that takes notes. */
 export function configureObserved(): void {
-  const store = runtime.memoryStore();
-  const configuration = {
-    store: {
-      acquire: async (request) => {
-        const reply = await store.acquire(request);
-        if (reply.granted) {
-          held.add(request.key);
-          events.push("acquire");
-        }
-        return reply;
-      },
-      release: async (key, requestId, next) => {
-        held.delete(key);
-        events.push("release");
-        return await store.release(key, requestId, next);
-      },
-      wait: (request) => store.wait(request),
-      leave: (key, requestId) => store.leave(key, requestId),
-      renew: (holders) => store.renew(holders),
-      listen: (onHint) => store.listen(onHint),
-      close: () => store.close(),
+  const store = observed(runtime.memoryStore(), {
+    onTaken: (key) => {
+      held.add(key);
+      events.push("acquire");
     },
-  } satisfies runtime.Configuration;
-  runtime.configure(configuration, "woven");
+    onDrop: (key) => {
+      held.delete(key);
+      events.push("release");
+    },
+  });
+  runtime.configure({ store }, "woven");
 }
 
 /** Weaves, compiles and runs a module, in which `world` is imported from "world". */
