@@ -28,12 +28,11 @@ type SlotSource = "prefix" | "tag" | "whole" | "none";
 function slotSource(prefix: string, key: string): SlotSource {
   const full = prefix + key;
   const opens = full.indexOf("{");
-  if (opens < 0) return full.includes("}") ? "none" : "whole";
   const closes = full.indexOf("}", opens + 1);
   const isTagged = closes > opens + 1;
-  if (opens < prefix.length) return isTagged && closes < prefix.length ? "prefix" : "none";
-  if (isTagged) return "tag";
-  return closes < 0 ? "whole" : "none";
+  if (opens >= 0 && opens < prefix.length) return isTagged && closes < prefix.length ? "prefix" : "none";
+  if (opens >= 0 && isTagged) return "tag";
+  return full.includes("}") ? "none" : "whole";
 }
 
 /**
