@@ -173,7 +173,9 @@ for (const when of ["at the start", "when the application has started", "at the 
     const signals = ["SIGUSR2", "SIGWINCH", "SIGHUP"] as const;
     const before = signals.map((signal) => process.listenerCount(signal));
     const other = (): void => {};
-    const listen = (): void => void signals.slice(0, 2).forEach((signal) => process.on(signal, other));
+    const listen = (): void => {
+      for (const signal of signals.slice(0, 2)) process.on(signal, other);
+    };
     let shutdowns = 0;
     const shutdown = async (): Promise<void> => void (shutdowns += 1);
 
