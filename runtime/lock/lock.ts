@@ -1,6 +1,7 @@
 /// <reference lib="esnext.disposable" preserve="true" />
 import {
   LockClosedError,
+  LockError,
   LockLostError,
   LockUnreachableError,
   LockWaitTimeoutError,
@@ -144,6 +145,7 @@ export class Lock implements AsyncDisposable, Waiter, Holder {
   onGranted(lease: Lease, fencingToken: number | undefined, now: number): boolean {
     if (!this.letIn(lease, now)) return false;
     const wait = this.#wait;
+    wait?.end();
     this.#wait = undefined;
     this.#lease = lease;
     this.#fencingToken = fencingToken;
@@ -187,7 +189,9 @@ export class Lock implements AsyncDisposable, Waiter, Holder {
     } catch (error) {
       this.#phase = "ended";
       nest.bodies -= 1; // The body around us is still inside.
-      throw error;
+      if (error instanceof LockError) throw error;
+      const message = `${nameOf(this)}: the store could not be asked to hold the lock on its terms, too: ${reasonOf(error)}`;
+      throw new LockUnreachableError(message, { cause: error });
     }
     root.#fencingToken ??= lease.tokenOfHolder;
     return true;
@@ -372,15 +376,13 @@ export class Lock implements AsyncDisposable, Waiter, Holder {
     if (this.#phase === "ended" || this.#phase === "left") return IS_DONE;
     const hasFailed = this.#phase === "failed";
     const { root } = this;
-    const lease = root.#lease;
-    const isLost = this.remaining() === 0;
-    const { loss } = this;
+    const nest = this.#nest;
+    const lost = nest === undefined || this.remaining() > 0 ? undefined : this.loss;
     this.#phase = root === this ? "left" : "ended";
-    if (lease === undefined) return IS_DONE;
-    if (this.#nest !== undefined && (this.#nest.bodies -= 1) > 0) {
-      return isLost ? this.tell(loss, hasFailed) : IS_DONE;
+    if (nest !== undefined && (nest.bodies -= 1) > 0) {
+      return lost === undefined ? IS_DONE : this.tell(lost, hasFailed);
     }
-    return root.end(lease, (lost) => this.tell(lost, hasFailed));
+    return root.end(this, hasFailed);
   }
 
   private cancel(): void {
@@ -394,7 +396,10 @@ export class Lock implements AsyncDisposable, Waiter, Holder {
     return this.release();
   }
 
-  private end(lease: Lease, tell: (loss: Loss) => Promise<void>): Promise<void> {
+  /** @param last whose body was the last inside, and is told */
+  private end(last: Lock, hasFailed: boolean): Promise<void> {
+    const lease = this.#lease;
+    if (lease === undefined) return IS_DONE;
     const { clock, queues, events } = this.locker;
     const now = clock.now();
     const wasSure = lease.remaining(now) > 0;
@@ -404,7 +409,7 @@ export class Lock implements AsyncDisposable, Waiter, Holder {
       const ended = (loss: Loss | undefined): void => {
         const lost = this.conclude(lease, loss, wasSure, before);
         if (lost === undefined) resolve();
-        else tell(lost).then(resolve, reject);
+        else last.tell(lost, hasFailed).then(resolve, reject);
       };
       if (this.settings.autoUnlock) {
         queues.release(lease, this.heldSince, this.isWatched, now, ended);
@@ -412,7 +417,7 @@ export class Lock implements AsyncDisposable, Waiter, Holder {
         events.ends(this, "left to expire", now - this.heldSince, undefined);
         queues.leaveToExpire(lease);
         if (wasSure) resolve();
-        else tell(before ?? deadlinePassed()).then(resolve, reject);
+        else last.tell(before ?? deadlinePassed(), hasFailed).then(resolve, reject);
       }
     });
   }

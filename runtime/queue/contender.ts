@@ -32,7 +32,7 @@ const MOST_UNANSWERED = 32;
 export interface Line {
   readonly key: string;
   readonly first: Waiter | undefined;
-  /** The first has the lease now. Returns false, and nothing has changed, where it is not surely ours any more. */
+  /** The first has the lease from now on. Returns false, and nothing has changed, where it is not surely ours. */
   begin(lease: Lease, first: Waiter, now: number): boolean;
 }
 
@@ -45,8 +45,12 @@ interface Sent {
 
 /**
  * This process's application for a key: it asks for whoever is first in line, until the store has granted it or nobody
- * waits any more. Each of its commands has a `requestId` of its own. What one of them has taken is believed in two cases
- * only, which are {@link Contender.#believe} and {@link Contender.#confirm}; all else is given back.
+ * waits any more. Each of its commands has a `requestId` of its own.
+ *
+ * What makes it safe, whatever is lost, late, carried out twice or in another order: a belief begins in `#believe` and
+ * nowhere else, counted from the sending of the very command that took the key (`#taken`), or of a renewal that was
+ * sent because the key was seen to hold what a command of ours had written (`#confirm`). Nothing is given back but by a
+ * contender that is closed (`#decline`), and a closed one never believes again.
  */
 export class Contender implements AttemptListener<Waiter>, Listening {
   /** Why the store could not be asked at the last try, if it could not. */
@@ -161,6 +165,7 @@ export class Contender implements AttemptListener<Waiter>, Listening {
       if (reply.holder === sent.request.requestId) this.#confirm(sent);
       else this.#forget(sent);
     } else if (reply.next === "placed") {
+      this.hasHeard = true;
       this.#forget(sent);
       this.#isJustPlaced = this.#open.length === 0;
       this.#placed();
@@ -247,9 +252,9 @@ export class Contender implements AttemptListener<Waiter>, Listening {
   #taken(sent: Sent, fencingToken: number | undefined): boolean {
     if ("place" in sent.request) this.#isPlaced = false;
     const { first } = this.#line;
-    if (first !== undefined && !this.#isClosed && !this.#shared.isClosed && fits(sent.request, first)) {
-      if (this.#believe(sent, sent.sentAt, first, fencingToken, true)) return false;
-    }
+    // What was taken for somebody who is gone, or has been seen to be gone itself, has to be found once more.
+    const isGood = first !== undefined && fits(sent.request, first) && this.#open.includes(sent);
+    if (isGood && this.#believe(sent, sent.sentAt, first, fencingToken, true)) return false;
     return this.#confirm(sent);
   }
 
@@ -258,7 +263,7 @@ export class Contender implements AttemptListener<Waiter>, Listening {
    *
    * @param sentAt when the command was sent whose reply says that the key holds the `requestId`, for the lock time of the
    *   first in line: the command that took it, or a renewal
-   * @returns false where that is too long ago
+   * @returns false, and nothing has changed, where that is too long ago, or nobody may believe anything any more
    */
   #believe(
     { request }: Sent,
@@ -267,17 +272,17 @@ export class Contender implements AttemptListener<Waiter>, Listening {
     fencingToken: number | undefined,
     isOnlyGrant: boolean,
   ): boolean {
-    const { clock, suspension } = this.#shared;
+    const { clock, suspension, isClosed } = this.#shared;
     const now = clock.now();
-    if (sentAt < suspension.trustedSince(now)) return false;
-    const { key, lockTimeMs } = first;
-    const lease = new Lease(key, request.requestId, lockTimeMs, fencingToken, isOnlyGrant);
-    lease.prove(sentAt, lockTimeMs);
-    if (lease.remaining(now) === 0) return false;
-    this.#open = this.#open.filter(({ request: { requestId } }) => requestId !== lease.requestId);
+    if (this.#isClosed || isClosed || sentAt < suspension.trustedSince(now)) return false;
+    const { key, requestId } = request;
+    const lease = new Lease(key, requestId, first.lockTimeMs, fencingToken, isOnlyGrant);
+    lease.prove(sentAt, first.lockTimeMs);
+    if (!this.#line.begin(lease, first, now)) return false;
+    this.#open = this.#open.filter((sent) => sent.request.requestId !== requestId);
     this.#lease = lease;
     this.#close();
-    return this.#line.begin(lease, first, now);
+    return true;
   }
 
   /**
@@ -286,14 +291,15 @@ export class Contender implements AttemptListener<Waiter>, Listening {
    */
   #confirm(found: Sent): boolean {
     const { first } = this.#line;
-    if (this.#isClosed || this.#shared.isClosed || first === undefined) {
-      this.#decline(found);
-      return false;
-    }
+    if (first === undefined || this.#shared.isClosed) this.#close();
+    if (this.#isClosed || first === undefined) return this.#decline(found);
+    if (!this.#open.includes(found)) this.#open.push(found);
     if (this.#isConfirming) return true;
     this.#isConfirming = true;
     const { clock, commands } = this.#shared;
-    const request = { ...requestOf(first), requestId: found.request.requestId };
+    const { key, requestId } = found.request;
+    const { lockTimeMs, fencing } = first;
+    const request = { key, requestId, lockTimeMs, fencing };
     const sentAt = clock.now();
     const mostMs = this.#mayTakeMs(first, sentAt);
     void commands
@@ -314,19 +320,21 @@ export class Contender implements AttemptListener<Waiter>, Listening {
     this.#isConfirming = false;
     const { first } = this.#line;
     if (this.#isClosed || first === undefined) return; // Then it was given back, too.
+    this.trouble = undefined;
     if (reply === undefined) this.trouble = { error: new Error("the store sent no reply for a renewal") };
     else if (reply instanceof Error) this.trouble = { error: reply };
     else if ("error" in reply) this.trouble = reply;
-    else if (reply.renewed && !fits(request, first))
-      return void this.#confirm(found); // Another is first by now.
-    else if (!reply.renewed) this.#vanished(found, first);
+    else if (!reply.renewed) this.#gone(found, first);
+    else if (!fits(request, first))
+      return void this.#confirm(found); // Somebody else is first by now.
     else if (!this.#believe(found, sentAt, first, reply.fencingToken, false)) this.trouble = TOOK_TOO_LONG;
-    if (this.trouble?.error instanceof LockMisconfiguredError) first.onRefused(this.trouble.error);
+    const { error } = this.trouble ?? {};
+    if (error instanceof LockMisconfiguredError) first.onRefused(error);
     first.onTried();
   }
 
-  /** It was ours, unbelieved, and is somebody else's or nobody's by now. */
-  #vanished(found: Sent, first: Waiter): void {
+  /** The key held it, unbelieved, and holds it no more. */
+  #gone(found: Sent, first: Waiter): void {
     this.#forget(found);
     first.wake();
   }
@@ -346,12 +354,16 @@ export class Contender implements AttemptListener<Waiter>, Listening {
     this.#leave();
   }
 
-  /** What a closed contender still gets is given back, except what we have, or want to be left alone. */
-  #decline(sent: Sent): void {
+  /**
+   * What a closed contender still gets is given back, except what we have, or want to be left alone. Returns that no try
+   * goes on.
+   */
+  #decline(sent: Sent): false {
     this.#forget(sent);
     const { key, requestId, lockTimeMs } = sent.request;
-    if (this.#lease?.requestId === requestId && !this.#lease.isGivenBack) return;
+    if (this.#lease?.requestId === requestId && !this.#lease.isGivenBack) return false;
     this.#shared.giveBacks.drop({ key, requestId }, lockTimeMs, () => this.#line.first?.wake());
+    return false;
   }
 }
 
