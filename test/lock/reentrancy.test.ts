@@ -22,7 +22,7 @@ test("a function that holds the key may call another one on the same key", async
   const process = fleet.process();
   const b = (): Promise<string | undefined> => process.call(KEY, REENTRANT, () => "b");
   t.is(await process.call(KEY, REENTRANT, async () => `a then ${await b()}`), "a then b");
-  t.is(fleet.store.acquired.length, 1);
+  t.is(fleet.store.asked.length, 1);
   t.is(fleet.store.releases, 1);
   t.true(await fleet.isFree(KEY));
   t.is(fleet.clock.pendingTimers, 0);
@@ -34,7 +34,7 @@ test("a function may call itself on the same key", async (t) => {
   const countDown = async (n: number): Promise<number> =>
     (await process.call(KEY, REENTRANT, async () => (n === 0 ? 0 : 1 + (await countDown(n - 1))))) ?? 0;
   t.is(await countDown(10), 10);
-  t.is(fleet.store.acquired.length, 1);
+  t.is(fleet.store.asked.length, 1);
   t.true(await fleet.isFree(KEY));
 });
 
@@ -167,7 +167,7 @@ test("a task that strayed from the body is not let in while the release is under
   const fleet = new Fleet();
   const process = fleet.process();
   const [sent, arrival] = [deferred(), deferred()];
-  fleet.store.onRelease = async (send) => {
+  fleet.store.onDrop = async (send) => {
     const reply = await send();
     await fleet.foreignHolder(KEY, 60_000); // Free for others, before the holder has the reply.
     sent.resolve();
@@ -219,12 +219,12 @@ test("other keys are locks of their own, in any order of nesting", async (t) => 
   const process = fleet.process();
   await process.call(KEY, REENTRANT, () =>
     process.call("LOCK_account_2", REENTRANT, async () => {
-      t.is(fleet.store.acquired.length, 2);
+      t.is(fleet.store.asked.length, 2);
       t.true(await isLetIn(process));
       t.true(await isLetIn(process, "LOCK_account_2"));
-      t.is(fleet.store.acquired.length, 2);
+      t.is(fleet.store.asked.length, 2);
       t.true(await isLetIn(process, "LOCK_account_3"));
-      t.is(fleet.store.acquired.length, 3);
+      t.is(fleet.store.asked.length, 3);
     }),
   );
   t.true(await fleet.isFree(KEY));
