@@ -6,19 +6,26 @@ import {
   CLAIM_TIME_MS,
   FENCING_STRIDE,
   PLACE_TIME_MS,
-  type AcquireReply,
-  type AcquireRequest,
-  type Granted,
-  type Released,
+  type DropReply,
+  type DropRequest,
+  type NextReply,
+  type NotDropped,
+  type NotTaken,
+  type PlaceRequest,
   type RenewReply,
   type RenewRequest,
   type Store,
-} from "../store";
+  type StoreListener,
+  type Taken,
+  type TakeReply,
+  type TakeRequest,
+} from "./port";
+import { reservedFor } from "./value";
 
-/** What is known of one key: who holds it, and who waits for it, in order. */
+/** What is known of one key: what it holds, and who waits for it, in order. */
 interface Entry {
-  holder: { requestId: string; expiresAt: number; fencingToken: number | undefined } | undefined;
-  /** Until when each of those who wait has its place. */
+  held: { readonly value: string; expiresAt: number } | undefined;
+  /** When each of the places ends, in microseconds on the wall clock: as in Redis, it has no say in their order. */
   readonly queue: Map<string, number>;
 }
 
@@ -39,7 +46,7 @@ export function memoryStore(options: { readonly clock?: Clock } = {}): Store {
 class MemoryStore implements Store {
   readonly #clock: Clock;
   readonly #entries = new Roster<string, Entry>();
-  readonly #listeners = new Set<(requestId: string | undefined) => void>();
+  readonly #listeners = new Set<StoreListener>();
   #lastToken = 0;
   #sweepAtSize = 1_024;
 
@@ -47,71 +54,83 @@ class MemoryStore implements Store {
     this.#clock = clock;
   }
 
-  async acquire(request: AcquireRequest): Promise<AcquireReply> {
+  // ---- who holds --------------------------------------------------------------------------------------
+
+  async take(request: TakeRequest): Promise<TakeReply> {
     const entry = this.#entry(request.key);
-    const { holder } = entry;
-    if (holder === undefined) return this.#give(entry, request);
-    if (holder.requestId === request.requestId) return this.#grant(holder, request, false);
-    return { granted: false, freeInMs: holder.expiresAt - this.#clock.now() };
+    return entry.held === undefined ? this.#take(entry, request) : notTaken(entry.held.value, undefined);
   }
 
-  async wait(request: AcquireRequest): Promise<AcquireReply> {
-    const { key, requestId } = request;
-    const entry = this.#entry(key);
-    if (entry.holder?.requestId === requestId) return this.#give(entry, request); // Claimed.
-    entry.queue.set(requestId, this.#clock.now() + PLACE_TIME_MS);
-    if (entry.holder === undefined) {
-      const first = this.#takeFirst(entry);
-      if (first === requestId) return this.#give(entry, request);
-      this.#offer(entry, first);
-    }
-    const isNext = this.#first(entry) === requestId;
-    const freeInMs = isNext && entry.holder ? entry.holder.expiresAt - this.#clock.now() : undefined;
-    return { granted: false, freeInMs };
-  }
-
-  async leave(key: string, requestId: string): Promise<void> {
-    const entry = this.#known(key);
-    if (entry === undefined) return;
-    entry.queue.delete(requestId);
-    if (entry.holder?.requestId === requestId) this.#pass(key, entry);
-    else if (entry.holder === undefined && entry.queue.size === 0) this.#entries.delete(key);
-  }
-
-  async renew(holders: readonly RenewRequest[]): Promise<RenewReply[]> {
-    return holders.map(({ key, requestId, lockTimeMs }) => {
-      const holder = this.#known(key)?.holder;
-      if (holder === undefined) return "expired";
-      if (holder.requestId !== requestId) return "stolen";
-      holder.expiresAt = this.#clock.now() + lockTimeMs;
-      return "renewed";
+  async renew(requests: readonly RenewRequest[]): Promise<readonly RenewReply[]> {
+    return requests.map(({ key, requestId, lockTimeMs, fencing }) => {
+      const held = this.#known(key)?.held;
+      if (held?.value !== requestId) return { renewed: false, holder: held?.value };
+      held.expiresAt = Math.max(held.expiresAt, this.#clock.now() + lockTimeMs);
+      return fencing ? { renewed: true, fencingToken: this.#drawToken() } : { renewed: true };
     });
   }
 
-  async release(key: string, requestId: string, next?: AcquireRequest): Promise<Released> {
+  async drop({ key, requestId }: DropRequest): Promise<DropReply> {
     const entry = this.#known(key);
-    if (entry?.holder === undefined) return { outcome: "expired" };
-    if (entry.holder.requestId !== requestId) return { outcome: "stolen" };
-    if (next !== undefined) entry.queue.set(next.requestId, this.#clock.now() + PLACE_TIME_MS);
-    if (next !== undefined && this.#first(entry) === next.requestId) {
-      return { outcome: "released", handedOn: this.#give(entry, next) };
-    }
-    this.#pass(key, entry);
-    return next === undefined ? { outcome: "released" } : { outcome: "released", isQueued: true };
+    if (entry?.held?.value !== requestId) return { dropped: false, holder: entry?.held?.value };
+    this.#passOn(key, entry);
+    return { dropped: true };
   }
 
-  listen(onHint: (requestId: string | undefined) => void): () => void {
-    this.#listeners.add(onHint);
-    return () => this.#listeners.delete(onHint);
+  async look(keys: readonly string[]): Promise<readonly (string | undefined)[]> {
+    return keys.map((key) => this.#known(key)?.held?.value);
+  }
+
+  // ---- who comes next ---------------------------------------------------------------------------------
+
+  async place(request: PlaceRequest): Promise<TakeReply> {
+    const { key, requestId, place } = request;
+    const entry = this.#entry(key);
+    if (entry.held?.value === requestId) return notTaken(requestId, undefined); // Carried out twice.
+    if (entry.held?.value === reservedFor(place)) return this.#takeInTurn(entry, request);
+    this.#keepPlace(entry, place);
+    if (entry.held === undefined) {
+      const first = this.#first(entry) ?? place;
+      if (first === place) return this.#takeInTurn(entry, request);
+      this.#reserve(entry, first);
+    }
+    const { held } = entry;
+    const isFirst = this.#first(entry) === place;
+    return notTaken(held?.value, isFirst && held ? held.expiresAt - this.#clock.now() : undefined);
+  }
+
+  async leave(key: string, place: string): Promise<void> {
+    const entry = this.#known(key);
+    if (entry === undefined) return;
+    entry.queue.delete(place);
+    if (entry.held?.value === reservedFor(place)) this.#passOn(key, entry);
+    else if (entry.held === undefined && entry.queue.size === 0) this.#entries.delete(key);
+  }
+
+  async next({ key, requestId }: DropRequest, request: PlaceRequest): Promise<NextReply | NotDropped> {
+    const entry = this.#known(key);
+    if (entry?.held?.value !== requestId) return { dropped: false, holder: entry?.held?.value };
+    this.#keepPlace(entry, request.place);
+    const first = this.#first(entry) ?? request.place;
+    if (first === request.place) return { dropped: true, next: this.#takeInTurn(entry, request) };
+    this.#reserve(entry, first);
+    return { dropped: true, next: "placed" };
+  }
+
+  listen(listener: StoreListener): () => void {
+    this.#listeners.add(listener);
+    return () => this.#listeners.delete(listener);
   }
 
   async close(): Promise<void> {}
 
+  // ---- what it is made of -----------------------------------------------------------------------------
+
   /** The key as it is now, if anything is known of it. */
   #known(key: string): Entry | undefined {
     const entry = this.#entries.get(key);
-    const expiresAt = entry?.holder?.expiresAt ?? Infinity;
-    if (entry !== undefined && expiresAt <= this.#clock.now()) entry.holder = undefined;
+    const expiresAt = entry?.held?.expiresAt ?? Infinity;
+    if (entry !== undefined && expiresAt <= this.#clock.now()) entry.held = undefined;
     return entry;
   }
 
@@ -120,22 +139,19 @@ class MemoryStore implements Store {
     const known = this.#known(key);
     if (known !== undefined) return known;
     if (this.#entries.size >= this.#sweepAtSize) this.#sweep();
-    const entry: Entry = { holder: undefined, queue: new Map() };
+    const entry: Entry = { held: undefined, queue: new Map() };
     this.#entries.set(key, entry);
     return entry;
   }
 
-  #give(entry: Entry, request: AcquireRequest): Granted {
-    const { requestId, lockTimeMs, fencing } = request;
-    entry.queue.delete(requestId);
-    const expiresAt = this.#clock.now() + lockTimeMs;
-    entry.holder = { requestId, expiresAt, fencingToken: fencing ? this.#drawToken() : undefined };
-    return this.#grant(entry.holder, request, true);
+  #take(entry: Entry, { requestId, lockTimeMs, fencing }: TakeRequest): Taken {
+    entry.held = { value: requestId, expiresAt: this.#clock.now() + lockTimeMs };
+    return fencing ? { taken: true, fencingToken: this.#drawToken() } : { taken: true };
   }
 
-  #grant(holder: NonNullable<Entry["holder"]>, { fencing }: AcquireRequest, fresh: boolean): Granted {
-    if (!fencing) return { granted: true, fresh };
-    return { granted: true, fresh, fencingToken: (holder.fencingToken ??= this.#drawToken()) };
+  #takeInTurn(entry: Entry, request: PlaceRequest): Taken {
+    entry.queue.delete(request.place);
+    return this.#take(entry, request);
   }
 
   #drawToken(): number {
@@ -144,31 +160,28 @@ class MemoryStore implements Store {
     return token;
   }
 
-  /** The holder goes: the first who waits is offered the lock. */
-  #pass(key: string, entry: Entry): void {
-    const first = this.#takeFirst(entry);
-    if (first === undefined) this.#entries.delete(key);
-    else this.#offer(entry, first);
-  }
-
-  #offer(entry: Entry, requestId: string | undefined): void {
-    if (requestId === undefined) return;
-    const expiresAt = this.#clock.now() + CLAIM_TIME_MS;
-    entry.holder = { requestId, expiresAt, fencingToken: undefined };
-    for (const onHint of this.#listeners) onHint(requestId);
-  }
-
-  #takeFirst(entry: Entry): string | undefined {
+  /** Nobody holds the key any more: it is kept for the first who waits, or free. */
+  #passOn(key: string, entry: Entry): void {
     const first = this.#first(entry);
-    if (first !== undefined) entry.queue.delete(first);
-    return first;
+    if (first === undefined) this.#entries.delete(key);
+    else this.#reserve(entry, first);
+  }
+
+  #reserve(entry: Entry, place: string): void {
+    entry.queue.delete(place);
+    entry.held = { value: reservedFor(place), expiresAt: this.#clock.now() + CLAIM_TIME_MS };
+    for (const listener of this.#listeners) listener.onHint(place);
+  }
+
+  #keepPlace({ queue }: Entry, place: string): void {
+    queue.set(place, this.#clock.epochMicroseconds() + PLACE_TIME_MS * 1_000);
   }
 
   /** The first who was heard of in time. Those who were not lose their places. */
   #first({ queue }: Entry): string | undefined {
-    for (const [requestId, placeEndsAt] of queue) {
-      if (this.#clock.now() < placeEndsAt) return requestId;
-      queue.delete(requestId);
+    for (const [place, endsAt] of queue) {
+      if (this.#clock.epochMicroseconds() < endsAt) return place;
+      queue.delete(place);
     }
     return undefined;
   }
@@ -176,9 +189,13 @@ class MemoryStore implements Store {
   /** Expired keys that nobody asks for again must not pile up. */
   #sweep(): void {
     for (const [key, entry] of this.#entries.entries()) {
-      const isHeld = entry.holder !== undefined && this.#clock.now() < entry.holder.expiresAt;
+      const isHeld = entry.held !== undefined && this.#clock.now() < entry.held.expiresAt;
       if (!isHeld && this.#first(entry) === undefined) this.#entries.delete(key);
     }
     this.#sweepAtSize = Math.max(1_024, 2 * this.#entries.size);
   }
+}
+
+function notTaken(holder: string | undefined, freeInMs: number | undefined): NotTaken {
+  return { taken: false, holder, freeInMs };
 }

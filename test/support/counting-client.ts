@@ -1,4 +1,4 @@
-import type { RedisClient } from "../../runtime/stores/redis-client";
+import type { RedisClient } from "../../runtime/stores/redis/client";
 
 /** The client, and the names of the commands that were sent over it since the last look. */
 export function counting(client: RedisClient): {

@@ -1,12 +1,16 @@
-import { LockMisconfiguredError, LockOptionError } from "../errors";
-import { shown } from "../shown";
+import { LockOptionError } from "../../errors";
+import { shown } from "../../shown";
 
 /** What the store needs of a client: an ioredis 5 or 6 `Redis` (one node or Sentinel) or `Cluster`. */
 export interface RedisClient {
   call(command: string, ...args: (string | number)[]): Promise<unknown>;
+  /** Asked for a section of what the server tells about itself; without it, that is not looked at. */
+  info?(section: "memory"): Promise<string>;
   duplicate(): RedisSubscriber;
   on(event: string, listener: () => void): unknown;
   off(event: string, listener: () => void): unknown;
+  /** Where its connection stands: `"ready"` when commands are sent at once. */
+  readonly status?: string;
   /** True of a `Cluster`. */
   readonly isCluster?: boolean;
   readonly options: { readonly keyPrefix?: string | undefined };
@@ -21,7 +25,7 @@ export function isCluster(client: RedisClient): boolean {
   return client.isCluster === true;
 }
 
-/** The second connection, on which the store hears that the queue gave it a lock. */
+/** The second connection, on which the store hears that the queue reserved a lock for it. */
 export interface RedisSubscriber {
   subscribe(channel: string): Promise<unknown>;
   on(event: string, listener: (channel: string, message: string) => void): unknown;
@@ -47,42 +51,4 @@ export function assertClient(client: RedisClient): void {
 function kindOf(value: object): string {
   const kind = Object.prototype.toString.call(value).slice("[object ".length, -1);
   return kind === "Object" || kind === "Array" ? "" : `${kind} `;
-}
-
-/**
- * A client of our own, which is to be disconnected.
- *
- * @throws {LockOptionError} when `url` is no `redis://` or `rediss://` address
- * @throws {LockMisconfiguredError} when ioredis is not installed
- */
-export function connect(url: string): RedisClient & { disconnect(): void } {
-  if (!/^rediss?:\/\//.test(url)) {
-    throw new LockOptionError(
-      `Expected \`redis\` to be an ioredis client or a redis:// URL, got ${withoutPassword(url)}`,
-    );
-  }
-  const { Redis } = loadIoredis();
-  let client: InstanceType<typeof Redis>;
-  try {
-    client = new Redis(url, { retryStrategy: (attempt) => Math.min(attempt * 50, 200) });
-  } catch {
-    // Not with the error as the cause: the whole URL, and so the password, is among its properties.
-    throw new LockOptionError(`Expected \`redis\` to be a URL that can be read, got ${withoutPassword(url)}`);
-  }
-  client.on("error", () => {}); // Each command tells its own failure.
-  return client;
-}
-
-function withoutPassword(url: string): string {
-  return JSON.stringify(url.replace(/^.*@/s, "***@"));
-}
-
-function loadIoredis(): typeof import("ioredis") {
-  try {
-    return require("ioredis") as typeof import("ioredis");
-  } catch (error) {
-    throw new LockMisconfiguredError("A Redis URL needs the package ioredis: npm install ioredis", {
-      cause: error,
-    });
-  }
 }

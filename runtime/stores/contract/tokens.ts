@@ -1,0 +1,84 @@
+import assert from "node:assert/strict";
+import { FENCING_STRIDE } from "../port";
+import {
+  drop,
+  newId,
+  newKey,
+  place,
+  placing,
+  queued,
+  renewal,
+  request,
+  take,
+  takenInTurn,
+  TAKEN,
+  token,
+  WITHIN_MS,
+  type RegisterTest,
+  type Subject,
+} from "./subject";
+
+/** Fencing tokens. */
+export function tokens(test: RegisterTest, subject: () => Subject): void {
+  test("fencing tokens rise over all the ways to a key, and each stands for many", async () => {
+    const { store } = subject();
+    const [key, first, third, waiting] = [newKey(), newId(), newId(), newId()];
+    const fencing = { fencing: true };
+    const drawn = [token(await place(store, key, newId(), fencing, first))];
+    const second = placing(key, newId(), fencing);
+    const handedOn = await store.next({ key, requestId: first }, second, WITHIN_MS);
+    assert.ok(handedOn.dropped && typeof handedOn.next === "object");
+    drawn.push(token(handedOn.next));
+    const again = { ...renewal(key, second.requestId), fencing: true };
+    const renewed = async (): Promise<number> => token((await store.renew([again], WITHIN_MS))[0]);
+    drawn.push(await renewed(), await renewed());
+    await queued(store, key, waiting);
+    await drop(store, key, second.requestId);
+    drawn.push(token(await place(store, key, waiting, fencing, third)));
+    await drop(store, key, third);
+    drawn.push(token(await take(store, key, newId(), fencing)));
+    for (const [index, later] of drawn.slice(1).entries()) {
+      assert.ok(later >= (drawn[index] ?? 0) + FENCING_STRIDE, drawn.join(", "));
+    }
+    assert.ok(drawn.every(Number.isSafeInteger));
+  });
+
+  test("who does not ask for a token is given none", async () => {
+    const { store } = subject();
+    const [key, waiting] = [newKey(), newId()];
+    const requestId = newId();
+    assert.deepEqual(await place(store, key, newId(), {}, requestId), TAKEN);
+    assert.deepEqual(await store.renew([renewal(key, requestId)], WITHIN_MS), [{ renewed: true }]);
+    await queued(store, key, waiting);
+    await drop(store, key, requestId);
+    await takenInTurn(store, key, waiting);
+  });
+
+  test("who is refused draws no token", async () => {
+    const { store } = subject();
+    const [key, holder] = [newKey(), newId()];
+    await take(store, key, holder, { fencing: true });
+    for (const reply of [
+      await take(store, key, newId(), { fencing: true }),
+      await take(store, key, holder, { fencing: true }),
+      await place(store, key, newId(), { fencing: true }),
+      (await store.renew([{ ...renewal(key, newId()), fencing: true }], WITHIN_MS))[0],
+    ]) {
+      assert.ok(reply !== undefined && !("fencingToken" in reply), JSON.stringify(reply));
+    }
+  });
+
+  test("of many who renew, those who ask for a token have one", async () => {
+    const { store } = subject();
+    const holds = Array.from({ length: 4 }, () => ({ key: newKey(), requestId: newId() }));
+    for (const { key, requestId } of holds) await take(store, key, requestId);
+    const replies = await store.renew(
+      holds.map(({ key, requestId }, index) => request(key, requestId, { fencing: index % 2 === 1 })),
+      WITHIN_MS,
+    );
+    replies.forEach((reply, index) => {
+      if (index % 2 === 1) assert.ok(Number.isSafeInteger(token(reply)));
+      else assert.deepEqual(reply, { renewed: true });
+    });
+  });
+}

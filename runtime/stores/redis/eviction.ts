@@ -1,0 +1,12 @@
+/**
+ * What to tell where the server may throw held locks away when its memory is full.
+ *
+ * @param memory the section of INFO
+ * @returns undefined where it does not
+ */
+export function evictionWarning(memory: string): string | undefined {
+  const policy = /^maxmemory_policy:(\S+)/m.exec(memory)?.[1];
+  const limit = Number(/^maxmemory:(\d+)/m.exec(memory)?.[1] ?? 0);
+  if (policy === undefined || policy === "noeviction" || limit === 0) return undefined;
+  return `Redis evicts keys when its memory is full (maxmemory-policy ${policy}): a lock that is held may be among them, and another may then enter. Keep locks in a Redis with maxmemory-policy noeviction.`;
+}

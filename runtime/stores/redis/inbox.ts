@@ -1,0 +1,62 @@
+import { v4 as uuid } from "uuid";
+import { isCluster, type RedisClient, type RedisNode, type RedisSubscriber } from "./client";
+import { isDenied } from "./errors";
+import { inboxName } from "./keys";
+
+/** Whom an inbox tells. */
+export interface InboxOwner {
+  /** Somebody who waits should look again: the one at that place, or everybody. */
+  hinted(place: string | undefined): void;
+  /** The user of the client has no right to the channel. */
+  denied(): void;
+}
+
+/** The channel on which a store hears hints, over a second connection that is opened when somebody first waits. */
+export class Inbox {
+  readonly #client: RedisClient;
+  readonly #owner: InboxOwner;
+  readonly #name = inboxName(uuid());
+  #subscriber: RedisSubscriber | undefined;
+  #isDenied = false;
+
+  constructor(client: RedisClient, owner: InboxOwner) {
+    this.#client = client;
+    this.#owner = owner;
+  }
+
+  /** Where those who wait can be told. Empty where it is known that they cannot. */
+  get address(): string {
+    return this.#isDenied ? "" : this.#name;
+  }
+
+  open(): void {
+    if (this.#subscriber !== undefined) return;
+    // We subscribe ourselves on each "ready". A `Redis` would too, and leave a failure of that to nobody.
+    const client: RedisNode = this.#client;
+    const subscriber = isCluster(client) ? client.duplicate() : client.duplicate({ autoResubscribe: false });
+    this.#subscriber = subscriber;
+    subscriber.on("error", () => {}); // Who hears nothing still looks again in time.
+    subscriber.on("message", (_channel, place) => this.#owner.hinted(place));
+    const subscribe = (): void => {
+      subscriber.subscribe(this.#name).then(
+        () => {
+          this.#isDenied = false;
+          // What was published while the connection was down, or not yet up, is gone: everybody looks again.
+          this.#owner.hinted(undefined);
+        },
+        (error: unknown) => {
+          if (!isDenied(error)) return;
+          this.#isDenied = true;
+          this.#owner.denied();
+        },
+      );
+    };
+    // A `Cluster` hears on a node of its choice, and tells of none but new ones.
+    for (const event of isCluster(client) ? ["ready", "+node"] : ["ready"]) subscriber.on(event, subscribe);
+    subscriber.subscribe(this.#name).catch(() => {}); // A client with `lazyConnect` connects for it.
+  }
+
+  close(): void {
+    this.#subscriber?.disconnect();
+  }
+}

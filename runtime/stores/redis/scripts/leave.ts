@@ -1,0 +1,23 @@
+import { reservedFor } from "../../value";
+import { QUEUE } from "./queue";
+import { script } from "./script";
+import { SERVER_TIME } from "./server-time";
+
+/**
+ * Gives up a place, and what is reserved for it.
+ *
+ * KEYS: lock, queue. ARGV: place, inbox, "1" where PUBLISH counts all who listen.
+ *
+ * Reply: 1, or 2 where a PUBLISH was denied.
+ */
+export const LEAVE = script(
+  SERVER_TIME,
+  QUEUE,
+  `
+forget(KEYS[2], ARGV[1] .. " " .. ARGV[2])
+if redis.pcall("GET", KEYS[1]) == "${reservedFor("")}" .. ARGV[1] then
+  pass_on(KEYS[1], KEYS[2], ARGV[3])
+end
+return 1 + publish_is_denied
+`,
+);

@@ -1,0 +1,46 @@
+import { QUEUE } from "./queue";
+import { script } from "./script";
+import { SERVER_TIME } from "./server-time";
+import { TOKEN } from "./token";
+
+/**
+ * Ends a hold for another of the same process, who comes last in the queue.
+ *
+ * KEYS: lock, queue, and for a fencing token fence. ARGV: requestId held, place, inbox, requestId, lock time in ms, "1"
+ * where PUBLISH counts all who listen.
+ *
+ * Reply: { 1, token } where the other took the key, { 2 } where it has a place, { 3 } where it can have none and the key
+ * is free, each with 1 in the third place where a PUBLISH was denied. Otherwise { 0, what it holds }.
+ */
+export const NEXT = script(
+  SERVER_TIME,
+  TOKEN,
+  QUEUE,
+  `
+local holder = redis.pcall("GET", KEYS[1])
+if holder ~= ARGV[1] then
+  return { 0, holder }
+end
+local function hand_on()
+  local waiter = ARGV[2] .. " " .. ARGV[3]
+  if redis.call("EXISTS", KEYS[2]) == 1 then
+    keep_place(KEYS[2], waiter)
+    local chosen = choose(KEYS[2], ARGV[6], waiter)
+    if chosen ~= waiter then
+      reserve(KEYS[1], KEYS[2], chosen)
+      return { 2, false, publish_is_denied }
+    end
+    forget(KEYS[2], waiter)
+  end
+  local token = KEYS[3] and draw_token(KEYS[3], ARGV[5])
+  redis.call("SET", KEYS[1], ARGV[4], "PX", ARGV[5])
+  return { 1, token or false, publish_is_denied }
+end
+local done, reply = pcall(hand_on)
+if done then
+  return reply
+end
+redis.call("DEL", KEYS[1])
+return { 3, false, publish_is_denied }
+`,
+);

@@ -1,0 +1,96 @@
+import { CLAIM_TIME_MS, PLACE_TIME_MS } from "../../port";
+import { reservedFor } from "../../value";
+
+/**
+ * Who comes next; needs the server's time.
+ *
+ * A lock's queue is one sorted set with two entries for each who waits, who is written "<place> <inbox>":
+ *
+ *   <place> <inbox>     its turn: one more than that of the last who came. No clock has a say in the order
+ *   -<place> <inbox>    minus the time on the server's clock at which it loses its place unless it is heard of
+ *
+ * The inbox is the channel on which its process hears, and empty where it knows that it cannot hear.
+ */
+export const QUEUE = `
+local publish_is_denied = 0
+
+local function forget(queue, waiter)
+  redis.call("ZREM", queue, waiter, "-" .. waiter)
+end
+
+local function keep_place(queue, waiter)
+  if not redis.call("ZSCORE", queue, waiter) then
+    local last = redis.call("ZREVRANGE", queue, 0, 0, "WITHSCORES")[2] or 0
+    redis.call("ZADD", queue, math.max(last, 0) + 1, waiter)
+  end
+  redis.call("ZADD", queue, string.format("%.0f", -now_us() - ${PLACE_TIME_MS * 1_000}), "-" .. waiter)
+  redis.call("PEXPIRE", queue, ${2 * PLACE_TIME_MS})
+end
+
+-- The first after that turn who was heard of in time, and its turn. Those who were not lose their places.
+local function first_after(queue, turn)
+  while true do
+    local first = redis.call("ZRANGEBYSCORE", queue, "(" .. turn, "+inf", "WITHSCORES", "LIMIT", 0, 1)
+    if not first[1] then
+      return nil
+    end
+    local ends = redis.call("ZSCORE", queue, "-" .. first[1])
+    if ends and -ends > now_us() then
+      return first[1], first[2]
+    end
+    forget(queue, first[1])
+  end
+end
+
+-- Whether it may have heard. counts: "1" where PUBLISH counts all who listen (in a cluster it counts one node's).
+local function hears(waiter, counts)
+  local inbox = string.sub(waiter, 34)
+  if inbox == "" then
+    return true
+  end
+  local heard = redis.pcall("PUBLISH", inbox, string.sub(waiter, 1, 32))
+  if type(heard) ~= "number" then
+    publish_is_denied = 1
+    return true
+  end
+  return heard > 0 or counts ~= "1"
+end
+
+-- Who is to have the key: the first who hears so, or asks itself. Nobody hears who died: it would cost the claim time to
+-- wait for each of those. Who only reconnects keeps its place; where nobody hears, the first of all is chosen.
+local function choose(queue, counts, asker)
+  local first
+  local waiter, turn = first_after(queue, 0)
+  while waiter do
+    if waiter == asker or hears(waiter, counts) then
+      return waiter
+    end
+    first = first or waiter
+    waiter, turn = first_after(queue, turn)
+  end
+  return first
+end
+
+local function reserve(lock, queue, waiter)
+  local value = "${reservedFor("")}" .. string.sub(waiter, 1, 32)
+  forget(queue, waiter)
+  redis.call("SET", lock, value, "PX", ${CLAIM_TIME_MS})
+  return value
+end
+
+local function reserve_for_next(lock, queue, counts)
+  local chosen = choose(queue, counts)
+  if chosen then
+    reserve(lock, queue, chosen)
+  end
+  return chosen
+end
+
+-- Nobody holds the lock any more. Where the queue is no queue, or no memory is left to write with, it is free all the same.
+local function pass_on(lock, queue, counts)
+  local done, chosen = pcall(reserve_for_next, lock, queue, counts)
+  if not (done and chosen) then
+    redis.call("DEL", lock)
+  end
+end
+`;

@@ -1,0 +1,20 @@
+import { script } from "./script";
+import { MANY } from "./values";
+
+/**
+ * Takes those of many keys that are free, as a plain SET would each.
+ *
+ * KEYS: the locks. ARGV: their requestIds; the lock times in ms, or one for all.
+ *
+ * Reply: for each nothing where it was taken, otherwise what it holds, or its error.
+ */
+export const TAKE_MANY = script(
+  MANY,
+  `
+local replies = {}
+for index, lock in ipairs(KEYS) do
+  replies[index] = redis.pcall("SET", lock, id_of(index), "PX", lock_time_of(index), "NX", "GET")
+end
+return replies
+`,
+);

@@ -1,0 +1,17 @@
+import { FENCING_STRIDE } from "../../port";
+
+/** How long the counter of a lock's tokens outlives the lock. */
+export const FENCE_OUTLIVES_MS = 3_600_000;
+
+/**
+ * Fencing tokens; needs the server's time. `fence` holds the last token given out, with those that the holder counts on
+ * to. The clock makes them rise even when it is lost, and it makes them rise even when the clock steps back.
+ */
+export const TOKEN = `
+local function draw_token(fence, lock_time)
+  local last = tonumber(redis.call("GET", fence) or 0) or 0
+  local token = math.max(now_us(), last + 1)
+  redis.call("SET", fence, string.format("%.0f", token + ${FENCING_STRIDE - 1}), "PX", lock_time + ${FENCE_OUTLIVES_MS})
+  return string.format("%.0f", token)
+end
+`;

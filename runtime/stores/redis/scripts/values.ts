@@ -1,0 +1,18 @@
+/** What a key holds. */
+export const VALUES = `
+-- In an array: the text, false where the key is free, or the error of reading it (other data than text is somebody's, too).
+local function found(lock)
+  return { redis.pcall("GET", lock) }
+end
+`;
+
+/** How a script for many keys reads its arguments: all requestIds are in one, since fewer arguments cost less. */
+export const MANY = `
+local function id_of(index)
+  return string.sub(ARGV[1], 32 * index - 31, 32 * index)
+end
+
+local function lock_time_of(index)
+  return ARGV[index + 1] or ARGV[2]
+end
+`;

@@ -1,0 +1,65 @@
+import test from "ava";
+import { storeContract } from "../../runtime/stores/contract";
+import { drop, newId, newKey, place, queued, take, takenInTurn } from "../../runtime/stores/contract/subject";
+import { memoryStore } from "../../runtime/stores/memory";
+import { VirtualClock } from "../support/virtual-clock";
+import { registering } from "./registering";
+
+storeContract(registering(test), () => {
+  const clock = new VirtualClock();
+  const store = memoryStore({ clock });
+  return {
+    store,
+    elapse: (ms) => clock.advance(ms),
+    put: async (key, value, ms) => void (await take(store, key, value, { lockTimeMs: ms })),
+  };
+});
+
+test("expired keys that nobody asks for again do not pile up", async (t) => {
+  const clock = new VirtualClock();
+  const store = memoryStore({ clock });
+  const key = newKey();
+  const requestId = newId();
+  await take(store, key, requestId, { lockTimeMs: 60_000 });
+  for (let batch = 0; batch < 5; batch += 1) {
+    for (let n = 0; n < 1_000; n += 1) await take(store, newKey(), newId(), { lockTimeMs: 10 });
+    await clock.advance(10);
+  }
+  t.deepEqual(await drop(store, key, requestId), { dropped: true }, "a live key survives the sweeps");
+});
+
+test("two stores are two worlds", async (t) => {
+  const key = newKey();
+  t.true((await take(memoryStore(), key, newId())).taken);
+  t.true((await take(memoryStore(), key, newId())).taken);
+});
+
+test("nothing of the store keeps the process alive or has to be closed", async (t) => {
+  const clock = new VirtualClock();
+  const store = memoryStore({ clock });
+  await take(store, newKey(), newId());
+  t.is(clock.pendingTimers, 0);
+  await t.notThrowsAsync(store.close());
+});
+
+test("a wall clock that steps back changes neither the order of the queue nor a hold's time, and tokens still rise", async (t) => {
+  let steppedMs = 0;
+  const clock = new (class extends VirtualClock {
+    override epochMicroseconds(): number {
+      return super.epochMicroseconds() + steppedMs * 1_000;
+    }
+  })();
+  const store = memoryStore({ clock });
+  const [key, holder, first, second] = [newKey(), newId(), newId(), newId()];
+  const before = await take(store, key, holder, { fencing: true });
+  await queued(store, key, first);
+  steppedMs = -60_000;
+  await queued(store, key, second);
+  await queued(store, key, first);
+  await drop(store, key, holder);
+  const requestId = await takenInTurn(store, key, first);
+  await queued(store, key, second);
+  await drop(store, key, requestId);
+  const after = await place(store, key, second, { fencing: true });
+  t.true(before.taken && after.taken && (after.fencingToken ?? 0) > (before.fencingToken ?? Infinity));
+});

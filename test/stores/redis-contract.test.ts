@@ -1,0 +1,50 @@
+import { setTimeout as pause } from "node:timers/promises";
+import test from "ava";
+import type { Redis } from "ioredis";
+import { hearing, storeContract } from "../../runtime/stores/contract";
+import { newId, newKey, take } from "../../runtime/stores/contract/subject";
+import type { Store } from "../../runtime/stores/port";
+import { redisStore, redisStoreAt } from "../../runtime/stores/redis/redis";
+import { startRedis, type RedisServer } from "../support/redis-server";
+import { beforeRedis7 } from "./before-redis-7";
+import { asOneOfMany } from "./one-of-many";
+import { registering } from "./registering";
+
+// The contract over each way in which the store speaks to a Redis of one node.
+
+let server: RedisServer;
+let admin: Redis;
+let stores: { readonly plain: Store; readonly byUrl: Store; readonly old: Store };
+
+test.before(async () => {
+  server = await startRedis();
+  admin = server.client();
+  stores = {
+    plain: redisStore(server.client()),
+    byUrl: redisStoreAt(server.url),
+    old: redisStore(beforeRedis7(server.client()).client),
+  };
+  await Promise.all(Object.values(stores).map((store) => hearing(store)));
+  await take(stores.old, newKey(), newId()); // By its refusal the store learns which server this is.
+});
+
+test.after.always(async () => {
+  await Promise.all(Object.values(stores).map((store) => store.close()));
+  await server.stop();
+});
+
+/** Redis ends a key in the millisecond after its time; its clock and ours run side by side. */
+const elapse = (ms: number): Promise<void> => pause(ms + 5);
+
+async function put(key: string, value: string, ms: number): Promise<void> {
+  await admin.set(key, value, "PX", ms);
+}
+
+storeContract(registering(test), () => ({ store: stores.plain, elapse, put }));
+storeContract(registering(test, "by URL: "), () => ({ store: stores.byUrl, elapse, put }));
+storeContract(registering(test, "before Redis 7: "), () => ({ store: stores.old, elapse, put }));
+storeContract(registering(test, "as one of many: "), () => ({
+  store: asOneOfMany(stores.plain),
+  elapse,
+  put,
+}));

@@ -1,0 +1,283 @@
+import test from "ava";
+import { LockMisconfiguredError, LockOptionError } from "../../runtime/errors";
+import { hearing } from "../../runtime/stores/contract";
+import {
+  drop,
+  isForgotten,
+  listen,
+  look,
+  newId,
+  newKey,
+  place,
+  placing,
+  queued,
+  renew,
+  renewal,
+  take,
+  TAKEN,
+  takenInTurn,
+  token,
+  WITHIN_MS,
+} from "../../runtime/stores/contract/subject";
+import { FENCING_STRIDE, PLACE_TIME_MS, type Store } from "../../runtime/stores/port";
+import { redisStore } from "../../runtime/stores/redis/redis";
+import { counting } from "../support/counting-client";
+import { startRedis, type RedisServer } from "../support/redis-server";
+
+// What stands in Redis, and what it costs there.
+
+let server: RedisServer;
+let store: Store;
+
+test.before(async () => {
+  server = await startRedis();
+  store = redisStore(server.client());
+  await hearing(store);
+});
+
+test.after.always(async () => {
+  await store.close();
+  await server.stop();
+});
+
+const queueOf = (key: string): string => `lockweave:2:queue:{${key}}`;
+const fenceOf = (key: string): string => `lockweave:2:fence:{${key}}`;
+
+test("in Redis, the key's bytes are the lock's name and its value is the requestId", async (t) => {
+  const client = server.client();
+  const requestId = newId();
+  await take(store, "LOCK_payOrder_Test001", requestId, { lockTimeMs: 30_000 });
+  t.is(await client.get("LOCK_payOrder_Test001"), requestId);
+  const pttl = await client.pttl("LOCK_payOrder_Test001");
+  t.true(pttl > 0 && pttl <= 30_000, String(pttl));
+  await drop(store, "LOCK_payOrder_Test001", requestId);
+  t.is(await client.exists("LOCK_payOrder_Test001"), 0);
+});
+
+test("a lock that draws no fencing token leaves no other key", async (t) => {
+  const client = server.client();
+  const key = newKey();
+  await take(store, key, newId());
+  t.deepEqual(await client.keys(`*${key}*`), [key]);
+});
+
+test("one lock is a plain SET, and one script to give it back", async (t) => {
+  const { client, commands } = counting(server.client());
+  const own = redisStore(client);
+  const [key, requestId] = [newKey(), newId()];
+  await take(own, newKey(), requestId);
+  await renew(own, newKey(), requestId, 1_000);
+  await drop(own, newKey(), requestId);
+  commands();
+  t.deepEqual(await take(own, key, requestId), TAKEN);
+  t.deepEqual(commands(), ["SET"]);
+  t.deepEqual(await renew(own, key, requestId, 60_000), { renewed: true });
+  t.deepEqual(commands(), ["EVALSHA"]);
+  t.deepEqual(await drop(own, key, requestId), { dropped: true });
+  t.deepEqual(commands(), ["EVALSHA"]);
+  await own.close();
+});
+
+test("in Redis, the queue is gone with the last who waits", async (t) => {
+  const client = server.client();
+  const [key, holder, first, second] = [newKey(), newId(), newId(), newId()];
+  await take(store, key, holder);
+  await queued(store, key, first);
+  await queued(store, key, second);
+  t.deepEqual((await client.keys(`*${key}*`)).toSorted(), [key, queueOf(key)].toSorted());
+  await store.leave(key, second, WITHIN_MS);
+  await drop(store, key, holder);
+  const requestId = await takenInTurn(store, key, first);
+  t.deepEqual(await client.keys(`*${key}*`), [key]);
+  await drop(store, key, requestId);
+  t.deepEqual(await client.keys(`*${key}*`), []);
+});
+
+test("in Redis, the queue of those who all died expires", async (t) => {
+  const client = server.client();
+  const key = newKey();
+  await take(store, key, newId());
+  await queued(store, key, newId());
+  const pttl = await client.pttl(queueOf(key));
+  t.true(pttl > PLACE_TIME_MS && pttl <= 2 * PLACE_TIME_MS, `${pttl}`);
+});
+
+test("a drop frees the key even when something else lives where its queue should be", async (t) => {
+  const foreigner = server.client();
+  const [alone, key, innocent, requestId] = [newKey(), newKey(), newKey(), newId()];
+  for (const name of [alone, key, innocent]) await take(store, name, requestId);
+  await foreigner.set(queueOf(alone), "text");
+  await foreigner.set(queueOf(key), "text");
+  t.deepEqual(await drop(store, alone, requestId), { dropped: true });
+  const drops = [key, innocent].map((name) => ({ key: name, requestId }));
+  t.deepEqual(await store.dropMany?.(drops, WITHIN_MS), [{ dropped: true }, { dropped: true }]);
+  t.is(await foreigner.exists(alone, key, innocent), 0);
+  t.is(await foreigner.get(queueOf(key)), "text");
+});
+
+test("a next frees the key when something else lives where its queue should be, and tells that there is no place", async (t) => {
+  const foreigner = server.client();
+  const [key, requestId] = [newKey(), newId()];
+  await take(store, key, requestId);
+  await foreigner.set(queueOf(key), "text");
+  t.deepEqual(await store.next({ key, requestId }, placing(key, newId()), WITHIN_MS), {
+    dropped: true,
+    next: undefined,
+  });
+  t.is(await foreigner.exists(key), 0);
+});
+
+test("a drop frees the key, or gives it on, even when Redis has no memory left", async (t) => {
+  const full = await startRedis();
+  t.teardown(full.stop);
+  const admin = full.client();
+  const own = redisStore(full.client());
+  const [alone, handedOn, waitedFor, requestId, waiting] = [newKey(), newKey(), newKey(), newId(), newId()];
+  for (const key of [alone, handedOn, waitedFor]) await take(own, key, requestId);
+  await queued(own, waitedFor, waiting);
+  await admin.config("SET", "maxmemory", "1");
+  t.deepEqual(await drop(own, alone, requestId), { dropped: true });
+  t.like(await own.next({ key: handedOn, requestId }, placing(handedOn, newId()), WITHIN_MS), {
+    dropped: true,
+  });
+  t.deepEqual(await drop(own, waitedFor, requestId), { dropped: true });
+  t.is(await admin.exists(alone, handedOn), 0);
+  t.true([`reserved:${waiting}`, null].includes(await admin.get(waitedFor)));
+  await own.close();
+});
+
+test("the counter of a lock's tokens outlives the lock, and not for ever", async (t) => {
+  const client = server.client();
+  const [key, requestId] = [newKey(), newId()];
+  const taken = await take(store, key, requestId, { fencing: true, lockTimeMs: 30_000 });
+  await drop(store, key, requestId);
+  t.is(await client.get(fenceOf(key)), String(token(taken) + FENCING_STRIDE - 1));
+  const pttl = await client.pttl(fenceOf(key));
+  t.true(pttl > 30_000 && pttl <= 30_000 + 3_600_000, String(pttl));
+});
+
+test("a fencing token rises even when the server's clock has gone back, on each way to the key", async (t) => {
+  const client = server.client();
+  const future = 4_000_000_000_000_000;
+  const ways: Record<string, (key: string) => Promise<number>> = {
+    take: async (key) => token(await take(store, key, newId(), { fencing: true })),
+    place: async (key) => token(await place(store, key, newId(), { fencing: true })),
+    async renew(key) {
+      const requestId = newId();
+      await take(store, key, requestId);
+      return token((await store.renew([{ ...renewal(key, requestId), fencing: true }], WITHIN_MS))[0]);
+    },
+    async next(key) {
+      const requestId = newId();
+      await take(store, key, requestId);
+      const request = placing(key, newId(), { fencing: true });
+      const reply = await store.next({ key, requestId }, request, WITHIN_MS);
+      return token(reply.dropped && typeof reply.next === "object" ? reply.next : undefined);
+    },
+  };
+  for (const [name, way] of Object.entries(ways)) {
+    const key = newKey();
+    await client.set(fenceOf(key), String(future), "PX", 60_000);
+    t.is(await way(key), future + 1, name);
+  }
+});
+
+test("a counter of tokens that holds other data is a misconfiguration, and the lock key is not taken", async (t) => {
+  const foreigner = server.client();
+  const key = newKey();
+  await foreigner.rpush(fenceOf(key), "an element");
+  await t.throwsAsync(take(store, key, newId(), { fencing: true }), { instanceOf: LockMisconfiguredError });
+  t.is(await foreigner.exists(key), 0);
+});
+
+test("SCRIPT FLUSH, as after a restart, is survived by every script", async (t) => {
+  const lonely = await startRedis();
+  t.teardown(lonely.stop);
+  const client = lonely.client();
+  const own = redisStore(client);
+  await hearing(own);
+  const flushed = async (): Promise<void> => void (await client.script("FLUSH"));
+  for (let n = 0; n < 2; n += 1) {
+    const [key, requestId, waiting] = [newKey(), newId(), newId()];
+    await flushed();
+    t.true((await take(own, key, requestId, { fencing: true })).taken);
+    await flushed();
+    t.deepEqual(await renew(own, key, requestId, 60_000), { renewed: true });
+    await flushed();
+    await queued(own, key, waiting);
+    await flushed();
+    await own.leave(key, waiting, WITHIN_MS);
+    await flushed();
+    t.is(await look(own, key), requestId);
+    await flushed();
+    const request = placing(key, waiting);
+    t.deepEqual(await own.next({ key, requestId }, request, WITHIN_MS), { dropped: true, next: TAKEN });
+    await flushed();
+    t.deepEqual(await drop(own, key, request.requestId), { dropped: true });
+    t.true(await isForgotten(own, key));
+  }
+  await own.close();
+});
+
+test("a script that the server does not know is not sent when there is no time left for it", async (t) => {
+  const { client, commands } = counting(server.client());
+  const slow = Object.create(client, {
+    call: {
+      value: async (command: string, ...args: (string | number)[]) => {
+        const refused = client.call(command, ...args);
+        const started = performance.now();
+        await refused.catch(() => {});
+        while (performance.now() - started < 2) await Promise.resolve();
+        return await refused;
+      },
+    },
+  }) as typeof client;
+  const own = redisStore(slow);
+  await server.client().script("FLUSH");
+  await t.throwsAsync(own.drop({ key: newKey(), requestId: newId() }, 1), { message: /no time left/ });
+  t.deepEqual(commands(), ["EVALSHA"]);
+  await own.close();
+});
+
+// ---- the client's keyPrefix -----------------------------------------------------------------------------
+
+test("the client's keyPrefix is kept in the lock key, the counter and the queue, and hints come all the same", async (t) => {
+  const plain = server.client();
+  const prefixed = redisStore(server.client({ keyPrefix: "shop:" }));
+  await hearing(prefixed);
+  const [key, requestId, waiting] = [newKey(), newId(), newId()];
+  const ear = listen(prefixed, waiting);
+  await take(prefixed, key, requestId, { fencing: true });
+  await queued(prefixed, key, waiting);
+  t.is(await plain.get(`shop:${key}`), requestId);
+  const keys = await plain.keys(`*${key}*`);
+  t.is(keys.length, 3);
+  t.true(keys.every((name) => name.startsWith("shop:")));
+  t.true((await take(store, key, newId())).taken, "without the prefix it is another key");
+  await drop(prefixed, key, requestId);
+  await ear.heard;
+  await prefixed.close();
+});
+
+test("two prefixes in one Redis do not hear each other's hints", async (t) => {
+  const one = redisStore(server.client({ keyPrefix: "one:" }));
+  const two = redisStore(server.client({ keyPrefix: "two:" }));
+  await Promise.all([hearing(one), hearing(two)]);
+  const [key, requestId, waiting] = [newKey(), newId(), newId()];
+  const [ear, otherEar] = [listen(one, waiting), listen(two, waiting)];
+  await take(one, key, requestId);
+  await queued(one, key, waiting);
+  await drop(one, key, requestId);
+  await ear.heard;
+  t.false(otherEar.hasHeard());
+  await Promise.all([one.close(), two.close()]);
+});
+
+test("a keyPrefix under which locks could pass for what stands beside them is refused", (t) => {
+  for (const keyPrefix of ["lockweave:", "shop:lockweave:2:queue:"]) {
+    t.throws(() => redisStore(server.client({ keyPrefix })), {
+      instanceOf: LockOptionError,
+      message: /keyPrefix not to contain lockweave:/,
+    });
+  }
+});
