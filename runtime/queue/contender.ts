@@ -133,7 +133,9 @@ export class Contender implements AttemptListener<Waiter>, Listening {
 
   onReply(attempt: Attempt<Waiter>, reply: TakeReply): void {
     this.trouble = undefined;
-    const goesOn = reply.taken ? this.#taken(attempt, reply.fencingToken) : this.#notTaken(attempt, reply);
+    const goesOn = reply.taken
+      ? this.#taken(attempt, reply.fencingToken, attempt.sentAt)
+      : this.#notTaken(attempt, reply);
     if (!goesOn) attempt.asker.onTried();
   }
 
@@ -191,7 +193,7 @@ export class Contender implements AttemptListener<Waiter>, Listening {
     this.#freeInMs = freeInMs;
     if (attempt.isForPlace) this.#placed();
     const found = this.#open.find(({ request }) => request.requestId === holder);
-    if (found !== undefined) return this.#confirm(found);
+    if (found !== undefined) return this.#confirm(found, attempt.sentAt);
     if (attempt.isForPlace || !this.#hasReasonToWait(attempt.asker)) return false;
     this.#send(attempt.asker, true);
     return true;
@@ -243,14 +245,18 @@ export class Contender implements AttemptListener<Waiter>, Listening {
 
   // ---- what comes of it -------------------------------------------------------------------------------
 
-  /** The store says that this very command took the key. Returns whether the try goes on with another command. */
-  #taken(sent: Sent, fencingToken: number | undefined): boolean {
+  /**
+   * The store says that this very command took the key. Returns whether the try goes on with another command.
+   *
+   * @param triedAt see {@link Contender.#confirm}
+   */
+  #taken(sent: Sent, fencingToken: number | undefined, triedAt?: number): boolean {
     if ("place" in sent.request) this.#isPlaced = false;
     const { first } = this.#line;
     if (first !== undefined && !this.#isClosed && !this.#shared.isClosed && fits(sent.request, first)) {
       if (this.#believe(sent, sent.sentAt, first, fencingToken, true)) return false;
     }
-    return this.#confirm(sent);
+    return this.#confirm(sent, triedAt);
   }
 
   /**
@@ -283,8 +289,11 @@ export class Contender implements AttemptListener<Waiter>, Listening {
   /**
    * The key was seen to hold what a command of ours has written. That is worth nothing until a renewal says the same. Where
    * nobody waits any more, it is given back. Returns whether the try goes on with another command.
+   *
+   * @param triedAt when the try began that found it, if one did: the two commands together take no longer
+   *   than one may
    */
-  #confirm(found: Sent): boolean {
+  #confirm(found: Sent, triedAt?: number): boolean {
     const { first } = this.#line;
     if (this.#isClosed || this.#shared.isClosed || first === undefined) {
       this.#decline(found);
@@ -295,7 +304,12 @@ export class Contender implements AttemptListener<Waiter>, Listening {
     const { clock, commands } = this.#shared;
     const request = { ...requestOf(first), requestId: found.request.requestId };
     const sentAt = clock.now();
-    const mostMs = this.#mayTakeMs(first, sentAt);
+    const { timeoutMs } = commands;
+    const until =
+      triedAt === undefined
+        ? first.budgetEndsAt + (first.isPatient ? LEAST_COMMAND_TIME_MS : timeoutMs)
+        : triedAt + Math.min(this.#mayTakeMs(first, triedAt), timeoutMs);
+    const mostMs = Math.max(until - sentAt, 1);
     void commands
       .ask((store, withinMs) => store.renew([request], withinMs), mostMs)
       .then(
