@@ -7,10 +7,8 @@ export type Tamper = (store: Store) => Store;
 export function but(store: Store, faults: Partial<Store>): Store {
   return {
     take: (request, withinMs) => store.take(request, withinMs),
-    takeMany: store.takeMany?.bind(store),
     renew: (requests, withinMs) => store.renew(requests, withinMs),
     drop: (request, withinMs) => store.drop(request, withinMs),
-    dropMany: store.dropMany?.bind(store),
     look: (keys, withinMs) => store.look(keys, withinMs),
     place: (request, withinMs) => store.place(request, withinMs),
     leave: (key, place, withinMs) => store.leave(key, place, withinMs),
