@@ -27,7 +27,9 @@ export interface Configuration {
   readonly commandTimeout?: Duration;
   /**
    * Signals at which to call `shutdown()`, such as `["SIGTERM", "SIGINT"]`. If nobody else listens to the signal, the
-   * process then ends by it. By default the application calls `shutdown()` itself.
+   * process then ends by it, and as process 1 (in a container) with exit code 128 + the signal's number. Where
+   * somebody else listens, who may end the process too early, let that listener `await shutdown()` instead. By default
+   * the application calls `shutdown()` itself.
    */
   readonly shutdownOn?: readonly NodeJS.Signals[];
   /** The time the runtime lives by. For tests. */
@@ -72,7 +74,7 @@ export function configure(configuration: Configuration, handshake?: "woven"): vo
   if (handshake !== "woven" && woven !== false) throw new LockNotWovenError(NOT_WOVEN);
   const signals = checkSignals(shutdownOn);
   current = createLocker(configuration);
-  stopListening = shutdownOnSignals(signals, shutdown);
+  stopListening = shutdownOnSignals(signals, shutdown, current);
 }
 
 const NOT_WOVEN =

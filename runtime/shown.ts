@@ -26,7 +26,7 @@ export function redacted(text: string): string {
   if (!text.includes("@") && !text.includes("=")) return text;
   return text.replaceAll(/\S+/g, (word) =>
     withoutUser(word).replaceAll(PARAMETER, (all, name: string, given: string) =>
-      SECRET.test(name) ? `${name}***${CLOSING.exec(given)?.[0] ?? ""}` : all,
+      SECRET.test(name) ? `${name}***${CLOSING.exec(given.slice(-3))?.[0] ?? ""}` : all,
     ),
   );
 }

@@ -3,7 +3,8 @@ import { join, resolve } from "node:path";
 import test from "ava";
 import packageJson from "../package.json";
 import * as lockweave from "../runtime";
-import { DEFAULTS } from "../runtime/settings";
+import { DEFAULTS } from "../runtime/lock/settings";
+import { SMALLEST_ACCESS } from "./stores/access";
 
 const root = resolve(__dirname, "..");
 const readme = readFileSync(join(root, "README.md"), "utf8");
@@ -54,4 +55,8 @@ test("the README's tag table has every option with the runtime's default", (t) =
   for (const name of ["retryTimes", "onFailure", "watchdog", "autoUnlock", "reentrant", "fencing"] as const) {
     t.is(rows.get(name), String(DEFAULTS[name]), name);
   }
+});
+
+test("the access that the README asks of a Redis user is the one that the stores are tested under", (t) => {
+  t.true(readme.includes(`ACL SETUSER app on >password ${SMALLEST_ACCESS}\n`));
 });

@@ -102,9 +102,9 @@ export class Events {
   }
 }
 
-/** The first digits tell two requests apart. */
+/** The last digits tell two requests apart: the first are the process's number. */
 function beginning(lock: LockEvent): string {
-  return `${nameOf(lock)} ${lock.requestId.slice(0, 8)}`;
+  return `${nameOf(lock)} ${lock.requestId.slice(-8)}`;
 }
 
 function about({ key, site, requestId }: LockEvent): LockEvent {

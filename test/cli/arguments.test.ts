@@ -1,5 +1,6 @@
 import test from "ava";
-import { HELP, parseCommand, UsageError } from "../../transformer/cli/arguments";
+import { HELP, parseCommand } from "../../transformer/cli/arguments";
+import { UsageError } from "../../transformer/verify/usage-error";
 import { makeProject } from "../hosts/project";
 import { lockweave } from "./command";
 

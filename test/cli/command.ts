@@ -3,5 +3,5 @@ import { PACKAGE, type Finished, type Project } from "../hosts/project";
 
 /** Runs the built command line in the project. */
 export function lockweave(project: Project, ...args: readonly string[]): Promise<Finished> {
-  return project.run(join(PACKAGE, "dist/transformer/cli.js"), ...args);
+  return project.run(join(PACKAGE, "dist/transformer/cli/main.js"), ...args);
 }

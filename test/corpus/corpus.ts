@@ -3,8 +3,8 @@ import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync
 import { tmpdir } from "node:os";
 import path from "node:path";
 import ts from "typescript";
-import { weaveProgram } from "../../transformer/hosts/ts-patch";
-import { weave } from "../../transformer/weave";
+import { weaveProgram } from "../../transformer/hosts/ts-patch/weave-program";
+import { weave } from "../../transformer/weave/weave";
 import { tagAll } from "./tag-all";
 
 // npm run corpus [-- package ...]

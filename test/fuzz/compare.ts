@@ -1,8 +1,9 @@
 import { runInThisContext } from "node:vm";
 import ts from "typescript";
 import * as runtime from "../../runtime";
-import { weave } from "../../transformer/weave";
+import { weave } from "../../transformer/weave/weave";
 import { randomProgram, type RandomProgram } from "./random-program";
+import { observed } from "../support/observed-store";
 
 /** What went differently with the lock than without it. */
 export interface Difference {
@@ -63,26 +64,11 @@ let current: string[] = [];
 
 /** Takes down when the lock of the run that is going on is taken and given back. */
 export function configureObserved(): void {
-  const store = runtime.memoryStore();
-  const configuration = {
-    store: {
-      acquire: async (request) => {
-        const reply = await store.acquire(request);
-        if (reply.granted) current.push(ACQUIRE);
-        return reply;
-      },
-      release: async (key, requestId, next) => {
-        current.push(RELEASE);
-        return await store.release(key, requestId, next);
-      },
-      wait: (request) => store.wait(request),
-      leave: (key, requestId) => store.leave(key, requestId),
-      renew: (holders) => store.renew(holders),
-      listen: (onHint) => store.listen(onHint),
-      close: () => store.close(),
-    },
-  } satisfies runtime.Configuration;
-  runtime.configure(configuration, "woven");
+  const store = observed(runtime.memoryStore(), {
+    onTaken: () => void current.push(ACQUIRE),
+    onDrop: () => void current.push(RELEASE),
+  });
+  runtime.configure({ store }, "woven");
 }
 
 async function run({ args, isGenerator, steps }: RandomProgram, code: string): Promise<Run> {

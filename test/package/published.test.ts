@@ -106,6 +106,25 @@ for (const [moduleResolution, module, files] of [
   });
 }
 
+test.serial("its types need no lib later than es2020", async (t) => {
+  const project = await makeConsumer({
+    "src/a.mts": `
+      import { LockKeyError, type FailureClass } from "lockweave";
+      class Busy extends Error { constructor(message: string) { super(message); } }
+      export const failures: FailureClass[] = [Busy, LockKeyError];`,
+    "package.json": "{}",
+    "tsconfig.json": tsconfig({
+      types: ["node"],
+      skipLibCheck: false,
+      noEmit: true,
+      target: "es2020",
+      lib: ["es2020"],
+      module: "nodenext",
+    }),
+  });
+  t.like(await project.tsc(), { code: 0, stdout: "" });
+});
+
 const TAGGED = `/** @redisLock businessFlag=payOrder keyName=orderNo */
 export async function pay(orderNo: string): Promise<string> {
   return "paid " + orderNo;

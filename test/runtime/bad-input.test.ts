@@ -4,6 +4,7 @@ import { inspect } from "node:util";
 import test from "ava";
 import type { Redis } from "ioredis";
 import * as lockweave from "../../runtime";
+import { systemClock } from "../../runtime/clock";
 import { DEFAULTS, oncePerPlace, settle } from "../../runtime/settings";
 import { shown } from "../../runtime/shown";
 import { startRedis, type RedisServer } from "../support/redis-server";
@@ -241,6 +242,11 @@ for (const [what, configuration, ...words] of [
   ["a store that cannot be shown", { store: unshowable }, "`store`", UNSHOWABLE],
   ["a clock null", { store, clock: null }, "`clock`", "function `now`", "got null"],
   ["a clock that cannot tell the time", { store, clock: {} }, "`clock`", "function `now`", "got {}"],
+  [
+    "a clock whose time since boot is no function",
+    { store, clock: { ...systemClock, sinceBoot: 7 } },
+    "Expected `clock.sinceBoot` to be a function, got 7",
+  ],
   ["a logger whose debug is a text", { store, logger: { warn: body, debug: "x" } }, "`logger.debug`", "'x'"],
   ["a logger that cannot be shown", { store, logger: unshowable }, WARN, "an object that throws"],
   ["a woven that is a text", { store, woven: "false" }, "`woven`", "true or false", "got 'false'"],

@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { promisify } from "node:util";
 import test from "ava";
 import { safeLogger, type Logger } from "../../runtime/logger";
+import { Fleet } from "../support/fleet";
 
 function listening(): { logger: Logger; warnings: string[]; debugged: string[] } {
   const warnings: string[] = [];
@@ -19,18 +20,19 @@ const throwing = (): never => {
   throw new Error("the disk is full");
 };
 
+/** An object with a `then` is taken for a slip where it is written as one. */
+const having = (name: string, descriptor: PropertyDescriptor): object =>
+  Object.defineProperty({}, name, descriptor);
+
 for (const [what, fails] of [
   ["throws", throwing],
   ["returns a promise that rejects", async () => throwing()],
   ["returns a promise that rejects later", () => nextTurn().then(throwing)],
-  ["returns a thenable that throws", () => ({ then: throwing })],
-  [
-    "returns what throws when it is asked for its then",
-    () => Object.defineProperty({}, "then", { get: throwing }),
-  ],
+  ["returns a thenable that throws", () => having("then", { value: throwing })],
+  ["returns what throws when it is asked for its then", () => having("then", { get: throwing })],
   [
     "returns a thenable that rejects",
-    () => ({ then: (_: unknown, reject: (error: Error) => void) => reject(new Error()) }),
+    () => having("then", { value: (_: unknown, reject: (error: Error) => void) => reject(new Error()) }),
   ],
   [
     "returns a promise whose own catch throws",
@@ -41,7 +43,7 @@ for (const [what, fails] of [
     const unhandled: unknown[] = [];
     const listen = (reason: unknown): void => void unhandled.push(reason);
     process.on("unhandledRejection", listen);
-    const logger = safeLogger({ warn: fails, debug: fails } as Logger);
+    const logger = safeLogger({ warn: fails, debug: fails });
     t.notThrows(() => {
       logger.warn("w");
       logger.debug?.("d");
@@ -87,6 +89,20 @@ for (const [what, message, line] of [
     t.deepEqual(debugged, [line]);
   });
 }
+
+test("a key and a call site reach the log as one line, too", async (t) => {
+  const { logger, warnings, debugged } = listening();
+  const fleet = new Fleet();
+  const [key, site] = ["LOCK_a\r\nLOCK_b waits", "\x1b[2Jpay"];
+  const lock = fleet.process({ logger }).lock(key, { onLost: "warn" }, site);
+  t.true(await lock.acquire());
+  await fleet.memory.release(key, lock.requestId);
+  await lock.release();
+  t.deepEqual([warnings.length > 0, debugged.length > 0], [true, true]);
+  for (const line of [...warnings, ...debugged]) {
+    t.true(line.startsWith(String.raw`LOCK_a\r\nLOCK_b waits (\x1b[2Jpay)`), line);
+  }
+});
 
 test("warnOnce says the same text once", (t) => {
   const { logger, warnings } = listening();

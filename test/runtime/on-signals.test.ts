@@ -1,10 +1,13 @@
-import { spawn, type ChildProcess } from "node:child_process";
+import { spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
+import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import test from "ava";
 import { configure } from "../../runtime/configure";
 import { LockOptionError } from "../../runtime/errors";
+import { shutdownOnSignals } from "../../runtime/on-signals";
 import { memoryStore } from "../../runtime/stores/memory";
+import { VirtualClock } from "../support/virtual-clock";
 
 interface Ended {
   readonly code: number | null;
@@ -12,31 +15,47 @@ interface Ended {
   readonly output: string;
 }
 
-/** A process that holds a lock, and waits for another one that it does not get. */
-function start(script: string): {
-  child: ChildProcess;
+/** Processes are numbered from 1 in it, and the first one is ours, as in a container. It ends when we do. */
+const CONTAINER = ["unshare", "--pid", "--fork", "--mount-proc", "--kill-child"];
+
+/**
+ * A process that holds a lock, and waits for another one that it does not get. It ends when its stdin does, so that
+ * none outlives us.
+ */
+function start(
+  script: string,
+  { container = false } = {},
+): {
+  signal: (signal: NodeJS.Signals) => void;
+  tell: (words: string) => void;
   ended: Promise<Ended>;
   says: (words: string) => Promise<void>;
 } {
   const runtime = JSON.stringify(join(__dirname, "../../runtime"));
   const program = `
-    const { configure, memoryStore, withLock } = require(${runtime});
+    const { configure, memoryStore, shutdown, withLock } = require(${runtime});
     configure({ store: memoryStore(), woven: false, shutdownOn: ["SIGTERM", "SIGINT"], logger: console });
     const patient = { retryTimes: 100, waitTime: "60s" };
     let end = () => {};
-    withLock("LOCK_one", patient, () => new Promise((resolve) => { end = resolve; console.log("works"); }))
+    withLock("LOCK_one", patient, () => new Promise((resolve) => { end = resolve; console.log("works as " + process.pid); }))
       .then(() => console.log("work done"));
     withLock("LOCK_one", patient, () => {}).catch(({ code }) => console.log("sent home with " + code));
+    process.once("removeListener", () => console.log("shuts down"));
+    process.stdin.once("close", () => process.exit(99));
+    process.stdin.resume();
     setInterval(() => {}, 60_000);
     ${script}`;
-  const child = spawn(process.execPath, ["--require", "ts-node/register/transpile-only", "--eval", program]);
+  const node = [process.execPath, "--require", "ts-node/register/transpile-only", "--eval", program];
+  const [command = "", ...args] = container ? [...CONTAINER, ...node] : node;
+  const child = spawn(command, args);
   let output = "";
   const heard = (text: string): void => void (output += text);
   child.stdout.setEncoding("utf8").on("data", heard);
   child.stderr.setEncoding("utf8").on("data", heard);
   const closed = once(child, "close") as Promise<[number | null, string | null]>;
   return {
-    child,
+    signal: (signal) => process.kill(container ? onlyChildOf(child.pid) : (child.pid ?? NaN), signal),
+    tell: (words) => void child.stdin.write(`${words}\n`),
     ended: closed.then(([code, signal]) => ({ code, signal, output })),
     async says(words) {
       while (!output.includes(words)) await Promise.race([once(child.stdout, "data"), closed]);
@@ -44,38 +63,149 @@ function start(script: string): {
   };
 }
 
-test("at a signal those who wait are sent home, bodies are waited for, and the process ends by the signal", async (t) => {
-  const { child, ended, says } = start(`process.stdin.once("data", () => end());`);
+function onlyChildOf(pid: number | undefined): number {
+  return Number(readFileSync(`/proc/${pid}/task/${pid}/children`, "utf8"));
+}
+
+/** Why no container can be made here, if so. */
+function reasonAgainstContainers(): string | undefined {
+  const [command = "", ...args] = CONTAINER;
+  const { status, error, stderr } = spawnSync(command, [...args, "true"], { encoding: "utf8" });
+  return status === 0 ? undefined : (error?.message ?? stderr.trim());
+}
+
+const against = reasonAgainstContainers();
+const inContainer = against === undefined ? test.serial : test.serial.skip;
+if (against !== undefined) console.warn(`Nothing is tested as process 1: ${against}`);
+
+test.serial("at a signal bodies are waited for, and then the process ends by the signal", async (t) => {
+  const { signal, tell, ended, says } = start(`process.stdin.once("data", () => end());`);
   await says("works");
-  child.kill("SIGTERM");
-  await says("sent home");
-  child.stdin?.end("go on\n");
-  const { signal, output } = await ended;
-  t.is(signal, "SIGTERM");
-  t.regex(output, /sent home with LOCK_CLOSED\n[^]*released after [^]*work done\n$/);
+  signal("SIGTERM");
+  await says("shuts down");
+  tell("go on");
+  const { signal: endedBy, output } = await ended;
+  t.is(endedBy, "SIGTERM");
+  t.regex(output, /shuts down\n[^]*work done\n/);
 });
 
-test("who listens to the signal as well decides how the process ends", async (t) => {
-  const { child, ended, says } = start(
+test.serial("who listens to the signal as well decides how the process ends", async (t) => {
+  const { signal, ended, says } = start(
     `process.once("SIGINT", async () => { end(); setTimeout(() => process.exit(7), 500); });`,
   );
   await says("works");
-  child.kill("SIGINT");
-  const { code, signal, output } = await ended;
-  t.is(signal, null);
+  signal("SIGINT");
+  const { code, signal: endedBy, output } = await ended;
+  t.is(endedBy, null);
   t.is(code, 7);
   t.regex(output, /work done/);
 });
 
-test("a second signal ends the process at once", async (t) => {
-  const { child, ended, says } = start("");
+test.serial("a second signal ends the process at once", async (t) => {
+  const { signal, ended, says } = start("");
   await says("works");
-  child.kill("SIGTERM");
-  await says("sent home");
-  child.kill("SIGTERM");
-  const { signal, output } = await ended;
-  t.is(signal, "SIGTERM");
+  signal("SIGTERM");
+  await says("shuts down");
+  signal("SIGTERM");
+  const { signal: endedBy, output } = await ended;
+  t.is(endedBy, "SIGTERM");
   t.notRegex(output, /work done/);
+});
+
+inContainer("process 1 ends with the exit code of the signal, when its bodies have ended", async (t) => {
+  const { signal, tell, ended, says } = start(`process.stdin.once("data", () => end());`, {
+    container: true,
+  });
+  await says("works as 1\n");
+  signal("SIGTERM");
+  await says("shuts down");
+  tell("go on");
+  const { code, output } = await ended;
+  t.regex(output, /shuts down\n[^]*work done\n/);
+  t.is(code, 128 + 15);
+});
+
+inContainer("a second signal ends process 1 at once", async (t) => {
+  const { signal, ended, says } = start("", { container: true });
+  await says("works as 1\n");
+  signal("SIGTERM");
+  await says("shuts down");
+  signal("SIGINT");
+  const { code, output } = await ended;
+  t.notRegex(output, /work done/);
+  t.is(code, 128 + 2);
+});
+
+/** As NestJS does it: hooks, and then the signal once more, with nobody listening any more. */
+const hooks = (hook: string): string => `
+  const onSignal = async (signal) => {
+    ${hook}
+    process.off(signal, onSignal);
+    process.kill(process.pid, signal);
+  };
+  process.on("SIGTERM", onSignal);`;
+const RECIPE = "end(); await shutdown();";
+
+for (const [where, container] of [
+  ["a process", false],
+  ["process 1", true],
+] as const) {
+  (container ? inContainer : test.serial)(
+    `a listener that awaits shutdown() lets ${where} end only when its bodies have`,
+    async (t) => {
+      const { signal, ended, says } = start(hooks(RECIPE), { container });
+      await says("works");
+      signal("SIGTERM");
+      const { code, signal: endedBy, output } = await ended;
+      t.regex(output, /works[^]*something else listens to SIGTERM too\.[^]*work done\n/);
+      t.deepEqual([code, endedBy], container ? [143, null] : [null, "SIGTERM"]);
+    },
+  );
+}
+
+for (const when of ["at the start", "when the application has started", "at the signal"] as const) {
+  test.serial(`who listens to the same signals is warned of, once: ${when}`, async (t) => {
+    const clock = new VirtualClock();
+    const warnings: string[] = [];
+    const logger = { warn: (line: string) => void warnings.push(line) };
+    const signals = ["SIGUSR2", "SIGWINCH", "SIGHUP"] as const;
+    const before = signals.map((signal) => process.listenerCount(signal));
+    const other = (): void => {};
+    const listen = (): void => {
+      for (const signal of signals.slice(0, 2)) process.on(signal, other);
+    };
+    let shutdowns = 0;
+    const shutdown = async (): Promise<void> => void (shutdowns += 1);
+
+    if (when === "at the start") listen();
+    const stopListening = shutdownOnSignals(signals, shutdown, { clock, logger });
+    t.is(warnings.length, when === "at the start" ? 1 : 0);
+    if (when === "when the application has started") listen();
+    await clock.advance(10_000);
+    t.is(warnings.length, when === "at the signal" ? 0 : 1);
+    if (when === "at the signal") listen();
+    process.emit("SIGUSR2", "SIGUSR2");
+    t.is(shutdowns, 1);
+    t.is(warnings.length, 1);
+    t.regex(warnings[0] ?? "", /something else listens to SIGUSR2 and SIGWINCH too\. /);
+    t.regex(warnings[0] ?? "", /process\.on\("SIGUSR2", async \(\) => \{ await shutdown\(\); .*NestJS/);
+
+    stopListening();
+    for (const signal of signals.slice(0, 2)) process.off(signal, other);
+    t.deepEqual(
+      signals.map((signal) => process.listenerCount(signal)),
+      before,
+    );
+    t.is(clock.pendingTimers, 0);
+  });
+}
+
+test.serial("who stops to listen leaves no timer", (t) => {
+  const clock = new VirtualClock();
+  const told = { clock, logger: { warn: () => t.fail() } };
+  shutdownOnSignals(["SIGUSR2"], async () => {}, told)();
+  shutdownOnSignals([], async () => {}, told)();
+  t.is(clock.pendingTimers, 0);
 });
 
 for (const shutdownOn of ["SIGTERM", [15], ["SIGFOO"], ["SIGKILL"], ["toString"], null]) {

@@ -88,11 +88,13 @@ for (const [sentence, text] of [
   });
 }
 
-test("a long text is redacted in no more time than it has characters", (t) => {
-  for (const unit of ["a", ":", "?", "@", "&", "=", "pass", "://", "?a=", "a:b@"]) {
+test("a long text is redacted in a time that grows with its length", (t) => {
+  for (const unit of ["a", ":", "?", "@", "&", "=", "pass", "://", "?a=", "a:b@", ")"]) {
     const startedAt = performance.now();
-    redacted(`@=${unit.repeat(200_000)}`);
-    shown(`@=${unit.repeat(200_000)}`);
+    for (const beginning of ["@=", "?auth="]) {
+      redacted(`${beginning}${unit.repeat(200_000)}a`);
+      shown(`${beginning}${unit.repeat(200_000)}a`);
+    }
     t.true(performance.now() - startedAt < 2_000, unit);
   }
 });

@@ -188,7 +188,7 @@ for (const [what, sinceBoot] of [
   test(`a clock that ${what} never reports`, (t) => {
     const machine = new Machine();
     const clock = Object.assign(Object.create(machine) as Machine, { now: () => machine.now(), sinceBoot });
-    const suspension = new Suspension(clock as Clock, () => t.fail());
+    const suspension = new Suspension(clock, () => t.fail());
     for (let count = 0; count < 3; count += 1) {
       machine.runs(10_000);
       machine.isSuspended(60_000);

@@ -1,29 +1,36 @@
 import { setTimeout as pause } from "node:timers/promises";
 import test from "ava";
+import type { Redis } from "ioredis";
 import { LockMisconfiguredError } from "../../runtime/errors";
-import type { Store } from "../../runtime/store";
-import { redisStore } from "../../runtime/stores/redis";
-import type { RedisClient } from "../../runtime/stores/redis-client";
-import { counting } from "../support/counting-client";
-import { gathering } from "../support/gathering-store";
-import { startRedisCluster, type RedisCluster } from "../support/redis-server";
+import { hearing, storeContract } from "../../runtime/stores/contract";
 import {
-  acquire,
-  hearing,
+  drop,
   listen,
   newId,
   newKey,
-  release,
-  request,
-  storeContract,
-  wait,
-} from "./store-contract";
+  place,
+  placing,
+  queued,
+  renewal,
+  take,
+  TAKEN,
+  WITHIN_MS,
+} from "../../runtime/stores/contract/subject";
+import type { Store } from "../../runtime/stores/port";
+import type { RedisClient } from "../../runtime/stores/redis/client";
+import { redisStore } from "../../runtime/stores/redis/redis";
+import { counting } from "../support/counting-client";
+import { startRedisCluster, type RedisCluster } from "../support/redis-server";
+import { noting } from "./noting-listener";
+import { registering } from "./registering";
 
 let server: RedisCluster;
+let node: Redis;
 let store: Store;
 
 test.before(async () => {
   server = await startRedisCluster();
+  node = server.client();
   store = redisStore(server.cluster());
   await hearing(store);
 });
@@ -33,71 +40,90 @@ test.after.always(async () => {
   await server.stop();
 });
 
-storeContract(test, () => ({ store, elapse: (ms) => pause(ms + 5) }));
+storeContract(registering(test), () => ({
+  store,
+  elapse: (ms) => pause(ms + 5),
+  put: async (key, value, ms) => void (await node.set(key, value, "PX", ms)),
+}));
 
 async function slotsOf(pattern: string): Promise<Set<number>> {
-  const node = server.client();
   const keys = await node.keys(pattern);
-  return new Set(await Promise.all(keys.map((key) => node.cluster("KEYSLOT", key))));
+  return new Set(await Promise.all(keys.map(async (key) => Number(await node.cluster("KEYSLOT", key)))));
 }
 
 for (const name of ["plain", "with{tag}in", "{open"]) {
-  test(`the fence and the queue of ${name} live in the slot of its lock key`, async (t) => {
+  test(`the counter and the queue of ${name} live in the slot of its lock key`, async (t) => {
     const key = `${newKey()}${name}`;
-    t.true((await acquire(store, key, newId(), { fencing: true })).granted);
-    t.false((await wait(store, key, newId(), { fencing: true })).granted);
-    t.is((await server.client().keys(`*${key}*`)).length, 3);
+    t.true((await take(store, key, newId(), { fencing: true })).taken);
+    await queued(store, key, newId());
+    t.is((await node.keys(`*${key}*`)).length, 3);
     t.is((await slotsOf(`*${key}*`)).size, 1);
   });
 }
 
-test("the client's keyPrefix does not part the fence and the queue from their lock key", async (t) => {
-  const prefixed = redisStore(server.cluster({ keyPrefix: "shop:" }));
-  await hearing(prefixed);
-  const [key, requestId, waiter] = [newKey(), newId(), newId()];
-  t.true((await acquire(prefixed, key, requestId, { fencing: true })).granted);
-  const ear = listen(prefixed, waiter);
-  t.false((await wait(prefixed, key, waiter, { fencing: true })).granted);
-  t.is((await server.client().keys(`shop:${key}`)).length, 1);
-  t.is((await slotsOf(`*${key}*`)).size, 1);
-  t.is(await release(prefixed, key, requestId), "released");
-  await ear.heard;
-  await prefixed.close();
-});
+for (const keyPrefix of ["shop:", "{shop}:"]) {
+  test(`the client's keyPrefix ${keyPrefix} does not part the counter and the queue from their lock key`, async (t) => {
+    const prefixed = redisStore(server.cluster({ keyPrefix }));
+    await hearing(prefixed);
+    const [key, requestId, waiting] = [newKey(), newId(), newId()];
+    t.true((await take(prefixed, key, requestId, { fencing: true })).taken);
+    const ear = listen(prefixed, waiting);
+    await queued(prefixed, key, waiting);
+    t.is((await node.keys(`${keyPrefix}${key}`)).length, 1);
+    t.is((await node.keys(`*${key}*`)).length, 3);
+    t.is((await slotsOf(`*${key}*`)).size, 1);
+    t.deepEqual(await drop(prefixed, key, requestId), { dropped: true });
+    await ear.heard;
+    await prefixed.close();
+  });
+}
 
 for (const braces of ["}closed", "{}empty-tag", "{}a{tag}"]) {
-  test(`a key with ${braces} has no fence key in its slot: that is told, not waited for`, async (t) => {
+  test(`a key with ${braces} has no other key in its slot: that is told, not waited for`, async (t) => {
     const key = `${newKey()}${braces}`;
-    await t.throwsAsync(acquire(store, key, newId(), { fencing: true }), {
+    await t.throwsAsync(take(store, key, newId(), { fencing: true }), {
       instanceOf: LockMisconfiguredError,
       message: /CROSSSLOT/,
     });
-    const [holder, waiter] = [newId(), newId()];
-    t.true((await acquire(store, key, holder)).granted, "without fencing it is a key like any other");
-    const reply = await wait(store, key, waiter);
-    t.true(!reply.granted && (reply.freeInMs ?? 0) > 0, "with no queue in its slot, too, one can wait");
-    t.deepEqual(await store.release(key, holder, request(key, newId())), { outcome: "released" });
-    t.true((await wait(store, key, waiter)).granted);
-    await store.leave(key, waiter);
-    t.true((await acquire(store, key, newId())).granted);
+    const [holder, waiting, requestId] = [newId(), newId(), newId()];
+    t.true((await take(store, key, holder)).taken, "without fencing it is a key like any other");
+    const reply = await place(store, key, waiting);
+    t.true(!reply.taken && reply.holder === holder && (reply.freeInMs ?? 0) > 0, "one can wait by looking");
+    const held = { key, requestId: holder };
+    t.deepEqual(await store.next(held, placing(key, newId()), WITHIN_MS), { dropped: true, next: undefined });
+    t.deepEqual(await store.next(held, placing(key, newId()), WITHIN_MS), {
+      dropped: false,
+      holder: undefined,
+    });
+    t.deepEqual(await place(store, key, waiting, {}, requestId), TAKEN);
+    await store.leave(key, waiting, WITHIN_MS);
+    t.deepEqual(await drop(store, key, newId()), { dropped: false, holder: requestId });
+    t.deepEqual(await drop(store, key, requestId), { dropped: true });
+    t.true((await take(store, key, newId())).taken);
   });
 }
 
 test("to a cluster every key is sent alone, because their slots may be on different nodes", async (t) => {
   const { client, commands } = counting(server.cluster());
-  const own = gathering(redisStore(client));
-  const keys = Array.from({ length: 10 }, newKey);
-  const requestId = newId();
-  const replies = await Promise.all(keys.map((key) => acquire(own, key, requestId)));
-  t.true(replies.every(({ granted }) => granted));
+  const own = redisStore(client);
+  t.is(own.takeMany, undefined);
+  t.is(own.dropMany, undefined);
+  const requests = Array.from({ length: 10 }, () => renewal(newKey(), newId()));
+  await Promise.all(requests.map((request) => own.take(request, WITHIN_MS)));
   t.deepEqual(
     commands(),
-    Array.from({ length: 10 }, () => "SET"),
+    requests.map(() => "SET"),
   );
-  const renewed = await own.renew(keys.map((key) => ({ key, requestId, lockTimeMs: 60_000 })));
-  t.true(renewed.every((reply) => reply === "renewed"));
-  const released = await Promise.all(keys.map((key) => release(own, key, requestId)));
-  t.true(released.every((reply) => reply === "released"));
+  const renewed = await own.renew(requests, WITHIN_MS);
+  t.true(renewed.every((reply) => !(reply instanceof Error) && reply.renewed));
+  const looked = await own.look(
+    requests.map(({ key }) => key),
+    WITHIN_MS,
+  );
+  t.deepEqual(
+    looked,
+    requests.map(({ requestId }) => requestId),
+  );
   await own.close();
 });
 
@@ -109,7 +135,7 @@ test("close() leaves the caller's cluster client open", async (t) => {
   t.is(await cluster.ping(), "PONG");
 });
 
-test("when one node of a cluster does not answer, the keys of the others are renewed all the same", async (t) => {
+test("when one node of a cluster does not answer, the keys of the others are renewed and looked at all the same", async (t) => {
   const cluster = server.cluster();
   const [mine, elsewhere, requestId] = [newKey(), newKey(), newId()];
   const own = redisStore(
@@ -122,8 +148,35 @@ test("when one node of a cluster does not answer, the keys of the others are ren
       },
     }) as RedisClient,
   );
-  await acquire(own, mine, requestId);
-  const holders = [elsewhere, mine].map((key) => ({ key, requestId, lockTimeMs: 60_000 }));
-  t.deepEqual(await own.renew(holders), ["unknown", "renewed"]);
+  await take(own, mine, requestId);
+  const renewed = await own.renew([renewal(elsewhere, requestId), renewal(mine, requestId)], WITHIN_MS);
+  t.regex(String(renewed[0]), /CLUSTERDOWN/);
+  t.deepEqual(renewed[1], { renewed: true });
+  const looked = await own.look([elsewhere, mine], WITHIN_MS);
+  t.regex(String(looked[0]), /CLUSTERDOWN/);
+  t.is(looked[1], requestId);
   await own.close();
 });
+
+test("that a node is there again is told to who listens", async (t) => {
+  const lonely = await startRedisCluster();
+  t.teardown(() => lonely.stop());
+  const own = redisStore(lonely.cluster());
+  await take(own, newKey(), newId());
+  const told = noting(own);
+  t.is(told.reconnects, 0);
+  await lonely.client().call("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes");
+  await Promise.race([told.reconnected, askUntil(own, told.reconnected)]);
+  t.true(told.reconnects > 0);
+  await own.close();
+});
+
+/** A cluster client makes a connection when it is asked for something. */
+async function askUntil(own: Store, end: Promise<void>): Promise<void> {
+  let isOver = false;
+  void end.then(() => (isOver = true));
+  while (!isOver) {
+    await take(own, newKey(), newId()).catch(() => {});
+    await pause(10);
+  }
+}

@@ -1,8 +1,6 @@
 import { parseArgs } from "node:util";
-import { didYouMean } from "../diagnostics";
-
-/** The command line, or the project that it names, is not one that can be worked with. */
-export class UsageError extends Error {}
+import { didYouMean } from "../text/did-you-mean";
+import { UsageError } from "../verify/usage-error";
 
 export type Command =
   | { readonly name: "help" | "version" }

@@ -2,33 +2,12 @@ import { realpathSync, statSync } from "node:fs";
 import { createRequire } from "node:module";
 import { dirname, join, resolve } from "node:path";
 import type * as TS from "typescript";
-import type { Problem } from "../diagnostics";
-import { weaveProgram, type PluginConfig } from "../hosts/ts-patch";
-import type { Compiler } from "../hosts/woven-files";
-import { readDefaults } from "../options";
-import { mayNeedWeave, weave, type WovenSite } from "../weave";
-import { UsageError } from "./arguments";
-
-/** The compiler's project behind one tsconfig.json. */
-export interface Project {
-  readonly ts: Compiler;
-  /** The path of its tsconfig.json. */
-  readonly config: string;
-  readonly options: TS.CompilerOptions;
-  readonly program: TS.Program;
-  /** Our entry among the plugins in tsconfig.json. */
-  readonly plugin: PluginConfig | undefined;
-  readonly files: readonly TaggedFile[];
-  /** What is wrong with our entry in tsconfig.json. */
-  readonly problems: readonly Problem[];
-}
-
-/** A source file of the project that has tags. */
-export interface TaggedFile {
-  readonly source: TS.SourceFile;
-  readonly sites: readonly WovenSite[];
-  readonly problems: readonly Problem[];
-}
+import { weaveProgram, type PluginConfig } from "../hosts/ts-patch/weave-program";
+import type { Compiler } from "../hosts/ts-patch/woven-files";
+import { readDefaults } from "../read/options";
+import type { Project, TaggedFile } from "../verify/project";
+import { UsageError } from "../verify/usage-error";
+import { mayNeedWeave, weave } from "../weave/weave";
 
 /**
  * The project, and those that it references.
@@ -52,25 +31,6 @@ export function openProjects(path: string | undefined, cwd: string): Project[] {
   open(config);
   return projects;
 }
-
-/** What the woven files would be compiled to, by the names of the outputs. */
-export function emitWoven(project: Project, { source }: TaggedFile): Map<string, string> {
-  const { ts, program, plugin } = project;
-  const { defaults } = plugin ?? {};
-  const config = { transformProgram: true, ...(defaults && { defaults }) };
-  let woven = wovenPrograms.get(project);
-  if (woven === undefined) {
-    woven = weaveProgram(program, undefined, config, { ts });
-    wovenPrograms.set(project, woven);
-  }
-  const outputs = new Map<string, string>();
-  woven.emit(woven.getSourceFile(source.fileName), (name, text) => {
-    if (/\.[cm]?jsx?$/.test(name)) outputs.set(resolve(name), text);
-  });
-  return outputs;
-}
-
-const wovenPrograms = new WeakMap<Project, TS.Program>();
 
 // ---- the compiler ---------------------------------------------------------------------------------------
 
@@ -149,7 +109,17 @@ function projectOf(ts: Compiler, config: string, parsed: TS.ParsedCommandLine): 
       if (woven === undefined || woven.sites.length + woven.diagnostics.length === 0) return [];
       return [{ source, sites: woven.sites, problems: woven.diagnostics }];
     });
-  return { ts, config, options, program, plugin, files, problems };
+  let woven: TS.Program | undefined;
+  const emitWoven = ({ source }: TaggedFile): ReadonlyMap<string, string> => {
+    const entry = { transformProgram: true, ...(plugin?.defaults && { defaults: plugin.defaults }) };
+    woven ??= weaveProgram(program, undefined, entry, { ts });
+    const outputs = new Map<string, string>();
+    woven.emit(woven.getSourceFile(source.fileName), (name, text) => {
+      if (/\.[cm]?jsx?$/.test(name)) outputs.set(resolve(name), text);
+    });
+    return outputs;
+  };
+  return { ts, config, options, plugin, files, problems, emitWoven };
 }
 
 /** So that JavaScript is emitted, and nothing else, to where the project's own build puts it. */

@@ -1,15 +1,8 @@
 import { lockKey } from "../../runtime/key";
-import type { Problem } from "../diagnostics";
-import type { KeyPart } from "../key";
-import type { WovenSite } from "../weave";
-import type { Project, TaggedFile } from "./project";
-
-/** A place in a source file, counted from 1. */
-export interface Place {
-  readonly file: string;
-  readonly line: number;
-  readonly column: number;
-}
+import type { KeyPart } from "../read/key";
+import { placeOf, type Place } from "../verify/place";
+import type { Project, TaggedFile } from "../verify/project";
+import type { WovenSite } from "../weave/weave";
 
 /** A tag, as `lockweave list` tells it. */
 export interface TagRow extends Place {
@@ -41,11 +34,6 @@ export function problemsOf(projects: readonly Project[]): ProblemRow[] {
     ),
   ]);
   return onceEach(rows);
-}
-
-export function placeOf({ source }: TaggedFile, { start }: Pick<Problem, "start">): Place {
-  const { line, character } = source.getLineAndCharacterOfPosition(start);
-  return { file: source.fileName, line: line + 1, column: character + 1 };
 }
 
 /** A file may belong to several projects. */

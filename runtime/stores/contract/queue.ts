@@ -13,7 +13,6 @@ import {
   place,
   queued,
   renew,
-  SHORT_MS,
   take,
   TAKEN,
   takenInTurn,
@@ -148,10 +147,10 @@ export function queue(test: RegisterTest, subject: () => Subject): void {
     const { store, elapse } = subject();
     const [key, first, second] = [newKey(), newId(), newId()];
     const ear = listen(store, first);
-    await take(store, key, newId(), { lockTimeMs: 10 * SHORT_MS });
+    await take(store, key, newId(), { lockTimeMs: CLAIM_TIME_MS });
     await queued(store, key, first);
     await queued(store, key, second);
-    await elapse(10 * SHORT_MS);
+    await elapse(CLAIM_TIME_MS);
     const reply = await place(store, key, second);
     assert.ok(!reply.taken);
     assert.equal(reply.holder, reservedFor(first));

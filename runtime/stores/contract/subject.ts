@@ -56,8 +56,13 @@ export function request(key: string, requestId: string, wishes: Wishes = {}): Ta
 }
 
 /** @param requestId a new one, unless the command is to be carried out twice */
-export function placing(key: string, place: string, wishes: Wishes = {}, requestId = newId()): PlaceRequest {
-  return { ...request(key, requestId, wishes), place };
+export function placing(
+  key: string,
+  atPlace: string,
+  wishes: Wishes = {},
+  requestId = newId(),
+): PlaceRequest {
+  return { ...request(key, requestId, wishes), place: atPlace };
 }
 
 export function take(store: Store, key: string, requestId: string, wishes?: Wishes): Promise<TakeReply> {

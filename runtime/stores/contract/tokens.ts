@@ -8,6 +8,7 @@ import {
   placing,
   queued,
   renewal,
+  request,
   take,
   takenInTurn,
   TAKEN,
@@ -72,7 +73,7 @@ export function tokens(test: RegisterTest, subject: () => Subject): void {
     const holds = Array.from({ length: 4 }, () => ({ key: newKey(), requestId: newId() }));
     for (const { key, requestId } of holds) await take(store, key, requestId);
     const replies = await store.renew(
-      holds.map(({ key, requestId }, index) => ({ ...renewal(key, requestId), fencing: index % 2 === 1 })),
+      holds.map(({ key, requestId }, index) => request(key, requestId, { fencing: index % 2 === 1 })),
       WITHIN_MS,
     );
     replies.forEach((reply, index) => {

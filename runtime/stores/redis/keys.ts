@@ -28,19 +28,18 @@ type SlotSource = "prefix" | "tag" | "whole" | "none";
 function slotSource(prefix: string, key: string): SlotSource {
   const full = prefix + key;
   const opens = full.indexOf("{");
-  if (opens < 0) return full.includes("}") ? "none" : "whole";
   const closes = full.indexOf("}", opens + 1);
   const isTagged = closes > opens + 1;
-  if (opens < prefix.length) return isTagged && closes < prefix.length ? "prefix" : "none";
-  if (isTagged) return "tag";
-  return closes < 0 ? "whole" : "none";
+  if (opens >= 0 && opens < prefix.length) return isTagged && closes < prefix.length ? "prefix" : "none";
+  if (opens >= 0 && isTagged) return "tag";
+  return full === "" || full.includes("}") ? "none" : "whole"; // Braces around the whole would be none, or end early.
 }
 
 /**
  * The name of what stands beside the lock, in the lock's cluster slot where that can be.
  *
  * No two locks share one, whatever they and the prefix are: with one prefix, the word after our name tells how the rest is
- * to be read, and the rest ends with the whole key. Of two prefixes neither has our name in it (see
+ * to be read, and the rest has the whole key in it. Of two prefixes neither has our name in it (see
  * {@link assertPrefix}), so that the first place where it stands tells what the prefix was.
  */
 export function nameBeside(beside: Beside, prefix: string, key: string): string {

@@ -68,6 +68,9 @@ export function redisStoreAt(url: string): Store {
 
 type Send = (withinMs: number, command: string, ...args: (string | number)[]) => Promise<unknown>;
 
+/** A number in a script's reply: as text, where the client was told so by its `stringNumbers`. */
+type Figure = number | string;
+
 /** What a script found instead of what it was to change: in an array, nothing where the key is free. */
 type Found = readonly [string | null | Error];
 
@@ -130,7 +133,7 @@ class RedisStore implements Store {
   #takeByScript({ key, requestId, lockTimeMs, fencing }: TakeRequest, withinMs: number): Promise<TakeReply> {
     const keys = fencing ? [key, this.#fence(key)] : [key];
     return this.#run(TAKE, keys, [requestId, lockTimeMs], withinMs, (reply) => {
-      const [isTaken, detail] = reply as [number | string, (string | null)?];
+      const [isTaken, detail] = reply as [Figure, (string | null)?];
       return Number(isTaken) === 1 ? taken(fencing, detail) : takeReply(detail ?? "");
     });
   }
@@ -189,7 +192,7 @@ class RedisStore implements Store {
   #renewWithToken({ key, requestId, lockTimeMs }: RenewRequest, withinMs: number): Promise<RenewReply> {
     const keys = [key, this.#fence(key)];
     return this.#run(RENEW_WITH_TOKEN, keys, [requestId, lockTimeMs], withinMs, (reply) => {
-      const [isRenewed, detail = null] = reply as [number | string, (string | null | Error)?];
+      const [isRenewed, detail = null] = reply as [Figure, (string | null | Error)?];
       if (Number(isRenewed) === 1) return { renewed: true, fencingToken: Number(detail) };
       return renewReply([detail]);
     });
@@ -264,9 +267,9 @@ class RedisStore implements Store {
     const keys = this.#queueKeys(key, fencing);
     const args = [place, this.#inbox.address, requestId, lockTimeMs, this.#counts];
     return this.#run(PLACE, keys, args, withinMs, (reply) => {
-      const [isTaken, detail, pttl, isDeaf] = reply as [number, string?, number?, number?];
+      const [isTaken, detail, pttl, isChannelDenied] = reply as [Figure, string?, Figure?, Figure?];
       if (Number(isTaken) === 1) return taken(fencing, detail);
-      if (Number(isDeaf) === 1) this.#warn(CHANNELS_DENIED);
+      if (Number(isChannelDenied) === 1) this.#warn(CHANNELS_DENIED);
       return notTaken(detail, Number(pttl));
     });
   }
@@ -299,8 +302,8 @@ class RedisStore implements Store {
     const keys = this.#queueKeys(key, fencing);
     const args = [held.requestId, place, this.#inbox.address, requestId, lockTimeMs, this.#counts];
     return await this.#run(NEXT, keys, args, withinMs, (reply) => {
-      const [outcome, detail = null, isDeaf] = reply as [number, Found[0]?, number?];
-      if (Number(isDeaf) === 1) this.#warn(CHANNELS_DENIED);
+      const [outcome, detail = null, isChannelDenied] = reply as [Figure, Found[0]?, Figure?];
+      if (Number(isChannelDenied) === 1) this.#warn(CHANNELS_DENIED);
       switch (Number(outcome)) {
         case 1:
           return { dropped: true, next: taken(fencing, detail as string | null) };

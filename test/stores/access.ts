@@ -1,0 +1,6 @@
+/**
+ * The smallest access that locks work with: the README's line. In the places of `LOCK_*` stand the names of all lock
+ * keys, with the client's keyPrefix before both.
+ */
+export const SMALLEST_ACCESS =
+  "~LOCK_* ~lockweave:2:* &lockweave:2:* +eval +evalsha +set +get +mget +del +exists +pexpire +pttl +time +zadd +zrem +zscore +zrangebyscore +zrevrange +publish +subscribe +info";

@@ -1,0 +1,82 @@
+import test from "ava";
+import { LockMisconfiguredError } from "../../runtime/errors";
+import { drop, newId, newKey, request, take, TAKEN, WITHIN_MS } from "../../runtime/stores/contract/subject";
+import type { RedisClient } from "../../runtime/stores/redis/client";
+import { redisStore } from "../../runtime/stores/redis/redis";
+import { startRedis, type RedisServer } from "../support/redis-server";
+import { beforeRedis7 } from "./before-redis-7";
+
+let server: RedisServer;
+
+test.before(async () => {
+  server = await startRedis();
+});
+
+test.after.always(() => server.stop());
+
+test("a server before Redis 7 is asked by script, after one refusal, and both ways exclude each other", async (t) => {
+  const newer = redisStore(server.client());
+  const { client, refusals } = beforeRedis7(server.client());
+  const old = redisStore(client);
+  const [key, requestId] = [newKey(), newId()];
+  t.deepEqual(await take(old, key, requestId), TAKEN);
+  const held = { taken: false, holder: requestId, freeInMs: undefined } as const;
+  t.deepEqual(await take(old, key, requestId), held);
+  t.deepEqual(await take(old, key, newId()), held);
+  t.deepEqual(await take(newer, key, newId()), held);
+  const requests = [key, newKey()].map((name) => request(name, newId()));
+  t.deepEqual(await old.takeMany?.(requests, WITHIN_MS), [held, TAKEN]);
+  t.deepEqual(await drop(old, key, requestId), { dropped: true });
+  t.is(refusals(), 1);
+});
+
+test("of many that a server before Redis 7 is asked for, only the one with other data is refused for it", async (t) => {
+  const foreigner = server.client();
+  const old = redisStore(beforeRedis7(server.client()).client);
+  await take(old, newKey(), newId());
+  const [free, wrong] = [newKey(), newKey()];
+  await foreigner.rpush(wrong, "an element");
+  const requests = [free, wrong].map((key) => request(key, newId()));
+  const replies = (await old.takeMany?.(requests, WITHIN_MS)) ?? [];
+  t.deepEqual(replies[0], TAKEN);
+  t.true(replies[1] instanceof LockMisconfiguredError);
+});
+
+test("a server before Redis 7 that is first asked for many is asked by script, too", async (t) => {
+  const client = server.client();
+  let scripts = 0;
+  const old = Object.create(client, {
+    call: {
+      value: async (command: string, ...args: (string | number)[]) => {
+        if (args[1] !== 3) return await client.call(command, ...args);
+        scripts += 1;
+        return Array.from({ length: 3 }, () => new Error("ERR syntax error"));
+      },
+    },
+  }) as RedisClient;
+  const own = redisStore(old);
+  const requests = Array.from({ length: 3 }, () => request(newKey(), newId()));
+  t.deepEqual(await own.takeMany?.(requests, WITHIN_MS), [TAKEN, TAKEN, TAKEN]);
+  t.deepEqual(
+    await own.takeMany?.(requests, WITHIN_MS),
+    requests.map(({ requestId }) => ({ taken: false, holder: requestId, freeInMs: undefined })),
+  );
+  t.is(scripts, 1);
+});
+
+for (const words of [
+  "ERR Error running script (call to f_0a1b): @user_script:2: WRONGTYPE Operation against a key holding the wrong kind of value",
+  "@user_script: 12: WRONGTYPE Operation against a key holding the wrong kind of value",
+  "WRONGTYPE Operation against a key holding the wrong kind of value script: f_0a1b, on @user_script:2.",
+]) {
+  test(`a wrong type from inside a script is understood: ${words}`, async (t) => {
+    const client = server.client();
+    const old = redisStore(
+      Object.create(client, { call: { value: () => Promise.reject(new Error(words)) } }) as RedisClient,
+    );
+    await t.throwsAsync(take(old, newKey(), newId(), { fencing: true }), {
+      instanceOf: LockMisconfiguredError,
+      message: /other data than a lock/,
+    });
+  });
+}

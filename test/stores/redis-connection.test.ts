@@ -1,0 +1,305 @@
+import { once } from "node:events";
+import { createServer, type AddressInfo } from "node:net";
+import { createServer as createTlsServer } from "node:tls";
+import { inspect } from "node:util";
+import test, { type ExecutionContext } from "ava";
+import { LockMisconfiguredError, LockOptionError } from "../../runtime/errors";
+import { hearing } from "../../runtime/stores/contract";
+import {
+  drop,
+  look,
+  newId,
+  newKey,
+  place,
+  queued,
+  request,
+  take,
+  TAKEN,
+} from "../../runtime/stores/contract/subject";
+import { redisStore, redisStoreAt } from "../../runtime/stores/redis/redis";
+import { startRedis, startRedisAt, type RedisServer } from "../support/redis-server";
+import { startTcpProxy } from "../support/tcp-proxy";
+import { until } from "../support/until";
+import { UNTRUSTED } from "./untrusted";
+import { noting } from "./noting-listener";
+
+// Connections: those that are the caller's, and those of the store's own.
+
+let server: RedisServer;
+
+test.before(async () => {
+  server = await startRedis();
+});
+
+test.after.always(() => server.stop());
+
+/** Names and values of an error and its causes, whoever prints it. */
+const everythingOf = (error: unknown): string => inspect(error, { depth: 10, showHidden: true });
+
+/** A store by URL that is closed at the end. */
+function storeAt(t: ExecutionContext, url: string): ReturnType<typeof redisStoreAt> {
+  const store = redisStoreAt(url);
+  t.teardown(() => store.close());
+  return store;
+}
+
+test("close() leaves the caller's client open and closes its own connection", async (t) => {
+  const watcher = server.client();
+  const client = server.client({ connectionName: "close-test" });
+  const connections = async (): Promise<number> =>
+    String(await watcher.client("LIST")).split("name=close-test ").length - 1;
+  const own = redisStore(client);
+  const [key, requestId] = [newKey(), newId()];
+  await take(own, key, requestId);
+  t.is(await connections(), 1, "no second connection before somebody waits");
+  await queued(own, key, newId());
+  await until(async () => (await connections()) === 2);
+  await own.close();
+  await until(async () => (await connections()) === 1);
+  t.is(await client.ping(), "PONG");
+  for (const event of ["close", "-node", "+node", "ready"]) t.is(client.listenerCount(event), 0, event);
+});
+
+test("close() of a store by URL closes all its connections", async (t) => {
+  const lonely = await startRedis();
+  t.teardown(lonely.stop);
+  const watcher = lonely.client();
+  const connections = async (): Promise<number> =>
+    String(await watcher.client("LIST"))
+      .trim()
+      .split("\n").length;
+  await watcher.ping();
+  const own = redisStoreAt(lonely.url);
+  await take(own, newKey(), newId());
+  await hearing(own);
+  t.is(await connections(), 3);
+  await own.close();
+  await until(async () => (await connections()) === 1);
+});
+
+test("what is asked for before there is a connection is sent as soon as there is one", async (t) => {
+  const own = storeAt(t, server.url);
+  t.deepEqual(await take(own, newKey(), newId()), TAKEN);
+});
+
+test("what waits for a connection at close() is told at once that there is none", async (t) => {
+  const deaf = createServer().listen(0, "127.0.0.1"); // Accepts, and says nothing.
+  await once(deaf, "listening");
+  t.teardown(() => deaf.close());
+  const own = redisStoreAt(`redis://127.0.0.1:${(deaf.address() as AddressInfo).port}`);
+  const taken = take(own, newKey(), newId());
+  await own.close();
+  await t.throwsAsync(taken, { message: /closed the connection/ });
+});
+
+// ---- a connection that is new ---------------------------------------------------------------------------
+
+for (const [whose, open] of [
+  ["the caller's client", (at: RedisServer) => redisStore(at.client())],
+  ["a connection of the store's own", (at: RedisServer) => redisStoreAt(at.url)],
+] as const) {
+  test(`that Redis was started anew is told to all who listen, over ${whose}`, async (t) => {
+    const first = await startRedis();
+    const own = open(first);
+    t.teardown(() => own.close());
+    const [key, requestId] = [newKey(), newId()];
+    const [one, other] = [noting(own), noting(own)];
+    await take(own, key, requestId);
+    t.is(one.reconnects, 0, "the first connection is no new one");
+    const { port, pid } = first;
+    process.kill(pid, "SIGKILL"); // stop() would end the clients as well.
+    const second = await startRedisAt(port);
+    t.teardown(async () => {
+      await second.stop();
+      await first.stop();
+    });
+    await Promise.all([one.reconnected, other.reconnected]);
+    t.is(await look(own, key), undefined);
+  });
+}
+
+test("a client that was ready before the store was made has its first connection already", async (t) => {
+  const lonely = await startRedis();
+  t.teardown(lonely.stop);
+  const client = lonely.client();
+  await client.ping();
+  const own = redisStore(client);
+  t.teardown(() => own.close());
+  const told = noting(own);
+  await lonely.client().call("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes");
+  await told.reconnected;
+  t.is(told.reconnects, 1);
+});
+
+// ---- our own clients send nothing twice and nothing late ------------------------------------------------
+
+test("over a connection of the store's own, what has no reply when it breaks is told so, and never sent again", async (t) => {
+  const watcher = server.client();
+  const proxy = await startTcpProxy(server.port);
+  t.teardown(proxy.stop);
+  const own = storeAt(t, `redis://127.0.0.1:${proxy.port}`);
+  await take(own, newKey(), newId());
+  const [key, requestId] = [newKey(), newId()];
+  proxy.withholdReplies();
+  const taken = take(own, key, requestId);
+  await until(async () => (await watcher.exists(key)) === 1);
+  await watcher.del(key);
+  proxy.cut();
+  await t.throwsAsync(taken, { message: "the connection to Redis broke" });
+  t.deepEqual(await take(own, newKey(), newId()), TAKEN, "there is a connection again");
+  t.is(await watcher.exists(key), 0);
+});
+
+test("what could not be sent in its time is never sent", async (t) => {
+  const first = await startRedis();
+  const { port } = first;
+  const own = storeAt(t, first.url);
+  await take(own, newKey(), newId());
+  await first.stop();
+  const key = newKey();
+  await t.throwsAsync(own.take(request(key, newId()), 100));
+  const second = await startRedisAt(port);
+  t.teardown(second.stop);
+  const told = noting(own);
+  await told.reconnected;
+  t.deepEqual(await take(own, newKey(), newId()), TAKEN);
+  t.is(await look(own, key), undefined);
+});
+
+test("options in the URL do not make it send twice or late", async (t) => {
+  const options =
+    "enableOfflineQueue=true&autoResendUnfulfilledCommands=true&maxRetriesPerRequest=20&lazyConnect=true";
+  const proxy = await startTcpProxy(server.port);
+  t.teardown(proxy.stop);
+  const own = storeAt(t, `redis://127.0.0.1:${proxy.port}?${options}`);
+  t.deepEqual(await take(own, newKey(), newId()), TAKEN);
+  proxy.withholdReplies();
+  const taken = take(own, newKey(), newId());
+  proxy.cut();
+  await t.throwsAsync(taken, { message: "the connection to Redis broke" });
+});
+
+// ---- causes ---------------------------------------------------------------------------------------------
+
+test("a refused connection is told as such, at once", async (t) => {
+  const gone = await startRedis();
+  await gone.stop();
+  const own = storeAt(t, gone.url);
+  const [key, requestId] = [newKey(), newId()];
+  for (const ask of [
+    () => take(own, key, requestId),
+    () => drop(own, key, requestId),
+    () => place(own, key, newId()),
+  ]) {
+    await t.throwsAsync(ask(), { code: "ECONNREFUSED", message: /ECONNREFUSED/ });
+  }
+});
+
+test("an unknown host is told as such", async (t) => {
+  const own = storeAt(t, "redis://no-such-host.invalid");
+  await t.throwsAsync(take(own, newKey(), newId()), { message: /no-such-host\.invalid/ });
+});
+
+test("a certificate that nobody vouches for is told as such", async (t) => {
+  const untrusted = createTlsServer(UNTRUSTED).listen(0, "127.0.0.1");
+  await once(untrusted, "listening");
+  t.teardown(() => untrusted.close());
+  const own = storeAt(t, `rediss://localhost:${(untrusted.address() as AddressInfo).port}`);
+  await t.throwsAsync(take(own, newKey(), newId()), { message: /self-signed certificate/ });
+});
+
+test("a server that never answers is told as such, before the caller's time is over", async (t) => {
+  const deaf = createServer().listen(0, "127.0.0.1");
+  await once(deaf, "listening");
+  t.teardown(() => deaf.close());
+  const own = storeAt(t, `redis://127.0.0.1:${(deaf.address() as AddressInfo).port}`);
+  const startedAt = performance.now();
+  await t.throwsAsync(own.take(request(newKey(), newId()), 1_000), { message: /no connection to Redis yet/ });
+  t.true(performance.now() - startedAt < 1_000);
+});
+
+test("a Redis that asks for a password is a misconfiguration", async (t) => {
+  const guarded = await startRedis("--requirepass", "open sesame");
+  t.teardown(guarded.stop);
+  const silent = redisStore(guarded.client({ enableReadyCheck: false }));
+  t.teardown(() => silent.close());
+  for (const shut of [silent, storeAt(t, guarded.url)]) {
+    await t.throwsAsync(take(shut, newKey(), newId()), {
+      instanceOf: LockMisconfiguredError,
+      message: /Redis asks for a password: give it to the client \(.*NOAUTH/,
+    });
+  }
+  const open = storeAt(t, `redis://:open%20sesame@127.0.0.1:${guarded.port}`);
+  t.true((await take(open, newKey(), newId())).taken);
+});
+
+test("a wrong password is a misconfiguration, and is not told", async (t) => {
+  const guarded = await startRedis("--requirepass", "open sesame");
+  t.teardown(guarded.stop);
+  for (const url of [
+    `redis://:hunter2@127.0.0.1:${guarded.port}`,
+    `redis://app:hunter2@127.0.0.1:${guarded.port}`,
+    `redis://127.0.0.1:${guarded.port}?password=hunter2`,
+  ]) {
+    const error = await t.throwsAsync(take(storeAt(t, url), newKey(), newId()), {
+      instanceOf: LockMisconfiguredError,
+      message: /WRONGPASS|NOAUTH/,
+    });
+    t.false(everythingOf(error).includes("hunter2"), everythingOf(error));
+  }
+});
+
+// ---- URLs that cannot be read ---------------------------------------------------------------------------
+
+test("a URL that is no Redis address is refused, without its password in the words", (t) => {
+  for (const url of [
+    "http://user:hunter2@localhost",
+    "http://localhost?password=hunter2",
+    "user:hunter2@localhost",
+    "hunter2@/x",
+    "localhost?password=hunter2",
+    "redis:/user:hunter2@localhost",
+  ]) {
+    const error = t.throws(() => redisStoreAt(url), {
+      instanceOf: LockOptionError,
+      message: /^Expected `redis` to be an ioredis client or a redis:\/\/ URL, got/,
+    });
+    t.false(everythingOf(error).includes("hunter2"), url);
+  }
+  t.throws(() => redisStoreAt("localhost:6379"), { message: /got "localhost:6379"$/ });
+});
+
+test("a URL that cannot be read is refused without its password, which may be the cause", (t) => {
+  for (const url of [
+    "redis://app:hunter2/x@localhost",
+    "redis://app:12/hunter2@localhost",
+    "redis://app:hunter2#x@localhost",
+    "redis://app:hunter2?x@localhost",
+    "redis://[hunter2",
+    "redis://:hunter2",
+    "rediss://localhost/hunter2",
+  ]) {
+    const error = t.throws(() => redisStoreAt(url), {
+      instanceOf: LockOptionError,
+      message: /got "rediss?:\/\/\*\*\*"\. Write .* in a password as encodeURIComponent\(\) does/,
+    });
+    t.false(everythingOf(error).includes("hunter2"), url);
+  }
+});
+
+test("an ioredis that is too old for a URL is named as the cause", (t) => {
+  const name = require.resolve("ioredis");
+  const loaded = require.cache[name];
+  if (loaded === undefined) throw new Error("Expected ioredis to be loaded");
+  const { exports } = loaded;
+  loaded.exports = class OldRedis {}; // ioredis 4 exports the class itself, and no name.
+  try {
+    t.throws(() => redisStoreAt("redis://app:hunter2@localhost"), {
+      instanceOf: LockMisconfiguredError,
+      message:
+        "A Redis URL needs ioredis 5.4 or later, and an older one is installed: npm install ioredis@latest",
+    });
+  } finally {
+    loaded.exports = exports;
+  }
+});

@@ -1,0 +1,65 @@
+import test from "ava";
+import * as fc from "fast-check";
+import type { Redis } from "ioredis";
+import { isInSlot, nameBeside, RESERVED_NAMESPACE } from "../../runtime/stores/redis/keys";
+import { startRedisCluster, type RedisCluster } from "../support/redis-server";
+
+// Names are made of few characters, so that braces meet in every way.
+const pieces = fc.constantFrom("{", "}", "{}", "a", "b", ":", "7", "queue:", "lockweave", "2:", "by-tag:{a}");
+const texts = fc.array(pieces, { maxLength: 6 }).map((some) => some.join(""));
+const prefixes = texts.filter((prefix) => !prefix.includes(RESERVED_NAMESPACE));
+/** No way in takes a key in the reserved namespace. */
+const keys = texts.filter((key) => !key.startsWith(RESERVED_NAMESPACE));
+const locks = fc.record({ prefix: prefixes, key: keys });
+
+test("no two locks share a queue, nor a counter, nor is one's queue the other's counter or key", (t) => {
+  fc.assert(
+    fc.property(locks, locks, (one, other) => {
+      const isSame = one.prefix === other.prefix && one.key === other.key;
+      const names = ({ prefix, key }: typeof one): string[] => [
+        prefix + nameBeside("queue", prefix, key),
+        prefix + nameBeside("fence", prefix, key),
+      ];
+      const [mine, theirs] = [names(one), names(other)];
+      if (mine[0] === mine[1]) return false;
+      return mine.every((name, index) =>
+        theirs.every((their, at) => (name === their) === (isSame && index === at)),
+      );
+    }),
+    { numRuns: 20_000 },
+  );
+  t.pass();
+});
+
+test("with one prefix, no lock key is the name of what stands beside another", (t) => {
+  fc.assert(
+    fc.property(locks, keys, ({ prefix, key }, other) => nameBeside("queue", prefix, key) !== other),
+    { numRuns: 5_000 },
+  );
+  t.is(nameBeside("queue", "", "{pay}:7"), "lockweave:2:queue-by-tag:{pay}:{pay}:7");
+  t.is(nameBeside("queue", "", "LOCK_a"), "lockweave:2:queue:{LOCK_a}");
+  t.is(nameBeside("fence", "shop:", "LOCK_a"), "lockweave:2:fence:{shop:LOCK_a}");
+  t.is(nameBeside("queue", "", "{LOCK_a}"), "lockweave:2:queue-by-tag:{LOCK_a}:{LOCK_a}");
+  t.is(nameBeside("queue", "", "a}b"), "lockweave:2:queue-by-name:a}b");
+});
+
+test("Redis itself hashes what stands beside a lock to the lock's slot, where it is said to", async (t) => {
+  const server: RedisCluster = await startRedisCluster();
+  t.teardown(() => server.stop());
+  const client: Redis = server.client();
+  const slot = async (key: string): Promise<number> => Number(await client.cluster("KEYSLOT", key));
+  let inSlot = 0;
+  await fc.assert(
+    fc.asyncProperty(locks, async ({ prefix, key }) => {
+      if (!isInSlot(prefix, key)) return true;
+      inSlot += 1;
+      const [lock, ...beside] = await Promise.all([
+        slot(prefix + key),
+        ...(["queue", "fence"] as const).map((name) => slot(prefix + nameBeside(name, prefix, key))),
+      ]);
+      return beside.every((one) => one === lock);
+    }),
+    { numRuns: 1_000 },
+  );
+  t.true(inSlot > 300, String(inSlot));
+});

@@ -1,0 +1,95 @@
+import test, { type ExecutionContext } from "ava";
+import {
+  drop,
+  newId,
+  newKey,
+  place,
+  placing,
+  renew,
+  take,
+  TAKEN,
+  WITHIN_MS,
+} from "../../runtime/stores/contract/subject";
+import type { Store } from "../../runtime/stores/port";
+import { redisStore } from "../../runtime/stores/redis/redis";
+import { startRedis, type RedisServer } from "../support/redis-server";
+import { startTcpProxy, type TcpProxy } from "../support/tcp-proxy";
+import { until } from "../support/until";
+
+// A client of the user's may send a command again, unasked, when the connection broke before its reply came.
+
+let server: RedisServer;
+
+test.before(async () => {
+  server = await startRedis();
+});
+
+test.after.always(() => server.stop());
+
+async function overProxy(t: ExecutionContext): Promise<{ own: Store; proxy: TcpProxy }> {
+  const proxy = await startTcpProxy(server.port);
+  const own = redisStore(server.client({ port: proxy.port }));
+  t.teardown(async () => {
+    await own.close();
+    await proxy.stop();
+  });
+  const [key, requestId] = [newKey(), newId()];
+  await take(own, key, requestId); // The scripts are known from here on.
+  await renew(own, key, requestId, 60_000);
+  const request = placing(key, newId());
+  await own.next({ key, requestId }, request, WITHIN_MS);
+  await drop(own, key, request.requestId);
+  await place(own, key, newId(), {}, requestId);
+  await own.dropMany?.([{ key, requestId }], WITHIN_MS);
+  return { own, proxy };
+}
+
+test("a take that was sent again finds itself", async (t) => {
+  const watcher = server.client();
+  const { own, proxy } = await overProxy(t);
+  const [key, requestId] = [newKey(), newId()];
+  proxy.withholdReplies();
+  const taken = take(own, key, requestId);
+  await until(async () => (await watcher.exists(key)) === 1);
+  proxy.cut();
+  t.deepEqual(await taken, { taken: false, holder: requestId, freeInMs: undefined });
+});
+
+test("a place that was sent again finds itself", async (t) => {
+  const watcher = server.client();
+  const { own, proxy } = await overProxy(t);
+  const [key, requestId] = [newKey(), newId()];
+  proxy.withholdReplies();
+  const taken = place(own, key, newId(), {}, requestId);
+  await until(async () => (await watcher.exists(key)) === 1);
+  proxy.cut();
+  t.like(await taken, { taken: false, holder: requestId });
+});
+
+test("a drop that was sent again is not taken for a lost lock: nobody can know, and so it says", async (t) => {
+  const watcher = server.client();
+  const { own, proxy } = await overProxy(t);
+  const [key, other, requestId] = [newKey(), newKey(), newId()];
+  for (const name of [key, other]) await take(own, name, requestId);
+  proxy.withholdReplies();
+  const dropped = drop(own, key, requestId);
+  const many = own.dropMany?.([{ key: other, requestId }], WITHIN_MS);
+  await until(async () => (await watcher.exists(key, other)) === 0);
+  proxy.cut();
+  await t.throwsAsync(dropped, { message: /the connection broke/ });
+  t.regex(String((await many)?.[0]), /the connection broke/);
+});
+
+test("a next that was sent again says that nobody can know, and its request can be renewed", async (t) => {
+  const watcher = server.client();
+  const { own, proxy } = await overProxy(t);
+  const [key, requestId] = [newKey(), newId()];
+  const request = placing(key, newId());
+  t.deepEqual(await take(own, key, requestId), TAKEN);
+  proxy.withholdReplies();
+  const handedOn = own.next({ key, requestId }, request, WITHIN_MS);
+  await until(async () => (await watcher.get(key)) === request.requestId);
+  proxy.cut();
+  await t.throwsAsync(handedOn, { message: /the connection broke/ });
+  t.deepEqual(await renew(own, key, request.requestId, 60_000), { renewed: true });
+});

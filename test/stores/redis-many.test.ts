@@ -1,0 +1,153 @@
+import test from "ava";
+import { LockMisconfiguredError } from "../../runtime/errors";
+import {
+  newId,
+  newKey,
+  placing,
+  renewal,
+  request,
+  take,
+  TAKEN,
+  WITHIN_MS,
+} from "../../runtime/stores/contract/subject";
+import { MOST_AT_ONCE, type Store } from "../../runtime/stores/port";
+import { redisStore } from "../../runtime/stores/redis/redis";
+import { counting } from "../support/counting-client";
+import { startRedis, type RedisServer } from "../support/redis-server";
+
+let server: RedisServer;
+
+test.before(async () => {
+  server = await startRedis();
+});
+
+test.after.always(() => server.stop());
+
+type Many = Required<Pick<Store, "takeMany" | "dropMany">>;
+
+/** A store of its own whose scripts the server knows already, and what is sent over it. */
+async function countedStore(): Promise<{
+  own: Store;
+  takeMany: NonNullable<Many["takeMany"]>;
+  dropMany: NonNullable<Many["dropMany"]>;
+  commands: () => string[];
+}> {
+  const { client, commands } = counting(server.client());
+  const own = redisStore(client);
+  const { takeMany, dropMany } = own;
+  if (takeMany === undefined || dropMany === undefined) throw new Error("Expected a store that takes many");
+  const key = newKey();
+  await takeMany([request(key, newId())], WITHIN_MS);
+  await own.renew([renewal(key, newId())], WITHIN_MS);
+  await own.look([key], WITHIN_MS);
+  await dropMany([{ key, requestId: newId() }], WITHIN_MS);
+  commands();
+  return { own, takeMany, dropMany, commands };
+}
+
+test("as many keys as may be asked for at once go in one command", async (t) => {
+  const { own, takeMany, dropMany, commands } = await countedStore();
+  const holds = Array.from({ length: MOST_AT_ONCE }, () => ({ key: newKey(), requestId: newId() }));
+  const requests = holds.map(({ key, requestId }) => request(key, requestId));
+  t.true((await takeMany(requests, WITHIN_MS)).every((reply) => "taken" in reply && reply.taken));
+  t.deepEqual(commands(), ["EVALSHA"]);
+  await own.renew(requests, WITHIN_MS);
+  t.deepEqual(commands(), ["EVALSHA"]);
+  const keys = holds.map(({ key }) => key);
+  t.deepEqual(
+    await own.look(keys, WITHIN_MS),
+    holds.map(({ requestId }) => requestId),
+  );
+  t.deepEqual(commands(), ["EVALSHA"]);
+  t.true((await dropMany(holds, WITHIN_MS)).every((reply) => "dropped" in reply && reply.dropped));
+  t.deepEqual(commands(), ["EVALSHA"]);
+  await own.close();
+});
+
+test("a script holds up the server for a few hundred keys at most", async (t) => {
+  const { own, commands } = await countedStore();
+  const requests = Array.from({ length: 600 }, () => renewal(newKey(), newId()));
+  t.is((await own.renew(requests, WITHIN_MS)).length, 600);
+  t.is(commands().length, 3);
+  const keys = requests.map(({ key }) => key);
+  t.is((await own.look(keys, WITHIN_MS)).length, 600);
+  t.is(commands().length, 3);
+  await own.close();
+});
+
+test("of those who ask together, only the one whose key holds other data is refused for it", async (t) => {
+  const foreigner = server.client();
+  const { own, takeMany, dropMany, commands } = await countedStore();
+  const [free, wrong, held] = [newKey(), newKey(), newKey()];
+  const [requestId, holder] = [newId(), newId()];
+  await foreigner.rpush(wrong, "an element");
+  await take(own, held, holder);
+  commands();
+  const keys = [free, wrong, held];
+  const replies = await takeMany(
+    keys.map((key) => request(key, requestId)),
+    WITHIN_MS,
+  );
+  t.deepEqual(commands(), ["EVALSHA"]);
+  t.deepEqual(replies[0], TAKEN);
+  t.true(replies[1] instanceof LockMisconfiguredError);
+  t.deepEqual(replies[2], { taken: false, holder, freeInMs: undefined });
+  const renewed = await own.renew(
+    keys.map((key) => renewal(key, requestId)),
+    WITHIN_MS,
+  );
+  const other = "(other data than text)";
+  t.deepEqual(renewed, [{ renewed: true }, { renewed: false, holder: other }, { renewed: false, holder }]);
+  t.deepEqual(await own.look(keys, WITHIN_MS), [requestId, other, holder]);
+  const drops = keys.map((key) => ({ key, requestId }));
+  t.deepEqual(await dropMany(drops, WITHIN_MS), [
+    { dropped: true },
+    { dropped: false, holder: other },
+    { dropped: false, holder },
+  ]);
+  t.deepEqual(await foreigner.lrange(wrong, 0, -1), ["an element"]);
+  await own.close();
+});
+
+test("of those who renew together, one whose counter of tokens holds other data is told it by itself", async (t) => {
+  const foreigner = server.client();
+  const { own } = await countedStore();
+  const [plain, wrong, fenced, requestId] = [newKey(), newKey(), newKey(), newId()];
+  for (const key of [plain, wrong, fenced]) await take(own, key, requestId);
+  await foreigner.rpush(`lockweave:2:fence:{${wrong}}`, "an element");
+  const renewals = [plain, wrong, fenced].map((key) => request(key, requestId, { fencing: key !== plain }));
+  const replies = await own.renew(renewals, WITHIN_MS);
+  t.deepEqual(replies[0], { renewed: true });
+  t.true(replies[1] instanceof LockMisconfiguredError);
+  t.like(replies[2], { renewed: true });
+  await own.close();
+});
+
+test("when the server does not answer, each of many learns it", async (t) => {
+  const mortal = await startRedis();
+  const own = redisStore(mortal.client());
+  t.teardown(() => own.close());
+  const requests = Array.from({ length: 300 }, () => renewal(newKey(), newId()));
+  const keys = requests.map(({ key }) => key);
+  const asked = Promise.allSettled([
+    own.takeMany?.(requests.slice(0, MOST_AT_ONCE), WITHIN_MS),
+    own.place(placing(newKey(), newId()), WITHIN_MS),
+  ]);
+  const [renewed, looked] = [own.renew(requests, WITHIN_MS), own.look(keys, WITHIN_MS)];
+  await mortal.stop(); // Its clients are disconnected by it.
+  t.true((await asked).every(({ status }) => status === "rejected"));
+  for (const replies of [await renewed, await looked]) {
+    t.is(replies.length, 300);
+    t.true(replies.every((reply) => reply instanceof Error));
+  }
+});
+
+test("with fencing each draws its token in a script of its own", async (t) => {
+  const { own, commands } = await countedStore();
+  const [key, other, requestId] = [newKey(), newKey(), newId()];
+  await take(own, newKey(), newId(), { fencing: true });
+  commands();
+  await Promise.all([key, other].map((name) => take(own, name, requestId, { fencing: true })));
+  t.deepEqual(commands(), ["EVALSHA", "EVALSHA"]);
+  await own.close();
+});

@@ -1,0 +1,1008 @@
+import { readFileSync } from "node:fs";
+import path from "node:path";
+import test from "ava";
+import ts from "typescript";
+import { readDefaults } from "../../../transformer/read/options";
+import { weave } from "../../../transformer/weave/weave";
+
+/** `source` has the words that are to blame between « and ». The first problem is the expected one. */
+interface Row {
+  readonly title: string;
+  readonly source: string;
+  readonly code: string;
+  readonly message: string;
+  /** What else is told, where one mistake looks like several. */
+  readonly also?: readonly string[];
+  /** Nothing in the source could run. */
+  readonly bodiless?: true;
+  readonly fileName?: string;
+}
+
+/** A module with a tagged async method of three parameters. */
+function onMethod(tag: string): string {
+  return `export class OrderService {
+  /**
+   * Pays.
+   *
+   * ${tag}
+   */
+  async pay(orderNo: string, order: Order, { tenant, lines: [first] }: Cart): Promise<Receipt> {
+    return this.charge(orderNo, order, tenant, first);
+  }
+}`;
+}
+
+const PARAMETERS = "It has `orderNo`, `order`, `tenant`, `first`.";
+const DURATION_IN_SECONDS =
+  "a duration such as `500ms`, `20s` or `2m` (a bare number is in s), at least 100 ms and at most 24 hours";
+const DURATION_IN_MS = "a duration such as `500ms`, `20s` or `2m` (a bare number is in ms), at most 24 hours";
+const REFUSED_TYPE = "`@redisLock` works in a JSDoc comment only: begin the comment with `/**`.";
+const NO_FUNCTION = (what: string): string => `\`@redisLock\` locks functions, and this is ${what}.`;
+const DANGLING = "This `@redisLock` stands before nothing that it could lock.";
+const TWO_TAGS =
+  "One function takes one `@redisLock`. For a lock on several values, list them: `keyName=a,b`.";
+const KEY_TYPES = "Expected `keyType` to be `VALUE`, `CLASS` or `JSON`";
+
+const GRAMMAR: readonly Row[] = [
+  {
+    title: "a bare word",
+    source: onMethod("@redisLock businessFlag=pay «urgent»"),
+    code: "LW1001",
+    message: "Expected an attribute such as `keyName=orderNo`, found `urgent`.",
+  },
+  {
+    title: "a colon behind the tag",
+    source: onMethod("@redisLock«:» businessFlag=pay"),
+    code: "LW1001",
+    message: "Expected an attribute such as `keyName=orderNo`, found `:`.",
+  },
+  {
+    title: "prose behind the attributes",
+    source: onMethod("@redisLock businessFlag=pay «-» one at a time"),
+    code: "LW1001",
+    message: "Expected an attribute such as `keyName=orderNo`, found `-`. Prose goes before the tag.",
+  },
+  {
+    title: "prose between the attributes, told once each time",
+    source: onMethod("@redisLock «locks» the order businessFlag=pay and nothing else keyName=orderNo"),
+    code: "LW1001",
+    message: "Expected an attribute such as `keyName=orderNo`, found `locks`. Prose goes before the tag.",
+    also: ["LW1001"],
+  },
+  {
+    title: "attributes in parentheses",
+    source: onMethod("@redisLock«(businessFlag=pay)»"),
+    code: "LW1011",
+    message: "The attributes stand behind the tag without parentheses: `@redisLock businessFlag=payOrder`.",
+  },
+  {
+    title: "attributes in parentheses that do not close",
+    source: onMethod("@redisLock «(» businessFlag=pay keyName=orderNo"),
+    code: "LW1011",
+    message: "The attributes stand behind the tag without parentheses: `@redisLock businessFlag=payOrder`.",
+  },
+  {
+    title: "a value without a name",
+    source: onMethod("@redisLock «=orderNo» businessFlag=pay"),
+    code: "LW1001",
+    message: "Expected an attribute such as `keyName=orderNo`, found `=orderNo`.",
+  },
+  {
+    title: "an element access without quotes around it",
+    source: onMethod(`@redisLock businessFlag=pay keyName=order«["id"]»`).replace(`order«[`, `order[«`),
+    code: "LW1001",
+    message: 'Expected an attribute such as `keyName=orderNo`, found `"id"]`.',
+    also: ["LW1201"],
+  },
+  {
+    title: "a typing slip in `keyName`",
+    source: onMethod("@redisLock businessFlag=pay «keyNmae»=orderNo"),
+    code: "LW1002",
+    message: "There is no attribute `keyNmae`. Did you mean `keyName`?",
+  },
+  {
+    title: "a typing slip in `businessFlag`",
+    source: onMethod("@redisLock «businesFlag»=pay"),
+    code: "LW1002",
+    message: "There is no attribute `businesFlag`. Did you mean `businessFlag`?",
+    also: ["LW1101"],
+  },
+  {
+    title: "an attribute in the wrong case",
+    source: onMethod("@redisLock businessFlag=pay «Reentrant»=true"),
+    code: "LW1002",
+    message: "There is no attribute `Reentrant`. Did you mean `reentrant`?",
+  },
+  {
+    title: "an attribute from nowhere",
+    source: onMethod("@redisLock businessFlag=pay «colour»=green"),
+    code: "LW1002",
+    message: "There is no attribute `colour`.",
+  },
+  {
+    title: "an attribute that every object has",
+    source: onMethod("@redisLock businessFlag=pay «constructor»=true"),
+    code: "LW1002",
+    message: "There is no attribute `constructor`.",
+  },
+  {
+    title: "an attribute given twice",
+    source: onMethod("@redisLock businessFlag=pay lockTime=20 «lockTime»=30"),
+    code: "LW1003",
+    message: "The attribute `lockTime` is given twice.",
+  },
+  {
+    title: "an attribute given twice, lines apart",
+    source: onMethod("@redisLock businessFlag=pay\n   *   keyName=orderNo\n   *   «businessFlag»=pay"),
+    code: "LW1003",
+    message: "The attribute `businessFlag` is given twice.",
+  },
+  {
+    title: "no value at the end of the tag",
+    source: onMethod("@redisLock businessFlag=pay «keyName»="),
+    code: "LW1004",
+    message: "Expected a value after `keyName=`.",
+  },
+  {
+    title: "no value before another attribute",
+    source: onMethod("@redisLock «businessFlag»= keyName=orderNo"),
+    code: "LW1004",
+    message: "Expected a value after `businessFlag=`.",
+    also: ["LW1101"],
+  },
+  {
+    title: "no value before another tag",
+    source: onMethod("@redisLock businessFlag=pay «lockTime»=\n   * @returns the receipt"),
+    code: "LW1004",
+    message: "Expected a value after `lockTime=`.",
+  },
+  {
+    title: "a list that ends in a comma",
+    source: onMethod("@redisLock businessFlag=pay «keyName»=orderNo,"),
+    code: "LW1005",
+    message: "Expected another value after the comma in `keyName=`.",
+  },
+  {
+    title: "a list that ends in a comma before another attribute",
+    source: onMethod("@redisLock businessFlag=pay «keyName»=orderNo, lockTime=20"),
+    code: "LW1005",
+    message:
+      "Expected another value after the comma in `keyName=`. Between attributes there are blanks, no commas.",
+  },
+  {
+    title: "a double quote that is not closed",
+    source: onMethod(`@redisLock businessFlag=pay keyName=«"orderNo»`),
+    code: "LW1006",
+    message: 'This quote is not closed: expected another " before the end of the tag.',
+  },
+  {
+    title: "a single quote that is not closed, with attributes behind it",
+    source: onMethod(`@redisLock keyName=orderNo businessFlag=«'pay lockTime=20»`),
+    code: "LW1006",
+    message: "This quote is not closed: expected another ' before the end of the tag.",
+    also: ["LW1101"],
+  },
+  {
+    title: "a backtick that is not closed in a list",
+    source: onMethod("@redisLock businessFlag=pay keyName=orderNo, «`order.id»"),
+    code: "LW1006",
+    message: "This quote is not closed: expected another ` before the end of the tag.",
+  },
+  {
+    title: "a quote closed only behind the next tag",
+    source: onMethod(`@redisLock businessFlag=«"pay»\n   * @see the "manual"`),
+    code: "LW1006",
+    message: 'This quote is not closed: expected another " before the end of the tag.',
+    also: ["LW1101"],
+  },
+  ...[
+    ["@RedisLock", "@redislock", "@redis-lock", "@redis_lock", "@REDISLOCK"],
+    ["@redisLok", "@reidsLock", "@redisLocks", "@RedisLocks", "@redisLocked", "@redisLoc", "@RedislLock"],
+    ["@RedisLok", "@redisLock-", "@redis.lock", "@redis lock", "@rdisLok", "@reddisslock", "@lock", "@mutex"],
+    ["@redlock", "@redisLocking"],
+  ]
+    .flat()
+    .map((tag) => ({
+      title: `the tag spelt ${tag}`,
+      source: onMethod(`«${tag}» businessFlag=pay keyName=orderNo`),
+      code: "LW1007",
+      message: `There is no tag \`${tag}\`. Did you mean \`@redisLock\`?`,
+    })),
+  {
+    title: "a tag in a line comment",
+    source: "// «@redisLock» businessFlag=pay\nexport async function pay() {}",
+    code: "LW1008",
+    message: REFUSED_TYPE,
+  },
+  {
+    title: "a tag in a line comment behind other words",
+    source: "// TODO «@redisLock» businessFlag=pay\nexport async function pay() {}",
+    code: "LW1008",
+    message: REFUSED_TYPE,
+  },
+  {
+    title: "a tag in a plain block comment",
+    source: "/* «@redisLock» businessFlag=pay */\nexport const pay = async () => work();",
+    code: "LW1008",
+    message: REFUSED_TYPE,
+  },
+  {
+    title: "a tag in a plain block comment of several lines",
+    source: "/*\n * «@redisLock»\n *   businessFlag=pay\n */\nexport const pay = async () => work();",
+    code: "LW1008",
+    message: REFUSED_TYPE,
+  },
+  {
+    title: "a tag in the middle of a line",
+    source: onMethod("Pays under «@redisLock» businessFlag=pay"),
+    code: "LW1009",
+    message: "`@redisLock` must stand at the start of its line in the comment.",
+  },
+  {
+    title: "a tag with a colon in the middle of another tag's line",
+    source: onMethod("@see foo «@redisLock»: businessFlag=pay"),
+    code: "LW1009",
+    message: "`@redisLock` must stand at the start of its line in the comment.",
+  },
+  {
+    title: "a misspelt tag in the middle of a line",
+    source: onMethod("Pays. «@redisLok» businessFlag=pay"),
+    code: "LW1009",
+    message: "`@redisLock` must stand at the start of its line in the comment.",
+  },
+  {
+    title: "a misspelt tag without attributes",
+    source: onMethod("«@redisLok»"),
+    code: "LW1007",
+    message: "There is no tag `@redisLok`. Did you mean `@redisLock`?",
+  },
+  {
+    title: "a misspelt tag in a line comment",
+    source: "// «@redisLok» businessFlag=pay\nexport async function pay() {}",
+    code: "LW1008",
+    message: REFUSED_TYPE,
+  },
+  {
+    title: "two tags in one comment",
+    source: onMethod("@redisLock businessFlag=pay\n   * «@redisLock» businessFlag=ship"),
+    code: "LW1010",
+    message: TWO_TAGS,
+  },
+  {
+    title: "two tags in two comments",
+    source:
+      "/** @redisLock businessFlag=pay */\n/** «@redisLock» businessFlag=ship */\nexport async function pay() {}",
+    code: "LW1010",
+    message: TWO_TAGS,
+  },
+  {
+    title: "two tags around a modifier",
+    source:
+      "export class A {\n  /** @redisLock businessFlag=a */ public /** «@redisLock» businessFlag=b */ async pay() {}\n}",
+    code: "LW1010",
+    message: TWO_TAGS,
+  },
+];
+
+const VALUES: readonly Row[] = [
+  {
+    title: "a tag without attributes",
+    source: onMethod("«@redisLock»"),
+    code: "LW1101",
+    message: "`@redisLock` needs `businessFlag=`, the namespace of its keys.",
+  },
+  {
+    title: "a tag without `businessFlag`",
+    source: onMethod("«@redisLock» keyName=orderNo lockTime=20"),
+    code: "LW1101",
+    message: "`@redisLock` needs `businessFlag=`, the namespace of its keys.",
+  },
+  {
+    title: "a blank `businessFlag`",
+    source: onMethod('@redisLock businessFlag="« »"'),
+    code: "LW1102",
+    message: "Expected `businessFlag` to be one printable, non-empty text, got ` `.",
+  },
+  {
+    title: "a `businessFlag` over two lines",
+    source: onMethod('@redisLock businessFlag="«pay\n   * order»"'),
+    code: "LW1102",
+    message: "Expected `businessFlag` to be one printable, non-empty text, got `pay\n     order`.",
+  },
+  {
+    title: "a `businessFlag` with a line separator",
+    source: onMethod('@redisLock businessFlag="«pay\u2028order»"'),
+    code: "LW1102",
+    message: "Expected `businessFlag` to be one printable, non-empty text, got `pay\u2028order`.",
+  },
+  {
+    title: "a list of flags",
+    source: onMethod("@redisLock businessFlag=«pay,ship» keyName=orderNo"),
+    code: "LW1103",
+    message: "Expected one value for `businessFlag`, got a list.",
+  },
+  {
+    title: "a list of lock times",
+    source: onMethod("@redisLock businessFlag=pay lockTime=«20, 30»"),
+    code: "LW1103",
+    message: "Expected one value for `lockTime`, got a list.",
+  },
+  {
+    title: "a list of key types",
+    source: onMethod("@redisLock businessFlag=pay keyName=order keyType=«VALUE,JSON»"),
+    code: "LW1103",
+    message: "Expected one value for `keyType`, got a list.",
+  },
+  {
+    title: "a list of key classes",
+    source: onMethod("@redisLock businessFlag=pay keyName=order keyType=CLASS fieldName=id keyClass=«A,B»"),
+    code: "LW1103",
+    message: "Expected one value for `keyClass`, got a list.",
+  },
+  ...["soon", "-20", "20 s", "20sec", "0", "99ms", "25h", "1e3", "1441m"].map((time) => {
+    const [found = "", junk] = time.split(" ");
+    return junk === undefined
+      ? {
+          title: `lockTime=${time}`,
+          source: onMethod(`@redisLock businessFlag=pay lockTime=«${found}»`),
+          code: "LW1104",
+          message: `Expected \`lockTime\` to be ${DURATION_IN_SECONDS}, got \`${found}\`.`,
+        }
+      : {
+          title: `lockTime=${time}`,
+          source: onMethod(`@redisLock businessFlag=pay lockTime=${found} «${junk}»`),
+          code: "LW1001",
+          message: `Expected an attribute such as \`keyName=orderNo\`, found \`${junk}\`.`,
+        };
+  }),
+  ...["forever", "-1", "25h", "86400001"].map((time) => ({
+    title: `waitTime=${time}`,
+    source: onMethod(`@redisLock businessFlag=pay waitTime=«${time}»`),
+    code: "LW1104",
+    message: `Expected \`waitTime\` to be ${DURATION_IN_MS}, got \`${time}\`.`,
+  })),
+  ...["-1", "1.5", "many", "1000001", "99999999", "3x"].map((count) => ({
+    title: `retryTimes=${count}`,
+    source: onMethod(`@redisLock businessFlag=pay retryTimes=«${count}»`),
+    code: "LW1105",
+    message: `Expected \`retryTimes\` to be a whole number from 0 to 1000000, got \`${count}\`.`,
+  })),
+  ...["watchdog", "autoUnlock", "reentrant", "fencing"].map((name) => ({
+    title: `${name}=yes`,
+    source: onMethod(`@redisLock businessFlag=pay ${name}=«yes»`),
+    code: "LW1106",
+    message: `Expected \`${name}\` to be \`true\` or \`false\`, got \`yes\`.`,
+  })),
+  ...["skip", "false", "Error"].map((action) => ({
+    title: `onLost=${action}`,
+    source: onMethod(`@redisLock businessFlag=pay onLost=«${action}»`),
+    code: "LW1110",
+    message: `Expected \`onLost\` to be \`throw\` or \`warn\`, got \`${action}\`.`,
+  })),
+  {
+    title: "a boolean in capitals",
+    source: onMethod("@redisLock businessFlag=pay watchdog=«TRUE»"),
+    code: "LW1106",
+    message: "Expected `watchdog` to be `true` or `false`, got `TRUE`.",
+  },
+  {
+    title: "a key type in small letters",
+    source: onMethod("@redisLock businessFlag=pay keyName=order keyType=«class» fieldName=id"),
+    code: "LW1107",
+    message: `${KEY_TYPES}, got \`class\`. Did you mean \`CLASS\`?`,
+    also: ["LW1205"],
+  },
+  {
+    title: "a typing slip in a key type",
+    source: onMethod("@redisLock businessFlag=pay keyName=orderNo keyType=«VALEU»"),
+    code: "LW1107",
+    message: `${KEY_TYPES}, got \`VALEU\`.`,
+  },
+  {
+    title: "a key type from nowhere",
+    source: onMethod("@redisLock businessFlag=pay keyName=orderNo keyType=«XML»"),
+    code: "LW1107",
+    message: `${KEY_TYPES}, got \`XML\`.`,
+  },
+  {
+    title: "a call for `onFailure`",
+    source: onMethod("@redisLock businessFlag=pay onFailure=«Busy()»"),
+    code: "LW1108",
+    message: "Expected `onFailure` to be `throw`, `skip` or the name of an error class, got `Busy()`.",
+  },
+  ...["ignore", "Skip", "retry"].map((action) => ({
+    title: `onFailure=${action}, which is in nobody's scope`,
+    source: onMethod(`@redisLock businessFlag=pay onFailure=«${action}»`),
+    code: "LW1108",
+    message: `Expected \`onFailure\` to be \`throw\`, \`skip\` or the name of an error class, got \`${action}\`.${action === "Skip" ? " Did you mean `skip`?" : ""}`,
+  })),
+  {
+    title: "an expression for `onFailure`",
+    source: onMethod('@redisLock businessFlag=pay onFailure="«new Busy»"'),
+    code: "LW1108",
+    message: "Expected `onFailure` to be `throw`, `skip` or the name of an error class, got `new Busy`.",
+  },
+  {
+    title: "a generic type for `keyClass`",
+    source: onMethod(
+      "@redisLock businessFlag=pay keyName=order keyType=CLASS fieldName=id keyClass=«Page<Order>»",
+    ),
+    code: "LW1109",
+    message: "Expected `keyClass` to be the name of a class or an interface, got `Page<Order>`.",
+  },
+];
+
+const KEYS: readonly Row[] = [
+  ...["order.", ".order", "order..id", "order[id]", "2", "orderNo!", "orderNo+1", "f(order)"].map((key) => ({
+    title: `keyName=${key}`,
+    source: onMethod(`@redisLock businessFlag=pay keyName=«${key}»`),
+    code: "LW1201",
+    message: `Expected a parameter or a path such as \`order.user.id\`, got \`${key}\`. Put other expressions in quotes.`,
+  })),
+  {
+    title: "a parameter in the wrong case",
+    source: onMethod("@redisLock businessFlag=pay keyName=«orderNO»"),
+    code: "LW1202",
+    message: "The function has no parameter `orderNO`. Did you mean `orderNo`?",
+  },
+  {
+    title: "a path from no parameter: the root is to blame",
+    source: onMethod("@redisLock businessFlag=pay keyName=orderNo,«invoice».id"),
+    code: "LW1202",
+    message: `The function has no parameter \`invoice\`. ${PARAMETERS}`,
+  },
+  {
+    title: "the outer name of a destructured parameter",
+    source: onMethod("@redisLock businessFlag=pay keyName=«lines»"),
+    code: "LW1202",
+    message: "The function has no parameter `lines`. It has `orderNo`, `order`, `tenant`, `first`.",
+  },
+  {
+    title: "a parameter of a function that has none",
+    source: "/** @redisLock businessFlag=pay keyName=«orderNo» */\nexport async function pay() {}",
+    code: "LW1202",
+    message: "The function has no parameter `orderNo`. It has none.",
+  },
+  {
+    title: "a variable of the module without quotes",
+    source:
+      "const shop = 7;\n/** @redisLock businessFlag=pay keyName=«shop» */\nexport async function pay(this: Till) {}",
+    code: "LW1202",
+    message: "The function has no parameter `shop`. It has none.",
+  },
+  ...[
+    ["does not parse", "order."],
+    ["is two statements", "order]; work(); [order"],
+    ["is two expressions", "orderNo, order.id"],
+    ["ends in a comma", "orderNo,"],
+    ["is a spread", "...order.lines"],
+    ["is a hole", ","],
+    ["is empty", ""],
+    ["has an end of its own", "orderNo]); evil([order"],
+    ["has a comment in it", "orderNo // + order.id"],
+    ["opens a comment", "orderNo /* + order.id"],
+    ["is a statement", "return orderNo"],
+    ["is an operator more", "orderNo] + [order"],
+    ["is a declaration", "const x = 1"],
+  ].map(([what = "", expression = ""]) => ({
+    title: `a quoted key that ${what}`,
+    source: onMethod(`@redisLock businessFlag=pay keyName="«${expression}»"`),
+    code: "LW1203",
+    message: `Expected an expression between the quotes, got \`${expression}\`.`,
+  })),
+  {
+    title: "a quoted key whose comment swallows the next line",
+    source: onMethod('@redisLock businessFlag=pay keyName="«orderNo // the number\n   *   + order.id»"'),
+    code: "LW1203",
+    message: "Expected an expression between the quotes, got `orderNo // the number\n       + order.id`.",
+  },
+  {
+    title: "a field that is a call",
+    source: onMethod("@redisLock businessFlag=pay keyName=order keyType=CLASS fieldName=«getId()»"),
+    code: "LW1204",
+    message: "Expected `fieldName` to be a field or a path such as `user.id`, got `getId()`.",
+  },
+  {
+    title: "one bad field of two",
+    source: onMethod("@redisLock businessFlag=pay keyName=order keyType=JSON fieldName=id,«user-id»"),
+    code: "LW1204",
+    message: "Expected `fieldName` to be a field or a path such as `user.id`, got `user-id`.",
+  },
+  {
+    title: "`fieldName` without `keyType`",
+    source: onMethod("@redisLock businessFlag=pay keyName=order «fieldName»=id"),
+    code: "LW1205",
+    message: "`fieldName` needs `keyType=CLASS` or `keyType=JSON`.",
+  },
+  {
+    title: "`fieldName` with keyType=VALUE",
+    source: onMethod("@redisLock businessFlag=pay keyName=order keyType=VALUE «fieldName»=id"),
+    code: "LW1205",
+    message: "`fieldName` needs `keyType=CLASS` or `keyType=JSON`.",
+  },
+  ...["CLASS", "JSON"].map((type) => ({
+    title: `keyType=${type} without \`fieldName\``,
+    source: onMethod(`@redisLock businessFlag=pay keyName=order keyType=«${type}»`),
+    code: "LW1206",
+    message: `\`keyType=${type}\` needs \`fieldName=\`, the field that identifies the object.`,
+  })),
+  ...["keyType=JSON", "keyClass=Order", "fieldName=id"].map((attribute) => {
+    const [name = "", value = ""] = attribute.split("=");
+    return {
+      title: `\`${name}\` without \`keyName\``,
+      source: onMethod(`@redisLock businessFlag=pay «${name}»=${value}`),
+      code: "LW1207",
+      message: `\`${name}\` needs \`keyName=\`, the parameter that it speaks of.`,
+    };
+  }),
+  {
+    title: "two objects for one field",
+    source: onMethod("@redisLock businessFlag=pay keyName=order,«orderNo» keyType=CLASS fieldName=id"),
+    code: "LW1208",
+    message: "`keyType=CLASS` takes one `keyName`. For several fields of it, list them in `fieldName=a,b`.",
+  },
+  {
+    title: "`keyClass` with keyType=VALUE",
+    source: onMethod("@redisLock businessFlag=pay keyName=order keyType=VALUE «keyClass»=Order"),
+    code: "LW1209",
+    message: "`keyClass` needs `keyType=CLASS` or `keyType=JSON`.",
+  },
+];
+
+const TAG = "/** «@redisLock» businessFlag=pay */";
+const ACCESSOR = "An accessor cannot wait for a lock. Put `@redisLock` on an async method.";
+const SEVERAL = "`@redisLock` before several variables is ambiguous. Declare the function alone.";
+const GENERATOR = "A synchronous generator cannot wait for a lock: make it an `async` generator.";
+const REENTRANT_GENERATOR =
+  "A generator cannot be `reentrant`: its body cannot become a function of its own. Write `reentrant=false`.";
+const noBody = (what: string): string =>
+  `${what} has no body to lock. Put \`@redisLock\` on the implementation.`;
+const notAsync = (name: string): string =>
+  `\`${name}\` cannot wait for a lock: make it \`async\`, or give it the return type \`Promise<...>\`.`;
+
+const PLACES: readonly Row[] = [
+  {
+    title: "a class",
+    source: `${TAG}\nexport class OrderService { async pay() {} }`,
+    code: "LW1301",
+    message: NO_FUNCTION("a class declaration"),
+  },
+  {
+    title: "a number",
+    source: `${TAG}\nexport const pay = 5;`,
+    code: "LW1301",
+    message: NO_FUNCTION("a numeric literal"),
+    bodiless: true,
+  },
+  {
+    title: "a variable without a value",
+    source: `${TAG}\nexport let pay: () => Promise<void>;`,
+    code: "LW1301",
+    message: NO_FUNCTION("a variable declaration"),
+    bodiless: true,
+  },
+  {
+    title: "a function in another's hands",
+    source: `${TAG}\nexport const pay = memoize(async () => work());`,
+    code: "LW1301",
+    message: NO_FUNCTION("a call expression"),
+  },
+  {
+    title: "an object of functions",
+    source: `${TAG}\nexport const orders = { async pay() {} };`,
+    code: "LW1301",
+    message: NO_FUNCTION("an object literal expression"),
+  },
+  {
+    title: "a property without a value",
+    source: `export class A { ${TAG} pay: unknown; }`,
+    code: "LW1301",
+    message: NO_FUNCTION("a property declaration"),
+    bodiless: true,
+  },
+  {
+    title: "a shorthand property",
+    source: `export const a = { ${TAG} pay };`,
+    code: "LW1301",
+    message: NO_FUNCTION("a shorthand property assignment"),
+    bodiless: true,
+  },
+  {
+    title: "a parameter",
+    source: `export async function pay(${TAG} orderNo: string) {}`,
+    code: "LW1301",
+    message: NO_FUNCTION("a parameter"),
+  },
+  {
+    title: "between the parameters and the body",
+    source: `export async function pay(orderNo: string) ${TAG} {}`,
+    code: "LW1301",
+    message: NO_FUNCTION("a block"),
+  },
+  {
+    title: "before the value of an arrow function",
+    source: `export const pay = async () => ${TAG} work();`,
+    code: "LW1301",
+    message: NO_FUNCTION("a call expression"),
+  },
+  {
+    title: "an import",
+    source: `${TAG}\nimport { pay } from "./pay";\nexport { pay };`,
+    code: "LW1301",
+    message: NO_FUNCTION("an import declaration"),
+    bodiless: true,
+  },
+  {
+    title: "an enum",
+    source: `${TAG}\nexport enum Pay { now }`,
+    code: "LW1301",
+    message: NO_FUNCTION("an enum declaration"),
+    bodiless: true,
+  },
+  {
+    title: "a namespace",
+    source: `${TAG}\nexport namespace Orders { export async function pay() {} }`,
+    code: "LW1301",
+    message: NO_FUNCTION("a module declaration"),
+  },
+  {
+    title: "an interface",
+    source: `${TAG}\nexport interface Orders { pay(): void }`,
+    code: "LW1301",
+    message: NO_FUNCTION("an interface declaration"),
+    bodiless: true,
+  },
+  {
+    title: "a type",
+    source: `${TAG}\nexport type Pay = () => Promise<void>;`,
+    code: "LW1301",
+    message: NO_FUNCTION("a type alias declaration"),
+    bodiless: true,
+  },
+  {
+    title: "a statement",
+    source: `export async function pay() { ${TAG} if (true) work(); }`,
+    code: "LW1301",
+    message: NO_FUNCTION("an if statement"),
+    bodiless: true,
+  },
+  {
+    title: "a static block",
+    source: `export class A { ${TAG} static { work(); } }`,
+    code: "LW1301",
+    message: NO_FUNCTION("a class static block declaration"),
+    bodiless: true,
+  },
+  {
+    title: "the end of a template",
+    source: `export const a = \`\${b ${TAG}}\`;`,
+    code: "LW1301",
+    message: NO_FUNCTION("a template tail"),
+    bodiless: true,
+  },
+  {
+    title: "a synchronous method",
+    source: `export class A { ${TAG} pay() { return 1; } }`,
+    code: "LW1302",
+    message: notAsync("A.pay"),
+  },
+  {
+    title: "a synchronous function",
+    source: `${TAG}\nexport function pay() {}`,
+    code: "LW1302",
+    message: notAsync("pay"),
+  },
+  {
+    title: "a synchronous arrow function that returns a promise, and does not say so",
+    source: `${TAG}\nexport const pay = () => Promise.resolve();`,
+    code: "LW1302",
+    message: notAsync("pay"),
+  },
+  {
+    title: "a function that returns a promise only now and then",
+    source: `${TAG}\nexport function pay(): Promise<void> | undefined { return work(); }`,
+    code: "LW1302",
+    message: notAsync("pay"),
+  },
+  {
+    title: "an arrow function in a variable of a type whose results may be synchronous",
+    source: `${TAG}\nexport const pay: () => Promise<void> | void = () => work();`,
+    code: "LW1302",
+    message: notAsync("pay"),
+  },
+  {
+    title: "an arrow function with a synchronous type of its own, in one that is a promise's",
+    source: `export const pay = (): Promise<number> => { ${TAG} const sum = () => 1; return work(sum); };`,
+    code: "LW1302",
+    message: notAsync("pay.sum"),
+  },
+  {
+    title: "a synchronous default export",
+    source: `${TAG}\nexport default function () {}`,
+    code: "LW1302",
+    message: notAsync("default"),
+  },
+  {
+    title: "a synchronous callback",
+    source: `work(${TAG} () => {}); export {};`,
+    code: "LW1302",
+    message: notAsync("anonymous"),
+  },
+  {
+    title: "a constructor",
+    source: `export class A extends B { ${TAG} constructor() { super(); } }`,
+    code: "LW1303",
+    message: "A constructor cannot wait for a lock. Put `@redisLock` on an async method.",
+  },
+  {
+    title: "a getter",
+    source: `export class A { ${TAG} get pay() { return 1; } }`,
+    code: "LW1304",
+    message: ACCESSOR,
+  },
+  {
+    title: "a setter of an object",
+    source: `export const a = { ${TAG} set pay(value: number) {} };`,
+    code: "LW1304",
+    message: ACCESSOR,
+  },
+  {
+    title: "an abstract method",
+    source: `export abstract class A { ${TAG} abstract pay(): Promise<void>; }`,
+    code: "LW1305",
+    message: noBody("An abstract method"),
+    bodiless: true,
+  },
+  {
+    title: "an overload signature of a function: the implementation must not run",
+    source: `${TAG}\nexport async function pay(a: string): Promise<void>;\nexport async function pay(a: unknown) {}`,
+    code: "LW1305",
+    message: noBody("An overload signature"),
+  },
+  {
+    title: "an overload signature of a method: the implementation must not run",
+    source: `export class A { ${TAG} pay(a: string): Promise<void>; async pay(a: unknown) {} }`,
+    code: "LW1305",
+    message: noBody("An overload signature"),
+  },
+  {
+    title: "an overload signature of a default export: the implementation must not run",
+    source: `${TAG}\nexport default async function (a: string): Promise<void>;\nexport default async function (a: unknown) {}`,
+    code: "LW1305",
+    message: noBody("An overload signature"),
+  },
+  {
+    title: "a method of an interface",
+    source: `export interface A { ${TAG} pay(): Promise<void>; }`,
+    code: "LW1305",
+    message: noBody("A member of a type"),
+    bodiless: true,
+  },
+  {
+    title: "a property of a type literal",
+    source: `export type A = { ${TAG} pay: () => Promise<void> };`,
+    code: "LW1305",
+    message: noBody("A member of a type"),
+    bodiless: true,
+  },
+  {
+    title: "a declared function",
+    source: `${TAG}\nexport declare function pay(): Promise<void>;`,
+    code: "LW1305",
+    message: noBody("A declared function"),
+    bodiless: true,
+  },
+  {
+    title: "a generator",
+    source: `${TAG}\nexport function* pay() {}`,
+    code: "LW1306",
+    message: GENERATOR,
+  },
+  {
+    title: "a generator method whose type is a promise's",
+    source: `export class A { ${TAG} *pay(): Promise<void> { yield 1; } }`,
+    code: "LW1306",
+    message: GENERATOR,
+  },
+  {
+    title: "a reentrant async generator",
+    source: `export class A { /** @redisLock businessFlag=pay «reentrant=true» */ async *pay() { yield 1; } }`,
+    code: "LW1311",
+    message: REENTRANT_GENERATOR,
+  },
+  ...[
+    ["class", `export class A { async pay() {} ${TAG} }`],
+    ["class with nothing else", `export class A { ${TAG} }`],
+    ["class expression", `export const A = class { ${TAG} };`],
+    ["file", `export {};\n${TAG}`],
+    ["file, before blank lines", `export {};\n${TAG}\n\n`],
+    ["block", `export async function pay() { work(); ${TAG} }`],
+    ["empty block", `export async function pay() { ${TAG} }`],
+    ["object", `export const a = { pay: 1, ${TAG} };`],
+    ["empty object", `export const a = { ${TAG} };`],
+    ["empty array", `export const a = [${TAG}];`],
+    ["argument list", `export const a = pay(1, ${TAG});`],
+    ["empty argument list", `export const a = pay(${TAG});`],
+    ["empty parameter list", `export const pay = (${TAG}) => 1;`],
+    ["switch", `export function pay() { switch (1) { ${TAG} } }`],
+    ["enum", `export enum A { ${TAG} }`],
+    ["return statement", `export function pay() { return ${TAG}; }`],
+  ].map(([where = "", source = ""]) => ({
+    title: `nothing: the end of a ${where}`,
+    source,
+    code: "LW1307",
+    message: DANGLING,
+    bodiless: true as const,
+  })),
+  {
+    title: "nothing: an empty JSX expression",
+    source: `export const a = <p>{${TAG}}</p>;`,
+    code: "LW1307",
+    message: DANGLING,
+    bodiless: true,
+    fileName: "a.tsx",
+  },
+  {
+    title: "several variables: none of them must run",
+    source: `${TAG}\nexport const pay = async () => work(), ship = async () => {};`,
+    code: "LW1308",
+    message: SEVERAL,
+  },
+  {
+    title: "several variables behind a modifier",
+    source: `export ${TAG} const pay = async () => work(), ship = async () => {};`,
+    code: "LW1308",
+    message: SEVERAL,
+  },
+  {
+    title: "a function in a script",
+    source: `${TAG}\nasync function pay() { "use strict"; work(); }`,
+    code: "LW1309",
+    message: "`@redisLock` works in modules only: this file has no import and no export. Add `export {}`.",
+  },
+  {
+    title: "an arrow function in a script",
+    source: `${TAG}\nconst pay = async () => work();`,
+    code: "LW1309",
+    message: "`@redisLock` works in modules only: this file has no import and no export. Add `export {}`.",
+  },
+  {
+    title: "a reentrant body that declares its parameter again",
+    source: `/** @redisLock businessFlag=pay «reentrant=true» */\nexport async function pay(count?: number) { for (;;) { var { count = 1 } = work(); } }`,
+    code: "LW1310",
+    message:
+      "The body becomes a function of its own, since it is reentrant or returns a promise under `try`: rename the `var count` in it, which would hide the parameter.",
+  },
+];
+
+const ROWS = [...GRAMMAR, ...VALUES, ...KEYS, ...PLACES];
+
+/** The text without its marks, and what stood between them. */
+function unmark(source: string): { text: string; start: number; end: number } {
+  const start = source.indexOf("«");
+  const end = source.indexOf("»") - 1;
+  return { text: source.replace("«", "").replace("»", ""), start, end };
+}
+
+for (const { title, source, code, message, also = [], bodiless = false, fileName = "a.ts" } of ROWS) {
+  test(`${code}: ${title}`, (t) => {
+    const { text, start, end } = unmark(source);
+    const woven = weave(fileName, text, { ts, module: "esm" });
+    t.truthy(woven, "nothing was found");
+    const [first, ...others] = woven?.diagnostics ?? [];
+    t.deepEqual(first, { start, end, code, message });
+    t.deepEqual(
+      others.map((problem) => problem.code),
+      also,
+    );
+    const emitted = woven?.code ?? "";
+    t.false(emitted.includes(".open({"), "a function with a bad tag was woven");
+    t.is(/lockweave\.refuse\(|\(\(\) => \{ throw new Error\(/.test(emitted), !bodiless, emitted);
+    t.deepEqual(woven?.sites, []);
+    t.deepEqual(syntaxErrors(fileName, emitted), syntaxErrors(fileName, text));
+  });
+}
+
+const ESM = { ts, module: "esm" } as const;
+const OTHER_UNIT = (written: string, as: string, other: string): string =>
+  `\`${written}\` is ${as}. If that is meant, write the unit; if not, \`${other}\` may be.`;
+
+const DOUBTFUL = [
+  {
+    source: onMethod("@redisLock businessFlag=pay lockTime=«30000»"),
+    message: OTHER_UNIT("lockTime=30000", "8.3 hours", "lockTime=30000ms"),
+  },
+  {
+    source: onMethod("@redisLock businessFlag=pay lockTime=«1000»"),
+    message: OTHER_UNIT("lockTime=1000", "16.7 minutes", "lockTime=1000ms"),
+  },
+  {
+    source: onMethod("@redisLock businessFlag=pay waitTime=«5»"),
+    message: OTHER_UNIT("waitTime=5", "5 ms", "waitTime=5s"),
+  },
+];
+
+for (const { source, message } of DOUBTFUL) {
+  test(`a number that makes no sense in its unit is woven, with a warning that names both readings: ${message}`, (t) => {
+    const { text, start, end } = unmark(source);
+    const woven = weave("a.ts", text, ESM);
+    t.deepEqual(woven?.warnings, [{ start, end, code: "LW1111", message }]);
+    t.deepEqual(woven?.diagnostics, []);
+    t.is(woven?.sites.length, 1);
+  });
+}
+
+test("times that make sense give no warning, and neither do those with a unit", (t) => {
+  for (const time of ["lockTime=999", "lockTime=3000s", "waitTime=20", "waitTime=0", "waitTime=5ms"]) {
+    const woven = weave("a.ts", onMethod(`@redisLock businessFlag=pay ${time}`), ESM);
+    t.deepEqual([woven?.warnings, woven?.diagnostics], [[], []], time);
+  }
+});
+
+test("every function that a bad tag speaks of refuses to run", (t) => {
+  const source =
+    "/** @redisLock businessFlag=pay */\nexport const pay = async () => work(), ship = async () => {};";
+  const emitted = weave("a.ts", source, { ts, module: "esm" })?.code ?? "";
+  t.is(emitted.split("lockweave.refuse(").length - 1, 2);
+});
+
+test("a script refuses by itself, since it must not gain an import", (t) => {
+  const emitted =
+    weave("a.ts", "/** @redisLock businessFlag=pay */\nasync function pay() { work(); }", {
+      ts,
+      module: "esm",
+    })?.code ?? "";
+  t.false(emitted.includes("lockweave/runtime"));
+  t.true(emitted.includes('async function pay() { (() => { throw new Error("a.ts:1: LW1309: '));
+});
+
+test("a bad tag inside a woven function refuses alone", (t) => {
+  const source =
+    "/** @redisLock businessFlag=pay */\nexport const pay = async () => /** @redisLock */ async () => work();";
+  const woven = weave("a.ts", source, { ts, module: "esm" });
+  const emitted = woven?.code ?? "";
+  t.deepEqual(syntaxErrors("a.ts", emitted), []);
+  t.regex(
+    emitted,
+    /open\(\{ site: "pay".*return async \(\) =>.*lockweave\.refuse\(.*\), work\(\)\); \} catch/,
+  );
+});
+
+test("a good tag beside a bad one is woven", (t) => {
+  const woven = weave(
+    "a.ts",
+    `export class A {
+  /** @redisLock businessFlag=pay */ async pay() {}
+  /** @redisLock businessFlag= */ async ship() {}
+}`,
+    { ts, module: "esm" },
+  );
+  t.deepEqual(
+    woven?.sites.map(({ name }) => name),
+    ["A.pay"],
+  );
+  const [, pay = "", ship = ""] = woven?.code.split("\n") ?? [];
+  t.true(pay.includes("lockweave.open({"));
+  t.true(ship.includes("lockweave.refuse("));
+});
+
+test("the rows are at least sixty, and every code has one", (t) => {
+  t.true(ROWS.length >= 60);
+  const source = readFileSync(path.join(__dirname, "../../../transformer/text/problems.ts"), "utf8");
+  const codes = new Set(source.match(/(?<=^ .*")LW\d+(?=")/gm));
+  t.true(codes.size > 30);
+  const { problems } = readDefaults({ lockTme: 20 });
+  const warnings = DOUBTFUL.flatMap(({ source }) => weave("a.ts", unmark(source).text, ESM)?.warnings ?? []);
+  const shown = new Set([...ROWS, ...problems, ...warnings].map(({ code }) => code));
+  t.deepEqual(
+    [...codes].filter((code) => !shown.has(code)),
+    [],
+  );
+});
+
+function syntaxErrors(fileName: string, text: string): unknown[] {
+  const { parseDiagnostics = [] } = ts.createSourceFile(fileName, text, ts.ScriptTarget.Latest) as {
+    parseDiagnostics?: readonly ts.Diagnostic[];
+  };
+  return parseDiagnostics.map(({ messageText }) => messageText);
+}

@@ -1,0 +1,208 @@
+import test from "ava";
+import ts from "typescript";
+import { readDefaults } from "../../../transformer/read/options";
+import { weave, type Woven } from "../../../transformer/weave/weave";
+
+/** A method with the attributes, woven. */
+function wovenWith(attributes: string, defaults: object = {}): Woven | undefined {
+  const text = `export class Orders {
+  /** @redisLock businessFlag=pay ${attributes} */
+  async pay(orderNo: string, order: Order, { tenant }: Shop) {
+    return orderNo;
+  }
+}`;
+  return weave("a.ts", text, { ts, module: "esm", defaults: readDefaults(defaults).defaults });
+}
+
+/** What stands in the call of `open`: the site's object and the key. */
+function opened(attributes: string, defaults: object = {}): string {
+  const woven = wovenWith(attributes, defaults);
+  if (woven === undefined || woven.diagnostics.length > 0) return JSON.stringify(woven?.diagnostics);
+  return /\.open\((.*?)\); while/.exec(woven.code)?.[1] ?? woven.code;
+}
+
+const SITE = 'site: "Orders.pay", businessFlag: "pay"';
+
+test("without options only the site and the flag are written: the runtime has the defaults", (t) => {
+  t.is(opened(""), `{ ${SITE} }`);
+});
+
+/** The rows of the tag table that are entries of the site's object. */
+const OPTIONS: readonly (readonly [attribute: string, entry: string])[] = [
+  ["lockTime=20", 'lockTime: "20s"'],
+  ["lockTime=0.5", 'lockTime: "0.5s"'],
+  ["lockTime=500ms", 'lockTime: "500ms"'],
+  ["lockTime=100ms", 'lockTime: "100ms"'],
+  ["lockTime=20s", 'lockTime: "20s"'],
+  ["lockTime=2m", 'lockTime: "2m"'],
+  ["lockTime=24h", 'lockTime: "24h"'],
+  ["lockTime='20'", 'lockTime: "20s"'],
+  ["retryTimes=0", "retryTimes: 0"],
+  ["retryTimes=10", "retryTimes: 10"],
+  ["retryTimes=007", "retryTimes: 7"],
+  ["retryTimes=1000000", "retryTimes: 1000000"],
+  ["waitTime=250", 'waitTime: "250ms"'],
+  ["waitTime=0", 'waitTime: "0ms"'],
+  ["waitTime=5s", 'waitTime: "5s"'],
+  ["waitTime=1m", 'waitTime: "1m"'],
+  ["onFailure=throw", 'onFailure: "throw"'],
+  ["onFailure=skip", 'onFailure: "skip"'],
+  ["onLost=throw", 'onLost: "throw"'],
+  ["onLost=warn", 'onLost: "warn"'],
+  ["watchdog=true", "watchdog: true"],
+  ["watchdog=false", "watchdog: false"],
+  ["autoUnlock=true", "autoUnlock: true"],
+  ["autoUnlock=false", "autoUnlock: false"],
+  ["reentrant=true", "reentrant: true"],
+  ["reentrant=false", "reentrant: false"],
+  ["fencing=true", "fencing: true"],
+  ["fencing=false", "fencing: false"],
+];
+
+for (const [attribute, entry] of OPTIONS) {
+  test(`${attribute} becomes ${entry}`, (t) => {
+    t.is(opened(attribute), `{ ${SITE}, ${entry} }`);
+  });
+}
+
+test("options are written in the order of the tag", (t) => {
+  t.is(
+    opened("waitTime=1s fencing=true keyName=orderNo lockTime=1m"),
+    `{ ${SITE}, waitTime: "1s", fencing: true, lockTime: "1m" }, orderNo`,
+  );
+});
+
+/** The rows of the tag table that make the key. */
+const KEYS: readonly (readonly [attributes: string, key: string])[] = [
+  ["keyName=orderNo", "orderNo"],
+  ["keyName=order.user.id", "order.user.id"],
+  ["keyName=order?.user.#id", "order?.user.#id"],
+  ["keyName=order.lines[0].sku", "order.lines[0].sku"],
+  ["keyName=this.tenant", "this.tenant"],
+  ["keyName=tenant", "tenant"],
+  ["keyName=orderNo,order.id,this.tenant", "orderNo, order.id, this.tenant"],
+  ['keyName="order.lines[0].sku"', "order.lines[0].sku"],
+  [`keyName="[orderNo, order.id].join('/')"`, "[orderNo, order.id].join('/')"],
+  ['keyName="Math.max(1, 2)",orderNo', "Math.max(1, 2), orderNo"],
+  ['keyName="anywhere.at.all"', "anywhere.at.all"],
+  ["keyName=orderNo keyType=VALUE", "orderNo"],
+  ["keyName=order keyType=CLASS fieldName=id", "order.id"],
+  ["keyName=order.user keyType=CLASS fieldName=id,address.zip", "order.user.id, order.user.address.zip"],
+  ["keyName=order keyType=CLASS keyClass=Order fieldName=id", "(order satisfies Order).id"],
+  [
+    "keyName=order keyType=CLASS keyClass=Shop.Order fieldName=id,sku",
+    "(order satisfies Shop.Order).id, (order satisfies Shop.Order).sku",
+  ],
+  ['keyName="await order" keyType=CLASS fieldName=id', "(await order).id"],
+  ["keyName=order keyType=JSON fieldName=id", 'lockweave.jsonField(order, "id")'],
+  [
+    "keyName=order keyType=JSON keyClass=Order fieldName=id,lines[0].sku",
+    'lockweave.jsonField(order satisfies Order, "id"), lockweave.jsonField(order satisfies Order, "lines[0].sku")',
+  ],
+];
+
+for (const [attributes, key] of KEYS) {
+  test(`${attributes} becomes the key ${key}`, (t) => {
+    t.is(opened(attributes), `{ ${SITE} }, ${key}`);
+  });
+}
+
+test("onFailure=skip resolves to undefined when the retries are spent", (t) => {
+  const code = wovenWith("onFailure=skip")?.code ?? "";
+  t.true(code.includes("if (!(await lockweave.retryCheck(lock))) return undefined; try {"), code);
+});
+
+test("onFailure=throw and no onFailure leave throwing to the runtime", (t) => {
+  for (const attributes of ["onFailure=throw", ""]) {
+    const code = wovenWith(attributes)?.code ?? "";
+    t.true(code.includes("acquire(lock))) await lockweave.retryCheck(lock); try {"), code);
+  }
+});
+
+for (const failure of ["OrderBusyError", "errors.http.Conflict", "größe.Fehler", "$Busy"]) {
+  test(`onFailure=${failure} hands the class to the runtime, as code`, (t) => {
+    const code = wovenWith(`onFailure=${failure}`)?.code ?? "";
+    t.true(code.includes(`open({ ${SITE} }); while (`), code);
+    t.true(code.includes(`await lockweave.retryCheck(lock, ${failure}); try {`), code);
+  });
+}
+
+test("reentrant=true makes the body a function of its own, reentrant=false does not", (t) => {
+  t.true(wovenWith("reentrant=true")?.code.includes("runReentrant("));
+  t.false(wovenWith("reentrant=false")?.code.includes("runReentrant("));
+});
+
+test("a flag may be any printable text, and stays text", (t) => {
+  const text = `/** @redisLock businessFlag='größe "x" \\ \${y} 🔒' */\nexport async function pay() {}`;
+  const woven = weave("a.ts", text, { ts, module: "esm" });
+  t.deepEqual(woven?.diagnostics, []);
+  t.true(woven?.code.includes('businessFlag: "größe \\"x\\" \\\\ ${y} 🔒"'), woven?.code);
+});
+
+// ---- the project's defaults -----------------------------------------------------------------------------
+
+test("the project's defaults hold for tags that do not say otherwise", (t) => {
+  const defaults = { lockTime: 20, waitTime: "250", retryTimes: 4, watchdog: false };
+  t.is(
+    opened("waitTime=1s", defaults),
+    `{ ${SITE}, lockTime: "20s", waitTime: "1s", retryTimes: 4, watchdog: false }`,
+  );
+});
+
+test("the project's defaults shape the code as the tag's attributes do", (t) => {
+  t.true(wovenWith("", { reentrant: true })?.code.includes("runReentrant("));
+  t.false(wovenWith("reentrant=false", { reentrant: true })?.code.includes("runReentrant("));
+  t.true(wovenWith("", { onFailure: "skip" })?.code.includes("return undefined;"));
+  t.false(wovenWith("onFailure=throw", { onFailure: "skip" })?.code.includes("return undefined;"));
+  const own = wovenWith("onFailure=Busy", { onFailure: "skip" })?.code ?? "";
+  t.true(own.includes("retryCheck(lock, Busy);"));
+  t.false(own.includes("skip"));
+});
+
+test("the diagnostics of a default stand at the tag, where no attribute is to blame", (t) => {
+  const text = "/** @redisLock businessFlag=pay */\nexport async function pay(n = 1) { var n = 2; }";
+  const { defaults } = readDefaults({ reentrant: true });
+  const [problem, ...others] = weave("a.ts", text, { ts, module: "esm", defaults })?.diagnostics ?? [];
+  t.is(problem?.code, "LW1310");
+  t.is(text.slice(problem?.start, problem?.end), "@redisLock");
+  t.deepEqual(others, []);
+});
+
+const BAD_DEFAULTS: readonly (readonly [options: unknown, message: string])[] = [
+  [null, "Expected the plugin's `defaults` to be an object."],
+  ["lockTime=20", "Expected the plugin's `defaults` to be an object."],
+  [{ lockTme: 20 }, "The plugin's `defaults` know no `lockTme`. Did you mean `lockTime`?"],
+  [{ businessFlag: "pay" }, "The plugin's `defaults` know no `businessFlag`."],
+  [{ toString: 1 }, "The plugin's `defaults` know no `toString`."],
+  [
+    { watchdog: "maybe" },
+    "In the plugin's `defaults`: Expected `watchdog` to be `true` or `false`, got `maybe`.",
+  ],
+  [
+    { retryTimes: -1 },
+    "In the plugin's `defaults`: Expected `retryTimes` to be a whole number from 0 to 1000000, got `-1`.",
+  ],
+  [
+    { lockTime: null },
+    "In the plugin's `defaults`: Expected `lockTime` to be a duration such as `500ms`, `20s` or `2m` (a bare number is in s), at least 100 ms and at most 24 hours, got `null`.",
+  ],
+  [
+    { onFailure: "new Busy" },
+    "In the plugin's `defaults`: Expected `onFailure` to be `throw`, `skip` or the name of an error class, got `new Busy`.",
+  ],
+  [{ onFailure: "Busy" }, "The plugin's `defaults` take `throw` or `skip` for `onFailure`."],
+];
+
+for (const [options, message] of BAD_DEFAULTS) {
+  test(`the defaults ${JSON.stringify(options)} are refused`, (t) => {
+    const { defaults, problems } = readDefaults(options);
+    t.deepEqual(problems, [{ code: "LW1401", start: 0, end: 0, message }]);
+    t.is(defaults.size, 0);
+  });
+}
+
+test("one bad default does not hide the good ones", (t) => {
+  const { defaults, problems } = readDefaults({ lockTime: 20, fencing: 1, waitTime: 250 });
+  t.is(problems.length, 1);
+  t.deepEqual([...defaults.keys()], ["lockTime", "waitTime"]);
+});

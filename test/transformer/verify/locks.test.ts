@@ -1,0 +1,166 @@
+import test from "ava";
+import ts from "typescript";
+import { isSameEssence, type Essence } from "../../../transformer/verify/canonical";
+import { locksIn } from "../../../transformer/verify/locks";
+
+const WOVEN = `import * as lockweave from "lockweave/runtime";
+export class OrderService {
+  async pay(orderNo, tenant) {
+    const lock = lockweave.open({ site: "OrderService.pay", businessFlag: "payOrder", fencing: true }, orderNo, tenant.id);
+    while (!(await lockweave.acquire(lock))) await lockweave.retryCheck(lock);
+    try { if (orderNo) return await this.charge(orderNo); }
+    catch (error) { throw lockweave.fail(lock, error); }
+    finally { await lockweave.release(lock); }
+  }
+}
+`;
+
+/** The one lock in the code, if it is whole. */
+function lockIn(code: string): ReturnType<typeof locksIn>["locks"][number] | undefined {
+  return locksIn(ts, "a.js", code).locks[0];
+}
+
+test("a lock is known by its site, its options and its key", (t) => {
+  const lock = lockIn(WOVEN);
+  t.is(lock?.site, "OrderService.pay");
+  t.deepEqual(
+    [...(lock?.options ?? [])],
+    [
+      ["businessFlag", "payOrder"],
+      ["fencing", true],
+      ["site", "OrderService.pay"],
+    ],
+  );
+  t.deepEqual(
+    lock?.key.map(({ reads }) => reads),
+    ["parameter 0", "parameter 1 .id"],
+  );
+  t.is(lock?.unawaited, 0);
+});
+
+const EDIT: Record<string, readonly [string, string]> = {
+  "open() is not called": ["lockweave.open(", "("],
+  "open() is called for nobody": ["const lock = ", ""],
+  "another function is called to open": ["lockweave.open(", "lockweave.close("],
+  "the site is no literal": [`"OrderService.pay"`, "name"],
+  "the site has a spread": ["fencing: true", "...options"],
+  "it does not wait for the lock": ["(await lockweave.acquire(lock))", "lockweave.acquire(lock)"],
+  "it acquires another lock": ["acquire(lock)", "acquire(other)"],
+  "it waits until the lock is not acquired": ["!(await", "(await"],
+  "it may go on without the lock": ["while (!", "if (!"],
+  "there is another way out of the loop": ["retryCheck(lock);", "retryCheck(lock) || true; break;"],
+  "it does not check the retries": ["await lockweave.retryCheck(lock);", ";"],
+  "it does not wait for the next try": ["await lockweave.retryCheck", "lockweave.retryCheck"],
+  "the loop has a third condition": ["(lock))) await", "(lock)) && tenant) await"],
+  "work is done before the lock": ["const lock", "await this.charge(orderNo); const lock"],
+  "work is done before the lock, in a variable": ["const lock", "const paid = await this.charge(), lock"],
+  "work is done in front of the loop": ["while", "await this.charge(orderNo); while"],
+  "work is done before the body": ["try {", "await this.charge(orderNo); try {"],
+  "work is done behind the body": ["release(lock); }", "release(lock); } return this.charge(orderNo);"],
+  "the body is outside of the lock": ["try { if (orderNo)", "try {} finally {} if (orderNo)"],
+  "an error is not told": ["lockweave.fail(lock, error)", "error"],
+  "an error is swallowed": ["throw lockweave.fail(lock, error)", "lockweave.fail(lock, error)"],
+  "another error is told": ["fail(lock, error)", "fail(lock, other)"],
+  "there is no catch": ["catch (error) { throw lockweave.fail(lock, error); }", ""],
+  "there is no finally": ["finally { await lockweave.release(lock); }", ""],
+  "the lock is not released": ["await lockweave.release(lock);", ""],
+  "the release is not waited for": ["await lockweave.release", "lockweave.release"],
+  "another lock is released": ["release(lock)", "release(other)"],
+  "reentrancy is promised but not there": ["fencing: true", "reentrant: true"],
+};
+
+for (const [what, [from, to]] of Object.entries(EDIT)) {
+  test(`a function is not taken for locked when ${what}`, (t) => {
+    t.true(WOVEN.includes(from));
+    t.is(lockIn(WOVEN.replace(from, to)), undefined);
+  });
+}
+
+test("a return that nobody waits for is counted, however a minifier writes it", (t) => {
+  const returns = (code: string): number | undefined =>
+    lockIn(WOVEN.replace("if (orderNo) return await this.charge(orderNo);", code))?.unawaited;
+  for (const code of [
+    "return this.charge();",
+    "return orderNo ? await this.charge() : this.charge();",
+    "return await this.charge(), this.charge();",
+    "return (await this.charge()) || (this.charge());",
+    "if (orderNo) { for (;;) return promise; }",
+    "return new Promise(() => {});",
+  ]) {
+    t.is(returns(code), 1, code);
+  }
+  for (const code of [
+    "return;",
+    "return orderNo ? await this.charge() : { paid: 1 };",
+    "return await this.charge() + 1;",
+    "return void 0;",
+    "return undefined;",
+    "const nested = () => { return this.charge(); }; return await nested();",
+  ]) {
+    t.is(returns(code), 0, code);
+  }
+});
+
+test("locks that are written otherwise are the same, and locks that do otherwise are not", (t) => {
+  const lock = lockIn(WOVEN);
+  const rewritten = WOVEN.replaceAll('"', "'")
+    .replace(
+      "while (!(await lockweave.acquire(lock))) ",
+      "while (!await lockweave /* ... */ .acquire(lock))\n",
+    )
+    .replace("throw lockweave.fail(lock, error)", "throw (lockweave.fail(lock, (error)))")
+    .replace("site:", "'site':")
+    .replace("fencing: true", "fencing: !0");
+  t.is(lockIn(rewritten)?.exact, lock?.exact);
+  for (const [from, to] of [
+    ["orderNo, tenant.id)", "orderNo, tenant.ID)"],
+    ["orderNo, tenant.id)", "tenant.id, orderNo)"],
+    ["fencing: true", "fencing: false"],
+    ["retryCheck(lock)", "retryCheck(lock, Busy)"],
+    ["class OrderService", "class Orders"],
+    ["async pay(", "async payTwice("],
+  ] as const) {
+    t.not(lockIn(WOVEN.replace(from, to))?.exact, lock?.exact, to);
+  }
+});
+
+test("a key is the same when a minifier wrote it otherwise, and not when it reads or says something else", (t) => {
+  const keyOf = (key: string): Essence | undefined =>
+    lockIn(WOVEN.replace("orderNo, tenant.id)", `${key})`))?.key[0];
+  const isSame = (expected: string, found: string): boolean => {
+    const essence = keyOf(expected);
+    return essence !== undefined && isSameEssence(essence, keyOf(found));
+  };
+  for (const [expected, found] of [
+    ["orderNo", "(orderNo)"],
+    ["'a' + orderNo + 'b'", "`a${orderNo}b`"],
+    ["`${orderNo}-${'none'}-${1}`", "`${orderNo}-none-1`"],
+    ["tenant?.id", "null === tenant || void 0 === tenant ? void 0 : tenant.id"],
+    ["lockweave.jsonField(tenant, 'id')", "j(tenant, `id`)"],
+    ["`${Status.Open}-${orderNo}`", "`1-${orderNo}`"],
+    ["`a-${Status.Open}`", "'a-1'"],
+    ["`${NAME}-x`", "`${n}-x`"],
+    ["NAME", "'order'"],
+    ["this.#id", "get(this, id, 'f')"],
+    ["tenant['id']", "tenant.id"],
+  ] as const) {
+    t.true(isSame(expected, found), `${expected} is ${found}`);
+  }
+  for (const [expected, found] of [
+    ["orderNo", "tenant"],
+    ["orderNo", "'order'"],
+    ["orderNo", "NAME"],
+    ["tenant.id", "tenant"],
+    ["tenant.id.no", "tenant.no.id"],
+    ["tenant.id + orderNo", "orderNo + tenant.id"],
+    ["this.id", "tenant.id"],
+    ["'a' + orderNo", "'b' + orderNo"],
+    ["`${NAME}-x`", "`${n}-y`"],
+    ["`x-${NAME}`", "`y-${n}`"],
+    ["`x-${NAME}-y`", "'x-y'"],
+    ["'order'", "NAME"],
+    ["lockweave.jsonField(tenant, 'id')", "j(tenant, 'no')"],
+  ] as const) {
+    t.false(isSame(expected, found), `${expected} is not ${found}`);
+  }
+});

@@ -1,0 +1,311 @@
+import test from "ava";
+import ts from "typescript";
+import * as runtime from "../../../runtime";
+import { weave } from "../../../transformer/weave/weave";
+import { deferred } from "../../support/deferred";
+import { configureObserved, evaluate, events, held, runWoven } from "./woven-module";
+
+test.before(configureObserved);
+test.beforeEach(() => {
+  events.length = 0;
+});
+test.after.always(() => runtime.shutdown());
+
+type Exports = Record<string, (...values: unknown[]) => Promise<unknown>>;
+
+const run = (source: string, world: object = {}): Exports => runWoven(source, world) as Exports;
+
+/** A body that works for a while, and tells whether the key was held all along. */
+function slowWork(key: string): { work: () => Promise<string>; events: string[] } {
+  return {
+    events,
+    work: async () => {
+      events.push(`begin ${held.has(key)}`);
+      await new Promise((resolve) => setTimeout(resolve, 5));
+      events.push(`end ${held.has(key)}`);
+      return "done";
+    },
+  };
+}
+
+/** Ways to hand on a promise that is not settled yet. */
+const BODIES: Record<string, string> = {
+  "a call": "return world.work();",
+  "a call in an `if`": "if (world) return world.work(); else return 1;",
+  "a call in a `switch`": "switch (1) { default: return world.work(); }",
+  "a call in a loop": "for (const one of [world]) { while (true) return one.work(); }",
+  "a call in a `try`": "try { return world.work(); } finally { world.events.push('finally'); }",
+  "a call in a `catch`": "try { throw 1; } catch { return world.work(); }",
+  "a call in a labelled block": "label: { if (!world) break label; return world.work(); }",
+  "a conditional": "return world ? world.work() : 1;",
+  "a logical expression": "return false || world.work();",
+  "a nullish expression": "return undefined ?? world.work();",
+  "a comma expression": "return 1, world.work();",
+  "an assignment": "let last; return last = world.work();",
+  "a cast": "return world.work() as Promise<string>;",
+  "a non-null assertion": "return world.work()!;",
+  "a parenthesis over several lines": "return (\n // The work:\n world.work()\n);",
+  "a comment": "return /* the work */ world.work() // works",
+  "an async function that is called": "return (async () => { return world.work(); })();",
+  "a thenable": "return { then: (resolve) => world.work().then(resolve) };",
+  "a call in brackets, without a blank": "return(world.work());",
+  "a list, without a blank": "return[world][0].work();",
+  "an arrow function that is called, without a blank": "return(()=>{return(world.work())})();",
+  "a variable": "const promise = world.work(); return promise;",
+  "an awaited call": "return await world.work();",
+  "a variable that hides a constant": "const one = 1; { const one = world.work(); return one; }",
+  "a loop's variable that hides a constant": "const one = 1; for (const one of [world.work()]) return one;",
+  "a constant in another scope": "{ const world = 1; } return world.work();",
+  "a dynamic callee": "return world['work']?.();",
+};
+
+for (const [what, body] of Object.entries(BODIES)) {
+  test.serial(`the lock is held until the work is done that is returned as ${what}`, async (t) => {
+    for (const [form, declared] of Object.entries({
+      function: `export async function f() { ${body}\n}`,
+      arrow: `export const f = async () => { ${body}\n}`,
+      reentrant: `export async function f() { ${body}\n}`,
+    })) {
+      events.length = 0;
+      const attributes = form === "reentrant" ? "reentrant=true" : "";
+      const { f } = run(
+        `/** @redisLock businessFlag=body ${attributes} */\n${declared}`,
+        slowWork("LOCK_body"),
+      );
+      t.is(await f?.(), "done");
+      t.deepEqual(
+        events.filter((event) => event !== "finally"),
+        ["acquire", "begin true", "end true", "release"],
+        form,
+      );
+      t.false(held.has("LOCK_body"));
+    }
+  });
+}
+
+const VALUES: Record<string, string> = {
+  "a call": "world.work()",
+  "a conditional": "world ? world.work() : 1",
+  "a parenthesis": "(1, world.work())",
+  "a cast": "world.work() as unknown",
+  "a comment and a call": "// The work:\n world.work()",
+};
+
+for (const [what, value] of Object.entries(VALUES)) {
+  test.serial(
+    `the lock is held until the work is done that an arrow function's value is: ${what}`,
+    async (t) => {
+      for (const attributes of ["", "reentrant=true"]) {
+        events.length = 0;
+        const { f } = run(
+          `/** @redisLock businessFlag=value ${attributes} */\nexport const f = async () => ${value}`,
+          slowWork("LOCK_value"),
+        );
+        t.is(await f?.(), "done");
+        t.deepEqual(events, ["acquire", "begin true", "end true", "release"]);
+      }
+    },
+  );
+}
+
+test.serial("what is returned comes out as it was", async (t) => {
+  const source = ["undefined", "null", "0", '""', "false", "1n", "Symbol.iterator", "/x/", "-1", "typeof 1"]
+    .map(
+      (value, index) =>
+        `/** @redisLock businessFlag=v */\nexport async function f${index}() { return ${value}; }`,
+    )
+    .join("\n");
+  const { f0, f1, f2, f3, f4, f5, f6, f7, f8, f9 } = run(source);
+  t.deepEqual(
+    [await f0?.(), await f1?.(), await f2?.(), await f3?.(), await f4?.(), await f5?.(), await f6?.()],
+    [undefined, null, 0, "", false, 1n, Symbol.iterator],
+  );
+  t.is(String(await f7?.()), "/x/");
+  t.deepEqual([await f8?.(), await f9?.()], [-1, "number"]);
+});
+
+test.serial("errors of a promise that is returned under `try` stay out of the `catch` there", async (t) => {
+  const error = new Error("mine");
+  const { f } = run(
+    `/** @redisLock businessFlag=caught */
+    export async function f() { try { return world.work(); } catch { return "caught"; } }`,
+    { work: () => Promise.reject(error) },
+  );
+  t.is(await t.throwsAsync(async () => await f?.()), error);
+  t.deepEqual(events, ["acquire", "release"]);
+});
+
+test.serial(
+  "`finally` runs before the work is done that is returned, and the lock is given back after it",
+  async (t) => {
+    const source = `/** @redisLock businessFlag=order */
+    export async function f() { try { return world.work(); } finally { world.events.push("finally"); } }`;
+    const { f } = run(source, slowWork("LOCK_order"));
+    t.is(await f?.(), "done");
+    t.deepEqual(events, ["acquire", "begin true", "finally", "end true", "release"]);
+  },
+);
+
+test.serial("functions inside keep their own returns", async (t) => {
+  const { f } = run(`/** @redisLock businessFlag=own */
+    export async function f() {
+      const promise = Promise.resolve(1);
+      const inner = () => { return promise; };
+      function plain() { return promise; }
+      class A { get one() { return promise; } two() { return promise; } }
+      return [inner() === promise, plain() === promise, new A().one === promise, new A().two() === promise];
+    }`);
+  t.deepEqual(await f?.(), [true, true, true, true]);
+});
+
+for (const attributes of ["", "reentrant=true"]) {
+  const kind = attributes === "" ? "plain" : "reentrant";
+
+  test.serial(`the body's error comes out unchanged, and the lock is free again (${kind})`, async (t) => {
+    const error = new Error("mine");
+    for (const thrown of [error, undefined, null, 0, "text", Promise.reject(error)]) {
+      events.length = 0;
+      if (thrown instanceof Promise) thrown.catch(() => {});
+      const { f } = run(
+        `/** @redisLock businessFlag=thrown ${attributes} */\nexport async function f() { await 1; throw world.thrown; }`,
+        { thrown },
+      );
+      let caught: unknown = "nothing";
+      await f?.().catch((reason: unknown) => {
+        caught = reason;
+      });
+      t.is(caught, thrown);
+      t.deepEqual(events, ["acquire", "release"]);
+    }
+  });
+
+  test.serial(`a rejected promise that is returned comes out unchanged (${kind})`, async (t) => {
+    const error = new Error("mine");
+    const { f } = run(
+      `/** @redisLock businessFlag=rejected ${attributes} */\nexport const f = async () => world.work()`,
+      { work: () => Promise.reject(error) },
+    );
+    t.is(await t.throwsAsync(async () => await f?.()), error);
+    t.deepEqual(events, ["acquire", "release"]);
+  });
+
+  test.serial(`\`arguments\`, \`this\` and \`super\` are those of the function (${kind})`, async (t) => {
+    const { f } = run(`
+      class Base { tenant = "t1"; async pay(...all) { return [this.tenant, ...all]; } }
+      class Orders extends Base {
+        /** @redisLock businessFlag=context keyName=this.tenant ${attributes} */
+        async pay(orderNo) { return [arguments.length, ...(await super.pay(...arguments)), this instanceof Orders]; }
+        /** @redisLock businessFlag=context keyName=this.tenant ${attributes} */
+        arrow = async () => this.tenant;
+        /** @redisLock businessFlag=context keyName=this.#secret ${attributes} */
+        async secret() { return this.#secret; }
+        #secret = "s";
+      }
+      export async function f() {
+        const orders = new Orders();
+        return [await orders.pay("1", "2"), await orders.arrow(), await orders.secret()];
+      }`);
+    t.deepEqual(await f?.(), [[2, "t1", "1", "2", true], "t1", "s"]);
+  });
+
+  test.serial(`the key is that of the arguments, however they are taken (${kind})`, async (t) => {
+    const { f } = run(
+      `/** @redisLock businessFlag=key keyName=tenant,id,first,count,"rest[0]","arguments.length" ${attributes} */
+      export async function f({ tenant, user: { id }, lines: [first = "none"] }, count = 7, ...rest) {
+        return world.keys();
+      }`,
+      { keys: () => [...held] },
+    );
+    const keys = await f?.({ tenant: "t1", user: { id: 5 }, lines: [] }, undefined, "r");
+    t.deepEqual(keys, [runtime.lockKey("key", "t1", 5, "none", 7, "r", 3)]);
+  });
+}
+
+test.serial("a key of the body's own variables is not mistaken for the parameter", async (t) => {
+  const { f } = run(
+    `/** @redisLock businessFlag=shadow keyName=lock */
+    export async function f(lock) { var lock = lock + 1; { const lock_1 = 0, lockweave = 0; } return [lock, ...world.keys()]; }`,
+    { keys: () => [...held] },
+  );
+  t.deepEqual(await f?.(1), [2, "LOCK_shadow_1"]);
+});
+
+test.serial("two calls for one key work one after the other", async (t) => {
+  const first = deferred();
+  const { f } = run(
+    `/** @redisLock businessFlag=turns keyName=id */
+    export async function f(id, name) { world.events.push(name); await world.first; world.events.push(name); return name; }`,
+    { events, first: first.promise },
+  );
+  const both = Promise.all([f?.(1, "a"), f?.(1, "b")]);
+  await new Promise((resolve) => setTimeout(resolve, 5));
+  t.deepEqual(events, ["acquire", "a"]);
+  first.resolve();
+  t.deepEqual(await both, ["a", "b"]);
+  // The lock is handed on inside the process: the store hears of its first taking and its last release.
+  t.deepEqual(events, ["acquire", "a", "a", "b", "b", "release"]);
+});
+
+test.serial("onFailure decides what the one who waits in vain gets", async (t) => {
+  class Busy extends Error {}
+  const first = deferred();
+  const body = "async (wait) => { if (wait) await world.first; return 'done'; }";
+  const { throwing, skipping, own } = run(
+    `const Busy = world.Busy;
+    /** @redisLock businessFlag=busy retryTimes=1 waitTime=20 */\nexport const throwing = ${body};
+    /** @redisLock businessFlag=busy retryTimes=1 waitTime=20 onFailure=skip */\nexport const skipping = ${body};
+    /** @redisLock businessFlag=busy retryTimes=1 waitTime=20 onFailure=Busy */\nexport const own = ${body};`,
+    { Busy, first: first.promise },
+  );
+  const holder = throwing?.(true);
+  await t.throwsAsync(async () => await throwing?.(false), { instanceOf: runtime.LockWaitTimeoutError });
+  t.is(await skipping?.(false), undefined);
+  await t.throwsAsync(async () => await own?.(false), { instanceOf: Busy });
+  first.resolve();
+  t.is(await holder, "done");
+});
+
+test.serial(
+  "currentLock() is the lock that is held, also in helpers and in tagged functions inside",
+  async (t) => {
+    const { f, g } = run(`import { currentLock } from "lockweave";
+    /** @redisLock businessFlag=outer */
+    export async function f() {
+      const key = () => currentLock().key;
+      /** @redisLock businessFlag=inner */
+      const inner = async () => currentLock().key;
+      return [key(), await inner(), key()];
+    }
+    /** @redisLock businessFlag=arrow */
+    export const g = async () => currentLock();`);
+    t.deepEqual(await f?.(), ["LOCK_outer", "LOCK_inner", "LOCK_outer"]);
+    t.like(await g?.(), { key: "LOCK_arrow" });
+  },
+);
+
+test.serial("a reentrant function enters its own lock again, and gives it back once", async (t) => {
+  const { f } = run(
+    `/** @redisLock businessFlag=tree keyName=id reentrant=true */
+    export async function f(id, depth) { world.events.push(depth); return depth === 0 ? "leaf" : f(id, depth - 1); }`,
+    { events },
+  );
+  t.is(await f?.("a", 2), "leaf");
+  t.deepEqual(events, ["acquire", 2, 1, 0, "release"]);
+});
+
+test.serial("a function whose tag is wrong does not run", async (t) => {
+  let ran = false;
+  const world = (): void => {
+    ran = true;
+  };
+  const text = `import { world } from "world";
+    /** @redisLock */ export async function f() { world(); }
+    /** @redisLock */ export const g = async () => world();
+    /** @redisLock businessFlag=x */ export function h() { return world(); }`;
+  const { code = "" } = weave("a.ts", text, { ts, module: "esm" }) ?? {};
+  const exports = evaluate(code, world, ts.ScriptTarget.ES2022) as Exports;
+  for (const f of [exports["f"], exports["g"], exports["h"]]) {
+    await t.throwsAsync(async () => await f?.(), { instanceOf: runtime.LockNotWovenError });
+  }
+  t.false(ran);
+});

@@ -1,0 +1,316 @@
+import { readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { SourceMap } from "node:module";
+import path from "node:path";
+import test from "ava";
+import ts from "typescript";
+import { weave, type Woven } from "../../../transformer/weave/weave";
+
+/** Each directory has an `input` and beside it the `woven` text; `UPDATE_FIXTURES=1` writes the latter anew. */
+const FIXTURES = path.join(__dirname, "../../fixtures/weave");
+const REPOSITORY = path.join(__dirname, "../../..");
+
+interface Fixture {
+  readonly name: string;
+  readonly fileName: string;
+  readonly text: string;
+  readonly woven: Woven;
+}
+
+const fixtures = readdirSync(FIXTURES).map((name): Fixture => {
+  const base = readdirSync(path.join(FIXTURES, name)).find((file) => file.startsWith("input.")) ?? "";
+  const fileName = path.join(FIXTURES, name, base);
+  const text = readFileSync(fileName, "utf8");
+  const module = /\.c[jt]s$/.test(base) ? "commonjs" : "esm";
+  const woven = weave(fileName, text, { ts, module });
+  if (woven === undefined) throw new Error(`${name}: nothing to weave`);
+  return { name, fileName, text, woven };
+});
+
+for (const fixture of fixtures) {
+  const { name, fileName, text, woven } = fixture;
+  const expectedName = fileName.replace(/input(?=\.\w+$)/, "woven");
+  if (process.env["UPDATE_FIXTURES"] === "1") writeFileSync(expectedName, woven.code);
+
+  test(`${name}: the woven text is the committed one`, (t) => {
+    t.deepEqual(woven.diagnostics, []);
+    t.true(woven.sites.length > 0);
+    t.is(woven.code, readFileSync(expectedName, "utf8"));
+  });
+
+  test(`${name}: no line moves, and nothing of a line is lost`, (t) => {
+    const before = linesOf(text);
+    const after = linesOf(woven.code);
+    t.is(after.length, before.length);
+    before.forEach((line, index) => t.true(isSubsequence(line, after[index] ?? ""), line));
+  });
+
+  test(`${name}: without what was inserted it is the original`, (t) => {
+    t.is(wovenOffsets(fixture).length, text.length);
+  });
+
+  test(`${name}: the woven text parses`, (t) => {
+    t.deepEqual(syntaxErrors(fileName, woven.code), []);
+  });
+
+  test(`${name}: woven or compiled text is not woven again`, (t) => {
+    const again = (file: string, code: string): unknown => weave(file, code, { ts, module: "esm" });
+    t.is(again(fileName, woven.code), undefined);
+    for (const module of [ts.ModuleKind.ESNext, ts.ModuleKind.CommonJS]) {
+      const compilerOptions = { module, target: ts.ScriptTarget.ESNext, jsx: ts.JsxEmit.Preserve };
+      const { outputText } = ts.transpileModule(woven.code, { fileName, compilerOptions });
+      t.is(again("emitted.jsx", outputText), undefined);
+    }
+  });
+
+  test(`${name}: the source map and the positions lead each identifier back to its place`, (t) => {
+    const offsets = wovenOffsets(fixture);
+    const { version, sources, names, mappings } = woven.map();
+    const map = new SourceMap({
+      file: "woven",
+      sourceRoot: "",
+      version,
+      sources,
+      sourcesContent: [],
+      names,
+      mappings,
+    });
+    const file = ts.createSourceFile(fileName, text, ts.ScriptTarget.Latest);
+    const wovenFile = ts.createSourceFile(fileName, woven.code, ts.ScriptTarget.Latest);
+    for (const identifier of identifiersOf(file)) {
+      const start = identifier.getStart(file);
+      const { end } = identifier;
+      const wovenStart = offsets[start] ?? NaN;
+      const place = file.getLineAndCharacterOfPosition(start);
+      const wovenPlace = wovenFile.getLineAndCharacterOfPosition(wovenStart);
+      const { originalLine, originalColumn } = entryOf(map, wovenPlace);
+      t.deepEqual({ line: originalLine, character: originalColumn }, place, identifier.text);
+      t.deepEqual(woven.positions.toDisk({ start: wovenStart, end: wovenStart + end - start }), {
+        start,
+        end,
+      });
+      const { line, character } = place;
+      t.deepEqual(woven.positions.columnToDisk(wovenPlace.line, wovenPlace.character), {
+        line,
+        column: character,
+      });
+    }
+  });
+
+  test(`${name}: the woven key leads back to the words of the tag`, (t) => {
+    const wovenFile = ts.createSourceFile(fileName, woven.code, ts.ScriptTarget.Latest);
+    const words = keyArgumentsOf(wovenFile).flatMap((argument) => wordsOfKey(wovenFile, argument));
+    const astray = words.filter(({ start, end }) => {
+      const disk = woven.positions.toDisk({ start, end });
+      const onDisk = joined(text.slice(disk.start, disk.end));
+      const inWoven = joined(woven.code.slice(start, end).replaceAll(/^"|"$/g, ""));
+      return onDisk !== inWoven || !isInComment(text, disk.start);
+    });
+    t.deepEqual(
+      astray.map(({ start, end }) => woven.code.slice(start, end)),
+      [],
+    );
+  });
+}
+
+test("each fixture compiles as well after the weave as before", (t) => {
+  const compiled = fixtures.filter(({ fileName }) => !fileName.endsWith(".cjs"));
+  t.deepEqual(
+    typeErrors(compiled, ({ text }) => text),
+    [],
+    "as written",
+  );
+  t.deepEqual(
+    typeErrors(compiled, ({ woven }) => woven.code),
+    [],
+    "woven",
+  );
+});
+
+test("a file without a tag is left alone, whatever it says", (t) => {
+  t.is(weave("a.ts", "export const a = 1;", { ts, module: "esm" }), undefined);
+  t.is(weave("a.ts", "export const a = '@redisLock businessFlag=x';", { ts, module: "esm" }), undefined);
+});
+
+test("a file that is parsed already is not parsed again", (t) => {
+  const text = "/** @redisLock businessFlag=pay */\nexport async function pay() {}";
+  const sourceFile = ts.createSourceFile("a.ts", text, ts.ScriptTarget.ES2022, true);
+  const woven = weave("a.ts", text, { ts, module: "esm", sourceFile });
+  t.is(woven?.code, weave("a.ts", text, { ts, module: "esm" })?.code);
+});
+
+test("the sites are named, and stand where their tags stand", (t) => {
+  const fixture = fixtures.find(({ name }) => name === "functions");
+  const sites = fixture?.woven.sites ?? [];
+  t.deepEqual(
+    sites.map(({ name }) => name),
+    ["pay", "ship.shipIt", "handlers.pay", "anonymous", "makeHandler", "cast", "Orders.Inner.pay"],
+  );
+  for (const { start, end } of sites) t.is(fixture?.text.slice(start, end), "@redisLock");
+});
+
+test("line breaks of every kind stay where they are, and none comes in with a name", (t) => {
+  for (const lineBreak of ["\r\n", "\r", "\u2028", "\u2029"]) {
+    const lines = [
+      "export class Orders {",
+      "  /**",
+      "   * @redisLock businessFlag=pay keyName=a,'a +",
+      "   *   b' reentrant=true",
+      "   */",
+      '  async "a\\u2028b"(a: string, b: string): Promise<{',
+      "    sum: string",
+      "    all: string[]",
+      "  }> {",
+      "    return { sum: a + b, all: [a, b] };",
+      "  }",
+      "}",
+    ];
+    const text = lines.join(lineBreak);
+    const woven = weave("a.ts", text, { ts, module: "esm" });
+    t.deepEqual(woven?.diagnostics, []);
+    const code = woven?.code ?? "";
+    t.is(linesOf(code).length, lines.length);
+    t.deepEqual(syntaxErrors("a.ts", code), []);
+    t.true(code.includes("}, a, a +"), code);
+  }
+});
+
+test("a byte order mark stays the first character", (t) => {
+  for (const rest of [
+    'import "node:fs";\n/** @redisLock businessFlag=pay */ export async function pay() {}',
+  ]) {
+    const woven = weave("a.ts", `\uFEFF${rest}`, { ts, module: "esm" });
+    t.is(woven?.code, `\uFEFF${weave("a.ts", rest, { ts, module: "esm" })?.code ?? ""}`);
+  }
+});
+
+test("text with syntax errors is no reason to throw", (t) => {
+  const source = fixtures.map(({ text }) => text).join("\n");
+  const tag = source.indexOf("@redisLock");
+  for (let end = tag; end < Math.min(source.length, 6_000); end += 7) {
+    t.notThrows(() => weave("a.ts", source.slice(0, end), { ts, module: "esm" }));
+  }
+});
+
+// ---- reading the woven text -----------------------------------------------------------------------------
+
+function linesOf(text: string): string[] {
+  return text.split(/\r\n|[\n\r\u2028\u2029]/);
+}
+
+function isSubsequence(part: string, whole: string): boolean {
+  let found = 0;
+  for (let at = 0; at < whole.length; at += 1) if (whole.charAt(at) === part.charAt(found)) found += 1;
+  return found === part.length;
+}
+
+/** For each offset of the text on disk, the one in the woven text: where the positions lead back to it. */
+function wovenOffsets({ text, woven: { code, positions } }: Fixture): number[] {
+  const offsets: number[] = [];
+  for (let start = 0; start < code.length; start += 1) {
+    const next = offsets.length;
+    const disk = positions.toDisk({ start, end: start + 1 });
+    const isNext = disk.start === next && disk.end === next + 1;
+    const isBehindInsertion = positions.toDisk({ start, end: start }).end === next;
+    if (isNext && isBehindInsertion && code.charAt(start) === text.charAt(next)) offsets.push(start);
+  }
+  return offsets;
+}
+
+function identifiersOf(file: ts.SourceFile): (ts.Identifier | ts.PrivateIdentifier)[] {
+  const found: (ts.Identifier | ts.PrivateIdentifier)[] = [];
+  const visit = (node: ts.Node): void => {
+    if ((ts.isIdentifier(node) || ts.isPrivateIdentifier(node)) && node.end > node.getStart(file)) {
+      found.push(node);
+    }
+    ts.forEachChild(node, visit);
+  };
+  visit(file);
+  return found;
+}
+
+function entryOf(
+  map: SourceMap,
+  { line, character }: ts.LineAndCharacter,
+): { originalLine: number; originalColumn: number } {
+  const entry = map.findEntry(line, character);
+  return "originalLine" in entry ? entry : { originalLine: -1, originalColumn: -1 };
+}
+
+/** The arguments of the woven `open` calls, behind the options. */
+function keyArgumentsOf(file: ts.SourceFile): ts.Expression[] {
+  const found: ts.Expression[] = [];
+  const visit = (node: ts.Node): void => {
+    if (ts.isCallExpression(node) && /^lockweave(_\d+)?\.open$/.test(node.expression.getText(file))) {
+      found.push(...node.arguments.slice(1));
+    }
+    ts.forEachChild(node, visit);
+  };
+  visit(file);
+  return found;
+}
+
+/** What of a key was written in the tag: the whole of it, or its parts where code of ours holds them together. */
+function wordsOfKey(file: ts.SourceFile, key: ts.Node): { start: number; end: number }[] {
+  const whole = { start: key.getStart(file), end: key.end };
+  if (ts.isCallExpression(key) && key.expression.getText(file).endsWith(".jsonField")) {
+    return key.arguments.flatMap((argument) => wordsOfKey(file, argument));
+  }
+  if (ts.isSatisfiesExpression(key))
+    return [key.expression, key.type].flatMap((part) => wordsOfKey(file, part));
+  if (ts.isPropertyAccessExpression(key) && ts.isParenthesizedExpression(key.expression)) {
+    const field = { start: key.name.getStart(file), end: key.end };
+    return [...wordsOfKey(file, key.expression.expression), field];
+  }
+  if (ts.isPropertyAccessExpression(key)) {
+    const name = { start: key.name.getStart(file), end: key.end };
+    return [...wordsOfKey(file, key.expression), name];
+  }
+  return [whole];
+}
+
+/** Without blanks and the margins of a comment. */
+function joined(words: string): string {
+  return words.replaceAll(/\n\s*\*/g, "").replaceAll(/\s+/g, "");
+}
+
+function isInComment(text: string, offset: number): boolean {
+  return text.lastIndexOf("/**", offset) > text.lastIndexOf("*/", offset - 1);
+}
+
+function syntaxErrors(fileName: string, text: string): unknown[] {
+  const { parseDiagnostics = [] } = ts.createSourceFile(fileName, text, ts.ScriptTarget.Latest) as {
+    parseDiagnostics?: readonly ts.Diagnostic[];
+  };
+  return parseDiagnostics.map(({ messageText }) => messageText);
+}
+
+function typeErrors(compiled: readonly Fixture[], textOf: (fixture: Fixture) => string): string[] {
+  const options: ts.CompilerOptions = {
+    strict: true,
+    noEmit: true,
+    noImplicitReturns: true,
+    target: ts.ScriptTarget.ES2022,
+    lib: ["lib.es2023.d.ts", "lib.esnext.disposable.d.ts"],
+    module: ts.ModuleKind.NodeNext,
+    jsx: ts.JsxEmit.Preserve,
+    types: ["node"],
+    skipLibCheck: true,
+    paths: {
+      lockweave: [path.join(REPOSITORY, "runtime/index.ts")],
+      "lockweave/runtime": [path.join(REPOSITORY, "runtime/index.ts")],
+    },
+  };
+  const host = ts.createCompilerHost(options);
+  const texts = new Map(compiled.map((fixture) => [fixture.fileName, textOf(fixture)]));
+  const { readFile } = host;
+  host.readFile = (fileName) => texts.get(path.normalize(fileName)) ?? readFile(fileName);
+  const program = ts.createProgram([...texts.keys()], options, host);
+  return compiled.flatMap(({ fileName }) => {
+    const file = program.getSourceFile(fileName);
+    return ts.getPreEmitDiagnostics(program, file).map(({ messageText, start = 0 }) => {
+      const at = file?.getLineAndCharacterOfPosition(start);
+      const place = `${path.relative(FIXTURES, fileName)}:${(at?.line ?? 0) + 1}`;
+      return `${place}: ${ts.flattenDiagnosticMessageText(messageText, "\n")}`;
+    });
+  });
+}

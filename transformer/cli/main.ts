@@ -1,0 +1,119 @@
+#!/usr/bin/env node
+import { packageVersion } from "../hosts/ts-patch/woven-files";
+import { checkBundled, checkCompiled } from "../verify/check";
+import { cures } from "../verify/cures";
+import { shortPath } from "../verify/outputs";
+import type { Project } from "../verify/project";
+import { UsageError } from "../verify/usage-error";
+import { HELP, parseCommand, type Command } from "./arguments";
+import { openProjects } from "./project";
+import { problemsOf, tagsOf, type ProblemRow, type TagRow } from "./tags";
+
+process.exitCode = main(process.argv.slice(2), process.cwd());
+
+function main(args: readonly string[], cwd: string): number {
+  try {
+    return run(parseCommand(args), cwd);
+  } catch (error) {
+    if (!(error instanceof UsageError)) throw error;
+    process.stderr.write(`lockweave: ${error.message}\nSee \`lockweave --help\`.\n`);
+    return 2;
+  }
+}
+
+function run(command: Command, cwd: string): number {
+  switch (command.name) {
+    case "help":
+      process.stdout.write(HELP);
+      return 0;
+    case "version":
+      process.stdout.write(`${packageVersion()}\n`);
+      return 0;
+    case "list":
+      return list(openProjects(command.project, cwd), command.json, cwd);
+    default:
+      return check(openProjects(command.project, cwd), command.outputs, cwd);
+  }
+}
+
+// ---- list -----------------------------------------------------------------------------------------------
+
+function list(projects: readonly Project[], json: boolean, cwd: string): number {
+  const { tags, problems } = tagsOf(projects);
+  if (json) {
+    const withPath = <R extends { readonly file?: string }>(row: R): R =>
+      row.file === undefined ? row : { ...row, file: shortPath(row.file, cwd) };
+    const rows = { tags: tags.map(withPath), problems: problems.map(withPath) };
+    process.stdout.write(`${JSON.stringify(rows, undefined, 2)}\n`);
+  } else {
+    process.stdout.write(tags.length === 0 ? "There are no tags.\n" : table(tags, cwd));
+    process.stderr.write(problems.map((row) => `${problemLine(row, cwd)}\n`).join(""));
+  }
+  return problems.length === 0 ? 0 : 1;
+}
+
+function table(tags: readonly TagRow[], cwd: string): string {
+  const rows = tags.map((tag) =>
+    [
+      `${shortPath(tag.file, cwd)}:${tag.line}`,
+      tag.function,
+      tag.key,
+      Object.entries(tag.options)
+        .map(([name, value]) => `${name}=${String(value)}`)
+        .join(" "),
+    ].map(onOneLine),
+  );
+  const lines = [["tag", "function", "key", "options"], ...rows];
+  const widths = lines.reduce<number[]>(
+    (widest, line) => line.map((cell, index) => Math.max(widest[index] ?? 0, cell.length)),
+    [],
+  );
+  return lines
+    .map((line) =>
+      line
+        .map((cell, index) => cell.padEnd(widths[index] ?? 0))
+        .join("  ")
+        .trimEnd(),
+    )
+    .map((line) => `${line}\n`)
+    .join("");
+}
+
+/** Names may be any text: what would break the table is shown as in code. */
+function onOneLine(text: string): string {
+  return text.replaceAll(
+    /[\p{Cc}\p{Zl}\p{Zp}]/gu,
+    (found) => `\\u${found.charCodeAt(0).toString(16).padStart(4, "0")}`,
+  );
+}
+
+function problemLine({ file, line, column, code, message }: ProblemRow, cwd: string): string {
+  const place = [file === undefined ? undefined : shortPath(file, cwd), line, column];
+  return `${place.filter((part) => part !== undefined).join(":")}: ${code}: ${message}`;
+}
+
+// ---- check ----------------------------------------------------------------------------------------------
+
+function check(projects: readonly Project[], outputs: readonly string[], cwd: string): number {
+  const problems = problemsOf(projects);
+  const isBundled = outputs.length > 0;
+  const { tags, unproved } = isBundled ? checkBundled(projects, outputs, cwd) : checkCompiled(projects, cwd);
+  if (tags + problems.length === 0) {
+    throw new UsageError("This project has no tags, so there is nothing to prove. Is it the right one?");
+  }
+  if (problems.length + unproved.length === 0) {
+    process.stdout.write(
+      `${tags === 1 ? "The lock of the only tag is" : `The locks of all ${tags} tags are`} in the output.\n`,
+    );
+    return 0;
+  }
+  const lines = [
+    ...problems.map((row) => problemLine(row, cwd)),
+    ...unproved.map(
+      ({ file, line, column, message }) => `${shortPath(file, cwd)}:${line}:${column}: ${message}`,
+    ),
+    ...cures(projects, unproved, isBundled).map((advice) => `-> ${advice}`),
+  ];
+  process.stderr.write(`${lines.join("\n")}\n`);
+  return 1;
+}

@@ -1,0 +1,87 @@
+import type * as TS from "typescript";
+import { isRuntimeImport } from "../../read/imports";
+import { toDisk } from "./report-on-disk";
+import { correctSourceMaps, type Source } from "./source-maps";
+import { internals, type WovenFile, type WovenFiles } from "./woven-files";
+
+/** What is emitted from woven files speaks of the files on disk. */
+export function emitOnDisk(
+  ts: typeof TS,
+  program: TS.Program,
+  host: TS.CompilerHost,
+  files: WovenFiles,
+): void {
+  const fileOf = (file: TS.SourceFile): WovenFile | undefined => files.get(internals(file).path);
+  const sourceOf = (file: TS.SourceFile): Source | undefined => {
+    const found = fileOf(file);
+    return found && { text: found.onDisk.text, positions: found.woven.positions };
+  };
+  const writeByHost: TS.WriteFileCallback = (...file) => host.writeFile(...file);
+  const { emit } = program;
+  program.emit = (
+    target,
+    writeFile = writeByHost,
+    cancellationToken,
+    onlyDeclarations,
+    transformers,
+    ...rest
+  ) => {
+    const result = emit(
+      target,
+      (fileName, text, bom, onError, sources = [], data) =>
+        writeFile(
+          fileName,
+          correctSourceMaps(fileName, text, sources, sourceOf),
+          bom,
+          onError,
+          sources,
+          data,
+        ),
+      cancellationToken,
+      onlyDeclarations,
+      {
+        ...transformers,
+        before: [
+          () => (file) => (fileOf(file) ? raiseImport(ts, file) : file),
+          ...(transformers?.before ?? []),
+        ],
+        afterDeclarations: [
+          () => (file) => keepFirstComment(ts, file),
+          ...(transformers?.afterDeclarations ?? []),
+        ],
+      },
+      ...rest,
+    );
+    return { ...result, diagnostics: result.diagnostics.map((diagnostic) => toDisk(diagnostic, files)) };
+  };
+}
+
+/** In a file without imports, the weave puts its own at the end of the text: see {@link importRuntime}. */
+function raiseImport(ts: typeof TS, file: TS.SourceFile): TS.SourceFile {
+  const last = file.statements.at(-1);
+  if (last === undefined || !isRuntimeImport(ts, last)) return file;
+  const others = file.statements.slice(0, -1);
+  const directives = others.findIndex(
+    (statement) => !ts.isExpressionStatement(statement) || !ts.isStringLiteral(statement.expression),
+  );
+  const at = directives === -1 ? others.length : directives;
+  const raised = ts.factory.createNodeArray([...others.slice(0, at), last, ...others.slice(at)]);
+  return ts.factory.updateSourceFile(file, ts.setTextRange(raised, file.statements));
+}
+
+/**
+ * What is written before the first import came to stand before the runtime's, which no declaration file has:
+ * there it belongs to the first import again.
+ */
+function keepFirstComment<F extends TS.SourceFile | TS.Bundle>(ts: typeof TS, declarations: F): F {
+  if (ts.isBundle(declarations)) return declarations;
+  const compiled = ts.getOriginalNode(declarations, ts.isSourceFile);
+  const index = compiled?.statements.findIndex((statement) => isRuntimeImport(ts, statement)) ?? -1;
+  const runtimeImport = compiled?.statements[index];
+  const firstImport = compiled?.statements[index + 1];
+  const declared = declarations.statements.find((statement) => ts.getOriginalNode(statement) === firstImport);
+  if (runtimeImport !== undefined && declared !== undefined) {
+    ts.setCommentRange(declared, { pos: runtimeImport.pos, end: declared.end });
+  }
+  return declarations;
+}

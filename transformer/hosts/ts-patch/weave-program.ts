@@ -1,0 +1,120 @@
+import type * as TS from "typescript";
+import { didYouMean } from "../../text/did-you-mean";
+import { problem, type Problem } from "../../text/problems";
+import { readDefaults } from "../../read/options";
+import { isWoven } from "../../read/woven-mark";
+import { emitOnDisk } from "./emit-on-disk";
+import { reportOnDisk } from "./report-on-disk";
+import { internals, wovenFiles, type Compiler, type WovenFile, type WovenFiles } from "./woven-files";
+
+/** The plugin's entry in tsconfig.json. */
+export interface PluginConfig {
+  readonly transform?: string;
+  readonly transformProgram?: boolean;
+  /** For all tags of the project that do not say otherwise, in the words of the tag. */
+  readonly defaults?: Readonly<Record<string, unknown>>;
+}
+
+/**
+ * A ts-patch program transformer: the program with the woven text in the place of each tagged file, before
+ * anything is bound or checked. So the checker sees real code, and every error, position and source map is
+ * led back to the file on disk.
+ */
+export function weaveProgram(
+  program: TS.Program,
+  host: TS.CompilerHost | undefined,
+  config: PluginConfig,
+  extras: { readonly ts: Compiler },
+): TS.Program {
+  if (config.transformProgram !== true) {
+    throw new Error(
+      'lockweave transforms the whole program. In tsconfig.json, write { "transform": "lockweave/transformer", "transformProgram": true }.',
+    );
+  }
+  const { ts } = extras; // Which are missing when ts-patch takes us for another kind of transformer.
+  const { defaults, problems } = readDefaults(config.defaults ?? {});
+  const files = wovenFiles(ts, program, defaults);
+  const original = host ?? ts.createCompilerHost(program.getCompilerOptions());
+  const woven = files.size === 0 ? program : createAgain(ts, program, original, files);
+  reportOnDisk(ts, woven, files, [...unknownOptions(config), ...problems]);
+  emitOnDisk(ts, woven, original, files);
+  return woven;
+}
+
+const OPTIONS: readonly string[] = ["defaults"];
+
+/** ts-patch's own: not ours to judge. */
+const TS_PATCH_OPTIONS: ReadonlySet<string> = new Set([
+  "transform",
+  "transformProgram",
+  "import",
+  "name",
+  "isEsm",
+  "tsConfig",
+  "resolvePathAliases",
+  "type",
+]);
+
+function unknownOptions(config: PluginConfig): Problem[] {
+  return Object.keys(config)
+    .filter((name) => !OPTIONS.includes(name) && !TS_PATCH_OPTIONS.has(name))
+    .map((name) => {
+      const message = `The plugin lockweave/transformer has no option \`${name}\`.${didYouMean(name, OPTIONS)}`;
+      return problem("badPluginOption", { start: 0, end: 0 }, message);
+    });
+}
+
+/** The same program over the woven files. Everything else is taken over from the first one. */
+function createAgain(
+  ts: Compiler,
+  program: TS.Program,
+  original: TS.CompilerHost,
+  files: WovenFiles,
+): TS.Program {
+  const options = program.getCompilerOptions();
+  const projectReferences = program.getProjectReferences();
+  const getSourceFile = (
+    fileName: string,
+    settings: TS.ScriptTarget | TS.CreateSourceFileOptions,
+    onError?: (message: string) => void,
+    shouldCreate?: boolean,
+  ): TS.SourceFile | undefined => {
+    const found = program.getSourceFile(fileName);
+    if (found === undefined) return original.getSourceFile(fileName, settings, onError, shouldCreate);
+    const file = files.get(internals(found).path);
+    if (file === undefined) return internals(found).redirectInfo?.unredirected ?? found;
+    return (file.compiled ??= compile(ts, found, file, settings));
+  };
+  const wovenHost: TS.CompilerHost = Object.assign(Object.create(original) as TS.CompilerHost, {
+    getSourceFile,
+    getSourceFileByPath: (fileName: string, _path: TS.Path, ...rest: [TS.ScriptTarget]) =>
+      getSourceFile(fileName, ...rest),
+  });
+  return (ts.originalCreateProgram ?? ts.createProgram)({
+    rootNames: program.getRootFileNames(),
+    options,
+    host: wovenHost,
+    oldProgram: program,
+    configFileParsingDiagnostics: program.getConfigFileParsingDiagnostics(),
+    ...(projectReferences === undefined ? {} : { projectReferences }),
+  });
+}
+
+function compile(
+  ts: typeof TS,
+  { fileName }: TS.SourceFile,
+  { woven, version }: WovenFile,
+  settings: TS.ScriptTarget | TS.CreateSourceFileOptions,
+): TS.SourceFile {
+  const compiled = ts.createSourceFile(fileName, woven.code, settings);
+  internals(compiled).version = version;
+  breakLines(ts, compiled);
+  return compiled;
+}
+
+/** The weave keeps to the lines that are there; the emitted code has lines of its own. */
+function breakLines(ts: typeof TS, node: TS.Node): void {
+  const { body } = node as { body?: TS.ConciseBody & { multiLine?: boolean } };
+  if (ts.isFunctionLike(node) && body !== undefined && isWoven(ts, body)) body.multiLine = true;
+  ts.forEachChild(node, (child) => breakLines(ts, child));
+}

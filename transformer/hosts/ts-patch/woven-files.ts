@@ -1,0 +1,95 @@
+import { createHash } from "node:crypto";
+import type * as TS from "typescript";
+import type { Defaults } from "../../read/options";
+import type { ModuleFormat } from "../../weave/runtime-import";
+import { mayNeedWeave, weave, type WeaveOptions, type Woven } from "../../weave/weave";
+
+export type Compiler = typeof TS & {
+  readonly originalCreateProgram?: typeof TS.createProgram;
+  /** TypeScript's own, which its declarations leave out. */
+  getEmitModuleKind(options: TS.CompilerOptions): TS.ModuleKind;
+};
+
+export interface WovenFile {
+  readonly woven: Woven;
+  /** Tells builds of other code, other defaults or another weaver apart: see {@link versionOf}. */
+  readonly version: string;
+  /** What diagnostics point at: the file on disk, under a path by which it is known again. */
+  readonly onDisk: TS.SourceFile;
+  /** The file that is compiled. */
+  compiled: TS.SourceFile | undefined;
+}
+
+/** By the path of the file. */
+export type WovenFiles = ReadonlyMap<string, WovenFile>;
+
+/** TypeScript's own fields, which its declarations leave out. */
+export interface Internals {
+  readonly path: string;
+  readonly resolvedPath: string;
+  readonly redirectInfo?: { readonly unredirected: TS.SourceFile };
+  version?: string;
+}
+
+interface ProgramInternals {
+  getEmitModuleFormatOfFile(file: TS.SourceFile): TS.ModuleKind;
+}
+
+export const internals = (file: TS.SourceFile): Internals => file as unknown as Internals;
+
+/** The files of one watch run are woven once for each change. */
+const cache = new WeakMap<TS.SourceFile, { file: WovenFile | undefined; madeFor: string }>();
+
+/** The files of the program that have something to weave. */
+export function wovenFiles(ts: Compiler, program: TS.Program, defaults: Defaults): WovenFiles {
+  const files = new Map<string, WovenFile>();
+  const salt = JSON.stringify([packageVersion(), [...defaults]]);
+  for (const sourceFile of program.getSourceFiles()) {
+    if (sourceFile.isDeclarationFile || !mayNeedWeave(sourceFile.text)) continue;
+    if (program.isSourceFileFromExternalLibrary(sourceFile)) continue; // Its own project emits it, and weaves it.
+    const module = formatOf(ts, program, sourceFile);
+    const madeFor = `${module} ${salt}`;
+    let cached = cache.get(sourceFile);
+    if (cached?.madeFor !== madeFor) {
+      cached = { file: wovenFile(sourceFile, { ts, module, defaults, sourceFile }, salt), madeFor };
+      cache.set(sourceFile, cached);
+    }
+    if (cached.file !== undefined) files.set(internals(sourceFile).path, cached.file);
+  }
+  return files;
+}
+
+function wovenFile(sourceFile: TS.SourceFile, options: WeaveOptions, salt: string): WovenFile | undefined {
+  const woven = weave(sourceFile.fileName, sourceFile.text, options);
+  if (woven === undefined) return undefined;
+  const resolvedPath = `${internals(sourceFile).resolvedPath}${ON_DISK}`;
+  const onDisk: TS.SourceFile = Object.create(sourceFile, { resolvedPath: { value: resolvedPath } });
+  return { woven, version: versionOf(woven.code, salt), onDisk, compiled: undefined };
+}
+
+/**
+ * A build info that plain `tsc` left behind must not pass for a woven build: the version that incremental
+ * builds compare covers the woven text, the weaver and the defaults.
+ */
+function versionOf(code: string, salt: string): string {
+  return createHash("sha256").update(salt).update(code).digest("hex");
+}
+
+export function packageVersion(): string {
+  return (require("lockweave/package.json") as { version: string }).version;
+}
+
+/** As the compiler will emit the file: not the project alone decides, but also `.mts`, `.cts` and package.json. */
+function formatOf(ts: Compiler, program: TS.Program, file: TS.SourceFile): ModuleFormat {
+  const { CommonJS, AMD, UMD, ES2015, ESNext } = ts.ModuleKind;
+  const project = ts.getEmitModuleKind(program.getCompilerOptions());
+  if (project >= ES2015 && project <= ESNext) return "esm"; // No `import x = require()`, not even in `.cts`.
+  const { getEmitModuleFormatOfFile } = program as TS.Program & ProgramInternals;
+  return [CommonJS, AMD, UMD].includes(getEmitModuleFormatOfFile(file)) ? "commonjs" : "esm";
+}
+
+/**
+ * Ends the path by which a build info knows the file on disk. TypeScript stores the diagnostics of an
+ * incremental build by path, and looks that path up when it shows them again in the next build.
+ */
+export const ON_DISK = ".lockweave-on-disk";

@@ -1,0 +1,9 @@
+import type * as TS from "typescript";
+
+/** The `"use strict"` and its like at the start of the body. */
+export function directives(ts: typeof TS, body: TS.Block): readonly TS.Statement[] {
+  const end = body.statements.findIndex(
+    (statement) => !(ts.isExpressionStatement(statement) && ts.isStringLiteral(statement.expression)),
+  );
+  return end === -1 ? body.statements : body.statements.slice(0, end);
+}

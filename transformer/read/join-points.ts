@@ -1,0 +1,86 @@
+import type * as TS from "typescript";
+import { problem, type Problem } from "../text/problems";
+import type { Span } from "../text/span";
+import { commentsThatMentionIt } from "./comments";
+import { placeOf, type FoundFunction } from "./place";
+import { isAsync } from "./promised";
+import type { AnyFunction, LockableFunction } from "./syntax";
+import { parseTags, type Tag } from "./tag";
+
+/** A tagged function that can be locked. */
+export interface JoinPoint {
+  readonly fn: LockableFunction;
+  readonly tag: Tag;
+  /** What people call the function: `OrderService.pay`. */
+  readonly name: string;
+  /** Why the function is not to be woven, although it could be. */
+  readonly flaw: Problem | undefined;
+}
+
+/** A function whose tag cannot be honoured: it must not run unlocked. */
+export interface Forbidden {
+  readonly body: TS.ConciseBody;
+  readonly because: Problem;
+}
+
+export interface Found {
+  readonly points: JoinPoint[];
+  readonly forbidden: Forbidden[];
+  readonly problems: Problem[];
+}
+
+/**
+ * Every `@redisLock` in a comment of the file, with the function it stands before. Reads the raw comments:
+ * the compiler does not parse JSDoc (TypeScript 5.3 and later).
+ */
+export function findJoinPoints(ts: typeof TS, file: TS.SourceFile): Found {
+  const points: JoinPoint[] = [];
+  const forbidden: Forbidden[] = [];
+  const problems: Problem[] = [];
+  const tagged = new Set<TS.Node>();
+  for (const { comment, path } of commentsThatMentionIt(ts, file)) {
+    const parsed = parseTags(file.text, comment);
+    const [tag, secondTag] = parsed.tags;
+    const at = tag?.word ?? parsed.problems[0];
+    if (at === undefined) continue;
+    const place = placeOf(ts, file, comment, path, at);
+    problems.push(...parsed.problems);
+    const misplaced = "fn" in place ? whyNot(ts, place, at, secondTag?.word, tagged) : place.because;
+    if (misplaced !== undefined && tag !== undefined) problems.push(misplaced);
+    const flaw = misplaced ?? parsed.problems[0];
+    if ("fn" in place && isLockable(place.fn) && tag !== undefined && misplaced === undefined) {
+      points.push({ fn: place.fn, tag, name: place.name, flaw });
+    } else {
+      if (flaw !== undefined) forbidden.push(...place.bodies.map((body) => ({ body, because: flaw })));
+    }
+    if ("fn" in place) tagged.add(place.fn);
+  }
+  const refused = new Set(forbidden.map(({ body }) => body));
+  return { points: points.filter(({ fn }) => !refused.has(fn.body)), forbidden, problems };
+}
+
+function whyNot(
+  ts: typeof TS,
+  { fn, name, canBeAsync }: FoundFunction,
+  at: Span,
+  secondTag: Span | undefined,
+  tagged: ReadonlySet<TS.Node>,
+): Problem | undefined {
+  if (fn.body === undefined) {
+    const isAbstract = fn.modifiers?.some(({ kind }) => kind === ts.SyntaxKind.AbstractKeyword) ?? false;
+    const isDeclared = fn.modifiers?.some(({ kind }) => kind === ts.SyntaxKind.DeclareKeyword) ?? false;
+    return problem(
+      "noBody",
+      at,
+      isAbstract ? "An abstract method" : isDeclared ? "A declared function" : "An overload signature",
+    );
+  }
+  if (fn.asteriskToken !== undefined && !isAsync(ts, fn)) return problem("generatorTagged", at);
+  if (!canBeAsync) return problem("notAsync", at, name);
+  const again = tagged.has(fn) ? at : secondTag;
+  return again && problem("twoTags", again);
+}
+
+function isLockable(fn: AnyFunction): fn is LockableFunction {
+  return fn.body !== undefined;
+}

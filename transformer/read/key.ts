@@ -1,0 +1,142 @@
+import type * as TS from "typescript";
+import { didYouMean } from "../text/did-you-mean";
+import type { Piece } from "../text/edits";
+import { problem } from "../text/problems";
+import type { LockableFunction } from "./syntax";
+import { IDENTIFIER, single, TYPE_NAME, type Reading } from "./reading";
+import type { Attribute, Item, Word } from "./tag";
+
+/** One part of the key: an expression, or with `jsonField` that field of the expression's JSON. */
+export interface KeyPart {
+  readonly pieces: readonly Piece[];
+  readonly jsonField?: Word;
+}
+
+const PATH = new RegExp(String.raw`^(?<root>${IDENTIFIER})(?:\??\.#?${IDENTIFIER}|\[\d+\])*$`, "u");
+const FIELD = new RegExp(String.raw`^${IDENTIFIER}(?:\.${IDENTIFIER}|\[\d+\])*$`, "u");
+
+/** The parts of the key that a tag names. */
+export function readKey(
+  fn: LockableFunction,
+  attributes: Map<string, Attribute>,
+  reading: Reading,
+): KeyPart[] {
+  const { problems } = reading;
+  const keyName = attributes.get("keyName");
+  const keyType = attributes.get("keyType");
+  const type = keyType && single("keyType", keyType.items, reading);
+  if (type !== undefined && !["VALUE", "CLASS", "JSON"].includes(type.text)) {
+    problems.push(problem("badKeyType", type, type.text, didYouMean(type.text, ["VALUE", "CLASS", "JSON"])));
+  }
+  if (keyName === undefined) {
+    for (const name of ["keyType", "keyClass", "fieldName"]) {
+      const attribute = attributes.get(name);
+      if (attribute !== undefined) problems.push(problem("needsKeyName", attribute.name, name));
+    }
+    return [];
+  }
+  const parts = keyName.items.map((item) => readPath(fn, item, reading));
+  return type?.text === "CLASS" || type?.text === "JSON"
+    ? readFields(type, keyName, parts, attributes, reading)
+    : readValues(parts, attributes, reading);
+}
+
+function readValues(parts: Piece[], attributes: Map<string, Attribute>, { problems }: Reading): KeyPart[] {
+  const fieldName = attributes.get("fieldName");
+  if (fieldName !== undefined) problems.push(problem("fieldNeedsType", fieldName.name));
+  const keyClass = attributes.get("keyClass");
+  if (keyClass !== undefined) problems.push(problem("classNeedsType", keyClass.name));
+  return parts.map((part) => ({ pieces: [part] }));
+}
+
+/** One part for each field, of the one object that `keyName` names. */
+function readFields(
+  type: Item,
+  keyName: Attribute,
+  parts: Piece[],
+  attributes: Map<string, Attribute>,
+  reading: Reading,
+): KeyPart[] {
+  const { problems } = reading;
+  const [object, another] = parts;
+  if (object === undefined) return [];
+  if (another !== undefined) problems.push(problem("oneKeyName", another.from, type.text));
+  const fieldName = attributes.get("fieldName");
+  if (fieldName === undefined) {
+    problems.push(problem("typeNeedsField", type, type.text));
+    return [];
+  }
+  const keyClass = readClass(attributes, reading);
+  const isPath = !keyName.items[0].quoted;
+  return fieldName.items.map((field) => {
+    if (!FIELD.test(field.text)) problems.push(problem("badField", field, field.text));
+    const glue = (code: string): Piece => ({ code, from: field, exact: false });
+    const checked =
+      keyClass === undefined
+        ? [object]
+        : [object, { code: " satisfies ", from: keyClass.from, exact: false }, keyClass];
+    if (type.text === "JSON") return { pieces: checked, jsonField: field };
+    const member: Piece = { code: field.text, from: field, exact: true };
+    if (keyClass === undefined && isPath) return { pieces: [object, glue("."), member] };
+    return { pieces: [glue("("), ...checked, glue(")."), member] };
+  });
+}
+
+function readClass(attributes: Map<string, Attribute>, reading: Reading): Piece | undefined {
+  const keyClass = attributes.get("keyClass");
+  const word = keyClass && single("keyClass", keyClass.items, reading);
+  if (word === undefined) return undefined;
+  if (!TYPE_NAME.test(word.text)) reading.problems.push(problem("badKeyClass", word, word.text));
+  return { code: word.text, from: word, exact: true };
+}
+
+function readPath(fn: LockableFunction, item: Item, { ts, problems }: Reading): Piece {
+  const code = item.text.replaceAll(/[\n\r\u2028\u2029]/g, " "); // Of the same length: the offsets hold.
+  const piece: Piece = { code, from: item, exact: true };
+  if (item.quoted) {
+    if (!isExpression(ts, code)) problems.push(problem("badExpression", item, item.text));
+    return piece;
+  }
+  const root = PATH.exec(item.text)?.groups?.["root"];
+  const names = parameterNames(ts, fn);
+  if (root === undefined) problems.push(problem("badPath", item, item.text));
+  else if (root !== "this" && !names.includes(root)) {
+    const hint = didYouMean(root, names) || parametersHint(names);
+    problems.push(
+      problem("unknownParameter", { start: item.start, end: item.start + root.length }, root, hint),
+    );
+  }
+  return piece;
+}
+
+function parametersHint(names: readonly string[]): string {
+  if (names.length === 0) return " It has none.";
+  return ` It has ${names.map((name) => `\`${name}\``).join(", ")}.`;
+}
+
+export function parameterNames(ts: typeof TS, fn: LockableFunction): string[] {
+  return fn.parameters.flatMap(({ name }) => boundNames(ts, name));
+}
+
+export function boundNames(ts: typeof TS, name: TS.BindingName): string[] {
+  if (ts.isIdentifier(name)) return name.text === "this" ? [] : [name.text];
+  return name.elements.flatMap((element) =>
+    ts.isBindingElement(element) ? boundNames(ts, element.name) : [],
+  );
+}
+
+/** Whether the text is one expression that cannot reach out of its place, not even by a comment. */
+function isExpression(ts: typeof TS, text: string): boolean {
+  const file = ts.createSourceFile("key.ts", `async () => [${text}];`, ts.ScriptTarget.Latest);
+  const { parseDiagnostics = [] } = file as { parseDiagnostics?: readonly unknown[] };
+  const [statement, anotherStatement] = file.statements;
+  if (parseDiagnostics.length > 0 || anotherStatement !== undefined) return false;
+  const arrow =
+    statement !== undefined && ts.isExpressionStatement(statement) ? statement.expression : undefined;
+  if (arrow === undefined || !ts.isArrowFunction(arrow) || !ts.isArrayLiteralExpression(arrow.body))
+    return false;
+  const { elements } = arrow.body;
+  const [element, another] = elements;
+  if (element === undefined || another !== undefined || elements.hasTrailingComma) return false;
+  return !ts.isSpreadElement(element) && !ts.isOmittedExpression(element);
+}

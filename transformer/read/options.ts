@@ -1,0 +1,111 @@
+import { didYouMean } from "../text/did-you-mean";
+import type { Piece } from "../text/edits";
+import { problem, type Problem } from "../text/problems";
+import { TYPE_NAME } from "./reading";
+import type { Word } from "./tag";
+
+/** Attributes for all tags of a project that do not say otherwise; from the plugin's options. */
+export type Defaults = ReadonlyMap<string, Value>;
+
+export type Value =
+  { readonly kind: "literal"; readonly code: string } | { readonly kind: "failure"; readonly piece: Piece };
+
+/** The attributes that become entries of the site's object as they are, and how to read each. */
+export const OPTION_READERS: Record<
+  string,
+  (word: Word, name: string, inScope: (identifier: string) => boolean) => Value | Problem
+> = {
+  lockTime: (word, name) => duration(word, name, "s", 100),
+  retryTimes: (word, name) =>
+    /^\d{1,7}$/.test(word.text) && Number(word.text) <= 1_000_000
+      ? literal(String(Number(word.text)))
+      : problem("badCount", word, name, word.text),
+  waitTime: (word, name) => duration(word, name, "ms", 0),
+  onFailure: (word, _name, inScope) => failureAction(word, inScope),
+  onLost: (word) =>
+    word.text === "throw" || word.text === "warn"
+      ? literal(JSON.stringify(word.text))
+      : problem("badOnLost", word, word.text),
+  watchdog: boolean,
+  autoUnlock: boolean,
+  reentrant: boolean,
+  fencing: boolean,
+};
+
+/** Reads the plugin's `defaults`, in the words of the tag. */
+export function readDefaults(options: unknown): { defaults: Defaults; problems: Problem[] } {
+  const defaults = new Map<string, Value>();
+  const problems: Problem[] = [];
+  const nowhere = { start: 0, end: 0 };
+  const complain = (message: string): void =>
+    void problems.push(problem("badPluginOption", nowhere, message));
+  if (typeof options !== "object" || options === null) {
+    complain("Expected the plugin's `defaults` to be an object.");
+    return { defaults, problems };
+  }
+  for (const [name, given] of Object.entries(options)) {
+    const read = Object.hasOwn(OPTION_READERS, name) ? OPTION_READERS[name] : undefined;
+    if (read === undefined) {
+      complain(
+        `The plugin's \`defaults\` know no \`${name}\`.${didYouMean(name, Object.keys(OPTION_READERS))}`,
+      );
+      continue;
+    }
+    const value = read({ ...nowhere, text: String(given) }, name, () => true);
+    if ("message" in value) complain(`In the plugin's \`defaults\`: ${value.message}`);
+    else if (value.kind === "failure")
+      complain("The plugin's `defaults` take `throw` or `skip` for `onFailure`.");
+    else defaults.set(name, value);
+  }
+  return { defaults, problems };
+}
+
+function literal(code: string): Value {
+  return { kind: "literal", code };
+}
+
+export function literalOf(value: Value | undefined): string | undefined {
+  return value?.kind === "literal" ? value.code : undefined;
+}
+
+function boolean(word: Word, name: string): Value | Problem {
+  return word.text === "true" || word.text === "false"
+    ? literal(word.text)
+    : problem("badBoolean", word, name, word.text);
+}
+
+const MS_PER_UNIT: Readonly<Record<string, number>> = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000 };
+
+function duration(word: Word, name: string, bareUnit: string, shortestMs: number): Value | Problem {
+  const [, amount = "", unit = bareUnit] = /^(\d+(?:\.\d+)?)(ms|s|m|h)?$/.exec(word.text) ?? [];
+  const ms = amount === "" ? NaN : Number(amount) * (MS_PER_UNIT[unit] ?? NaN);
+  if (ms >= shortestMs && ms <= 24 * 3_600_000) return literal(JSON.stringify(`${amount}${unit}`));
+  const from = shortestMs === 0 ? "" : `at least ${shortestMs} ms and `;
+  const expected = `a duration such as \`500ms\`, \`20s\` or \`2m\` (a bare number is in ${bareUnit}), ${from}at most 24 hours`;
+  return problem("badDuration", word, name, word.text, expected);
+}
+
+const FAILURE_ACTIONS = ["throw", "skip"];
+
+function failureAction(word: Word, inScope: (identifier: string) => boolean): Value | Problem {
+  const { text } = word;
+  if (FAILURE_ACTIONS.includes(text)) return literal(JSON.stringify(text));
+  const hint = didYouMean(text, FAILURE_ACTIONS);
+  // A class that is missing is the type checker's business: it knows what there is. No class is called `ignore`.
+  const isNoClass = (/^[\p{Ll}]/u.test(text) || hint !== "") && !text.includes(".") && !inScope(text);
+  if (isNoClass || !TYPE_NAME.test(text)) return problem("badOnFailure", word, text, hint);
+  return { kind: "failure", piece: { code: word.text, from: word, exact: true } };
+}
+
+/** What a bare number is likely to have been meant in, where it makes no sense in its own unit. */
+export function implausible(name: string, { text }: Word): readonly [string, string] | undefined {
+  if (!/^\d+$/.test(text)) return undefined;
+  const amount = Number(text);
+  if (name === "lockTime" && amount >= 1_000) return [inHours(amount), `${text}ms`];
+  return name === "waitTime" && amount > 0 && amount < 20 ? [`${text} ms`, `${text}s`] : undefined;
+}
+
+function inHours(seconds: number): string {
+  const [amount, unit] = seconds >= 3_600 ? [seconds / 3_600, "hours"] : [seconds / 60, "minutes"];
+  return `${Number(amount.toFixed(1))} ${unit}`;
+}

@@ -1,0 +1,118 @@
+import type * as TS from "typescript";
+import { problem, type Problem } from "../text/problems";
+import type { Span } from "../text/span";
+import { isAsync, isTypedPromise } from "./promised";
+import { describe, roleOf, type AnyFunction } from "./syntax";
+
+export interface FoundFunction {
+  readonly fn: AnyFunction;
+  readonly name: string;
+  /** It is `async`, or says that it returns a promise. */
+  readonly canBeAsync: boolean;
+}
+
+/** `bodies`: what must not run unlocked. */
+export type Place = { readonly bodies: readonly TS.ConciseBody[] } & (
+  FoundFunction | { readonly because: Problem }
+);
+
+/** What the comment stands before: from there inwards to the function, if there is one. */
+export function placeOf(
+  ts: typeof TS,
+  file: TS.SourceFile,
+  comment: Span,
+  path: readonly TS.Node[],
+  at: Span,
+): Place {
+  const { owner, outer } = ownerOf(ts, file, comment, path);
+  if (owner === undefined) return { because: problem("dangling", at), bodies: [] };
+  const inner: TS.Node[] = [];
+  for (let node: TS.Node | undefined = owner; node !== undefined;) {
+    const role = roleOf(ts, file, node);
+    if (role.is === "function") {
+      const { fn } = role;
+      const bodies = fn.body === undefined ? implementationOf(ts, file, outer.at(-1) ?? file, fn) : [fn.body];
+      const canBeAsync =
+        isAsync(ts, fn) || isTypedPromise(ts, fn, [...handingOn(ts, file, outer, owner), ...inner]);
+      return { fn, name: nameOf(ts, file, [...outer, ...inner, fn]), canBeAsync, bodies };
+    }
+    if (role.is === "never") {
+      return { because: problem(role.why, at, ...role.words), bodies: bodiesIn(ts, node) };
+    }
+    inner.push(node);
+    node = role.is === "around" ? role.inside : undefined;
+  }
+  const around = outer.at(-1) ?? file;
+  const because = problem("notAFunction", at, describe(ts, inner.at(-1) ?? owner));
+  return { because, bodies: bodiesIn(ts, ts.isFunctionLike(around) ? around : owner) };
+}
+
+/** The outermost node that begins with the comment; the comment may also stand among its modifiers. */
+function ownerOf(
+  ts: typeof TS,
+  file: TS.SourceFile,
+  comment: Span,
+  path: readonly TS.Node[],
+): { owner: TS.Node | undefined; outer: readonly TS.Node[] } {
+  const index = path.findIndex(
+    (node) => !ts.isSourceFile(node) && node.pos <= comment.start && comment.end <= node.getStart(file),
+  );
+  const first = path[index];
+  const parent = path[index - 1];
+  if (first === undefined || first.kind === ts.SyntaxKind.EndOfFileToken)
+    return { owner: undefined, outer: [] };
+  const isPartOfParent =
+    parent !== undefined &&
+    (ts.isModifier(first) || ts.isDecorator(first) || ("name" in parent && parent.name === first));
+  return isPartOfParent
+    ? { owner: parent, outer: path.slice(0, index - 1) }
+    : { owner: first, outer: path.slice(0, index) };
+}
+
+/** Of the nodes around the expression, those that do nothing but give it a name or hand it on. */
+function handingOn(
+  ts: typeof TS,
+  file: TS.SourceFile,
+  around: readonly TS.Node[],
+  expression: TS.Node,
+): readonly TS.Node[] {
+  const path = [...around, expression];
+  const other = around.findLastIndex((node, index) => {
+    const role = roleOf(ts, file, node);
+    return role.is !== "around" || role.inside !== path[index + 1];
+  });
+  return around.slice(other + 1);
+}
+
+/** The bodies of the outermost functions in the node, or its own if it is a function itself. */
+function bodiesIn(ts: typeof TS, node: TS.Node): TS.ConciseBody[] {
+  if (ts.isFunctionLike(node)) {
+    const { body } = node as { readonly body?: TS.ConciseBody };
+    return body === undefined ? [] : [body];
+  }
+  const bodies: TS.ConciseBody[] = [];
+  ts.forEachChild(node, (child) => void bodies.push(...bodiesIn(ts, child)));
+  return bodies;
+}
+
+/** The body that stands behind an overload signature. */
+function implementationOf(
+  ts: typeof TS,
+  file: TS.SourceFile,
+  around: TS.Node,
+  signature: AnyFunction,
+): TS.ConciseBody[] {
+  const bodies: TS.ConciseBody[] = [];
+  ts.forEachChild(around, (sibling) => {
+    const role = roleOf(ts, file, sibling);
+    const isOfThatName =
+      role.is === "function" && role.fn.name?.getText(file) === signature.name?.getText(file);
+    if (isOfThatName && role.fn.body !== undefined) bodies.push(role.fn.body);
+  });
+  return bodies;
+}
+
+function nameOf(ts: typeof TS, file: TS.SourceFile, path: readonly TS.Node[]): string {
+  const names = path.flatMap((node) => roleOf(ts, file, node).name ?? []);
+  return names.length === 0 ? "anonymous" : names.join(".");
+}

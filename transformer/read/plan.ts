@@ -1,0 +1,142 @@
+import type * as TS from "typescript";
+import { didYouMean } from "../text/did-you-mean";
+import type { Piece } from "../text/edits";
+import { problem, type Problem } from "../text/problems";
+import type { Span } from "../text/span";
+import { stringLiteral } from "../text/string-literal";
+import type { JoinPoint } from "./join-points";
+import { boundNames, parameterNames, readKey, type KeyPart } from "./key";
+import { identifiersIn } from "./names";
+import { implausible, literalOf, OPTION_READERS, type Defaults } from "./options";
+import { single, spanOf, type Reading } from "./reading";
+import { returnsUnderTry } from "./returns";
+import type { LockableFunction } from "./syntax";
+import type { Attribute } from "./tag";
+
+/** All that is to be known to weave one function. */
+export interface Plan {
+  readonly fn: LockableFunction;
+  readonly site: string;
+  /** The tag itself: where it is to be reported what no attribute is to blame for. */
+  readonly at: Span;
+  /** The entries of the site's object: `businessFlag: "payOrder"`, ... */
+  readonly options: readonly string[];
+  readonly key: readonly KeyPart[];
+  readonly onFailure: {
+    readonly action: "throw" | "skip";
+    readonly failure: Piece | undefined;
+    readonly at: Span;
+  };
+  readonly reentrant: boolean;
+  /** The body becomes an async function inside. */
+  readonly isBodyApart: boolean;
+  readonly warnings: readonly Problem[];
+}
+
+const KEY_ATTRIBUTES = ["businessFlag", "keyName", "keyType", "keyClass", "fieldName"];
+const ATTRIBUTES = [...KEY_ATTRIBUTES, ...Object.keys(OPTION_READERS)];
+
+/** The plan for a tagged function, or all that is wrong with its tag. */
+export function plan(
+  ts: typeof TS,
+  file: TS.SourceFile,
+  { fn, tag, name }: JoinPoint,
+  defaults: Defaults,
+): Plan | Problem[] {
+  const reading: Reading = { ts, file, problems: [], warnings: [] };
+  const attributes = byName(tag.attributes, reading);
+  const flag = readFlag(tag.word, attributes, reading);
+  const key = readKey(fn, attributes, reading);
+  const values = new Map(defaults);
+  for (const [attribute, { items }] of attributes) {
+    const read = OPTION_READERS[attribute];
+    const word = read && single(attribute, items, reading);
+    if (word === undefined) continue;
+    const value = read?.(word, attribute, (identifier) => identifiersIn(ts, file).has(identifier));
+    if (value === undefined) continue;
+    if ("message" in value) reading.problems.push(value);
+    else values.set(attribute, value);
+    const readings = implausible(attribute, word);
+    if (readings !== undefined) {
+      const [as, other] = readings;
+      const written = `${attribute}=${word.text}`;
+      reading.warnings.push(problem("implausibleDuration", word, written, as, `${attribute}=${other}`));
+    }
+  }
+  const reentrant = literalOf(values.get("reentrant")) === "true";
+  const isGenerator = fn.asteriskToken !== undefined;
+  const isBodyApart = reentrant || (!isGenerator && ts.isBlock(fn.body) && returnsUnderTry(ts, fn.body));
+  if (reentrant && isGenerator) {
+    reading.problems.push(problem("reentrantGenerator", spanOf(attributes.get("reentrant")) ?? tag.word));
+  }
+  const redeclared = isBodyApart ? redeclaredParameter(ts, fn) : undefined;
+  if (redeclared !== undefined) {
+    const at = spanOf(attributes.get("reentrant")) ?? tag.word;
+    reading.problems.push(problem("redeclaredParameter", at, redeclared));
+  }
+  if (reading.problems.length > 0) return reading.problems;
+  const onFailure = values.get("onFailure");
+  const failure = onFailure?.kind === "failure" ? onFailure.piece : undefined;
+  const isSkip = onFailure?.kind === "literal" && onFailure.code === '"skip"';
+  return {
+    fn,
+    site: name,
+    at: tag.word,
+    options: [
+      `site: ${stringLiteral(name)}`,
+      `businessFlag: ${stringLiteral(flag)}`,
+      ...[...values].flatMap(([option, value]) =>
+        value.kind === "literal" ? [`${option}: ${value.code}`] : [],
+      ),
+    ],
+    key,
+    onFailure: {
+      action: isSkip ? "skip" : "throw",
+      failure,
+      at: spanOf(attributes.get("onFailure")) ?? tag.word,
+    },
+    reentrant,
+    isBodyApart,
+    warnings: reading.warnings,
+  };
+}
+
+function byName(attributes: readonly Attribute[], { problems }: Reading): Map<string, Attribute> {
+  const found = new Map<string, Attribute>();
+  for (const attribute of attributes) {
+    const { text } = attribute.name;
+    if (!ATTRIBUTES.includes(text)) {
+      problems.push(problem("unknownAttribute", attribute.name, text, didYouMean(text, ATTRIBUTES)));
+    } else if (found.has(text)) {
+      problems.push(problem("duplicateAttribute", attribute.name, text));
+    } else {
+      found.set(text, attribute);
+    }
+  }
+  return found;
+}
+
+function readFlag(tag: Span, attributes: Map<string, Attribute>, reading: Reading): string {
+  const attribute = attributes.get("businessFlag");
+  if (attribute === undefined) {
+    reading.problems.push(problem("missingFlag", tag));
+    return "";
+  }
+  const word = single("businessFlag", attribute.items, reading);
+  if (word !== undefined && (word.text.trim() === "" || /[\p{Cc}\p{Cs}\p{Zl}\p{Zp}]/u.test(word.text))) {
+    reading.problems.push(problem("badFlag", word, word.text));
+  }
+  return word?.text ?? "";
+}
+
+/** A parameter that the body declares once more with `var`. */
+function redeclaredParameter(ts: typeof TS, fn: LockableFunction): string | undefined {
+  const parameters = parameterNames(ts, fn);
+  const visit = (node: TS.Node): string | undefined => {
+    if (ts.isFunctionLike(node) || ts.isClassStaticBlockDeclaration(node)) return undefined;
+    const isVar = ts.isVariableDeclarationList(node) && (node.flags & ts.NodeFlags.BlockScoped) === 0;
+    const names = isVar ? node.declarations.flatMap(({ name }) => boundNames(ts, name)) : [];
+    return names.find((name) => parameters.includes(name)) ?? ts.forEachChild(node, visit);
+  };
+  return ts.isBlock(fn.body) ? visit(fn.body) : undefined;
+}

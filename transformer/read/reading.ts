@@ -1,0 +1,33 @@
+import type * as TS from "typescript";
+import { problem, type Problem } from "../text/problems";
+import type { Span } from "../text/span";
+import type { Attribute, Item } from "./tag";
+
+/** A tag that is being read, and what was found to be wrong with it. */
+export interface Reading {
+  readonly problems: Problem[];
+  /** What is likely to be wrong, and woven all the same. */
+  readonly warnings: Problem[];
+  readonly ts: typeof TS;
+  readonly file: TS.SourceFile;
+}
+
+/** The one value of an attribute that takes no list. */
+export function single(name: string, items: Attribute["items"], { problems }: Reading): Item | undefined {
+  const [first, second] = items;
+  if (second === undefined) return first;
+  problems.push(problem("oneValue", { start: first.start, end: items.at(-1)?.end ?? first.end }, name));
+  return undefined;
+}
+
+/** From its name to the end of its value. */
+export function spanOf(attribute: Attribute | undefined): Span | undefined {
+  if (attribute === undefined) return undefined;
+  return { start: attribute.name.start, end: attribute.items.at(-1)?.end ?? attribute.name.end };
+}
+
+/** The source of a regular expression. */
+export const IDENTIFIER = String.raw`[\p{ID_Start}$_][\p{ID_Continue}$]*`;
+
+/** The name of a class, an interface or a type alias, maybe in a namespace. */
+export const TYPE_NAME = new RegExp(String.raw`^${IDENTIFIER}(?:\.${IDENTIFIER})*$`, "u");

@@ -1,0 +1,53 @@
+import { distance } from "fastest-levenshtein";
+
+export const TAG_NAME = "redisLock";
+
+/**
+ * Whatever may be the tag, or a slip of it: one look at a file decides whether to read on, so it must not miss
+ * any. Of three parts of the name, two slips leave one whole.
+ */
+const MENTION =
+  /@[\w.-]{0,8}?(?:r[-_.]*e[-_.]*d|i[-_.]*s[-_. \t]*l|o[-_.]*c[-_.]*k)|\b(?:businessFlag|lockTime)\s*=/i;
+const MENTIONS = new RegExp(MENTION.source, "gi");
+
+/** Cheap, and never misses a tag: most files have none and are not looked at any further. */
+export function mayHaveTags(text: string): boolean {
+  return MENTION.test(text);
+}
+
+/** Where to look for tags. */
+export function mentionsIn(text: string): number[] {
+  return [...text.matchAll(MENTIONS)].map(({ index }) => index);
+}
+
+/** `@RedisLock`, `@redis-lock`: what can only be meant as the tag. */
+export function isMeant(name: string): boolean {
+  return lettersOf(name) === lettersOf(TAG_NAME);
+}
+
+/** `@redisLok`, `@RedisLocks`: at most two slips away from the tag's name. */
+export function isNear(name: string): boolean {
+  const letters = lettersOf(name);
+  return Math.abs(letters.length - TAG_NAME.length) <= 2 && distance(letters, lettersOf(TAG_NAME)) <= 2;
+}
+
+/** Whether a tag of this name has what only ours has beside it. Those of JSDoc and TSDoc have any text. */
+export function hasOurAttributes(name: string, text: string): boolean {
+  if (DOCUMENTATION.has(name)) return false;
+  return /^[\s:(]*[A-Za-z]\w*\s*=/.test(text) && /\b(?:businessFlag|lockTime)\s*=/.test(text);
+}
+
+function lettersOf(name: string): string {
+  return name.replaceAll(/[^a-z]/gi, "").toLowerCase();
+}
+
+const DOCUMENTATION: ReadonlySet<string> = new Set(
+  `abstract access alias alpha arg argument async augments author beta borrows callback category class classdesc
+  constant constructor constructs copyright decorator default defaultValue deprecated desc description enum
+  event eventProperty example exception experimental exports extends external file fires function generator
+  global hidden hideconstructor ignore implements import inheritDoc inheritdoc inner instance interface internal
+  kind label lends license link linkcode linkplain listens member memberof method mixes mixin module name
+  namespace override overload package packageDocumentation param prop property private privateRemarks protected
+  public readonly remarks requires return returns satisfies sealed see since static summary template this throws
+  todo tutorial type typedef typeParam typeparam var variation version virtual yields`.split(/\s+/),
+);

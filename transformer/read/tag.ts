@@ -1,0 +1,197 @@
+import { problem, type Problem } from "../text/problems";
+import type { Span } from "../text/span";
+import { hasOurAttributes, isMeant, isNear, TAG_NAME } from "./spelling";
+
+/** A part of the tag's text, with where it stands in the file. */
+export interface Word extends Span {
+  readonly text: string;
+}
+
+/** One value of a list. Of a quoted one, the span is what stands between the quotes. */
+export interface Item extends Word {
+  readonly quoted: boolean;
+}
+
+export interface Attribute {
+  readonly name: Word;
+  readonly items: readonly [Item, ...Item[]];
+}
+
+/** `@redisLock` and its attributes, as written. What they mean is the plan's business. */
+export interface Tag {
+  readonly word: Word;
+  readonly attributes: readonly Attribute[];
+}
+
+/** The `@redisLock` tags of one comment, and what was meant as one. The grammar:
+ *
+ *     tag       = "@redisLock" { attribute }         at the start of a line of a JSDoc comment,
+ *                                                    up to the next tag or the end of the comment
+ *     attribute = name "=" item { "," item }
+ *     item      = quoted | bare                      quoted in "", '' or ``; bare without white space
+ */
+export function parseTags(text: string, comment: Span): { tags: Tag[]; problems: Problem[] } {
+  const tags: Tag[] = [];
+  const problems: Problem[] = [];
+  const content = blankOutMargins(text, comment);
+  if (COMMENTED_OUT.test(text.slice(comment.start, comment.end))) return { tags, problems };
+  const isJsDoc = text.startsWith("/**", comment.start);
+  const starts = isJsDoc
+    ? [...content.matchAll(AT_LINE_START)].map(({ index, 0: found }) => index + found.length - 1)
+    : [];
+  const ends = starts.map((_, index) => starts[index + 1] ?? content.length);
+  const meant = starts.flatMap((start, index) => {
+    const found = spelt(content, start, ends[index] ?? content.length);
+    return found === undefined ? [] : [{ start, end: ends[index] ?? content.length, name: found }];
+  });
+  if (meant.length === 0) {
+    const stray = strayIn(content, isJsDoc);
+    if (stray === undefined) return { tags, problems }; // Prose about the tag.
+    const span = { start: comment.start + stray.start, end: comment.start + stray.end };
+    return { tags, problems: [problem(isJsDoc ? "notAtLineStart" : "notJsDoc", span)] };
+  }
+  for (const { start, end, name } of meant) {
+    const nameEnd = start + 1 + name.length;
+    const word = { start: comment.start + start, end: comment.start + nameEnd, text: `@${name}` };
+    if (name !== TAG_NAME) {
+      problems.push(problem("misspeltTag", word, word.text));
+      continue;
+    }
+    const found = parseAttributes(content.slice(0, end), nameEnd, comment.start);
+    tags.push({ word, attributes: found.attributes });
+    problems.push(...found.problems);
+  }
+  return { tags, problems };
+}
+
+const AT_LINE_START = /^[ \t]*@(?=[A-Za-z])/gm;
+/** Not the full stop behind it. */
+const WORD = /[A-Za-z][\w-]*(?:\.[\w-]+)*/y;
+
+/** The name of the tag at the offset, if it is ours or meant to be. */
+function spelt(content: string, start: number, end: number): string | undefined {
+  WORD.lastIndex = start + 1;
+  const name = WORD.exec(content)?.[0] ?? "";
+  const rest = content.slice(start + 1 + name.length, end);
+  const apart = /^redis$/i.test(name) ? /^[ \t]+lock\w{0,3}\b/i.exec(rest)?.[0] : undefined;
+  if (apart !== undefined) return name + apart; // `@redis lock`
+  return isMeant(name) || isNear(name) || hasOurAttributes(name, rest) ? name : undefined;
+}
+
+/** A tag where none can be that has attributes or a colon, so it is no prose about the tag. */
+function strayIn(content: string, isJsDoc: boolean): Span | undefined {
+  for (const { index, 0: found, 1: name = "" } of content.matchAll(/(?<![`\w{])@([A-Za-z][\w-]*)/g)) {
+    const end = index + found.length;
+    const rest = content.slice(end);
+    const isFirst = /^[\s*]*$/.test(content.slice(0, index));
+    const hasAttributes = /^\s*[:(]?\s*\w+\s*=/.test(rest) && isNear(name);
+    const hasColon = isJsDoc && isMeant(name) && /^\s*:/.test(rest);
+    if (hasAttributes || hasColon || (!isJsDoc && isFirst && isMeant(name))) return { start: index, end };
+  }
+  return undefined;
+}
+
+/** The comment's content at its own offsets, with blanks for the comment marks and for each line's `*`. */
+function blankOutMargins(text: string, { start, end }: Span): string {
+  const blank = (mark: string): string => " ".repeat(mark.length);
+  return text
+    .slice(start, end)
+    .replace(/^\/[/*]\*?/, blank)
+    .replace(/\*+\/$/, blank)
+    .replace(/(?<=[\n\r\u2028\u2029])[ \t]*\*+/g, blank);
+}
+
+/** A line of a JSDoc comment, behind `//`. */
+const COMMENTED_OUT = /^\/\/(?:\s+\*|\s*\/\*)/;
+
+const NAME = /[A-Za-z_$][\w$-]*/y;
+const EQUALS = /\s*=\s*/y;
+const QUOTED = /"([^"]*)"|'([^']*)'|`([^`]*)`/y;
+/** A word that is followed by `=` is the next attribute's name. */
+const BARE = /[^\s,"'`=]+(?!\s*=)(?![^\s,"'`=])/y;
+const COMMA = /\s*,\s*/y;
+const JUNK = /\S+/y;
+/** No attribute comes next either. */
+const MORE_JUNK = /\s+(?![A-Za-z_$][\w$-]*\s*=)\S+/y;
+const BLANKS = /\s*/y;
+
+/** `@redisLock(businessFlag=pay)`: with blanks in their place, the attributes can be read. */
+function withoutParentheses(content: string, from: number): { content: string; parentheses?: Span } {
+  const [opening] = /^\s*\(/.exec(content.slice(from)) ?? [];
+  if (opening === undefined) return { content };
+  const start = from + opening.length - 1;
+  const closing = content.lastIndexOf(")");
+  const end = closing > start ? closing + 1 : start + 1;
+  const inside = content.slice(start + 1, closing > start ? closing : content.length);
+  const blanked = `${content.slice(0, start)} ${inside}${closing > start ? ` ${content.slice(end)}` : ""}`;
+  return { content: blanked, parentheses: { start, end } };
+}
+
+function parseAttributes(
+  tagged: string,
+  from: number,
+  offset: number,
+): { attributes: Attribute[]; problems: Problem[] } {
+  const attributes: Attribute[] = [];
+  const problems: Problem[] = [];
+  const { content, parentheses } = withoutParentheses(tagged, from);
+  if (parentheses !== undefined) {
+    const { start, end } = parentheses;
+    problems.push(problem("inParentheses", { start: offset + start, end: offset + end }));
+  }
+  let at = from;
+
+  const take = (pattern: RegExp): RegExpExecArray | null => {
+    pattern.lastIndex = at;
+    const match = pattern.exec(content);
+    if (match !== null) at = pattern.lastIndex;
+    return match;
+  };
+  const word = (start: number, end: number): Word => ({
+    start: offset + start,
+    end: offset + end,
+    text: content.slice(start, end),
+  });
+
+  const takeItem = (): Item | undefined => {
+    const start = at;
+    const quoted = take(QUOTED);
+    if (quoted !== null) return { ...word(start + 1, at - 1), quoted: true };
+    if (/["'`]/.test(content.charAt(at))) {
+      const rest = word(at, content.trimEnd().length);
+      problems.push(problem("unterminatedQuote", rest, rest.text.charAt(0)));
+      at = content.length;
+      return undefined;
+    }
+    return take(BARE) === null ? undefined : { ...word(start, at), quoted: false };
+  };
+
+  for (take(BLANKS); at < content.length; take(BLANKS)) {
+    const start = at;
+    const name = take(NAME) === null ? undefined : word(start, at);
+    if (name === undefined || take(EQUALS) === null) {
+      take(JUNK);
+      const junk = word(start, at);
+      const isProse = take(MORE_JUNK) !== null;
+      while (isProse && take(MORE_JUNK) !== null);
+      problems.push(problem(isProse ? "prose" : "notAnAttribute", junk, junk.text));
+      continue;
+    }
+    const known = problems.length;
+    const first = takeItem();
+    if (first === undefined) {
+      if (problems.length === known) problems.push(problem("missingValue", name, name.text));
+      continue;
+    }
+    const items: [Item, ...Item[]] = [first];
+    while (take(COMMA) !== null) {
+      const item = takeItem();
+      if (item !== undefined) items.push(item);
+      else if (problems.length === known) {
+        problems.push(problem(at < content.length ? "strayComma" : "missingItem", name, name.text));
+      }
+    }
+    attributes.push({ name, items });
+  }
+  return { attributes, problems };
+}

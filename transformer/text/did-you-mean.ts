@@ -1,0 +1,11 @@
+import { distance } from "fastest-levenshtein";
+
+/** ` Did you mean ...?`, when one of the names is near enough to what was written. */
+export function didYouMean(found: string, names: readonly string[]): string {
+  const lowered = found.toLowerCase();
+  const [nearest] = names
+    .map((name) => ({ name, far: distance(lowered, name.toLowerCase()) }))
+    .filter(({ name, far }) => far <= Math.max(1, Math.floor(Math.max(found.length, name.length) / 3)))
+    .toSorted((a, b) => a.far - b.far);
+  return nearest === undefined ? "" : ` Did you mean \`${nearest.name}\`?`;
+}

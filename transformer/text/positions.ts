@@ -1,0 +1,101 @@
+import type { Insertion, Piece } from "./edits";
+import type { Span } from "./span";
+
+interface Segment {
+  readonly start: number;
+  readonly end: number;
+  readonly at: number;
+  readonly piece: Piece;
+}
+
+/** Leads from offsets in the woven text back to the text on disk. */
+export class Positions {
+  readonly #segments: Segment[] = [];
+  readonly #onDisk: string;
+  #lineStarts: { disk: number[]; woven: number[] } | undefined;
+  readonly #woven: string;
+
+  constructor(onDisk: string, woven: string, insertions: readonly Insertion[]) {
+    this.#onDisk = onDisk;
+    this.#woven = woven;
+    let inserted = 0;
+    for (const { at, pieces } of insertions) {
+      for (const piece of pieces) {
+        const start = at + inserted;
+        inserted += piece.code.length;
+        this.#segments.push({ start, end: at + inserted, at, piece });
+      }
+    }
+  }
+
+  /**
+   * The place on disk that a range of the woven text is about: for inserted code, the words of the tag that
+   * it was made from.
+   */
+  toDisk({ start, end }: Span): Span {
+    const first = this.#segmentAt(start);
+    if (first === undefined || start >= first.end) {
+      const from = this.#offsetAfter(first, start);
+      return { start: from, end: Math.max(from, this.#endToDisk(end)) };
+    }
+    const { piece } = first;
+    if (end > first.end) {
+      // From an inserted word into the code behind it, such as an added `await` and its operand.
+      const last = this.#segmentAt(end - 1);
+      const endsInInsertion = last !== undefined && end <= last.end;
+      if (!endsInInsertion) return { start: first.at, end: this.#endToDisk(end) };
+    }
+    if (!piece.exact) return piece.from;
+    const offset = piece.from.start + start - first.start;
+    return { start: offset, end: Math.min(piece.from.end, offset + end - start) };
+  }
+
+  /** The same for lines and columns, both counted from 0. Lines stay as they are. */
+  columnToDisk(line: number, column: number): { line: number; column: number } {
+    this.#lineStarts ??= { disk: lineStarts(this.#onDisk), woven: lineStarts(this.#woven) };
+    const { disk, woven } = this.#lineStarts;
+    const offset = (woven[line] ?? 0) + column;
+    const start = this.#insertionAt(offset) ?? this.toDisk({ start: offset, end: offset }).start;
+    let diskLine = line;
+    while (diskLine > 0 && (disk[diskLine] ?? 0) > start) diskLine -= 1;
+    return { line: diskLine, column: start - (disk[diskLine] ?? 0) };
+  }
+
+  /** Where an insertion begins, so does what it was inserted before: the end of the code in front of it. */
+  #insertionAt(offset: number): number | undefined {
+    const before = this.#segmentAt(offset - 1);
+    const here = this.#segmentAt(offset);
+    const isFirst = here !== before && (before === undefined || before.end < offset);
+    return isFirst && here?.start === offset ? here.at : undefined;
+  }
+
+  #endToDisk(end: number): number {
+    const segment = this.#segmentAt(end);
+    if (segment === undefined) return end;
+    return end <= segment.end ? segment.at : this.#offsetAfter(segment, end);
+  }
+
+  #offsetAfter(segment: Segment | undefined, offset: number): number {
+    return segment === undefined ? offset : segment.at + (offset - segment.end);
+  }
+
+  /** The last segment that starts at or before the offset. */
+  #segmentAt(offset: number): Segment | undefined {
+    let low = 0;
+    let high = this.#segments.length;
+    while (low < high) {
+      const middle = (low + high) >> 1;
+      if ((this.#segments[middle]?.start ?? Infinity) <= offset) low = middle + 1;
+      else high = middle;
+    }
+    return this.#segments[low - 1];
+  }
+}
+
+/** Line breaks as TypeScript counts them. */
+function lineStarts(text: string): number[] {
+  return [
+    0,
+    ...[...text.matchAll(/\r\n|[\n\r\u2028\u2029]/g)].map(({ 0: breaks, index }) => index + breaks.length),
+  ];
+}

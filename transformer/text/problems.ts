@@ -1,0 +1,165 @@
+import type { Span } from "./span";
+
+/** What is wrong with a tag, at the exact words. */
+export interface Problem extends Span {
+  /** Stable: `LW1001`, ... */
+  readonly code: string;
+  readonly message: string;
+}
+
+type Text = (...words: string[]) => string;
+
+const tick = (word: string): string => `\`${word}\``;
+
+/** Every diagnostic of the transformer. A code, once given, keeps its meaning. */
+const PROBLEMS = {
+  // The tag's grammar.
+  notAnAttribute: [
+    "LW1001",
+    (found) => `Expected an attribute such as \`keyName=orderNo\`, found ${tick(found)}.`,
+  ],
+  prose: [
+    "LW1001",
+    (found) =>
+      `Expected an attribute such as \`keyName=orderNo\`, found ${tick(found)}. Prose goes before the tag.`,
+  ],
+  unknownAttribute: ["LW1002", (name, hint) => `There is no attribute ${tick(name)}.${hint}`],
+  duplicateAttribute: ["LW1003", (name) => `The attribute ${tick(name)} is given twice.`],
+  missingValue: ["LW1004", (name) => `Expected a value after \`${name}=\`.`],
+  missingItem: ["LW1005", (name) => `Expected another value after the comma in \`${name}=\`.`],
+  strayComma: [
+    "LW1005",
+    (name) =>
+      `Expected another value after the comma in \`${name}=\`. Between attributes there are blanks, no commas.`,
+  ],
+  unterminatedQuote: [
+    "LW1006",
+    (quote) => `This quote is not closed: expected another ${quote} before the end of the tag.`,
+  ],
+  misspeltTag: ["LW1007", (found) => `There is no tag ${tick(found)}. Did you mean \`@redisLock\`?`],
+  notJsDoc: ["LW1008", () => "`@redisLock` works in a JSDoc comment only: begin the comment with `/**`."],
+  notAtLineStart: ["LW1009", () => "`@redisLock` must stand at the start of its line in the comment."],
+  twoTags: [
+    "LW1010",
+    () => "One function takes one `@redisLock`. For a lock on several values, list them: `keyName=a,b`.",
+  ],
+  inParentheses: [
+    "LW1011",
+    () => "The attributes stand behind the tag without parentheses: `@redisLock businessFlag=payOrder`.",
+  ],
+
+  // The attributes' values.
+  missingFlag: ["LW1101", () => "`@redisLock` needs `businessFlag=`, the namespace of its keys."],
+  badFlag: [
+    "LW1102",
+    (found) => `Expected \`businessFlag\` to be one printable, non-empty text, got ${tick(found)}.`,
+  ],
+  oneValue: ["LW1103", (name) => `Expected one value for ${tick(name)}, got a list.`],
+  badDuration: [
+    "LW1104",
+    (name, found, expected) => `Expected ${tick(name)} to be ${expected}, got ${tick(found)}.`,
+  ],
+  badCount: [
+    "LW1105",
+    (name, found) => `Expected ${tick(name)} to be a whole number from 0 to 1000000, got ${tick(found)}.`,
+  ],
+  badBoolean: [
+    "LW1106",
+    (name, found) => `Expected ${tick(name)} to be \`true\` or \`false\`, got ${tick(found)}.`,
+  ],
+  badKeyType: [
+    "LW1107",
+    (found, hint) =>
+      `Expected \`keyType\` to be \`VALUE\`, \`CLASS\` or \`JSON\`, got ${tick(found)}.${hint}`,
+  ],
+  badOnFailure: [
+    "LW1108",
+    (found, hint) =>
+      `Expected \`onFailure\` to be \`throw\`, \`skip\` or the name of an error class, got ${tick(found)}.${hint}`,
+  ],
+  badKeyClass: [
+    "LW1109",
+    (found) => `Expected \`keyClass\` to be the name of a class or an interface, got ${tick(found)}.`,
+  ],
+  badOnLost: ["LW1110", (found) => `Expected \`onLost\` to be \`throw\` or \`warn\`, got ${tick(found)}.`],
+  implausibleDuration: [
+    "LW1111",
+    (attribute, as, other) =>
+      `${tick(attribute)} is ${as}. If that is meant, write the unit; if not, ${tick(other)} may be.`,
+  ],
+
+  // The key.
+  badPath: [
+    "LW1201",
+    (found) =>
+      `Expected a parameter or a path such as \`order.user.id\`, got ${tick(found)}. Put other expressions in quotes.`,
+  ],
+  unknownParameter: ["LW1202", (found, hint) => `The function has no parameter ${tick(found)}.${hint}`],
+  badExpression: ["LW1203", (found) => `Expected an expression between the quotes, got ${tick(found)}.`],
+  badField: [
+    "LW1204",
+    (found) => `Expected \`fieldName\` to be a field or a path such as \`user.id\`, got ${tick(found)}.`,
+  ],
+  fieldNeedsType: ["LW1205", () => "`fieldName` needs `keyType=CLASS` or `keyType=JSON`."],
+  typeNeedsField: [
+    "LW1206",
+    (type) => `\`keyType=${type}\` needs \`fieldName=\`, the field that identifies the object.`,
+  ],
+  needsKeyName: ["LW1207", (name) => `${tick(name)} needs \`keyName=\`, the parameter that it speaks of.`],
+  oneKeyName: [
+    "LW1208",
+    (type) =>
+      `\`keyType=${type}\` takes one \`keyName\`. For several fields of it, list them in \`fieldName=a,b\`.`,
+  ],
+  classNeedsType: ["LW1209", () => "`keyClass` needs `keyType=CLASS` or `keyType=JSON`."],
+
+  // The place of the tag.
+  notAFunction: ["LW1301", (found) => `\`@redisLock\` locks functions, and this is ${found}.`],
+  notAsync: [
+    "LW1302",
+    (name) =>
+      `${tick(name)} cannot wait for a lock: make it \`async\`, or give it the return type \`Promise<...>\`.`,
+  ],
+  constructorTagged: [
+    "LW1303",
+    () => "A constructor cannot wait for a lock. Put `@redisLock` on an async method.",
+  ],
+  accessorTagged: [
+    "LW1304",
+    () => "An accessor cannot wait for a lock. Put `@redisLock` on an async method.",
+  ],
+  noBody: ["LW1305", (found) => `${found} has no body to lock. Put \`@redisLock\` on the implementation.`],
+  generatorTagged: [
+    "LW1306",
+    () => "A synchronous generator cannot wait for a lock: make it an `async` generator.",
+  ],
+  dangling: ["LW1307", () => "This `@redisLock` stands before nothing that it could lock."],
+  severalVariables: [
+    "LW1308",
+    () => "`@redisLock` before several variables is ambiguous. Declare the function alone.",
+  ],
+  notAModule: [
+    "LW1309",
+    () => "`@redisLock` works in modules only: this file has no import and no export. Add `export {}`.",
+  ],
+  redeclaredParameter: [
+    "LW1310",
+    (name) =>
+      `The body becomes a function of its own, since it is reentrant or returns a promise under \`try\`: rename the \`var ${name}\` in it, which would hide the parameter.`,
+  ],
+  reentrantGenerator: [
+    "LW1311",
+    () =>
+      "A generator cannot be `reentrant`: its body cannot become a function of its own. Write `reentrant=false`.",
+  ],
+
+  // The project.
+  badPluginOption: ["LW1401", (found) => found],
+} satisfies Record<string, [string, Text]>;
+
+export type ProblemName = keyof typeof PROBLEMS;
+
+export function problem(name: ProblemName, { start, end }: Span, ...words: string[]): Problem {
+  const [code, text] = PROBLEMS[name] as [string, Text];
+  return { start, end, code, message: text(...words) };
+}

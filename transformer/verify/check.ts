@@ -1,0 +1,234 @@
+import type { WovenSite } from "../weave/weave";
+import { isSameEssence } from "./canonical";
+import { locksIn, type Lock, type Locks } from "./locks";
+import { outputFiles, readOutput, shortPath } from "./outputs";
+import { placeOf, type Place } from "./place";
+import type { Project, TaggedFile } from "./project";
+import { UsageError } from "./usage-error";
+
+/** Why the output does not prove a lock. */
+export type Reason = "missing" | "unwoven" | "broken" | "stale" | "tooFew" | "cannotTell";
+
+/** A tag whose lock is not proved. */
+export interface Unproved extends Place {
+  readonly reason: Reason;
+  readonly message: string;
+}
+
+export interface Checked {
+  /** How many tags there are. */
+  readonly tags: number;
+  readonly unproved: readonly Unproved[];
+}
+
+/** A tag, with the lock that the transformer makes of it, and the output that is to hold it. */
+interface Expected {
+  readonly project: Project;
+  readonly file: TaggedFile;
+  readonly site: WovenSite;
+  readonly lock: Lock;
+  readonly output: string;
+}
+
+/** Which text of a lock is compared. */
+type Level = "exact" | "loose";
+
+/**
+ * Compares the compiler's output on disk with what the transformer makes of the sources now. What is proved
+ * for each tag: in the output that the tsconfig says, at the same place among classes and functions, there is
+ * a function that does nothing but open that lock (with the same options and the same key), acquire it, and
+ * run a body between `try` and `release`, whose returns are awaited. Comments and strings prove nothing.
+ *
+ * It is not proved that the body is that of the source: a change outside of the tags goes unnoticed.
+ *
+ * @throws {UsageError} when the project has tags and no output
+ */
+export function checkCompiled(projects: readonly Project[], cwd: string): Checked {
+  for (const project of projects) refuseWithoutEmit(project);
+  const { expected, unproved } = expectedOf(projects);
+  for (const [output, ofOutput] of groupedBy(expected, (one) => one.output)) {
+    const text = readOutput(output);
+    const name = shortPath(output, cwd);
+    for (const [{ ts }, ofProject] of groupedBy(ofOutput, (one) => one.project)) {
+      if (text === undefined) {
+        unproved.push(...ofProject.map((one) => because("missing", one, `\`${name}\` does not exist`)));
+      } else {
+        unproved.push(...compare(ofProject, locksIn(ts, output, text), name, "exact"));
+      }
+    }
+  }
+  return { tags: countTags(projects), unproved };
+}
+
+/**
+ * Looks for the locks in what bundlers and minifiers made. They give other names to what is local, write
+ * expressions otherwise, and move code between files. What is proved for each tag: somewhere there is such a
+ * function, with the same options, and a key that reads the same parts of the same parameters; and for
+ * functions of one site name and one key there are as many, with as many different bodies.
+ *
+ * It is not proved that the files are those which run, nor that they hold no other copy of the function.
+ *
+ * @throws {UsageError} when a path names no file
+ */
+export function checkBundled(projects: readonly Project[], outputs: readonly string[], cwd: string): Checked {
+  const files = outputFiles(outputs, cwd);
+  const { expected, unproved } = expectedOf(projects);
+  const [first] = projects;
+  if (first === undefined) return { tags: 0, unproved };
+  const found = files.map((name) => locksIn(first.ts, name, readOutput(name) ?? ""));
+  const all = {
+    locks: found.flatMap(({ locks }) => locks),
+    broken: found.flatMap(({ broken }) => broken),
+  };
+  // A source file may belong to several projects, and the bundle holds it once.
+  const once = new Map(
+    expected.map((one) => [`${one.file.source.fileName} ${one.site.start}`, one] as const),
+  );
+  unproved.push(...compare([...once.values()], all, outputs.join(", "), "loose"));
+  return { tags: countTags(projects), unproved };
+}
+
+/** The number of places in the sources that have a tag. */
+function countTags(projects: readonly Project[]): number {
+  const places = projects.flatMap(({ files }) =>
+    files.flatMap(({ source, sites }) => sites.map(({ start }) => `${source.fileName} ${start}`)),
+  );
+  return new Set(places).size;
+}
+
+function refuseWithoutEmit({ config, files, options }: Project): void {
+  const hasTags = files.some(({ sites }) => sites.length > 0);
+  const setting = options.noEmit ? "noEmit" : options.emitDeclarationOnly ? "emitDeclarationOnly" : undefined;
+  if (!hasTags || setting === undefined) return;
+  throw new UsageError(
+    `${config} has \`${setting}\`, so TypeScript writes no code: name with \`--output\` what your bundler wrote.`,
+  );
+}
+
+// ---- what is to be there --------------------------------------------------------------------------------
+
+function expectedOf(projects: readonly Project[]): { expected: Expected[]; unproved: Unproved[] } {
+  const expected: Expected[] = [];
+  const unproved: Unproved[] = [];
+  for (const project of projects) {
+    const made = new Map<string, Lock[]>();
+    for (const file of project.files) {
+      const emitted = project.emitWoven(file);
+      for (const [name, text] of emitted) {
+        if (!made.has(name)) made.set(name, [...locksIn(project.ts, name, text).locks]);
+      }
+      for (const site of file.sites) {
+        const [output] = emitted.keys();
+        const lock = output === undefined ? undefined : takeLock(made.get(output), site);
+        if (lock !== undefined && output !== undefined) {
+          expected.push({ project, file, site, lock, output });
+        } else {
+          const why =
+            output === undefined
+              ? "cannot be checked: TypeScript emits no code for this file"
+              : "cannot be checked: for so old a `target` its code is too different";
+          unproved.push({ ...placeOf(file, site), reason: "cannotTell", message: `${nameOf(site)} ${why}.` });
+        }
+      }
+    }
+  }
+  return { expected, unproved };
+}
+
+/** What is emitted stands in the order of the source, but for functions of other names. */
+function takeLock(made: Lock[] | undefined, site: WovenSite): Lock | undefined {
+  const index = made?.findIndex((lock) => lock.site === site.name) ?? -1;
+  return index === -1 ? undefined : made?.splice(index, 1)[0];
+}
+
+// ---- what is there --------------------------------------------------------------------------------------
+
+function compare(expected: readonly Expected[], found: Locks, output: string, level: Level): Unproved[] {
+  const groups = groupedBy(expected, ({ lock }) => lock[level] + JSON.stringify(lock.key));
+  return [...groups.values()].flatMap((group) => {
+    const made = group.map(({ lock }) => lock);
+    const same = found.locks.filter((lock) => made.some((one) => isSame(one, lock, level)));
+    const allowed = Math.max(...made.map(({ unawaited }) => unawaited));
+    const whole = same.filter(({ unawaited }) => unawaited <= allowed);
+    if (isEnough(whole, made, level)) return [];
+    if (whole.length > 0) {
+      const copies = whole.length < made.length ? "" : ", but as copies of one";
+      const count = `\`${output}\` holds ${whole.length} of ${made.length} locks of that name and key${copies}`;
+      return group.map((one) => because("tooFew", one, count));
+    }
+    if (same.length > 0) {
+      const early = `in \`${output}\` it gives its lock back before what it returns is done`;
+      return group.map((one) => because("broken", one, early));
+    }
+    const isOfAnother = (lock: Lock): boolean => expected.some((one) => isSame(one.lock, lock, level));
+    const others = found.locks.filter((lock) => !isOfAnother(lock));
+    return group.map((one) => notThere(one, { ...found, locks: others }, output));
+  });
+}
+
+/** Why none of the locks is the expected one. */
+function notThere(one: Expected, { locks, broken }: Locks, output: string): Unproved {
+  const { name } = one.site;
+  const other = locks.find(({ site }) => site === name);
+  if (other !== undefined) return because("stale", one, staleness(one.lock, other, output));
+  return broken.includes(name)
+    ? because("broken", one, `in \`${output}\` the steps of its lock do not stand around its body`)
+    : because("unwoven", one, `\`${output}\` does not lock it`);
+}
+
+function isSame(expected: Lock, found: Lock, level: Level): boolean {
+  if (level === "exact") return expected.exact === found.exact;
+  return (
+    expected.loose === found.loose &&
+    expected.key.length === found.key.length &&
+    expected.key.every((part, index) => isSameEssence(part, found.key[index]))
+  );
+}
+
+/** In a bundle a function may be there twice, which must not pass for two functions. */
+function isEnough(found: readonly Lock[], expected: readonly Lock[], level: Level): boolean {
+  if (found.length < expected.length) return false;
+  return level === "exact" || differentBodies(found) >= differentBodies(expected);
+}
+
+function differentBodies(locks: readonly Lock[]): number {
+  return new Set(locks.map(({ body }) => body)).size;
+}
+
+function staleness(expected: Lock, found: Lock, output: string): string {
+  const names = new Set([...expected.options.keys(), ...found.options.keys()]);
+  const differences = [...names]
+    .filter((name) => expected.options.get(name) !== found.options.get(name))
+    .map((name) => `${name}=${shown(found, name)} instead of ${name}=${shown(expected, name)}`);
+  if (differences.length === 0) {
+    differences.push("another key, error class, place in the file or version of lockweave");
+  }
+  return `\`${output}\` locks it otherwise than the tag says: ${differences.join(", ")}`;
+}
+
+function shown({ options }: Lock, name: string): string {
+  return options.has(name) ? String(options.get(name)) : "(default)";
+}
+
+function because(reason: Reason, { file, site }: Expected, message: string): Unproved {
+  return {
+    ...placeOf(file, site),
+    reason,
+    message: `${nameOf(site)} is not proved to be locked: ${message}.`,
+  };
+}
+
+function nameOf({ name }: WovenSite): string {
+  return `\`${name}\``;
+}
+
+function groupedBy<T, K>(all: readonly T[], keyOf: (one: T) => K): Map<K, T[]> {
+  const groups = new Map<K, T[]>();
+  for (const one of all) {
+    const key = keyOf(one);
+    const group = groups.get(key);
+    if (group === undefined) groups.set(key, [one]);
+    else group.push(one);
+  }
+  return groups;
+}

@@ -1,0 +1,15 @@
+import type { Problem } from "../text/problems";
+import type { TaggedFile } from "./project";
+
+/** A place in a source file, counted from 1. */
+export interface Place {
+  readonly file: string;
+  readonly line: number;
+  readonly column: number;
+}
+
+/** Where in the file the problem is. */
+export function placeOf({ source }: TaggedFile, { start }: Pick<Problem, "start">): Place {
+  const { line, character } = source.getLineAndCharacterOfPosition(start);
+  return { file: source.fileName, line: line + 1, column: character + 1 };
+}

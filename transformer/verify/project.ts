@@ -1,0 +1,25 @@
+import type * as TS from "typescript";
+import type { Problem } from "../text/problems";
+import type { WovenSite } from "../weave/weave";
+
+/** The compiler's project behind one tsconfig.json. */
+export interface Project {
+  readonly ts: typeof TS;
+  /** The path of its tsconfig.json. */
+  readonly config: string;
+  readonly options: TS.CompilerOptions;
+  /** Our entry among the plugins in tsconfig.json. */
+  readonly plugin: { readonly transformProgram?: boolean } | undefined;
+  readonly files: readonly TaggedFile[];
+  /** What is wrong with our entry in tsconfig.json. */
+  readonly problems: readonly Problem[];
+  /** What the woven file would be compiled to, by the names of the outputs. */
+  readonly emitWoven: (file: TaggedFile) => ReadonlyMap<string, string>;
+}
+
+/** A source file of the project that has tags. */
+export interface TaggedFile {
+  readonly source: TS.SourceFile;
+  readonly sites: readonly WovenSite[];
+  readonly problems: readonly Problem[];
+}

@@ -1,0 +1,49 @@
+import type * as TS from "typescript";
+import { importedModule, RUNTIME } from "../read/imports";
+import type { Insertion } from "../text/edits";
+import type { Span } from "../text/span";
+
+/** How the emitted file takes in other modules. */
+export type ModuleFormat = "esm" | "commonjs";
+
+/**
+ * Before the first import (`export from` is one too), so that the runtime is there when an import cycle calls
+ * into this file early. A file without imports is in no cycle: there it goes to the end, where no comment
+ * can mistake it for the declaration that it documents. (Imports are hoisted; for CommonJS the ts-patch host moves it up.)
+ */
+export function importRuntime(
+  ts: typeof TS,
+  file: TS.SourceFile,
+  module: ModuleFormat,
+  namespace: string,
+  from: Span,
+): Insertion {
+  const isJavaScript = /\.[cm]?jsx?$/.test(file.fileName); // It knows no `import x = require()`.
+  const code =
+    module === "esm" || isJavaScript
+      ? `import * as ${namespace} from "${RUNTIME}";`
+      : `import ${namespace} = require("${RUNTIME}");`;
+  const firstImport = file.statements.find(
+    (statement) => ts.isImportEqualsDeclaration(statement) || importedModule(ts, statement) !== undefined,
+  );
+  const insertion = (at: number, text: string): Insertion => ({
+    at,
+    pieces: [{ code: text, from, exact: false }],
+  });
+  if (firstImport !== undefined) return insertion(firstImport.getStart(file), `${code} `);
+  const last = file.statements.at(-1);
+  const end = last?.end ?? file.end;
+  return insertion(end, `${last !== undefined && endsItself(ts, last, file) ? "" : ";"} ${code}`);
+}
+
+/** Whether code may follow the statement on its line. */
+function endsItself(ts: typeof TS, statement: TS.Statement, file: TS.SourceFile): boolean {
+  const isDeclaration =
+    ts.isFunctionDeclaration(statement) ||
+    ts.isClassDeclaration(statement) ||
+    ts.isInterfaceDeclaration(statement) ||
+    ts.isEnumDeclaration(statement) ||
+    ts.isModuleDeclaration(statement);
+  const last = file.text.charAt(statement.end - 1);
+  return last === ";" || (last === "}" && (isDeclaration || ts.isBlock(statement)));
+}

@@ -1,0 +1,147 @@
+import MagicString from "magic-string";
+import type * as TS from "typescript";
+import { findJoinPoints, type Forbidden } from "../read/join-points";
+import { freshName, identifiersIn } from "../read/names";
+import type { Defaults } from "../read/options";
+import { mayConfigure } from "../read/own-calls";
+import { plan, type Plan } from "../read/plan";
+import { mayHaveTags } from "../read/spelling";
+import { isWoven } from "../read/woven-mark";
+import type { Insertion } from "../text/edits";
+import { Positions } from "../text/positions";
+import { problem, type Problem } from "../text/problems";
+import type { Span } from "../text/span";
+import { asyncKeyword } from "./async-keyword";
+import { currentLockArguments } from "./current-lock";
+import { handshakes } from "./handshake";
+import { refuse } from "./refusal";
+import { importRuntime, type ModuleFormat } from "./runtime-import";
+import { weaveFunction } from "./skeleton";
+
+export interface WeaveOptions {
+  /** The compiler whose parser is used. */
+  readonly ts: typeof TS;
+  /** How the file takes in the runtime. */
+  readonly module: ModuleFormat;
+  /** For tags that do not say otherwise. */
+  readonly defaults?: Defaults;
+  /** The file, where it is parsed already. */
+  readonly sourceFile?: TS.SourceFile;
+}
+
+/** A function that is locked in the woven code, and where its tag stands. */
+export interface WovenSite extends Span {
+  readonly name: string;
+  readonly plan: Plan;
+}
+
+export interface Woven {
+  /** The text with the locks in it, on the same lines. */
+  readonly code: string;
+  /** A source map from the woven text to the text on disk. */
+  map(): ReturnType<MagicString["generateMap"]>;
+  readonly positions: Positions;
+  readonly sites: readonly WovenSite[];
+  /** A file with problems is woven all the same, but the functions that they concern refuse to run. */
+  readonly diagnostics: readonly Problem[];
+  /** What is likely to be a mistake, and no reason to fail a build. */
+  readonly warnings: readonly Problem[];
+}
+
+/** Cheap, and never misses a file: most are not looked at any further. */
+export function mayNeedWeave(text: string): boolean {
+  return mayHaveTags(text) || mayConfigure(text);
+}
+
+/**
+ * Weaves the locks of one file into its text. Does not throw: what is wrong is in the diagnostics.
+ *
+ * @returns `undefined` when there is nothing to weave
+ */
+export function weave(fileName: string, text: string, options: WeaveOptions): Woven | undefined {
+  if (!mayNeedWeave(text)) return undefined;
+  const { ts, module, defaults = new Map() } = options;
+  const file = options.sourceFile ?? ts.createSourceFile(fileName, text, ts.ScriptTarget.Latest);
+  const { plans, forbidden, diagnostics } = planAll(ts, file, defaults);
+  const insertions = insertionsFor(ts, file, plans, forbidden, module);
+  if (insertions.length === 0 && diagnostics.length === 0) return undefined;
+  const woven = new MagicString(text);
+  for (const { at, pieces } of insertions) for (const { code } of pieces) woven.appendLeft(at, code);
+  const code = woven.toString();
+  return {
+    code,
+    map: () => woven.generateMap({ source: fileName, includeContent: true, hires: "boundary" }),
+    positions: new Positions(text, code, insertions),
+    sites: plans.map(siteOf),
+    diagnostics,
+    warnings: plans.flatMap(({ warnings }) => warnings),
+  };
+}
+
+interface Planned {
+  readonly plans: Plan[];
+  readonly forbidden: Forbidden[];
+  readonly diagnostics: Problem[];
+}
+
+function planAll(ts: typeof TS, file: TS.SourceFile, defaults: Defaults): Planned {
+  const { points, forbidden, problems } = findJoinPoints(ts, file);
+  const planned: Planned = { plans: [], forbidden: [...forbidden], diagnostics: [...problems] };
+  for (const point of points) {
+    const { body } = point.fn;
+    if (isWoven(ts, body)) continue;
+    const result = ts.isExternalModule(file)
+      ? plan(ts, file, point, defaults)
+      : [problem("notAModule", point.tag.word)];
+    const because = point.flaw ?? (Array.isArray(result) ? result[0] : undefined);
+    if (Array.isArray(result)) planned.diagnostics.push(...result);
+    if (because !== undefined) planned.forbidden.push({ body, because });
+    else if (!Array.isArray(result)) planned.plans.push(result);
+  }
+  return planned;
+}
+
+function insertionsFor(
+  ts: typeof TS,
+  file: TS.SourceFile,
+  plans: readonly Plan[],
+  forbidden: readonly Forbidden[],
+  module: ModuleFormat,
+): Insertion[] {
+  // Of all tags: what an inner function's tag speaks of must not be hidden by an outer function's lock.
+  const words = plans.flatMap(wordsOf);
+  const namespace = freshName("lockweave", new Set([...identifiersIn(ts, file), ...words]));
+  const isModule = ts.isExternalModule(file);
+  const insertionsOf = (planned: Plan | Forbidden): Insertion[] => {
+    if ("because" in planned) return refuse(ts, file, planned, isModule ? namespace : undefined);
+    const lock = freshName("lock", new Set([...identifiersIn(ts, planned.fn), ...words, namespace]));
+    return [
+      ...currentLockArguments(ts, file, planned, plans, lock),
+      ...weaveFunction(ts, file, planned, { namespace, lock }),
+    ];
+  };
+  // Inner functions first: where two end at one place, the inner one's code comes before the outer one's.
+  const insertions = [...plans, ...forbidden]
+    .toSorted((a, b) => bodyOf(b).pos - bodyOf(a).pos)
+    .flatMap(insertionsOf);
+  const first = plans[0]?.at ?? forbidden[0]?.because;
+  if (isModule && first !== undefined) insertions.push(importRuntime(ts, file, module, namespace, first));
+  // The keywords come last: nothing gets between them and their functions.
+  const keywords = plans.flatMap((planned) => asyncKeyword(ts, file, planned));
+  return [...insertions, ...keywords, ...handshakes(ts, file)].toSorted((a, b) => a.at - b.at);
+}
+
+function siteOf(planned: Plan): WovenSite {
+  const { site, at } = planned;
+  return { name: site, start: at.start, end: at.end, plan: planned };
+}
+
+function bodyOf(planned: Plan | Forbidden): TS.ConciseBody {
+  return "fn" in planned ? planned.fn.body : planned.body;
+}
+
+/** The identifiers that the tag's words bring into the code, and some that only look like it. */
+function wordsOf({ onFailure, key }: Plan): string[] {
+  const pieces = [onFailure.failure, ...key.flatMap((part) => part.pieces)];
+  return pieces.flatMap((piece) => piece?.code.match(/[\p{ID_Continue}$]+/gu) ?? []);
+}
