@@ -8,7 +8,7 @@ import { but, type Tamper } from "../simulation/tampering";
 // That the contract bites: for each way in which a store could lie, the promises that it breaks.
 
 /** A promise to be hinted is broken when so long nothing is heard: no other takes as long, under virtual time. */
-const HEARS_NOTHING_MS = 2_000;
+const HEARS_NOTHING_MS = 1_000;
 
 /** The promises that a memory store with this fault breaks. */
 async function broken(fault: Tamper): Promise<string[]> {
