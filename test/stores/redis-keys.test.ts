@@ -1,7 +1,8 @@
 import test from "ava";
 import * as fc from "fast-check";
 import type { Redis } from "ioredis";
-import { isInSlot, nameBeside, RESERVED_NAMESPACE } from "../../runtime/stores/redis/keys";
+import { isInSlot, nameBeside } from "../../runtime/stores/redis/keys";
+import { RESERVED_NAMESPACE } from "../../runtime/stores/value";
 import { startRedisCluster, type RedisCluster } from "../support/redis-server";
 
 // Names are made of few characters, so that braces meet in every way.
