@@ -216,6 +216,7 @@ export class Contender implements AttemptListener<Waiter>, Listening {
   #unanswered(sent: Sent, error: unknown, isCut: boolean): void {
     // Who has heard lately that somebody else holds the key does not take a last short look for an outage.
     if (!(isCut && this.#hasHeardLately && error instanceof NoReplyError)) this.trouble = { error };
+    if ("place" in sent.request) this.#isPlaced = true; // As far as we know.
     if (this.#isClosed) this.#decline(sent);
   }
 
