@@ -133,9 +133,10 @@ export class Contender implements AttemptListener<Waiter>, Listening {
     this.#open.push(sent);
   }
 
-  /** Who waits for nobody waits for the reply all the same. */
+  /** Who waits for nobody waits for the store's answer all the same, in the time of one command. */
   #mayTakeMs(first: Waiter, now: number): number {
-    return first.isPatient ? Math.max(first.budgetEndsAt - now, LEAST_COMMAND_TIME_MS) : Infinity;
+    const until = first.budgetEndsAt + (first.isPatient ? 0 : this.#shared.commands.timeoutMs);
+    return Math.max(until - now, LEAST_COMMAND_TIME_MS);
   }
 
   // ---- what the store says ----------------------------------------------------------------------------

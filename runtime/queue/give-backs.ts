@@ -17,6 +17,7 @@ export class GiveBacks {
   readonly #underWay = new Set<Promise<void>>();
   /** Those who pause, each to be ended before its time. */
   readonly #pauses = new Set<() => void>();
+  #isFinishing = false;
   #isStopped = false;
 
   constructor(clock: Clock, commands: Commands) {
@@ -52,9 +53,16 @@ export class GiveBacks {
 
   /** Resolves when everything has been sent once more, and answered or not. What fails from now on is not tried again. */
   async finish(): Promise<void> {
-    this.#isStopped = true;
+    this.#isFinishing = true;
     for (const end of this.#pauses) end();
     while (this.#underWay.size > 0) await Promise.all(this.#underWay);
+  }
+
+  /** Nothing is sent again from now on: nobody listens any more. */
+  stop(): void {
+    this.#isFinishing = true;
+    this.#isStopped = true;
+    for (const end of this.#pauses) end();
   }
 
   #add(work: () => Promise<void>): void {
@@ -73,8 +81,9 @@ export class GiveBacks {
       } catch (error) {
         if (error instanceof LockMisconfiguredError || this.#clock.now() + pauseMs >= until) return false;
       }
-      if (this.#isStopped) return false;
+      if (this.#isFinishing) return false;
       await this.#pause(pauseMs);
+      if (this.#isStopped) return false;
     }
   }
 

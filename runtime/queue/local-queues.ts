@@ -189,5 +189,6 @@ export class LocalQueues implements Shared {
     });
     await Promise.race([this.commands.settled().then(() => this.giveBacks.finish()), timeIsUp]);
     cancel();
+    this.giveBacks.stop();
   }
 }

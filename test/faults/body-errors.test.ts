@@ -1,9 +1,10 @@
 import test, { type ExecutionContext } from "ava";
 import type { Redis } from "ioredis";
-import { redisStore } from "../../runtime/stores/redis";
+import { redisStore } from "../../runtime/stores/redis/redis";
 import { FleetProcess } from "../support/fleet";
 import { monotonicMs } from "../support/monotonic";
 import { startRedis, type RedisServer } from "../support/redis-server";
+import { retire } from "../support/retire";
 import { startTcpProxy, type TcpProxy } from "../support/tcp-proxy";
 
 // What a body throws is what its caller gets, soon, whatever becomes of the release.
@@ -57,14 +58,14 @@ async function run(
   const watcher = server.client();
   const proxy = await startTcpProxy(server.port);
   const store = redisStore(server.client({ port: proxy.port }));
-  t.teardown(async () => {
-    await store.close();
-    await proxy.stop().catch(() => {}); // It may be stopped already.
-  });
   const warnings: string[] = [];
   const process = new FleetProcess({
     store,
     logger: { warn: (line) => void warnings.push(line) },
+  });
+  t.teardown(async () => {
+    await retire(process);
+    await proxy.stop().catch(() => {}); // It may be stopped already.
   });
   await process.call(`${key}:first`, {}, () => {}); // It is connected, and Redis knows the scripts.
   let endedAt = Infinity;

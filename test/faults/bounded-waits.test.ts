@@ -1,8 +1,8 @@
 import test, { type ExecutionContext } from "ava";
 import { Redis } from "ioredis";
 import { LockUnreachableError } from "../../runtime/errors";
-import type { Store } from "../../runtime/store";
-import { redisStore, redisStoreAt } from "../../runtime/stores/redis";
+import type { Store } from "../../runtime/stores/port";
+import { redisStore, redisStoreAt } from "../../runtime/stores/redis/redis";
 import { FleetProcess } from "../support/fleet";
 import { startLagWatch } from "../support/lag";
 import { monotonicMs } from "../support/monotonic";

@@ -1,7 +1,8 @@
 import { setTimeout as pause } from "node:timers/promises";
 import test, { type ExecutionContext } from "ava";
 import { LockUnreachableError } from "../../runtime/errors";
-import { redisStore } from "../../runtime/stores/redis";
+import { redisStore } from "../../runtime/stores/redis/redis";
+import { queueOf } from "../support/beside";
 import { deferred } from "../support/deferred";
 import { FleetProcess } from "../support/fleet";
 import { monotonicMs } from "../support/monotonic";
@@ -81,7 +82,7 @@ async function isFreeAtOnce(t: ExecutionContext, { key, neighbour, watcher }: Sc
   t.is(await neighbour.call(key, LOCK_TIME, () => "in"), "in");
   const tookMs = monotonicMs() - startedAt;
   t.true(tookMs < NOISE_MS, `${tookMs} ms`);
-  await until(async () => (await watcher.exists(key, `{${key}}:queue`)) === 0);
+  await until(async () => (await watcher.exists(key, queueOf(key))) === 0);
 }
 
 /** The process holds the lock until `end` is called. */
@@ -139,7 +140,7 @@ for (const [name, { fate, recover }] of Object.entries(LOSSES)) {
     const { key, watcher, proxy, process, neighbour } = here;
     const other = await holding(neighbour, key, LOCK_TIME);
     const call = process.call(key, LOCK_TIME, () => "result");
-    await until(async () => (await watcher.exists(`{${key}}:queue`)) === 1);
+    await until(async () => (await watcher.exists(queueOf(key))) === 1);
     const struck = proxy.strike(1, fate);
     other.end();
     await struck;

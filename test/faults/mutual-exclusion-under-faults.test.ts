@@ -1,5 +1,6 @@
 import { setTimeout as pause } from "node:timers/promises";
 import test from "ava";
+import { fenceOf } from "../support/beside";
 import { Arena, type Contender } from "../support/arena";
 import { startRedis, type RedisServer } from "../support/redis-server";
 import { judge } from "../support/sections";
@@ -71,5 +72,5 @@ test("whatever befalls holders, no two bodies ever believe at one time that the 
     new Set(["LOCK_LOST"]),
     "who lost the lock is told, and nobody else fails",
   );
-  await until(async () => (await watcher.keys(`*${key}*`)).join() === `{${key}}:fence`);
+  await until(async () => (await watcher.keys(`*${key}*`)).join() === fenceOf(key));
 });

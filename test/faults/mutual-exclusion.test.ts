@@ -1,5 +1,6 @@
 import { setTimeout as pause } from "node:timers/promises";
 import test from "ava";
+import { fenceOf } from "../support/beside";
 import { Arena } from "../support/arena";
 import { monotonicMs } from "../support/monotonic";
 import { startRedis, type RedisServer } from "../support/redis-server";
@@ -33,7 +34,7 @@ test("of 4 processes with 8 callers each, one at a time is in, all get in, and n
   t.deepEqual(verdict.tokensThatFell, []);
   t.deepEqual(arena.failures, []);
   t.true(contenders.every(({ sections }) => sections.size > 8));
-  t.deepEqual(await watcher.keys(`*${key}*`), [`{${key}}:fence`]);
+  t.deepEqual(await watcher.keys(`*${key}*`), [fenceOf(key)]);
 });
 
 test("a plain SET NX PX of somebody who knows nothing of us excludes us, and is excluded", async (t) => {

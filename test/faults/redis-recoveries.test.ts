@@ -1,7 +1,8 @@
 import test, { type ExecutionContext } from "ava";
 import { Redis } from "ioredis";
 import { LockLostError, LockUnreachableError } from "../../runtime/errors";
-import { redisStore } from "../../runtime/stores/redis";
+import { redisStore } from "../../runtime/stores/redis/redis";
+import { queueOf } from "../support/beside";
 import { deferred } from "../support/deferred";
 import { FleetProcess } from "../support/fleet";
 import { startRedis, startRedisAt, type RedisServer } from "../support/redis-server";
@@ -38,7 +39,7 @@ async function holderAndWaiter(t: ExecutionContext, server: RedisServer, lockTim
   const waiter = process(t, new Redis(options)).call(KEY, PATIENT, () => "in");
   waiter.catch(() => {});
   const watcher = server.client();
-  await until(async () => (await watcher.exists(`{${KEY}}:queue`)) === 1);
+  await until(async () => (await watcher.exists(queueOf(KEY))) === 1);
   return { holder, waiter, watcher, end: () => end.resolve() };
 }
 

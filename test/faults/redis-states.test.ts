@@ -2,7 +2,7 @@ import { rm } from "node:fs/promises";
 import test, { type ExecutionContext } from "ava";
 import type { Redis } from "ioredis";
 import { LockError, LockMisconfiguredError, LockUnreachableError } from "../../runtime/errors";
-import { redisStore } from "../../runtime/stores/redis";
+import { redisStore } from "../../runtime/stores/redis/redis";
 import { FleetProcess } from "../support/fleet";
 import { startLagWatch } from "../support/lag";
 import { monotonicMs } from "../support/monotonic";
@@ -96,7 +96,8 @@ const STATES: Record<string, State> = {
     begin: (admin) => admin.call("ACL", "SETUSER", "default", "-set"),
     end: (admin) => admin.call("ACL", "SETUSER", "default", "+@all"),
     error: LockMisconfiguredError,
-    words: /the Redis user may not run a command that locks need \((NOPERM|ERR The user executing)/,
+    words:
+      /the Redis user may not run a command that locks need, or not on this key \((NOPERM|ERR The user executing)/,
   },
   "WRONGTYPE: the key holds other data": {
     begin: (admin, key) => admin.rpush(key, "somebody's list"),

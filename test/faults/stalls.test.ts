@@ -1,7 +1,7 @@
 import { setTimeout as pause } from "node:timers/promises";
 import test from "ava";
 import type { Redis } from "ioredis";
-import { redisStore } from "../../runtime/stores/redis";
+import { redisStore } from "../../runtime/stores/redis/redis";
 import { deferred } from "../support/deferred";
 import { FleetProcess } from "../support/fleet";
 import { startLagWatch } from "../support/lag";

@@ -1,6 +1,6 @@
 import test, { type ExecutionContext } from "ava";
 import { createLocker } from "../../runtime/configure";
-import { Lock } from "../../runtime/lock";
+import { Lock } from "../../runtime/lock/lock";
 import { monotonicMs } from "../support/monotonic";
 import { startRedis, type RedisServer } from "../support/redis-server";
 import { startTcpProxy } from "../support/tcp-proxy";
@@ -77,7 +77,7 @@ test("bytes are counted: a lock sends some", async (t) => {
   const { proxy, client } = await scene(t);
   const before = proxy.bytesSent;
   const locker = createLocker({ redis: client });
-  const lock = new Lock(locker.place({}, undefined, []), "LOCK_bytes");
+  const lock = new Lock(locker.callSite({}, undefined, []), "LOCK_bytes");
   t.is(proxy.bytesSent, before);
   t.true(await lock.acquire());
   await lock.release();

@@ -36,6 +36,7 @@ async function run(): Promise<void> {
     await wait(keys.slice(0, 1));
     return String(await client.call("PUBSUB", "CHANNELS")) !== "";
   });
+  await until(() => !process.getActiveResourcesInfo().includes("Timeout")); // Places are given up unheeded.
   tell("before", []);
   const waits = keys.map((key) => wait([key]));
   const ends = (await Promise.all(waits)).flat();
