@@ -2,6 +2,7 @@ import test from "ava";
 import { LockLostError, LockMisconfiguredError } from "../../runtime/errors";
 import { Fleet } from "../support/fleet";
 import { idle } from "../support/jobs";
+import { lostOnTheWay } from "../support/tampered-store";
 
 const KEY = "LOCK_payOrder_1";
 const SECOND = 1_000;
@@ -70,4 +71,35 @@ test("a lock that is released while it waits gives up its place, and does not wa
   await fleet.clock.settle();
   t.true(await fleet.isForgotten(KEY));
   t.is(fleet.clock.pendingTimers, 0);
+});
+
+test("whoever calls acquire() twice on one lock has two promises that settle, to the same", async (t) => {
+  const fleet = new Fleet();
+  const process = fleet.process();
+  const lock = process.lock(KEY);
+  t.deepEqual(await Promise.all([lock.acquire(), lock.acquire()]), [true, true]);
+  t.is(fleet.store.asked.length, 1);
+  const behind = process.lock(KEY);
+  t.deepEqual(await Promise.all([behind.acquire(), behind.acquire()]), [false, false]);
+  await Promise.all([lock.release(), behind.release()]);
+  await fleet.leftNothing(t, KEY, process);
+});
+
+test("an abort settles all that was called on the lock, also what was called twice or beside each other", async (t) => {
+  const fleet = new Fleet();
+  const controller = new AbortController();
+  fleet.store.onTake = lostOnTheWay;
+  const lock = fleet.process().lock(KEY);
+  const calls = [
+    lock.acquire(controller.signal),
+    lock.acquire(),
+    lock.retryCheck(),
+    lock.retryCheck(),
+    lock.acquire(),
+  ];
+  await fleet.clock.settle();
+  const reason = new Error("the client went away");
+  controller.abort(reason);
+  const ends = await Promise.allSettled(calls); // No time passes here.
+  t.true(ends.every((end) => end.status === "rejected" && end.reason === reason));
 });

@@ -1,7 +1,8 @@
 import test from "ava";
-import { LockLostError, LockWaitTimeoutError } from "../../runtime/errors";
+import { LockLostError, LockUnreachableError, LockWaitTimeoutError } from "../../runtime/errors";
 import { deferred } from "../support/deferred";
 import { Fleet, FleetProcess } from "../support/fleet";
+import { connectionRefused } from "../support/tampered-store";
 
 const KEY = "LOCK_account_1";
 const REENTRANT = { reentrant: true } as const;
@@ -249,4 +250,47 @@ test("an inner body's error ends the inner call only", async (t) => {
     outer.assertHeld();
   });
   t.true(await fleet.isFree(KEY));
+});
+
+test("acquire() twice enters once", async (t) => {
+  const fleet = new Fleet();
+  const process = fleet.process();
+  await process.call(KEY, REENTRANT, async () => {
+    const inner = process.lock(KEY, REENTRANT);
+    t.deepEqual(await Promise.all([inner.acquire(), inner.acquire(), inner.retryCheck()]), [
+      true,
+      true,
+      true,
+    ]);
+    await inner.release();
+  });
+  await fleet.leftNothing(t, KEY, process);
+});
+
+test("one that is released before it is let in is not let in", async (t) => {
+  const fleet = new Fleet();
+  const process = fleet.process();
+  await process.call(KEY, REENTRANT, async () => {
+    const inner = process.lock(KEY, { ...REENTRANT, lockTime: "60s" });
+    const entering = inner.acquire();
+    await inner.release();
+    t.false(await entering);
+    t.is(inner.remaining(), 0);
+  });
+  await fleet.leftNothing(t, KEY, process);
+});
+
+test("one that cannot be had on its terms after the outer body has left gives the lock back", async (t) => {
+  const fleet = new Fleet();
+  const process = fleet.process();
+  fleet.store.onRenew = connectionRefused;
+  let inner: Promise<unknown> = Promise.resolve();
+  await process.call(KEY, REENTRANT, () => {
+    inner = t.throwsAsync(
+      process.call(KEY, { ...REENTRANT, lockTime: "60s" }, () => t.fail()),
+      { instanceOf: LockUnreachableError, message: /on its terms, too: connect ECONNREFUSED$/ },
+    );
+  });
+  await inner;
+  await fleet.leftNothing(t, KEY, process);
 });

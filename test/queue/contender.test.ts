@@ -4,7 +4,7 @@ import { CLAIM_TIME_MS } from "../../runtime/stores/port";
 import { deferred } from "../support/deferred";
 import { Fleet } from "../support/fleet";
 import { idle, job, passes } from "../support/jobs";
-import { lostOnTheWay, TamperedStore } from "../support/tampered-store";
+import { lostOnTheWay, replyLost, TamperedStore } from "../support/tampered-store";
 
 const KEY = "LOCK_payOrder_1";
 const SECOND = 1_000;
@@ -228,4 +228,17 @@ test("two slow commands of one try do not take longer than the wait budget", asy
   await fleet.clock.advance(5 * SECOND);
   const tookMs = (await gaveUpAt) - startedAt;
   t.true(tookMs >= 500 && tookMs <= 750, `${tookMs} ms`);
+});
+
+test("a place is given up though the reply that tells of it was lost", async (t) => {
+  const fleet = new Fleet();
+  const process = fleet.process();
+  await fleet.foreignHolder(KEY, 60 * SECOND);
+  fleet.store.onPlace = replyLost;
+  const waiting = t.throwsAsync(process.call(KEY, { retryTimes: 1, waitTime: "500ms" }, idle));
+  await fleet.clock.advance(500);
+  await waiting;
+  fleet.store.onPlace = undefined;
+  await fleet.foreignerLeaves(KEY);
+  await fleet.leftNothing(t, KEY, process);
 });
