@@ -27,6 +27,8 @@ export interface Found {
   readonly points: JoinPoint[];
   readonly forbidden: Forbidden[];
   readonly problems: Problem[];
+  /** Where there is a tag, or what is meant as one. */
+  readonly mentions: Span[];
 }
 
 /**
@@ -37,12 +39,14 @@ export function findJoinPoints(ts: typeof TS, file: TS.SourceFile): Found {
   const points: JoinPoint[] = [];
   const forbidden: Forbidden[] = [];
   const problems: Problem[] = [];
+  const mentions: Span[] = [];
   const tagged = new Set<TS.Node>();
   for (const { comment, path } of commentsThatMentionIt(ts, file)) {
     const parsed = parseTags(file.text, comment);
     const [tag, secondTag] = parsed.tags;
     const at = tag?.word ?? parsed.problems[0];
     if (at === undefined) continue;
+    mentions.push(at);
     const place = placeOf(ts, file, comment, path, at);
     problems.push(...parsed.problems);
     const misplaced = "fn" in place ? whyNot(ts, place, at, secondTag?.word, tagged) : place.because;
@@ -56,7 +60,7 @@ export function findJoinPoints(ts: typeof TS, file: TS.SourceFile): Found {
     if ("fn" in place) tagged.add(place.fn);
   }
   const refused = new Set(forbidden.map(({ body }) => body));
-  return { points: points.filter(({ fn }) => !refused.has(fn.body)), forbidden, problems };
+  return { points: points.filter(({ fn }) => !refused.has(fn.body)), forbidden, problems, mentions };
 }
 
 function whyNot(

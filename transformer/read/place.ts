@@ -2,6 +2,7 @@ import type * as TS from "typescript";
 import { problem, type Problem } from "../text/problems";
 import type { Span } from "../text/span";
 import { isAsync, isTypedPromise } from "./promised";
+import { statementsOf } from "./scopes";
 import { describe, roleOf, type AnyFunction } from "./syntax";
 
 export interface FoundFunction {
@@ -43,8 +44,12 @@ export function placeOf(
     node = role.is === "around" ? role.inside : undefined;
   }
   const around = outer.at(-1) ?? file;
-  const because = problem("notAFunction", at, describe(ts, inner.at(-1) ?? owner));
-  return { because, bodies: bodiesIn(ts, ts.isFunctionLike(around) ? around : owner) };
+  const innermost = inner.at(-1) ?? owner;
+  const named = functionsNamedIn(ts, file, innermost, outer);
+  const bodies = [...bodiesIn(ts, ts.isFunctionLike(around) ? around : owner), ...named.bodies];
+  const isHidden = named.isAnyHidden && bodies.length === 0;
+  const because = problem(isHidden ? "functionElsewhere" : "notAFunction", at, describe(ts, innermost));
+  return { because, bodies };
 }
 
 /** The outermost node that begins with the comment; the comment may also stand among its modifiers. */
@@ -93,6 +98,62 @@ function bodiesIn(ts: typeof TS, node: TS.Node): TS.ConciseBody[] {
   const bodies: TS.ConciseBody[] = [];
   ts.forEachChild(node, (child) => void bodies.push(...bodiesIn(ts, child)));
   return bodies;
+}
+
+/** The functions that the node hands on by their names: those in sight, and whether there are others. */
+function functionsNamedIn(
+  ts: typeof TS,
+  file: TS.SourceFile,
+  node: TS.Node,
+  outer: readonly TS.Node[],
+): { bodies: TS.ConciseBody[]; isAnyHidden: boolean } {
+  if (ts.isImportDeclaration(node)) return { bodies: [], isAnyHidden: true };
+  const found = namesHandedOn(ts, node).map((name) => bodiesNamed(ts, file, name, outer));
+  return { bodies: found.flat(), isAnyHidden: found.some((bodies) => bodies.length === 0) };
+}
+
+/** `pay` in `export default pay`, `export { pay }`, `{ pay }`, `{ now: pay }` and `retry(pay)`; `""` has no name. */
+function namesHandedOn(ts: typeof TS, node: TS.Node): string[] {
+  if (ts.isIdentifier(node)) return [node.text];
+  if (ts.isPropertyAccessExpression(node) || ts.isElementAccessExpression(node)) return [""];
+  if (ts.isShorthandPropertyAssignment(node)) return [node.name.text];
+  if (ts.isCallExpression(node) || ts.isNewExpression(node)) {
+    return (node.arguments ?? []).flatMap((argument) => namesHandedOn(ts, argument));
+  }
+  if (ts.isObjectLiteralExpression(node)) return node.properties.flatMap((each) => namesHandedOn(ts, each));
+  if (ts.isPropertyAssignment(node)) return namesHandedOn(ts, node.initializer);
+  if (ts.isConditionalExpression(node))
+    return [node.whenTrue, node.whenFalse].flatMap((each) => namesHandedOn(ts, each));
+  if (!ts.isExportDeclaration(node)) return [];
+  const { exportClause, moduleSpecifier } = node;
+  if (moduleSpecifier !== undefined || exportClause === undefined || !ts.isNamedExports(exportClause))
+    return [""];
+  return exportClause.elements.map(({ name, propertyName = name }) => propertyName.text);
+}
+
+/** The bodies of the functions that the name stands for, declared nearest to the node inside all the others. */
+function bodiesNamed(
+  ts: typeof TS,
+  file: TS.SourceFile,
+  name: string,
+  outer: readonly TS.Node[],
+): TS.ConciseBody[] {
+  for (const scope of [file, ...outer].toReversed()) {
+    const bodies = statementsOf(ts, scope).flatMap((statement): TS.ConciseBody[] => {
+      if (ts.isFunctionDeclaration(statement)) {
+        return statement.name?.text === name && statement.body !== undefined ? [statement.body] : [];
+      }
+      if (!ts.isVariableStatement(statement)) return [];
+      const declared = statement.declarationList.declarations.filter(
+        (each) => ts.isIdentifier(each.name) && each.name.text === name,
+      );
+      return declared.flatMap(({ initializer }) =>
+        initializer === undefined ? [] : bodiesIn(ts, initializer),
+      );
+    });
+    if (bodies.length > 0) return bodies;
+  }
+  return [];
 }
 
 /** The body that stands behind an overload signature. */

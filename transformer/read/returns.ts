@@ -1,4 +1,5 @@
 import type * as TS from "typescript";
+import { declaredInBlock, namesIn, statementsOf } from "./scopes";
 
 /**
  * Whether a return hands out what may be a promise from where an `await` would be noticed: under `try`, whose
@@ -47,55 +48,17 @@ function isUsing(ts: typeof TS, statement: TS.Statement): boolean {
   return (statement.declarationList.flags & ts.NodeFlags.Using) !== 0;
 }
 
-function statementsOf(ts: typeof TS, node: TS.Node): readonly TS.Statement[] {
-  if (ts.isBlock(node)) return node.statements;
-  return ts.isCaseBlock(node) ? node.clauses.flatMap(({ statements }) => [...statements]) : [];
-}
-
 /** The scope inside the node. */
 function scopeIn(ts: typeof TS, node: TS.Node, outer: Scope): Scope {
-  const declared = declaredIn(ts, node);
+  const declared = declaredInBlock(ts, node);
   if (declared.length === 0) return outer;
   const scope = new Map(outer);
-  for (const { name } of declared) for (const bound of namesIn(ts, name)) scope.set(bound, false);
-  for (const { name, value } of declared) {
-    if (ts.isIdentifier(name) && value !== undefined && isSettled(ts, value, scope))
+  for (const { name } of declared) for (const { text } of namesIn(ts, name)) scope.set(text, false);
+  for (const { name, value, isConst } of declared) {
+    if (isConst && ts.isIdentifier(name) && value !== undefined && isSettled(ts, value, scope))
       scope.set(name.text, true);
   }
   return scope;
-}
-
-interface Declared {
-  readonly name: TS.BindingName;
-  /** Of a constant. */
-  readonly value?: TS.Expression | undefined;
-}
-
-function declaredIn(ts: typeof TS, node: TS.Node): Declared[] {
-  if (ts.isCatchClause(node))
-    return node.variableDeclaration ? [{ name: node.variableDeclaration.name }] : [];
-  if (ts.isForStatement(node) || ts.isForInStatement(node) || ts.isForOfStatement(node)) {
-    const { initializer } = node;
-    const isDeclared = initializer !== undefined && ts.isVariableDeclarationList(initializer);
-    return isDeclared ? initializer.declarations.map(({ name }) => ({ name })) : [];
-  }
-  return statementsOf(ts, node).flatMap((statement): Declared[] => {
-    if (ts.isFunctionDeclaration(statement) || ts.isClassDeclaration(statement)) {
-      return statement.name === undefined ? [] : [{ name: statement.name }];
-    }
-    if (!ts.isVariableStatement(statement)) return [];
-    const { flags, declarations } = statement.declarationList;
-    const kind: TS.NodeFlags = flags & ts.NodeFlags.BlockScoped;
-    const isConst = kind === ts.NodeFlags.Const;
-    return declarations.map(({ name, initializer }) => (isConst ? { name, value: initializer } : { name }));
-  });
-}
-
-function namesIn(ts: typeof TS, name: TS.BindingName): string[] {
-  if (ts.isIdentifier(name)) return [name.text];
-  return name.elements.flatMap((element) =>
-    ts.isOmittedExpression(element) ? [] : namesIn(ts, element.name),
-  );
 }
 
 // ---- what cannot be a promise ---------------------------------------------------------------------------

@@ -115,6 +115,11 @@ const PROBLEMS = {
 
   // The place of the tag.
   notAFunction: ["LW1301", (found) => `\`@redisLock\` locks functions, and this is ${found}.`],
+  functionElsewhere: [
+    "LW1301",
+    (found) =>
+      `\`@redisLock\` locks functions, and this is ${found}. The function itself is not in sight here, and would run unlocked: put the tag on its declaration.`,
+  ],
   notAsync: [
     "LW1302",
     (name) =>
@@ -154,6 +159,7 @@ const PROBLEMS = {
   ],
 
   // The project.
+  unparsed: ["LW1402", () => "This file does not parse: it is not woven, and refuses to run."],
   badPluginOption: ["LW1401", (found) => found],
 } satisfies Record<string, [string, Text]>;
 
