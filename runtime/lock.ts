@@ -6,6 +6,7 @@ import {
   LockUnreachableError,
   LockWaitTimeoutError,
   reasonOf,
+  type CausedBy,
 } from "./errors";
 import { DEADLINE_PASSED, type Lease } from "./lease";
 import type { Locker, Place } from "./locker";
@@ -16,7 +17,7 @@ import { nameOf, type Outcome } from "./story";
 import { Wait } from "./wait";
 
 /** The error class that a waiter throws instead of `LockWaitTimeoutError`. */
-export type FailureClass = new (message: string, options?: ErrorOptions) => Error;
+export type FailureClass = new (message: string, options?: CausedBy) => Error;
 
 /**
  * One acquisition of one key: `acquire`, and `retryCheck` between tries; then held, and renewed; `release`.

@@ -3,7 +3,7 @@ import { problem, type Problem } from "../text/problems";
 import type { Span } from "../text/span";
 import { commentsThatMentionIt } from "./comments";
 import { placeOf, type FoundFunction } from "./place";
-import { isAsync } from "./promised";
+import { isAsync, type Promised } from "./promised";
 import type { AnyFunction, LockableFunction } from "./syntax";
 import { parseTags, type Tag } from "./tag";
 
@@ -13,6 +13,10 @@ export interface JoinPoint {
   readonly tag: Tag;
   /** What people call the function: `OrderService.pay`. */
   readonly name: string;
+  /** It says that it returns a promise. */
+  readonly promised: Promised | undefined;
+  /** The name of the variable or property that it is the value of. */
+  readonly named: Span | undefined;
   /** Why the function is not to be woven, although it could be. */
   readonly flaw: Problem | undefined;
 }
@@ -53,7 +57,8 @@ export function findJoinPoints(ts: typeof TS, file: TS.SourceFile): Found {
     if (misplaced !== undefined && tag !== undefined) problems.push(misplaced);
     const flaw = misplaced ?? parsed.problems[0];
     if ("fn" in place && isLockable(place.fn) && tag !== undefined && misplaced === undefined) {
-      points.push({ fn: place.fn, tag, name: place.name, flaw });
+      const { fn, name, promised, named } = place;
+      points.push({ fn, tag, name, promised, named, flaw });
     } else {
       if (flaw !== undefined) forbidden.push(...place.bodies.map((body) => ({ body, because: flaw })));
     }
@@ -65,7 +70,7 @@ export function findJoinPoints(ts: typeof TS, file: TS.SourceFile): Found {
 
 function whyNot(
   ts: typeof TS,
-  { fn, name, canBeAsync }: FoundFunction,
+  { fn, name, promised }: FoundFunction,
   at: Span,
   secondTag: Span | undefined,
   tagged: ReadonlySet<TS.Node>,
@@ -80,7 +85,7 @@ function whyNot(
     );
   }
   if (fn.asteriskToken !== undefined && !isAsync(ts, fn)) return problem("generatorTagged", at);
-  if (!canBeAsync) return problem("notAsync", at, name);
+  if (!isAsync(ts, fn) && promised === undefined) return problem("notAsync", at, name);
   const again = tagged.has(fn) ? at : secondTag;
   return again && problem("twoTags", again);
 }

@@ -1,15 +1,17 @@
 import type * as TS from "typescript";
 import { problem, type Problem } from "../text/problems";
 import type { Span } from "../text/span";
-import { isAsync, isTypedPromise } from "./promised";
+import { promisedBy, type Promised } from "./promised";
 import { statementsOf } from "./scopes";
 import { describe, roleOf, type AnyFunction } from "./syntax";
 
 export interface FoundFunction {
   readonly fn: AnyFunction;
   readonly name: string;
-  /** It is `async`, or says that it returns a promise. */
-  readonly canBeAsync: boolean;
+  /** It says that it returns a promise. */
+  readonly promised: Promised | undefined;
+  /** The name of the variable or property that it is the value of. */
+  readonly named: Span | undefined;
 }
 
 /** `bodies`: what must not run unlocked. */
@@ -33,9 +35,10 @@ export function placeOf(
     if (role.is === "function") {
       const { fn } = role;
       const bodies = fn.body === undefined ? implementationOf(ts, file, outer.at(-1) ?? file, fn) : [fn.body];
-      const canBeAsync =
-        isAsync(ts, fn) || isTypedPromise(ts, fn, [...handingOn(ts, file, outer, owner), ...inner]);
-      return { fn, name: nameOf(ts, file, [...outer, ...inner, fn]), canBeAsync, bodies };
+      const around = [...handingOn(ts, file, outer, owner), ...inner];
+      const promised = promisedBy(ts, fn, around);
+      const name = nameOf(ts, file, [...outer, ...inner, fn]);
+      return { fn, name, promised, named: namedBy(ts, file, around), bodies };
     }
     if (role.is === "never") {
       return { because: problem(role.why, at, ...role.words), bodies: bodiesIn(ts, node) };
@@ -87,6 +90,15 @@ function handingOn(
     return role.is !== "around" || role.inside !== path[index + 1];
   });
   return around.slice(other + 1);
+}
+
+function namedBy(ts: typeof TS, file: TS.SourceFile, around: readonly TS.Node[]): Span | undefined {
+  const declaration = around.findLast(
+    (node) =>
+      ts.isVariableDeclaration(node) || ts.isPropertyDeclaration(node) || ts.isPropertyAssignment(node),
+  );
+  const name = declaration && "name" in declaration ? (declaration.name as TS.Node) : undefined;
+  return name && { start: name.getStart(file), end: name.end };
 }
 
 /** The bodies of the outermost functions in the node, or its own if it is a function itself. */

@@ -2,19 +2,21 @@ import type * as TS from "typescript";
 import { declaredInBlock, namesIn, statementsOf } from "./scopes";
 
 /**
- * Whether a return hands out what may be a promise from where an `await` would be noticed: under `try`, whose
- * `catch` would get errors that it is not meant for, and whose `finally` would run later. `using` is one too.
+ * Whether a return hands out what may be a promise from where an `await` would be noticed, since leaving runs code:
+ * under `try`, whose `catch` would get errors that it is not meant for, and whose `finally` would run later; in the
+ * scope of a `using`; in a loop over an iterator, which is closed when it is left.
  */
-export function returnsUnderTry(ts: typeof TS, body: TS.Block): boolean {
-  return returnsOf(ts, body).some(({ isUnderTry }) => isUnderTry);
+export function returnsThroughCode(ts: typeof TS, body: TS.Block): boolean {
+  return returnsOf(ts, body).some(({ runsCode }) => runsCode);
 }
-
-// ---- the returns of a body ------------------------------------------------------------------------------
 
 export interface Return {
   /** What may be a promise. */
   readonly expression: TS.Expression;
-  readonly isUnderTry: boolean;
+  /** Code runs on the way from here to the end of the function. */
+  readonly runsCode: boolean;
+  /** Whether a part of the expression cannot be a promise. */
+  readonly isSettled: (part: TS.Expression) => boolean;
 }
 
 /** By the names in scope, whether they are constants that are no promises. */
@@ -23,29 +25,42 @@ type Scope = ReadonlyMap<string, boolean>;
 /** The returns of what may be a promise. */
 export function returnsOf(ts: typeof TS, body: TS.Block): Return[] {
   const returns: Return[] = [];
-  const visit = (node: TS.Node, outer: Scope, isUnderTry: boolean): void => {
+  const visit = (node: TS.Node, outer: Scope, runsCode: boolean): void => {
     if (ts.isFunctionLike(node)) return;
     const scope = scopeIn(ts, node, outer);
     if (ts.isReturnStatement(node)) {
       const { expression } = node;
-      if (expression && !isSettled(ts, expression, scope)) returns.push({ expression, isUnderTry });
+      if (expression && !isSettled(ts, expression, scope)) {
+        returns.push({ expression, runsCode, isSettled: (part) => isSettled(ts, part, scope) });
+      }
     } else if (ts.isTryStatement(node)) {
       const { tryBlock, catchClause, finallyBlock } = node;
       visit(tryBlock, scope, true);
-      if (catchClause) visit(catchClause, scope, isUnderTry || finallyBlock !== undefined);
-      if (finallyBlock) visit(finallyBlock, scope, isUnderTry);
+      if (catchClause) visit(catchClause, scope, runsCode || finallyBlock !== undefined);
+      if (finallyBlock) visit(finallyBlock, scope, runsCode);
     } else {
-      const isUnder = isUnderTry || statementsOf(ts, node).some((statement) => isUsing(ts, statement));
-      ts.forEachChild(node, (child) => visit(child, scope, isUnder));
+      const isLeft = runsCode || runsCodeWhenLeft(ts, node);
+      ts.forEachChild(node, (child) => visit(child, scope, isLeft));
     }
   };
   visit(body, new Map(), false);
   return returns;
 }
 
-function isUsing(ts: typeof TS, statement: TS.Statement): boolean {
-  if (!ts.isVariableStatement(statement)) return false;
-  return (statement.declarationList.flags & ts.NodeFlags.Using) !== 0;
+function runsCodeWhenLeft(ts: typeof TS, node: TS.Node): boolean {
+  if (ts.isForOfStatement(node)) {
+    // The iterator of a list in brackets has nothing to close.
+    const isClosed = node.awaitModifier !== undefined || !ts.isArrayLiteralExpression(node.expression);
+    return isClosed || isUsing(ts, node.initializer);
+  }
+  if (ts.isForStatement(node)) return node.initializer !== undefined && isUsing(ts, node.initializer);
+  return statementsOf(ts, node).some(
+    (statement) => ts.isVariableStatement(statement) && isUsing(ts, statement.declarationList),
+  );
+}
+
+function isUsing(ts: typeof TS, node: TS.Node): boolean {
+  return ts.isVariableDeclarationList(node) && (node.flags & ts.NodeFlags.Using) !== 0;
 }
 
 /** The scope inside the node. */

@@ -1,6 +1,6 @@
 import type * as TS from "typescript";
 import { directives } from "./directives";
-import { importedModule, RUNTIME } from "./imports";
+import { importedModule, requiresRuntime, RUNTIME } from "./imports";
 
 /**
  * Tells the bodies of the file that hold their lock already. Compiled output keeps the comments: whoever compiles
@@ -11,33 +11,21 @@ export function wovenMark(ts: typeof TS, file: TS.SourceFile): (body: TS.Concise
   const namespaces = new Set(file.statements.flatMap((statement) => runtimeNames(ts, statement)));
   if (namespaces.size === 0) return () => false;
 
-  /** The lock in `lockweave.step(lock)`. */
-  const lockOf = (node: TS.Node | undefined, step: string): string | undefined => {
+  /** The first argument in `lockweave.step(...)`. */
+  const given = (node: TS.Node | undefined, step: string): TS.Expression | undefined => {
     const call = node && bare(ts, node);
     if (call === undefined || !ts.isCallExpression(call)) return undefined;
-    const {
-      expression,
-      arguments: [lock],
-    } = call;
+    const { expression } = call;
     const isOurs =
       ts.isPropertyAccessExpression(expression) &&
       expression.name.text === step &&
       ts.isIdentifier(expression.expression) &&
       namespaces.has(expression.expression.text);
-    return isOurs && lock !== undefined && ts.isIdentifier(lock) ? lock.text : undefined;
+    return isOurs ? call.arguments[0] : undefined;
   };
-  const isOpen = (node: TS.Expression | undefined): boolean => {
-    if (node === undefined || !ts.isCallExpression(node)) return false;
-    const {
-      expression,
-      arguments: [site],
-    } = node;
-    const isOurs =
-      ts.isPropertyAccessExpression(expression) &&
-      expression.name.text === "open" &&
-      ts.isIdentifier(expression.expression) &&
-      namespaces.has(expression.expression.text);
-    return isOurs && site !== undefined && ts.isObjectLiteralExpression(site);
+  const isGiven = (node: TS.Node | undefined, step: string, lock: string): boolean => {
+    const argument = given(node, step);
+    return argument !== undefined && ts.isIdentifier(argument) && argument.text === lock;
   };
 
   return (body) => {
@@ -48,15 +36,19 @@ export function wovenMark(ts: typeof TS, file: TS.SourceFile): (body: TS.Concise
     if (!ts.isVariableStatement(opening) || !ts.isWhileStatement(loop) || !ts.isTryStatement(tried))
       return false;
     const [declared] = opening.declarationList.declarations;
-    if (declared === undefined || !ts.isIdentifier(declared.name) || !isOpen(declared.initializer))
-      return false;
+    if (declared === undefined || !ts.isIdentifier(declared.name)) return false;
+    const site = given(declared.initializer, "open");
+    if (site === undefined || !ts.isObjectLiteralExpression(site)) return false;
+    const lock = declared.name.text;
+    const { expression: condition } = loop;
     const [last] = tried.finallyBlock?.statements ?? [];
-    const isAcquired = ts.isPrefixUnaryExpression(loop.expression)
-      ? lockOf(loop.expression.operand, "acquire")
-      : undefined;
-    const isReleased =
-      last && ts.isExpressionStatement(last) ? lockOf(last.expression, "release") : undefined;
-    return isAcquired === declared.name.text && isReleased === declared.name.text;
+    return (
+      ts.isPrefixUnaryExpression(condition) &&
+      isGiven(condition.operand, "acquire", lock) &&
+      last !== undefined &&
+      ts.isExpressionStatement(last) &&
+      isGiven(last.expression, "release", lock)
+    );
   };
 }
 
@@ -71,7 +63,9 @@ function bare(ts: typeof TS, node: TS.Node): TS.Node {
 function runtimeNames(ts: typeof TS, statement: TS.Statement): string[] {
   if (ts.isVariableStatement(statement)) {
     return statement.declarationList.declarations.flatMap(({ name, initializer }) =>
-      ts.isIdentifier(name) && initializer !== undefined && requires(ts, initializer) ? [name.text] : [],
+      ts.isIdentifier(name) && initializer !== undefined && requiresRuntime(ts, initializer)
+        ? [name.text]
+        : [],
     );
   }
   if (importedModule(ts, statement) !== RUNTIME) return [];
@@ -79,13 +73,4 @@ function runtimeNames(ts: typeof TS, statement: TS.Statement): string[] {
   if (!ts.isImportDeclaration(statement)) return [];
   const bindings = statement.importClause?.namedBindings;
   return bindings !== undefined && ts.isNamespaceImport(bindings) ? [bindings.name.text] : [];
-}
-
-/** `require("lockweave/runtime")`, also as the argument of a compiler's helper. */
-function requires(ts: typeof TS, node: TS.Expression): boolean {
-  if (!ts.isCallExpression(node)) return false;
-  const [first] = node.arguments;
-  if (first === undefined) return false;
-  if (!ts.isStringLiteral(first)) return requires(ts, first);
-  return ts.isIdentifier(node.expression) && node.expression.text === "require" && first.text === RUNTIME;
 }

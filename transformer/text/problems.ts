@@ -152,6 +152,7 @@ const PROBLEMS = {
     (name) =>
       `The body becomes a function of its own, since it is reentrant or returns a promise under \`try\`: rename the \`var ${name}\` in it, which would hide the parameter.`,
   ],
+  duplicateParameter: ["LW1312", (name) => `Duplicate identifier ${tick(name)}: a parameter has this name.`],
   reentrantGenerator: [
     "LW1311",
     () =>

@@ -37,6 +37,15 @@ export interface WovenSite extends Span {
   readonly plan: Plan;
 }
 
+/**
+ * The compiler looks into a function that is an expression, and says what of it has the wrong type; of one with a
+ * block, which a woven one has, it only says that the whole has.
+ */
+export interface NamedExpression {
+  readonly name: Span;
+  readonly value: Span;
+}
+
 export interface Woven {
   /** The text with the locks in it, on the same lines. */
   readonly code: string;
@@ -46,6 +55,8 @@ export interface Woven {
   readonly sites: readonly WovenSite[];
   /** A file with problems is woven all the same, but the functions that they concern refuse to run. */
   readonly diagnostics: readonly Problem[];
+  /** Names whose value is a woven arrow function that was an expression. */
+  readonly expressions: readonly NamedExpression[];
   /** What is likely to be a mistake, and no reason to fail a build. */
   readonly warnings: readonly Problem[];
 }
@@ -69,7 +80,13 @@ export function weave(fileName: string, text: string, options: WeaveOptions): Wo
   const insertions = insertionsFor(ts, file, plans, forbidden, options);
   if (insertions.length === 0 && diagnostics.length === 0) return undefined;
   const warnings = plans.flatMap((planned) => planned.warnings);
-  return { ...edited(file, insertions), sites: plans.map(siteOf), diagnostics, warnings };
+  return {
+    ...edited(file, insertions),
+    sites: plans.map(siteOf),
+    expressions: plans.flatMap((planned) => expressionOf(ts, file, planned)),
+    diagnostics,
+    warnings,
+  };
 }
 
 function edited(
@@ -97,7 +114,13 @@ function unparsed(ts: typeof TS, file: TS.SourceFile): Woven | undefined {
   if (mention === undefined) return undefined;
   const because = problem("unparsed", mention);
   const diagnostics = [because];
-  return { ...edited(file, refuseFile(file, because)), sites: [], diagnostics, warnings: [] };
+  return {
+    ...edited(file, refuseFile(file, because)),
+    sites: [],
+    expressions: [],
+    diagnostics,
+    warnings: [],
+  };
 }
 
 interface Planned {
@@ -157,6 +180,11 @@ function insertionsFor(
 function siteOf(planned: Plan): WovenSite {
   const { site, at } = planned;
   return { name: site, start: at.start, end: at.end, plan: planned };
+}
+
+function expressionOf(ts: typeof TS, file: TS.SourceFile, { fn: { body }, named }: Plan): NamedExpression[] {
+  if (named === undefined || ts.isBlock(body)) return [];
+  return [{ name: named, value: { start: body.getStart(file), end: body.end } }];
 }
 
 function bodyOf(planned: Plan | Forbidden): TS.ConciseBody {

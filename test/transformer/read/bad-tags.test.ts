@@ -32,6 +32,7 @@ function onMethod(tag: string): string {
 }`;
 }
 
+const ESM = { ts, module: "esm" } as const;
 const PARAMETERS = "It has `orderNo`, `order`, `tenant`, `first`.";
 const DURATION_IN_SECONDS =
   "a duration such as `500ms`, `20s` or `2m` (a bare number is in s), at least 100 ms and at most 24 hours";
@@ -486,6 +487,8 @@ const KEYS: readonly Row[] = [
     ["is a statement", "return orderNo"],
     ["is an operator more", "orderNo] + [order"],
     ["is a declaration", "const x = 1"],
+    ["yields", "yield"],
+    ["yields a value", "order ?? (yield orderNo)"],
   ].map(([what = "", expression = ""]) => ({
     title: `a quoted key that ${what}`,
     source: onMethod(`@redisLock businessFlag=pay keyName="«${expression}»"`),
@@ -940,7 +943,40 @@ const PLACES: readonly Row[] = [
   },
 ];
 
-const ROWS = [...GRAMMAR, ...VALUES, ...KEYS, ...PLACES];
+const AGAIN: readonly Row[] = [
+  ["a variable", "let «orderNo» = 1;"],
+  ["a constant of a pattern", "const { id: [«first»] } = order;"],
+  ["a resource", "using «order» = work();"],
+  ["a class", "class «tenant» {}"],
+  ["a function", "function «orderNo»() {}"],
+].map(([what = "", statement = ""]) => ({
+  title: `${what} that declares a parameter's name again`,
+  source: onMethod("@redisLock businessFlag=pay").replace("return", `${statement} return`),
+  code: "LW1312",
+  message: `Duplicate identifier \`${/«(\w+)»/.exec(statement)?.[1] ?? ""}\`: a parameter has this name.`,
+}));
+
+test("what hides a parameter only in a block, in a function inside, or in a static block is no duplicate", (t) => {
+  for (const statement of [
+    "{ const count = 1; work(count); }",
+    "for (const count of [1]) work(count);",
+    "class A { static { var count = 1; work(count); } }",
+    "const inner = function () { var count = 1; return count; }; inner();",
+    "try { work(); } catch (count) { work(count); }",
+  ]) {
+    for (const attributes of ["", "reentrant=true"]) {
+      const source = `/** @redisLock businessFlag=pay ${attributes} */\nexport async function pay(count: number) { ${statement} return count; }`;
+      const woven = weave("a.ts", source, ESM);
+      t.deepEqual(woven?.diagnostics, [], source);
+      t.is(woven?.sites.length, 1);
+    }
+  }
+  const script =
+    "/** @redisLock businessFlag=pay */\nexport async function pay(count) { function count() {} }";
+  t.deepEqual(weave("a.js", script, ESM)?.diagnostics, []);
+});
+
+const ROWS = [...GRAMMAR, ...VALUES, ...KEYS, ...PLACES, ...AGAIN];
 
 /** The text without its marks, and what stood between them. */
 function unmark(source: string): { text: string; start: number; end: number } {
@@ -968,7 +1004,6 @@ for (const { title, source, code, message, also = [], bodiless = false, fileName
   });
 }
 
-const ESM = { ts, module: "esm" } as const;
 const OTHER_UNIT = (written: string, as: string, other: string): string =>
   `\`${written}\` is ${as}. If that is meant, write the unit; if not, \`${other}\` may be.`;
 
