@@ -170,8 +170,7 @@ export async function shutdown(options: { readonly patience?: Duration } = {}): 
 }
 
 async function close({ queues, store }: Locker, patienceMs: number): Promise<void> {
-  await queues.until(() => !queues.isAnybodyInside, patienceMs);
-  queues.close();
+  await queues.drain(patienceMs);
   queues.revokeAll(SHUT_DOWN);
   await queues.settled(); // What cannot be given back by then expires by itself.
   await store.close();
@@ -180,7 +179,7 @@ async function close({ queues, store }: Locker, patienceMs: number): Promise<voi
 const SHUT_DOWN: Loss = {
   outcome: "unknown",
   because: "shutdown() gave it back under a body that outlasted its patience",
-  isEarly: true,
+  isEarly: false,
 };
 
 const STORE_METHODS = ["take", "renew", "drop", "look", "place", "leave", "next", "listen", "close"] as const;
