@@ -458,8 +458,10 @@ export class Lock implements AsyncDisposable, Waiter, Holder {
     const hasHandedOn = lease.holder !== this;
     // What became of a lease after it was handed on says something only where the store broke its word.
     const isStoreSure = loss !== undefined && (hasHandedOn ? loss.isEarly : loss.outcome !== "unknown");
+    // Of a key that is free by now the store cannot tell what had become of it: who has been told so before, can.
+    const known = loss?.outcome === "expired" && before?.outcome !== "unknown" ? (before ?? loss) : loss;
     if (!hasHandedOn)
-      events.ends(this, loss?.outcome ?? "released", clock.now() - this.heldSince, loss?.cause);
+      events.ends(this, known?.outcome ?? "released", clock.now() - this.heldSince, loss?.cause);
     else if (isStoreSure) events.lost(this, loss); // That it was handed on was told then.
     // The store's word counts, and where it has none, or one that proves nothing, ours does.
     const isProven = loss === undefined && lease.isOnlyGrant;
