@@ -27,7 +27,7 @@ test.serial("what was asked for and aborted at once is given back by shutdown()"
     const calls = Array.from({ length: 20 }, (_, nth) =>
       withLock(`LOCK_aborted_${nth}`, { ...LONG, signal: aborter.signal }, () => t.fail()),
     );
-    if (round % 2 === 0) await null; // Half of the time they are on their way by then.
+    if (round % 2 === 0) await Promise.resolve(); // Half of the time they are on their way by then.
     aborter.abort(new Error("gone"));
     await Promise.allSettled(calls);
     await shutdown();

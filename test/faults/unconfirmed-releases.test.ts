@@ -17,15 +17,20 @@ const LOCK_TIME = { lockTime: "10m" } as const;
 /** Another lock time, since otherwise the lock would be handed on inside the process, with no command. */
 const NEXT = { lockTime: "9m", retryTimes: 1, waitTime: "25s" } as const;
 
+type ClientOptions = Pick<
+  RedisOptions,
+  "enableOfflineQueue" | "maxRetriesPerRequest" | "retryStrategy" | "autoResendUnfulfilledCommands"
+>;
+
 /** Fails at once what it cannot send. */
-const FAIL_FAST: RedisOptions = {
+const FAIL_FAST: ClientOptions = {
   enableOfflineQueue: false,
   maxRetriesPerRequest: 0,
   retryStrategy: () => 50,
 };
 
 interface Trouble {
-  readonly client: RedisOptions;
+  readonly client: ClientOptions;
   /** Begins while the body is in. */
   begin(network: Network): void | Promise<void>;
   /** Ends after the release has failed. */
@@ -88,7 +93,7 @@ async function beBusy(admin: Redis): Promise<void> {
   );
 }
 
-async function scene(t: ExecutionContext, options: RedisOptions) {
+async function scene(t: ExecutionContext, options: ClientOptions) {
   const server = await startRedis();
   const proxy = await startTcpProxy(server.port);
   const client = new Redis({ host: "127.0.0.1", port: proxy.port, ...options });
