@@ -44,6 +44,8 @@ export class Lock implements AsyncDisposable, Waiter, Holder {
   #fencingToken: number | undefined;
   /** Of a reentrant lock. */
   #nest: Nest | undefined;
+  /** Of one that enters again. */
+  #entry: Promise<boolean> | undefined;
 
   constructor(callSite: CallSite, key: string) {
     this.#callSite = callSite;
@@ -95,9 +97,10 @@ export class Lock implements AsyncDisposable, Waiter, Holder {
   acquire(signal?: AbortSignal): Promise<boolean> {
     if (this.isHeld) return IS_HELD;
     if (this.isSpent) return Promise.reject(this.notHeld());
+    if (this.#entry !== undefined) return this.#entry;
     if (this.#wait === undefined && this.settings.reentrant) {
       const around = findAround((lock): lock is Lock => lock instanceof Lock && lock.isEnteredBy(this));
-      if (around !== undefined) return this.enterAgain(around.root);
+      if (around !== undefined) return (this.#entry = this.enterAgain(around.root));
     }
     const wait = (this.#wait ??= this.standInLine(signal));
     if (this.locker.queues.isClosed) this.onClosed();
@@ -185,16 +188,23 @@ export class Lock implements AsyncDisposable, Waiter, Holder {
     this.#nest = nest;
     try {
       if (root.remaining() > 0) await queues.strengthen(lease, this);
+      if (this.isSpent) return await this.turnBack(nest);
       if (!this.letIn(lease, clock.now())) throw root.notHeld();
     } catch (error) {
       this.#phase = "ended";
-      nest.bodies -= 1; // The body around us is still inside.
+      await this.turnBack(nest);
       if (error instanceof LockError) throw error;
       const message = `${nameOf(this)}: the store could not be asked to hold the lock on its terms, too: ${reasonOf(error)}`;
       throw new LockUnreachableError(message, { cause: error });
     }
     root.#fencingToken ??= lease.tokenOfHolder;
     return true;
+  }
+
+  /** It is not let in. The body around it may have left meanwhile, and counted on it to give the lock back. */
+  private async turnBack(nest: Nest): Promise<false> {
+    if ((nest.bodies -= 1) === 0) await nest.root.end(this, true);
+    return false;
   }
 
   // ---- wait -------------------------------------------------------------------------------------------
@@ -211,6 +221,7 @@ export class Lock implements AsyncDisposable, Waiter, Holder {
   async retryCheck(Failure?: FailureClass): Promise<boolean> {
     if (this.isHeld) return true;
     if (this.isSpent) throw this.notHeld();
+    if (this.#entry !== undefined) return await this.#entry;
     const wait = (this.#wait ??= this.standInLine(undefined));
     if (this.locker.queues.isClosed) this.onClosed();
     wait.check();

@@ -16,10 +16,12 @@ export class Wait {
   hasTold = false;
   readonly #clock: Clock;
   #isWoken = false;
+  #sleep: Promise<void> | undefined;
   #wakeUp: (() => void) | undefined;
+  #failSleep: ((error: unknown) => void) | undefined;
   #try: Promise<boolean> | undefined;
   #endTry: ((isHeld: boolean) => void) | undefined;
-  #reject: ((error: unknown) => void) | undefined;
+  #failTry: ((error: unknown) => void) | undefined;
   #failure: { readonly error: unknown } | undefined;
   #stopListening: (() => void) | undefined;
 
@@ -48,10 +50,10 @@ export class Wait {
     if (this.#endTry !== undefined && this.#try !== undefined) return this.#try;
     this.#try = new Promise((resolve, reject) => {
       this.#endTry = resolve;
-      this.#reject = reject;
+      this.#failTry = reject;
     });
     if (this.#failure === undefined) begin();
-    else this.#reject?.(this.#failure.error);
+    else this.#failTry?.(this.#failure.error);
     return this.#try;
   }
 
@@ -62,18 +64,22 @@ export class Wait {
 
   // ---- between two tries ------------------------------------------------------------------------------
 
-  /** Sleeps until somebody wakes us, at most `ms`. Who was woken since the last sleep does not sleep at all. */
+  /**
+   * Sleeps until somebody wakes us, at most `ms`. Who was woken since the last sleep does not sleep at all; who comes
+   * while we sleep sleeps along.
+   */
   async sleep(ms: number): Promise<void> {
     if (!this.#isWoken) {
-      await new Promise<void>((resolve, reject) => {
+      await (this.#sleep ??= new Promise<void>((resolve, reject) => {
         const cancel = this.#clock.after(ms, resolve);
-        this.#reject = reject;
+        this.#failSleep = reject;
         this.#wakeUp = () => {
           cancel();
           resolve();
         };
-      });
+      }));
     }
+    this.#sleep = undefined;
     this.#wakeUp = undefined;
     this.#isWoken = false;
   }
@@ -96,7 +102,8 @@ export class Wait {
   fail(error: unknown): void {
     this.end();
     this.#failure ??= { error };
-    this.#reject?.(error);
+    this.#failTry?.(error);
+    this.#failSleep?.(error);
     this.#endTry = undefined;
     this.wake();
   }

@@ -55,10 +55,10 @@ interface Sent {
 export class Contender implements AttemptListener<Waiter>, Listening {
   /** Why the store could not be asked at the last try, if it could not. */
   trouble: Trouble | undefined;
-  /** Whether the store has said that somebody else holds the key. */
-  hasHeard = false;
   readonly #shared: Shared;
   readonly #line: Line;
+  /** When the store said last that somebody else holds the key, if it did. */
+  #heardAt: number | undefined;
   /** What may have taken the key, unknown to us: in flight, or without a reply. */
   #open: Sent[] = [];
   #isConfirming = false;
@@ -79,6 +79,11 @@ export class Contender implements AttemptListener<Waiter>, Listening {
   constructor(shared: Shared, line: Line) {
     this.#shared = shared;
     this.#line = line;
+  }
+
+  /** Whether the store has said that somebody else holds the key. */
+  get hasHeard(): boolean {
+    return this.#heardAt !== undefined;
   }
 
   /** Its place in the key's queue, which it has or may have. */
@@ -128,9 +133,10 @@ export class Contender implements AttemptListener<Waiter>, Listening {
     this.#open.push(sent);
   }
 
-  /** Who waits for nobody waits for the reply all the same. */
+  /** Who waits for nobody waits for the store's answer all the same, in the time of one command. */
   #mayTakeMs(first: Waiter, now: number): number {
-    return first.isPatient ? Math.max(first.budgetEndsAt - now, LEAST_COMMAND_TIME_MS) : Infinity;
+    const until = first.budgetEndsAt + (first.isPatient ? 0 : this.#shared.commands.timeoutMs);
+    return Math.max(until - now, LEAST_COMMAND_TIME_MS);
   }
 
   // ---- what the store says ----------------------------------------------------------------------------
@@ -165,7 +171,7 @@ export class Contender implements AttemptListener<Waiter>, Listening {
       if (reply.holder === sent.request.requestId) this.#confirm(sent);
       else this.#forget(sent);
     } else if (reply.next === "placed") {
-      this.hasHeard = true;
+      this.#heardAt = this.#shared.clock.now();
       this.#forget(sent);
       this.#isJustPlaced = this.#open.length === 0;
       this.#placed();
@@ -192,7 +198,7 @@ export class Contender implements AttemptListener<Waiter>, Listening {
   #notTaken(attempt: Attempt<Waiter>, { holder, freeInMs }: NotTaken): boolean {
     const isOwn = holder === attempt.request.requestId;
     if (!isOwn) this.#forget(attempt);
-    this.hasHeard = true;
+    this.#heardAt = this.#shared.clock.now();
     this.#freeInMs = freeInMs;
     if (attempt.isForPlace) this.#placed();
     const found = this.#open.find(({ request }) => request.requestId === holder);
@@ -209,9 +215,16 @@ export class Contender implements AttemptListener<Waiter>, Listening {
 
   /** @param isCut whether the store had less than the usual time to answer */
   #unanswered(sent: Sent, error: unknown, isCut: boolean): void {
-    // Who has heard before that somebody else holds the key does not take a last short look for an outage.
-    if (!(isCut && this.hasHeard && error instanceof NoReplyError)) this.trouble = { error };
+    // Who has heard lately that somebody else holds the key does not take a last short look for an outage.
+    if (!(isCut && this.#hasHeardLately && error instanceof NoReplyError)) this.trouble = { error };
+    if ("place" in sent.request) this.#isPlaced = true; // As far as we know.
     if (this.#isClosed) this.#decline(sent);
+  }
+
+  /** A look that is not cut short would have been answered since, or be known to have no answer. */
+  get #hasHeardLately(): boolean {
+    const { clock, commands } = this.#shared;
+    return clock.now() - (this.#heardAt ?? -Infinity) < BEAT_MS + commands.timeoutMs;
   }
 
   #forget(sent: Sent): void {

@@ -5,7 +5,7 @@ import test from "ava";
 import type { Redis } from "ioredis";
 import * as lockweave from "../../runtime";
 import { systemClock } from "../../runtime/clock";
-import { DEFAULTS, oncePerPlace, settle } from "../../runtime/settings";
+import { DEFAULTS, oncePerCallSite, settle } from "../../runtime/lock/settings";
 import { shown } from "../../runtime/shown";
 import { startRedis, type RedisServer } from "../support/redis-server";
 
@@ -163,10 +163,10 @@ for (const [what, configuration, ...words] of [
   ["redis a function", { redis: body }, CLIENT_OR_URL, "[Function: body]"],
   ["redis a list of nodes", { redis: [{ host: "h", port: 1 }] }, CLIENT_OR_URL, "[ '0' ]"],
   ["redis a set of connection options", { redis: { host: "h", password: "p" } }, CLIENT_OR_URL, "'host'"],
-  ["redis an empty text", { redis: "" }, CLIENT_OR_URL, '""'],
+  ["redis an empty text", { redis: "" }, CLIENT_OR_URL],
   ["redis a host and a port", { redis: "localhost:6379" }, CLIENT_OR_URL, '"localhost:6379"'],
-  ["redis a URL of another kind", { redis: "http://localhost" }, CLIENT_OR_URL, '"http://localhost"'],
-  ["redis a URL after a blank", { redis: " redis://localhost" }, CLIENT_OR_URL, '" redis://localhost"'],
+  ["redis a URL of another kind", { redis: "http://localhost" }, CLIENT_OR_URL, '"http://***"'],
+  ["redis a URL after a blank", { redis: " redis://localhost" }, CLIENT_OR_URL, '"***"'],
   ["store null", { store: null }, "`store`", "such as memoryStore(), got null"],
   ["store a text", { store: "memory" }, "`store`", "such as memoryStore(), got 'memory'"],
   ["store a class of its own", { store: new Map() }, "`store`", "such as memoryStore(), got Map"],
@@ -233,12 +233,13 @@ const UNSHOWABLE = "got an object that throws when it is shown";
 const store = lockweave.memoryStore();
 
 for (const [what, configuration, ...words] of [
-  ["a URL whose port is too large", { redis: "redis://u:hunter2@h:99999" }, "`redis`", '"***@h:99999"'],
-  ["a URL whose port is no number", { redis: "redis://h:port" }, "`redis`", '"redis://h:port"'],
+  ["a URL whose port is too large", { redis: "redis://u:hunter2@h:99999" }, "`redis`", 'got "redis://***"'],
+  ["a URL whose port is no number", { redis: "redis://h:port" }, "`redis`", 'got "redis://***"'],
   ["a URL object", { redis: new URL("redis://localhost") }, CLIENT_OR_URL, "URL []"],
   ["a redis that can only call", { redis: { call: body } }, CLIENT_OR_URL, "[ 'call' ]"],
   ["a redis that cannot be shown", { redis: { [inspect.custom]: forbid } }, CLIENT_OR_URL, "[]"],
-  ["a store that can only acquire", { store: { acquire: body } }, "`store`", "with a function `wait`"],
+  ["a store that can only take", { store: { take: body } }, "`store`", "with a function `renew`"],
+  ["a store of another version", { store: { acquire: body } }, "`store`", "memoryStore(), got { acquire }"],
   ["a store that cannot be shown", { store: unshowable }, "`store`", UNSHOWABLE],
   ["a clock null", { store, clock: null }, "`clock`", "function `now`", "got null"],
   ["a clock that cannot tell the time", { store, clock: {} }, "`clock`", "function `now`", "got {}"],
@@ -490,7 +491,7 @@ for (const given of [null, {}, "lock", 0]) {
 }
 
 test.serial("options that are only inherited count for nothing, whatever was asked for before", (t) => {
-  const settled = oncePerPlace((options) => settle(options, DEFAULTS));
+  const settled = oncePerCallSite((options) => settle(options, DEFAULTS));
   settled({ lockTime: "5s" }, "place", []);
   t.deepEqual(settled(Object.create({ lockTime: "5s" }) as object, "place", []), DEFAULTS);
 });

@@ -4,7 +4,7 @@ import { obtain, withLock } from "../../runtime/by-hand";
 import { configure } from "../../runtime/configure";
 import { LockKeyError, LockLostError, LockOptionError, LockWaitTimeoutError } from "../../runtime/errors";
 import { lockKey } from "../../runtime/key";
-import type { LockOptions } from "../../runtime/settings";
+import type { LockOptions } from "../../runtime/lock/settings";
 import { currentLock, open } from "../../runtime/woven";
 import { Fleet } from "../support/fleet";
 
@@ -50,7 +50,8 @@ test("the name that a tag makes is the name to give by hand", async (t) => {
     withLock(key, { retryTimes: 0 }, () => {}),
     {
       instanceOf: LockWaitTimeoutError,
-      message: /^LOCK_WAIT_TIME_OUT: LOCK_payOrder_by-hand is held by another/,
+      message:
+        /^LOCK_WAIT_TIME_OUT: LOCK_payOrder_by-hand is held in this process by OrderService\.pay, for 0 ms now,/,
     },
   );
   await woven.release();
@@ -58,12 +59,12 @@ test("the name that a tag makes is the name to give by hand", async (t) => {
 
 test("a lost lock fails withLock, unless the body failed itself", async (t) => {
   await t.throwsAsync(
-    withLock("by-hand-3", {}, (lock) => fleet.memory.release("by-hand-3", lock.requestId)),
+    withLock("by-hand-3", {}, () => fleet.takeAway("by-hand-3")),
     { instanceOf: LockLostError },
   );
   await t.throwsAsync(
-    withLock("by-hand-3", {}, async (lock) => {
-      await fleet.memory.release("by-hand-3", lock.requestId);
+    withLock("by-hand-3", {}, async () => {
+      await fleet.takeAway("by-hand-3");
       throw new Error("boom");
     }),
     { message: "boom" },
@@ -164,7 +165,7 @@ test("a bad option is told before anything is sent", async (t) => {
     withLock("by-hand-11", { lockTime: "1" as "1s" }, () => {}),
     { instanceOf: LockOptionError, message: /Expected `lockTime`/ },
   );
-  t.false(fleet.store.acquired.some(({ key }) => key === "by-hand-11"));
+  t.false(fleet.store.asked.some(({ key }) => key === "by-hand-11"));
 });
 
 test("currentLock outside of woven code says where it works", (t) => {
@@ -176,5 +177,5 @@ test("currentLock outside of woven code says where it works", (t) => {
 
 test.after("nothing is left behind", (t) => {
   t.is(fleet.clock.pendingTimers, 0);
-  t.is(fleet.store.waits.length, 0, "nobody took a place in a queue");
+  t.is(fleet.store.placed.length, 0, "nobody took a place in a queue");
 });

@@ -126,8 +126,8 @@ test.serial("the defaults hold for every lock that does not say otherwise", asyn
   await withLock("k", {}, () => {});
   await withLock("k", { lockTime: "9s", fencing: false }, () => {});
   open({ site: "f", businessFlag: "f" });
-  t.like(fleet.store.acquired[0], { lockTimeMs: 7_000, fencing: true });
-  t.like(fleet.store.acquired[1], { lockTimeMs: 9_000, fencing: false });
+  t.like(fleet.store.asked[0], { lockTimeMs: 7_000, fencing: true });
+  t.like(fleet.store.asked[1], { lockTimeMs: 9_000, fencing: false });
 });
 
 test.serial("a client stays the caller's to close", async (t) => {
@@ -227,7 +227,10 @@ test.serial(
         lock.signal.addEventListener("abort", () => aborted.resolve(lock.signal.reason));
         await end.promise;
       }),
-      { instanceOf: LockLostError, message: /\(shutdown\(\) gave it back\)/ },
+      {
+        instanceOf: LockLostError,
+        message: /\(shutdown\(\) gave it back under a body that outlasted its patience\)/,
+      },
     );
     await fleet.clock.settle();
     const down = shutdown({ patience: "2s" });
@@ -237,7 +240,10 @@ test.serial(
     await down;
     t.true(await fleet.isFree("k"));
     t.true((await aborted.promise) instanceof LockLostError);
-    t.regex(fleet.warnings.join("\n"), /k: [0-9a-f]{32} is taken from a body that outlasted shutdown\(\)/);
+    t.regex(
+      fleet.warnings.join("\n"),
+      /^k [0-9a-f]{8} lost the lock: shutdown\(\) gave it back under a body/,
+    );
     end.resolve();
     await body;
     t.is(fleet.clock.pendingTimers, 0);
@@ -277,15 +283,16 @@ test.serial("who calls shutdown again while it is under way waits for the same e
 test.serial("a try that is under way at shutdown is given back before the store is closed", async (t) => {
   const fleet = configuredFleet();
   const arrival = deferred();
-  fleet.store.onAcquire = async (send) => {
+  fleet.store.onTake = async (send) => {
     const reply = await send();
     await arrival.promise;
     return reply;
   };
   let closedAtRelease: boolean | undefined;
-  fleet.store.onLeave = async (send) => {
-    await send();
+  fleet.store.onDrop = async (send) => {
+    const reply = await send();
     closedAtRelease = fleet.store.closed;
+    return reply;
   };
   const call = t.throwsAsync(
     withLock("k", {}, () => t.fail()),
@@ -301,7 +308,7 @@ test.serial("a try that is under way at shutdown is given back before the store 
 
 test.serial("a store that answers nothing any more cannot hold up shutdown for long", async (t) => {
   const fleet = configuredFleet();
-  fleet.store.onAcquire = lostOnTheWay;
+  fleet.store.onTake = lostOnTheWay;
   fleet.store.onLeave = lostOnTheWay;
   const call = t.throwsAsync(
     withLock("k", {}, () => t.fail()),
@@ -381,5 +388,5 @@ test.serial("warnings go to the console when no logger is given", async (t) => {
     console.log("end");
   `);
   t.is(out, "end");
-  t.regex(err, /child-warned: [0-9a-f]{32} is taken from a body that outlasted shutdown\(\)/);
+  t.regex(err, /^child-warned [0-9a-f]{8} lost the lock: shutdown\(\) gave it back under a body/);
 });

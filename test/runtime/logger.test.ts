@@ -96,7 +96,7 @@ test("a key and a call site reach the log as one line, too", async (t) => {
   const [key, site] = ["LOCK_a\r\nLOCK_b waits", "\x1b[2Jpay"];
   const lock = fleet.process({ logger }).lock(key, { onLost: "warn" }, site);
   t.true(await lock.acquire());
-  await fleet.memory.release(key, lock.requestId);
+  await fleet.takeAway(key);
   await lock.release();
   t.deepEqual([warnings.length > 0, debugged.length > 0], [true, true]);
   for (const line of [...warnings, ...debugged]) {

@@ -1,7 +1,7 @@
 import test from "ava";
 import { LockLostError, LockUnreachableError, LockWaitTimeoutError } from "../../runtime/errors";
 import { memoryStore } from "../../runtime/stores/memory";
-import { redisStore } from "../../runtime/stores/redis";
+import { redisStore } from "../../runtime/stores/redis/redis";
 import { deferred } from "../support/deferred";
 import { FleetProcess } from "../support/fleet";
 import { startRedis, type RedisServer } from "../support/redis-server";
@@ -42,7 +42,7 @@ test("of many callers in many processes, one at a time is in, all get in, and no
   await Promise.all(calls);
   t.is(balance, 100);
   t.is(await watcher.exists("LOCK_account_1"), 0);
-  t.true(processes.every(({ locker }) => locker.lines.isEmpty));
+  t.true(processes.every(({ isIdle }) => isIdle));
   t.deepEqual(await watcher.keys("*LOCK_account_1*"), [], "no queue either");
   await Promise.all(stores.map((store) => store.close()));
 });
@@ -61,7 +61,7 @@ test("a waiter in another process is woken through Redis, hours before its next 
     { retryTimes: 2, waitTime: "10h" },
     () => "in",
   );
-  await until(async () => (await watcher.exists("{LOCK_wake}:queue")) === 1);
+  await until(async () => (await watcher.exists("lockweave:2:queue:{LOCK_wake}")) === 1);
   end.resolve();
   await holder;
   t.is(await waiter, "in");
@@ -130,12 +130,15 @@ test("when Redis dies, the holder learns by signal, and who comes then learns th
 
 test("in real time, too, there are no more checks than were asked for", async (t) => {
   const memory = memoryStore();
-  await memory.acquire({ key: "LOCK_checks", requestId: "foreigner", lockTimeMs: 600_000, fencing: false });
+  await memory.take(
+    { key: "LOCK_checks", requestId: "foreigner", lockTimeMs: 600_000, fencing: false },
+    1_000,
+  );
   const store = new TamperedStore(memory);
   const process = new FleetProcess({ store });
   await t.throwsAsync(
     process.call("LOCK_checks", { retryTimes: 10, waitTime: "7ms" }, () => t.fail()),
     { instanceOf: LockWaitTimeoutError },
   );
-  t.true(store.acquired.length <= 12, `${store.acquired.length} requests`);
+  t.true(store.asked.length <= 12, `${store.asked.length} requests`);
 });

@@ -48,10 +48,10 @@ test("a busy key throws the time-out, or the tag's own class", async (t) => {
 });
 
 test("a key that is no identity, or a bad attribute, is told before anything is sent", (t) => {
-  const asked = fleet.store.acquired.length;
+  const asked = fleet.store.asked.length;
   t.throws(() => lockweave.open(site, undefined as unknown as string), { instanceOf: LockKeyError });
   t.throws(() => lockweave.open({ ...site, lockTime: "20" as "20s" }), { instanceOf: LockOptionError });
-  t.is(fleet.store.acquired.length, asked);
+  t.is(fleet.store.asked.length, asked);
 });
 
 test("a reentrant body runs inside its lock", async (t) => {

@@ -1,4 +1,4 @@
-import type { Lock } from "../../runtime/lock";
+import type { Lock } from "../../runtime/lock/lock";
 import type { SimulatedProcess } from "./process";
 import type { Grant } from "./truth";
 
@@ -11,13 +11,23 @@ export interface Caller {
   readonly joinedAt: number;
   readonly budgetMs: number;
   readonly watchesSignal: boolean;
+  /** Whether it stands inside the body of another one, with the same lock. */
+  readonly isNested: boolean;
+  /** Whether another body may enter inside its own. */
+  readonly isReentrant: boolean;
   /** Ends its wait. */
   readonly goesAway: AbortController;
-  state: "waiting" | "inside" | "gone";
-  /** What it was let in on. */
+  /** `leaving`: its body has ended, and its release has not. */
+  state: "waiting" | "inside" | "leaving" | "gone";
+  /** Whether it ends what it holds itself, so that it hears what became of it. */
+  readonly isHeldToItsEnd: boolean;
+  /** What it was let in on, and by which command of its process. */
   grant: Grant | undefined;
+  storeValue: string | undefined;
   /** Somebody else was let in meanwhile, so its caller must hear of it. */
   mustBeTold: boolean;
+  /** It has an error of its own to tell. */
+  mayBeSilent: boolean;
   /** Since when its process has been awake without the lock, and the signal silent. */
   silentSince: number | undefined;
 }

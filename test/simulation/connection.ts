@@ -1,16 +1,19 @@
 import type {
-  AcquireReply,
-  AcquireRequest,
-  Released,
-  ReleaseRequest,
+  DropReply,
+  DropRequest,
+  NextReply,
+  NotDropped,
+  PlaceRequest,
   RenewReply,
   RenewRequest,
   Store,
-} from "../../runtime/store";
+  StoreListener,
+  TakeReply,
+  TakeRequest,
+} from "../../runtime/stores/port";
 import type { SeededRandom } from "../support/seeded-random";
-import type { VirtualClock } from "../support/virtual-clock";
 import type { ProcessClock } from "./process-clock";
-import type { SimulatedServer } from "./server";
+import type { SimulatedServer, WorldTime } from "./server";
 import type { Weather } from "./weather";
 
 /** One TCP connection, from its beginning to its end. */
@@ -21,120 +24,136 @@ interface Wire {
   readonly underWay: Set<() => void>;
   /** Told that the connection is no more. */
   readonly unanswered: Set<() => void>;
+  /** Replies that have come, and that the process reads together with the next one. */
+  unread: (() => void)[];
+  onTheWayBack: number;
 }
 
 /** What came of a command when its connection ended before the reply. */
 const BROKEN = Symbol("broken");
 
+/** The latest that a command comes a second time. */
+const LATEST_DUPLICATE_MS = 6_000;
+
+/** What the world wants to know of what a process hears. */
+export interface Hearing {
+  /** Something was delivered. */
+  onDelivered(): void;
+  /** The key did not hold what it was to drop. */
+  onNotDropped(key: string, requestId: string): void;
+}
+
 /**
- * How one process reaches the server: as a client does that holds commands back while it is not connected, and
- * sends those again that were not answered when the connection broke.
+ * How one process reaches the server: over one connection or two, by a client that is refused, redirected, asked for the
+ * script that it named, and that sends again what was not answered, or does not. No order of messages is sure.
  */
 export class Connection implements Store {
-  readonly #world: VirtualClock;
+  readonly #world: WorldTime;
   readonly #random: SeededRandom;
   readonly #process: ProcessClock;
   readonly #server: SimulatedServer;
   readonly #weather: () => Weather;
+  readonly #hearing: Hearing;
+  /** As a user's own client may: it holds commands back while it is not connected, and sends again. */
   readonly #resends: boolean;
-  readonly #listeners = new Set<(requestId: string | undefined) => void>();
-  readonly #grants = new Map<string, { readonly requestId: string; readonly at: number }>();
-  #wire = newWire();
+  readonly #listeners = new Set<StoreListener>();
+  #wires: Wire[];
   /** Resolves when there is a connection again. */
   #reconnected: Promise<void> | undefined;
   #breaks = 0;
 
   constructor(
-    world: VirtualClock,
+    world: WorldTime,
     random: SeededRandom,
     process: ProcessClock,
     server: SimulatedServer,
     weather: () => Weather,
+    hearing: Hearing,
   ) {
     this.#world = world;
     this.#random = random;
     this.#process = process;
     this.#server = server;
     this.#weather = weather;
+    this.#hearing = hearing;
     this.#resends = random.happens(0.7);
-    server.listen((requestId) => this.#hint(requestId));
+    this.#wires = this.#newWires();
+    server.listen((place) => this.#hint(place));
   }
 
   // ---- commands ---------------------------------------------------------------------------------------
 
-  async acquire(request: AcquireRequest): Promise<AcquireReply> {
-    return this.#noted(request, await this.#carry(() => this.#server.acquire(request)));
+  take(request: TakeRequest): Promise<TakeReply> {
+    return this.#carry(() => this.#server.take(request));
   }
 
-  async acquireMany(requests: readonly AcquireRequest[]): Promise<AcquireReply[]> {
-    const replies = await this.#carry(() =>
-      Promise.all(requests.map((request) => this.#server.acquire(request))),
+  takeMany(requests: readonly TakeRequest[]): Promise<readonly TakeReply[]> {
+    return this.#carry(() => Promise.all(requests.map((request) => this.#server.take(request))));
+  }
+
+  place(request: PlaceRequest): Promise<TakeReply> {
+    return this.#carry(() => this.#server.place(request));
+  }
+
+  leave(key: string, place: string): Promise<void> {
+    return this.#carry(() => this.#server.leave(key, place));
+  }
+
+  renew(requests: readonly RenewRequest[]): Promise<readonly RenewReply[]> {
+    return this.#carry(() => this.#server.renew(requests));
+  }
+
+  look(keys: readonly string[]): Promise<readonly (string | Error | undefined)[]> {
+    return this.#carry(() => this.#server.look(keys));
+  }
+
+  async drop(request: DropRequest): Promise<DropReply> {
+    const breaksBefore = this.#breaks;
+    const [reply] = await this.#carry(async () => [await this.#server.drop(request)], mayBeSecond);
+    return this.#heard(request, sure(reply ?? NO_REPLY, this.#breaks === breaksBefore));
+  }
+
+  async dropMany(requests: readonly DropRequest[]): Promise<readonly (DropReply | Error)[]> {
+    const breaksBefore = this.#breaks;
+    const replies = await this.#carry(
+      () => Promise.all(requests.map((request) => this.#server.drop(request))),
+      mayBeSecond,
     );
-    requests.forEach((request, index) => {
-      const reply = replies[index];
-      if (reply !== undefined) this.#noted(request, reply);
+    return requests.map((request, index) => {
+      try {
+        return this.#heard(request, sure(replies[index] ?? NO_REPLY, this.#breaks === breaksBefore));
+      } catch (error) {
+        return error instanceof Error ? error : NO_REPLY;
+      }
     });
-    return replies;
   }
 
-  async wait(request: AcquireRequest): Promise<AcquireReply> {
-    return this.#noted(request, await this.#carry(() => this.#server.wait(request)));
+  async next(held: DropRequest, request: PlaceRequest): Promise<NextReply | NotDropped> {
+    const breaksBefore = this.#breaks;
+    const [reply] = await this.#carry(async () => [await this.#server.next(held, request)], mayBeSecond);
+    return this.#heard(held, sure(reply ?? NO_REPLY, this.#breaks === breaksBefore));
   }
 
-  #noted({ key, requestId }: AcquireRequest, reply: AcquireReply): AcquireReply {
-    if (reply.granted) this.#grants.set(key, { requestId, at: this.#world.now() });
+  #heard<Reply extends { readonly dropped: boolean }>({ key, requestId }: DropRequest, reply: Reply): Reply {
+    if (!reply.dropped) this.#hearing.onNotDropped(key, requestId);
     return reply;
   }
 
-  /** Who was granted the key by a reply that came at this very moment. */
-  grantedNow(key: string): string | undefined {
-    const grant = this.#grants.get(key);
-    return grant?.at === this.#world.now() ? grant.requestId : undefined;
-  }
-
-  leave(key: string, requestId: string): Promise<void> {
-    return this.#carry(() => this.#server.leave(key, requestId));
-  }
-
-  renew(holders: readonly RenewRequest[]): Promise<RenewReply[]> {
-    // What is on its way does not change with those who sent it.
-    const sent = holders.map(({ key, requestId, lockTimeMs }) => ({ key, requestId, lockTimeMs }));
-    return this.#carry(() => this.#server.renew(sent));
-  }
-
-  async release(key: string, requestId: string, next?: AcquireRequest): Promise<Released> {
-    const breaksBefore = this.#breaks;
-    const released = this.#sure(
-      await this.#carry(() => this.#server.release(key, requestId, next)),
-      breaksBefore,
-    );
-    if (released instanceof Error) throw released;
-    if (next !== undefined && released.handedOn !== undefined) this.#noted(next, released.handedOn);
-    return released;
-  }
-
-  async releaseMany(requests: readonly ReleaseRequest[]): Promise<(Released | Error)[]> {
-    const breaksBefore = this.#breaks;
-    // What is on its way does not change with those who sent it.
-    const sent = requests.map(({ key, requestId }) => ({ key, requestId }));
-    const replies = await this.#carry(() =>
-      Promise.all(sent.map(({ key, requestId }) => this.#server.release(key, requestId))),
-    );
-    return replies.map((released) => this.#sure(released, breaksBefore));
-  }
-
-  /** As the Redis store does: the first of two may have released. */
-  #sure(released: Released, breaksBefore: number): Released | Error {
-    return released.outcome === "released" || this.#breaks === breaksBefore
-      ? released
-      : new Error("the connection broke under the release");
-  }
-
-  async #carry<Reply>(send: () => Promise<Reply>): Promise<Reply> {
+  /** @param afterFirst what the reply to a second delivery of the command may mean; by default the same */
+  async #carry<Reply>(
+    send: () => Promise<Reply>,
+    afterFirst: (reply: Reply) => Reply = (reply) => reply,
+  ): Promise<Reply> {
     for (;;) {
+      if (this.#reconnected !== undefined && !this.#resends) await this.#refuse();
       while (this.#reconnected !== undefined) await this.#reconnected;
       if (this.#random.happens(this.#weather().refused)) await this.#refuse();
-      const reply = await this.#exchange(send);
+      // Where the server does not know the script, or sends it elsewhere, a command comes a round trip later.
+      if (this.#random.happens(this.#weather().detours)) {
+        await this.#exchange(async () => undefined, keep);
+        continue;
+      }
+      const reply = await this.#exchange(send, afterFirst);
       if (reply !== BROKEN) return reply;
       if (!this.#resends) throw new Error("the connection broke");
     }
@@ -147,9 +166,12 @@ export class Connection implements Store {
     throw new Error("refused");
   }
 
-  #exchange<Reply>(send: () => Promise<Reply>): Promise<Reply | typeof BROKEN> {
-    const wire = this.#wire;
-    const { lost, replyLost } = this.#weather();
+  #exchange<Reply>(
+    send: () => Promise<Reply>,
+    afterFirst: (reply: Reply) => Reply,
+  ): Promise<Reply | typeof BROKEN> {
+    const wire = this.#anyWire();
+    const { lost, replyLost, duplicated } = this.#weather();
     const [isLost, isReplyLost] = [this.#random.happens(lost), this.#random.happens(replyLost)];
     return new Promise((resolve, reject) => {
       const end = (): void => resolve(BROKEN);
@@ -157,27 +179,48 @@ export class Connection implements Store {
       if (!isLost && !isReplyLost) wire.unanswered.add(end);
       const answer = (settle: () => void): void => {
         if (wire.isBroken || isReplyLost) return;
-        this.#travel(wire, "back", () => {
-          if (wire.isBroken) return;
-          this.#process.arrive(() => {
-            wire.unanswered.delete(end);
-            settle();
-          });
+        this.#bringBack(wire, () => {
+          wire.unanswered.delete(end);
+          settle();
+          this.#hearing.onDelivered();
+        });
+      };
+      const carryOut = (isHeard: boolean, read: (reply: Reply) => Reply): void => {
+        this.#server.receive(() => {
+          if (this.#server.isDown) return;
+          send().then(
+            (reply) => isHeard && answer(() => settleWith(reply, read, resolve, reject)),
+            (error: unknown) => isHeard && answer(() => reject(error)),
+          );
         });
       };
       const arrive = (): void => {
         if (!wire.underWay.delete(arrive)) return;
-        this.#server.receive(() => {
-          if (this.#server.isDown) return;
-          send().then(
-            (reply) => answer(() => resolve(reply)),
-            (error: unknown) => answer(() => reject(error)),
-          );
-        });
+        if (!this.#random.happens(duplicated)) return carryOut(true, keep);
+        // It comes twice. What is heard is the first reply, or the second.
+        const isFirstHeard = this.#random.happens(0.5);
+        const laterMs = this.#random.oneOf(0, this.#weather().latencyMs, LATEST_DUPLICATE_MS);
+        carryOut(isFirstHeard, keep);
+        this.#world.after(this.#random.next() * laterMs, () => carryOut(!isFirstHeard, afterFirst));
       };
       if (isLost || wire.isBroken) return;
       wire.underWay.add(arrive);
       this.#travel(wire, "there", arrive);
+    });
+  }
+
+  /** A process reads all that has come at once. */
+  #bringBack(wire: Wire, deliver: () => void): void {
+    wire.onTheWayBack += 1;
+    this.#travel(wire, "back", () => {
+      wire.onTheWayBack -= 1;
+      if (wire.isBroken) return;
+      wire.unread.push(deliver);
+      if (wire.onTheWayBack > 0 && this.#random.happens(this.#weather().readTogether)) return;
+      const read = wire.unread.splice(0);
+      this.#process.arrive(() => {
+        if (!wire.isBroken) for (const tell of read) tell();
+      });
     });
   }
 
@@ -193,61 +236,77 @@ export class Connection implements Store {
 
   // ---- hints ------------------------------------------------------------------------------------------
 
-  listen(onHint: (requestId: string | undefined) => void): () => void {
-    this.#listeners.add(onHint);
-    return () => this.#listeners.delete(onHint);
+  listen(listener: StoreListener): () => void {
+    this.#listeners.add(listener);
+    return () => this.#listeners.delete(listener);
   }
 
-  #hint(requestId: string | undefined): void {
+  #hint(place: string | undefined): void {
     const { hintLost, latencyMs } = this.#weather();
-    if (this.#process.isDead || this.#wire.isBroken || this.#random.happens(hintLost)) return;
-    const deliver = (): void => this.#process.arrive(() => this.#tell(requestId));
+    if (this.#process.isDead || this.#wires[0]?.isBroken === true || this.#random.happens(hintLost)) return;
+    const deliver = (): void => this.#process.arrive(() => this.#tell(place));
     this.#world.after(this.#random.next() * latencyMs, deliver);
     if (this.#random.happens(hintLost / 4)) deliver(); // Once more, and out of its turn.
   }
 
-  #tell(requestId: string | undefined): void {
-    for (const onHint of this.#listeners) onHint(requestId);
+  #tell(place: string | undefined): void {
+    for (const listener of this.#listeners) listener.onHint(place);
   }
 
   // ---- breaks -----------------------------------------------------------------------------------------
 
   /** The connection ends: some of what was on its way to the server, from the first on, still arrives. */
   break(): void {
-    const wire = this.#wire;
-    if (wire.isBroken) return;
+    const wires = this.#wires;
+    if (wires.some(({ isBroken }) => isBroken)) return;
+    for (const wire of wires) this.#cut(wire);
+    this.#process.arrive(() => this.#reconnect(wires));
+  }
+
+  #cut(wire: Wire): void {
     wire.isBroken = true;
     if (this.#server.isDown) {
       wire.underWay.clear();
     } else if (!this.#weather().overtaking) {
       const underWay = [...wire.underWay];
       const arriving = this.#random.below(underWay.length + 1);
-      for (const arrive of underWay.slice(0, arriving)) arrive();
-      wire.underWay.clear();
+      for (const arrive of underWay.slice(arriving)) wire.underWay.delete(arrive);
+      for (const arrive of underWay.slice(0, arriving)) this.#world.after(0, arrive);
     }
-    this.#process.arrive(() => this.#reconnect(wire));
   }
 
-  #reconnect(broken: Wire): void {
+  #reconnect(broken: readonly Wire[]): void {
     this.#breaks += 1;
     this.#reconnected = new Promise((resolve) => {
       const attempt = (): void => {
         this.#process.after(10 + this.#random.below(200), () => {
           if (this.#server.isDown) return attempt();
-          this.#wire = newWire();
+          this.#wires = this.#newWires();
           this.#reconnected = undefined;
           resolve();
+          for (const listener of this.#listeners) listener.onReconnect();
           // What was published while it was down is gone: everybody looks again.
           this.#process.after(this.#weather().latencyMs, () => this.#tell(undefined));
         });
       };
       attempt();
     });
-    for (const end of broken.unanswered) end();
+    for (const { unanswered } of broken) for (const end of unanswered) end();
+  }
+
+  #newWires(): Wire[] {
+    return Array.from({ length: this.#weather().connections }, newWire);
+  }
+
+  #anyWire(): Wire {
+    const [first = newWire(), ...others] = this.#wires;
+    return others.length === 0 ? first : this.#random.oneOf(first, ...others);
   }
 
   async close(): Promise<void> {}
 }
+
+const NO_REPLY = new Error("no reply");
 
 function newWire(): Wire {
   return {
@@ -255,5 +314,37 @@ function newWire(): Wire {
     lastArrival: { there: 0, back: 0 },
     underWay: new Set(),
     unanswered: new Set(),
+    unread: [],
+    onTheWayBack: 0,
   };
+}
+
+function keep<Reply>(reply: Reply): Reply {
+  return reply;
+}
+
+function settleWith<Reply>(
+  reply: Reply,
+  read: (reply: Reply) => Reply,
+  resolve: (reply: Reply) => void,
+  reject: (error: unknown) => void,
+): void {
+  try {
+    resolve(read(reply));
+  } catch (error) {
+    reject(error);
+  }
+}
+
+/** A client that has sent a command again knows that the first of the two may have dropped. */
+function mayBeSecond<Replies extends readonly { readonly dropped: boolean }[]>(replies: Replies): Replies {
+  if (replies.every(({ dropped }) => dropped)) return replies;
+  throw new Error("it was sent twice, and the first may have done it");
+}
+
+/** As the Redis store does. */
+function sure<Reply extends { readonly dropped: boolean }>(reply: Reply | Error, isUnbroken: boolean): Reply {
+  if (reply instanceof Error) throw reply;
+  if (reply.dropped || isUnbroken) return reply;
+  throw new Error("the connection broke under it, and the first may have done it");
 }

@@ -1,5 +1,5 @@
 import * as fc from "fast-check";
-import type { AcquireReply, AcquireRequest, Released, Store } from "../../runtime/store";
+import type { PlaceRequest, RenewReply, Store, TakeReply } from "../../runtime/stores/port";
 
 /** All times of a history are multiples of this: so none ends a hair before or after a step. */
 export const TICK_MS = 500;
@@ -7,33 +7,59 @@ const KEYS = 2;
 const CALLERS = 6;
 export const PROCESSES = 2;
 export const STEPS = 40;
+export const WITHIN_MS = 30_000;
+/** A step of the wall clock back, far beyond all times of a history; and forward, by less than a place lasts. */
+const CLOCK_STEPS_MS = [-60_000, 2 * TICK_MS];
 
-/** One step of a history. Callers are numbers: each belongs to one process, waits for one key, and may come again. */
+/** What one caller asks of the store. A caller is a number: it belongs to one process, and to one key. */
+type Command =
+  | {
+      readonly kind: "take" | "place" | "leave" | "drop" | "renew" | "renew all" | "look";
+      readonly who: number;
+    }
+  | { readonly kind: "next"; readonly who: number; readonly next: number };
+
+/** One step of a history. */
 export type Step =
+  | Command
   | { readonly kind: "nothing" }
+  /** An earlier command is carried out again, `ago` commands later: a duplicate, or one that comes late. */
+  | { readonly kind: "again"; readonly ago: number }
   | { readonly kind: "pass"; readonly ticks: number }
-  | { readonly kind: "forget scripts" }
-  | { readonly kind: "acquire" | "wait" | "leave" | "release" | "renew" | "renew all"; readonly who: number }
-  | { readonly kind: "hand on"; readonly who: number; readonly next: number };
+  | { readonly kind: "clock steps"; readonly ms: number }
+  | { readonly kind: "forget scripts" };
 
-const caller = fc.nat(KEYS * CALLERS - 1);
+const callers = fc.nat(KEYS * CALLERS - 1);
+
+function of<Kind extends Command["kind"]>(kind: Kind): fc.Arbitrary<{ kind: Kind; who: number }> {
+  return fc.record({ kind: fc.constant(kind), who: callers });
+}
 
 const step: fc.Arbitrary<Step> = fc.oneof(
   { withCrossShrink: true },
   { weight: 1, arbitrary: fc.constant({ kind: "nothing" } as const) },
-  { weight: 10, arbitrary: fc.record({ kind: fc.constant("acquire" as const), who: caller }) },
-  { weight: 30, arbitrary: fc.record({ kind: fc.constant("wait" as const), who: caller }) },
-  { weight: 6, arbitrary: fc.record({ kind: fc.constant("leave" as const), who: caller }) },
-  { weight: 20, arbitrary: fc.record({ kind: fc.constant("release" as const), who: caller }) },
+  { weight: 10, arbitrary: of("take") },
+  { weight: 30, arbitrary: of("place") },
+  { weight: 6, arbitrary: of("leave") },
+  { weight: 20, arbitrary: of("drop") },
   {
     weight: 15,
-    arbitrary: fc.record({ kind: fc.constant("hand on" as const), who: caller, next: fc.nat(CALLERS - 1) }),
+    arbitrary: fc.record({ kind: fc.constant("next" as const), who: callers, next: fc.nat(CALLERS - 1) }),
   },
-  { weight: 6, arbitrary: fc.record({ kind: fc.constant("renew" as const), who: caller }) },
-  { weight: 2, arbitrary: fc.record({ kind: fc.constant("renew all" as const), who: caller }) },
+  { weight: 6, arbitrary: of("renew") },
+  { weight: 2, arbitrary: of("renew all") },
+  { weight: 2, arbitrary: of("look") },
+  { weight: 10, arbitrary: fc.record({ kind: fc.constant("again" as const), ago: fc.nat(9) }) },
   {
     weight: 12,
     arbitrary: fc.record({ kind: fc.constant("pass" as const), ticks: fc.integer({ min: 1, max: 5 }) }),
+  },
+  {
+    weight: 1,
+    arbitrary: fc.record({
+      kind: fc.constant("clock steps" as const),
+      ms: fc.constantFrom(...CLOCK_STEPS_MS),
+    }),
   },
   { weight: 1, arbitrary: fc.constant({ kind: "forget scripts" } as const) },
 );
@@ -47,8 +73,10 @@ export interface Subject {
   /** By process. */
   readonly stores: readonly Store[];
   pass(ms: number): Promise<void>;
+  /** The wall clock by which places end is set forward, or back where `ms` is below zero. */
+  stepClock(ms: number): Promise<void>;
   forgetScripts(): Promise<void>;
-  /** Who was given a hint since the last look, in order, each in the process in which it waits. */
+  /** To which places a hint was given since the last look, in order, each in the process in which it waits. */
   hints(): Promise<string[]>;
 }
 
@@ -57,9 +85,9 @@ export class Telling {
   readonly #subject: Subject;
   readonly #prefix: string;
   readonly #tokens: number[] = [];
-  readonly #waited = new Set<string>();
-  /** How often each caller has come: it never comes twice under one `requestId`. */
-  readonly #stays = new Map<number, number>();
+  readonly #callers = Array.from({ length: KEYS * CALLERS }, (_, who) => new Caller(who));
+  /** All that was sent, as often as it may come again. */
+  readonly #sent: (() => Promise<string>)[] = [];
 
   constructor(subject: Subject, prefix: string) {
     this.#subject = subject;
@@ -69,75 +97,117 @@ export class Telling {
   async tell(now: Step): Promise<string> {
     const what = await this.#happen(now);
     const hints = await this.#subject.hints();
-    return `${what}; hints: ${hints.map((requestId) => requestId.slice(0, 8)).join(" ")}`;
+    return `${what}; hints: ${hints.map(shortened).join(" ")}`;
   }
 
-  /** All who are left take the lock and give it back in turn: so nothing can be hidden in the queue. */
+  /** All who are left take the key and give it back in turn: so nothing can be hidden in the queue. */
   async end(): Promise<string[]> {
     const told: string[] = [];
     for (let round = 0; round < 2; round += 1) {
-      for (let who = 0; who < KEYS * CALLERS; who += 1) told.push(await this.tell({ kind: "renew", who }));
-      for (let who = 0; who < KEYS * CALLERS; who += 1) told.push(await this.tell({ kind: "release", who }));
+      for (const kind of ["renew", "drop"] as const) {
+        for (const { who } of this.#callers) told.push(await this.tell({ kind, who }));
+      }
     }
-    for (let who = 0; who < KEYS * CALLERS; who += 1) told.push(await this.tell({ kind: "leave", who }));
+    // Also those places at which a command came late.
+    for (const caller of this.#callers) {
+      for (const place of caller.places()) {
+        await this.#storeOf(caller.who).leave(this.#keyOf(caller), place, WITHIN_MS);
+        told.push((await this.#subject.hints()).map(shortened).join(" "));
+      }
+    }
     return told;
   }
 
   async #happen(now: Step): Promise<string> {
-    if (now.kind === "pass") await this.#subject.pass(now.ticks * TICK_MS);
-    if (now.kind === "forget scripts") await this.#subject.forgetScripts();
-    return "who" in now ? await this.#ask(now) : "";
-  }
-
-  async #ask(now: Extract<Step, { readonly who: number }>): Promise<string> {
-    const { kind, who } = now;
-    const request = this.#request(who);
-    const { key, requestId } = request;
-    const store = this.#storeOf(who);
-    if (kind === "acquire") {
-      // Who once waited goes on with it: only that takes its place from the queue.
-      if (this.#waited.has(requestId)) return "has a place";
-      return this.#asked(await store.acquire(request), false);
+    switch (now.kind) {
+      case "nothing":
+        return "";
+      case "pass":
+        await this.#subject.pass(now.ticks * TICK_MS);
+        return "";
+      case "clock steps":
+        await this.#subject.stepClock(now.ms);
+        return "";
+      case "forget scripts":
+        await this.#subject.forgetScripts();
+        return "";
+      case "again":
+        return (await this.#sent.at(-1 - now.ago)?.()) ?? "nothing to do again";
+      default: {
+        const send = this.#command(now);
+        this.#sent.push(send);
+        return await send();
+      }
     }
-    if (kind === "wait") {
-      this.#waited.add(requestId);
-      return this.#asked(await store.wait(request), true);
+  }
+
+  /** With all that it names, as it stands now: however late or often it is carried out, that stays the same. */
+  #command(now: Command): () => Promise<string> {
+    const caller = this.#caller(now.who);
+    const store = this.#storeOf(now.who);
+    const key = this.#keyOf(caller);
+    const { hold: held, place } = caller;
+    switch (now.kind) {
+      case "take": {
+        const request = this.#request(caller);
+        return async () => this.#taken(await store.take(request, WITHIN_MS), caller, request);
+      }
+      case "place": {
+        const request = this.#request(caller);
+        return async () => this.#taken(await store.place(request, WITHIN_MS), caller, request);
+      }
+      case "leave":
+        caller.comesAnew();
+        return async () => {
+          await store.leave(key, place, WITHIN_MS);
+          return "left";
+        };
+      case "drop":
+        return async () => {
+          const reply = await store.drop({ key, requestId: held }, WITHIN_MS);
+          return reply.dropped ? "dropped" : `not dropped: ${shown(reply.holder)}`;
+        };
+      case "next": {
+        const next = this.#another(now.who, now.next);
+        const request = this.#request(next);
+        return async () => {
+          const reply = await store.next({ key, requestId: held }, request, WITHIN_MS);
+          if (!reply.dropped) return `not dropped: ${shown(reply.holder)}`;
+          return `dropped, ${typeof reply.next === "object" ? this.#taken(reply.next, next, request) : reply.next}`;
+        };
+      }
+      case "renew":
+      case "renew all": {
+        const holders = now.kind === "renew" ? [caller] : this.#callers;
+        const requests = holders.map(({ who, hold, wishes: { lockTimeMs, fencing } }) => {
+          return { key: keyNumbered(this.#prefix, keyOf(who)), requestId: hold, lockTimeMs, fencing };
+        });
+        return async () =>
+          (await store.renew(requests, WITHIN_MS)).map((reply) => this.#renewed(reply)).join(", ");
+      }
+      default:
+        return async () => (await store.look([key], WITHIN_MS)).map(shown).join(", ");
     }
-    if (kind === "leave") {
-      await store.leave(key, requestId);
-      this.#comesAnew(who);
-      return "left";
-    }
-    if (kind === "release") return this.#released(who, await store.release(key, requestId));
-    if (kind === "hand on") return await this.#handOn(who, now.next);
-    const all = Array.from({ length: KEYS * CALLERS }, (_, other) => this.#request(other));
-    return (await store.renew(kind === "renew" ? [request] : all)).join();
   }
 
-  /** To another caller of the same process, for the same key. */
-  async #handOn(who: number, towards: number): Promise<string> {
-    const others = Array.from({ length: KEYS * CALLERS }, (_, other) => other).filter(
-      (other) => other !== who && keyOf(other) === keyOf(who) && processOf(other) === processOf(who),
-    );
-    const next = others[towards % others.length];
-    if (next === undefined) return "nobody is next";
-    const { key, requestId } = this.#request(who);
-    const request = this.#request(next);
-    this.#waited.add(request.requestId);
-    return this.#released(who, await this.#storeOf(who).release(key, requestId, request));
+  #request(caller: Caller): PlaceRequest {
+    const requestId = caller.newRequestId();
+    return { ...caller.wishes, key: this.#keyOf(caller), requestId, place: caller.place };
   }
 
-  #asked(reply: AcquireReply, isWait: boolean): string {
-    if (reply.granted) return `granted ${reply.fresh ? "fresh" : "again"} ${this.#token(reply.fencingToken)}`;
-    // To one who does not wait, Redis does not say when the key becomes free.
-    if (!isWait || reply.freeInMs === undefined) return "held";
-    return `held for ${Math.ceil(reply.freeInMs / TICK_MS) * TICK_MS}`;
+  #taken(reply: TakeReply, caller: Caller, { requestId }: PlaceRequest): string {
+    if (reply.taken) caller.hold = requestId;
+    if (reply.taken) return `taken${this.#token(reply.fencingToken)}`;
+    const { holder, freeInMs } = reply;
+    const until = freeInMs === undefined ? "" : ` for ${Math.ceil(freeInMs / TICK_MS) * TICK_MS}`;
+    return `held by ${shown(holder)}${until}`;
   }
 
-  #released(who: number, { outcome, handedOn, isQueued }: Released): string {
-    if (outcome === "released") this.#comesAnew(who);
-    if (isQueued === true) return `${outcome}, queued`;
-    return handedOn === undefined ? outcome : `${outcome}, ${this.#asked(handedOn, false)}`;
+  #renewed(reply: RenewReply): string {
+    if (reply instanceof Error) return String(reply);
+    return reply.renewed
+      ? `renewed${this.#token(reply.fencingToken)}`
+      : `not renewed: ${shown(reply.holder)}`;
   }
 
   /** Tokens by the order in which they were first seen; and they must rise. */
@@ -145,21 +215,26 @@ export class Telling {
     if (token === undefined) return "";
     if (!this.#tokens.includes(token)) this.#tokens.push(token);
     const risesTo = Math.max(...this.#tokens);
-    return `token ${this.#tokens.indexOf(token)}${token < risesTo ? " which is not the largest" : ""}`;
+    return ` token ${this.#tokens.indexOf(token)}${token < risesTo ? " which is not the largest" : ""}`;
   }
 
-  #comesAnew(who: number): void {
-    this.#stays.set(who, (this.#stays.get(who) ?? 0) + 1);
+  #caller(who: number): Caller {
+    const caller = this.#callers[who];
+    if (caller === undefined) throw new Error(`Expected a caller ${who}`);
+    return caller;
   }
 
-  #request(who: number): AcquireRequest {
-    const stay = String(this.#stays.get(who) ?? 0);
-    return {
-      key: `${this.#prefix}_${keyOf(who)}`,
-      requestId: `who${String(who).padStart(2, "0")}x${stay.padStart(2, "0")}`.padEnd(32, "0"),
-      lockTimeMs: (who % 3 === 0 ? 2 : 8) * TICK_MS,
-      fencing: who % 4 < 2,
-    };
+  /** Another caller of the same process, for the same key. */
+  #another(who: number, towards: number): Caller {
+    const others = this.#callers.filter(
+      (other) =>
+        other.who !== who && keyOf(other.who) === keyOf(who) && processOf(other.who) === processOf(who),
+    );
+    return others[towards % others.length] ?? this.#caller(who);
+  }
+
+  #keyOf({ who }: Caller): string {
+    return keyNumbered(this.#prefix, keyOf(who));
   }
 
   #storeOf(who: number): Store {
@@ -169,5 +244,52 @@ export class Telling {
   }
 }
 
+class Caller {
+  readonly who: number;
+  readonly wishes: { readonly lockTimeMs: number; readonly fencing: boolean };
+  /** What it took the key with last, though it may be over; at first what it has never asked with. */
+  hold: string;
+  #requests = 0;
+  #stays = 0;
+
+  constructor(who: number) {
+    this.who = who;
+    this.hold = this.newRequestId();
+    this.wishes = { lockTimeMs: (who % 3 === 0 ? 2 : 8) * TICK_MS, fencing: who % 4 < 2 };
+  }
+
+  get place(): string {
+    return this.#placeOf(this.#stays);
+  }
+
+  /** All that it has ever had. */
+  places(): string[] {
+    return Array.from({ length: this.#stays + 1 }, (_, stay) => this.#placeOf(stay));
+  }
+
+  /** No two commands ask with the same. */
+  newRequestId(): string {
+    this.#requests += 1;
+    return `who${numbered(this.who)}n${numbered(this.#requests)}`.padEnd(32, "0");
+  }
+
+  comesAnew(): void {
+    this.#stays += 1;
+  }
+
+  #placeOf(stay: number): string {
+    return `place${numbered(this.who)}x${numbered(stay)}`.padEnd(32, "0");
+  }
+}
+
+/** The keys of the histories with this prefix. */
+export function keysOf(prefix: string): string[] {
+  return Array.from({ length: KEYS }, (_, n) => keyNumbered(prefix, n));
+}
+
+const keyNumbered = (prefix: string, n: number): string => `${prefix}_${n}`;
 const keyOf = (who: number): number => who % KEYS;
 const processOf = (who: number): number => Math.floor(who / KEYS) % PROCESSES;
+const numbered = (n: number): string => String(n).padStart(2, "0");
+const shortened = (id: string): string => id.replace(/0+$/, "");
+const shown = (holder: string | Error | undefined): string => shortened(String(holder ?? "nobody"));

@@ -1,5 +1,5 @@
 import { LockClosedError, LockLostError, reasonOf } from "../../runtime/errors";
-import type { VirtualClock } from "../support/virtual-clock";
+import { Beliefs } from "./beliefs";
 import type { Caller } from "./caller";
 import { Truth } from "./truth";
 
@@ -22,30 +22,28 @@ export interface Allowances {
 /** What must hold, at every step and whatever the weather. */
 export class Invariants {
   readonly problems: string[] = [];
-  readonly #clock: VirtualClock;
-  readonly #truth: Truth;
+  readonly #now: () => number;
+  readonly truth: Truth;
+  readonly #beliefs: Beliefs;
   readonly #allowances: Allowances;
   /** Who waits or is inside, in the order in which they came. */
   readonly #callers = new Set<Caller>();
   readonly #lastTokens = new Map<string, number>();
   readonly #idleSince = new Map<string, number>();
 
-  constructor(clock: VirtualClock, allowances: Allowances) {
-    this.#clock = clock;
-    this.#truth = new Truth(
-      () => clock.now(),
-      (problem) => this.report(problem),
-      allowances.isCalm,
-    );
+  /**
+   * @param now the world's time
+   * @param serverNow the server's
+   */
+  constructor(now: () => number, serverNow: () => number, allowances: Allowances) {
+    this.#now = now;
+    this.truth = new Truth(serverNow, (problem) => this.report(problem), allowances.isCalm);
+    this.#beliefs = new Beliefs(this.truth, (problem) => this.report(problem));
     this.#allowances = allowances;
   }
 
-  get truth(): Truth {
-    return this.#truth;
-  }
-
   report(problem: string): void {
-    if (this.problems.length < 5) this.problems.push(`${problem} (at ${this.#clock.now().toFixed(3)} ms)`);
+    if (this.problems.length < 5) this.problems.push(`${problem} (at ${this.#now().toFixed(3)} ms)`);
   }
 
   /** Everything bad is over: how long a key was free counts from here. */
@@ -62,19 +60,18 @@ export class Invariants {
   /** A body begins. */
   entered(caller: Caller): void {
     caller.state = "inside";
-    const { lock, key, process } = caller;
-    const granted = this.#truth.grantTo(process.connection.grantedNow(key) ?? "");
-    if (granted !== undefined) process.grants.set(key, granted);
-    caller.grant = process.grants.get(key); // Without a reply at this moment it was handed on in the process.
+    const { lock, key, process, isNested } = caller;
+    caller.storeValue = lock.storeValue;
+    caller.grant = this.truth.grantTo(caller.storeValue ?? "");
+    if (!this.#beliefs.check(caller)) this.report(`${lock.requestId} is let in without the lock`);
+    if (isNested) return;
     this.#checkBudget(caller, "entered");
-    this.#checkSure(caller);
-    if (lock.remaining() === 0) this.report(`${lock.requestId} is let in without the lock`);
     for (const other of this.#callers) {
       if (other === caller) break;
-      if (other.process === process && other.key === key && other.state === "waiting")
+      if (other.process === process && other.key === key && other.state === "waiting" && !other.isNested)
         this.report(`${lock.requestId} overtook ${other.lock.requestId}`);
     }
-    for (const other of this.#callers) {
+    for (const other of process.clock.mayNotKnowOfSuspension ? [] : this.#callers) {
       const isBeside = other !== caller && other.key === key && other.state === "inside";
       if (isBeside && areOfOneLife(other, caller)) other.mustBeTold = true;
     }
@@ -82,13 +79,25 @@ export class Invariants {
     this.#checkToken(caller);
   }
 
+  /**
+   * The process heard that the key did not hold what it was to drop: those who held it, or handed it on and still wait to
+   * hear of it, must be told where the server broke its word before the time was over.
+   */
+  heardOfLoss(key: string, requestId: string): void {
+    if (this.truth.hasKeptItsWord(key, requestId)) return;
+    for (const caller of this.#callers) {
+      if (caller.storeValue === requestId && caller.isHeldToItsEnd && caller.state !== "waiting")
+        caller.mustBeTold = true;
+    }
+  }
+
   /** Between processes: the one that has the lock may let in so many of its own, for so long. */
   #checkHandOn({ key, process, lock, grant }: Caller): void {
     if (grant === undefined) return this.report(`${lock.requestId} was let in without a grant`);
     grant.sections += 1;
-    grant.since ??= this.#clock.now();
+    grant.since ??= this.#now();
     if (!this.#allowances.isCalm || grant.sections === 1) return;
-    const forMs = this.#clock.now() - grant.since;
+    const forMs = this.#now() - grant.since;
     const most = forMs < WORTH_A_TURN_MS ? MOST_SECTIONS_ON_ONE_GRANT : SECTIONS_ON_ONE_GRANT;
     if (grant.sections > most)
       this.report(`process ${process.number} let in ${grant.sections} on one grant of ${key}`);
@@ -96,11 +105,11 @@ export class Invariants {
       this.report(`process ${process.number} handed ${key} on ${forMs} ms after the first had it`);
   }
 
-  #checkToken({ key, lock, grant }: Caller): void {
-    if (lock.fencingToken === undefined) return;
+  #checkToken({ key, lock, grant, process }: Caller): void {
+    if (lock.fencingToken === undefined || process.clock.mayNotKnowOfSuspension) return;
     const last = this.#lastTokens.get(key) ?? 0;
     // One whose lock was forgotten by the server may come after its successor: that is what tokens are for.
-    const isForgotten = (grant?.generation ?? 0) < this.#truth.generation;
+    const isForgotten = (grant?.life ?? 0) < this.truth.lifeOf(key);
     if (lock.fencingToken <= last && !isForgotten) this.report(`token ${lock.fencingToken} after ${last}`);
     this.#lastTokens.set(key, Math.max(last, lock.fencingToken));
   }
@@ -109,6 +118,8 @@ export class Invariants {
     this.#forget(caller);
     if (error instanceof LockClosedError) return;
     this.#checkBudget(caller, "gave up");
+    if (caller.isNested)
+      return this.report(`${caller.lock.requestId} was not let in again: ${reasonOf(error)}`);
     const tookMs = caller.process.clock.now() - caller.joinedAt;
     if (tookMs < caller.budgetMs - ROUNDING_MS)
       this.report(`gave up after ${tookMs} ms of ${caller.budgetMs} ms`);
@@ -117,8 +128,8 @@ export class Invariants {
 
   /** A body has ended, and its release begins: who comes now does not come beside it. */
   leaves(caller: Caller, bodyFailed: boolean): void {
-    caller.state = "gone";
-    if (bodyFailed) caller.mustBeTold = false; // The body's own error goes before any of ours.
+    caller.state = "leaving";
+    if (bodyFailed) caller.mayBeSilent = true; // The body's own error goes before any of ours.
   }
 
   /** The release has ended, with `error` or without. */
@@ -127,7 +138,8 @@ export class Invariants {
     if (error !== undefined && !(error instanceof LockLostError))
       this.report(`released with ${reasonOf(error)}`);
     const { requestId } = caller.lock;
-    if (caller.mustBeTold && error === undefined)
+    const mayBeSilent = caller.mayBeSilent || caller.process.clock.mayNotKnowOfSuspension;
+    if (caller.mustBeTold && !mayBeSilent && error === undefined)
       this.report(`${requestId} did not learn that it was not alone`);
     if (this.#allowances.isCalm && error !== undefined)
       this.report(`${requestId} lost its lock in calm weather`);
@@ -138,14 +150,21 @@ export class Invariants {
     this.#forget(caller);
   }
 
+  /** Nothing of it runs any more. */
+  crashed(process: Caller["process"]): void {
+    for (const caller of this.#callers) if (caller.process === process) this.#forget(caller);
+  }
+
   #forget(caller: Caller): void {
     caller.state = "gone";
     this.#callers.delete(caller);
   }
 
+  /** Who waits for nobody waits for the reply to one command all the same. */
   #checkBudget({ process, joinedAt, budgetMs }: Caller, what: string): void {
     const now = process.clock.now();
-    const lateMs = process.clock.awakeMs(joinedAt + budgetMs, now);
+    const leastMs = budgetMs === 0 ? process.commandTimeoutMs : 0;
+    const lateMs = process.clock.awakeMs(joinedAt + budgetMs + leastMs, now);
     if (lateMs > GRACE_MS) this.report(`${what} after ${now - joinedAt} ms of ${budgetMs} ms`);
   }
 
@@ -155,37 +174,34 @@ export class Invariants {
     const sure = new Map<string, Caller>();
     const longestWait = new Map<string, Caller>();
     for (const caller of this.#callers) {
-      const { key, lock, process } = caller;
-      if (lock.remaining() > 0) {
-        this.#checkSure(caller);
+      const { key, lock, process, isNested } = caller;
+      if (this.#beliefs.check(caller)) {
         caller.silentSince = undefined;
+        if (process.clock.mayNotKnowOfSuspension) continue;
         const other = sure.get(key);
-        if (other !== undefined && areOfOneLife(other, caller))
+        if (other !== undefined && other.storeValue !== lock.storeValue && areOfOneLife(other, caller))
           this.report(`${other.lock.requestId} and ${lock.requestId} are both sure to hold ${key}`);
         sure.set(key, caller);
       } else if (caller.state === "inside") {
         this.#checkSignal(caller);
       }
-      const waits = caller.state === "waiting" && process.clock.isRunning && !process.isClosing;
+      const waits = caller.state === "waiting" && process.clock.isRunning && !process.isClosed && !isNested;
       if (waits && !longestWait.has(key)) longestWait.set(key, caller);
     }
     this.#checkIdle(sure, longestWait);
   }
 
-  /** Who is sure to hold a key does hold it, or the server has lost its memory since. */
-  #checkSure(caller: Caller): void {
-    const { key, lock, process, grant } = caller;
-    const holder = this.#truth.holder(key);
-    if (holder !== process.number && (grant?.generation ?? Infinity) >= this.#truth.generation) {
-      const who = holder === undefined ? "nobody has it" : `process ${holder} has it`;
-      this.report(`${lock.requestId} is sure to hold ${key} for ${lock.remaining()} ms, and ${who}`);
-    }
+  /** What every process believes, as often as anything has happened. */
+  checkBeliefs(): void {
+    for (const caller of this.#callers) this.#beliefs.check(caller);
   }
 
   /** Who is awake learns by the signal, at once, that the lock is lost. */
   #checkSignal(caller: Caller): void {
     const { lock, process, watchesSignal } = caller;
-    if (!watchesSignal || !process.clock.isRunning || lock.signal.aborted) {
+    // Who was suspended does not know before a renewal answers.
+    const isInDoubt = process.clock.resumedAt > -Infinity;
+    if (!watchesSignal || !process.clock.isRunning || isInDoubt || lock.signal.aborted) {
       caller.silentSince = undefined;
       return;
     }
@@ -196,9 +212,9 @@ export class Invariants {
 
   /** No waiter is lost: a key does not lie about while somebody waits for it. */
   #checkIdle(sure: ReadonlyMap<string, Caller>, longestWait: ReadonlyMap<string, Caller>): void {
-    const now = this.#clock.now();
+    const now = this.#now();
     for (const [key, { lock }] of longestWait) {
-      if (sure.has(key) || this.#truth.freeSince(key) === Infinity) {
+      if (sure.has(key) || !this.truth.isFree(key)) {
         this.#idleSince.delete(key);
         continue;
       }
@@ -214,5 +230,5 @@ export class Invariants {
 
 /** Whether both have their locks from the same life of the server, in which nothing was forgotten. */
 function areOfOneLife(one: Caller, other: Caller): boolean {
-  return one.grant?.generation === other.grant?.generation;
+  return one.grant?.life === other.grant?.life;
 }

@@ -1,12 +1,17 @@
 import type { SeededRandom } from "../support/seeded-random";
 import type { VirtualClock } from "../support/virtual-clock";
+import { Connection, type Hearing } from "./connection";
 import type { Counts } from "./outcome";
 import { SimulatedProcess } from "./process";
+import { ProcessClock } from "./process-clock";
 import type { SimulatedServer } from "./server";
 import { cleared, type Weather } from "./weather";
 
 /** Troubles come early, while there is somebody whom they can hit. */
 const TROUBLES_WITHIN_MS = 5_000;
+
+/** A shorter suspension is too short to be noticed. */
+const NOTICED_SUSPENSION_MS = 3_000;
 
 /** The processes and the server of a world, and all that happens to them. */
 export class Machines {
@@ -20,7 +25,12 @@ export class Machines {
   readonly #onCrash: (process: SimulatedProcess) => void;
   /** Those that are there. Each may have had others before it, that crashed or were closed. */
   readonly #present: SimulatedProcess[] = [];
+  readonly #keys: readonly string[];
+  readonly #hearing: Hearing;
+  readonly #connections = new Map<SimulatedProcess, Connection>();
   #weather: Weather;
+  /** By how much the server's clock was set back, in all. */
+  setBackMs = 0;
 
   constructor(
     clock: VirtualClock,
@@ -28,8 +38,12 @@ export class Machines {
     server: SimulatedServer,
     weather: Weather,
     counts: Counts,
+    keys: readonly string[],
+    hearing: Hearing,
     onCrash: (process: SimulatedProcess) => void,
   ) {
+    this.#keys = keys;
+    this.#hearing = hearing;
     this.#clock = clock;
     this.#random = random;
     this.#server = server;
@@ -52,20 +66,43 @@ export class Machines {
     this.hasCleared = true;
     this.#weather = cleared(this.#weather);
     this.#server.moveOn();
-    for (const { clock } of this.all) clock.thaw();
+    // A machine that was resumed too soon would not notice that it was suspended.
+    for (const { clock } of this.all)
+      if (!clock.isSuspended) clock.thaw(this.#random.oneOf("timer", "network"));
   }
 
   #start(slot: number): void {
     const random = this.#random;
     const number = this.all.length + 1;
-    const process = new SimulatedProcess(number, this.#clock, random, this.#server, () => this.#weather);
+    const process = this.#newProcess(number);
     this.#present[slot] = process;
     this.all.push(process);
-    const { crash, close, breaks, freezes } = this.#weather;
+    const { crash, close, breaks, freezes, suspensions } = this.#weather;
     if (random.happens(crash)) this.#atSomeTime(() => this.#crash(slot, process));
     else if (random.happens(close)) this.#atSomeTime(() => this.#close(slot, process));
     for (let n = random.below(breaks + 1); n > 0; n -= 1) this.#atSomeTime(() => this.#break(process));
     for (let n = random.below(freezes + 1); n > 0; n -= 1) this.#atSomeTime(() => this.#freeze(process));
+    for (let n = random.below(suspensions + 1); n > 0; n -= 1) this.#atSomeTime(() => this.#suspend(process));
+  }
+
+  #newProcess(number: number): SimulatedProcess {
+    const random = this.#random;
+    // The server's clock may differ from that of a process by less than the runtime allows for.
+    const rate = this.#weather.name === "calm" ? 1 : 0.992 + random.next() * 0.016;
+    const startsAt = random.below(1_000_000) + 1;
+    const bootStepMs = random.oneOf(1, 10, 1_000);
+    const clock = new ProcessClock(this.#clock, { rate, startsAt, bootStepMs });
+    const connection = new Connection(
+      this.#clock,
+      random,
+      clock,
+      this.#server,
+      () => this.#weather,
+      this.#hearing,
+    );
+    const process = new SimulatedProcess(number, clock, connection, random.oneOf(1_000, 300));
+    this.#connections.set(process, connection);
+    return process;
   }
 
   #atSomeTime(happen: () => void): void {
@@ -73,6 +110,11 @@ export class Machines {
     this.#clock.after(this.#random.below(withinMs + 1), () => {
       if (!this.hasCleared) happen();
     });
+  }
+
+  /** As at its end: with some patience, or none. */
+  close(process: SimulatedProcess): void {
+    void process.close(this.#random.oneOf(0, 100, 2_000));
   }
 
   // ---- of a process -----------------------------------------------------------------------------------
@@ -85,7 +127,7 @@ export class Machines {
   }
 
   #close(slot: number, process: SimulatedProcess): void {
-    process.close();
+    this.close(process);
     this.#replace(slot);
   }
 
@@ -96,7 +138,7 @@ export class Machines {
   #break(process: SimulatedProcess): void {
     if (process.clock.isDead) return;
     this.#counts.breaks += 1;
-    process.connection.break();
+    this.#connections.get(process)?.break();
   }
 
   #freeze({ clock }: SimulatedProcess): void {
@@ -104,28 +146,44 @@ export class Machines {
     clock.freeze();
     this.#counts.freezes += 1;
     const ms = this.#random.oneOf(50, 500, 2_000, 5_000) * this.#random.next();
-    this.#clock.after(ms, () => clock.thaw());
+    this.#clock.after(ms, () => clock.thaw(this.#random.oneOf("timer", "network")));
+  }
+
+  #suspend({ clock }: SimulatedProcess): void {
+    if (!clock.isRunning) return;
+    clock.suspend();
+    this.#counts.freezes += 1;
+    const ms = NOTICED_SUSPENSION_MS + this.#random.oneOf(100, 5_000, 20_000) * this.#random.next();
+    this.#clock.after(ms, () => clock.thaw(this.#random.oneOf("timer", "network")));
   }
 
   // ---- of the server ----------------------------------------------------------------------------------
 
   #troubleTheServer(): void {
-    const { restarts, stalls, jumps } = this.#weather;
+    const { restarts, stalls, jumps, deletions } = this.#weather;
     const random = this.#random;
     for (let n = random.below(restarts + 1); n > 0; n -= 1) this.#atSomeTime(() => this.#restart());
     for (let n = random.below(stalls + 1); n > 0; n -= 1)
       this.#atSomeTime(() => this.#server.stall(random.oneOf(100, 2_000) * random.next()));
+    for (let n = random.below(deletions + 1); n > 0; n -= 1)
+      this.#atSomeTime(() => void this.#server.delete(random.oneOf("", ...this.#keys)));
     if (jumps === "none") return;
-    const farthestMs = random.oneOf(10, 10_000, 10_000_000);
+    const farthestMs = random.oneOf(10, 3_000, 10_000);
     for (let n = random.below(4); n > 0; n -= 1) {
-      const ms = random.below(farthestMs) - (jumps === "both" ? farthestMs / 2 : 0);
-      this.#atSomeTime(() => this.#server.jump(ms));
+      const isBack = jumps === "backward" || (jumps === "both" && random.happens(0.5));
+      const ms = random.below(isBack ? farthestMs : farthestMs * farthestMs);
+      this.#atSomeTime(() => this.#jump(isBack ? -ms : ms));
     }
+  }
+
+  #jump(ms: number): void {
+    if (ms < 0) this.setBackMs -= ms;
+    this.#server.jump(ms);
   }
 
   #restart(): void {
     this.#counts.restarts += 1;
     this.#server.restartEmpty(20 + this.#random.below(1_000));
-    for (const { connection } of this.all) connection.break();
+    for (const connection of this.#connections.values()) connection.break();
   }
 }

@@ -1,66 +1,63 @@
-import type { Lock } from "../../runtime/lock";
-import type { LockOptions } from "../../runtime/settings";
-import { FleetProcess } from "../support/fleet";
-import type { SeededRandom } from "../support/seeded-random";
-import type { VirtualClock } from "../support/virtual-clock";
-import { Connection } from "./connection";
-import { ProcessClock } from "./process-clock";
-import type { SimulatedServer } from "./server";
-import { requestIdOf, type Grant } from "./truth";
-import type { Weather } from "./weather";
+import { createLocker } from "../../runtime/configure";
+import { Lock } from "../../runtime/lock/lock";
+import type { Locker } from "../../runtime/lock/locker";
+import { settle, type LockOptions } from "../../runtime/lock/settings";
+import type { Loss } from "../../runtime/queue/loss";
+import type { Store } from "../../runtime/stores/port";
+import type { ProcessClock } from "./process-clock";
+import { requestIdOf } from "./truth";
 
-/** One process: the runtime's real code, with a time and a connection of its own. */
+/** One process: the runtime's real code, with a time and a way to the server of its own. */
 export class SimulatedProcess {
   readonly number: number;
   readonly clock: ProcessClock;
-  readonly connection: Connection;
-  /** What it lets in its callers on, by key. */
-  readonly grants = new Map<string, Grant>();
-  readonly #process: FleetProcess;
+  readonly commandTimeoutMs: number;
+  readonly #locker: Locker;
+  isClosing = false;
 
-  constructor(
-    number: number,
-    world: VirtualClock,
-    random: SeededRandom,
-    server: SimulatedServer,
-    weather: () => Weather,
-  ) {
+  constructor(number: number, clock: ProcessClock, store: Store, commandTimeoutMs: number) {
     this.number = number;
-    // The server's clock may differ from that of a process by less than the runtime allows for.
-    const rate = weather().name === "calm" ? 1 : 0.992 + random.next() * 0.016;
-    this.clock = new ProcessClock(world, random, rate);
-    this.connection = new Connection(world, random, this.clock, server, weather);
-    let locks = 0;
-    this.#process = new FleetProcess(
-      {
-        store: this.connection,
-        clock: this.clock,
-        commandTimeout: random.oneOf("1s", "300ms"),
-        logger: { warn: () => {} },
-      },
-      { newRequestId: () => requestIdOf(number, (locks += 1)) },
-    );
+    this.clock = clock;
+    this.commandTimeoutMs = commandTimeoutMs;
+    let ids = 0;
+    const own = { newRequestId: () => requestIdOf(number, (ids += 1)) };
+    const logger = { warn: () => {} };
+    const commandTimeout = `${commandTimeoutMs}ms` as const;
+    this.#locker = Object.assign(createLocker({ store, clock, commandTimeout, logger }), own);
+    Object.assign(this.#locker.queues, own);
   }
 
   lock(key: string, options: LockOptions): Lock {
-    return this.#process.lock(key, options);
+    const { defaults } = this.#locker;
+    return new Lock({ locker: this.#locker, settings: settle(options, defaults), site: undefined }, key);
   }
 
-  get isClosing(): boolean {
-    return this.#process.locker.lines.closing;
+  /** Whether no lock is given any more. */
+  get isClosed(): boolean {
+    return this.#locker.queues.isClosed;
   }
 
-  /** As `shutdown()` begins: nobody is let in any more, and those inside come to their end. */
-  close(): void {
-    this.#process.locker.lines.close();
+  /**
+   * What `shutdown()` does: as long as a body is inside it serves as ever, for so long at most. Then it gives no lock any
+   * more, and takes what is held.
+   */
+  async close(patienceMs: number): Promise<void> {
+    if (this.isClosing) return;
+    this.isClosing = true;
+    const { queues } = this.#locker;
+    await queues.until(() => !queues.isAnybodyInside, patienceMs);
+    queues.close();
+    queues.revokeAll(SHUT_DOWN);
+    await queues.settled();
   }
 
-  get hasLines(): boolean {
-    return !this.#process.locker.lines.isEmpty;
+  /** Whether anybody waits or holds. */
+  get hasQueues(): boolean {
+    return !this.#locker.queues.isEmpty;
   }
 
   get isGivingBack(): boolean {
-    return this.#process.locker.lines.givingBack.size > 0;
+    return this.#locker.queues.giveBacks.size > 0;
   }
 
   /** Resolves when so much of its own time has passed, and it is awake. */
@@ -70,3 +67,5 @@ export class SimulatedProcess {
     });
   }
 }
+
+const SHUT_DOWN: Loss = { outcome: "unknown", because: "it was shut down", isEarly: true };

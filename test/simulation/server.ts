@@ -1,54 +1,75 @@
 import type { Clock } from "../../runtime/clock";
+import { memoryStore } from "../../runtime/stores/memory";
 import type {
-  AcquireReply,
-  AcquireRequest,
-  Released,
+  DropReply,
+  DropRequest,
+  NextReply,
+  NotDropped,
+  PlaceRequest,
   RenewReply,
   RenewRequest,
   Store,
-} from "../../runtime/store";
-import { memoryStore } from "../../runtime/stores/memory";
-import type { VirtualClock } from "../support/virtual-clock";
+  TakeReply,
+  TakeRequest,
+} from "../../runtime/stores/port";
 import type { Tamper } from "./tampering";
 import type { Truth } from "./truth";
 
+/** As much as any command needs: the server does not look at it. */
+const WITHIN_MS = 1_000;
+
+/** The time of the world that the server is in. */
+export type WorldTime = Pick<Clock, "now" | "after" | "epochMicroseconds">;
+
 /**
  * The server of the world: the memory store, whose agreement with Redis is a test of its own. It may stand
- * still, lose everything, and have its wall clock set; all that it says is noted down as the truth.
+ * still, lose everything, and have its clock set; all that it says is noted down as the truth.
  */
-export class SimulatedServer implements Store {
+export class SimulatedServer {
   isDown = false;
-  readonly #world: VirtualClock;
+  readonly #world: WorldTime;
   readonly #truth: Truth;
   readonly #tamper: Tamper;
-  readonly #listeners = new Set<(requestId: string | undefined) => void>();
+  readonly #onCarriedOut: () => void;
+  readonly #listeners = new Set<(place: string) => void>();
   readonly #clock: Clock;
   #store: Store;
-  #wallJumpMs = 0;
+  #jumpMs = 0;
   /** What arrived while it stood still. */
   #backlog: (() => void)[] | undefined;
 
-  constructor(world: VirtualClock, truth: Truth, tamper: Tamper) {
+  /** @param onCarriedOut called after each command that was carried out */
+  constructor(
+    world: WorldTime,
+    truthOf: (now: () => number) => Truth,
+    tamper: Tamper,
+    onCarriedOut: () => void,
+  ) {
     this.#world = world;
-    this.#truth = truth;
     this.#tamper = tamper;
+    this.#onCarriedOut = onCarriedOut;
     this.#clock = {
-      now: () => world.now(),
-      epochMicroseconds: () => world.epochMicroseconds() + this.#wallJumpMs * 1_000,
+      now: () => world.now() + this.#jumpMs,
+      epochMicroseconds: () => world.epochMicroseconds() + this.#jumpMs * 1_000,
       after: (ms, callback) => world.after(ms, callback),
-      afterInBackground: (ms, callback) => world.afterInBackground(ms, callback),
-      timer: (callback) => world.timer(callback),
-      timerInBackground: (callback) => world.timerInBackground(callback),
+      afterInBackground: (ms, callback) => world.after(ms, callback),
+      timer: () => NO_TIMER,
+      timerInBackground: () => NO_TIMER,
     };
+    this.#truth = truthOf(() => this.#clock.now());
     this.#store = this.#empty();
   }
 
   #empty(): Store {
     const store = this.#tamper(memoryStore({ clock: this.#clock }));
-    store.listen((requestId) => {
-      if (store !== this.#store || requestId === undefined) return;
-      this.#truth.offered(requestId);
-      for (const onHint of this.#listeners) onHint(requestId);
+    store.listen({
+      onHint: (place) => {
+        if (store !== this.#store || place === undefined) return;
+        this.#truth.reserved(place);
+        for (const onHint of this.#listeners) onHint(place);
+      },
+      onReconnect: () => {},
+      onWarning: () => {},
     });
     return store;
   }
@@ -84,62 +105,101 @@ export class SimulatedServer implements Store {
     if (this.isDown) return;
     this.isDown = true;
     this.#backlog &&= [];
-    this.#store = this.#empty();
-    this.#truth.forget();
+    this.loseEverything();
     this.#world.after(ms, () => {
       this.isDown = false;
     });
   }
 
+  /** Nothing is left of what was stored, and nobody is told. */
+  loseEverything(): void {
+    this.#store = this.#empty();
+    this.#truth.forget();
+  }
+
+  /** Somebody's hand deletes what holds the key. */
+  async delete(key: string): Promise<void> {
+    this.#truth.looksAt(key);
+    const [holder] = await this.#store.look([key], WITHIN_MS);
+    if (typeof holder !== "string") return;
+    // Unlike a deletion, this gives the next one its turn at once.
+    const reply = await this.#store.drop({ key, requestId: holder }, WITHIN_MS);
+    if (reply.dropped) this.#truth.deleted(key, holder);
+  }
+
+  /** Its clock is set. */
   jump(ms: number): void {
-    this.#wallJumpMs += ms;
+    this.#jumpMs += ms;
+    if (ms > 0) this.#truth.steppedForward();
   }
 
   // ---- what it does -----------------------------------------------------------------------------------
 
-  async acquire(request: AcquireRequest): Promise<AcquireReply> {
-    const reply = await this.#store.acquire(request);
-    if (!reply.granted) return { granted: false, freeInMs: undefined }; // Redis says no more to one who does not wait.
-    return this.#noted(request, reply);
-  }
-
-  async wait(request: AcquireRequest): Promise<AcquireReply> {
-    const reply = await this.#store.wait(request);
-    if (!reply.granted) this.#truth.queued(request.key, request.requestId);
-    return this.#noted(request, reply);
-  }
-
-  #noted({ key, requestId, lockTimeMs }: AcquireRequest, reply: AcquireReply): AcquireReply {
-    if (reply.granted) this.#truth.granted(key, requestId, lockTimeMs, reply.fresh, reply.fencingToken);
+  async take(request: TakeRequest): Promise<TakeReply> {
+    this.#truth.looksAt(request.key);
+    const reply = await this.#store.take(request, WITHIN_MS);
+    if (reply.taken) this.#truth.taken(request, reply);
+    this.#onCarriedOut();
     return reply;
   }
 
-  async leave(key: string, requestId: string): Promise<void> {
-    await this.#store.leave(key, requestId);
-    this.#truth.left(key, requestId);
+  async place(request: PlaceRequest): Promise<TakeReply> {
+    this.#truth.looksAt(request.key);
+    const reply = await this.#store.place(request, WITHIN_MS);
+    if (reply.taken) this.#truth.taken(request, reply);
+    else if (reply.holder !== request.requestId) this.#truth.placed(request.key, request.place);
+    this.#onCarriedOut();
+    return reply;
   }
 
-  async renew(holders: readonly RenewRequest[]): Promise<RenewReply[]> {
-    const replies = await this.#store.renew(holders);
-    holders.forEach(({ key, requestId, lockTimeMs }, index) => {
-      if (replies[index] === "renewed") this.#truth.renewed(key, requestId, lockTimeMs);
+  async leave(key: string, place: string): Promise<void> {
+    this.#truth.looksAt(key);
+    await this.#store.leave(key, place, WITHIN_MS);
+    this.#truth.left(key, place);
+    this.#onCarriedOut();
+  }
+
+  async renew(requests: readonly RenewRequest[]): Promise<readonly RenewReply[]> {
+    for (const { key } of requests) this.#truth.looksAt(key);
+    const replies = await this.#store.renew(requests, WITHIN_MS);
+    requests.forEach((request, index) => {
+      const reply = replies[index];
+      if (reply !== undefined && "renewed" in reply && reply.renewed) this.#truth.renewed(request, reply);
     });
+    this.#onCarriedOut();
     return replies;
   }
 
-  async release(key: string, requestId: string, next?: AcquireRequest): Promise<Released> {
-    const released = await this.#store.release(key, requestId, next);
-    if (released.outcome !== "released") return released;
-    this.#truth.gaveBack(key, requestId);
-    if (next !== undefined && released.handedOn !== undefined) this.#noted(next, released.handedOn);
-    else if (next !== undefined) this.#truth.queued(key, next.requestId);
-    return released;
+  async drop({ key, requestId }: DropRequest): Promise<DropReply> {
+    this.#truth.looksAt(key);
+    const reply = await this.#store.drop({ key, requestId }, WITHIN_MS);
+    if (reply.dropped) this.#truth.dropped(key, requestId);
+    this.#onCarriedOut();
+    return reply;
   }
 
-  listen(onHint: (requestId: string | undefined) => void): () => void {
+  look(keys: readonly string[]): Promise<readonly (string | Error | undefined)[]> {
+    for (const key of keys) this.#truth.looksAt(key);
+    return this.#store.look(keys, WITHIN_MS);
+  }
+
+  async next(held: DropRequest, request: PlaceRequest): Promise<NextReply | NotDropped> {
+    this.#truth.looksAt(held.key);
+    const reply = await this.#store.next(held, request, WITHIN_MS);
+    if (reply.dropped) {
+      this.#truth.dropped(held.key, held.requestId);
+      if (reply.next === "placed") this.#truth.placed(request.key, request.place);
+      else if (reply.next !== undefined) this.#truth.taken(request, reply.next);
+    }
+    this.#onCarriedOut();
+    return reply;
+  }
+
+  listen(onHint: (place: string) => void): () => void {
     this.#listeners.add(onHint);
     return () => this.#listeners.delete(onHint);
   }
-
-  async close(): Promise<void> {}
 }
+
+/** The memory store has no use for one. */
+const NO_TIMER = { set: () => {}, clear: () => {} };

@@ -1,13 +1,24 @@
 import type { Redis } from "ioredis";
-import { redisStore } from "../../runtime/stores/redis";
-import type { Store } from "../../runtime/store";
+import { redisStore } from "../../runtime/stores/redis/redis";
+import type { Store } from "../../runtime/stores/port";
 import { deferred } from "../support/deferred";
+
+/** Moves the ends of places, which a queue has as minus the time on the server's clock. */
+const MOVE_ENDS = `
+local function move_ends(queue, ms)
+  for _, entry in ipairs(redis.call("ZRANGE", queue, 0, -1)) do
+    if string.sub(entry, 1, 1) == "-" then
+      redis.call("ZINCRBY", queue, -ms * 1000, entry)
+    end
+  end
+end
+`;
 
 /**
  * Moves everything that has a time by ARGV[1] milliseconds into the past: as if so much time had gone by. What
  * is over by then is gone, as it would be.
  */
-const PASS = `
+const PASS = `${MOVE_ENDS}
 local ms = tonumber(ARGV[1])
 for _, key in ipairs(redis.call("KEYS", ARGV[2])) do
   local left = redis.call("PTTL", key)
@@ -16,11 +27,22 @@ for _, key in ipairs(redis.call("KEYS", ARGV[2])) do
   elseif left >= 0 then
     redis.call("PEXPIRE", key, left - ms)
     if redis.call("TYPE", key).ok == "zset" then
-      for _, entry in ipairs(redis.call("ZRANGE", key, 0, -1)) do
-        local isMinus = string.sub(entry, 1, 1) == "-"
-        redis.call("ZINCRBY", key, (isMinus and ms or -ms) * 1000, entry)
-      end
+      move_ends(key, -ms)
     end
+  end
+end
+`;
+
+/**
+ * Does to the queues what a clock does that is set forward by ARGV[1] milliseconds: what was written by it ends so much
+ * sooner.
+ */
+const STEP_CLOCK = `${MOVE_ENDS}
+local ms = tonumber(ARGV[1])
+for _, key in ipairs(redis.call("KEYS", ARGV[2])) do
+  if redis.call("TYPE", key).ok == "zset" then
+    redis.call("PEXPIRE", key, redis.call("PTTL", key) - ms)
+    move_ends(key, -ms)
   end
 end
 `;
@@ -38,22 +60,31 @@ export async function passInRedis(client: Redis, pattern: string, ms: number): P
   await client.eval(PASS, 0, ms, pattern);
 }
 
+/** Steps the clock by which the places in the queues that match end. */
+export async function stepClockInRedis(client: Redis, pattern: string, ms: number): Promise<void> {
+  await client.eval(STEP_CLOCK, 0, ms, pattern);
+}
+
 export async function timedProcess(client: Redis, opener: string): Promise<TimedProcess> {
   const before = await inboxes(client);
   const store = redisStore(client);
   const open = deferred();
   const hints: string[] = [];
   let marker: { readonly id: string; readonly reached: () => void } | undefined;
-  const deafen = store.listen((requestId) => {
-    if (requestId === undefined) open.resolve();
-    else if (requestId === marker?.id) marker.reached();
-    else hints.push(requestId);
+  const deafen = store.listen({
+    onHint(place) {
+      if (place === undefined) open.resolve();
+      else if (place === marker?.id) marker.reached();
+      else hints.push(place);
+    },
+    onReconnect() {},
+    onWarning() {},
   });
   // The inbox opens when somebody first waits.
-  const request = { key: `LOCK_${opener}`, requestId: opener.padStart(32, "0"), lockTimeMs: 1_000 };
-  await store.wait({ ...request, fencing: false });
+  const [key, place, requestId] = [`LOCK_${opener}`, opener.padStart(32, "0"), opener.padStart(32, "1")];
+  await store.place({ key, place, requestId, lockTimeMs: 1_000, fencing: false }, 30_000);
   await open.promise;
-  await store.leave(request.key, request.requestId);
+  await store.drop({ key, requestId }, 30_000);
   const inbox = (await inboxes(client)).find((channel) => !before.includes(channel));
   if (inbox === undefined) throw new Error("Expected the store to open an inbox");
   let looks = 0;
@@ -75,5 +106,5 @@ export async function timedProcess(client: Redis, opener: string): Promise<Timed
 }
 
 async function inboxes(client: Redis): Promise<string[]> {
-  return (await client.pubsub("CHANNELS", "lockweave:inbox:*")) as string[];
+  return (await client.pubsub("CHANNELS", "lockweave:2:inbox:*")) as string[];
 }

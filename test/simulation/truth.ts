@@ -1,32 +1,30 @@
-/** Who holds a key by the server's own words, and who has a place in its queue, in order. */
+import type { PlaceRequest, Renewed, RenewRequest, Taken, TakeRequest } from "../../runtime/stores/port";
+import { isReserved, reservedFor } from "../../runtime/stores/value";
+
+/** What a key holds by the server's own words, and who has a place in its queue, in order. */
 interface KeyTruth {
-  holder: { readonly requestId: string; expiresAt: number } | undefined;
-  /** Offered by the queue, and not yet taken. */
-  claimant: { readonly requestId: string; readonly expiresAt: number } | undefined;
-  freeSince: number;
+  held: { readonly value: string; expiresAt: number } | undefined;
   readonly places: Set<string>;
   lastToken: number;
+  /** How often the server broke its word: lost the key, or let its clock step forward. */
+  life: number;
 }
 
 /** What a process may let in its callers on, one after the other. */
 export interface Grant {
   /** When the first section began on it. */
   since: number | undefined;
-  /** In which life of the server. */
-  readonly generation: number;
+  /** In which life of the key the server said so last. */
+  life: number;
   /** How many sections have run on it. */
   sections: number;
 }
 
 const CLAIM_LASTS_MS = 1_500;
 
-/** A process writes its number in the `requestId`s of its locks. */
+/** A process writes its number in the ids of its commands and places. */
 export function requestIdOf(process: number, n: number): string {
-  return process.toString(16).padStart(8, "0") + n.toString(16).padStart(24, "0");
-}
-
-export function processOf(requestId: string): number {
-  return Number.parseInt(requestId.slice(0, 8), 16);
+  return process.toString(16).padStart(12, "0") + n.toString(16).padStart(20, "0");
 }
 
 /**
@@ -34,8 +32,6 @@ export function processOf(requestId: string): number {
  * as this says so too, whoever else asks for it or does not.
  */
 export class Truth {
-  /** How often the server has lost everything. */
-  generation = 0;
   readonly #now: () => number;
   readonly #report: (problem: string) => void;
   /** Whether places end only when they are served: then the order of the queue is kept to the letter. */
@@ -46,120 +42,164 @@ export class Truth {
   /** Which key each of those who wait, or waited, is for. */
   readonly #waitFor = new Map<string, string>();
 
+  /** @param now the time on the server's clock */
   constructor(now: () => number, report: (problem: string) => void, isCalm: boolean) {
     this.#now = now;
     this.#report = report;
     this.#isCalm = isCalm;
   }
 
-  /** The process that holds the key now. */
-  holder(key: string): number | undefined {
-    const holder = this.#live(this.#of(key).holder);
-    return holder === undefined ? undefined : processOf(holder.requestId);
+  // ---- what is so -------------------------------------------------------------------------------------
+
+  /** For how long the server has the key for that holder, if nobody prolongs it. */
+  leftMs(key: string, requestId: string): number {
+    const held = this.#held(this.#of(key));
+    return held?.value === requestId ? held.expiresAt - this.#now() : 0;
   }
 
-  /** Since when nobody has the key, nor was offered it. */
-  freeSince(key: string): number {
-    const truth = this.#of(key);
-    const last = truth.holder ?? truth.claimant;
-    if (this.#live(last) !== undefined) return Infinity;
-    return last?.expiresAt ?? truth.freeSince;
+  /** What the key holds. */
+  value(key: string): string | undefined {
+    return this.#held(this.#of(key))?.value;
   }
 
-  /** What was last granted to that request. */
+  /** Whether the server has kept its word since it last gave that holder the key. */
+  hasKeptItsWord(key: string, requestId: string): boolean {
+    return this.#grants.get(requestId)?.life === this.#of(key).life;
+  }
+
+  /** The life in which the key is. */
+  lifeOf(key: string): number {
+    return this.#of(key).life;
+  }
+
+  /** Whether nobody has the key, nor is it kept for anybody. */
+  isFree(key: string): boolean {
+    return this.value(key) === undefined;
+  }
+
+  /** What was granted to that command. */
   grantTo(requestId: string): Grant | undefined {
     return this.#grants.get(requestId);
   }
 
-  granted(key: string, requestId: string, lockTimeMs: number, fresh: boolean, token?: number): void {
+  /** The server looks at the key: what has expired is gone then, wherever its clock is set afterwards. */
+  looksAt(key: string): void {
     const truth = this.#of(key);
-    const holder = this.#live(truth.holder);
-    if (holder !== undefined && holder.requestId !== requestId)
-      this.#report(`${key} was granted to ${requestId} while ${holder.requestId} held it`);
-    const claimed = this.#live(truth.claimant);
-    if (fresh) truth.holder = { requestId, expiresAt: this.#now() + lockTimeMs };
-    else truth.holder ??= claimed;
-    if (claimed?.requestId !== requestId) this.#serve(key, truth, requestId);
-    truth.claimant = undefined;
-    const { generation } = this;
-    this.#grants.set(requestId, { since: undefined, generation, sections: 0 });
-    if (token === undefined || !fresh) return;
+    if (truth.held !== undefined && this.#held(truth) === undefined) this.#free(truth);
+  }
+
+  // ---- what the server does ---------------------------------------------------------------------------
+
+  taken({ key, requestId, lockTimeMs, ...request }: TakeRequest | PlaceRequest, reply: Taken): void {
+    const truth = this.#of(key);
+    const place = "place" in request ? request.place : undefined;
+    const held = this.#held(truth);
+    const isInTurn = place !== undefined && held?.value === reservedFor(place);
+    if (held !== undefined && !isInTurn)
+      this.#report(`${key} was granted to ${requestId} while ${held.value} held it`);
+    if (!isInTurn) this.#serve(key, truth, place ?? requestId);
+    truth.held = { value: requestId, expiresAt: this.#now() + lockTimeMs };
+    this.#grants.set(requestId, { since: undefined, life: truth.life, sections: 0 });
+    this.#drew(key, truth, reply.fencingToken);
+  }
+
+  renewed({ key, requestId, lockTimeMs }: RenewRequest, reply: Renewed): void {
+    const truth = this.#of(key);
+    const held = this.#held(truth);
+    if (held?.value !== requestId) {
+      return this.#report(`${key} was renewed for ${requestId} while ${held?.value ?? "nobody"} held it`);
+    }
+    held.expiresAt = Math.max(held.expiresAt, this.#now() + lockTimeMs);
+    const grant = this.#grants.get(requestId);
+    if (grant !== undefined) grant.life = truth.life;
+    this.#drew(key, truth, reply.fencingToken);
+  }
+
+  #drew(key: string, truth: KeyTruth, token: number | undefined): void {
+    if (token === undefined) return;
     if (token <= truth.lastToken) this.#report(`${key}: token ${token} was drawn after ${truth.lastToken}`);
     truth.lastToken = token;
   }
 
-  queued(key: string, requestId: string): void {
-    this.#of(key).places.add(requestId);
-    this.#waitFor.set(requestId, key);
-    this.#gone.delete(requestId);
-  }
-
-  offered(requestId: string): void {
-    const key = this.#waitFor.get(requestId);
-    if (key === undefined) return this.#report(`${requestId} was offered a key, and never waited for one`);
-    if (this.#gone.has(requestId)) this.#report(`${requestId} was offered ${key}, and has left`);
+  dropped(key: string, requestId: string): void {
     const truth = this.#of(key);
-    this.#serve(key, truth, requestId);
-    truth.holder = undefined;
-    truth.claimant = { requestId, expiresAt: this.#now() + CLAIM_LASTS_MS };
+    if (truth.held?.value === requestId) this.#free(truth);
   }
 
-  renewed(key: string, requestId: string, lockTimeMs: number): void {
-    const { holder } = this.#of(key);
-    if (holder?.requestId === requestId) holder.expiresAt = this.#now() + lockTimeMs;
+  placed(key: string, place: string): void {
+    this.#of(key).places.add(place);
+    this.#waitFor.set(place, key);
+    this.#gone.delete(place);
   }
 
-  /** No longer waits, or holds: it is to be offered nothing more. */
-  left(key: string, requestId: string): void {
-    this.#gone.add(requestId);
-    this.gaveBack(key, requestId);
-  }
-
-  /** The key is free, unless somebody else has it already. */
-  gaveBack(key: string, requestId: string): void {
+  /** The queue keeps the key for the one who stands there. */
+  reserved(place: string): void {
+    const key = this.#waitFor.get(place);
+    if (key === undefined) return; // It was put there and served at once: the reply tells.
+    if (this.#gone.has(place)) this.#report(`${place} was offered ${key}, and has left`);
     const truth = this.#of(key);
-    truth.places.delete(requestId);
-    if (truth.claimant?.requestId === requestId) truth.claimant = undefined;
-    else if (truth.holder?.requestId === requestId) truth.holder = undefined;
-    else return;
-    truth.freeSince = this.#now();
+    this.#serve(key, truth, place);
+    truth.held = { value: reservedFor(place), expiresAt: this.#now() + CLAIM_LASTS_MS };
   }
 
-  /** The server forgets, but nobody else does: tokens must rise all the same. */
-  forget(): void {
-    this.generation += 1;
-    for (const truth of this.#keys.values()) {
-      truth.holder = undefined;
-      truth.claimant = undefined;
-      truth.freeSince = this.#now();
-      truth.places.clear();
-    }
+  /** No longer waits: it is to be offered nothing more. */
+  left(key: string, place: string): void {
+    const truth = this.#of(key);
+    this.#gone.add(place);
+    truth.places.delete(place);
+    if (truth.held?.value === reservedFor(place)) this.#free(truth);
+  }
+
+  #free(truth: KeyTruth): void {
+    truth.held = undefined;
   }
 
   /** A key goes to the first who waits for it, or, where nobody waits, to anybody. */
-  #serve(key: string, { places }: KeyTruth, requestId: string): void {
+  #serve(key: string, { places }: KeyTruth, place: string): void {
     const [first] = places;
-    if (this.#isCalm && first !== undefined && first !== requestId)
-      this.#report(`${key} went to ${requestId} before ${first}, which came first to the queue`);
-    places.delete(requestId);
+    if (this.#isCalm && first !== undefined && first !== place)
+      this.#report(`${key} went to ${place} before ${first}, which came first to the queue`);
+    places.delete(place);
   }
 
-  #live<T extends { readonly expiresAt: number }>(stay: T | undefined): T | undefined {
-    return stay !== undefined && this.#now() < stay.expiresAt ? stay : undefined;
+  // ---- how the server breaks its word -----------------------------------------------------------------
+
+  /** It loses everything, but nobody else forgets: tokens must rise all the same. */
+  forget(): void {
+    for (const truth of this.#keys.values()) {
+      truth.life += 1;
+      truth.places.clear();
+      this.#free(truth);
+    }
+  }
+
+  /** It loses what one key holds, by somebody's hand. */
+  deleted(key: string, requestId: string): void {
+    this.dropped(key, requestId);
+    this.#of(key).life += 1;
+  }
+
+  /** Its clock steps forward: what it has given ends before its time. */
+  steppedForward(): void {
+    for (const truth of this.#keys.values()) truth.life += 1;
+  }
+
+  #held(truth: KeyTruth): KeyTruth["held"] {
+    return truth.held !== undefined && this.#now() < truth.held.expiresAt ? truth.held : undefined;
   }
 
   #of(key: string): KeyTruth {
     let truth = this.#keys.get(key);
     if (truth === undefined) {
-      truth = {
-        holder: undefined,
-        claimant: undefined,
-        freeSince: this.#now(),
-        places: new Set(),
-        lastToken: 0,
-      };
+      truth = { held: undefined, places: new Set(), lastToken: 0, life: 0 };
       this.#keys.set(key, truth);
     }
     return truth;
   }
+}
+
+/** What a key holds, as a problem tells it. */
+export function told(value: string | undefined): string {
+  if (value === undefined) return "nobody has it";
+  return isReserved(value) ? "it is kept for one who waits" : `${value} has it`;
 }

@@ -11,6 +11,14 @@ export interface Weather {
   readonly replyLost: number;
   readonly refused: number;
   readonly hintLost: number;
+  /** Of a command, to be carried out a round trip later: NOSCRIPT, MOVED, ASK, TRYAGAIN. */
+  readonly detours: number;
+  /** Of a command, to be carried out twice, the second time at any time. */
+  readonly duplicated: number;
+  /** Of a reply, to be read together with the next one. */
+  readonly readTogether: number;
+  /** Over how many connections a process sends. Between two there is no order. */
+  readonly connections: number;
   /** How often the connection of a process breaks. */
   readonly breaks: number;
   /** Of a process, to fall silent for ever, and to close in good order; another takes its place later. */
@@ -18,13 +26,19 @@ export interface Weather {
   readonly close: number;
   /** How often a process stands still. */
   readonly freezes: number;
+  /** How often its machine is suspended. */
+  readonly suspensions: number;
   /** How often the server loses everything, and stands still. */
   readonly restarts: number;
   readonly stalls: number;
-  /** Whether the server's wall clock may jump forward, and backward. */
-  readonly jumps: "none" | "forward" | "both";
+  /** How often somebody deletes a key by hand. */
+  readonly deletions: number;
+  /** Which way the server's clock may be set. */
+  readonly jumps: "none" | "forward" | "backward" | "both";
   /** Of a caller, to go away while it waits. */
   readonly abort: number;
+  /** Of something that a caller does, that something else happens in the same tick. */
+  readonly sameTick: number;
   /** When everything bad is over: what was ill must heal then. */
   readonly clearsAfterMs: number;
 }
@@ -38,18 +52,25 @@ const CALM: Weather = {
   replyLost: 0,
   refused: 0,
   hintLost: 0,
+  detours: 0,
+  duplicated: 0,
+  readTogether: 0,
+  connections: 1,
   breaks: 0,
   crash: 0,
   close: 0,
   freezes: 0,
+  suspensions: 0,
   restarts: 0,
   stalls: 0,
+  deletions: 0,
   jumps: "none",
   abort: 0,
+  sameTick: 0,
   clearsAfterMs: 0,
 };
 
-const BAD = { ...CALM, abort: 0.1, clearsAfterMs: 8_000 };
+const BAD = { ...CALM, abort: 0.1, sameTick: 0.2, readTogether: 0.3, clearsAfterMs: 8_000 };
 
 const LOSSY: Weather = {
   ...BAD,
@@ -113,7 +134,48 @@ const FORGETFUL: Weather = {
   jumps: "forward", // Backward, beside the loss of the last token, no server could keep tokens rising.
 };
 
-const WEATHERS = [CALM, LOSSY, STORMY, FREEZING, BREAKING, FORGETFUL] as const;
+/** Nothing is lost, and nothing comes in the order in which it was sent. */
+const DISORDERLY: Weather = {
+  ...BAD,
+  name: "disorderly",
+  latencyMs: 20,
+  overtaking: true,
+  hintLost: 0.05,
+  detours: 0.3,
+  connections: 2,
+  close: 0.2,
+  abort: 0.3,
+  sameTick: 0.5,
+  jumps: "backward",
+};
+
+/** What was sent once is carried out twice. */
+const REPEATING: Weather = {
+  ...BAD,
+  name: "repeating",
+  latencyMs: 60,
+  hintLost: 0.1,
+  detours: 0.1,
+  duplicated: 0.2,
+  connections: 2,
+  crash: 0.1,
+  freezes: 2,
+  abort: 0.2,
+};
+
+/** Machines are suspended, and somebody deletes keys. */
+const SLEEPY: Weather = {
+  ...BAD,
+  name: "sleepy",
+  latencyMs: 40,
+  hintLost: 0.05,
+  replyLost: 0.02,
+  suspensions: 3,
+  deletions: 2,
+  close: 0.2,
+};
+
+const WEATHERS = [CALM, LOSSY, STORMY, FREEZING, BREAKING, FORGETFUL, DISORDERLY, REPEATING, SLEEPY] as const;
 
 /** Worlds with each kind of trouble, or without it: where none hides what another brings to light. */
 function changeable(random: SeededRandom): Weather {
@@ -128,12 +190,19 @@ function changeable(random: SeededRandom): Weather {
     replyLost: some(0.05, 0),
     refused: some(0.05, 0),
     hintLost: some(0.3, 0),
+    detours: some(0.2, 0),
+    duplicated: some(0.1, 0),
+    readTogether: some(0.5, 0),
+    connections: some(2, 1),
     breaks: some(3, 0),
     crash: some(0.3, 0),
     close: some(0.2, 0),
     freezes: some(3, 0),
+    suspensions: some(2, 0),
     restarts,
     stalls: some(2, 0),
+    deletions: some(2, 0),
+    sameTick: some(0.4, 0),
     jumps: restarts > 0 ? "forward" : "both",
     clearsAfterMs: random.oneOf(3_000, 8_000, 20_000),
   };

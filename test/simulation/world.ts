@@ -1,7 +1,9 @@
 import type { Duration } from "../../runtime/duration";
-import type { LockOptions } from "../../runtime/settings";
+import type { LockOptions } from "../../runtime/lock/settings";
+import { runInside } from "../../runtime/lock/reentrancy";
 import { SeededRandom } from "../support/seeded-random";
 import { VirtualClock } from "../support/virtual-clock";
+import { LockWaitTimeoutError } from "../../runtime/errors";
 import type { Caller } from "./caller";
 import { Invariants } from "./invariants";
 import { Machines } from "./machines";
@@ -12,10 +14,13 @@ import type { Tamper } from "./tampering";
 import { weatherOf, type Weather } from "./weather";
 
 const LONGEST_LOCK_TIME_MS = 10_000;
+const LONGEST_SUSPENSION_MS = 25_000;
 /** A few commands. */
 const CALM_IDLE_MS = 25;
 /** A command that was lost before the weather cleared, and another. */
 const HEALED_IDLE_MS = 1_250;
+/** The same on a machine that is resumed later: a renewal that was lost, and the look of the first in line. */
+const RESUMED_IDLE_MS = 2_500;
 
 /**
  * One world, from its beginning to its end: all of it, and all that happens in it, follows from the seed.
@@ -45,6 +50,8 @@ class World {
   readonly #briefMs: number;
   readonly #weather: Weather;
   #sectionsMs = 0;
+  /** How many more may come in the same tick as others. */
+  #extraCalls = 20;
   /** Calls that are still to come, or under way. */
   #underWay = 0;
 
@@ -53,13 +60,24 @@ class World {
     this.#random = new SeededRandom(seed);
     this.#weather = weatherOf(seed, this.#random);
     this.#isCalm = this.#weather.name === "calm";
-    this.#invariants = new Invariants(this.#clock, {
-      isCalm: this.#isCalm,
-      idleMs: () => this.#idleMs,
-    });
-    this.#server = new SimulatedServer(this.#clock, this.#invariants.truth, tamper);
-    this.#keys = ["LOCK_one", "LOCK_two"].slice(0, 1 + this.#random.below(2));
-    this.#lockTimes = this.#chooseLockTimes();
+    this.#keys = ["LOCK_one", "LOCK_two", "LOCK_three", "LOCK_four", "LOCK_five"].slice(
+      0,
+      this.#random.oneOf(1, 2, 2, 5),
+    );
+    let invariants: Invariants | undefined;
+    this.#server = new SimulatedServer(
+      this.#clock,
+      (serverNow) => {
+        const allowances = { isCalm: this.#isCalm, idleMs: () => this.#idleMs };
+        invariants = new Invariants(() => this.#clock.now(), serverNow, allowances);
+        return invariants.truth;
+      },
+      tamper,
+      () => this.#looks(),
+    );
+    if (invariants === undefined) throw new Error("Expected the server to ask for the truth");
+    this.#invariants = invariants;
+    this.#lockTimes = this.#isCalm ? ["10s", "5s", "4s"] : ["3s", "800ms", "300ms"];
     this.#sameForAll = this.#random.happens(0.5) ? this.#chooseHow() : undefined;
     this.#briefMs = this.#random.oneOf(1, 5, 60);
     this.#machines = new Machines(
@@ -68,14 +86,25 @@ class World {
       this.#server,
       this.#weather,
       this.#counts,
+      this.#keys,
+      {
+        onDelivered: () => queueMicrotask(() => this.#looks()),
+        onNotDropped: (key, requestId) => this.#invariants.heardOfLoss(key, requestId),
+      },
       (process) => this.#crashed(process),
     );
+  }
+
+  /** Also between the events of one tick. Where machines are suspended, looking too often would notice it for them. */
+  #looks(): void {
+    if (this.#weather.suspensions === 0 || this.#random.happens(0.1)) this.#invariants.checkBeliefs();
   }
 
   /** How long a key may be free beside a waiter. */
   get #idleMs(): number {
     if (this.#isCalm) return CALM_IDLE_MS;
-    return this.#machines.hasCleared ? HEALED_IDLE_MS : Infinity;
+    if (!this.#machines.hasCleared) return Infinity;
+    return this.#weather.suspensions > 0 ? RESUMED_IDLE_MS : HEALED_IDLE_MS;
   }
 
   async run(): Promise<Outcome> {
@@ -96,7 +125,7 @@ class World {
     if (problems.length === 0) {
       if (this.#underWay > 0) this.#invariants.report(`${this.#underWay} callers wait for ever`);
       if (this.#isCalm) this.#checkSpeed(startedAt, spreadMs);
-      await this.#clock.advance(2 * LONGEST_LOCK_TIME_MS);
+      await this.#clock.advance(LONGEST_SUSPENSION_MS + 2 * LONGEST_LOCK_TIME_MS + this.#machines.setBackMs);
       await this.#checkTheEnd();
     }
     const endedAt = this.#clock.now();
@@ -112,27 +141,44 @@ class World {
 
   // ---- callers ----------------------------------------------------------------------------------------
 
-  async #call(): Promise<void> {
-    const caller = this.#join();
-    if (caller === undefined) {
+  async #call(from = this.#machines.any()): Promise<void> {
+    if (from === undefined) {
       this.#underWay -= 1;
       return;
     }
+    const caller = this.#join(from);
     const { lock, goesAway } = caller;
     try {
-      while (!(await lock.acquire(goesAway.signal))) await lock.retryCheck();
+      const acquired = lock.acquire(goesAway.signal);
+      this.#sameTick(from);
+      let isHeld = await acquired;
+      while (!isHeld) {
+        if (!(await lock.retryCheck())) return this.#turnAway(caller, undefined);
+        isHeld = await lock.acquire(goesAway.signal);
+      }
     } catch (error) {
       if (caller.state === "waiting") this.#turnAway(caller, error);
       return;
     }
-    if (caller.state === "gone") return;
+    if (caller.state === "gone") return void lock.release().catch(() => {});
+    if (this.#isTakenAtTheDoor(caller)) {
+      lock.release().catch(() => {});
+      return this.#disappear(caller);
+    }
     this.#counts.served += 1;
+    await this.#hold(caller);
+  }
+
+  async #hold(caller: Caller): Promise<void> {
+    const { lock, process } = caller;
     this.#invariants.entered(caller);
     const bodyFailed = await this.#work(caller);
     this.#invariants.leaves(caller, bodyFailed);
     let trouble: unknown;
+    const released = lock.release();
+    this.#sameTick(process);
     try {
-      await lock.release();
+      await released;
     } catch (error) {
       trouble = error;
     }
@@ -140,32 +186,71 @@ class World {
     this.#forget(caller);
   }
 
-  #join(): Caller | undefined {
+  /** Given back by somebody else, between the grant and the first step of the body. */
+  #isTakenAtTheDoor({ lock, process }: Caller): boolean {
+    return lock.remaining() === 0 && (process.isClosed || lock.storeValue === undefined);
+  }
+
+  /** Something else that happens in the process before anything that was just begun goes on. */
+  #sameTick(process: SimulatedProcess): void {
     const random = this.#random;
-    const process = this.#machines.any();
+    const { sameTick, close } = this.#weather;
+    while (!this.#machines.hasCleared && random.happens(sameTick)) {
+      const waiting = [...this.#callers].filter(
+        (caller) => caller.process === process && caller.state === "waiting" && !caller.isNested,
+      );
+      const other = waiting[random.below(waiting.length)];
+      const what = random.oneOf("abort", "call", "close");
+      if (what === "abort" && other !== undefined) this.#goAway(other);
+      else if (what === "close" && random.happens(close / 4)) this.#machines.close(process);
+      else if (what === "call" && this.#extraCalls > 0) {
+        this.#extraCalls -= 1;
+        this.#underWay += 1;
+        void this.#call(process);
+      }
+    }
+  }
+
+  #join(process: SimulatedProcess): Caller {
+    const random = this.#random;
     const key = random.oneOf("LOCK_one", ...this.#keys.slice(1));
     const [retryTimes, waitMs] = this.#chooseWait();
     const how = this.#sameForAll ?? this.#chooseHow();
-    const options: LockOptions = { ...how, retryTimes, waitTime: `${waitMs}ms` };
-    const watchesSignal = random.happens(0.5);
-    if (process === undefined) return undefined;
+    const onFailure = random.oneOf("throw", "skip");
+    const options: LockOptions = { ...how, retryTimes, waitTime: `${waitMs}ms`, onFailure };
+    const caller = this.#newCaller(process, key, options, retryTimes * waitMs, false);
+    this.#callers.add(caller);
+    if (!this.#machines.hasCleared && random.happens(this.#weather.abort))
+      void this.#abort(caller, random.below(1_000));
+    return caller;
+  }
+
+  #newCaller(
+    process: SimulatedProcess,
+    key: string,
+    options: LockOptions,
+    budgetMs: number,
+    isNested: boolean,
+  ): Caller {
     const caller: Caller = {
       key,
       lock: process.lock(key, options),
       process,
       joinedAt: process.clock.now(),
-      budgetMs: retryTimes * waitMs,
-      watchesSignal,
+      budgetMs,
+      watchesSignal: this.#random.happens(0.5),
+      isNested,
+      isReentrant: options.reentrant === true,
+      isHeldToItsEnd: options.autoUnlock !== false,
       goesAway: new AbortController(),
       state: "waiting",
+      storeValue: undefined,
       grant: undefined,
       mustBeTold: false,
+      mayBeSilent: false,
       silentSince: undefined,
     };
-    this.#callers.add(caller);
     this.#invariants.joined(caller);
-    if (!this.#machines.hasCleared && random.happens(this.#weather.abort))
-      void this.#abort(caller, random.below(1_000));
     return caller;
   }
 
@@ -182,40 +267,72 @@ class World {
       watchdog: random.happens(this.#isCalm ? 0.8 : 0.6),
       fencing: random.happens(0.5),
       autoUnlock: this.#isCalm || random.happens(0.9),
+      reentrant: random.happens(0.15),
     };
   }
 
-  #chooseLockTimes(): LockTimes {
-    if (this.#isCalm) return ["10s", "5s", "4s"];
-    // When a place is left to one with another lock time, the network must keep the order of the two requests.
-    return this.#weather.overtaking ? [this.#random.oneOf("2s", "600ms")] : ["3s", "800ms", "300ms"];
-  }
-
   /** Resolves to whether the body failed. */
-  async #work({ lock, process, watchesSignal }: Caller): Promise<boolean> {
+  async #work(caller: Caller): Promise<boolean> {
+    const { lock, process, watchesSignal } = caller;
     const random = this.#random;
     const ms = random.happens(this.#isCalm ? 0.05 : 0.3) ? random.below(3_000) : random.below(this.#briefMs);
     this.#sectionsMs += ms;
     const { signal } = watchesSignal ? lock : {};
-    await new Promise<void>((resolve) => {
-      process.clock.after(ms, resolve);
-      if (random.happens(0.5)) signal?.addEventListener("abort", () => resolve());
-    });
+    const isAtOnce = !this.#isCalm && random.happens(0.1);
+    const isNesting = caller.isReentrant && random.happens(0.7);
+    if (!isAtOnce) {
+      await new Promise<void>((resolve) => {
+        process.clock.after(isNesting ? ms / 2 : ms, resolve);
+        if (random.happens(0.5)) signal?.addEventListener("abort", () => resolve());
+      });
+    }
+    if (isNesting) await runInside(lock, () => this.#enterAgain(caller, ms / 2));
     const bodyFails = random.happens(0.1);
     if (bodyFails) lock.fail(undefined);
     return bodyFails;
   }
 
+  /** A body inside the body, on terms of its own. */
+  async #enterAgain({ key, process, lock: outer }: Caller, ms: number): Promise<void> {
+    const options: LockOptions = { ...this.#chooseHow(), autoUnlock: true, reentrant: true };
+    const caller = this.#newCaller(process, key, options, 0, true);
+    const wasSure = outer.remaining() > 0;
+    try {
+      if (!(await caller.lock.acquire())) throw new Error("it was not let in");
+    } catch (error) {
+      // It may be refused where the key cannot be prolonged, or is not surely ours.
+      if (this.#isCalm || (wasSure && error instanceof LockWaitTimeoutError))
+        this.#invariants.turnedAway(caller, error);
+      else this.#invariants.disappeared(caller);
+      return;
+    }
+    if (process.clock.isDead) return;
+    if (this.#isTakenAtTheDoor(caller)) return this.#invariants.disappeared(caller);
+    this.#invariants.entered(caller);
+    await process.passes(ms);
+    this.#invariants.leaves(caller, false);
+    const trouble: unknown = await caller.lock.release().then(
+      () => undefined,
+      (error: unknown) => error,
+    );
+    this.#invariants.left(caller, trouble);
+  }
+
   async #abort(caller: Caller, ms: number): Promise<void> {
     await caller.process.passes(ms);
+    this.#goAway(caller);
+  }
+
+  #goAway(caller: Caller): void {
     if (caller.state !== "waiting") return;
     this.#disappear(caller);
-    if (this.#random.happens(0.5)) caller.goesAway.abort();
-    else await caller.lock.release().catch(() => {});
+    if (this.#random.happens(0.7)) caller.goesAway.abort();
+    else caller.lock.release().catch(() => {});
   }
 
   #crashed(process: SimulatedProcess): void {
-    for (const caller of this.#callers) if (caller.process === process) this.#disappear(caller);
+    this.#invariants.crashed(process);
+    for (const caller of this.#callers) if (caller.process === process) this.#forget(caller);
   }
 
   #turnAway(caller: Caller, error: unknown): void {
@@ -249,7 +366,7 @@ class World {
     }
     for (const process of this.#machines.all) {
       if (process.clock.isDead) continue;
-      if (process.hasLines) this.#invariants.report(`process ${process.number} has a line at the end`);
+      if (process.hasQueues) this.#invariants.report(`process ${process.number} has a queue at the end`);
       if (process.isGivingBack && this.#isCalm)
         this.#invariants.report(`process ${process.number} gives something back at the end`);
     }
@@ -266,8 +383,8 @@ class World {
       fencing: false,
     }));
     if (probe === undefined || next === undefined) return false;
-    if (!(await this.#server.acquire(probe)).granted) return false;
-    const { handedOn } = await this.#server.release(key, probe.requestId, next);
-    return handedOn !== undefined;
+    if (!(await this.#server.take(probe)).taken) return false;
+    const reply = await this.#server.next(probe, { ...next, place: "d".repeat(32) });
+    return reply.dropped && reply.next !== "placed";
   }
 }

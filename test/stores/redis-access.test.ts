@@ -108,7 +108,9 @@ test("without the right to read, a renewal and a drop say so, and not that the l
   await take(plain, key, requestId);
   const blind = await storeOf("blind", "~* &* +@all -get -mget");
   t.teardown(() => blind.close());
-  const denied = (reply: unknown): void => t.true(reply instanceof LockMisconfiguredError, String(reply));
+  const denied = (reply: unknown): void => {
+    t.true(reply instanceof LockMisconfiguredError, String(reply));
+  };
   denied(await renew(blind, key, requestId, 1_000));
   denied((await blind.renew([{ ...renewal(key, requestId), fencing: true }], WITHIN_MS))[0]);
   denied(await drop(blind, key, requestId).catch((error: unknown) => error));

@@ -234,7 +234,7 @@ test("close() while the second connection subscribes anew leaves no rejection th
 
 /** What a step of the server's clock does to a queue: all that was written before it is off by the step. */
 async function stepClock(of: ReturnType<RedisServer["client"]>, queue: string, ms: number): Promise<void> {
-  for (const entry of await of.zrange(queue, 0, -1)) {
+  for (const entry of await of.zrange(queue, "0", "-1")) {
     // Ends are written as minus the time: a clock that went back is as if all ends were so much later.
     if (entry.startsWith("-")) await of.zincrby(queue, ms * 1_000, entry);
   }

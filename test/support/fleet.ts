@@ -1,21 +1,39 @@
+import type { ExecutionContext } from "ava";
 import { createLocker, type Configuration } from "../../runtime/configure";
-import { Lock, type FailureClass } from "../../runtime/lock";
-import type { Locker } from "../../runtime/locker";
-import { runInside } from "../../runtime/reentrancy";
-import { settle, type LockOptions } from "../../runtime/settings";
+import { Lock, type FailureClass } from "../../runtime/lock/lock";
+import type { Locker } from "../../runtime/lock/locker";
+import { runInside } from "../../runtime/lock/reentrancy";
+import { settle, type LockOptions } from "../../runtime/lock/settings";
 import { memoryStore } from "../../runtime/stores/memory";
 import { TamperedStore } from "./tampered-store";
 import { VirtualClock } from "./virtual-clock";
 
 type Body<T> = (lock: Lock) => T | PromiseLike<T>;
 
-/** One process of a fleet: its own lines of waiters, the same store. */
+/** What a call may have beside its options and its body. */
+interface CallExtras {
+  readonly Failure?: FailureClass | undefined;
+  readonly signal?: AbortSignal | undefined;
+  readonly site?: string | undefined;
+}
+
+/** One process of a fleet: its own queues of waiters, the same store. */
 export class FleetProcess {
   readonly locker: Locker;
 
   /** @param own what the process has instead of what a configuration gives */
   constructor(configuration: Configuration, own: Partial<Pick<Locker, "newRequestId">> = {}) {
     this.locker = Object.assign(createLocker(configuration), own);
+  }
+
+  /** Whether nobody waits or holds in it. */
+  get isIdle(): boolean {
+    return this.locker.queues.isEmpty;
+  }
+
+  /** As `shutdown()` does after its patience: no lock is given any more. */
+  close(): void {
+    this.locker.queues.close();
   }
 
   lock(key: string, options: LockOptions = {}, site?: string): Lock {
@@ -27,10 +45,10 @@ export class FleetProcess {
     key: string,
     options: LockOptions,
     body: Body<T>,
-    Failure?: FailureClass,
+    { Failure, signal, site }: CallExtras = {},
   ): Promise<T | undefined> {
-    const lock = this.lock(key, options);
-    while (!(await lock.acquire())) if (!(await lock.retryCheck(Failure))) return undefined;
+    const lock = this.lock(key, options, site);
+    while (!(await lock.acquire(signal))) if (!(await lock.retryCheck(Failure))) return undefined;
     try {
       return await (options.reentrant === true ? runInside(lock, () => body(lock)) : body(lock));
     } catch (error) {
@@ -57,33 +75,50 @@ export class Fleet {
 
   /** Somebody outside the fleet takes the key, and says nothing more. */
   async foreignHolder(key: string, lockTimeMs: number): Promise<void> {
-    await this.memory.acquire({ key, requestId: FOREIGNER, lockTimeMs, fencing: false });
+    await this.memory.take({ key, requestId: FOREIGNER, lockTimeMs, fencing: false }, WITHIN_MS);
   }
 
   /** The foreigner gives the key back. */
   async foreignerLeaves(key: string): Promise<void> {
-    await this.memory.release(key, FOREIGNER);
+    await this.memory.drop({ key, requestId: FOREIGNER }, WITHIN_MS);
   }
 
-  /** Whether nobody holds the key. */
+  /** What the key holds in the store, whoever wrote it. */
+  async valueOf(key: string): Promise<string | undefined> {
+    const [value] = await this.memory.look([key], WITHIN_MS);
+    if (value instanceof Error) throw value;
+    return value;
+  }
+
+  /** The key is taken from whoever holds it. Where somebody waits, the queue has its turn, as at the end of any hold. */
+  async takeAway(key: string): Promise<void> {
+    const requestId = await this.valueOf(key);
+    if (requestId !== undefined) await this.memory.drop({ key, requestId }, WITHIN_MS);
+  }
+
+  /** Whether nobody holds the key, and it is kept for nobody. */
   async isFree(key: string): Promise<boolean> {
-    const requestId = PROBE;
-    const { granted } = await this.memory.acquire({ key, requestId, lockTimeMs: 1, fencing: false });
-    if (granted) await this.memory.release(key, requestId);
-    return granted;
+    return (await this.valueOf(key)) === undefined;
   }
 
   /** Whether nobody holds the key, and nobody has a place in its queue. */
   async isForgotten(key: string): Promise<boolean> {
-    const probe = { key, requestId: PROBE, lockTimeMs: 1, fencing: false };
-    const next = { ...probe, requestId: "e".repeat(32) };
-    if (!(await this.memory.acquire(probe)).granted) return false;
-    // The lock goes straight to the next only when nobody was there before.
-    const { handedOn } = await this.memory.release(key, PROBE, next);
-    await this.memory.leave(key, next.requestId);
-    return handedOn !== undefined;
+    const request = { key, requestId: PROBE, lockTimeMs: 1, fencing: false };
+    if (!(await this.memory.take(request, WITHIN_MS)).taken) return false;
+    await this.memory.drop({ key, requestId: PROBE }, WITHIN_MS);
+    // Where somebody waits, the key is kept for the first of them now.
+    return await this.isFree(key);
+  }
+
+  /** Nobody of the processes holds the key or waits for it, in the store or here, and nothing is to come. */
+  async leftNothing(t: ExecutionContext, key: string, ...processes: FleetProcess[]): Promise<void> {
+    await this.clock.settle();
+    t.true(await this.isForgotten(key), "nobody holds the key or waits for it");
+    t.is(this.clock.pendingTimers, 0);
+    t.true(processes.every(({ isIdle }) => isIdle));
   }
 }
 
 const FOREIGNER = "0".repeat(32);
 const PROBE = "f".repeat(32);
+const WITHIN_MS = 1_000;

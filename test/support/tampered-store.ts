@@ -1,11 +1,16 @@
 import type {
-  AcquireReply,
-  AcquireRequest,
-  Released,
+  DropReply,
+  DropRequest,
+  NextReply,
+  NotDropped,
+  PlaceRequest,
   RenewReply,
   RenewRequest,
   Store,
-} from "../../runtime/store";
+  StoreListener,
+  TakeReply,
+  TakeRequest,
+} from "../../runtime/stores/port";
 
 /** What happens to one command on its way: `send` carries it out. */
 export type Fate<Reply> = (send: () => Promise<Reply>) => Promise<Reply>;
@@ -14,7 +19,7 @@ export type Fate<Reply> = (send: () => Promise<Reply>) => Promise<Reply>;
 export type AnyFate = <Reply>(send: () => Promise<Reply>) => Promise<Reply>;
 
 /** What happens to one hint on its way: `deliver` brings it to those who listen. */
-export type HintFate = (deliver: () => void, requestId: string | undefined) => void;
+export type HintFate = (deliver: () => void, place: string | undefined) => void;
 
 /** The command never arrives. */
 export function lostOnTheWay<Reply>(): Promise<Reply> {
@@ -35,23 +40,32 @@ export async function connectionRefused<Reply>(): Promise<Reply> {
 /** A real store on a bad network: the test says what becomes of each command, and counts them. */
 export class TamperedStore implements Store {
   readonly #store: Store;
-  readonly #listeners = new Set<(requestId: string | undefined) => void>();
-  /** The requests that were sent for a lock, in order: by `acquire` or by `wait`. */
-  readonly acquired: AcquireRequest[] = [];
-  /** Those of them by `wait`. */
-  readonly waits: AcquireRequest[] = [];
+  readonly #listeners = new Set<StoreListener>();
+  /** The requests that were sent for a lock, in order: by `take` or by `place`. */
+  readonly asked: TakeRequest[] = [];
+  /** Those of them by `place`. */
+  readonly placed: PlaceRequest[] = [];
+  /** Those that went with the end of a hold, by `next`. */
+  readonly successors: PlaceRequest[] = [];
   /** How many leases each renewal was for. */
   readonly renewed: number[] = [];
+  /** How often a hold was ended: by `drop` or by `next`. */
   releases = 0;
   leaves = 0;
+  looks = 0;
   closed = false;
+  /** How long the reply to the last command was listened for. */
+  withinMs = 0;
 
-  /** Of `acquire` and, unless `onWait` says otherwise, of `wait`. */
-  onAcquire: Fate<AcquireReply> = (send) => send();
-  onWait: Fate<AcquireReply> | undefined;
-  onRenew: Fate<RenewReply[]> = (send) => send();
-  onRelease: Fate<Released> = (send) => send();
+  /** Of `take` and, unless `onPlace` says otherwise, of `place`. */
+  onTake: Fate<TakeReply> = (send) => send();
+  onPlace: Fate<TakeReply> | undefined;
+  onRenew: Fate<readonly RenewReply[]> = (send) => send();
+  /** Of `drop` and, unless `onNext` says otherwise, of `next`. */
+  onDrop: AnyFate = (send) => send();
+  onNext: Fate<NextReply | NotDropped> | undefined;
   onLeave: Fate<void> = (send) => send();
+  onLook: Fate<readonly (string | Error | undefined)[]> = (send) => send();
   onHint: HintFate = (deliver) => deliver();
   /** Of every command, around its own fate. */
   onAny: AnyFate = (send) => send();
@@ -60,9 +74,9 @@ export class TamperedStore implements Store {
     this.#store = store;
   }
 
-  /** How often a command was sent. */
+  /** How often a command was sent, but for looks, which change nothing. */
   get commands(): number {
-    return this.acquired.length + this.renewals + this.releases + this.leaves;
+    return this.asked.length + this.renewals + this.releases + this.leaves;
   }
 
   get renewals(): number {
@@ -74,46 +88,76 @@ export class TamperedStore implements Store {
     return this.#listeners.size;
   }
 
-  acquire(request: AcquireRequest): Promise<AcquireReply> {
-    this.acquired.push(request);
-    return this.onAny(() => this.onAcquire(() => this.#store.acquire(request)));
+  take(request: TakeRequest, withinMs: number): Promise<TakeReply> {
+    this.asked.push(request);
+    this.withinMs = withinMs;
+    return this.onAny(() => this.onTake(() => this.#store.take(request, withinMs)));
   }
 
-  wait(request: AcquireRequest): Promise<AcquireReply> {
-    this.acquired.push(request);
-    this.waits.push(request);
-    return this.onAny(() => (this.onWait ?? this.onAcquire)(() => this.#store.wait(request)));
+  place(request: PlaceRequest, withinMs: number): Promise<TakeReply> {
+    this.asked.push(request);
+    this.placed.push(request);
+    this.withinMs = withinMs;
+    return this.onAny(() => (this.onPlace ?? this.onTake)(() => this.#store.place(request, withinMs)));
   }
 
-  leave(key: string, requestId: string): Promise<void> {
+  leave(key: string, place: string, withinMs: number): Promise<void> {
     this.leaves += 1;
-    return this.onAny(() => this.onLeave(() => this.#store.leave(key, requestId)));
+    this.withinMs = withinMs;
+    return this.onAny(() => this.onLeave(() => this.#store.leave(key, place, withinMs)));
   }
 
-  renew(holders: readonly RenewRequest[]): Promise<RenewReply[]> {
-    this.renewed.push(holders.length);
-    // What is on its way does not change with those who sent it.
-    const sent = holders.map(({ key, requestId, lockTimeMs }) => ({ key, requestId, lockTimeMs }));
-    return this.onAny(() => this.onRenew(() => this.#store.renew(sent)));
+  renew(requests: readonly RenewRequest[], withinMs: number): Promise<readonly RenewReply[]> {
+    this.renewed.push(requests.length);
+    this.withinMs = withinMs;
+    return this.onAny(() => this.onRenew(() => this.#store.renew(requests, withinMs)));
   }
 
-  release(key: string, requestId: string, next?: AcquireRequest): Promise<Released> {
+  drop(request: DropRequest, withinMs: number): Promise<DropReply> {
     this.releases += 1;
-    return this.onAny(() => this.onRelease(() => this.#store.release(key, requestId, next)));
+    this.withinMs = withinMs;
+    return this.onAny(() => this.onDrop(() => this.#store.drop(request, withinMs)));
   }
 
-  listen(onHint: (requestId: string | undefined) => void): () => void {
-    const deafen = this.#store.listen((requestId) => this.onHint(() => onHint(requestId), requestId));
-    this.#listeners.add(onHint);
+  next(held: DropRequest, request: PlaceRequest, withinMs: number): Promise<NextReply | NotDropped> {
+    this.releases += 1;
+    this.successors.push(request);
+    this.withinMs = withinMs;
+    return this.onAny(() => (this.onNext ?? this.onDrop)(() => this.#store.next(held, request, withinMs)));
+  }
+
+  look(keys: readonly string[], withinMs: number): Promise<readonly (string | Error | undefined)[]> {
+    this.looks += 1;
+    this.withinMs = withinMs;
+    return this.onAny(() => this.onLook(() => this.#store.look(keys, withinMs)));
+  }
+
+  listen(listener: StoreListener): () => void {
+    const deafen = this.#store.listen({
+      onHint: (place) => this.onHint(() => listener.onHint(place), place),
+      onReconnect: () => listener.onReconnect(),
+      onWarning: (message) => listener.onWarning(message),
+    });
+    this.#listeners.add(listener);
     return () => {
-      this.#listeners.delete(onHint);
+      this.#listeners.delete(listener);
       deafen();
     };
   }
 
   /** A hint that the store did not send. */
-  hint(requestId: string | undefined): void {
-    for (const onHint of this.#listeners) onHint(requestId);
+  hint(place: string | undefined): void {
+    for (const listener of this.#listeners) listener.onHint(place);
+  }
+
+  /** The store's connection is a new one. */
+  reconnect(): void {
+    for (const listener of this.#listeners) listener.onReconnect();
+  }
+
+  /** The store has something to tell that somebody should look at. */
+  warn(message: string): void {
+    for (const listener of this.#listeners) listener.onWarning(message);
   }
 
   async close(): Promise<void> {

@@ -65,15 +65,5 @@ function entriesOf(options: readonly string[]): Record<string, unknown> {
 
 function keyOf(flag: string, parts: readonly KeyPart[]): string {
   const fixed = lockKey(flag);
-  return parts.length === 0 ? fixed : `${fixed}_${parts.map((part) => `{${expressionOf(part)}}`).join()}`;
-}
-
-/** What the part reads, without the check against `keyClass`: `order.id`, or of its JSON `JSON(order).id`. */
-function expressionOf({ pieces, jsonField }: KeyPart): string {
-  const check = pieces.findIndex(({ code }) => code === " satisfies ");
-  const read = pieces.filter((_, index) => check === -1 || (index !== check && index !== check + 1));
-  const code = read.map((piece) => piece.code).join("");
-  return jsonField === undefined
-    ? code.replace(/^\(([\w$.]+)\)(?=\.)/, "$1")
-    : `JSON(${code}).${jsonField.text}`;
+  return parts.length === 0 ? fixed : `${fixed}_${parts.map(({ shown }) => `{${shown}}`).join()}`;
 }

@@ -2,7 +2,7 @@ import type * as TS from "typescript";
 import { didYouMean } from "../../text/did-you-mean";
 import { problem, type Problem } from "../../text/problems";
 import { readDefaults } from "../../read/options";
-import { isWoven } from "../../read/woven-mark";
+import { wovenMark } from "../../read/woven-mark";
 import { emitOnDisk } from "./emit-on-disk";
 import { reportOnDisk } from "./report-on-disk";
 import { internals, wovenFiles, type Compiler, type WovenFile, type WovenFiles } from "./woven-files";
@@ -113,8 +113,12 @@ function compile(
 }
 
 /** The weave keeps to the lines that are there; the emitted code has lines of its own. */
-function breakLines(ts: typeof TS, node: TS.Node): void {
-  const { body } = node as { body?: TS.ConciseBody & { multiLine?: boolean } };
-  if (ts.isFunctionLike(node) && body !== undefined && isWoven(ts, body)) body.multiLine = true;
-  ts.forEachChild(node, (child) => breakLines(ts, child));
+function breakLines(ts: typeof TS, file: TS.SourceFile): void {
+  const isWoven = wovenMark(ts, file);
+  const visit = (node: TS.Node): void => {
+    const { body } = node as { body?: TS.ConciseBody & { multiLine?: boolean } };
+    if (ts.isFunctionLike(node) && body !== undefined && isWoven(body)) body.multiLine = true;
+    ts.forEachChild(node, visit);
+  };
+  visit(file);
 }

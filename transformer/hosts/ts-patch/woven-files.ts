@@ -82,10 +82,13 @@ export function packageVersion(): string {
 /** As the compiler will emit the file: not the project alone decides, but also `.mts`, `.cts` and package.json. */
 function formatOf(ts: Compiler, program: TS.Program, file: TS.SourceFile): ModuleFormat {
   const { CommonJS, AMD, UMD, ES2015, ESNext } = ts.ModuleKind;
-  const project = ts.getEmitModuleKind(program.getCompilerOptions());
+  const options = program.getCompilerOptions();
+  const project = ts.getEmitModuleKind(options);
   if (project >= ES2015 && project <= ESNext) return "esm"; // No `import x = require()`, not even in `.cts`.
   const { getEmitModuleFormatOfFile } = program as TS.Program & ProgramInternals;
-  return [CommonJS, AMD, UMD].includes(getEmitModuleFormatOfFile(file)) ? "commonjs" : "esm";
+  if (![CommonJS, AMD, UMD].includes(getEmitModuleFormatOfFile(file))) return "esm";
+  if (options.erasableSyntaxOnly !== true) return "commonjs";
+  return options.verbatimModuleSyntax === true ? "require" : "esm";
 }
 
 /**

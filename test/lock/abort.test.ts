@@ -63,7 +63,7 @@ test.serial("with a signal that has aborted before, nothing is sent", async (t) 
 
 test.serial("a grant that comes after the abort is given back", async (t) => {
   const replies = deferred();
-  fleet.store.onAcquire = async (send) => {
+  fleet.store.onTake = async (send) => {
     const reply = await send();
     await replies.promise;
     return reply;
@@ -75,18 +75,18 @@ test.serial("a grant that comes after the abort is given back", async (t) => {
   controller.abort(new Error("enough"));
   await t.throwsAsync(waiting, { message: "enough" });
   replies.resolve();
-  fleet.store.onAcquire = (send) => send();
+  fleet.store.onTake = (send) => send();
   await fleet.clock.settle();
   t.true(await fleet.isForgotten("abort-4"));
 });
 
 test.serial("a grant whose reply is lost is given back, too", async (t) => {
-  fleet.store.onAcquire = replyLost;
+  fleet.store.onTake = replyLost;
   const controller = new AbortController();
   const waiting = withLock("abort-5", { ...PATIENT, signal: controller.signal }, () => t.fail());
   await fleet.clock.settle();
   controller.abort(new Error("enough"));
-  fleet.store.onAcquire = (send) => send();
+  fleet.store.onTake = (send) => send();
   await t.throwsAsync(waiting, { message: "enough" });
   await fleet.clock.advance(1_000);
   t.true(await fleet.isForgotten("abort-5"));

@@ -1,7 +1,8 @@
 import test from "ava";
-import { LockLostError, LockWaitTimeoutError } from "../../runtime/errors";
+import { LockLostError, LockUnreachableError, LockWaitTimeoutError } from "../../runtime/errors";
 import { deferred } from "../support/deferred";
 import { Fleet, FleetProcess } from "../support/fleet";
+import { connectionRefused } from "../support/tampered-store";
 
 const KEY = "LOCK_account_1";
 const REENTRANT = { reentrant: true } as const;
@@ -22,7 +23,7 @@ test("a function that holds the key may call another one on the same key", async
   const process = fleet.process();
   const b = (): Promise<string | undefined> => process.call(KEY, REENTRANT, () => "b");
   t.is(await process.call(KEY, REENTRANT, async () => `a then ${await b()}`), "a then b");
-  t.is(fleet.store.acquired.length, 1);
+  t.is(fleet.store.asked.length, 1);
   t.is(fleet.store.releases, 1);
   t.true(await fleet.isFree(KEY));
   t.is(fleet.clock.pendingTimers, 0);
@@ -34,7 +35,7 @@ test("a function may call itself on the same key", async (t) => {
   const countDown = async (n: number): Promise<number> =>
     (await process.call(KEY, REENTRANT, async () => (n === 0 ? 0 : 1 + (await countDown(n - 1))))) ?? 0;
   t.is(await countDown(10), 10);
-  t.is(fleet.store.acquired.length, 1);
+  t.is(fleet.store.asked.length, 1);
   t.true(await fleet.isFree(KEY));
 });
 
@@ -167,7 +168,7 @@ test("a task that strayed from the body is not let in while the release is under
   const fleet = new Fleet();
   const process = fleet.process();
   const [sent, arrival] = [deferred(), deferred()];
-  fleet.store.onRelease = async (send) => {
+  fleet.store.onDrop = async (send) => {
     const reply = await send();
     await fleet.foreignHolder(KEY, 60_000); // Free for others, before the holder has the reply.
     sent.resolve();
@@ -219,12 +220,12 @@ test("other keys are locks of their own, in any order of nesting", async (t) => 
   const process = fleet.process();
   await process.call(KEY, REENTRANT, () =>
     process.call("LOCK_account_2", REENTRANT, async () => {
-      t.is(fleet.store.acquired.length, 2);
+      t.is(fleet.store.asked.length, 2);
       t.true(await isLetIn(process));
       t.true(await isLetIn(process, "LOCK_account_2"));
-      t.is(fleet.store.acquired.length, 2);
+      t.is(fleet.store.asked.length, 2);
       t.true(await isLetIn(process, "LOCK_account_3"));
-      t.is(fleet.store.acquired.length, 3);
+      t.is(fleet.store.asked.length, 3);
     }),
   );
   t.true(await fleet.isFree(KEY));
@@ -249,4 +250,47 @@ test("an inner body's error ends the inner call only", async (t) => {
     outer.assertHeld();
   });
   t.true(await fleet.isFree(KEY));
+});
+
+test("acquire() twice enters once", async (t) => {
+  const fleet = new Fleet();
+  const process = fleet.process();
+  await process.call(KEY, REENTRANT, async () => {
+    const inner = process.lock(KEY, REENTRANT);
+    t.deepEqual(await Promise.all([inner.acquire(), inner.acquire(), inner.retryCheck()]), [
+      true,
+      true,
+      true,
+    ]);
+    await inner.release();
+  });
+  await fleet.leftNothing(t, KEY, process);
+});
+
+test("one that is released before it is let in is not let in", async (t) => {
+  const fleet = new Fleet();
+  const process = fleet.process();
+  await process.call(KEY, REENTRANT, async () => {
+    const inner = process.lock(KEY, { ...REENTRANT, lockTime: "60s" });
+    const entering = inner.acquire();
+    await inner.release();
+    t.false(await entering);
+    t.is(inner.remaining(), 0);
+  });
+  await fleet.leftNothing(t, KEY, process);
+});
+
+test("one that cannot be had on its terms after the outer body has left gives the lock back", async (t) => {
+  const fleet = new Fleet();
+  const process = fleet.process();
+  fleet.store.onRenew = connectionRefused;
+  let inner: Promise<unknown> = Promise.resolve();
+  await process.call(KEY, REENTRANT, () => {
+    inner = t.throwsAsync(
+      process.call(KEY, { ...REENTRANT, lockTime: "60s" }, () => t.fail()),
+      { instanceOf: LockUnreachableError, message: /on its terms, too: connect ECONNREFUSED$/ },
+    );
+  });
+  await inner;
+  await fleet.leftNothing(t, KEY, process);
 });

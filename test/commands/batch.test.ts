@@ -1,7 +1,7 @@
 import test from "ava";
-import { Batch } from "../../runtime/batch";
-import { Commands, NEVER_DUE, NoReplyError, type Command } from "../../runtime/commands";
-import { MOST_AT_ONCE } from "../../runtime/store";
+import { Batch } from "../../runtime/commands/batch";
+import { InFlight, NEVER_DUE, NoReplyError, type Command } from "../../runtime/commands/in-flight";
+import { MOST_AT_ONCE } from "../../runtime/stores/port";
 import { deferred, type Deferred } from "../support/deferred";
 import { VirtualClock } from "../support/virtual-clock";
 
@@ -22,15 +22,15 @@ class Noting implements Command<string> {
     return Promise.resolve(`${this.name} alone`);
   }
 
-  heard(reply: string): void {
+  onReply(reply: string): void {
     this.told.push(`heard ${reply}`);
   }
 
-  failed(error: unknown): void {
+  onFailure(error: unknown): void {
     this.told.push(`failed ${error instanceof NoReplyError ? "for want of a reply" : String(error)}`);
   }
 
-  heardLate(reply: string): void {
+  onLateReply(reply: string): void {
     this.told.push(`heard late ${reply}`);
   }
 }
@@ -46,7 +46,7 @@ interface Bench {
 function bench(): Bench {
   const clock = new VirtualClock();
   const together: Bench["together"] = [];
-  const batch = new Batch<Noting, string>(new Commands(clock, SECOND), (commands) => {
+  const batch = new Batch<Noting, string>(new InFlight(clock, SECOND), (commands) => {
     const answer = deferred<(string | Error)[]>();
     together.push({ names: commands.map(({ name }) => name), answer });
     return answer.promise;

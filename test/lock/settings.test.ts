@@ -1,7 +1,7 @@
 import { inspect } from "node:util";
 import test from "ava";
 import { LockOptionError } from "../../runtime/errors";
-import { DEFAULTS, settle } from "../../runtime/settings";
+import { DEFAULTS, settle } from "../../runtime/lock/settings";
 import { shown } from "../../runtime/shown";
 
 test("without a word, the ancestors' numbers hold", (t) => {

@@ -1,13 +1,14 @@
 import test from "ava";
-import { Commands } from "../../runtime/commands";
-import { Lease } from "../../runtime/lease";
-import { Line } from "../../runtime/line";
-import { Lines } from "../../runtime/lines";
-import { Renewals } from "../../runtime/renewals";
-import { Story } from "../../runtime/story";
+import { Commands } from "../../runtime/commands/commands";
 import { LockLostError } from "../../runtime/errors";
+import { Deadlines } from "../../runtime/queue/deadlines";
+import type { Holder } from "../../runtime/queue/holder";
+import { Lease } from "../../runtime/queue/lease";
+import { Renewals } from "../../runtime/queue/renewals";
+import { Suspension } from "../../runtime/suspension";
 import { deferred } from "../support/deferred";
 import { Fleet } from "../support/fleet";
+import { passes } from "../support/jobs";
 import { connectionRefused, lostOnTheWay } from "../support/tampered-store";
 
 const SECOND = 1_000;
@@ -16,26 +17,35 @@ interface Keeper {
   readonly fleet: Fleet;
   readonly renewals: Renewals;
   /** A lease that the store granted, and that is kept from now on. */
-  keep(key: string, lockTimeMs?: number): Promise<Lease>;
+  keep(key: string, lockTimeMs?: number, onLost?: Holder["onLost"]): Promise<Lease>;
 }
 
 /** Renewals with a command time-out of one second. */
 function keeper(): Keeper {
   const fleet = new Fleet();
-  const story = new Story({ warn: () => {} });
+  const { clock, store, memory } = fleet;
   const leases: Lease[] = [];
-  const commands = new Commands(fleet.clock, SECOND);
-  const renewals = new Renewals(fleet.clock, fleet.store, commands, story, () => leases);
-  const lines = new Lines(fleet.clock, fleet.store, SECOND, story);
+  const commands = new Commands(clock, store, SECOND);
+  const renewals = new Renewals(clock, commands, new Deadlines(clock), new Suspension(clock), () => leases);
   return {
     fleet,
     renewals,
-    async keep(key, lockTimeMs = 30_000) {
-      const request = { key, requestId: `holder of ${key}`, lockTimeMs, fencing: false };
-      const lease = new Lease(new Line(lines, key), request, fleet.clock.now(), undefined);
-      await fleet.memory.acquire(request);
+    async keep(key, lockTimeMs = 30_000, onLost = () => {}) {
+      const requestId = `holder of ${key}`;
+      const lease = new Lease(key, requestId, lockTimeMs, undefined, true);
+      const isAutoUnlocked = true;
+      lease.holder = {
+        site: undefined,
+        heldSince: 0,
+        isAutoUnlocked,
+        onHandedOn: () => {},
+        onRenewed: () => {},
+        onLost,
+      };
+      lease.prove(clock.now(), lockTimeMs);
+      await memory.take({ key, requestId, lockTimeMs, fencing: false }, SECOND);
       leases.push(lease);
-      renewals.keep(lease, fleet.clock.now());
+      renewals.keep(lease, clock.now());
       return lease;
     },
   };
@@ -94,15 +104,15 @@ test("of many, the one that is expired or stolen is lost, and the others are kep
   const { fleet, renewals, keep } = keeper();
   const leases: Lease[] = [];
   for (let n = 0; n < 10; n += 1) leases.push(await keep(`lock ${n}`));
-  await fleet.memory.release("lock 3", "holder of lock 3");
-  await fleet.memory.release("lock 7", "holder of lock 7");
+  await fleet.takeAway("lock 3");
+  await fleet.takeAway("lock 7");
   await fleet.foreignHolder("lock 7", 600_000);
   await fleet.clock.advance(10 * SECOND);
   t.deepEqual(
-    leases.flatMap(({ lostBecause }, n) => (lostBecause === undefined ? [] : [[n, lostBecause]])),
+    leases.flatMap(({ loss }, n) => (loss === undefined ? [] : [[n, loss.outcome, loss.because]])),
     [
-      [3, "its key expired"],
-      [7, "somebody else holds it"],
+      [3, "deleted", "its key is gone before its time: deleted, evicted, or lost with the store's data"],
+      [7, "stolen", "somebody else holds it"],
     ],
   );
   await fleet.clock.advance(10 * SECOND);
@@ -115,7 +125,8 @@ test("of many, those for which the store had no answer are tried again soon, and
   const { fleet, keep } = keeper();
   const leases: Lease[] = [];
   for (let n = 0; n < 10; n += 1) leases.push(await keep(`lock ${n}`));
-  fleet.store.onRenew = async (send) => (await send()).map((reply, n) => (n < 4 ? "unknown" : reply));
+  fleet.store.onRenew = async (send) =>
+    (await send()).map((reply, n) => (n < 4 ? new Error("TRYAGAIN") : reply));
   await fleet.clock.advance(10 * SECOND);
   fleet.store.onRenew = (send) => send();
   await fleet.clock.advance(SECOND);
@@ -142,9 +153,8 @@ for (const [what, fate] of [
     const { fleet, keep } = keeper();
     fleet.store.onRenew = fate;
     for (const lockTimeMs of [100, 1_000, 3_333, 30_000]) {
-      const lease = await keep(`${lockTimeMs}`, lockTimeMs);
       let lostAt = 0;
-      lease.holder = { lost: () => (lostAt = fleet.clock.now()) } as unknown as NonNullable<Lease["holder"]>;
+      await keep(`${lockTimeMs}`, lockTimeMs, () => (lostAt = fleet.clock.now()));
       const expectedAt = fleet.clock.now() + lockTimeMs * 0.99 - 2;
       await fleet.clock.advance(lockTimeMs);
       t.true(
@@ -156,7 +166,7 @@ for (const [what, fate] of [
   });
 }
 
-test("a renewal that comes through at the last moment saves the lock, and takes its doom away", async (t) => {
+test("a renewal that comes through at the last moment saves the lock, and takes the watch for its deadline away", async (t) => {
   const { fleet, renewals, keep } = keeper();
   const lease = await keep("lock");
   fleet.store.onRenew = connectionRefused;
@@ -177,9 +187,7 @@ test("a renewed lock counts from before its renewal was sent, however long the r
   const lease = await keep("lock");
   fleet.store.onRenew = async (send) => {
     const replies = await send();
-    await new Promise<void>((resolve) => {
-      fleet.clock.after(800, resolve);
-    });
+    await passes(fleet.clock, 800);
     return replies;
   };
   await fleet.clock.advance(10_800);
@@ -195,15 +203,13 @@ test("one lock that is about to end does not cut short the wait for the reply th
   await fleet.clock.advance(2_850);
   fleet.store.onRenew = async (send) => {
     const replies = await send();
-    await new Promise<void>((resolve) => {
-      fleet.clock.after(80, resolve);
-    });
+    await passes(fleet.clock, 80);
     return replies;
   };
   await fleet.clock.advance(50);
   t.is(fleet.store.renewed.at(-1), 2, "the one is tried a last time, and the other is due");
   await fleet.clock.advance(100);
-  t.regex(short.lostBecause ?? "", /deadline passed/);
+  t.regex(short.loss?.because ?? "", /deadline passed/);
   t.true(long.remaining(fleet.clock.now()) > 29_000);
 });
 
@@ -213,20 +219,20 @@ test("to stop is final, also for a renewal that is under way and for one that is
   const arrival = deferred();
   fleet.store.onRenew = async () => {
     await arrival.promise;
-    return ["stolen", "renewed"];
+    return [{ renewed: false, holder: "somebody else" }, { renewed: true }];
   };
   await fleet.clock.advance(10 * SECOND);
   renewals.stop(one);
   arrival.resolve();
   await fleet.clock.settle();
-  t.is(one.lostBecause, undefined);
+  t.is(one.loss, undefined);
   fleet.store.onRenew = connectionRefused;
   await fleet.clock.advance(10 * SECOND);
   t.is(fleet.store.renewed.at(-1), 1);
   renewals.stop(other);
   t.is(fleet.clock.pendingTimers, 0);
   await fleet.clock.advance(100 * SECOND);
-  t.is(other.lostBecause, undefined);
+  t.is(other.loss, undefined);
 });
 
 test("one that stops while it is under way, and is kept again, is renewed by its new schedule", async (t) => {
@@ -256,7 +262,7 @@ test("after a standstill, what is over is lost, and what is not is renewed at on
   const long = await keep("long", 30_000);
   fleet.clock.freeze(15 * SECOND);
   await fleet.clock.settle();
-  t.regex(short.lostBecause ?? "", /deadline passed/);
+  t.regex(short.loss?.because ?? "", /deadline passed/);
   t.is(fleet.store.renewals, 1);
   t.true(long.remaining(fleet.clock.now()) > 29_000);
 });

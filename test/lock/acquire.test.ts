@@ -1,0 +1,105 @@
+import test from "ava";
+import { LockLostError, LockMisconfiguredError } from "../../runtime/errors";
+import { Fleet } from "../support/fleet";
+import { idle } from "../support/jobs";
+import { lostOnTheWay } from "../support/tampered-store";
+
+const KEY = "LOCK_payOrder_1";
+const SECOND = 1_000;
+
+test("a free lock is had with one request and given back at the end", async (t) => {
+  const fleet = new Fleet();
+  t.is(await fleet.process().call(KEY, {}, () => "result"), "result");
+  t.is(fleet.store.asked.length, 1);
+  t.is(fleet.store.releases, 1);
+  t.true(await fleet.isFree(KEY));
+  t.is(fleet.clock.pendingTimers, 0);
+});
+
+test("the requestId is 32 hex characters, and new for each acquisition", async (t) => {
+  const fleet = new Fleet();
+  const process = fleet.process();
+  for (let n = 0; n < 20; n += 1) await process.call(KEY, {}, idle);
+  const ids = fleet.store.asked.map(({ requestId }) => requestId);
+  t.true(ids.every((id) => /^[0-9a-f]{32}$/.test(id)));
+  t.is(new Set(ids).size, 20);
+});
+
+test("the store is asked for the lock time of 30 seconds, or for the one that was said", async (t) => {
+  const fleet = new Fleet();
+  await fleet.process().call(KEY, {}, idle);
+  await fleet.process().call(KEY, { lockTime: "20s" }, idle);
+  t.deepEqual(
+    fleet.store.asked.map(({ lockTimeMs }) => lockTimeMs),
+    [30_000, 20_000],
+  );
+});
+
+test("a store that refuses for good ends the wait at once", async (t) => {
+  const fleet = new Fleet();
+  fleet.store.onTake = () => Promise.reject(new LockMisconfiguredError("NOAUTH"));
+  const process = fleet.process();
+  await t.throwsAsync(process.call(KEY, {}, idle), { instanceOf: LockMisconfiguredError });
+  t.is(fleet.store.asked.length, 1);
+  t.true(process.isIdle);
+  t.is(fleet.clock.pendingTimers, 0);
+});
+
+test("a lock is one acquisition: once released it is not to be had again", async (t) => {
+  const fleet = new Fleet();
+  const lock = fleet.process().lock(KEY);
+  t.true(await lock.acquire());
+  await lock.release();
+  await t.throwsAsync(lock.acquire(), {
+    instanceOf: LockLostError,
+    message: /is not held: it was released$/,
+  });
+  await t.throwsAsync(lock.retryCheck(), { instanceOf: LockLostError });
+  await lock.release();
+  t.true(await fleet.isForgotten(KEY));
+});
+
+test("a lock that is released while it waits gives up its place, and does not wait on", async (t) => {
+  const fleet = new Fleet();
+  await fleet.foreignHolder(KEY, 60 * SECOND);
+  const lock = fleet.process().lock(KEY);
+  t.false(await lock.acquire());
+  const waiting = t.throwsAsync(lock.retryCheck(), { instanceOf: LockLostError });
+  await lock.release();
+  await waiting;
+  await fleet.foreignerLeaves(KEY);
+  await fleet.clock.settle();
+  t.true(await fleet.isForgotten(KEY));
+  t.is(fleet.clock.pendingTimers, 0);
+});
+
+test("whoever calls acquire() twice on one lock has two promises that settle, to the same", async (t) => {
+  const fleet = new Fleet();
+  const process = fleet.process();
+  const lock = process.lock(KEY);
+  t.deepEqual(await Promise.all([lock.acquire(), lock.acquire()]), [true, true]);
+  t.is(fleet.store.asked.length, 1);
+  const behind = process.lock(KEY);
+  t.deepEqual(await Promise.all([behind.acquire(), behind.acquire()]), [false, false]);
+  await Promise.all([lock.release(), behind.release()]);
+  await fleet.leftNothing(t, KEY, process);
+});
+
+test("an abort settles all that was called on the lock, also what was called twice or beside each other", async (t) => {
+  const fleet = new Fleet();
+  const controller = new AbortController();
+  fleet.store.onTake = lostOnTheWay;
+  const lock = fleet.process().lock(KEY);
+  const calls = [
+    lock.acquire(controller.signal),
+    lock.acquire(),
+    lock.retryCheck(),
+    lock.retryCheck(),
+    lock.acquire(),
+  ];
+  await fleet.clock.settle();
+  const reason = new Error("the client went away");
+  controller.abort(reason);
+  const ends = await Promise.allSettled(calls); // No time passes here.
+  t.true(ends.every((end) => end.status === "rejected" && end.reason === reason));
+});

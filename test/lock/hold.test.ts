@@ -1,0 +1,278 @@
+import test from "ava";
+import { LockLostError } from "../../runtime/errors";
+import { deferred } from "../support/deferred";
+import { Fleet } from "../support/fleet";
+import { idle, job, passes } from "../support/jobs";
+import { lostOnTheWay } from "../support/tampered-store";
+
+const KEY = "LOCK_payOrder_1";
+const SECOND = 1_000;
+
+test("the watchdog renews at a third of the lock time, as long as the body takes", async (t) => {
+  const fleet = new Fleet();
+  const { body, running, end } = job();
+  const holder = fleet.process().call(KEY, { lockTime: "30s" }, body);
+  await running;
+  await fleet.clock.advance(9_999);
+  t.is(fleet.store.renewals, 0);
+  await fleet.clock.advance(1);
+  t.is(fleet.store.renewals, 1);
+  await fleet.clock.advance(290 * SECOND);
+  t.is(fleet.store.renewals, 30);
+  t.false(await fleet.isFree(KEY));
+  end();
+  t.is(await holder, "done");
+});
+
+test("after the release the watchdog is gone for good", async (t) => {
+  const fleet = new Fleet();
+  await fleet.process().call(KEY, {}, idle);
+  t.is(fleet.clock.pendingTimers, 0);
+  await fleet.clock.advance(300 * SECOND);
+  t.is(fleet.store.renewals, 0);
+});
+
+test("a renewal that is under way at the release changes nothing any more", async (t) => {
+  const fleet = new Fleet();
+  const { body, running, end } = job();
+  const arrival = deferred();
+  fleet.store.onRenew = async (send) => {
+    await arrival.promise;
+    return await send();
+  };
+  const holder = fleet.process().call(KEY, {}, body);
+  await running;
+  await fleet.clock.advance(10 * SECOND);
+  end();
+  t.is(await holder, "done");
+  arrival.resolve();
+  await fleet.clock.settle();
+  t.is(fleet.clock.pendingTimers, 0);
+  t.true(await fleet.isFree(KEY));
+  t.deepEqual(fleet.warnings, []);
+});
+
+test("a renewal without a reply is tried again soon, and the lock is kept", async (t) => {
+  const fleet = new Fleet();
+  const { body, running, end } = job();
+  fleet.store.onRenew = lostOnTheWay;
+  const holder = fleet.process().call(KEY, { lockTime: "30s" }, body);
+  await running;
+  await fleet.clock.advance(12 * SECOND);
+  fleet.store.onRenew = (send) => send();
+  await fleet.clock.advance(300 * SECOND);
+  end();
+  t.is(await holder, "done");
+  t.deepEqual(fleet.warnings, []);
+});
+
+test("without the watchdog the lock runs out, and the release says so", async (t) => {
+  const fleet = new Fleet();
+  const { body, running, end } = job();
+  const holder = t.throwsAsync(fleet.process().call(KEY, { watchdog: false, lockTime: "20s" }, body), {
+    instanceOf: LockLostError,
+    message: /the lock was lost before its work was done \(its key expired\); somebody else may have worked/,
+  });
+  await running;
+  await fleet.clock.advance(20 * SECOND);
+  t.is(fleet.store.renewals, 0);
+  t.true(await fleet.isFree(KEY));
+  end();
+  await holder;
+});
+
+test("with autoUnlock off, the key is left to expire", async (t) => {
+  const fleet = new Fleet();
+  t.is(await fleet.process().call(KEY, { autoUnlock: false, lockTime: "20s" }, idle), "done");
+  t.is(fleet.store.releases, 0);
+  t.is(fleet.clock.pendingTimers, 0);
+  await fleet.clock.advance(19_999);
+  t.false(await fleet.isFree(KEY));
+  await fleet.clock.advance(1);
+  t.true(await fleet.isFree(KEY));
+});
+
+test("with autoUnlock off, a local waiter waits for the key and not only for the body", async (t) => {
+  const fleet = new Fleet();
+  const process = fleet.process();
+  const startedAt = fleet.clock.now();
+  await process.call(KEY, { autoUnlock: false, lockTime: "2s" }, idle);
+  const waiter = process.call(KEY, {}, () => fleet.clock.now());
+  await fleet.clock.advance(5 * SECOND);
+  t.is(await waiter, startedAt + 2 * SECOND);
+});
+
+test("the holder is sure of the lock for less than its time to live, and counts from before the send", async (t) => {
+  const fleet = new Fleet();
+  fleet.store.onTake = async (send) => {
+    await passes(fleet.clock, 300);
+    return await send();
+  };
+  const remaining = fleet.process().call(KEY, { lockTime: "10s" }, (lock) => lock.remaining());
+  await fleet.clock.advance(300);
+  const ms = await remaining;
+  t.true(ms !== undefined && ms <= 10_000 * 0.99 - 300, `${ms} ms`);
+  t.true(ms !== undefined && ms > 10_000 * 0.98 - 300, `${ms} ms`);
+});
+
+test("a grant whose reply took the whole lock time is no grant", async (t) => {
+  const fleet = new Fleet();
+  let slow = true;
+  fleet.store.onTake = async (send) => {
+    const reply = await send();
+    if (slow) fleet.clock.freeze(500);
+    slow = false;
+    return reply;
+  };
+  const call = fleet.process().call(KEY, { lockTime: "500ms" }, (lock) => {
+    lock.assertHeld();
+    return "done";
+  });
+  await fleet.clock.advance(SECOND);
+  t.is(await call, "done");
+  t.deepEqual(fleet.warnings, []);
+  t.true(await fleet.isFree(KEY));
+});
+
+test("no release is on its way to the store when the same request asks again", async (t) => {
+  const fleet = new Fleet();
+  let slow = true;
+  fleet.store.onTake = async (send) => {
+    const reply = await send();
+    if (slow) fleet.clock.freeze(500);
+    slow = false;
+    return reply;
+  };
+  // A release that arrives late would end the lock that the second request got.
+  fleet.store.onDrop = async (send) => {
+    await passes(fleet.clock, 200);
+    return await send();
+  };
+  const { body, running, end } = job();
+  const call = fleet.process().call(KEY, { lockTime: "500ms", watchdog: false }, body);
+  await fleet.clock.advance(100);
+  await running;
+  await fleet.clock.advance(300);
+  t.false(await fleet.isFree(KEY));
+  fleet.store.onDrop = (send) => send();
+  end();
+  t.is(await call, "done");
+});
+
+test("a process that stood still for longer than its lock knows at once that it lost it", async (t) => {
+  const fleet = new Fleet();
+  await fleet
+    .process()
+    .call(KEY, { lockTime: "10s" }, (lock) => {
+      const { signal } = lock;
+      t.notThrows(() => lock.assertHeld());
+      fleet.clock.freeze(10 * SECOND); // No timer has run.
+      t.is(lock.remaining(), 0);
+      t.throws(() => lock.assertHeld(), {
+        instanceOf: LockLostError,
+        message: "LOCK_payOrder_1 is not held: its deadline passed",
+      });
+      t.false(signal.aborted);
+      throw new Error("enough");
+    })
+    .catch(() => {});
+});
+
+for (const [told, taken] of [
+  ["its key is gone before its time: deleted, evicted, or lost with the store's data", false],
+  ["somebody else holds it", true],
+] as const) {
+  test(`a lock that is gone because ${told} is told by signal, assertHeld and release`, async (t) => {
+    const fleet = new Fleet();
+    const aborted = deferred<unknown>();
+    const holder = fleet.process().call(KEY, {}, async (lock) => {
+      lock.signal.addEventListener("abort", () => aborted.resolve(lock.signal.reason));
+      await fleet.takeAway(KEY);
+      if (taken) await fleet.foreignHolder(KEY, 60 * SECOND);
+      const reason = await aborted.promise;
+      t.true(reason instanceof LockLostError);
+      t.is((reason as Error).message, `LOCK_payOrder_1 is no longer held: ${told}`);
+      t.throws(() => lock.assertHeld(), { instanceOf: LockLostError, message: new RegExp(told) });
+      t.is(lock.remaining(), 0);
+      t.true(lock.signal.aborted);
+    });
+    const outcome = t.throwsAsync(holder, { instanceOf: LockLostError, message: new RegExp(told) });
+    await fleet.clock.advance(10 * SECOND);
+    await outcome;
+    t.is(fleet.clock.pendingTimers, 0);
+    t.regex(fleet.warnings.join("\n"), new RegExp(`lost the lock: ${told}`));
+  });
+}
+
+test("while no renewal gets through, the signal aborts at the deadline and not later", async (t) => {
+  const fleet = new Fleet();
+  fleet.store.onRenew = lostOnTheWay;
+  const startedAt = fleet.clock.now();
+  const holder = fleet.process().call(KEY, { lockTime: "10s" }, (lock) => {
+    const aborted = deferred<number>();
+    lock.signal.addEventListener("abort", () => aborted.resolve(fleet.clock.now()));
+    return aborted.promise;
+  });
+  const outcome = t.notThrowsAsync(holder, "the key was still there when it was released");
+  await fleet.clock.advance(9_899 + 1);
+  await outcome;
+  t.true(((await holder) ?? 0) < startedAt + 10 * SECOND);
+  t.true(((await holder) ?? 0) >= startedAt + 9.8 * SECOND);
+});
+
+test("without the watchdog, too, the signal aborts at the deadline", async (t) => {
+  const fleet = new Fleet();
+  const aborted = deferred();
+  const holder = fleet.process().call(KEY, { lockTime: "10s", watchdog: false }, async (lock) => {
+    lock.signal.addEventListener("abort", () => aborted.resolve());
+    await aborted.promise;
+    t.true(lock.signal.reason instanceof LockLostError);
+  });
+  const outcome = t.notThrowsAsync(holder);
+  await fleet.clock.advance(10 * SECOND - 1);
+  await outcome;
+  t.is(fleet.clock.pendingTimers, 0);
+});
+
+test("a signal that was asked for leaves no timer behind", async (t) => {
+  const fleet = new Fleet();
+  await fleet.process().call(KEY, { watchdog: false }, (lock) => t.false(lock.signal.aborted));
+  t.is(fleet.clock.pendingTimers, 0);
+});
+
+test("a signal that is first asked for after the end is aborted", async (t) => {
+  const fleet = new Fleet();
+  const lock = await fleet.process().call(KEY, {}, (held) => held);
+  t.true(lock?.signal.aborted);
+  t.throws(() => lock?.assertHeld(), { message: "LOCK_payOrder_1 is not held: it was released" });
+});
+
+test("with fencing the holder has a token, which rises with each holder", async (t) => {
+  const fleet = new Fleet();
+  const tokens: (number | undefined)[] = [];
+  for (let n = 0; n < 3; n += 1) {
+    await fleet.process().call(KEY, { fencing: true }, (lock) => tokens.push(lock.fencingToken));
+  }
+  t.is(new Set(tokens).size, 3);
+  t.true(tokens.every((token) => typeof token === "number"));
+  await fleet.process().call(KEY, {}, (lock) => t.is(lock.fencingToken, undefined));
+});
+
+test("a reply that took most of the lock time leaves time for the first renewal", async (t) => {
+  const fleet = new Fleet();
+  fleet.store.onTake = async (send) => {
+    const reply = await send();
+    await passes(fleet.clock, 450);
+    return reply;
+  };
+  const lock = fleet.process().lock(KEY, { lockTime: "600ms" });
+  const acquired = lock.acquire();
+  await fleet.clock.advance(450);
+  t.true(await acquired);
+  const { signal } = lock;
+  await fleet.clock.advance(SECOND);
+  t.false(signal.aborted);
+  t.true(lock.remaining() > 0);
+  await lock.release();
+  t.is(fleet.clock.pendingTimers, 0);
+});

@@ -1,0 +1,37 @@
+import test from "ava";
+import { Fleet } from "../support/fleet";
+import { connectionRefused } from "../support/tampered-store";
+
+const KEY = "LOCK_payOrder_1";
+const SECOND = 1_000;
+
+test("a logger that throws costs nobody the lock", async (t) => {
+  const fleet = new Fleet();
+  const complain = (): never => {
+    throw new Error("disk full");
+  };
+  const process = fleet.process({ logger: { debug: complain, warn: complain } });
+  await fleet.foreignHolder(KEY, SECOND);
+  const waiter = process.call(KEY, {}, () => "result");
+  await fleet.clock.advance(SECOND);
+  t.is(await waiter, "result");
+  t.true(await fleet.isFree(KEY));
+  fleet.store.onDrop = connectionRefused;
+  t.is(await process.call(KEY, {}, () => "result"), "result");
+  t.is(fleet.clock.pendingTimers, 0);
+});
+
+test("the time line is told to a logger that wants it", async (t) => {
+  const fleet = new Fleet();
+  const lines: string[] = [];
+  const logger = { debug: (line: string) => void lines.push(line), warn: () => t.fail() };
+  await fleet.foreignHolder(KEY, SECOND);
+  const call = fleet.process({ logger }).call(KEY, {}, (lock) => lock.requestId);
+  await fleet.clock.advance(SECOND);
+  const id = (await call)?.slice(-8);
+  t.deepEqual(lines, [
+    `LOCK_payOrder_1 ${id} waits`,
+    `LOCK_payOrder_1 ${id} holds the lock after 1000 ms`,
+    `LOCK_payOrder_1 ${id} released after 0 ms`,
+  ]);
+});

@@ -1,0 +1,114 @@
+import test from "ava";
+import { LockLostError } from "../../runtime/errors";
+import { deferred } from "../support/deferred";
+import { Fleet } from "../support/fleet";
+import { job } from "../support/jobs";
+import { connectionRefused, replyLost } from "../support/tampered-store";
+
+const KEY = "LOCK_payOrder_1";
+const SECOND = 1_000;
+
+test("the body's own error goes before the loss of the lock, which is warned of", async (t) => {
+  const fleet = new Fleet();
+  const boom = new Error("boom");
+  const error = await t.throwsAsync(
+    fleet.process().call(KEY, {}, async () => {
+      await fleet.takeAway(KEY);
+      throw boom;
+    }),
+  );
+  t.is(error, boom);
+  t.regex(
+    fleet.warnings.join("\n"),
+    /the lock was lost before its work was done \(its key is gone before its time: deleted, evicted, or lost/,
+  );
+});
+
+test("a body that throws undefined fails with undefined", async (t) => {
+  const fleet = new Fleet();
+  const outcome = fleet.process().call(KEY, {}, async () => {
+    await fleet.takeAway(KEY);
+    // oxlint-disable-next-line typescript/only-throw-error -- Code out there does it.
+    throw undefined;
+  });
+  t.deepEqual(
+    await outcome.then(
+      () => "success",
+      (error: unknown) => ["failure", error],
+    ),
+    ["failure", undefined],
+  );
+});
+
+test("a body's error stands when the release cannot be sent", async (t) => {
+  const fleet = new Fleet();
+  fleet.store.onDrop = connectionRefused;
+  await t.throwsAsync(
+    fleet.process().call(KEY, {}, () => Promise.reject(new Error("boom"))),
+    { message: "boom" },
+  );
+});
+
+test("a body's success stands when the reply to the release is lost, and it is warned of", async (t) => {
+  const fleet = new Fleet();
+  fleet.store.onDrop = replyLost;
+  const call = fleet.process().call(KEY, {}, () => "result");
+  await fleet.clock.advance(SECOND);
+  t.is(await call, "result");
+  t.regex(
+    fleet.warnings.join("\n"),
+    /the release was not confirmed \(no reply from the store within 1000 ms\); it is sent again/,
+  );
+  fleet.store.onDrop = (send) => send();
+  await fleet.clock.advance(1_100);
+  await fleet.leftNothing(t, KEY);
+});
+
+test("when the lock's deadline has passed and the release has no reply, the lock counts as lost", async (t) => {
+  const fleet = new Fleet();
+  fleet.store.onDrop = connectionRefused;
+  const error = await t.throwsAsync(
+    fleet.process().call(KEY, {}, () => fleet.clock.freeze(30 * SECOND)),
+    { instanceOf: LockLostError },
+  );
+  t.like(error, { cause: { message: "connect ECONNREFUSED" } });
+});
+
+test("a lock that was late but still there at its release was held all the time", async (t) => {
+  const fleet = new Fleet();
+  fleet.store.onRenew = replyLost; // The store knows of the renewals, the holder does not.
+  const { body, running, end } = job();
+  const holder = fleet.process().call(KEY, { lockTime: "10s" }, body);
+  await running;
+  await fleet.clock.advance(12 * SECOND);
+  t.regex(fleet.warnings.join("\n"), /lost the lock: its deadline passed before a renewal succeeded/);
+  end();
+  t.is(await holder, "done");
+});
+
+test("a second release does nothing", async (t) => {
+  const fleet = new Fleet();
+  await fleet.process().call(KEY, {}, async (lock) => {
+    await lock.release();
+    await fleet.foreignHolder(KEY, 60 * SECOND);
+  });
+  t.is(fleet.store.releases, 1);
+  t.false(await fleet.isFree(KEY));
+});
+
+test("from the moment of its release, the lock is not held any more", async (t) => {
+  const fleet = new Fleet();
+  const arrival = deferred();
+  fleet.store.onDrop = async (send) => {
+    await arrival.promise;
+    return await send();
+  };
+  const lock = fleet.process().lock(KEY);
+  t.true(await lock.acquire());
+  const released = lock.release();
+  await fleet.clock.settle();
+  t.is(lock.remaining(), 0);
+  t.throws(() => lock.assertHeld(), { instanceOf: LockLostError });
+  arrival.resolve();
+  await released;
+});

@@ -1,0 +1,193 @@
+import test from "ava";
+import { LockWaitTimeoutError } from "../../runtime/errors";
+import { deferred } from "../support/deferred";
+import { Fleet } from "../support/fleet";
+import { idle, job } from "../support/jobs";
+
+const KEY = "LOCK_payOrder_1";
+const SECOND = 1_000;
+
+test("by default a waiter checks 3 more times, 5 seconds apart, and then gives up", async (t) => {
+  const fleet = new Fleet();
+  await fleet.foreignHolder(KEY, 60 * SECOND);
+  const process = fleet.process();
+  const outcome = t.throwsAsync(process.call(KEY, {}, idle), {
+    instanceOf: LockWaitTimeoutError,
+    code: "LOCK_WAIT_TIME_OUT",
+    message:
+      "LOCK_WAIT_TIME_OUT: LOCK_payOrder_1 is held by another and did not become free within 15000 ms (retryTimes=3, waitTime=5000ms)",
+  });
+  await fleet.clock.settle();
+  // One try, and a place in the queue, which the store hears of every second: so it is not taken for dead.
+  const first = fleet.store.asked.length;
+  t.is(first, 2);
+  for (let second = 1; second <= 15; second += 1) {
+    await fleet.clock.advance(999);
+    t.is(fleet.store.asked.length, first + second - 1);
+    await fleet.clock.advance(1);
+    t.is(fleet.store.asked.length, first + second);
+  }
+  await outcome;
+  t.is(fleet.clock.pendingTimers, 0);
+  t.true(process.isIdle);
+  await fleet.foreignerLeaves(KEY);
+  t.true(await fleet.isForgotten(KEY));
+});
+
+test("a waiter checks as often and as far apart as it was told", async (t) => {
+  const fleet = new Fleet();
+  await fleet.foreignHolder(KEY, 60 * SECOND);
+  const outcome = t.throwsAsync(fleet.process().call(KEY, { retryTimes: 7, waitTime: "100ms" }, idle), {
+    instanceOf: LockWaitTimeoutError,
+  });
+  await fleet.clock.advance(699);
+  t.is(fleet.store.asked.length, 2 + 6);
+  await fleet.clock.advance(1);
+  t.is(fleet.store.asked.length, 2 + 7);
+  await outcome;
+});
+
+for (const options of [{ retryTimes: 0 }, { waitTime: "0ms" }] as const) {
+  test(`with ${JSON.stringify(options)} there is one check and no wait`, async (t) => {
+    const fleet = new Fleet();
+    await fleet.foreignHolder(KEY, 60 * SECOND);
+    await t.throwsAsync(fleet.process().call(KEY, options, idle), { instanceOf: LockWaitTimeoutError });
+    t.is(fleet.store.asked.length, 1);
+    t.is(fleet.clock.pendingTimers, 0);
+    await fleet.foreignerLeaves(KEY);
+    t.true(await fleet.isForgotten(KEY), "no place was taken in the queue");
+    t.is(await fleet.process().call(KEY, options, idle), "done");
+  });
+}
+
+test("the failure class of the tag is thrown, with the time-out as its cause", async (t) => {
+  class OrderBusyError extends Error {}
+  const fleet = new Fleet();
+  await fleet.foreignHolder(KEY, 60 * SECOND);
+  const outcome = t.throwsAsync(
+    fleet.process().call(KEY, { retryTimes: 0 }, idle, { Failure: OrderBusyError }),
+    {
+      instanceOf: OrderBusyError,
+      message: /^LOCK_WAIT_TIME_OUT: LOCK_payOrder_1 is held by another/,
+    },
+  );
+  const error = await outcome;
+  t.true(error?.cause instanceof LockWaitTimeoutError);
+});
+
+test("with onFailure skip the body does not run and nothing is returned", async (t) => {
+  const fleet = new Fleet();
+  await fleet.foreignHolder(KEY, 60 * SECOND);
+  const skipped = fleet.process().call(KEY, { onFailure: "skip" }, () => t.fail());
+  await fleet.clock.advance(15 * SECOND);
+  t.is(await skipped, undefined);
+  t.is(fleet.clock.pendingTimers, 0);
+});
+
+test("the error names the function that wanted the lock", async (t) => {
+  const fleet = new Fleet();
+  await fleet.foreignHolder(KEY, 60 * SECOND);
+  const lock = fleet.process().lock(KEY, { retryTimes: 0 }, "OrderService.pay");
+  t.false(await lock.acquire());
+  await t.throwsAsync(lock.retryCheck(), { message: /LOCK_payOrder_1 \(OrderService\.pay\) is held/ });
+});
+
+test("a waiter is woken by the release, long before its next check", async (t) => {
+  const fleet = new Fleet();
+  const { body, running, end } = job();
+  const holder = fleet.process().call(KEY, {}, body);
+  await running;
+  const waiter = fleet.process().call(KEY, {}, idle); // In another process of the fleet.
+  await fleet.clock.advance(1);
+  end();
+  t.is(await holder, "done");
+  t.is(await waiter, "done"); // No time passes here.
+  t.is(fleet.clock.pendingTimers, 0);
+  t.true(await fleet.isForgotten(KEY));
+});
+
+test("a wake-up in vain uses up no check", async (t) => {
+  const fleet = new Fleet();
+  await fleet.foreignHolder(KEY, 60 * SECOND);
+  const outcome = t.throwsAsync(fleet.process().call(KEY, {}, idle), { instanceOf: LockWaitTimeoutError });
+  await fleet.clock.settle();
+  for (let race = 0; race < 10; race += 1) {
+    const before = fleet.store.asked.length;
+    fleet.store.hint(undefined);
+    await fleet.clock.advance(100);
+    t.is(fleet.store.asked.length, before + 1, "it looked, and somebody else had been faster");
+  }
+  let isOver = false;
+  void outcome.then(() => (isOver = true));
+  await fleet.clock.advance(13_999);
+  t.false(isOver);
+  await fleet.clock.advance(1);
+  await outcome;
+});
+
+test("a release between a try and the place in the queue is not missed", async (t) => {
+  const fleet = new Fleet();
+  await fleet.foreignHolder(KEY, 60 * SECOND);
+  fleet.store.onPlace = async (send) => {
+    await fleet.foreignerLeaves(KEY);
+    return await send();
+  };
+  t.is(await fleet.process().call(KEY, {}, idle), "done"); // No time passes here.
+});
+
+test("a release while a try is under way is not missed", async (t) => {
+  const fleet = new Fleet();
+  await fleet.foreignHolder(KEY, 60 * SECOND);
+  fleet.store.onPlace = async (send) => {
+    const reply = await send();
+    await fleet.foreignerLeaves(KEY); // After the store has refused, before the waiter knows.
+    return reply;
+  };
+  t.is(await fleet.process().call(KEY, {}, idle), "done"); // No time passes here.
+});
+
+test("waiting goes on without hints, and hears again later", async (t) => {
+  const fleet = new Fleet();
+  await fleet.foreignHolder(KEY, 60 * SECOND);
+  fleet.store.onHint = () => {}; // It is lost.
+  const waiter = fleet.process().call(KEY, {}, idle);
+  await fleet.clock.advance(100);
+  await fleet.foreignerLeaves(KEY);
+  await fleet.clock.advance(899);
+  t.false(await fleet.isFree(KEY), "the queue keeps it for the waiter");
+  await fleet.clock.advance(1);
+  t.is(await waiter, "done");
+
+  await fleet.foreignHolder(KEY, 60 * SECOND);
+  const next = fleet.process().call(KEY, {}, idle);
+  await fleet.clock.advance(100);
+  fleet.store.onHint = (deliver) => deliver();
+  await fleet.foreignerLeaves(KEY);
+  t.is(await next, "done"); // No time passes here.
+});
+
+test("a place that is taken after everybody has left is given up", async (t) => {
+  const fleet = new Fleet();
+  await fleet.foreignHolder(KEY, 60 * SECOND);
+  const slow = deferred();
+  fleet.store.onPlace = async (send) => {
+    await slow.promise;
+    return await send();
+  };
+  const waiter = t.throwsAsync(fleet.process().call(KEY, { retryTimes: 1, waitTime: "1s" }, idle));
+  await fleet.clock.advance(SECOND);
+  await waiter;
+  slow.resolve();
+  await fleet.clock.settle();
+  await fleet.foreignerLeaves(KEY);
+  t.true(await fleet.isForgotten(KEY));
+});
+
+test("the crash of a foreign holder is noticed when its time to live ends, before the next check", async (t) => {
+  const fleet = new Fleet();
+  await fleet.foreignHolder(KEY, 1_234);
+  const waiter = fleet.process().call(KEY, {}, () => fleet.clock.now());
+  const startedAt = fleet.clock.now();
+  await fleet.clock.advance(5 * SECOND);
+  t.is((await waiter) ?? 0, startedAt + 1_234);
+});

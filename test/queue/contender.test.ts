@@ -1,0 +1,244 @@
+import test from "ava";
+import { LockMisconfiguredError } from "../../runtime/errors";
+import { CLAIM_TIME_MS } from "../../runtime/stores/port";
+import { deferred } from "../support/deferred";
+import { Fleet } from "../support/fleet";
+import { idle, job, passes } from "../support/jobs";
+import { lostOnTheWay, replyLost, TamperedStore } from "../support/tampered-store";
+
+const KEY = "LOCK_payOrder_1";
+const SECOND = 1_000;
+
+test("when the one who took the process's place in the queue gives up, the next in line inherits it", async (t) => {
+  const fleet = new Fleet();
+  const [process, other] = [fleet.process(), fleet.process()];
+  await fleet.foreignHolder(KEY, 60 * SECOND);
+  const order: string[] = [];
+  const hasty = t.throwsAsync(process.call(KEY, { retryTimes: 1, waitTime: "2s" }, idle));
+  const heir = process.call(KEY, {}, () => order.push("heir"));
+  await fleet.clock.advance(SECOND);
+  const later = other.call(KEY, {}, () => order.push("later"));
+  await fleet.clock.advance(2 * SECOND);
+  await hasty;
+  await fleet.foreignerLeaves(KEY);
+  await Promise.all([heir, later]);
+  t.deepEqual(order, ["heir", "later"]);
+  await fleet.leftNothing(t, KEY, process, other);
+});
+
+test("who inherits a place with another lock time has its own, and renews by it", async (t) => {
+  const fleet = new Fleet();
+  const process = fleet.process();
+  await fleet.foreignHolder(KEY, 5 * SECOND);
+  const hasty = t.throwsAsync(process.call(KEY, { lockTime: "60s", retryTimes: 1, waitTime: "2s" }, idle));
+  const remaining = process.call(KEY, { lockTime: "3s", fencing: true }, (lock) => {
+    t.is(typeof lock.fencingToken, "number");
+    return lock.remaining();
+  });
+  await fleet.clock.advance(5 * SECOND);
+  await hasty;
+  t.is(await remaining, 3_000 * 0.99 - 2);
+  await fleet.leftNothing(t, KEY, process);
+});
+
+test("the last of a process who gives up leaves the store's queue, and the others move up", async (t) => {
+  const fleet = new Fleet();
+  const [process, other] = [fleet.process(), fleet.process()];
+  await fleet.foreignHolder(KEY, 60 * SECOND);
+  const hasty = [1, 2, 3].map((waitTime) =>
+    t.throwsAsync(process.call(KEY, { retryTimes: 1, waitTime: `${waitTime}s` }, idle)),
+  );
+  await fleet.clock.settle();
+  const later = other.call(KEY, {}, () => fleet.clock.now());
+  await fleet.clock.advance(2_900);
+  t.is(fleet.store.leaves, 0);
+  await fleet.clock.advance(100);
+  await Promise.all(hasty);
+  t.is(fleet.store.leaves, 1);
+  await fleet.foreignerLeaves(KEY);
+  t.is(await later, fleet.clock.now(), "no claim of the one who left is waited for");
+  await fleet.leftNothing(t, KEY, process, other);
+});
+
+test("what the queue gives a process whose waiters have all left goes to the next one", async (t) => {
+  const fleet = new Fleet();
+  const [process, other] = [fleet.process(), fleet.process()];
+  await fleet.foreignHolder(KEY, 60 * SECOND);
+  const hasty = t.throwsAsync(process.call(KEY, { retryTimes: 1, waitTime: "1s" }, idle));
+  await fleet.clock.settle();
+  const later = other.call(KEY, {}, () => fleet.clock.now());
+  await fleet.clock.advance(500);
+  fleet.store.onPlace = lostOnTheWay; // The claim does not arrive.
+  await fleet.foreignerLeaves(KEY);
+  await fleet.clock.advance(600);
+  await hasty;
+  fleet.store.onPlace = undefined;
+  const startedAt = fleet.clock.now();
+  await fleet.clock.advance(CLAIM_TIME_MS);
+  t.true(((await later) ?? Infinity) - startedAt < CLAIM_TIME_MS);
+  await fleet.leftNothing(t, KEY, process, other);
+});
+
+test("a process that dies in the queue holds up the others for the time of a claim, and no longer", async (t) => {
+  const fleet = new Fleet();
+  const dead = new TamperedStore(fleet.memory);
+  const [mortal, other] = [fleet.process({ store: dead }), fleet.process()];
+  await fleet.foreignHolder(KEY, 60 * SECOND);
+  void mortal.call(KEY, { retryTimes: 1, waitTime: "100s" }, () => t.fail()).catch(() => {});
+  await fleet.clock.settle();
+  const later = other.call(KEY, {}, () => fleet.clock.now());
+  await fleet.clock.advance(100);
+  dead.onAny = lostOnTheWay;
+  dead.onHint = () => {};
+  await fleet.foreignerLeaves(KEY);
+  const leftAt = fleet.clock.now();
+  await fleet.clock.advance(5 * SECOND);
+  const waitedMs = ((await later) ?? Infinity) - leftAt;
+  t.true(waitedMs <= CLAIM_TIME_MS + SECOND, `${waitedMs} ms`);
+});
+
+test("a late grant to a process that has given up is given back, and a late place, too", async (t) => {
+  for (const command of ["onTake", "onPlace"] as const) {
+    const fleet = new Fleet();
+    const process = fleet.process();
+    if (command === "onPlace") await fleet.foreignHolder(KEY, 60 * SECOND);
+    const arrival = deferred();
+    fleet.store[command] = async (send) => {
+      await arrival.promise;
+      return await send();
+    };
+    const hasty = t.throwsAsync(process.call(KEY, { retryTimes: 1, waitTime: "500ms" }, idle));
+    await fleet.clock.advance(SECOND);
+    await hasty;
+    if (command === "onPlace") await fleet.foreignerLeaves(KEY);
+    arrival.resolve();
+    await fleet.leftNothing(t, KEY, process);
+  }
+});
+
+test("a late grant comes to the first who waits now", async (t) => {
+  const fleet = new Fleet();
+  const process = fleet.process();
+  const arrival = deferred();
+  fleet.store.onTake = async (send) => {
+    const reply = await send();
+    await arrival.promise;
+    return reply;
+  };
+  fleet.store.onPlace = lostOnTheWay;
+  const hasty = t.throwsAsync(process.call(KEY, { retryTimes: 1, waitTime: "500ms" }, idle));
+  const storeValue = deferred<string | undefined>();
+  const heir = process.call(KEY, {}, (lock) => {
+    storeValue.resolve(lock.storeValue);
+    return fleet.clock.now();
+  });
+  await fleet.clock.advance(600);
+  await hasty;
+  arrival.resolve();
+  t.is(await heir, fleet.clock.now(), "its own try, which is still under way, is not waited for");
+  await fleet.clock.advance(SECOND);
+  t.not(fleet.store.asked[0]?.requestId, fleet.store.placed[0]?.requestId);
+  t.is(await storeValue.promise, fleet.store.asked[0]?.requestId);
+  await fleet.leftNothing(t, KEY, process);
+});
+
+test("a place that is inherited while the first try is under way does not make the lock seem longer than it is", async (t) => {
+  const fleet = new Fleet();
+  const process = fleet.process();
+  fleet.store.onTake = async (send) => {
+    await passes(fleet.clock, 100);
+    return await send();
+  };
+  const abandoned = process.lock(KEY, { lockTime: "1s" });
+  const asked = abandoned.acquire();
+  const { body, running, end } = job();
+  let [remainingMs, token]: [number, number | undefined] = [0, undefined];
+  const heir = process.call(KEY, { lockTime: "10s", watchdog: false, fencing: true }, async (lock) => {
+    remainingMs = lock.remaining();
+    token = lock.fencingToken;
+    return await body();
+  });
+  await fleet.clock.advance(50);
+  await abandoned.release();
+  await fleet.clock.advance(SECOND);
+  t.false(await asked);
+  await running;
+  await fleet.clock.advance(remainingMs - SECOND);
+  t.false(await fleet.isFree(KEY), "as long as the holder believes to hold it, nobody else can");
+  t.is(typeof token, "number");
+  end();
+  await heir;
+  await fleet.leftNothing(t, KEY, process);
+});
+
+test("a lock that came by a late reply is held, though a later try was refused for good", async (t) => {
+  const fleet = new Fleet();
+  const process = fleet.process();
+  const arrival = deferred();
+  fleet.store.onTake = async (send) => {
+    const reply = await send();
+    await arrival.promise;
+    return reply;
+  };
+  fleet.store.onPlace = async () => {
+    arrival.resolve();
+    await fleet.clock.settle();
+    throw new LockMisconfiguredError("NOPERM");
+  };
+  const call = process.call(KEY, {}, (lock) => lock.remaining() > 0);
+  await fleet.clock.advance(2 * SECOND);
+  t.true(await call);
+  await fleet.leftNothing(t, KEY, process);
+});
+
+test("a late second grant of a lock that is left to expire does not free it", async (t) => {
+  const fleet = new Fleet();
+  const process = fleet.process();
+  const arrival = deferred();
+  fleet.store.onTake = async (send) => {
+    const reply = await send();
+    await arrival.promise;
+    return reply;
+  };
+  fleet.store.onPlace = (send) => send();
+  const call = process.call(KEY, { autoUnlock: false, lockTime: "20s" }, idle);
+  await fleet.clock.advance(1_100);
+  t.is(await call, "done");
+  arrival.resolve();
+  await fleet.clock.settle();
+  t.is(fleet.store.releases, 0);
+  t.false(await fleet.isFree(KEY));
+});
+
+test("two slow commands of one try do not take longer than the wait budget", async (t) => {
+  const fleet = new Fleet();
+  await fleet.foreignHolder(KEY, 60 * SECOND);
+  fleet.store.onAny = async (send) => {
+    await passes(fleet.clock, 490);
+    return await send();
+  };
+  const startedAt = fleet.clock.now();
+  const gaveUpAt = fleet
+    .process()
+    .call(KEY, { retryTimes: 1, waitTime: "500ms" }, idle)
+    .then(
+      () => 0,
+      () => fleet.clock.now(),
+    );
+  await fleet.clock.advance(5 * SECOND);
+  const tookMs = (await gaveUpAt) - startedAt;
+  t.true(tookMs >= 500 && tookMs <= 750, `${tookMs} ms`);
+});
+
+test("a place is given up though the reply that tells of it was lost", async (t) => {
+  const fleet = new Fleet();
+  const process = fleet.process();
+  await fleet.foreignHolder(KEY, 60 * SECOND);
+  fleet.store.onPlace = replyLost;
+  const waiting = t.throwsAsync(process.call(KEY, { retryTimes: 1, waitTime: "500ms" }, idle));
+  await fleet.clock.advance(500);
+  await waiting;
+  fleet.store.onPlace = undefined;
+  await fleet.foreignerLeaves(KEY);
+  await fleet.leftNothing(t, KEY, process);
+});

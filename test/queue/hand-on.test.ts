@@ -1,0 +1,306 @@
+import test from "ava";
+import { LockLostError, LockWaitTimeoutError } from "../../runtime/errors";
+import { FENCING_STRIDE } from "../../runtime/stores/port";
+import { deferred } from "../support/deferred";
+import { Fleet } from "../support/fleet";
+import { idle, job, passes } from "../support/jobs";
+
+const KEY = "LOCK_payOrder_1";
+const SECOND = 1_000;
+const PATIENT = { retryTimes: 1_000, waitTime: "60s" } as const;
+
+test("nobody is overtaken in a process, whoever comes while a lock is handed on", async (t) => {
+  const fleet = new Fleet();
+  const process = fleet.process();
+  const [came, served]: number[][] = [[], []];
+  const call = async (n: number, children: number): Promise<void> => {
+    came?.push(n);
+    const more: Promise<void>[] = [];
+    await process.call(KEY, PATIENT, async () => {
+      served?.push(n);
+      for (let child = 0; child < children; child += 1) more.push(call(n * 10 + child, children - 1));
+      await passes(fleet.clock, n % 7);
+    });
+    await Promise.all(more);
+  };
+  const all = Promise.all(Array.from({ length: 30 }, (_, n) => call(n + 1, 3)));
+  await fleet.clock.advance(60 * SECOND);
+  await all;
+  t.true((came?.length ?? 0) > 400);
+  t.deepEqual(served, came);
+  await fleet.leftNothing(t, KEY, process);
+});
+
+for (const { what, sectionMs, callers, inOneTurn } of [
+  { what: "16 bodies in a row", sectionMs: 1, callers: 34, inOneTurn: [16, 16, 2] },
+  { what: "64 bodies that take no time", sectionMs: 0, callers: 130, inOneTurn: [64, 64, 2] },
+]) {
+  test(`a lock is handed on without a command, to ${what} at most`, async (t) => {
+    const fleet = new Fleet();
+    const process = fleet.process();
+    const commands: number[] = [];
+    const calls = Array.from({ length: callers }, () =>
+      process.call(KEY, PATIENT, async () => {
+        commands.push(fleet.store.commands);
+        if (sectionMs > 0) await passes(fleet.clock, sectionMs);
+      }),
+    );
+    await fleet.clock.advance(SECOND);
+    await Promise.all(calls);
+    const stays = [1, 2, 3].map((sent) => commands.filter((count) => count === sent).length);
+    t.deepEqual(stays, inOneTurn);
+    t.is(fleet.store.commands, 4, "an acquire, two releases that hand on, and a release");
+    await fleet.leftNothing(t, KEY, process);
+  });
+}
+
+test("a lock is handed on for 100 ms at most, before other processes have their turn", async (t) => {
+  const fleet = new Fleet();
+  const process = fleet.process();
+  const commands: number[] = [];
+  const calls = Array.from({ length: 6 }, () =>
+    process.call(KEY, PATIENT, async () => {
+      commands.push(fleet.store.commands);
+      await passes(fleet.clock, 40);
+    }),
+  );
+  await fleet.clock.advance(SECOND);
+  await Promise.all(calls);
+  t.deepEqual(commands, [1, 1, 1, 2, 2, 2]);
+  await fleet.leftNothing(t, KEY, process);
+});
+
+test("two processes with a crowd each take turns, and nobody starves", async (t) => {
+  const fleet = new Fleet();
+  const processes = [fleet.process(), fleet.process()];
+  const served: number[] = [];
+  const calls = processes.flatMap((process, who) =>
+    Array.from({ length: 50 }, () =>
+      process.call(KEY, PATIENT, async () => {
+        served.push(who);
+        await passes(fleet.clock, 1);
+      }),
+    ),
+  );
+  await fleet.clock.advance(10 * SECOND);
+  await Promise.all(calls);
+  t.is(served.length, 100);
+  let [longest, current] = [0, 0];
+  served.forEach((who, index) => {
+    current = who === served[index - 1] ? current + 1 : 1;
+    const isContended = served.slice(index).includes(1 - who);
+    if (isContended) longest = Math.max(longest, current);
+  });
+  t.true(longest <= 16, `${longest} in a row while the other process waited`);
+  await fleet.leftNothing(t, KEY, ...processes);
+});
+
+test("a turn costs two commands: one to give the lock on, and one to take it", async (t) => {
+  const fleet = new Fleet();
+  const processes = [fleet.process(), fleet.process(), fleet.process()];
+  const turns: { who: number; commands: number }[] = [];
+  const calls = processes.flatMap((process, who) =>
+    Array.from({ length: 50 }, () =>
+      process.call(KEY, PATIENT, async () => {
+        if (turns.at(-1)?.who !== who) turns.push({ who, commands: fleet.store.commands });
+        await passes(fleet.clock, 1);
+      }),
+    ),
+  );
+  await fleet.clock.advance(10 * SECOND);
+  await Promise.all(calls);
+  const first = 3; // Who waits asks first, and then gets in the queue.
+  const costs = turns
+    .slice(first + 1)
+    .map(({ commands }, index) => commands - (turns[index + first]?.commands ?? NaN));
+  t.true(costs.length >= 7);
+  t.true(
+    costs.every((cost) => cost === 2),
+    costs.join(" "),
+  );
+  await fleet.leftNothing(t, KEY, ...processes);
+});
+
+test("who was given the lock again before it knew that it had given it on takes it at once", async (t) => {
+  const fleet = new Fleet();
+  const [ours, theirs] = [fleet.process(), fleet.process()];
+  const holder = job();
+  const first = ours.call(KEY, PATIENT, holder.body);
+  await fleet.clock.settle();
+  const entered: string[] = [];
+  const second = ours.call(KEY, PATIENT, async () => void entered.push("ours"));
+  await fleet.clock.advance(101); // The turn is over.
+  const other = theirs.call(KEY, PATIENT, async () => void entered.push("theirs"));
+  await fleet.clock.settle();
+  // The reply to the release that gives the lock on comes late: after the other process has given it back.
+  fleet.store.onDrop = async (send) => {
+    fleet.store.onDrop = (resend) => resend();
+    const reply = await send();
+    await passes(fleet.clock, 50);
+    return reply;
+  };
+  holder.end();
+  await fleet.clock.advance(50);
+  await Promise.all([first, second, other]);
+  t.deepEqual(entered, ["theirs", "ours"]);
+  await fleet.leftNothing(t, KEY, ours, theirs);
+});
+
+test("between two processes a lock goes to and fro without waiting for anything", async (t) => {
+  const fleet = new Fleet();
+  const processes = [fleet.process(), fleet.process(), fleet.process()];
+  const startedAt = fleet.clock.now();
+  await Promise.all(
+    processes.flatMap((process) => Array.from({ length: 40 }, () => process.call(KEY, PATIENT, idle))),
+  );
+  t.is(fleet.clock.now(), startedAt, "no time passes here");
+  await fleet.leftNothing(t, KEY, ...processes);
+});
+
+test("each who is handed a lock has a requestId and a fencing token of its own, and the tokens rise", async (t) => {
+  const fleet = new Fleet();
+  const processes = [fleet.process(), fleet.process()];
+  const seen: { requestId: string; token: number }[] = [];
+  await Promise.all(
+    processes.flatMap((process) =>
+      Array.from({ length: 40 }, () =>
+        process.call(KEY, { ...PATIENT, fencing: true }, (lock) => {
+          t.true(lock.remaining() > 0);
+          seen.push({ requestId: lock.requestId, token: lock.fencingToken ?? 0 });
+        }),
+      ),
+    ),
+  );
+  t.is(new Set(seen.map(({ requestId }) => requestId)).size, 80);
+  const tokens = seen.map(({ token }) => token);
+  t.deepEqual(
+    tokens,
+    tokens.toSorted((a, b) => a - b),
+  );
+  t.is(new Set(tokens).size, 80);
+  t.true(fleet.store.commands < 30, "they were handed on");
+});
+
+test("who did not ask for a fencing token has none, also when the lock that is handed on has one", async (t) => {
+  const fleet = new Fleet();
+  const process = fleet.process();
+  const tokens = await Promise.all(
+    [true, false, true].map((fencing) => process.call(KEY, { fencing }, (lock) => lock.fencingToken)),
+  );
+  t.is(fleet.store.asked.length, 1);
+  const [first, none, third] = tokens;
+  t.is(none, undefined);
+  t.true((third ?? 0) > (first ?? 0) && (third ?? 0) < (first ?? 0) + FENCING_STRIDE);
+});
+
+for (const [what, first, second] of [
+  ["another lock time", { lockTime: "20s" }, { lockTime: "40s" }],
+  ["a fencing token", {}, { fencing: true }],
+  ["no watchdog", {}, { watchdog: false }],
+  ["a lock that was not watched", { watchdog: false }, {}],
+  ["a lock that is left to expire", {}, { autoUnlock: false, lockTime: "30s" }],
+] as const) {
+  test(`who wants ${what} is not handed what the holder had, but has a whole stay of its own`, async (t) => {
+    const fleet = new Fleet();
+    const process = fleet.process();
+    const holder = process.call(KEY, { lockTime: "30s", ...first }, () => passes(fleet.clock, 50));
+    const next = process.call(KEY, { lockTime: "30s", ...second }, (lock) => lock.remaining());
+    await fleet.clock.advance(50);
+    await holder;
+    t.is(fleet.store.releases, "autoUnlock" in second ? 1 : 2, "the holder's went by the store");
+    const lockTimeMs = "lockTime" in second && second.lockTime === "40s" ? 40_000 : 30_000;
+    t.is(await next, lockTimeMs * 0.99 - 2);
+  });
+}
+
+test("a lock that is left to expire is so for its whole lock time, though others held it before", async (t) => {
+  const fleet = new Fleet();
+  const process = fleet.process();
+  const holder = process.call(KEY, { lockTime: "20s" }, () => passes(fleet.clock, 90));
+  const enteredAt = process.call(KEY, { lockTime: "20s", autoUnlock: false }, () => fleet.clock.now());
+  await fleet.clock.advance(90);
+  await holder;
+  const freeAt = ((await enteredAt) ?? 0) + 20 * SECOND;
+  await fleet.clock.advance(freeAt - fleet.clock.now() - 1);
+  t.false(await fleet.isFree(KEY));
+  await fleet.clock.advance(1);
+  t.true(await fleet.isFree(KEY));
+});
+
+test("a lock that was handed on is renewed as long as anybody has it, and not longer", async (t) => {
+  const fleet = new Fleet();
+  const process = fleet.process();
+  const [first, second] = [job(), job()];
+  const calls = [process.call(KEY, {}, first.body), process.call(KEY, {}, second.body)];
+  await first.running;
+  first.end();
+  await second.running;
+  t.is(fleet.store.commands, 1);
+  await fleet.clock.advance(100 * SECOND);
+  t.is(fleet.store.renewals, 10);
+  t.false(await fleet.isFree(KEY));
+  second.end();
+  await Promise.all(calls);
+  await fleet.leftNothing(t, KEY, process);
+});
+
+test("a lock that is lost after it was handed on is told to its holder, and not to the one before", async (t) => {
+  const fleet = new Fleet();
+  const process = fleet.process();
+  const [second, lost] = [job(), deferred<unknown>()];
+  const before = process.call(KEY, {}, (lock) => lock);
+  const outcome = t.throwsAsync(
+    process.call(KEY, {}, async (lock) => {
+      lock.signal.addEventListener("abort", () => lost.resolve(lock.signal.reason));
+      await second.body();
+    }),
+    { instanceOf: LockLostError },
+  );
+  const earlier = await before;
+  await second.running;
+  t.like(earlier?.signal.reason, { message: `${KEY} is no longer held: it was released` });
+  await fleet.takeAway(KEY);
+  await fleet.foreignHolder(KEY, 60 * SECOND);
+  await fleet.clock.advance(10 * SECOND);
+  t.true((await lost.promise) instanceof LockLostError);
+  second.end();
+  await outcome;
+  t.is(fleet.warnings.filter((line) => line.includes("lost the lock")).length, 1);
+});
+
+test("a reentrant lock is handed on when its last body ends, and its inner bodies are not let into the next", async (t) => {
+  const fleet = new Fleet();
+  const process = fleet.process();
+  const reentrant = { reentrant: true } as const;
+  const order: string[] = [];
+  const end = deferred();
+  const outer = process.call(KEY, reentrant, async () => {
+    const inner = process.call(KEY, reentrant, async () => {
+      await end.promise;
+      order.push("inner");
+    });
+    void inner.then(async () => {
+      // A stray of a lock that was handed on: the key is held here, and not by it.
+      await t.throwsAsync(
+        process.call(KEY, { ...reentrant, retryTimes: 0 }, () => t.fail()),
+        { instanceOf: LockWaitTimeoutError },
+      );
+      order.push("stray");
+    });
+  });
+  const [next] = [job()];
+  const second = process.call(KEY, reentrant, async () => {
+    order.push("next");
+    return await next.body();
+  });
+  await outer;
+  t.deepEqual(order, []);
+  end.resolve();
+  await next.running;
+  await fleet.clock.settle();
+  next.end();
+  await second;
+  t.deepEqual(order, ["inner", "next", "stray"]);
+  t.is(fleet.store.asked.length, 1);
+  await fleet.leftNothing(t, KEY, process);
+});

@@ -1,0 +1,147 @@
+import test from "ava";
+import { LockLostError, LockWaitTimeoutError } from "../../runtime/errors";
+import { Fleet } from "../support/fleet";
+import { idle, job, passes } from "../support/jobs";
+
+const KEY = "LOCK_payOrder_1";
+const SECOND = 1_000;
+
+test("in one process it is first come, first served", async (t) => {
+  const fleet = new Fleet();
+  const process = fleet.process();
+  const order: number[] = [];
+  const calls = Array.from({ length: 10 }, (_, n) =>
+    process.call(KEY, {}, async () => {
+      order.push(n);
+      await fleet.clock.settle(); // Let the others try to get in between.
+    }),
+  );
+  await Promise.all(calls);
+  t.deepEqual(order, [0, 1, 2, 3, 4, 5, 6, 7, 8, 9]);
+  t.is(fleet.clock.pendingTimers, 0);
+});
+
+test("a crowd in one process costs the store less than one caller at a time", async (t) => {
+  const fleet = new Fleet();
+  const process = fleet.process();
+  await Promise.all(Array.from({ length: 100 }, () => process.call(KEY, {}, idle)));
+  t.is(fleet.store.asked.length, 1, "no request in vain");
+  t.is(fleet.store.releases, 2, "one for each 64 who came one after the other");
+  t.is(fleet.store.commands, 3);
+  t.true(await fleet.isForgotten(KEY));
+  t.is(fleet.clock.pendingTimers, 0);
+});
+
+test("only the first of those who wait in one process asks the store", async (t) => {
+  const fleet = new Fleet();
+  const process = fleet.process();
+  await fleet.foreignHolder(KEY, 60 * SECOND);
+  const outcomes = Array.from({ length: 20 }, () =>
+    t.throwsAsync(process.call(KEY, {}, idle), { instanceOf: LockWaitTimeoutError }),
+  );
+  await fleet.clock.advance(14_999);
+  t.is(fleet.store.asked.length, 2 + 14);
+  t.is(new Set(fleet.store.placed.map(({ place }) => place)).size, 1);
+  t.is(new Set(fleet.store.asked.map(({ requestId }) => requestId)).size, 2 + 14, "an id for each command");
+  await fleet.clock.advance(SECOND);
+  await Promise.all(outcomes);
+  t.is(fleet.clock.pendingTimers, 0);
+  await fleet.foreignerLeaves(KEY);
+  t.true(await fleet.isForgotten(KEY));
+});
+
+test("when the first in line gives up, the next takes its place", async (t) => {
+  const fleet = new Fleet();
+  const process = fleet.process();
+  await fleet.foreignHolder(KEY, 60 * SECOND);
+  const hasty = t.throwsAsync(process.call(KEY, { retryTimes: 1, waitTime: "1s" }, idle));
+  const patient = process.call(KEY, {}, idle);
+  await fleet.clock.advance(2 * SECOND);
+  await hasty;
+  await fleet.foreignerLeaves(KEY);
+  t.is(await patient, "done");
+});
+
+test("one that gives up from the middle of the line leaves the others in order", async (t) => {
+  const fleet = new Fleet();
+  const process = fleet.process();
+  await fleet.foreignHolder(KEY, 60 * SECOND);
+  const order: string[] = [];
+  const first = process.call(KEY, {}, () => order.push("first"));
+  const hasty = t.throwsAsync(process.call(KEY, { retryTimes: 1, waitTime: "1s" }, idle));
+  const third = process.call(KEY, {}, () => order.push("third"));
+  await fleet.clock.advance(2 * SECOND);
+  await hasty;
+  await fleet.foreignerLeaves(KEY);
+  await Promise.all([first, third]);
+  t.deepEqual(order, ["first", "third"]);
+});
+
+test("one that leaves the line without having waited wakes the next", async (t) => {
+  const fleet = new Fleet();
+  const process = fleet.process();
+  const abandoned = process.lock(KEY);
+  await fleet.foreignHolder(KEY, 60 * SECOND);
+  t.false(await abandoned.acquire());
+  const next = process.call(KEY, {}, idle);
+  await fleet.clock.settle();
+  await fleet.foreignerLeaves(KEY);
+  await abandoned.release();
+  t.is(await next, "done");
+});
+
+test("a local waiter gets in when the local holder's lock has run out, though its body still runs", async (t) => {
+  const fleet = new Fleet();
+  const process = fleet.process();
+  const { body, running, end } = job();
+  const overdue = t.throwsAsync(process.call(KEY, { watchdog: false, lockTime: "2s" }, body), {
+    instanceOf: LockLostError,
+  });
+  await running;
+  const startedAt = fleet.clock.now();
+  const waiter = process.call(KEY, {}, () => fleet.clock.now());
+  await fleet.clock.advance(5 * SECOND);
+  t.is(await waiter, startedAt + 2 * SECOND, "not before the key has expired");
+  end();
+  await overdue;
+  t.is(fleet.clock.pendingTimers, 0);
+});
+
+test("a holder that ends late does not push aside the one that holds after it", async (t) => {
+  const fleet = new Fleet();
+  const process = fleet.process();
+  const [late, next] = [job(), job()];
+  const overdue = t.throwsAsync(process.call(KEY, { watchdog: false, lockTime: "2s" }, late.body));
+  await late.running;
+  const holder = process.call(KEY, {}, next.body);
+  await fleet.clock.advance(2 * SECOND);
+  await next.running;
+  const asked = fleet.store.asked.length;
+  const third = process.call(KEY, {}, idle);
+  late.end();
+  await overdue;
+  await fleet.clock.settle();
+  t.is(fleet.store.asked.length, asked, "the third knows that the second holds the lock");
+  next.end();
+  await Promise.all([holder, third]);
+  t.is(fleet.clock.pendingTimers, 0);
+});
+
+test("who waits behind a body that outlasts a lock without a watchdog has the lock when that is over", async (t) => {
+  const fleet = new Fleet();
+  fleet.store.onTake = async (send) => {
+    await passes(fleet.clock, 10);
+    return await send();
+  };
+  const process = fleet.process();
+  const short = { lockTime: "200ms", watchdog: false } as const;
+  const outlasting = t.throwsAsync(
+    process.call(KEY, short, () => passes(fleet.clock, 3 * SECOND)),
+    { instanceOf: LockLostError },
+  );
+  const startedAt = fleet.clock.now();
+  const next = process.call(KEY, {}, () => fleet.clock.now() - startedAt);
+  await fleet.clock.advance(5 * SECOND);
+  t.true(((await next) ?? Infinity) < 300);
+  await outlasting;
+});

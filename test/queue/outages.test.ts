@@ -1,0 +1,205 @@
+import test from "ava";
+import { LockUnreachableError, LockWaitTimeoutError } from "../../runtime/errors";
+import { deferred } from "../support/deferred";
+import { Fleet } from "../support/fleet";
+import { idle, job, passes } from "../support/jobs";
+import { connectionRefused, lostOnTheWay, replyLost } from "../support/tampered-store";
+
+const KEY = "LOCK_payOrder_1";
+const SECOND = 1_000;
+const PATIENT = { retryTimes: 1_000, waitTime: "60s" } as const;
+
+for (const [what, fate] of [
+  ["its reply is lost", replyLost],
+  ["it is lost itself", lostOnTheWay],
+] as const) {
+  test(`a release with others in line goes well in the end when ${what}`, async (t) => {
+    const fleet = new Fleet();
+    const process = fleet.process();
+    const { body, running, end } = job();
+    const holder = process.call(KEY, { watchdog: false, lockTime: "3s" }, body); // So it goes by the store.
+    await running;
+    const order: number[] = [];
+    const waiting = [1, 2, 3].map((n) => process.call(KEY, PATIENT, () => order.push(n)));
+    fleet.store.onDrop = fate;
+    end();
+    await fleet.clock.advance(SECOND);
+    t.is(await holder, "done", "what became of its release is nobody's business here");
+    fleet.store.onDrop = (send) => send();
+    await fleet.clock.advance(3 * SECOND);
+    await Promise.all(waiting);
+    t.deepEqual(order, [1, 2, 3]);
+    t.regex(fleet.warnings.join("\n"), /the release was not confirmed/);
+    await fleet.leftNothing(t, KEY, process);
+  });
+}
+
+test("a late reply to a release that handed the lock on gives it to the first who waits", async (t) => {
+  const fleet = new Fleet();
+  const process = fleet.process();
+  const { body, running, end } = job();
+  const holder = process.call(KEY, { watchdog: false }, body);
+  await running;
+  const next = process.call(KEY, {}, () => fleet.clock.now());
+  const arrival = deferred();
+  fleet.store.onDrop = async (send) => {
+    const released = await send();
+    await arrival.promise;
+    return released;
+  };
+  fleet.store.onPlace = lostOnTheWay;
+  end();
+  await fleet.clock.advance(1_500);
+  t.is(await holder, "done");
+  arrival.resolve();
+  t.is(await next, fleet.clock.now(), "its own try, which is still under way, is not waited for");
+  await fleet.clock.advance(SECOND);
+  await fleet.leftNothing(t, KEY, process);
+});
+
+test("when the one to whom a release should hand on gives up meanwhile, nothing is left", async (t) => {
+  const fleet = new Fleet();
+  const process = fleet.process();
+  const { body, running, end } = job();
+  const holder = process.call(KEY, { watchdog: false }, body);
+  await running;
+  const hasty = t.throwsAsync(process.call(KEY, { retryTimes: 1, waitTime: "200ms" }, idle));
+  await fleet.clock.advance(100);
+  fleet.store.onDrop = async (send) => {
+    await passes(fleet.clock, 300);
+    return await send();
+  };
+  end();
+  await fleet.clock.advance(SECOND);
+  await Promise.all([holder, hasty]);
+  await fleet.leftNothing(t, KEY, process);
+});
+
+test("hints that are wrong, doubled or for nobody do no harm", async (t) => {
+  const fleet = new Fleet();
+  const processes = [fleet.process(), fleet.process()];
+  fleet.store.onHint = (deliver) => {
+    deliver();
+    deliver();
+  };
+  let inside = 0;
+  const calls = processes.flatMap((process) =>
+    Array.from({ length: 40 }, () =>
+      process.call(KEY, PATIENT, async (lock) => {
+        inside += 1;
+        t.is(inside, 1);
+        fleet.store.hint(undefined);
+        fleet.store.hint(lock.requestId);
+        fleet.store.hint("no such request");
+        for (const { requestId } of fleet.store.placed.slice(-3)) fleet.store.hint(requestId);
+        await passes(fleet.clock, 3);
+        inside -= 1;
+      }),
+    ),
+  );
+  await fleet.clock.advance(20 * SECOND);
+  await Promise.all(calls);
+  await fleet.leftNothing(t, KEY, ...processes);
+});
+
+test("without any hint, the second look finds what the queue gave, before it is taken away again", async (t) => {
+  const fleet = new Fleet();
+  const processes = [fleet.process(), fleet.process()];
+  fleet.store.onHint = () => {};
+  const startedAt = fleet.clock.now();
+  const calls = processes.flatMap((process) =>
+    Array.from({ length: 20 }, () => process.call(KEY, PATIENT, () => passes(fleet.clock, 30))),
+  );
+  await fleet.clock.advance(60 * SECOND);
+  await Promise.all(calls);
+  t.true(fleet.clock.now() - startedAt <= 60 * SECOND);
+  await fleet.leftNothing(t, KEY, ...processes);
+});
+
+test("after an outage, those who wait are served in their order", async (t) => {
+  const fleet = new Fleet();
+  const process = fleet.process();
+  await fleet.foreignHolder(KEY, 60 * SECOND);
+  const order: number[] = [];
+  const waiting = [1, 2, 3].map((n) => process.call(KEY, PATIENT, () => order.push(n)));
+  await fleet.clock.advance(SECOND);
+  fleet.store.onAny = connectionRefused;
+  await fleet.clock.advance(30 * SECOND);
+  await fleet.foreignerLeaves(KEY);
+  await fleet.clock.advance(5 * SECOND);
+  t.deepEqual(order, []);
+  fleet.store.onAny = (send) => send();
+  await fleet.clock.advance(200);
+  await Promise.all(waiting);
+  t.deepEqual(order, [1, 2, 3]);
+  await fleet.leftNothing(t, KEY, process);
+});
+
+test("in an outage every waiter learns in its own time that the store is unreachable", async (t) => {
+  const fleet = new Fleet();
+  const process = fleet.process();
+  await fleet.foreignHolder(KEY, 60 * SECOND);
+  const startedAt = fleet.clock.now();
+  const ends = [1, 2, 3].map(async (seconds) => {
+    await t.throwsAsync(process.call(KEY, { retryTimes: seconds, waitTime: "1s" }, idle), {
+      // Who has heard a second ago that somebody else holds the key does not take one short look for an outage.
+      instanceOf: seconds === 1 ? LockWaitTimeoutError : LockUnreachableError,
+    });
+    return fleet.clock.now() - startedAt;
+  });
+  await fleet.clock.settle();
+  fleet.store.onAny = lostOnTheWay;
+  await fleet.clock.advance(5 * SECOND);
+  for (const [index, tookMs] of (await Promise.all(ends)).entries()) {
+    t.true(tookMs >= (index + 1) * SECOND && tookMs <= (index + 1) * SECOND + 250, `${tookMs} ms`);
+  }
+  fleet.store.onAny = (send) => send();
+  await fleet.clock.advance(2 * SECOND);
+  await fleet.foreignerLeaves(KEY);
+  await fleet.leftNothing(t, KEY, process);
+});
+
+test("who waits behind one whom the store never answered is told so, and not that somebody held the lock", async (t) => {
+  const fleet = new Fleet();
+  const process = fleet.process();
+  fleet.store.onTake = lostOnTheWay;
+  const waits = (["900ms", "1200ms"] as const).map((waitTime) =>
+    t.throwsAsync(
+      process.call(KEY, { retryTimes: 1, waitTime }, () => t.fail()),
+      { instanceOf: LockUnreachableError },
+    ),
+  );
+  // Whether the store is there is not known yet when this one has to go.
+  const hasty = t.throwsAsync(
+    process.call(KEY, { retryTimes: 1, waitTime: "300ms" }, () => t.fail()),
+    { instanceOf: LockWaitTimeoutError, message: /was asked for before by another call in this process and/ },
+  );
+  await fleet.clock.advance(5 * SECOND);
+  await Promise.all([...waits, hasty]);
+  await fleet.leftNothing(t, KEY, process);
+});
+
+test("in an outage, those who come and go quickly learn that the store is unreachable, whatever was heard before it", async (t) => {
+  const fleet = new Fleet();
+  const process = fleet.process();
+  await fleet.foreignHolder(KEY, 60 * SECOND);
+  const hasty = { retryTimes: 1, waitTime: "500ms", onFailure: "skip" } as const;
+  const ends: string[] = [];
+  const call = (): Promise<number> =>
+    process
+      .call(KEY, hasty, () => t.fail())
+      .then(
+        () => ends.push("skipped"),
+        (error: unknown) => ends.push(error instanceof LockUnreachableError ? "unreachable" : "failed"),
+      );
+  const calls = [call()];
+  await fleet.clock.settle();
+  fleet.store.onAny = lostOnTheWay;
+  for (let n = 0; n < 20; n += 1) {
+    await fleet.clock.advance(250); // So there is always somebody in line.
+    calls.push(call());
+  }
+  await fleet.clock.advance(5 * SECOND);
+  await Promise.all(calls);
+  t.deepEqual(new Set(ends.slice(8)), new Set(["unreachable"]), ends.join(" "));
+});

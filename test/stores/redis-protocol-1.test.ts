@@ -1,0 +1,159 @@
+import test from "ava";
+import type { Redis } from "ioredis";
+import { hearing } from "../../runtime/stores/contract";
+import {
+  drop,
+  look,
+  newId,
+  newKey,
+  place,
+  placing,
+  queued,
+  renew,
+  take,
+  TAKEN,
+  takenInTurn,
+  token,
+  WITHIN_MS,
+} from "../../runtime/stores/contract/subject";
+import { FENCING_STRIDE, type Store } from "../../runtime/stores/port";
+import { redisStore } from "../../runtime/stores/redis/redis";
+import { reservedFor } from "../../runtime/stores/value";
+import { startRedis, type RedisServer } from "../support/redis-server";
+import { OldStore } from "./protocol-1/old-store";
+
+// A rolling upgrade: processes of version 0.1, which speak protocol 1, beside those of this version, on the same keys.
+
+let server: RedisServer;
+let client: Redis;
+let old: OldStore;
+let store: Store;
+
+test.before(async () => {
+  server = await startRedis();
+  client = server.client();
+  old = new OldStore(client);
+  store = redisStore(server.client());
+  await hearing(store);
+});
+
+test.after.always(async () => {
+  await store.close();
+  await server.stop();
+});
+
+test("what the old version holds the new one neither takes, renews nor drops, and has when it is released", async (t) => {
+  for (const release of [
+    (key: string, id: string) => old.release(key, id),
+    (key: string, id: string) => old.releaseMany(key, id),
+  ]) {
+    const [key, holder, requestId] = [newKey(), newId(), newId()];
+    t.true(await old.acquire(key, holder));
+    t.deepEqual(await take(store, key, requestId), { taken: false, holder, freeInMs: undefined });
+    t.deepEqual(await renew(store, key, requestId, 1_000), { renewed: false, holder });
+    t.deepEqual(await drop(store, key, requestId), { dropped: false, holder });
+    const request = placing(key, newId());
+    t.deepEqual(await store.next({ key, requestId }, request, WITHIN_MS), { dropped: false, holder });
+    t.is(await old.renew(key, holder), "renewed");
+    t.is(await release(key, holder), "released");
+    t.deepEqual(await take(store, key, requestId), TAKEN);
+  }
+});
+
+test("what the new version holds the old one neither takes, renews nor releases, and has when it is dropped", async (t) => {
+  const [key, holder, id] = [newKey(), newId(), newId()];
+  t.deepEqual(await take(store, key, holder), TAKEN);
+  t.false(await old.acquire(key, id));
+  t.false(await old.wait(key, newId()));
+  t.is(await old.renew(key, id), "stolen");
+  t.is(await old.release(key, id), "stolen");
+  t.is(await old.releaseMany(key, id), "stolen");
+  t.is(await old.handOn(key, id, newId()), "stolen");
+  await old.leave(key, id);
+  t.deepEqual(await renew(store, key, holder, 1_000), { renewed: true });
+  t.deepEqual(await drop(store, key, holder), { dropped: true });
+  t.true(await old.acquire(key, id));
+});
+
+test("what the new version has reserved the old one takes for somebody's hold, even under the same id", async (t) => {
+  const [key, holder, waiting] = [newKey(), newId(), newId()];
+  await take(store, key, holder);
+  await queued(store, key, waiting);
+  await drop(store, key, holder);
+  for (const id of [waiting, newId()]) {
+    t.false(await old.acquire(key, id));
+    t.false(await old.wait(key, id));
+    await old.leave(key, id);
+    t.is(await old.release(key, id), "stolen");
+    t.is(await old.renew(key, id), "stolen");
+  }
+  t.is(await look(store, key), reservedFor(waiting));
+  await takenInTurn(store, key, waiting);
+});
+
+test("what the old version's queue has given the new one takes for somebody's hold, even at the same place", async (t) => {
+  const [key, holder, given] = [newKey(), newId(), newId()];
+  await old.acquire(key, holder);
+  t.false(await old.wait(key, given));
+  t.is(await old.release(key, holder), "released");
+  for (const id of [given, newId()]) {
+    const reply = await place(store, key, id);
+    t.true(!reply.taken && reply.holder === given);
+    await store.leave(key, id, WITHIN_MS);
+  }
+  t.is(await look(store, key), given);
+  t.true(await old.wait(key, given), "it is taken by the one to whom it was given");
+});
+
+test("who waits for the other version's holder hears nothing, and finds the free key by the next look", async (t) => {
+  const [key, mine, theirs, holder] = [newKey(), newId(), newId(), newId()];
+  await take(store, key, holder);
+  t.false(await old.wait(key, theirs));
+  await drop(store, key, holder);
+  t.is(await look(store, key), undefined, "the new version knows nothing of the old queue");
+  t.true(await old.wait(key, theirs));
+  await queued(store, key, mine);
+  t.is(await old.release(key, theirs), "released");
+  t.is(await look(store, key), undefined, "nor the old version of the new one");
+  await takenInTurn(store, key, mine);
+});
+
+test("where both have queues, each goes on with its own, and the other has its turn when that is empty", async (t) => {
+  const [key, holder, mine, theirs] = [newKey(), newId(), newId(), newId()];
+  await take(store, key, holder);
+  t.false(await old.wait(key, theirs)); // Came first.
+  await queued(store, key, mine);
+  await drop(store, key, holder);
+  t.false(await old.wait(key, theirs));
+  const requestId = await takenInTurn(store, key, mine);
+  await drop(store, key, requestId);
+  t.true(await old.wait(key, theirs));
+});
+
+test("nothing that the one writes is what the other reads", async (t) => {
+  const key = newKey();
+  await take(store, key, newId(), { fencing: true });
+  await queued(store, key, newId());
+  const mine = await client.keys(`*${key}*`);
+  await client.del(key);
+  await old.acquireFenced(key, newId());
+  await old.wait(key, newId());
+  const all = await client.keys(`*${key}*`);
+  const theirs = all.filter((name) => !mine.includes(name));
+  t.deepEqual(theirs.toSorted(), [`{${key}}:fence`, `{${key}}:queue`]);
+  t.deepEqual(mine.toSorted(), [key, `lockweave:2:fence:{${key}}`, `lockweave:2:queue:{${key}}`].toSorted());
+});
+
+test("fencing tokens rise from one version to the other by the server's clock", async (t) => {
+  const key = newKey();
+  let last = 0;
+  for (let n = 0; n < 20; n += 1) {
+    const id = newId();
+    const drawn = await (n % 2 === 0
+      ? old.acquireFenced(key, id)
+      : take(store, key, id, { fencing: true }).then(token));
+    t.true(drawn >= last + FENCING_STRIDE, `${drawn} after ${last}`);
+    last = drawn;
+    await client.del(key);
+  }
+});
