@@ -62,6 +62,11 @@ export function connect(url: string): RedisClient & { disconnect(): void } {
     );
   }
   const { Redis } = loadIoredis();
+  if (typeof Redis !== "function") {
+    throw new LockMisconfiguredError(
+      "A Redis URL needs ioredis 5 or 6, and an older one is installed: npm install ioredis@latest",
+    );
+  }
   let client: InstanceType<typeof Redis>;
   try {
     client = new Redis(url, { retryStrategy: (attempt) => Math.min(attempt * 50, 200) });
