@@ -147,13 +147,13 @@ function emitOptions(config: string, options: TS.CompilerOptions): TS.CompilerOp
   };
 }
 
-const TRANSFORMER = ["lockweave/transformer", "lockweave"];
+const TRANSFORMER = new Set(["lockweave/transformer", "lockweave"]);
 
 function pluginIn(config: string, { plugins }: TS.CompilerOptions): PluginConfig | undefined {
   const entries = (Array.isArray(plugins) ? plugins : []) as PluginConfig[];
   const own = realpathSync(require.resolve("../index"));
   return entries.find(({ transform = "" }) => {
-    if (TRANSFORMER.includes(transform)) return true;
+    if (TRANSFORMER.has(transform)) return true;
     try {
       return realpathSync(createRequire(config).resolve(transform)) === own;
     } catch {

@@ -40,7 +40,7 @@ export function problemsOf(projects: readonly Project[]): ProblemRow[] {
 export function dependencyProblems(projects: readonly Project[]): ProblemRow[] {
   const rows = projects.flatMap(({ config, unlocked }): ProblemRow[] =>
     unlocked().map(({ file, problem: { code, message, start } }) =>
-      file === undefined ? { file: config, code, message } : { ...placeIn(file, start), code, message },
+      Object.assign(file === undefined ? { file: config } : placeIn(file, start), { code, message }),
     ),
   );
   return onceEach(rows);

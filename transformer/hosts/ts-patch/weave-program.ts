@@ -54,7 +54,7 @@ function warn(ts: Compiler, program: TS.Program, files: WovenFiles): void {
   const found = [...files.values()].flatMap(({ woven: { warnings }, onDisk }) => {
     if (warned.has(onDisk)) return [];
     warned.add(onDisk);
-    return warnings.map((problem) => diagnosticOf(ts, problem, onDisk, ts.DiagnosticCategory.Warning));
+    return warnings.map((doubt) => diagnosticOf(ts, doubt, onDisk, ts.DiagnosticCategory.Warning));
   });
   if (found.length === 0) return;
   const host: TS.FormatDiagnosticsHost = {
