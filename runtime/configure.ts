@@ -77,8 +77,14 @@ export function configure(configuration: Configuration, handshake?: "woven"): vo
   stopListening = shutdownOnSignals(signals, shutdown, current);
 }
 
-const NOT_WOVEN =
-  'This build was not woven: functions with @redisLock would run unlocked. Compile with tspc (from ts-patch), with { "transform": "lockweave/transformer", "transformProgram": true } among the plugins in tsconfig.json. If the application has no tags, say so: configure({ ..., woven: false }).';
+const NOT_WOVEN = [
+  "This build was not woven: functions with @redisLock would run unlocked.",
+  'Compile with tspc (from ts-patch), with { "transform": "lockweave/transformer", "transformProgram": true } among the plugins in tsconfig.json.',
+  "If that is what you do: TypeScript 7 ignores plugins, as esbuild, swc and plain tsc do (`ts-patch install` is undone by the next `npm install`);",
+  '`plugins` in a tsconfig.json replace those that it `extends`; ts-node needs "compiler": "ts-patch/compiler";',
+  "and configure() is to be called by a name that the file has from lockweave, not handed on as a value.",
+  "If the application has no tags, say so: configure({ ..., woven: false }).",
+].join(" ");
 
 /** A configuration's locker. Several may live side by side in one process: tests simulate whole fleets so. */
 export function createLocker(configuration: Configuration): Locker {
