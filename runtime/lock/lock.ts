@@ -464,7 +464,7 @@ export class Lock implements AsyncDisposable, Waiter, Holder {
       events.ends(this, known?.outcome ?? "released", clock.now() - this.heldSince, loss?.cause);
     else if (isStoreSure) events.lost(this, loss); // That it was handed on was told then.
     // The store's word counts, and where it has none, or one that proves nothing, ours does.
-    const isProven = loss === undefined && lease.isOnlyGrant;
+    const isProven = loss === undefined && lease.isOnlyGrant && before?.isEarly !== true;
     if (isProven || (wasSure && !isStoreSure)) return undefined;
     return before ?? loss ?? deadlinePassed();
   }
