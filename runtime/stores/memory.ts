@@ -27,6 +27,8 @@ interface Entry {
   held: { readonly value: string; expiresAt: number } | undefined;
   /** When each of the places ends, in microseconds on the wall clock: as in Redis, it has no say in their order. */
   readonly queue: Map<string, number>;
+  /** When the whole queue ends if nobody in it is heard of, as the places do. */
+  queueEndsAt: number;
 }
 
 /**
@@ -129,8 +131,9 @@ class MemoryStore implements Store {
   /** The key as it is now, if anything is known of it. */
   #known(key: string): Entry | undefined {
     const entry = this.#entries.get(key);
-    const expiresAt = entry?.held?.expiresAt ?? Infinity;
-    if (entry !== undefined && expiresAt <= this.#clock.now()) entry.held = undefined;
+    if (entry === undefined) return undefined;
+    if (entry.held !== undefined && entry.held.expiresAt <= this.#clock.now()) entry.held = undefined;
+    if (entry.queue.size > 0 && entry.queueEndsAt <= this.#clock.epochMicroseconds()) entry.queue.clear();
     return entry;
   }
 
@@ -139,7 +142,7 @@ class MemoryStore implements Store {
     const known = this.#known(key);
     if (known !== undefined) return known;
     if (this.#entries.size >= this.#sweepAtSize) this.#sweep();
-    const entry: Entry = { held: undefined, queue: new Map() };
+    const entry: Entry = { held: undefined, queue: new Map(), queueEndsAt: 0 };
     this.#entries.set(key, entry);
     return entry;
   }
@@ -173,8 +176,10 @@ class MemoryStore implements Store {
     for (const listener of this.#listeners) listener.onHint(place);
   }
 
-  #keepPlace({ queue }: Entry, place: string): void {
-    queue.set(place, this.#clock.epochMicroseconds() + PLACE_TIME_MS * 1_000);
+  #keepPlace(entry: Entry, place: string): void {
+    const now = this.#clock.epochMicroseconds();
+    entry.queue.set(place, now + PLACE_TIME_MS * 1_000);
+    entry.queueEndsAt = now + 2 * PLACE_TIME_MS * 1_000;
   }
 
   /** The first who was heard of in time. Those who were not lose their places. */

@@ -113,7 +113,7 @@ export interface StoreListener {
 }
 
 /**
- * Where locks live. Each method is one atomic step; whatever it is carried out twice, late, or in another order than it
+ * Where locks live. Each method is one atomic step; even if it is carried out twice, late, or in another order than it
  * was sent in, it changes nothing but what its own `requestId` holds, or its own `place`.
  *
  * The caller bounds each call: `withinMs` is how long it listens for the reply. Later than that nothing need be sent.
@@ -149,7 +149,8 @@ export interface Store {
 
   /**
    * Takes the key if it is free and nobody stands before `place` in its queue, or if it is reserved for `place`, which
-   * is then left. Otherwise `place` is put at the end of the queue, or kept where it is for another
+   * is then left. (A store that knows that nobody would hear a hint to a place passes it over, here and wherever the key
+   * is reserved; the place stays.) Otherwise `place` is put at the end of the queue, or kept where it is for another
    * {@link PLACE_TIME_MS}.
    */
   place(request: PlaceRequest, withinMs: number): Promise<TakeReply>;

@@ -20,5 +20,8 @@ export function isReserved(value: string): boolean {
   return value.startsWith(RESERVED);
 }
 
-/** How the names of queues, fences and inboxes begin, which no lock may have. */
+/**
+ * How the names begin that Lockweave keeps for itself, for queues, fencing counters and inboxes. No lock may have such a
+ * key.
+ */
 export const RESERVED_NAMESPACE = "lockweave:";

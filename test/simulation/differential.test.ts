@@ -5,7 +5,16 @@ import { memoryStore } from "../../runtime/stores/memory";
 import { startRedis, type RedisServer } from "../support/redis-server";
 import { VirtualClock } from "../support/virtual-clock";
 import { but, type Tamper } from "./tampering";
-import { histories, PROCESSES, Telling, TICK_MS, type Step, type Subject } from "./history";
+import {
+  histories,
+  keysOf,
+  PROCESSES,
+  Telling,
+  TICK_MS,
+  WITHIN_MS,
+  type Step,
+  type Subject,
+} from "./history";
 import { passInRedis, stepClockInRedis, timedProcess, type TimedProcess } from "./timed-redis";
 
 // The simulation runs over the memory store. Here random histories show that Redis does the same, step by step:
@@ -40,7 +49,7 @@ class SteppingClock extends VirtualClock {
   }
 }
 
-function inMemory(tamper: Tamper): Subject {
+function inMemory(prefix: string, tamper: Tamper): Subject {
   const clock = new SteppingClock();
   const store = tamper(memoryStore({ clock }));
   const hints: string[] = [];
@@ -54,7 +63,11 @@ function inMemory(tamper: Tamper): Subject {
   return {
     name: "the memory store",
     stores: Array.from({ length: PROCESSES }, () => store),
-    pass: async (ms) => clock.freeze(ms),
+    async pass(ms) {
+      clock.freeze(ms);
+      // What is over by then is gone, as in Redis: a clock that is set back does not bring it again.
+      for (const key of keysOf(prefix)) await store.leave(key, "nobody's", WITHIN_MS);
+    },
     stepClock: async (ms) => void (clock.steppedMs += ms),
     forgetScripts: async () => {},
     hints: async () => hints.splice(0),
@@ -78,7 +91,9 @@ let count = 0;
 async function difference(steps: readonly Step[], tamper: Tamper): Promise<string | undefined> {
   const prefix = `LOCK_history${(count += 1)}_`;
   const startedAt = performance.now();
-  const [memory, redis] = [inMemory(tamper), inRedis(prefix)].map((subject) => new Telling(subject, prefix));
+  const [memory, redis] = [inMemory(prefix, tamper), inRedis(prefix)].map(
+    (subject) => new Telling(subject, prefix),
+  );
   if (memory === undefined || redis === undefined) throw new Error("Expected two tellings");
   const told: string[] = [];
   for (const now of steps) {

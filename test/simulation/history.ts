@@ -7,7 +7,7 @@ const KEYS = 2;
 const CALLERS = 6;
 export const PROCESSES = 2;
 export const STEPS = 40;
-const WITHIN_MS = 30_000;
+export const WITHIN_MS = 30_000;
 /** A step of the wall clock back, far beyond all times of a history; and forward, by less than a place lasts. */
 const CLOCK_STEPS_MS = [-60_000, 2 * TICK_MS];
 
@@ -29,10 +29,10 @@ export type Step =
   | { readonly kind: "clock steps"; readonly ms: number }
   | { readonly kind: "forget scripts" };
 
-const caller = fc.nat(KEYS * CALLERS - 1);
+const callers = fc.nat(KEYS * CALLERS - 1);
 
 function of<Kind extends Command["kind"]>(kind: Kind): fc.Arbitrary<{ kind: Kind; who: number }> {
-  return fc.record({ kind: fc.constant(kind), who: caller });
+  return fc.record({ kind: fc.constant(kind), who: callers });
 }
 
 const step: fc.Arbitrary<Step> = fc.oneof(
@@ -44,7 +44,7 @@ const step: fc.Arbitrary<Step> = fc.oneof(
   { weight: 20, arbitrary: of("drop") },
   {
     weight: 15,
-    arbitrary: fc.record({ kind: fc.constant("next" as const), who: caller, next: fc.nat(CALLERS - 1) }),
+    arbitrary: fc.record({ kind: fc.constant("next" as const), who: callers, next: fc.nat(CALLERS - 1) }),
   },
   { weight: 6, arbitrary: of("renew") },
   { weight: 2, arbitrary: of("renew all") },
@@ -178,16 +178,14 @@ export class Telling {
       }
       case "renew":
       case "renew all": {
-        const callers = now.kind === "renew" ? [caller] : this.#callers;
-        const requests = callers.map((one) => ({
-          ...one.wishes,
-          key: this.#keyOf(one),
-          requestId: one.hold,
-        }));
+        const holders = now.kind === "renew" ? [caller] : this.#callers;
+        const requests = holders.map(({ who, hold, wishes: { lockTimeMs, fencing } }) => {
+          return { key: keyNumbered(this.#prefix, keyOf(who)), requestId: hold, lockTimeMs, fencing };
+        });
         return async () =>
           (await store.renew(requests, WITHIN_MS)).map((reply) => this.#renewed(reply)).join(", ");
       }
-      case "look":
+      default:
         return async () => (await store.look([key], WITHIN_MS)).map(shown).join(", ");
     }
   }
@@ -236,7 +234,7 @@ export class Telling {
   }
 
   #keyOf({ who }: Caller): string {
-    return `${this.#prefix}_${keyOf(who)}`;
+    return keyNumbered(this.#prefix, keyOf(who));
   }
 
   #storeOf(who: number): Store {
@@ -284,6 +282,12 @@ class Caller {
   }
 }
 
+/** The keys of the histories with this prefix. */
+export function keysOf(prefix: string): string[] {
+  return Array.from({ length: KEYS }, (_, n) => keyNumbered(prefix, n));
+}
+
+const keyNumbered = (prefix: string, n: number): string => `${prefix}_${n}`;
 const keyOf = (who: number): number => who % KEYS;
 const processOf = (who: number): number => Math.floor(who / KEYS) % PROCESSES;
 const numbered = (n: number): string => String(n).padStart(2, "0");

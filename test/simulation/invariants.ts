@@ -3,8 +3,8 @@ import { Beliefs } from "./beliefs";
 import type { Caller } from "./caller";
 import { Truth } from "./truth";
 
-/** How much longer than its budget a caller may wait. */
-const GRACE_MS = 250;
+/** How much longer than its budget a caller may wait: for a last command, and for a renewal of what that has found. */
+const GRACE_MS = 450;
 const ROUNDING_MS = 0.001;
 /** Within one process, before another has its turn. */
 const SECTIONS_ON_ONE_GRANT = 16;
@@ -138,7 +138,8 @@ export class Invariants {
     if (error !== undefined && !(error instanceof LockLostError))
       this.report(`released with ${reasonOf(error)}`);
     const { requestId } = caller.lock;
-    const mayBeSilent = caller.mayBeSilent || caller.process.clock.mayNotKnowOfSuspension;
+    const { mayNotKnowOfSuspension } = caller.process.clock;
+    const mayBeSilent = caller.mayBeSilent || mayNotKnowOfSuspension || isUnprovable(caller);
     if (caller.mustBeTold && !mayBeSilent && error === undefined)
       this.report(`${requestId} did not learn that it was not alone`);
     if (this.#allowances.isCalm && error !== undefined)
@@ -226,6 +227,11 @@ export class Invariants {
     }
     for (const key of this.#idleSince.keys()) if (!longestWait.has(key)) this.#idleSince.delete(key);
   }
+}
+
+/** Whether the key was held again by the same command when it ended: that much is believed of the store's last word. */
+function isUnprovable({ grant, process }: Caller): boolean {
+  return grant?.isTakenAgain === true && !process.isClosed;
 }
 
 /** Whether both have their locks from the same life of the server, in which nothing was forgotten. */

@@ -48,7 +48,7 @@ storeContract(registering(test), () => ({
 
 async function slotsOf(pattern: string): Promise<Set<number>> {
   const keys = await node.keys(pattern);
-  return new Set(await Promise.all(keys.map(async (key) => Number(await node.cluster("KEYSLOT", key)))));
+  return new Set(await Promise.all(keys.map((key) => node.cluster("KEYSLOT", key))));
 }
 
 for (const name of ["plain", "with{tag}in", "{open"]) {
@@ -150,10 +150,10 @@ test("when one node of a cluster does not answer, the keys of the others are ren
   );
   await take(own, mine, requestId);
   const renewed = await own.renew([renewal(elsewhere, requestId), renewal(mine, requestId)], WITHIN_MS);
-  t.regex(String(renewed[0]), /CLUSTERDOWN/);
+  t.like(renewed[0], { message: "CLUSTERDOWN The cluster is down" });
   t.deepEqual(renewed[1], { renewed: true });
   const looked = await own.look([elsewhere, mine], WITHIN_MS);
-  t.regex(String(looked[0]), /CLUSTERDOWN/);
+  t.like(looked[0], { message: "CLUSTERDOWN The cluster is down" });
   t.is(looked[1], requestId);
   await own.close();
 });
@@ -166,17 +166,8 @@ test("that a node is there again is told to who listens", async (t) => {
   const told = noting(own);
   t.is(told.reconnects, 0);
   await lonely.client().call("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes");
-  await Promise.race([told.reconnected, askUntil(own, told.reconnected)]);
+  // A cluster client makes a connection when it is asked for something.
+  while (told.reconnects === 0) await take(own, newKey(), newId()).catch(() => pause(10));
   t.true(told.reconnects > 0);
   await own.close();
 });
-
-/** A cluster client makes a connection when it is asked for something. */
-async function askUntil(own: Store, end: Promise<void>): Promise<void> {
-  let isOver = false;
-  void end.then(() => (isOver = true));
-  while (!isOver) {
-    await take(own, newKey(), newId()).catch(() => {});
-    await pause(10);
-  }
-}

@@ -292,7 +292,7 @@ test("an ioredis that is too old for a URL is named as the cause", (t) => {
   const loaded = require.cache[name];
   if (loaded === undefined) throw new Error("Expected ioredis to be loaded");
   const { exports } = loaded;
-  loaded.exports = class OldRedis {}; // ioredis 4 exports the class itself, and no name.
+  loaded.exports = function Redis(): void {}; // ioredis 4 exports the class itself, and no name.
   try {
     t.throws(() => redisStoreAt("redis://app:hunter2@localhost"), {
       instanceOf: LockMisconfiguredError,

@@ -1,11 +1,29 @@
 import type { TestFn } from "ava";
 import type { RegisterTest } from "../../runtime/stores/contract";
 
+/** How many tests of the contract run side by side: a reservation lasts 1.5 s, however much else there is to do. */
+const AT_ONCE = 8;
+
+let running = 0;
+const waiting: (() => void)[] = [];
+
 /** Registers the tests of the contract with AVA, each title after `prefix`. */
 export function registering(test: TestFn, prefix = ""): RegisterTest {
   return (title, run) =>
     test(prefix + title, async (t) => {
-      await run();
+      await inTurn(run);
       t.pass();
     });
+}
+
+async function inTurn(run: () => Promise<void>): Promise<void> {
+  if (running === AT_ONCE) await new Promise<void>((resolve) => waiting.push(resolve));
+  else running += 1;
+  try {
+    await run();
+  } finally {
+    const next = waiting.shift();
+    if (next === undefined) running -= 1;
+    else next();
+  }
 }

@@ -1,6 +1,6 @@
 import { lockKey } from "../../runtime/key";
 import type { KeyPart } from "../read/key";
-import { placeOf, type Place } from "../verify/place";
+import { placeIn, placeOf, type Place } from "../verify/place";
 import type { Project, TaggedFile } from "../verify/project";
 import type { WovenSite } from "../weave/weave";
 
@@ -36,6 +36,16 @@ export function problemsOf(projects: readonly Project[]): ProblemRow[] {
   return onceEach(rows);
 }
 
+/** What the projects take in from builds that ignored the weave. */
+export function dependencyProblems(projects: readonly Project[]): ProblemRow[] {
+  const rows = projects.flatMap(({ config, unlocked }): ProblemRow[] =>
+    unlocked().map(({ file, problem: { code, message, start } }) =>
+      Object.assign(file === undefined ? { file: config } : placeIn(file, start), { code, message }),
+    ),
+  );
+  return onceEach(rows);
+}
+
 /** A file may belong to several projects. */
 function onceEach<R extends Partial<Place>>(rows: readonly R[]): R[] {
   return [...new Map(rows.map((row) => [JSON.stringify(row), row])).values()];
@@ -65,15 +75,5 @@ function entriesOf(options: readonly string[]): Record<string, unknown> {
 
 function keyOf(flag: string, parts: readonly KeyPart[]): string {
   const fixed = lockKey(flag);
-  return parts.length === 0 ? fixed : `${fixed}_${parts.map((part) => `{${expressionOf(part)}}`).join()}`;
-}
-
-/** What the part reads, without the check against `keyClass`: `order.id`, or of its JSON `JSON(order).id`. */
-function expressionOf({ pieces, jsonField }: KeyPart): string {
-  const check = pieces.findIndex(({ code }) => code === " satisfies ");
-  const read = pieces.filter((_, index) => check === -1 || (index !== check && index !== check + 1));
-  const code = read.map((piece) => piece.code).join("");
-  return jsonField === undefined
-    ? code.replace(/^\(([\w$.]+)\)(?=\.)/, "$1")
-    : `JSON(${code}).${jsonField.text}`;
+  return parts.length === 0 ? fixed : `${fixed}_${parts.map(({ shown }) => `{${shown}}`).join()}`;
 }

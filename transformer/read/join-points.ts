@@ -3,7 +3,7 @@ import { problem, type Problem } from "../text/problems";
 import type { Span } from "../text/span";
 import { commentsThatMentionIt } from "./comments";
 import { placeOf, type FoundFunction } from "./place";
-import { isAsync } from "./promised";
+import { isAsync, type Promised } from "./promised";
 import type { AnyFunction, LockableFunction } from "./syntax";
 import { parseTags, type Tag } from "./tag";
 
@@ -13,6 +13,10 @@ export interface JoinPoint {
   readonly tag: Tag;
   /** What people call the function: `OrderService.pay`. */
   readonly name: string;
+  /** It says that it returns a promise. */
+  readonly promised: Promised | undefined;
+  /** The name of the variable or property that it is the value of. */
+  readonly named: Span | undefined;
   /** Why the function is not to be woven, although it could be. */
   readonly flaw: Problem | undefined;
 }
@@ -27,6 +31,8 @@ export interface Found {
   readonly points: JoinPoint[];
   readonly forbidden: Forbidden[];
   readonly problems: Problem[];
+  /** Where there is a tag, or what is meant as one. */
+  readonly mentions: Span[];
 }
 
 /**
@@ -37,31 +43,34 @@ export function findJoinPoints(ts: typeof TS, file: TS.SourceFile): Found {
   const points: JoinPoint[] = [];
   const forbidden: Forbidden[] = [];
   const problems: Problem[] = [];
+  const mentions: Span[] = [];
   const tagged = new Set<TS.Node>();
   for (const { comment, path } of commentsThatMentionIt(ts, file)) {
     const parsed = parseTags(file.text, comment);
     const [tag, secondTag] = parsed.tags;
     const at = tag?.word ?? parsed.problems[0];
     if (at === undefined) continue;
+    mentions.push(at);
     const place = placeOf(ts, file, comment, path, at);
     problems.push(...parsed.problems);
     const misplaced = "fn" in place ? whyNot(ts, place, at, secondTag?.word, tagged) : place.because;
     if (misplaced !== undefined && tag !== undefined) problems.push(misplaced);
     const flaw = misplaced ?? parsed.problems[0];
     if ("fn" in place && isLockable(place.fn) && tag !== undefined && misplaced === undefined) {
-      points.push({ fn: place.fn, tag, name: place.name, flaw });
+      const { fn, name, promised, named } = place;
+      points.push({ fn, tag, name, promised, named, flaw });
     } else {
       if (flaw !== undefined) forbidden.push(...place.bodies.map((body) => ({ body, because: flaw })));
     }
     if ("fn" in place) tagged.add(place.fn);
   }
   const refused = new Set(forbidden.map(({ body }) => body));
-  return { points: points.filter(({ fn }) => !refused.has(fn.body)), forbidden, problems };
+  return { points: points.filter(({ fn }) => !refused.has(fn.body)), forbidden, problems, mentions };
 }
 
 function whyNot(
   ts: typeof TS,
-  { fn, name, canBeAsync }: FoundFunction,
+  { fn, name, promised }: FoundFunction,
   at: Span,
   secondTag: Span | undefined,
   tagged: ReadonlySet<TS.Node>,
@@ -76,7 +85,7 @@ function whyNot(
     );
   }
   if (fn.asteriskToken !== undefined && !isAsync(ts, fn)) return problem("generatorTagged", at);
-  if (!canBeAsync) return problem("notAsync", at, name);
+  if (!isAsync(ts, fn) && promised === undefined) return problem("notAsync", at, name);
   const again = tagged.has(fn) ? at : secondTag;
   return again && problem("twoTags", again);
 }

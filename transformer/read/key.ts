@@ -3,6 +3,8 @@ import { didYouMean } from "../text/did-you-mean";
 import type { Piece } from "../text/edits";
 import { problem } from "../text/problems";
 import type { LockableFunction } from "./syntax";
+import { isJavaScript } from "./file-kind";
+import { parameterNames } from "./parameters";
 import { IDENTIFIER, single, TYPE_NAME, type Reading } from "./reading";
 import type { Attribute, Item, Word } from "./tag";
 
@@ -10,6 +12,8 @@ import type { Attribute, Item, Word } from "./tag";
 export interface KeyPart {
   readonly pieces: readonly Piece[];
   readonly jsonField?: Word;
+  /** What it reads, for people: `order.id`, or of its JSON `JSON(order).id`. */
+  readonly shown: string;
 }
 
 const PATH = new RegExp(String.raw`^(?<root>${IDENTIFIER})(?:\??\.#?${IDENTIFIER}|\[\d+\])*$`, "u");
@@ -46,7 +50,7 @@ function readValues(parts: Piece[], attributes: Map<string, Attribute>, { proble
   if (fieldName !== undefined) problems.push(problem("fieldNeedsType", fieldName.name));
   const keyClass = attributes.get("keyClass");
   if (keyClass !== undefined) problems.push(problem("classNeedsType", keyClass.name));
-  return parts.map((part) => ({ pieces: [part] }));
+  return parts.map((part) => ({ pieces: [part], shown: part.code }));
 }
 
 /** One part for each field, of the one object that `keyName` names. */
@@ -71,15 +75,23 @@ function readFields(
   return fieldName.items.map((field) => {
     if (!FIELD.test(field.text)) problems.push(problem("badField", field, field.text));
     const glue = (code: string): Piece => ({ code, from: field, exact: false });
-    const checked =
-      keyClass === undefined
-        ? [object]
-        : [object, { code: " satisfies ", from: keyClass.from, exact: false }, keyClass];
-    if (type.text === "JSON") return { pieces: checked, jsonField: field };
+    const checked = keyClass === undefined ? [object] : checkedAgainst(keyClass, object, reading.file);
+    if (type.text === "JSON") {
+      return { pieces: checked, jsonField: field, shown: `JSON(${object.code}).${field.text}` };
+    }
     const member: Piece = { code: field.text, from: field, exact: true };
-    if (keyClass === undefined && isPath) return { pieces: [object, glue("."), member] };
-    return { pieces: [glue("("), ...checked, glue(")."), member] };
+    const shown = isPath ? `${object.code}.${field.text}` : `(${object.code}).${field.text}`;
+    if (keyClass === undefined && isPath) return { pieces: [object, glue("."), member], shown };
+    return { pieces: [glue("("), ...checked, glue(")."), member], shown };
   });
+}
+
+/** `order satisfies Order`, which JavaScript says in a comment. */
+function checkedAgainst(keyClass: Piece, object: Piece, file: TS.SourceFile): Piece[] {
+  const glue = (code: string): Piece => ({ code, from: keyClass.from, exact: false });
+  return isJavaScript(file)
+    ? [glue("/** @satisfies {"), keyClass, glue("} */ ("), object, glue(")")]
+    : [object, glue(" satisfies "), keyClass];
 }
 
 function readClass(attributes: Map<string, Attribute>, reading: Reading): Piece | undefined {
@@ -90,11 +102,11 @@ function readClass(attributes: Map<string, Attribute>, reading: Reading): Piece 
   return { code: word.text, from: word, exact: true };
 }
 
-function readPath(fn: LockableFunction, item: Item, { ts, problems }: Reading): Piece {
+function readPath(fn: LockableFunction, item: Item, { ts, file, problems }: Reading): Piece {
   const code = item.text.replaceAll(/[\n\r\u2028\u2029]/g, " "); // Of the same length: the offsets hold.
   const piece: Piece = { code, from: item, exact: true };
   if (item.quoted) {
-    if (!isExpression(ts, code)) problems.push(problem("badExpression", item, item.text));
+    if (!isExpression(ts, code, file)) problems.push(problem("badExpression", item, item.text));
     return piece;
   }
   const root = PATH.exec(item.text)?.groups?.["root"];
@@ -114,29 +126,29 @@ function parametersHint(names: readonly string[]): string {
   return ` It has ${names.map((name) => `\`${name}\``).join(", ")}.`;
 }
 
-export function parameterNames(ts: typeof TS, fn: LockableFunction): string[] {
-  return fn.parameters.flatMap(({ name }) => boundNames(ts, name));
-}
-
-export function boundNames(ts: typeof TS, name: TS.BindingName): string[] {
-  if (ts.isIdentifier(name)) return name.text === "this" ? [] : [name.text];
-  return name.elements.flatMap((element) =>
-    ts.isBindingElement(element) ? boundNames(ts, element.name) : [],
-  );
-}
-
-/** Whether the text is one expression that cannot reach out of its place, not even by a comment. */
-function isExpression(ts: typeof TS, text: string): boolean {
-  const file = ts.createSourceFile("key.ts", `async () => [${text}];`, ts.ScriptTarget.Latest);
+/**
+ * Whether the text is one expression that cannot reach out of its place, not even by a comment, and cannot yield:
+ * the lock is not there yet. It is read as the file is, where `<T>x` may be JSX.
+ */
+function isExpression(ts: typeof TS, text: string, { languageVariant }: TS.SourceFile): boolean {
+  const name = languageVariant === ts.LanguageVariant.JSX ? "key.tsx" : "key.ts";
+  const file = ts.createSourceFile(name, `async function* key() { [${text}]; }`, ts.ScriptTarget.Latest);
   const { parseDiagnostics = [] } = file as { parseDiagnostics?: readonly unknown[] };
-  const [statement, anotherStatement] = file.statements;
-  if (parseDiagnostics.length > 0 || anotherStatement !== undefined) return false;
-  const arrow =
-    statement !== undefined && ts.isExpressionStatement(statement) ? statement.expression : undefined;
-  if (arrow === undefined || !ts.isArrowFunction(arrow) || !ts.isArrayLiteralExpression(arrow.body))
+  const [fn, another] = file.statements;
+  if (parseDiagnostics.length > 0 || another !== undefined) return false;
+  const [statement, anotherStatement] =
+    fn !== undefined && ts.isFunctionDeclaration(fn) ? (fn.body?.statements ?? []) : [];
+  if (statement === undefined || anotherStatement !== undefined || !ts.isExpressionStatement(statement))
     return false;
-  const { elements } = arrow.body;
-  const [element, another] = elements;
-  if (element === undefined || another !== undefined || elements.hasTrailingComma) return false;
+  const list = statement.expression;
+  if (!ts.isArrayLiteralExpression(list) || yields(ts, list)) return false;
+  const [element, anotherElement] = list.elements;
+  if (element === undefined || anotherElement !== undefined || list.elements.hasTrailingComma) return false;
   return !ts.isSpreadElement(element) && !ts.isOmittedExpression(element);
+}
+
+function yields(ts: typeof TS, node: TS.Node): boolean {
+  if (ts.isFunctionLike(node)) return false;
+  if (ts.isYieldExpression(node)) return true;
+  return ts.forEachChild(node, (child) => yields(ts, child) || undefined) ?? false;
 }

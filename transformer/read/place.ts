@@ -1,14 +1,17 @@
 import type * as TS from "typescript";
 import { problem, type Problem } from "../text/problems";
 import type { Span } from "../text/span";
-import { isAsync, isTypedPromise } from "./promised";
+import { promisedBy, type Promised } from "./promised";
+import { statementsOf } from "./scopes";
 import { describe, roleOf, type AnyFunction } from "./syntax";
 
 export interface FoundFunction {
   readonly fn: AnyFunction;
   readonly name: string;
-  /** It is `async`, or says that it returns a promise. */
-  readonly canBeAsync: boolean;
+  /** It says that it returns a promise. */
+  readonly promised: Promised | undefined;
+  /** The name of the variable or property that it is the value of. */
+  readonly named: Span | undefined;
 }
 
 /** `bodies`: what must not run unlocked. */
@@ -32,9 +35,10 @@ export function placeOf(
     if (role.is === "function") {
       const { fn } = role;
       const bodies = fn.body === undefined ? implementationOf(ts, file, outer.at(-1) ?? file, fn) : [fn.body];
-      const canBeAsync =
-        isAsync(ts, fn) || isTypedPromise(ts, fn, [...handingOn(ts, file, outer, owner), ...inner]);
-      return { fn, name: nameOf(ts, file, [...outer, ...inner, fn]), canBeAsync, bodies };
+      const around = [...handingOn(ts, file, outer, owner), ...inner];
+      const promised = promisedBy(ts, fn, around);
+      const name = nameOf(ts, file, [...outer, ...inner, fn]);
+      return { fn, name, promised, named: namedBy(ts, file, around), bodies };
     }
     if (role.is === "never") {
       return { because: problem(role.why, at, ...role.words), bodies: bodiesIn(ts, node) };
@@ -43,8 +47,24 @@ export function placeOf(
     node = role.is === "around" ? role.inside : undefined;
   }
   const around = outer.at(-1) ?? file;
-  const because = problem("notAFunction", at, describe(ts, inner.at(-1) ?? owner));
-  return { because, bodies: bodiesIn(ts, ts.isFunctionLike(around) ? around : owner) };
+  const innermost = inner.at(-1) ?? owner;
+  const named = functionsNamedIn(ts, file, innermost, outer);
+  const bodies = [...bodiesIn(ts, ts.isFunctionLike(around) ? around : owner), ...named.bodies];
+  const isHidden = named.isAnyHidden && bodies.length === 0;
+  const because = problem(isHidden ? "functionElsewhere" : "notAFunction", at, describe(ts, innermost));
+  return { because, bodies };
+}
+
+/** The name of the function that the comment documents in a declaration file, if it has that name in code too. */
+export function declaredFunctionAt(
+  ts: typeof TS,
+  file: TS.SourceFile,
+  comment: Span,
+  path: readonly TS.Node[],
+): string | undefined {
+  const { owner, outer } = ownerOf(ts, file, comment, path);
+  if (owner === undefined || roleOf(ts, file, owner).is !== "function") return undefined;
+  return nameOf(ts, file, [...outer, owner]);
 }
 
 /** The outermost node that begins with the comment; the comment may also stand among its modifiers. */
@@ -84,6 +104,15 @@ function handingOn(
   return around.slice(other + 1);
 }
 
+function namedBy(ts: typeof TS, file: TS.SourceFile, around: readonly TS.Node[]): Span | undefined {
+  const declaration = around.findLast(
+    (node) =>
+      ts.isVariableDeclaration(node) || ts.isPropertyDeclaration(node) || ts.isPropertyAssignment(node),
+  );
+  const name = declaration && "name" in declaration ? (declaration.name as TS.Node) : undefined;
+  return name && { start: name.getStart(file), end: name.end };
+}
+
 /** The bodies of the outermost functions in the node, or its own if it is a function itself. */
 function bodiesIn(ts: typeof TS, node: TS.Node): TS.ConciseBody[] {
   if (ts.isFunctionLike(node)) {
@@ -93,6 +122,62 @@ function bodiesIn(ts: typeof TS, node: TS.Node): TS.ConciseBody[] {
   const bodies: TS.ConciseBody[] = [];
   ts.forEachChild(node, (child) => void bodies.push(...bodiesIn(ts, child)));
   return bodies;
+}
+
+/** The functions that the node hands on by their names: those in sight, and whether there are others. */
+function functionsNamedIn(
+  ts: typeof TS,
+  file: TS.SourceFile,
+  node: TS.Node,
+  outer: readonly TS.Node[],
+): { bodies: TS.ConciseBody[]; isAnyHidden: boolean } {
+  if (ts.isImportDeclaration(node)) return { bodies: [], isAnyHidden: true };
+  const found = namesHandedOn(ts, node).map((name) => bodiesNamed(ts, file, name, outer));
+  return { bodies: found.flat(), isAnyHidden: found.some((bodies) => bodies.length === 0) };
+}
+
+/** `pay` in `export default pay`, `export { pay }`, `{ pay }`, `{ now: pay }` and `retry(pay)`; `""` has no name. */
+function namesHandedOn(ts: typeof TS, node: TS.Node): string[] {
+  if (ts.isIdentifier(node)) return [node.text];
+  if (ts.isPropertyAccessExpression(node) || ts.isElementAccessExpression(node)) return [""];
+  if (ts.isShorthandPropertyAssignment(node)) return [node.name.text];
+  if (ts.isCallExpression(node) || ts.isNewExpression(node)) {
+    return (node.arguments ?? []).flatMap((argument) => namesHandedOn(ts, argument));
+  }
+  if (ts.isObjectLiteralExpression(node)) return node.properties.flatMap((each) => namesHandedOn(ts, each));
+  if (ts.isPropertyAssignment(node)) return namesHandedOn(ts, node.initializer);
+  if (ts.isConditionalExpression(node))
+    return [node.whenTrue, node.whenFalse].flatMap((each) => namesHandedOn(ts, each));
+  if (!ts.isExportDeclaration(node)) return [];
+  const { exportClause, moduleSpecifier } = node;
+  if (moduleSpecifier !== undefined || exportClause === undefined || !ts.isNamedExports(exportClause))
+    return [""];
+  return exportClause.elements.map(({ name, propertyName = name }) => propertyName.text);
+}
+
+/** The bodies of the functions that the name stands for, declared nearest to the node inside all the others. */
+function bodiesNamed(
+  ts: typeof TS,
+  file: TS.SourceFile,
+  name: string,
+  outer: readonly TS.Node[],
+): TS.ConciseBody[] {
+  for (const scope of [file, ...outer].toReversed()) {
+    const bodies = statementsOf(ts, scope).flatMap((statement): TS.ConciseBody[] => {
+      if (ts.isFunctionDeclaration(statement)) {
+        return statement.name?.text === name && statement.body !== undefined ? [statement.body] : [];
+      }
+      if (!ts.isVariableStatement(statement)) return [];
+      const declared = statement.declarationList.declarations.filter(
+        (each) => ts.isIdentifier(each.name) && each.name.text === name,
+      );
+      return declared.flatMap(({ initializer }) =>
+        initializer === undefined ? [] : bodiesIn(ts, initializer),
+      );
+    });
+    if (bodies.length > 0) return bodies;
+  }
+  return [];
 }
 
 /** The body that stands behind an overload signature. */

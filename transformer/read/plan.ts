@@ -5,11 +5,13 @@ import { problem, type Problem } from "../text/problems";
 import type { Span } from "../text/span";
 import { stringLiteral } from "../text/string-literal";
 import type { JoinPoint } from "./join-points";
-import { boundNames, parameterNames, readKey, type KeyPart } from "./key";
+import { readKey, type KeyPart } from "./key";
 import { identifiersIn } from "./names";
 import { implausible, literalOf, OPTION_READERS, type Defaults } from "./options";
 import { single, spanOf, type Reading } from "./reading";
-import { returnsUnderTry } from "./returns";
+
+import { apartOf, type Apart } from "./apart";
+import { declaredAgain } from "./parameters";
 import type { LockableFunction } from "./syntax";
 import type { Attribute } from "./tag";
 
@@ -28,8 +30,10 @@ export interface Plan {
     readonly at: Span;
   };
   readonly reentrant: boolean;
-  /** The body becomes an async function inside. */
-  readonly isBodyApart: boolean;
+  /** Where the body becomes a function inside. */
+  readonly apart: Apart | undefined;
+  /** The name that the function is the value of. */
+  readonly named: Span | undefined;
   readonly warnings: readonly Problem[];
 }
 
@@ -40,7 +44,7 @@ const ATTRIBUTES = [...KEY_ATTRIBUTES, ...Object.keys(OPTION_READERS)];
 export function plan(
   ts: typeof TS,
   file: TS.SourceFile,
-  { fn, tag, name }: JoinPoint,
+  { fn, tag, name, promised, named }: JoinPoint,
   defaults: Defaults,
 ): Plan | Problem[] {
   const reading: Reading = { ts, file, problems: [], warnings: [] };
@@ -65,14 +69,15 @@ export function plan(
   }
   const reentrant = literalOf(values.get("reentrant")) === "true";
   const isGenerator = fn.asteriskToken !== undefined;
-  const isBodyApart = reentrant || (!isGenerator && ts.isBlock(fn.body) && returnsUnderTry(ts, fn.body));
   if (reentrant && isGenerator) {
     reading.problems.push(problem("reentrantGenerator", spanOf(attributes.get("reentrant")) ?? tag.word));
   }
-  const redeclared = isBodyApart ? redeclaredParameter(ts, fn) : undefined;
-  if (redeclared !== undefined) {
+  const again = declaredAgain(ts, file, fn);
+  if (again !== undefined) reading.problems.push(problem("duplicateParameter", again, again.text));
+  const apart = isGenerator ? undefined : apartOf(ts, fn, promised, reentrant);
+  if (apart?.hidden !== undefined) {
     const at = spanOf(attributes.get("reentrant")) ?? tag.word;
-    reading.problems.push(problem("redeclaredParameter", at, redeclared));
+    reading.problems.push(problem("redeclaredParameter", at, apart.hidden));
   }
   if (reading.problems.length > 0) return reading.problems;
   const onFailure = values.get("onFailure");
@@ -96,7 +101,8 @@ export function plan(
       at: spanOf(attributes.get("onFailure")) ?? tag.word,
     },
     reentrant,
-    isBodyApart,
+    apart,
+    named,
     warnings: reading.warnings,
   };
 }
@@ -127,16 +133,4 @@ function readFlag(tag: Span, attributes: Map<string, Attribute>, reading: Readin
     reading.problems.push(problem("badFlag", word, word.text));
   }
   return word?.text ?? "";
-}
-
-/** A parameter that the body declares once more with `var`. */
-function redeclaredParameter(ts: typeof TS, fn: LockableFunction): string | undefined {
-  const parameters = parameterNames(ts, fn);
-  const visit = (node: TS.Node): string | undefined => {
-    if (ts.isFunctionLike(node) || ts.isClassStaticBlockDeclaration(node)) return undefined;
-    const isVar = ts.isVariableDeclarationList(node) && (node.flags & ts.NodeFlags.BlockScoped) === 0;
-    const names = isVar ? node.declarations.flatMap(({ name }) => boundNames(ts, name)) : [];
-    return names.find((name) => parameters.includes(name)) ?? ts.forEachChild(node, visit);
-  };
-  return ts.isBlock(fn.body) ? visit(fn.body) : undefined;
 }

@@ -1,23 +1,30 @@
 import type * as TS from "typescript";
+import { identifiersIn } from "./names";
 import type { LockableFunction } from "./syntax";
 
 export function isAsync(ts: typeof TS, { modifiers }: Pick<LockableFunction, "modifiers">): boolean {
   return modifiers?.some(({ kind }) => kind === ts.SyntaxKind.AsyncKeyword) ?? false;
 }
 
-/**
- * Whether the function says that it returns a `Promise<...>`: with its own return type, or with the function
- * type of the variable or property that it is the value of. Such a function can become `async`.
- */
-export function isTypedPromise(
+/** A function that says that it returns a `Promise<...>`. Such a function can become `async`. */
+export interface Promised {
+  /** The promise's type, if its words mean the same inside the function. */
+  readonly type: TS.TypeNode | undefined;
+}
+
+/** Said with its own return type, or with the function type of the variable or property that it is the value of. */
+export function promisedBy(
   ts: typeof TS,
   { type }: Pick<LockableFunction, "type">,
   around: readonly TS.Node[],
-): boolean {
-  if (type !== undefined) return isPromise(ts, type);
+): Promised | undefined {
+  if (type !== undefined) return isPromise(ts, type) ? { type } : undefined;
   const typed = around.findLast((node) => "type" in node && node.type !== undefined);
   const outer = (typed as { readonly type?: TS.TypeNode } | undefined)?.type;
-  return outer !== undefined && ts.isFunctionTypeNode(outer) && isPromise(ts, outer.type);
+  if (outer === undefined || !ts.isFunctionTypeNode(outer) || !isPromise(ts, outer.type)) return undefined;
+  const names = identifiersIn(ts, outer.type);
+  const isGeneric = outer.typeParameters?.some(({ name }) => names.has(name.text)) ?? false;
+  return { type: isGeneric ? undefined : outer.type };
 }
 
 function isPromise(ts: typeof TS, type: TS.TypeNode): boolean {

@@ -1,19 +1,22 @@
 import type * as TS from "typescript";
+import { declaredInBlock, namesIn, statementsOf } from "./scopes";
 
 /**
- * Whether a return hands out what may be a promise from where an `await` would be noticed: under `try`, whose
- * `catch` would get errors that it is not meant for, and whose `finally` would run later. `using` is one too.
+ * Whether a return hands out what may be a promise from where an `await` would be noticed, since leaving runs code:
+ * under `try`, whose `catch` would get errors that it is not meant for, and whose `finally` would run later; in the
+ * scope of a `using`; in a loop over an iterator, which is closed when it is left.
  */
-export function returnsUnderTry(ts: typeof TS, body: TS.Block): boolean {
-  return returnsOf(ts, body).some(({ isUnderTry }) => isUnderTry);
+export function returnsThroughCode(ts: typeof TS, body: TS.Block): boolean {
+  return returnsOf(ts, body).some(({ runsCode }) => runsCode);
 }
-
-// ---- the returns of a body ------------------------------------------------------------------------------
 
 export interface Return {
   /** What may be a promise. */
   readonly expression: TS.Expression;
-  readonly isUnderTry: boolean;
+  /** Code runs on the way from here to the end of the function. */
+  readonly runsCode: boolean;
+  /** Whether a part of the expression cannot be a promise. */
+  readonly isSettled: (part: TS.Expression) => boolean;
 }
 
 /** By the names in scope, whether they are constants that are no promises. */
@@ -22,80 +25,55 @@ type Scope = ReadonlyMap<string, boolean>;
 /** The returns of what may be a promise. */
 export function returnsOf(ts: typeof TS, body: TS.Block): Return[] {
   const returns: Return[] = [];
-  const visit = (node: TS.Node, outer: Scope, isUnderTry: boolean): void => {
+  const visit = (node: TS.Node, outer: Scope, runsCode: boolean): void => {
     if (ts.isFunctionLike(node)) return;
     const scope = scopeIn(ts, node, outer);
     if (ts.isReturnStatement(node)) {
       const { expression } = node;
-      if (expression && !isSettled(ts, expression, scope)) returns.push({ expression, isUnderTry });
+      if (expression && !isSettled(ts, expression, scope)) {
+        returns.push({ expression, runsCode, isSettled: (part) => isSettled(ts, part, scope) });
+      }
     } else if (ts.isTryStatement(node)) {
       const { tryBlock, catchClause, finallyBlock } = node;
       visit(tryBlock, scope, true);
-      if (catchClause) visit(catchClause, scope, isUnderTry || finallyBlock !== undefined);
-      if (finallyBlock) visit(finallyBlock, scope, isUnderTry);
+      if (catchClause) visit(catchClause, scope, runsCode || finallyBlock !== undefined);
+      if (finallyBlock) visit(finallyBlock, scope, runsCode);
     } else {
-      const isUnder = isUnderTry || statementsOf(ts, node).some((statement) => isUsing(ts, statement));
-      ts.forEachChild(node, (child) => visit(child, scope, isUnder));
+      const isLeft = runsCode || runsCodeWhenLeft(ts, node);
+      ts.forEachChild(node, (child) => visit(child, scope, isLeft));
     }
   };
   visit(body, new Map(), false);
   return returns;
 }
 
-function isUsing(ts: typeof TS, statement: TS.Statement): boolean {
-  if (!ts.isVariableStatement(statement)) return false;
-  return (statement.declarationList.flags & ts.NodeFlags.Using) !== 0;
+function runsCodeWhenLeft(ts: typeof TS, node: TS.Node): boolean {
+  if (ts.isForOfStatement(node)) {
+    // The iterator of a list in brackets has nothing to close.
+    const isClosed = node.awaitModifier !== undefined || !ts.isArrayLiteralExpression(node.expression);
+    return isClosed || isUsing(ts, node.initializer);
+  }
+  if (ts.isForStatement(node)) return node.initializer !== undefined && isUsing(ts, node.initializer);
+  return statementsOf(ts, node).some(
+    (statement) => ts.isVariableStatement(statement) && isUsing(ts, statement.declarationList),
+  );
 }
 
-function statementsOf(ts: typeof TS, node: TS.Node): readonly TS.Statement[] {
-  if (ts.isBlock(node)) return node.statements;
-  return ts.isCaseBlock(node) ? node.clauses.flatMap(({ statements }) => [...statements]) : [];
+function isUsing(ts: typeof TS, node: TS.Node): boolean {
+  return ts.isVariableDeclarationList(node) && (node.flags & ts.NodeFlags.Using) !== 0;
 }
 
 /** The scope inside the node. */
 function scopeIn(ts: typeof TS, node: TS.Node, outer: Scope): Scope {
-  const declared = declaredIn(ts, node);
+  const declared = declaredInBlock(ts, node);
   if (declared.length === 0) return outer;
   const scope = new Map(outer);
-  for (const { name } of declared) for (const bound of namesIn(ts, name)) scope.set(bound, false);
-  for (const { name, value } of declared) {
-    if (ts.isIdentifier(name) && value !== undefined && isSettled(ts, value, scope))
+  for (const { name } of declared) for (const { text } of namesIn(ts, name)) scope.set(text, false);
+  for (const { name, value, isConst } of declared) {
+    if (isConst && ts.isIdentifier(name) && value !== undefined && isSettled(ts, value, scope))
       scope.set(name.text, true);
   }
   return scope;
-}
-
-interface Declared {
-  readonly name: TS.BindingName;
-  /** Of a constant. */
-  readonly value?: TS.Expression | undefined;
-}
-
-function declaredIn(ts: typeof TS, node: TS.Node): Declared[] {
-  if (ts.isCatchClause(node))
-    return node.variableDeclaration ? [{ name: node.variableDeclaration.name }] : [];
-  if (ts.isForStatement(node) || ts.isForInStatement(node) || ts.isForOfStatement(node)) {
-    const { initializer } = node;
-    const isDeclared = initializer !== undefined && ts.isVariableDeclarationList(initializer);
-    return isDeclared ? initializer.declarations.map(({ name }) => ({ name })) : [];
-  }
-  return statementsOf(ts, node).flatMap((statement): Declared[] => {
-    if (ts.isFunctionDeclaration(statement) || ts.isClassDeclaration(statement)) {
-      return statement.name === undefined ? [] : [{ name: statement.name }];
-    }
-    if (!ts.isVariableStatement(statement)) return [];
-    const { flags, declarations } = statement.declarationList;
-    const kind: TS.NodeFlags = flags & ts.NodeFlags.BlockScoped;
-    const isConst = kind === ts.NodeFlags.Const;
-    return declarations.map(({ name, initializer }) => (isConst ? { name, value: initializer } : { name }));
-  });
-}
-
-function namesIn(ts: typeof TS, name: TS.BindingName): string[] {
-  if (ts.isIdentifier(name)) return [name.text];
-  return name.elements.flatMap((element) =>
-    ts.isOmittedExpression(element) ? [] : namesIn(ts, element.name),
-  );
 }
 
 // ---- what cannot be a promise ---------------------------------------------------------------------------

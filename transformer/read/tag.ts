@@ -111,8 +111,8 @@ const QUOTED = /"([^"]*)"|'([^']*)'|`([^`]*)`/y;
 const BARE = /[^\s,"'`=]+(?!\s*=)(?![^\s,"'`=])/y;
 const COMMA = /\s*,\s*/y;
 const JUNK = /\S+/y;
-/** No attribute comes next either. */
-const MORE_JUNK = /\s+(?![A-Za-z_$][\w$-]*\s*=)\S+/y;
+/** As far as no attribute comes. */
+const MORE_JUNK = /(?:\s+(?![A-Za-z_$][\w$-]*\s*=)\S+)+/y;
 const BLANKS = /\s*/y;
 
 /** `@redisLock(businessFlag=pay)`: with blanks in their place, the attributes can be read. */
@@ -172,9 +172,8 @@ function parseAttributes(
     if (name === undefined || take(EQUALS) === null) {
       take(JUNK);
       const junk = word(start, at);
-      const isProse = take(MORE_JUNK) !== null;
-      while (isProse && take(MORE_JUNK) !== null);
-      problems.push(problem(isProse ? "prose" : "notAnAttribute", junk, junk.text));
+      const kind = take(MORE_JUNK) === null ? "notAnAttribute" : "prose";
+      problems.push(problem(kind, junk, junk.text));
       continue;
     }
     const known = problems.length;

@@ -1,17 +1,76 @@
 import type * as TS from "typescript";
 import { directives } from "./directives";
+import { importedModule, requiresRuntime, RUNTIME } from "./imports";
 
-/** Compiled output keeps the comments: whoever compiles it again must not lock twice. */
-export function isWoven(ts: typeof TS, body: TS.ConciseBody): boolean {
-  if (!ts.isBlock(body)) return false;
-  const [first, second] = body.statements.slice(directives(ts, body).length);
-  if (first === undefined || second === undefined) return false;
-  if (!ts.isVariableStatement(first) || !ts.isWhileStatement(second)) return false;
-  const call = first.declarationList.declarations[0]?.initializer;
-  if (call === undefined || !ts.isCallExpression(call)) return false;
-  const [site] = call.arguments;
-  if (site === undefined || !ts.isObjectLiteralExpression(site)) return false;
-  const name = site.properties[0]?.name;
-  const isOpen = ts.isPropertyAccessExpression(call.expression) && call.expression.name.text === "open";
-  return isOpen && name !== undefined && ts.isIdentifier(name) && name.text === "site";
+/**
+ * Tells the bodies of the file that hold their lock already. Compiled output keeps the comments: whoever compiles
+ * it again must not lock twice. The shape alone proves nothing: the calls are those of our runtime, by the name
+ * under which the file takes it in.
+ */
+export function wovenMark(ts: typeof TS, file: TS.SourceFile): (body: TS.ConciseBody) => boolean {
+  const namespaces = new Set(file.statements.flatMap((statement) => runtimeNames(ts, statement)));
+  if (namespaces.size === 0) return () => false;
+
+  /** The first argument in `lockweave.step(...)`. */
+  const given = (node: TS.Node | undefined, step: string): TS.Expression | undefined => {
+    const call = node && bare(ts, node);
+    if (call === undefined || !ts.isCallExpression(call)) return undefined;
+    const { expression } = call;
+    const isOurs =
+      ts.isPropertyAccessExpression(expression) &&
+      expression.name.text === step &&
+      ts.isIdentifier(expression.expression) &&
+      namespaces.has(expression.expression.text);
+    return isOurs ? call.arguments[0] : undefined;
+  };
+  const isGiven = (node: TS.Node | undefined, step: string, lock: string): boolean => {
+    const argument = given(node, step);
+    return argument !== undefined && ts.isIdentifier(argument) && argument.text === lock;
+  };
+
+  return (body) => {
+    if (!ts.isBlock(body)) return false;
+    const [opening, loop, tried, another] = body.statements.slice(directives(ts, body).length);
+    if (opening === undefined || loop === undefined || tried === undefined || another !== undefined)
+      return false;
+    if (!ts.isVariableStatement(opening) || !ts.isWhileStatement(loop) || !ts.isTryStatement(tried))
+      return false;
+    const [declared] = opening.declarationList.declarations;
+    if (declared === undefined || !ts.isIdentifier(declared.name)) return false;
+    const site = given(declared.initializer, "open");
+    if (site === undefined || !ts.isObjectLiteralExpression(site)) return false;
+    const lock = declared.name.text;
+    const { expression: condition } = loop;
+    const [last] = tried.finallyBlock?.statements ?? [];
+    return (
+      ts.isPrefixUnaryExpression(condition) &&
+      isGiven(condition.operand, "acquire", lock) &&
+      last !== undefined &&
+      ts.isExpressionStatement(last) &&
+      isGiven(last.expression, "release", lock)
+    );
+  };
+}
+
+/** Without `await` and parentheses. */
+function bare(ts: typeof TS, node: TS.Node): TS.Node {
+  let inner = node;
+  while (ts.isAwaitExpression(inner) || ts.isParenthesizedExpression(inner)) inner = inner.expression;
+  return inner;
+}
+
+/** The names by which the statement takes in the runtime, as it is woven or compiled. */
+function runtimeNames(ts: typeof TS, statement: TS.Statement): string[] {
+  if (ts.isVariableStatement(statement)) {
+    return statement.declarationList.declarations.flatMap(({ name, initializer }) =>
+      ts.isIdentifier(name) && initializer !== undefined && requiresRuntime(ts, initializer)
+        ? [name.text]
+        : [],
+    );
+  }
+  if (importedModule(ts, statement) !== RUNTIME) return [];
+  if (ts.isImportEqualsDeclaration(statement)) return [statement.name.text];
+  if (!ts.isImportDeclaration(statement)) return [];
+  const bindings = statement.importClause?.namedBindings;
+  return bindings !== undefined && ts.isNamespaceImport(bindings) ? [bindings.name.text] : [];
 }

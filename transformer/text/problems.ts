@@ -115,6 +115,11 @@ const PROBLEMS = {
 
   // The place of the tag.
   notAFunction: ["LW1301", (found) => `\`@redisLock\` locks functions, and this is ${found}.`],
+  functionElsewhere: [
+    "LW1301",
+    (found) =>
+      `\`@redisLock\` locks functions, and this is ${found}. The function itself is not in sight here, and would run unlocked: put the tag on its declaration.`,
+  ],
   notAsync: [
     "LW1302",
     (name) =>
@@ -147,6 +152,7 @@ const PROBLEMS = {
     (name) =>
       `The body becomes a function of its own, since it is reentrant or returns a promise under \`try\`: rename the \`var ${name}\` in it, which would hide the parameter.`,
   ],
+  duplicateParameter: ["LW1312", (name) => `Duplicate identifier ${tick(name)}: a parameter has this name.`],
   reentrantGenerator: [
     "LW1311",
     () =>
@@ -154,6 +160,12 @@ const PROBLEMS = {
   ],
 
   // The project.
+  unparsed: ["LW1402", () => "This file does not parse: it is not woven, and refuses to run."],
+  unlockedDependency: [
+    "LW1403",
+    (names, file) =>
+      `This takes in ${names} with \`@redisLock\`, and ${tick(file)} does not hold the lock: it was built without the weave. Build it again with \`tspc\` (\`tspc -b --force\`), with { "transform": "lockweave/transformer", "transformProgram": true } among the \`plugins\` in its own tsconfig.json.`,
+  ],
   badPluginOption: ["LW1401", (found) => found],
 } satisfies Record<string, [string, Text]>;
 

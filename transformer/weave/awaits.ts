@@ -7,15 +7,28 @@ import type { Insertion } from "../text/edits";
  * the body become `return await`. Nested functions keep their own returns.
  */
 export function awaitedReturns(ts: typeof TS, file: TS.SourceFile, body: TS.Block): Insertion[] {
-  return returnsOf(ts, body).flatMap(({ expression }) => addAwait(ts, file, expression));
+  return returnsOf(ts, body).flatMap((found) => addAwait(ts, file, found.expression, found.isSettled));
 }
 
 /** What makes `expression` into `await expression`: nothing where its value cannot be a promise. */
 export function awaited(ts: typeof TS, file: TS.SourceFile, expression: TS.Expression): Insertion[] {
-  return isSettled(ts, expression) ? [] : addAwait(ts, file, expression);
+  const isPartSettled = (part: TS.Expression): boolean => isSettled(ts, part);
+  return isPartSettled(expression) ? [] : addAwait(ts, file, expression, isPartSettled);
 }
 
-function addAwait(ts: typeof TS, file: TS.SourceFile, expression: TS.Expression): Insertion[] {
+/** To each branch by itself, as the compiler checks them: `(await (a ? b : c))` would hide `c` behind an `any`. */
+function addAwait(
+  ts: typeof TS,
+  file: TS.SourceFile,
+  expression: TS.Expression,
+  isPartSettled: (part: TS.Expression) => boolean,
+): Insertion[] {
+  const branches = branchesOf(ts, expression);
+  if (branches !== undefined) {
+    return branches.flatMap((branch) =>
+      isPartSettled(branch) ? [] : addAwait(ts, file, branch, isPartSettled),
+    );
+  }
   const start = expression.getStart(file);
   const insertion = (at: number, code: string): Insertion => ({
     at,
@@ -25,4 +38,12 @@ function addAwait(ts: typeof TS, file: TS.SourceFile, expression: TS.Expression)
   return ts.isLeftHandSideExpression(expression)
     ? [insertion(start, added)]
     : [insertion(start, `${added}(`), insertion(expression.end, ")")];
+}
+
+/** Those of which one is the value; `undefined` of anything else. */
+function branchesOf(ts: typeof TS, expression: TS.Expression): readonly TS.Expression[] | undefined {
+  if (ts.isConditionalExpression(expression)) return [expression.whenTrue, expression.whenFalse];
+  if (!ts.isParenthesizedExpression(expression)) return undefined;
+  const isBranching = branchesOf(ts, expression.expression) !== undefined;
+  return isBranching ? [expression.expression] : undefined;
 }

@@ -1,5 +1,5 @@
 import type * as TS from "typescript";
-import { callsOf } from "../read/own-calls";
+import { callsOf, type HandedOn } from "../read/own-calls";
 import type { Plan } from "../read/plan";
 import type { Insertion } from "../text/edits";
 
@@ -13,9 +13,13 @@ export function currentLockArguments(
   { fn, at }: Plan,
   plans: readonly Plan[],
   lock: string,
+  handedOn: HandedOn | undefined,
 ): Insertion[] {
   const tagged = new Set<TS.Node>(plans.map((planned) => planned.fn)); // Their calls mean their own locks.
-  return callsOf(ts, file, "currentLock", fn.body, (node) => tagged.has(node))
+  return callsOf(ts, file, "currentLock", fn.body, {
+    handedOn,
+    isElsewhere: (node) => tagged.has(node),
+  })
     .filter((call) => call.arguments.length === 0)
     .map((call) => ({ at: call.end - 1, pieces: [{ code: lock, from: at, exact: false }] }));
 }

@@ -1,6 +1,7 @@
 import type * as TS from "typescript";
 import type { Forbidden } from "../read/join-points";
 import type { Insertion, Piece } from "../text/edits";
+import type { Problem } from "../text/problems";
 import { stringLiteral } from "../text/string-literal";
 import { startOfBody } from "./start-of-body";
 
@@ -11,11 +12,7 @@ export function refuse(
   { body, because }: Forbidden,
   namespace: string | undefined,
 ): Insertion[] {
-  const { line } = file.getLineAndCharacterOfPosition(because.start);
-  const fileName = file.fileName.replace(/^.*[\\/]/, "");
-  const reason = stringLiteral(
-    `${fileName}:${line + 1}: ${because.code}: ${because.message} The function refuses to run unlocked.`,
-  );
+  const reason = reasonOf(file, because, "The function refuses to run unlocked.");
   const refusal =
     namespace === undefined ? `(() => { throw new Error(${reason}); })()` : `${namespace}.refuse(${reason})`;
   const piece = (code: string): Piece => ({ code, from: because, exact: false });
@@ -24,4 +21,18 @@ export function refuse(
     { at: body.getStart(file), pieces: [piece(`(${refusal}, `)] },
     { at: body.end, pieces: [piece(")")] },
   ];
+}
+
+/** The same for a whole file, in which nothing can be told apart. */
+export function refuseFile(file: TS.SourceFile, because: Problem): Insertion[] {
+  const [first] = file.statements;
+  if (first === undefined) return [];
+  const code = `throw new Error(${reasonOf(file, because, "")}); `;
+  return [{ at: first.getStart(file), pieces: [{ code, from: because, exact: false }] }];
+}
+
+function reasonOf(file: TS.SourceFile, { start, code, message }: Problem, consequence: string): string {
+  const { line } = file.getLineAndCharacterOfPosition(start);
+  const fileName = file.fileName.replace(/^.*[\\/]/, "");
+  return stringLiteral(`${fileName}:${line + 1}: ${code}: ${message} ${consequence}`.trimEnd());
 }

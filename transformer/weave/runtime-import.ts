@@ -1,10 +1,15 @@
 import type * as TS from "typescript";
+import { isJavaScript } from "../read/file-kind";
 import { importedModule, RUNTIME } from "../read/imports";
 import type { Insertion } from "../text/edits";
 import type { Span } from "../text/span";
 
 /** How the emitted file takes in other modules. */
-export type ModuleFormat = "esm" | "commonjs";
+export type ModuleFormat =
+  | "esm"
+  | "commonjs"
+  /** CommonJS whose syntax must be erasable, and must be kept: it has no word for imports at all. */
+  | "require";
 
 /**
  * Before the first import (`export from` is one too), so that the runtime is there when an import cycle calls
@@ -18,11 +23,9 @@ export function importRuntime(
   namespace: string,
   from: Span,
 ): Insertion {
-  const isJavaScript = /\.[cm]?jsx?$/.test(file.fileName); // It knows no `import x = require()`.
-  const code =
-    module === "esm" || isJavaScript
-      ? `import * as ${namespace} from "${RUNTIME}";`
-      : `import ${namespace} = require("${RUNTIME}");`;
+  const code = isJavaScript(file) // It knows no `import x = require()`.
+    ? IMPORTS.esm(namespace)
+    : IMPORTS[module](namespace);
   const firstImport = file.statements.find(
     (statement) => ts.isImportEqualsDeclaration(statement) || importedModule(ts, statement) !== undefined,
   );
@@ -47,3 +50,9 @@ function endsItself(ts: typeof TS, statement: TS.Statement, file: TS.SourceFile)
   const last = file.text.charAt(statement.end - 1);
   return last === ";" || (last === "}" && (isDeclaration || ts.isBlock(statement)));
 }
+
+const IMPORTS: Readonly<Record<ModuleFormat, (namespace: string) => string>> = {
+  esm: (namespace) => `import * as ${namespace} from "${RUNTIME}";`,
+  commonjs: (namespace) => `import ${namespace} = require("${RUNTIME}");`,
+  require: (namespace) => `const ${namespace}: typeof import("${RUNTIME}") = require("${RUNTIME}");`,
+};

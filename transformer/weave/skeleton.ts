@@ -1,9 +1,12 @@
 import type * as TS from "typescript";
+import type { Apart } from "../read/apart";
 import type { KeyPart } from "../read/key";
+import { freshName, identifiersIn } from "../read/names";
 import type { Plan } from "../read/plan";
 import type { Insertion, Piece } from "../text/edits";
 import { stringLiteral } from "../text/string-literal";
 import { awaited, awaitedReturns } from "./awaits";
+import { onOneLine } from "./one-line";
 import { startOfBody } from "./start-of-body";
 
 /** What the woven code calls the runtime and the lock. */
@@ -37,25 +40,34 @@ export interface Names {
  */
 export function weaveFunction(ts: typeof TS, file: TS.SourceFile, plan: Plan, names: Names): Insertion[] {
   const { body, asteriskToken } = plan.fn;
-  const { isBodyApart } = plan;
-  const before = [...head(plan, names), ...(isBodyApart ? headOfBody(ts, file, plan, names) : [])];
+  const { apart } = plan;
+  const before = [
+    ...head(plan, names),
+    ...(apart === undefined ? [] : headOfBody(ts, file, plan, apart, names)),
+  ];
   const closeBody = plan.reentrant ? "); " : ")(); ";
-  const after = glue(plan, `${isBodyApart ? closeBody : ""}${tail(names)}`);
+  const after = glue(plan, `${apart === undefined ? "" : closeBody}${tail(names)}`);
   if (ts.isBlock(body)) {
-    const keepsReturns = isBodyApart || asteriskToken !== undefined; // A generator awaits by itself.
-    const [open, close] = isBodyApart ? [" {", "}"] : ["", ""];
+    const keepsReturns = apart !== undefined || asteriskToken !== undefined; // A generator awaits by itself.
+    const [open, close] = apart === undefined ? ["", ""] : [" {", "}"];
     return [
       startOfBody(ts, file, body, [...before, glue(plan, open)]),
       ...(keepsReturns ? [] : awaitedReturns(ts, file, body)),
       { at: body.end - 1, pieces: [glue(plan, close), after] },
     ];
   }
+  const value = { start: body.getStart(file), end: body.end };
+  // Of the value, so that errors in what it returns are reported there.
+  const ofValue = (code: string): Piece => ({ code, from: value, exact: false });
   return [
     // Right behind the arrow: a comment before the value stays with it.
     { at: body.pos, pieces: [glue(plan, " {"), ...before] },
-    ...(isBodyApart ? [] : [{ at: body.getStart(file), pieces: [glue(plan, "return ")] }]),
-    ...(isBodyApart ? [] : awaited(ts, file, body)),
-    { at: body.end, pieces: [...(isBodyApart ? [] : [glue(plan, "; ")]), after, glue(plan, "}")] },
+    ...(apart === undefined ? [{ at: value.start, pieces: [ofValue("return ")] }] : []),
+    ...(apart === undefined ? awaited(ts, file, body) : []),
+    {
+      at: body.end,
+      pieces: [...(apart === undefined ? [ofValue("; ")] : []), after, glue(plan, "}")],
+    },
   ];
 }
 
@@ -88,33 +100,32 @@ function keyPart(plan: Plan, { pieces, jsonField }: KeyPart, namespace: string):
 }
 
 /**
- * The body becomes a function of its own: that of a reentrant lock, since it needs an async context of its own,
- * and one that returns promises under `try`, since they are to be awaited outside of it.
+ * Given `async pay(orderNo, limit) { limit ??= 3; BODY }`, what comes before the body's own brace in
+ *
+ *     const limit_1 = limit; return await (async (limit = limit_1): Promise<void> => {
  */
 function headOfBody(
   ts: typeof TS,
   file: TS.SourceFile,
   plan: Plan,
+  { isAsync, type, assigned }: Apart,
   { namespace, lock }: Names,
 ): readonly Piece[] {
-  const { type, name, modifiers } = plan.fn;
-  const returnType = type === undefined ? "" : `: ${onOneLine(ts, file, type)}`;
+  const returnType =
+    type === undefined ? "" : `: ${type === "void" ? "Promise<void>" : onOneLine(ts, file, type)}`;
   // To blame for what is wrong with the function: that is also wrong with the one inside.
-  const own = type ?? name ?? modifiers?.[0];
+  const { name, modifiers } = plan.fn;
+  const own = type === "void" || type === undefined ? (name ?? modifiers?.[0]) : type;
   const from = own === undefined ? plan.at : { start: own.getStart(file), end: own.end };
+  const used = new Set([...identifiersIn(ts, plan.fn), namespace, lock]);
+  const copies = assigned.map((parameter) => ({ parameter, copy: freshName(`${parameter}_1`, used) }));
+  const kept = copies.map(({ parameter, copy }) => ` const ${copy} = ${parameter};`).join("");
+  const parameters = copies.map(({ parameter, copy }) => `${parameter} = ${copy}`).join(", ");
   return [
-    glue(plan, ` return await ${plan.reentrant ? `${namespace}.runReentrant(${lock}, ` : "("}`),
-    { code: `async ()${returnType}`, from, exact: false },
+    glue(plan, `${kept} return await ${plan.reentrant ? `${namespace}.runReentrant(${lock}, ` : "("}`),
+    { code: `${isAsync ? "async " : ""}(${parameters})${returnType}`, from, exact: false },
     glue(plan, " =>"),
   ];
-}
-
-/** Where line breaks separate members, or end comments, the text alone will not do. */
-function onOneLine(ts: typeof TS, file: TS.SourceFile, type: TS.TypeNode): string {
-  const text = type.getText(file);
-  if (!/[\n\r\u2028\u2029]/.test(text)) return text;
-  const printer = ts.createPrinter({ removeComments: true });
-  return printer.printNode(ts.EmitHint.Unspecified, type, file).replaceAll(/\s*[\n\r]\s*/g, " ");
 }
 
 function tail({ namespace, lock }: Names): string {

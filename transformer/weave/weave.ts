@@ -3,10 +3,10 @@ import type * as TS from "typescript";
 import { findJoinPoints, type Forbidden } from "../read/join-points";
 import { freshName, identifiersIn } from "../read/names";
 import type { Defaults } from "../read/options";
-import { mayConfigure } from "../read/own-calls";
+import { mayConfigure, type HandedOn } from "../read/own-calls";
 import { plan, type Plan } from "../read/plan";
 import { mayHaveTags } from "../read/spelling";
-import { isWoven } from "../read/woven-mark";
+import { wovenMark } from "../read/woven-mark";
 import type { Insertion } from "../text/edits";
 import { Positions } from "../text/positions";
 import { problem, type Problem } from "../text/problems";
@@ -14,7 +14,7 @@ import type { Span } from "../text/span";
 import { asyncKeyword } from "./async-keyword";
 import { currentLockArguments } from "./current-lock";
 import { handshakes } from "./handshake";
-import { refuse } from "./refusal";
+import { refuse, refuseFile } from "./refusal";
 import { importRuntime, type ModuleFormat } from "./runtime-import";
 import { weaveFunction } from "./skeleton";
 
@@ -25,6 +25,8 @@ export interface WeaveOptions {
   readonly module: ModuleFormat;
   /** For tags that do not say otherwise. */
   readonly defaults?: Defaults;
+  /** What other modules than ours hand on of ours. */
+  readonly handedOn?: HandedOn;
   /** The file, where it is parsed already. */
   readonly sourceFile?: TS.SourceFile;
 }
@@ -33,6 +35,15 @@ export interface WeaveOptions {
 export interface WovenSite extends Span {
   readonly name: string;
   readonly plan: Plan;
+}
+
+/**
+ * The compiler looks into a function that is an expression, and says what of it has the wrong type; of one with a
+ * block, which a woven one has, it only says that the whole has.
+ */
+interface NamedExpression {
+  readonly name: Span;
+  readonly value: Span;
 }
 
 export interface Woven {
@@ -44,6 +55,8 @@ export interface Woven {
   readonly sites: readonly WovenSite[];
   /** A file with problems is woven all the same, but the functions that they concern refuse to run. */
   readonly diagnostics: readonly Problem[];
+  /** Names whose value is a woven arrow function that was an expression. */
+  readonly expressions: readonly NamedExpression[];
   /** What is likely to be a mistake, and no reason to fail a build. */
   readonly warnings: readonly Problem[];
 }
@@ -59,12 +72,27 @@ export function mayNeedWeave(text: string): boolean {
  * @returns `undefined` when there is nothing to weave
  */
 export function weave(fileName: string, text: string, options: WeaveOptions): Woven | undefined {
-  if (!mayNeedWeave(text)) return undefined;
-  const { ts, module, defaults = new Map() } = options;
+  const { ts, handedOn, defaults = new Map() } = options;
+  if (!mayNeedWeave(text) && handedOn === undefined) return undefined;
   const file = options.sourceFile ?? ts.createSourceFile(fileName, text, ts.ScriptTarget.Latest);
+  if (!parses(file)) return unparsed(ts, file);
   const { plans, forbidden, diagnostics } = planAll(ts, file, defaults);
-  const insertions = insertionsFor(ts, file, plans, forbidden, module);
+  const insertions = insertionsFor(ts, file, plans, forbidden, options);
   if (insertions.length === 0 && diagnostics.length === 0) return undefined;
+  const warnings = plans.flatMap((planned) => planned.warnings);
+  return {
+    ...edited(file, insertions),
+    sites: plans.map(siteOf),
+    expressions: plans.flatMap((planned) => expressionOf(ts, file, planned)),
+    diagnostics,
+    warnings,
+  };
+}
+
+function edited(
+  { fileName, text }: TS.SourceFile,
+  insertions: readonly Insertion[],
+): Pick<Woven, "code" | "map" | "positions"> {
   const woven = new MagicString(text);
   for (const { at, pieces } of insertions) for (const { code } of pieces) woven.appendLeft(at, code);
   const code = woven.toString();
@@ -72,9 +100,26 @@ export function weave(fileName: string, text: string, options: WeaveOptions): Wo
     code,
     map: () => woven.generateMap({ source: fileName, includeContent: true, hires: "boundary" }),
     positions: new Positions(text, code, insertions),
-    sites: plans.map(siteOf),
+  };
+}
+
+/** TypeScript's own field, which its declarations leave out. */
+function parses(file: TS.SourceFile & { readonly parseDiagnostics?: readonly unknown[] }): boolean {
+  return (file.parseDiagnostics ?? []).length === 0;
+}
+
+/** Code inserted into what does not parse would make many errors of one. If it is emitted, it does not run. */
+function unparsed(ts: typeof TS, file: TS.SourceFile): Woven | undefined {
+  const [mention] = findJoinPoints(ts, file).mentions;
+  if (mention === undefined) return undefined;
+  const because = problem("unparsed", mention);
+  const diagnostics = [because];
+  return {
+    ...edited(file, refuseFile(file, because)),
+    sites: [],
+    expressions: [],
     diagnostics,
-    warnings: plans.flatMap(({ warnings }) => warnings),
+    warnings: [],
   };
 }
 
@@ -87,9 +132,10 @@ interface Planned {
 function planAll(ts: typeof TS, file: TS.SourceFile, defaults: Defaults): Planned {
   const { points, forbidden, problems } = findJoinPoints(ts, file);
   const planned: Planned = { plans: [], forbidden: [...forbidden], diagnostics: [...problems] };
+  const isWoven = wovenMark(ts, file);
   for (const point of points) {
     const { body } = point.fn;
-    if (isWoven(ts, body)) continue;
+    if (isWoven(body)) continue;
     const result = ts.isExternalModule(file)
       ? plan(ts, file, point, defaults)
       : [problem("notAModule", point.tag.word)];
@@ -106,7 +152,7 @@ function insertionsFor(
   file: TS.SourceFile,
   plans: readonly Plan[],
   forbidden: readonly Forbidden[],
-  module: ModuleFormat,
+  { module, handedOn }: WeaveOptions,
 ): Insertion[] {
   // Of all tags: what an inner function's tag speaks of must not be hidden by an outer function's lock.
   const words = plans.flatMap(wordsOf);
@@ -116,7 +162,7 @@ function insertionsFor(
     if ("because" in planned) return refuse(ts, file, planned, isModule ? namespace : undefined);
     const lock = freshName("lock", new Set([...identifiersIn(ts, planned.fn), ...words, namespace]));
     return [
-      ...currentLockArguments(ts, file, planned, plans, lock),
+      ...currentLockArguments(ts, file, planned, plans, lock, handedOn),
       ...weaveFunction(ts, file, planned, { namespace, lock }),
     ];
   };
@@ -128,12 +174,17 @@ function insertionsFor(
   if (isModule && first !== undefined) insertions.push(importRuntime(ts, file, module, namespace, first));
   // The keywords come last: nothing gets between them and their functions.
   const keywords = plans.flatMap((planned) => asyncKeyword(ts, file, planned));
-  return [...insertions, ...keywords, ...handshakes(ts, file)].toSorted((a, b) => a.at - b.at);
+  return [...insertions, ...keywords, ...handshakes(ts, file, handedOn)].toSorted((a, b) => a.at - b.at);
 }
 
 function siteOf(planned: Plan): WovenSite {
   const { site, at } = planned;
   return { name: site, start: at.start, end: at.end, plan: planned };
+}
+
+function expressionOf(ts: typeof TS, file: TS.SourceFile, { fn: { body }, named }: Plan): NamedExpression[] {
+  if (named === undefined || ts.isBlock(body)) return [];
+  return [{ name: named, value: { start: body.getStart(file), end: body.end } }];
 }
 
 function bodyOf(planned: Plan | Forbidden): TS.ConciseBody {

@@ -24,9 +24,6 @@ export interface Subject {
 /** Registers one test, as a test runner's own function does. */
 export type RegisterTest = (title: string, run: () => Promise<void>) => void;
 
-/** Registers some of the tests. */
-export type Register = (test: RegisterTest, subject: () => Subject) => void;
-
 /** A lock time that no test outlives, however slow the machine is. */
 export const LONG_MS = 600_000;
 /** A lock time whose end a test waits for. */

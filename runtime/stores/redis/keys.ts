@@ -1,10 +1,6 @@
 import { LockOptionError } from "../../errors";
 import { shown } from "../../shown";
-
-/**
- * How the names begin that Lockweave keeps for itself, in Redis' keys and in its channels. No lock may have such a key.
- */
-export const RESERVED_NAMESPACE = "lockweave:";
+import { RESERVED_NAMESPACE } from "../value";
 
 /** The names of this version of what is stored: another one does not take its queues for ours. */
 const PROTOCOL = `${RESERVED_NAMESPACE}2:`;

@@ -15,6 +15,8 @@ export interface CallersConfiguration {
   readonly lockTimeMs: number;
   /** How long a caller rests at most between two sections. */
   readonly restMs: number;
+  /** How long its bodies take at most, those apart that are told to be long. Default 6. */
+  readonly longestMs?: number;
 }
 
 /** All times are of CLOCK_MONOTONIC, in milliseconds. */
@@ -32,7 +34,14 @@ export type CallersReport =
   | { readonly event: "told" | "left" | "in the dark"; readonly id: number; readonly at: number }
   | { readonly event: "failed"; readonly code: string };
 
-const { url, key, callers, lockTimeMs, restMs } = JSON.parse(process.argv[2] ?? "") as CallersConfiguration;
+const {
+  url,
+  key,
+  callers,
+  lockTimeMs,
+  restMs,
+  longestMs = 6,
+} = JSON.parse(process.argv[2] ?? "") as CallersConfiguration;
 let sections = 0;
 let nextIsLong = false;
 const ending = new AbortController();
@@ -77,8 +86,8 @@ async function body(lock: HeldLock): Promise<void> {
   let believedUntil = at + lock.remaining();
   report({ event: "entered", id, at, believedUntil, fencingToken: lock.fencingToken, isLong });
   lock.signal.addEventListener("abort", () => report({ event: "told", id, at: monotonicMs() }));
-  const endsAt = at + (isLong ? 2.2 * lockTimeMs : Math.random() * 6);
-  do {
+  const endsAt = at + (isLong ? 2.2 * lockTimeMs : Math.random() * longestMs);
+  while (monotonicMs() < endsAt) {
     await pause(2);
     const now = monotonicMs();
     const remainingMs = lock.remaining();
@@ -90,6 +99,6 @@ async function body(lock: HeldLock): Promise<void> {
       await pause(5);
       if (!lock.signal.aborted) report({ event: "in the dark", id, at: monotonicMs() });
     }
-  } while (monotonicMs() < endsAt);
+  }
   report({ event: "left", id, at: monotonicMs() });
 }

@@ -32,11 +32,14 @@ function onMethod(tag: string): string {
 }`;
 }
 
+const ESM = { ts, module: "esm" } as const;
 const PARAMETERS = "It has `orderNo`, `order`, `tenant`, `first`.";
 const DURATION_IN_SECONDS =
   "a duration such as `500ms`, `20s` or `2m` (a bare number is in s), at least 100 ms and at most 24 hours";
 const DURATION_IN_MS = "a duration such as `500ms`, `20s` or `2m` (a bare number is in ms), at most 24 hours";
 const REFUSED_TYPE = "`@redisLock` works in a JSDoc comment only: begin the comment with `/**`.";
+const ELSEWHERE = (what: string): string =>
+  `${NO_FUNCTION(what)} The function itself is not in sight here, and would run unlocked: put the tag on its declaration.`;
 const NO_FUNCTION = (what: string): string => `\`@redisLock\` locks functions, and this is ${what}.`;
 const DANGLING = "This `@redisLock` stands before nothing that it could lock.";
 const TWO_TAGS =
@@ -484,6 +487,8 @@ const KEYS: readonly Row[] = [
     ["is a statement", "return orderNo"],
     ["is an operator more", "orderNo] + [order"],
     ["is a declaration", "const x = 1"],
+    ["yields", "yield"],
+    ["yields a value", "order ?? (yield orderNo)"],
   ].map(([what = "", expression = ""]) => ({
     title: `a quoted key that ${what}`,
     source: onMethod(`@redisLock businessFlag=pay keyName="«${expression}»"`),
@@ -604,7 +609,7 @@ const PLACES: readonly Row[] = [
     title: "a shorthand property",
     source: `export const a = { ${TAG} pay };`,
     code: "LW1301",
-    message: NO_FUNCTION("a shorthand property assignment"),
+    message: ELSEWHERE("a shorthand property assignment"),
     bodiless: true,
   },
   {
@@ -625,11 +630,74 @@ const PLACES: readonly Row[] = [
     code: "LW1301",
     message: NO_FUNCTION("a call expression"),
   },
+  ...[
+    [
+      "the default export of a function",
+      `async function pay() {}\n${TAG}\nexport default pay;`,
+      "an identifier",
+    ],
+    ["the export of a function", `async function pay() {}\n${TAG}\nexport { pay };`, "an export declaration"],
+    [
+      "the export of an arrow function",
+      `const pay = async () => 1;\n${TAG}\nexport { pay as p };`,
+      "an export declaration",
+    ],
+    [
+      "a wrapped function",
+      `async function pay() {}\n${TAG}\nexport const x = retry(pay);`,
+      "a call expression",
+    ],
+    [
+      "a wrapped function that is assigned",
+      `async function pay() {}\nlet x;\n${TAG}\nx = retry(pay, 3);\nexport { x };`,
+      "a call expression",
+    ],
+    [
+      "a shorthand property of a function",
+      `async function pay() {}\nexport const a = { ${TAG} pay };`,
+      "a shorthand property assignment",
+    ],
+    [
+      "an object of names of functions",
+      `async function pay() {}\n${TAG}\nexport const a = { pay, now: pay };`,
+      "an object literal expression",
+    ],
+    [
+      "a function that is handed on in another",
+      `export function f() { const pay = async () => 1; ${TAG} const x = retry(pay); return x; }`,
+      "a call expression",
+    ],
+  ].map(([title = "", source = "", what = ""]) => ({
+    title: `${title}, which must not run`,
+    source,
+    code: "LW1301",
+    message: NO_FUNCTION(what),
+  })),
+  ...[
+    [
+      "the default export of an import",
+      `import { pay } from "./pay";\n${TAG}\nexport default pay;`,
+      "an identifier",
+    ],
+    ["an export from elsewhere", `${TAG}\nexport { pay } from "./pay";`, "an export declaration"],
+    [
+      "a wrapped function from elsewhere",
+      `import { pay } from "./pay";\n${TAG}\nexport const x = retry(pay);`,
+      "a call expression",
+    ],
+    ["a wrapped method", `${TAG}\nexport const x = retry(orders.pay);`, "a call expression"],
+  ].map(([title = "", source = "", what = ""]) => ({
+    title: `${title}, which is out of sight`,
+    source,
+    code: "LW1301",
+    message: ELSEWHERE(what),
+    bodiless: true as const,
+  })),
   {
     title: "an import",
     source: `${TAG}\nimport { pay } from "./pay";\nexport { pay };`,
     code: "LW1301",
-    message: NO_FUNCTION("an import declaration"),
+    message: ELSEWHERE("an import declaration"),
     bodiless: true,
   },
   {
@@ -875,7 +943,40 @@ const PLACES: readonly Row[] = [
   },
 ];
 
-const ROWS = [...GRAMMAR, ...VALUES, ...KEYS, ...PLACES];
+const AGAIN: readonly Row[] = [
+  ["a variable", "let «orderNo» = 1;"],
+  ["a constant of a pattern", "const { id: [«first»] } = order;"],
+  ["a resource", "using «order» = work();"],
+  ["a class", "class «tenant» {}"],
+  ["a function", "function «orderNo»() {}"],
+].map(([what = "", statement = ""]) => ({
+  title: `${what} that declares a parameter's name again`,
+  source: onMethod("@redisLock businessFlag=pay").replace("return", `${statement} return`),
+  code: "LW1312",
+  message: `Duplicate identifier \`${/«(\w+)»/.exec(statement)?.[1] ?? ""}\`: a parameter has this name.`,
+}));
+
+test("what hides a parameter only in a block, in a function inside, or in a static block is no duplicate", (t) => {
+  for (const statement of [
+    "{ const count = 1; work(count); }",
+    "for (const count of [1]) work(count);",
+    "class A { static { var count = 1; work(count); } }",
+    "const inner = function () { var count = 1; return count; }; inner();",
+    "try { work(); } catch (count) { work(count); }",
+  ]) {
+    for (const attributes of ["", "reentrant=true"]) {
+      const source = `/** @redisLock businessFlag=pay ${attributes} */\nexport async function pay(count: number) { ${statement} return count; }`;
+      const woven = weave("a.ts", source, ESM);
+      t.deepEqual(woven?.diagnostics, [], source);
+      t.is(woven?.sites.length, 1);
+    }
+  }
+  const script =
+    "/** @redisLock businessFlag=pay */\nexport async function pay(count) { function count() {} }";
+  t.deepEqual(weave("a.js", script, ESM)?.diagnostics, []);
+});
+
+const ROWS = [...GRAMMAR, ...VALUES, ...KEYS, ...PLACES, ...AGAIN];
 
 /** The text without its marks, and what stood between them. */
 function unmark(source: string): { text: string; start: number; end: number } {
@@ -903,9 +1004,24 @@ for (const { title, source, code, message, also = [], bodiless = false, fileName
   });
 }
 
-const ESM = { ts, module: "esm" } as const;
 const OTHER_UNIT = (written: string, as: string, other: string): string =>
   `\`${written}\` is ${as}. If that is meant, write the unit; if not, \`${other}\` may be.`;
+
+const UNPARSED = `// Pays.
+export const pay = 1; const = 3;
+/** @redisLock businessFlag=pay */
+export async function ship() { work(); }`;
+
+test("a file that does not parse is not woven, keeps its errors, and refuses to run", (t) => {
+  const woven = weave("dir/a.ts", UNPARSED, ESM);
+  const start = UNPARSED.indexOf("@redisLock");
+  const message = "This file does not parse: it is not woven, and refuses to run.";
+  t.deepEqual(woven?.diagnostics, [{ start, end: start + "@redisLock".length, code: "LW1402", message }]);
+  t.deepEqual(woven?.sites, []);
+  const refusal = `throw new Error("a.ts:3: LW1402: ${message}"); `;
+  t.is(woven?.code, UNPARSED.replace("export const", `${refusal}export const`));
+  t.deepEqual(syntaxErrors("a.ts", woven?.code ?? ""), syntaxErrors("a.ts", UNPARSED));
+});
 
 const DOUBTFUL = [
   {
@@ -992,8 +1108,9 @@ test("the rows are at least sixty, and every code has one", (t) => {
   const codes = new Set(source.match(/(?<=^ .*")LW\d+(?=")/gm));
   t.true(codes.size > 30);
   const { problems } = readDefaults({ lockTme: 20 });
-  const warnings = DOUBTFUL.flatMap(({ source }) => weave("a.ts", unmark(source).text, ESM)?.warnings ?? []);
-  const shown = new Set([...ROWS, ...problems, ...warnings].map(({ code }) => code));
+  const warnings = DOUBTFUL.flatMap((row) => weave("a.ts", unmark(row.source).text, ESM)?.warnings ?? []);
+  const unparsed = weave("a.ts", UNPARSED, ESM)?.diagnostics ?? [];
+  const shown = new Set([...ROWS, ...problems, ...warnings, ...unparsed].map(({ code }) => code));
   t.deepEqual(
     [...codes].filter((code) => !shown.has(code)),
     [],

@@ -256,21 +256,22 @@ test("the look that decides whether to read on misses no tag that is two slips a
   const slip = fc.record({
     at: fc.nat(8),
     kind: fc.constantFrom("drop", "add", "change", "separate"),
-    letter: fc.constantFrom(..."abcdefghijklmnopqrstuvwxyz"),
+    letter: fc.constantFrom(..."abcdefghijklmnopqrstuvwxyz".split("")),
   });
   const slips = fc.array(slip, { maxLength: 2 });
   const property = fc.property(slips, fc.boolean(), (made, isUpperCase) => {
-    const letters = [..."redislock"];
+    const letters = "redislock".split("");
     for (const { at, kind, letter } of made) {
       if (kind === "drop") letters[at] = "";
       else if (kind === "add") letters[at] += letter;
       else if (kind === "change") letters[at] = letter;
       else if (at > 0) letters[at] = `-${letters[at] ?? ""}`;
     }
-    const name = isUpperCase ? letters.join("").toUpperCase() : letters.join("");
-    const text = `/** @${name} businessFlag=x keyName=a */ export async function pay(a) {}`;
-    t.true(mayHaveTags(`@${name} `), name);
-    t.not(weave("a.ts", text, { ts, module: "esm" }), undefined, name);
+    const spelling = isUpperCase ? letters.join("").toUpperCase() : letters.join("");
+    fc.pre(/^[a-z]/i.test(spelling));
+    const text = `/** @${spelling} businessFlag=x keyName=a */ export async function pay(a) {}`;
+    t.true(mayHaveTags(`@${spelling} `), spelling);
+    t.not(weave("a.ts", text, { ts, module: "esm" }), undefined, spelling);
   });
   t.notThrows(() => fc.assert(property, { numRuns: 2_000 }));
 });

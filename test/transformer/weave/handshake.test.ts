@@ -28,6 +28,36 @@ for (const [description, text, woven] of [
     'import { configure } from "lockweave";\nexport const start = () => configure(pick());',
     'import { configure } from "lockweave";\nexport const start = () => configure(pick(), "woven");',
   ],
+  [
+    "the default import",
+    'import locks from "lockweave";\nlocks.configure({});',
+    'import locks from "lockweave";\nlocks.configure({}, "woven");',
+  ],
+  [
+    "taken out of an awaited import",
+    'export {};\nconst { configure: setUp } = await import("lockweave");\nsetUp({});',
+    'export {};\nconst { configure: setUp } = await import("lockweave");\nsetUp({}, "woven");',
+  ],
+  [
+    "a member of an awaited import",
+    'async function f() { const locks = await import("lockweave"); locks.configure({}); (await import("lockweave")).configure({}); }',
+    'async function f() { const locks = await import("lockweave"); locks.configure({}, "woven"); (await import("lockweave")).configure({}, "woven"); }',
+  ],
+  [
+    "what an import resolves to",
+    'void import("lockweave").then(({ configure }) => configure({}));\nvoid import("lockweave").then((locks) => { locks.configure({}); });',
+    'void import("lockweave").then(({ configure }) => configure({}, "woven"));\nvoid import("lockweave").then((locks) => { locks.configure({}, "woven"); });',
+  ],
+  [
+    "required",
+    'const { configure } = require("lockweave"); const locks = require("lockweave");\nconfigure({}); locks.configure({}); require("lockweave").configure({});',
+    'const { configure } = require("lockweave"); const locks = require("lockweave");\nconfigure({}, "woven"); locks.configure({}, "woven"); require("lockweave").configure({}, "woven");',
+  ],
+  [
+    "under an alias",
+    'import * as locks from "lockweave"; import { configure } from "lockweave";\nconst a = configure, b = locks.configure, { configure: c } = locks;\na({}); b({}); c({}); locks["configure"]({}); (0, locks.configure)({}); configure!({});',
+    'import * as locks from "lockweave"; import { configure } from "lockweave";\nconst a = configure, b = locks.configure, { configure: c } = locks;\na({}, "woven"); b({}, "woven"); c({}, "woven"); locks["configure"]({}, "woven"); (0, locks.configure)({}, "woven"); configure!({}, "woven");',
+  ],
 ] as const) {
   test(`configure() is told that the build is woven: ${description}`, (t) => {
     t.is(wovenText(text), woven);
@@ -39,12 +69,35 @@ for (const [description, text] of [
   ["another module's", 'import { configure } from "elsewhere";\nconfigure({});\nimport "lockweave";'],
   ["a type of that name", 'import { type Configuration } from "lockweave";\nconst configure = 1;'],
   ["a call that tells it itself", 'import { configure } from "lockweave";\nconfigure({}, "woven");'],
+  [
+    "a parameter that hides it",
+    'import { configure } from "lockweave";\nexport const start = (configure: (options: object) => void) => configure({});',
+  ],
+  [
+    "a variable, a function, a class and a caught error that hide it",
+    'import { configure } from "lockweave";\nexport function f() { { let configure = g(); configure({}); } { function configure() {} configure({}); } try { h(); } catch (configure) { configure({}); } for (const configure of [g]) configure({}); }\nexport function k() { if (f) { var configure = g(); } configure({}); }\nexport const l = function configure() { configure({}); };\nexport const m = class configure { n() { configure({}); } };',
+  ],
+  [
+    "another module that is awaited",
+    'const { configure } = await import("elsewhere");\nconfigure({}); import "lockweave";',
+  ],
   ["a call with a spread", 'import { configure } from "lockweave";\nconfigure(...all);'],
 ] as const) {
   test(`nothing is woven into ${description}`, (t) => {
     t.is(wovenText(text), undefined);
   });
 }
+
+test("a parameter that hides currentLock() keeps what it is given", (t) => {
+  const text = `import { currentLock } from "lockweave";
+/** @redisLock businessFlag=a */
+export async function a(currentLock: () => string) { return currentLock(); }
+/** @redisLock businessFlag=b */
+export async function b() { const own = (currentLock: () => string) => currentLock(); return own(() => currentLock().key); }`;
+  const woven = wovenText(text) ?? "";
+  t.is(woven.split("currentLock(lock)").length - 1, 1);
+  t.true(woven.includes("own(() => currentLock(lock).key)"));
+});
 
 test("a tag and configure() in one file are both woven", (t) => {
   const text = `import { configure } from "lockweave";

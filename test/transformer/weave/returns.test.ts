@@ -146,6 +146,105 @@ test.serial(
   },
 );
 
+/** Loops and scopes that run code when a return leaves them; `world.pool` lends its one connection once. */
+const LEFT = {
+  "a loop over an async iterator": "for await (const row of world.cursor()) return world.query(row);",
+  "a loop over a generator": "for (const row of world.rows()) return world.query(row);",
+  "a loop over what may be an iterator":
+    "const rows = world.rows(); for (const row of rows) { return world.query(row); }",
+  "a loop over a list of resources":
+    "for (using connection of [world.connect()]) return world.query(connection.row);",
+  "a loop with a resource in its head":
+    "for (using connection = world.connect(); ; ) return world.query(connection.row);",
+  "a resource in a block": "{ using connection = world.connect(); return world.query(connection.row); }",
+  "`try`":
+    "const connection = world.connect(); try { return world.query(connection.row); } finally { connection[Symbol.dispose](); }",
+  "`catch` before `finally`":
+    "const connection = world.connect(); try { throw 1; } catch { return world.query(connection.row); } finally { connection[Symbol.dispose](); }",
+};
+
+/** A pool of one connection, which `query` wants for itself. */
+function poolOfOne(): object {
+  let isFree = true;
+  let onFree = (): void => {};
+  const take = (): void => {
+    if (!isFree) throw new Error("taken twice");
+    isFree = false;
+    events.push("taken");
+  };
+  const giveBack = (): void => {
+    isFree = true;
+    events.push("free");
+    onFree();
+  };
+  return {
+    async *cursor() {
+      take();
+      try {
+        yield "row";
+        yield "another row";
+      } finally {
+        giveBack();
+      }
+    },
+    *rows() {
+      take();
+      try {
+        yield "row";
+        yield "another row";
+      } finally {
+        giveBack();
+      }
+    },
+    connect() {
+      take();
+      return { row: "row", [Symbol.dispose]: giveBack };
+    },
+    async query(row: string) {
+      if (!isFree) {
+        await new Promise<void>((resolve) => {
+          onFree = resolve;
+        });
+      }
+      events.push(`query ${row}`);
+      return row;
+    },
+  };
+}
+
+for (const [what, body] of Object.entries(LEFT)) {
+  test.serial(`a return out of ${what} runs what belongs to it before it waits for its work`, async (t) => {
+    for (const attributes of ["", "reentrant=true"]) {
+      events.length = 0;
+      const { f } = run(
+        `/** @redisLock businessFlag=left ${attributes} */\nexport async function f() { ${body} }`,
+        poolOfOne(),
+      );
+      t.is(await f?.(), "row");
+      t.deepEqual(events, ["acquire", "taken", "free", "query row", "release"], attributes);
+    }
+  });
+}
+
+test.serial("a parameter that is given another value keeps it, in functions inside too", async (t) => {
+  const { f, g, h } = run(
+    `
+    /** @redisLock businessFlag=assigned */
+    export async function f(limit, { step = 1 } = {}) {
+      limit ??= 10; step += 1;
+      try { return world.later(() => [limit, step, arguments.length]); } finally { [limit] = [limit + 1]; step++; }
+    }
+    /** @redisLock businessFlag=assigned */
+    export async function g(limit, read = () => limit) { limit += 1; try { return world.later(() => [limit, read()]); } finally { limit += 1; } }
+    /** @redisLock businessFlag=assigned reentrant=true */
+    export async function h(limit) { for (limit of [1, 2]); return limit; }`,
+    { later: async (read: () => unknown) => read() },
+  );
+  t.deepEqual(await f?.(undefined, { step: 5 }), [10, 6, 2]);
+  t.deepEqual(await g?.(1), [2, 2]);
+  t.is(await h?.(0), 2);
+});
+
 test.serial("functions inside keep their own returns", async (t) => {
   const { f } = run(`/** @redisLock businessFlag=own */
     export async function f() {

@@ -138,6 +138,38 @@ test("a file that is parsed already is not parsed again", (t) => {
   t.is(woven?.code, weave("a.ts", text, { ts, module: "esm" })?.code);
 });
 
+for (const [title, source] of Object.entries({
+  "another object's `open`": `import * as lockweave from "lockweave/runtime"; import { door } from "./door.js";
+/** @redisLock businessFlag=pay */
+export async function pay() { const lock = door.open({ site: "pay" }); while (!(await door.acquire(lock))) await door.retryCheck(lock); try { return 1; } catch (error) { throw error; } finally { await door.release(lock); } }`,
+  "a lock that is not given back": `import * as lockweave from "lockweave/runtime";
+/** @redisLock businessFlag=pay */
+export async function pay() { const lock = lockweave.open({ site: "pay", businessFlag: "pay" }); while (!(await lockweave.acquire(lock))) await lockweave.retryCheck(lock); try { return 1; } finally { } }`,
+  "a lock that is never taken": `import * as lockweave from "lockweave/runtime";
+/** @redisLock businessFlag=pay */
+export async function pay() { const p = lockweave.open({ site: "pay" }); while (p.isOpen) await p.step(); try { return 1; } finally { await lockweave.release(p); } }`,
+  "code behind the lock": `import * as lockweave from "lockweave/runtime";
+/** @redisLock businessFlag=pay */
+export async function pay() { const lock = lockweave.open({ site: "pay" }); while (!(await lockweave.acquire(lock))) await lockweave.retryCheck(lock); try { } finally { await lockweave.release(lock); } work(); }`,
+})) {
+  test(`${title} is not taken for a lock of ours: the function is woven`, (t) => {
+    const woven = weave("a.ts", source, { ts, module: "esm" });
+    t.is(woven?.sites.length, 1);
+    t.deepEqual(woven?.diagnostics, []);
+  });
+}
+
+test("the import of the runtime is mapped to its own place, not to a column of the first line", (t) => {
+  const before = 'import { work } from "./work.js";\n';
+  const text = `${before}// A comment, ${"so ".repeat(40)}that offsets are no columns.\n/** @redisLock businessFlag=pay */\nexport async function pay() { return work(); }\n`;
+  const woven = weave("a.ts", text, { ts, module: "esm" });
+  const end = woven?.code.indexOf("import { work }") ?? 0;
+  t.true(end > 0);
+  for (let column = 0; column <= end; column += 1) {
+    t.deepEqual(woven?.positions.columnToDisk(0, column), { line: 0, column: 0 }, String(column));
+  }
+});
+
 test("the sites are named, and stand where their tags stand", (t) => {
   const fixture = fixtures.find(({ name }) => name === "functions");
   const sites = fixture?.woven.sites ?? [];

@@ -1,18 +1,26 @@
 import type * as TS from "typescript";
 import type { Problem } from "../../text/problems";
-import { internals, ON_DISK, type WovenFiles } from "./woven-files";
+import type { Span } from "../../text/span";
+import type { PlacedProblem } from "../../verify/project";
+import type { Woven } from "../../weave/weave";
+import { internals, ON_DISK, type WovenFile, type WovenFiles } from "./woven-files";
+
+/** A file that does not parse, and a parameter that is declared again: one error is enough. */
+const FOUND_BY_THE_COMPILER: ReadonlySet<string> = new Set(["LW1312", "LW1402"]);
 
 /** Diagnostics of woven files speak of the file on disk, and ours are among them. */
 export function reportOnDisk(
   ts: typeof TS,
   program: TS.Program,
   files: WovenFiles,
-  configProblems: readonly Problem[],
+  projectProblems: readonly PlacedProblem[],
 ): void {
   const ours = (sourceFile: TS.SourceFile | undefined): TS.Diagnostic[] =>
     [...files].flatMap(([path, { woven, onDisk }]) =>
       sourceFile === undefined || internals(sourceFile).path === path
-        ? woven.diagnostics.map((found) => diagnosticOf(ts, found, onDisk))
+        ? woven.diagnostics
+            .filter(({ code }) => !FOUND_BY_THE_COMPILER.has(code))
+            .map((found) => diagnosticOf(ts, found, onDisk))
         : [],
     );
 
@@ -31,7 +39,9 @@ export function reportOnDisk(
   wrap("getBindAndCheckDiagnostics", ours); // What incremental builds ask for instead.
   wrap("getProgramDiagnostics", () => []); // And this, for what is wrong with the program's make-up.
   wrap("getDeclarationDiagnostics", () => []);
-  wrap("getOptionsDiagnostics", () => configProblems.map((found) => diagnosticOf(ts, found, undefined)));
+  wrap("getOptionsDiagnostics", () =>
+    projectProblems.map(({ file, problem }) => diagnosticOf(ts, problem, file)),
+  );
 
   const lookups = program as unknown as { getSourceFileByPath(path: string): TS.SourceFile | undefined };
   const { getSourceFileByPath } = lookups;
@@ -46,23 +56,45 @@ export function toDisk<D extends TS.DiagnosticRelatedInformation>(diagnostic: D,
   const { start = 0, length = 0 } = diagnostic;
   const span = isMapped ? undefined : file.woven.positions.toDisk({ start, end: start + length });
   const { relatedInformation } = diagnostic as Partial<TS.Diagnostic>;
+  const inside = span && file && insideExpression(diagnostic, span, file.woven);
   return {
     ...diagnostic,
-    ...(span && { file: file?.onDisk, start: span.start, length: span.end - span.start }),
+    ...inside?.message,
+    ...(span && placed(inside?.at ?? span, file)),
     ...(relatedInformation && {
       relatedInformation: relatedInformation.map((related) => toDisk(related, files)),
     }),
   };
 }
 
+function placed({ start, end }: Span, file: WovenFile | undefined): Partial<TS.Diagnostic> {
+  return { file: file?.onDisk, start, length: end - start };
+}
+
+const NOT_ASSIGNABLE = 2322;
+
+/** That a function has the wrong type, said of what it returns: see {@link NamedExpression}. */
+function insideExpression(
+  { code, messageText }: TS.DiagnosticRelatedInformation,
+  { start, end }: Span,
+  { expressions }: Woven,
+): { at: Span; message: Pick<TS.Diagnostic, "messageText"> } | undefined {
+  const named = expressions.find(({ name }) => name.start === start && name.end === end);
+  if (named === undefined || code !== NOT_ASSIGNABLE || typeof messageText === "string") return undefined;
+  const [inner, another] = messageText.next ?? [];
+  if (inner?.code !== NOT_ASSIGNABLE || another !== undefined) return undefined;
+  return { at: named.value, message: { messageText: inner } };
+}
+
 /** TypeScript prints codes as `TS` and a number: ours stay clear of its own. */
-function diagnosticOf(
+export function diagnosticOf(
   ts: typeof TS,
   { code, message, start, end }: Problem,
   file: TS.SourceFile | undefined,
+  category: TS.DiagnosticCategory = ts.DiagnosticCategory.Error,
 ): TS.Diagnostic {
   return {
-    category: ts.DiagnosticCategory.Error,
+    category,
     code: 900_000 + Number(code.slice("LW".length)),
     messageText: `${code}: ${message}`,
     source: "lockweave",

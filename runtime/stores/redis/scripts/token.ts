@@ -1,7 +1,7 @@
 import { FENCING_STRIDE } from "../../port";
 
 /** How long the counter of a lock's tokens outlives the lock. */
-export const FENCE_OUTLIVES_MS = 3_600_000;
+const FENCE_OUTLIVES_MS = 3_600_000;
 
 /**
  * Fencing tokens; needs the server's time. `fence` holds the last token given out, with those that the holder counts on

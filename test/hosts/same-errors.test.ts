@@ -1,0 +1,179 @@
+import test from "ava";
+import { makeProject } from "./project";
+
+// What the compiler says of a tagged file is what plain tsc says of it: the same errors, at the same places.
+
+/** Sources by what is wrong with them, or would be for a careless weave. */
+const SOURCES: Readonly<Record<string, string>> = {
+  "a branch behind an any": `declare const any: any; declare const has: boolean; declare const text: string;
+/** @redisLock businessFlag=f */ export async function f(): Promise<number> { return has ? any : text; }
+/** @redisLock businessFlag=f */ export const g = async (): Promise<number> => has ? any : text;
+/** @redisLock businessFlag=f */ export async function h(): Promise<number> { return (has ? (has ? text : any) : any); }
+/** @redisLock businessFlag=f */ export async function i(): Promise<{ a: number }> { return has ? any : { a: 1, b: 2 }; }`,
+  "a value where a promise is promised": `declare const has: boolean; declare const p: Promise<number>;
+/** @redisLock businessFlag=f */ export function f(): Promise<number> { return 3; }
+/** @redisLock businessFlag=f */ export const g = (): Promise<number> => 3;
+/** @redisLock businessFlag=f */ export const h: (id: string) => Promise<number> = (id) => id.length;
+/** @redisLock businessFlag=f */ export function i(): Promise<void> { has.valueOf(); }
+/** @redisLock businessFlag=f */ export function j(): Promise<number> { if (has) return p; }
+/** @redisLock businessFlag=f */ export function k(): Promise<void> { if (has) return; return Promise.resolve(); }
+/** @redisLock businessFlag=f reentrant=true */ export function l(): Promise<number> { return has ? p : 3; }
+export class C { /** @redisLock businessFlag=f */ m(): Promise<string> { return "text"; } }`,
+  "types that narrow": `declare function all(list: number[]): Promise<number[]>;
+/** @redisLock businessFlag=f */ export async function f(list: number[], limit?: number): Promise<number[]> {
+  limit ??= 10; try { return all(list.filter((n) => n < limit)); } finally { list.pop(); }
+}
+/** @redisLock businessFlag=f reentrant=true */ export async function g(list: number[], limit: number | undefined, { id }: { id?: string }): Promise<number[]> {
+  if (limit === undefined) limit = 1; id = id ?? "none"; return list.filter((n) => n < limit + id.length);
+}
+/** @redisLock businessFlag=f */ export async function h(list: number[], limit?: number): Promise<number[]> {
+  for (const one of list) { limit ??= one; return all(list.map((n) => n + limit)); } return list;
+}
+/** @redisLock businessFlag=f */ export function i(list: number[], limit?: number): Promise<number[]> {
+  limit = limit || 3; return all(list.filter((n) => n < limit));
+}`,
+  stubs: `class NotYet extends Error {}
+export class Base {
+  /** @redisLock businessFlag=f reentrant=true */ async pay(id: string) { throw new NotYet(id); }
+  /** @redisLock businessFlag=f reentrant=true */ async ship(id: string) { if (id) { throw new NotYet(id); } else throw new NotYet(); }
+}
+export class Shop extends Base { override async pay(id: string) { await super.pay(id); } override async ship() {} }
+/** @redisLock businessFlag=f reentrant=true */ export async function stub(id: string) { throw new NotYet(id); }
+/** @redisLock businessFlag=f reentrant=true */ export const never = async (id: string) => { throw new NotYet(id); };`,
+  "errors in what an arrow function returns": `declare const order: { id: string }; declare const text: string;
+/** @redisLock businessFlag=f */ export const f = async (): Promise<number> => order.id;
+/** @redisLock businessFlag=f */ export const g = async (): Promise<{ a: number }> => ({ a: 1, b: 2 });
+/** @redisLock businessFlag=f */ export const h: () => Promise<number> = async () => order.id;
+/** @redisLock businessFlag=f */ export const i: (id: string) => Promise<number> = async id => text + id;
+export class C { /** @redisLock businessFlag=f */ readonly j: () => Promise<number> = async () => text; }
+export const k: { l(): Promise<number> } = {
+  /** @redisLock businessFlag=f */ l: async () => text,
+};`,
+  "a parameter that is declared again": `/** @redisLock businessFlag=f */ export async function f(id: string) { const id = 1; return id; }
+/** @redisLock businessFlag=f */ export async function g(id: string) { function id() {} return id; }
+/** @redisLock businessFlag=f */ export async function h(id: string) { class id {} return id; }
+/** @redisLock businessFlag=f */ export async function i(id: string) { { const id = 1; if (id) return "a"; } return id; }`,
+  "a template type over two lines": `declare const text: \`a
+\${string}b\`;
+/** @redisLock businessFlag=f reentrant=true */ export async function f(): Promise<\`a
+\${string}b\`> { return text; }
+/** @redisLock businessFlag=f reentrant=true */ export async function g(): Promise<{ kind: \`a
+b\`
+  other: 1 }> { return { kind: \`a
+b\`, other: 1 }; }`,
+  iterators: `/** @redisLock businessFlag=f */ export async function f(rows: AsyncIterable<string>) { for await (const row of rows) return row; return "none"; }
+/** @redisLock businessFlag=f */ export async function g(rows: Iterable<string>) { for (const row of rows) return row; return 1; }`,
+};
+
+test.serial("the errors of tagged files are those of plain tsc, and their declarations too", async (t) => {
+  const files = Object.entries(SOURCES).map(([name, text]) => [
+    `src/${name.replaceAll(" ", "-")}.ts`,
+    `${text}\n`,
+  ]);
+  const project = await makeProject(Object.fromEntries(files) as Record<string, string>, {
+    declaration: true,
+  });
+  const plain = await project.tsc("--outDir", "plain");
+  const woven = await project.tspc();
+  const bySource = ({ stdout }: { stdout: string }): string[] =>
+    stdout.split(/\n(?=src)/).map((error) => error.trim());
+  t.deepEqual(bySource(woven), bySource(plain));
+  t.is(woven.code, plain.code);
+  for (const name of Object.keys(SOURCES)) {
+    const file = `${name.replaceAll(" ", "-")}.d.ts`;
+    t.is(await project.read(`out/${file}`), await project.read(`plain/${file}`), file);
+  }
+});
+
+test.serial("a file that does not parse has the errors of plain tsc, and refuses to run", async (t) => {
+  const project = await makeProject({
+    "src/a.ts": `export const before = 1;
+/** @redisLock businessFlag=pay keyName=id */
+export async function pay(id: string): Promise<string> { return id +; }
+export const after = ;
+`,
+  });
+  const plain = await project.tsc("--noEmit");
+  const woven = await project.tspc();
+  t.is(woven.stdout, plain.stdout);
+  t.is(woven.code, 2);
+  t.regex((await project.run("out/a.js")).stderr, /Error: a\.ts:2: LW1402: |SyntaxError/);
+});
+
+test.serial("a JavaScript file checks keyClass by a comment, and a TSX file reads keys as TSX", async (t) => {
+  const project = await makeProject(
+    {
+      "src/a.js": `/** @typedef {{ orderNo: string }} Order */
+/** @typedef {{ invoiceNo: string }} Invoice */
+/**
+ * @redisLock businessFlag=f keyName=order keyType=CLASS fieldName=orderNo keyClass=Order
+ * @param {Order} order
+ */
+export async function pay(order) { return order.orderNo; }
+/**
+ * @redisLock businessFlag=f keyName=order keyType=CLASS fieldName=orderNo keyClass=Invoice
+ * @param {Order} order
+ */
+export async function ship(order) { return order.orderNo; }
+`,
+      "src/b.tsx": `/** @redisLock businessFlag=f keyName="<string>id" */
+export async function pay(id: string): Promise<string> { return id; }
+`,
+    },
+    { allowJs: true, checkJs: true, jsx: "preserve" },
+  );
+  const { stdout } = await project.tspc("--noEmit");
+  const first = await project.placeOf("Invoice\n", "src/a.js");
+  const second = await project.placeOf("<string>id", "src/b.tsx");
+  t.deepEqual(
+    stdout.split(/\n(?=src)/).map((error) => error.split("\n")[0]),
+    [
+      `${first}: error TS1360: Type 'Order' does not satisfy the expected type 'Invoice'.`,
+      `${second}: error TS901203: LW1203: Expected an expression between the quotes, got \`<string>id\`.`,
+    ],
+  );
+});
+
+for (const verbatimModuleSyntax of [false, true]) {
+  test.serial(
+    `CommonJS whose syntax is erasable gains no error, with verbatimModuleSyntax ${verbatimModuleSyntax}`,
+    async (t) => {
+      const tagged = `/** @redisLock businessFlag=f keyName=id */
+async function pay(id: string): Promise<string> { return id; }
+`;
+      const project = await makeProject(
+        {
+          "package.json": "{}",
+          "src/a.ts": verbatimModuleSyntax
+            ? `import type { Order } from "./order.js";\n${tagged}module.exports = { pay: (order: Order) => pay(order.id) };\n`
+            : `${tagged}export { pay };\n`,
+          "src/order.ts": "export interface Order { id: string }\n",
+          "run.cjs": `const { configure, memoryStore } = require("lockweave"); configure({ store: memoryStore(), woven: false });
+const { pay } = require("./out/a.js"); pay(${verbatimModuleSyntax ? '{ id: "A1" }' : '"A1"'}).then(console.log);`,
+        },
+        { erasableSyntaxOnly: true, verbatimModuleSyntax, types: ["node"], declaration: true },
+      );
+      t.like(await project.tspc(), { code: 0, stdout: "" });
+      t.regex(await project.read("out/a.js"), /lockweave\.acquire/);
+      t.is((await project.run("run.cjs")).stdout, "A1\n");
+    },
+  );
+}
+
+test.serial("our own declarations are clean without skipLibCheck, for older libraries too", async (t) => {
+  const project = await makeProject(
+    {
+      "src/a.ts": `import { configure, withLock } from "lockweave";
+configure({ redis: "redis://localhost:6379" });
+/** @redisLock businessFlag=f keyName=id */
+export async function pay(id: string): Promise<string> { return withLock(id, {}, async () => id); }
+`,
+    },
+    { skipLibCheck: false, lib: ["es2020"], target: "es2020", types: ["node"] },
+  );
+  const { stdout } = await project.tspc("--noEmit");
+  t.deepEqual(
+    stdout.split("\n").filter((line) => /dist\/|ErrorOptions|src\//.test(line)),
+    [],
+  );
+});

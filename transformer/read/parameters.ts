@@ -1,0 +1,89 @@
+import type * as TS from "typescript";
+import type { Span } from "../text/span";
+import { isJavaScript } from "./file-kind";
+import { identifiersIn } from "./names";
+import { namesIn, varsIn } from "./scopes";
+import type { LockableFunction } from "./syntax";
+
+export function parameterNames(ts: typeof TS, fn: LockableFunction): string[] {
+  const names = fn.parameters.flatMap(({ name }) => namesIn(ts, name));
+  return names.map(({ text }) => text).filter((text) => text !== "this");
+}
+
+/** A parameter that the body declares once more with `var`. */
+export function redeclaredParameter(ts: typeof TS, fn: LockableFunction): string | undefined {
+  const parameters = parameterNames(ts, fn);
+  const names = varsIn(ts, fn.body).flatMap(({ name }) => namesIn(ts, name));
+  return names.find(({ text }) => parameters.includes(text))?.text;
+}
+
+/** What the compiler takes for a duplicate, and would not, once the body stands in a block of its own. */
+export function declaredAgain(
+  ts: typeof TS,
+  file: TS.SourceFile,
+  fn: LockableFunction,
+): (Span & { readonly text: string }) | undefined {
+  if (!ts.isBlock(fn.body)) return undefined;
+  const parameters = parameterNames(ts, fn);
+  const names = fn.body.statements.flatMap((statement): TS.Identifier[] => {
+    if (ts.isVariableStatement(statement)) {
+      const { flags, declarations } = statement.declarationList;
+      const isBlockScoped = (flags & ts.NodeFlags.BlockScoped) !== 0;
+      return isBlockScoped ? declarations.flatMap(({ name }) => namesIn(ts, name)) : [];
+    }
+    // In JavaScript a function may take the parameter's place.
+    const isDeclared =
+      ts.isClassDeclaration(statement) ||
+      ts.isEnumDeclaration(statement) ||
+      (!isJavaScript(file) && ts.isFunctionDeclaration(statement));
+    return isDeclared && statement.name !== undefined ? [statement.name] : [];
+  });
+  const again = names.find(({ text }) => parameters.includes(text));
+  return again && { start: again.getStart(file), end: again.end, text: again.text };
+}
+
+/**
+ * The parameters that the body gives other values. Types that are narrowed by that reach into functions only
+ * where the parameter is the function's own, so a body apart gets them as parameters of its own.
+ */
+export function assignedParameters(ts: typeof TS, fn: LockableFunction): string[] {
+  const own = new Set(parameterNames(ts, fn));
+  const assigned = new Set<string>();
+  const visitTarget = (node: TS.Node): void => {
+    if (ts.isIdentifier(node)) {
+      if (own.has(node.text)) assigned.add(node.text);
+    } else if (!ts.isPropertyAccessExpression(node) && !ts.isElementAccessExpression(node)) {
+      ts.forEachChild(node, visitTarget);
+    }
+  };
+  const visit = (node: TS.Node): void => {
+    if (ts.isBinaryExpression(node) && isAssignment(ts, node.operatorToken.kind)) visitTarget(node.left);
+    if (ts.isPrefixUnaryExpression(node) || ts.isPostfixUnaryExpression(node)) {
+      const { PlusPlusToken, MinusMinusToken } = ts.SyntaxKind;
+      if (node.operator === PlusPlusToken || node.operator === MinusMinusToken) visitTarget(node.operand);
+    }
+    if (ts.isForOfStatement(node) || ts.isForInStatement(node)) {
+      if (!ts.isVariableDeclarationList(node.initializer)) visitTarget(node.initializer);
+    }
+    ts.forEachChild(node, visit);
+  };
+  visit(fn.body);
+  // A function among the parameters, or `arguments`, may look at the outer one.
+  const looksAt = new Set(fn.parameters.flatMap((parameter) => [...closuresIn(ts, parameter)]));
+  if (identifiersIn(ts, fn.body).has("arguments")) return [];
+  return [...assigned].filter((name) => !looksAt.has(name));
+}
+
+function isAssignment(ts: typeof TS, kind: TS.SyntaxKind): boolean {
+  return kind >= ts.SyntaxKind.FirstAssignment && kind <= ts.SyntaxKind.LastAssignment;
+}
+
+/** The names in the functions inside the node. */
+function closuresIn(ts: typeof TS, node: TS.Node): Set<string> {
+  if (ts.isFunctionLike(node)) return identifiersIn(ts, node);
+  const names = new Set<string>();
+  ts.forEachChild(node, (child) => {
+    for (const name of closuresIn(ts, child)) names.add(name);
+  });
+  return names;
+}

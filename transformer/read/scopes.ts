@@ -1,0 +1,72 @@
+import type * as TS from "typescript";
+
+/** A name that a node declares for what stands in it. */
+export interface Declared {
+  readonly name: TS.BindingName;
+  /** Of a variable. */
+  readonly value?: TS.Expression | undefined;
+  readonly isConst: boolean;
+}
+
+/** What the node, as a scope of its own, declares: in a block, a `case`, a `catch`, the head of a loop. */
+export function declaredInBlock(ts: typeof TS, node: TS.Node): Declared[] {
+  if (ts.isCatchClause(node)) {
+    const { variableDeclaration } = node;
+    return variableDeclaration ? [{ name: variableDeclaration.name, isConst: false }] : [];
+  }
+  if (ts.isForStatement(node) || ts.isForInStatement(node) || ts.isForOfStatement(node)) {
+    const { initializer } = node;
+    const isDeclared = initializer !== undefined && ts.isVariableDeclarationList(initializer);
+    return isDeclared ? initializer.declarations.map(({ name }) => ({ name, isConst: false })) : [];
+  }
+  return statementsOf(ts, node).flatMap((statement) => declaredBy(ts, statement));
+}
+
+/** What a function declares beside its block: its own name, its parameters, and each `var` in its body. */
+export function declaredInFunction(ts: typeof TS, fn: TS.SignatureDeclaration): Declared[] {
+  const own = ts.isFunctionExpression(fn) && fn.name !== undefined ? [{ name: fn.name, isConst: false }] : [];
+  const parameters = fn.parameters.map(({ name }) => ({ name, isConst: false }));
+  const { body } = fn as { readonly body?: TS.ConciseBody };
+  return [...own, ...parameters, ...(body === undefined ? [] : varsIn(ts, body))];
+}
+
+/** The `var`s that are hoisted to the function around the node. */
+export function varsIn(ts: typeof TS, node: TS.Node): Declared[] {
+  const vars: Declared[] = [];
+  const visit = (child: TS.Node): void => {
+    if (ts.isFunctionLike(child) || ts.isClassStaticBlockDeclaration(child)) return;
+    if (ts.isVariableDeclarationList(child) && (child.flags & ts.NodeFlags.BlockScoped) === 0) {
+      vars.push(...child.declarations.map(({ name }) => ({ name, isConst: false })));
+    }
+    ts.forEachChild(child, visit);
+  };
+  visit(node);
+  return vars;
+}
+
+export function statementsOf(ts: typeof TS, node: TS.Node): readonly TS.Statement[] {
+  if (ts.isBlock(node) || ts.isModuleBlock(node) || ts.isSourceFile(node)) return node.statements;
+  return ts.isCaseBlock(node) ? node.clauses.flatMap(({ statements }) => [...statements]) : [];
+}
+
+/** The identifiers of the binding: one, or those of a pattern. */
+export function namesIn(ts: typeof TS, name: TS.BindingName): TS.Identifier[] {
+  if (ts.isIdentifier(name)) return [name];
+  return name.elements.flatMap((element) =>
+    ts.isOmittedExpression(element) ? [] : namesIn(ts, element.name),
+  );
+}
+
+function declaredBy(ts: typeof TS, statement: TS.Statement): Declared[] {
+  const isNamed =
+    ts.isFunctionDeclaration(statement) ||
+    ts.isClassDeclaration(statement) ||
+    ts.isEnumDeclaration(statement) ||
+    ts.isImportEqualsDeclaration(statement);
+  if (isNamed) return statement.name === undefined ? [] : [{ name: statement.name, isConst: false }];
+  if (!ts.isVariableStatement(statement)) return [];
+  const { flags, declarations } = statement.declarationList;
+  const kind: TS.NodeFlags = flags & ts.NodeFlags.BlockScoped;
+  const isConst = kind === ts.NodeFlags.Const;
+  return declarations.map(({ name, initializer }) => ({ name, value: initializer, isConst }));
+}

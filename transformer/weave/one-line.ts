@@ -1,0 +1,32 @@
+import type * as TS from "typescript";
+
+const BREAK = /\r\n|[\n\r\u2028\u2029]/;
+const BREAKS = new RegExp(BREAK, "g");
+
+/** The type's text. Where line breaks separate members, or end comments, the text alone will not do. */
+export function onOneLine(ts: typeof TS, file: TS.SourceFile, type: TS.TypeNode): string {
+  const text = type.getText(file);
+  if (!BREAK.test(text)) return text;
+  const printer = ts.createPrinter({ removeComments: true });
+  const flat = ts.visitEachChild(type, (child) => withoutBreaks(ts, file, child), undefined);
+  return printer.printNode(ts.EmitHint.Unspecified, flat, file).replaceAll(/\s*[\n\r]\s*/g, " ");
+}
+
+/** A line break in a template means itself: it becomes `\n`. */
+function withoutBreaks(ts: typeof TS, file: TS.SourceFile, node: TS.Node): TS.Node {
+  if (ts.isNoSubstitutionTemplateLiteral(node)) {
+    return ts.factory.createNoSubstitutionTemplateLiteral(node.text, rawOf(file, node, 1));
+  }
+  if (ts.isTemplateHead(node)) return ts.factory.createTemplateHead(node.text, rawOf(file, node, 2));
+  if (ts.isTemplateMiddle(node)) return ts.factory.createTemplateMiddle(node.text, rawOf(file, node, 2));
+  if (ts.isTemplateTail(node)) return ts.factory.createTemplateTail(node.text, rawOf(file, node, 1));
+  return ts.visitEachChild(node, (child) => withoutBreaks(ts, file, child), undefined);
+}
+
+/** What stands between the marks at its ends. */
+function rawOf(file: TS.SourceFile, node: TS.Node, endMark: number): string {
+  const raw = file.text.slice(node.getStart(file) + 1, node.end - endMark);
+  return raw.replaceAll(BREAKS, (found) =>
+    /[\u2028\u2029]/.test(found) ? `\\u${found.charCodeAt(0).toString(16)}` : String.raw`\n`,
+  );
+}
