@@ -108,6 +108,8 @@ class SmallWorld {
       const clock = new ProcessClock(schedule.timeOf(number), pace);
       const wire = new Wire(schedule, number, clock, this.#server, {
         onCarriedOut: (done) => this.#notes(done),
+        onAsk: (requestId) => this.#invariants.beliefs.asks(requestId),
+        onGiveUp: (requestId) => this.#invariants.beliefs.givesUp(requestId),
         onNotDropped: (key, requestId) => this.#invariants.heardOfLoss(key, requestId),
       });
       wires.push(wire);

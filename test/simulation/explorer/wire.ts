@@ -40,6 +40,8 @@ export type Command =
 export interface WireListener {
   onCarriedOut(done: CarriedOut): void;
   onNotDropped(key: string, requestId: string): void;
+  onAsk(requestId: string): void;
+  onGiveUp(requestId: string): void;
 }
 
 /** The way of one process to the server and back: each message on it is an event of the schedule. */
@@ -67,10 +69,12 @@ export class Wire implements Store {
   }
 
   take(request: TakeRequest): Promise<TakeReply> {
+    this.#listener.onAsk(request.requestId);
     return this.#carry({ name: "take", request }, () => this.#server.take(request));
   }
 
   place(request: PlaceRequest): Promise<TakeReply> {
+    this.#listener.onAsk(request.requestId);
     return this.#carry({ name: "place", request }, () => this.#server.place(request));
   }
 
@@ -79,12 +83,15 @@ export class Wire implements Store {
   }
 
   async drop(request: DropRequest): Promise<DropReply> {
+    this.#listener.onGiveUp(request.requestId);
     const reply = await this.#carry({ name: "drop", request }, () => this.#server.drop(request));
     if (!reply.dropped) this.#listener.onNotDropped(request.key, request.requestId);
     return reply;
   }
 
   async next(held: DropRequest, request: PlaceRequest): Promise<NextReply | NotDropped> {
+    this.#listener.onGiveUp(held.requestId);
+    this.#listener.onAsk(request.requestId);
     const reply = await this.#carry({ name: "next", held, request }, () => this.#server.next(held, request));
     if (!reply.dropped) this.#listener.onNotDropped(held.key, held.requestId);
     return reply;
