@@ -123,6 +123,7 @@ class SmallWorld {
     }
     schedule.add("fault", "server", "the server loses its data", Infinity, () => {
       this.#server.loseEverything();
+      this.#notes({ process: 0, at: schedule.now(), command: { name: "lose everything" }, reply: undefined });
       schedule.pass(LATENCY_MS); // It is not there again at the very same moment.
       for (const wire of wires) wire.reconnected();
     });

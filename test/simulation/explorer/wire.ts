@@ -34,7 +34,8 @@ export type Command =
   | { readonly name: "drop"; readonly request: DropRequest }
   | { readonly name: "look"; readonly keys: readonly string[] }
   | { readonly name: "leave"; readonly key: string; readonly place: string }
-  | { readonly name: "next"; readonly held: DropRequest; readonly request: PlaceRequest };
+  | { readonly name: "next"; readonly held: DropRequest; readonly request: PlaceRequest }
+  | { readonly name: "lose everything" };
 
 /** What the world wants to know of it. */
 export interface WireListener {
@@ -173,7 +174,9 @@ function told(command: Command): string {
       return `look`;
     case "leave":
       return `leave ${shortened(command.place)}`;
-    case "next":
+    case "lose everything":
+      return command.name;
+    default:
       return `next ${shortened(command.held.requestId)} to ${shortened(command.request.requestId)}`;
   }
 }
