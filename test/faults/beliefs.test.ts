@@ -60,7 +60,7 @@ test.serial("after aborts in the same tick, nobody behind believes more than Red
   for (let round = 1; round <= 300; round += 1) {
     await watcher.ping();
     const traffic = ["x", "y"].map((other) => withLock(`LOCK_${other}${round}`, {}, () => {}));
-    await null;
+    await Promise.resolve();
     const aborter = new AbortController();
     const gone = withLock(KEY, { signal: aborter.signal }, () => {});
     const next = excessMs(watcher);

@@ -1,13 +1,18 @@
 import test from "ava";
+import type { Redis } from "ioredis";
 import { redisStore } from "../../runtime/stores/redis/redis";
 import { CLAIM_TIME_MS } from "../../runtime/stores/port";
 import { queueOf } from "../support/beside";
 import { startChild, type Child } from "../support/child";
+import { deferred } from "../support/deferred";
 import { FleetProcess } from "../support/fleet";
+import { startLagWatch } from "../support/lag";
 import { monotonicMs } from "../support/monotonic";
 import { startRedis, type RedisServer } from "../support/redis-server";
+import { retire } from "../support/retire";
 import { startTcpProxy } from "../support/tcp-proxy";
 import { until } from "../support/until";
+import type { CrowdConfiguration } from "./children/crowd";
 import type { HolderConfiguration, HolderReport } from "./children/holder";
 
 let server: RedisServer;
@@ -17,6 +22,11 @@ test.before(async () => {
 });
 
 test.after.always(() => server.stop());
+
+/** How many wait: each has two entries in the queue. */
+async function placesIn(watcher: Redis, key: string): Promise<number> {
+  return (await watcher.zcard(queueOf(key))) / 2;
+}
 
 const LOCK_TIME_MS = 1_000;
 /** For processes that do not get a processor at once. It proves nothing, and fails only what hangs. */
@@ -63,6 +73,36 @@ test("who waits behind a killed holder and a killed waiter enters soon, and clea
   });
   // Where nobody hears, the key is kept for the dead one for a moment: it might only be reconnecting.
   await until(async () => (await watcher.keys(`*${key}*`)).length === 0);
+});
+
+test("six waiters that are killed at once at the head of the queue do not cost the claim time each", async (t) => {
+  const watcher = server.client();
+  const key = "LOCK_six_killed";
+  const [holder, waiter] = [server.client(), server.client()].map(
+    (client) => new FleetProcess({ store: redisStore(client) }),
+  );
+  if (holder === undefined || waiter === undefined) throw new Error("nobody is there");
+  t.teardown(() => Promise.all([retire(holder), retire(waiter)]));
+  const [entered, end] = [deferred(), deferred()];
+  const held = holder.call(key, {}, async () => {
+    entered.resolve();
+    await end.promise;
+    return monotonicMs();
+  });
+  await entered.promise;
+  const crowd = startChild("crowd.ts", { url: server.url, key, size: 6 } satisfies CrowdConfiguration);
+  t.teardown(() => crowd.kill());
+  await until(async () => (await placesIn(watcher, key)) === 6);
+  const waited = waiter.call(key, {}, monotonicMs);
+  await until(async () => (await placesIn(watcher, key)) === 7);
+  await crowd.kill();
+
+  const lag = startLagWatch();
+  end.resolve();
+  const [leftAt = NaN, enteredAt = NaN] = await Promise.all([held, waited]);
+  const tookMs = enteredAt - leftAt;
+  t.log(`${tookMs.toFixed(1)} ms`);
+  t.true(tookMs < CLAIM_TIME_MS + 3 * lag(), `${tookMs} ms`);
 });
 
 test("what killed waiters leave expires by itself", async (t) => {

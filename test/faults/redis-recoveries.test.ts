@@ -1,11 +1,16 @@
+import { subscribe, unsubscribe } from "node:diagnostics_channel";
+import { once } from "node:events";
 import test, { type ExecutionContext } from "ava";
 import { Redis } from "ioredis";
 import { LockLostError, LockUnreachableError } from "../../runtime/errors";
-import { redisStore } from "../../runtime/stores/redis/redis";
+import type { Store } from "../../runtime/stores/port";
+import { redisStore, redisStoreAt } from "../../runtime/stores/redis/redis";
 import { queueOf } from "../support/beside";
 import { deferred } from "../support/deferred";
 import { FleetProcess } from "../support/fleet";
+import { monotonicMs } from "../support/monotonic";
 import { startRedis, startRedisAt, type RedisServer } from "../support/redis-server";
+import { retire } from "../support/retire";
 import { startTcpProxy } from "../support/tcp-proxy";
 import { until } from "../support/until";
 
@@ -16,12 +21,15 @@ const PATIENT = { retryTimes: 1, waitTime: "20s" } as const;
 
 function process(t: ExecutionContext, client: Redis): FleetProcess {
   client.on("error", () => {}); // Each command tells its own failure.
-  const store = redisStore(client);
-  t.teardown(async () => {
-    await store.close();
-    client.disconnect();
-  });
-  return new FleetProcess({ store, commandTimeout: "200ms", logger: { warn: () => {} } });
+  const made = processOver(t, redisStore(client));
+  t.teardown(() => client.disconnect());
+  return made;
+}
+
+function processOver(t: ExecutionContext, store: Store): FleetProcess {
+  const made = new FleetProcess({ store, commandTimeout: "200ms", logger: { warn: () => {} } });
+  t.teardown(() => retire(made));
+  return made;
 }
 
 /** One holds the lock, until `end` or until it is lost; another one waits for it in the queue. */
@@ -66,6 +74,77 @@ test("a restart without its data: the holder is told that the lock is lost, and 
   await t.throwsAsync(holder, { instanceOf: LockLostError, code: "LOCK_LOST" });
   t.is(await waiter, "in");
 });
+
+for (const watchdog of [true, false]) {
+  for (const whose of ["the application's client", "a client of ours"]) {
+    const kind = watchdog ? "a watched" : "an unwatched";
+    test(`a restart without its data: ${kind} holder over ${whose} is told as soon as Redis is back`, async (t) => {
+      const server = await startRedis();
+      const isOurs = whose === "a client of ours";
+      const one = isOurs ? processOver(t, redisStoreAt(server.url)) : process(t, new Redis(server.port));
+      const lockTimeMs = 30_000;
+      const restarted = deferred<number>();
+      const call = one.call(KEY, { lockTime: `${lockTimeMs}ms`, watchdog }, async (lock) => {
+        const told = once(lock.signal, "abort");
+        await server.stop();
+        const again = await startRedisAt(server.port);
+        t.teardown(again.stop);
+        const backAt = monotonicMs();
+        await told;
+        restarted.resolve(monotonicMs() - backAt);
+      });
+      await t.throwsAsync(call, { instanceOf: LockLostError, message: /its key is gone before its time/ });
+      const tookMs = await restarted.promise;
+      t.log(`told ${tookMs.toFixed(0)} ms after Redis was back`);
+      t.true(tookMs < lockTimeMs / 3 / 2, "long before a renewal could be due");
+    });
+  }
+}
+
+test("a key that is deleted under a holder is lost for it, also when it hands the lock on inside the process", async (t) => {
+  const server = await startRedis();
+  t.teardown(server.stop);
+  const watcher = server.client();
+  const outcomes = new Set<string>();
+  const note = (message: unknown): void => {
+    if (message !== null && typeof message === "object" && "outcome" in message) {
+      outcomes.add(String(message.outcome));
+    }
+  };
+  subscribe("lockweave:release", note);
+  t.teardown(() => unsubscribe("lockweave:release", note));
+  const [here, elsewhere] = [process(t, new Redis(server.port)), process(t, new Redis(server.port))];
+  await elsewhere.call(`${KEY}:first`, {}, () => {}); // It is connected.
+  const ends: string[] = [];
+  for (let round = 1; round <= 100 && !outcomes.has("handed on"); round += 1) {
+    const end = deferred();
+    let behind: Promise<unknown> = Promise.resolve();
+    const first = here.call(KEY, {}, async () => {
+      behind = here.call(KEY, PATIENT, () => {}).catch(() => {}); // Who was given what was lost is told, too.
+      await watcher.del(KEY);
+      // The other one is inside before the first one ends.
+      await new Promise<void>((inside) => {
+        void elsewhere.call(KEY, PATIENT, async () => {
+          inside();
+          await end.promise;
+        });
+      });
+    });
+    ends.push(await first.then(() => "resolved", codeOf));
+    end.resolve();
+    await behind;
+    await until(async () => (await watcher.exists(KEY)) === 0);
+  }
+  t.deepEqual(
+    ends,
+    ends.map(() => "LOCK_LOST"),
+  );
+  t.true(outcomes.has("handed on"), "a machine too slow for that shows nothing");
+});
+
+function codeOf(error: unknown): string {
+  return error instanceof Error && "code" in error ? String(error.code) : String(error);
+}
 
 test("all clients' connections are killed: the holder keeps the lock, and the waiter enters after it", async (t) => {
   const server = await startRedis();

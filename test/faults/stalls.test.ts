@@ -6,6 +6,7 @@ import { deferred } from "../support/deferred";
 import { FleetProcess } from "../support/fleet";
 import { startLagWatch } from "../support/lag";
 import { startRedis } from "../support/redis-server";
+import { retire } from "../support/retire";
 import { startTcpProxy } from "../support/tcp-proxy";
 import { until } from "../support/until";
 
@@ -89,4 +90,23 @@ test("time that a grant spends on the network counts against the lock", async (t
   await process.call("LOCK_slow", { lockTime: "2s" }, (lock) => {
     t.true(lock.remaining() <= 2_000 - delayMs, `${lock.remaining()} ms`);
   });
+});
+
+test("a round trip of 250 ms is no reason for a try-lock to fail", async (t) => {
+  const server = await startRedis();
+  const proxy = await startTcpProxy(server.port);
+  const client = server.client({ port: proxy.port });
+  const process = new FleetProcess({ store: redisStore(client) });
+  t.teardown(async () => {
+    await retire(process);
+    client.disconnect();
+    await proxy.stop();
+    await server.stop();
+  });
+  await client.ping();
+  proxy.delayReplies(250);
+  const tryLock = { retryTimes: 0, onFailure: "skip" } as const;
+  t.is(await process.call("LOCK_far", tryLock, () => "in"), "in");
+  await server.client().set("LOCK_far", "somebody else's");
+  t.is(await process.call("LOCK_far", tryLock, () => "in"), undefined);
 });

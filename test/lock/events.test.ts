@@ -114,3 +114,49 @@ test("a lock that is lost is told of when that is noticed, and its release has n
   t.like(told[2], { reason: "its deadline passed before a renewal succeeded (connect ECONNREFUSED)" });
   t.like(told[3], { outcome: "expired", heldMs: 9_000 });
 });
+
+test("a lock that is handed on is told of at that moment, before the next one holds it", async (t) => {
+  const fleet = new Fleet();
+  const process = fleet.process();
+  fleet.store.onLook = async (send) => {
+    await passes(fleet.clock, 500);
+    return await send();
+  };
+  const told = await toldOf("LOCK_story_6", async () => {
+    const first = process.call("LOCK_story_6", {}, takes(fleet, 50));
+    const second = process.call("LOCK_story_6", {}, takes(fleet, 1_000));
+    await runs(fleet, Promise.all([first, second]));
+  });
+  t.deepEqual(events(told), ["acquire", "acquire", "grant", "wait", "release", "grant", "release"]);
+  t.like(told[4], { outcome: "handed on", heldMs: 50, requestId: told[0]?.["requestId"] });
+  t.like(told[5], { waitedMs: 50, requestId: told[1]?.["requestId"] });
+  t.like(told[6], { outcome: "released", heldMs: 1_000 });
+});
+
+test("of a key that was deleted, the loss and the outcome say so", async (t) => {
+  const fleet = new Fleet();
+  const told = await toldOf("LOCK_story_7", async () => {
+    const lock = fleet.process().lock("LOCK_story_7", { lockTime: "3s", onLost: "warn" });
+    t.true(await lock.acquire());
+    await fleet.takeAway("LOCK_story_7");
+    await fleet.clock.advance(1_000);
+    await lock.release();
+  });
+  t.deepEqual(events(told), ["acquire", "grant", "lost", "release"]);
+  t.like(told[2], {
+    reason: "its key is gone before its time: deleted, evicted, or lost with the store's data",
+  });
+  t.like(told[3], { outcome: "deleted" });
+});
+
+test("of a key that was deleted and is first missed at the release, the outcome says so", async (t) => {
+  const fleet = new Fleet();
+  const told = await toldOf("LOCK_story_8", async () => {
+    const lock = fleet.process().lock("LOCK_story_8");
+    t.true(await lock.acquire());
+    await fleet.takeAway("LOCK_story_8");
+    await t.throwsAsync(lock.release(), { message: /its key is gone before its time/ });
+  });
+  t.deepEqual(events(told), ["acquire", "grant", "release"]);
+  t.like(told[2], { outcome: "deleted" });
+});

@@ -179,3 +179,22 @@ test.after("nothing is left behind", (t) => {
   t.is(fleet.clock.pendingTimers, 0);
   t.is(fleet.store.placed.length, 0, "nobody took a place in a queue");
 });
+
+for (const key of ["lockweave:", "lockweave:2:queue:{LOCK_payOrder_1}"]) {
+  test(`${key} is in the namespace that is kept for the queues of locks, and no key`, async (t) => {
+    const expected = {
+      instanceOf: LockKeyError,
+      message: `Expected a lock key that does not begin with "lockweave:", which is kept for the queues of locks, got '${key}'`,
+    };
+    await t.throwsAsync(
+      withLock(key, {}, () => t.fail()),
+      expected,
+    );
+    await t.throwsAsync(obtain(key), expected);
+    t.false(fleet.store.asked.some((request) => request.key === key));
+  });
+}
+
+test("no flag and no part make a key in that namespace", (t) => {
+  t.is(lockKey("lockweave:2:queue", "a"), "LOCK_lockweave:2:queue_a");
+});

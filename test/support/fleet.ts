@@ -5,6 +5,7 @@ import type { Locker } from "../../runtime/lock/locker";
 import { runInside } from "../../runtime/lock/reentrancy";
 import { settle, type LockOptions } from "../../runtime/lock/settings";
 import { memoryStore } from "../../runtime/stores/memory";
+import type { Store } from "../../runtime/stores/port";
 import { TamperedStore } from "./tampered-store";
 import { VirtualClock } from "./virtual-clock";
 
@@ -61,12 +62,18 @@ export class FleetProcess {
 
 /** Processes that share one store under virtual time. */
 export class Fleet {
-  readonly clock = new VirtualClock();
+  readonly clock: VirtualClock;
   /** The store itself, as a foreigner to the fleet reaches it. */
-  readonly memory = memoryStore({ clock: this.clock });
+  readonly memory: Store;
   /** The store as the fleet reaches it. */
-  readonly store = new TamperedStore(this.memory);
+  readonly store: TamperedStore;
   readonly warnings: string[] = [];
+
+  constructor(clock = new VirtualClock()) {
+    this.clock = clock;
+    this.memory = memoryStore({ clock });
+    this.store = new TamperedStore(this.memory);
+  }
 
   process(configuration: Omit<Configuration, "redis" | "clock"> = {}): FleetProcess {
     const logger = { warn: (message: string) => void this.warnings.push(message) };

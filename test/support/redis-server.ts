@@ -150,7 +150,8 @@ async function answersPing(port: number, child: ChildProcess): Promise<boolean> 
   }
 }
 
-async function freePort(): Promise<number> {
+/** A port on loopback that nobody listens to at this moment. */
+export async function freePort(): Promise<number> {
   const probe = createServer().listen(0, "127.0.0.1");
   await once(probe, "listening");
   const { port } = probe.address() as AddressInfo;

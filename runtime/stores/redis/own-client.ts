@@ -58,6 +58,11 @@ export class OwnClient {
     return this.#ready(withinMs).then(() => this.#callNow(command));
   }
 
+  /** Calls `tell` each time that there is no connection, or is none any more, with the reason. */
+  onTrouble(tell: (error: Error) => void): void {
+    this.#ioredis.on("error", (error) => tell(wrapped(error)));
+  }
+
   close(): void {
     this.#ioredis.disconnect();
     this.#failAll();

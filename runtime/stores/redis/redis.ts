@@ -2,6 +2,7 @@
 // to live is the lock time. What each command does stands at the head of its script.
 
 import { systemClock } from "../../clock";
+import { reasonOf } from "../../errors";
 import {
   MOST_AT_ONCE,
   type DropReply,
@@ -59,11 +60,13 @@ export function redisStore(client: RedisClient): Store {
  */
 export function redisStoreAt(url: string): Store {
   const own = new OwnClient(url);
-  return new RedisStore(
+  const store = new RedisStore(
     own.client,
     (...command) => own.call(...command),
     () => own.close(),
   );
+  own.onTrouble((error) => store.warn(`there is no connection to Redis: ${reasonOf(error)}`));
+  return store;
 }
 
 type Send = (withinMs: number, command: string, ...args: (string | number)[]) => Promise<unknown>;
@@ -104,7 +107,7 @@ class RedisStore implements Store {
       hinted: (place) => {
         for (const listener of this.#listeners) listener.onHint(place);
       },
-      denied: () => this.#warn(CHANNELS_DENIED),
+      denied: () => this.warn(CHANNELS_DENIED),
     });
     if (!this.#isCluster) {
       this.takeMany = (requests, withinMs) => this.#takeMany(requests, withinMs);
@@ -226,7 +229,7 @@ class RedisStore implements Store {
   #dropReply(reply: unknown, breaksBefore: number): DropReply | Error {
     if (reply instanceof Error) return wrapped(reply);
     if (!Array.isArray(reply)) {
-      if (Number(reply) === 2) this.#warn(CHANNELS_DENIED);
+      if (Number(reply) === 2) this.warn(CHANNELS_DENIED);
       return DROPPED;
     }
     return this.#notDropped((reply as unknown as Found)[0], breaksBefore);
@@ -269,7 +272,7 @@ class RedisStore implements Store {
     return this.#run(PLACE, keys, args, withinMs, (reply) => {
       const [isTaken, detail, pttl, isChannelDenied] = reply as [Figure, string?, Figure?, Figure?];
       if (Number(isTaken) === 1) return taken(fencing, detail);
-      if (Number(isChannelDenied) === 1) this.#warn(CHANNELS_DENIED);
+      if (Number(isChannelDenied) === 1) this.warn(CHANNELS_DENIED);
       return notTaken(detail, Number(pttl));
     });
   }
@@ -287,7 +290,7 @@ class RedisStore implements Store {
     if (!this.#canQueue(key)) return;
     const args = [place, this.#inbox.address, this.#counts];
     await this.#run(LEAVE, this.#queueKeys(key, false), args, withinMs, (reply) => {
-      if (Number(reply) === 2) this.#warn(CHANNELS_DENIED);
+      if (Number(reply) === 2) this.warn(CHANNELS_DENIED);
     });
   }
 
@@ -303,7 +306,7 @@ class RedisStore implements Store {
     const args = [held.requestId, place, this.#inbox.address, requestId, lockTimeMs, this.#counts];
     return await this.#run(NEXT, keys, args, withinMs, (reply) => {
       const [outcome, detail = null, isChannelDenied] = reply as [Figure, Found[0]?, Figure?];
-      if (Number(isChannelDenied) === 1) this.#warn(CHANNELS_DENIED);
+      if (Number(isChannelDenied) === 1) this.warn(CHANNELS_DENIED);
       switch (Number(outcome)) {
         case 1:
           return { dropped: true, next: taken(fencing, detail as string | null) };
@@ -332,7 +335,8 @@ class RedisStore implements Store {
     return () => this.#listeners.delete(listener);
   }
 
-  #warn(message: string): void {
+  /** Tells those who listen, and those who will; the same words once. */
+  warn(message: string): void {
     if (this.#isClosed || this.#warnings.includes(message)) return;
     this.#warnings.push(message);
     for (const listener of this.#listeners) listener.onWarning(message);
@@ -359,7 +363,7 @@ class RedisStore implements Store {
   async #lookAtEviction(): Promise<void> {
     try {
       const warning = evictionWarning(String(await this.#client.info?.("memory")));
-      if (warning !== undefined) this.#warn(warning);
+      if (warning !== undefined) this.warn(warning);
     } catch {
       // Who may not ask is not told.
     }

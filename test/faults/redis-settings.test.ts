@@ -1,0 +1,64 @@
+import { once } from "node:events";
+import test from "ava";
+import { redisStore } from "../../runtime/stores/redis/redis";
+import { FleetProcess } from "../support/fleet";
+import { startRedis } from "../support/redis-server";
+import { retire } from "../support/retire";
+
+// What Redis' own settings can take away is told once, with the cure, and work goes on.
+
+for (const [name, policy, warnings] of [
+  ["a Redis that may evict held locks is warned of once", "allkeys-lru", 1],
+  ["a Redis that refuses writes when its memory is full is not warned of", "noeviction", 0],
+] as const) {
+  test(name, async (t) => {
+    const server = await startRedis("--maxmemory", "50mb", "--maxmemory-policy", policy);
+    t.teardown(server.stop);
+    const admin = server.client();
+    const told: string[] = [];
+    const client = server.client();
+    const process = new FleetProcess({
+      store: redisStore(client),
+      logger: { warn: (line) => void told.push(line) },
+    });
+    t.teardown(() => retire(process));
+    for (let connection = 1; connection <= 3; connection += 1) {
+      t.is(await process.call("LOCK_evicted", {}, () => "in"), "in");
+      const isBack = once(client, "ready");
+      await admin.call("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes");
+      await isBack;
+      await client.ping(); // Behind the question for the settings, which is asked of each new connection.
+    }
+    t.is(told.length, warnings, told.join("\n"));
+    for (const line of told) t.regex(line, /maxmemory-policy allkeys-lru.*Keep locks in .*noeviction/);
+  });
+}
+
+test("a Redis user without channels is warned of once, and those who wait get in all the same", async (t) => {
+  const server = await startRedis();
+  t.teardown(server.stop);
+  await server.client().call("ACL", "SETUSER", "app", "on", ">secret", "~*", "+@all", "resetchannels");
+  const told: string[][] = [];
+  const members = [1, 2].map(() => {
+    const lines: string[] = [];
+    told.push(lines);
+    const store = redisStore(server.client({ username: "app", password: "secret" }));
+    const member = new FleetProcess({ store, logger: { warn: (line) => void lines.push(line) } });
+    t.teardown(() => retire(member));
+    return member;
+  });
+  const sections = await Promise.all(
+    members.map(async (member) => {
+      const entered: string[] = [];
+      for (let section = 1; section <= 4; section += 1) {
+        await member.call("LOCK_deaf", {}, () => entered.push("in"));
+      }
+      return entered.length;
+    }),
+  );
+  t.deepEqual(sections, [4, 4]);
+  for (const lines of told) {
+    t.is(lines.length, 1, lines.join("\n"));
+    t.regex(lines.join("\n"), /may not use the channels.*ACL SETUSER <user> &lockweave:\*/);
+  }
+});
