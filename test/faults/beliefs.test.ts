@@ -18,6 +18,9 @@ test.before(async () => {
 
 test.after.always(() => server.stop());
 
+/** For processes that are compiled as they start, several at once, and do not get a processor for long. */
+const STARTED_BY_MS = 180_000;
+
 const KEY = "LOCK_belief";
 const LOCK_TIME_MS = 30_000;
 const ROUND_TRIP_MS = 20;
@@ -52,6 +55,7 @@ async function excessMs(watcher: Redis): Promise<number> {
 }
 
 test.serial("after aborts in the same tick, nobody behind believes more than Redis has for it", async (t) => {
+  t.timeout(STARTED_BY_MS);
   await startOthers(t);
   configure({ redis: server.url, woven: false });
   t.teardown(() => shutdown());
