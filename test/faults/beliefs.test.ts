@@ -26,6 +26,7 @@ const LOCK_TIME_MS = 30_000;
 const ROUND_TRIP_MS = 20;
 
 async function startOthers(t: ExecutionContext): Promise<void> {
+  t.timeout(STARTED_BY_MS);
   const configuration: CallersConfiguration = {
     url: server.url,
     key: KEY,
@@ -55,7 +56,6 @@ async function excessMs(watcher: Redis): Promise<number> {
 }
 
 test.serial("after aborts in the same tick, nobody behind believes more than Redis has for it", async (t) => {
-  t.timeout(STARTED_BY_MS);
   await startOthers(t);
   configure({ redis: server.url, woven: false });
   t.teardown(() => shutdown());
