@@ -68,9 +68,9 @@ export class Fleet {
   readonly store = new TamperedStore(this.memory);
   readonly warnings: string[] = [];
 
-  process(configuration: Omit<Configuration, "redis" | "clock"> = {}): FleetProcess {
+  process(configuration: Omit<Configuration, "redis"> = {}): FleetProcess {
     const logger = { warn: (message: string) => void this.warnings.push(message) };
-    return new FleetProcess({ logger, store: this.store, ...configuration, clock: this.clock });
+    return new FleetProcess({ logger, store: this.store, clock: this.clock, ...configuration });
   }
 
   /** Somebody outside the fleet takes the key, and says nothing more. */
