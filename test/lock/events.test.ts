@@ -2,7 +2,8 @@ import { subscribe, unsubscribe } from "node:diagnostics_channel";
 import test from "ava";
 import type { LockEvents } from "../../runtime/lock/events";
 import { Fleet, type FleetProcess } from "../support/fleet";
-import { passes } from "../support/jobs";
+import { idle, passes } from "../support/jobs";
+import { Machine } from "../support/machine";
 import { connectionRefused } from "../support/tampered-store";
 
 // What is published of a lock's life. The channels are the process's own: each test looks at its own keys.
@@ -159,4 +160,20 @@ test("of a key that was deleted and is first missed at the release, the outcome 
   });
   t.deepEqual(events(told), ["acquire", "grant", "release"]);
   t.like(told[2], { outcome: "deleted" });
+});
+
+test("the end of a lock is told once, also where a suspension of the machine keeps it from being handed on", async (t) => {
+  const fleet = new Fleet();
+  const machine = new Machine(fleet.clock);
+  const process = fleet.process({ clock: machine });
+  const told = await toldOf("LOCK_story_9", async () => {
+    const first = process.lock("LOCK_story_9");
+    await first.acquire();
+    const second = process.call("LOCK_story_9", {}, idle);
+    await fleet.clock.advance(30);
+    machine.suspend(2_000);
+    await runs(fleet, Promise.all([first.release(), second]));
+  });
+  t.deepEqual(events(told), ["acquire", "grant", "acquire", "wait", "release", "grant", "release"]);
+  t.like(told[4], { requestId: told[0]?.["requestId"], outcome: "released" });
 });

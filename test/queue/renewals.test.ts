@@ -214,6 +214,21 @@ test("one lock that is about to end does not cut short the wait for the reply th
   t.true(long.remaining(fleet.clock.now(), -Infinity) > 29_000);
 });
 
+test("of a short lock, one renewal that is lost on the way is not the end", async (t) => {
+  const fleet = new Fleet();
+  const process = fleet.process();
+  fleet.store.onRenew = (send) => (fleet.store.renewals === 1 ? lostOnTheWay() : send());
+  const call = process.call("LOCK_short_1", { lockTime: "1s" }, async (lock) => {
+    await passes(fleet.clock, 3 * SECOND);
+    lock.assertHeld();
+    return "done";
+  });
+  await fleet.clock.advance(3 * SECOND);
+  t.is(await call, "done");
+  t.deepEqual(fleet.warnings, []);
+  await fleet.leftNothing(t, "LOCK_short_1", process);
+});
+
 test("to stop is final, also for a renewal that is under way and for one that is tried again", async (t) => {
   const { fleet, renewals, keep } = keeper();
   const [one, other] = [await keep("one"), await keep("other")];

@@ -71,6 +71,17 @@ test("a lost lock fails withLock, unless the body failed itself", async (t) => {
   );
 });
 
+test.serial("a body that comes to its turn after its lock has run out does not run", async (t) => {
+  const busy = (): void => fleet.clock.freeze(150); // The one keeps the other, which was granted with it, from its turn.
+  const [first, second] = await Promise.allSettled([
+    withLock("by-hand-late-1", { lockTime: "1s" }, busy),
+    withLock("by-hand-late-2", { lockTime: "100ms" }, () => t.fail()),
+  ]);
+  t.is(first.status, "fulfilled");
+  t.true(second.status === "rejected" && second.reason instanceof LockLostError);
+  t.true(await fleet.isForgotten("by-hand-late-2"));
+});
+
 test("with onFailure skip, withLock and obtain resolve to undefined", async (t) => {
   await fleet.foreignHolder("by-hand-4", 60_000);
   const options = { onFailure: "skip", retryTimes: 0 } as const;

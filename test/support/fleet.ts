@@ -75,9 +75,9 @@ export class Fleet {
     this.store = new TamperedStore(this.memory);
   }
 
-  process(configuration: Omit<Configuration, "redis" | "clock"> = {}): FleetProcess {
+  process(configuration: Omit<Configuration, "redis"> = {}): FleetProcess {
     const logger = { warn: (message: string) => void this.warnings.push(message) };
-    return new FleetProcess({ logger, store: this.store, ...configuration, clock: this.clock });
+    return new FleetProcess({ logger, store: this.store, clock: this.clock, ...configuration });
   }
 
   /** Somebody outside the fleet takes the key, and says nothing more. */
