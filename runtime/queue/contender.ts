@@ -8,6 +8,7 @@ import {
   type NotTaken,
   type PlaceRequest,
   type RenewReply,
+  type Taken,
   type TakeReply,
   type TakeRequest,
 } from "../stores/port";
@@ -145,7 +146,7 @@ export class Contender implements AttemptListener<Waiter>, Listening {
 
   onReply(attempt: Attempt<Waiter>, reply: TakeReply): void {
     this.trouble = undefined;
-    const goesOn = reply.taken ? this.#taken(attempt, reply.fencingToken) : this.#notTaken(attempt, reply);
+    const goesOn = reply.taken ? this.#taken(attempt, reply) : this.#notTaken(attempt, reply);
     if (!goesOn) attempt.asker.onTried();
   }
 
@@ -160,7 +161,7 @@ export class Contender implements AttemptListener<Waiter>, Listening {
   }
 
   onLateReply(attempt: Attempt<Waiter>, reply: TakeReply): void {
-    if (reply.taken) return void this.#taken(attempt, reply.fencingToken);
+    if (reply.taken) return void this.#taken(attempt, reply);
     if (reply.holder !== attempt.request.requestId) this.#forget(attempt);
     if (attempt.isForPlace) this.#placed();
   }
@@ -180,7 +181,7 @@ export class Contender implements AttemptListener<Waiter>, Listening {
     } else if (reply.next === undefined) {
       this.#forget(sent);
     } else {
-      this.#taken(sent, reply.next.fencingToken);
+      this.#taken(sent, reply.next);
     }
   }
 
@@ -190,7 +191,7 @@ export class Contender implements AttemptListener<Waiter>, Listening {
 
   onLateNextReply(sent: Sent, reply: NextReply | NotDropped): void {
     if (reply.dropped && reply.next !== undefined && reply.next !== "placed") {
-      return void this.#taken(sent, reply.next.fencingToken);
+      return void this.#taken(sent, reply.next);
     }
     if (reply.dropped || reply.holder !== sent.request.requestId) this.#forget(sent);
     if (reply.dropped && reply.next === "placed") this.#placed();
@@ -264,7 +265,7 @@ export class Contender implements AttemptListener<Waiter>, Listening {
   // ---- what comes of it -------------------------------------------------------------------------------
 
   /** The store says that this very command took the key. Returns whether the try goes on with another command. */
-  #taken(sent: Sent, fencingToken: number | undefined): boolean {
+  #taken(sent: Sent, { fencingToken, mayComeAgain = false }: Taken): boolean {
     if ("place" in sent.request) this.#isPlaced = false;
     const { first } = this.#line;
     // What was taken for somebody who is gone, or has been seen to be gone itself, has to be found once more.
@@ -272,7 +273,7 @@ export class Contender implements AttemptListener<Waiter>, Listening {
       first !== undefined &&
       fits(sent.request.lockTimeMs, sent.request.fencing, first) &&
       this.#open.includes(sent);
-    if (isGood && this.#believe(sent, sent.sentAt, first, fencingToken, true)) return false;
+    if (isGood && this.#believe(sent, sent.sentAt, first, fencingToken, !mayComeAgain)) return false;
     return this.#confirm(sent);
   }
 

@@ -22,8 +22,9 @@ export class Lease {
   /** The first of the fencing tokens that came with the lease. */
   fencingToken: number | undefined;
   /**
-   * Whether the reply to the very command that took the key was heard. Then nothing is under way any more that could
-   * take it once more, so that a key which still has the `requestId` at the end proves that it had it all the time.
+   * Whether the reply to the very command that took the key was heard, over a connection that did not break. Then nothing
+   * is under way any more that could take it once more, so that a key which still has the `requestId` at the end
+   * proves that it had it all the time.
    */
   readonly isOnlyGrant: boolean;
   /** Who in this process holds the lock now. */

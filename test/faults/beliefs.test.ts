@@ -18,11 +18,15 @@ test.before(async () => {
 
 test.after.always(() => server.stop());
 
+/** For processes that are compiled as they start, several at once, and do not get a processor for long. */
+const STARTED_BY_MS = 180_000;
+
 const KEY = "LOCK_belief";
 const LOCK_TIME_MS = 30_000;
 const ROUND_TRIP_MS = 20;
 
 async function startOthers(t: ExecutionContext): Promise<void> {
+  t.timeout(STARTED_BY_MS);
   const configuration: CallersConfiguration = {
     url: server.url,
     key: KEY,

@@ -17,10 +17,14 @@ test.before(async () => {
 
 test.after.always(() => server.stop());
 
+/** For processes that are compiled as they start, several at once, and do not get a processor for long. */
+const STARTED_BY_MS = 180_000;
+
 /** So long that no lock is lost, however slow the machine is. */
 const LOCK_TIME_MS = 20_000;
 
 test("of 4 processes with 8 callers each, one at a time is in, all get in, and nothing is left", async (t) => {
+  t.timeout(STARTED_BY_MS);
   const watcher = server.client();
   const key = "LOCK_peace";
   const arena = new Arena(server, { key, callers: 8, lockTimeMs: LOCK_TIME_MS, restMs: 0 });
@@ -38,6 +42,7 @@ test("of 4 processes with 8 callers each, one at a time is in, all get in, and n
 });
 
 test("a plain SET NX PX of somebody who knows nothing of us excludes us, and is excluded", async (t) => {
+  t.timeout(STARTED_BY_MS);
   const foreigner = server.client();
   const key = "LOCK_foreign";
   // With rests, because nobody else gets a lock that its queue gives on without end.

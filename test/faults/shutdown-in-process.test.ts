@@ -86,6 +86,7 @@ test.serial("after shutdown() nothing is sent again over the application's clien
   isCutOff.resolve();
   await Promise.all(bodies);
   await shutdown();
+  await pause(200); // What was sent last comes to the proxy.
   const sent = proxy.bytesSent;
   await pause(2_500); // More than any pause between two tries.
   t.is(proxy.bytesSent, sent);

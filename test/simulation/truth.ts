@@ -66,7 +66,8 @@ export class Truth {
 
   /** Whether the server has kept its word since it last gave that holder the key. */
   hasKeptItsWord(key: string, requestId: string): boolean {
-    return this.#grants.get(requestId)?.life === this.#of(key).life;
+    const { life } = this.#of(key);
+    return (this.#grants.get(requestId)?.life ?? life) === life;
   }
 
   /** The life in which the key is. */

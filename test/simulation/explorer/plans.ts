@@ -37,6 +37,8 @@ export const PLANS: readonly Plan[] = [
       call(2, 0),
     ],
   },
+  // What is held back once comes just after the other process has ended its hold.
+  { name: "a handover", calls: [call(1, 0), call(1, 0), call(2, 0, PATIENT, 4)] },
   { name: "three processes", calls: [call(1, 0), call(1, 0), call(2, 0), call(3, 0)] },
 ];
 

@@ -30,7 +30,7 @@ export interface Deviation {
 }
 
 /** How long a message is held back: beyond a few others, a command's time-out, and a whole lock time. */
-export const HOLDS_MS = [6, 150, 2_500] as const;
+export const HOLDS_MS = [7, 150, 2_500] as const;
 
 /**
  * All that is still to happen, in virtual time. In the plain order the first that is due comes next, and everything that

@@ -108,6 +108,8 @@ class SmallWorld {
       const clock = new ProcessClock(schedule.timeOf(number), pace);
       const wire = new Wire(schedule, number, clock, this.#server, {
         onCarriedOut: (done) => this.#notes(done),
+        onAsk: (requestId) => this.#invariants.beliefs.asks(requestId),
+        onGiveUp: (requestId) => this.#invariants.beliefs.givesUp(requestId),
         onNotDropped: (key, requestId) => this.#invariants.heardOfLoss(key, requestId),
       });
       wires.push(wire);
@@ -121,6 +123,7 @@ class SmallWorld {
     }
     schedule.add("fault", "server", "the server loses its data", Infinity, () => {
       this.#server.loseEverything();
+      this.#notes({ process: 0, at: schedule.now(), command: { name: "lose everything" }, reply: undefined });
       schedule.pass(LATENCY_MS); // It is not there again at the very same moment.
       for (const wire of wires) wire.reconnected();
     });

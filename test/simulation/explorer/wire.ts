@@ -34,12 +34,15 @@ export type Command =
   | { readonly name: "drop"; readonly request: DropRequest }
   | { readonly name: "look"; readonly keys: readonly string[] }
   | { readonly name: "leave"; readonly key: string; readonly place: string }
-  | { readonly name: "next"; readonly held: DropRequest; readonly request: PlaceRequest };
+  | { readonly name: "next"; readonly held: DropRequest; readonly request: PlaceRequest }
+  | { readonly name: "lose everything" };
 
 /** What the world wants to know of it. */
 export interface WireListener {
   onCarriedOut(done: CarriedOut): void;
   onNotDropped(key: string, requestId: string): void;
+  onAsk(requestId: string): void;
+  onGiveUp(requestId: string): void;
 }
 
 /** The way of one process to the server and back: each message on it is an event of the schedule. */
@@ -67,10 +70,12 @@ export class Wire implements Store {
   }
 
   take(request: TakeRequest): Promise<TakeReply> {
+    this.#listener.onAsk(request.requestId);
     return this.#carry({ name: "take", request }, () => this.#server.take(request));
   }
 
   place(request: PlaceRequest): Promise<TakeReply> {
+    this.#listener.onAsk(request.requestId);
     return this.#carry({ name: "place", request }, () => this.#server.place(request));
   }
 
@@ -79,12 +84,15 @@ export class Wire implements Store {
   }
 
   async drop(request: DropRequest): Promise<DropReply> {
+    this.#listener.onGiveUp(request.requestId);
     const reply = await this.#carry({ name: "drop", request }, () => this.#server.drop(request));
     if (!reply.dropped) this.#listener.onNotDropped(request.key, request.requestId);
     return reply;
   }
 
   async next(held: DropRequest, request: PlaceRequest): Promise<NextReply | NotDropped> {
+    this.#listener.onGiveUp(held.requestId);
+    this.#listener.onAsk(request.requestId);
     const reply = await this.#carry({ name: "next", held, request }, () => this.#server.next(held, request));
     if (!reply.dropped) this.#listener.onNotDropped(held.key, held.requestId);
     return reply;
@@ -166,7 +174,9 @@ function told(command: Command): string {
       return `look`;
     case "leave":
       return `leave ${shortened(command.place)}`;
-    case "next":
+    case "lose everything":
+      return command.name;
+    default:
       return `next ${shortened(command.held.requestId)} to ${shortened(command.request.requestId)}`;
   }
 }
