@@ -469,3 +469,28 @@ test("an entry that finds the key in other hands is refused, and everybody insid
   });
   await t.throwsAsync(outer, { instanceOf: LockLostError, message: /somebody else holds it/ });
 });
+
+test("a renewal that was sent before an entry made the lock longer, and is answered after it, does not shorten it", async (t) => {
+  const fleet = new Fleet();
+  const process = fleet.process();
+  await process.call(KEY, { ...REENTRANT, lockTime: "30s" }, async (outer) => {
+    const arrival = deferred();
+    fleet.store.onRenew = async (send) => {
+      await arrival.promise;
+      return await send();
+    };
+    await fleet.clock.advance(10_000);
+    t.is(fleet.store.renewals, 1);
+    fleet.store.onRenew = (send) => send();
+    await process.call(KEY, { ...REENTRANT, lockTime: "60s" }, async (inner) => {
+      arrival.resolve();
+      await fleet.clock.settle();
+      t.is(inner.remaining(), 60_000 * 0.99 - 2);
+      t.is(outer.remaining(), inner.remaining());
+      fleet.store.onRenew = connectionRefused;
+      await fleet.clock.advance(59_000);
+      t.false(await fleet.isFree(KEY), "the store has it for so long, too");
+    });
+  });
+  await fleet.leftNothing(t, KEY, process);
+});

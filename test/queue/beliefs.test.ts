@@ -13,8 +13,8 @@ const PATIENT = { retryTimes: 1_000, waitTime: "60s" } as const;
 const SHORT = { ...PATIENT, lockTime: "30s", watchdog: false } as const;
 
 for (const [what, abortAfterMs, hintsArrive] of [
-  ["in the same tick, and its command is not sent at all", undefined, true],
-  ["in the same tick, and the hint to the next one is lost", undefined, false],
+  ["in the same tick, and its command is sent after that of the next one", undefined, true],
+  ["in the same tick, and the hint to the next one is lost, too", undefined, false],
   ["when its command is on its way, which arrives after the queue has its turn", 1, true],
   ["when its command is on its way, and the hint to the next one is lost", 1, false],
 ] as const) {
@@ -55,6 +55,13 @@ for (const [what, abortAfterMs, hintsArrive] of [
     controller.abort(reason);
     await aborted;
     await fleet.clock.settle();
+    const asked = fleet.store.asked.filter(({ key }) => key === KEY);
+    t.deepEqual(
+      asked.map((request) => ("place" in request ? "place" : "take")),
+      abortAfterMs === undefined ? ["take", "place", "take"] : ["take", "take", "place"],
+      "by the holder; and by who stood behind, before or after the one who was aborted",
+    );
+    t.is(new Set(asked.map(({ requestId }) => requestId)).size, 3);
     if (!hintsArrive) fleet.store.onHint = () => {};
 
     holder.end();

@@ -1,6 +1,7 @@
 import test from "ava";
 import { LockMisconfiguredError } from "../../runtime/errors";
 import { CLAIM_TIME_MS } from "../../runtime/stores/port";
+import { batching } from "../support/batching-store";
 import { deferred } from "../support/deferred";
 import { Fleet } from "../support/fleet";
 import { idle, job, passes } from "../support/jobs";
@@ -297,4 +298,20 @@ test("who is granted the lock by a late reply gives up the place that the queue 
   fleet.store.onRenew = (send) => send();
   await fleet.clock.advance(SECOND);
   await fleet.leftNothing(t, KEY, process, other);
+});
+
+test("what was asked for one who leaves in the same tick, with nobody behind, is not sent", async (t) => {
+  const fleet = new Fleet();
+  const process = fleet.process({ store: batching(fleet.store) });
+  const controller = new AbortController();
+  const keys = ["LOCK_1", "LOCK_2", "LOCK_3"];
+  const outcomes = keys.map((key) =>
+    t.throwsAsync(process.call(key, {}, () => t.fail(), { signal: controller.signal })),
+  );
+  controller.abort(new Error("the client went away"));
+  await Promise.all(outcomes);
+  await fleet.clock.settle();
+  t.is(fleet.store.commands, 0);
+  t.is(fleet.clock.pendingTimers, 0);
+  t.true(process.isIdle);
 });
