@@ -5,7 +5,10 @@ import type { Tamper } from "../tampering";
 export interface Reach {
   /** How many deviations from the plain order a schedule has at most. */
   readonly deviations: number;
-  /** When to stop, in milliseconds from now. What is seen until then lies spread over all that there is. */
+  /**
+   * When to stop, in milliseconds from now, but not before all was seen that has one deviation. What is seen until then
+   * lies spread over all that there is.
+   */
   readonly withinMs?: number;
   /** After so many schedules that have a problem nobody looks further. */
   readonly mostFailures?: number;
@@ -70,12 +73,12 @@ class Exploration {
   async run(): Promise<Seen> {
     let branches: Branch[] = [];
     const { deviations } = this.#reach;
-    for (let depth = 0; depth <= deviations && !this.#isOver; depth += 1) {
+    for (let depth = 0; depth <= deviations && !this.#isOver(depth); depth += 1) {
       const expanded = new Set<number>();
       const grown: Branch[] = [];
       const choices = depth === 0 ? [[]] : spread(branches);
       for (const chosen of choices) {
-        if (this.#isOver) return this.#seen;
+        if (this.#isOver(depth)) return this.#seen;
         const story = await this.#live(chosen, depth < deviations);
         // Where everybody has seen the same at the same times, the same may follow.
         if (depth === deviations || story.problems.length > 0 || expanded.has(story.fingerprint)) continue;
@@ -88,9 +91,10 @@ class Exploration {
     return this.#seen;
   }
 
-  get #isOver(): boolean {
+  #isOver(depth: number): boolean {
     const { mostFailures = 1 } = this.#reach;
-    return performance.now() > this.#endsAt || this.#seen.failures.length >= mostFailures;
+    const isLate = depth > 1 && performance.now() > this.#endsAt;
+    return isLate || this.#seen.failures.length >= mostFailures;
   }
 
   async #live(choices: readonly Choice[], countsOptions: boolean): Promise<Story> {
