@@ -2,6 +2,7 @@ import { subscribe, unsubscribe } from "node:diagnostics_channel";
 import { once } from "node:events";
 import test, { type ExecutionContext } from "ava";
 import { Redis } from "ioredis";
+import type { Duration } from "../../runtime/duration";
 import { LockLostError, LockUnreachableError } from "../../runtime/errors";
 import type { Store } from "../../runtime/stores/port";
 import { redisStore, redisStoreAt } from "../../runtime/stores/redis/redis";
@@ -19,15 +20,15 @@ import { until } from "../support/until";
 const KEY = "LOCK_recovery";
 const PATIENT = { retryTimes: 1, waitTime: "20s" } as const;
 
-function process(t: ExecutionContext, client: Redis): FleetProcess {
+function process(t: ExecutionContext, client: Redis, commandTimeout?: Duration): FleetProcess {
   client.on("error", () => {}); // Each command tells its own failure.
-  const made = processOver(t, redisStore(client));
+  const made = processOver(t, redisStore(client), commandTimeout);
   t.teardown(() => client.disconnect());
   return made;
 }
 
-function processOver(t: ExecutionContext, store: Store): FleetProcess {
-  const made = new FleetProcess({ store, commandTimeout: "200ms", logger: { warn: () => {} } });
+function processOver(t: ExecutionContext, store: Store, commandTimeout: Duration = "200ms"): FleetProcess {
+  const made = new FleetProcess({ store, commandTimeout, logger: { warn: () => {} } });
   t.teardown(() => retire(made));
   return made;
 }
@@ -113,7 +114,9 @@ test("a key that is deleted under a holder is lost for it, also when it hands th
   };
   subscribe("lockweave:release", note);
   t.teardown(() => unsubscribe("lockweave:release", note));
-  const [here, elsewhere] = [process(t, new Redis(server.port)), process(t, new Redis(server.port))];
+  // Who gets no reply is not told of a loss: so there is time for one.
+  const here = process(t, new Redis(server.port), "10s");
+  const elsewhere = process(t, new Redis(server.port), "10s");
   await elsewhere.call(`${KEY}:first`, {}, () => {}); // It is connected.
   const ends: string[] = [];
   for (let round = 1; round <= 100 && !outcomes.has("handed on"); round += 1) {
