@@ -40,8 +40,12 @@ const NEAREST: readonly (readonly [path: string, ...tests: string[]])[] = [
   ["transformer/verify", "test/transformer/verify/*.test.ts", "test/cli/*.test.ts"],
   ["transformer/hosts", "test/hosts/*.test.ts"],
   ["transformer/cli", "test/cli/*.test.ts"],
-  ["runtime/stores/redis", "test/runtime/redis*.test.ts"],
-  ["runtime", "test/runtime/*.test.ts", "test/simulation/simulation.test.ts"],
+  ["runtime/stores/redis", "test/stores/redis*.test.ts"],
+  ["runtime/stores", "test/stores/memory.test.ts", "test/stores/contract.test.ts"],
+  ["runtime/commands", "test/commands/*.test.ts", "test/queue/*.test.ts"],
+  ["runtime/queue", "test/queue/*.test.ts", "test/lock/*.test.ts", "test/simulation/simulation.test.ts"],
+  ["runtime/lock", "test/lock/*.test.ts", "test/runtime/*.test.ts"],
+  ["runtime", "test/runtime/*.test.ts"],
 ];
 
 /** Their tests run the built package. */
