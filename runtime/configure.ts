@@ -14,6 +14,9 @@ import { redisStore, redisStoreAt } from "./stores/redis/redis";
 import type { RedisClient } from "./stores/redis/client";
 import { isOptions, shown } from "./shown";
 
+/** Such as `"SIGTERM"`. (Node's own type for it is there only for those who have installed Node's types.) */
+export type SignalName = `SIG${string}`;
+
 export interface Configuration {
   /** An ioredis client, which stays yours to close, or a `redis://` URL, whose connection is ours. */
   readonly redis?: RedisClient | string;
@@ -31,7 +34,7 @@ export interface Configuration {
    * somebody else listens, who may end the process too early, let that listener `await shutdown()` instead. By default
    * the application calls `shutdown()` itself.
    */
-  readonly shutdownOn?: readonly NodeJS.Signals[];
+  readonly shutdownOn?: readonly SignalName[];
   /** The time the runtime lives by. For tests. */
   readonly clock?: Clock;
   /** `false` says that this application has no tags, and so need not be woven. */
@@ -183,7 +186,7 @@ async function close({ queues, store }: Locker, patienceMs: number): Promise<voi
 }
 
 const SHUT_DOWN: Loss = {
-  outcome: "unknown",
+  outcome: "revoked",
   because: "shutdown() gave it back under a body that outlasted its patience",
   isEarly: false,
 };

@@ -1,5 +1,5 @@
 // For people.
-export { configure, shutdown, type Configuration } from "./configure";
+export { configure, shutdown, type Configuration, type SignalName } from "./configure";
 export { withLock, obtain, type HandOptions } from "./by-hand";
 export { assertWoven, currentLock, type HeldLock } from "./woven";
 export { lockKey, type KeyValue } from "./key";

@@ -141,7 +141,7 @@ test.serial(
     await client.del("LOCK_lost");
     warnings.length = 0;
     t.is(await rows.onLostWarn(steal), "done");
-    t.regex(warnings.join(), /LOCK_lost.* was lost before its work was done \(stolen\)/);
+    t.regex(warnings.join(), /LOCK_lost.* was lost before its work was done \(somebody else holds it\)/);
     t.is(await client.get("LOCK_lost"), "a stranger");
   },
 );

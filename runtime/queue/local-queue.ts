@@ -175,6 +175,10 @@ export class LocalQueue implements Line, DropListener<Ending>, NextListener<Endi
     const { store, inFlight, drops, clock, isClosed } = this.#shared;
     const { key, requestId } = lease;
     const isBeforeItsTime = lease.untilDeadline(now) > 0;
+    if (isClosed && lease.loss?.outcome === "revoked") {
+      ended(lease.loss); // It was given back then.
+      return this.finish(lease);
+    }
     lease.end("given back");
     this.#shared.renewals.stop(lease);
     if (first === undefined || !isCurrent || isClosed) {

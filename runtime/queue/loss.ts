@@ -4,10 +4,10 @@ import { isReserved } from "../stores/value";
 /** Why a lease is no longer ours. */
 export interface Loss {
   /**
-   * What came of its key: it is somebody else's; it was gone before its time; its time was over; or nobody could be
-   * asked.
+   * What came of its key: it is somebody else's; it was gone before its time; its time was over; we took it back from
+   * its body ourselves; or nobody could be asked.
    */
-  readonly outcome: "stolen" | "deleted" | "expired" | "unknown";
+  readonly outcome: "stolen" | "deleted" | "expired" | "revoked" | "unknown";
   /** For messages: "somebody else holds it". */
   readonly because: string;
   /** Whether the store is sure that it was lost before its lock time was over. */
