@@ -1,56 +1,99 @@
 /**
- * What the weave costs a build: `tspc` with the plugin against `tspc` without it, on a generated project of
- * 1,000 files of which 50 have tags. Prints the median of paired runs.
+ * What the weave costs a build, on a generated project of which every twentieth file has tags. Three builds by turns:
+ * `tspc` without plugins (none), with a program transformer that does nothing (empty), which is what ts-patch itself
+ * costs, and with the weave (woven). Prints medians of the ratios of one turn, of the CPU time that the compiler's
+ * process used and of the time on the wall; then what a rebuild after one change takes, with `--incremental`.
  *
- *     npm run bench:compile [-- <pairs>]
+ *     npm run bench:compile [-- <turns> [<files>]]
  */
 import { spawnSync } from "node:child_process";
-import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import {
+  appendFileSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 
-const FILES = 1_000;
-const TAGGED = 50;
-const pairs = Number(process.argv[2] ?? 15);
+const TAGGED_OF = 20;
+const [turns = 7, FILES = 1_000] = process.argv.slice(2).map(Number);
+
+const VARIANTS = ["none", "empty", "woven"] as const;
+type Variant = (typeof VARIANTS)[number];
+
+interface Cost {
+  readonly cpuMs: number;
+  readonly wallMs: number;
+}
 
 const root = resolve(__dirname, "..");
 const project = mkdtempSync(join(tmpdir(), "lockweave-compile-"));
 try {
   generate();
-  const ratios: number[] = [];
-  build("woven"); // Warms the disk cache, and shows that both build.
-  build("plain");
-  for (let pair = 1; pair <= pairs; pair += 1) {
-    // Whoever runs second finds a warmer machine: take turns.
-    const first = pair % 2 === 0 ? "woven" : "plain";
-    const times = { [first]: build(first) } as Record<string, number>;
-    const second = first === "woven" ? "plain" : "woven";
-    times[second] = build(second);
-    const { woven = NaN, plain = NaN } = times;
-    ratios.push(woven / plain);
-    console.log(
-      `pair ${pair}: plain ${plain.toFixed(0)} ms, woven ${woven.toFixed(0)} ms, ratio ${(woven / plain).toFixed(3)}`,
-    );
-  }
-  ratios.sort((a, b) => a - b);
-  const quantile = (share: number): string =>
-    (ratios[Math.round(share * (ratios.length - 1))] ?? NaN).toFixed(3);
-  console.log(
-    `\nwoven / plain over ${pairs} pairs of ${FILES} files, ${TAGGED} with tags: median ${quantile(0.5)} (quartiles ${quantile(0.25)} to ${quantile(0.75)})`,
-  );
+  for (const variant of VARIANTS) build(variant); // Warms the disk cache, and shows that all of them build.
+  report("a whole build", []);
+  for (const variant of VARIANTS) build(variant, "--incremental");
+  report("a rebuild after one change", ["--incremental"]);
 } finally {
   rmSync(project, { recursive: true });
 }
 
-function build(variant: string): number {
+/** One turn after another, each of which begins with another variant: whoever runs later finds a warmer machine. */
+function report(what: string, args: readonly string[]): void {
+  const costs: Record<Variant, Cost[]> = { none: [], empty: [], woven: [] };
+  for (let turn = 0; turn < turns; turn += 1) {
+    for (let at = 0; at < VARIANTS.length; at += 1) {
+      const variant = VARIANTS[(turn + at) % VARIANTS.length] ?? "none";
+      if (args.length > 0)
+        appendFileSync(join(project, "src/service-0.ts"), `export const change${turn}${at} = 1;\n`);
+      costs[variant].push(build(variant, ...args));
+    }
+  }
+  console.log(`${what} of ${FILES} files, one in ${TAGGED_OF} with tags, ${turns} turns:`);
+  for (const [measure, unit] of [
+    ["cpuMs", "CPU"],
+    ["wallMs", "wall"],
+  ] as const) {
+    const of = (variant: Variant): number[] => costs[variant].map((cost) => cost[measure]);
+    const medians = VARIANTS.map((variant) => `${variant} ${quantile(of(variant), 0.5).toFixed(0)} ms`);
+    console.log(`  ${unit}: ${medians.join(", ")}`);
+    for (const [one, other] of [
+      ["empty", "none"],
+      ["woven", "empty"],
+      ["woven", "none"],
+    ] as const) {
+      const ratios = of(one).map((ms, index) => ms / (of(other)[index] ?? NaN));
+      const [low, middle, high] = [0.25, 0.5, 0.75].map((share) => quantile(ratios, share).toFixed(3));
+      console.log(`    ${one} / ${other}: ${middle} (quartiles ${low} to ${high})`);
+    }
+  }
+}
+
+function quantile(values: readonly number[], share: number): number {
+  return values.toSorted((a, b) => a - b)[Math.round(share * (values.length - 1))] ?? NaN;
+}
+
+function build(variant: Variant, ...args: readonly string[]): Cost {
   const start = performance.now();
   const { status, stdout } = spawnSync(
     process.execPath,
-    [join(root, "node_modules/ts-patch/bin/tspc.js"), "-p", `tsconfig.${variant}.json`],
+    [
+      "--require",
+      join(project, "cpu.cjs"),
+      join(root, "node_modules/ts-patch/bin/tspc.js"),
+      "-p",
+      `tsconfig.${variant}.json`,
+      ...args,
+    ],
     { cwd: project, encoding: "utf8" },
   );
+  const wallMs = performance.now() - start;
   if (status !== 0) throw new Error(`the ${variant} build failed:\n${stdout}`);
-  return performance.now() - start;
+  return { cpuMs: Number(readFileSync(join(project, "cpu.txt"), "utf8")), wallMs };
 }
 
 function generate(): void {
@@ -59,8 +102,17 @@ function generate(): void {
   symlinkSync(root, join(project, "node_modules/lockweave"));
   symlinkSync(join(root, "node_modules/@types"), join(project, "node_modules/@types"));
   writeFileSync(join(project, "package.json"), JSON.stringify({ type: "module" }));
-  for (const variant of ["plain", "woven"]) {
-    const plugins = [{ transform: join(root, "dist/transformer/index.js"), transformProgram: true }];
+  writeFileSync(
+    join(project, "cpu.cjs"),
+    `process.on("exit", () => {
+  const { user, system } = process.cpuUsage();
+  require("node:fs").writeFileSync(${JSON.stringify(join(project, "cpu.txt"))}, String((user + system) / 1000));
+});`,
+  );
+  writeFileSync(join(project, "empty.cjs"), "module.exports = (program) => program;");
+  const transforms = { empty: join(project, "empty.cjs"), woven: join(root, "dist/transformer/index.js") };
+  for (const variant of VARIANTS) {
+    const plugins = variant === "none" ? [] : [{ transform: transforms[variant], transformProgram: true }];
     const compilerOptions = {
       target: "es2022",
       module: "nodenext",
@@ -68,7 +120,7 @@ function generate(): void {
       types: ["node"],
       rootDir: "src",
       outDir: `out-${variant}`,
-      ...(variant === "woven" ? { plugins } : {}),
+      plugins,
     };
     writeFileSync(
       join(project, `tsconfig.${variant}.json`),
@@ -76,7 +128,7 @@ function generate(): void {
     );
   }
   for (let file = 0; file < FILES; file += 1) {
-    writeFileSync(join(project, `src/service-${file}.ts`), service(file, file % (FILES / TAGGED) === 0));
+    writeFileSync(join(project, `src/service-${file}.ts`), service(file, file % TAGGED_OF === 0));
   }
 }
 

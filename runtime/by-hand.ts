@@ -57,6 +57,7 @@ export async function withLock<T>(
   const lock = open(key, callSite);
   while (!(await lock.acquire(options.signal))) if (!(await lock.retryCheck())) return undefined;
   try {
+    lock.assertHeld(); // What ran since it was granted may have taken its time.
     return await (callSite.settings.reentrant ? runInside(lock, () => body(lock)) : body(lock));
   } catch (error) {
     throw lock.fail(error);

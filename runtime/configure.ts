@@ -77,8 +77,14 @@ export function configure(configuration: Configuration, handshake?: "woven"): vo
   stopListening = shutdownOnSignals(signals, shutdown, current);
 }
 
-const NOT_WOVEN =
-  'This build was not woven: functions with @redisLock would run unlocked. Compile with tspc (from ts-patch), with { "transform": "lockweave/transformer", "transformProgram": true } among the plugins in tsconfig.json. If the application has no tags, say so: configure({ ..., woven: false }).';
+const NOT_WOVEN = [
+  "This build was not woven: functions with @redisLock would run unlocked.",
+  'Compile with tspc (from ts-patch), with { "transform": "lockweave/transformer", "transformProgram": true } among the plugins in tsconfig.json.',
+  "If that is what you do: TypeScript 7 ignores plugins, as esbuild, swc and plain tsc do (`ts-patch install` is undone by the next `npm install`);",
+  '`plugins` in a tsconfig.json replace those that it `extends`; ts-node needs "compiler": "ts-patch/compiler";',
+  "and configure() is to be called by a name that the file has from lockweave, not handed on as a value.",
+  "If the application has no tags, say so: configure({ ..., woven: false }).",
+].join(" ");
 
 /** A configuration's locker. Several may live side by side in one process: tests simulate whole fleets so. */
 export function createLocker(configuration: Configuration): Locker {
@@ -170,8 +176,7 @@ export async function shutdown(options: { readonly patience?: Duration } = {}): 
 }
 
 async function close({ queues, store }: Locker, patienceMs: number): Promise<void> {
-  await queues.until(() => !queues.isAnybodyInside, patienceMs);
-  queues.close();
+  await queues.drain(patienceMs);
   queues.revokeAll(SHUT_DOWN);
   await queues.settled(); // What cannot be given back by then expires by itself.
   await store.close();
@@ -180,7 +185,7 @@ async function close({ queues, store }: Locker, patienceMs: number): Promise<voi
 const SHUT_DOWN: Loss = {
   outcome: "unknown",
   because: "shutdown() gave it back under a body that outlasted its patience",
-  isEarly: true,
+  isEarly: false,
 };
 
 const STORE_METHODS = ["take", "renew", "drop", "look", "place", "leave", "next", "listen", "close"] as const;

@@ -53,3 +53,8 @@ export type { Clock, CancelTimer, Timer } from "./clock";
 export { open, acquire, retryCheck, runReentrant, fail, release, refuse, type Site } from "./woven";
 export { jsonField } from "./json-field";
 export type { Lock, FailureClass } from "./lock/lock";
+
+// Where ts-patch looks for a plugin's function, so that `{ "transform": "lockweave" }` works too. No bundler follows it.
+Object.defineProperty(module.exports, "default", {
+  get: () => module.require("../transformer") as unknown,
+});

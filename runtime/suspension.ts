@@ -38,7 +38,7 @@ export class Suspension {
    * since. It looks at most once in 20 ms: a suspension just after a look is noticed by the next one.
    *
    * @param now the monotonic time
-   * @returns at most `now`; `-Infinity` as long as no suspension was seen
+   * @returns in whole milliseconds, at most that in which `now` is; `-Infinity` as long as no suspension was seen
    */
   trustedSince(now: number): number {
     if (now - this.#lookedAt >= LOOKS_APART_MS) this.#look(now);
@@ -55,7 +55,7 @@ export class Suspension {
     if (isNewBaseline) this.#baselineAt = now;
     this.#aheadMs = isNewBaseline ? aheadMs : Math.min(aheadMs, this.#aheadMs ?? aheadMs);
     if (!isSuspended) return;
-    this.#trustedSince = now;
+    this.#trustedSince = Math.ceil(now);
     this.#onSuspended(suspendedMs);
   }
 

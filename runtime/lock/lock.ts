@@ -100,9 +100,10 @@ export class Lock implements AsyncDisposable, Waiter, Holder {
     if (this.#entry !== undefined) return this.#entry;
     if (this.#wait === undefined && this.settings.reentrant) {
       const around = findAround((lock): lock is Lock => lock instanceof Lock && lock.isEnteredBy(this));
-      if (around !== undefined) return (this.#entry = this.enterAgain(around.root));
+      if (around !== undefined) return (this.#entry = this.enterAgain(around.root, signal));
     }
-    const wait = (this.#wait ??= this.standInLine(signal));
+    const wait = this.#wait ?? this.standInLine(signal);
+    if (this.isHeld) return IS_HELD; // By who was told that it asks, and gave way.
     if (this.locker.queues.isClosed) this.onClosed();
     return wait.try(() => wait.queue.ask(this));
   }
@@ -115,13 +116,15 @@ export class Lock implements AsyncDisposable, Waiter, Holder {
   private standInLine(signal: AbortSignal | undefined): Wait {
     const { clock, queues, events } = this.locker;
     const wait = new Wait(clock, queues.join(this));
+    this.#wait = wait;
+    if (signal !== undefined && !signal.aborted) wait.listen(signal, () => this.abandon(wait, signal));
     events.asks(this);
     if (signal?.aborted === true) this.abandon(wait, signal);
-    else if (signal !== undefined) wait.listen(signal, () => this.abandon(wait, signal));
     return wait;
   }
 
   private abandon(wait: Wait, { reason }: AbortSignal): void {
+    if (this.#phase !== "waiting") return;
     this.giveUp(wait);
     wait.fail(reason);
   }
@@ -145,29 +148,31 @@ export class Lock implements AsyncDisposable, Waiter, Holder {
     wait.fail(error);
   }
 
-  onGranted(lease: Lease, fencingToken: number | undefined, now: number): boolean {
-    if (!this.letIn(lease, now)) return false;
+  onGranted(lease: Lease, fencingToken: number | undefined, now: number): number | undefined {
     const wait = this.#wait;
-    wait?.end();
+    if (wait === undefined || !this.letIn(lease, now)) return undefined;
     this.#wait = undefined;
     this.#lease = lease;
     this.#fencingToken = fencingToken;
     if (this.settings.reentrant) this.#nest = { root: this, bodies: 1 };
     this.heldSince = Math.floor(now);
     lease.holder = this;
-    this.locker.events.holds(this, wait === undefined ? 0 : now - wait.since);
-    wait?.succeed();
-    return true;
+    wait.succeed();
+    return now - wait.since;
+  }
+
+  onEntered(waitedMs: number): void {
+    this.locker.events.holds(this, waitedMs);
   }
 
   /**
-   * The gate: every body starts here, whether its lease is new, handed on, or entered again.
+   * The gate: who waits comes to its body through here alone, whether the lease is new, handed on, or entered again.
    *
    * @returns false, and nothing has changed, where the key is not surely ours
    */
   private letIn(lease: Lease, now: number): boolean {
-    this.locker.queues.suspension.trustedSince(now);
-    if (lease.remaining(now) === 0) return false;
+    const trustedSince = this.locker.queues.suspension.trustedSince(now);
+    if (this.#phase !== "waiting" || lease.remaining(now, trustedSince) === 0) return false;
     this.#phase = "at work";
     return true;
   }
@@ -180,10 +185,14 @@ export class Lock implements AsyncDisposable, Waiter, Holder {
   }
 
   /** The async context that holds the key is let in again: on the terms of both, or not at all. */
-  private async enterAgain(root: Lock): Promise<boolean> {
+  private async enterAgain(root: Lock, signal: AbortSignal | undefined): Promise<boolean> {
     const [lease, nest] = [root.#lease, root.#nest];
     const { clock, queues } = this.locker;
     if (lease === undefined || nest === undefined) throw root.notHeld();
+    if (signal?.aborted === true) {
+      this.#phase = "ended";
+      throw signal.reason;
+    }
     nest.bodies += 1;
     this.#nest = nest;
     try {
@@ -222,7 +231,8 @@ export class Lock implements AsyncDisposable, Waiter, Holder {
     if (this.isHeld) return true;
     if (this.isSpent) throw this.notHeld();
     if (this.#entry !== undefined) return await this.#entry;
-    const wait = (this.#wait ??= this.standInLine(undefined));
+    const wait = this.#wait ?? this.standInLine(undefined);
+    if (this.isHeld) return true;
     if (this.locker.queues.isClosed) this.onClosed();
     wait.check();
     const budgetLeftMs = this.budgetEndsAt - this.locker.clock.now();
@@ -274,7 +284,7 @@ export class Lock implements AsyncDisposable, Waiter, Holder {
   }
 
   private giveUp(wait: Wait): void {
-    if (this.#phase === "ended") return;
+    if (this.#phase !== "waiting") return;
     this.#phase = "ended";
     wait.end();
     wait.queue.giveUp(this);
@@ -312,8 +322,7 @@ export class Lock implements AsyncDisposable, Waiter, Holder {
     if (!this.isHeld) return 0;
     const { clock, queues } = this.locker;
     const now = clock.now();
-    queues.suspension.trustedSince(now);
-    return this.root.#lease?.remaining(now) ?? 0;
+    return this.root.#lease?.remaining(now, queues.suspension.trustedSince(now)) ?? 0;
   }
 
   /** @throws {LockLostError} unless the lock is surely held at this moment */
@@ -413,7 +422,7 @@ export class Lock implements AsyncDisposable, Waiter, Holder {
     if (lease === undefined) return IS_DONE;
     const { clock, queues, events } = this.locker;
     const now = clock.now();
-    const wasSure = lease.remaining(now) > 0;
+    const wasSure = lease.remaining(now, queues.suspension.trustedSince(now)) > 0;
     const before = lease.loss;
     this.#phase = "ended"; // From here on nobody may rely on the lock, or enter it again.
     return new Promise((resolve, reject) => {
@@ -449,11 +458,13 @@ export class Lock implements AsyncDisposable, Waiter, Holder {
     const hasHandedOn = lease.holder !== this;
     // What became of a lease after it was handed on says something only where the store broke its word.
     const isStoreSure = loss !== undefined && (hasHandedOn ? loss.isEarly : loss.outcome !== "unknown");
+    // Of a key that is free by now the store cannot tell what had become of it: who has been told so before, can.
+    const known = loss?.outcome === "expired" && before?.outcome !== "unknown" ? (before ?? loss) : loss;
     if (!hasHandedOn)
-      events.ends(this, loss?.outcome ?? "released", clock.now() - this.heldSince, loss?.cause);
+      events.ends(this, known?.outcome ?? "released", clock.now() - this.heldSince, loss?.cause);
     else if (isStoreSure) events.lost(this, loss); // That it was handed on was told then.
     // The store's word counts, and where it has none, or one that proves nothing, ours does.
-    const isProven = loss === undefined && lease.isOnlyGrant;
+    const isProven = loss === undefined && lease.isOnlyGrant && before?.isEarly !== true;
     if (isProven || (wasSure && !isStoreSure)) return undefined;
     return before ?? loss ?? deadlinePassed();
   }

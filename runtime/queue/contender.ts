@@ -8,6 +8,7 @@ import {
   type NotTaken,
   type PlaceRequest,
   type RenewReply,
+  type Taken,
   type TakeReply,
   type TakeRequest,
 } from "../stores/port";
@@ -32,8 +33,8 @@ const MOST_UNANSWERED = 32;
 export interface Line {
   readonly key: string;
   readonly first: Waiter | undefined;
-  /** The first has the lease from now on. Returns false, and nothing has changed, where it is not surely ours. */
-  begin(lease: Lease, first: Waiter, now: number): boolean;
+  /** The first has the lease from now on, and is to be told: see {@link Waiter.onGranted}. */
+  begin(lease: Lease, first: Waiter, now: number): number | undefined;
 }
 
 /** A command that may take the key for us, and of which we do not know for sure that it did not. */
@@ -115,13 +116,15 @@ export class Contender implements AttemptListener<Waiter>, Listening {
   }
 
   #send(first: Waiter, isForPlace: boolean): void {
-    const { clock, commands } = this.#shared;
+    const { clock, store, inFlight, takes } = this.#shared;
     const request = isForPlace ? this.requestFor(first) : requestOf(first);
     this.#isHinted = false;
     const sentAt = clock.now();
-    const attempt = new Attempt(commands.store, this, request, sentAt, first);
+    const attempt = new Attempt(store, this, request, sentAt, first);
     this.sent(attempt);
-    commands.attempt(attempt, this.#mayTakeMs(first, sentAt));
+    const mostMs = this.#mayTakeMs(first, sentAt);
+    if (isForPlace || request.fencing) inFlight.send(attempt, sentAt, mostMs);
+    else takes.send(attempt, sentAt, mostMs);
   }
 
   /** It is on its way, and may take the key. */
@@ -135,7 +138,7 @@ export class Contender implements AttemptListener<Waiter>, Listening {
 
   /** Who waits for nobody waits for the store's answer all the same, in the time of one command. */
   #mayTakeMs(first: Waiter, now: number): number {
-    const until = first.budgetEndsAt + (first.isPatient ? 0 : this.#shared.commands.timeoutMs);
+    const until = first.budgetEndsAt + (first.isPatient ? 0 : this.#shared.inFlight.usualTimeoutMs);
     return Math.max(until - now, LEAST_COMMAND_TIME_MS);
   }
 
@@ -143,7 +146,7 @@ export class Contender implements AttemptListener<Waiter>, Listening {
 
   onReply(attempt: Attempt<Waiter>, reply: TakeReply): void {
     this.trouble = undefined;
-    const goesOn = reply.taken ? this.#taken(attempt, reply.fencingToken) : this.#notTaken(attempt, reply);
+    const goesOn = reply.taken ? this.#taken(attempt, reply) : this.#notTaken(attempt, reply);
     if (!goesOn) attempt.asker.onTried();
   }
 
@@ -152,13 +155,13 @@ export class Contender implements AttemptListener<Waiter>, Listening {
       this.#forget(attempt);
       attempt.asker.onRefused(error);
     } else {
-      this.#unanswered(attempt, error, attempt.withinMs < this.#shared.commands.timeoutMs);
+      this.#unanswered(attempt, error, attempt.withinMs < this.#shared.inFlight.usualTimeoutMs);
     }
     attempt.asker.onTried();
   }
 
   onLateReply(attempt: Attempt<Waiter>, reply: TakeReply): void {
-    if (reply.taken) return void this.#taken(attempt, reply.fencingToken);
+    if (reply.taken) return void this.#taken(attempt, reply);
     if (reply.holder !== attempt.request.requestId) this.#forget(attempt);
     if (attempt.isForPlace) this.#placed();
   }
@@ -178,7 +181,7 @@ export class Contender implements AttemptListener<Waiter>, Listening {
     } else if (reply.next === undefined) {
       this.#forget(sent);
     } else {
-      this.#taken(sent, reply.next.fencingToken);
+      this.#taken(sent, reply.next);
     }
   }
 
@@ -188,9 +191,9 @@ export class Contender implements AttemptListener<Waiter>, Listening {
 
   onLateNextReply(sent: Sent, reply: NextReply | NotDropped): void {
     if (reply.dropped && reply.next !== undefined && reply.next !== "placed") {
-      return void this.#taken(sent, reply.next.fencingToken);
+      return void this.#taken(sent, reply.next);
     }
-    this.#forget(sent);
+    if (reply.dropped || reply.holder !== sent.request.requestId) this.#forget(sent);
     if (reply.dropped && reply.next === "placed") this.#placed();
   }
 
@@ -223,8 +226,8 @@ export class Contender implements AttemptListener<Waiter>, Listening {
 
   /** A look that is not cut short would have been answered since, or be known to have no answer. */
   get #hasHeardLately(): boolean {
-    const { clock, commands } = this.#shared;
-    return clock.now() - (this.#heardAt ?? -Infinity) < BEAT_MS + commands.timeoutMs;
+    const { clock, inFlight } = this.#shared;
+    return clock.now() - (this.#heardAt ?? -Infinity) < BEAT_MS + inFlight.usualTimeoutMs;
   }
 
   #forget(sent: Sent): void {
@@ -262,12 +265,15 @@ export class Contender implements AttemptListener<Waiter>, Listening {
   // ---- what comes of it -------------------------------------------------------------------------------
 
   /** The store says that this very command took the key. Returns whether the try goes on with another command. */
-  #taken(sent: Sent, fencingToken: number | undefined): boolean {
+  #taken(sent: Sent, { fencingToken, mayComeAgain = false }: Taken): boolean {
     if ("place" in sent.request) this.#isPlaced = false;
     const { first } = this.#line;
     // What was taken for somebody who is gone, or has been seen to be gone itself, has to be found once more.
-    const isGood = first !== undefined && fits(sent.request, first) && this.#open.includes(sent);
-    if (isGood && this.#believe(sent, sent.sentAt, first, fencingToken, true)) return false;
+    const isGood =
+      first !== undefined &&
+      fits(sent.request.lockTimeMs, sent.request.fencing, first) &&
+      this.#open.includes(sent);
+    if (isGood && this.#believe(sent, sent.sentAt, first, fencingToken, !mayComeAgain)) return false;
     return this.#confirm(sent);
   }
 
@@ -287,14 +293,16 @@ export class Contender implements AttemptListener<Waiter>, Listening {
   ): boolean {
     const { clock, suspension, isClosed } = this.#shared;
     const now = clock.now();
-    if (this.#isClosed || isClosed || sentAt < suspension.trustedSince(now)) return false;
+    if (this.#isClosed || isClosed) return false;
     const { key, requestId } = request;
     const lease = new Lease(key, requestId, first.lockTimeMs, fencingToken, isOnlyGrant);
-    lease.prove(sentAt, first.lockTimeMs);
-    if (!this.#line.begin(lease, first, now)) return false;
+    lease.prove(sentAt, first.lockTimeMs, suspension.trustedSince(now));
+    const waitedMs = this.#line.begin(lease, first, now);
+    if (waitedMs === undefined) return false;
     this.#open = this.#open.filter((sent) => sent.request.requestId !== requestId);
     this.#lease = lease;
     this.#close();
+    first.onEntered(waitedMs);
     return true;
   }
 
@@ -309,14 +317,14 @@ export class Contender implements AttemptListener<Waiter>, Listening {
     if (!this.#open.includes(found)) this.#open.push(found);
     if (this.#isConfirming) return true;
     this.#isConfirming = true;
-    const { clock, commands } = this.#shared;
+    const { clock, store, inFlight } = this.#shared;
     const { key, requestId } = found.request;
     const { lockTimeMs, fencing } = first;
     const request = { key, requestId, lockTimeMs, fencing };
     const sentAt = clock.now();
     const mostMs = this.#mayTakeMs(first, sentAt);
-    void commands
-      .ask((store, withinMs) => store.renew([request], withinMs), mostMs)
+    void inFlight
+      .ask((withinMs) => store.renew([request], withinMs), mostMs)
       .then(
         ([reply]) => this.#confirmed(found, request, sentAt, reply),
         (error: unknown) => this.#confirmed(found, request, sentAt, { error }),
@@ -338,7 +346,7 @@ export class Contender implements AttemptListener<Waiter>, Listening {
     else if (reply instanceof Error) this.trouble = { error: reply };
     else if ("error" in reply) this.trouble = reply;
     else if (!reply.renewed) this.#gone(found, first);
-    else if (!fits(request, first))
+    else if (!fits(request.lockTimeMs, request.fencing, first))
       return void this.#confirm(found); // Somebody else is first by now.
     else if (!this.#believe(found, sentAt, first, reply.fencingToken, false)) this.trouble = TOOK_TOO_LONG;
     const { error } = this.trouble ?? {};
@@ -355,8 +363,8 @@ export class Contender implements AttemptListener<Waiter>, Listening {
   /** Nobody waits any more: what the store may have for us is given back. */
   abandon(): void {
     this.#close();
-    for (const sent of [...this.#open]) {
-      if (sent instanceof Attempt && this.#shared.commands.cancel(sent)) this.#forget(sent);
+    for (const sent of this.#open.slice()) {
+      if (sent instanceof Attempt && this.#shared.takes.cancel(sent)) this.#forget(sent);
       else if (!sent.isInFlight) this.#decline(sent);
     }
   }
@@ -388,7 +396,7 @@ function requestOf(waiter: Waiter): TakeRequest {
   return { key, requestId: waiter.nextRequestId(), lockTimeMs, fencing };
 }
 
-/** Whether what was asked for is what the waiter would ask for. */
-export function fits({ lockTimeMs, fencing }: TakeRequest, waiter: Waiter): boolean {
-  return lockTimeMs === waiter.lockTimeMs && (fencing || !waiter.fencing);
+/** Whether a hold of that lock time, with a fencing token or without, is what the waiter would ask for. */
+export function fits(lockTimeMs: number, hasToken: boolean, waiter: Waiter): boolean {
+  return lockTimeMs === waiter.lockTimeMs && (hasToken || !waiter.fencing);
 }

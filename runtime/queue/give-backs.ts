@@ -1,7 +1,7 @@
 import type { Clock } from "../clock";
-import type { Commands } from "../commands/commands";
+import type { InFlight } from "../commands/in-flight";
 import { LockMisconfiguredError } from "../errors";
-import type { DropRequest } from "../stores/port";
+import type { DropRequest, Store } from "../stores/port";
 
 /** How long to pause before a store that did not answer is asked again: at first, and at most. */
 const PAUSE_MS = 100;
@@ -13,16 +13,18 @@ const LONGEST_PAUSE_MS = 1_000;
  */
 export class GiveBacks {
   readonly #clock: Clock;
-  readonly #commands: Commands;
+  readonly #store: Store;
+  readonly #inFlight: InFlight;
   readonly #underWay = new Set<Promise<void>>();
   /** Those who pause, each to be ended before its time. */
   readonly #pauses = new Set<() => void>();
   #isFinishing = false;
   #isStopped = false;
 
-  constructor(clock: Clock, commands: Commands) {
+  constructor(clock: Clock, store: Store, inFlight: InFlight) {
     this.#clock = clock;
-    this.#commands = commands;
+    this.#store = store;
+    this.#inFlight = inFlight;
   }
 
   get size(): number {
@@ -39,7 +41,7 @@ export class GiveBacks {
     const until = this.#clock.now() + withinMs;
     this.#add(async () => {
       const isAnswered = await this.#insist(
-        () => this.#commands.ask((store, commandMs) => store.drop(request, commandMs)),
+        () => this.#inFlight.ask((commandMs) => this.#store.drop(request, commandMs)),
         until,
       );
       if (isAnswered) onAnswer();
@@ -48,7 +50,7 @@ export class GiveBacks {
 
   /** Gives up a place in a queue. Where that is not heard, the place ends by itself. */
   leave(key: string, place: string): void {
-    this.#add(() => this.#commands.ask((store, withinMs) => store.leave(key, place, withinMs)));
+    this.#add(() => this.#inFlight.ask((withinMs) => this.#store.leave(key, place, withinMs)));
   }
 
   /** Resolves when everything has been sent once more, and answered or not. What fails from now on is not tried again. */

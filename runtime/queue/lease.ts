@@ -22,8 +22,9 @@ export class Lease {
   /** The first of the fencing tokens that came with the lease. */
   fencingToken: number | undefined;
   /**
-   * Whether the reply to the very command that took the key was heard. Then nothing is under way any more that could
-   * take it once more, so that a key which still has the `requestId` at the end proves that it had it all the time.
+   * Whether the reply to the very command that took the key was heard, over a connection that did not break. Then nothing
+   * is under way any more that could take it once more, so that a key which still has the `requestId` at the end
+   * proves that it had it all the time.
    */
   readonly isOnlyGrant: boolean;
   /** Who in this process holds the lock now. */
@@ -32,8 +33,10 @@ export class Lease {
   turn: Turn | undefined;
   /** When it is to be renewed: the business of `Renewals`. */
   renewAt = 0;
-  #state: "ours" | "doubted" | "given back" | "left to expire" | Loss = "ours";
+  #end: "given back" | "left to expire" | Loss | undefined;
+  /** Until when, on the monotonic clock in whole milliseconds, and when the command was sent that proved it. */
   #deadline = 0;
+  #provenFrom = 0;
 
   constructor(
     key: string,
@@ -52,41 +55,48 @@ export class Lease {
   /**
    * A command that was sent at `sentAt` was answered: when it was carried out, the key held our `requestId`, for
    * `lockTimeMs` at least. What an earlier command proved for longer still holds.
+   *
+   * @param trustedSince in whole milliseconds: what was sent before proves nothing, since our clock may have stood still
    */
-  prove(sentAt: number, lockTimeMs: number): void {
+  prove(sentAt: number, lockTimeMs: number, trustedSince: number): void {
+    if (sentAt < trustedSince) return;
     // Whole milliseconds need no memory beside their field.
     const deadline = Math.floor(sentAt + lockTimeMs * (1 - DRIFT_RATIO) - DRIFT_MS);
-    if (this.#state === "doubted") this.#state = "ours";
-    else if (deadline < this.#deadline) return;
+    if (deadline < this.#deadline && this.#provenFrom >= trustedSince) return;
     this.#deadline = deadline;
+    this.#provenFrom = Math.floor(sentAt);
   }
 
-  /** Milliseconds for which the key surely holds our `requestId`, by arithmetic; 0 when it may not. */
-  remaining(now: number): number {
-    return this.#state === "ours" ? Math.max(this.#deadline - now, 0) : 0;
+  /**
+   * Milliseconds for which the key surely holds our `requestId`, by arithmetic; 0 when it may not.
+   *
+   * @param trustedSince see {@link prove}
+   */
+  remaining(now: number, trustedSince: number): number {
+    return this.#provenFrom >= trustedSince ? this.untilDeadline(now) : 0;
   }
 
-  /** The same, doubted or not: 0 when no renewal can come in time any more. */
+  /** The same, trusted or not: 0 when no renewal can come in time any more. */
   untilDeadline(now: number): number {
-    return this.isOver ? 0 : Math.max(this.#deadline - now, 0);
+    return this.isOver ? 0 : this.untilExpiry(now);
   }
 
-  /** Our clock may have stood still: until a renewal, nothing is sure. */
-  doubt(): void {
-    if (this.#state === "ours") this.#state = "doubted";
+  /** The same, over or not: 0 when the store has it no more in any case. */
+  untilExpiry(now: number): number {
+    return Math.max(this.#deadline - now, 0);
   }
 
   /** It is no longer ours, or no longer surely so: for good. Whoever holds it, or has handed it on, is told. */
   lose(loss: Loss): void {
     if (this.isOver) return;
-    this.#state = loss;
+    this.#end = loss;
     this.holder?.onLost(loss);
     this.turn?.tellAll(loss);
   }
 
   /** It is over, in good order. To be called before anything is sent that ends the hold in the store. */
   end(how: "given back" | "left to expire"): void {
-    this.#state = how;
+    this.#end = how;
   }
 
   /** The fencing token of who holds it now. */
@@ -100,14 +110,14 @@ export class Lease {
   }
 
   get isOver(): boolean {
-    return this.#state !== "ours" && this.#state !== "doubted";
+    return this.#end !== undefined;
   }
 
   get isGivenBack(): boolean {
-    return this.#state === "given back";
+    return this.#end === "given back";
   }
 
   get loss(): Loss | undefined {
-    return typeof this.#state === "object" ? this.#state : undefined;
+    return typeof this.#end === "object" ? this.#end : undefined;
   }
 }

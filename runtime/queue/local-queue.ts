@@ -118,7 +118,12 @@ export class LocalQueue implements Line, DropListener<Ending>, NextListener<Endi
   /** While the lease is being given back, its end wakes who is first. */
   private get heldHereForMs(): number {
     if (this.lease === undefined) return 0;
-    return this.lease.isGivenBack ? Infinity : this.lease.remaining(this.#shared.clock.now());
+    const now = this.#shared.clock.now();
+    return this.lease.isGivenBack ? this.lease.untilExpiry(now) : this.remaining(this.lease, now);
+  }
+
+  private remaining(lease: Lease, now: number): number {
+    return lease.remaining(now, this.#shared.suspension.trustedSince(now));
   }
 
   private prune(): void {
@@ -127,9 +132,10 @@ export class LocalQueue implements Line, DropListener<Ending>, NextListener<Endi
 
   // ---- holding ----------------------------------------------------------------------------------------
 
-  begin(lease: Lease, first: Waiter, now: number): boolean {
+  begin(lease: Lease, first: Waiter, now: number): number | undefined {
     const before = this.lease;
-    if (!this.give(lease, first, now)) return false;
+    const waitedMs = this.give(lease, first, now);
+    if (waitedMs === undefined) return undefined;
     this.#contender = undefined;
     this.#stays += 1;
     this.#shared.onBegin();
@@ -137,14 +143,15 @@ export class LocalQueue implements Line, DropListener<Ending>, NextListener<Endi
     if (first.isWatched) this.#shared.renewals.keep(lease, now);
     // Nobody tells when a lease that is not renewed is over: who is next looks again then.
     else this.first?.wake();
-    return true;
+    return waitedMs;
   }
 
-  private give(lease: Lease, waiter: Waiter, now: number): boolean {
-    if (!waiter.onGranted(lease, waiter.fencing ? lease.tokenOfHolder : undefined, now)) return false;
+  private give(lease: Lease, waiter: Waiter, now: number): number | undefined {
+    const waitedMs = waiter.onGranted(lease, waiter.fencing ? lease.tokenOfHolder : undefined, now);
+    if (waitedMs === undefined) return undefined;
     this.remove(waiter);
     this.lease = lease;
-    return true;
+    return waitedMs;
   }
 
   // ---- the end of a hold ------------------------------------------------------------------------------
@@ -165,21 +172,21 @@ export class LocalQueue implements Line, DropListener<Ending>, NextListener<Endi
     const { first } = this;
     const isCurrent = this.lease === lease && !lease.isOver;
     if (isCurrent && first !== undefined && mayHandOn && this.handOn(lease, first, since, now, ended)) return;
-    const { commands, clock, isClosed } = this.#shared;
+    const { store, inFlight, drops, clock, isClosed } = this.#shared;
     const { key, requestId } = lease;
     const isBeforeItsTime = lease.untilDeadline(now) > 0;
     lease.end("given back");
     this.#shared.renewals.stop(lease);
     if (first === undefined || !isCurrent || isClosed) {
       const ending: Ending = { lease, isBeforeItsTime, contender: undefined, ended };
-      return commands.drop(new Drop(commands.store, this, { key, requestId }, ending), now);
+      return drops.send(new Drop(store, this, { key, requestId }, ending), now);
     }
     const contender = (this.#contender ??= new Contender(this.#shared, this));
     const ending: Ending = { lease, isBeforeItsTime, contender, ended };
     const request = contender.requestFor(first);
-    const next = new Next(commands.store, this, { key, requestId }, ending, request, clock.now());
+    const next = new Next(store, this, { key, requestId }, ending, request, clock.now());
     contender.sent(next);
-    commands.next(next);
+    inFlight.send(next, next.sentAt);
   }
 
   onDropReply({ held }: Drop<Ending>, reply: DropReply): void {
@@ -239,19 +246,27 @@ export class LocalQueue implements Line, DropListener<Ending>, NextListener<Endi
 
   /** Inside the process a lease goes only to one who would have been granted the same. */
   private handOn(lease: Lease, next: Waiter, since: number, now: number, ended: Ended): boolean {
+    this.#shared.suspension.trustedSince(now); // If it was suspended, that is known from here on.
     const mayGoOn = lease.turn === undefined ? Turn.mayBegin(since, now) : lease.turn.mayGoOn(now);
     const isWorthIt =
       mayGoOn &&
-      lease.remaining(now) > lease.lockTimeMs / 2 &&
-      fits({ ...lease, fencing: lease.fencingToken !== undefined }, next) &&
+      this.remaining(lease, now) > lease.lockTimeMs / 2 &&
+      fits(lease.lockTimeMs, lease.fencingToken !== undefined, next) &&
       next.isWatched &&
       next.isAutoUnlocked &&
       !this.#shared.isClosed;
     if (!isWorthIt) return false;
     const turn = (lease.turn ??= new Turn(since));
+    const previous = lease.holder;
     turn.add(ended);
-    lease.holder?.onHandedOn(); // Told before the next one tells that it holds the lock.
-    if (!this.give(lease, next, now)) return turn.takeBack();
+    const waitedMs = this.give(lease, next, now);
+    if (waitedMs === undefined) return turn.takeBack();
+    if (this.first === undefined) {
+      this.#contender?.abandon();
+      this.#contender = undefined;
+    }
+    previous?.onHandedOn();
+    next.onEntered(waitedMs);
     void this.prove(lease, turn);
     return true;
   }
@@ -260,12 +275,12 @@ export class LocalQueue implements Line, DropListener<Ending>, NextListener<Endi
   private async prove(lease: Lease, turn: Turn): Promise<void> {
     if (turn.isLooking) return;
     turn.isLooking = true;
-    const { commands, clock } = this.#shared;
+    const { store, inFlight, clock } = this.#shared;
     while (turn.unproven > 0) {
       const count = turn.unproven;
       let value: string | Error | undefined;
       try {
-        [value] = await commands.ask((store, withinMs) => store.look([lease.key], withinMs));
+        [value] = await inFlight.ask((withinMs) => store.look([lease.key], withinMs));
       } catch (error) {
         value = error instanceof Error ? error : new Error("the store failed", { cause: error });
       }

@@ -1,7 +1,9 @@
 import type { CancelTimer, Clock } from "../clock";
-import { Commands } from "../commands/commands";
+import type { Attempt } from "../commands/attempt";
+import type { Drop } from "../commands/drop";
+import { Batch, InFlight } from "../commands/in-flight";
 import { Roster } from "../roster";
-import type { Store } from "../stores/port";
+import type { DropReply, Store, TakeReply } from "../stores/port";
 import { Suspension } from "../suspension";
 import { Deadlines } from "./deadlines";
 import { GiveBacks } from "./give-backs";
@@ -19,7 +21,10 @@ import type { Waiter } from "./waiter";
  */
 export class LocalQueues implements Shared {
   readonly clock: Clock;
-  readonly commands: Commands;
+  readonly store: Store;
+  readonly inFlight: InFlight;
+  readonly takes: Batch<Attempt, TakeReply>;
+  readonly drops: Batch<Drop<unknown>, DropReply>;
   readonly deadlines: Deadlines;
   readonly renewals: Renewals;
   readonly giveBacks: GiveBacks;
@@ -46,11 +51,23 @@ export class LocalQueues implements Shared {
   ) {
     this.clock = clock;
     this.newRequestId = newRequestId;
-    this.commands = new Commands(clock, store, commandTimeoutMs);
+    this.store = store;
+    this.inFlight = new InFlight(clock, commandTimeoutMs);
+    const { takeMany, dropMany } = store;
+    this.takes = new Batch(
+      this.inFlight,
+      takeMany && ((attempts, withinMs) => takeMany.call(store, attempts.map(requestOf), withinMs)),
+    );
+    this.drops = new Batch(
+      this.inFlight,
+      dropMany && ((drops, withinMs) => dropMany.call(store, drops.map(requestOf), withinMs)),
+    );
     this.deadlines = new Deadlines(clock);
-    this.giveBacks = new GiveBacks(clock, this.commands);
-    this.suspension = new Suspension(clock, () => this.renewals.doubtAll(clock.now()));
-    this.renewals = new Renewals(clock, this.commands, this.deadlines, this.suspension, () => this.leases());
+    this.giveBacks = new GiveBacks(clock, store, this.inFlight);
+    this.suspension = new Suspension(clock, () => this.renewals.renewAll(clock.now()));
+    this.renewals = new Renewals(clock, store, this.inFlight, this.deadlines, this.suspension, () =>
+      this.leases(),
+    );
     this.#deafen = store.listen({
       onHint: (place) => this.#hint(place),
       onReconnect: () => this.renewals.lookAtAll(),
@@ -94,6 +111,10 @@ export class LocalQueues implements Shared {
   /** All that this process has, for which it is still responsible. */
   *leases(): Iterable<Lease> {
     for (const { lease } of this.#queues.values()) if (lease !== undefined) yield lease;
+  }
+
+  *#waiters(): Iterable<Waiter> {
+    for (const queue of this.#queues.values()) yield* queue.waiters();
   }
 
   /** As long as a lease has not ended, it has a queue. */
@@ -144,19 +165,23 @@ export class LocalQueues implements Shared {
     this.#onChange();
   }
 
-  /** Resolves when the condition holds, or after so many milliseconds. */
-  until(condition: () => boolean, mostMs: number): Promise<void> {
+  /**
+   * Ends the giving of locks at the moment when nobody is inside any more, or after so many milliseconds: see
+   * {@link close}. Resolves then.
+   */
+  drain(mostMs: number): Promise<void> {
     return new Promise((resolve) => {
-      if (condition()) return resolve();
       const end = (): void => {
         this.#onChange = () => {};
         cancel();
+        this.close();
         resolve();
       };
       const cancel = this.clock.after(mostMs, end);
       this.#onChange = () => {
-        if (condition()) end();
+        if (!this.isAnybodyInside) end();
       };
+      this.#onChange();
     });
   }
 
@@ -164,13 +189,12 @@ export class LocalQueues implements Shared {
   close(): void {
     this.isClosed = true;
     this.#deafen();
-    for (const queue of [...this.#queues.values()])
-      for (const waiter of [...queue.waiters()]) waiter.onClosed();
+    for (const waiter of Array.from(this.#waiters())) waiter.onClosed();
   }
 
   /** Takes what is held from the bodies under which it is. */
   revokeAll(loss: Loss): void {
-    for (const lease of [...this.leases()]) {
+    for (const lease of Array.from(this.leases())) {
       if (lease.isOver) continue;
       this.renewals.lose(lease, loss);
       const { key, requestId, lockTimeMs } = lease;
@@ -185,10 +209,14 @@ export class LocalQueues implements Shared {
   async settled(): Promise<void> {
     let cancel: CancelTimer = () => {};
     const timeIsUp = new Promise<void>((resolve) => {
-      cancel = this.clock.after(this.commands.timeoutMs, resolve);
+      cancel = this.clock.after(this.inFlight.usualTimeoutMs, resolve);
     });
-    await Promise.race([this.commands.settled().then(() => this.giveBacks.finish()), timeIsUp]);
+    await Promise.race([this.inFlight.settled().then(() => this.giveBacks.finish()), timeIsUp]);
     cancel();
     this.giveBacks.stop();
   }
+}
+
+function requestOf<Request>({ request }: { readonly request: Request }): Request {
+  return request;
 }

@@ -1,6 +1,6 @@
 import type { Clock, Timer } from "../clock";
-import type { Commands } from "../commands/commands";
-import { MOST_AT_ONCE, type RenewReply } from "../stores/port";
+import type { InFlight } from "../commands/in-flight";
+import { MOST_AT_ONCE, type RenewReply, type Store } from "../stores/port";
 import type { Suspension } from "../suspension";
 import type { Deadlines } from "./deadlines";
 import type { Lease } from "./lease";
@@ -14,7 +14,8 @@ import type { Waiter } from "./waiter";
  */
 export class Renewals {
   readonly #clock: Clock;
-  readonly #commands: Commands;
+  readonly #store: Store;
+  readonly #inFlight: InFlight;
   readonly #deadlines: Deadlines;
   readonly #suspension: Suspension;
   readonly #leases: () => Iterable<Lease>;
@@ -27,13 +28,15 @@ export class Renewals {
   /** @param leases all that the process has, the kept ones among them */
   constructor(
     clock: Clock,
-    commands: Commands,
+    store: Store,
+    inFlight: InFlight,
     deadlines: Deadlines,
     suspension: Suspension,
     leases: () => Iterable<Lease>,
   ) {
     this.#clock = clock;
-    this.#commands = commands;
+    this.#store = store;
+    this.#inFlight = inFlight;
     this.#deadlines = deadlines;
     this.#suspension = suspension;
     this.#leases = leases;
@@ -64,13 +67,15 @@ export class Renewals {
     if (lockTimeMs > lease.lockTimeMs || fencing) {
       const sentAt = this.#clock.now();
       const request = { key, requestId, lockTimeMs, fencing };
-      const [reply] = await this.#commands.ask((store, withinMs) => store.renew([request], withinMs));
+      const [reply] = await this.#inFlight.ask((withinMs) => this.#store.renew([request], withinMs));
       if (reply === undefined || reply instanceof Error) throw reply ?? new Error("the store sent no reply");
       const now = this.#clock.now();
       if (!reply.renewed) return this.lose(lease, lossOf(reply.holder, lease.untilDeadline(now) > 0));
-      if (lease.isOver || sentAt < this.#suspension.trustedSince(now)) return;
-      lease.lockTimeMs = lockTimeMs;
-      lease.prove(sentAt, lockTimeMs);
+      if (lease.isOver) return;
+      const trustedSince = this.#suspension.trustedSince(now);
+      if (sentAt < trustedSince) return await this.strengthen(lease, wanted);
+      lease.lockTimeMs = Math.max(lease.lockTimeMs, lockTimeMs);
+      lease.prove(sentAt, lockTimeMs, trustedSince);
       if (reply.fencingToken !== undefined) lease.drawnInside(reply.fencingToken);
     }
     if (wanted.isWatched && !this.isKept(lease) && !lease.isOver) this.keep(lease, this.#clock.now());
@@ -86,9 +91,9 @@ export class Renewals {
     this.#timer.clear();
   }
 
-  /** Another lease of this process has its key. If it is still kept, this process stood still and has not seen its end. */
+  /** Another lease of this process has its key: this process has not seen its end yet. */
   supersede(lease: Lease): void {
-    if (lease.renewAt !== NEVER) this.#expire(lease);
+    if (!lease.isOver) this.#expire(lease);
   }
 
   /** The store does not have it: whoever holds it is told. */
@@ -105,10 +110,9 @@ export class Renewals {
     }
   }
 
-  /** Our clock may have stood still: no lease is sure until the store has answered again. */
-  doubtAll(now: number): void {
+  /** Our clock may have stood still: until a renewal is answered, nothing is sure. */
+  renewAll(now: number): void {
     for (const lease of this.#leases()) {
-      lease.doubt();
       if (lease.renewAt !== NEVER && lease.renewAt !== UNDER_WAY) this.#schedule(lease, now);
     }
   }
@@ -116,7 +120,7 @@ export class Renewals {
   async #look(leases: readonly Lease[]): Promise<void> {
     const keys = leases.map(({ key }) => key);
     // Without a reply all is as it was.
-    const values = await this.#commands.ask((store, withinMs) => store.look(keys, withinMs)).catch(() => []);
+    const values = await this.#inFlight.ask((withinMs) => this.#store.look(keys, withinMs)).catch(() => []);
     const now = this.#clock.now();
     for (const [index, value] of values.entries()) {
       const lease = leases[index];
@@ -174,7 +178,7 @@ export class Renewals {
   async #renew(leases: readonly Lease[], sentAt: number): Promise<void> {
     for (const lease of leases) {
       lease.renewAt = UNDER_WAY;
-      if (lease.untilDeadline(sentAt) <= this.#commands.timeoutMs) this.#deadlines.watch(lease, sentAt);
+      if (lease.untilDeadline(sentAt) <= this.#inFlight.usualTimeoutMs) this.#deadlines.watch(lease, sentAt);
     }
     const requests = leases.map(({ key, requestId, lockTimeMs }) => ({
       key,
@@ -185,7 +189,11 @@ export class Renewals {
     let replies: readonly RenewReply[] = [];
     let failure: Trouble | undefined;
     try {
-      replies = await this.#commands.ask((store, withinMs) => store.renew(requests, withinMs));
+      const mostMs = Math.max(
+        Math.min(...leases.map(({ lockTimeMs }) => lockTimeMs)) / 3,
+        LEAST_COMMAND_TIME_MS,
+      );
+      replies = await this.#inFlight.ask((withinMs) => this.#store.renew(requests, withinMs), mostMs);
     } catch (error) {
       failure = { error };
     }
@@ -203,8 +211,8 @@ export class Renewals {
     failure: Trouble | undefined,
   ): void {
     const now = this.#clock.now();
-    const isTrusted = sentAt >= this.#suspension.trustedSince(now);
-    if (reply === undefined || reply instanceof Error || !isTrusted) {
+    const trustedSince = this.#suspension.trustedSince(now);
+    if (reply === undefined || reply instanceof Error || sentAt < trustedSince) {
       const trouble = reply instanceof Error ? { error: reply } : failure;
       if (lease.untilDeadline(now) > 0) return this.#trySoon(lease, now, trouble);
       if (trouble !== undefined) this.#deadlines.watch(lease, now, trouble);
@@ -212,7 +220,7 @@ export class Renewals {
     }
     if (!reply.renewed) return this.lose(lease, lossOf(reply.holder, lease.untilDeadline(now) > 0));
     this.stop(lease);
-    lease.prove(sentAt, lockTimeMs);
+    lease.prove(sentAt, lockTimeMs, trustedSince);
     lease.holder?.onRenewed();
     this.keep(lease, now);
   }
@@ -220,6 +228,9 @@ export class Renewals {
 
 /** What a body asks of the lease that it enters. */
 type Wanted = Pick<Waiter, "lockTimeMs" | "fencing" | "isWatched">;
+
+/** What one renewal may take even where that leaves no time for another. */
+const LEAST_COMMAND_TIME_MS = 200;
 
 /** `renewAt` of a lease that is not kept, and of one whose renewal is on its way. */
 const NEVER = 0;

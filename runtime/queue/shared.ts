@@ -1,5 +1,8 @@
 import type { Clock } from "../clock";
-import type { Commands } from "../commands/commands";
+import type { Attempt } from "../commands/attempt";
+import type { Drop } from "../commands/drop";
+import type { Batch, InFlight } from "../commands/in-flight";
+import type { DropReply, Store, TakeReply } from "../stores/port";
 import type { Suspension } from "../suspension";
 import type { Deadlines } from "./deadlines";
 import type { GiveBacks } from "./give-backs";
@@ -14,7 +17,11 @@ export interface Listening {
 /** What the queues of a process share. */
 export interface Shared {
   readonly clock: Clock;
-  readonly commands: Commands;
+  readonly store: Store;
+  readonly inFlight: InFlight;
+  /** What asks for keys, and what gives them back, goes together. */
+  readonly takes: Batch<Attempt, TakeReply>;
+  readonly drops: Batch<Drop<unknown>, DropReply>;
   readonly renewals: Renewals;
   readonly deadlines: Deadlines;
   readonly giveBacks: GiveBacks;

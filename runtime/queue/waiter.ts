@@ -16,11 +16,14 @@ export interface Waiter {
   /** A `requestId` for one command: never the same twice. */
   nextRequestId(): string;
   /**
-   * From now on it holds the lease, and waits no more.
+   * From now on it holds the lease, and waits no more. Nobody is told yet.
    *
-   * @returns false, and nothing has changed, where the lease is not surely ours any more
+   * @returns for how long it has waited, in milliseconds; `undefined`, and nothing has changed, where the lease is not
+   *   surely ours any more
    */
-  onGranted(lease: Lease, fencingToken: number | undefined, now: number): boolean;
+  onGranted(lease: Lease, fencingToken: number | undefined, now: number): number | undefined;
+  /** All that changes has changed: it may be told that it holds the lock. */
+  onEntered(waitedMs: number): void;
   /** Its try is over, without the lease unless `onGranted` was called. */
   onTried(): void;
   /** The store refuses it for good. */

@@ -36,6 +36,8 @@ export interface PlaceRequest extends TakeRequest {
 /** The key holds what it did not hold before this very command: its `requestId`, for its lock time. */
 export interface Taken {
   readonly taken: true;
+  /** Whether the same command may be carried out once more: a client may send it again when its connection breaks. */
+  readonly mayComeAgain?: boolean;
   /** Present when one was asked for. */
   readonly fencingToken?: number;
 }

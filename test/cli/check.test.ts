@@ -336,3 +336,17 @@ test.serial("an output that --output names must be there", async (t) => {
     t.deepEqual(await check(project, "--output", path), { code: 0, said: ALL }, path);
   }
 });
+
+test.serial("the check speaks JSON, and colours when somebody looks", async (t) => {
+  const project = await makeProject(FILES);
+  const json = await lockweave(project, "check", "--json");
+  const { tags, unproved, cures } = JSON.parse(json.stdout) as {
+    tags: number;
+    unproved: { file: string; line: number; reason: string }[];
+    cures: string[];
+  };
+  t.deepEqual([json.code, tags, json.stderr], [1, 3, ""]);
+  t.like(unproved, [{ file: "src/order.ts", line: 3, reason: "missing" }]);
+  t.true(cures.length > 0);
+  t.false((await check(project)).said.includes("\u001B["));
+});

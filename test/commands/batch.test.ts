@@ -1,6 +1,5 @@
 import test from "ava";
-import { Batch } from "../../runtime/commands/batch";
-import { InFlight, NEVER_DUE, NoReplyError, type Command } from "../../runtime/commands/in-flight";
+import { Batch, InFlight, NEVER_DUE, NoReplyError, type Command } from "../../runtime/commands/in-flight";
 import { MOST_AT_ONCE } from "../../runtime/stores/port";
 import { deferred, type Deferred } from "../support/deferred";
 import { VirtualClock } from "../support/virtual-clock";

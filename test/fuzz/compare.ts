@@ -118,7 +118,58 @@ const OBJECT = { tag: "object" };
 /** What the program can do; the same in each run. */
 function makeWorld(events: string[]): object {
   let chances = 0;
+  let isLent = false;
   return {
+    /** A generator that tells when it is left. */
+    *cursor(what: number) {
+      events.push(`open ${what}`);
+      try {
+        yield what;
+        yield what + 1;
+      } finally {
+        events.push(`close ${what}`);
+      }
+    },
+    /** The same, with work at its end. */
+    async *stream(what: number) {
+      events.push(`open stream ${what}`);
+      try {
+        yield what;
+        yield Promise.resolve(what + 1);
+      } finally {
+        await Promise.resolve();
+        events.push(`close stream ${what}`);
+      }
+    },
+    /** The one connection of a pool, for as long as the loop lasts. */
+    *borrow(what: number) {
+      const isOurs = !isLent;
+      isLent = true;
+      events.push(`borrow ${what} ${isOurs}`);
+      try {
+        yield what;
+      } finally {
+        if (isOurs) isLent = false;
+        events.push(`give back ${what}`);
+      }
+    },
+    query: async (what: number) => {
+      events.push(`query ${what} ${isLent ? "waits for ever" : "runs"}`);
+      await Promise.resolve();
+      events.push(`queried ${what} ${isLent ? "waits for ever" : "runs"}`);
+      return what;
+    },
+    /** An object whose getter works. */
+    account: (what: number) => ({
+      get balance() {
+        events.push(`get ${what}`);
+        return (async () => {
+          await Promise.resolve();
+          events.push(`got ${what}`);
+          return what;
+        })();
+      },
+    }),
     object: OBJECT,
     errors: ERRORS,
     last: undefined,

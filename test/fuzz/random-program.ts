@@ -322,7 +322,7 @@ class Writer {
     const inside = { labels, breakable: true, continuable: true };
     const counter = `i${number}`;
     const body = this.#block(place, { ...inside, names: [...place.names, counter] });
-    switch (dice.below(place.canAwait ? 6 : 5)) {
+    switch (dice.below(place.canAwait ? 9 : 7)) {
       case 0:
         return [...head, `for (let ${counter} = 0; ${counter} < 3; ${counter} += 1)`, ...body];
       case 1:
@@ -333,6 +333,15 @@ class Writer {
         return [`let ${counter} = 0;`, ...head, `while (${counter}++ < 2)`, ...body];
       case 4:
         return [`let ${counter} = 0;`, ...head, "do", ...body, `while (${counter}++ < 2);`];
+      case 5:
+        return [...head, `for (const ${counter} of world.cursor(${number}))`, ...body];
+      case 6: {
+        const leaving = place.canReturn && !place.returnsSettled && dice.chance(0.6);
+        const end = leaving ? [`return world.query(${counter});`] : [];
+        return [...head, `for (const ${counter} of world.borrow(${number}))`, ...endedBy(body, end)];
+      }
+      case 7:
+        return [...head, `for await (const ${counter} of world.stream(${number}))`, ...body];
       default:
         return [...head, `for await (const ${counter} of [world.work(${number}), ${number}])`, ...body];
     }
@@ -419,8 +428,11 @@ class Writer {
       case 2:
         return [
           `const ${name} = function* (p)`,
-          "{ try { yield p; yield* [1, 2]; return 3; } catch (error) { return 4; } };",
+          "{ try { yield p; yield* [1, 2]; return 3; } catch (error) { return 4; } finally { world.effect(0); } };",
           used(`[...${name}(0)].length`),
+          ...(place.canReturn && !place.returnsSettled && dice.chance(0.3)
+            ? [`if (${this.#condition(place)}) for (const one of ${name}(1)) return world.work(one);`]
+            : []),
         ];
       case 3:
         return [
@@ -529,6 +541,8 @@ class Writer {
       `((p) => { return world.work(p); })(${number})`,
       `world.last = ${one}`,
       `world?.["work"]?.(${number})`,
+      `world.account(${number}).balance`,
+      `{ get then() { world.effect(${number}); return (resolve) => resolve(${number}); } }`,
       `world.object`,
     ]);
   }

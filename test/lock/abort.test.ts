@@ -61,6 +61,17 @@ test.serial("with a signal that has aborted before, nothing is sent", async (t) 
   t.true(await fleet.isForgotten("abort-3"));
 });
 
+test.serial("with a signal that has aborted before, a reentrant lock is not entered again", async (t) => {
+  const reentrant = { reentrant: true } as const;
+  const reason = new Error("too late");
+  await withLock("abort-3b", reentrant, async (outer) => {
+    const inner = withLock("abort-3b", { ...reentrant, signal: AbortSignal.abort(reason) }, () => t.fail());
+    t.is(await t.throwsAsync(inner), reason);
+    outer.assertHeld();
+  });
+  t.true(await fleet.isForgotten("abort-3b"));
+});
+
 test.serial("a grant that comes after the abort is given back", async (t) => {
   const replies = deferred();
   fleet.store.onTake = async (send) => {

@@ -2,7 +2,8 @@ import { subscribe, unsubscribe } from "node:diagnostics_channel";
 import test from "ava";
 import type { LockEvents } from "../../runtime/lock/events";
 import { Fleet, type FleetProcess } from "../support/fleet";
-import { passes } from "../support/jobs";
+import { idle, passes } from "../support/jobs";
+import { Machine } from "../support/machine";
 import { connectionRefused } from "../support/tampered-store";
 
 // What is published of a lock's life. The channels are the process's own: each test looks at its own keys.
@@ -113,4 +114,66 @@ test("a lock that is lost is told of when that is noticed, and its release has n
   t.deepEqual(events(told), ["acquire", "grant", "lost", "release"]);
   t.like(told[2], { reason: "its deadline passed before a renewal succeeded (connect ECONNREFUSED)" });
   t.like(told[3], { outcome: "expired", heldMs: 9_000 });
+});
+
+test("a lock that is handed on is told of at that moment, before the next one holds it", async (t) => {
+  const fleet = new Fleet();
+  const process = fleet.process();
+  fleet.store.onLook = async (send) => {
+    await passes(fleet.clock, 500);
+    return await send();
+  };
+  const told = await toldOf("LOCK_story_6", async () => {
+    const first = process.call("LOCK_story_6", {}, takes(fleet, 50));
+    const second = process.call("LOCK_story_6", {}, takes(fleet, 1_000));
+    await runs(fleet, Promise.all([first, second]));
+  });
+  t.deepEqual(events(told), ["acquire", "acquire", "grant", "wait", "release", "grant", "release"]);
+  t.like(told[4], { outcome: "handed on", heldMs: 50, requestId: told[0]?.["requestId"] });
+  t.like(told[5], { waitedMs: 50, requestId: told[1]?.["requestId"] });
+  t.like(told[6], { outcome: "released", heldMs: 1_000 });
+});
+
+test("of a key that was deleted, the loss and the outcome say so", async (t) => {
+  const fleet = new Fleet();
+  const told = await toldOf("LOCK_story_7", async () => {
+    const lock = fleet.process().lock("LOCK_story_7", { lockTime: "3s", onLost: "warn" });
+    t.true(await lock.acquire());
+    await fleet.takeAway("LOCK_story_7");
+    await fleet.clock.advance(1_000);
+    await lock.release();
+  });
+  t.deepEqual(events(told), ["acquire", "grant", "lost", "release"]);
+  t.like(told[2], {
+    reason: "its key is gone before its time: deleted, evicted, or lost with the store's data",
+  });
+  t.like(told[3], { outcome: "deleted" });
+});
+
+test("of a key that was deleted and is first missed at the release, the outcome says so", async (t) => {
+  const fleet = new Fleet();
+  const told = await toldOf("LOCK_story_8", async () => {
+    const lock = fleet.process().lock("LOCK_story_8");
+    t.true(await lock.acquire());
+    await fleet.takeAway("LOCK_story_8");
+    await t.throwsAsync(lock.release(), { message: /its key is gone before its time/ });
+  });
+  t.deepEqual(events(told), ["acquire", "grant", "release"]);
+  t.like(told[2], { outcome: "deleted" });
+});
+
+test("the end of a lock is told once, also where a suspension of the machine keeps it from being handed on", async (t) => {
+  const fleet = new Fleet();
+  const machine = new Machine(fleet.clock);
+  const process = fleet.process({ clock: machine });
+  const told = await toldOf("LOCK_story_9", async () => {
+    const first = process.lock("LOCK_story_9");
+    await first.acquire();
+    const second = process.call("LOCK_story_9", {}, idle);
+    await fleet.clock.advance(30);
+    machine.suspend(2_000);
+    await runs(fleet, Promise.all([first.release(), second]));
+  });
+  t.deepEqual(events(told), ["acquire", "grant", "acquire", "wait", "release", "grant", "release"]);
+  t.like(told[4], { requestId: told[0]?.["requestId"], outcome: "released" });
 });

@@ -1,9 +1,9 @@
 import test from "ava";
-import { LockLostError } from "../../runtime/errors";
+import { LockLostError, LockMisconfiguredError } from "../../runtime/errors";
 import { deferred } from "../support/deferred";
 import { Fleet } from "../support/fleet";
 import { idle, job, passes } from "../support/jobs";
-import { lostOnTheWay } from "../support/tampered-store";
+import { connectionRefused, lostOnTheWay } from "../support/tampered-store";
 
 const KEY = "LOCK_payOrder_1";
 const SECOND = 1_000;
@@ -275,4 +275,83 @@ test("a reply that took most of the lock time leaves time for the first renewal"
   t.true(lock.remaining() > 0);
   await lock.release();
   t.is(fleet.clock.pendingTimers, 0);
+});
+
+test("storeValue is what the key holds while the lock is held, and nothing before and after", async (t) => {
+  const fleet = new Fleet();
+  const lock = fleet.process().lock(KEY);
+  t.is(lock.storeValue, undefined);
+  t.true(await lock.acquire());
+  t.is(lock.storeValue, await fleet.valueOf(KEY));
+  t.is(lock.storeValue, lock.requestId);
+  await lock.release();
+  t.is(lock.storeValue, undefined);
+});
+
+test("a renewal that is denied is told of in the loss, with its cause, and once in the log", async (t) => {
+  const fleet = new Fleet();
+  const denied = new LockMisconfiguredError(
+    "NOPERM this user has no permissions to run the 'pexpire' command",
+  );
+  fleet.store.onRenew = () => Promise.resolve([denied]);
+  const { body, running, end } = job();
+  const told = deferred<unknown>();
+  const holder = t.throwsAsync(
+    fleet.process().call(KEY, { lockTime: "10s" }, (lock) => {
+      lock.signal.addEventListener("abort", () => told.resolve(lock.signal.reason));
+      return body();
+    }),
+    {
+      instanceOf: LockLostError,
+      message:
+        /\(its deadline passed before a renewal succeeded \(NOPERM this user has no permissions .*\)\)/,
+    },
+  );
+  await running;
+  await fleet.clock.advance(10 * SECOND);
+  end();
+  t.is((await holder)?.cause, denied);
+  t.like(await told.promise, { cause: denied });
+  t.is(fleet.warnings.filter((line) => line.includes("NOPERM")).length, 1, fleet.warnings.join("\n"));
+});
+
+test("renewals that cannot be sent are told of in the loss, with the connection's error, and once in the log", async (t) => {
+  const fleet = new Fleet();
+  fleet.store.onRenew = connectionRefused;
+  const { body, running, end } = job();
+  const holder = t.throwsAsync(
+    fleet.process().call(KEY, { lockTime: "10s" }, async () => {
+      await body();
+      await fleet.foreignHolder(KEY, 60 * SECOND);
+    }),
+    { instanceOf: LockLostError, message: /before a renewal succeeded \(connect ECONNREFUSED\)/ },
+  );
+  await running;
+  await fleet.clock.advance(10 * SECOND);
+  end();
+  t.like((await holder)?.cause, { message: "connect ECONNREFUSED" });
+  t.is(fleet.warnings.filter((line) => line.includes("ECONNREFUSED")).length, 1, fleet.warnings.join("\n"));
+});
+
+test("a late renewal never shortens what is had", async (t) => {
+  const fleet = new Fleet();
+  const lock = fleet.process().lock(KEY, { lockTime: "30s" });
+  t.true(await lock.acquire());
+  const arrival = deferred();
+  fleet.store.onRenew = async (send) => {
+    await arrival.promise;
+    return await send();
+  };
+  await fleet.clock.advance(11 * SECOND); // It was sent a second ago, and counts as without reply.
+  fleet.store.onRenew = (send) => send();
+  await fleet.clock.advance(SECOND);
+  t.is(fleet.store.renewals, 2);
+  const leftMs = lock.remaining();
+  t.is(leftMs, 30_000 * 0.99 - 2);
+  arrival.resolve();
+  await fleet.clock.settle();
+  t.is(lock.remaining(), leftMs);
+  await fleet.clock.advance(leftMs);
+  t.false(await fleet.isFree(KEY));
+  await lock.release();
 });

@@ -2,6 +2,7 @@ import test from "ava";
 import { LockLostError, LockUnreachableError, LockWaitTimeoutError } from "../../runtime/errors";
 import { deferred } from "../support/deferred";
 import { Fleet, FleetProcess } from "../support/fleet";
+import { idle } from "../support/jobs";
 import { connectionRefused } from "../support/tampered-store";
 
 const KEY = "LOCK_account_1";
@@ -292,5 +293,204 @@ test("one that cannot be had on its terms after the outer body has left gives th
     );
   });
   await inner;
+  await fleet.leftNothing(t, KEY, process);
+});
+
+// ---- the stricter contract of the two ------------------------------------------------------------------------
+
+test("an inner body that asks for a fencing token has one, which the outer one then has, too", async (t) => {
+  const fleet = new Fleet();
+  const process = fleet.process();
+  await process.call(KEY, REENTRANT, async (outer) => {
+    t.is(outer.fencingToken, undefined);
+    await process.call(KEY, { ...REENTRANT, fencing: true }, (inner) => {
+      t.is(typeof inner.fencingToken, "number");
+      t.is(outer.fencingToken, inner.fencingToken);
+    });
+  });
+  const earlier = fleet.clock.epochMicroseconds();
+  await process.call(KEY, { fencing: true }, (lock) => t.true((lock.fencingToken ?? 0) > earlier));
+  await fleet.leftNothing(t, KEY, process);
+});
+
+test("the tokens rise also where an inner body drew one for a lock that had been handed on", async (t) => {
+  const fleet = new Fleet();
+  const process = fleet.process();
+  const tokens: number[] = [];
+  const fenced = { ...REENTRANT, fencing: true } as const;
+  await Promise.all([
+    process.call(KEY, REENTRANT, idle),
+    process.call(KEY, REENTRANT, () =>
+      process.call(KEY, fenced, ({ fencingToken = 0 }) => void tokens.push(fencingToken)),
+    ),
+    process.call(KEY, fenced, ({ fencingToken = 0 }) => void tokens.push(fencingToken)),
+  ]);
+  await process.call(KEY, fenced, ({ fencingToken = 0 }) => void tokens.push(fencingToken));
+  t.is(tokens.length, 3);
+  t.deepEqual(
+    tokens,
+    tokens.toSorted((a, b) => a - b),
+  );
+  t.is(new Set(tokens).size, 3);
+});
+
+test("an inner body with a longer lock time has it from its beginning, and it is renewed by it", async (t) => {
+  const fleet = new Fleet();
+  const process = fleet.process();
+  await process.call(KEY, { ...REENTRANT, lockTime: "3s" }, (outer) =>
+    process.call(KEY, { ...REENTRANT, lockTime: "60s" }, async (inner) => {
+      t.is(inner.remaining(), 60_000 * 0.99 - 2);
+      t.is(outer.remaining(), inner.remaining());
+      fleet.store.onRenew = connectionRefused;
+      await fleet.clock.advance(50_000);
+      t.notThrows(() => inner.assertHeld());
+      t.false(await fleet.isFree(KEY), "the store has it for so long, too");
+    }),
+  );
+  await fleet.leftNothing(t, KEY, process);
+});
+
+test("an inner body with a shorter lock time takes nothing away, and nothing is sent for it", async (t) => {
+  const fleet = new Fleet();
+  const process = fleet.process();
+  await process.call(KEY, { ...REENTRANT, lockTime: "60s" }, () =>
+    process.call(KEY, { ...REENTRANT, lockTime: "3s" }, (inner) => {
+      t.is(inner.remaining(), 60_000 * 0.99 - 2);
+    }),
+  );
+  t.is(fleet.store.commands, 2);
+});
+
+test("an inner body with the watchdog has the lock kept, though the outer one does without", async (t) => {
+  const fleet = new Fleet();
+  const process = fleet.process();
+  await process.call(KEY, { ...REENTRANT, watchdog: false, lockTime: "3s" }, () =>
+    process.call(KEY, { ...REENTRANT, lockTime: "3s" }, async (inner) => {
+      await fleet.clock.advance(60_000);
+      t.notThrows(() => inner.assertHeld());
+      t.false(await fleet.isFree(KEY));
+    }),
+  );
+  await fleet.leftNothing(t, KEY, process);
+});
+
+test("everybody inside is told of a loss, each as it wants to be", async (t) => {
+  const fleet = new Fleet();
+  const process = fleet.process();
+  const warn = { ...REENTRANT, onLost: "warn" } as const;
+  const ends: string[] = [];
+  const outer = process.call(KEY, warn, async () => {
+    await t.throwsAsync(
+      process.call(KEY, REENTRANT, async (throwing) => {
+        await process.call(KEY, warn, async (warning) => {
+          warning.signal.addEventListener("abort", () => ends.push("signal"));
+          await fleet.takeAway(KEY);
+          await fleet.clock.advance(10_000); // It is renewed then.
+          t.throws(() => throwing.assertHeld(), { instanceOf: LockLostError });
+        });
+        ends.push("the innermost");
+      }),
+      { instanceOf: LockLostError, message: /its key is gone before its time/ },
+    );
+    ends.push("the middle");
+    return "result";
+  });
+  t.is(await outer, "result");
+  t.deepEqual(ends, ["signal", "the innermost", "the middle"]);
+  t.is(fleet.warnings.filter((line) => line.includes("was lost before its work was done")).length, 2);
+  await fleet.leftNothing(t, KEY, process);
+});
+
+test("where the outer body would let it pass, the inner one's loss is thrown to it all the same, by whoever leaves last", async (t) => {
+  const fleet = new Fleet();
+  const process = fleet.process();
+  const end = deferred();
+  let inner: Promise<unknown> = Promise.resolve();
+  await process.call(KEY, { ...REENTRANT, onLost: "warn", watchdog: false, lockTime: "3s" }, () => {
+    inner = t.throwsAsync(
+      process.call(KEY, { ...REENTRANT, watchdog: false }, () => end.promise),
+      { instanceOf: LockLostError },
+    );
+  });
+  await fleet.clock.settle();
+  await fleet.takeAway(KEY);
+  end.resolve();
+  await inner;
+  await fleet.leftNothing(t, KEY, process);
+});
+
+test("an entry into a lock whose time is over is refused at once, and sends nothing", async (t) => {
+  const fleet = new Fleet();
+  const process = fleet.process();
+  const outer = process.call(KEY, { ...REENTRANT, lockTime: "10s" }, async () => {
+    fleet.clock.freeze(10_000); // No timer has run.
+    const before = fleet.store.commands + fleet.store.looks;
+    for (const options of [REENTRANT, { ...REENTRANT, fencing: true, lockTime: "60s" }] as const) {
+      await t.throwsAsync(
+        process.call(KEY, options, () => t.fail()),
+        { instanceOf: LockLostError, message: "LOCK_account_1 is not held: its deadline passed" },
+      );
+    }
+    t.is(fleet.store.commands + fleet.store.looks, before);
+  });
+  await t.throwsAsync(outer, { instanceOf: LockLostError });
+  await fleet.leftNothing(t, KEY, process);
+});
+
+test("an entry on whose terms the store cannot be asked fails, and the outer body goes on", async (t) => {
+  const fleet = new Fleet();
+  const process = fleet.process();
+  fleet.store.onRenew = connectionRefused;
+  const outer = process.call(KEY, REENTRANT, async (lock) => {
+    const error = await t.throwsAsync(
+      process.call(KEY, { ...REENTRANT, fencing: true }, () => t.fail()),
+      { instanceOf: LockUnreachableError },
+    );
+    t.like(error?.cause, { message: "connect ECONNREFUSED" });
+    t.notThrows(() => lock.assertHeld());
+    return "result";
+  });
+  t.is(await outer, "result");
+  await fleet.leftNothing(t, KEY, process);
+});
+
+test("an entry that finds the key in other hands is refused, and everybody inside is told", async (t) => {
+  const fleet = new Fleet();
+  const process = fleet.process();
+  const outer = process.call(KEY, REENTRANT, async (lock) => {
+    const { signal } = lock;
+    await fleet.takeAway(KEY);
+    await fleet.foreignHolder(KEY, 60_000);
+    await t.throwsAsync(
+      process.call(KEY, { ...REENTRANT, fencing: true }, () => t.fail()),
+      { instanceOf: LockLostError, message: /somebody else holds it/ },
+    );
+    t.true(signal.aborted);
+  });
+  await t.throwsAsync(outer, { instanceOf: LockLostError, message: /somebody else holds it/ });
+});
+
+test("a renewal that was sent before an entry made the lock longer, and is answered after it, does not shorten it", async (t) => {
+  const fleet = new Fleet();
+  const process = fleet.process();
+  await process.call(KEY, { ...REENTRANT, lockTime: "30s" }, async (outer) => {
+    const arrival = deferred();
+    fleet.store.onRenew = async (send) => {
+      await arrival.promise;
+      return await send();
+    };
+    await fleet.clock.advance(10_000);
+    t.is(fleet.store.renewals, 1);
+    fleet.store.onRenew = (send) => send();
+    await process.call(KEY, { ...REENTRANT, lockTime: "60s" }, async (inner) => {
+      arrival.resolve();
+      await fleet.clock.settle();
+      t.is(inner.remaining(), 60_000 * 0.99 - 2);
+      t.is(outer.remaining(), inner.remaining());
+      fleet.store.onRenew = connectionRefused;
+      await fleet.clock.advance(59_000);
+      t.false(await fleet.isFree(KEY), "the store has it for so long, too");
+    });
+  });
   await fleet.leftNothing(t, KEY, process);
 });

@@ -2,7 +2,7 @@ import test from "ava";
 import { LockWaitTimeoutError } from "../../runtime/errors";
 import { deferred } from "../support/deferred";
 import { Fleet } from "../support/fleet";
-import { idle, job } from "../support/jobs";
+import { idle, job, passes } from "../support/jobs";
 
 const KEY = "LOCK_payOrder_1";
 const SECOND = 1_000;
@@ -190,4 +190,28 @@ test("the crash of a foreign holder is noticed when its time to live ends, befor
   const startedAt = fleet.clock.now();
   await fleet.clock.advance(5 * SECOND);
   t.is((await waiter) ?? 0, startedAt + 1_234);
+});
+
+test("a wait that times out on a holder in the same process says which function holds it, and for how long", async (t) => {
+  const fleet = new Fleet();
+  const process = fleet.process();
+  const call = process.call(
+    KEY,
+    {},
+    async () => {
+      await passes(fleet.clock, 700);
+      // The commonest mistake: it calls itself, and is not reentrant.
+      await process.call(KEY, { retryTimes: 1, waitTime: "2s" }, () => t.fail());
+    },
+    { site: "OrderService.pay" },
+  );
+  const outcome = t.throwsAsync(call, {
+    instanceOf: LockWaitTimeoutError,
+    message:
+      "LOCK_WAIT_TIME_OUT: LOCK_payOrder_1 is held in this process by OrderService.pay, for 2700 ms now, and did not become free within 2000 ms (retryTimes=1, waitTime=2000ms)",
+  });
+  await fleet.clock.advance(5 * SECOND);
+  await outcome;
+  t.is(fleet.store.asked.length, 1, "the store was not asked for what is known here");
+  await fleet.leftNothing(t, KEY, process);
 });

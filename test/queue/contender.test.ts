@@ -1,6 +1,7 @@
 import test from "ava";
 import { LockMisconfiguredError } from "../../runtime/errors";
 import { CLAIM_TIME_MS } from "../../runtime/stores/port";
+import { batching } from "../support/batching-store";
 import { deferred } from "../support/deferred";
 import { Fleet } from "../support/fleet";
 import { idle, job, passes } from "../support/jobs";
@@ -8,6 +9,7 @@ import { lostOnTheWay, replyLost, TamperedStore } from "../support/tampered-stor
 
 const KEY = "LOCK_payOrder_1";
 const SECOND = 1_000;
+const PATIENT = { retryTimes: 1_000, waitTime: "60s" } as const;
 
 test("when the one who took the process's place in the queue gives up, the next in line inherits it", async (t) => {
   const fleet = new Fleet();
@@ -241,4 +243,75 @@ test("a place is given up though the reply that tells of it was lost", async (t)
   fleet.store.onPlace = undefined;
   await fleet.foreignerLeaves(KEY);
   await fleet.leftNothing(t, KEY, process);
+});
+
+test("while a command of the process is on its way, hints send no other one", async (t) => {
+  const fleet = new Fleet();
+  const process = fleet.process();
+  await fleet.foreignHolder(KEY, 60 * SECOND);
+  const waiter = process.call(KEY, PATIENT, idle);
+  await fleet.clock.settle();
+  const arrival = deferred();
+  fleet.store.onPlace = async (send) => {
+    await arrival.promise;
+    return await send();
+  };
+  const place = fleet.store.placed.at(-1)?.place;
+  const before = fleet.store.placed.length;
+  await fleet.foreignerLeaves(KEY);
+  for (let n = 0; n < 5; n += 1) {
+    fleet.store.hint(n % 2 === 0 ? place : undefined);
+    await fleet.clock.advance(100);
+  }
+  t.is(fleet.store.placed.length, before + 1);
+  arrival.resolve();
+  t.is(await waiter, "done");
+  await fleet.leftNothing(t, KEY, process);
+});
+
+test("who is granted the lock by a late reply gives up the place that the queue still has for it", async (t) => {
+  const fleet = new Fleet();
+  const [process, other] = [fleet.process(), fleet.process()];
+  const arrival = deferred();
+  fleet.store.onTake = async (send) => {
+    const reply = await send();
+    await arrival.promise;
+    return reply;
+  };
+  fleet.store.onPlace = (send) => send();
+  fleet.store.onRenew = lostOnTheWay; // So that what the queue sees is not confirmed.
+  const { body, running, end } = job();
+  const call = process.call(KEY, PATIENT, body);
+  await fleet.clock.advance(1_200);
+  t.is(fleet.store.placed.length, 1);
+  arrival.resolve();
+  await running;
+  await fleet.clock.settle();
+  t.is(fleet.store.leaves, 1);
+  fleet.store.onTake = (send) => send();
+  const startedAt = fleet.clock.now();
+  const later = other.call(KEY, PATIENT, () => fleet.clock.now());
+  await fleet.clock.advance(10);
+  end();
+  await call;
+  t.is(await later, startedAt + 10, "nothing is kept for nobody");
+  fleet.store.onRenew = (send) => send();
+  await fleet.clock.advance(SECOND);
+  await fleet.leftNothing(t, KEY, process, other);
+});
+
+test("what was asked for one who leaves in the same tick, with nobody behind, is not sent", async (t) => {
+  const fleet = new Fleet();
+  const process = fleet.process({ store: batching(fleet.store) });
+  const controller = new AbortController();
+  const keys = ["LOCK_1", "LOCK_2", "LOCK_3"];
+  const outcomes = keys.map((key) =>
+    t.throwsAsync(process.call(key, {}, () => t.fail(), { signal: controller.signal })),
+  );
+  controller.abort(new Error("the client went away"));
+  await Promise.all(outcomes);
+  await fleet.clock.settle();
+  t.is(fleet.store.commands, 0);
+  t.is(fleet.clock.pendingTimers, 0);
+  t.true(process.isIdle);
 });

@@ -1,12 +1,13 @@
 import test from "ava";
+import { LockMisconfiguredError } from "../../runtime/errors";
 import { Fleet } from "../support/fleet";
-import { idle } from "../support/jobs";
-import { lostOnTheWay } from "../support/tampered-store";
+import { idle, job } from "../support/jobs";
+import { connectionRefused, lostOnTheWay, replyLost } from "../support/tampered-store";
 
 const KEY = "LOCK_payOrder_1";
 const SECOND = 1_000;
 
-test("a release that never arrived is sent once more, so the key does not stay for its lock time", async (t) => {
+test("a release that never arrived is sent again, so the key does not stay for its lock time", async (t) => {
   const fleet = new Fleet();
   fleet.store.onDrop = (send) => {
     fleet.store.onDrop = () => send();
@@ -18,3 +19,76 @@ test("a release that never arrived is sent once more, so the key does not stay f
   t.is(fleet.store.releases, 2);
   t.true(await fleet.isForgotten(KEY));
 });
+
+test("a release is sent again, with pauses that grow to a second, until the store answers", async (t) => {
+  const fleet = new Fleet();
+  const process = fleet.process();
+  fleet.store.onDrop = connectionRefused;
+  const startedAt = fleet.clock.now();
+  const sentAt: number[] = [];
+  fleet.store.onAny = (send) => {
+    sentAt.push(fleet.clock.now() - startedAt);
+    return send();
+  };
+  t.is(await process.call(KEY, { lockTime: "30s" }, idle), "done", "the body's success is not waited for");
+  await fleet.clock.advance(5_000);
+  t.deepEqual(sentAt.slice(1), [0, 0, 100, 300, 700, 1_500, 2_500, 3_500, 4_500]);
+  t.false(await fleet.isFree(KEY));
+  fleet.store.onDrop = (send) => send();
+  await fleet.clock.advance(SECOND);
+  await fleet.leftNothing(t, KEY, process);
+  t.is(fleet.warnings.length, 1, fleet.warnings.join("\n"));
+});
+
+test("a release is not sent any more once the key has expired by itself", async (t) => {
+  const fleet = new Fleet();
+  const process = fleet.process();
+  fleet.store.onDrop = connectionRefused;
+  await process.call(KEY, { lockTime: "3s" }, idle);
+  await fleet.clock.advance(3 * SECOND);
+  const { releases } = fleet.store;
+  t.is(fleet.clock.pendingTimers, 0);
+  await fleet.clock.advance(60 * SECOND);
+  t.is(fleet.store.releases, releases);
+  await fleet.leftNothing(t, KEY, process);
+});
+
+test("a release that the store refuses for good is not sent again", async (t) => {
+  const fleet = new Fleet();
+  fleet.store.onDrop = () => Promise.reject(new LockMisconfiguredError("NOPERM"));
+  await fleet.process().call(KEY, {}, idle);
+  await fleet.clock.advance(60 * SECOND);
+  t.is(fleet.store.releases, 2);
+  t.is(fleet.clock.pendingTimers, 0);
+  t.regex(fleet.warnings.join("\n"), /the release was not confirmed \(NOPERM\)/);
+});
+
+for (const [what, fate] of [
+  ["refused", connectionRefused],
+  ["lost", lostOnTheWay],
+  ["carried out and its reply lost", replyLost],
+] as const) {
+  test(`who is next in the process is let in as soon as a release that was ${what} is confirmed`, async (t) => {
+    const fleet = new Fleet();
+    const process = fleet.process();
+    const { body, running, end } = job();
+    const holder = process.call(KEY, { watchdog: false, lockTime: "30s" }, body); // So it goes by the store.
+    await running;
+    const next = process.call(KEY, { retryTimes: 1, waitTime: "20s" }, () => fleet.clock.now());
+    fleet.store.onDrop = fate;
+    end();
+    await fleet.clock.advance(2_700);
+    t.is(await holder, "done");
+    fleet.store.onHint = () => {};
+    let confirmedAt = NaN;
+    fleet.store.onDrop = async (send) => {
+      const reply = await send();
+      if (Number.isNaN(confirmedAt)) confirmedAt = fleet.clock.now();
+      return reply;
+    };
+    await fleet.clock.advance(2 * SECOND);
+    const enteredAt = await next;
+    if (fate !== replyLost) t.is(enteredAt, confirmedAt);
+    await fleet.leftNothing(t, KEY, process);
+  });
+}

@@ -4,6 +4,7 @@ import { FENCING_STRIDE } from "../../runtime/stores/port";
 import { deferred } from "../support/deferred";
 import { Fleet } from "../support/fleet";
 import { idle, job, passes } from "../support/jobs";
+import { connectionRefused, lostOnTheWay } from "../support/tampered-store";
 
 const KEY = "LOCK_payOrder_1";
 const SECOND = 1_000;
@@ -303,4 +304,138 @@ test("a reentrant lock is handed on when its last body ends, and its inner bodie
   t.deepEqual(order, ["inner", "next", "stray"]);
   t.is(fleet.store.asked.length, 1);
   await fleet.leftNothing(t, KEY, process);
+});
+
+// ---- what becomes of those who handed on -----------------------------------------------------------------
+
+test("handing on hides no loss: who held is told, and who holds", async (t) => {
+  const fleet = new Fleet();
+  const process = fleet.process();
+  const [first, second] = [job(), job()];
+  fleet.store.onLook = async (send) => {
+    await second.running;
+    return await send();
+  };
+  const before = t.throwsAsync(process.call(KEY, {}, first.body), {
+    instanceOf: LockLostError,
+    message: /somebody else holds it/,
+  });
+  await first.running;
+  const aborted = deferred();
+  const next = t.throwsAsync(
+    process.call(KEY, {}, (lock) => {
+      lock.signal.addEventListener("abort", () => aborted.resolve());
+      return second.body();
+    }),
+    { instanceOf: LockLostError, message: /somebody else holds it/ },
+  );
+  await fleet.takeAway(KEY); // Deleted under the first body: and another process is inside.
+  await fleet.foreignHolder(KEY, 60 * SECOND);
+  first.end();
+  await Promise.all([second.running, before, aborted.promise]); // No time passes here.
+  second.end();
+  await next;
+  await fleet.foreignerLeaves(KEY);
+  await fleet.leftNothing(t, KEY, process);
+});
+
+test("who handed on is told of it once the store says that the key is still ours, and who comes next is not kept waiting", async (t) => {
+  const fleet = new Fleet();
+  const process = fleet.process();
+  const answer = deferred();
+  fleet.store.onLook = async (send) => {
+    await answer.promise;
+    return await send();
+  };
+  const [first, second] = [job(), job()];
+  let isDone = false;
+  const before = process.call(KEY, {}, first.body).then(() => (isDone = true));
+  await first.running;
+  const next = process.call(KEY, {}, second.body);
+  first.end();
+  await second.running;
+  await fleet.clock.advance(999);
+  t.false(isDone);
+  answer.resolve();
+  await before;
+  second.end();
+  await next;
+  await fleet.leftNothing(t, KEY, process);
+});
+
+test("one look is on its way for a lease at a time, and speaks only for those who had handed on before it was sent", async (t) => {
+  const fleet = new Fleet();
+  const process = fleet.process();
+  const answers = [deferred(), deferred()];
+  fleet.store.onLook = async (send) => {
+    const reply = await send();
+    await answers[fleet.store.looks - 1]?.promise;
+    return reply;
+  };
+  const jobs = [job(), job(), job(), job()];
+  const done: number[] = [];
+  const calls = jobs.map(({ body }, n) => process.call(KEY, {}, body).then(() => done.push(n)));
+  for (const { running, end } of jobs.slice(0, 3)) {
+    await running;
+    end();
+  }
+  await jobs[3]?.running;
+  await fleet.clock.settle();
+  t.is(fleet.store.looks, 1);
+  t.deepEqual(done, []);
+  answers[0]?.resolve();
+  await fleet.clock.settle();
+  t.deepEqual(done, [0]);
+  t.is(fleet.store.looks, 2, "one for both who have handed on since");
+  answers[1]?.resolve();
+  await fleet.clock.settle();
+  t.deepEqual(done, [0, 1, 2]);
+  jobs[3]?.end();
+  await Promise.all(calls);
+  t.is(fleet.store.looks, 2);
+  await fleet.leftNothing(t, KEY, process);
+});
+
+test("where the look has no answer, the success of who handed on stands", async (t) => {
+  for (const fate of [connectionRefused, lostOnTheWay]) {
+    const fleet = new Fleet();
+    const process = fleet.process();
+    fleet.store.onLook = fate;
+    const [first, second] = [job(), job()];
+    const before = process.call(KEY, {}, first.body);
+    await first.running;
+    const next = process.call(KEY, {}, second.body);
+    first.end();
+    await second.running;
+    await fleet.clock.advance(SECOND);
+    t.is(await before, "done");
+    second.end();
+    t.is(await next, "done");
+    await fleet.leftNothing(t, KEY, process);
+  }
+});
+
+test("who handed on does not wait for a look that has no answer when the lease has ended by then", async (t) => {
+  const fleet = new Fleet();
+  const process = fleet.process();
+  fleet.store.onLook = lostOnTheWay;
+  t.deepEqual(await Promise.all([1, 2, 3].map(() => process.call(KEY, {}, idle))), ["done", "done", "done"]); // No time passes here.
+  await fleet.clock.advance(SECOND);
+  await fleet.leftNothing(t, KEY, process);
+});
+
+test("storeValue is what the key holds, also for those to whom the lock is handed on", async (t) => {
+  const fleet = new Fleet();
+  const process = fleet.process();
+  const seen: { requestId: string; storeValue: string | undefined; value: string | undefined }[] = [];
+  await Promise.all(
+    Array.from({ length: 64 }, () =>
+      process.call(KEY, {}, async ({ requestId, storeValue }) => {
+        seen.push({ requestId, storeValue, value: await fleet.valueOf(KEY) });
+      }),
+    ),
+  );
+  t.true(seen.every(({ storeValue, value }) => storeValue !== undefined && storeValue === value));
+  t.is(new Set(seen.map(({ requestId }) => requestId)).size, 64);
+  t.is(new Set(seen.map(({ storeValue }) => storeValue)).size, 1, "all in one stay");
 });

@@ -57,6 +57,53 @@ test("a late reply to a release that handed the lock on gives it to the first wh
   await fleet.leftNothing(t, KEY, process);
 });
 
+test("a late reply to a release that was carried out twice does not forget what the key was given for", async (t) => {
+  const fleet = new Fleet();
+  const process = fleet.process({ commandTimeout: "200ms" });
+  const { body, running, end } = job();
+  const holder = process.call(KEY, { lockTime: "50s" }, body);
+  await running;
+  const next = process.call(KEY, { lockTime: "40s" }, () => fleet.clock.now()); // So it goes by the store.
+  await fleet.clock.settle();
+  fleet.store.onNext = async (send) => {
+    await send();
+    const second = await send();
+    await passes(fleet.clock, 230);
+    return second;
+  };
+  fleet.store.onPlace = async (send) => {
+    const reply = await send();
+    await passes(fleet.clock, 80); // It finds the key taken, and says so after the late reply.
+    return reply;
+  };
+  const endedAt = fleet.clock.now();
+  end();
+  await fleet.clock.advance(60 * SECOND);
+  t.is(await holder, "done");
+  const tookMs = ((await next) ?? 0) - endedAt;
+  t.true(tookMs < SECOND, `${tookMs} ms`);
+  await fleet.leftNothing(t, KEY, process);
+});
+
+test("who waits behind a release whose reply is lost asks as soon as the lock has run out in any case", async (t) => {
+  const fleet = new Fleet();
+  const process = fleet.process({ commandTimeout: "6s" });
+  const held = process.lock(KEY, { lockTime: "300ms" });
+  t.true(await held.acquire());
+  fleet.store.onDrop = replyLost;
+  const released = held.release();
+  await fleet.clock.settle();
+  fleet.store.onDrop = (send) => send();
+  t.true(await fleet.isFree(KEY));
+  const endedAt = fleet.clock.now();
+  const next = process.call(KEY, { lockTime: "300ms" }, () => fleet.clock.now());
+  await fleet.clock.advance(10 * SECOND);
+  const tookMs = ((await next) ?? 0) - endedAt;
+  t.true(tookMs <= 300, `${tookMs} ms`);
+  await released;
+  await fleet.leftNothing(t, KEY, process);
+});
+
 test("when the one to whom a release should hand on gives up meanwhile, nothing is left", async (t) => {
   const fleet = new Fleet();
   const process = fleet.process();

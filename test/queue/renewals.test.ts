@@ -1,5 +1,5 @@
 import test from "ava";
-import { Commands } from "../../runtime/commands/commands";
+import { InFlight } from "../../runtime/commands/in-flight";
 import { LockLostError } from "../../runtime/errors";
 import { Deadlines } from "../../runtime/queue/deadlines";
 import type { Holder } from "../../runtime/queue/holder";
@@ -25,8 +25,9 @@ function keeper(): Keeper {
   const fleet = new Fleet();
   const { clock, store, memory } = fleet;
   const leases: Lease[] = [];
-  const commands = new Commands(clock, store, SECOND);
-  const renewals = new Renewals(clock, commands, new Deadlines(clock), new Suspension(clock), () => leases);
+  const inFlight = new InFlight(clock, SECOND);
+  const deadlines = new Deadlines(clock);
+  const renewals = new Renewals(clock, store, inFlight, deadlines, new Suspension(clock), () => leases);
   return {
     fleet,
     renewals,
@@ -42,7 +43,7 @@ function keeper(): Keeper {
         onRenewed: () => {},
         onLost,
       };
-      lease.prove(clock.now(), lockTimeMs);
+      lease.prove(clock.now(), lockTimeMs, -Infinity);
       await memory.take({ key, requestId, lockTimeMs, fencing: false }, SECOND);
       leases.push(lease);
       renewals.keep(lease, clock.now());
@@ -51,7 +52,7 @@ function keeper(): Keeper {
   };
 }
 
-const isSure = (fleet: Fleet, lease: Lease): boolean => lease.remaining(fleet.clock.now()) > 0;
+const isSure = (fleet: Fleet, lease: Lease): boolean => lease.remaining(fleet.clock.now(), -Infinity) > 0;
 
 test("ten thousand locks that were had at about the same time cost one timer, and one renewal together", async (t) => {
   const { fleet, renewals, keep } = keeper();
@@ -174,7 +175,7 @@ test("a renewal that comes through at the last moment saves the lock, and takes 
   t.is(fleet.clock.pendingTimers, 2, "the next try, and the deadline");
   fleet.store.onRenew = (send) => send();
   await fleet.clock.advance(700);
-  t.is(lease.remaining(fleet.clock.now()) > 28_000, true);
+  t.is(lease.remaining(fleet.clock.now(), -Infinity) > 28_000, true);
   t.is(fleet.clock.pendingTimers, 1);
   await fleet.clock.advance(300 * SECOND);
   t.true(isSure(fleet, lease));
@@ -191,7 +192,7 @@ test("a renewed lock counts from before its renewal was sent, however long the r
     return replies;
   };
   await fleet.clock.advance(10_800);
-  t.is(lease.remaining(fleet.clock.now()), 30_000 * 0.99 - 2 - 800);
+  t.is(lease.remaining(fleet.clock.now(), -Infinity), 30_000 * 0.99 - 2 - 800);
 });
 
 test("one lock that is about to end does not cut short the wait for the reply that keeps the others", async (t) => {
@@ -210,7 +211,22 @@ test("one lock that is about to end does not cut short the wait for the reply th
   t.is(fleet.store.renewed.at(-1), 2, "the one is tried a last time, and the other is due");
   await fleet.clock.advance(100);
   t.regex(short.loss?.because ?? "", /deadline passed/);
-  t.true(long.remaining(fleet.clock.now()) > 29_000);
+  t.true(long.remaining(fleet.clock.now(), -Infinity) > 29_000);
+});
+
+test("of a short lock, one renewal that is lost on the way is not the end", async (t) => {
+  const fleet = new Fleet();
+  const process = fleet.process();
+  fleet.store.onRenew = (send) => (fleet.store.renewals === 1 ? lostOnTheWay() : send());
+  const call = process.call("LOCK_short_1", { lockTime: "1s" }, async (lock) => {
+    await passes(fleet.clock, 3 * SECOND);
+    lock.assertHeld();
+    return "done";
+  });
+  await fleet.clock.advance(3 * SECOND);
+  t.is(await call, "done");
+  t.deepEqual(fleet.warnings, []);
+  await fleet.leftNothing(t, "LOCK_short_1", process);
 });
 
 test("to stop is final, also for a renewal that is under way and for one that is tried again", async (t) => {
@@ -264,7 +280,7 @@ test("after a standstill, what is over is lost, and what is not is renewed at on
   await fleet.clock.settle();
   t.regex(short.loss?.because ?? "", /deadline passed/);
   t.is(fleet.store.renewals, 1);
-  t.true(long.remaining(fleet.clock.now()) > 29_000);
+  t.true(long.remaining(fleet.clock.now(), -Infinity) > 29_000);
 });
 
 test("who gives back other locks when it learns that one is lost is not told that those are lost, too", async (t) => {

@@ -71,6 +71,17 @@ test("a lost lock fails withLock, unless the body failed itself", async (t) => {
   );
 });
 
+test.serial("a body that comes to its turn after its lock has run out does not run", async (t) => {
+  const busy = (): void => fleet.clock.freeze(150); // The one keeps the other, which was granted with it, from its turn.
+  const [first, second] = await Promise.allSettled([
+    withLock("by-hand-late-1", { lockTime: "1s" }, busy),
+    withLock("by-hand-late-2", { lockTime: "100ms" }, () => t.fail()),
+  ]);
+  t.is(first.status, "fulfilled");
+  t.true(second.status === "rejected" && second.reason instanceof LockLostError);
+  t.true(await fleet.isForgotten("by-hand-late-2"));
+});
+
 test("with onFailure skip, withLock and obtain resolve to undefined", async (t) => {
   await fleet.foreignHolder("by-hand-4", 60_000);
   const options = { onFailure: "skip", retryTimes: 0 } as const;
@@ -178,4 +189,23 @@ test("currentLock outside of woven code says where it works", (t) => {
 test.after("nothing is left behind", (t) => {
   t.is(fleet.clock.pendingTimers, 0);
   t.is(fleet.store.placed.length, 0, "nobody took a place in a queue");
+});
+
+for (const key of ["lockweave:", "lockweave:2:queue:{LOCK_payOrder_1}"]) {
+  test(`${key} is in the namespace that is kept for the queues of locks, and no key`, async (t) => {
+    const expected = {
+      instanceOf: LockKeyError,
+      message: `Expected a lock key that does not begin with "lockweave:", which is kept for the queues of locks, got '${key}'`,
+    };
+    await t.throwsAsync(
+      withLock(key, {}, () => t.fail()),
+      expected,
+    );
+    await t.throwsAsync(obtain(key), expected);
+    t.false(fleet.store.asked.some((request) => request.key === key));
+  });
+}
+
+test("no flag and no part make a key in that namespace", (t) => {
+  t.is(lockKey("lockweave:2:queue", "a"), "LOCK_lockweave:2:queue_a");
 });

@@ -13,10 +13,11 @@ import {
 } from "../../runtime/errors";
 import { memoryStore } from "../../runtime/stores/memory";
 import { open } from "../../runtime/woven";
+import { batching } from "../support/batching-store";
 import { deferred } from "../support/deferred";
 import { Fleet } from "../support/fleet";
 import { startRedis, type RedisServer } from "../support/redis-server";
-import { lostOnTheWay } from "../support/tampered-store";
+import { connectionRefused, lostOnTheWay } from "../support/tampered-store";
 import { until } from "../support/until";
 
 // One configuration is in force in a process: these tests take turns.
@@ -182,6 +183,141 @@ test.serial("shutdown sends home those who wait, and gives no lock any more", as
   t.is(fleet.store.listeners, 0);
   await fleet.foreignerLeaves("k");
   t.true(await fleet.isForgotten("k"));
+});
+
+test.serial(
+  "as long as a body is inside, shutdown serves requests: one that takes a second lock comes to its end",
+  async (t) => {
+    const fleet = configuredFleet();
+    const goOn = deferred();
+    const body = withLock("k1", {}, async () => {
+      await goOn.promise;
+      return await withLock("k2", {}, () => "both");
+    });
+    await fleet.clock.settle();
+    const waiting = withLock("k1", {}, () => "next");
+    const down = shutdown();
+    await fleet.clock.settle();
+    goOn.resolve();
+    t.is(await body, "both");
+    t.is(await waiting, "next", "it was handed on, and so somebody was inside all the time");
+    await down;
+    await t.throwsAsync(
+      withLock("k3", {}, () => t.fail()),
+      { instanceOf: LockClosedError },
+    );
+    t.deepEqual(fleet.warnings, []);
+    t.is(fleet.clock.pendingTimers, 0);
+  },
+);
+
+test.serial(
+  "when nobody is inside any more, or the patience is over, those who wait are sent home",
+  async (t) => {
+    for (const isOutOfPatience of [false, true]) {
+      const fleet = configuredFleet();
+      await fleet.foreignHolder("k", 60_000);
+      const end = deferred();
+      const body = withLock("other", { onLost: "warn" }, () => end.promise);
+      const waiting = t.throwsAsync(
+        withLock("k", {}, () => t.fail()),
+        { instanceOf: LockClosedError },
+      );
+      let isHome = false;
+      void waiting.then(() => (isHome = true));
+      await fleet.clock.settle();
+      const down = shutdown({ patience: "2s" });
+      await fleet.clock.advance(1_999);
+      t.false(isHome);
+      if (isOutOfPatience) await fleet.clock.advance(1);
+      else end.resolve();
+      await Promise.all([waiting, down]);
+      end.resolve();
+      await body;
+    }
+  },
+);
+
+test.serial("shutdown waits for what is being given back", async (t) => {
+  const fleet = configuredFleet();
+  const arrival = deferred();
+  fleet.store.onDrop = async (send) => {
+    await arrival.promise;
+    return await send();
+  };
+  const body = withLock("k", {}, () => "result");
+  await fleet.clock.settle();
+  let isDown = false;
+  const down = shutdown().then(() => (isDown = true));
+  await fleet.clock.advance(900);
+  t.false(isDown);
+  t.false(fleet.store.closed);
+  arrival.resolve();
+  t.is(await body, "result");
+  await down;
+  t.true(await fleet.isForgotten("k"));
+  t.is(fleet.clock.pendingTimers, 0);
+});
+
+test.serial(
+  "what is still to be given back again is sent once more before the store is closed",
+  async (t) => {
+    const fleet = configuredFleet();
+    fleet.store.onDrop = connectionRefused;
+    t.is(await withLock("k", {}, () => "result"), "result");
+    await fleet.clock.advance(2_000);
+    fleet.store.onDrop = (send) => send();
+    await shutdown(); // No time passes here.
+    t.true(fleet.store.closed);
+    t.true(await fleet.isForgotten("k"));
+    t.is(fleet.clock.pendingTimers, 0);
+  },
+);
+
+test.serial("a lock that was lost before is not taken from its body a second time", async (t) => {
+  const fleet = configuredFleet();
+  const [entered, end] = [deferred(), deferred()];
+  let told = 0;
+  const body = t.throwsAsync(
+    withLock("k", { lockTime: "3s" }, async (lock) => {
+      lock.signal.addEventListener("abort", () => (told += 1));
+      entered.resolve();
+      await end.promise;
+    }),
+    { instanceOf: LockLostError, message: /its key is gone before its time/ },
+  );
+  await entered.promise;
+  await fleet.takeAway("k");
+  await fleet.clock.advance(1_000);
+  t.is(told, 1);
+  const { releases } = fleet.store;
+  const down = shutdown({ patience: "1s" });
+  await fleet.clock.advance(1_000);
+  await down;
+  t.is(fleet.store.releases, releases, "there is nothing to give back");
+  t.is(fleet.warnings.filter((line) => line.includes("lost the lock")).length, 1, fleet.warnings.join("\n"));
+  end.resolve();
+  await body;
+  t.is(told, 1);
+  t.is(fleet.clock.pendingTimers, 0);
+});
+
+test.serial("an abort at once, followed by shutdown, leaves no key", async (t) => {
+  const fleet = new Fleet();
+  const keys = Array.from({ length: 20 }, (_, n) => `abort-then-shutdown-${n}`);
+  for (const pauseBefore of [undefined, "abort", "shutdown"] as const) {
+    configure({ store: batching(fleet.store), clock: fleet.clock }, "woven");
+    const controller = new AbortController();
+    const calls = keys.map((key) => withLock(key, { signal: controller.signal }, () => t.fail()));
+    const outcomes = Promise.allSettled(calls);
+    if (pauseBefore === "abort") await Promise.resolve();
+    controller.abort();
+    if (pauseBefore === "shutdown") await Promise.resolve();
+    await shutdown(); // No time passes here.
+    t.true((await outcomes).every(({ status }) => status === "rejected"));
+    for (const key of keys) t.true(await fleet.isForgotten(key), `${key}, ${pauseBefore}`);
+    t.is(fleet.clock.pendingTimers, 0);
+  }
 });
 
 test.serial("shutdown waits for the bodies under way", async (t) => {

@@ -2,6 +2,7 @@ import test from "ava";
 import { LockLostError, LockUnreachableError, LockWaitTimeoutError } from "../../runtime/errors";
 import { memoryStore } from "../../runtime/stores/memory";
 import { redisStore } from "../../runtime/stores/redis/redis";
+import { queueOf } from "../support/beside";
 import { deferred } from "../support/deferred";
 import { FleetProcess } from "../support/fleet";
 import { startRedis, type RedisServer } from "../support/redis-server";
@@ -61,7 +62,7 @@ test("a waiter in another process is woken through Redis, hours before its next 
     { retryTimes: 2, waitTime: "10h" },
     () => "in",
   );
-  await until(async () => (await watcher.exists("lockweave:2:queue:{LOCK_wake}")) === 1);
+  await until(async () => (await watcher.exists(queueOf("LOCK_wake"))) === 1);
   end.resolve();
   await holder;
   t.is(await waiter, "in");

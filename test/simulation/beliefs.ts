@@ -12,10 +12,36 @@ const ROUNDING_MS = 0.01;
 export class Beliefs {
   readonly #truth: Truth;
   readonly #report: (problem: string) => void;
+  /** What was asked with, and what was given up. */
+  readonly #asked = new Set<string>();
+  readonly #givenUp = new Set<string>();
+  /** What was heard to be taken. */
+  readonly #heard = new Set<string>();
 
   constructor(truth: Truth, report: (problem: string) => void) {
     this.#truth = truth;
     this.#report = report;
+  }
+
+  /** A process sends a command that may take a key: with an id that no other command has. */
+  asks(requestId: string): void {
+    if (this.#asked.has(requestId)) this.#report(`${requestId} is asked with by two commands`);
+    this.#asked.add(requestId);
+  }
+
+  /** A process sends a command that ends a hold: from now on it does not believe in it. */
+  givesUp(requestId: string): void {
+    this.#givenUp.add(requestId);
+  }
+
+  /** A process hears that its command took the key. */
+  hears(requestId: string): void {
+    this.#heard.add(requestId);
+  }
+
+  /** Whether its process has heard that it has the key: it uses that, or gives it back. */
+  isHeard(requestId: string): boolean {
+    return this.#heard.has(requestId);
   }
 
   /** Returns whether the caller's process believes that it holds its key. */
@@ -27,6 +53,7 @@ export class Beliefs {
       this.#report(`${lock.requestId} is sure to hold ${key}, and does not know by what`);
       return true;
     }
+    if (this.#givenUp.has(storeValue)) this.#report(`${storeValue} is sure to hold ${key}, and was given up`);
     const leftMs = this.#truth.leftMs(key, storeValue);
     const isTooMuch = believedMs / clock.rate > leftMs + ROUNDING_MS;
     if (isTooMuch && !clock.mayNotKnowOfSuspension && this.#truth.hasKeptItsWord(key, storeValue)) {

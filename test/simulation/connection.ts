@@ -39,6 +39,12 @@ const LATEST_DUPLICATE_MS = 6_000;
 export interface Hearing {
   /** Something was delivered. */
   onDelivered(): void;
+  /** A command that may take a key is sent. */
+  onAsk(requestId: string): void;
+  /** A command that ends a hold is sent. */
+  onGiveUp(requestId: string): void;
+  /** A command is heard to have taken a key. */
+  onTaken(requestId: string): void;
   /** The key did not hold what it was to drop. */
   onNotDropped(key: string, requestId: string): void;
 }
@@ -83,16 +89,27 @@ export class Connection implements Store {
 
   // ---- commands ---------------------------------------------------------------------------------------
 
-  take(request: TakeRequest): Promise<TakeReply> {
-    return this.#carry(() => this.#server.take(request));
+  async take(request: TakeRequest): Promise<TakeReply> {
+    this.#hearing.onAsk(request.requestId);
+    return this.#took(request, await this.#carry(() => this.#server.take(request)));
   }
 
-  takeMany(requests: readonly TakeRequest[]): Promise<readonly TakeReply[]> {
-    return this.#carry(() => Promise.all(requests.map((request) => this.#server.take(request))));
+  async takeMany(requests: readonly TakeRequest[]): Promise<readonly (TakeReply | Error)[]> {
+    for (const { requestId } of requests) this.#hearing.onAsk(requestId);
+    const replies = await this.#carry(() =>
+      Promise.all(requests.map((request) => this.#server.take(request))),
+    );
+    return requests.map((request, index) => this.#took(request, replies[index] ?? NOTHING));
   }
 
-  place(request: PlaceRequest): Promise<TakeReply> {
-    return this.#carry(() => this.#server.place(request));
+  async place(request: PlaceRequest): Promise<TakeReply> {
+    this.#hearing.onAsk(request.requestId);
+    return this.#took(request, await this.#carry(() => this.#server.place(request)));
+  }
+
+  #took({ requestId }: TakeRequest, reply: TakeReply): TakeReply {
+    if (reply.taken) this.#hearing.onTaken(requestId);
+    return reply;
   }
 
   leave(key: string, place: string): Promise<void> {
@@ -108,12 +125,14 @@ export class Connection implements Store {
   }
 
   async drop(request: DropRequest): Promise<DropReply> {
+    this.#hearing.onGiveUp(request.requestId);
     const breaksBefore = this.#breaks;
     const [reply] = await this.#carry(async () => [await this.#server.drop(request)], mayBeSecond);
     return this.#heard(request, sure(reply ?? NO_REPLY, this.#breaks === breaksBefore));
   }
 
   async dropMany(requests: readonly DropRequest[]): Promise<readonly (DropReply | Error)[]> {
+    for (const { requestId } of requests) this.#hearing.onGiveUp(requestId);
     const breaksBefore = this.#breaks;
     const replies = await this.#carry(
       () => Promise.all(requests.map((request) => this.#server.drop(request))),
@@ -129,6 +148,8 @@ export class Connection implements Store {
   }
 
   async next(held: DropRequest, request: PlaceRequest): Promise<NextReply | NotDropped> {
+    this.#hearing.onGiveUp(held.requestId);
+    this.#hearing.onAsk(request.requestId);
     const breaksBefore = this.#breaks;
     const [reply] = await this.#carry(async () => [await this.#server.next(held, request)], mayBeSecond);
     return this.#heard(held, sure(reply ?? NO_REPLY, this.#breaks === breaksBefore));
@@ -306,6 +327,7 @@ export class Connection implements Store {
   async close(): Promise<void> {}
 }
 
+const NOTHING: TakeReply = { taken: false, holder: undefined, freeInMs: undefined };
 const NO_REPLY = new Error("no reply");
 
 function newWire(): Wire {

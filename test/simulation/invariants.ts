@@ -3,8 +3,8 @@ import { Beliefs } from "./beliefs";
 import type { Caller } from "./caller";
 import { Truth } from "./truth";
 
-/** How much longer than its budget a caller may wait. */
-const GRACE_MS = 250;
+/** How much longer than its budget a caller may wait: for a last command, and for a renewal of what that has found. */
+const GRACE_MS = 450;
 const ROUNDING_MS = 0.001;
 /** Within one process, before another has its turn. */
 const SECTIONS_ON_ONE_GRANT = 16;
@@ -24,11 +24,12 @@ export class Invariants {
   readonly problems: string[] = [];
   readonly #now: () => number;
   readonly truth: Truth;
-  readonly #beliefs: Beliefs;
+  readonly beliefs: Beliefs;
   readonly #allowances: Allowances;
   /** Who waits or is inside, in the order in which they came. */
   readonly #callers = new Set<Caller>();
   readonly #lastTokens = new Map<string, number>();
+  readonly #leftToExpire = new Set<string>();
   readonly #idleSince = new Map<string, number>();
 
   /**
@@ -38,7 +39,7 @@ export class Invariants {
   constructor(now: () => number, serverNow: () => number, allowances: Allowances) {
     this.#now = now;
     this.truth = new Truth(serverNow, (problem) => this.report(problem), allowances.isCalm);
-    this.#beliefs = new Beliefs(this.truth, (problem) => this.report(problem));
+    this.beliefs = new Beliefs(this.truth, (problem) => this.report(problem));
     this.#allowances = allowances;
   }
 
@@ -62,8 +63,12 @@ export class Invariants {
     caller.state = "inside";
     const { lock, key, process, isNested } = caller;
     caller.storeValue = lock.storeValue;
+    if (!caller.isHeldToItsEnd) this.#leftToExpire.add(caller.storeValue ?? "");
     caller.grant = this.truth.grantTo(caller.storeValue ?? "");
-    if (!this.#beliefs.check(caller)) this.report(`${lock.requestId} is let in without the lock`);
+    // That the server broke its word may be heard between the grant and the first step of the body.
+    const hasKeptItsWord = this.truth.hasKeptItsWord(key, caller.storeValue ?? "");
+    if (!this.beliefs.check(caller) && hasKeptItsWord)
+      this.report(`${lock.requestId} is let in without the lock`);
     if (isNested) return;
     this.#checkBudget(caller, "entered");
     for (const other of this.#callers) {
@@ -75,8 +80,15 @@ export class Invariants {
       const isBeside = other !== caller && other.key === key && other.state === "inside";
       if (isBeside && areOfOneLife(other, caller)) other.mustBeTold = true;
     }
+    this.#checkLockTime(caller);
     this.#checkHandOn(caller);
     this.#checkToken(caller);
+  }
+
+  /** Who is let in has what it asked for, or what is left of as much. */
+  #checkLockTime({ lock }: Caller): void {
+    if (this.#allowances.isCalm && lock.remaining() < lock.lockTimeMs * 0.45)
+      this.report(`${lock.requestId} is let in for ${lock.remaining()} ms of ${lock.lockTimeMs} ms`);
   }
 
   /**
@@ -138,7 +150,8 @@ export class Invariants {
     if (error !== undefined && !(error instanceof LockLostError))
       this.report(`released with ${reasonOf(error)}`);
     const { requestId } = caller.lock;
-    const mayBeSilent = caller.mayBeSilent || caller.process.clock.mayNotKnowOfSuspension;
+    const { mayNotKnowOfSuspension } = caller.process.clock;
+    const mayBeSilent = caller.mayBeSilent || mayNotKnowOfSuspension || isUnprovable(caller);
     if (caller.mustBeTold && !mayBeSilent && error === undefined)
       this.report(`${requestId} did not learn that it was not alone`);
     if (this.#allowances.isCalm && error !== undefined)
@@ -152,7 +165,11 @@ export class Invariants {
 
   /** Nothing of it runs any more. */
   crashed(process: Caller["process"]): void {
-    for (const caller of this.#callers) if (caller.process === process) this.#forget(caller);
+    for (const caller of this.#callers) {
+      if (caller.process !== process) continue;
+      this.#leftToExpire.add(caller.storeValue ?? "");
+      this.#forget(caller);
+    }
   }
 
   #forget(caller: Caller): void {
@@ -175,7 +192,7 @@ export class Invariants {
     const longestWait = new Map<string, Caller>();
     for (const caller of this.#callers) {
       const { key, lock, process, isNested } = caller;
-      if (this.#beliefs.check(caller)) {
+      if (this.beliefs.check(caller)) {
         caller.silentSince = undefined;
         if (process.clock.mayNotKnowOfSuspension) continue;
         const other = sure.get(key);
@@ -193,7 +210,7 @@ export class Invariants {
 
   /** What every process believes, as often as anything has happened. */
   checkBeliefs(): void {
-    for (const caller of this.#callers) this.#beliefs.check(caller);
+    for (const caller of this.#callers) this.beliefs.check(caller);
   }
 
   /** Who is awake learns by the signal, at once, that the lock is lost. */
@@ -214,7 +231,7 @@ export class Invariants {
   #checkIdle(sure: ReadonlyMap<string, Caller>, longestWait: ReadonlyMap<string, Caller>): void {
     const now = this.#now();
     for (const [key, { lock }] of longestWait) {
-      if (sure.has(key) || !this.truth.isFree(key)) {
+      if (sure.has(key) || !this.#isUnused(key)) {
         this.#idleSince.delete(key);
         continue;
       }
@@ -226,6 +243,19 @@ export class Invariants {
     }
     for (const key of this.#idleSince.keys()) if (!longestWait.has(key)) this.#idleSince.delete(key);
   }
+
+  /** Whether the key is free, or taken by a command whose process has heard of it, and does not use it. */
+  #isUnused(key: string): boolean {
+    const value = this.truth.value(key);
+    if (value === undefined) return true;
+    const isLeftOver = this.#leftToExpire.has(value) || this.truth.grantTo(value)?.isTakenAgain === true;
+    return this.beliefs.isHeard(value) && !isLeftOver;
+  }
+}
+
+/** Whether the key was held again by the same command when it ended: that much is believed of the store's last word. */
+function isUnprovable({ grant, process }: Caller): boolean {
+  return grant?.isTakenAgain === true && !process.isClosed;
 }
 
 /** Whether both have their locks from the same life of the server, in which nothing was forgotten. */

@@ -45,8 +45,7 @@ export class SimulatedProcess {
     if (this.isClosing) return;
     this.isClosing = true;
     const { queues } = this.#locker;
-    await queues.until(() => !queues.isAnybodyInside, patienceMs);
-    queues.close();
+    await queues.drain(patienceMs);
     queues.revokeAll(SHUT_DOWN);
     await queues.settled();
   }

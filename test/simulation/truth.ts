@@ -18,6 +18,8 @@ export interface Grant {
   life: number;
   /** How many sections have run on it. */
   sections: number;
+  /** The command came twice, and the key was free again by then: then no reply proves that it was held all the time. */
+  isTakenAgain: boolean;
 }
 
 const CLAIM_LASTS_MS = 1_500;
@@ -64,7 +66,8 @@ export class Truth {
 
   /** Whether the server has kept its word since it last gave that holder the key. */
   hasKeptItsWord(key: string, requestId: string): boolean {
-    return this.#grants.get(requestId)?.life === this.#of(key).life;
+    const { life } = this.#of(key);
+    return (this.#grants.get(requestId)?.life ?? life) === life;
   }
 
   /** The life in which the key is. */
@@ -99,7 +102,13 @@ export class Truth {
       this.#report(`${key} was granted to ${requestId} while ${held.value} held it`);
     if (!isInTurn) this.#serve(key, truth, place ?? requestId);
     truth.held = { value: requestId, expiresAt: this.#now() + lockTimeMs };
-    this.#grants.set(requestId, { since: undefined, life: truth.life, sections: 0 });
+    const before = this.#grants.get(requestId);
+    if (before === undefined) {
+      this.#grants.set(requestId, { since: undefined, life: truth.life, sections: 0, isTakenAgain: false });
+    } else {
+      before.life = truth.life;
+      before.isTakenAgain = true;
+    }
     this.#drew(key, truth, reply.fencingToken);
   }
 

@@ -17,10 +17,8 @@ const LONGEST_LOCK_TIME_MS = 10_000;
 const LONGEST_SUSPENSION_MS = 25_000;
 /** A few commands. */
 const CALM_IDLE_MS = 25;
-/** A command that was lost before the weather cleared, and another. */
-const HEALED_IDLE_MS = 1_250;
-/** The same on a machine that is resumed later: a renewal that was lost, and the look of the first in line. */
-const RESUMED_IDLE_MS = 2_500;
+/** A command that was lost before the weather cleared, a pause, and another. */
+const HEALED_IDLE_MS = 2_500;
 
 /**
  * One world, from its beginning to its end: all of it, and all that happens in it, follows from the seed.
@@ -77,7 +75,7 @@ class World {
     );
     if (invariants === undefined) throw new Error("Expected the server to ask for the truth");
     this.#invariants = invariants;
-    this.#lockTimes = this.#isCalm ? ["10s", "5s", "4s"] : ["3s", "800ms", "300ms"];
+    this.#lockTimes = this.#isCalm ? ["10s", "5s", "4s"] : ["6s", "800ms", "300ms"];
     this.#sameForAll = this.#random.happens(0.5) ? this.#chooseHow() : undefined;
     this.#briefMs = this.#random.oneOf(1, 5, 60);
     this.#machines = new Machines(
@@ -89,6 +87,9 @@ class World {
       this.#keys,
       {
         onDelivered: () => queueMicrotask(() => this.#looks()),
+        onAsk: (requestId) => this.#invariants.beliefs.asks(requestId),
+        onGiveUp: (requestId) => this.#invariants.beliefs.givesUp(requestId),
+        onTaken: (requestId) => this.#invariants.beliefs.hears(requestId),
         onNotDropped: (key, requestId) => this.#invariants.heardOfLoss(key, requestId),
       },
       (process) => this.#crashed(process),
@@ -104,7 +105,7 @@ class World {
   get #idleMs(): number {
     if (this.#isCalm) return CALM_IDLE_MS;
     if (!this.#machines.hasCleared) return Infinity;
-    return this.#weather.suspensions > 0 ? RESUMED_IDLE_MS : HEALED_IDLE_MS;
+    return HEALED_IDLE_MS;
   }
 
   async run(): Promise<Outcome> {

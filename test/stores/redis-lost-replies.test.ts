@@ -94,3 +94,30 @@ test("a next that was sent again says that nobody can know, and its request can 
   await t.throwsAsync(handedOn, { message: /the connection broke/ });
   t.deepEqual(await renew(own, key, request.requestId, 60_000), { renewed: true });
 });
+
+test("a take that was sent again, and not carried out before, says that it may come once more", async (t) => {
+  const { own, proxy } = await overProxy(t);
+  const requestId = newId();
+  const bytesBefore = proxy.bytesSent;
+  proxy.blackHole();
+  const taken = take(own, newKey(), requestId);
+  await until(() => proxy.bytesSent > bytesBefore);
+  proxy.reset();
+  t.deepEqual(await taken, { taken: true, mayComeAgain: true });
+});
+
+test("a client in the middle of a transaction gives no reply, and none is made of its words", async (t) => {
+  const client = server.client();
+  const own = redisStore(client);
+  t.teardown(() => own.close());
+  const [key, requestId] = [newKey(), newId()];
+  await take(own, key, requestId);
+  await drop(own, key, newId()); // The scripts are known from here on.
+  await place(own, key, newId(), {}, newId());
+  await renew(own, key, requestId, 60_000);
+  await client.multi({ pipeline: false });
+  await t.throwsAsync(drop(own, key, requestId), { message: /no reply to a script of ours, but 'QUEUED'/ });
+  await t.throwsAsync(place(own, key, newId(), {}, newId()), { message: /'QUEUED'/ });
+  await client.discard();
+  t.deepEqual(await renew(own, key, requestId, 60_000), { renewed: true });
+});

@@ -274,7 +274,7 @@ test("two prefixes in one Redis do not hear each other's hints", async (t) => {
 });
 
 test("a keyPrefix under which locks could pass for what stands beside them is refused", (t) => {
-  for (const keyPrefix of ["lockweave:", "shop:lockweave:2:queue:"]) {
+  for (const keyPrefix of ["lockweave:", "shop:lockweave:2:queue:", "lock"]) {
     t.throws(() => redisStore(server.client({ keyPrefix })), {
       instanceOf: LockOptionError,
       message: /keyPrefix not to contain lockweave:/,

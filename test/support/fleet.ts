@@ -5,6 +5,7 @@ import type { Locker } from "../../runtime/lock/locker";
 import { runInside } from "../../runtime/lock/reentrancy";
 import { settle, type LockOptions } from "../../runtime/lock/settings";
 import { memoryStore } from "../../runtime/stores/memory";
+import type { Store } from "../../runtime/stores/port";
 import { TamperedStore } from "./tampered-store";
 import { VirtualClock } from "./virtual-clock";
 
@@ -61,16 +62,22 @@ export class FleetProcess {
 
 /** Processes that share one store under virtual time. */
 export class Fleet {
-  readonly clock = new VirtualClock();
+  readonly clock: VirtualClock;
   /** The store itself, as a foreigner to the fleet reaches it. */
-  readonly memory = memoryStore({ clock: this.clock });
+  readonly memory: Store;
   /** The store as the fleet reaches it. */
-  readonly store = new TamperedStore(this.memory);
+  readonly store: TamperedStore;
   readonly warnings: string[] = [];
 
-  process(configuration: Omit<Configuration, "redis" | "clock"> = {}): FleetProcess {
+  constructor(clock = new VirtualClock()) {
+    this.clock = clock;
+    this.memory = memoryStore({ clock });
+    this.store = new TamperedStore(this.memory);
+  }
+
+  process(configuration: Omit<Configuration, "redis"> = {}): FleetProcess {
     const logger = { warn: (message: string) => void this.warnings.push(message) };
-    return new FleetProcess({ logger, store: this.store, ...configuration, clock: this.clock });
+    return new FleetProcess({ logger, store: this.store, clock: this.clock, ...configuration });
   }
 
   /** Somebody outside the fleet takes the key, and says nothing more. */

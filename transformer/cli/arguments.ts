@@ -5,7 +5,12 @@ import { UsageError } from "../verify/usage-error";
 export type Command =
   | { readonly name: "help" | "version" }
   | { readonly name: "list"; readonly project: string | undefined; readonly json: boolean }
-  | { readonly name: "check"; readonly project: string | undefined; readonly outputs: readonly string[] };
+  | {
+      readonly name: "check";
+      readonly project: string | undefined;
+      readonly outputs: readonly string[];
+      readonly json: boolean;
+    };
 
 export const HELP = `Usage: lockweave <command> [options]
 
@@ -15,7 +20,7 @@ export const HELP = `Usage: lockweave <command> [options]
 Options:
   -p, --project <path>   the tsconfig.json, or its directory; with the projects that it references
                          (default: tsconfig.json here or further up)
-      --json             list: as JSON
+      --json             as JSON
       --output <path>    check: what a bundler made: a file, a directory or a glob such as "dist/**/*.js";
                          may be given several times (default: the files that tsconfig.json says)
   -h, --help             shows this
@@ -36,7 +41,7 @@ type OptionName = keyof typeof OPTIONS;
 
 const COMMANDS: Readonly<Record<string, readonly OptionName[]>> = {
   list: ["project", "json"],
-  check: ["project", "output"],
+  check: ["project", "output", "json"],
 };
 
 /** @throws {UsageError} */
@@ -87,7 +92,7 @@ function commandOf(
   if (stray !== undefined && outputs.length === 0) throw new UsageError(`Did not expect \`${stray}\`.`);
   return name === "list"
     ? { name, project, json: given.has("json") }
-    : { name: "check", project, outputs: [...outputs, ...rest] };
+    : { name: "check", project, outputs: [...outputs, ...rest], json: given.has("json") };
 }
 
 function isOption(name: string): name is OptionName {

@@ -6,8 +6,9 @@ import { shortPath } from "../verify/outputs";
 import type { Project } from "../verify/project";
 import { UsageError } from "../verify/usage-error";
 import { HELP, parseCommand, type Command } from "./arguments";
+import { palette } from "./palette";
 import { openProjects } from "./project";
-import { problemsOf, tagsOf, type ProblemRow, type TagRow } from "./tags";
+import { dependencyProblems, problemsOf, tagsOf, type ProblemRow, type TagRow } from "./tags";
 
 process.exitCode = main(process.argv.slice(2), process.cwd());
 
@@ -32,7 +33,7 @@ function run(command: Command, cwd: string): number {
     case "list":
       return list(openProjects(command.project, cwd), command.json, cwd);
     default:
-      return check(openProjects(command.project, cwd), command.outputs, cwd);
+      return check(openProjects(command.project, cwd), command, cwd);
   }
 }
 
@@ -89,31 +90,45 @@ function onOneLine(text: string): string {
 
 function problemLine({ file, line, column, code, message }: ProblemRow, cwd: string): string {
   const place = [file === undefined ? undefined : shortPath(file, cwd), line, column];
-  return `${place.filter((part) => part !== undefined).join(":")}: ${code}: ${message}`;
+  const { bold, red } = palette(process.stderr, process.env);
+  return `${bold(`${place.filter((part) => part !== undefined).join(":")}:`)} ${red(`${code}: ${message}`)}`;
 }
 
 // ---- check ----------------------------------------------------------------------------------------------
 
-function check(projects: readonly Project[], outputs: readonly string[], cwd: string): number {
-  const problems = problemsOf(projects);
+function check(
+  projects: readonly Project[],
+  { outputs, json }: { readonly outputs: readonly string[]; readonly json: boolean },
+  cwd: string,
+): number {
+  const problems = [...problemsOf(projects), ...dependencyProblems(projects)];
   const isBundled = outputs.length > 0;
   const { tags, unproved } = isBundled ? checkBundled(projects, outputs, cwd) : checkCompiled(projects, cwd);
   if (tags + problems.length === 0) {
     throw new UsageError("This project has no tags, so there is nothing to prove. Is it the right one?");
   }
-  if (problems.length + unproved.length === 0) {
+  const advice = cures(projects, unproved, isBundled);
+  const isProved = problems.length + unproved.length === 0;
+  if (json) {
+    const short = <R extends { readonly file?: string }>(row: R): R =>
+      row.file === undefined ? row : { ...row, file: shortPath(row.file, cwd) };
+    const result = { tags, problems: problems.map(short), unproved: unproved.map(short), cures: advice };
+    process.stdout.write(`${JSON.stringify(result, undefined, 2)}\n`);
+  } else if (isProved) {
     process.stdout.write(
       `${tags === 1 ? "The lock of the only tag is" : `The locks of all ${tags} tags are`} in the output.\n`,
     );
-    return 0;
+  } else {
+    const { bold, red, cyan } = palette(process.stderr, process.env);
+    const lines = [
+      ...problems.map((row) => problemLine(row, cwd)),
+      ...unproved.map(
+        ({ file, line, column, message }) =>
+          `${bold(`${shortPath(file, cwd)}:${line}:${column}:`)} ${red(message)}`,
+      ),
+      ...advice.map((cure) => cyan(`-> ${cure}`)),
+    ];
+    process.stderr.write(`${lines.join("\n")}\n`);
   }
-  const lines = [
-    ...problems.map((row) => problemLine(row, cwd)),
-    ...unproved.map(
-      ({ file, line, column, message }) => `${shortPath(file, cwd)}:${line}:${column}: ${message}`,
-    ),
-    ...cures(projects, unproved, isBundled).map((advice) => `-> ${advice}`),
-  ];
-  process.stderr.write(`${lines.join("\n")}\n`);
-  return 1;
+  return isProved ? 0 : 1;
 }

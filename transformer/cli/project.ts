@@ -2,10 +2,11 @@ import { realpathSync, statSync } from "node:fs";
 import { createRequire } from "node:module";
 import { dirname, join, resolve } from "node:path";
 import type * as TS from "typescript";
+import { isOfReference, unlockedDependencies } from "../hosts/ts-patch/dependencies";
 import { weaveProgram, type PluginConfig } from "../hosts/ts-patch/weave-program";
 import type { Compiler } from "../hosts/ts-patch/woven-files";
 import { readDefaults } from "../read/options";
-import type { Project, TaggedFile } from "../verify/project";
+import type { PlacedProblem, Project, TaggedFile } from "../verify/project";
 import { UsageError } from "../verify/usage-error";
 import { mayNeedWeave, weave } from "../weave/weave";
 
@@ -119,7 +120,10 @@ function projectOf(ts: Compiler, config: string, parsed: TS.ParsedCommandLine): 
     });
     return outputs;
   };
-  return { ts, config, options, plugin, files, problems, emitWoven };
+  // What references make is checked as a project of its own.
+  const unlocked = (): readonly PlacedProblem[] =>
+    unlockedDependencies(ts, program, (declarations) => !isOfReference(ts, program, declarations));
+  return { ts, config, options, plugin, files, problems, unlocked, emitWoven };
 }
 
 /** So that JavaScript is emitted, and nothing else, to where the project's own build puts it. */
@@ -143,13 +147,13 @@ function emitOptions(config: string, options: TS.CompilerOptions): TS.CompilerOp
   };
 }
 
-const TRANSFORMER = "lockweave/transformer";
+const TRANSFORMER = new Set(["lockweave/transformer", "lockweave"]);
 
 function pluginIn(config: string, { plugins }: TS.CompilerOptions): PluginConfig | undefined {
   const entries = (Array.isArray(plugins) ? plugins : []) as PluginConfig[];
   const own = realpathSync(require.resolve("../index"));
   return entries.find(({ transform = "" }) => {
-    if (transform === TRANSFORMER) return true;
+    if (TRANSFORMER.has(transform)) return true;
     try {
       return realpathSync(createRequire(config).resolve(transform)) === own;
     } catch {

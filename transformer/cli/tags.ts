@@ -1,6 +1,6 @@
 import { lockKey } from "../../runtime/key";
 import type { KeyPart } from "../read/key";
-import { placeOf, type Place } from "../verify/place";
+import { placeIn, placeOf, type Place } from "../verify/place";
 import type { Project, TaggedFile } from "../verify/project";
 import type { WovenSite } from "../weave/weave";
 
@@ -33,6 +33,16 @@ export function problemsOf(projects: readonly Project[]): ProblemRow[] {
       file.problems.map((found) => ({ ...placeOf(file, found), code: found.code, message: found.message })),
     ),
   ]);
+  return onceEach(rows);
+}
+
+/** What the projects take in from builds that ignored the weave. */
+export function dependencyProblems(projects: readonly Project[]): ProblemRow[] {
+  const rows = projects.flatMap(({ config, unlocked }): ProblemRow[] =>
+    unlocked().map(({ file, problem: { code, message, start } }) =>
+      Object.assign(file === undefined ? { file: config } : placeIn(file, start), { code, message }),
+    ),
+  );
   return onceEach(rows);
 }
 

@@ -6,7 +6,7 @@ import { declaredInBlock, declaredInFunction } from "./scopes";
 export type OwnFunction = "configure" | "currentLock";
 
 /** What a name or an expression stands for: one of our functions, all of them, or a promise of all. */
-export type Meaning = OwnFunction | "runtime" | "promise";
+type Meaning = OwnFunction | "runtime" | "promise";
 
 /** By the names that a module exports: which of ours they are. */
 export type OwnExports = ReadonlyMap<string, Meaning>;
@@ -27,6 +27,7 @@ export function mayConfigure(text: string): boolean {
   return text.includes("configure") && mayImportOurs(text);
 }
 
+/** Cheap. */
 export function mayImportOurs(text: string): boolean {
   return /["'`]lockweave(?:\/runtime)?["'`]/.test(text);
 }
@@ -38,7 +39,7 @@ export function callsOf(
   functionName: OwnFunction,
   node: TS.Node,
   {
-    handedOn = () => undefined,
+    handedOn,
     isElsewhere = () => false,
   }: {
     readonly handedOn?: HandedOn | undefined;
@@ -46,9 +47,9 @@ export function callsOf(
   } = {},
 ): TS.CallExpression[] {
   const calls: TS.CallExpression[] = [];
-  if (!file.text.includes(functionName)) return calls;
+  if (handedOn === undefined && !file.text.includes(functionName)) return calls;
   const exportsOf = (specifier: string): OwnExports | undefined =>
-    OURS.has(specifier) ? OWN_EXPORTS : handedOn(specifier);
+    OURS.has(specifier) ? OWN_EXPORTS : handedOn?.(specifier);
   const visit = (child: TS.Node, outer: Names, isInside: boolean, given?: Meaning): void => {
     const isIn = isInside || child === node;
     if (isIn && isElsewhere(child)) return;

@@ -55,6 +55,18 @@ export function placeOf(
   return { because, bodies };
 }
 
+/** The name of the function that the comment documents in a declaration file, if it has that name in code too. */
+export function declaredFunctionAt(
+  ts: typeof TS,
+  file: TS.SourceFile,
+  comment: Span,
+  path: readonly TS.Node[],
+): string | undefined {
+  const { owner, outer } = ownerOf(ts, file, comment, path);
+  if (owner === undefined || roleOf(ts, file, owner).is !== "function") return undefined;
+  return nameOf(ts, file, [...outer, owner]);
+}
+
 /** The outermost node that begins with the comment; the comment may also stand among its modifiers. */
 function ownerOf(
   ts: typeof TS,

@@ -55,7 +55,9 @@ export class Positions {
     this.#lineStarts ??= { disk: lineStarts(this.#onDisk), woven: lineStarts(this.#woven) };
     const { disk, woven } = this.#lineStarts;
     const offset = (woven[line] ?? 0) + column;
-    const start = this.#insertionAt(offset) ?? this.toDisk({ start: offset, end: offset }).start;
+    let start = this.#insertionAt(offset) ?? this.toDisk({ start: offset, end: offset }).start;
+    // What stands before the line that it was made from, such as an import, is led to its own place.
+    if (start >= (disk[line + 1] ?? Infinity)) start = this.#segmentAt(offset)?.at ?? start;
     let diskLine = line;
     while (diskLine > 0 && (disk[diskLine] ?? 0) > start) diskLine -= 1;
     return { line: diskLine, column: start - (disk[diskLine] ?? 0) };

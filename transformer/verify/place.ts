@@ -1,3 +1,4 @@
+import type * as TS from "typescript";
 import type { Problem } from "../text/problems";
 import type { TaggedFile } from "./project";
 
@@ -10,6 +11,10 @@ export interface Place {
 
 /** Where in the file the problem is. */
 export function placeOf({ source }: TaggedFile, { start }: Pick<Problem, "start">): Place {
-  const { line, character } = source.getLineAndCharacterOfPosition(start);
-  return { file: source.fileName, line: line + 1, column: character + 1 };
+  return placeIn(source, start);
+}
+
+export function placeIn(file: TS.SourceFile, start: number): Place {
+  const { line, character } = file.getLineAndCharacterOfPosition(start);
+  return { file: file.fileName, line: line + 1, column: character + 1 };
 }

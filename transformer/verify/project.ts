@@ -13,8 +13,16 @@ export interface Project {
   readonly files: readonly TaggedFile[];
   /** What is wrong with our entry in tsconfig.json. */
   readonly problems: readonly Problem[];
+  /** What it takes in from elsewhere that was built without the weave. */
+  readonly unlocked: () => readonly PlacedProblem[];
   /** What the woven file would be compiled to, by the names of the outputs. */
   readonly emitWoven: (file: TaggedFile) => ReadonlyMap<string, string>;
+}
+
+/** A problem that stands in a file of the program; in none where nothing of the program is to blame. */
+export interface PlacedProblem {
+  readonly file: TS.SourceFile | undefined;
+  readonly problem: Problem;
 }
 
 /** A source file of the project that has tags. */

@@ -41,7 +41,7 @@ export interface WovenSite extends Span {
  * The compiler looks into a function that is an expression, and says what of it has the wrong type; of one with a
  * block, which a woven one has, it only says that the whole has.
  */
-export interface NamedExpression {
+interface NamedExpression {
   readonly name: Span;
   readonly value: Span;
 }

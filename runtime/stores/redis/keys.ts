@@ -54,8 +54,10 @@ export function isInSlot(prefix: string, key: string): boolean {
 
 /** @throws {LockOptionError} when keys of the client could pass for ours */
 export function assertPrefix(prefix: string): void {
-  if (!prefix.includes(RESERVED_NAMESPACE)) return;
+  // One like "lock" would be made ours by a key that begins with the rest.
+  const mayBecomeOurs = prefix !== "" && RESERVED_NAMESPACE.startsWith(prefix);
+  if (!mayBecomeOurs && !prefix.includes(RESERVED_NAMESPACE)) return;
   throw new LockOptionError(
-    `Expected the client's keyPrefix not to contain ${RESERVED_NAMESPACE}, got ${shown(prefix)}`,
+    `Expected the client's keyPrefix not to contain ${RESERVED_NAMESPACE}, nor to be the beginning of it (end it with a ":"), got ${shown(prefix)}`,
   );
 }

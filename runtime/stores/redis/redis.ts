@@ -19,6 +19,7 @@ import {
   type TakeReply,
   type TakeRequest,
 } from "../port";
+import { shown } from "../../shown";
 import { assertClient, isCluster, type RedisClient } from "./client";
 import { isBeforeRedis7, isDenied, isUnknownScript, isWrongType, wrapped } from "./errors";
 import { evictionWarning } from "./eviction";
@@ -122,9 +123,10 @@ class RedisStore implements Store {
   take(request: TakeRequest, withinMs: number): Promise<TakeReply> {
     const { key, requestId, lockTimeMs, fencing } = request;
     if (fencing || !this.#setCanGet) return this.#takeByScript(request, withinMs);
+    const breaksBefore = this.#breaks;
     // One command that changes nothing when it is carried out again, and tells what it found.
     return this.#send(withinMs, "set", key, requestId, "PX", lockTimeMs, "NX", "GET").then(
-      (holder) => takeReply(holder as string | null),
+      (holder) => this.#takeReply(holder as string | null, breaksBefore),
       (error: unknown) => {
         if (!isBeforeRedis7(error)) throw wrapped(error);
         this.#setCanGet = false;
@@ -135,9 +137,11 @@ class RedisStore implements Store {
 
   #takeByScript({ key, requestId, lockTimeMs, fencing }: TakeRequest, withinMs: number): Promise<TakeReply> {
     const keys = fencing ? [key, this.#fence(key)] : [key];
+    const breaksBefore = this.#breaks;
     return this.#run(TAKE, keys, [requestId, lockTimeMs], withinMs, (reply) => {
-      const [isTaken, detail] = reply as [Figure, (string | null)?];
-      return Number(isTaken) === 1 ? taken(fencing, detail) : takeReply(detail ?? "");
+      const [isTaken, detail] = listOf(reply) as [Figure, (string | null)?];
+      if (Number(isTaken) === 1) return this.#taken(breaksBefore, fencing, detail);
+      return this.#takeReply(detail ?? "", breaksBefore);
     });
   }
 
@@ -149,6 +153,7 @@ class RedisStore implements Store {
     if (!this.#setCanGet) return await eachAlone(requests, alone);
     const keys = requests.map(({ key }) => key);
     const args = [idsOf(requests), ...lockTimesOf(requests)];
+    const breaksBefore = this.#breaks;
     const replies = await this.#runMany(TAKE_MANY, keys, args, withinMs);
     if (replies === "denied") return await eachAlone(requests, (one) => this.take(one, withinMs));
     if (replies.some(isBeforeRedis7)) {
@@ -156,8 +161,24 @@ class RedisStore implements Store {
       return await eachAlone(requests, alone);
     }
     return (replies as (string | null | Error)[]).map((reply) =>
-      reply instanceof Error ? wrapped(reply) : takeReply(reply),
+      reply instanceof Error ? wrapped(reply) : this.#takeReply(reply, breaksBefore),
     );
+  }
+
+  /** @param found what the key held before the command */
+  #takeReply(found: string | null, breaksBefore: number): TakeReply {
+    if (found === null) return this.#taken(breaksBefore, false, undefined);
+    return { taken: false, holder: found, freeInMs: undefined };
+  }
+
+  #taken(breaksBefore: number, fencing: boolean, token: string | null | undefined): Taken {
+    const mayComeAgain = this.#breaks !== breaksBefore;
+    if (!fencing && !mayComeAgain) return TAKEN;
+    return {
+      taken: true,
+      ...(mayComeAgain && { mayComeAgain }),
+      ...(fencing && { fencingToken: Number(token) }),
+    };
   }
 
   async renew(requests: readonly RenewRequest[], withinMs: number): Promise<readonly RenewReply[]> {
@@ -195,7 +216,7 @@ class RedisStore implements Store {
   #renewWithToken({ key, requestId, lockTimeMs }: RenewRequest, withinMs: number): Promise<RenewReply> {
     const keys = [key, this.#fence(key)];
     return this.#run(RENEW_WITH_TOKEN, keys, [requestId, lockTimeMs], withinMs, (reply) => {
-      const [isRenewed, detail = null] = reply as [Figure, (string | null | Error)?];
+      const [isRenewed, detail = null] = listOf(reply) as [Figure, (string | null | Error)?];
       if (Number(isRenewed) === 1) return { renewed: true, fencingToken: Number(detail) };
       return renewReply([detail]);
     });
@@ -229,8 +250,9 @@ class RedisStore implements Store {
   #dropReply(reply: unknown, breaksBefore: number): DropReply | Error {
     if (reply instanceof Error) return wrapped(reply);
     if (!Array.isArray(reply)) {
-      if (Number(reply) === 2) this.warn(CHANNELS_DENIED);
-      return DROPPED;
+      const outcome = Number(reply);
+      if (outcome === 2) this.warn(CHANNELS_DENIED);
+      return outcome === 1 || outcome === 2 ? DROPPED : unexpected(reply);
     }
     return this.#notDropped((reply as unknown as Found)[0], breaksBefore);
   }
@@ -269,9 +291,10 @@ class RedisStore implements Store {
     this.#inbox.open();
     const keys = this.#queueKeys(key, fencing);
     const args = [place, this.#inbox.address, requestId, lockTimeMs, this.#counts];
+    const breaksBefore = this.#breaks;
     return this.#run(PLACE, keys, args, withinMs, (reply) => {
-      const [isTaken, detail, pttl, isChannelDenied] = reply as [Figure, string?, Figure?, Figure?];
-      if (Number(isTaken) === 1) return taken(fencing, detail);
+      const [isTaken, detail, pttl, isChannelDenied] = listOf(reply) as [Figure, string?, Figure?, Figure?];
+      if (Number(isTaken) === 1) return this.#taken(breaksBefore, fencing, detail);
       if (Number(isChannelDenied) === 1) this.warn(CHANNELS_DENIED);
       return notTaken(detail, Number(pttl));
     });
@@ -305,11 +328,11 @@ class RedisStore implements Store {
     const keys = this.#queueKeys(key, fencing);
     const args = [held.requestId, place, this.#inbox.address, requestId, lockTimeMs, this.#counts];
     return await this.#run(NEXT, keys, args, withinMs, (reply) => {
-      const [outcome, detail = null, isChannelDenied] = reply as [Figure, Found[0]?, Figure?];
+      const [outcome, detail = null, isChannelDenied] = listOf(reply) as [Figure, Found[0]?, Figure?];
       if (Number(isChannelDenied) === 1) this.warn(CHANNELS_DENIED);
       switch (Number(outcome)) {
         case 1:
-          return { dropped: true, next: taken(fencing, detail as string | null) };
+          return { dropped: true, next: this.#taken(breaksBefore, fencing, detail as string | null) };
         case 2:
           return { dropped: true, next: "placed" };
         case 3:
@@ -458,13 +481,14 @@ function doubtful(): Error {
   return new Error("the connection broke under the release, which Redis may have carried out");
 }
 
-/** @param found what the key held before the command */
-function takeReply(found: string | null): TakeReply {
-  return found === null ? TAKEN : { taken: false, holder: found, freeInMs: undefined };
+/** What no script of ours replies: such as "QUEUED", of a client that is in the middle of a transaction. */
+function unexpected(reply: unknown): Error {
+  return new Error(`Redis sent no reply to a script of ours, but ${shown(reply)}`);
 }
 
-function taken(fencing: boolean, token: string | null | undefined): Taken {
-  return fencing ? { taken: true, fencingToken: Number(token) } : TAKEN;
+function listOf(reply: unknown): readonly unknown[] {
+  if (Array.isArray(reply)) return reply;
+  throw unexpected(reply);
 }
 
 /** @param pttl -1 for a key that never expires, and for those who are not next */
@@ -474,7 +498,7 @@ function notTaken(holder: string | undefined, pttl: number): NotTaken {
 
 function renewReply(reply: unknown): RenewReply {
   if (reply instanceof Error) return wrapped(reply);
-  if (!Array.isArray(reply)) return RENEWED;
+  if (!Array.isArray(reply)) return Number(reply) === 1 ? RENEWED : unexpected(reply);
   const holder = holderOf((reply as unknown as Found)[0]);
   return holder instanceof Error ? holder : { renewed: false, holder };
 }

@@ -55,6 +55,10 @@ const BODIES: Record<string, string> = {
   "an awaited call": "return await world.work();",
   "a variable that hides a constant": "const one = 1; { const one = world.work(); return one; }",
   "a loop's variable that hides a constant": "const one = 1; for (const one of [world.work()]) return one;",
+  "a `case`'s variable that hides a constant":
+    "const one = 1; switch (1) { case 1: const one = world.work(); return one; }",
+  "a caught promise that hides a constant":
+    "const one = 1; try { throw world.work(); } catch (one) { return one; }",
   "a constant in another scope": "{ const world = 1; } return world.work();",
   "a dynamic callee": "return world['work']?.();",
 };
@@ -328,6 +332,22 @@ test.serial("a key of the body's own variables is not mistaken for the parameter
   );
   t.deepEqual(await f?.(1), [2, "LOCK_shadow_1"]);
 });
+
+test.serial(
+  "names that the body has only from outside, or only the tag has, are not hidden by the lock's",
+  async (t) => {
+    const { f, g } = run(
+      `const lock = "outer lock", lockweave = "outer weave", lock_1 = "outer key";
+    /** @redisLock businessFlag=shorthand */
+    export async function f() { return [{ lock }, { lockweave }, ...world.keys()]; }
+    /** @redisLock businessFlag=onlyInTag keyName="lock_1 + lock" */
+    export async function g() { return world.keys(); }`,
+      { keys: () => [...held] },
+    );
+    t.deepEqual(await f?.(), [{ lock: "outer lock" }, { lockweave: "outer weave" }, "LOCK_shorthand"]);
+    t.deepEqual(await g?.(), ["LOCK_onlyInTag_outer keyouter lock"]);
+  },
+);
 
 test.serial("two calls for one key work one after the other", async (t) => {
   const first = deferred();

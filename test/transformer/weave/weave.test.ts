@@ -159,6 +159,17 @@ export async function pay() { const lock = lockweave.open({ site: "pay" }); whil
   });
 }
 
+test("the import of the runtime is mapped to its own place, not to a column of the first line", (t) => {
+  const before = 'import { work } from "./work.js";\n';
+  const text = `${before}// A comment, ${"so ".repeat(40)}that offsets are no columns.\n/** @redisLock businessFlag=pay */\nexport async function pay() { return work(); }\n`;
+  const woven = weave("a.ts", text, { ts, module: "esm" });
+  const end = woven?.code.indexOf("import { work }") ?? 0;
+  t.true(end > 0);
+  for (let column = 0; column <= end; column += 1) {
+    t.deepEqual(woven?.positions.columnToDisk(0, column), { line: 0, column: 0 }, String(column));
+  }
+});
+
 test("the sites are named, and stand where their tags stand", (t) => {
   const fixture = fixtures.find(({ name }) => name === "functions");
   const sites = fixture?.woven.sites ?? [];

@@ -1,6 +1,7 @@
 import type * as TS from "typescript";
 import type { Problem } from "../../text/problems";
 import type { Span } from "../../text/span";
+import type { PlacedProblem } from "../../verify/project";
 import type { Woven } from "../../weave/weave";
 import { internals, ON_DISK, type WovenFile, type WovenFiles } from "./woven-files";
 
@@ -12,7 +13,7 @@ export function reportOnDisk(
   ts: typeof TS,
   program: TS.Program,
   files: WovenFiles,
-  configProblems: readonly Problem[],
+  projectProblems: readonly PlacedProblem[],
 ): void {
   const ours = (sourceFile: TS.SourceFile | undefined): TS.Diagnostic[] =>
     [...files].flatMap(([path, { woven, onDisk }]) =>
@@ -38,7 +39,9 @@ export function reportOnDisk(
   wrap("getBindAndCheckDiagnostics", ours); // What incremental builds ask for instead.
   wrap("getProgramDiagnostics", () => []); // And this, for what is wrong with the program's make-up.
   wrap("getDeclarationDiagnostics", () => []);
-  wrap("getOptionsDiagnostics", () => configProblems.map((found) => diagnosticOf(ts, found, undefined)));
+  wrap("getOptionsDiagnostics", () =>
+    projectProblems.map(({ file, problem }) => diagnosticOf(ts, problem, file)),
+  );
 
   const lookups = program as unknown as { getSourceFileByPath(path: string): TS.SourceFile | undefined };
   const { getSourceFileByPath } = lookups;
@@ -84,13 +87,14 @@ function insideExpression(
 }
 
 /** TypeScript prints codes as `TS` and a number: ours stay clear of its own. */
-function diagnosticOf(
+export function diagnosticOf(
   ts: typeof TS,
   { code, message, start, end }: Problem,
   file: TS.SourceFile | undefined,
+  category: TS.DiagnosticCategory = ts.DiagnosticCategory.Error,
 ): TS.Diagnostic {
   return {
-    category: ts.DiagnosticCategory.Error,
+    category,
     code: 900_000 + Number(code.slice("LW".length)),
     messageText: `${code}: ${message}`,
     source: "lockweave",

@@ -3,8 +3,9 @@ import { didYouMean } from "../../text/did-you-mean";
 import { problem, type Problem } from "../../text/problems";
 import { readDefaults } from "../../read/options";
 import { wovenMark } from "../../read/woven-mark";
+import { unlockedDependencies } from "./dependencies";
 import { emitOnDisk } from "./emit-on-disk";
-import { reportOnDisk } from "./report-on-disk";
+import { diagnosticOf, reportOnDisk } from "./report-on-disk";
 import { internals, wovenFiles, type Compiler, type WovenFile, type WovenFiles } from "./woven-files";
 
 /** The plugin's entry in tsconfig.json. */
@@ -36,9 +37,32 @@ export function weaveProgram(
   const files = wovenFiles(ts, program, defaults);
   const original = host ?? ts.createCompilerHost(program.getCompilerOptions());
   const woven = files.size === 0 ? program : createAgain(ts, program, original, files);
-  reportOnDisk(ts, woven, files, [...unknownOptions(config), ...problems]);
+  const ofConfig = [...unknownOptions(config), ...problems].map((found) => ({
+    file: undefined,
+    problem: found,
+  }));
+  reportOnDisk(ts, woven, files, [...ofConfig, ...unlockedDependencies(ts, program)]);
   emitOnDisk(ts, woven, original, files);
+  warn(ts, program, files);
   return woven;
+}
+
+const warned = new WeakSet<TS.SourceFile>();
+
+/** To the error stream: to the compiler, each diagnostic that it is given is a failure. */
+function warn(ts: Compiler, program: TS.Program, files: WovenFiles): void {
+  const found = [...files.values()].flatMap(({ woven: { warnings }, onDisk }) => {
+    if (warned.has(onDisk)) return [];
+    warned.add(onDisk);
+    return warnings.map((doubt) => diagnosticOf(ts, doubt, onDisk, ts.DiagnosticCategory.Warning));
+  });
+  if (found.length === 0) return;
+  const host: TS.FormatDiagnosticsHost = {
+    getCanonicalFileName: (name) => name,
+    getCurrentDirectory: () => program.getCurrentDirectory(),
+    getNewLine: () => "\n",
+  };
+  process.stderr.write(ts.formatDiagnostics(found, host));
 }
 
 const OPTIONS: readonly string[] = ["defaults"];

@@ -2,6 +2,7 @@ import { createHash } from "node:crypto";
 import type * as TS from "typescript";
 import type { Defaults } from "../../read/options";
 import type { ModuleFormat } from "../../weave/runtime-import";
+import { handedOnIn } from "./handed-on";
 import { mayNeedWeave, weave, type WeaveOptions, type Woven } from "../../weave/weave";
 
 export type Compiler = typeof TS & {
@@ -44,14 +45,19 @@ const cache = new WeakMap<TS.SourceFile, { file: WovenFile | undefined; madeFor:
 export function wovenFiles(ts: Compiler, program: TS.Program, defaults: Defaults): WovenFiles {
   const files = new Map<string, WovenFile>();
   const salt = JSON.stringify([packageVersion(), [...defaults]]);
+  const handedOnTo = handedOnIn(ts, program);
   for (const sourceFile of program.getSourceFiles()) {
-    if (sourceFile.isDeclarationFile || !mayNeedWeave(sourceFile.text)) continue;
+    if (sourceFile.isDeclarationFile) continue;
+    const handedOn = handedOnTo(sourceFile);
+    if (!mayNeedWeave(sourceFile.text) && handedOn === undefined) continue;
     if (program.isSourceFileFromExternalLibrary(sourceFile)) continue; // Its own project emits it, and weaves it.
     const module = formatOf(ts, program, sourceFile);
     const madeFor = `${module} ${salt}`;
     let cached = cache.get(sourceFile);
-    if (cached?.madeFor !== madeFor) {
-      cached = { file: wovenFile(sourceFile, { ts, module, defaults, sourceFile }, salt), madeFor };
+    // What another module hands on may change while this file does not.
+    if (cached?.madeFor !== madeFor || handedOn !== undefined) {
+      const options = { ts, module, defaults, sourceFile, ...(handedOn && { handedOn }) };
+      cached = { file: wovenFile(sourceFile, options, salt), madeFor };
       cache.set(sourceFile, cached);
     }
     if (cached.file !== undefined) files.set(internals(sourceFile).path, cached.file);

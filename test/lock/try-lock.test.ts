@@ -1,0 +1,95 @@
+import test from "ava";
+import { LockUnreachableError, LockWaitTimeoutError } from "../../runtime/errors";
+import { Fleet } from "../support/fleet";
+import { idle, job, passes } from "../support/jobs";
+import { lostOnTheWay } from "../support/tampered-store";
+
+// A lock that is asked for and not waited for.
+
+const KEY = "LOCK_payOrder_1";
+const SECOND = 1_000;
+const TRY = { retryTimes: 0 } as const;
+const SKIP = { ...TRY, onFailure: "skip" } as const;
+
+test("of several that try at once the first has the lock, and those behind it skip their work", async (t) => {
+  const fleet = new Fleet();
+  const process = fleet.process();
+  fleet.store.onTake = async (send) => {
+    await passes(fleet.clock, 20);
+    return await send();
+  };
+  const { body, end } = job();
+  const first = process.call(KEY, SKIP, body);
+  const behind = Array.from({ length: 5 }, () => process.call(KEY, SKIP, () => t.fail()));
+  await fleet.clock.settle();
+  t.deepEqual(await Promise.all(behind), Array.from({ length: 5 })); // No time passes here.
+  await fleet.clock.advance(20);
+  end();
+  t.is(await first, "done");
+  t.is(fleet.store.asked.length, 1);
+  await fleet.leftNothing(t, KEY, process);
+});
+
+test("who tries behind another call of its process is told so, and not that the store is unreachable", async (t) => {
+  const fleet = new Fleet();
+  const process = fleet.process();
+  fleet.store.onTake = async (send) => {
+    await passes(fleet.clock, 20);
+    return await send();
+  };
+  const first = process.call(KEY, TRY, idle);
+  await t.throwsAsync(
+    process.call(KEY, TRY, () => t.fail()),
+    {
+      instanceOf: LockWaitTimeoutError,
+      message:
+        "LOCK_WAIT_TIME_OUT: LOCK_payOrder_1 was asked for before by another call in this process and did not become free within 0 ms (retryTimes=0, waitTime=5000ms)",
+    },
+  );
+  await fleet.clock.advance(20);
+  t.is(await first, "done");
+});
+
+test("who tries while its own process holds the lock sends nothing", async (t) => {
+  const fleet = new Fleet();
+  const process = fleet.process();
+  const holder = job();
+  const held = process.call(KEY, {}, holder.body);
+  await holder.running;
+  t.is(await process.call(KEY, SKIP, () => t.fail()), undefined);
+  t.is(fleet.store.commands, 1);
+  holder.end();
+  await held;
+});
+
+test("a try has the whole commandTimeout for its one reply: it succeeds over a network of 250 ms", async (t) => {
+  const fleet = new Fleet();
+  fleet.store.onAny = async (send) => {
+    await passes(fleet.clock, 250);
+    return await send();
+  };
+  const process = fleet.process();
+  for (const options of [TRY, { waitTime: "0ms" }, SKIP] as const) {
+    const call = process.call(KEY, options, idle);
+    await fleet.clock.advance(500);
+    t.is(await call, "done");
+  }
+  t.is(fleet.store.asked.length, 3);
+  await fleet.leftNothing(t, KEY, process);
+});
+
+test("a try that has no reply within the commandTimeout is told that the store is unreachable", async (t) => {
+  const fleet = new Fleet();
+  fleet.store.onTake = lostOnTheWay;
+  let isOver = false;
+  const outcome = t
+    .throwsAsync(fleet.process({ commandTimeout: "3s" }).call(KEY, SKIP, idle), {
+      instanceOf: LockUnreachableError,
+      message: /: no reply from the store within 3000 ms$/,
+    })
+    .finally(() => (isOver = true));
+  await fleet.clock.advance(3 * SECOND - 1);
+  t.false(isOver);
+  await fleet.clock.advance(1);
+  await outcome;
+});

@@ -1,0 +1,86 @@
+import test from "ava";
+import { CLAIM_TIME_MS } from "../../runtime/stores/port";
+import { batching } from "../support/batching-store";
+import { deferred } from "../support/deferred";
+import { Fleet } from "../support/fleet";
+import { job, passes } from "../support/jobs";
+
+// What a process believes to hold is what the store has for it, in whatever order its commands arrive.
+
+const KEY = "LOCK_payOrder_1";
+const SECOND = 1_000;
+const PATIENT = { retryTimes: 1_000, waitTime: "60s" } as const;
+const SHORT = { ...PATIENT, lockTime: "30s", watchdog: false } as const;
+
+for (const [what, abortAfterMs, hintsArrive] of [
+  ["in the same tick, and its command is sent after that of the next one", undefined, true],
+  ["in the same tick, and the hint to the next one is lost, too", undefined, false],
+  ["when its command is on its way, which arrives after the queue has its turn", 1, true],
+  ["when its command is on its way, and the hint to the next one is lost", 1, false],
+] as const) {
+  test(`who stands behind one who is aborted ${what} believes no more than the store has`, async (t) => {
+    const fleet = new Fleet();
+    const [other, third] = [fleet.process(), fleet.process()];
+    const process = fleet.process({ store: batching(fleet.store) });
+    const holder = job();
+    const released = other.call(KEY, SHORT, holder.body);
+    await holder.running;
+
+    // So that commands of the process wait for each other, to go together; and those that take arrive late.
+    const late = deferred();
+    fleet.store.onTake = async (send) => {
+      await late.promise;
+      return await send();
+    };
+    fleet.store.onPlace = (send) => send();
+    const busy = process.call("LOCK_other", {}, () => {});
+    await fleet.clock.settle();
+
+    const controller = new AbortController();
+    const reason = new Error("the client went away");
+    const aborted = t.throwsAsync(
+      process.call(KEY, SHORT, () => t.fail(), { signal: controller.signal }),
+      { is: reason },
+    );
+    let inside = 0;
+    const entered = deferred<{ remainingMs: number; storeValue: string | undefined }>();
+    const next = process.call(KEY, SHORT, async (lock) => {
+      t.is((inside += 1), 1);
+      const remainingMs = lock.remaining();
+      entered.resolve({ remainingMs, storeValue: lock.storeValue });
+      await passes(fleet.clock, remainingMs);
+      inside -= 1;
+    });
+    if (abortAfterMs !== undefined) await fleet.clock.advance(abortAfterMs);
+    controller.abort(reason);
+    await aborted;
+    await fleet.clock.settle();
+    const asked = fleet.store.asked.filter(({ key }) => key === KEY);
+    t.deepEqual(
+      asked.map((request) => ("place" in request ? "place" : "take")),
+      abortAfterMs === undefined ? ["take", "place", "take"] : ["take", "take", "place"],
+      "by the holder; and by who stood behind, before or after the one who was aborted",
+    );
+    t.is(new Set(asked.map(({ requestId }) => requestId)).size, 3);
+    if (!hintsArrive) fleet.store.onHint = () => {};
+
+    holder.end();
+    await released;
+    await fleet.clock.settle();
+    late.resolve();
+    fleet.store.onTake = (send) => send();
+    const after = third.call(KEY, SHORT, () => {
+      t.is((inside += 1), 1);
+      inside -= 1;
+    });
+    await fleet.clock.advance(CLAIM_TIME_MS);
+    const { remainingMs, storeValue } = await entered.promise;
+    t.true(remainingMs > 0);
+    t.is(await fleet.valueOf(KEY), storeValue);
+    await fleet.clock.advance(remainingMs - CLAIM_TIME_MS - 1);
+    t.is(await fleet.valueOf(KEY), storeValue, "as long as it believes to hold it, nobody else can");
+    await fleet.clock.advance(10 * SECOND);
+    await Promise.all([busy, next, after]);
+    await fleet.leftNothing(t, KEY, process, other, third);
+  });
+}

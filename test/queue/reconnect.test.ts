@@ -1,0 +1,94 @@
+import test from "ava";
+import { LockLostError } from "../../runtime/errors";
+import type { Lock } from "../../runtime/lock/lock";
+import { MOST_AT_ONCE } from "../../runtime/stores/port";
+import { Fleet, type FleetProcess } from "../support/fleet";
+import { connectionRefused } from "../support/tampered-store";
+
+// A connection is new: whatever the store had may be gone.
+
+const KEY = "LOCK_payOrder_1";
+
+async function hold(process: FleetProcess, count: number): Promise<Lock[]> {
+  const locks = Array.from({ length: count }, (_, n) => process.lock(`${KEY}_${n}`, { onLost: "warn" }));
+  for (const lock of locks) await lock.acquire();
+  return locks;
+}
+
+test("at a new connection all leases are looked at at once, and who lost its lock is told", async (t) => {
+  const fleet = new Fleet();
+  const process = fleet.process();
+  const locks = await hold(process, 3);
+  const signals = locks.map(({ signal }) => signal);
+  await fleet.takeAway(`${KEY}_1`);
+  await fleet.takeAway(`${KEY}_2`);
+  await fleet.foreignHolder(`${KEY}_2`, 60_000);
+  fleet.store.reconnect();
+  await fleet.clock.settle(); // No time passes here.
+  t.deepEqual(
+    signals.map(({ aborted }) => aborted),
+    [false, true, true],
+  );
+  t.regex(String(signals[1]?.reason), /its key is gone before its time/);
+  t.regex(String(signals[2]?.reason), /somebody else holds it/);
+  t.is(fleet.store.looks, 1);
+  t.deepEqual(
+    locks.map((lock) => lock.remaining() > 0),
+    [true, false, false],
+  );
+  await Promise.all(locks.map((lock) => lock.release()));
+  t.is(fleet.clock.pendingTimers, 0);
+});
+
+test("who waits behind a lock that a new connection shows to be lost goes on at once", async (t) => {
+  const fleet = new Fleet();
+  const process = fleet.process();
+  const holder = process.lock(KEY);
+  t.true(await holder.acquire());
+  const waiter = process.call(KEY, {}, () => fleet.clock.now());
+  await fleet.clock.advance(100);
+  await fleet.takeAway(KEY);
+  fleet.store.reconnect();
+  t.is(await waiter, fleet.clock.now());
+  await t.throwsAsync(holder.release(), { instanceOf: LockLostError });
+  await fleet.leftNothing(t, KEY, process);
+});
+
+test("many leases are looked at in as few commands as may be", async (t) => {
+  const fleet = new Fleet();
+  const process = fleet.process();
+  const locks = await hold(process, MOST_AT_ONCE + 1);
+  fleet.store.reconnect();
+  await fleet.clock.settle();
+  t.is(fleet.store.looks, 2);
+  t.true(locks.every((lock) => lock.remaining() > 0));
+  await Promise.all(locks.map((lock) => lock.release()));
+});
+
+test("a look without an answer changes nothing", async (t) => {
+  const fleet = new Fleet();
+  const process = fleet.process();
+  const [lock] = await hold(process, 1);
+  fleet.store.onLook = connectionRefused;
+  fleet.store.reconnect();
+  await fleet.clock.settle();
+  fleet.store.onLook = () => Promise.resolve([new Error("LOADING")]);
+  fleet.store.reconnect();
+  await fleet.clock.settle();
+  t.true((lock?.remaining() ?? 0) > 0);
+  await lock?.release();
+  t.deepEqual(fleet.warnings, []);
+});
+
+test("a look that is answered after the release tells nobody anything", async (t) => {
+  const fleet = new Fleet();
+  const process = fleet.process();
+  const [lock] = await hold(process, 1);
+  fleet.store.onLook = async (send) => {
+    await lock?.release();
+    return await send();
+  };
+  fleet.store.reconnect();
+  await fleet.clock.settle();
+  t.deepEqual(fleet.warnings, []);
+});

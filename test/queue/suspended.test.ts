@@ -1,0 +1,182 @@
+import test from "ava";
+import { LockLostError } from "../../runtime/errors";
+import { Fleet } from "../support/fleet";
+import { idle, job, passes } from "../support/jobs";
+import { SuspendableClock } from "../support/suspendable-clock";
+import { lostOnTheWay } from "../support/tampered-store";
+
+// The machine of a process is suspended: its clock stands still, and the store's goes on.
+
+const KEY = "LOCK_payOrder_1";
+const SECOND = 1_000;
+
+interface Machine {
+  readonly fleet: Fleet;
+  readonly clock: SuspendableClock;
+}
+
+function machine(): Machine {
+  const clock = new SuspendableClock();
+  return { fleet: new Fleet(clock), clock };
+}
+
+test("after a suspension nothing is sure, and nothing is lost, until a renewal answers", async (t) => {
+  const { fleet, clock } = machine();
+  const lock = fleet.process().lock(KEY, { lockTime: "30s" });
+  t.true(await lock.acquire());
+  const { signal } = lock;
+  await clock.advance(SECOND);
+  fleet.store.onRenew = async (send) => {
+    await passes(clock, 300);
+    return await send();
+  };
+  clock.suspend(20 * SECOND);
+  t.is(lock.remaining(), 0);
+  t.throws(() => lock.assertHeld(), { instanceOf: LockLostError });
+  await clock.advance(299);
+  t.is(fleet.store.renewals, 1, "at once");
+  t.is(lock.remaining(), 0);
+  t.false(signal.aborted);
+  await clock.advance(1);
+  t.is(lock.remaining(), 30_000 * 0.99 - 2 - 300, "it counts from that renewal");
+  t.notThrows(() => lock.assertHeld());
+  t.false(signal.aborted);
+  await lock.release();
+  t.deepEqual(fleet.warnings, []);
+  await fleet.leftNothing(t, KEY);
+});
+
+test("a suspension that outlasted the lock is told as a loss by the first renewal", async (t) => {
+  const { fleet, clock } = machine();
+  const lock = fleet.process().lock(KEY, { lockTime: "30s" });
+  t.true(await lock.acquire());
+  const { signal } = lock;
+  await clock.advance(SECOND);
+  clock.suspend(60 * SECOND);
+  await fleet.takeAway(KEY); // The store's clock went on.
+  await fleet.foreignHolder(KEY, 60 * SECOND);
+  t.is(lock.remaining(), 0);
+  t.false(signal.aborted);
+  await clock.settle();
+  t.true(signal.aborted);
+  await t.throwsAsync(lock.release(), { instanceOf: LockLostError, message: /somebody else holds it/ });
+});
+
+test("a suspension is noticed at the next renewal though nobody asks", async (t) => {
+  const { fleet, clock } = machine();
+  const lock = fleet.process().lock(KEY, { lockTime: "30s" });
+  t.true(await lock.acquire());
+  const { signal } = lock;
+  clock.suspend(60 * SECOND);
+  await fleet.takeAway(KEY);
+  await clock.advance(10 * SECOND);
+  t.true(signal.aborted);
+  await t.throwsAsync(lock.release(), { instanceOf: LockLostError });
+});
+
+test("a renewal that was sent before the suspension confirms nothing after it", async (t) => {
+  const { fleet, clock } = machine();
+  const lock = fleet.process().lock(KEY, { lockTime: "30s" });
+  t.true(await lock.acquire());
+  fleet.store.onRenew = async (send) => {
+    const replies = await send();
+    await passes(clock, 500);
+    return replies;
+  };
+  await clock.advance(10_100);
+  t.is(fleet.store.renewals, 1);
+  clock.suspend(20 * SECOND);
+  fleet.store.onRenew = lostOnTheWay;
+  await clock.advance(900);
+  t.is(lock.remaining(), 0);
+  t.false(lock.signal.aborted);
+  fleet.store.onRenew = (send) => send();
+  await clock.advance(2 * SECOND);
+  t.true(lock.remaining() > 0);
+  await lock.release();
+});
+
+test("a grant that was asked for before the suspension is renewed first", async (t) => {
+  const { fleet, clock } = machine();
+  fleet.store.onTake = async (send) => {
+    const reply = await send();
+    await passes(clock, 300);
+    return reply;
+  };
+  const { body, running, end } = job();
+  let remainingMs = 0;
+  const call = fleet.process().call(KEY, { lockTime: "30s" }, (lock) => {
+    remainingMs = lock.remaining();
+    return body();
+  });
+  await clock.advance(100);
+  clock.suspend(20 * SECOND);
+  await clock.advance(200);
+  await running;
+  t.is(fleet.store.renewals, 1);
+  t.is(remainingMs, 30_000 * 0.99 - 2);
+  end();
+  // That the key is still there says nothing of what was before the renewal, when nobody was inside.
+  t.is(await call, "done");
+  await fleet.leftNothing(t, KEY);
+});
+
+test("without the watchdog nobody renews: the lock is not sure again, and is lost at its deadline", async (t) => {
+  const { fleet, clock } = machine();
+  const lock = fleet.process().lock(KEY, { lockTime: "30s", watchdog: false });
+  t.true(await lock.acquire());
+  const { signal } = lock;
+  await clock.advance(SECOND);
+  clock.suspend(10 * SECOND);
+  t.is(lock.remaining(), 0);
+  await clock.advance(20 * SECOND);
+  t.is(fleet.store.renewals, 0);
+  t.is(lock.remaining(), 0);
+  t.false(signal.aborted);
+  await clock.advance(10 * SECOND);
+  t.true(signal.aborted);
+  await t.throwsAsync(lock.release(), { instanceOf: LockLostError });
+});
+
+test("after a suspension a lock is not handed on, and its holder's end is told of once", async (t) => {
+  const { fleet, clock } = machine();
+  const lines: string[] = [];
+  const process = fleet.process({ logger: { warn: () => t.fail(), debug: (line) => void lines.push(line) } });
+  const { body, running, end } = job();
+  const holder = process.call(KEY, {}, body);
+  await running;
+  const next = process.call(KEY, {}, idle);
+  await clock.advance(50);
+  clock.suspend(10 * SECOND);
+  end();
+  t.is(await holder, "done");
+  t.is(await next, "done");
+  t.deepEqual(
+    lines.filter((line) => / after \d+ ms$/.test(line)).map((line) => line.split(" ").slice(2).join(" ")),
+    [
+      "holds the lock after 0 ms",
+      "released after 50 ms",
+      "holds the lock after 50 ms",
+      "released after 0 ms",
+    ],
+  );
+  await fleet.leftNothing(t, KEY, process);
+});
+
+test("an entry into a reentrant lock right after a suspension throws, and sends nothing", async (t) => {
+  const { fleet, clock } = machine();
+  const process = fleet.process();
+  const reentrant = { reentrant: true } as const;
+  await process.call(KEY, reentrant, async (lock) => {
+    await clock.advance(50);
+    clock.suspend(10 * SECOND);
+    await t.throwsAsync(
+      process.call(KEY, reentrant, () => t.fail()),
+      { instanceOf: LockLostError },
+    );
+    await clock.settle();
+    lock.assertHeld();
+    t.is(await process.call(KEY, reentrant, idle), "done");
+  });
+  await fleet.leftNothing(t, KEY, process);
+});

@@ -1,0 +1,187 @@
+import test from "ava";
+import { LockLostError } from "../../runtime/errors";
+import type { LockOptions } from "../../runtime/lock/settings";
+import { deferred } from "../support/deferred";
+import { Fleet, type FleetProcess } from "../support/fleet";
+import { inTheMiddleOf } from "../support/in-the-middle-of";
+import { idle, passes } from "../support/jobs";
+import { Machine } from "../support/machine";
+import { connectionRefused } from "../support/tampered-store";
+
+// A machine that is suspended while it has locks: its monotonic clock stands still, and the store's does not.
+
+const KEY = "LOCK_payOrder_1";
+const SECOND = 1_000;
+
+/** A process on a machine that may be suspended. It has run for a while. */
+async function suspendable(): Promise<{ fleet: Fleet; machine: Machine; process: FleetProcess }> {
+  const fleet = new Fleet();
+  const machine = new Machine(fleet.clock);
+  const process = fleet.process({ clock: machine });
+  await fleet.clock.advance(SECOND);
+  return { fleet, machine, process };
+}
+
+test("what is granted while the machine is suspended is believed only when the store says so again", async (t) => {
+  const { fleet, machine, process } = await suspendable();
+  fleet.store.onTake = async (send) => {
+    const reply = await send();
+    fleet.clock.freeze(5);
+    machine.suspend(60 * SECOND); // Between the store's answer and our reading it.
+    fleet.store.onTake = (go) => go();
+    return reply;
+  };
+  const [inside, stored] =
+    (await process.call(KEY, { lockTime: "10s" }, async (lock) => [
+      lock.storeValue,
+      await fleet.valueOf(KEY),
+    ])) ?? [];
+  t.is(typeof inside, "string");
+  t.is(inside, stored);
+  await fleet.leftNothing(t, KEY, process);
+});
+
+test("a time since boot that cannot be read at first hides no suspension from the one who is about to enter", async (t) => {
+  const { fleet, machine, process } = await suspendable();
+  fleet.store.onTake = async (send) => {
+    const reply = await send();
+    fleet.clock.freeze(5);
+    machine.suspend(60 * SECOND);
+    machine.unreadable = 1;
+    fleet.store.onTake = (go) => go();
+    return reply;
+  };
+  const [inside, stored] =
+    (await process.call(KEY, { lockTime: "10s" }, async (lock) => [
+      lock.storeValue,
+      await fleet.valueOf(KEY),
+    ])) ?? [];
+  t.is(typeof inside, "string");
+  t.is(inside, stored);
+  await fleet.leftNothing(t, KEY, process);
+});
+
+test("a suspension that code in the middle of a grant notices holds for that lock, too", async (t) => {
+  const { fleet, machine, process } = await suspendable();
+  const key = "LOCK_suspended_1";
+  const other = process.lock("LOCK_suspended_1b", { lockTime: "10s" });
+  t.true(await other.acquire());
+  await fleet.clock.advance(SECOND);
+  fleet.store.onTake = async (send) => {
+    const reply = await send();
+    t.true(other.remaining() > 0); // It has just looked, and does not look again in the next 20 ms.
+    machine.suspend(60 * SECOND);
+    return reply;
+  };
+  inTheMiddleOf(t, "lockweave:grant", key, () => {
+    fleet.clock.freeze(25);
+    t.is(other.remaining(), 0);
+  });
+  const lock = process.lock(key, { lockTime: "10s" });
+  await lock.acquire();
+  t.is(lock.remaining(), 0);
+  t.throws(() => lock.assertHeld(), { instanceOf: LockLostError });
+  fleet.store.onTake = (send) => send();
+  t.true(await fleet.isFree(key));
+  const next = fleet.process().call(key, {}, () => lock.remaining());
+  await fleet.clock.advance(SECOND);
+  t.is(await next, 0);
+  await t.throwsAsync(lock.release(), { instanceOf: LockLostError });
+  await t.throwsAsync(other.release(), { instanceOf: LockLostError });
+  await fleet.leftNothing(t, key, process);
+});
+
+const UNTOLD: readonly (readonly [what: string, options: LockOptions, isCutOff: boolean])[] = [
+  ["left to expire", { lockTime: "10s", autoUnlock: false, watchdog: false }, false],
+  ["given back over a network that is not up yet", { lockTime: "10s" }, true],
+];
+
+for (const [what, options, isCutOff] of UNTOLD) {
+  for (const looks of [true, false]) {
+    const how = looks ? "after a look" : "unlooked-at";
+    test(`a lock that ran out in a suspension counts as lost: ${what}, ${how}`, async (t) => {
+      const { fleet, machine, process } = await suspendable();
+      const lock = process.lock(KEY, options);
+      t.true(await lock.acquire());
+      await fleet.clock.advance(SECOND);
+      machine.suspend(60 * SECOND);
+      t.is(await fleet.process().call(KEY, {}, idle), "done", "somebody else has worked meanwhile");
+      if (isCutOff) fleet.store.onAny = connectionRefused;
+      if (looks) t.is(lock.remaining(), 0);
+      await t.throwsAsync(lock.release(), { instanceOf: LockLostError });
+      fleet.store.onAny = (send) => send();
+      await fleet.clock.advance(20 * SECOND);
+      await fleet.leftNothing(t, KEY, process);
+    });
+  }
+}
+
+test("a lock that nobody renews is told to be lost when the next one of the process has its key", async (t) => {
+  const { fleet, machine, process } = await suspendable();
+  const late = process.lock(KEY, { lockTime: "10s", watchdog: false });
+  t.true(await late.acquire());
+  const { signal } = late;
+  await fleet.clock.advance(SECOND);
+  machine.suspend(60 * SECOND);
+  t.is(late.remaining(), 0);
+  t.false(signal.aborted);
+  t.true(await process.call(KEY, { lockTime: "10s" }, () => signal.aborted));
+  t.true(signal.reason instanceof LockLostError);
+  await t.throwsAsync(late.release(), { instanceOf: LockLostError });
+  await fleet.leftNothing(t, KEY, process);
+});
+
+test("a suspension while a body is entering a reentrant lock does not take its terms from it", async (t) => {
+  const { fleet, machine, process } = await suspendable();
+  const reply = deferred();
+  fleet.store.onRenew = async (send) => {
+    fleet.store.onRenew = (go) => go();
+    const replies = await send();
+    await reply.promise;
+    return replies;
+  };
+  const call = process.call(KEY, { reentrant: true, lockTime: "10s" }, async (outer) => {
+    await passes(fleet.clock, SECOND);
+    const inner = process.call(
+      KEY,
+      { reentrant: true, lockTime: "60s", fencing: true },
+      (lock) => [lock.fencingToken, lock.remaining()] as const,
+    );
+    await passes(fleet.clock, 50);
+    machine.suspend(2 * SECOND);
+    t.is(outer.remaining(), 0);
+    await passes(fleet.clock, 50);
+    t.true(outer.remaining() > 0, "a renewal has said so");
+    reply.resolve();
+    return await inner;
+  });
+  await fleet.clock.advance(5 * SECOND);
+  const [token, remainingMs] = (await call) ?? [];
+  t.is(typeof token, "number");
+  t.true((remainingMs ?? 0) > 50 * SECOND, `${remainingMs} ms`);
+  await fleet.leftNothing(t, KEY, process);
+});
+
+test("who asked the store while a lock was in doubt leaves its queue when that lock is handed on to it", async (t) => {
+  const { fleet, machine, process } = await suspendable();
+  fleet.store.onRenew = async (send) => {
+    await passes(fleet.clock, 25);
+    return await send();
+  };
+  const held = process.lock(KEY);
+  t.true(await held.acquire());
+  await fleet.clock.advance(25);
+  machine.suspend(2 * SECOND);
+  t.is(held.remaining(), 0); // Its renewal is on its way.
+  const next = process.call(KEY, {}, (lock) => lock.storeValue);
+  await fleet.clock.advance(10);
+  t.is(fleet.store.placed.length, 1);
+  await fleet.clock.advance(20);
+  t.true(held.remaining() > 0);
+  const { storeValue } = held;
+  const released = held.release();
+  t.is(await next, storeValue);
+  await released;
+  t.is(fleet.store.leaves, 1);
+  await fleet.leftNothing(t, KEY, process);
+});

@@ -1,0 +1,107 @@
+import test from "ava";
+import { withLock } from "../../runtime/by-hand";
+import { configure, shutdown } from "../../runtime/configure";
+import { LockClosedError, LockLostError } from "../../runtime/errors";
+import { deferred } from "../support/deferred";
+import { Fleet } from "../support/fleet";
+import { inTheMiddleOf } from "../support/in-the-middle-of";
+import { job, passes } from "../support/jobs";
+
+// A shutdown, from when it waits for those who are inside until it takes what they hold.
+
+/** A fleet of which this process is one. */
+function configured(): Fleet {
+  const fleet = new Fleet();
+  const logger = { warn: (message: string) => void fleet.warnings.push(message) };
+  configure({ store: fleet.store, clock: fleet.clock, logger }, "woven");
+  return fleet;
+}
+
+test.serial(
+  "at the moment when nobody is inside any more, nobody gets in whose lock would be taken away",
+  async (t) => {
+    const fleet = configured();
+    const [dropReply, takeReply] = [deferred(), deferred()];
+    const { body, running, end } = job();
+    const holder = withLock("shutdown-1", {}, body);
+    await running;
+    fleet.store.onDrop = async (send) => {
+      const reply = await send();
+      await dropReply.promise;
+      return reply;
+    };
+    fleet.store.onTake = async (send) => {
+      const reply = await send();
+      await takeReply.promise;
+      return reply;
+    };
+    let revoked: boolean | undefined;
+    const other = t.throwsAsync(
+      withLock("shutdown-1b", {}, (lock) => {
+        revoked = lock.remaining() === 0;
+      }),
+      { instanceOf: LockClosedError },
+    );
+    end();
+    await fleet.clock.settle();
+    const down = shutdown({ patience: "10s" });
+    dropReply.resolve();
+    takeReply.resolve(); // Both come in one piece of the stream.
+    t.is(await holder, "done");
+    await Promise.all([other, down]);
+    t.is(revoked, undefined);
+    t.true(await fleet.isForgotten("shutdown-1b"));
+  },
+);
+
+test.serial("a shutdown that begins in the middle of a grant waits for the body", async (t) => {
+  const fleet = configured();
+  let down: Promise<void> | undefined;
+  inTheMiddleOf(t, "lockweave:grant", "shutdown-2", () => (down = shutdown({ patience: "10s" })));
+  const call = withLock("shutdown-2", {}, async (lock) => {
+    await passes(fleet.clock, 5_000);
+    lock.assertHeld();
+    return lock.signal.aborted;
+  });
+  await fleet.clock.advance(5_000);
+  t.false(await call);
+  await down;
+  t.true(await fleet.isForgotten("shutdown-2"));
+  t.is(fleet.clock.pendingTimers, 0);
+});
+
+test.serial(
+  "who has handed its lock on in good order is not told that it was lost when it is taken from the next",
+  async (t) => {
+    const fleet = configured();
+    const { body, running, end } = job();
+    const holder = withLock("shutdown-3", {}, body);
+    await running;
+    const next = t.throwsAsync(
+      withLock(
+        "shutdown-3",
+        {},
+        (lock) =>
+          new Promise((resolve) => {
+            lock.signal.addEventListener("abort", resolve);
+          }),
+      ),
+      { instanceOf: LockLostError },
+    );
+    await fleet.clock.settle();
+    const look = deferred();
+    fleet.store.onLook = async (send) => {
+      await look.promise;
+      return await send();
+    };
+    end();
+    await fleet.clock.settle();
+    const down = shutdown({ patience: "0s" });
+    await fleet.clock.settle();
+    look.resolve();
+    t.is(await holder, "done");
+    await fleet.clock.advance(1_000);
+    await Promise.all([next, down]);
+    t.true(await fleet.isForgotten("shutdown-3"));
+  },
+);

@@ -1,0 +1,41 @@
+import test from "ava";
+import { written } from "./choices";
+import { explore } from "./explore";
+import { PLANS, planOf } from "./plans";
+import { live } from "./small-world";
+
+// Small worlds, in which every schedule is lived that departs from the plain order once, and many that do so twice. For
+// more, and to live a schedule again that has a problem: npm run explore
+
+const SECONDS_IN_ALL = 45;
+
+for (const plan of PLANS) {
+  test.serial(
+    `of ${plan.name} no schedule lets a process believe what is not so, or leaves anything behind`,
+    async (t) => {
+      t.timeout(120_000);
+      const withinMs = (SECONDS_IN_ALL * 1_000) / PLANS.length;
+      const seen = await explore(plan, { deviations: 2, withinMs });
+      for (const { choices, problems } of seen.failures) {
+        const { trace } = await live(plan, choices, { isTraced: true });
+        t.fail(
+          `--plan "${plan.name}" --replay ${written(choices)}: ${problems.join("; ")}\n${trace.join("\n")}`,
+        );
+      }
+      t.log(
+        `${seen.schedules} schedules, ${seen.distinct.size} of them distinct, up to ${seen.mostSteps} steps`,
+      );
+      t.true(seen.complete >= 1, "all schedules with one deviation were seen");
+    },
+  );
+}
+
+test("a schedule tells the same story each time", async (t) => {
+  const plan = planOf("two processes");
+  const choices = [
+    { step: 4, option: 9 },
+    { step: 7, option: 2 },
+  ];
+  const tell = (): ReturnType<typeof live> => live(plan, choices, { isTraced: true });
+  t.deepEqual(await tell(), await tell());
+});

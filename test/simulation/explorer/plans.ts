@@ -1,0 +1,50 @@
+import type { LockOptions } from "../../../runtime/lock/settings";
+import type { Plan } from "./small-world";
+
+const PATIENT = { lockTime: "2s", retryTimes: 3, waitTime: "500ms" } as const satisfies LockOptions;
+
+function call(process: number, atMs: number, how: LockOptions = PATIENT, workMs = 5): Plan["calls"][number] {
+  return { process, atMs, workMs, how };
+}
+
+/** The small worlds that are explored. */
+export const PLANS: readonly Plan[] = [
+  { name: "two processes", calls: [call(1, 0), call(1, 0), call(2, 0), call(2, 0)] },
+  {
+    name: "different locks",
+    calls: [
+      call(1, 0, { ...PATIENT, lockTime: "1s", fencing: true }),
+      call(1, 0, { ...PATIENT, lockTime: "3s" }),
+      call(2, 0, { ...PATIENT, fencing: true }),
+      call(2, 0, { ...PATIENT, lockTime: "1s", watchdog: false }, 0),
+    ],
+  },
+  {
+    name: "renewals",
+    calls: [
+      call(1, 0, { ...PATIENT, lockTime: "300ms" }, 150),
+      call(1, 60),
+      call(2, 0, { ...PATIENT, lockTime: "300ms" }, 0),
+      call(2, 120, PATIENT, 0),
+    ],
+  },
+  {
+    name: "try-locks",
+    calls: [
+      call(1, 0, { ...PATIENT, retryTimes: 0 }),
+      call(1, 0),
+      call(2, 0, { ...PATIENT, retryTimes: 0, onFailure: "skip" }),
+      call(2, 0),
+    ],
+  },
+  // What is held back once comes just after the other process has ended its hold.
+  { name: "a handover", calls: [call(1, 0), call(1, 0), call(2, 0, PATIENT, 4)] },
+  { name: "three processes", calls: [call(1, 0), call(1, 0), call(2, 0), call(3, 0)] },
+];
+
+/** @throws when there is none of that name */
+export function planOf(name: string): Plan {
+  const plan = PLANS.find((one) => one.name === name);
+  if (plan !== undefined) return plan;
+  throw new Error(`Expected one of ${PLANS.map((one) => one.name).join(", ")}, got ${name}`);
+}

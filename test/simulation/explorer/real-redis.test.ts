@@ -1,0 +1,115 @@
+import test from "ava";
+import type { Redis } from "ioredis";
+import { CLAIM_TIME_MS, type Store } from "../../../runtime/stores/port";
+import { startRedis, type RedisServer } from "../../support/redis-server";
+import { timedProcess, type TimedProcess } from "../timed-redis";
+import { written } from "./choices";
+import { explore } from "./explore";
+import { withShortIds } from "./names";
+import { PLANS } from "./plans";
+import type { CarriedOut, Command } from "./wire";
+
+// The explorer's server is the memory store. Here a sample of its schedules is carried out by a real Redis: each command
+// by itself, in the order in which the schedule has it, through the store of its process. The replies must be those that
+// the schedule has. Only such schedules are taken in which nothing expires, since no time passes here.
+
+const SAMPLE = 40;
+/** One in so many schedules. */
+const EVERY = 7;
+const WITHIN_MS = 1_000;
+
+let server: RedisServer;
+let client: Redis;
+const processes: TimedProcess[] = [];
+
+test.before(async () => {
+  server = await startRedis();
+  client = server.client();
+  for (let n = 0; n < 3; n += 1) processes.push(await timedProcess(client, `explorer${n}`));
+});
+
+test.after.always(async () => {
+  for (const process of processes) await process.close();
+  await server.stop();
+});
+
+for (const plan of PLANS) {
+  test.serial(`a real Redis replies as the explorer's server does to ${plan.name}`, async (t) => {
+    t.timeout(60_000);
+    const sample: { readonly name: string; readonly carriedOut: readonly CarriedOut[] }[] = [];
+    let seen = 0;
+    await explore(plan, {
+      deviations: 2,
+      withinMs: 2_500,
+      onSeen({ carriedOut }, choices) {
+        seen += 1;
+        if (seen % EVERY === 0 && sample.length < SAMPLE && isBrief(carriedOut))
+          sample.push({ name: written(choices), carriedOut });
+      },
+    });
+    t.true(sample.length > SAMPLE / 4);
+    let commands = 0;
+    for (const [index, { name, carriedOut }] of sample.entries()) {
+      const key = `LOCK_${plan.name.replaceAll(" ", "_")}_${index}`;
+      for (const { process, command, reply } of carriedOut) {
+        const really = await carryOut(process, renamed(command, key), key);
+        t.deepEqual(comparable(really), comparable(reply), `--plan "${plan.name}" --replay ${name}`);
+        commands += 1;
+      }
+    }
+    t.log(`${sample.length} schedules, ${commands} commands`);
+  });
+}
+
+/** Whether it is over before anything expires. */
+function isBrief(carriedOut: readonly CarriedOut[]): boolean {
+  const [first, last] = [carriedOut[0], carriedOut.at(-1)];
+  return first !== undefined && last !== undefined && last.at - first.at < SHORTEST_LOCK_MS;
+}
+
+/** The shortest lock time that any of them asks for, and less than a claim lasts. */
+const SHORTEST_LOCK_MS = Math.min(290, CLAIM_TIME_MS);
+
+async function carryOut(process: number, command: Command, key: string): Promise<unknown> {
+  if (command.name === "lose everything") {
+    const keys = await client.keys(`*${key}*`);
+    if (keys.length > 0) await client.del(keys);
+    return undefined;
+  }
+  const store = processes[process - 1]?.store;
+  if (store === undefined) throw new Error(`Expected process ${process} to have a store`);
+  return await sent(store, command);
+}
+
+function sent(store: Store, command: Exclude<Command, { name: "lose everything" }>): Promise<unknown> {
+  switch (command.name) {
+    case "take":
+      return store.take(command.request, WITHIN_MS);
+    case "place":
+      return store.place(command.request, WITHIN_MS);
+    case "renew":
+      return store.renew(command.requests, WITHIN_MS);
+    case "drop":
+      return store.drop(command.request, WITHIN_MS);
+    case "look":
+      return store.look(command.keys, WITHIN_MS);
+    case "leave":
+      return store.leave(command.key, command.place, WITHIN_MS);
+    default:
+      return store.next(command.held, command.request, WITHIN_MS);
+  }
+}
+
+/** The same for another key. */
+function renamed(command: Command, key: string): Command {
+  return JSON.parse(JSON.stringify(command).replaceAll("LOCK_one", key)) as Command;
+}
+
+/** What does not depend on how much time has passed. */
+function comparable(reply: unknown): string {
+  const text = JSON.stringify(reply, (name, value: unknown) => {
+    if (name === "freeInMs") return undefined;
+    return name === "fencingToken" ? "a token" : value;
+  });
+  return withShortIds(text ?? "nothing");
+}

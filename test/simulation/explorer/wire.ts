@@ -1,0 +1,182 @@
+import type {
+  DropReply,
+  DropRequest,
+  NextReply,
+  NotDropped,
+  PlaceRequest,
+  RenewReply,
+  RenewRequest,
+  Store,
+  StoreListener,
+  TakeReply,
+  TakeRequest,
+} from "../../../runtime/stores/port";
+import type { ProcessClock } from "../process-clock";
+import type { SimulatedServer } from "../server";
+import { shortened } from "./names";
+import type { Schedule } from "./schedule";
+
+const LATENCY_MS = 1;
+
+/** One command as the server carried it out. */
+export interface CarriedOut {
+  readonly process: number;
+  readonly at: number;
+  readonly command: Command;
+  readonly reply: unknown;
+}
+
+/** A command, as plain data. */
+export type Command =
+  | { readonly name: "take"; readonly request: TakeRequest }
+  | { readonly name: "place"; readonly request: PlaceRequest }
+  | { readonly name: "renew"; readonly requests: readonly RenewRequest[] }
+  | { readonly name: "drop"; readonly request: DropRequest }
+  | { readonly name: "look"; readonly keys: readonly string[] }
+  | { readonly name: "leave"; readonly key: string; readonly place: string }
+  | { readonly name: "next"; readonly held: DropRequest; readonly request: PlaceRequest }
+  | { readonly name: "lose everything" };
+
+/** What the world wants to know of it. */
+export interface WireListener {
+  onCarriedOut(done: CarriedOut): void;
+  onNotDropped(key: string, requestId: string): void;
+  onAsk(requestId: string): void;
+  onGiveUp(requestId: string): void;
+}
+
+/** The way of one process to the server and back: each message on it is an event of the schedule. */
+export class Wire implements Store {
+  readonly #schedule: Schedule;
+  readonly #number: number;
+  readonly #clock: ProcessClock;
+  readonly #server: SimulatedServer;
+  readonly #listener: WireListener;
+  readonly #listeners = new Set<StoreListener>();
+
+  constructor(
+    schedule: Schedule,
+    number: number,
+    clock: ProcessClock,
+    server: SimulatedServer,
+    listener: WireListener,
+  ) {
+    this.#schedule = schedule;
+    this.#number = number;
+    this.#clock = clock;
+    this.#server = server;
+    this.#listener = listener;
+    server.listen((place) => this.#hint(place));
+  }
+
+  take(request: TakeRequest): Promise<TakeReply> {
+    this.#listener.onAsk(request.requestId);
+    return this.#carry({ name: "take", request }, () => this.#server.take(request));
+  }
+
+  place(request: PlaceRequest): Promise<TakeReply> {
+    this.#listener.onAsk(request.requestId);
+    return this.#carry({ name: "place", request }, () => this.#server.place(request));
+  }
+
+  renew(requests: readonly RenewRequest[]): Promise<readonly RenewReply[]> {
+    return this.#carry({ name: "renew", requests }, () => this.#server.renew(requests));
+  }
+
+  async drop(request: DropRequest): Promise<DropReply> {
+    this.#listener.onGiveUp(request.requestId);
+    const reply = await this.#carry({ name: "drop", request }, () => this.#server.drop(request));
+    if (!reply.dropped) this.#listener.onNotDropped(request.key, request.requestId);
+    return reply;
+  }
+
+  async next(held: DropRequest, request: PlaceRequest): Promise<NextReply | NotDropped> {
+    this.#listener.onGiveUp(held.requestId);
+    this.#listener.onAsk(request.requestId);
+    const reply = await this.#carry({ name: "next", held, request }, () => this.#server.next(held, request));
+    if (!reply.dropped) this.#listener.onNotDropped(held.key, held.requestId);
+    return reply;
+  }
+
+  look(keys: readonly string[]): Promise<readonly (string | Error | undefined)[]> {
+    return this.#carry({ name: "look", keys }, () => this.#server.look(keys));
+  }
+
+  leave(key: string, place: string): Promise<void> {
+    return this.#carry({ name: "leave", key, place }, () => this.#server.leave(key, place));
+  }
+
+  // As Redis does: what goes together is sent together, and carried out one after the other.
+  takeMany(requests: readonly TakeRequest[]): Promise<readonly TakeReply[]> {
+    return Promise.all(requests.map((request) => this.take(request)));
+  }
+
+  dropMany(requests: readonly DropRequest[]): Promise<readonly DropReply[]> {
+    return Promise.all(requests.map((request) => this.drop(request)));
+  }
+
+  #carry<Reply>(command: Command, send: () => Promise<Reply>): Promise<Reply> {
+    const what = `${this.#number}'s ${told(command)}`;
+    const carryOut = async (): Promise<Reply> => {
+      const at = this.#schedule.now();
+      const reply = await send();
+      this.#listener.onCarriedOut({ process: this.#number, at, command, reply });
+      return reply;
+    };
+    return new Promise((resolve, reject) => {
+      const arrive = (): void => {
+        carryOut().then(
+          (reply) => this.#bringBack(`the reply to ${what}`, () => resolve(reply)),
+          (error: unknown) => this.#bringBack(`the error of ${what}`, () => reject(error)),
+        );
+      };
+      const dueAt = this.#schedule.now() + LATENCY_MS;
+      this.#schedule.add("to server", "server", what, dueAt, arrive, () => void carryOut());
+    });
+  }
+
+  #bringBack(label: string, deliver: () => void): void {
+    const dueAt = this.#schedule.now() + LATENCY_MS;
+    this.#schedule.add("to process", this.#number, label, dueAt, () => this.#clock.arrive(deliver));
+  }
+
+  listen(listener: StoreListener): () => void {
+    this.#listeners.add(listener);
+    return () => this.#listeners.delete(listener);
+  }
+
+  #hint(place: string): void {
+    if (Number.parseInt(place.slice(0, 12), 16) !== this.#number) return; // Nobody else listens to it.
+    this.#bringBack(`the hint for ${shortened(place)}`, () => {
+      for (const listener of this.#listeners) listener.onHint(place);
+    });
+  }
+
+  /** A connection is new. */
+  reconnected(): void {
+    for (const listener of this.#listeners) listener.onReconnect();
+  }
+
+  async close(): Promise<void> {}
+}
+
+function told(command: Command): string {
+  switch (command.name) {
+    case "take":
+      return `take ${shortened(command.request.requestId)}`;
+    case "place":
+      return `place ${shortened(command.request.requestId)} at ${shortened(command.request.place)}`;
+    case "renew":
+      return `renew ${command.requests.map(({ requestId }) => shortened(requestId)).join(" ")}`;
+    case "drop":
+      return `drop ${shortened(command.request.requestId)}`;
+    case "look":
+      return `look`;
+    case "leave":
+      return `leave ${shortened(command.place)}`;
+    case "lose everything":
+      return command.name;
+    default:
+      return `next ${shortened(command.held.requestId)} to ${shortened(command.request.requestId)}`;
+  }
+}

@@ -1,0 +1,27 @@
+import { subscribe, unsubscribe } from "node:diagnostics_channel";
+import type { ExecutionContext } from "ava";
+import type { LockEvents } from "../../runtime/lock/events";
+
+/**
+ * Runs `act` in the middle of what next publishes such an event of the key, once: as code of the application does that
+ * has subscribed.
+ *
+ * @param isMeant which of the events, if not the first
+ */
+export function inTheMiddleOf<Name extends keyof LockEvents>(
+  t: ExecutionContext,
+  name: Name,
+  key: string,
+  act: () => void,
+  isMeant: (event: LockEvents[Name]) => boolean = () => true,
+): void {
+  const stop = (): boolean => unsubscribe(name, listen);
+  const listen = (message: unknown): void => {
+    const event = message as LockEvents[Name];
+    if (event.key !== key || !isMeant(event)) return;
+    stop();
+    act();
+  };
+  subscribe(name, listen);
+  t.teardown(() => void stop());
+}

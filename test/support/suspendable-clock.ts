@@ -1,0 +1,14 @@
+import { VirtualClock } from "./virtual-clock";
+
+/** The clock of a machine that can be suspended: its monotonic time stands still then, as on Linux, and that since boot goes on. */
+export class SuspendableClock extends VirtualClock {
+  #suspendedMs = 0;
+
+  sinceBoot(): number {
+    return 900_000 + this.now() + this.#suspendedMs;
+  }
+
+  suspend(ms: number): void {
+    this.#suspendedMs += ms;
+  }
+}
