@@ -39,10 +39,10 @@ interface Network {
 const TROUBLES: Record<string, (network: Network) => Promise<void>> = {
   "the release is not answered": async ({ proxy }) => proxy.blackHole(),
   "the connection breaks for good": ({ proxy }) => proxy.stop(),
-  "the connection is reset instead of the release's reply": async ({ proxy }) =>
-    void proxy.strike(1, "reset"),
-  "Redis refuses the release": async ({ proxy }) =>
-    void proxy.strike(1, { answer: "-NOAUTH Authentication required.\r\n" }),
+  "the connection is reset instead of the release's reply": async ({ proxy, key }) =>
+    void proxy.strike(1, "reset", key),
+  "Redis refuses the release": async ({ proxy, key }) =>
+    void proxy.strike(1, { answer: "-NOAUTH Authentication required.\r\n" }, key),
   "somebody deleted the key": async ({ watcher, key }) => void (await watcher.del(key)),
   "somebody else has the key": async ({ watcher, key }) => void (await watcher.set(key, "stolen")),
 };

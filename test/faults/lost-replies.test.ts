@@ -104,7 +104,7 @@ for (const [name, { fate, recover }] of Object.entries(LOSSES)) {
       const here = await scene(t);
       const { key, proxy, process } = here;
       const startedAt = monotonicMs();
-      const struck = proxy.strike(1, fate);
+      const struck = proxy.strike(1, fate, key);
       let runs = 0;
       const call = process.call(key, { ...LOCK_TIME, fencing }, (lock) => {
         lock.assertHeld();
@@ -125,7 +125,7 @@ for (const [name, { fate, recover }] of Object.entries(LOSSES)) {
     const here = await scene(t);
     const { key, proxy, process, neighbour } = here;
     const other = await holding(neighbour, key, LOCK_TIME);
-    const struck = proxy.strike(2, fate); // After the acquire, which is refused.
+    const struck = proxy.strike(2, fate, key); // After the acquire, which is refused.
     const call = process.call(key, LOCK_TIME, () => "result");
     await struck;
     other.end();
@@ -141,7 +141,7 @@ for (const [name, { fate, recover }] of Object.entries(LOSSES)) {
     const other = await holding(neighbour, key, LOCK_TIME);
     const call = process.call(key, LOCK_TIME, () => "result");
     await until(async () => (await watcher.exists(queueOf(key))) === 1);
-    const struck = proxy.strike(1, fate);
+    const struck = proxy.strike(1, fate, key);
     other.end();
     await struck;
     await recover(proxy);
@@ -153,7 +153,7 @@ for (const [name, { fate, recover }] of Object.entries(LOSSES)) {
     const here = await scene(t);
     const { key, proxy, process } = here;
     const call = process.call(key, { lockTime: "3s" }, async (lock) => {
-      await proxy.strike(1, fate);
+      await proxy.strike(1, fate, key);
       await recover(proxy);
       await until(() => lock.remaining() > 2_500); // A later renewal succeeded.
       t.false(lock.signal.aborted);
@@ -169,7 +169,7 @@ for (const [name, { fate, recover }] of Object.entries(LOSSES)) {
     let endedAt = Infinity;
     let struck = Promise.resolve();
     const call = process.call(here.key, LOCK_TIME, () => {
-      struck = proxy.strike(1, fate);
+      struck = proxy.strike(1, fate, here.key);
       endedAt = monotonicMs();
       return "result";
     });
@@ -188,7 +188,7 @@ for (const [name, { fate, recover }] of Object.entries(LOSSES)) {
     const first = await holding(process, key, LOCK_TIME);
     // Of another lock time, because otherwise it would be handed on inside the process.
     const second = process.call(key, OTHER_LOCK_TIME, () => "second");
-    const struck = proxy.strike(1, fate);
+    const struck = proxy.strike(1, fate, key);
     first.end();
     await struck;
     await recover(proxy);
@@ -202,7 +202,7 @@ for (const recovery of ["heal", "reset"] as const) {
   test(`a lock whose grant nobody heard of in time is given back after the network's ${recovery}`, async (t) => {
     const here = await scene(t);
     const { key, watcher, proxy, process } = here;
-    const struck = proxy.strike(1, "silence");
+    const struck = proxy.strike(1, "silence", key);
     const call = process.call(key, { ...LOCK_TIME, retryTimes: 1, waitTime: "300ms" }, () => t.fail());
     await struck;
     await t.throwsAsync(call, { instanceOf: LockUnreachableError });

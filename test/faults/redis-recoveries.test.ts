@@ -195,8 +195,8 @@ test("-LOADING in answer to one command: it is asked again, and the caller notic
   });
   const loading = { answer: "-LOADING Redis is loading the dataset in memory\r\n" };
   const unlucky = process(t, new Redis(proxy.port));
-  await unlucky.call(KEY, {}, () => {});
-  const struck = proxy.strike(1, loading);
+  await unlucky.call(`${KEY}:first`, {}, () => {});
+  const struck = proxy.strike(1, loading, KEY);
   t.is(await unlucky.call(KEY, {}, () => "in"), "in");
   await struck;
 });

@@ -20,9 +20,10 @@ export interface TcpProxy {
    * What becomes of the n-th command from now on that is about a lock, whichever connection it is on. The
    * others on the way there, and those by which a client sets up its connection, are left alone.
    *
+   * @param key of which lock; by default of any
    * @returns resolves when it happened
    */
-  strike(nth: number, fate: Fate): Promise<void>;
+  strike(nth: number, fate: Fate, key?: string): Promise<void>;
   /** Breaks all connections, and forwards again, in both directions, on those that are made afterwards. */
   cut(): void;
   /** The same with a TCP reset, by which what is still on its way is lost, too. */
@@ -58,7 +59,7 @@ export async function startTcpProxy(serverPort: number): Promise<TcpProxy> {
     delayReplies(ms) {
       network.replyDelayMs = ms;
     },
-    strike: (nth, fate) => network.strike(nth, fate),
+    strike: (nth, fate, key) => network.strike(nth, fate, key),
     cut: () => network.break((socket) => socket.destroy()),
     reset: () => network.break((socket) => socket.resetAndDestroy()),
     async stop() {
@@ -73,6 +74,7 @@ interface Strike {
   /** How many such commands are still to come. */
   nth: number;
   readonly fate: Fate;
+  readonly key: string | undefined;
   readonly happened: Deferred<void>;
 }
 
@@ -111,16 +113,17 @@ class Network {
     for (const connection of this.#connections) connection.end(end);
   }
 
-  strike(nth: number, fate: Fate): Promise<void> {
+  strike(nth: number, fate: Fate, key: string | undefined): Promise<void> {
     const happened = deferred();
-    this.#strikes.add({ nth, fate, happened });
+    this.#strikes.add({ nth, fate, key, happened });
     return happened.promise;
   }
 
   /** What is to become of this command. */
-  struck([name = ""]: readonly string[]): Strike | undefined {
+  struck([name = "", ...words]: readonly string[]): Strike | undefined {
     if (!/^(set|eval|evalsha|pttl)$/i.test(name)) return undefined;
     for (const strike of this.#strikes) {
+      if (strike.key !== undefined && !words.includes(strike.key)) continue;
       strike.nth -= 1;
       if (strike.nth > 0) continue;
       this.#strikes.delete(strike);

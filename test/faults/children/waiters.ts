@@ -36,16 +36,22 @@ async function run(): Promise<void> {
     await wait(keys.slice(0, 1));
     return String(await client.call("PUBSUB", "CHANNELS")) !== "";
   });
-  await until(() => !process.getActiveResourcesInfo().includes("Timeout")); // Places are given up unheeded.
+  await isAtRest();
   tell("before", []);
   const waits = keys.map((key) => wait([key]));
   const ends = (await Promise.all(waits)).flat();
   tell("waited", ends);
   await order; // The test looks at Redis meanwhile.
+  await isAtRest();
   tell("after", ends);
   await shutdown();
   await client.quit();
   process.stdin.destroy();
+}
+
+/** Places are given up without anybody waiting for it: until nothing is in flight any more. */
+function isAtRest(): Promise<void> {
+  return until(() => !process.getActiveResourcesInfo().includes("Timeout"));
 }
 
 async function wait(some: readonly string[]): Promise<string[]> {
