@@ -64,7 +64,7 @@ export class LocalQueues implements Shared {
     );
     this.deadlines = new Deadlines(clock);
     this.giveBacks = new GiveBacks(clock, store, this.inFlight);
-    this.suspension = new Suspension(clock, () => this.renewals.renewAll(clock.now()));
+    this.suspension = new Suspension(clock, () => this.#onSuspended());
     this.renewals = new Renewals(clock, store, this.inFlight, this.deadlines, this.suspension, () =>
       this.leases(),
     );
@@ -111,6 +111,12 @@ export class LocalQueues implements Shared {
   /** All that this process has, for which it is still responsible. */
   *leases(): Iterable<Lease> {
     for (const { lease } of this.#queues.values()) if (lease !== undefined) yield lease;
+  }
+
+  /** Nothing is sure any more, and what nobody renews may be free: who is first looks again, and not when it had meant to. */
+  #onSuspended(): void {
+    this.renewals.renewAll(this.clock.now());
+    for (const { first } of this.#queues.values()) first?.wake();
   }
 
   *#waiters(): Iterable<Waiter> {

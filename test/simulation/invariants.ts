@@ -244,12 +244,18 @@ export class Invariants {
     for (const key of this.#idleSince.keys()) if (!longestWait.has(key)) this.#idleSince.delete(key);
   }
 
+  /** Whether somebody works under it, sure of it or in doubt, or gives it back. */
+  #isInUse(value: string): boolean {
+    for (const { storeValue } of this.#callers) if (storeValue === value) return true;
+    return false;
+  }
+
   /** Whether the key is free, or taken by a command whose process has heard of it, and does not use it. */
   #isUnused(key: string): boolean {
     const value = this.truth.value(key);
     if (value === undefined) return true;
     const isLeftOver = this.#leftToExpire.has(value) || this.truth.grantTo(value)?.isTakenAgain === true;
-    return this.beliefs.isHeard(value) && !isLeftOver;
+    return this.beliefs.isHeard(value) && !isLeftOver && !this.#isInUse(value);
   }
 }
 
