@@ -19,6 +19,8 @@ const LONGEST_SUSPENSION_MS = 25_000;
 const CALM_IDLE_MS = 25;
 /** A command that was lost before the weather cleared, a pause, and another. */
 const HEALED_IDLE_MS = 2_500;
+/** The same where a machine is resumed: who sleeps behind a hold that nobody renews may sleep out its lock time. */
+const RESUMED_IDLE_MS = 7_000;
 
 /**
  * One world, from its beginning to its end: all of it, and all that happens in it, follows from the seed.
@@ -105,7 +107,7 @@ class World {
   get #idleMs(): number {
     if (this.#isCalm) return CALM_IDLE_MS;
     if (!this.#machines.hasCleared) return Infinity;
-    return HEALED_IDLE_MS;
+    return this.#weather.suspensions > 0 ? RESUMED_IDLE_MS : HEALED_IDLE_MS;
   }
 
   async run(): Promise<Outcome> {
