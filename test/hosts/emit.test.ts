@@ -212,8 +212,8 @@ import { configure, memoryStore } from "lockweave";
 import { OrderService, count } from "./out/order.js";
 const keys = [];
 const store = memoryStore();
-const { acquire } = store;
-store.acquire = (request) => { keys.push(request.key); return acquire.call(store, request); };
+const { take } = store;
+store.take = (request, withinMs) => { keys.push(request.key); return take.call(store, request, withinMs); };
 configure({ store, woven: false });
 console.log(await new OrderService().pay("A1"), await count(), keys.join());
 `,

@@ -5,9 +5,9 @@ import { makeProject, type Files, type Project } from "./project";
 const HELD = `import { configure, memoryStore } from "lockweave";
 export const held = new Set();
 const store = memoryStore();
-const { acquire, release } = store;
-store.acquire = (request) => { held.add(request.key); return acquire.call(store, request); };
-store.release = (key, ...rest) => { held.delete(key); return release.call(store, key, ...rest); };
+const { take, drop } = store;
+store.take = (request, withinMs) => { held.add(request.key); return take.call(store, request, withinMs); };
+store.drop = (request, withinMs) => { held.delete(request.key); return drop.call(store, request, withinMs); };
 configure({ store, woven: false });
 `;
 

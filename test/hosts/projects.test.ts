@@ -262,12 +262,12 @@ test.serial("ts-node with type check runs woven code, and refuses what is wrong"
     {
       "package.json": "{}",
       "src/order.ts": PAY,
-      "src/main.ts": `import { configure, memoryStore, type AcquireRequest } from "lockweave";
+      "src/main.ts": `import { configure, memoryStore, type TakeRequest } from "lockweave";
 import { pay } from "./order";
 declare const console: { log(text: string): void };
 const store = memoryStore();
-const acquire = store.acquire.bind(store);
-store.acquire = (request: AcquireRequest) => { console.log(request.key); return acquire(request); };
+const take = store.take.bind(store);
+store.take = (request: TakeRequest, withinMs: number) => { console.log(request.key); return take(request, withinMs); };
 configure({ store });
 void pay("A1").then(console.log);
 `,
