@@ -10,6 +10,9 @@ export interface Unlocked {
   readonly tags: readonly DeclaredTag[];
 }
 
+/** Its own build was woven and has told of an error: what could not be woven there refuses to run. */
+const HAS_REFUSAL = /: LW\d{4}: .*refuses to run unlocked\./;
+
 /**
  * Holds the tags of a declaration file against the JavaScript beside it: a build that ignored the weave left the
  * comments and no locks. Nothing is known of declarations without JavaScript, nor of tags that do not show in
@@ -29,7 +32,9 @@ export function unlockedIn(
   const beside = javaScriptBeside(fileName);
   const javaScript = existsSync(beside) ? beside : elsewhere(fileName);
   if (javaScript === undefined || !existsSync(javaScript)) return undefined;
-  const { locks } = locksIn(ts, javaScript, readFileSync(javaScript, "utf8"));
+  const code = readFileSync(javaScript, "utf8");
+  if (HAS_REFUSAL.test(code)) return undefined;
+  const { locks } = locksIn(ts, javaScript, code);
   const tags = declared.filter(
     ({ flag, name }) =>
       !locks.some(
