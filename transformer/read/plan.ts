@@ -132,7 +132,10 @@ function readFlag(tag: Span, attributes: Map<string, Attribute>, reading: Readin
     return "";
   }
   const word = single("businessFlag", attribute.items, reading);
-  if (word !== undefined && (word.text.trim() === "" || /[\p{Cc}\p{Cs}\p{Zl}\p{Zp}]/u.test(word.text))) {
+  if (
+    word !== undefined &&
+    (word.text.trim() === "" || /[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]/u.test(word.text))
+  ) {
     reading.problems.push(problem("badFlag", word, word.text));
   }
   return word?.text ?? "";

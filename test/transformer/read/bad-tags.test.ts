@@ -211,6 +211,36 @@ const GRAMMAR: readonly Row[] = [
       code: "LW1007",
       message: `There is no tag \`${tag}\`. Did you mean \`@redisLock\`?`,
     })),
+  ...[
+    ["an invisible character behind the `@`", "@\u200bredisLock"],
+    ["an invisible character in its name", "@redis\u200bLock"],
+    ["a letter of another alphabet", "@r\u0435disLock"],
+    ["a full-width `@`", "\uff20redisLock"],
+    ["no `@`", "redisLock"],
+  ].map(([what = "", tag = ""]) => ({
+    title: `a tag with ${what}`,
+    source: onMethod(`«${tag}» businessFlag=pay keyName=orderNo`),
+    code: "LW1007",
+    message: `There is no tag \`${tag}\`. Did you mean \`@redisLock\`?`,
+  })),
+  {
+    title: "an invisible character before the tag",
+    source: onMethod("\u200b@redisLock businessFlag=pay").replace("\u200b@redisLock", "«\u200b@redisLock»"),
+    code: "LW1007",
+    message: "There is no tag `\u200b@redisLock`. Did you mean `@redisLock`?",
+  },
+  {
+    title: "a tag in braces",
+    source: onMethod("{«@redisLock» businessFlag=pay keyName=orderNo}"),
+    code: "LW1009",
+    message: "`@redisLock` must stand at the start of its line in the comment.",
+  },
+  {
+    title: "an invisible character in the flag",
+    source: onMethod("@redisLock businessFlag=«pay\u200b» keyName=orderNo"),
+    code: "LW1102",
+    message: "Expected `businessFlag` to be one printable, non-empty text, got `pay\u200b`.",
+  },
   {
     title: "a tag in a line comment",
     source: "// «@redisLock» businessFlag=pay\nexport async function pay() {}",
@@ -955,6 +985,18 @@ const AGAIN: readonly Row[] = [
   code: "LW1312",
   message: `Duplicate identifier \`${/«(\w+)»/.exec(statement)?.[1] ?? ""}\`: a parameter has this name.`,
 }));
+
+test("prose that names the tag and its attributes in backticks, or another tag in braces, is no tag", (t) => {
+  for (const prose of [
+    "Write `{@redisLock businessFlag=x}` there.",
+    "{@link pay businessFlag=x} locks.",
+    "The `redisLock businessFlag=x` of old.",
+    "redisLock locks it, with businessFlag=x.",
+    "@médecin locks it.",
+  ]) {
+    t.is(weave("a.ts", `/** ${prose} */\nexport async function pay() {}`, ESM), undefined, prose);
+  }
+});
 
 test("what hides a parameter only in a block, in a function inside, or in a static block is no duplicate", (t) => {
   for (const statement of [
