@@ -909,7 +909,6 @@ const PLACES: readonly Row[] = [
     message: REENTRANT_GENERATOR,
   },
   ...[
-    ["class", `export class A { async pay() {} ${TAG} }`],
     ["class with nothing else", `export class A { ${TAG} }`],
     ["class expression", `export const A = class { ${TAG} };`],
     ["file", `export {};\n${TAG}`],
@@ -921,7 +920,6 @@ const PLACES: readonly Row[] = [
     ["empty array", `export const a = [${TAG}];`],
     ["argument list", `export const a = pay(1, ${TAG});`],
     ["empty argument list", `export const a = pay(${TAG});`],
-    ["empty parameter list", `export const pay = (${TAG}) => 1;`],
     ["switch", `export function pay() { switch (1) { ${TAG} } }`],
     ["enum", `export enum A { ${TAG} }`],
     ["return statement", `export function pay() { return ${TAG}; }`],
@@ -932,6 +930,27 @@ const PLACES: readonly Row[] = [
     message: DANGLING,
     bodiless: true as const,
   })),
+  ...[
+    ["behind a method's name", `export class A { async ship ${TAG} (x: string) { work(x); } }`],
+    ["before the word `function`", `export async ${TAG} function ship() { work(); }`],
+    ["before the `=` of a variable", `export const ship ${TAG} = async () => work();`],
+    ["before the colon of a property", `export const a = { ship ${TAG} : async () => work() };`],
+    ["before the `=` of a class's property", `export class A { ship ${TAG} = async () => work(); }`],
+    ["at the end of a class", `export class A { async pay() {} ${TAG} }`],
+    ["in an empty parameter list", `export const pay = (${TAG}) => 1;`],
+    ["before the braces of a class", `export class A ${TAG} { async ship() { work(); } }`],
+  ].map(([where = "", source = ""]) => ({
+    title: `nothing, and the body around must not run: ${where}`,
+    source,
+    code: "LW1307",
+    message: DANGLING,
+  })),
+  {
+    title: "a stray semicolon of a class, whose methods must not run",
+    source: `export class A { ${TAG}; async ship() { work(); } }`,
+    code: "LW1301",
+    message: NO_FUNCTION("a semicolon class element"),
+  },
   {
     title: "nothing: an empty JSX expression",
     source: `export const a = <p>{${TAG}}</p>;`,
