@@ -32,6 +32,17 @@ export class C { /** @redisLock businessFlag=f */ m(): Promise<string> { return 
 /** @redisLock businessFlag=f */ export function i(list: number[], limit?: number): Promise<number[]> {
   limit = limit || 3; return all(list.filter((n) => n < limit));
 }`,
+  "types that narrow where the body stands in a block": `/** @redisLock businessFlag=f */ export async function f(list: number[], limit?: number): Promise<number[]> {
+  limit ??= 10; return list.filter((n) => n < limit);
+}
+/** @redisLock businessFlag=f */ export async function g(list: number[], limit?: number, { id }: { id?: string } = {}): Promise<number[]> {
+  if (limit === undefined) limit = 1; id = id ?? "none"; const has = (n: number): boolean => n < limit + id.length; return list.filter(has);
+}
+/** @redisLock businessFlag=f */ export async function h(list: number[], limit?: number): Promise<number[]> {
+  const early = list.map((n) => n + limit); limit = 1; const set = (): void => { limit = undefined; }; set(); return early.map((n) => n + limit);
+}
+/** @redisLock businessFlag=f */ export async function* i(list: number[], limit?: number) { limit ??= 10; yield list.filter((n) => n < limit); }
+export class C { /** @redisLock businessFlag=f */ async j(limit: number | string) { limit = Number(limit); return [1].map((n) => limit.toFixed(n) + limit.length); } }`,
   stubs: `class NotYet extends Error {}
 export class Base {
   /** @redisLock businessFlag=f reentrant=true */ async pay(id: string) { throw new NotYet(id); }

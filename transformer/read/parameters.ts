@@ -2,7 +2,7 @@ import type * as TS from "typescript";
 import type { Span } from "../text/span";
 import { isJavaScript } from "./file-kind";
 import { identifiersIn } from "./names";
-import { namesIn, varsIn } from "./scopes";
+import { declaredInBlock, namesIn, varsIn } from "./scopes";
 import type { LockableFunction } from "./syntax";
 
 export function parameterNames(ts: typeof TS, fn: LockableFunction): string[] {
@@ -47,11 +47,37 @@ export function declaredAgain(
  * where the parameter is the function's own, so a body apart gets them as parameters of its own.
  */
 export function assignedParameters(ts: typeof TS, fn: LockableFunction): string[] {
-  const own = new Set(parameterNames(ts, fn));
+  const assigned = assignedIn(ts, fn.body, new Set(parameterNames(ts, fn)));
+  // A function among the parameters, or `arguments`, may look at the outer one.
+  const looksAt = new Set(fn.parameters.flatMap((parameter) => [...closuresIn(ts, parameter)]));
+  if (identifiersIn(ts, fn.body).has("arguments")) return [];
+  return [...assigned].filter((name) => !looksAt.has(name));
+}
+
+/**
+ * Those of them that a function in the body looks at, and gives no other value, of a body that stands in a `try`:
+ * the narrowed type reaches into that function only where the parameter is declared beside the assignment.
+ */
+export function narrowedParameters(ts: typeof TS, fn: LockableFunction): string[] {
+  if (!ts.isBlock(fn.body)) return [];
+  const assigned = assignedParameters(ts, fn);
+  if (assigned.length === 0) return [];
+  const lookedAt = closuresIn(ts, fn.body);
+  const others = new Set([...assignedInClosures(ts, fn.body, new Set(assigned)), ...declaredIn(ts, fn.body)]);
+  return assigned.filter((name) => lookedAt.has(name) && !others.has(name));
+}
+
+/** By `var` anywhere in the body, or at its top. */
+function declaredIn(ts: typeof TS, body: TS.Block): string[] {
+  const declared = [...varsIn(ts, body), ...declaredInBlock(ts, body)];
+  return declared.flatMap(({ name }) => namesIn(ts, name)).map(({ text }) => text);
+}
+
+function assignedIn(ts: typeof TS, inside: TS.Node, names: ReadonlySet<string>): Set<string> {
   const assigned = new Set<string>();
   const visitTarget = (node: TS.Node): void => {
     if (ts.isIdentifier(node)) {
-      if (own.has(node.text)) assigned.add(node.text);
+      if (names.has(node.text)) assigned.add(node.text);
     } else if (!ts.isPropertyAccessExpression(node) && !ts.isElementAccessExpression(node)) {
       ts.forEachChild(node, visitTarget);
     }
@@ -67,11 +93,17 @@ export function assignedParameters(ts: typeof TS, fn: LockableFunction): string[
     }
     ts.forEachChild(node, visit);
   };
-  visit(fn.body);
-  // A function among the parameters, or `arguments`, may look at the outer one.
-  const looksAt = new Set(fn.parameters.flatMap((parameter) => [...closuresIn(ts, parameter)]));
-  if (identifiersIn(ts, fn.body).has("arguments")) return [];
-  return [...assigned].filter((name) => !looksAt.has(name));
+  visit(inside);
+  return assigned;
+}
+
+function assignedInClosures(ts: typeof TS, node: TS.Node, names: ReadonlySet<string>): Set<string> {
+  if (ts.isFunctionLike(node)) return assignedIn(ts, node, names);
+  const assigned = new Set<string>();
+  ts.forEachChild(node, (child) => {
+    for (const name of assignedInClosures(ts, child, names)) assigned.add(name);
+  });
+  return assigned;
 }
 
 function isAssignment(ts: typeof TS, kind: TS.SyntaxKind): boolean {

@@ -28,7 +28,8 @@ export function placeOf(
   at: Span,
 ): Place {
   const { owner, outer } = ownerOf(ts, file, comment, path);
-  if (owner === undefined) return { because: problem("dangling", at), bodies: [] };
+  if (owner === undefined)
+    return { because: problem("dangling", at), bodies: bodiesAround(ts, path, comment) };
   const inner: TS.Node[] = [];
   for (let node: TS.Node | undefined = owner; node !== undefined;) {
     const role = roleOf(ts, file, node);
@@ -49,7 +50,8 @@ export function placeOf(
   const around = outer.at(-1) ?? file;
   const innermost = inner.at(-1) ?? owner;
   const named = functionsNamedIn(ts, file, innermost, outer);
-  const bodies = [...bodiesIn(ts, ts.isFunctionLike(around) ? around : owner), ...named.bodies];
+  const isWhole = ts.isFunctionLike(around) || ts.isSemicolonClassElement(owner);
+  const bodies = [...bodiesIn(ts, isWhole ? around : owner), ...named.bodies];
   const isHidden = named.isAnyHidden && bodies.length === 0;
   const because = problem(isHidden ? "functionElsewhere" : "notAFunction", at, describe(ts, innermost));
   return { because, bodies };
@@ -122,6 +124,20 @@ function bodiesIn(ts: typeof TS, node: TS.Node): TS.ConciseBody[] {
   const bodies: TS.ConciseBody[] = [];
   ts.forEachChild(node, (child) => void bodies.push(...bodiesIn(ts, child)));
   return bodies;
+}
+
+/** Of the innermost function in whose head the comment stands, or variable, property or class that it stands in. */
+function bodiesAround(ts: typeof TS, path: readonly TS.Node[], comment: Span): TS.ConciseBody[] {
+  const holder = path.findLast(
+    (node) =>
+      ts.isFunctionLike(node) ||
+      ts.isVariableDeclaration(node) ||
+      ts.isPropertyDeclaration(node) ||
+      ts.isPropertyAssignment(node) ||
+      ts.isClassLike(node),
+  );
+  const bodies = holder === undefined ? [] : bodiesIn(ts, holder);
+  return bodies.filter(({ pos, end }) => comment.end <= pos || end <= comment.start);
 }
 
 /** The functions that the node hands on by their names: those in sight, and whether there are others. */

@@ -11,7 +11,7 @@ import { implausible, literalOf, OPTION_READERS, type Defaults } from "./options
 import { single, spanOf, type Reading } from "./reading";
 
 import { apartOf, type Apart } from "./apart";
-import { declaredAgain } from "./parameters";
+import { declaredAgain, narrowedParameters } from "./parameters";
 import type { LockableFunction } from "./syntax";
 import type { Attribute } from "./tag";
 
@@ -32,6 +32,8 @@ export interface Plan {
   readonly reentrant: boolean;
   /** Where the body becomes a function inside. */
   readonly apart: Apart | undefined;
+  /** The parameters that become variables of the body, where that is not apart. */
+  readonly narrowed: readonly string[];
   /** The name that the function is the value of. */
   readonly named: Span | undefined;
   readonly warnings: readonly Problem[];
@@ -102,6 +104,7 @@ export function plan(
     },
     reentrant,
     apart,
+    narrowed: apart === undefined ? narrowedParameters(ts, fn) : [],
     named,
     warnings: reading.warnings,
   };
@@ -129,7 +132,10 @@ function readFlag(tag: Span, attributes: Map<string, Attribute>, reading: Readin
     return "";
   }
   const word = single("businessFlag", attribute.items, reading);
-  if (word !== undefined && (word.text.trim() === "" || /[\p{Cc}\p{Cs}\p{Zl}\p{Zp}]/u.test(word.text))) {
+  if (
+    word !== undefined &&
+    (word.text.trim() === "" || /[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]/u.test(word.text))
+  ) {
     reading.problems.push(problem("badFlag", word, word.text));
   }
   return word?.text ?? "";

@@ -45,6 +45,14 @@ export function parseTags(text: string, comment: Span): { tags: Tag[]; problems:
     return found === undefined ? [] : [{ start, end: ends[index] ?? content.length, name: found }];
   });
   if (meant.length === 0) {
+    const disguised = disguisedIn(content);
+    if (disguised !== undefined) {
+      const span = { start: comment.start + disguised.start, end: comment.start + disguised.end };
+      return {
+        tags,
+        problems: [problem("misspeltTag", span, content.slice(disguised.start, disguised.end))],
+      };
+    }
     const stray = strayIn(content, isJsDoc);
     if (stray === undefined) return { tags, problems }; // Prose about the tag.
     const span = { start: comment.start + stray.start, end: comment.start + stray.end };
@@ -78,11 +86,27 @@ function spelt(content: string, start: number, end: number): string | undefined 
   return isMeant(name) || isNear(name) || hasOurAttributes(name, rest) ? name : undefined;
 }
 
+/** At the start of a line: letters of any alphabet, and characters that nobody sees. */
+const DISGUISED = /^[ \t]*(\p{Cf}*[@＠﹫][\p{L}\p{M}\p{N}\p{Cf}_-]+|redisLock)(?![\w-])/gmu;
+
+/** The tag behind an `@`, or with letters, that only look like it; or without the `@`. Beside it is what only ours has. */
+function disguisedIn(content: string): Span | undefined {
+  for (const { index, 0: found, 1: name = "" } of content.matchAll(DISGUISED)) {
+    const end = index + found.length;
+    const [rest = ""] = content.slice(end).split(/^[ \t]*@/m);
+    const isPlain = /^@[\w-]*$/.test(name);
+    if (!isPlain && hasOurAttributes(name, rest)) return { start: end - name.length, end };
+  }
+  return undefined;
+}
+
 /** A tag where none can be that has attributes or a colon, so it is no prose about the tag. */
 function strayIn(content: string, isJsDoc: boolean): Span | undefined {
-  for (const { index, 0: found, 1: name = "" } of content.matchAll(/(?<![`\w{])@([A-Za-z][\w-]*)/g)) {
+  for (const { index, 0: found, 1: name = "" } of content.matchAll(/(?<![`\w]|`\{)@([A-Za-z][\w-]*)/g)) {
     const end = index + found.length;
     const rest = content.slice(end);
+    const isInline = content.charAt(index - 1) === "{";
+    if (isInline && !(isNear(name) && hasOurAttributes(name, rest))) continue;
     const isFirst = /^[\s*]*$/.test(content.slice(0, index));
     const hasAttributes = /^\s*[:(]?\s*\w+\s*=/.test(rest) && isNear(name);
     const hasColon = isJsDoc && isMeant(name) && /^\s*:/.test(rest);

@@ -35,7 +35,8 @@ export function wovenMark(ts: typeof TS, file: TS.SourceFile): (body: TS.Concise
       return false;
     if (!ts.isVariableStatement(opening) || !ts.isWhileStatement(loop) || !ts.isTryStatement(tried))
       return false;
-    const [declared] = opening.declarationList.declarations;
+    const { declarations } = opening.declarationList;
+    const declared = declarations.find(({ initializer }) => given(initializer, "open") !== undefined);
     if (declared === undefined || !ts.isIdentifier(declared.name)) return false;
     const site = given(declared.initializer, "open");
     if (site === undefined || !ts.isObjectLiteralExpression(site)) return false;

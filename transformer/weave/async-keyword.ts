@@ -8,7 +8,8 @@ export function asyncKeyword(ts: typeof TS, file: TS.SourceFile, { fn, at }: Pla
   if (isAsync(ts, fn)) return [];
   const lastModifier = fn.modifiers?.at(-1);
   const start = lastModifier === undefined ? fn.getStart(file) : tokenAfter(ts, file, lastModifier.end);
-  return [{ at: start, pieces: [{ code: "async ", from: at, exact: false }] }];
+  const blank = /[\w$]/.test(file.text.charAt(start - 1)) ? " " : ""; // `export default(id) => ...` has none.
+  return [{ at: start, pieces: [{ code: `${blank}async `, from: at, exact: false }] }];
 }
 
 /** Not the end of the modifier: behind `async` there must be no line break, and a comment may have one. */

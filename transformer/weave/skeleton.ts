@@ -36,13 +36,17 @@ export interface Names {
  *       }
  *     }
  *
+ * A parameter whose narrowed type is to reach into functions of the body becomes a variable of the body:
+ * `const limit_1 = limit, lock = ...; ... try { let limit = limit_1; BODY`.
+ *
  * An async generator takes the lock at the first `next()`, and gives it back at its end, `return()` or `throw()`.
  */
 export function weaveFunction(ts: typeof TS, file: TS.SourceFile, plan: Plan, names: Names): Insertion[] {
   const { body, asteriskToken } = plan.fn;
   const { apart } = plan;
+  const narrowed = copiesOf(ts, plan, plan.narrowed, names);
   const before = [
-    ...head(plan, names),
+    ...head(plan, names, narrowed),
     ...(apart === undefined ? [] : headOfBody(ts, file, plan, apart, names)),
   ];
   const closeBody = plan.reentrant ? "); " : ")(); ";
@@ -50,8 +54,9 @@ export function weaveFunction(ts: typeof TS, file: TS.SourceFile, plan: Plan, na
   if (ts.isBlock(body)) {
     const keepsReturns = apart !== undefined || asteriskToken !== undefined; // A generator awaits by itself.
     const [open, close] = apart === undefined ? ["", ""] : [" {", "}"];
+    const variables = narrowed.map(({ parameter, copy }) => ` let ${parameter} = ${copy};`).join("");
     return [
-      startOfBody(ts, file, body, [...before, glue(plan, open)]),
+      startOfBody(ts, file, body, [...before, glue(plan, open + variables)]),
       ...(keepsReturns ? [] : awaitedReturns(ts, file, body)),
       { at: body.end - 1, pieces: [glue(plan, close), after] },
     ];
@@ -72,7 +77,7 @@ export function weaveFunction(ts: typeof TS, file: TS.SourceFile, plan: Plan, na
 }
 
 /** `const lock = open(...); while (!acquire) retryCheck; try {` */
-function head(plan: Plan, { namespace, lock }: Names): Piece[] {
+function head(plan: Plan, { namespace, lock }: Names, narrowed: readonly Copy[]): Piece[] {
   const { action, failure, at } = plan.onFailure;
   const retryCheck = glue(plan, `await ${namespace}.retryCheck(${lock}`);
   const retry: Piece[] =
@@ -84,8 +89,9 @@ function head(plan: Plan, { namespace, lock }: Names): Piece[] {
           { code: "return undefined;", from: at, exact: false },
         ]
       : [retryCheck, ...(failure === undefined ? [] : [glue(plan, ", "), failure]), glue(plan, ");")];
+  const kept = narrowed.map(({ parameter, copy }) => `${copy} = ${parameter}, `).join("");
   return [
-    glue(plan, ` const ${lock} = ${namespace}.open({ ${plan.options.join(", ")} }`),
+    glue(plan, ` const ${kept}${lock} = ${namespace}.open({ ${plan.options.join(", ")} }`),
     ...plan.key.flatMap((part) => [glue(plan, ", "), ...keyPart(plan, part, namespace)]),
     glue(plan, `); while (!(await ${namespace}.acquire(${lock}))) `),
     ...retry,
@@ -109,16 +115,16 @@ function headOfBody(
   file: TS.SourceFile,
   plan: Plan,
   { isAsync, type, assigned }: Apart,
-  { namespace, lock }: Names,
+  names: Names,
 ): readonly Piece[] {
+  const { namespace, lock } = names;
   const returnType =
     type === undefined ? "" : `: ${type === "void" ? "Promise<void>" : onOneLine(ts, file, type)}`;
   // To blame for what is wrong with the function: that is also wrong with the one inside.
   const { name, modifiers } = plan.fn;
   const own = type === "void" || type === undefined ? (name ?? modifiers?.[0]) : type;
   const from = own === undefined ? plan.at : { start: own.getStart(file), end: own.end };
-  const used = new Set([...identifiersIn(ts, plan.fn), namespace, lock]);
-  const copies = assigned.map((parameter) => ({ parameter, copy: freshName(`${parameter}_1`, used) }));
+  const copies = copiesOf(ts, plan, assigned, names);
   const kept = copies.map(({ parameter, copy }) => ` const ${copy} = ${parameter};`).join("");
   const parameters = copies.map(({ parameter, copy }) => `${parameter} = ${copy}`).join(", ");
   return [
@@ -126,6 +132,21 @@ function headOfBody(
     { code: `${isAsync ? "async " : ""}(${parameters})${returnType}`, from, exact: false },
     glue(plan, " =>"),
   ];
+}
+
+interface Copy {
+  readonly parameter: string;
+  readonly copy: string;
+}
+
+function copiesOf(
+  ts: typeof TS,
+  { fn }: Plan,
+  parameters: readonly string[],
+  { namespace, lock }: Names,
+): readonly Copy[] {
+  const used = new Set([...identifiersIn(ts, fn), namespace, lock]);
+  return parameters.map((parameter) => ({ parameter, copy: freshName(`${parameter}_1`, used) }));
 }
 
 function tail({ namespace, lock }: Names): string {

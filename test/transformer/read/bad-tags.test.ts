@@ -211,6 +211,36 @@ const GRAMMAR: readonly Row[] = [
       code: "LW1007",
       message: `There is no tag \`${tag}\`. Did you mean \`@redisLock\`?`,
     })),
+  ...[
+    ["an invisible character behind the `@`", "@\u200bredisLock"],
+    ["an invisible character in its name", "@redis\u200bLock"],
+    ["a letter of another alphabet", "@r\u0435disLock"],
+    ["a full-width `@`", "\uff20redisLock"],
+    ["no `@`", "redisLock"],
+  ].map(([what = "", tag = ""]) => ({
+    title: `a tag with ${what}`,
+    source: onMethod(`«${tag}» businessFlag=pay keyName=orderNo`),
+    code: "LW1007",
+    message: `There is no tag \`${tag}\`. Did you mean \`@redisLock\`?`,
+  })),
+  {
+    title: "an invisible character before the tag",
+    source: onMethod("\u200b@redisLock businessFlag=pay").replace("\u200b@redisLock", "«\u200b@redisLock»"),
+    code: "LW1007",
+    message: "There is no tag `\u200b@redisLock`. Did you mean `@redisLock`?",
+  },
+  {
+    title: "a tag in braces",
+    source: onMethod("{«@redisLock» businessFlag=pay keyName=orderNo}"),
+    code: "LW1009",
+    message: "`@redisLock` must stand at the start of its line in the comment.",
+  },
+  {
+    title: "an invisible character in the flag",
+    source: onMethod("@redisLock businessFlag=«pay\u200b» keyName=orderNo"),
+    code: "LW1102",
+    message: "Expected `businessFlag` to be one printable, non-empty text, got `pay\u200b`.",
+  },
   {
     title: "a tag in a line comment",
     source: "// «@redisLock» businessFlag=pay\nexport async function pay() {}",
@@ -879,7 +909,6 @@ const PLACES: readonly Row[] = [
     message: REENTRANT_GENERATOR,
   },
   ...[
-    ["class", `export class A { async pay() {} ${TAG} }`],
     ["class with nothing else", `export class A { ${TAG} }`],
     ["class expression", `export const A = class { ${TAG} };`],
     ["file", `export {};\n${TAG}`],
@@ -891,7 +920,6 @@ const PLACES: readonly Row[] = [
     ["empty array", `export const a = [${TAG}];`],
     ["argument list", `export const a = pay(1, ${TAG});`],
     ["empty argument list", `export const a = pay(${TAG});`],
-    ["empty parameter list", `export const pay = (${TAG}) => 1;`],
     ["switch", `export function pay() { switch (1) { ${TAG} } }`],
     ["enum", `export enum A { ${TAG} }`],
     ["return statement", `export function pay() { return ${TAG}; }`],
@@ -902,6 +930,27 @@ const PLACES: readonly Row[] = [
     message: DANGLING,
     bodiless: true as const,
   })),
+  ...[
+    ["behind a method's name", `export class A { async ship ${TAG} (x: string) { work(x); } }`],
+    ["before the word `function`", `export async ${TAG} function ship() { work(); }`],
+    ["before the `=` of a variable", `export const ship ${TAG} = async () => work();`],
+    ["before the colon of a property", `export const a = { ship ${TAG} : async () => work() };`],
+    ["before the `=` of a class's property", `export class A { ship ${TAG} = async () => work(); }`],
+    ["at the end of a class", `export class A { async pay() {} ${TAG} }`],
+    ["in an empty parameter list", `export const pay = (${TAG}) => 1;`],
+    ["before the braces of a class", `export class A ${TAG} { async ship() { work(); } }`],
+  ].map(([where = "", source = ""]) => ({
+    title: `nothing, and the body around must not run: ${where}`,
+    source,
+    code: "LW1307",
+    message: DANGLING,
+  })),
+  {
+    title: "a stray semicolon of a class, whose methods must not run",
+    source: `export class A { ${TAG}; async ship() { work(); } }`,
+    code: "LW1301",
+    message: NO_FUNCTION("a semicolon class element"),
+  },
   {
     title: "nothing: an empty JSX expression",
     source: `export const a = <p>{${TAG}}</p>;`,
@@ -955,6 +1004,18 @@ const AGAIN: readonly Row[] = [
   code: "LW1312",
   message: `Duplicate identifier \`${/«(\w+)»/.exec(statement)?.[1] ?? ""}\`: a parameter has this name.`,
 }));
+
+test("prose that names the tag and its attributes in backticks, or another tag in braces, is no tag", (t) => {
+  for (const prose of [
+    "Write `{@redisLock businessFlag=x}` there.",
+    "{@link pay businessFlag=x} locks.",
+    "The `redisLock businessFlag=x` of old.",
+    "redisLock locks it, with businessFlag=x.",
+    "@médecin locks it.",
+  ]) {
+    t.is(weave("a.ts", `/** ${prose} */\nexport async function pay() {}`, ESM), undefined, prose);
+  }
+});
 
 test("what hides a parameter only in a block, in a function inside, or in a static block is no duplicate", (t) => {
   for (const statement of [

@@ -23,6 +23,7 @@ const FORMS: Record<string, string> = {
   "an arrow function": `${TAG} export const pay = ${SIGNATURE} => world.work(orderNo);`,
   "a generic arrow function": `${TAG} export const pay = <T>(orderNo: T): Promise<string> => ${BODY};`,
   "an arrow function with one bare parameter": `${TAG} export const pay: ${SIGNATURE.replace("):", ") =>")} = orderNo => world.work(orderNo);`,
+  "an arrow function right behind `return`": `const make = () => { ${TAG}\nreturn(orderNo: string): Promise<string> => world.work(orderNo); }; export const pay = make();`,
   "an object's method": `export const { pay } = { ${TAG} pay${SIGNATURE} ${BODY} };`,
   "a static method": `class A { ${TAG} public static pay${SIGNATURE} ${BODY} } export const { pay } = A;`,
   "a private method": `class A { ${TAG} #pay${SIGNATURE} ${BODY} static pay(orderNo) { return new A().#pay(orderNo); } } export const { pay } = A;`,
