@@ -140,10 +140,10 @@ for (const type of ["module", "commonjs"]) {
         "src/main.ts": `import { configure, memoryStore } from "lockweave";
 import { pay } from "./order.js";
 const store = memoryStore();
-const acquire = store.acquire.bind(store);
-configure({ store: Object.assign(store, { acquire: (request: Parameters<typeof acquire>[0]) => {
-  console.log(request.key);
-  return acquire(request);
+const take = store.take.bind(store);
+configure({ store: Object.assign(store, { take: (...request: Parameters<typeof take>) => {
+  console.log(request[0].key);
+  return take(...request);
 } }) });
 void pay("A1").then(console.log);
 `,
