@@ -120,7 +120,8 @@ for (const [name, trouble] of Object.entries(TROUBLES)) {
     });
     t.is(await call, "result");
     await trouble.end(network);
-    await until(async () => (await network.admin.exists(KEY)) === 0);
+    // Redis may still be busy, and then tells nothing.
+    await until(async () => (await network.admin.exists(KEY).catch(() => 1)) === 0);
   });
 
   test(`${name}: who is next in the process has the lock soon after`, async (t) => {
