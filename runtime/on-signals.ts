@@ -51,8 +51,9 @@ export function shutdownOnSignals(
   const onSignal = async (signal: NodeJS.Signals): Promise<void> => {
     const isOursAlone = process.listenerCount(signal) === 1;
     lookForOthers();
-    stopListening();
+    // First, since a signal that nobody listens to for a moment is lost on process 1.
     if (process.pid === 1) for (const each of signals) process.on(each, endFirstProcess);
+    stopListening();
     try {
       await shutdown();
     } finally {
