@@ -3,17 +3,21 @@
  * same Redis. In each round every contestant plays every scenario once, in an order that rotates, and is
  * compared with the hand-written one of the same round.
  *
- *     npm run bench [-- --rounds <n>] [--only <scenario>[,...]] [--contestants <name>[,...]] [--quick] [--redraw]
+ *     npm run bench [-- --rounds <n>] [--only <scenario>[,...]] [--contestants <name>[,...]] [--quick]
+ *         [--before <folder>] [--redraw]
  *
- * A whole bench writes `results/latest.json` and `results/plot.svg`; one with `--only`, `--contestants` or
- * `--quick` only prints. `--redraw` measures nothing, and tells and draws the latest results again.
+ * A whole bench writes `results/latest.json` and `results/plot.svg`; one with `--only`, `--contestants`,
+ * `--before` or `--quick` only prints. `--before` measures lockweave and, as the contestant `before`, another
+ * checkout of it that has been built there: what a change costs. `--redraw` measures nothing, and tells and
+ * draws the latest results again.
  */
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { cpus } from "node:os";
-import { join } from "node:path";
+import { join, resolve } from "node:path";
 import { parseArgs } from "node:util";
 import { startRedis, type RedisServer } from "../test/support/redis-server";
 import { CONTESTANTS, isContestant, type ContestantName } from "./contestants";
+import { BEFORE } from "./contestants/lockweave";
 import { installPeers, wanted } from "./peers";
 import { plot } from "./report/plot";
 import { fullTable, shortTable } from "./report/table";
@@ -37,6 +41,7 @@ const { values: options } = parseArgs({
     rounds: { type: "string" },
     only: { type: "string" },
     contestants: { type: "string" },
+    before: { type: "string" },
     quick: { type: "boolean", default: false },
     redraw: { type: "boolean", default: false },
   },
@@ -48,7 +53,8 @@ main().catch((error: unknown) => {
 });
 
 async function main(): Promise<void> {
-  const isWhole = options.only === undefined && options.contestants === undefined && !options.quick;
+  const isWhole =
+    !options.quick && [options.only, options.contestants, options.before].every((part) => part === undefined);
   const results = options.redraw ? (JSON.parse(readFileSync(resultsFile, "utf8")) as Results) : await bench();
   if (isWhole) {
     mkdirSync(join(__dirname, "results"), { recursive: true });
@@ -156,12 +162,16 @@ function chosenScenarios(): readonly Scenario[] {
 
 /** Raw is always among them: it is what the others are compared with. */
 function chosenContestants(): readonly ContestantName[] {
-  const names = options.contestants?.split(",");
+  if (options.before !== undefined) process.env[BEFORE] = resolve(options.before);
+  const names = options.contestants?.split(",") ?? (options.before === undefined ? undefined : ["lockweave"]);
   const unknown = names?.find((name) => !isContestant(name));
   if (unknown !== undefined) {
     throw new Error(`There is no contestant \`${unknown}\`: ${CONTESTANTS.join(", ")}`);
   }
-  return CONTESTANTS.filter((name) => name === "raw" || (names?.includes(name) ?? true));
+  return CONTESTANTS.filter((name) => {
+    if (name === "raw") return true;
+    return name === "before" ? options.before !== undefined : (names?.includes(name) ?? true);
+  });
 }
 
 function mean(plays: readonly Figures[]): Figures {

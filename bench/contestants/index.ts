@@ -1,17 +1,25 @@
 import { connect, type Contestant, type Enter } from "./contestant";
-import { enterLockweave } from "./lockweave";
+import { enterBefore, enterLockweave } from "./lockweave";
 import { enterRaw } from "./raw";
 import { enterRedisSemaphore } from "./redis-semaphore";
 import { enterRedlock } from "./redlock";
 import { enterRedlockUniversal } from "./redlock-universal";
 
 /** In the order in which reports name them. All are measured against `raw`. */
-export const CONTESTANTS = ["raw", "lockweave", "redis-semaphore", "redlock", "redlock-universal"] as const;
+export const CONTESTANTS = [
+  "raw",
+  "lockweave",
+  "before",
+  "redis-semaphore",
+  "redlock",
+  "redlock-universal",
+] as const;
 export type ContestantName = (typeof CONTESTANTS)[number];
 
 const ENTER: Record<ContestantName, Enter> = {
   raw: enterRaw,
   lockweave: enterLockweave,
+  before: enterBefore,
   "redis-semaphore": enterRedisSemaphore,
   redlock: enterRedlock,
   "redlock-universal": enterRedlockUniversal,

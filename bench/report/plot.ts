@@ -44,7 +44,9 @@ const VALUE_WIDTH = 84;
 const BAR_HEIGHT = 14;
 const BAR_STEP = 21;
 const TITLE_HEIGHT = 42;
-const BARS_HEIGHT = TITLE_HEIGHT + CONTESTANTS.length * BAR_STEP;
+/** A plot is of a whole bench, without an earlier build. */
+const PLOTTED = CONTESTANTS.filter((name) => name !== "before");
+const BARS_HEIGHT = TITLE_HEIGHT + PLOTTED.length * BAR_STEP;
 const LINES_WIDTH = PANEL_WIDTH;
 const LINES_HEIGHT = 250;
 
@@ -52,6 +54,7 @@ const INK = "#768390";
 const COLOURS: Record<ContestantName, string> = {
   raw: "#8b949e",
   lockweave: "#e36209",
+  before: "#f0b37e",
   "redis-semaphore": "#3f8ae0",
   redlock: "#8a6fd8",
   "redlock-universal": "#2f9e76",
@@ -171,7 +174,7 @@ function find(results: Results, scenario: string, figure: string): FigureResult 
 }
 
 function inReportOrder(figure: FigureResult): Score[] {
-  return CONTESTANTS.flatMap((name) => figure.contestants.filter(({ contestant }) => contestant === name));
+  return PLOTTED.flatMap((name) => figure.contestants.filter(({ contestant }) => contestant === name));
 }
 
 function medianOf(figure: FigureResult | undefined, name: ContestantName): number {
