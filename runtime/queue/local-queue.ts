@@ -40,17 +40,14 @@ export class LocalQueue implements Line, DropListener<Ending>, NextListener<Endi
   /** What this process has of the key, until the store has said that it has it no more. */
   lease: Lease | undefined;
   readonly #shared: Shared;
-  readonly #onEmpty: (queue: LocalQueue) => void;
   #others: Set<Waiter> | undefined;
   #contender: Contender | undefined;
   /** How many leases have not ended, those that were lost under their bodies included. */
   #stays = 0;
 
-  /** @param onEmpty called when nobody waits, and nothing is held, any more */
-  constructor(shared: Shared, key: string, onEmpty: (queue: LocalQueue) => void) {
+  constructor(shared: Shared, key: string) {
     this.#shared = shared;
     this.key = key;
-    this.#onEmpty = onEmpty;
   }
 
   // ---- waiting ----------------------------------------------------------------------------------------
@@ -127,7 +124,7 @@ export class LocalQueue implements Line, DropListener<Ending>, NextListener<Endi
   }
 
   private prune(): void {
-    if (this.first === undefined && this.#stays === 0) this.#onEmpty(this);
+    if (this.first === undefined && this.#stays === 0) this.#shared.onEmpty(this);
   }
 
   // ---- holding ----------------------------------------------------------------------------------------
@@ -240,6 +237,7 @@ export class LocalQueue implements Line, DropListener<Ending>, NextListener<Endi
   private finish(lease: Lease): void {
     this.#stays -= 1;
     this.#shared.renewals.stop(lease);
+    if (lease.turn !== undefined) this.#shared.looks.forget(lease);
     if (this.lease === lease) this.lease = undefined;
     if (this.lease === undefined) this.first?.wake();
     this.prune();
@@ -271,28 +269,7 @@ export class LocalQueue implements Line, DropListener<Ending>, NextListener<Endi
     }
     previous?.onHandedOn();
     next.onEntered(waitedMs);
-    void this.prove(lease, turn);
+    this.#shared.looks.onHandedOn(lease, now);
     return true;
-  }
-
-  /** Those who handed the lease on are told that they had held it once the store has said so since. */
-  private async prove(lease: Lease, turn: Turn): Promise<void> {
-    if (turn.isLooking) return;
-    turn.isLooking = true;
-    const { store, inFlight, clock } = this.#shared;
-    while (turn.unproven > 0) {
-      const count = turn.unproven;
-      let value: string | Error | undefined;
-      try {
-        [value] = await inFlight.ask((withinMs) => store.look([lease.key], withinMs));
-      } catch (error) {
-        value = error instanceof Error ? error : new Error("the store failed", { cause: error });
-      }
-      if (lease.isOver) break; // What is said at its end is said to all.
-      if (value === lease.requestId) turn.tell(count, undefined);
-      else if (value instanceof Error) turn.tell(count, unconfirmed(value));
-      else this.#shared.renewals.lose(lease, lossOf(value, lease.untilDeadline(clock.now()) > 0));
-    }
-    turn.isLooking = false;
   }
 }

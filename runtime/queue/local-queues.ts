@@ -8,6 +8,7 @@ import { Suspension } from "../suspension";
 import { Deadlines } from "./deadlines";
 import { GiveBacks } from "./give-backs";
 import type { Lease } from "./lease";
+import { Looks } from "./looks";
 import type { Loss } from "./loss";
 import { LocalQueue } from "./local-queue";
 import { Renewals } from "./renewals";
@@ -27,6 +28,7 @@ export class LocalQueues implements Shared {
   readonly drops: Batch<Drop<unknown>, DropReply>;
   readonly deadlines: Deadlines;
   readonly renewals: Renewals;
+  readonly looks: Looks;
   readonly giveBacks: GiveBacks;
   readonly suspension: Suspension;
   readonly newRequestId: () => string;
@@ -68,9 +70,10 @@ export class LocalQueues implements Shared {
     this.renewals = new Renewals(clock, store, this.inFlight, this.deadlines, this.suspension, () =>
       this.leases(),
     );
+    this.looks = new Looks(clock, store, this.inFlight, this.renewals);
     this.#deafen = store.listen({
       onHint: (place) => this.#hint(place),
-      onReconnect: () => this.renewals.lookAtAll(),
+      onReconnect: () => this.looks.lookAt(this.leases()),
       onWarning,
     });
   }
@@ -81,7 +84,7 @@ export class LocalQueues implements Shared {
   join(waiter: Waiter): LocalQueue {
     let queue = this.#queues.get(waiter.key);
     if (queue === undefined) {
-      queue = new LocalQueue(this, waiter.key, (empty) => this.#remove(empty));
+      queue = new LocalQueue(this, waiter.key);
       this.#queues.set(waiter.key, queue);
     }
     queue.join(waiter);
@@ -130,11 +133,6 @@ export class LocalQueues implements Shared {
     return queue;
   }
 
-  #remove(queue: LocalQueue): void {
-    if (this.#queues.get(queue.key) === queue) this.#queues.delete(queue.key);
-    this.#onChange();
-  }
-
   // ---- hints ------------------------------------------------------------------------------------------
 
   listen(listening: Listening): void {
@@ -168,6 +166,11 @@ export class LocalQueues implements Shared {
 
   onEnd(): void {
     this.#stays -= 1;
+    this.#onChange();
+  }
+
+  onEmpty(queue: { readonly key: string }): void {
+    if (this.#queues.get(queue.key) === queue) this.#queues.delete(queue.key);
     this.#onChange();
   }
 

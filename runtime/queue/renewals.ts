@@ -1,6 +1,6 @@
 import type { Clock, Timer } from "../clock";
 import type { InFlight } from "../commands/in-flight";
-import { MOST_AT_ONCE, type RenewReply, type Store } from "../stores/port";
+import type { RenewReply, Store } from "../stores/port";
 import type { Suspension } from "../suspension";
 import type { Deadlines } from "./deadlines";
 import type { Lease } from "./lease";
@@ -102,31 +102,10 @@ export class Renewals {
     lease.lose(loss);
   }
 
-  /** Asks for all leases, at once, whether the store has them still: it may have lost them. */
-  lookAtAll(): void {
-    const leases = [...this.#leases()].filter((lease) => !lease.isOver);
-    for (let from = 0; from < leases.length; from += MOST_AT_ONCE) {
-      void this.#look(leases.slice(from, from + MOST_AT_ONCE));
-    }
-  }
-
   /** Our clock may have stood still: until a renewal is answered, nothing is sure. */
   renewAll(now: number): void {
     for (const lease of this.#leases()) {
       if (lease.renewAt !== NEVER && lease.renewAt !== UNDER_WAY) this.#schedule(lease, now);
-    }
-  }
-
-  async #look(leases: readonly Lease[]): Promise<void> {
-    const keys = leases.map(({ key }) => key);
-    // Without a reply all is as it was.
-    const values = await this.#inFlight.ask((withinMs) => this.#store.look(keys, withinMs)).catch(() => []);
-    const now = this.#clock.now();
-    for (const [index, value] of values.entries()) {
-      const lease = leases[index];
-      if (lease === undefined || lease.isOver || value instanceof Error) continue;
-      if (value === lease.requestId) continue;
-      this.lose(lease, lossOf(value, lease.untilDeadline(now) > 0));
     }
   }
 

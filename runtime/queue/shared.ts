@@ -6,6 +6,7 @@ import type { DropReply, Store, TakeReply } from "../stores/port";
 import type { Suspension } from "../suspension";
 import type { Deadlines } from "./deadlines";
 import type { GiveBacks } from "./give-backs";
+import type { Looks } from "./looks";
 import type { Renewals } from "./renewals";
 
 /** One who has a place in a queue of the store, and hears when to ask again. */
@@ -23,6 +24,7 @@ export interface Shared {
   readonly takes: Batch<Attempt, TakeReply>;
   readonly drops: Batch<Drop<unknown>, DropReply>;
   readonly renewals: Renewals;
+  readonly looks: Looks;
   readonly deadlines: Deadlines;
   readonly giveBacks: GiveBacks;
   readonly suspension: Suspension;
@@ -32,6 +34,8 @@ export interface Shared {
   /** A stay of this process on a key begins, and ends. */
   onBegin(): void;
   onEnd(): void;
+  /** Nobody waits in this queue, and nothing of its key is held, any more. */
+  onEmpty(queue: { readonly key: string }): void;
   listen(listening: Listening): void;
   listenNoMore(listening: Listening): void;
 }

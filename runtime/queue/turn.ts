@@ -16,8 +16,6 @@ export type Ended = (loss: Loss | undefined) => void;
 /** What this process had of a key since it was first handed on. */
 export class Turn {
   handOns = 0;
-  /** Whether the store is being asked about those who handed on. */
-  isLooking = false;
   readonly #since: number;
   /** Those who handed on, and of whom the store has not confirmed yet that they had held it to their end. */
   #unproven: Ended[] = [];
@@ -49,17 +47,13 @@ export class Turn {
     return false;
   }
 
-  /** How many wait to be told. */
-  get unproven(): number {
-    return this.#unproven.length;
-  }
-
-  /** The first `count` of them are told. */
-  tell(count: number, loss: Loss | undefined): void {
-    for (const ended of this.#unproven.splice(0, count)) ended(loss);
+  /** Those of the first `handOns` who were not told yet are told. */
+  tell(handOns: number, loss: Loss | undefined): void {
+    const told = this.handOns - this.#unproven.length;
+    for (const ended of this.#unproven.splice(0, Math.max(handOns - told, 0))) ended(loss);
   }
 
   tellAll(loss: Loss | undefined): void {
-    this.tell(this.#unproven.length, loss);
+    this.tell(this.handOns, loss);
   }
 }

@@ -8,6 +8,8 @@ import { connectionRefused, lostOnTheWay } from "../support/tampered-store";
 
 const KEY = "LOCK_payOrder_1";
 const SECOND = 1_000;
+/** For so long at most the first of those who handed on waits for a look. */
+const LOOK_MS = 4;
 const PATIENT = { retryTimes: 1_000, waitTime: "60s" } as const;
 
 test("nobody is overtaken in a process, whoever comes while a lock is handed on", async (t) => {
@@ -257,8 +259,9 @@ test("a lock that is lost after it was handed on is told to its holder, and not 
     }),
     { instanceOf: LockLostError },
   );
-  const earlier = await before;
   await second.running;
+  await fleet.clock.advance(LOOK_MS);
+  const earlier = await before;
   t.like(earlier?.signal.reason, { message: `${KEY} is no longer held: it was released` });
   await fleet.takeAway(KEY);
   await fleet.foreignHolder(KEY, 60 * SECOND);
@@ -298,7 +301,7 @@ test("a reentrant lock is handed on when its last body ends, and its inner bodie
   t.deepEqual(order, []);
   end.resolve();
   await next.running;
-  await fleet.clock.settle();
+  await fleet.clock.advance(LOOK_MS);
   next.end();
   await second;
   t.deepEqual(order, ["inner", "next", "stray"]);
@@ -312,10 +315,6 @@ test("handing on hides no loss: who held is told, and who holds", async (t) => {
   const fleet = new Fleet();
   const process = fleet.process();
   const [first, second] = [job(), job()];
-  fleet.store.onLook = async (send) => {
-    await second.running;
-    return await send();
-  };
   const before = t.throwsAsync(process.call(KEY, {}, first.body), {
     instanceOf: LockLostError,
     message: /somebody else holds it/,
@@ -332,7 +331,9 @@ test("handing on hides no loss: who held is told, and who holds", async (t) => {
   await fleet.takeAway(KEY); // Deleted under the first body: and another process is inside.
   await fleet.foreignHolder(KEY, 60 * SECOND);
   first.end();
-  await Promise.all([second.running, before, aborted.promise]); // No time passes here.
+  await second.running;
+  await fleet.clock.advance(LOOK_MS);
+  await Promise.all([before, aborted.promise]); // No more time passes here.
   second.end();
   await next;
   await fleet.foreignerLeaves(KEY);
@@ -363,7 +364,7 @@ test("who handed on is told of it once the store says that the key is still ours
   await fleet.leftNothing(t, KEY, process);
 });
 
-test("one look is on its way for a lease at a time, and speaks only for those who had handed on before it was sent", async (t) => {
+test("one look is for all who have handed on within a few milliseconds, and speaks for nobody who did after it was sent", async (t) => {
   const fleet = new Fleet();
   const process = fleet.process();
   const answers = [deferred(), deferred()];
@@ -375,24 +376,64 @@ test("one look is on its way for a lease at a time, and speaks only for those wh
   const jobs = [job(), job(), job(), job()];
   const done: number[] = [];
   const calls = jobs.map(({ body }, n) => process.call(KEY, {}, body).then(() => done.push(n)));
-  for (const { running, end } of jobs.slice(0, 3)) {
+  for (const [n, { running, end }] of jobs.slice(0, 3).entries()) {
     await running;
     end();
+    if (n === 1) await fleet.clock.advance(LOOK_MS);
   }
   await jobs[3]?.running;
   await fleet.clock.settle();
-  t.is(fleet.store.looks, 1);
+  t.is(fleet.store.looks, 1, "one for the first two");
   t.deepEqual(done, []);
   answers[0]?.resolve();
   await fleet.clock.settle();
-  t.deepEqual(done, [0]);
-  t.is(fleet.store.looks, 2, "one for both who have handed on since");
+  t.deepEqual(done, [0, 1]);
+  await fleet.clock.advance(LOOK_MS);
+  t.is(fleet.store.looks, 2);
   answers[1]?.resolve();
   await fleet.clock.settle();
   t.deepEqual(done, [0, 1, 2]);
   jobs[3]?.end();
   await Promise.all(calls);
   t.is(fleet.store.looks, 2);
+  await fleet.leftNothing(t, KEY, process);
+});
+
+test("looks that are answered in another order than they were sent tell each who handed on once", async (t) => {
+  const fleet = new Fleet();
+  const process = fleet.process();
+  const answers = [deferred(), deferred()];
+  fleet.store.onLook = async (send) => {
+    const reply = await send();
+    await answers[fleet.store.looks - 1]?.promise;
+    return reply;
+  };
+  const jobs = [job(), job(), job()];
+  const done: number[] = [];
+  const calls = jobs.map(({ body }, n) => process.call(KEY, {}, body).then(() => done.push(n)));
+  for (const { running, end } of jobs.slice(0, 2)) {
+    await running;
+    end();
+    await fleet.clock.advance(LOOK_MS);
+  }
+  await jobs[2]?.running;
+  t.is(fleet.store.looks, 2);
+  answers[1]?.resolve();
+  await fleet.clock.settle();
+  t.deepEqual(done, [0, 1]);
+  answers[0]?.resolve();
+  await fleet.clock.settle();
+  t.deepEqual(done, [0, 1]);
+  jobs[2]?.end();
+  await Promise.all(calls);
+  await fleet.leftNothing(t, KEY, process);
+});
+
+test("where the work takes next to no time, the end of the turn tells all who had one, without a look", async (t) => {
+  const fleet = new Fleet();
+  const process = fleet.process();
+  t.is((await Promise.all(Array.from({ length: 60 }, () => process.call(KEY, {}, idle)))).length, 60); // No time passes here.
+  t.is(fleet.store.looks, 0);
   await fleet.leftNothing(t, KEY, process);
 });
 
@@ -407,7 +448,7 @@ test("where the look has no answer, the success of who handed on stands", async 
     const next = process.call(KEY, {}, second.body);
     first.end();
     await second.running;
-    await fleet.clock.advance(SECOND);
+    await fleet.clock.advance(SECOND + LOOK_MS);
     t.is(await before, "done");
     second.end();
     t.is(await next, "done");

@@ -1,0 +1,82 @@
+import type { Clock, Timer } from "../clock";
+import type { InFlight } from "../commands/in-flight";
+import { MOST_AT_ONCE, type Store } from "../stores/port";
+import type { Lease } from "./lease";
+import { lossOf, unconfirmed } from "./loss";
+import type { Renewals } from "./renewals";
+
+/**
+ * For so long the first of those who handed on waits for a look, in milliseconds: it is for all who do so meanwhile. A
+ * look for each would be as many commands as if the store had handed on; and where the work takes next to no time, the
+ * turn ends before, whose end tells all.
+ */
+const LONGEST_WAIT_MS = 4;
+
+const TOO_FEW_REPLIES = new Error("the store sent fewer replies than it was asked for");
+
+/**
+ * Asks the store whether the keys hold what this process believes, between renewals: when the store may have lost its
+ * data, and for those who handed a lease on, who are told that they had held it once the store has said so since.
+ */
+export class Looks {
+  readonly #clock: Clock;
+  readonly #store: Store;
+  readonly #inFlight: InFlight;
+  readonly #renewals: Renewals;
+  /** Those that were handed on since the last look. */
+  #handedOn = new Set<Lease>();
+  readonly #timer: Timer;
+
+  constructor(clock: Clock, store: Store, inFlight: InFlight, renewals: Renewals) {
+    this.#clock = clock;
+    this.#store = store;
+    this.#inFlight = inFlight;
+    this.#renewals = renewals;
+    this.#timer = clock.timer(() => this.#lookAtHandedOn());
+  }
+
+  /** Whoever has just handed the lease on is to be told soon. */
+  onHandedOn(lease: Lease, now: number): void {
+    if (this.#handedOn.size === 0) this.#timer.set(now + LONGEST_WAIT_MS);
+    this.#handedOn.add(lease);
+  }
+
+  /** It has ended, and all who had it were told. */
+  forget(lease: Lease): void {
+    if (this.#handedOn.delete(lease) && this.#handedOn.size === 0) this.#timer.clear();
+  }
+
+  lookAt(leases: Iterable<Lease>): void {
+    const held = [...leases].filter((lease) => !lease.isOver);
+    for (let from = 0; from < held.length; from += MOST_AT_ONCE) {
+      void this.#look(held.slice(from, from + MOST_AT_ONCE));
+    }
+  }
+
+  #lookAtHandedOn(): void {
+    const leases = this.#handedOn;
+    this.#handedOn = new Set();
+    this.lookAt(leases);
+  }
+
+  async #look(leases: readonly Lease[]): Promise<void> {
+    const keys = leases.map(({ key }) => key);
+    const handOns = leases.map(({ turn }) => turn?.handOns ?? 0);
+    let values: readonly (string | Error | undefined)[];
+    try {
+      values = await this.#inFlight.ask((withinMs) => this.#store.look(keys, withinMs));
+    } catch (error) {
+      values = keys.map(() =>
+        error instanceof Error ? error : new Error("the store failed", { cause: error }),
+      );
+    }
+    const now = this.#clock.now();
+    for (const [index, lease] of leases.entries()) {
+      const value = index < values.length ? values[index] : TOO_FEW_REPLIES;
+      if (lease.isOver) continue; // What is said at its end is said to all.
+      if (value instanceof Error) lease.turn?.tell(handOns[index] ?? 0, unconfirmed(value));
+      else if (value === lease.requestId) lease.turn?.tell(handOns[index] ?? 0, undefined);
+      else this.#renewals.lose(lease, lossOf(value, lease.untilDeadline(now) > 0));
+    }
+  }
+}
