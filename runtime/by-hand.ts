@@ -45,7 +45,9 @@ export async function withLock<T>(
 ): Promise<T | undefined> {
   if (typeof body !== "function") {
     throw new LockOptionError(
-      `Expected withLock(key, options, body) to be given a function, got ${shown(body)}`,
+      typeof options === "function"
+        ? "Expected withLock(key, options, body) to be given options before the function: withLock(key, {}, body)"
+        : `Expected withLock(key, options, body) to be given a function, got ${shown(body)}`,
     );
   }
   if (isGenerator(body)) {

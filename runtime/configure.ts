@@ -195,7 +195,9 @@ const STORE_METHODS = ["take", "renew", "drop", "look", "place", "leave", "next"
 
 function chooseStore({ redis, store }: Configuration): Store {
   if ((redis === undefined) === (store === undefined)) {
-    throw new LockOptionError("Expected configure() to be given either `redis` or `store`");
+    throw new LockOptionError(
+      `Expected configure() to be given either \`redis\` or \`store\`, got ${redis === undefined ? "neither" : "both"}`,
+    );
   }
   if (store !== undefined) {
     const missing = STORE_METHODS.find((name) => typeof (store as Store | null)?.[name] !== "function");

@@ -218,8 +218,10 @@ export class Contender implements AttemptListener<Waiter>, Listening {
 
   /** @param isCut whether the store had less than the usual time to answer */
   #unanswered(sent: Sent, error: unknown, isCut: boolean): void {
-    // Who has heard lately that somebody else holds the key does not take a last short look for an outage.
-    if (!(isCut && this.#hasHeardLately && error instanceof NoReplyError)) this.trouble = { error };
+    // A last short look without a reply tells less than what was heard lately, or than why the one before had failed.
+    const tellsLess =
+      isCut && error instanceof NoReplyError && (this.#hasHeardLately || this.trouble !== undefined);
+    if (!tellsLess) this.trouble = { error };
     if ("place" in sent.request) this.#isPlaced = true; // As far as we know.
     if (this.#isClosed) this.#decline(sent);
   }

@@ -59,6 +59,6 @@ test("a Redis user without channels is warned of once, and those who wait get in
   t.deepEqual(sections, [4, 4]);
   for (const lines of told) {
     t.is(lines.length, 1, lines.join("\n"));
-    t.regex(lines.join("\n"), /may not use the channels.*ACL SETUSER <user> &lockweave:\*/);
+    t.regex(lines.join("\n"), /may not use the channels.*ACL SETUSER <user> &lockweave:2:\*/);
   }
 });

@@ -175,6 +175,21 @@ test("an unreachable store is told as such, within the wait budget", async (t) =
   t.is(fleet.clock.pendingTimers, 0);
 });
 
+test("a last try that is cut short does not hide why those before it had failed", async (t) => {
+  const fleet = new Fleet();
+  let tries = 0;
+  fleet.store.onTake = () => ((tries += 1) < 10 ? connectionRefused() : lostOnTheWay());
+  fleet.store.onPlace = fleet.store.onTake;
+  fleet.store.onLeave = connectionRefused;
+  const call = t.throwsAsync(fleet.process().call(KEY, { retryTimes: 1, waitTime: "1s" }, idle), {
+    instanceOf: LockUnreachableError,
+    message: /: connect ECONNREFUSED$/,
+  });
+  await fleet.clock.advance(2 * SECOND);
+  await call;
+  t.is(tries, 10);
+});
+
 test("a store that never answers is given up shortly after the wait budget", async (t) => {
   const fleet = new Fleet();
   fleet.store.onTake = lostOnTheWay;

@@ -632,7 +632,7 @@ refuses(
   "withLock() without options",
   () => withLock("k", body),
   LockOptionError,
-  "withLock(key, options, body)",
+  "Expected withLock(key, options, body) to be given options before the function: withLock(key, {}, body)",
 );
 
 for (const given of [undefined, null, "pay", {}, 7, hostile]) {

@@ -71,8 +71,16 @@ for (const [what, configuration, message] of [
   ["nothing", undefined, /^Expected configure\(\{ redis \}\) or configure\(\{ store \}\), got undefined$/],
   ["null", null, /got null$/],
   ["a URL alone", "redis://localhost", /got 'redis:\/\/localhost'$/],
-  ["neither redis nor store", {}, /^Expected configure\(\) to be given either `redis` or `store`$/],
-  ["both redis and store", { redis: "redis://localhost", store: memoryStore() }, /either `redis` or `store`/],
+  [
+    "neither redis nor store",
+    {},
+    /^Expected configure\(\) to be given either `redis` or `store`, got neither$/,
+  ],
+  [
+    "both redis and store",
+    { redis: "redis://localhost", store: memoryStore() },
+    /either `redis` or `store`, got both$/,
+  ],
   ["an unknown option", { url: "x" }, /^configure\(\) has no option `url`. The options are redis, store, /],
   ["a URL of another kind", { redis: "localhost:6379" }, /^Expected `redis` to be .*, got "localhost:6379"$/],
   ["a redis that is null", { redis: null }, /^Expected `redis` to be .*, got null$/],

@@ -80,7 +80,7 @@ for (const rule of SMALLEST_ACCESS.split(" ").filter((word) => word.startsWith("
     await attempt(() => own.leave(key, waiting, WITHIN_MS));
     await attempt(() => place(own, key, waiting));
     await attempt(() => drop(own, key, requestId));
-    if (rule === "+publish" || rule === "+subscribe") t.regex(await told.warned, /&lockweave:\*/);
+    if (rule === "+publish" || rule === "+subscribe") t.regex(await told.warned, /&lockweave:2:\*/);
     else t.true(failures.length > 0);
   });
 }
@@ -147,7 +147,7 @@ test("who may use no channel is told once, waits by looking, and is passed by no
   const [key, holder, first, second] = [newKey(), newId(), newId(), newId()];
   await take(plain, key, holder);
   await queued(deaf, newKey(), newId()).catch(() => {}); // Somebody waits, and the inbox is opened.
-  t.regex(await told.warned, /ACL SETUSER <user> &lockweave:\*/);
+  t.regex(await told.warned, /ACL SETUSER <user> &lockweave:2:\*/);
   await queued(deaf, key, first);
   await queued(plain, key, second);
   t.deepEqual(await drop(plain, key, holder), { dropped: true });
@@ -169,7 +169,7 @@ test("who may not publish drops all the same, and is told how the others would h
   const waiting = newId();
   await queued(plain, key, waiting);
   t.deepEqual(await drop(mute, key, requestId), { dropped: true });
-  t.regex(await told.warned, /ACL SETUSER <user> &lockweave:\*/);
+  t.regex(await told.warned, /ACL SETUSER <user> &lockweave:2:\*/);
   await takenInTurn(plain, key, waiting);
   const late = noting(mute);
   t.regex(await late.warned, /lockweave/, "who listens later is told, too");

@@ -466,7 +466,7 @@ class RedisStore implements Store {
 }
 
 const CHANNELS_DENIED =
-  "the Redis user may not use the channels on which those who wait for a lock are told that it is theirs: they find it by looking again, which takes longer. Let it: ACL SETUSER <user> &lockweave:*";
+  "the Redis user may not use the channels on which those who wait for a lock are told that it is theirs: they find it by looking again, which takes longer. Let it: ACL SETUSER <user> &lockweave:2:*";
 
 /** Stands for what a key holds that is no text. */
 const NO_TEXT = "(other data than text)";
