@@ -306,7 +306,7 @@ test.serial(
         fail.call(this, attempt, error);
         lockerOf(attempt.asker).queues.giveBacks.drop({ key, requestId }, lockTimeMs);
       };
-    await withFault(Contender.prototype, "onFailure", hasty, () => finds(t, "lossy", /was given up/));
+    await withFault(Contender.prototype, "onFailure", hasty, () => finds(t, "changeable", /was given up/));
   },
 );
 
