@@ -454,18 +454,20 @@ export class Lock implements AsyncDisposable, Waiter, Holder {
     wasSure: boolean,
     before: Loss | undefined,
   ): Loss | undefined {
-    const { clock, events } = this.locker;
+    const { clock, events, queues } = this.locker;
+    const now = clock.now();
+    // A suspension may come to light only now, and may have been under the body.
+    const isSure = wasSure && lease.isTrusted(queues.suspension.trustedSince(now));
     const hasHandedOn = lease.holder !== this;
     // What became of a lease after it was handed on says something only where the store broke its word.
     const isStoreSure = loss !== undefined && (hasHandedOn ? loss.isEarly : loss.outcome !== "unknown");
     // Of a key that is free by now the store cannot tell what had become of it: who has been told so before, can.
     const known = loss?.outcome === "expired" && before?.outcome !== "unknown" ? (before ?? loss) : loss;
-    if (!hasHandedOn)
-      events.ends(this, known?.outcome ?? "released", clock.now() - this.heldSince, loss?.cause);
+    if (!hasHandedOn) events.ends(this, known?.outcome ?? "released", now - this.heldSince, loss?.cause);
     else if (isStoreSure) events.lost(this, loss); // That it was handed on was told then.
     // The store's word counts, and where it has none, or one that proves nothing, ours does.
     const isProven = loss === undefined && lease.isOnlyGrant && before?.isEarly !== true;
-    if (isProven || (wasSure && !isStoreSure)) return undefined;
+    if (isProven || (isSure && !isStoreSure)) return undefined;
     return before ?? loss ?? deadlinePassed();
   }
 

@@ -73,7 +73,16 @@ export class Lease {
    * @param trustedSince see {@link prove}
    */
   remaining(now: number, trustedSince: number): number {
-    return this.#provenFrom >= trustedSince ? this.untilDeadline(now) : 0;
+    return this.isTrusted(trustedSince) ? this.untilDeadline(now) : 0;
+  }
+
+  /**
+   * Whether what proved it last was sent since then. It also tells of a lease that is over.
+   *
+   * @param trustedSince see {@link prove}
+   */
+  isTrusted(trustedSince: number): boolean {
+    return this.#provenFrom >= trustedSince;
   }
 
   /** The same, trusted or not: 0 when no renewal can come in time any more. */

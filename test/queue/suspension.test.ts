@@ -185,3 +185,29 @@ test("who asked the store while a lock was in doubt leaves its queue when that l
   t.is(fleet.store.leaves, 1);
   await fleet.leftNothing(t, KEY, process);
 });
+
+test("a suspension under the body that comes to light only after its end is told of where the store confirms nothing", async (t) => {
+  const { fleet, machine, process } = await suspendable();
+  const lock = process.lock(KEY, { lockTime: "10s" });
+  t.true(await lock.acquire());
+  await fleet.clock.advance(SECOND);
+  t.true(lock.remaining() > 0); // It has just looked, and does not look again in the next 20 ms.
+  machine.suspend(60 * SECOND);
+  fleet.store.onDrop = async () => {
+    fleet.clock.freeze(25);
+    return await connectionRefused();
+  };
+  await t.throwsAsync(lock.release(), { instanceOf: LockLostError, message: /connect ECONNREFUSED/ });
+});
+
+test("without a suspension a body that succeeded is not failed by a release that nobody confirms", async (t) => {
+  const { fleet, process } = await suspendable();
+  const lock = process.lock(KEY, { lockTime: "10s" });
+  t.true(await lock.acquire());
+  await fleet.clock.advance(SECOND);
+  fleet.store.onDrop = async () => {
+    fleet.clock.freeze(25);
+    return await connectionRefused();
+  };
+  await t.notThrowsAsync(lock.release());
+});
