@@ -1,7 +1,7 @@
 import { LockClosedError, LockLostError, reasonOf } from "../../runtime/errors";
 import { Beliefs } from "./beliefs";
 import type { Caller } from "./caller";
-import { Truth } from "./truth";
+import { processOf, Truth } from "./truth";
 
 /** How much longer than its budget a caller may wait: for a last command, and for a renewal of what that has found. */
 const GRACE_MS = 450;
@@ -30,6 +30,8 @@ export class Invariants {
   readonly #callers = new Set<Caller>();
   readonly #lastTokens = new Map<string, number>();
   readonly #leftToExpire = new Set<string>();
+  /** By number. What they had, and what they were still giving back, is left to expire. */
+  readonly #crashed = new Set<number>();
   readonly #idleSince = new Map<string, number>();
 
   /**
@@ -165,11 +167,8 @@ export class Invariants {
 
   /** Nothing of it runs any more. */
   crashed(process: Caller["process"]): void {
-    for (const caller of this.#callers) {
-      if (caller.process !== process) continue;
-      this.#leftToExpire.add(caller.storeValue ?? "");
-      this.#forget(caller);
-    }
+    this.#crashed.add(process.number);
+    for (const caller of this.#callers) if (caller.process === process) this.#forget(caller);
   }
 
   #forget(caller: Caller): void {
@@ -254,7 +253,10 @@ export class Invariants {
   #isUnused(key: string): boolean {
     const value = this.truth.value(key);
     if (value === undefined) return true;
-    const isLeftOver = this.#leftToExpire.has(value) || this.truth.grantTo(value)?.isTakenAgain === true;
+    const isLeftOver =
+      this.#leftToExpire.has(value) ||
+      this.#crashed.has(processOf(value)) ||
+      this.truth.grantTo(value)?.isTakenAgain === true;
     return this.beliefs.isHeard(value) && !isLeftOver && !this.#isInUse(value);
   }
 }

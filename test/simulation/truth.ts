@@ -29,6 +29,10 @@ export function requestIdOf(process: number, n: number): string {
   return process.toString(16).padStart(12, "0") + n.toString(16).padStart(20, "0");
 }
 
+export function processOf(requestId: string): number {
+  return Number.parseInt(requestId.slice(0, 12), 16);
+}
+
 /**
  * What the server has said and done, noted down from the outside. A process may be sure of a key only as long
  * as this says so too, whoever else asks for it or does not.
