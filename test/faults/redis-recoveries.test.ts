@@ -83,7 +83,7 @@ for (const watchdog of [true, false]) {
       const server = await startRedis();
       const isOurs = whose === "a client of ours";
       const one = isOurs ? processOver(t, redisStoreAt(server.url)) : process(t, new Redis(server.port));
-      const lockTimeMs = 30_000;
+      const lockTimeMs = 600_000;
       const restarted = deferred<number>();
       const call = one.call(KEY, { lockTime: `${lockTimeMs}ms`, watchdog }, async (lock) => {
         const told = once(lock.signal, "abort");

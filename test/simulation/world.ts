@@ -2,7 +2,7 @@ import type { Duration } from "../../runtime/duration";
 import type { LockOptions } from "../../runtime/lock/settings";
 import { runInside } from "../../runtime/lock/reentrancy";
 import { SeededRandom } from "../support/seeded-random";
-import { VirtualClock } from "../support/virtual-clock";
+import { allPromiseJobs, VirtualClock } from "../support/virtual-clock";
 import { LockWaitTimeoutError } from "../../runtime/errors";
 import type { Caller } from "./caller";
 import { Invariants } from "./invariants";
@@ -136,8 +136,10 @@ class World {
   }
 
   async #steps(ms: number): Promise<void> {
-    await this.#clock.advanceWhile(() => {
+    await this.#clock.advanceWhile(async () => {
       this.#invariants.check();
+      // Who is looked at may notice that it was suspended: what comes of it happens before time goes on.
+      if (this.#weather.suspensions > 0) await allPromiseJobs();
       return this.#underWay > 0 && this.#invariants.problems.length === 0;
     }, ms);
   }

@@ -47,10 +47,10 @@ export class VirtualClock implements Clock {
   }
 
   /** The same, for `ms` at most, and only while `goOn`, which is asked after each timer, wants more. */
-  async advanceWhile(goOn: () => boolean, ms: number): Promise<void> {
+  async advanceWhile(goOn: () => boolean | Promise<boolean>, ms: number): Promise<void> {
     await nextTurn();
     const end = this.#now + ms;
-    while (goOn()) {
+    while (await goOn()) {
       const timer = this.#timers.take(end);
       if (timer === undefined) return;
       this.#now = Math.max(this.#now, timer.dueAt);
@@ -74,7 +74,7 @@ export class VirtualClock implements Clock {
  * For one who is a promise job itself: ticks come when no other is left. A turn of the event loop costs more. The
  * second tick comes after those that the jobs asked for.
  */
-async function allPromiseJobs(): Promise<void> {
+export async function allPromiseJobs(): Promise<void> {
   await nextTick();
   await nextTick();
 }
