@@ -237,7 +237,7 @@ export class LocalQueue implements Line, DropListener<Ending>, NextListener<Endi
   private finish(lease: Lease): void {
     this.#stays -= 1;
     this.#shared.renewals.stop(lease);
-    if (lease.turn !== undefined) this.#shared.looks.forget(lease);
+    this.#shared.looks.forget(lease);
     if (this.lease === lease) this.lease = undefined;
     if (this.lease === undefined) this.first?.wake();
     this.prune();

@@ -73,7 +73,7 @@ export class LocalQueues implements Shared {
     this.looks = new Looks(clock, store, this.inFlight, this.renewals);
     this.#deafen = store.listen({
       onHint: (place) => this.#hint(place),
-      onReconnect: () => this.looks.lookAt(this.leases()),
+      onReconnect: () => this.looks.doubt(this.leases()),
       onWarning,
     });
   }

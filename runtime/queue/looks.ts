@@ -12,6 +12,9 @@ import type { Renewals } from "./renewals";
  */
 const LONGEST_WAIT_MS = 4;
 
+/** How soon to look again, in milliseconds, where a look at what the store may have lost had no answer. */
+const LOOK_AGAIN_MS = 200;
+
 const TOO_FEW_REPLIES = new Error("the store sent fewer replies than it was asked for");
 
 /**
@@ -26,6 +29,9 @@ export class Looks {
   /** Those that were handed on since the last look. */
   #handedOn = new Set<Lease>();
   readonly #timer: Timer;
+  /** Those that the store may have lost, until it has answered. */
+  #inDoubt = new Set<Lease>();
+  readonly #again: Timer;
 
   constructor(clock: Clock, store: Store, inFlight: InFlight, renewals: Renewals) {
     this.#clock = clock;
@@ -33,6 +39,13 @@ export class Looks {
     this.#inFlight = inFlight;
     this.#renewals = renewals;
     this.#timer = clock.timer(() => this.#lookAtHandedOn());
+    this.#again = clock.timerInBackground(() => this.#lookAt(this.#inDoubt));
+  }
+
+  /** The store may have lost all of them. Whoever holds one that it has not is told, as soon as it answers. */
+  doubt(leases: Iterable<Lease>): void {
+    this.#inDoubt = new Set(leases);
+    this.#lookAt(this.#inDoubt);
   }
 
   /** Whoever has just handed the lease on is to be told soon. */
@@ -44,24 +57,26 @@ export class Looks {
   /** It has ended, and all who had it were told. */
   forget(lease: Lease): void {
     if (this.#handedOn.delete(lease) && this.#handedOn.size === 0) this.#timer.clear();
+    if (this.#inDoubt.delete(lease) && this.#inDoubt.size === 0) this.#again.clear();
   }
 
-  lookAt(leases: Iterable<Lease>): void {
+  #lookAtHandedOn(): void {
+    const leases = this.#handedOn;
+    this.#handedOn = new Set();
+    this.#lookAt(leases);
+  }
+
+  #lookAt(leases: Iterable<Lease>): void {
     const held = [...leases].filter((lease) => !lease.isOver);
     for (let from = 0; from < held.length; from += MOST_AT_ONCE) {
       void this.#look(held.slice(from, from + MOST_AT_ONCE));
     }
   }
 
-  #lookAtHandedOn(): void {
-    const leases = this.#handedOn;
-    this.#handedOn = new Set();
-    this.lookAt(leases);
-  }
-
   async #look(leases: readonly Lease[]): Promise<void> {
     const keys = leases.map(({ key }) => key);
     const handOns = leases.map(({ turn }) => turn?.handOns ?? 0);
+    const inDoubt = this.#inDoubt; // A doubt that comes up from here on is not cleared by this look.
     let values: readonly (string | Error | undefined)[];
     try {
       values = await this.#inFlight.ask((withinMs) => this.#store.look(keys, withinMs));
@@ -73,10 +88,12 @@ export class Looks {
     const now = this.#clock.now();
     for (const [index, lease] of leases.entries()) {
       const value = index < values.length ? values[index] : TOO_FEW_REPLIES;
+      if (!(value instanceof Error)) inDoubt.delete(lease);
       if (lease.isOver) continue; // What is said at its end is said to all.
       if (value instanceof Error) lease.turn?.tell(handOns[index] ?? 0, unconfirmed(value));
       else if (value === lease.requestId) lease.turn?.tell(handOns[index] ?? 0, undefined);
       else this.#renewals.lose(lease, lossOf(value, lease.untilDeadline(now) > 0));
     }
+    if (leases.some((lease) => inDoubt.has(lease))) this.#again.set(now + LOOK_AGAIN_MS);
   }
 }

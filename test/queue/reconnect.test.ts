@@ -2,6 +2,7 @@ import test from "ava";
 import { LockLostError } from "../../runtime/errors";
 import type { Lock } from "../../runtime/lock/lock";
 import { MOST_AT_ONCE } from "../../runtime/stores/port";
+import { deferred } from "../support/deferred";
 import { Fleet, type FleetProcess } from "../support/fleet";
 import { connectionRefused } from "../support/tampered-store";
 
@@ -78,6 +79,61 @@ test("a look without an answer changes nothing", async (t) => {
   t.true((lock?.remaining() ?? 0) > 0);
   await lock?.release();
   t.deepEqual(fleet.warnings, []);
+});
+
+test("a look without an answer is repeated until there is one", async (t) => {
+  const fleet = new Fleet();
+  const process = fleet.process();
+  const [lost, kept] = await hold(process, 2);
+  const signal = lost?.signal;
+  await fleet.takeAway(`${KEY}_0`);
+  fleet.store.onLook = connectionRefused;
+  fleet.store.reconnect();
+  await fleet.clock.advance(1_000);
+  fleet.store.onLook = () => Promise.resolve([new Error("LOADING"), kept?.storeValue]);
+  await fleet.clock.advance(200);
+  t.false(signal?.aborted);
+  fleet.store.onLook = (send) => send();
+  const { looks } = fleet.store;
+  await fleet.clock.advance(200);
+  t.true(signal?.aborted);
+  await fleet.clock.advance(1_000);
+  t.is(fleet.store.looks, looks + 1, "and no longer");
+  await Promise.all([lost?.release(), kept?.release()]);
+  t.is(fleet.clock.pendingTimers, 0);
+});
+
+test("a look that was sent over the connection before says nothing of what the store has lost since", async (t) => {
+  const fleet = new Fleet();
+  const [lock] = await hold(fleet.process(), 1);
+  const signal = lock?.signal;
+  const before = deferred();
+  fleet.store.onLook = async (send) => {
+    const reply = await send();
+    await before.promise;
+    return reply;
+  };
+  fleet.store.reconnect();
+  await fleet.clock.settle();
+  await fleet.takeAway(`${KEY}_0`);
+  fleet.store.onLook = connectionRefused;
+  fleet.store.reconnect();
+  before.resolve();
+  await fleet.clock.settle();
+  fleet.store.onLook = (send) => send();
+  await fleet.clock.advance(200);
+  t.true(signal?.aborted);
+  await lock?.release();
+});
+
+test("nobody looks again for a lock that was given back meanwhile", async (t) => {
+  const fleet = new Fleet();
+  const [lock] = await hold(fleet.process(), 1);
+  fleet.store.onLook = connectionRefused;
+  fleet.store.reconnect();
+  await fleet.clock.settle();
+  await lock?.release();
+  t.is(fleet.clock.pendingTimers, 0);
 });
 
 test("a look that is answered after the release tells nobody anything", async (t) => {
