@@ -102,8 +102,15 @@ export class LocalQueues implements Shared {
   }
 
   /** See {@link Renewals.strengthen}. */
-  strengthen(lease: Lease, wanted: Waiter): Promise<void> {
-    return this.renewals.strengthen(lease, wanted);
+  async strengthen(lease: Lease, wanted: Waiter): Promise<void> {
+    try {
+      await this.renewals.strengthen(lease, wanted);
+    } finally {
+      // Where the hold has ended meanwhile, the store may have it for longer than it was given back for.
+      const { key, requestId, holder } = lease;
+      const isLeft = lease.isOver && holder?.isAutoUnlocked === true;
+      if (isLeft) this.giveBacks.drop({ key, requestId }, wanted.lockTimeMs);
+    }
   }
 
   /** A lease is lost under its holder: who is next may ask. */

@@ -12,9 +12,9 @@ const ROUNDING_MS = 0.01;
 export class Beliefs {
   readonly #truth: Truth;
   readonly #report: (problem: string) => void;
-  /** What was asked with, and what was given up. */
+  /** What was asked with, and what was given up, by how many commands. */
   readonly #asked = new Set<string>();
-  readonly #givenUp = new Set<string>();
+  readonly #givenUp = new Map<string, number>();
   /** What was heard to be taken. */
   readonly #heard = new Set<string>();
 
@@ -31,7 +31,12 @@ export class Beliefs {
 
   /** A process sends a command that ends a hold: from now on it does not believe in it. */
   givesUp(requestId: string): void {
-    this.#givenUp.add(requestId);
+    this.#givenUp.set(requestId, (this.#givenUp.get(requestId) ?? 0) + 1);
+  }
+
+  /** Whether several commands were sent to end one hold: where one of them finds nothing, another may have ended it. */
+  isGivenUpAnew(requestId: string): boolean {
+    return (this.#givenUp.get(requestId) ?? 0) > 1;
   }
 
   /** A process hears that its command took the key. */

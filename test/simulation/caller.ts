@@ -24,6 +24,8 @@ export interface Caller {
   /** What it was let in on, and by which command of its process. */
   grant: Grant | undefined;
   storeValue: string | undefined;
+  /** Whether the server had kept its word when its body ended. */
+  wasKeptToItsEnd: boolean;
   /** Somebody else was let in meanwhile, so its caller must hear of it. */
   mustBeTold: boolean;
   /** It has an error of its own to tell. */

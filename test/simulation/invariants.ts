@@ -30,8 +30,8 @@ export class Invariants {
   readonly #callers = new Set<Caller>();
   readonly #lastTokens = new Map<string, number>();
   readonly #leftToExpire = new Set<string>();
-  /** By number. What they had, and what they were still giving back, is left to expire. */
-  readonly #crashed = new Set<number>();
+  /** By number: what they had, or were still giving back, is left to expire. */
+  readonly #ended = new Set<number>();
   readonly #idleSince = new Map<string, number>();
 
   /**
@@ -94,14 +94,14 @@ export class Invariants {
   }
 
   /**
-   * The process heard that the key did not hold what it was to drop: those who held it, or handed it on and still wait to
-   * hear of it, must be told where the server broke its word before the time was over.
+   * The process heard that the key did not hold what it was to drop: those under whom the server broke its word, before
+   * the time was over, must be told, also where they have handed it on and still wait to hear of it.
    */
   heardOfLoss(key: string, requestId: string): void {
-    if (this.truth.hasKeptItsWord(key, requestId)) return;
+    if (this.truth.hasKeptItsWord(key, requestId) || this.beliefs.isGivenUpAnew(requestId)) return;
     for (const caller of this.#callers) {
-      if (caller.storeValue === requestId && caller.isHeldToItsEnd && caller.state !== "waiting")
-        caller.mustBeTold = true;
+      const hadIt = caller.storeValue === requestId && caller.state !== "waiting";
+      if (hadIt && caller.isHeldToItsEnd && !caller.wasKeptToItsEnd) caller.mustBeTold = true;
     }
   }
 
@@ -143,6 +143,7 @@ export class Invariants {
   /** A body has ended, and its release begins: who comes now does not come beside it. */
   leaves(caller: Caller, bodyFailed: boolean): void {
     caller.state = "leaving";
+    caller.wasKeptToItsEnd = this.truth.hasKeptItsWord(caller.key, caller.storeValue ?? "");
     if (bodyFailed) caller.mayBeSilent = true; // The body's own error goes before any of ours.
   }
 
@@ -167,8 +168,13 @@ export class Invariants {
 
   /** Nothing of it runs any more. */
   crashed(process: Caller["process"]): void {
-    this.#crashed.add(process.number);
+    this.ended(process);
     for (const caller of this.#callers) if (caller.process === process) this.#forget(caller);
+  }
+
+  /** Nothing of it is sent any more. */
+  ended({ number }: Caller["process"]): void {
+    this.#ended.add(number);
   }
 
   #forget(caller: Caller): void {
@@ -255,7 +261,7 @@ export class Invariants {
     if (value === undefined) return true;
     const isLeftOver =
       this.#leftToExpire.has(value) ||
-      this.#crashed.has(processOf(value)) ||
+      this.#ended.has(processOf(value)) ||
       this.truth.grantTo(value)?.isTakenAgain === true;
     return this.beliefs.isHeard(value) && !isLeftOver && !this.#isInUse(value);
   }

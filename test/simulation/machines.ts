@@ -13,6 +13,13 @@ const TROUBLES_WITHIN_MS = 5_000;
 /** A shorter suspension is too short to be noticed. */
 const NOTICED_SUSPENSION_MS = 3_000;
 
+/** How a process ends. */
+interface Ends {
+  onCrash(process: SimulatedProcess): void;
+  /** It has shut down: nothing of it is sent any more. */
+  onClosed(process: SimulatedProcess): void;
+}
+
 /** The processes and the server of a world, and all that happens to them. */
 export class Machines {
   /** All that ever were. */
@@ -22,7 +29,7 @@ export class Machines {
   readonly #random: SeededRandom;
   readonly #server: SimulatedServer;
   readonly #counts: Counts;
-  readonly #onCrash: (process: SimulatedProcess) => void;
+  readonly #ends: Ends;
   /** Those that are there. Each may have had others before it, that crashed or were closed. */
   readonly #present: SimulatedProcess[] = [];
   readonly #keys: readonly string[];
@@ -40,7 +47,7 @@ export class Machines {
     counts: Counts,
     keys: readonly string[],
     hearing: Hearing,
-    onCrash: (process: SimulatedProcess) => void,
+    ends: Ends,
   ) {
     this.#keys = keys;
     this.#hearing = hearing;
@@ -49,7 +56,7 @@ export class Machines {
     this.#server = server;
     this.#weather = weather;
     this.#counts = counts;
-    this.#onCrash = onCrash;
+    this.#ends = ends;
     const slots = 1 + random.below(4);
     for (let slot = 0; slot < slots; slot += 1) this.#start(slot);
     this.#troubleTheServer();
@@ -114,7 +121,7 @@ export class Machines {
 
   /** As at its end: with some patience, or none. */
   close(process: SimulatedProcess): void {
-    void process.close(this.#random.oneOf(0, 100, 2_000));
+    void process.close(this.#random.oneOf(0, 100, 2_000)).then(() => this.#ends.onClosed(process));
   }
 
   // ---- of a process -----------------------------------------------------------------------------------
@@ -122,7 +129,7 @@ export class Machines {
   #crash(slot: number, process: SimulatedProcess): void {
     process.clock.die();
     this.#counts.crashes += 1;
-    this.#onCrash(process);
+    this.#ends.onCrash(process);
     this.#replace(slot);
   }
 

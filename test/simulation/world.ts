@@ -94,7 +94,10 @@ class World {
         onTaken: (requestId) => this.#invariants.beliefs.hears(requestId),
         onNotDropped: (key, requestId) => this.#invariants.heardOfLoss(key, requestId),
       },
-      (process) => this.#crashed(process),
+      {
+        onCrash: (process) => this.#crashed(process),
+        onClosed: (process) => this.#invariants.ended(process),
+      },
     );
   }
 
@@ -251,6 +254,7 @@ class World {
       state: "waiting",
       storeValue: undefined,
       grant: undefined,
+      wasKeptToItsEnd: false,
       mustBeTold: false,
       mayBeSilent: false,
       silentSince: undefined,

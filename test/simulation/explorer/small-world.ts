@@ -306,6 +306,7 @@ function newCaller(process: SimulatedProcess, how: LockOptions): Caller {
     state: "waiting",
     grant: undefined,
     storeValue: undefined,
+    wasKeptToItsEnd: false,
     mustBeTold: false,
     mayBeSilent: false,
     silentSince: undefined,
