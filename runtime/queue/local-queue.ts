@@ -228,8 +228,9 @@ export class LocalQueue implements Line, DropListener<Ending>, NextListener<Endi
     const loss = unconfirmed(error);
     lease.turn?.tellAll(loss);
     ended(loss);
-    const { key, requestId, lockTimeMs } = lease;
-    this.#shared.giveBacks.drop({ key, requestId }, lockTimeMs, () => this.first?.wake());
+    const { key, requestId } = lease;
+    const mostMs = this.#shared.renewals.mostLockTimeMs(lease);
+    this.#shared.giveBacks.drop({ key, requestId }, mostMs, () => this.first?.wake());
     this.finish(lease);
   }
 

@@ -102,15 +102,8 @@ export class LocalQueues implements Shared {
   }
 
   /** See {@link Renewals.strengthen}. */
-  async strengthen(lease: Lease, wanted: Waiter): Promise<void> {
-    try {
-      await this.renewals.strengthen(lease, wanted);
-    } finally {
-      // Where the hold has ended meanwhile, the store may have it for longer than it was given back for.
-      const { key, requestId, holder } = lease;
-      const isLeft = lease.isOver && holder?.isAutoUnlocked === true;
-      if (isLeft) this.giveBacks.drop({ key, requestId }, wanted.lockTimeMs);
-    }
+  strengthen(lease: Lease, wanted: Waiter): Promise<void> {
+    return this.renewals.strengthen(lease, wanted);
   }
 
   /** A lease is lost under its holder: who is next may ask. */
@@ -213,8 +206,9 @@ export class LocalQueues implements Shared {
     for (const lease of Array.from(this.leases())) {
       if (lease.isOver) continue;
       this.renewals.lose(lease, loss);
-      const { key, requestId, lockTimeMs } = lease;
-      if (lease.holder?.isAutoUnlocked === true) this.giveBacks.drop({ key, requestId }, lockTimeMs);
+      const { key, requestId, holder } = lease;
+      const mostMs = this.renewals.mostLockTimeMs(lease);
+      if (holder?.isAutoUnlocked === true) this.giveBacks.drop({ key, requestId }, mostMs);
     }
   }
 

@@ -19,6 +19,8 @@ export class Renewals {
   readonly #deadlines: Deadlines;
   readonly #suspension: Suspension;
   readonly #leases: () => Iterable<Lease>;
+  /** Of those that a body inside asked to be longer, heard of or not: for how long the store may have them. */
+  readonly #askedForMs = new WeakMap<Lease, number>();
   /** How many of the leases are kept. */
   #kept = 0;
   readonly #timer: Timer;
@@ -66,6 +68,7 @@ export class Renewals {
     const fencing = wanted.fencing && lease.fencingToken === undefined;
     if (lockTimeMs > lease.lockTimeMs || fencing) {
       const sentAt = this.#clock.now();
+      this.#askedForMs.set(lease, Math.max(lockTimeMs, this.mostLockTimeMs(lease)));
       const request = { key, requestId, lockTimeMs, fencing };
       const [reply] = await this.#inFlight.ask((withinMs) => this.#store.renew([request], withinMs));
       if (reply === undefined || reply instanceof Error) throw reply ?? new Error("the store sent no reply");
@@ -79,6 +82,11 @@ export class Renewals {
       if (reply.fencingToken !== undefined) lease.drawnInside(reply.fencingToken);
     }
     if (wanted.isWatched && !this.isKept(lease) && !lease.isOver) this.keep(lease, this.#clock.now());
+  }
+
+  /** For how long the store may have it, in milliseconds from a command on. */
+  mostLockTimeMs(lease: Lease): number {
+    return Math.max(lease.lockTimeMs, this.#askedForMs.get(lease) ?? 0);
   }
 
   stop(lease: Lease): void {

@@ -3,7 +3,7 @@ import { LockLostError, LockUnreachableError, LockWaitTimeoutError } from "../..
 import { deferred } from "../support/deferred";
 import { Fleet, FleetProcess } from "../support/fleet";
 import { idle } from "../support/jobs";
-import { connectionRefused } from "../support/tampered-store";
+import { connectionRefused, replyLost } from "../support/tampered-store";
 
 const KEY = "LOCK_account_1";
 const REENTRANT = { reentrant: true } as const;
@@ -492,5 +492,23 @@ test("a renewal that was sent before an entry made the lock longer, and is answe
       t.false(await fleet.isFree(KEY), "the store has it for so long, too");
     });
   });
+  await fleet.leftNothing(t, KEY, process);
+});
+
+test("what an entry made longer, and nobody heard of, is given back for as long as the store may have it", async (t) => {
+  const fleet = new Fleet();
+  const process = fleet.process();
+  const outer = process.call(KEY, { ...REENTRANT, lockTime: "300ms", watchdog: false }, async () => {
+    fleet.store.onRenew = replyLost;
+    fleet.store.onDrop = connectionRefused;
+    await process.call(KEY, { ...REENTRANT, lockTime: "60s" }, () => t.fail());
+  });
+  const told = t.throwsAsync(outer);
+  await fleet.clock.advance(3_000);
+  await told;
+  t.false(await fleet.isFree(KEY), "the store has it for 60 s");
+  fleet.store.onDrop = (send) => send();
+  await fleet.clock.advance(1_000);
+  t.true(await fleet.isFree(KEY));
   await fleet.leftNothing(t, KEY, process);
 });
