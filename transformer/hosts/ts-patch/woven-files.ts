@@ -1,5 +1,6 @@
 import { createHash } from "node:crypto";
 import type * as TS from "typescript";
+import { runtimeNames } from "../../read/imports";
 import type { Defaults } from "../../read/options";
 import type { ModuleFormat } from "../../weave/runtime-import";
 import { handedOnIn } from "./handed-on";
@@ -37,6 +38,15 @@ interface ProgramInternals {
 }
 
 export const internals = (file: TS.SourceFile): Internals => file as unknown as Internals;
+
+/** Whether the statement is the import of the runtime that the weave put into the file. */
+export function isOwnImport(
+  ts: typeof TS,
+  statement: TS.Statement,
+  { woven: { namespace } }: WovenFile,
+): boolean {
+  return namespace !== undefined && runtimeNames(ts, statement).includes(namespace);
+}
 
 /** The files of one watch run are woven once for each change. */
 const cache = new WeakMap<TS.SourceFile, { file: WovenFile | undefined; madeFor: string }>();
