@@ -11,7 +11,7 @@ import { implausible, literalOf, OPTION_READERS, type Defaults } from "./options
 import { single, spanOf, type Reading } from "./reading";
 
 import { apartOf, type Apart } from "./apart";
-import { declaredAgain, narrowedParameters } from "./parameters";
+import { declaredAgain, declaredTwice, narrowedParameters } from "./parameters";
 import type { LockableFunction } from "./syntax";
 import type { Attribute } from "./tag";
 
@@ -46,9 +46,10 @@ const ATTRIBUTES = [...KEY_ATTRIBUTES, ...Object.keys(OPTION_READERS)];
 export function plan(
   ts: typeof TS,
   file: TS.SourceFile,
-  { fn, tag, name, promised, named }: JoinPoint,
+  point: JoinPoint,
   defaults: Defaults,
 ): Plan | Problem[] {
+  const { fn, tag, name, named } = point;
   const reading: Reading = { ts, file, problems: [], warnings: [] };
   const attributes = byName(tag.attributes, reading);
   const flag = readFlag(tag.word, attributes, reading);
@@ -76,7 +77,12 @@ export function plan(
   }
   const again = declaredAgain(ts, file, fn);
   if (again !== undefined) reading.problems.push(problem("duplicateParameter", again, again.text));
-  const apart = isGenerator ? undefined : apartOf(ts, fn, promised, reentrant);
+  const twice = isGenerator ? declaredTwice(ts, fn) : undefined;
+  if (twice !== undefined) {
+    const at = { start: twice.getStart(file), end: twice.end };
+    reading.problems.push(problem("duplicateInGenerator", at, twice.text));
+  }
+  const apart = isGenerator ? undefined : apartOf(ts, point, reentrant);
   if (apart?.hidden !== undefined) {
     const at = spanOf(attributes.get("reentrant")) ?? tag.word;
     reading.problems.push(problem("redeclaredParameter", at, apart.hidden));

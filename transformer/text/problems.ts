@@ -158,6 +158,11 @@ const PROBLEMS = {
     () =>
       "A generator cannot be `reentrant`: its body cannot become a function of its own. Write `reentrant=false`.",
   ],
+  duplicateInGenerator: [
+    "LW1313",
+    (name) =>
+      `The body of a generator becomes a block, and there ${tick(name)} may be declared once only: rename one of the two.`,
+  ],
 
   // The project.
   unparsed: ["LW1402", () => "This file does not parse: it is not woven, and refuses to run."],

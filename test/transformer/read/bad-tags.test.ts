@@ -909,6 +909,17 @@ const PLACES: readonly Row[] = [
     message: REENTRANT_GENERATOR,
   },
   ...[
+    ["two functions", "function a() {} function «a»() {}"],
+    ["a variable and a function", "var a; function «a»() {}"],
+  ].map(([what = "", body = ""]) => ({
+    title: `an async generator that declares ${what} of one name`,
+    source: `/** @redisLock businessFlag=pay */ export async function* pay() { ${body} yield a; }`,
+    fileName: "a.js",
+    code: "LW1313",
+    message:
+      "The body of a generator becomes a block, and there `a` may be declared once only: rename one of the two.",
+  })),
+  ...[
     ["class with nothing else", `export class A { ${TAG} }`],
     ["class expression", `export const A = class { ${TAG} };`],
     ["file", `export {};\n${TAG}`],
