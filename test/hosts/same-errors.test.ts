@@ -78,6 +78,23 @@ export const object = { /** @redisLock businessFlag=f reentrant=true */ async pa
 /** @redisLock businessFlag=f */ export const g = async () => { const a = 1; { var a = 2; } return a; };
 /** @redisLock businessFlag=f */ export async function h() { function a() { return 1; } function a() { return 2; } return a(); }
 /** @redisLock businessFlag=f */ export async function i() { function a(): void; function a(n?: number) { void n; } return a(); }`,
+  "errors that are expected": `/** @redisLock businessFlag=f keyName=id */
+// @ts-expect-error
+export async function f(id: string): Promise<string> { return id.length; }
+/** @redisLock businessFlag=f */
+export const g: () => Promise<string> =
+  // @ts-expect-error
+  async () => 3;
+/** @redisLock businessFlag=f */ export async function h(id: string): Promise<string> {
+  // @ts-expect-error
+  // In vain.
+  return id;
+}
+// @ts-expect-error
+/** @redisLock businessFlag=f */
+export const i = async (id: string): Promise<number> =>
+  // @ts-ignore
+  id;`,
   "errors in what an arrow function returns": `declare const order: { id: string }; declare const text: string;
 /** @redisLock businessFlag=f */ export const f = async (): Promise<number> => order.id;
 /** @redisLock businessFlag=f */ export const g = async (): Promise<{ a: number }> => ({ a: 1, b: 2 });
@@ -121,6 +138,29 @@ test.serial("the errors of tagged files are those of plain tsc, and their declar
     const file = `${name.replaceAll(" ", "-")}.d.ts`;
     t.is(await project.read(`out/${file}`), await project.read(`plain/${file}`), file);
   }
+});
+
+test.serial("what silences a line silences no error of a tag", async (t) => {
+  const tag = "/** @redisLock businessFlag=f keyName=order.idd */";
+  const pay = (name: string): string =>
+    `export async function ${name}(order: { id: string }): Promise<string> { return order.id; }`;
+  const project = await makeProject({
+    "src/a.ts": `// @ts-ignore\n${tag} ${pay("onOneLine")}
+${tag}\n// @ts-ignore\n${pay("between")}
+/** @redisLock businessFlag=f onFailure=Missing.Error\n   @ts-ignore */\n${pay("inComment")}
+`,
+    "src/b.ts": `${tag}\n// @ts-expect-error\n${pay("expected")}\n`,
+  });
+  const { stdout } = await project.tspc("--noEmit");
+  const places = stdout.split("\n").map((line) => line.replace(/: (?:Property|Cannot|Unused).*/, ""));
+  t.deepEqual(places, [
+    "src/a.ts(2,45): error TS2339",
+    "src/a.ts(3,45): error TS2339",
+    "src/a.ts(6,41): error TS2304",
+    "src/b.ts(1,45): error TS2339",
+    "src/b.ts(2,1): error TS2578",
+    "",
+  ]);
 });
 
 test.serial("a file that does not parse has the errors of plain tsc, and refuses to run", async (t) => {

@@ -3,6 +3,7 @@ import { didYouMean } from "../../text/did-you-mean";
 import { problem, type Problem } from "../../text/problems";
 import { readDefaults } from "../../read/options";
 import { wovenMark } from "../../read/woven-mark";
+import { takeDirectives } from "./comment-directives";
 import { unlockedDependencies } from "./dependencies";
 import { emitOnDisk } from "./emit-on-disk";
 import { diagnosticOf, reportOnDisk } from "./report-on-disk";
@@ -132,6 +133,7 @@ function compile(
 ): TS.SourceFile {
   const compiled = ts.createSourceFile(fileName, woven.code, settings);
   internals(compiled).version = version;
+  takeDirectives(compiled);
   breakLines(ts, compiled);
   return compiled;
 }

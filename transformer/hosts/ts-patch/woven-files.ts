@@ -25,12 +25,19 @@ export interface WovenFile {
 /** By the path of the file. */
 export type WovenFiles = ReadonlyMap<string, WovenFile>;
 
+/** TypeScript's own: a `@ts-ignore` or `@ts-expect-error`. */
+export interface CommentDirective {
+  readonly range: TS.TextRange;
+  readonly type: number;
+}
+
 /** TypeScript's own fields, which its declarations leave out. */
 export interface Internals {
   readonly path: string;
   readonly resolvedPath: string;
   readonly redirectInfo?: { readonly unredirected: TS.SourceFile };
   version?: string;
+  commentDirectives?: readonly CommentDirective[];
 }
 
 interface ProgramInternals {
