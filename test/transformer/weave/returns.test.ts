@@ -16,9 +16,10 @@ type Exports = Record<string, (...values: unknown[]) => Promise<unknown>>;
 const run = (source: string, world: object = {}): Exports => runWoven(source, world) as Exports;
 
 /** A body that works for a while, and tells whether the key was held all along. */
-function slowWork(key: string): { work: () => Promise<string>; events: string[] } {
+function slowWork(key: string): { work: () => Promise<string>; make: () => object; events: string[] } {
   return {
     events,
+    make: () => ({}),
     work: async () => {
       events.push(`begin ${held.has(key)}`);
       await new Promise((resolve) => setTimeout(resolve, 5));
@@ -48,6 +49,16 @@ const BODIES: Record<string, string> = {
   "a comment": "return /* the work */ world.work() // works",
   "an async function that is called": "return (async () => { return world.work(); })();",
   "a thenable": "return { then: (resolve) => world.work().then(resolve) };",
+  "an object that becomes a thenable":
+    "const query = {}; query.then = (resolve) => world.work().then(resolve); return query;",
+  "a function that becomes a thenable":
+    "const query = () => 1; Object.defineProperty(query, 'then', { value: (resolve) => world.work().then(resolve) }); return query;",
+  "an awaited object that becomes a thenable":
+    "const query = await world.make(); query['then'] = (resolve) => world.work().then(resolve); return query;",
+  "an instance of a class with `then`":
+    "const query = new (class { then(resolve) { return world.work().then(resolve); } })(); try { return query; } finally {}",
+  "a thenable that is the object itself":
+    "return ({ self() { return this; }, then(resolve) { return world.work().then(resolve); } }).self();",
   "a call in brackets, without a blank": "return(world.work());",
   "a list, without a blank": "return[world][0].work();",
   "an arrow function that is called, without a blank": "return(()=>{return(world.work())})();",

@@ -68,13 +68,10 @@ function obeyIn(
     return directive === undefined;
   });
   const unmet = directivesOf(onDisk).filter((one) => one.type === EXPECT_ERROR && !met.has(one));
-  const said = unmet.map(({ range: { pos, end } }) => ({
-    ...unused,
-    file: onDisk,
-    start: pos,
-    length: end - pos,
-  }));
-  return [...left, ...said];
+  const said = ({ range: { pos, end } }: CommentDirective): TS.Diagnostic => {
+    return { ...unused, file: onDisk, start: pos, length: end - pos };
+  };
+  return [...left, ...unmet.map(said)];
 }
 
 /** What silences the place on disk: in the line above, or above the comments and blank lines right above it. */
