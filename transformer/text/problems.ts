@@ -61,7 +61,8 @@ const PROBLEMS = {
   ],
   badCount: [
     "LW1105",
-    (name, found) => `Expected ${tick(name)} to be a whole number from 0 to 1000000, got ${tick(found)}.`,
+    (name, found, most) =>
+      `Expected ${tick(name)} to be a whole number from 0 to ${most}, got ${tick(found)}.`,
   ],
   badBoolean: [
     "LW1106",
