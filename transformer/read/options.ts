@@ -5,7 +5,7 @@ import {
   SHORTEST_LOCK_TIME_MS,
   type DurationUnit,
 } from "../../runtime/limits";
-import { didYouMean } from "../text/did-you-mean";
+import { didYouMean, nearestOrAll } from "../text/did-you-mean";
 import type { Piece } from "../text/edits";
 import { problem, type Problem } from "../text/problems";
 import { TYPE_NAME } from "./reading";
@@ -54,7 +54,7 @@ export function readDefaults(options: unknown): { defaults: Defaults; problems: 
     const read = Object.hasOwn(OPTION_READERS, name) ? OPTION_READERS[name] : undefined;
     if (read === undefined) {
       complain(
-        `The plugin's \`defaults\` know no \`${name}\`.${didYouMean(name, Object.keys(OPTION_READERS))}`,
+        `The plugin's \`defaults\` know no \`${name}\`.${nearestOrAll(name, Object.keys(OPTION_READERS))}`,
       );
       continue;
     }

@@ -1,5 +1,5 @@
 import type * as TS from "typescript";
-import { didYouMean } from "../text/did-you-mean";
+import { didYouMean, nearestOrAll } from "../text/did-you-mean";
 import type { Piece } from "../text/edits";
 import { problem, type Problem } from "../text/problems";
 import type { Span } from "../text/span";
@@ -52,7 +52,7 @@ export function plan(
   const { fn, tag, name, named } = point;
   const reading: Reading = { ts, file, problems: [], warnings: [] };
   const attributes = byName(tag.attributes, reading);
-  const flag = readFlag(tag.word, attributes, reading);
+  const flag = readFlag(point, attributes, reading);
   const key = readKey(fn, attributes, reading);
   const values = new Map(defaults);
   for (const [attribute, { items }] of attributes) {
@@ -121,7 +121,7 @@ function byName(attributes: readonly Attribute[], { problems }: Reading): Map<st
   for (const attribute of attributes) {
     const { text } = attribute.name;
     if (!ATTRIBUTES.includes(text)) {
-      problems.push(problem("unknownAttribute", attribute.name, text, didYouMean(text, ATTRIBUTES)));
+      problems.push(problem("unknownAttribute", attribute.name, text, nearestOrAll(text, ATTRIBUTES)));
     } else if (found.has(text)) {
       problems.push(problem("duplicateAttribute", attribute.name, text));
     } else {
@@ -131,10 +131,12 @@ function byName(attributes: readonly Attribute[], { problems }: Reading): Map<st
   return found;
 }
 
-function readFlag(tag: Span, attributes: Map<string, Attribute>, reading: Reading): string {
+function readFlag({ tag, flaw }: JoinPoint, attributes: Map<string, Attribute>, reading: Reading): string {
   const attribute = attributes.get("businessFlag");
   if (attribute === undefined) {
-    reading.problems.push(problem("missingFlag", tag));
+    // Of a tag that cannot be read, or has it misspelt, that is told already.
+    const isMisspelt = tag.attributes.some(({ name }) => didYouMean(name.text, ["businessFlag"]) !== "");
+    if (flaw === undefined && !isMisspelt) reading.problems.push(problem("missingFlag", tag.word));
     return "";
   }
   const word = single("businessFlag", attribute.items, reading);

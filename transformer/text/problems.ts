@@ -23,6 +23,11 @@ const PROBLEMS = {
     (found) =>
       `Expected an attribute such as \`keyName=orderNo\`, found ${tick(found)}. Prose goes before the tag.`,
   ],
+  colon: [
+    "LW1001",
+    (found) =>
+      `Expected an attribute such as \`keyName=orderNo\`, found ${tick(found)}. Between a name and its value stands \`=\`.`,
+  ],
   unknownAttribute: ["LW1002", (name, hint) => `There is no attribute ${tick(name)}.${hint}`],
   duplicateAttribute: ["LW1003", (name) => `The attribute ${tick(name)} is given twice.`],
   missingValue: ["LW1004", (name) => `Expected a value after \`${name}=\`.`],
@@ -46,6 +51,12 @@ const PROBLEMS = {
   inParentheses: [
     "LW1011",
     () => "The attributes stand behind the tag without parentheses: `@redisLock businessFlag=payOrder`.",
+  ],
+
+  semicolon: [
+    "LW1012",
+    (found) =>
+      `Expected a value, got ${tick(found)}. Between attributes there are blanks, no semicolons; a value that has one stands in quotes.`,
   ],
 
   // The attributes' values.

@@ -106,7 +106,8 @@ function head(plan: Plan, { namespace, lock }: Names, narrowed: readonly Copy[])
 
 function keyPart(plan: Plan, { pieces, jsonField }: KeyPart, namespace: string): readonly Piece[] {
   if (jsonField === undefined) return pieces;
-  const field: Piece = { code: `, ${stringLiteral(jsonField.text)})`, from: jsonField, exact: false };
+  const path = stringLiteral(jsonField.text);
+  const field: Piece = { code: `, ${path}, ${stringLiteral(plan.site)})`, from: jsonField, exact: false };
   return [glue(plan, `${namespace}.jsonField(`), ...pieces, field];
 }
 
