@@ -181,7 +181,7 @@ const PROBLEMS = {
   unlockedDependency: [
     "LW1403",
     (names, file) =>
-      `This takes in ${names} with \`@redisLock\`, and ${tick(file)} does not hold the lock: it was built without the weave. Build it again with \`tspc\` (\`tspc -b --force\`), with { "transform": "lockweave/transformer", "transformProgram": true } among the \`plugins\` in its own tsconfig.json.`,
+      `This takes in ${names} with \`@redisLock\`, and ${tick(file)} does not hold the lock: it was built without the weave, or from other sources. Build it again with \`tspc\` (\`tspc -b --force\`), with { "transform": "lockweave/transformer", "transformProgram": true } among the \`plugins\` in its own tsconfig.json.`,
   ],
   badPluginOption: ["LW1401", (found) => found],
 } satisfies Record<string, [string, Text]>;

@@ -4,7 +4,7 @@ import { problem, type Problem } from "../../text/problems";
 import { readDefaults } from "../../read/options";
 import { wovenMark } from "../../read/woven-mark";
 import { takeDirectives } from "./comment-directives";
-import { unlockedDependencies } from "./dependencies";
+import { unlockedDependencies, unlockedReferences } from "./dependencies";
 import { emitOnDisk } from "./emit-on-disk";
 import { diagnosticOf, reportOnDisk } from "./report-on-disk";
 import { internals, wovenFiles, type Compiler, type WovenFile, type WovenFiles } from "./woven-files";
@@ -42,7 +42,8 @@ export function weaveProgram(
     file: undefined,
     problem: found,
   }));
-  reportOnDisk(ts, woven, files, [...ofConfig, ...unlockedDependencies(ts, program)]);
+  const unlocked = [...unlockedDependencies(ts, program), ...unlockedReferences(ts, program)];
+  reportOnDisk(ts, woven, files, [...ofConfig, ...unlocked]);
   emitOnDisk(ts, woven, original, files);
   warn(ts, program, files);
   return woven;
