@@ -11,21 +11,23 @@ const MOST_NAMES = 20;
  * (`toJSON` is honoured, a `Map` counts as an object), or of text that is JSON already.
  *
  * @param path field names and indices, such as `user.id` or `lines[0].sku`
+ * @param site the function that asks, for messages
  * @throws {LockKeyError} when the text is not JSON or there is no such field. It names fields, and no values
  */
-export function jsonField(value: unknown, path: string): KeyValue {
+export function jsonField(value: unknown, path: string, site?: string): KeyValue {
   if (typeof path !== "string") {
     throw new LockKeyError(
       `Expected the path of jsonField() to be text such as "user.id", got ${shown(path)}`,
     );
   }
-  let field = typeof value === "string" ? parsed(value) : serialised(value);
+  const json = site === undefined ? "JSON" : `JSON in ${site}`;
+  let field = typeof value === "string" ? parsed(value, json) : serialised(value, json);
   const names = path.split(/\.|\[(?=\d+\])|\]\.?/).filter((step) => step !== "");
   for (const [depth, name] of names.entries()) {
     if (typeof field !== "object" || field === null || !Object.hasOwn(field, name)) {
       const parent = depth === 0 ? "it" : `\`${names.slice(0, depth).join(".")}\``;
       throw new LockKeyError(
-        `Expected the JSON to have a field \`${path}\`, but ${parent} ${described(field)}`,
+        `Expected the ${json} to have a field \`${path}\`, but ${parent} ${described(field)}`,
       );
     }
     field = (field as Record<string, unknown>)[name];
@@ -47,20 +49,20 @@ function described(json: unknown): string {
 }
 
 /** The parser's own words quote the text, so they are neither in the message nor its cause. */
-function parsed(text: string): unknown {
+function parsed(text: string, json: string): unknown {
   try {
     return JSON.parse(text) as unknown;
   } catch {
-    throw new LockKeyError(`Expected JSON, got text of ${text.length} characters that is none`);
+    throw new LockKeyError(`Expected ${json}, got text of ${text.length} characters that is none`);
   }
 }
 
-function serialised(value: unknown): unknown {
+function serialised(value: unknown, json: string): unknown {
   try {
     const text = JSON.stringify(value, mapAsObject) as string | undefined;
     return text === undefined ? undefined : (JSON.parse(text) as unknown);
   } catch (error) {
-    throw new LockKeyError(`Expected JSON, got what cannot be written as such: ${shown(value)}`, {
+    throw new LockKeyError(`Expected ${json}, got what cannot be written as such: ${shown(value)}`, {
       cause: error,
     });
   }

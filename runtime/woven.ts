@@ -49,7 +49,7 @@ export function retryCheck(lock: Lock, Failure?: FailureClass): Promise<boolean>
 }
 
 /** Runs the body of a reentrant lock. */
-export function runReentrant<T>(lock: Lock, body: () => T): T {
+export function runReentrant<T>(lock: Lock, body: () => Promise<T>): Promise<T> {
   return runInside(opened("runReentrant", lock), body);
 }
 

@@ -49,8 +49,8 @@ const HOUSES: Readonly<Record<string, House>> = {
 
 /** What a house may take from another one. */
 const NEIGHBOURS: Readonly<Record<string, readonly string[]>> = {
-  // `lockweave list` shows keys as the runtime makes them.
-  transformer: ["runtime/key"],
+  // `lockweave list` shows keys as the runtime makes them. The limits that both halves know are written once.
+  transformer: ["runtime/key", "runtime/limits"],
   // Where ts-patch looks for the short plugin name: asked for by nobody else, and then only.
   runtime: ["transformer"],
 };

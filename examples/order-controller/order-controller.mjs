@@ -47,7 +47,7 @@ export class OrderController {
     }
     /** @redisLock businessFlag=payOrder keyName=body keyType=JSON fieldName=orderNo */
     async testJson(body) {
-        const lock = lockweave.open({ site: "OrderController.testJson", businessFlag: "payOrder" }, lockweave.jsonField(body, "orderNo"));
+        const lock = lockweave.open({ site: "OrderController.testJson", businessFlag: "payOrder" }, lockweave.jsonField(body, "orderNo", "OrderController.testJson"));
         while (!(await lockweave.acquire(lock)))
             await lockweave.retryCheck(lock);
         try {

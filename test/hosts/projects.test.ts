@@ -120,9 +120,14 @@ test.serial(
   "errors in the make-up of the program are where plain tsc finds them, in incremental builds too",
   async (t) => {
     const project = await makeProject({
-      "src/a.ts": `import { b } from "./b.js"; import { c } from "../c.js";\n${PAY}export const sum = b + c;\n`,
+      "src/a.ts": `import { b } from "./b.js"; import { c } from "../c.js";
+// @ts-ignore
+import { d } from "../d.js";
+${PAY}export const sum = b + c + d;
+`,
       "src/b.ts": "export const b = 1;\n",
       "c.ts": "export const c = 1;\n",
+      "d.ts": "export const d = 1;\n",
       "tsconfig.json": tsconfig({ composite: true, noEmit: true }, { files: ["src/a.ts"] }),
     });
     const plain = await project.tsc("--tsBuildInfoFile", "plain.tsbuildinfo");

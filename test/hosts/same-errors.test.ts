@@ -43,6 +43,10 @@ export class C { /** @redisLock businessFlag=f */ m(): Promise<string> { return 
 }
 /** @redisLock businessFlag=f */ export async function* i(list: number[], limit?: number) { limit ??= 10; yield list.filter((n) => n < limit); }
 export class C { /** @redisLock businessFlag=f */ async j(limit: number | string) { limit = Number(limit); return [1].map((n) => limit.toFixed(n) + limit.length); } }`,
+  "types that narrow in an expression": `/** @redisLock businessFlag=f */ export const f = async (list: number[], limit?: number) => (limit ??= 10, list.filter((n) => n < limit));
+/** @redisLock businessFlag=f */ export const g = async (id: string | number) => (id = Number(id), { show: () => id.toFixed() + id.length });
+/** @redisLock businessFlag=f */ export const h = async (limit?: number) => ((limit = 1), [1].map((n) => ((limit = undefined), n + limit)));
+/** @redisLock businessFlag=f */ export const i = (list: number[], limit?: number): Promise<number[]> => (limit ??= 10, Promise.resolve(list.filter((n) => n < limit)));`,
   stubs: `class NotYet extends Error {}
 export class Base {
   /** @redisLock businessFlag=f reentrant=true */ async pay(id: string) { throw new NotYet(id); }
@@ -51,6 +55,46 @@ export class Base {
 export class Shop extends Base { override async pay(id: string) { await super.pay(id); } override async ship() {} }
 /** @redisLock businessFlag=f reentrant=true */ export async function stub(id: string) { throw new NotYet(id); }
 /** @redisLock businessFlag=f reentrant=true */ export const never = async (id: string) => { throw new NotYet(id); };`,
+  "functions that never end": `declare function fail(id: string): never; declare function wait(): Promise<void>; declare const kind: "a" | "b";
+export class Base {
+  /** @redisLock businessFlag=f reentrant=true */ async poll() { while (true) { inner: for (;;) { await wait(); break inner; } } }
+  /** @redisLock businessFlag=f reentrant=true */ async repeat() { do { if (kind === "a") continue; await wait(); } while (true); }
+  /** @redisLock businessFlag=f reentrant=true */ async choose() { switch (kind) { case "a": throw 1; case "b": throw 2; } }
+  /** @redisLock businessFlag=f reentrant=true */ async help(id: string) { fail(id); }
+  /** @redisLock businessFlag=f reentrant=true */ async clean() { try { throw 1; } finally { await wait(); } }
+  /** @redisLock businessFlag=f reentrant=true */ async late() { throw new Error(name()); function name(): string { return "a"; } }
+  /** @redisLock businessFlag=f reentrant=true */ async hand(id: string) { return fail(id); }
+  /** @redisLock businessFlag=f reentrant=true */ async ends() { outer: while (true) { while (true) break outer; } }
+}
+export class Real extends Base {
+  override async poll() {} override async repeat() {} override async choose() {} override async help() {} override async clean() {} override async late() {} override async ends() {}
+}
+export const object = { /** @redisLock businessFlag=f reentrant=true */ async pay() { throw 1; } };
+/** @redisLock businessFlag=f reentrant=true */ export async function poll() { for (;;) await wait(); }
+/** @redisLock businessFlag=f reentrant=true */ export const never = async function (id: string) { fail(id); };`,
+  "a thenable that is made in the body": `/** @redisLock businessFlag=f reentrant=true */ export async function f() { return { then(done: (n: number) => void) { done(1); } }; }
+/** @redisLock businessFlag=f */ export async function g() { const made = { then(done: (n: number) => void) { done(1); } }; return made; }`,
+  "a name that is declared twice": `/** @redisLock businessFlag=f */ export async function f() { var a; function a() { return 2; } return a; }
+/** @redisLock businessFlag=f */ export const g = async () => { const a = 1; { var a = 2; } return a; };
+/** @redisLock businessFlag=f */ export async function h() { function a() { return 1; } function a() { return 2; } return a(); }
+/** @redisLock businessFlag=f */ export async function i() { function a(): void; function a(n?: number) { void n; } return a(); }`,
+  "errors that are expected": `/** @redisLock businessFlag=f keyName=id */
+// @ts-expect-error
+export async function f(id: string): Promise<string> { return id.length; }
+/** @redisLock businessFlag=f */
+export const g: () => Promise<string> =
+  // @ts-expect-error
+  async () => 3;
+/** @redisLock businessFlag=f */ export async function h(id: string): Promise<string> {
+  // @ts-expect-error
+  // In vain.
+  return id;
+}
+// @ts-expect-error
+/** @redisLock businessFlag=f */
+export const i = async (id: string): Promise<number> =>
+  // @ts-ignore
+  id;`,
   "errors in what an arrow function returns": `declare const order: { id: string }; declare const text: string;
 /** @redisLock businessFlag=f */ export const f = async (): Promise<number> => order.id;
 /** @redisLock businessFlag=f */ export const g = async (): Promise<{ a: number }> => ({ a: 1, b: 2 });
@@ -94,6 +138,29 @@ test.serial("the errors of tagged files are those of plain tsc, and their declar
     const file = `${name.replaceAll(" ", "-")}.d.ts`;
     t.is(await project.read(`out/${file}`), await project.read(`plain/${file}`), file);
   }
+});
+
+test.serial("what silences a line silences no error of a tag", async (t) => {
+  const tag = "/** @redisLock businessFlag=f keyName=order.idd */";
+  const pay = (name: string): string =>
+    `export async function ${name}(order: { id: string }): Promise<string> { return order.id; }`;
+  const project = await makeProject({
+    "src/a.ts": `// @ts-ignore\n${tag} ${pay("onOneLine")}
+${tag}\n// @ts-ignore\n${pay("between")}
+/** @redisLock businessFlag=f onFailure=Missing.Error\n   @ts-ignore */\n${pay("inComment")}
+`,
+    "src/b.ts": `${tag}\n// @ts-expect-error\n${pay("expected")}\n`,
+  });
+  const { stdout } = await project.tspc("--noEmit");
+  const places = stdout.split("\n").map((line) => line.replace(/: (?:Property|Cannot|Unused).*/, ""));
+  t.deepEqual(places, [
+    "src/a.ts(2,45): error TS2339",
+    "src/a.ts(3,45): error TS2339",
+    "src/a.ts(6,41): error TS2304",
+    "src/b.ts(1,45): error TS2339",
+    "src/b.ts(2,1): error TS2578",
+    "",
+  ]);
 });
 
 test.serial("a file that does not parse has the errors of plain tsc, and refuses to run", async (t) => {
@@ -144,6 +211,73 @@ export async function pay(id: string): Promise<string> { return id; }
     ],
   );
 });
+
+const JAVASCRIPT: Readonly<Record<string, string>> = {
+  casts: `/** @returns {unknown} */ const work = () => 1;
+/** @redisLock businessFlag=f */ export async function f() { return /** @type {Promise<number>} */ (work()); }
+/** @redisLock businessFlag=f */ export async function g() { return /** @type {{ go(): Promise<string> }} */ (work()).go(); }
+/** @redisLock businessFlag=f */ export async function h() { return work() ? /** @type {Promise<number>} */ (work()) : /** @type {string} */ (work()); }
+/** @redisLock businessFlag=f */ export async function i() { return /** @type {Promise<number>} */ (work() ? work() : 2); }
+/** @redisLock businessFlag=f */ export async function j() { try { return /** @type {Promise<number>} */ (work()); } finally { work(); } }
+/** @redisLock businessFlag=f */ export const k = async () => /** @type {{ go(): Promise<string> }} */ (work()).go();
+/** @redisLock businessFlag=f */ export const l = async () => /** @type {"a" | "b"} */ ("a");
+/** @redisLock businessFlag=f */ export const m = async () => /**
+  * @type {{ a: "x" }} */ ({ a: "x" });
+/** @redisLock businessFlag=f */ export const n = async () => /** @satisfies {Promise<unknown>} */ (2);
+/** @redisLock businessFlag=f reentrant=true */ export const o = async () => /** @type {Promise<number>} */ (work());`,
+  "documented types": `/** @redisLock businessFlag=f reentrant=true
+ * @returns {Promise<"a" | "b">} */ export async function f() { return "a"; }
+/** @redisLock businessFlag=f reentrant=true
+ * @returns {Promise<
+ *   "a" | "b">} */ export const g = async () => "a";
+export class C { /** @redisLock businessFlag=f reentrant=true
+   * @returns {Promise<"a">} */ async pay() { return "b"; } }`,
+  stubs: `export class Base { /** @redisLock businessFlag=f reentrant=true */ async pay() { throw new Error("not yet"); } }
+export class Real extends Base { async pay() {} }
+/** @redisLock businessFlag=f reentrant=true */ export async function pay() { throw new Error("not yet"); }`,
+  "TypeScript in JavaScript": `/** @redisLock businessFlag=f reentrant=true */ export async function f(): Promise<number> { return 1; }`,
+};
+
+test.serial("so are those of tagged JavaScript that is checked", async (t) => {
+  const files = Object.entries(JAVASCRIPT).map(([name, text]) => [
+    `src/${name.replaceAll(" ", "-")}.js`,
+    text,
+  ]);
+  const settings = { allowJs: true, checkJs: true, declaration: true };
+  const project = await makeProject(Object.fromEntries(files) as Record<string, string>, settings);
+  const plain = await project.tsc("--outDir", "plain");
+  t.is((await project.tspc()).stdout, plain.stdout);
+  for (const name of Object.keys(JAVASCRIPT)) {
+    const file = `${name.replaceAll(" ", "-")}.d.ts`;
+    t.is(await project.read(`out/${file}`), await project.read(`plain/${file}`), file);
+  }
+});
+
+for (const packageType of ["module", "commonjs"]) {
+  test.serial(`no declaration file gains an import, with type ${packageType}`, async (t) => {
+    const project = await makeProject(
+      {
+        "package.json": JSON.stringify({ type: packageType }),
+        "src/a.ts": `import { currentLock } from "lockweave";
+/** @redisLock businessFlag=f */ export async function f() { return currentLock(); }
+/** @redisLock businessFlag=f */ export const g = async () => ({ locks: [currentLock()] });
+`,
+        "src/b.ts": `import { f } from "./a.js";
+export class C { /** @redisLock businessFlag=f */ async m() { return new Map([[1, await f()]]); } }
+`,
+        "src/c.ts": `import { currentLock } from "lockweave/runtime";
+/** @redisLock businessFlag=f */ export async function f() { return currentLock(); }
+`,
+      },
+      { declaration: true },
+    );
+    t.like(await project.tspc(), { code: 0, stdout: "" });
+    t.like(await project.tsc("--outDir", "plain"), { code: 0, stdout: "" });
+    for (const name of ["a.d.ts", "b.d.ts", "c.d.ts"]) {
+      t.is(await project.read(`out/${name}`), await project.read(`plain/${name}`));
+    }
+  });
+}
 
 for (const verbatimModuleSyntax of [false, true]) {
   test.serial(

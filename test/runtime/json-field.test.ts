@@ -64,6 +64,14 @@ for (const [what, value, path, but] of [
   });
 }
 
+test("the function that asks for JSON is named", (t) => {
+  const found = (value: unknown): string | undefined =>
+    t.throws(() => jsonField(value, "no", "A.pay"))?.message;
+  t.is(found({ id: 7 }), "Expected the JSON in A.pay to have a field `no`, but it has the fields 'id'");
+  t.is(found("order 7"), "Expected JSON in A.pay, got text of 7 characters that is none");
+  t.is(found(7n), "Expected JSON in A.pay, got what cannot be written as such: 7n");
+});
+
 test("of an object with many fields, some are named", (t) => {
   const many = Object.fromEntries(Array.from({ length: 23 }, (_, index) => [`f${index}`, index]));
   t.throws(() => jsonField(many, "no"), { message: /'f18', 'f19' and 3 more$/ });

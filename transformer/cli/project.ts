@@ -2,7 +2,7 @@ import { realpathSync, statSync } from "node:fs";
 import { createRequire } from "node:module";
 import { dirname, join, resolve } from "node:path";
 import type * as TS from "typescript";
-import { isOfReference, unlockedDependencies } from "../hosts/ts-patch/dependencies";
+import { unlockedDependencies } from "../hosts/ts-patch/dependencies";
 import { weaveProgram, type PluginConfig } from "../hosts/ts-patch/weave-program";
 import type { Compiler } from "../hosts/ts-patch/woven-files";
 import { readDefaults } from "../read/options";
@@ -121,8 +121,7 @@ function projectOf(ts: Compiler, config: string, parsed: TS.ParsedCommandLine): 
     return outputs;
   };
   // What references make is checked as a project of its own.
-  const unlocked = (): readonly PlacedProblem[] =>
-    unlockedDependencies(ts, program, (declarations) => !isOfReference(ts, program, declarations));
+  const unlocked = (): readonly PlacedProblem[] => unlockedDependencies(ts, program);
   return { ts, config, options, plugin, files, problems, unlocked, emitWoven };
 }
 

@@ -1,14 +1,16 @@
 import type * as TS from "typescript";
-import { assignedParameters, redeclaredParameter } from "./parameters";
-import { isAsync, type Promised } from "./promised";
+import type { JoinPoint } from "./join-points";
+import { assignedParameters, declaredTwice, redeclaredParameter } from "./parameters";
+import { isAsync } from "./promised";
 import { returnsThroughCode } from "./returns";
-import type { LockableFunction } from "./syntax";
 
 /** A body that becomes a function inside the woven one. */
 export interface Apart {
   readonly isAsync: boolean;
-  /** Its return type: a node of the file; `"void"` where the compiler would make `never` of it. */
-  readonly type: TS.TypeNode | "void" | undefined;
+  /** Its return type, as the file has it. */
+  readonly type: TS.TypeNode | undefined;
+  /** There is no value to hand on. */
+  readonly isVoid: boolean;
   /** The parameters that it gives other values. */
   readonly assigned: readonly string[];
   /** A parameter that a `var` in it would hide. */
@@ -19,50 +21,38 @@ export interface Apart {
  * The body becomes a function of its own
  * - when the lock is reentrant, since it needs an async context of its own;
  * - when it returns promises from where code runs on the way out, since they are to be awaited outside of it;
- * - when the function is no `async` one: what it returns is checked to be a promise, and awaited by nobody else.
+ * - when the function is no `async` one: what it returns is checked to be a promise, and awaited by nobody else;
+ * - when it declares a name twice, as a function may and a block may not.
  */
-export function apartOf(
-  ts: typeof TS,
-  fn: LockableFunction,
-  promised: Promised | undefined,
-  reentrant: boolean,
-): Apart | undefined {
+export function apartOf(ts: typeof TS, point: JoinPoint, reentrant: boolean): Apart | undefined {
+  const { fn, promised, type } = point;
   const isOwnAsync = isAsync(ts, fn);
-  const needsContext = reentrant || (isOwnAsync && ts.isBlock(fn.body) && returnsThroughCode(ts, fn.body));
-  if (isOwnAsync && !needsContext) return undefined;
+  const isApart =
+    reentrant ||
+    !isOwnAsync ||
+    (ts.isBlock(fn.body) && returnsThroughCode(ts, fn.body)) ||
+    declaredTwice(ts, fn) !== undefined;
+  if (!isApart) return undefined;
   return {
     isAsync: isOwnAsync,
-    type: fn.type ?? (isOwnAsync ? undefined : promised?.type) ?? (neverReturns(ts, fn) ? "void" : undefined),
+    type: type ?? (isOwnAsync ? undefined : promised?.type),
+    isVoid: isVoid(ts, point),
     assigned: assignedParameters(ts, fn),
     hidden: redeclaredParameter(ts, fn),
   };
 }
 
 /**
- * Whether the body only throws: then a method or a declared function is a `Promise<void>` to the compiler, an
- * arrow function a `Promise<never>`, which no overriding method could keep to.
+ * Whether the compiler makes a `Promise<void>` of the function, even where its body never ends: of an arrow function
+ * it makes a `Promise<never>` then, which no overriding method could keep to.
  */
-function neverReturns(ts: typeof TS, fn: LockableFunction): boolean {
-  const isDeclared = ts.isFunctionDeclaration(fn) || ts.isMethodDeclaration(fn);
-  return isDeclared && ts.isBlock(fn.body) && !returnsValue(ts, fn.body) && throwsAtEnd(ts, fn.body);
+function isVoid(ts: typeof TS, { fn, holder, type }: JoinPoint): boolean {
+  const isDeclared = ts.isFunctionDeclaration(fn) || (ts.isMethodDeclaration(fn) && ts.isClassLike(holder));
+  return isDeclared && type === undefined && !returnsValue(ts, fn.body);
 }
 
 function returnsValue(ts: typeof TS, node: TS.Node): boolean {
   if (ts.isFunctionLike(node)) return false;
   if (ts.isReturnStatement(node)) return node.expression !== undefined;
   return ts.forEachChild(node, (child) => returnsValue(ts, child) || undefined) ?? false;
-}
-
-function throwsAtEnd(ts: typeof TS, statement: TS.Statement | undefined): boolean {
-  if (statement === undefined) return false;
-  if (ts.isBlock(statement)) return throwsAtEnd(ts, statement.statements.at(-1));
-  if (ts.isIfStatement(statement)) {
-    return throwsAtEnd(ts, statement.thenStatement) && throwsAtEnd(ts, statement.elseStatement);
-  }
-  if (ts.isTryStatement(statement)) {
-    const { tryBlock, catchClause, finallyBlock } = statement;
-    const isCaught = catchClause === undefined || throwsAtEnd(ts, catchClause.block);
-    return (throwsAtEnd(ts, tryBlock) && isCaught) || throwsAtEnd(ts, finallyBlock);
-  }
-  return ts.isThrowStatement(statement);
 }

@@ -1,24 +1,36 @@
 import type * as TS from "typescript";
 import type { Span } from "../text/span";
 import { commentsThatMentionIt } from "./comments";
+import { findJoinPoints } from "./join-points";
 import { declaredFunctionAt } from "./place";
-import { parseTags } from "./tag";
+import { mayHaveTags } from "./spelling";
+import { parseTags, type Tag } from "./tag";
 
-/** A tag in a declaration file, where no function has a body. */
+/** A tag, and what is known of its lock without its function's body. */
 export interface DeclaredTag extends Span {
   readonly flag: string;
-  /** Of the function; `undefined` where the declarations have another name for it, or none. */
+  /** Of the function; `undefined` where declarations have another name for it, or none. */
   readonly name: string | undefined;
 }
 
+/** The tags in a declaration file, where no function has a body. */
 export function declaredTags(ts: typeof TS, declarations: TS.SourceFile): DeclaredTag[] {
   return [...commentsThatMentionIt(ts, declarations)].flatMap(({ comment, path }) => {
     const { tags, problems } = parseTags(declarations.text, comment);
     if (problems.length > 0) return []; // Of its own project to tell.
-    return tags.flatMap(({ word: { start, end }, attributes }) => {
-      const flag = attributes.find(({ name }) => name.text === "businessFlag")?.items[0].text;
-      const name = declaredFunctionAt(ts, declarations, comment, path);
-      return flag === undefined ? [] : [{ start, end, flag, name }];
-    });
+    const name = declaredFunctionAt(ts, declarations, comment, path);
+    return tags.flatMap((tag) => declaredTag(tag, name));
   });
+}
+
+/** The same of a source file: the tags of functions that declarations do not show, too. */
+export function tagsOfSource(ts: typeof TS, fileName: string, text: string): DeclaredTag[] {
+  if (!mayHaveTags(text)) return [];
+  const { points } = findJoinPoints(ts, ts.createSourceFile(fileName, text, ts.ScriptTarget.Latest));
+  return points.flatMap(({ tag, name, flaw }) => (flaw === undefined ? declaredTag(tag, name) : []));
+}
+
+function declaredTag({ word: { start, end }, attributes }: Tag, name: string | undefined): DeclaredTag[] {
+  const flag = attributes.find((attribute) => attribute.name.text === "businessFlag")?.items[0].text;
+  return flag === undefined ? [] : [{ start, end, flag, name }];
 }

@@ -3,14 +3,20 @@ import type * as TS from "typescript";
 /** From where the woven code takes what it calls. */
 export const RUNTIME = "lockweave/runtime";
 
-/** As it is woven: `import`, or `const lockweave = require()`. */
-export function isRuntimeImport(ts: typeof TS, statement: TS.Statement): boolean {
+/** The names by which the statement takes in the runtime, as it is woven or compiled. */
+export function runtimeNames(ts: typeof TS, statement: TS.Statement): string[] {
   if (ts.isVariableStatement(statement)) {
-    return statement.declarationList.declarations.some(
-      ({ initializer }) => initializer !== undefined && requiresRuntime(ts, initializer),
+    return statement.declarationList.declarations.flatMap(({ name, initializer }) =>
+      ts.isIdentifier(name) && initializer !== undefined && requiresRuntime(ts, initializer)
+        ? [name.text]
+        : [],
     );
   }
-  return !ts.isExportDeclaration(statement) && importedModule(ts, statement) === RUNTIME;
+  if (importedModule(ts, statement) !== RUNTIME) return [];
+  if (ts.isImportEqualsDeclaration(statement)) return [statement.name.text];
+  if (!ts.isImportDeclaration(statement)) return [];
+  const bindings = statement.importClause?.namedBindings;
+  return bindings !== undefined && ts.isNamespaceImport(bindings) ? [bindings.name.text] : [];
 }
 
 /** The module that the statement takes in. */
@@ -25,7 +31,7 @@ export function importedModule(ts: typeof TS, statement: TS.Statement): string |
 }
 
 /** `require("lockweave/runtime")`, also as the argument of a compiler's helper. */
-export function requiresRuntime(ts: typeof TS, node: TS.Expression): boolean {
+function requiresRuntime(ts: typeof TS, node: TS.Expression): boolean {
   if (!ts.isCallExpression(node)) return false;
   const [first] = node.arguments;
   if (first === undefined) return false;

@@ -17,6 +17,10 @@ export interface JoinPoint {
   readonly promised: Promised | undefined;
   /** The name of the variable or property that it is the value of. */
   readonly named: Span | undefined;
+  /** What the function stands in. */
+  readonly holder: TS.Node;
+  /** The type that it returns, as the file says it. */
+  readonly type: TS.TypeNode | undefined;
   /** Why the function is not to be woven, although it could be. */
   readonly flaw: Problem | undefined;
 }
@@ -57,8 +61,8 @@ export function findJoinPoints(ts: typeof TS, file: TS.SourceFile): Found {
     if (misplaced !== undefined && tag !== undefined) problems.push(misplaced);
     const flaw = misplaced ?? parsed.problems[0];
     if ("fn" in place && isLockable(place.fn) && tag !== undefined && misplaced === undefined) {
-      const { fn, name, promised, named } = place;
-      points.push({ fn, tag, name, promised, named, flaw });
+      const { fn, name, promised, named, holder, type } = place;
+      points.push({ fn, tag, name, promised, named, holder, type, flaw });
     } else {
       if (flaw !== undefined) forbidden.push(...place.bodies.map((body) => ({ body, because: flaw })));
     }

@@ -31,6 +31,7 @@ export function readKey(
   const type = keyType && single("keyType", keyType.items, reading);
   if (type !== undefined && !["VALUE", "CLASS", "JSON"].includes(type.text)) {
     problems.push(problem("badKeyType", type, type.text, didYouMean(type.text, ["VALUE", "CLASS", "JSON"])));
+    return [];
   }
   if (keyName === undefined) {
     for (const name of ["keyType", "keyClass", "fieldName"]) {

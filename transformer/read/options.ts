@@ -1,4 +1,11 @@
-import { didYouMean } from "../text/did-you-mean";
+import {
+  LONGEST_DURATION_HOURS,
+  MOST_RETRY_TIMES,
+  MS_PER_UNIT,
+  SHORTEST_LOCK_TIME_MS,
+  type DurationUnit,
+} from "../../runtime/limits";
+import { didYouMean, nearestOrAll } from "../text/did-you-mean";
 import type { Piece } from "../text/edits";
 import { problem, type Problem } from "../text/problems";
 import { TYPE_NAME } from "./reading";
@@ -15,11 +22,11 @@ export const OPTION_READERS: Record<
   string,
   (word: Word, name: string, inScope: (identifier: string) => boolean) => Value | Problem
 > = {
-  lockTime: (word, name) => duration(word, name, "s", 100),
+  lockTime: (word, name) => duration(word, name, "s", SHORTEST_LOCK_TIME_MS),
   retryTimes: (word, name) =>
-    /^\d{1,7}$/.test(word.text) && Number(word.text) <= 1_000_000
+    /^\d+$/.test(word.text) && Number(word.text) <= MOST_RETRY_TIMES
       ? literal(String(Number(word.text)))
-      : problem("badCount", word, name, word.text),
+      : problem("badCount", word, name, word.text, String(MOST_RETRY_TIMES)),
   waitTime: (word, name) => duration(word, name, "ms", 0),
   onFailure: (word, _name, inScope) => failureAction(word, inScope),
   onLost: (word) =>
@@ -47,7 +54,7 @@ export function readDefaults(options: unknown): { defaults: Defaults; problems: 
     const read = Object.hasOwn(OPTION_READERS, name) ? OPTION_READERS[name] : undefined;
     if (read === undefined) {
       complain(
-        `The plugin's \`defaults\` know no \`${name}\`.${didYouMean(name, Object.keys(OPTION_READERS))}`,
+        `The plugin's \`defaults\` know no \`${name}\`.${nearestOrAll(name, Object.keys(OPTION_READERS))}`,
       );
       continue;
     }
@@ -74,14 +81,15 @@ function boolean(word: Word, name: string): Value | Problem {
     : problem("badBoolean", word, name, word.text);
 }
 
-const MS_PER_UNIT: Readonly<Record<string, number>> = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000 };
+const DURATION = new RegExp(String.raw`^(\d+(?:\.\d+)?)(${Object.keys(MS_PER_UNIT).join("|")})?$`);
 
-function duration(word: Word, name: string, bareUnit: string, shortestMs: number): Value | Problem {
-  const [, amount = "", unit = bareUnit] = /^(\d+(?:\.\d+)?)(ms|s|m|h)?$/.exec(word.text) ?? [];
-  const ms = amount === "" ? NaN : Number(amount) * (MS_PER_UNIT[unit] ?? NaN);
-  if (ms >= shortestMs && ms <= 24 * 3_600_000) return literal(JSON.stringify(`${amount}${unit}`));
+function duration(word: Word, name: string, bareUnit: DurationUnit, shortestMs: number): Value | Problem {
+  const [, amount = "", unit = bareUnit] = DURATION.exec(word.text) ?? [];
+  const ms = amount === "" ? NaN : Number(amount) * MS_PER_UNIT[unit as DurationUnit];
+  const longestMs = LONGEST_DURATION_HOURS * MS_PER_UNIT.h;
+  if (ms >= shortestMs && ms <= longestMs) return literal(JSON.stringify(`${amount}${unit}`));
   const from = shortestMs === 0 ? "" : `at least ${shortestMs} ms and `;
-  const expected = `a duration such as \`500ms\`, \`20s\` or \`2m\` (a bare number is in ${bareUnit}), ${from}at most 24 hours`;
+  const expected = `a duration such as \`500ms\`, \`20s\` or \`2m\` (a bare number is in ${bareUnit}), ${from}at most ${LONGEST_DURATION_HOURS} hours`;
   return problem("badDuration", word, name, word.text, expected);
 }
 

@@ -23,23 +23,43 @@ export function declaredAgain(
   file: TS.SourceFile,
   fn: LockableFunction,
 ): (Span & { readonly text: string }) | undefined {
-  if (!ts.isBlock(fn.body)) return undefined;
   const parameters = parameterNames(ts, fn);
-  const names = fn.body.statements.flatMap((statement): TS.Identifier[] => {
+  // In JavaScript a function may take the parameter's place.
+  const names = declaredAtTop(ts, fn).filter(
+    ({ isFunction, name }) => !(isFunction && isJavaScript(file)) && parameters.includes(name.text),
+  );
+  const [again] = names.map(({ name }) => name);
+  return again && { start: again.getStart(file), end: again.end, text: again.text };
+}
+
+/** A name that the body of a function may declare twice, at least in JavaScript, and a block may not. */
+export function declaredTwice(ts: typeof TS, fn: LockableFunction): TS.Identifier | undefined {
+  const vars = new Set(varsIn(ts, fn.body).flatMap(({ name }) => namesIn(ts, name).map(({ text }) => text)));
+  const functions = new Set<string>();
+  return declaredAtTop(ts, fn).find(({ name: { text }, isFunction }) => {
+    const isAgain = vars.has(text) || (isFunction && functions.has(text));
+    if (isFunction) functions.add(text);
+    return isAgain;
+  })?.name;
+}
+
+/** What the body itself declares, beside its `var`s. */
+function declaredAtTop(
+  ts: typeof TS,
+  { body }: LockableFunction,
+): { readonly name: TS.Identifier; readonly isFunction: boolean }[] {
+  if (!ts.isBlock(body)) return [];
+  return body.statements.flatMap((statement) => {
     if (ts.isVariableStatement(statement)) {
       const { flags, declarations } = statement.declarationList;
       const isBlockScoped = (flags & ts.NodeFlags.BlockScoped) !== 0;
-      return isBlockScoped ? declarations.flatMap(({ name }) => namesIn(ts, name)) : [];
+      const names = isBlockScoped ? declarations.flatMap(({ name }) => namesIn(ts, name)) : [];
+      return names.map((name) => ({ name, isFunction: false }));
     }
-    // In JavaScript a function may take the parameter's place.
-    const isDeclared =
-      ts.isClassDeclaration(statement) ||
-      ts.isEnumDeclaration(statement) ||
-      (!isJavaScript(file) && ts.isFunctionDeclaration(statement));
-    return isDeclared && statement.name !== undefined ? [statement.name] : [];
+    const isFunction = ts.isFunctionDeclaration(statement) && statement.body !== undefined;
+    const isDeclared = isFunction || ts.isClassDeclaration(statement) || ts.isEnumDeclaration(statement);
+    return isDeclared && statement.name !== undefined ? [{ name: statement.name, isFunction }] : [];
   });
-  const again = names.find(({ text }) => parameters.includes(text));
-  return again && { start: again.getStart(file), end: again.end, text: again.text };
 }
 
 /**
@@ -59,7 +79,6 @@ export function assignedParameters(ts: typeof TS, fn: LockableFunction): string[
  * the narrowed type reaches into that function only where the parameter is declared beside the assignment.
  */
 export function narrowedParameters(ts: typeof TS, fn: LockableFunction): string[] {
-  if (!ts.isBlock(fn.body)) return [];
   const assigned = assignedParameters(ts, fn);
   if (assigned.length === 0) return [];
   const lookedAt = closuresIn(ts, fn.body);
@@ -68,7 +87,7 @@ export function narrowedParameters(ts: typeof TS, fn: LockableFunction): string[
 }
 
 /** By `var` anywhere in the body, or at its top. */
-function declaredIn(ts: typeof TS, body: TS.Block): string[] {
+function declaredIn(ts: typeof TS, body: TS.ConciseBody): string[] {
   const declared = [...varsIn(ts, body), ...declaredInBlock(ts, body)];
   return declared.flatMap(({ name }) => namesIn(ts, name)).map(({ text }) => text);
 }

@@ -1,7 +1,8 @@
 import type * as TS from "typescript";
 import { problem, type Problem } from "../text/problems";
 import type { Span } from "../text/span";
-import { promisedBy, type Promised } from "./promised";
+import { isJavaScript } from "./file-kind";
+import { documentedReturn, promisedBy, type Promised } from "./promised";
 import { statementsOf } from "./scopes";
 import { describe, roleOf, type AnyFunction } from "./syntax";
 
@@ -12,6 +13,10 @@ export interface FoundFunction {
   readonly promised: Promised | undefined;
   /** The name of the variable or property that it is the value of. */
   readonly named: Span | undefined;
+  /** What it stands in. */
+  readonly holder: TS.Node;
+  /** The type that it returns, as the file says it. */
+  readonly type: TS.TypeNode | undefined;
 }
 
 /** `bodies`: what must not run unlocked. */
@@ -39,7 +44,9 @@ export function placeOf(
       const around = [...handingOn(ts, file, outer, owner), ...inner];
       const promised = promisedBy(ts, fn, around);
       const name = nameOf(ts, file, [...outer, ...inner, fn]);
-      return { fn, name, promised, named: namedBy(ts, file, around), bodies };
+      const holder = [...outer, ...inner].at(-1) ?? file;
+      const type = isJavaScript(file) ? documentedReturn(ts, [...around, fn]) : fn.type;
+      return { fn, name, promised, named: namedBy(ts, file, around), holder, type, bodies };
     }
     if (role.is === "never") {
       return { because: problem(role.why, at, ...role.words), bodies: bodiesIn(ts, node) };

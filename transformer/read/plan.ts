@@ -1,5 +1,5 @@
 import type * as TS from "typescript";
-import { didYouMean } from "../text/did-you-mean";
+import { didYouMean, nearestOrAll } from "../text/did-you-mean";
 import type { Piece } from "../text/edits";
 import { problem, type Problem } from "../text/problems";
 import type { Span } from "../text/span";
@@ -11,7 +11,7 @@ import { implausible, literalOf, OPTION_READERS, type Defaults } from "./options
 import { single, spanOf, type Reading } from "./reading";
 
 import { apartOf, type Apart } from "./apart";
-import { declaredAgain, narrowedParameters } from "./parameters";
+import { declaredAgain, declaredTwice, narrowedParameters } from "./parameters";
 import type { LockableFunction } from "./syntax";
 import type { Attribute } from "./tag";
 
@@ -46,12 +46,13 @@ const ATTRIBUTES = [...KEY_ATTRIBUTES, ...Object.keys(OPTION_READERS)];
 export function plan(
   ts: typeof TS,
   file: TS.SourceFile,
-  { fn, tag, name, promised, named }: JoinPoint,
+  point: JoinPoint,
   defaults: Defaults,
 ): Plan | Problem[] {
+  const { fn, tag, name, named } = point;
   const reading: Reading = { ts, file, problems: [], warnings: [] };
   const attributes = byName(tag.attributes, reading);
-  const flag = readFlag(tag.word, attributes, reading);
+  const flag = readFlag(point, attributes, reading);
   const key = readKey(fn, attributes, reading);
   const values = new Map(defaults);
   for (const [attribute, { items }] of attributes) {
@@ -76,7 +77,12 @@ export function plan(
   }
   const again = declaredAgain(ts, file, fn);
   if (again !== undefined) reading.problems.push(problem("duplicateParameter", again, again.text));
-  const apart = isGenerator ? undefined : apartOf(ts, fn, promised, reentrant);
+  const twice = isGenerator ? declaredTwice(ts, fn) : undefined;
+  if (twice !== undefined) {
+    const at = { start: twice.getStart(file), end: twice.end };
+    reading.problems.push(problem("duplicateInGenerator", at, twice.text));
+  }
+  const apart = isGenerator ? undefined : apartOf(ts, point, reentrant);
   if (apart?.hidden !== undefined) {
     const at = spanOf(attributes.get("reentrant")) ?? tag.word;
     reading.problems.push(problem("redeclaredParameter", at, apart.hidden));
@@ -115,7 +121,7 @@ function byName(attributes: readonly Attribute[], { problems }: Reading): Map<st
   for (const attribute of attributes) {
     const { text } = attribute.name;
     if (!ATTRIBUTES.includes(text)) {
-      problems.push(problem("unknownAttribute", attribute.name, text, didYouMean(text, ATTRIBUTES)));
+      problems.push(problem("unknownAttribute", attribute.name, text, nearestOrAll(text, ATTRIBUTES)));
     } else if (found.has(text)) {
       problems.push(problem("duplicateAttribute", attribute.name, text));
     } else {
@@ -125,10 +131,12 @@ function byName(attributes: readonly Attribute[], { problems }: Reading): Map<st
   return found;
 }
 
-function readFlag(tag: Span, attributes: Map<string, Attribute>, reading: Reading): string {
+function readFlag({ tag, flaw }: JoinPoint, attributes: Map<string, Attribute>, reading: Reading): string {
   const attribute = attributes.get("businessFlag");
   if (attribute === undefined) {
-    reading.problems.push(problem("missingFlag", tag));
+    // Of a tag that cannot be read, or has it misspelt, that is told already.
+    const isMisspelt = tag.attributes.some(({ name }) => didYouMean(name.text, ["businessFlag"]) !== "");
+    if (flaw === undefined && !isMisspelt) reading.problems.push(problem("missingFlag", tag.word));
     return "";
   }
   const word = single("businessFlag", attribute.items, reading);

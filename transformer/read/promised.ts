@@ -27,6 +27,16 @@ export function promisedBy(
   return { type: isGeneric ? undefined : outer.type };
 }
 
+/** What JavaScript says in the comment of the function, or of what it is the value of. */
+export function documentedReturn(ts: typeof TS, nodes: readonly TS.Node[]): TS.TypeNode | undefined {
+  const comments = nodes.toReversed().flatMap((node) => {
+    const { jsDoc = [] } = node as { readonly jsDoc?: readonly TS.JSDoc[] }; // `getJSDocTags` wants bound nodes.
+    return jsDoc;
+  });
+  const tags = comments.flatMap(({ tags: ofOne }) => ofOne ?? []);
+  return tags.find((tag) => ts.isJSDocReturnTag(tag))?.typeExpression?.type;
+}
+
 function isPromise(ts: typeof TS, type: TS.TypeNode): boolean {
   return ts.isTypeReferenceNode(type) && ts.isIdentifier(type.typeName) && type.typeName.text === "Promise";
 }

@@ -19,15 +19,16 @@ export interface Return {
   readonly isSettled: (part: TS.Expression) => boolean;
 }
 
-/** By the names in scope, whether they are constants that are no promises. */
+/** By the names in scope, whether they are constants that cannot be promises. */
 type Scope = ReadonlyMap<string, boolean>;
 
 /** The returns of what may be a promise. */
 export function returnsOf(ts: typeof TS, body: TS.Block): Return[] {
   const returns: Return[] = [];
+  const isConstant = !givesThen(ts, body);
   const visit = (node: TS.Node, outer: Scope, runsCode: boolean): void => {
     if (ts.isFunctionLike(node)) return;
-    const scope = scopeIn(ts, node, outer);
+    const scope = isConstant ? scopeIn(ts, node, outer) : outer;
     if (ts.isReturnStatement(node)) {
       const { expression } = node;
       if (expression && !isSettled(ts, expression, scope)) {
@@ -45,6 +46,17 @@ export function returnsOf(ts: typeof TS, body: TS.Block): Return[] {
   };
   visit(body, new Map(), false);
   return returns;
+}
+
+/** Whether it may make a thenable of an object that is none: it speaks of `then` otherwise than to call it. */
+function givesThen(ts: typeof TS, node: TS.Node): boolean {
+  if ((ts.isIdentifier(node) || ts.isStringLiteralLike(node)) && node.text === "then") return true;
+  const inner =
+    ts.isCallExpression(node) && ts.isPropertyAccessExpression(node.expression)
+      ? [node.expression.expression, ...node.arguments]
+      : undefined;
+  if (inner !== undefined) return inner.some((each) => givesThen(ts, each));
+  return ts.forEachChild(node, (child) => givesThen(ts, child) || undefined) ?? false;
 }
 
 function runsCodeWhenLeft(ts: typeof TS, node: TS.Node): boolean {

@@ -137,6 +137,8 @@ const COMMA = /\s*,\s*/y;
 const JUNK = /\S+/y;
 /** As far as no attribute comes. */
 const MORE_JUNK = /(?:\s+(?![A-Za-z_$][\w$-]*\s*=)\S+)+/y;
+/** `businessFlag:` */
+const COLON = /^[A-Za-z]\w*:/;
 const BLANKS = /\s*/y;
 
 /** `@redisLock(businessFlag=pay)`: with blanks in their place, the attributes can be read. */
@@ -187,7 +189,10 @@ function parseAttributes(
       at = content.length;
       return undefined;
     }
-    return take(BARE) === null ? undefined : { ...word(start, at), quoted: false };
+    if (take(BARE) === null) return undefined;
+    const bare = word(start, at);
+    if (bare.text.endsWith(";")) problems.push(problem("semicolon", bare, bare.text));
+    return { ...bare, quoted: false };
   };
 
   for (take(BLANKS); at < content.length; take(BLANKS)) {
@@ -196,7 +201,8 @@ function parseAttributes(
     if (name === undefined || take(EQUALS) === null) {
       take(JUNK);
       const junk = word(start, at);
-      const kind = take(MORE_JUNK) === null ? "notAnAttribute" : "prose";
+      const isMore = take(MORE_JUNK) !== null;
+      const kind = COLON.test(junk.text) ? "colon" : isMore ? "prose" : "notAnAttribute";
       problems.push(problem(kind, junk, junk.text));
       continue;
     }

@@ -1,6 +1,6 @@
 import type * as TS from "typescript";
 import { directives } from "./directives";
-import { importedModule, requiresRuntime, RUNTIME } from "./imports";
+import { runtimeNames } from "./imports";
 
 /**
  * Tells the bodies of the file that hold their lock already. Compiled output keeps the comments: whoever compiles
@@ -58,20 +58,4 @@ function bare(ts: typeof TS, node: TS.Node): TS.Node {
   let inner = node;
   while (ts.isAwaitExpression(inner) || ts.isParenthesizedExpression(inner)) inner = inner.expression;
   return inner;
-}
-
-/** The names by which the statement takes in the runtime, as it is woven or compiled. */
-function runtimeNames(ts: typeof TS, statement: TS.Statement): string[] {
-  if (ts.isVariableStatement(statement)) {
-    return statement.declarationList.declarations.flatMap(({ name, initializer }) =>
-      ts.isIdentifier(name) && initializer !== undefined && requiresRuntime(ts, initializer)
-        ? [name.text]
-        : [],
-    );
-  }
-  if (importedModule(ts, statement) !== RUNTIME) return [];
-  if (ts.isImportEqualsDeclaration(statement)) return [statement.name.text];
-  if (!ts.isImportDeclaration(statement)) return [];
-  const bindings = statement.importClause?.namedBindings;
-  return bindings !== undefined && ts.isNamespaceImport(bindings) ? [bindings.name.text] : [];
 }

@@ -9,3 +9,8 @@ export function didYouMean(found: string, names: readonly string[]): string {
     .toSorted((a, b) => a.far - b.far);
   return nearest === undefined ? "" : ` Did you mean \`${nearest.name}\`?`;
 }
+
+/** The same, or all that there is. */
+export function nearestOrAll(found: string, names: readonly string[]): string {
+  return didYouMean(found, names) || ` There are ${names.map((name) => `\`${name}\``).join(", ")}.`;
+}

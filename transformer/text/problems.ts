@@ -23,6 +23,11 @@ const PROBLEMS = {
     (found) =>
       `Expected an attribute such as \`keyName=orderNo\`, found ${tick(found)}. Prose goes before the tag.`,
   ],
+  colon: [
+    "LW1001",
+    (found) =>
+      `Expected an attribute such as \`keyName=orderNo\`, found ${tick(found)}. Between a name and its value stands \`=\`.`,
+  ],
   unknownAttribute: ["LW1002", (name, hint) => `There is no attribute ${tick(name)}.${hint}`],
   duplicateAttribute: ["LW1003", (name) => `The attribute ${tick(name)} is given twice.`],
   missingValue: ["LW1004", (name) => `Expected a value after \`${name}=\`.`],
@@ -48,6 +53,12 @@ const PROBLEMS = {
     () => "The attributes stand behind the tag without parentheses: `@redisLock businessFlag=payOrder`.",
   ],
 
+  semicolon: [
+    "LW1012",
+    (found) =>
+      `Expected a value, got ${tick(found)}. Between attributes there are blanks, no semicolons; a value that has one stands in quotes.`,
+  ],
+
   // The attributes' values.
   missingFlag: ["LW1101", () => "`@redisLock` needs `businessFlag=`, the namespace of its keys."],
   badFlag: [
@@ -61,7 +72,8 @@ const PROBLEMS = {
   ],
   badCount: [
     "LW1105",
-    (name, found) => `Expected ${tick(name)} to be a whole number from 0 to 1000000, got ${tick(found)}.`,
+    (name, found, most) =>
+      `Expected ${tick(name)} to be a whole number from 0 to ${most}, got ${tick(found)}.`,
   ],
   badBoolean: [
     "LW1106",
@@ -158,13 +170,18 @@ const PROBLEMS = {
     () =>
       "A generator cannot be `reentrant`: its body cannot become a function of its own. Write `reentrant=false`.",
   ],
+  duplicateInGenerator: [
+    "LW1313",
+    (name) =>
+      `The body of a generator becomes a block, and there ${tick(name)} may be declared once only: rename one of the two.`,
+  ],
 
   // The project.
   unparsed: ["LW1402", () => "This file does not parse: it is not woven, and refuses to run."],
   unlockedDependency: [
     "LW1403",
     (names, file) =>
-      `This takes in ${names} with \`@redisLock\`, and ${tick(file)} does not hold the lock: it was built without the weave. Build it again with \`tspc\` (\`tspc -b --force\`), with { "transform": "lockweave/transformer", "transformProgram": true } among the \`plugins\` in its own tsconfig.json.`,
+      `This takes in ${names} with \`@redisLock\`, and ${tick(file)} does not hold the lock: it was built without the weave, or from other sources. Build it again with \`tspc\` (\`tspc -b --force\`), with { "transform": "lockweave/transformer", "transformProgram": true } among the \`plugins\` in its own tsconfig.json.`,
   ],
   badPluginOption: ["LW1401", (found) => found],
 } satisfies Record<string, [string, Text]>;

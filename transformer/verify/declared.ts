@@ -1,10 +1,11 @@
-import { existsSync, readFileSync } from "node:fs";
+import { existsSync, readFileSync, statSync } from "node:fs";
+import { dirname, resolve } from "node:path";
 import type * as TS from "typescript";
-import { declaredTags, type DeclaredTag } from "../read/declared-tags";
+import { declaredTags, tagsOfSource, type DeclaredTag } from "../read/declared-tags";
 import { mayHaveTags } from "../read/spelling";
 import { locksIn } from "./locks";
 
-/** Tags of a declaration file whose JavaScript does not hold their locks. */
+/** Tags whose JavaScript does not hold their locks. */
 export interface Unlocked {
   readonly javaScript: string;
   readonly tags: readonly DeclaredTag[];
@@ -15,33 +16,68 @@ const HAS_REFUSAL = /: LW\d{4}: .*refuses to run unlocked\./;
 
 /**
  * Holds the tags of a declaration file against the JavaScript beside it: a build that ignored the weave left the
- * comments and no locks. Nothing is known of declarations without JavaScript, nor of tags that do not show in
- * declarations: those of private members, or where comments were taken out.
- *
- * @param elsewhere where the JavaScript is, if not beside it
+ * comments and no locks. Where its map leads to sources, their tags count, too: those of private members, and those
+ * in comments that were taken out.
  */
-export function unlockedIn(
+export function unlockedIn(ts: typeof TS, declarations: TS.SourceFile): Unlocked | undefined {
+  const declared = mayHaveTags(declarations.text) ? declaredTags(ts, declarations) : [];
+  const ofSources = mappedSources(declarations).flatMap((source) => tagsInFile(ts, source));
+  // Declarations may be older than their sources.
+  const others = declared.filter(({ flag }) => ofSources.every((tag) => tag.flag !== flag));
+  return unlockedOf(ts, [...ofSources, ...others], javaScriptBeside(declarations.fileName));
+}
+
+/** Those of the tags that the JavaScript does not lock. Nothing is known where there is none. */
+export function unlockedOf(
   ts: typeof TS,
-  declarations: TS.SourceFile,
-  elsewhere: (declarations: string) => string | undefined = () => undefined,
+  all: readonly DeclaredTag[],
+  javaScript: string,
 ): Unlocked | undefined {
-  const { fileName, text } = declarations;
-  if (!mayHaveTags(text)) return undefined;
-  const declared = declaredTags(ts, declarations);
-  if (declared.length === 0) return undefined;
-  const beside = javaScriptBeside(fileName);
-  const javaScript = existsSync(beside) ? beside : elsewhere(fileName);
-  if (javaScript === undefined || !existsSync(javaScript)) return undefined;
+  if (all.length === 0 || !existsSync(javaScript)) return undefined;
   const code = readFileSync(javaScript, "utf8");
   if (HAS_REFUSAL.test(code)) return undefined;
   const { locks } = locksIn(ts, javaScript, code);
-  const tags = declared.filter(
+  const tags = all.filter(
     ({ flag, name }) =>
       !locks.some(
         ({ site, options }) => options.get("businessFlag") === flag && (name === undefined || site === name),
       ),
   );
   return tags.length === 0 ? undefined : { javaScript, tags };
+}
+
+/** A build of many projects looks at the sources of the lower ones again and again. */
+const known = new Map<string, { readonly changedAt: number; readonly tags: readonly DeclaredTag[] }>();
+
+export function tagsInFile(ts: typeof TS, source: string): readonly DeclaredTag[] {
+  const changedAt = statSync(source, { throwIfNoEntry: false })?.mtimeMs;
+  if (changedAt === undefined) return [];
+  const found = known.get(source);
+  if (found?.changedAt === changedAt) return found.tags;
+  const tags = tagsOfSource(ts, source, ts.sys.readFile(source) ?? "");
+  known.set(source, { changedAt, tags });
+  return tags;
+}
+
+const MAP = /\n\/\/# sourceMappingURL=(\S+\.map)\s*$/;
+const LONGEST_NAME = 1_000;
+
+/** Installed packages have maps, too, but seldom their sources, and are many. */
+function mappedSources({ fileName, text }: TS.SourceFile): string[] {
+  const [, name] = fileName.includes("/node_modules/") ? [] : (MAP.exec(text.slice(-LONGEST_NAME)) ?? []);
+  const map = name === undefined ? "" : resolve(dirname(fileName), name);
+  if (!existsSync(map)) return [];
+  const { sourceRoot, sources } = sourceMapIn(readFileSync(map, "utf8"));
+  return sources.map((source) => resolve(dirname(map), sourceRoot, source));
+}
+
+function sourceMapIn(text: string): { readonly sourceRoot: string; readonly sources: readonly string[] } {
+  const none = { sourceRoot: "", sources: [] };
+  try {
+    return { ...none, ...(JSON.parse(text) as object) };
+  } catch {
+    return none;
+  }
 }
 
 function javaScriptBeside(declarations: string): string {

@@ -193,7 +193,8 @@ function endsWell(ts: typeof TS, { catchClause, finallyBlock }: TS.TryStatement,
 /** A reentrant body runs inside the runtime's call. */
 function isReentrant(ts: typeof TS, { tried, lock }: Steps): boolean {
   const only = onlyStatement(ts, tried.tryBlock);
-  if (only === undefined || !ts.isReturnStatement(only) || only.expression === undefined) return false;
+  if (only === undefined || !(ts.isReturnStatement(only) || ts.isExpressionStatement(only))) return false;
+  if (only.expression === undefined) return false;
   return step(ts, only.expression, "runReentrant", lock) !== undefined;
 }
 

@@ -1,6 +1,7 @@
 import type * as TS from "typescript";
 import { isSettled, returnsOf } from "../read/returns";
 import type { Insertion } from "../text/edits";
+import { isCast, startOfExpression } from "./start-of-expression";
 
 /**
  * `return work()` inside `try { } finally { }` would run `finally` before the work is done: the returns of
@@ -23,17 +24,15 @@ function addAwait(
   expression: TS.Expression,
   isPartSettled: (part: TS.Expression) => boolean,
 ): Insertion[] {
-  const branches = branchesOf(ts, expression);
+  const branches = branchesOf(ts, file, expression);
   if (branches !== undefined) {
     return branches.flatMap((branch) =>
       isPartSettled(branch) ? [] : addAwait(ts, file, branch, isPartSettled),
     );
   }
-  const start = expression.getStart(file);
-  const insertion = (at: number, code: string): Insertion => ({
-    at,
-    pieces: [{ code, from: { start, end: expression.end }, exact: false }],
-  });
+  const start = startOfExpression(ts, file, expression);
+  const from = { start: expression.getStart(file), end: expression.end };
+  const insertion = (at: number, code: string): Insertion => ({ at, pieces: [{ code, from, exact: false }] });
   const added = /\w/.test(file.text.charAt(start - 1)) ? " await " : "await "; // `return[0].work()` has no blank.
   return ts.isLeftHandSideExpression(expression)
     ? [insertion(start, added)]
@@ -41,9 +40,13 @@ function addAwait(
 }
 
 /** Those of which one is the value; `undefined` of anything else. */
-function branchesOf(ts: typeof TS, expression: TS.Expression): readonly TS.Expression[] | undefined {
+function branchesOf(
+  ts: typeof TS,
+  file: TS.SourceFile,
+  expression: TS.Expression,
+): readonly TS.Expression[] | undefined {
   if (ts.isConditionalExpression(expression)) return [expression.whenTrue, expression.whenFalse];
-  if (!ts.isParenthesizedExpression(expression)) return undefined;
-  const isBranching = branchesOf(ts, expression.expression) !== undefined;
+  if (!ts.isParenthesizedExpression(expression) || isCast(ts, file, expression)) return undefined;
+  const isBranching = branchesOf(ts, file, expression.expression) !== undefined;
   return isBranching ? [expression.expression] : undefined;
 }

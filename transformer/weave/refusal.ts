@@ -4,6 +4,7 @@ import type { Insertion, Piece } from "../text/edits";
 import type { Problem } from "../text/problems";
 import { stringLiteral } from "../text/string-literal";
 import { startOfBody } from "./start-of-body";
+import { startOfExpression } from "./start-of-expression";
 
 /** A body that was not woven must not run unlocked, whatever the compiler does with the error. */
 export function refuse(
@@ -18,7 +19,7 @@ export function refuse(
   const piece = (code: string): Piece => ({ code, from: because, exact: false });
   if (ts.isBlock(body)) return [startOfBody(ts, file, body, [piece(` ${refusal};`)])];
   return [
-    { at: body.getStart(file), pieces: [piece(`(${refusal}, `)] },
+    { at: startOfExpression(ts, file, body), pieces: [piece(`(${refusal}, `)] },
     { at: body.end, pieces: [piece(")")] },
   ];
 }

@@ -1,5 +1,6 @@
 import type * as TS from "typescript";
 import type { Apart } from "../read/apart";
+import { isJavaScript } from "../read/file-kind";
 import type { KeyPart } from "../read/key";
 import { freshName, identifiersIn } from "../read/names";
 import type { Plan } from "../read/plan";
@@ -8,6 +9,7 @@ import { stringLiteral } from "../text/string-literal";
 import { awaited, awaitedReturns } from "./awaits";
 import { onOneLine } from "./one-line";
 import { startOfBody } from "./start-of-body";
+import { startOfExpression } from "./start-of-expression";
 
 /** What the woven code calls the runtime and the lock. */
 export interface Names {
@@ -50,11 +52,11 @@ export function weaveFunction(ts: typeof TS, file: TS.SourceFile, plan: Plan, na
     ...(apart === undefined ? [] : headOfBody(ts, file, plan, apart, names)),
   ];
   const closeBody = plan.reentrant ? "); " : ")(); ";
+  const variables = narrowed.map(({ parameter, copy }) => ` let ${parameter} = ${copy};`).join("");
   const after = glue(plan, `${apart === undefined ? "" : closeBody}${tail(names)}`);
   if (ts.isBlock(body)) {
     const keepsReturns = apart !== undefined || asteriskToken !== undefined; // A generator awaits by itself.
     const [open, close] = apart === undefined ? ["", ""] : [" {", "}"];
-    const variables = narrowed.map(({ parameter, copy }) => ` let ${parameter} = ${copy};`).join("");
     return [
       startOfBody(ts, file, body, [...before, glue(plan, open + variables)]),
       ...(keepsReturns ? [] : awaitedReturns(ts, file, body)),
@@ -64,14 +66,17 @@ export function weaveFunction(ts: typeof TS, file: TS.SourceFile, plan: Plan, na
   const value = { start: body.getStart(file), end: body.end };
   // Of the value, so that errors in what it returns are reported there.
   const ofValue = (code: string): Piece => ({ code, from: value, exact: false });
+  const start = startOfExpression(ts, file, body);
+  // Behind a comment over several lines, `return` alone would be all.
+  const [returns, ends] = start === value.start ? ["return ", "; "] : ["return (", "); "];
   return [
     // Right behind the arrow: a comment before the value stays with it.
-    { at: body.pos, pieces: [glue(plan, " {"), ...before] },
-    ...(apart === undefined ? [{ at: value.start, pieces: [ofValue("return ")] }] : []),
+    { at: body.pos, pieces: [glue(plan, " {"), ...before, glue(plan, variables)] },
+    ...(apart === undefined ? [{ at: start, pieces: [ofValue(returns)] }] : []),
     ...(apart === undefined ? awaited(ts, file, body) : []),
     {
       at: body.end,
-      pieces: [...(apart === undefined ? [ofValue("; ")] : []), after, glue(plan, "}")],
+      pieces: [...(apart === undefined ? [ofValue(ends)] : []), after, glue(plan, "}")],
     },
   ];
 }
@@ -101,7 +106,8 @@ function head(plan: Plan, { namespace, lock }: Names, narrowed: readonly Copy[])
 
 function keyPart(plan: Plan, { pieces, jsonField }: KeyPart, namespace: string): readonly Piece[] {
   if (jsonField === undefined) return pieces;
-  const field: Piece = { code: `, ${stringLiteral(jsonField.text)})`, from: jsonField, exact: false };
+  const path = stringLiteral(jsonField.text);
+  const field: Piece = { code: `, ${path}, ${stringLiteral(plan.site)})`, from: jsonField, exact: false };
   return [glue(plan, `${namespace}.jsonField(`), ...pieces, field];
 }
 
@@ -114,24 +120,39 @@ function headOfBody(
   ts: typeof TS,
   file: TS.SourceFile,
   plan: Plan,
-  { isAsync, type, assigned }: Apart,
+  { isAsync, type, isVoid, assigned }: Apart,
   names: Names,
 ): readonly Piece[] {
   const { namespace, lock } = names;
-  const returnType =
-    type === undefined ? "" : `: ${type === "void" ? "Promise<void>" : onOneLine(ts, file, type)}`;
   // To blame for what is wrong with the function: that is also wrong with the one inside.
   const { name, modifiers } = plan.fn;
-  const own = type === "void" || type === undefined ? (name ?? modifiers?.[0]) : type;
+  const own = type ?? name ?? modifiers?.[0];
   const from = own === undefined ? plan.at : { start: own.getStart(file), end: own.end };
   const copies = copiesOf(ts, plan, assigned, names);
   const kept = copies.map(({ parameter, copy }) => ` const ${copy} = ${parameter};`).join("");
   const parameters = copies.map(({ parameter, copy }) => `${parameter} = ${copy}`).join(", ");
+  const handsOn = isVoid ? "await" : "return await";
   return [
-    glue(plan, `${kept} return await ${plan.reentrant ? `${namespace}.runReentrant(${lock}, ` : "("}`),
-    { code: `${isAsync ? "async " : ""}(${parameters})${returnType}`, from, exact: false },
+    glue(plan, `${kept} ${handsOn} ${plan.reentrant ? `${namespace}.runReentrant(${lock}, ` : "("}`),
+    {
+      code: typedParameters(ts, file, `${isAsync ? "async " : ""}(${parameters})`, type),
+      from,
+      exact: false,
+    },
     glue(plan, " =>"),
   ];
+}
+
+/** `(limit = limit_1): Promise<void>`; JavaScript says the type in a comment. */
+function typedParameters(
+  ts: typeof TS,
+  file: TS.SourceFile,
+  parameters: string,
+  type: TS.TypeNode | undefined,
+): string {
+  if (type === undefined) return parameters;
+  const text = onOneLine(ts, file, type);
+  return isJavaScript(file) ? `/** @returns {${text}} */ ${parameters}` : `${parameters}: ${text}`;
 }
 
 interface Copy {

@@ -53,6 +53,8 @@ export interface Woven {
   map(): ReturnType<MagicString["generateMap"]>;
   readonly positions: Positions;
   readonly sites: readonly WovenSite[];
+  /** The name by which it takes in the runtime, if it does. */
+  readonly namespace: string | undefined;
   /** A file with problems is woven all the same, but the functions that they concern refuse to run. */
   readonly diagnostics: readonly Problem[];
   /** Names whose value is a woven arrow function that was an expression. */
@@ -77,12 +79,13 @@ export function weave(fileName: string, text: string, options: WeaveOptions): Wo
   const file = options.sourceFile ?? ts.createSourceFile(fileName, text, ts.ScriptTarget.Latest);
   if (!parses(file)) return unparsed(ts, file);
   const { plans, forbidden, diagnostics } = planAll(ts, file, defaults);
-  const insertions = insertionsFor(ts, file, plans, forbidden, options);
+  const { insertions, namespace } = insertionsFor(ts, file, plans, forbidden, options);
   if (insertions.length === 0 && diagnostics.length === 0) return undefined;
   const warnings = plans.flatMap((planned) => planned.warnings);
   return {
     ...edited(file, insertions),
     sites: plans.map(siteOf),
+    namespace,
     expressions: plans.flatMap((planned) => expressionOf(ts, file, planned)),
     diagnostics,
     warnings,
@@ -117,6 +120,7 @@ function unparsed(ts: typeof TS, file: TS.SourceFile): Woven | undefined {
   return {
     ...edited(file, refuseFile(file, because)),
     sites: [],
+    namespace: undefined,
     expressions: [],
     diagnostics,
     warnings: [],
@@ -153,7 +157,7 @@ function insertionsFor(
   plans: readonly Plan[],
   forbidden: readonly Forbidden[],
   { module, handedOn }: WeaveOptions,
-): Insertion[] {
+): { readonly insertions: Insertion[]; readonly namespace: string | undefined } {
   // Of all tags: what an inner function's tag speaks of must not be hidden by an outer function's lock.
   const words = plans.flatMap(wordsOf);
   const namespace = freshName("lockweave", new Set([...identifiersIn(ts, file), ...words]));
@@ -171,10 +175,15 @@ function insertionsFor(
     .toSorted((a, b) => bodyOf(b).pos - bodyOf(a).pos)
     .flatMap(insertionsOf);
   const first = plans[0]?.at ?? forbidden[0]?.because;
-  if (isModule && first !== undefined) insertions.push(importRuntime(ts, file, module, namespace, first));
+  const takesInRuntime = isModule && first !== undefined;
+  if (takesInRuntime) insertions.push(importRuntime(ts, file, module, namespace, first));
   // The keywords come last: nothing gets between them and their functions.
   const keywords = plans.flatMap((planned) => asyncKeyword(ts, file, planned));
-  return [...insertions, ...keywords, ...handshakes(ts, file, handedOn)].toSorted((a, b) => a.at - b.at);
+  const all = [...insertions, ...keywords, ...handshakes(ts, file, handedOn)];
+  return {
+    insertions: all.toSorted((a, b) => a.at - b.at),
+    namespace: takesInRuntime ? namespace : undefined,
+  };
 }
 
 function siteOf(planned: Plan): WovenSite {

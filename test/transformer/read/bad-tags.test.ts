@@ -33,6 +33,8 @@ function onMethod(tag: string): string {
 }
 
 const ESM = { ts, module: "esm" } as const;
+const ATTRIBUTES =
+  "There are `businessFlag`, `keyName`, `keyType`, `keyClass`, `fieldName`, `lockTime`, `retryTimes`, `waitTime`, `onFailure`, `onLost`, `watchdog`, `autoUnlock`, `reentrant`, `fencing`.";
 const PARAMETERS = "It has `orderNo`, `order`, `tenant`, `first`.";
 const DURATION_IN_SECONDS =
   "a duration such as `500ms`, `20s` or `2m` (a bare number is in s), at least 100 ms and at most 24 hours";
@@ -47,6 +49,27 @@ const TWO_TAGS =
 const KEY_TYPES = "Expected `keyType` to be `VALUE`, `CLASS` or `JSON`";
 
 const GRAMMAR: readonly Row[] = [
+  {
+    title: "a colon for `=`",
+    source: onMethod("@redisLock «businessFlag:» pay keyName=orderNo"),
+    code: "LW1001",
+    message:
+      "Expected an attribute such as `keyName=orderNo`, found `businessFlag:`. Between a name and its value stands `=`.",
+  },
+  {
+    title: "two `=`",
+    source: onMethod("@redisLock «businessFlag»==pay"),
+    code: "LW1004",
+    message: "Expected a value after `businessFlag=`.",
+    also: ["LW1001"],
+  },
+  {
+    title: "a semicolon between attributes",
+    source: onMethod("@redisLock businessFlag=«pay;» keyName=orderNo"),
+    code: "LW1012",
+    message:
+      "Expected a value, got `pay;`. Between attributes there are blanks, no semicolons; a value that has one stands in quotes.",
+  },
   {
     title: "a bare word",
     source: onMethod("@redisLock businessFlag=pay «urgent»"),
@@ -108,7 +131,6 @@ const GRAMMAR: readonly Row[] = [
     source: onMethod("@redisLock «businesFlag»=pay"),
     code: "LW1002",
     message: "There is no attribute `businesFlag`. Did you mean `businessFlag`?",
-    also: ["LW1101"],
   },
   {
     title: "an attribute in the wrong case",
@@ -120,13 +142,13 @@ const GRAMMAR: readonly Row[] = [
     title: "an attribute from nowhere",
     source: onMethod("@redisLock businessFlag=pay «colour»=green"),
     code: "LW1002",
-    message: "There is no attribute `colour`.",
+    message: `There is no attribute \`colour\`. ${ATTRIBUTES}`,
   },
   {
     title: "an attribute that every object has",
     source: onMethod("@redisLock businessFlag=pay «constructor»=true"),
     code: "LW1002",
-    message: "There is no attribute `constructor`.",
+    message: `There is no attribute \`constructor\`. ${ATTRIBUTES}`,
   },
   {
     title: "an attribute given twice",
@@ -151,7 +173,6 @@ const GRAMMAR: readonly Row[] = [
     source: onMethod("@redisLock «businessFlag»= keyName=orderNo"),
     code: "LW1004",
     message: "Expected a value after `businessFlag=`.",
-    also: ["LW1101"],
   },
   {
     title: "no value before another tag",
@@ -183,7 +204,6 @@ const GRAMMAR: readonly Row[] = [
     source: onMethod(`@redisLock keyName=orderNo businessFlag=«'pay lockTime=20»`),
     code: "LW1006",
     message: "This quote is not closed: expected another ' before the end of the tag.",
-    also: ["LW1101"],
   },
   {
     title: "a backtick that is not closed in a list",
@@ -196,7 +216,6 @@ const GRAMMAR: readonly Row[] = [
     source: onMethod(`@redisLock businessFlag=«"pay»\n   * @see the "manual"`),
     code: "LW1006",
     message: 'This quote is not closed: expected another " before the end of the tag.',
-    also: ["LW1101"],
   },
   ...[
     ["@RedisLock", "@redislock", "@redis-lock", "@redis_lock", "@REDISLOCK"],
@@ -423,7 +442,6 @@ const VALUES: readonly Row[] = [
     source: onMethod("@redisLock businessFlag=pay keyName=order keyType=«class» fieldName=id"),
     code: "LW1107",
     message: `${KEY_TYPES}, got \`class\`. Did you mean \`CLASS\`?`,
-    also: ["LW1205"],
   },
   {
     title: "a typing slip in a key type",
@@ -908,6 +926,17 @@ const PLACES: readonly Row[] = [
     code: "LW1311",
     message: REENTRANT_GENERATOR,
   },
+  ...[
+    ["two functions", "function a() {} function «a»() {}"],
+    ["a variable and a function", "var a; function «a»() {}"],
+  ].map(([what = "", body = ""]) => ({
+    title: `an async generator that declares ${what} of one name`,
+    source: `/** @redisLock businessFlag=pay */ export async function* pay() { ${body} yield a; }`,
+    fileName: "a.js",
+    code: "LW1313",
+    message:
+      "The body of a generator becomes a block, and there `a` may be declared once only: rename one of the two.",
+  })),
   ...[
     ["class with nothing else", `export class A { ${TAG} }`],
     ["class expression", `export const A = class { ${TAG} };`],

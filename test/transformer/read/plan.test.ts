@@ -94,10 +94,10 @@ const KEYS: readonly (readonly [attributes: string, key: string])[] = [
     "(order satisfies Shop.Order).id, (order satisfies Shop.Order).sku",
   ],
   ['keyName="await order" keyType=CLASS fieldName=id', "(await order).id"],
-  ["keyName=order keyType=JSON fieldName=id", 'lockweave.jsonField(order, "id")'],
+  ["keyName=order keyType=JSON fieldName=id", 'lockweave.jsonField(order, "id", "Orders.pay")'],
   [
     "keyName=order keyType=JSON keyClass=Order fieldName=id,lines[0].sku",
-    'lockweave.jsonField(order satisfies Order, "id"), lockweave.jsonField(order satisfies Order, "lines[0].sku")',
+    'lockweave.jsonField(order satisfies Order, "id", "Orders.pay"), lockweave.jsonField(order satisfies Order, "lines[0].sku", "Orders.pay")',
   ],
 ];
 
@@ -172,8 +172,14 @@ const BAD_DEFAULTS: readonly (readonly [options: unknown, message: string])[] = 
   [null, "Expected the plugin's `defaults` to be an object."],
   ["lockTime=20", "Expected the plugin's `defaults` to be an object."],
   [{ lockTme: 20 }, "The plugin's `defaults` know no `lockTme`. Did you mean `lockTime`?"],
-  [{ businessFlag: "pay" }, "The plugin's `defaults` know no `businessFlag`."],
-  [{ toString: 1 }, "The plugin's `defaults` know no `toString`."],
+  [
+    { businessFlag: "pay" },
+    "The plugin's `defaults` know no `businessFlag`. There are `lockTime`, `retryTimes`, `waitTime`, `onFailure`, `onLost`, `watchdog`, `autoUnlock`, `reentrant`, `fencing`.",
+  ],
+  [
+    { toString: 1 },
+    "The plugin's `defaults` know no `toString`. There are `lockTime`, `retryTimes`, `waitTime`, `onFailure`, `onLost`, `watchdog`, `autoUnlock`, `reentrant`, `fencing`.",
+  ],
   [
     { watchdog: "maybe" },
     "In the plugin's `defaults`: Expected `watchdog` to be `true` or `false`, got `maybe`.",

@@ -16,9 +16,10 @@ type Exports = Record<string, (...values: unknown[]) => Promise<unknown>>;
 const run = (source: string, world: object = {}): Exports => runWoven(source, world) as Exports;
 
 /** A body that works for a while, and tells whether the key was held all along. */
-function slowWork(key: string): { work: () => Promise<string>; events: string[] } {
+function slowWork(key: string): { work: () => Promise<string>; make: () => object; events: string[] } {
   return {
     events,
+    make: () => ({}),
     work: async () => {
       events.push(`begin ${held.has(key)}`);
       await new Promise((resolve) => setTimeout(resolve, 5));
@@ -48,6 +49,16 @@ const BODIES: Record<string, string> = {
   "a comment": "return /* the work */ world.work() // works",
   "an async function that is called": "return (async () => { return world.work(); })();",
   "a thenable": "return { then: (resolve) => world.work().then(resolve) };",
+  "an object that becomes a thenable":
+    "const query = {}; query.then = (resolve) => world.work().then(resolve); return query;",
+  "a function that becomes a thenable":
+    "const query = () => 1; Object.defineProperty(query, 'then', { value: (resolve) => world.work().then(resolve) }); return query;",
+  "an awaited object that becomes a thenable":
+    "const query = await world.make(); query['then'] = (resolve) => world.work().then(resolve); return query;",
+  "an instance of a class with `then`":
+    "const query = new (class { then(resolve) { return world.work().then(resolve); } })(); try { return query; } finally {}",
+  "a thenable that is the object itself":
+    "return ({ self() { return this; }, then(resolve) { return world.work().then(resolve); } }).self();",
   "a call in brackets, without a blank": "return(world.work());",
   "a list, without a blank": "return[world][0].work();",
   "an arrow function that is called, without a blank": "return(()=>{return(world.work())})();",
@@ -249,6 +260,23 @@ test.serial("a parameter that is given another value keeps it, in functions insi
   t.is(await h?.(0), 2);
 });
 
+test.serial("names that the body declares twice mean what they meant", async (t) => {
+  const { f, g, h } = run(
+    `
+    /** @redisLock businessFlag=twice */
+    export async function f() { function a() { return 1; } function a() { return 2; } return [a(), arguments.length]; }
+    /** @redisLock businessFlag=twice */
+    export async function g() { var a; function a() { return 2; } return a(); }
+    /** @redisLock businessFlag=twice */
+    export const h = async () => { { var a = 1; } world.events.push(a); function a() {} };`,
+    { events },
+  );
+  t.deepEqual(await f?.(1), [2, 1]);
+  t.is(await g?.(), 2);
+  t.is(await h?.(), undefined);
+  t.deepEqual(events.slice(-3), ["acquire", 1, "release"]);
+});
+
 test.serial("functions inside keep their own returns", async (t) => {
   const { f } = run(`/** @redisLock businessFlag=own */
     export async function f() {
@@ -350,33 +378,40 @@ test.serial(
 );
 
 test.serial("two calls for one key work one after the other", async (t) => {
-  const first = deferred();
+  const [first, begun] = [deferred(), deferred()];
   const { f } = run(
     `/** @redisLock businessFlag=turns keyName=id */
-    export async function f(id, name) { world.events.push(name); await world.first; world.events.push(name); return name; }`,
-    { events, first: first.promise },
+    export async function f(id, name) {
+      world.events.push(name); world.begun.resolve(); await world.first; world.events.push(name); return name;
+    }`,
+    { events, begun, first: first.promise },
   );
   const both = Promise.all([f?.(1, "a"), f?.(1, "b")]);
-  await new Promise((resolve) => setTimeout(resolve, 5));
+  await begun.promise;
   t.deepEqual(events, ["acquire", "a"]);
   first.resolve();
   t.deepEqual(await both, ["a", "b"]);
-  // The lock is handed on inside the process: the store hears of its first taking and its last release.
-  t.deepEqual(events, ["acquire", "a", "a", "b", "b", "release"]);
+  // In between, a busy machine may give the lock back instead of handing it on.
+  t.deepEqual(
+    events.filter((event) => event === "a" || event === "b"),
+    ["a", "a", "b", "b"],
+  );
+  t.is(events.at(-1), "release");
 });
 
 test.serial("onFailure decides what the one who waits in vain gets", async (t) => {
   class Busy extends Error {}
-  const first = deferred();
-  const body = "async (wait) => { if (wait) await world.first; return 'done'; }";
+  const [first, begun] = [deferred(), deferred()];
+  const body = "async (wait) => { world.begun.resolve(); if (wait) await world.first; return 'done'; }";
   const { throwing, skipping, own } = run(
     `const Busy = world.Busy;
-    /** @redisLock businessFlag=busy retryTimes=1 waitTime=20 */\nexport const throwing = ${body};
-    /** @redisLock businessFlag=busy retryTimes=1 waitTime=20 onFailure=skip */\nexport const skipping = ${body};
-    /** @redisLock businessFlag=busy retryTimes=1 waitTime=20 onFailure=Busy */\nexport const own = ${body};`,
-    { Busy, first: first.promise },
+    /** @redisLock businessFlag=busy retryTimes=0 */\nexport const throwing = ${body};
+    /** @redisLock businessFlag=busy retryTimes=0 onFailure=skip */\nexport const skipping = ${body};
+    /** @redisLock businessFlag=busy retryTimes=0 onFailure=Busy */\nexport const own = ${body};`,
+    { Busy, begun, first: first.promise },
   );
   const holder = throwing?.(true);
+  await begun.promise;
   await t.throwsAsync(async () => await throwing?.(false), { instanceOf: runtime.LockWaitTimeoutError });
   t.is(await skipping?.(false), undefined);
   await t.throwsAsync(async () => await own?.(false), { instanceOf: Busy });

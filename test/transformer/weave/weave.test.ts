@@ -285,7 +285,7 @@ function keyArgumentsOf(file: ts.SourceFile): ts.Expression[] {
 function wordsOfKey(file: ts.SourceFile, key: ts.Node): { start: number; end: number }[] {
   const whole = { start: key.getStart(file), end: key.end };
   if (ts.isCallExpression(key) && key.expression.getText(file).endsWith(".jsonField")) {
-    return key.arguments.flatMap((argument) => wordsOfKey(file, argument));
+    return key.arguments.slice(0, 2).flatMap((argument) => wordsOfKey(file, argument));
   }
   if (ts.isSatisfiesExpression(key))
     return [key.expression, key.type].flatMap((part) => wordsOfKey(file, part));

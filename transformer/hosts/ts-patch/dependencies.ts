@@ -1,41 +1,57 @@
 import { basename } from "node:path";
 import type * as TS from "typescript";
 import { problem } from "../../text/problems";
-import { unlockedIn, type Unlocked } from "../../verify/declared";
+import { tagsInFile, unlockedIn, unlockedOf, type Unlocked } from "../../verify/declared";
 import type { PlacedProblem } from "../../verify/project";
 import { internals } from "./woven-files";
 
-/**
- * What is compiled apart from this program, and taken in by its declarations, was woven by its own build or not at
- * all: an error at the import that takes in what is not.
- */
-export function unlockedDependencies(
-  ts: typeof TS,
-  program: TS.Program,
-  isMeant: (declarations: TS.SourceFile) => boolean = () => true,
-): PlacedProblem[] {
-  const found = unlockedDeclarations(ts, program).filter(({ declarations }) => isMeant(declarations));
-  return found.map(({ declarations, unlocked }) => {
-    const { file, at } = importOf(program, declarations);
-    const names = unlocked.tags.map(({ name, flag }) => `\`${name ?? flag}\``).join(", ");
-    return { file, problem: problem("unlockedDependency", at, names, basename(unlocked.javaScript)) };
-  });
-}
+// What is compiled apart from this program, and taken in by its declarations, was woven by its own build or not at
+// all: an error at the import that takes in what is not.
 
-function unlockedDeclarations(
-  ts: typeof TS,
-  program: TS.Program,
-): { declarations: TS.SourceFile; unlocked: Unlocked }[] {
+/** What comes from elsewhere than from referenced projects. */
+export function unlockedDependencies(ts: typeof TS, program: TS.Program): PlacedProblem[] {
   return program.getSourceFiles().flatMap((declarations) => {
     if (!declarations.isDeclarationFile || program.isSourceFileDefaultLibrary(declarations)) return [];
-    const unlocked = unlockedIn(ts, declarations, (fileName) => outputOf(ts, program, fileName));
-    return unlocked === undefined ? [] : [{ declarations, unlocked }];
+    if (referenceOf(program, declarations) !== undefined) return [];
+    const unlocked = unlockedIn(ts, declarations);
+    return unlocked === undefined ? [] : [placed(program, declarations, unlocked)];
   });
 }
 
-/** Whether a referenced project makes the declarations. */
-export function isOfReference(ts: typeof TS, program: TS.Program, { fileName }: TS.SourceFile): boolean {
-  return outputOf(ts, program, fileName) !== undefined;
+/**
+ * What referenced projects were built to: all that is tagged in their sources, whether this program takes in its
+ * declarations or those of what calls it.
+ */
+export function unlockedReferences(ts: typeof TS, program: TS.Program): PlacedProblem[] {
+  return referencesOf(program).flatMap((reference) => {
+    const { commandLine } = reference;
+    const sources = commandLine.fileNames.filter((name) => /(?<!\.d)\.[cm]?[jt]sx?$/.test(name));
+    return sources.flatMap((source) => {
+      const tags = tagsInFile(ts, source);
+      const outputs =
+        tags.length === 0
+          ? []
+          : ts.getOutputFileNames(commandLine, source, !ts.sys.useCaseSensitiveFileNames);
+      const javaScript = outputs.find((output) => /\.[cm]?jsx?$/.test(output));
+      const unlocked = javaScript === undefined ? undefined : unlockedOf(ts, tags, javaScript);
+      if (unlocked === undefined) return [];
+      const declarations = program
+        .getSourceFiles()
+        .filter((file) => referenceOf(program, file)?.resolvedRef === reference)
+        .toSorted((a, b) => Number(outputs.includes(b.fileName)) - Number(outputs.includes(a.fileName)));
+      return [placed(program, declarations[0], unlocked)];
+    });
+  });
+}
+
+function placed(
+  program: TS.Program,
+  declarations: TS.SourceFile | undefined,
+  { tags, javaScript }: Unlocked,
+): PlacedProblem {
+  const { file, at } = importOf(program, declarations);
+  const names = tags.map(({ name, flag }) => `\`${name ?? flag}\``).join(", ");
+  return { file, problem: problem("unlockedDependency", at, names, basename(javaScript)) };
 }
 
 /** TypeScript's own, which its declarations leave out. */
@@ -45,17 +61,40 @@ interface ProgramInternals {
     readonly { readonly file?: string; readonly index?: number }[]
   >;
   getSourceFileByPath(path: string): (TS.SourceFile & { readonly imports?: readonly TS.Node[] }) | undefined;
+  getRedirectFromOutput(path: string): { readonly resolvedRef: TS.ResolvedProjectReference } | undefined;
+}
+
+/** Which referenced project makes the file. */
+function referenceOf(
+  program: TS.Program,
+  file: TS.SourceFile,
+): { readonly resolvedRef: TS.ResolvedProjectReference } | undefined {
+  return (program as unknown as ProgramInternals).getRedirectFromOutput(internals(file).resolvedPath);
+}
+
+/** All referenced projects, of references too, once each. */
+function referencesOf(program: TS.Program): TS.ResolvedProjectReference[] {
+  const found = new Set<TS.ResolvedProjectReference>();
+  const add = (references: readonly (TS.ResolvedProjectReference | undefined)[] = []): void => {
+    for (const reference of references) {
+      if (reference === undefined || found.has(reference)) continue;
+      found.add(reference);
+      add(reference.references);
+    }
+  };
+  add(program.getResolvedProjectReferences());
+  return [...found];
 }
 
 /** The import in a source file by which the declarations came in, maybe through other declarations. */
 function importOf(
   program: TS.Program,
-  declarations: TS.SourceFile,
+  declarations: TS.SourceFile | undefined,
 ): { file: TS.SourceFile | undefined; at: { start: number; end: number } } {
   const { getFileIncludeReasons, getSourceFileByPath } = program as unknown as ProgramInternals;
   const reasons = getFileIncludeReasons();
   const seen = new Set<string>();
-  const waiting = [internals(declarations).path];
+  const waiting = declarations === undefined ? [] : [internals(declarations).path];
   for (let path = waiting.shift(); path !== undefined; path = waiting.shift()) {
     if (seen.has(path)) continue;
     seen.add(path);
@@ -70,26 +109,4 @@ function importOf(
     }
   }
   return { file: undefined, at: { start: 0, end: 0 } };
-}
-
-/** Where a referenced project puts the JavaScript of these declarations. */
-function outputOf(ts: typeof TS, program: TS.Program, declarations: string): string | undefined {
-  const seen = new Set<TS.ResolvedProjectReference>();
-  const find = (
-    references: readonly (TS.ResolvedProjectReference | undefined)[] = [],
-  ): string | undefined => {
-    for (const reference of references) {
-      if (reference === undefined || seen.has(reference)) continue;
-      seen.add(reference);
-      const { commandLine } = reference;
-      for (const input of commandLine.fileNames.filter((name) => !/\.d\.[cm]?ts$/.test(name))) {
-        const outputs = ts.getOutputFileNames(commandLine, input, !ts.sys.useCaseSensitiveFileNames);
-        if (outputs.includes(declarations)) return outputs.find((output) => /\.[cm]?jsx?$/.test(output));
-      }
-      const found = find(reference.references);
-      if (found !== undefined) return found;
-    }
-    return undefined;
-  };
-  return find(program.getResolvedProjectReferences());
 }

@@ -1,8 +1,8 @@
 import type * as TS from "typescript";
-import { isRuntimeImport } from "../../read/imports";
+import { withoutRuntime } from "./declarations";
 import { toDisk } from "./report-on-disk";
 import { correctSourceMaps, type Source } from "./source-maps";
-import { internals, type WovenFile, type WovenFiles } from "./woven-files";
+import { internals, isOwnImport, type WovenFile, type WovenFiles } from "./woven-files";
 
 /** What is emitted from woven files speaks of the files on disk. */
 export function emitOnDisk(
@@ -41,12 +41,16 @@ export function emitOnDisk(
       onlyDeclarations,
       {
         ...transformers,
-        before: [
-          () => (file) => (fileOf(file) ? raiseImport(ts, file) : file),
-          ...(transformers?.before ?? []),
-        ],
+        before: [() => (file) => raiseImport(ts, file, fileOf(file)), ...(transformers?.before ?? [])],
         afterDeclarations: [
-          () => (file) => keepFirstComment(ts, file),
+          (context) => (declarations) => {
+            if (ts.isBundle(declarations)) return declarations;
+            const compiled = ts.getOriginalNode(declarations, ts.isSourceFile);
+            const woven = compiled && fileOf(compiled);
+            if (woven === undefined) return declarations;
+            keepFirstComment(ts, declarations, compiled, woven);
+            return withoutRuntime(ts, declarations, woven, context);
+          },
           ...(transformers?.afterDeclarations ?? []),
         ],
       },
@@ -57,9 +61,9 @@ export function emitOnDisk(
 }
 
 /** In a file without imports, the weave puts its own at the end of the text: see {@link importRuntime}. */
-function raiseImport(ts: typeof TS, file: TS.SourceFile): TS.SourceFile {
+function raiseImport(ts: typeof TS, file: TS.SourceFile, woven: WovenFile | undefined): TS.SourceFile {
   const last = file.statements.at(-1);
-  if (last === undefined || !isRuntimeImport(ts, last)) return file;
+  if (last === undefined || woven === undefined || !isOwnImport(ts, last, woven)) return file;
   const others = file.statements.slice(0, -1);
   const directives = others.findIndex(
     (statement) => !ts.isExpressionStatement(statement) || !ts.isStringLiteral(statement.expression),
@@ -69,19 +73,18 @@ function raiseImport(ts: typeof TS, file: TS.SourceFile): TS.SourceFile {
   return ts.factory.updateSourceFile(file, ts.setTextRange(raised, file.statements));
 }
 
-/**
- * What is written before the first import came to stand before the runtime's, which no declaration file has:
- * there it belongs to the first import again.
- */
-function keepFirstComment<F extends TS.SourceFile | TS.Bundle>(ts: typeof TS, declarations: F): F {
-  if (ts.isBundle(declarations)) return declarations;
-  const compiled = ts.getOriginalNode(declarations, ts.isSourceFile);
-  const index = compiled?.statements.findIndex((statement) => isRuntimeImport(ts, statement)) ?? -1;
-  const runtimeImport = compiled?.statements[index];
-  const firstImport = compiled?.statements[index + 1];
+/** What is written before the first import came to stand before the runtime's: there it belongs to the first again. */
+function keepFirstComment(
+  ts: typeof TS,
+  declarations: TS.SourceFile,
+  { statements }: TS.SourceFile,
+  woven: WovenFile,
+): void {
+  const index = statements.findIndex((statement) => isOwnImport(ts, statement, woven));
+  const runtimeImport = statements[index];
+  const firstImport = statements[index + 1];
   const declared = declarations.statements.find((statement) => ts.getOriginalNode(statement) === firstImport);
   if (runtimeImport !== undefined && declared !== undefined) {
     ts.setCommentRange(declared, { pos: runtimeImport.pos, end: declared.end });
   }
-  return declarations;
 }

@@ -3,6 +3,7 @@ import type { Problem } from "../../text/problems";
 import type { Span } from "../../text/span";
 import type { PlacedProblem } from "../../verify/project";
 import type { Woven } from "../../weave/weave";
+import { obeyDirectives, obeyInProgram } from "./comment-directives";
 import { internals, ON_DISK, type WovenFile, type WovenFiles } from "./woven-files";
 
 /** A file that does not parse, and a parameter that is declared again: one error is enough. */
@@ -26,18 +27,22 @@ export function reportOnDisk(
 
   type Method = (sourceFile?: TS.SourceFile, ...rest: unknown[]) => readonly TS.Diagnostic[];
   const methods = program as unknown as Record<string, Method>;
-  const wrap = (name: string, added: (sourceFile: TS.SourceFile | undefined) => TS.Diagnostic[]): void => {
+  const wrap = (
+    name: string,
+    added: (sourceFile: TS.SourceFile | undefined) => TS.Diagnostic[],
+    obey = obeyDirectives,
+  ): void => {
     const original = methods[name];
     if (original === undefined) return;
     methods[name] = (sourceFile, ...rest) => [
-      ...original(sourceFile, ...rest).map((diagnostic) => toDisk(diagnostic, files)),
+      ...obey(original(sourceFile, ...rest), files, (diagnostic) => toDisk(diagnostic, files)),
       ...added(sourceFile),
     ];
   };
   wrap("getSyntacticDiagnostics", () => []);
   wrap("getSemanticDiagnostics", ours);
   wrap("getBindAndCheckDiagnostics", ours); // What incremental builds ask for instead.
-  wrap("getProgramDiagnostics", () => []); // And this, for what is wrong with the program's make-up.
+  wrap("getProgramDiagnostics", () => [], obeyInProgram); // And this, for what is wrong with the program's make-up.
   wrap("getDeclarationDiagnostics", () => []);
   wrap("getOptionsDiagnostics", () =>
     projectProblems.map(({ file, problem }) => diagnosticOf(ts, problem, file)),

@@ -3,7 +3,8 @@ import { didYouMean } from "../../text/did-you-mean";
 import { problem, type Problem } from "../../text/problems";
 import { readDefaults } from "../../read/options";
 import { wovenMark } from "../../read/woven-mark";
-import { unlockedDependencies } from "./dependencies";
+import { takeDirectives } from "./comment-directives";
+import { unlockedDependencies, unlockedReferences } from "./dependencies";
 import { emitOnDisk } from "./emit-on-disk";
 import { diagnosticOf, reportOnDisk } from "./report-on-disk";
 import { internals, wovenFiles, type Compiler, type WovenFile, type WovenFiles } from "./woven-files";
@@ -41,7 +42,8 @@ export function weaveProgram(
     file: undefined,
     problem: found,
   }));
-  reportOnDisk(ts, woven, files, [...ofConfig, ...unlockedDependencies(ts, program)]);
+  const unlocked = [...unlockedDependencies(ts, program), ...unlockedReferences(ts, program)];
+  reportOnDisk(ts, woven, files, [...ofConfig, ...unlocked]);
   emitOnDisk(ts, woven, original, files);
   warn(ts, program, files);
   return woven;
@@ -132,6 +134,7 @@ function compile(
 ): TS.SourceFile {
   const compiled = ts.createSourceFile(fileName, woven.code, settings);
   internals(compiled).version = version;
+  takeDirectives(compiled);
   breakLines(ts, compiled);
   return compiled;
 }

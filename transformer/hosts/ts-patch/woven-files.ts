@@ -1,5 +1,6 @@
 import { createHash } from "node:crypto";
 import type * as TS from "typescript";
+import { runtimeNames } from "../../read/imports";
 import type { Defaults } from "../../read/options";
 import type { ModuleFormat } from "../../weave/runtime-import";
 import { handedOnIn } from "./handed-on";
@@ -24,12 +25,19 @@ export interface WovenFile {
 /** By the path of the file. */
 export type WovenFiles = ReadonlyMap<string, WovenFile>;
 
+/** TypeScript's own: a `@ts-ignore` or `@ts-expect-error`. */
+export interface CommentDirective {
+  readonly range: TS.TextRange;
+  readonly type: number;
+}
+
 /** TypeScript's own fields, which its declarations leave out. */
 export interface Internals {
   readonly path: string;
   readonly resolvedPath: string;
   readonly redirectInfo?: { readonly unredirected: TS.SourceFile };
   version?: string;
+  commentDirectives?: readonly CommentDirective[];
 }
 
 interface ProgramInternals {
@@ -37,6 +45,15 @@ interface ProgramInternals {
 }
 
 export const internals = (file: TS.SourceFile): Internals => file as unknown as Internals;
+
+/** Whether the statement is the import of the runtime that the weave put into the file. */
+export function isOwnImport(
+  ts: typeof TS,
+  statement: TS.Statement,
+  { woven: { namespace } }: WovenFile,
+): boolean {
+  return namespace !== undefined && runtimeNames(ts, statement).includes(namespace);
+}
 
 /** The files of one watch run are woven once for each change. */
 const cache = new WeakMap<TS.SourceFile, { file: WovenFile | undefined; madeFor: string }>();
