@@ -18,7 +18,8 @@ import { TypeCheck } from "./type-check";
 //   --tests    with these tests only; without it all
 //   --sample   so many of each folder, chosen by chance (which --seed decides)
 //   --minutes  ends after so long; the next run goes on from there
-//   --budget   of the tests for one mutant: what they do not notice in that time counts as not noticed
+//   --budget   of the tests for one mutant, by the time that they usually take: what they do not notice within it
+//              counts as not noticed
 //
 // It saves report.json beside this file. A survivor that changes nothing which anybody could notice belongs into
 // equivalent.json, with the reason; every other one is a test that is missing. What it finds out about the tests and
@@ -71,7 +72,8 @@ async function main(): Promise<void> {
     const verdict = results.of(change);
     return verdict === undefined ? [] : [{ change, verdict }];
   });
-  report({ mutants: changes.length, sample, seed, tests: testPaths, chosen: chosen.length }, tried);
+  const what = { mutants: changes.length, chosen: chosen.length, tried: tried.length };
+  report({ ...what, sample: values.sample ?? "all", seed, tests: testPaths.join(" ") }, tried);
 }
 
 function numberOf(name: string, text: string): number {
