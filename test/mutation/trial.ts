@@ -57,13 +57,16 @@ export class Trials {
       leftMs -= batch.ms;
       const { testFile } = batch;
       const outcome = await this.#run(change, batch);
-      if (outcome.kind === "timed out") return { kind: "timed out", testFile };
       if (outcome.kind === "broken") return { kind: "noticed", testFile, title: outcome.what };
       if (outcome.kind === "passed") continue;
-      const { title } = outcome;
-      // Not by chance: once more, and alone.
-      const again = await this.#run(change, { ...batch, titles: [title] });
+      // Not by chance: once more, and where one test failed, that alone.
+      const again = await this.#run(
+        change,
+        outcome.kind === "failed" ? { ...batch, titles: [outcome.title] } : batch,
+      );
       if (again.kind === "passed") continue;
+      if (outcome.kind === "timed out") return { kind: "timed out", testFile };
+      const { title } = outcome;
       const key = `${change.file} ${testFile} ${title}`;
       this.#noticed.set(key, (this.#noticed.get(key) ?? 0) + 1);
       return { kind: "noticed", testFile, title };
