@@ -1,0 +1,42 @@
+import { existsSync, readFileSync } from "node:fs";
+import Module, { createRequire } from "node:module";
+import { join } from "node:path";
+import { countInto } from "./counting";
+import { settings } from "./settings";
+
+// Required before all else in the processes that run tests, and in all that these start. The code of the repository
+// comes compiled from a mirror, also that of `dist`, but for the file that has a mutant.
+
+interface CompilingModule extends NodeJS.Module {
+  _compile(code: string, path: string): void;
+}
+
+const { root, reached } = settings();
+
+function compiledPathOf(path: string): string | undefined {
+  if (!path.startsWith(root)) return undefined;
+  const file = path.slice(root.length + 1);
+  const source = file.startsWith("dist/") ? file.slice(5).replace(/\.js$/, ".ts") : file;
+  if (!source.endsWith(".ts")) return undefined;
+  const { mirror, mutant } = settings(); // Each run of tests has another mutant.
+  return mutant?.file === source ? mutant.compiled : join(mirror, source.replace(/\.ts$/, ".js"));
+}
+
+const loadJavaScript = require.extensions[".js"];
+const load = (module: NodeJS.Module, path: string): void => {
+  const compiled = compiledPathOf(path);
+  if (compiled === undefined || !existsSync(compiled)) {
+    loadJavaScript?.(module, path);
+  } else {
+    // oxlint-disable-next-line no-underscore-dangle -- Node has no other name for it.
+    (module as CompilingModule)._compile(readFileSync(compiled, "utf8"), path);
+  }
+};
+require.extensions[".js"] = load;
+require.extensions[".ts"] = load;
+
+// The tests ask for ts-node in the processes that they start: it would compile all again.
+const tsNode = createRequire(join(root, "package.json")).resolve("ts-node/register/transpile-only");
+require.cache[tsNode] = Object.assign(new Module(tsNode), { loaded: true });
+
+if (reached !== undefined) countInto(reached);

@@ -1,0 +1,34 @@
+import { createHash } from "node:crypto";
+import { readdirSync, readFileSync } from "node:fs";
+import { join, resolve } from "node:path";
+
+export const ROOT = resolve(__dirname, "../..");
+
+/** What is found out here, for the next run. */
+export const CACHE = join(ROOT, "node_modules/.cache/mutation");
+
+/** What is mutated. */
+export const FOLDERS = ["transformer", "runtime"] as const;
+
+const texts = new Map<string, string>();
+
+export function textOf(file: string): string {
+  const known = texts.get(file) ?? readFileSync(join(ROOT, file), "utf8");
+  texts.set(file, known);
+  return known;
+}
+
+export function hashOf(text: string): string {
+  return createHash("sha1").update(text).digest("hex");
+}
+
+/** The TypeScript files there and below, as paths from the root. */
+export function filesAt(...paths: readonly string[]): string[] {
+  return paths.flatMap((path) => {
+    if (path.endsWith(".ts")) return [path];
+    return readdirSync(join(ROOT, path), { recursive: true, encoding: "utf8" })
+      .filter((file) => file.endsWith(".ts") && !file.startsWith("fixtures"))
+      .map((file) => join(path, file))
+      .toSorted();
+  });
+}

@@ -1,0 +1,105 @@
+import { fork, type ChildProcess } from "node:child_process";
+import { once } from "node:events";
+import { join } from "node:path";
+import { asEnvironment, type Settings } from "./settings";
+import type { Report, Task } from "./worker";
+
+/** How it went: `what` tells of the first thing that failed. */
+export type Outcome =
+  | { readonly kind: "passed" }
+  | { readonly kind: "failed"; readonly title: string }
+  | { readonly kind: "broken"; readonly what: string }
+  | { readonly kind: "timed out" };
+
+/** How long to wait for the rest of a run that has failed. */
+const GRACE_MS = 200;
+const RUNS = 60;
+
+/** Runs tests in a process that is kept as long as nothing failed in a way that could disturb the next. */
+export class TestProcess {
+  readonly #settings: Settings;
+  #current: ChildProcess;
+  #spare: ChildProcess | undefined;
+  #runs = 0;
+
+  constructor(settings: Settings) {
+    this.#settings = settings;
+    this.#current = this.#start();
+  }
+
+  /** @param onReport called with each test that has ended, and first with the file that is loaded */
+  async run(task: Task, limitMs: number, onReport: (report: Report) => void = () => {}): Promise<Outcome> {
+    const child = this.#current;
+    this.#spare ??= this.#start();
+    await readiness.get(child);
+    let outcome: Outcome | undefined;
+    const isClean = await new Promise<boolean>((resolve) => {
+      const giveUp = setTimeout(() => {
+        outcome ??= { kind: "timed out" };
+        resolve(false);
+      }, limitMs);
+      const settle = (clean: boolean): void => {
+        clearTimeout(giveUp);
+        child.off("message", listen).off("exit", onExit);
+        resolve(clean);
+      };
+      const fail = (failure: Outcome): void => {
+        outcome ??= failure;
+        if (task.goesOn !== true) setTimeout(settle, GRACE_MS, false).unref();
+      };
+      const onExit = (): void => {
+        outcome ??= { kind: "broken", what: "the process ended" };
+        settle(false);
+      };
+      const listen = (report: Report): void => {
+        onReport(report);
+        if (report.type === "done") settle(report.isClean);
+        else if (report.type === "broken") fail({ kind: "broken", what: report.what });
+        else if (report.type === "tested" && !report.passed) fail({ kind: "failed", title: report.title });
+      };
+      child.on("message", listen).on("exit", onExit);
+      child.send(task);
+    });
+    this.#runs += 1;
+    if (!isClean || this.#runs === RUNS) this.#replace();
+    return outcome ?? { kind: "passed" };
+  }
+
+  close(): void {
+    end(this.#current);
+    if (this.#spare !== undefined) end(this.#spare);
+  }
+
+  #replace(): void {
+    end(this.#current);
+    this.#current = this.#spare ?? this.#start();
+    this.#spare = undefined;
+    this.#runs = 0;
+  }
+
+  #start(): ChildProcess {
+    const worker = join(this.#settings.mirror, "test/mutation/worker.js");
+    const hook = join(this.#settings.mirror, "test/mutation/hook.js");
+    const child = fork(worker, {
+      cwd: this.#settings.root,
+      detached: true, // A group of its own, so that its children end with it.
+      stdio: ["ignore", "ignore", "ignore", "ipc"],
+      execArgv: [],
+      env: {
+        ...process.env,
+        CI: "1",
+        NODE_OPTIONS: `--require ${JSON.stringify(hook)}`,
+        ...asEnvironment(this.#settings),
+      },
+    });
+    readiness.set(child, once(child, "message"));
+    return child;
+  }
+}
+
+const readiness = new WeakMap<ChildProcess, Promise<unknown>>();
+
+function end(child: ChildProcess): void {
+  if (child.pid === undefined || child.exitCode !== null || child.signalCode !== null) return;
+  process.kill(-child.pid, "SIGKILL");
+}

@@ -1,0 +1,51 @@
+import test from "ava";
+import ts from "typescript";
+import { weave } from "../../../transformer/weave/weave";
+
+/** The woven body of a tagged function with these statements. */
+function woven(body: string, imports = 'import { currentLock } from "lockweave";'): string {
+  const source = `${imports}
+/** @redisLock businessFlag=pay */
+export async function pay(list: any) { ${body} }`;
+  return weave("a.ts", source, { ts, module: "esm" })?.code ?? "";
+}
+
+const HANDED = [
+  "currentLock();",
+  'import("lockweave").then((locks) => locks.currentLock());',
+  'import("lockweave").then(({ currentLock: own }) => own());',
+  'import("lockweave").then(function (locks) { return locks["currentLock"](); });',
+  'const locks = await import("lockweave"); locks.currentLock();',
+  'const locks = import("lockweave"); (await locks).currentLock();',
+  'const { currentLock: own } = require("lockweave"); own();',
+  "(0, currentLock)();",
+  "(currentLock as any)();",
+];
+
+const OTHERS = [
+  "list.map((locks) => locks.currentLock());",
+  "list.then((locks) => locks.currentLock());",
+  "list.then(({ currentLock }) => currentLock());",
+  'import("other").then((locks) => locks.currentLock());',
+  'import("lockweave").catch((locks) => locks.currentLock());',
+  'import("lockweave").then(list, (locks) => locks.currentLock());',
+  'import("lockweave").then((locks, others) => others.currentLock());',
+  'const locks = import("lockweave"); locks.currentLock();',
+  "list.currentLock();",
+  "{ const currentLock = list; currentLock(); }",
+  "((currentLock) => currentLock())(list);",
+  "(currentLock, list)();",
+];
+
+for (const body of HANDED) {
+  test(`our currentLock is handed the lock in: ${body}`, (t) => {
+    t.regex(woven(body), /\(lock\b[^)]*\)\)?;? /);
+    t.not(woven(body).split("try {")[1]?.split("} catch")[0]?.trim(), body);
+  });
+}
+
+for (const body of OTHERS) {
+  test(`what is not our currentLock is left alone in: ${body}`, (t) => {
+    t.is(woven(body).split("try {")[1]?.split("} catch (error)")[0]?.trim(), body);
+  });
+}
