@@ -34,9 +34,11 @@ export function reportOnDisk(
       ...added(sourceFile),
     ];
   };
-  wrap("getSyntacticDiagnostics", () => []);
-  wrap("getSemanticDiagnostics", ours);
-  wrap("getBindAndCheckDiagnostics", ours); // What incremental builds ask for instead.
+  // Where no types are checked, incremental builds do not ask for semantic errors.
+  const { noCheck = false } = program.getCompilerOptions();
+  wrap("getSyntacticDiagnostics", noCheck ? ours : () => []);
+  wrap("getSemanticDiagnostics", noCheck ? () => [] : ours);
+  wrap("getBindAndCheckDiagnostics", noCheck ? () => [] : ours); // What other incremental builds ask for instead.
   wrap("getProgramDiagnostics", () => []); // And this, for what is wrong with the program's make-up.
   wrap("getDeclarationDiagnostics", () => []);
   wrap("getOptionsDiagnostics", () =>
