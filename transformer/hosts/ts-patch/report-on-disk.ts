@@ -15,14 +15,15 @@ export function reportOnDisk(
   files: WovenFiles,
   projectProblems: readonly PlacedProblem[],
 ): void {
-  const ours = (sourceFile: TS.SourceFile | undefined): TS.Diagnostic[] =>
-    [...files].flatMap(([path, { woven, onDisk }]) =>
-      sourceFile === undefined || internals(sourceFile).path === path
-        ? woven.diagnostics
-            .filter(({ code }) => !FOUND_BY_THE_COMPILER.has(code))
-            .map((found) => diagnosticOf(ts, found, onDisk))
-        : [],
-    );
+  const ofFile = ({ woven, onDisk }: WovenFile): TS.Diagnostic[] =>
+    woven.diagnostics
+      .filter(({ code }) => !FOUND_BY_THE_COMPILER.has(code))
+      .map((found) => diagnosticOf(ts, found, onDisk));
+  const ours = (sourceFile: TS.SourceFile | undefined): TS.Diagnostic[] => {
+    if (sourceFile === undefined) return [...files.values()].flatMap(ofFile);
+    const file = files.get(internals(sourceFile).path);
+    return file === undefined ? [] : ofFile(file);
+  };
 
   type Method = (sourceFile?: TS.SourceFile, ...rest: unknown[]) => readonly TS.Diagnostic[];
   const methods = program as unknown as Record<string, Method>;
