@@ -1,12 +1,14 @@
 /**
- * What the weave costs a build, on a generated project of which every twentieth file has tags. Three builds by turns:
- * `tspc` without plugins (none), with a program transformer that does nothing (empty), which is what ts-patch itself
- * costs, and with the weave (woven). Prints medians of the ratios of one turn, of the CPU time that the compiler's
- * process used and of the time on the wall; then what a rebuild after one change takes, with `--incremental`.
+ * What the weave costs a build, on a generated application of which every twentieth file has tags. Three builds by
+ * turns: `tspc` without plugins (none), with a program transformer that does nothing (empty), which is what ts-patch
+ * itself costs, and with the weave (woven). Prints medians of the ratios of one turn, and of the differences, of the
+ * CPU time that the compiler's process used and of the time on the wall; then the same of a rebuild after one change,
+ * with `--incremental` and with `--watch`.
  *
  *     npm run bench:compile [-- <turns> [<files>]]
  */
-import { spawnSync } from "node:child_process";
+import { spawn, spawnSync } from "node:child_process";
+import { once } from "node:events";
 import {
   appendFileSync,
   mkdirSync,
@@ -22,6 +24,9 @@ import { join, resolve } from "node:path";
 const TAGGED_OF = 20;
 const [turns = 7, FILES = 1_000] = process.argv.slice(2).map(Number);
 
+/** Rebuilds of a watch that are not counted: the first one compiles the compiler. */
+const WARM_UP = 2;
+
 const VARIANTS = ["none", "empty", "woven"] as const;
 type Variant = (typeof VARIANTS)[number];
 
@@ -31,29 +36,45 @@ interface Cost {
 }
 
 const root = resolve(__dirname, "..");
+const tspc = join(root, "node_modules/ts-patch/bin/tspc.js");
 const project = mkdtempSync(join(tmpdir(), "lockweave-compile-"));
-try {
+
+async function main(): Promise<void> {
   generate();
+  console.log(`${FILES} files, one in ${TAGGED_OF} with tags, ${turns} turns`);
   for (const variant of VARIANTS) build(variant); // Warms the disk cache, and shows that all of them build.
-  report("a whole build", []);
+  report(
+    "a whole build",
+    inTurns((variant) => build(variant)),
+  );
+
   for (const variant of VARIANTS) build(variant, "--incremental");
-  report("a rebuild after one change", ["--incremental"]);
-} finally {
-  rmSync(project, { recursive: true });
+  const rebuild = (variant: Variant): Cost => {
+    change();
+    return build(variant, "--incremental");
+  };
+  report("a rebuild after one change, with --incremental", inTurns(rebuild));
+
+  const watched: Record<Variant, Cost[]> = { none: [], empty: [], woven: [] };
+  for (const variant of [...VARIANTS, ...VARIANTS.toReversed()])
+    watched[variant].push(...(await watch(variant)));
+  report("a rebuild after one change, with --watch", watched);
 }
 
 /** One turn after another, each of which begins with another variant: whoever runs later finds a warmer machine. */
-function report(what: string, args: readonly string[]): void {
+function inTurns(run: (variant: Variant) => Cost): Record<Variant, Cost[]> {
   const costs: Record<Variant, Cost[]> = { none: [], empty: [], woven: [] };
   for (let turn = 0; turn < turns; turn += 1) {
     for (let at = 0; at < VARIANTS.length; at += 1) {
       const variant = VARIANTS[(turn + at) % VARIANTS.length] ?? "none";
-      if (args.length > 0)
-        appendFileSync(join(project, "src/service-0.ts"), `export const change${turn}${at} = 1;\n`);
-      costs[variant].push(build(variant, ...args));
+      costs[variant].push(run(variant));
     }
   }
-  console.log(`${what} of ${FILES} files, one in ${TAGGED_OF} with tags, ${turns} turns:`);
+  return costs;
+}
+
+function report(what: string, costs: Record<Variant, readonly Cost[]>): void {
+  console.log(`${what}:`);
   for (const [measure, unit] of [
     ["cpuMs", "CPU"],
     ["wallMs", "wall"],
@@ -66,11 +87,18 @@ function report(what: string, args: readonly string[]): void {
       ["woven", "empty"],
       ["woven", "none"],
     ] as const) {
-      const ratios = of(one).map((ms, index) => ms / (of(other)[index] ?? NaN));
-      const [low, middle, high] = [0.25, 0.5, 0.75].map((share) => quantile(ratios, share).toFixed(3));
-      console.log(`    ${one} / ${other}: ${middle} (quartiles ${low} to ${high})`);
+      const pairs = of(one).map((ms, index) => [ms, of(other)[index] ?? NaN] as const);
+      const ratios = quartiles(pairs.map(([ms, otherMs]) => ms / otherMs)).map((ratio) => ratio.toFixed(3));
+      const longer = quartiles(pairs.map(([ms, otherMs]) => ms - otherMs)).map((ms) => ms.toFixed(0));
+      console.log(
+        `    ${one} / ${other}: ${ratios[1]} (quartiles ${ratios[0]} to ${ratios[2]}), ${longer[1]} ms longer (${longer[0]} to ${longer[2]})`,
+      );
     }
   }
+}
+
+function quartiles(values: readonly number[]): number[] {
+  return [0.25, 0.5, 0.75].map((share) => quantile(values, share));
 }
 
 function quantile(values: readonly number[], share: number): number {
@@ -81,19 +109,56 @@ function build(variant: Variant, ...args: readonly string[]): Cost {
   const start = performance.now();
   const { status, stdout } = spawnSync(
     process.execPath,
-    [
-      "--require",
-      join(project, "cpu.cjs"),
-      join(root, "node_modules/ts-patch/bin/tspc.js"),
-      "-p",
-      `tsconfig.${variant}.json`,
-      ...args,
-    ],
+    ["--require", join(project, "cpu.cjs"), tspc, "-p", `tsconfig.${variant}.json`, ...args],
     { cwd: project, encoding: "utf8" },
   );
   const wallMs = performance.now() - start;
   if (status !== 0) throw new Error(`the ${variant} build failed:\n${stdout}`);
   return { cpuMs: Number(readFileSync(join(project, "cpu.txt"), "utf8")), wallMs };
+}
+
+let changes = 0;
+
+/** Of a tagged file, which others import. */
+function change(): void {
+  appendFileSync(join(project, "src/service-0.ts"), `export const change${(changes += 1)} = 1;\n`);
+}
+
+/** The rebuilds of one compiler that watches. */
+async function watch(variant: Variant): Promise<Cost[]> {
+  const child = spawn(
+    process.execPath,
+    ["--require", join(project, "cpu.cjs"), tspc, "-p", `tsconfig.${variant}.json`, "--watch"],
+    { cwd: project, stdio: ["ignore", "pipe", "inherit", "ipc"] },
+  );
+  const cpuMs = async (): Promise<number> => {
+    child.send("How much?");
+    const [ms] = (await once(child, "message")) as [number];
+    return ms;
+  };
+  let unread = "";
+  child.stdout?.setEncoding("utf8");
+  const ended = async (): Promise<void> => {
+    while (!unread.includes("Watching for file changes.")) {
+      const [text] = (await once(child.stdout ?? child, "data")) as [string];
+      unread += text;
+    }
+    unread = "";
+  };
+  await ended();
+  const costs: Cost[] = [];
+  for (let turn = -WARM_UP; turn < turns; turn += 1) {
+    const cpuMsBefore = await cpuMs();
+    const start = performance.now();
+    change();
+    await ended();
+    const wallMs = performance.now() - start;
+    const cost = { wallMs, cpuMs: (await cpuMs()) - cpuMsBefore };
+    if (turn >= 0) costs.push(cost);
+  }
+  child.kill();
+  await once(child, "exit");
+  return costs;
 }
 
 function generate(): void {
@@ -104,10 +169,9 @@ function generate(): void {
   writeFileSync(join(project, "package.json"), JSON.stringify({ type: "module" }));
   writeFileSync(
     join(project, "cpu.cjs"),
-    `process.on("exit", () => {
-  const { user, system } = process.cpuUsage();
-  require("node:fs").writeFileSync(${JSON.stringify(join(project, "cpu.txt"))}, String((user + system) / 1000));
-});`,
+    `const cpuMs = () => (process.cpuUsage().user + process.cpuUsage().system) / 1000;
+process.on("exit", () => require("node:fs").writeFileSync(${JSON.stringify(join(project, "cpu.txt"))}, String(cpuMs())));
+if (process.send) process.on("message", () => process.send(cpuMs()));`,
   );
   writeFileSync(join(project, "empty.cjs"), "module.exports = (program) => program;");
   const transforms = { empty: join(project, "empty.cjs"), woven: join(root, "dist/transformer/index.js") };
@@ -127,6 +191,11 @@ function generate(): void {
       JSON.stringify({ compilerOptions, include: ["src"] }),
     );
   }
+  // As every application says where its locks live.
+  writeFileSync(
+    join(project, "src/main.ts"),
+    `import { configure, memoryStore } from "lockweave";\nconfigure({ store: memoryStore() });\n`,
+  );
   for (let file = 0; file < FILES; file += 1) {
     writeFileSync(join(project, `src/service-${file}.ts`), service(file, file % TAGGED_OF === 0));
   }
@@ -165,3 +234,5 @@ ${uses.map((other) => `  async copy${other}(order: Order${other}): Promise<numbe
 }
 `;
 }
+
+void main().finally(() => rmSync(project, { recursive: true }));

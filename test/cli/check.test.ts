@@ -1,7 +1,9 @@
-import { rm } from "node:fs/promises";
+import { rm, symlink } from "node:fs/promises";
+import { dirname, join } from "node:path";
 import test from "ava";
 import { makeProject, PLUGIN, tsconfig, type Files, type Project, type Settings } from "../hosts/project";
 import { lockweave } from "./command";
+import { install } from "./tools";
 
 const ORDER = `import { work } from "./work.js";
 export class OrderService {
@@ -337,15 +339,33 @@ test.serial("an output that --output names must be there", async (t) => {
   }
 });
 
-test.serial("the check speaks JSON, and colours when somebody looks", async (t) => {
+test.serial("the sources themselves, as Node runs them, are no proof", async (t) => {
   const project = await makeProject(FILES);
+  t.like(await check(project, "--output", "src/order.ts"), { code: 1 });
+});
+
+test.serial("a project with TypeScript 7 alone is read with ours", async (t) => {
+  const project = await makeProject(FILES);
+  const seven = join(dirname(await install("typescript")), "node_modules/typescript");
+  await rm(project.path("node_modules/typescript"));
+  await symlink(seven, project.path("node_modules/typescript"));
+  await project.run("node_modules/typescript/bin/tsc");
+  t.like(await lockweave(project, "list"), { code: 0, stderr: "" });
+  t.like(await check(project), { code: 1 });
+});
+
+test.serial("the check speaks JSON, and colours when somebody looks", async (t) => {
+  const misspelt = "/** @redisLok businessFlag=pay */\nexport async function pay() {}\n";
+  const project = await makeProject({ ...FILES, "src/pay.ts": misspelt });
   const json = await lockweave(project, "check", "--json");
-  const { tags, unproved, cures } = JSON.parse(json.stdout) as {
+  const { tags, problems, unproved, cures } = JSON.parse(json.stdout) as {
     tags: number;
+    problems: { file: string; line: number; code: string }[];
     unproved: { file: string; line: number; reason: string }[];
     cures: string[];
   };
   t.deepEqual([json.code, tags, json.stderr], [1, 3, ""]);
+  t.like(problems, [{ file: "src/pay.ts", line: 1, code: "LW1007" }]);
   t.like(unproved, [{ file: "src/order.ts", line: 3, reason: "missing" }]);
   t.true(cures.length > 0);
   t.false((await check(project)).said.includes("\u001B["));

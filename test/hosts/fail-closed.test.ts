@@ -211,3 +211,12 @@ test.serial("without `transformProgram` the compiler ends with the line to write
   }
   t.false(existsSync(project.path("out")));
 });
+
+test.serial("a number that makes no sense in its unit is a warning, and the build succeeds", async (t) => {
+  const project = await makeProject({
+    "src/a.ts": `/** @redisLock businessFlag=f lockTime=30000 */ export async function pay(): Promise<void> {}\n`,
+  });
+  const { code, stdout, stderr } = await project.tspc();
+  t.deepEqual([code, stdout], [0, ""]);
+  t.regex(stderr, /^src\/a\.ts\(1,40\): warning TS901111: LW1111: `lockTime=30000` is 8\.3 hours\. /);
+});

@@ -1,6 +1,7 @@
 import { rm, symlink } from "node:fs/promises";
 import test from "ava";
-import { makeProject, PACKAGE, PLUGIN, tsconfig, type Settings } from "./project";
+import { lockweave } from "../cli/command";
+import { makeProject, PACKAGE, PLUGIN, tsconfig, type Files, type Settings } from "./project";
 import { Watch } from "./watch";
 
 const PAY = `/** @redisLock businessFlag=payOrder keyName=orderNo */
@@ -297,4 +298,44 @@ void pay("A1").then(console.log);
     refused.stderr.includes(`${await project.placeOf("order */", "src/order.ts")}: error TS901202`),
     refused.stderr,
   );
+});
+
+test.serial("configure() by way of a barrel is told of the weave, and only by it", async (t) => {
+  const project = await makeProject({
+    "src/locks.ts": `export * from "./inner.js";\n`,
+    "src/inner.ts": `export { configure as setUp, memoryStore } from "lockweave";\n`,
+    "src/main.ts": `import { memoryStore, setUp } from "./locks.js";\nsetUp({ store: memoryStore() });\n`,
+  });
+  t.like(await project.tspc(), { code: 0, stdout: "" });
+  t.like(await project.run("out/main.js"), { code: 0, stderr: "" });
+  t.is((await project.tsc()).code, 0);
+  t.regex((await project.run("out/main.js")).stderr, /This build was not woven/);
+});
+
+test.serial("barrels that import each other, under many modules, are looked through once", async (t) => {
+  const layers = Array.from({ length: 60 }, (_, layer) => [
+    `src/layer${layer}.ts`,
+    [1, 2, 3]
+      .map((below) => `export * from "./${layer < below ? "inner" : `layer${layer - below}`}.js";\n`)
+      .join(""),
+  ]);
+  const project = await makeProject({
+    ...(Object.fromEntries(layers) as Files),
+    "src/inner.ts": `export * from "./layer59.js";\nexport { configure as setUp, memoryStore } from "lockweave";\n`,
+    "src/main.ts": `import { memoryStore, setUp } from "./layer59.js";\nsetUp({ store: memoryStore() });\n`,
+  });
+  t.like(await project.tspc(), { code: 0, stdout: "" });
+  t.like(await project.run("out/main.js"), { code: 0, stderr: "" });
+});
+
+test.serial("the plugin has a short name, too", async (t) => {
+  const project = await makeProject(
+    {
+      "src/main.ts": `import { configure, memoryStore } from "lockweave";\nconfigure({ store: memoryStore() });\n${PAY}`,
+    },
+    { plugins: [{ transform: "lockweave", transformProgram: true }] },
+  );
+  t.like(await project.tspc(), { code: 0, stdout: "" });
+  t.like(await project.run("out/main.js"), { code: 0, stderr: "" });
+  t.is((await lockweave(project, "check")).code, 0);
 });

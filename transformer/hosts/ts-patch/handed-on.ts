@@ -9,6 +9,9 @@ interface ProgramInternals {
   ): { readonly resolvedModule?: { readonly resolvedFileName: string } } | undefined;
 }
 
+/** The modules of the program that a file imports, by their specifiers. */
+type Imports = ReadonlyMap<string, TS.SourceFile>;
+
 /**
  * What other modules of the program hand on of ours to a file: barrels, and barrels of barrels. Most programs have
  * none, and then nothing is looked up.
@@ -20,19 +23,59 @@ export function handedOnIn(
   const own = program.getSourceFiles().filter((file) => !file.isDeclarationFile);
   const isBarrel = (file: TS.SourceFile): boolean =>
     mayImportOurs(file.text) && ownExportsOf(ts, file, () => undefined).size > 0;
-  if (!own.some(isBarrel)) return () => undefined;
-  const from = (importer: TS.SourceFile, seen: readonly TS.SourceFile[]): HandedOn => {
-    const specifiers = (importer as { readonly imports?: readonly TS.StringLiteralLike[] }).imports ?? [];
-    return (text): OwnExports | undefined => {
-      const specifier = specifiers.find((one) => one.text === text);
-      const resolved =
-        specifier &&
-        (program as TS.Program & ProgramInternals).getResolvedModuleFromModuleSpecifier(specifier, importer);
-      const target = program.getSourceFile(resolved?.resolvedModule?.resolvedFileName ?? "");
-      if (target === undefined || target.isDeclarationFile || seen.includes(target)) return undefined;
-      const exported = ownExportsOf(ts, target, from(target, [...seen, target]));
-      return exported.size === 0 ? undefined : exported;
-    };
+  const barrels = own.filter(isBarrel);
+  if (barrels.length === 0) return () => undefined;
+  const imports = new Map(own.map((file) => [file, importsOf(program, file)]));
+  const exported = exportsOfOurs(ts, barrels, imports);
+  return (file) => {
+    const handedOn = handedOnBy(imports.get(file), exported);
+    return [...(imports.get(file)?.keys() ?? [])].some(handedOn) ? handedOn : undefined;
   };
-  return (file) => from(file, [file]);
+}
+
+/** From the barrels upwards: whoever imports a module is looked at again when more is known of that module. */
+function exportsOfOurs(
+  ts: typeof TS,
+  barrels: readonly TS.SourceFile[],
+  imports: ReadonlyMap<TS.SourceFile, Imports>,
+): ReadonlyMap<TS.SourceFile, OwnExports> {
+  const importers = new Map<TS.SourceFile, TS.SourceFile[]>();
+  for (const [file, targets] of imports) {
+    for (const target of targets.values()) {
+      const known = importers.get(target);
+      if (known === undefined) importers.set(target, [file]);
+      else known.push(file);
+    }
+  }
+  const exported = new Map<TS.SourceFile, OwnExports>();
+  const waiting = new Set(barrels);
+  for (const file of waiting) {
+    waiting.delete(file);
+    const found = ownExportsOf(ts, file, handedOnBy(imports.get(file), exported));
+    if (found.size === (exported.get(file)?.size ?? 0)) continue;
+    exported.set(file, found);
+    for (const importer of importers.get(file) ?? []) waiting.add(importer);
+  }
+  return exported;
+}
+
+function handedOnBy(
+  imports: Imports | undefined,
+  exported: ReadonlyMap<TS.SourceFile, OwnExports>,
+): HandedOn {
+  return (specifier) => {
+    const target = imports?.get(specifier);
+    return target && exported.get(target);
+  };
+}
+
+function importsOf(program: TS.Program, importer: TS.SourceFile): Imports {
+  const { imports: specifiers = [] } = importer as { readonly imports?: readonly TS.StringLiteralLike[] };
+  const internals = program as TS.Program & ProgramInternals;
+  const targets = specifiers.flatMap((specifier) => {
+    const resolved = internals.getResolvedModuleFromModuleSpecifier(specifier, importer)?.resolvedModule;
+    const target = resolved && program.getSourceFile(resolved.resolvedFileName);
+    return target === undefined || target.isDeclarationFile ? [] : [[specifier.text, target] as const];
+  });
+  return new Map(targets);
 }

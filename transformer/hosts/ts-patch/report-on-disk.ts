@@ -16,14 +16,15 @@ export function reportOnDisk(
   files: WovenFiles,
   projectProblems: readonly PlacedProblem[],
 ): void {
-  const ours = (sourceFile: TS.SourceFile | undefined): TS.Diagnostic[] =>
-    [...files].flatMap(([path, { woven, onDisk }]) =>
-      sourceFile === undefined || internals(sourceFile).path === path
-        ? woven.diagnostics
-            .filter(({ code }) => !FOUND_BY_THE_COMPILER.has(code))
-            .map((found) => diagnosticOf(ts, found, onDisk))
-        : [],
-    );
+  const ofFile = ({ woven, onDisk }: WovenFile): TS.Diagnostic[] =>
+    woven.diagnostics
+      .filter(({ code }) => !FOUND_BY_THE_COMPILER.has(code))
+      .map((found) => diagnosticOf(ts, found, onDisk));
+  const ours = (sourceFile: TS.SourceFile | undefined): TS.Diagnostic[] => {
+    if (sourceFile === undefined) return [...files.values()].flatMap(ofFile);
+    const file = files.get(internals(sourceFile).path);
+    return file === undefined ? [] : ofFile(file);
+  };
 
   type Method = (sourceFile?: TS.SourceFile, ...rest: unknown[]) => readonly TS.Diagnostic[];
   const methods = program as unknown as Record<string, Method>;
@@ -39,9 +40,11 @@ export function reportOnDisk(
       ...added(sourceFile),
     ];
   };
-  wrap("getSyntacticDiagnostics", () => []);
-  wrap("getSemanticDiagnostics", ours);
-  wrap("getBindAndCheckDiagnostics", ours); // What incremental builds ask for instead.
+  // Where no types are checked, incremental builds do not ask for semantic errors.
+  const { noCheck = false } = program.getCompilerOptions();
+  wrap("getSyntacticDiagnostics", noCheck ? ours : () => []);
+  wrap("getSemanticDiagnostics", noCheck ? () => [] : ours);
+  wrap("getBindAndCheckDiagnostics", noCheck ? () => [] : ours); // What other incremental builds ask for instead.
   wrap("getProgramDiagnostics", () => [], obeyInProgram); // And this, for what is wrong with the program's make-up.
   wrap("getDeclarationDiagnostics", () => []);
   wrap("getOptionsDiagnostics", () =>
