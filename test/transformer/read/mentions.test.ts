@@ -1,0 +1,22 @@
+import test from "ava";
+import ts from "typescript";
+import { weave } from "../../../transformer/weave/weave";
+
+/** The words at which it is an error. */
+function refused(comment: string): string[] {
+  const text = `/** ${comment} */\nexport async function pay() {}`;
+  const { diagnostics = [] } = weave("a.ts", text, { ts, module: "esm" }) ?? {};
+  return diagnostics.map(({ start, end }) => text.slice(start, end));
+}
+
+test("the tag in braces, inside of a sentence, is a mention, whatever follows", (t) => {
+  for (const sentence of ["See {@redisLock: the tag}.", "Like {@redisLock}: locked."]) {
+    t.deepEqual(refused(sentence), [], sentence);
+  }
+});
+
+test("the tag with a colon inside of a sentence is no mention, also where braces are not right before it", (t) => {
+  for (const sentence of ["See @redisLock: the tag.", "See { @redisLock: the tag }.", "{}@redisLock: x"]) {
+    t.deepEqual(refused(sentence), ["@redisLock"], sentence);
+  }
+});
