@@ -54,6 +54,11 @@ const PACKAGES: readonly Package[] = [
   },
   { name: "@helia/unixfs", version: "8.0.5", sources: "src" },
   { name: "rxjs", version: "7.8.2", sources: "src" },
+  { name: "puppeteer-core", version: "25.16.0", sources: "src" },
+  { name: "mongodb", version: "7.9.0", sources: "src" },
+  { name: "@temporalio/client", version: "1.24.0", sources: "src" },
+  { name: "openai", version: "7.57.0", sources: "src" },
+  { name: "@supabase/auth-js", version: "2.119.1", sources: "src" },
 ];
 
 const CACHE = path.join(tmpdir(), "lockweave-corpus");

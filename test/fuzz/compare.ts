@@ -23,14 +23,16 @@ export async function compare(seed: number): Promise<Verdict> {
   if (woven === undefined) return differs("nothing was woven");
   const [problem] = woven.diagnostics;
   if (problem !== undefined) return differs(`${problem.code}: ${problem.message}`);
-  const expected = await run(program, source);
-  const found = await run(program, woven.code);
+  const [plainly, locked] = load(source, woven.code);
+  const expected = await run(program, plainly);
+  const found = await run(program, locked);
   const plain = found.events.filter((event) => event !== ACQUIRE && event !== RELEASE);
   if (JSON.stringify(plain) !== JSON.stringify(expected.events)) {
     return differs(
       `expected\n${expected.events.join("\n")}\n\nfound\n${found.events.join("\n")}\n\n${woven.code}`,
     );
   }
+  // As many: each outcome is an event, too.
   if (found.outcomes.some((outcome, index) => !isSame(outcome, expected.outcomes[index]))) {
     return differs("another result");
   }
@@ -71,10 +73,10 @@ export function configureObserved(): void {
   runtime.configure({ store }, "woven");
 }
 
-async function run({ args, isGenerator, steps }: RandomProgram, code: string): Promise<Run> {
+async function run({ args, isGenerator, steps }: RandomProgram, module: Module): Promise<Run> {
   const events: string[] = [];
   current = events;
-  const subject = load(code, makeWorld(events));
+  const subject = module(makeWorld(events), runtime);
   const outcomes: Outcome[] = [];
   const note = async (made: () => unknown): Promise<void> => {
     const outcome: Outcome = await (async () => ({ value: await made() }))().catch((error: unknown) => ({
@@ -91,25 +93,47 @@ async function run({ args, isGenerator, steps }: RandomProgram, code: string): P
     });
     for (const { call, value } of steps) await note(() => stream?.[call](value));
     // A `finally` with a `yield` keeps a generator going.
-    for (let count = 0; count < 20; count += 1) await note(() => stream?.return(undefined));
-    for (let count = 0; count < 40; count += 1) await note(() => stream?.next());
+    for (let count = 0; count < 20 && !isDone(outcomes.at(-1)); count += 1)
+      await note(() => stream?.return(undefined));
+    for (let count = 0; count < 40 && !isDone(outcomes.at(-1)); count += 1) await note(() => stream?.next());
+    await note(() => stream?.next());
   }
   return { events, outcomes };
 }
 
+/** Whether a generator has come to its end. */
+function isDone(outcome: Outcome | undefined): boolean {
+  return (
+    outcome !== undefined && "value" in outcome && (outcome.value as IteratorResult<unknown>)?.done === true
+  );
+}
+
 type Subject = (...args: readonly unknown[]) => unknown;
 
-/** The module, with what it imports handed in. */
-function load(code: string, world: object): Subject {
+/** What the module exports, when it is given what it imports. */
+type Module = (world: object, runtime: object) => Subject;
+
+/** Both in one script: each costs more than what is in it. */
+function load(...codes: readonly [string, string]): [Module, Module] {
+  const script = `"use strict"; [${codes.map(moduleOf).join(",\n")}];`;
+  return runInThisContext(knownToNode(script)) as [Module, Module];
+}
+
+function moduleOf(code: string): string {
   const body = code
     .replace('import { world } from "world";', "")
     .replace(/import \* as (lockweave\w*) from "lockweave\/runtime";/, "const $1 = runtime;")
     .replaceAll(/export (?=const|async)/g, "");
-  const make = runInThisContext(`(function (world, runtime) { "use strict"; ${body}\nreturn subject; })`) as (
-    world: object,
-    runtime: object,
-  ) => Subject;
-  return make(world, runtime);
+  return `function (world, runtime) { ${body}\nreturn subject; }`;
+}
+
+const TARGET = { target: ts.ScriptTarget.ES2022, module: ts.ModuleKind.None };
+
+/** Node 20 knows no `using`. */
+function knownToNode(script: string): string {
+  return /\busing\b/.test(script)
+    ? ts.transpileModule(script, { compilerOptions: TARGET }).outputText
+    : script;
 }
 
 const ERRORS = [new Error("mine"), "text", null, new TypeError("mine too")];
@@ -119,6 +143,16 @@ const OBJECT = { tag: "object" };
 function makeWorld(events: string[]): object {
   let chances = 0;
   let isLent = false;
+  const resource = (what: number): object => ({
+    [Symbol.dispose]() {
+      events.push(`dispose ${what}`);
+    },
+    async [Symbol.asyncDispose]() {
+      events.push(`begin to dispose ${what}`);
+      await Promise.resolve();
+      events.push(`disposed ${what}`);
+    },
+  });
   return {
     /** A generator that tells when it is left. */
     *cursor(what: number) {
@@ -151,6 +185,29 @@ function makeWorld(events: string[]): object {
       } finally {
         if (isOurs) isLent = false;
         events.push(`give back ${what}`);
+      }
+    },
+    /** The same, which takes its time to give the connection back. */
+    async *lease(what: number) {
+      const isOurs = !isLent;
+      isLent = true;
+      events.push(`lease ${what} ${isOurs}`);
+      try {
+        yield what;
+      } finally {
+        await Promise.resolve();
+        if (isOurs) isLent = false;
+        events.push(`return lease ${what}`);
+      }
+    },
+    resource,
+    *resources(what: number) {
+      events.push(`open resources ${what}`);
+      try {
+        yield resource(what);
+        yield resource(what + 1);
+      } finally {
+        events.push(`close resources ${what}`);
       }
     },
     query: async (what: number) => {

@@ -1,6 +1,8 @@
 import test from "ava";
 import * as runtime from "../../runtime";
 import { compare, configureObserved } from "./compare";
+import { ALL_KINDS, kindsOf } from "./kinds";
+import { randomProgram } from "./random-program";
 
 /** `npm run fuzz` runs many more. */
 const SEEDS = 500;
@@ -10,4 +12,12 @@ test.after.always(() => runtime.shutdown());
 
 test("whatever the body is, it does the same with the lock as without it, and all of it under the lock", async (t) => {
   for (let seed = 0; seed < SEEDS; seed += 1) t.is(await compare(seed), "same");
+});
+
+test("of a thousand programs, ten or more have each kind of what a lock could change", (t) => {
+  const found = Array.from({ length: 1_000 }, (_, seed) => kindsOf(randomProgram(seed))).flat();
+  for (const kind of ALL_KINDS) {
+    const count = found.filter((one) => one === kind).length;
+    t.true(count >= 10, `${count} with ${kind}`);
+  }
 });

@@ -1,5 +1,7 @@
 import * as runtime from "../../runtime";
 import { compare, configureObserved } from "./compare";
+import { kindsOf } from "./kinds";
+import { randomProgram } from "./random-program";
 
 // npm run fuzz [-- count [first seed]]
 
@@ -9,7 +11,9 @@ async function main(): Promise<void> {
   configureObserved();
   const started = performance.now();
   let failed = 0;
+  const counts = new Map<string, number>();
   for (let seed = first; seed < first + count; seed += 1) {
+    for (const kind of kindsOf(randomProgram(seed))) counts.set(kind, (counts.get(kind) ?? 0) + 1);
     const verdict = await compare(seed);
     if (verdict === "same") continue;
     failed += 1;
@@ -18,6 +22,12 @@ async function main(): Promise<void> {
   }
   const seconds = ((performance.now() - started) / 1000).toFixed(1);
   console.log(`${count} programs from seed ${first}, ${failed} that differ, in ${seconds} s`);
+  console.log(
+    [...counts]
+      .map(([kind, number]) => `  ${number} with ${kind}`)
+      .toSorted()
+      .join("\n"),
+  );
   process.exitCode = failed === 0 ? 0 : 1;
   await runtime.shutdown();
 }

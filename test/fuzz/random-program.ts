@@ -87,11 +87,14 @@ const NAMES = ["lock", "lockweave", "error", "result"] as const;
 class Writer {
   readonly #dice: Dice;
   readonly #isGenerator: boolean;
+  /** In few programs, and there often: they take longest to run. */
+  readonly #hasResources: boolean;
   #count = 0;
 
   constructor(dice: Dice, isGenerator: boolean) {
     this.#dice = dice;
     this.#isGenerator = isGenerator;
+    this.#hasResources = dice.chance(0.04);
   }
 
   module(): string[] {
@@ -253,11 +256,20 @@ class Writer {
     const name = dice.of(NAMES);
     if (place.declared.has(name)) return { lines: [`${this.#effect()};`] };
     place.declared.add(name);
+    if (this.#hasResources && dice.chance(0.4))
+      return {
+        lines: [`${this.#using(place)} ${name} = world.resource(${this.#number()});`],
+        declares: name,
+      };
     const keyword = dice.chance(0.7) ? "const" : "let";
     const pattern = dice.chance(0.15) ? `{ length: ${name} = ${this.#value(place)} }` : name;
     const given = dice.chance(0.25) ? `world.lazy(${this.#number()})` : this.#settled(place);
     const value = pattern === name ? given : '"text"';
     return { lines: [`${keyword} ${pattern} = ${value};`], declares: name };
+  }
+
+  #using({ canAwait }: Place): string {
+    return canAwait && this.#dice.chance(0.5) ? "await using" : "using";
   }
 
   #jump(place: Place): string[] {
@@ -322,7 +334,15 @@ class Writer {
     const inside = { labels, breakable: true, continuable: true };
     const counter = `i${number}`;
     const body = this.#block(place, { ...inside, names: [...place.names, counter] });
-    switch (dice.below(place.canAwait ? 9 : 7)) {
+    /** Returns from where the connection is still lent. */
+    const leaving = (): string[] =>
+      endedBy(
+        body,
+        place.canReturn && !place.returnsSettled && dice.chance(0.6)
+          ? [`return world.query(${counter});`]
+          : [],
+      );
+    switch (dice.below(place.canAwait ? 11 : 8)) {
       case 0:
         return [...head, `for (let ${counter} = 0; ${counter} < 3; ${counter} += 1)`, ...body];
       case 1:
@@ -334,14 +354,18 @@ class Writer {
       case 4:
         return [`let ${counter} = 0;`, ...head, "do", ...body, `while (${counter}++ < 2);`];
       case 5:
-        return [...head, `for (const ${counter} of world.cursor(${number}))`, ...body];
       case 6: {
-        const leaving = place.canReturn && !place.returnsSettled && dice.chance(0.6);
-        const end = leaving ? [`return world.query(${counter});`] : [];
-        return [...head, `for (const ${counter} of world.borrow(${number}))`, ...endedBy(body, end)];
+        const each = this.#hasResources
+          ? `${this.#using(place)} ${counter} of world.resources`
+          : `const ${counter} of world.cursor`;
+        return [...head, `for (${each}(${number}))`, ...body];
       }
       case 7:
+        return [...head, `for (const ${counter} of world.borrow(${number}))`, ...leaving()];
+      case 8:
         return [...head, `for await (const ${counter} of world.stream(${number}))`, ...body];
+      case 9:
+        return [...head, `for await (const ${counter} of world.lease(${number}))`, ...leaving()];
       default:
         return [...head, `for await (const ${counter} of [world.work(${number}), ${number}])`, ...body];
     }
