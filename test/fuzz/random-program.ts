@@ -355,10 +355,15 @@ class Writer {
         return [`let ${counter} = 0;`, ...head, "do", ...body, `while (${counter}++ < 2);`];
       case 5:
       case 6: {
-        const each = this.#hasResources
-          ? `${this.#using(place)} ${counter} of world.resources`
-          : `const ${counter} of world.cursor`;
-        return [...head, `for (${each}(${number}))`, ...body];
+        if (!this.#hasResources)
+          return [...head, `for (const ${counter} of world.cursor(${number}))`, ...body];
+        const resource = `world.resource(${number})`;
+        const of = dice.of([`world.resources(${number})`, `[${resource}, ${resource}]`]);
+        const each = `${counter} of ${of}`;
+        // TypeScript, which takes `using` apart, loses the label of such a loop.
+        const isOne = !isLabelled && dice.chance(0.5);
+        const heads = isOne ? `${counter} = ${resource}; !world.chance(${counter});` : each;
+        return [...head, `for (${this.#using(place)} ${heads})`, ...body];
       }
       case 7:
         return [...head, `for (const ${counter} of world.borrow(${number}))`, ...leaving()];

@@ -1,0 +1,60 @@
+import test from "ava";
+import ts from "typescript";
+import { weave } from "../../../transformer/weave/weave";
+
+/** The function that the body becomes, up to its own brace. */
+function headOf(source: string): string {
+  const code = weave("a.ts", source, { ts, module: "esm" })?.code ?? "";
+  return /runReentrant\(\w+, (.*?) =>/.exec(code)?.[1] ?? code;
+}
+
+const TAG = "/** @redisLock businessFlag=pay reentrant=true */";
+
+/** What is done with the outcome of the body's function. */
+function callIn(source: string): string {
+  const code = weave("a.ts", source, { ts, module: "esm" })?.code ?? "";
+  return /try \{ (.*?)lockweave\.runReentrant/.exec(code)?.[1] ?? code;
+}
+
+const WITHOUT_VALUE = [
+  "",
+  "work();",
+  "throw 1;",
+  "{ throw 1; }",
+  "if (a) throw 1; else throw 2;",
+  "try { throw 1; } finally { work(); }",
+  "while (true) work();",
+  "if (a) return; throw 1;",
+  "work(() => { return 1; }); throw 1;",
+];
+
+const WITH_VALUE = ["return 1;", "if (a) return 1; throw 2;", "{ if (a) { return work(); } } throw 2;"];
+
+for (const body of WITHOUT_VALUE) {
+  test(`a body that returns no value stays one of a Promise<void>, also where it never ends: ${body}`, (t) => {
+    t.is(callIn(`${TAG}\nexport async function pay() { ${body} }`), "await ");
+    t.is(callIn(`export class A {\n${TAG}\nasync pay() { ${body} } }`), "await ");
+  });
+}
+
+for (const body of WITH_VALUE) {
+  test(`the value of a body is returned: ${body}`, (t) => {
+    t.is(callIn(`${TAG}\nexport async function pay() { ${body} }`), "return await ");
+  });
+}
+
+test("the type of an arrow function that only throws, and one that is written, stay as they are", (t) => {
+  t.is(callIn(`${TAG}\nexport const pay = async () => { throw 1; };`), "return await ");
+  t.is(callIn(`${TAG}\nexport async function pay(): Promise<never> { throw 1; }`), "return await ");
+});
+
+test("a parameter that the body gives another value is a parameter of the body's function, too", (t) => {
+  const source = `${TAG}\nexport async function pay(limit: number, rest: number) { limit ??= 10; rest; }`;
+  t.is(headOf(source), "async (limit = limit_1)");
+  const both = `${TAG}\nexport async function pay(limit: number, rest: number): Promise<void> { limit = 1; rest += 2; }`;
+  t.is(headOf(both), "async (limit = limit_1, rest = rest_1): Promise<void>");
+  t.regex(
+    weave("a.ts", both, { ts, module: "esm" })?.code ?? "",
+    / const limit_1 = limit; const rest_1 = rest;/,
+  );
+});
