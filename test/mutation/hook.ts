@@ -1,5 +1,5 @@
 import { existsSync, readFileSync } from "node:fs";
-import Module, { createRequire } from "node:module";
+import Module from "node:module";
 import { join } from "node:path";
 import { countInto } from "./counting";
 import { settings } from "./settings";
@@ -35,8 +35,8 @@ const load = (module: NodeJS.Module, path: string): void => {
 require.extensions[".js"] = load;
 require.extensions[".ts"] = load;
 
-// The tests ask for ts-node in the processes that they start: it would compile all again.
-const tsNode = createRequire(join(root, "package.json")).resolve("ts-node/register/transpile-only");
-require.cache[tsNode] = Object.assign(new Module(tsNode), { loaded: true });
+// The tests ask for it in the processes that they start: it would take the place of this.
+const transpile = join(root, "test/support/transpile.cjs");
+require.cache[transpile] = Object.assign(new Module(transpile), { loaded: true });
 
 if (reached !== undefined) countInto(reached);

@@ -3,6 +3,7 @@ import { join } from "node:path";
 import { promisify } from "node:util";
 import test from "ava";
 import { systemClock } from "../../runtime/clock";
+import { NODE } from "../support/node";
 
 const FRACTIONS = Array.from({ length: 40 }, (_, n) => n * 0.37);
 
@@ -107,11 +108,10 @@ for (const [kind, then, isAlive] of [
       const timer = systemClock.${kind}(() => console.log("ran"));
       timer.set(systemClock.now() + 50);
       ${then}`;
-    const { stdout } = await promisify(execFile)(
-      process.execPath,
-      ["--require", "ts-node/register/transpile-only", "--eval", code],
-      { cwd: join(__dirname, "../..") },
-    );
+    const [node, ...args] = NODE;
+    const { stdout } = await promisify(execFile)(node, [...args, "--eval", code], {
+      cwd: join(__dirname, "../.."),
+    });
     t.is(stdout, isAlive ? "ran\n" : "");
   });
 }

@@ -16,6 +16,7 @@ import { open } from "../../runtime/woven";
 import { batching } from "../support/batching-store";
 import { deferred } from "../support/deferred";
 import { Fleet } from "../support/fleet";
+import { NODE } from "../support/node";
 import { startRedis, type RedisServer } from "../support/redis-server";
 import { connectionRefused, lostOnTheWay } from "../support/tampered-store";
 import { until } from "../support/until";
@@ -478,7 +479,8 @@ async function run(program: string): Promise<{ code: unknown; out: string; err: 
   const source = `const { configure, shutdown, withLock, obtain } = require(${runtime});
       const url = ${JSON.stringify(server.url)};
       (async () => { ${program} })();`;
-  const child = spawn(process.execPath, ["-r", "ts-node/register/transpile-only", "-e", source], {
+  const [node, ...args] = NODE;
+  const child = spawn(node, [...args, "-e", source], {
     stdio: ["ignore", "pipe", "pipe"],
   });
   const [[code], out, err] = await Promise.all([once(child, "exit"), text(child.stdout), text(child.stderr)]);

@@ -5,6 +5,7 @@ import { promisify } from "node:util";
 import test from "ava";
 import { safeLogger, type Logger } from "../../runtime/logger";
 import { Fleet } from "../support/fleet";
+import { NODE } from "../support/node";
 
 function listening(): { logger: Logger; warnings: string[]; debugged: string[] } {
   const warnings: string[] = [];
@@ -63,11 +64,10 @@ test("a process outlives a logger that rejects", async (t) => {
     const fails = async () => { throw new Error("the disk is full"); };
     configure({ store: memoryStore(), woven: false, logger: { warn: fails, debug: fails } });
     obtain("k").then(() => shutdown({ patience: "0ms" })).then(() => setImmediate(() => console.log("lives")));`;
-  const { stdout } = await promisify(execFile)(
-    process.execPath,
-    ["--require", "ts-node/register/transpile-only", "--eval", program],
-    { cwd: join(__dirname, "../..") },
-  );
+  const [node, ...args] = NODE;
+  const { stdout } = await promisify(execFile)(node, [...args, "--eval", program], {
+    cwd: join(__dirname, "../.."),
+  });
   t.is(stdout, "lives\n");
 });
 

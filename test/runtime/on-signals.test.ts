@@ -7,6 +7,7 @@ import { configure } from "../../runtime/configure";
 import { LockOptionError } from "../../runtime/errors";
 import { shutdownOnSignals } from "../../runtime/on-signals";
 import { memoryStore } from "../../runtime/stores/memory";
+import { NODE } from "../support/node";
 import { VirtualClock } from "../support/virtual-clock";
 
 interface Ended {
@@ -45,7 +46,7 @@ function start(
     process.stdin.resume();
     setInterval(() => {}, 60_000);
     ${script}`;
-  const node = [process.execPath, "--require", "ts-node/register/transpile-only", "--eval", program];
+  const node = [...NODE, "--eval", program];
   const [command = "", ...args] = container ? [...CONTAINER, ...node] : node;
   const child = spawn(command, args);
   let output = "";

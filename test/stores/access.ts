@@ -1,5 +1,5 @@
 /**
- * The smallest access that locks work with: the README's line. In the places of `LOCK_*` stand the names of all lock
+ * The smallest access that locks work with: the line in docs/api.md. In the places of `LOCK_*` stand the names of all lock
  * keys, with the client's keyPrefix before both.
  */
 export const SMALLEST_ACCESS =

@@ -3,6 +3,7 @@ import { once } from "node:events";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import type { Writable } from "node:stream";
+import { NODE } from "./node";
 
 /** A real process that runs a script of `test/faults/children`, and reports in lines of JSON. */
 export interface Child<Report> {
@@ -36,8 +37,7 @@ export function startChild<Report>(
   onReport: (report: Report) => void = () => {},
 ): Child<Report> {
   const path = join(__dirname, "../faults/children", script);
-  const node = [process.execPath, "--require", "ts-node/register/transpile-only", path];
-  const child = spawn("sh", ["-c", TIED_TO_US, "child", ...node, JSON.stringify(configuration)], {
+  const child = spawn("sh", ["-c", TIED_TO_US, "child", ...NODE, path, JSON.stringify(configuration)], {
     stdio: ["pipe", "pipe", "pipe", "pipe"],
   });
   const tie = child.stdio[3] as Writable;
