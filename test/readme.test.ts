@@ -1,5 +1,5 @@
-import { readFileSync } from "node:fs";
-import { join, resolve } from "node:path";
+import { existsSync, readdirSync, readFileSync } from "node:fs";
+import { dirname, join, resolve } from "node:path";
 import test from "ava";
 import packageJson from "../package.json";
 import * as lockweave from "../runtime";
@@ -7,7 +7,9 @@ import { DEFAULTS } from "../runtime/lock/settings";
 import { SMALLEST_ACCESS } from "./stores/access";
 
 const root = resolve(__dirname, "..");
-const readme = readFileSync(join(root, "README.md"), "utf8");
+const page = (file: string): string => readFileSync(join(root, file), "utf8");
+const readme = page("README.md");
+const api = page("docs/api.md");
 
 const marked = [...readme.matchAll(/<!-- (\S+) -->\s+```(?:ts|js)\n(.*?)```/gs)];
 
@@ -27,19 +29,36 @@ test("no other piece of program code stands in the README but the call of config
   );
 });
 
-test("the README's commands are scripts of the package", (t) => {
-  const scripts: Record<string, string> = packageJson.scripts;
-  for (const [, word = "", name = word] of readme.matchAll(/\bnpm (start|test|run ([\w:]+))/g)) {
-    t.true(name in scripts, name);
-  }
-});
+for (const file of ["README.md", "CONTRIBUTING.md", "docs/benchmarks.md"]) {
+  test(`the commands in ${file} are scripts of the package`, (t) => {
+    const scripts: Record<string, string> = packageJson.scripts;
+    const named = [...page(file).matchAll(/\bnpm (start|test|run ([\w:]+))/g)];
+    t.true(named.length > 0);
+    for (const [, word = "", name = word] of named) t.true(name in scripts, name);
+  });
+}
 
-test("the README lists every error class with its code", (t) => {
+for (const file of [
+  "README.md",
+  "CONTRIBUTING.md",
+  ...readdirSync(join(root, "docs"))
+    .filter((name) => name.endsWith(".md"))
+    .map((name) => `docs/${name}`),
+]) {
+  test(`what ${file} links to in the repository is there`, (t) => {
+    for (const [, path = ""] of page(file).matchAll(/\]\((?!https?:|#)([^)#\s]+)(?:#[^)]*)?\)/g)) {
+      t.true(existsSync(join(root, dirname(file), path)), path);
+    }
+    t.pass();
+  });
+}
+
+test("the page of the API lists every error class with its code", (t) => {
   for (const [name, value] of Object.entries(lockweave)) {
     if (!name.startsWith("Lock") || name === "LockError") continue;
     const ErrorClass = value as new (message: string) => lockweave.LockError;
     const { code } = new ErrorClass("");
-    t.true(new RegExp(`^\\| \`${code}\` +\\| \`${name}\` +\\|`, "m").test(readme), name);
+    t.true(new RegExp(`^\\| \`${code}\` +\\| \`${name}\` +\\|`, "m").test(api), name);
   }
 });
 
@@ -57,6 +76,6 @@ test("the README's tag table has every option with the runtime's default", (t) =
   }
 });
 
-test("the access that the README asks of a Redis user is the one that the stores are tested under", (t) => {
-  t.true(readme.includes(`ACL SETUSER app on >password ${SMALLEST_ACCESS}\n`));
+test("the access that the page of the API asks of a Redis user is the one that the stores are tested under", (t) => {
+  t.true(api.includes(`ACL SETUSER app on >password ${SMALLEST_ACCESS}\n`));
 });
