@@ -142,6 +142,7 @@ const OBJECT = { tag: "object" };
 /** What the program can do; the same in each run. */
 function makeWorld(events: string[]): object {
   let chances = 0;
+  const rounds = new WeakMap<object, number>();
   let isLent = false;
   const resource = (what: number): object => ({
     [Symbol.dispose]() {
@@ -259,6 +260,13 @@ function makeWorld(events: string[]): object {
     boom: (index: number) => {
       events.push(`default boom ${index}`);
       throw ERRORS[index];
+    },
+    /** Twice for each: what ends a loop hangs on nothing that is in it. */
+    again: (counted: object) => {
+      const round = (rounds.get(counted) ?? 0) + 1;
+      rounds.set(counted, round);
+      events.push(`again ${round}`);
+      return round < 3;
     },
     chance: (value: unknown) => {
       chances += 1;
