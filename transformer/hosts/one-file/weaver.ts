@@ -1,15 +1,13 @@
-import type * as TS from "typescript";
+import type { Parser } from "../../parser/parser";
 import { didYouMean } from "../../text/did-you-mean";
+import { lineStarts } from "../../text/line-starts";
 import type { Problem } from "../../text/problems";
 import { readDefaults, type Defaults } from "../../read/options";
 import type { ModuleFormat } from "../../weave/runtime-import";
 import { mayNeedWeave, weave, type Woven } from "../../weave/weave";
+import type { PluginOptions } from "./options";
 
-/** What a plugin of lockweave takes, in each host that sees one file at a time. */
-export interface PluginOptions {
-  /** For all tags of the project that do not say otherwise, in the words of the tag. */
-  readonly defaults?: Readonly<Record<string, unknown>>;
-}
+export type { PluginOptions } from "./options";
 
 /** A problem of a file, as hosts show it. */
 export interface Finding {
@@ -47,7 +45,7 @@ export type FileWeaver = (fileName: string, text: string, module?: ModuleFormat)
  *
  * @throws {TypeError} when the plugin's options are none
  */
-export function fileWeaver(parser: typeof TS, options: PluginOptions = {}): FileWeaver {
+export function fileWeaver(parser: Parser, options: PluginOptions = {}): FileWeaver {
   const defaults = defaultsOf(options);
   return (fileName, text, module = "esm") => {
     if (isDeclaration(fileName) || !mayNeedWeave(text)) return undefined;
@@ -84,10 +82,6 @@ function defaultsOf(options: PluginOptions): Defaults {
 
 function isDeclaration(fileName: string): boolean {
   return /\.d\.(?:[cm]?ts|.+\.ts)$/.test(fileName);
-}
-
-function lineStarts(text: string): number[] {
-  return [0, ...[...text.matchAll(/\r\n|[\n\r\u2028\u2029]/g)].map((end) => end.index + end[0].length)];
 }
 
 function placed({ code, message, start, end }: Problem, text: string, lines: readonly number[]): Finding {
