@@ -15,11 +15,12 @@ const HOUSES: Readonly<Record<string, House>> = {
   transformer: {
     rooms: {
       text: [],
-      read: ["text"],
-      weave: ["text", "read"],
-      verify: ["text", "read", "weave"],
-      hosts: ["text", "read", "weave", "verify"],
-      cli: ["text", "read", "weave", "verify", "hosts"],
+      parser: [],
+      read: ["text", "parser"],
+      weave: ["text", "parser", "read"],
+      verify: ["text", "parser", "read", "weave"],
+      hosts: ["text", "parser", "read", "weave", "verify"],
+      cli: ["text", "parser", "read", "weave", "verify", "hosts"],
     },
     ground: [],
   },

@@ -5,7 +5,8 @@ import { countInto } from "./counting";
 import { settings } from "./settings";
 
 // Required before all else in the processes that run tests, and in all that these start. The code of the repository
-// comes compiled from a mirror, also that of `dist`, but for the file that has a mutant.
+// comes compiled from a mirror, also that of `dist`, but for the file that has a mutant. Of the compile side, `dist` has
+// no more than the ways in, each with all that it needs: there the sources are taken in.
 
 interface CompilingModule extends NodeJS.Module {
   _compile(code: string, path: string): void;
@@ -25,7 +26,9 @@ function compiledPathOf(path: string): string | undefined {
 const loadJavaScript = require.extensions[".js"];
 const load = (module: NodeJS.Module, path: string): void => {
   const compiled = compiledPathOf(path);
-  if (compiled === undefined || !existsSync(compiled)) {
+  if (path.startsWith(join(root, "dist/transformer/"))) {
+    module.exports = module.require(path.replace(join(root, "dist"), root).replace(/\.js$/, ".ts"));
+  } else if (compiled === undefined || !existsSync(compiled)) {
     loadJavaScript?.(module, path);
   } else {
     // oxlint-disable-next-line no-underscore-dangle -- Node has no other name for it.

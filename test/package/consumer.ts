@@ -48,8 +48,6 @@ export async function makeConsumer(files: Files, settings: Settings = {}): Promi
   const installed = project.path("node_modules/lockweave");
   await rm(installed);
   await cp(dir, installed, { recursive: true });
-  for (const name of ["@jridgewell", "fastest-levenshtein", "magic-string", "uuid"]) {
-    await symlink(join(PACKAGE, "node_modules", name), project.path(`node_modules/${name}`));
-  }
+  await symlink(join(PACKAGE, "node_modules/uuid"), project.path("node_modules/uuid"));
   return project;
 }

@@ -1,7 +1,16 @@
+import { readFileSync } from "node:fs";
+import { isBuiltin } from "node:module";
+import { join } from "node:path";
 import test from "ava";
+import ts from "typescript";
 import * as runtime from "../../runtime";
-import { tsconfig } from "../hosts/project";
+import { PACKAGE, tsconfig } from "../hosts/project";
 import { makeConsumer, pack } from "./consumer";
+
+interface Manifest {
+  readonly version: string;
+  readonly license: string;
+}
 
 test.serial(
   "the tarball has the built code, its types and the texts for people, and nothing else",
@@ -9,7 +18,7 @@ test.serial(
     const { files } = await pack();
     const strays = files.filter(
       (file) =>
-        !/^(dist\/(runtime|transformer)\/.*\.(js|d\.ts)|README\.md|LICENSE|CHANGELOG\.md|package\.json)$/.test(
+        !/^(dist\/(runtime|transformer)\/.*\.(js|d\.ts)|dist\/transformer\/THIRD-PARTY-NOTICES\.txt|README\.md|LICENSE|CHANGELOG\.md|package\.json)$/.test(
           file,
         ),
     );
@@ -19,6 +28,31 @@ test.serial(
     }
   },
 );
+
+test.serial(
+  "what the published code takes in comes with it, but for uuid and what the user has",
+  async (t) => {
+    const { dir, files } = await pack();
+    const asked = new Set(["uuid", "ioredis", "typescript"]);
+    const strangers = files
+      .filter((file) => file.endsWith(".js"))
+      .flatMap((file) => ts.preProcessFile(readFileSync(join(dir, file), "utf8"), true, true).importedFiles)
+      .map(({ fileName }) => fileName)
+      .filter((name) => !/^(?:\.|node:|lockweave\/)/.test(name) && !isBuiltin(name) && !asked.has(name));
+    t.deepEqual(strangers, []);
+  },
+);
+
+test.serial("the licenses of what was taken into the compile side come with it", async (t) => {
+  const { dir } = await pack();
+  const notices = readFileSync(join(dir, "dist/transformer/THIRD-PARTY-NOTICES.txt"), "utf8");
+  for (const name of ["typescript", "magic-string", "@jridgewell/sourcemap-codec", "fastest-levenshtein"]) {
+    const { version, license } = require(join(PACKAGE, "node_modules", name, "package.json")) as Manifest;
+    t.true(notices.includes(`\n${name} ${version} (${license})\n`), name);
+  }
+  t.true(notices.includes("Apache License"));
+  t.true(notices.includes("Permission is hereby granted, free of charge"));
+});
 
 test.serial("`import` and `require` in one process get the same runtime", async (t) => {
   const project = await makeConsumer({

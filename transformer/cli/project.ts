@@ -4,7 +4,7 @@ import { dirname, join, resolve } from "node:path";
 import type * as TS from "typescript";
 import { unlockedDependencies } from "../hosts/ts-patch/dependencies";
 import { weaveProgram, type PluginConfig } from "../hosts/ts-patch/weave-program";
-import type { Compiler } from "../hosts/ts-patch/woven-files";
+import type { Compiler } from "../hosts/ts-patch/compiler";
 import { readDefaults } from "../read/options";
 import type { PlacedProblem, Project, TaggedFile } from "../verify/project";
 import { UsageError } from "../verify/usage-error";
@@ -150,7 +150,7 @@ const TRANSFORMER = new Set(["lockweave/transformer", "lockweave"]);
 
 function pluginIn(config: string, { plugins }: TS.CompilerOptions): PluginConfig | undefined {
   const entries = (Array.isArray(plugins) ? plugins : []) as PluginConfig[];
-  const own = realpathSync(require.resolve("../index"));
+  const own = realpathSync(require.resolve("lockweave/transformer"));
   return entries.find(({ transform = "" }) => {
     if (TRANSFORMER.has(transform)) return true;
     try {

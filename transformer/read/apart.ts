@@ -1,4 +1,5 @@
 import type * as TS from "typescript";
+import type { Parser } from "../parser/parser";
 import type { JoinPoint } from "./join-points";
 import { assignedParameters, declaredTwice, redeclaredParameter } from "./parameters";
 import { isAsync } from "./promised";
@@ -24,7 +25,7 @@ export interface Apart {
  * - when the function is no `async` one: what it returns is checked to be a promise, and awaited by nobody else;
  * - when it declares a name twice, as a function may and a block may not.
  */
-export function apartOf(ts: typeof TS, point: JoinPoint, reentrant: boolean): Apart | undefined {
+export function apartOf(ts: Parser, point: JoinPoint, reentrant: boolean): Apart | undefined {
   const { fn, promised, type } = point;
   const isOwnAsync = isAsync(ts, fn);
   const isApart =
@@ -46,12 +47,12 @@ export function apartOf(ts: typeof TS, point: JoinPoint, reentrant: boolean): Ap
  * Whether the compiler makes a `Promise<void>` of the function, even where its body never ends: of an arrow function
  * it makes a `Promise<never>` then, which no overriding method could keep to.
  */
-function isVoid(ts: typeof TS, { fn, holder, type }: JoinPoint): boolean {
+function isVoid(ts: Parser, { fn, holder, type }: JoinPoint): boolean {
   const isDeclared = ts.isFunctionDeclaration(fn) || (ts.isMethodDeclaration(fn) && ts.isClassLike(holder));
   return isDeclared && type === undefined && !returnsValue(ts, fn.body);
 }
 
-function returnsValue(ts: typeof TS, node: TS.Node): boolean {
+function returnsValue(ts: Parser, node: TS.Node): boolean {
   if (ts.isFunctionLike(node)) return false;
   if (ts.isReturnStatement(node)) return node.expression !== undefined;
   return ts.forEachChild(node, (child) => returnsValue(ts, child) || undefined) ?? false;

@@ -1,4 +1,5 @@
 import type * as TS from "typescript";
+import type { Parser } from "../parser/parser";
 import type { Span } from "../text/span";
 import { mentionsIn } from "./spelling";
 
@@ -9,7 +10,7 @@ export interface Mention {
   readonly path: TS.Node[];
 }
 
-export function* commentsThatMentionIt(ts: typeof TS, file: TS.SourceFile): Iterable<Mention> {
+export function* commentsThatMentionIt(ts: Parser, file: TS.SourceFile): Iterable<Mention> {
   let seenUpTo = 0;
   for (const index of mentionsIn(file.text)) {
     if (index < seenUpTo) continue;
@@ -21,7 +22,7 @@ export function* commentsThatMentionIt(ts: typeof TS, file: TS.SourceFile): Iter
   }
 }
 
-function nodesAround(ts: typeof TS, file: TS.SourceFile, offset: number): TS.Node[] {
+function nodesAround(ts: Parser, file: TS.SourceFile, offset: number): TS.Node[] {
   const path: TS.Node[] = [];
   for (let node: TS.Node | undefined = file; node !== undefined;) {
     path.push(node);
@@ -31,12 +32,7 @@ function nodesAround(ts: typeof TS, file: TS.SourceFile, offset: number): TS.Nod
 }
 
 /** The comment at `offset`, found with the scanner between two nodes, where no literal can mislead it. */
-function commentAround(
-  ts: typeof TS,
-  file: TS.SourceFile,
-  path: TS.Node[],
-  offset: number,
-): Span | undefined {
+function commentAround(ts: Parser, file: TS.SourceFile, path: TS.Node[], offset: number): Span | undefined {
   const innermost = path.at(-1) ?? file;
   let start = innermost.pos;
   let end = innermost.end;

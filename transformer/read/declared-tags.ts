@@ -1,4 +1,5 @@
 import type * as TS from "typescript";
+import type { Parser } from "../parser/parser";
 import type { Span } from "../text/span";
 import { commentsThatMentionIt } from "./comments";
 import { findJoinPoints } from "./join-points";
@@ -14,7 +15,7 @@ export interface DeclaredTag extends Span {
 }
 
 /** The tags in a declaration file, where no function has a body. */
-export function declaredTags(ts: typeof TS, declarations: TS.SourceFile): DeclaredTag[] {
+export function declaredTags(ts: Parser, declarations: TS.SourceFile): DeclaredTag[] {
   return [...commentsThatMentionIt(ts, declarations)].flatMap(({ comment, path }) => {
     const { tags, problems } = parseTags(declarations.text, comment);
     if (problems.length > 0) return []; // Of its own project to tell.
@@ -24,7 +25,7 @@ export function declaredTags(ts: typeof TS, declarations: TS.SourceFile): Declar
 }
 
 /** The same of a source file: the tags of functions that declarations do not show, too. */
-export function tagsOfSource(ts: typeof TS, fileName: string, text: string): DeclaredTag[] {
+export function tagsOfSource(ts: Parser, fileName: string, text: string): DeclaredTag[] {
   if (!mayHaveTags(text)) return [];
   const { points } = findJoinPoints(ts, ts.createSourceFile(fileName, text, ts.ScriptTarget.Latest));
   return points.flatMap(({ tag, name, flaw }) => (flaw === undefined ? declaredTag(tag, name) : []));

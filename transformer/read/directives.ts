@@ -1,7 +1,8 @@
 import type * as TS from "typescript";
+import type { Parser } from "../parser/parser";
 
 /** The `"use strict"` and its like at the start of the body. */
-export function directives(ts: typeof TS, body: TS.Block): readonly TS.Statement[] {
+export function directives(ts: Parser, body: TS.Block): readonly TS.Statement[] {
   const end = body.statements.findIndex(
     (statement) => !(ts.isExpressionStatement(statement) && ts.isStringLiteral(statement.expression)),
   );

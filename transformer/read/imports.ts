@@ -1,10 +1,11 @@
 import type * as TS from "typescript";
+import type { Parser } from "../parser/parser";
 
 /** From where the woven code takes what it calls. */
 export const RUNTIME = "lockweave/runtime";
 
 /** The names by which the statement takes in the runtime, as it is woven or compiled. */
-export function runtimeNames(ts: typeof TS, statement: TS.Statement): string[] {
+export function runtimeNames(ts: Parser, statement: TS.Statement): string[] {
   if (ts.isVariableStatement(statement)) {
     return statement.declarationList.declarations.flatMap(({ name, initializer }) =>
       ts.isIdentifier(name) && initializer !== undefined && requiresRuntime(ts, initializer)
@@ -20,7 +21,7 @@ export function runtimeNames(ts: typeof TS, statement: TS.Statement): string[] {
 }
 
 /** The module that the statement takes in. */
-export function importedModule(ts: typeof TS, statement: TS.Statement): string | undefined {
+export function importedModule(ts: Parser, statement: TS.Statement): string | undefined {
   const specifier =
     ts.isImportDeclaration(statement) || ts.isExportDeclaration(statement)
       ? statement.moduleSpecifier
@@ -31,7 +32,7 @@ export function importedModule(ts: typeof TS, statement: TS.Statement): string |
 }
 
 /** `require("lockweave/runtime")`, also as the argument of a compiler's helper. */
-function requiresRuntime(ts: typeof TS, node: TS.Expression): boolean {
+function requiresRuntime(ts: Parser, node: TS.Expression): boolean {
   if (!ts.isCallExpression(node)) return false;
   const [first] = node.arguments;
   if (first === undefined) return false;

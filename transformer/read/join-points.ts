@@ -1,4 +1,5 @@
 import type * as TS from "typescript";
+import type { Parser } from "../parser/parser";
 import { problem, type Problem } from "../text/problems";
 import type { Span } from "../text/span";
 import { commentsThatMentionIt } from "./comments";
@@ -43,7 +44,7 @@ export interface Found {
  * Every `@redisLock` in a comment of the file, with the function it stands before. Reads the raw comments:
  * the compiler does not parse JSDoc (TypeScript 5.3 and later).
  */
-export function findJoinPoints(ts: typeof TS, file: TS.SourceFile): Found {
+export function findJoinPoints(ts: Parser, file: TS.SourceFile): Found {
   const points: JoinPoint[] = [];
   const forbidden: Forbidden[] = [];
   const problems: Problem[] = [];
@@ -73,7 +74,7 @@ export function findJoinPoints(ts: typeof TS, file: TS.SourceFile): Found {
 }
 
 function whyNot(
-  ts: typeof TS,
+  ts: Parser,
   { fn, name, promised }: FoundFunction,
   at: Span,
   secondTag: Span | undefined,

@@ -1,4 +1,5 @@
 import type * as TS from "typescript";
+import type { Parser } from "../parser/parser";
 import { didYouMean } from "../text/did-you-mean";
 import type { Piece } from "../text/edits";
 import { problem } from "../text/problems";
@@ -131,7 +132,7 @@ function parametersHint(names: readonly string[]): string {
  * Whether the text is one expression that cannot reach out of its place, not even by a comment, and cannot yield:
  * the lock is not there yet. It is read as the file is, where `<T>x` may be JSX.
  */
-function isExpression(ts: typeof TS, text: string, { languageVariant }: TS.SourceFile): boolean {
+function isExpression(ts: Parser, text: string, { languageVariant }: TS.SourceFile): boolean {
   const name = languageVariant === ts.LanguageVariant.JSX ? "key.tsx" : "key.ts";
   const file = ts.createSourceFile(name, `async function* key() { [${text}]; }`, ts.ScriptTarget.Latest);
   const { parseDiagnostics = [] } = file as { parseDiagnostics?: readonly unknown[] };
@@ -148,7 +149,7 @@ function isExpression(ts: typeof TS, text: string, { languageVariant }: TS.Sourc
   return !ts.isSpreadElement(element) && !ts.isOmittedExpression(element);
 }
 
-function yields(ts: typeof TS, node: TS.Node): boolean {
+function yields(ts: Parser, node: TS.Node): boolean {
   if (ts.isFunctionLike(node)) return false;
   if (ts.isYieldExpression(node)) return true;
   return ts.forEachChild(node, (child) => yields(ts, child) || undefined) ?? false;

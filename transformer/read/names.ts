@@ -1,4 +1,5 @@
 import type * as TS from "typescript";
+import type { Parser } from "../parser/parser";
 
 /** The name, or the name with a number, that is not among those in use. */
 export function freshName(name: string, used: ReadonlySet<string>): string {
@@ -8,7 +9,7 @@ export function freshName(name: string, used: ReadonlySet<string>): string {
 }
 
 /** The names that are bound or referred to in the node. The names of members do not count. */
-export function identifiersIn(ts: typeof TS, node: TS.Node): Set<string> {
+export function identifiersIn(ts: Parser, node: TS.Node): Set<string> {
   const names = new Set<string>();
   const visit = (child: TS.Node, parent: TS.Node): void => {
     if (ts.isIdentifier(child) && !isMemberName(ts, child, parent)) names.add(child.text);
@@ -18,7 +19,7 @@ export function identifiersIn(ts: typeof TS, node: TS.Node): Set<string> {
   return names;
 }
 
-function isMemberName(ts: typeof TS, name: TS.Identifier, parent: TS.Node): boolean {
+function isMemberName(ts: Parser, name: TS.Identifier, parent: TS.Node): boolean {
   const hasMemberName =
     ts.isPropertyAccessExpression(parent) ||
     ts.isPropertyAssignment(parent) ||

@@ -1,4 +1,5 @@
 import type * as TS from "typescript";
+import type { Parser } from "../parser/parser";
 import { importedModule } from "./imports";
 import { declaredInBlock, declaredInFunction } from "./scopes";
 
@@ -34,7 +35,7 @@ export function mayImportOurs(text: string): boolean {
 
 /** The calls of one of our functions in `node`, by whatever name the file has it there. */
 export function callsOf(
-  ts: typeof TS,
+  ts: Parser,
   file: TS.SourceFile,
   functionName: OwnFunction,
   node: TS.Node,
@@ -71,7 +72,7 @@ export function callsOf(
 }
 
 /** What the file itself hands on of ours. */
-export function ownExportsOf(ts: typeof TS, file: TS.SourceFile, handedOn: HandedOn): OwnExports {
+export function ownExportsOf(ts: Parser, file: TS.SourceFile, handedOn: HandedOn): OwnExports {
   const exportsOf = (specifier: string): OwnExports | undefined =>
     OURS.has(specifier) ? OWN_EXPORTS : handedOn(specifier);
   const names = namesInside(ts, file, new Map(), exportsOf);
@@ -116,13 +117,7 @@ type Names = ReadonlyMap<string, Meaning | null>;
 type ExportsOf = (specifier: string) => OwnExports | undefined;
 
 /** The names in scope inside the node. */
-function namesInside(
-  ts: typeof TS,
-  node: TS.Node,
-  outer: Names,
-  exportsOf: ExportsOf,
-  given?: Meaning,
-): Names {
+function namesInside(ts: Parser, node: TS.Node, outer: Names, exportsOf: ExportsOf, given?: Meaning): Names {
   const declared = ts.isFunctionLike(node) ? declaredInFunction(ts, node) : declaredInBlock(ts, node);
   const imports = ts.isSourceFile(node) ? node.statements : [];
   const own = ts.isClassExpression(node) && node.name !== undefined ? node.name.text : undefined;
@@ -140,7 +135,7 @@ function namesInside(
 }
 
 function bindImport(
-  ts: typeof TS,
+  ts: Parser,
   statement: TS.Statement,
   names: Map<string, Meaning | null>,
   exportsOf: ExportsOf,
@@ -162,7 +157,7 @@ function bindImport(
 
 /** The callback in `import("lockweave").then((locks) => ...)`, whose parameter is the runtime. */
 function callbackOf(
-  ts: typeof TS,
+  ts: Parser,
   node: TS.Node,
   names: Names,
   exportsOf: ExportsOf,
@@ -174,7 +169,7 @@ function callbackOf(
 }
 
 function bind(
-  ts: typeof TS,
+  ts: Parser,
   name: TS.BindingName,
   meaning: Meaning | null,
   names: Map<string, Meaning | null>,
@@ -193,7 +188,7 @@ function bind(
 }
 
 function meaningOf(
-  ts: typeof TS,
+  ts: Parser,
   expression: TS.Expression,
   names: Names,
   exportsOf: ExportsOf,
@@ -227,7 +222,7 @@ function meaningOf(
 }
 
 function resultOf(
-  ts: typeof TS,
+  ts: Parser,
   { expression: callee, arguments: [first] }: TS.CallExpression,
   names: Names,
   exportsOf: ExportsOf,

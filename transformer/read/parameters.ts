@@ -1,17 +1,18 @@
 import type * as TS from "typescript";
+import type { Parser } from "../parser/parser";
 import type { Span } from "../text/span";
 import { isJavaScript } from "./file-kind";
 import { identifiersIn } from "./names";
 import { declaredInBlock, namesIn, varsIn } from "./scopes";
 import type { LockableFunction } from "./syntax";
 
-export function parameterNames(ts: typeof TS, fn: LockableFunction): string[] {
+export function parameterNames(ts: Parser, fn: LockableFunction): string[] {
   const names = fn.parameters.flatMap(({ name }) => namesIn(ts, name));
   return names.map(({ text }) => text).filter((text) => text !== "this");
 }
 
 /** A parameter that the body declares once more with `var`. */
-export function redeclaredParameter(ts: typeof TS, fn: LockableFunction): string | undefined {
+export function redeclaredParameter(ts: Parser, fn: LockableFunction): string | undefined {
   const parameters = parameterNames(ts, fn);
   const names = varsIn(ts, fn.body).flatMap(({ name }) => namesIn(ts, name));
   return names.find(({ text }) => parameters.includes(text))?.text;
@@ -19,7 +20,7 @@ export function redeclaredParameter(ts: typeof TS, fn: LockableFunction): string
 
 /** What the compiler takes for a duplicate, and would not, once the body stands in a block of its own. */
 export function declaredAgain(
-  ts: typeof TS,
+  ts: Parser,
   file: TS.SourceFile,
   fn: LockableFunction,
 ): (Span & { readonly text: string }) | undefined {
@@ -33,7 +34,7 @@ export function declaredAgain(
 }
 
 /** A name that the body of a function may declare twice, at least in JavaScript, and a block may not. */
-export function declaredTwice(ts: typeof TS, fn: LockableFunction): TS.Identifier | undefined {
+export function declaredTwice(ts: Parser, fn: LockableFunction): TS.Identifier | undefined {
   const vars = new Set(varsIn(ts, fn.body).flatMap(({ name }) => namesIn(ts, name).map(({ text }) => text)));
   const functions = new Set<string>();
   return declaredAtTop(ts, fn).find(({ name: { text }, isFunction }) => {
@@ -45,7 +46,7 @@ export function declaredTwice(ts: typeof TS, fn: LockableFunction): TS.Identifie
 
 /** What the body itself declares, beside its `var`s. */
 function declaredAtTop(
-  ts: typeof TS,
+  ts: Parser,
   { body }: LockableFunction,
 ): { readonly name: TS.Identifier; readonly isFunction: boolean }[] {
   if (!ts.isBlock(body)) return [];
@@ -66,7 +67,7 @@ function declaredAtTop(
  * The parameters that the body gives other values. Types that are narrowed by that reach into functions only
  * where the parameter is the function's own, so a body apart gets them as parameters of its own.
  */
-export function assignedParameters(ts: typeof TS, fn: LockableFunction): string[] {
+export function assignedParameters(ts: Parser, fn: LockableFunction): string[] {
   const assigned = assignedIn(ts, fn.body, new Set(parameterNames(ts, fn)));
   // A function among the parameters, or `arguments`, may look at the outer one.
   const looksAt = new Set(fn.parameters.flatMap((parameter) => [...closuresIn(ts, parameter)]));
@@ -78,7 +79,7 @@ export function assignedParameters(ts: typeof TS, fn: LockableFunction): string[
  * Those of them that a function in the body looks at, and gives no other value, of a body that stands in a `try`:
  * the narrowed type reaches into that function only where the parameter is declared beside the assignment.
  */
-export function narrowedParameters(ts: typeof TS, fn: LockableFunction): string[] {
+export function narrowedParameters(ts: Parser, fn: LockableFunction): string[] {
   const assigned = assignedParameters(ts, fn);
   if (assigned.length === 0) return [];
   const lookedAt = closuresIn(ts, fn.body);
@@ -87,12 +88,12 @@ export function narrowedParameters(ts: typeof TS, fn: LockableFunction): string[
 }
 
 /** By `var` anywhere in the body, or at its top. */
-function declaredIn(ts: typeof TS, body: TS.ConciseBody): string[] {
+function declaredIn(ts: Parser, body: TS.ConciseBody): string[] {
   const declared = [...varsIn(ts, body), ...declaredInBlock(ts, body)];
   return declared.flatMap(({ name }) => namesIn(ts, name)).map(({ text }) => text);
 }
 
-function assignedIn(ts: typeof TS, inside: TS.Node, names: ReadonlySet<string>): Set<string> {
+function assignedIn(ts: Parser, inside: TS.Node, names: ReadonlySet<string>): Set<string> {
   const assigned = new Set<string>();
   const visitTarget = (node: TS.Node): void => {
     if (ts.isIdentifier(node)) {
@@ -116,7 +117,7 @@ function assignedIn(ts: typeof TS, inside: TS.Node, names: ReadonlySet<string>):
   return assigned;
 }
 
-function assignedInClosures(ts: typeof TS, node: TS.Node, names: ReadonlySet<string>): Set<string> {
+function assignedInClosures(ts: Parser, node: TS.Node, names: ReadonlySet<string>): Set<string> {
   if (ts.isFunctionLike(node)) return assignedIn(ts, node, names);
   const assigned = new Set<string>();
   ts.forEachChild(node, (child) => {
@@ -125,12 +126,12 @@ function assignedInClosures(ts: typeof TS, node: TS.Node, names: ReadonlySet<str
   return assigned;
 }
 
-function isAssignment(ts: typeof TS, kind: TS.SyntaxKind): boolean {
+function isAssignment(ts: Parser, kind: TS.SyntaxKind): boolean {
   return kind >= ts.SyntaxKind.FirstAssignment && kind <= ts.SyntaxKind.LastAssignment;
 }
 
 /** The names in the functions inside the node. */
-function closuresIn(ts: typeof TS, node: TS.Node): Set<string> {
+function closuresIn(ts: Parser, node: TS.Node): Set<string> {
   if (ts.isFunctionLike(node)) return identifiersIn(ts, node);
   const names = new Set<string>();
   ts.forEachChild(node, (child) => {

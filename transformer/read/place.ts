@@ -1,4 +1,5 @@
 import type * as TS from "typescript";
+import type { Parser } from "../parser/parser";
 import { problem, type Problem } from "../text/problems";
 import type { Span } from "../text/span";
 import { isJavaScript } from "./file-kind";
@@ -26,7 +27,7 @@ export type Place = { readonly bodies: readonly TS.ConciseBody[] } & (
 
 /** What the comment stands before: from there inwards to the function, if there is one. */
 export function placeOf(
-  ts: typeof TS,
+  ts: Parser,
   file: TS.SourceFile,
   comment: Span,
   path: readonly TS.Node[],
@@ -66,7 +67,7 @@ export function placeOf(
 
 /** The name of the function that the comment documents in a declaration file, if it has that name in code too. */
 export function declaredFunctionAt(
-  ts: typeof TS,
+  ts: Parser,
   file: TS.SourceFile,
   comment: Span,
   path: readonly TS.Node[],
@@ -78,7 +79,7 @@ export function declaredFunctionAt(
 
 /** The outermost node that begins with the comment; the comment may also stand among its modifiers. */
 function ownerOf(
-  ts: typeof TS,
+  ts: Parser,
   file: TS.SourceFile,
   comment: Span,
   path: readonly TS.Node[],
@@ -100,7 +101,7 @@ function ownerOf(
 
 /** Of the nodes around the expression, those that do nothing but give it a name or hand it on. */
 function handingOn(
-  ts: typeof TS,
+  ts: Parser,
   file: TS.SourceFile,
   around: readonly TS.Node[],
   expression: TS.Node,
@@ -113,7 +114,7 @@ function handingOn(
   return around.slice(other + 1);
 }
 
-function namedBy(ts: typeof TS, file: TS.SourceFile, around: readonly TS.Node[]): Span | undefined {
+function namedBy(ts: Parser, file: TS.SourceFile, around: readonly TS.Node[]): Span | undefined {
   const declaration = around.findLast(
     (node) =>
       ts.isVariableDeclaration(node) || ts.isPropertyDeclaration(node) || ts.isPropertyAssignment(node),
@@ -123,7 +124,7 @@ function namedBy(ts: typeof TS, file: TS.SourceFile, around: readonly TS.Node[])
 }
 
 /** The bodies of the outermost functions in the node, or its own if it is a function itself. */
-function bodiesIn(ts: typeof TS, node: TS.Node): TS.ConciseBody[] {
+function bodiesIn(ts: Parser, node: TS.Node): TS.ConciseBody[] {
   if (ts.isFunctionLike(node)) {
     const { body } = node as { readonly body?: TS.ConciseBody };
     return body === undefined ? [] : [body];
@@ -134,7 +135,7 @@ function bodiesIn(ts: typeof TS, node: TS.Node): TS.ConciseBody[] {
 }
 
 /** Of the innermost function in whose head the comment stands, or variable, property or class that it stands in. */
-function bodiesAround(ts: typeof TS, path: readonly TS.Node[], comment: Span): TS.ConciseBody[] {
+function bodiesAround(ts: Parser, path: readonly TS.Node[], comment: Span): TS.ConciseBody[] {
   const holder = path.findLast(
     (node) =>
       ts.isFunctionLike(node) ||
@@ -149,7 +150,7 @@ function bodiesAround(ts: typeof TS, path: readonly TS.Node[], comment: Span): T
 
 /** The functions that the node hands on by their names: those in sight, and whether there are others. */
 function functionsNamedIn(
-  ts: typeof TS,
+  ts: Parser,
   file: TS.SourceFile,
   node: TS.Node,
   outer: readonly TS.Node[],
@@ -160,7 +161,7 @@ function functionsNamedIn(
 }
 
 /** `pay` in `export default pay`, `export { pay }`, `{ pay }`, `{ now: pay }` and `retry(pay)`; `""` has no name. */
-function namesHandedOn(ts: typeof TS, node: TS.Node): string[] {
+function namesHandedOn(ts: Parser, node: TS.Node): string[] {
   if (ts.isIdentifier(node)) return [node.text];
   if (ts.isPropertyAccessExpression(node) || ts.isElementAccessExpression(node)) return [""];
   if (ts.isShorthandPropertyAssignment(node)) return [node.name.text];
@@ -180,7 +181,7 @@ function namesHandedOn(ts: typeof TS, node: TS.Node): string[] {
 
 /** The bodies of the functions that the name stands for, declared nearest to the node inside all the others. */
 function bodiesNamed(
-  ts: typeof TS,
+  ts: Parser,
   file: TS.SourceFile,
   name: string,
   outer: readonly TS.Node[],
@@ -205,7 +206,7 @@ function bodiesNamed(
 
 /** The body that stands behind an overload signature. */
 function implementationOf(
-  ts: typeof TS,
+  ts: Parser,
   file: TS.SourceFile,
   around: TS.Node,
   signature: AnyFunction,
@@ -220,7 +221,7 @@ function implementationOf(
   return bodies;
 }
 
-function nameOf(ts: typeof TS, file: TS.SourceFile, path: readonly TS.Node[]): string {
+function nameOf(ts: Parser, file: TS.SourceFile, path: readonly TS.Node[]): string {
   const names = path.flatMap((node) => roleOf(ts, file, node).name ?? []);
   return names.length === 0 ? "anonymous" : names.join(".");
 }

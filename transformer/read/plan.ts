@@ -1,4 +1,5 @@
 import type * as TS from "typescript";
+import type { Parser } from "../parser/parser";
 import { didYouMean, nearestOrAll } from "../text/did-you-mean";
 import type { Piece } from "../text/edits";
 import { problem, type Problem } from "../text/problems";
@@ -44,7 +45,7 @@ const ATTRIBUTES = [...KEY_ATTRIBUTES, ...Object.keys(OPTION_READERS)];
 
 /** The plan for a tagged function, or all that is wrong with its tag. */
 export function plan(
-  ts: typeof TS,
+  ts: Parser,
   file: TS.SourceFile,
   point: JoinPoint,
   defaults: Defaults,

@@ -1,8 +1,9 @@
 import type * as TS from "typescript";
+import type { Parser } from "../parser/parser";
 import { identifiersIn } from "./names";
 import type { LockableFunction } from "./syntax";
 
-export function isAsync(ts: typeof TS, { modifiers }: Pick<LockableFunction, "modifiers">): boolean {
+export function isAsync(ts: Parser, { modifiers }: Pick<LockableFunction, "modifiers">): boolean {
   return modifiers?.some(({ kind }) => kind === ts.SyntaxKind.AsyncKeyword) ?? false;
 }
 
@@ -14,7 +15,7 @@ export interface Promised {
 
 /** Said with its own return type, or with the function type of the variable or property that it is the value of. */
 export function promisedBy(
-  ts: typeof TS,
+  ts: Parser,
   { type }: Pick<LockableFunction, "type">,
   around: readonly TS.Node[],
 ): Promised | undefined {
@@ -28,7 +29,7 @@ export function promisedBy(
 }
 
 /** What JavaScript says in the comment of the function, or of what it is the value of. */
-export function documentedReturn(ts: typeof TS, nodes: readonly TS.Node[]): TS.TypeNode | undefined {
+export function documentedReturn(ts: Parser, nodes: readonly TS.Node[]): TS.TypeNode | undefined {
   const comments = nodes.toReversed().flatMap((node) => {
     const { jsDoc = [] } = node as { readonly jsDoc?: readonly TS.JSDoc[] }; // `getJSDocTags` wants bound nodes.
     return jsDoc;
@@ -37,6 +38,6 @@ export function documentedReturn(ts: typeof TS, nodes: readonly TS.Node[]): TS.T
   return tags.find((tag) => ts.isJSDocReturnTag(tag))?.typeExpression?.type;
 }
 
-function isPromise(ts: typeof TS, type: TS.TypeNode): boolean {
+function isPromise(ts: Parser, type: TS.TypeNode): boolean {
   return ts.isTypeReferenceNode(type) && ts.isIdentifier(type.typeName) && type.typeName.text === "Promise";
 }

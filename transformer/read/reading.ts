@@ -1,4 +1,5 @@
 import type * as TS from "typescript";
+import type { Parser } from "../parser/parser";
 import { problem, type Problem } from "../text/problems";
 import type { Span } from "../text/span";
 import type { Attribute, Item } from "./tag";
@@ -8,7 +9,7 @@ export interface Reading {
   readonly problems: Problem[];
   /** What is likely to be wrong, and woven all the same. */
   readonly warnings: Problem[];
-  readonly ts: typeof TS;
+  readonly ts: Parser;
   readonly file: TS.SourceFile;
 }
 

@@ -1,4 +1,5 @@
 import type * as TS from "typescript";
+import type { Parser } from "../parser/parser";
 import { declaredInBlock, namesIn, statementsOf } from "./scopes";
 
 /**
@@ -6,7 +7,7 @@ import { declaredInBlock, namesIn, statementsOf } from "./scopes";
  * under `try`, whose `catch` would get errors that it is not meant for, and whose `finally` would run later; in the
  * scope of a `using`; in a loop over an iterator, which is closed when it is left.
  */
-export function returnsThroughCode(ts: typeof TS, body: TS.Block): boolean {
+export function returnsThroughCode(ts: Parser, body: TS.Block): boolean {
   return returnsOf(ts, body).some(({ runsCode }) => runsCode);
 }
 
@@ -23,7 +24,7 @@ export interface Return {
 type Scope = ReadonlyMap<string, boolean>;
 
 /** The returns of what may be a promise. */
-export function returnsOf(ts: typeof TS, body: TS.Block): Return[] {
+export function returnsOf(ts: Parser, body: TS.Block): Return[] {
   const returns: Return[] = [];
   const isConstant = !givesThen(ts, body);
   const visit = (node: TS.Node, outer: Scope, runsCode: boolean): void => {
@@ -49,7 +50,7 @@ export function returnsOf(ts: typeof TS, body: TS.Block): Return[] {
 }
 
 /** Whether it may make a thenable of an object that is none: it speaks of `then` otherwise than to call it. */
-function givesThen(ts: typeof TS, node: TS.Node): boolean {
+function givesThen(ts: Parser, node: TS.Node): boolean {
   if ((ts.isIdentifier(node) || ts.isStringLiteralLike(node)) && node.text === "then") return true;
   const inner =
     ts.isCallExpression(node) && ts.isPropertyAccessExpression(node.expression)
@@ -59,7 +60,7 @@ function givesThen(ts: typeof TS, node: TS.Node): boolean {
   return ts.forEachChild(node, (child) => givesThen(ts, child) || undefined) ?? false;
 }
 
-function runsCodeWhenLeft(ts: typeof TS, node: TS.Node): boolean {
+function runsCodeWhenLeft(ts: Parser, node: TS.Node): boolean {
   if (ts.isForOfStatement(node)) {
     // The iterator of a list in brackets has nothing to close.
     const isClosed = node.awaitModifier !== undefined || !ts.isArrayLiteralExpression(node.expression);
@@ -71,12 +72,12 @@ function runsCodeWhenLeft(ts: typeof TS, node: TS.Node): boolean {
   );
 }
 
-function isUsing(ts: typeof TS, node: TS.Node): boolean {
+function isUsing(ts: Parser, node: TS.Node): boolean {
   return ts.isVariableDeclarationList(node) && (node.flags & ts.NodeFlags.Using) !== 0;
 }
 
 /** The scope inside the node. */
-function scopeIn(ts: typeof TS, node: TS.Node, outer: Scope): Scope {
+function scopeIn(ts: Parser, node: TS.Node, outer: Scope): Scope {
   const declared = declaredInBlock(ts, node);
   if (declared.length === 0) return outer;
   const scope = new Map(outer);
@@ -91,7 +92,7 @@ function scopeIn(ts: typeof TS, node: TS.Node, outer: Scope): Scope {
 // ---- what cannot be a promise ---------------------------------------------------------------------------
 
 /** Whether the value cannot be a promise. */
-export function isSettled(ts: typeof TS, expression: TS.Expression, scope: Scope = new Map()): boolean {
+export function isSettled(ts: Parser, expression: TS.Expression, scope: Scope = new Map()): boolean {
   const { SyntaxKind: Kind } = ts;
   const isAllSettled = (...all: TS.Expression[]): boolean => all.every((one) => isSettled(ts, one, scope));
   if (
@@ -138,7 +139,7 @@ export function isSettled(ts: typeof TS, expression: TS.Expression, scope: Scope
  * An object with a `then` is a promise to `await`. That a spread brings one in is not to be expected, and behind
  * an `await` the compiler would no longer report errors at the properties, where `@ts-expect-error` may wait.
  */
-function isNoThenable(ts: typeof TS, { properties }: TS.ObjectLiteralExpression): boolean {
+function isNoThenable(ts: Parser, { properties }: TS.ObjectLiteralExpression): boolean {
   return properties.every(({ name }) => {
     if (name === undefined) return true;
     return !ts.isComputedPropertyName(name) && name.text !== "then" && name.text !== "__proto__";

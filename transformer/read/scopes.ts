@@ -1,4 +1,5 @@
 import type * as TS from "typescript";
+import type { Parser } from "../parser/parser";
 
 /** A name that a node declares for what stands in it. */
 export interface Declared {
@@ -9,7 +10,7 @@ export interface Declared {
 }
 
 /** What the node, as a scope of its own, declares: in a block, a `case`, a `catch`, the head of a loop. */
-export function declaredInBlock(ts: typeof TS, node: TS.Node): Declared[] {
+export function declaredInBlock(ts: Parser, node: TS.Node): Declared[] {
   if (ts.isCatchClause(node)) {
     const { variableDeclaration } = node;
     return variableDeclaration ? [{ name: variableDeclaration.name, isConst: false }] : [];
@@ -23,7 +24,7 @@ export function declaredInBlock(ts: typeof TS, node: TS.Node): Declared[] {
 }
 
 /** What a function declares beside its block: its own name, its parameters, and each `var` in its body. */
-export function declaredInFunction(ts: typeof TS, fn: TS.SignatureDeclaration): Declared[] {
+export function declaredInFunction(ts: Parser, fn: TS.SignatureDeclaration): Declared[] {
   const own = ts.isFunctionExpression(fn) && fn.name !== undefined ? [{ name: fn.name, isConst: false }] : [];
   const parameters = fn.parameters.map(({ name }) => ({ name, isConst: false }));
   const { body } = fn as { readonly body?: TS.ConciseBody };
@@ -31,7 +32,7 @@ export function declaredInFunction(ts: typeof TS, fn: TS.SignatureDeclaration): 
 }
 
 /** The `var`s that are hoisted to the function around the node. */
-export function varsIn(ts: typeof TS, node: TS.Node): Declared[] {
+export function varsIn(ts: Parser, node: TS.Node): Declared[] {
   const vars: Declared[] = [];
   const visit = (child: TS.Node): void => {
     if (ts.isFunctionLike(child) || ts.isClassStaticBlockDeclaration(child)) return;
@@ -44,20 +45,20 @@ export function varsIn(ts: typeof TS, node: TS.Node): Declared[] {
   return vars;
 }
 
-export function statementsOf(ts: typeof TS, node: TS.Node): readonly TS.Statement[] {
+export function statementsOf(ts: Parser, node: TS.Node): readonly TS.Statement[] {
   if (ts.isBlock(node) || ts.isModuleBlock(node) || ts.isSourceFile(node)) return node.statements;
   return ts.isCaseBlock(node) ? node.clauses.flatMap(({ statements }) => [...statements]) : [];
 }
 
 /** The identifiers of the binding: one, or those of a pattern. */
-export function namesIn(ts: typeof TS, name: TS.BindingName): TS.Identifier[] {
+export function namesIn(ts: Parser, name: TS.BindingName): TS.Identifier[] {
   if (ts.isIdentifier(name)) return [name];
   return name.elements.flatMap((element) =>
     ts.isOmittedExpression(element) ? [] : namesIn(ts, element.name),
   );
 }
 
-function declaredBy(ts: typeof TS, statement: TS.Statement): Declared[] {
+function declaredBy(ts: Parser, statement: TS.Statement): Declared[] {
   const isNamed =
     ts.isFunctionDeclaration(statement) ||
     ts.isClassDeclaration(statement) ||

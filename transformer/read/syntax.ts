@@ -1,4 +1,5 @@
 import type * as TS from "typescript";
+import type { Parser } from "../parser/parser";
 import type { ProblemName } from "../text/problems";
 
 /** What a tag may stand before. */
@@ -17,7 +18,7 @@ export type Role = { readonly name?: string | undefined } & (
 );
 
 /** The one place that knows what kinds of syntax there are around functions. */
-export function roleOf(ts: typeof TS, file: TS.SourceFile, node: TS.Node): Role {
+export function roleOf(ts: Parser, file: TS.SourceFile, node: TS.Node): Role {
   const { SyntaxKind: Kind } = ts;
   switch (node.kind) {
     case Kind.FunctionDeclaration: {
@@ -81,7 +82,7 @@ export function roleOf(ts: typeof TS, file: TS.SourceFile, node: TS.Node): Role 
 }
 
 /** `a numeric literal` */
-export function describe(ts: typeof TS, node: TS.Node): string {
+export function describe(ts: Parser, node: TS.Node): string {
   // The first name of a kind is its own, the others are marks such as `FirstStatement`.
   const [name = ""] = Object.entries(ts.SyntaxKind).find(([, kind]) => kind === node.kind) ?? [];
   const words = name.replaceAll(/(?<=[a-z])(?=[A-Z])/g, " ").toLowerCase();
@@ -89,7 +90,7 @@ export function describe(ts: typeof TS, node: TS.Node): string {
 }
 
 function nameIn(
-  ts: typeof TS,
+  ts: Parser,
   file: TS.SourceFile,
   { name }: { readonly name?: TS.PropertyName | TS.BindingName | TS.ModuleName | undefined },
 ): string | undefined {

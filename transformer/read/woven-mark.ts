@@ -1,4 +1,5 @@
 import type * as TS from "typescript";
+import type { Parser } from "../parser/parser";
 import { directives } from "./directives";
 import { runtimeNames } from "./imports";
 
@@ -7,7 +8,7 @@ import { runtimeNames } from "./imports";
  * it again must not lock twice. The shape alone proves nothing: the calls are those of our runtime, by the name
  * under which the file takes it in.
  */
-export function wovenMark(ts: typeof TS, file: TS.SourceFile): (body: TS.ConciseBody) => boolean {
+export function wovenMark(ts: Parser, file: TS.SourceFile): (body: TS.ConciseBody) => boolean {
   const namespaces = new Set(file.statements.flatMap((statement) => runtimeNames(ts, statement)));
   if (namespaces.size === 0) return () => false;
 
@@ -54,7 +55,7 @@ export function wovenMark(ts: typeof TS, file: TS.SourceFile): (body: TS.Concise
 }
 
 /** Without `await` and parentheses. */
-function bare(ts: typeof TS, node: TS.Node): TS.Node {
+function bare(ts: Parser, node: TS.Node): TS.Node {
   let inner = node;
   while (ts.isAwaitExpression(inner) || ts.isParenthesizedExpression(inner)) inner = inner.expression;
   return inner;

@@ -1,4 +1,5 @@
 import type { Insertion, Piece } from "./edits";
+import { lineStarts } from "./line-starts";
 import type { Span } from "./span";
 
 interface Segment {
@@ -92,12 +93,4 @@ export class Positions {
     }
     return this.#segments[low - 1];
   }
-}
-
-/** Line breaks as TypeScript counts them. */
-function lineStarts(text: string): number[] {
-  return [
-    0,
-    ...[...text.matchAll(/\r\n|[\n\r\u2028\u2029]/g)].map(({ 0: breaks, index }) => index + breaks.length),
-  ];
 }

@@ -1,8 +1,9 @@
 import type * as TS from "typescript";
+import type { Parser } from "../parser/parser";
 
 /** The code's structure as text: the same for two codes that differ in nothing but how they are written. */
 export function canonical(
-  ts: typeof TS,
+  ts: Parser,
   node: TS.Node | undefined,
   { withNames = true }: { readonly withNames?: boolean } = {},
 ): string {
@@ -23,7 +24,7 @@ export function canonical(
 
 /** The value of a literal, however it is written. `undefined` has the value `null`. */
 export function constantOf(
-  ts: typeof TS,
+  ts: Parser,
   node: TS.Node,
 ): { value: string | number | boolean | null } | undefined {
   const inner = withoutParentheses(ts, node);
@@ -39,13 +40,13 @@ export function constantOf(
   return typeof negated?.value === "number" ? { value: negated.value === 0 } : undefined;
 }
 
-export function withoutParentheses<N extends TS.Node>(ts: typeof TS, node: N): N | TS.Expression {
+export function withoutParentheses<N extends TS.Node>(ts: Parser, node: N): N | TS.Expression {
   let inner: N | TS.Expression = node;
   while (ts.isParenthesizedExpression(inner)) inner = inner.expression;
   return inner;
 }
 
-function isMemberName(ts: typeof TS, name: TS.Node): boolean {
+function isMemberName(ts: Parser, name: TS.Node): boolean {
   const { parent } = name;
   return (ts.isPropertyAccessExpression(parent) || ts.isPropertyAssignment(parent)) && parent.name === name;
 }
@@ -60,7 +61,7 @@ export type Bindings = ReadonlyMap<string, string | undefined>;
 
 /** Of the function's parameters, and of what is declared before its body proper begins. */
 export function bindingsOf(
-  ts: typeof TS,
+  ts: Parser,
   owner: TS.SignatureDeclaration,
   declared: readonly TS.VariableDeclaration[],
 ): Bindings {
@@ -89,12 +90,12 @@ export function bindingsOf(
   return bindings;
 }
 
-function labelOf(ts: typeof TS, key: TS.Node): string {
+function labelOf(ts: Parser, key: TS.Node): string {
   return ts.isIdentifier(key) || ts.isStringLiteral(key) ? key.text : "?";
 }
 
 /** Old targets put an async body into a generator, which is an argument of a call: the parameters are outside. */
-function functionAround(ts: typeof TS, owner: TS.SignatureDeclaration): TS.SignatureDeclaration | undefined {
+function functionAround(ts: Parser, owner: TS.SignatureDeclaration): TS.SignatureDeclaration | undefined {
   const { asteriskToken } = owner as Partial<TS.FunctionExpression>;
   if (asteriskToken === undefined || !ts.isCallExpression(owner.parent)) return undefined;
   for (let node: TS.Node = owner.parent; !ts.isSourceFile(node); node = node.parent) {
@@ -129,7 +130,7 @@ export function isSameEssence(expected: Essence, found: Essence | undefined): bo
   });
 }
 
-export function essenceOf(ts: typeof TS, expression: TS.Expression, bindings: Bindings): Essence {
+export function essenceOf(ts: Parser, expression: TS.Expression, bindings: Bindings): Essence {
   const reads = new Set<string>();
   let literals = "";
   const visit = (node: TS.Node): void => {
@@ -163,7 +164,7 @@ export function essenceOf(ts: typeof TS, expression: TS.Expression, bindings: Bi
 }
 
 /** A name from outside of the function, or a member of one: `Status.Open`. A bundler may have another name for it. */
-function isForeign(ts: typeof TS, node: TS.Node, bindings: Bindings): boolean {
+function isForeign(ts: Parser, node: TS.Node, bindings: Bindings): boolean {
   const inner = withoutParentheses(ts, node);
   if (ts.isPropertyAccessExpression(inner) || ts.isElementAccessExpression(inner)) {
     return isForeign(ts, inner.expression, bindings);

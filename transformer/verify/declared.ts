@@ -1,6 +1,7 @@
 import { existsSync, readFileSync, statSync } from "node:fs";
 import { dirname, resolve } from "node:path";
 import type * as TS from "typescript";
+import type { Parser } from "../parser/parser";
 import { declaredTags, tagsOfSource, type DeclaredTag } from "../read/declared-tags";
 import { mayHaveTags } from "../read/spelling";
 import { locksIn } from "./locks";
@@ -19,7 +20,7 @@ const HAS_REFUSAL = /: LW\d{4}: .*refuses to run unlocked\./;
  * comments and no locks. Where its map leads to sources, their tags count, too: those of private members, and those
  * in comments that were taken out.
  */
-export function unlockedIn(ts: typeof TS, declarations: TS.SourceFile): Unlocked | undefined {
+export function unlockedIn(ts: Parser, declarations: TS.SourceFile): Unlocked | undefined {
   const declared = mayHaveTags(declarations.text) ? declaredTags(ts, declarations) : [];
   const ofSources = mappedSources(declarations).flatMap((source) => tagsInFile(ts, source));
   // Declarations may be older than their sources.
@@ -29,7 +30,7 @@ export function unlockedIn(ts: typeof TS, declarations: TS.SourceFile): Unlocked
 
 /** Those of the tags that the JavaScript does not lock. Nothing is known where there is none. */
 export function unlockedOf(
-  ts: typeof TS,
+  ts: Parser,
   all: readonly DeclaredTag[],
   javaScript: string,
 ): Unlocked | undefined {
@@ -49,12 +50,12 @@ export function unlockedOf(
 /** A build of many projects looks at the sources of the lower ones again and again. */
 const known = new Map<string, { readonly changedAt: number; readonly tags: readonly DeclaredTag[] }>();
 
-export function tagsInFile(ts: typeof TS, source: string): readonly DeclaredTag[] {
+export function tagsInFile(ts: Parser, source: string): readonly DeclaredTag[] {
   const changedAt = statSync(source, { throwIfNoEntry: false })?.mtimeMs;
   if (changedAt === undefined) return [];
   const found = known.get(source);
   if (found?.changedAt === changedAt) return found.tags;
-  const tags = tagsOfSource(ts, source, ts.sys.readFile(source) ?? "");
+  const tags = tagsOfSource(ts, source, readFileSync(source, "utf8"));
   known.set(source, { changedAt, tags });
   return tags;
 }

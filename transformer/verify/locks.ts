@@ -1,4 +1,5 @@
 import type * as TS from "typescript";
+import type { Parser } from "../parser/parser";
 import { bindingsOf, canonical, constantOf, essenceOf, withoutParentheses, type Essence } from "./canonical";
 
 /** The woven code around the body of one function, as it stands in compiled code. */
@@ -25,7 +26,7 @@ export interface Locks {
 }
 
 /** Reads compiled code: JavaScript of any maker, minified or not. Comments and strings do not count. */
-export function locksIn(ts: typeof TS, fileName: string, text: string): Locks {
+export function locksIn(ts: Parser, fileName: string, text: string): Locks {
   const locks: Lock[] = [];
   const broken: string[] = [];
   if (!text.includes("businessFlag")) return { locks, broken };
@@ -51,7 +52,7 @@ export function locksIn(ts: typeof TS, fileName: string, text: string): Locks {
 }
 
 /** The entries of the object that `open` is given. */
-function siteOf(ts: typeof TS, { arguments: [object] }: TS.CallExpression): Map<string, unknown> | undefined {
+function siteOf(ts: Parser, { arguments: [object] }: TS.CallExpression): Map<string, unknown> | undefined {
   if (object === undefined || !ts.isObjectLiteralExpression(object)) return undefined;
   const entries = new Map<string, unknown>();
   for (const property of object.properties) {
@@ -87,7 +88,7 @@ interface Steps {
 }
 
 /** `undefined`, unless these steps are all that the function does. */
-function stepsAround(ts: typeof TS, call: TS.CallExpression): Steps | undefined {
+function stepsAround(ts: Parser, call: TS.CallExpression): Steps | undefined {
   const opened = openedIn(ts, call);
   if (opened === undefined || !namesStep(ts, call.expression, "open")) return undefined;
   const { lock, statement } = opened;
@@ -107,7 +108,7 @@ function stepsAround(ts: typeof TS, call: TS.CallExpression): Steps | undefined 
 
 /** The variable that gets the lock, and the statement that does it. */
 function openedIn(
-  ts: typeof TS,
+  ts: Parser,
   call: TS.CallExpression,
 ): { lock: string; statement: TS.Statement } | undefined {
   const { parent } = call;
@@ -133,19 +134,19 @@ function isEmptyDeclaration({ initializer }: TS.VariableDeclaration): boolean {
 }
 
 /** A directive, or variables that the compiler needs for parameters or for itself. */
-function isPreparation(ts: typeof TS, statement: TS.Statement): boolean {
+function isPreparation(ts: Parser, statement: TS.Statement): boolean {
   if (ts.isExpressionStatement(statement)) return ts.isStringLiteral(statement.expression);
   return ts.isVariableStatement(statement) && !waits(ts, statement);
 }
 
-function waits(ts: typeof TS, node: TS.Node): boolean {
+function waits(ts: Parser, node: TS.Node): boolean {
   if (ts.isFunctionLike(node)) return false;
   if (ts.isAwaitExpression(node) || ts.isYieldExpression(node)) return true;
   return ts.forEachChild(node, (child) => waits(ts, child) || undefined) ?? false;
 }
 
 function acquires(
-  ts: typeof TS,
+  ts: Parser,
   loop: TS.WhileStatement | TS.ForStatement,
   lock: string,
   opensLock: boolean,
@@ -160,7 +161,7 @@ interface Retry {
   readonly failure: TS.Expression | undefined;
 }
 
-function retryIn(ts: typeof TS, statement: TS.Statement, lock: string): Retry | undefined {
+function retryIn(ts: Parser, statement: TS.Statement, lock: string): Retry | undefined {
   const only = onlyStatement(ts, statement);
   if (only !== undefined && ts.isExpressionStatement(only)) {
     const call = step(ts, only.expression, "retryCheck", lock);
@@ -176,7 +177,7 @@ function retryIn(ts: typeof TS, statement: TS.Statement, lock: string): Retry | 
 }
 
 /** `catch (error) { throw fail(lock, error); } finally { await release(lock); }` */
-function endsWell(ts: typeof TS, { catchClause, finallyBlock }: TS.TryStatement, lock: string): boolean {
+function endsWell(ts: Parser, { catchClause, finallyBlock }: TS.TryStatement, lock: string): boolean {
   const caught = catchClause?.variableDeclaration?.name;
   const thrown = catchClause && onlyStatement(ts, catchClause.block);
   const last = finallyBlock && onlyStatement(ts, finallyBlock);
@@ -191,7 +192,7 @@ function endsWell(ts: typeof TS, { catchClause, finallyBlock }: TS.TryStatement,
 }
 
 /** A reentrant body runs inside the runtime's call. */
-function isReentrant(ts: typeof TS, { tried, lock }: Steps): boolean {
+function isReentrant(ts: Parser, { tried, lock }: Steps): boolean {
   const only = onlyStatement(ts, tried.tryBlock);
   if (only === undefined || !(ts.isReturnStatement(only) || ts.isExpressionStatement(only))) return false;
   if (only.expression === undefined) return false;
@@ -199,12 +200,7 @@ function isReentrant(ts: typeof TS, { tried, lock }: Steps): boolean {
 }
 
 /** The call of the runtime in `!(await lockweave.acquire(lock))`. */
-function negates(
-  ts: typeof TS,
-  node: TS.Expression,
-  name: string,
-  lock: string,
-): TS.CallExpression | undefined {
+function negates(ts: Parser, node: TS.Expression, name: string, lock: string): TS.CallExpression | undefined {
   const negated = withoutParentheses(ts, node);
   const isNegation =
     ts.isPrefixUnaryExpression(negated) && negated.operator === ts.SyntaxKind.ExclamationToken;
@@ -212,7 +208,7 @@ function negates(
 }
 
 /** The call of the runtime in `await lockweave.acquire(lock)`. */
-function step(ts: typeof TS, node: TS.Expression, name: string, lock: string): TS.CallExpression | undefined {
+function step(ts: Parser, node: TS.Expression, name: string, lock: string): TS.CallExpression | undefined {
   return awaitedValues(ts, node).find(
     (value): value is TS.CallExpression =>
       ts.isCallExpression(value) &&
@@ -222,7 +218,7 @@ function step(ts: typeof TS, node: TS.Expression, name: string, lock: string): T
 }
 
 /** What is awaited. Old targets write `yield value`, and in async generators `yield __await(value)`. */
-function awaitedValues(ts: typeof TS, node: TS.Expression): TS.Expression[] {
+function awaitedValues(ts: Parser, node: TS.Expression): TS.Expression[] {
   const waiting = withoutParentheses(ts, node);
   const isWaiting =
     ts.isAwaitExpression(waiting) || (ts.isYieldExpression(waiting) && !waiting.asteriskToken);
@@ -235,7 +231,7 @@ function awaitedValues(ts: typeof TS, node: TS.Expression): TS.Expression[] {
 }
 
 /** A bundler may have made a name of its own of `lockweave.acquire`: then the place alone tells what it is. */
-function namesStep(ts: typeof TS, node: TS.Expression, name: string): boolean {
+function namesStep(ts: Parser, node: TS.Expression, name: string): boolean {
   const callee = withoutParentheses(ts, node);
   if (ts.isIdentifier(callee)) return true;
   if (ts.isPropertyAccessExpression(callee)) return callee.name.text === name;
@@ -250,12 +246,12 @@ function namesStep(ts: typeof TS, node: TS.Expression, name: string): boolean {
   );
 }
 
-function isNamed(ts: typeof TS, node: TS.Expression | undefined, name: string): boolean {
+function isNamed(ts: Parser, node: TS.Expression | undefined, name: string): boolean {
   const inner = node && withoutParentheses(ts, node);
   return inner !== undefined && ts.isIdentifier(inner) && inner.text === name;
 }
 
-function onlyStatement(ts: typeof TS, statement: TS.Statement): TS.Statement | undefined {
+function onlyStatement(ts: Parser, statement: TS.Statement): TS.Statement | undefined {
   if (!ts.isBlock(statement)) return statement;
   const [only, another] = statement.statements;
   return another === undefined ? only : undefined;
@@ -264,7 +260,7 @@ function onlyStatement(ts: typeof TS, statement: TS.Statement): TS.Statement | u
 // ---- what is compared -----------------------------------------------------------------------------------
 
 function lockOf(
-  ts: typeof TS,
+  ts: Parser,
   file: TS.SourceFile,
   call: TS.CallExpression,
   site: string,
@@ -290,7 +286,7 @@ function lockOf(
 }
 
 /** Which function of the file it is: what stands around it, from the file inwards. */
-function pathTo(ts: typeof TS, node: TS.Node): string {
+function pathTo(ts: Parser, node: TS.Node): string {
   const labels: string[] = [];
   for (let at: TS.Node = node; !ts.isSourceFile(at); at = at.parent) {
     const { name } = at as { readonly name?: TS.Node };
@@ -301,13 +297,13 @@ function pathTo(ts: typeof TS, node: TS.Node): string {
   return labels.toReversed().join(" > ");
 }
 
-function isAsyncGenerator(ts: typeof TS, owner: TS.SignatureDeclaration): boolean {
+function isAsyncGenerator(ts: Parser, owner: TS.SignatureDeclaration): boolean {
   const { asteriskToken, modifiers } = owner as Partial<TS.FunctionExpression>;
   const isAsync = modifiers?.some(({ kind }) => kind === ts.SyntaxKind.AsyncKeyword) ?? false;
   return isAsync && asteriskToken !== undefined;
 }
 
-function unawaitedReturns(ts: typeof TS, node: TS.Node): number {
+function unawaitedReturns(ts: Parser, node: TS.Node): number {
   if (ts.isFunctionLike(node)) return 0;
   let count = 0;
   if (ts.isReturnStatement(node) && node.expression !== undefined) {
@@ -317,7 +313,7 @@ function unawaitedReturns(ts: typeof TS, node: TS.Node): number {
   return count;
 }
 
-function unawaitedValues(ts: typeof TS, expression: TS.Expression): number {
+function unawaitedValues(ts: Parser, expression: TS.Expression): number {
   const value = withoutParentheses(ts, expression);
   if (ts.isConditionalExpression(value)) {
     return unawaitedValues(ts, value.whenTrue) + unawaitedValues(ts, value.whenFalse);

@@ -1,10 +1,11 @@
 import type * as TS from "typescript";
+import type { Parser } from "../parser/parser";
 import type { Problem } from "../text/problems";
 import type { WovenSite } from "../weave/weave";
 
 /** The compiler's project behind one tsconfig.json. */
 export interface Project {
-  readonly ts: typeof TS;
+  readonly ts: Parser;
   /** The path of its tsconfig.json. */
   readonly config: string;
   readonly options: TS.CompilerOptions;

@@ -1,10 +1,11 @@
 import type * as TS from "typescript";
+import type { Parser } from "../parser/parser";
 import type { Plan } from "../read/plan";
 import { isAsync } from "../read/promised";
 import type { Insertion } from "../text/edits";
 
 /** What makes the function `async`: nothing where it is. The word comes behind all other modifiers. */
-export function asyncKeyword(ts: typeof TS, file: TS.SourceFile, { fn, at }: Plan): Insertion[] {
+export function asyncKeyword(ts: Parser, file: TS.SourceFile, { fn, at }: Plan): Insertion[] {
   if (isAsync(ts, fn)) return [];
   const lastModifier = fn.modifiers?.at(-1);
   const start = lastModifier === undefined ? fn.getStart(file) : tokenAfter(ts, file, lastModifier.end);
@@ -13,7 +14,7 @@ export function asyncKeyword(ts: typeof TS, file: TS.SourceFile, { fn, at }: Pla
 }
 
 /** Not the end of the modifier: behind `async` there must be no line break, and a comment may have one. */
-function tokenAfter(ts: typeof TS, file: TS.SourceFile, offset: number): number {
+function tokenAfter(ts: Parser, file: TS.SourceFile, offset: number): number {
   const scanner = ts.createScanner(
     ts.ScriptTarget.Latest,
     true,

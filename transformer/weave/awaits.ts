@@ -1,4 +1,5 @@
 import type * as TS from "typescript";
+import type { Parser } from "../parser/parser";
 import { isSettled, returnsOf } from "../read/returns";
 import type { Insertion } from "../text/edits";
 import { isCast, startOfExpression } from "./start-of-expression";
@@ -7,19 +8,19 @@ import { isCast, startOfExpression } from "./start-of-expression";
  * `return work()` inside `try { } finally { }` would run `finally` before the work is done: the returns of
  * the body become `return await`. Nested functions keep their own returns.
  */
-export function awaitedReturns(ts: typeof TS, file: TS.SourceFile, body: TS.Block): Insertion[] {
+export function awaitedReturns(ts: Parser, file: TS.SourceFile, body: TS.Block): Insertion[] {
   return returnsOf(ts, body).flatMap((found) => addAwait(ts, file, found.expression, found.isSettled));
 }
 
 /** What makes `expression` into `await expression`: nothing where its value cannot be a promise. */
-export function awaited(ts: typeof TS, file: TS.SourceFile, expression: TS.Expression): Insertion[] {
+export function awaited(ts: Parser, file: TS.SourceFile, expression: TS.Expression): Insertion[] {
   const isPartSettled = (part: TS.Expression): boolean => isSettled(ts, part);
   return isPartSettled(expression) ? [] : addAwait(ts, file, expression, isPartSettled);
 }
 
 /** To each branch by itself, as the compiler checks them: `(await (a ? b : c))` would hide `c` behind an `any`. */
 function addAwait(
-  ts: typeof TS,
+  ts: Parser,
   file: TS.SourceFile,
   expression: TS.Expression,
   isPartSettled: (part: TS.Expression) => boolean,
@@ -41,7 +42,7 @@ function addAwait(
 
 /** Those of which one is the value; `undefined` of anything else. */
 function branchesOf(
-  ts: typeof TS,
+  ts: Parser,
   file: TS.SourceFile,
   expression: TS.Expression,
 ): readonly TS.Expression[] | undefined {

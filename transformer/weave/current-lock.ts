@@ -1,4 +1,5 @@
 import type * as TS from "typescript";
+import type { Parser } from "../parser/parser";
 import { callsOf, type HandedOn } from "../read/own-calls";
 import type { Plan } from "../read/plan";
 import type { Insertion } from "../text/edits";
@@ -8,7 +9,7 @@ import type { Insertion } from "../text/edits";
  * for its lock, from helpers inside it too, at no cost at run time.
  */
 export function currentLockArguments(
-  ts: typeof TS,
+  ts: Parser,
   file: TS.SourceFile,
   { fn, at }: Plan,
   plans: readonly Plan[],

@@ -1,4 +1,5 @@
 import type * as TS from "typescript";
+import type { Parser } from "../parser/parser";
 import { callsOf, type HandedOn } from "../read/own-calls";
 import type { Insertion } from "../text/edits";
 
@@ -7,7 +8,7 @@ import type { Insertion } from "../text/edits";
  * that ignored the plugin has no such word, and fails when the application starts, not at the first lost
  * update.
  */
-export function handshakes(ts: typeof TS, file: TS.SourceFile, handedOn: HandedOn | undefined): Insertion[] {
+export function handshakes(ts: Parser, file: TS.SourceFile, handedOn: HandedOn | undefined): Insertion[] {
   return callsOf(ts, file, "configure", file, { handedOn }).flatMap((call) => {
     const [only, another] = call.arguments;
     if (only === undefined || another !== undefined || ts.isSpreadElement(only)) return [];

@@ -1,10 +1,11 @@
 import type * as TS from "typescript";
+import type { Parser } from "../parser/parser";
 
 const BREAK = /\r\n|[\n\r\u2028\u2029]/;
 const BREAKS = new RegExp(BREAK, "g");
 
 /** The type's text. Where line breaks separate members, or end comments, the text alone will not do. */
-export function onOneLine(ts: typeof TS, file: TS.SourceFile, type: TS.TypeNode): string {
+export function onOneLine(ts: Parser, file: TS.SourceFile, type: TS.TypeNode): string {
   const text = type.getText(file);
   if (!BREAK.test(text)) return text;
   const printer = ts.createPrinter({ removeComments: true });
@@ -13,7 +14,7 @@ export function onOneLine(ts: typeof TS, file: TS.SourceFile, type: TS.TypeNode)
 }
 
 /** A line break in a template means itself: it becomes `\n`. */
-function withoutBreaks(ts: typeof TS, file: TS.SourceFile, node: TS.Node): TS.Node {
+function withoutBreaks(ts: Parser, file: TS.SourceFile, node: TS.Node): TS.Node {
   if (ts.isNoSubstitutionTemplateLiteral(node)) {
     return ts.factory.createNoSubstitutionTemplateLiteral(node.text, rawOf(file, node, 1));
   }

@@ -1,4 +1,5 @@
 import type * as TS from "typescript";
+import type { Parser } from "../parser/parser";
 import type { Forbidden } from "../read/join-points";
 import type { Insertion, Piece } from "../text/edits";
 import type { Problem } from "../text/problems";
@@ -8,7 +9,7 @@ import { startOfExpression } from "./start-of-expression";
 
 /** A body that was not woven must not run unlocked, whatever the compiler does with the error. */
 export function refuse(
-  ts: typeof TS,
+  ts: Parser,
   file: TS.SourceFile,
   { body, because }: Forbidden,
   namespace: string | undefined,

@@ -1,4 +1,5 @@
 import type * as TS from "typescript";
+import type { Parser } from "../parser/parser";
 import { isJavaScript } from "../read/file-kind";
 import { importedModule, RUNTIME } from "../read/imports";
 import type { Insertion } from "../text/edits";
@@ -17,7 +18,7 @@ export type ModuleFormat =
  * can mistake it for the declaration that it documents. (Imports are hoisted; for CommonJS the ts-patch host moves it up.)
  */
 export function importRuntime(
-  ts: typeof TS,
+  ts: Parser,
   file: TS.SourceFile,
   module: ModuleFormat,
   namespace: string,
@@ -40,7 +41,7 @@ export function importRuntime(
 }
 
 /** Whether code may follow the statement on its line. */
-function endsItself(ts: typeof TS, statement: TS.Statement, file: TS.SourceFile): boolean {
+function endsItself(ts: Parser, statement: TS.Statement, file: TS.SourceFile): boolean {
   const isDeclaration =
     ts.isFunctionDeclaration(statement) ||
     ts.isClassDeclaration(statement) ||

@@ -1,4 +1,5 @@
 import type * as TS from "typescript";
+import type { Parser } from "../parser/parser";
 import type { Apart } from "../read/apart";
 import { isJavaScript } from "../read/file-kind";
 import type { KeyPart } from "../read/key";
@@ -43,7 +44,7 @@ export interface Names {
  *
  * An async generator takes the lock at the first `next()`, and gives it back at its end, `return()` or `throw()`.
  */
-export function weaveFunction(ts: typeof TS, file: TS.SourceFile, plan: Plan, names: Names): Insertion[] {
+export function weaveFunction(ts: Parser, file: TS.SourceFile, plan: Plan, names: Names): Insertion[] {
   const { body, asteriskToken } = plan.fn;
   const { apart } = plan;
   const narrowed = copiesOf(ts, plan, plan.narrowed, names);
@@ -117,7 +118,7 @@ function keyPart(plan: Plan, { pieces, jsonField }: KeyPart, namespace: string):
  *     const limit_1 = limit; return await (async (limit = limit_1): Promise<void> => {
  */
 function headOfBody(
-  ts: typeof TS,
+  ts: Parser,
   file: TS.SourceFile,
   plan: Plan,
   { isAsync, type, isVoid, assigned }: Apart,
@@ -145,7 +146,7 @@ function headOfBody(
 
 /** `(limit = limit_1): Promise<void>`; JavaScript says the type in a comment. */
 function typedParameters(
-  ts: typeof TS,
+  ts: Parser,
   file: TS.SourceFile,
   parameters: string,
   type: TS.TypeNode | undefined,
@@ -161,7 +162,7 @@ interface Copy {
 }
 
 function copiesOf(
-  ts: typeof TS,
+  ts: Parser,
   { fn }: Plan,
   parameters: readonly string[],
   { namespace, lock }: Names,

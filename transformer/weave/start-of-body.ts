@@ -1,9 +1,10 @@
 import type * as TS from "typescript";
+import type { Parser } from "../parser/parser";
 import { directives } from "../read/directives";
 import type { Insertion, Piece } from "../text/edits";
 
 /** Pieces as the first statements of the body: behind its directives. */
-export function startOfBody(ts: typeof TS, file: TS.SourceFile, body: TS.Block, pieces: Piece[]): Insertion {
+export function startOfBody(ts: Parser, file: TS.SourceFile, body: TS.Block, pieces: Piece[]): Insertion {
   const last = directives(ts, body).at(-1);
   if (last === undefined) return { at: body.getStart(file) + 1, pieces };
   const separator: Piece = { code: ";", from: { start: last.end, end: last.end }, exact: false };

@@ -1,21 +1,18 @@
 import type * as TS from "typescript";
+import type { Parser } from "../parser/parser";
 import { isJavaScript } from "../read/file-kind";
 
 /** In JavaScript a JSDoc comment belongs to the expression behind it, which it may cast: `/** @type {X} *\/ (value)`. */
-export function startOfExpression(ts: typeof TS, file: TS.SourceFile, expression: TS.Expression): number {
+export function startOfExpression(ts: Parser, file: TS.SourceFile, expression: TS.Expression): number {
   return jsDocBefore(ts, file, expression)?.pos ?? expression.getStart(file);
 }
 
 /** `/** @type {X} *\/ (value)` */
-export function isCast(ts: typeof TS, file: TS.SourceFile, expression: TS.Expression): boolean {
+export function isCast(ts: Parser, file: TS.SourceFile, expression: TS.Expression): boolean {
   return ts.isParenthesizedExpression(expression) && jsDocBefore(ts, file, expression) !== undefined;
 }
 
-function jsDocBefore(
-  ts: typeof TS,
-  file: TS.SourceFile,
-  { pos }: TS.Expression,
-): TS.CommentRange | undefined {
+function jsDocBefore(ts: Parser, file: TS.SourceFile, { pos }: TS.Expression): TS.CommentRange | undefined {
   if (!isJavaScript(file)) return undefined;
   const comments = [
     ...(ts.getTrailingCommentRanges(file.text, pos) ?? []),

@@ -1,5 +1,6 @@
 import MagicString from "magic-string";
 import type * as TS from "typescript";
+import type { Parser } from "../parser/parser";
 import { findJoinPoints, type Forbidden } from "../read/join-points";
 import { freshName, identifiersIn } from "../read/names";
 import type { Defaults } from "../read/options";
@@ -20,7 +21,7 @@ import { weaveFunction } from "./skeleton";
 
 export interface WeaveOptions {
   /** The compiler whose parser is used. */
-  readonly ts: typeof TS;
+  readonly ts: Parser;
   /** How the file takes in the runtime. */
   readonly module: ModuleFormat;
   /** For tags that do not say otherwise. */
@@ -112,7 +113,7 @@ function parses(file: TS.SourceFile & { readonly parseDiagnostics?: readonly unk
 }
 
 /** Code inserted into what does not parse would make many errors of one. If it is emitted, it does not run. */
-function unparsed(ts: typeof TS, file: TS.SourceFile): Woven | undefined {
+function unparsed(ts: Parser, file: TS.SourceFile): Woven | undefined {
   const [mention] = findJoinPoints(ts, file).mentions;
   if (mention === undefined) return undefined;
   const because = problem("unparsed", mention);
@@ -133,7 +134,7 @@ interface Planned {
   readonly diagnostics: Problem[];
 }
 
-function planAll(ts: typeof TS, file: TS.SourceFile, defaults: Defaults): Planned {
+function planAll(ts: Parser, file: TS.SourceFile, defaults: Defaults): Planned {
   const { points, forbidden, problems } = findJoinPoints(ts, file);
   const planned: Planned = { plans: [], forbidden: [...forbidden], diagnostics: [...problems] };
   const isWoven = wovenMark(ts, file);
@@ -152,7 +153,7 @@ function planAll(ts: typeof TS, file: TS.SourceFile, defaults: Defaults): Planne
 }
 
 function insertionsFor(
-  ts: typeof TS,
+  ts: Parser,
   file: TS.SourceFile,
   plans: readonly Plan[],
   forbidden: readonly Forbidden[],
@@ -191,7 +192,7 @@ function siteOf(planned: Plan): WovenSite {
   return { name: site, start: at.start, end: at.end, plan: planned };
 }
 
-function expressionOf(ts: typeof TS, file: TS.SourceFile, { fn: { body }, named }: Plan): NamedExpression[] {
+function expressionOf(ts: Parser, file: TS.SourceFile, { fn: { body }, named }: Plan): NamedExpression[] {
   if (named === undefined || ts.isBlock(body)) return [];
   return [{ name: named, value: { start: body.getStart(file), end: body.end } }];
 }

@@ -1,7 +1,8 @@
 import type * as TS from "typescript";
 import { withoutRuntime } from "./declarations";
 import { toDisk } from "./report-on-disk";
-import { correctSourceMaps, type Source } from "./source-maps";
+import type { Source } from "../../text/source-map";
+import { correctSourceMaps } from "./source-maps";
 import { internals, isOwnImport, type WovenFile, type WovenFiles } from "./woven-files";
 
 /** What is emitted from woven files speaks of the files on disk. */

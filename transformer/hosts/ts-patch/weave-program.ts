@@ -4,10 +4,11 @@ import { problem, type Problem } from "../../text/problems";
 import { readDefaults } from "../../read/options";
 import { wovenMark } from "../../read/woven-mark";
 import { takeDirectives } from "./comment-directives";
+import type { Compiler } from "./compiler";
 import { unlockedDependencies, unlockedReferences } from "./dependencies";
 import { emitOnDisk } from "./emit-on-disk";
 import { diagnosticOf, reportOnDisk } from "./report-on-disk";
-import { internals, wovenFiles, type Compiler, type WovenFile, type WovenFiles } from "./woven-files";
+import { internals, wovenFiles, type WovenFile, type WovenFiles } from "./woven-files";
 
 /** The plugin's entry in tsconfig.json. */
 export interface PluginConfig {

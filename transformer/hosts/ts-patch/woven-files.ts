@@ -3,14 +3,9 @@ import type * as TS from "typescript";
 import { runtimeNames } from "../../read/imports";
 import type { Defaults } from "../../read/options";
 import type { ModuleFormat } from "../../weave/runtime-import";
+import type { Compiler } from "./compiler";
 import { handedOnIn } from "./handed-on";
 import { mayNeedWeave, weave, type WeaveOptions, type Woven } from "../../weave/weave";
-
-export type Compiler = typeof TS & {
-  readonly originalCreateProgram?: typeof TS.createProgram;
-  /** TypeScript's own, which its declarations leave out. */
-  getEmitModuleKind(options: TS.CompilerOptions): TS.ModuleKind;
-};
 
 export interface WovenFile {
   readonly woven: Woven;

@@ -1,0 +1,7 @@
+/** Where each line begins, with line breaks as TypeScript counts them. */
+export function lineStarts(text: string): number[] {
+  return [
+    0,
+    ...[...text.matchAll(/\r\n|[\n\r\u2028\u2029]/g)].map(({ 0: breaks, index }) => index + breaks.length),
+  ];
+}

@@ -1,0 +1,62 @@
+import { decode, encode, type SourceMapSegment } from "@jridgewell/sourcemap-codec";
+import type { Positions } from "./positions";
+
+/** A text on disk, which something was compiled from in its woven form. */
+export interface Source {
+  readonly text: string;
+  readonly positions: Positions;
+}
+
+export interface SourceMap {
+  readonly sourceRoot?: string;
+  readonly sources: readonly string[];
+  readonly sourcesContent?: readonly (string | null)[];
+  readonly mappings: string;
+}
+
+const INLINE_MAP = /(?<=\n\/\/# sourceMappingURL=data:application\/json;base64,)[A-Za-z0-9+/=]+(?=\s*$)/;
+
+/**
+ * What a compiler made of woven text, with its source map led on to the text on disk: a map in a file of its own, or
+ * code that may have one inline. Everything else is returned as it is.
+ */
+export function mapToDisk(
+  fileName: string,
+  output: string,
+  sourceOf: (source: string, map: SourceMap) => Source | undefined,
+): string {
+  const correct = (json: string): string => {
+    const map = JSON.parse(json) as SourceMap;
+    return JSON.stringify(
+      corrected(
+        map,
+        map.sources.map((source) => sourceOf(source, map)),
+      ),
+    );
+  };
+  if (fileName.endsWith(".map")) return correct(output);
+  return output.replace(INLINE_MAP, (encoded) =>
+    Buffer.from(correct(Buffer.from(encoded, "base64").toString())).toString("base64"),
+  );
+}
+
+function corrected(map: SourceMap, sources: readonly (Source | undefined)[]): SourceMap {
+  const correctSegment = (segment: SourceMapSegment): SourceMapSegment => {
+    if (segment.length === 1) return segment;
+    const [column, index, sourceLine, sourceColumn, name] = segment;
+    const source = sources[index];
+    if (source === undefined) return segment;
+    const at = source.positions.columnToDisk(sourceLine, sourceColumn);
+    return name === undefined
+      ? [column, index, at.line, at.column]
+      : [column, index, at.line, at.column, name];
+  };
+  const mappings = encode(decode(map.mappings).map((line) => line.map(correctSegment)));
+  const { sourcesContent } = map;
+  if (sourcesContent === undefined) return { ...map, mappings };
+  return {
+    ...map,
+    mappings,
+    sourcesContent: sourcesContent.map((text, index) => sources[index]?.text ?? text),
+  };
+}
