@@ -35,7 +35,8 @@ export function openProjects(path: string | undefined, cwd: string): Project[] {
 
 // ---- the compiler ---------------------------------------------------------------------------------------
 
-function configFile(path: string | undefined, cwd: string): string {
+/** @throws {UsageError} when there is none */
+export function configFile(path: string | undefined, cwd: string): string {
   if (path === undefined) {
     for (let dir = cwd; ; dir = dirname(dir)) {
       const found = join(dir, "tsconfig.json");
