@@ -184,6 +184,24 @@ export async function price(tax: number): Promise<number> {
   t.is(await project.read("out/data.json"), `{ "tax": 2 }\n`);
 });
 
+test("what it takes in from a build without the weave is an error", async (t) => {
+  const project = await makeNativeProject({
+    "src/a.ts": `export { pay } from "library";\n`,
+    "node_modules/library/package.json": JSON.stringify({
+      name: "library",
+      type: "module",
+      exports: "./index.js",
+    }),
+    "node_modules/library/index.js": `export async function pay(orderNo) {}\n`,
+    "node_modules/library/index.d.ts": `/** @redisLock businessFlag=pay keyName=orderNo */
+export declare function pay(orderNo: string): Promise<void>;
+`,
+  });
+  const { code, stdout } = await lockweave(project, "build");
+  t.is(code, 2);
+  t.regex(stdout, /^error TS90\d{4}: LW\d{4}: .*`pay`.*index\.js/);
+});
+
 test("`--watch` builds again after each change, in words by which an editor knows the end", async (t) => {
   const project = await makeNativeProject({ "src/busy.ts": BUSY });
   const args = [join(PACKAGE, "dist/transformer/cli/main.js"), "build", "--watch"];

@@ -4,8 +4,9 @@ import type { Parser } from "../../parser/parser";
 import { mapToDisk } from "../../text/source-map";
 import type { NativeCompiler } from "./compiler";
 import { parseDiagnostics, type Said } from "./diagnostics";
+import { unlockedDependencies } from "./dependencies";
 import { Mirror, withDirectives } from "./mirror";
-import { problemsIn, toDisk, isOfTag } from "./places";
+import { isOfTag, problemsIn, said, toDisk } from "./places";
 import { openNativeProject, type NativeProject } from "./project";
 
 export interface Built {
@@ -35,7 +36,12 @@ export function buildNative(ts: Parser, compiler: NativeCompiler, config: string
       parseDiagnostics(mirror.withOriginalPaths(output), cwd),
     );
     const led = ofMirror.said.map((one) => toDisk(one, project));
-    const ofTags = [...problemsIn(project, "errors"), ...led.filter((one) => isOfTag(one, project))];
+    const ofProject = [...project.problems, ...unlockedDependencies(ts, project)].map((found) => said(found));
+    const ofTags = [
+      ...ofProject,
+      ...problemsIn(project, "errors"),
+      ...led.filter((one) => isOfTag(one, project)),
+    ];
     const blocks = options["noEmitOnError"] === true;
     const makesDeclarations =
       (options["declaration"] === true || options["composite"] === true) &&
@@ -47,18 +53,18 @@ export function buildNative(ts: Parser, compiler: NativeCompiler, config: string
       cwd,
       (output) => parseDiagnostics(output, cwd),
     );
-    const said = [
+    const all = [
       ...ofOriginals.said.filter((one) => !isUnused(one, project)),
       ...led.filter((one) => isUnused(one, project) && maySay(one, ofOriginals.said, project)),
       ...ofTags,
       ...ofMirror.said.filter((one) => one.file === undefined && !isAmong(one, ofOriginals.said)),
     ].toSorted(byPlace);
     const others = [...ofOriginals.others, ...ofMirror.others];
-    const failed = said.length > 0 || (others.length > 0 && ofMirror.code + ofOriginals.code > 0);
+    const failed = all.length > 0 || (others.length > 0 && ofMirror.code + ofOriginals.code > 0);
     if (!failed || !blocks) writeOutputs(mirror, project);
     return {
       code: failed ? (blocks || options["noEmit"] === true ? 1 : 2) : 0,
-      said,
+      said: all,
       others,
       warnings: problemsIn(project, "warnings"),
       sources: [...sources, ...project.configs.map(({ path }) => path)],

@@ -9,7 +9,7 @@ export interface NativeCompiler {
   run(args: readonly string[], cwd: string): Ran;
 }
 
-export interface Ran {
+interface Ran {
   readonly code: number;
   readonly output: string;
 }

@@ -29,11 +29,11 @@ export class Mirror {
     this.#root = root;
   }
 
-  static of(ts: Parser, project: NativeProject): Mirror {
+  static of(ts: Parser, project: NativeProject, settings: object = {}): Mirror {
     const mirror = new Mirror(realpathSync(mkdtempSync(join(tmpdir(), "lockweave-build-"))));
     mirror.#linkReferences(project);
     for (const file of project.sources) mirror.#mirrorSource(ts, project, file);
-    mirror.#writeConfig(project);
+    mirror.#writeConfig(project, settings);
     for (const dir of mirror.#originalDirs([...project.sources, project.config]))
       mirror.#mirrorSurroundings(dir);
     return mirror;
@@ -94,11 +94,11 @@ export class Mirror {
     else this.#write(file, withoutDirectives(ts, file, found.woven.code));
   }
 
-  #writeConfig({ config, configs, options, rootNames }: NativeProject): void {
+  #writeConfig({ config, configs, options, rootNames }: NativeProject, settings: object): void {
     const here = dirname(this.pathOf(config));
     const { tsBuildInfoFile: _, plugins: _ours, declarationDir: _declarations, ...others } = options;
     const noEmit = options["noEmit"] === true || options["emitDeclarationOnly"] === true;
-    const compilerOptions = { ...others, ...JAVASCRIPT_ONLY, ...this.#paths(configs), noEmit };
+    const compilerOptions = { ...others, ...JAVASCRIPT_ONLY, ...this.#paths(configs), noEmit, ...settings };
     const content = {
       compilerOptions,
       files: rootNames.map((file) => relative(here, this.pathOf(file))),

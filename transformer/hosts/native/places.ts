@@ -4,36 +4,32 @@ import type { Said } from "./diagnostics";
 import type { NativeProject } from "./project";
 
 /** What we have to say of the project's tags, in the compiler's form. */
-export function problemsIn({ config, problems, woven }: NativeProject, kind: "errors" | "warnings"): Said[] {
-  const category = kind === "errors" ? "error" : "warning";
-  const said = ({ code, message }: Problem, file: string, line: number, column: number): Said => ({
-    file,
-    line,
-    column,
-    category,
-    // As under `tspc`, whose compiler knows codes of its own form only.
-    code: `TS${900_000 + Number(code.slice("LW".length))}`,
-    message: `${code}: ${message}`,
+export function problemsIn({ woven }: NativeProject, kind: "errors" | "warnings"): Said[] {
+  return [...woven].flatMap(([file, { text, woven: of }]) => {
+    const starts = lineStarts(text);
+    return (kind === "errors" ? of.diagnostics : of.warnings)
+      .filter(({ code }) => !FOUND_BY_THE_COMPILER.has(code))
+      .map((found) => {
+        const line = starts.findLastIndex((start) => start <= found.start);
+        const column = found.start - (starts[line] ?? 0);
+        return said(
+          found,
+          { file, line: line + 1, column: column + 1 },
+          kind === "errors" ? "error" : "warning",
+        );
+      });
   });
-  const ofConfig = kind === "errors" ? problems.map((found) => said(found, config, 1, 1)) : [];
-  const ofFiles = [...woven].flatMap(
-    ([
-      file,
-      {
-        text,
-        woven: { diagnostics, warnings },
-      },
-    ]) => {
-      const starts = lineStarts(text);
-      return (kind === "errors" ? diagnostics : warnings)
-        .filter(({ code }) => !FOUND_BY_THE_COMPILER.has(code))
-        .map((found) => {
-          const line = starts.findLastIndex((start) => start <= found.start);
-          return said(found, file, line + 1, found.start - (starts[line] ?? 0) + 1);
-        });
-    },
-  );
-  return [...ofConfig, ...ofFiles];
+}
+
+/** A problem in the compiler's form, of the project as a whole if not of a place. */
+export function said(
+  { code, message }: Problem,
+  place: Pick<Said, "file" | "line" | "column"> = { file: undefined, line: 0, column: 0 },
+  category = "error",
+): Said {
+  // As under `tspc`, whose compiler knows codes of its own form only.
+  const ours = `TS${900_000 + Number(code.slice("LW".length))}`;
+  return { ...place, category, code: ours, message: `${code}: ${message}` };
 }
 
 /** A file that does not parse, and a parameter that is declared again: one error is enough. */

@@ -18,6 +18,8 @@ export interface NativeProject {
   readonly rootNames: readonly string[];
   /** All that the compiler reads, but for its own library and what is installed. */
   readonly sources: readonly string[];
+  /** The declarations among it, and those that are installed. */
+  readonly declarations: readonly string[];
   readonly configs: readonly ConfigFile[];
   readonly plugin: PluginEntry | undefined;
   /** What is wrong with our entry in tsconfig.json. */
@@ -25,7 +27,7 @@ export interface NativeProject {
   readonly woven: ReadonlyMap<string, WovenSource>;
 }
 
-export interface WovenSource {
+interface WovenSource {
   readonly text: string;
   readonly woven: Woven;
 }
@@ -60,12 +62,13 @@ export function openNativeProject(
     return output;
   };
   const shown = JSON.parse(ask("--showConfig")) as ShownConfig;
-  const { compilerOptions: options = {}, files = [] } = shown;
+  const { compilerOptions: options = {}, files: rootNames = [] } = shown;
   const here = dirname(config);
-  const sources = ask("--listFilesOnly", "--noEmit", "false")
+  const files = ask("--listFilesOnly", "--noEmit", "false")
     .split(/\r?\n/)
-    .filter((file) => file !== "" && !/[\\/]node_modules[\\/]|[\\/]lib\.[\w.]*d\.ts$/.test(file))
+    .filter((file) => file !== "" && !/[\\/]lib\.[\w.]*d\.ts$/.test(file))
     .map((file) => resolve(cwd, file));
+  const sources = files.filter((file) => !/[\\/]node_modules[\\/]/.test(file));
   const configs = configFiles(ts, config);
   const plugin = pluginIn(configs);
   const { defaults, problems } = readDefaults(plugin?.defaults ?? {});
@@ -83,8 +86,9 @@ export function openNativeProject(
     compiler,
     config,
     options,
-    rootNames: files.map((file) => resolve(here, file)),
+    rootNames: rootNames.map((file) => resolve(here, file)),
     sources,
+    declarations: files.filter((file) => /\.d\.[cm]?ts$/.test(file)),
     configs,
     plugin,
     problems,
