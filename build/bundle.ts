@@ -1,5 +1,5 @@
 import { readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { join, relative, sep } from "node:path";
+import { dirname, join, relative, resolve, sep } from "node:path";
 import { rolldown, type OutputChunk, type Plugin } from "rolldown";
 import { removeUnreachable } from "./declarations";
 import { notices } from "./notices";
@@ -19,6 +19,8 @@ interface Manifest {
   readonly peerDependencies: Readonly<Record<string, string>>;
 }
 
+type Written = Pick<OutputChunk, "fileName" | "code" | "moduleIds">;
+
 const manifest = JSON.parse(readFileSync(join(REPOSITORY, "package.json"), "utf8")) as Manifest;
 
 async function main(): Promise<void> {
@@ -31,17 +33,24 @@ async function main(): Promise<void> {
 }
 
 /** Every way into the compile side that package.json has. */
-async function bundleEntries(): Promise<OutputChunk[]> {
+async function bundleEntries(): Promise<Written[]> {
   const input = Object.fromEntries(
     entriesOf(".js").map((path) => [slashed(relative(DIST, path)).replace(/\.js$/, ""), path]),
   );
   const isOurs = (id: string): boolean => /^lockweave(?:\/|$)/.test(id);
   const isPeer = (id: string): boolean =>
     Object.keys(manifest.peerDependencies).some((name) => id === name || id.startsWith(`${name}/`));
+  // The bundler takes it as it is, and would write a wrong path.
+  const apart: Plugin = {
+    name: "parser-apart",
+    resolveId: (id, importer = "") =>
+      resolve(dirname(importer), `${id}.js`) === PARSER ? { id: PARSER, external: "absolute" } : undefined,
+  };
   const bundle = await rolldown({
     input,
     platform: "node",
-    external: (id) => id === PARSER || isOurs(id) || isPeer(id),
+    external: (id) => isOurs(id) || isPeer(id),
+    plugins: [apart],
     onLog: fail,
   });
   const { output } = await bundle.generate({
@@ -50,11 +59,19 @@ async function bundleEntries(): Promise<OutputChunk[]> {
     entryFileNames: "[name].js",
     chunkFileNames: "transformer/[name].js",
   });
-  return chunksIn(output);
+  return chunksIn(output).map(({ fileName, code, moduleIds }) => {
+    const path = slashed(relative(dirname(join(DIST, fileName)), PARSER));
+    const relativePath = path.startsWith(".") ? path : `./${path}`;
+    return {
+      fileName,
+      moduleIds,
+      code: code.replaceAll(JSON.stringify(PARSER), JSON.stringify(relativePath)),
+    };
+  });
 }
 
 /** Of TypeScript's library, what reading a file takes. */
-async function bundleParser(): Promise<OutputChunk[]> {
+async function bundleParser(): Promise<Written[]> {
   const library = require.resolve("typescript");
   const parts: Plugin = {
     name: "typescript-parts",

@@ -5,6 +5,7 @@ import { UsageError } from "../verify/usage-error";
 export type Command =
   | { readonly name: "help" | "version" }
   | { readonly name: "list"; readonly project: string | undefined; readonly json: boolean }
+  | { readonly name: "build"; readonly project: string | undefined; readonly watch: boolean }
   | {
       readonly name: "check";
       readonly project: string | undefined;
@@ -16,22 +17,26 @@ export const HELP = `Usage: lockweave <command> [options]
 
   list    shows every @redisLock tag of the project, with its key and its options
   check   proves that the built output holds the lock of every tag
+  build   compiles the project with its locks, with a TypeScript that takes no plugins, such as TypeScript 7
 
 Options:
   -p, --project <path>   the tsconfig.json, or its directory; with the projects that it references
                          (default: tsconfig.json here or further up)
-      --json             as JSON
+      --json             list, check: as JSON
+  -w, --watch            build: again after each change
       --output <path>    check: what a bundler made: a file, a directory or a glob such as "dist/**/*.js";
                          may be given several times (default: the files that tsconfig.json says)
   -h, --help             shows this
   -v, --version          shows the version
 
-Exit code: 0 when all is well, 1 when a tag is wrong or its lock is not in the output, 2 on wrong use.
+Exit code: 0 when all is well, 1 when a tag is wrong or its lock is not in the output, 2 on wrong use; of \`build\`, that
+of the compiler.
 `;
 
 const OPTIONS = {
   project: { type: "string", short: "p" },
   json: { type: "boolean" },
+  watch: { type: "boolean", short: "w" },
   output: { type: "string", multiple: true },
   help: { type: "boolean", short: "h" },
   version: { type: "boolean", short: "v" },
@@ -42,6 +47,7 @@ type OptionName = keyof typeof OPTIONS;
 const COMMANDS: Readonly<Record<string, readonly OptionName[]>> = {
   list: ["project", "json"],
   check: ["project", "output", "json"],
+  build: ["project", "watch"],
 };
 
 /** @throws {UsageError} */
@@ -77,7 +83,7 @@ function commandOf(
   given: ReadonlyMap<OptionName, readonly string[]>,
 ): Command {
   const allowed = name !== undefined && Object.hasOwn(COMMANDS, name) ? COMMANDS[name] : undefined;
-  if (name === undefined) throw new UsageError("Expected a command: `list` or `check`.");
+  if (name === undefined) throw new UsageError("Expected a command: `list`, `check` or `build`.");
   if (allowed === undefined) {
     throw new UsageError(`There is no command \`${name}\`.${didYouMean(name, Object.keys(COMMANDS))}`);
   }
@@ -90,6 +96,7 @@ function commandOf(
   const [stray] = rest;
   // More paths behind `--output`: a shell has put them there for a glob without quotes.
   if (stray !== undefined && outputs.length === 0) throw new UsageError(`Did not expect \`${stray}\`.`);
+  if (name === "build") return { name, project, watch: given.has("watch") };
   return name === "list"
     ? { name, project, json: given.has("json") }
     : { name: "check", project, outputs: [...outputs, ...rest], json: given.has("json") };

@@ -6,8 +6,9 @@ import { shortPath } from "../verify/outputs";
 import type { Project } from "../verify/project";
 import { UsageError } from "../verify/usage-error";
 import { HELP, parseCommand, type Command } from "./arguments";
+import { build } from "./build";
 import { palette } from "./palette";
-import { openProjects } from "./project";
+import { configFile, openProjects } from "./project";
 import { dependencyProblems, problemsOf, tagsOf, type ProblemRow, type TagRow } from "./tags";
 
 process.exitCode = main(process.argv.slice(2), process.cwd());
@@ -32,6 +33,8 @@ function run(command: Command, cwd: string): number {
       return 0;
     case "list":
       return list(openProjects(command.project, cwd), command.json, cwd);
+    case "build":
+      return build(configFile(command.project, cwd), cwd, command.watch);
     default:
       return check(openProjects(command.project, cwd), command, cwd);
   }

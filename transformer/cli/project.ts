@@ -2,9 +2,14 @@ import { realpathSync, statSync } from "node:fs";
 import { createRequire } from "node:module";
 import { dirname, join, resolve } from "node:path";
 import type * as TS from "typescript";
+import { checkableProject } from "../hosts/native/checkable";
+import { nativeCompiler, type NativeCompiler } from "../hosts/native/compiler";
+import { projectsInOrder } from "../hosts/native/config";
+import { NoProjectError } from "../hosts/native/project";
 import { unlockedDependencies } from "../hosts/ts-patch/dependencies";
 import { weaveProgram, type PluginConfig } from "../hosts/ts-patch/weave-program";
 import type { Compiler } from "../hosts/ts-patch/compiler";
+import { parser } from "../parser/parser";
 import { readDefaults } from "../read/options";
 import type { PlacedProblem, Project, TaggedFile } from "../verify/project";
 import { UsageError } from "../verify/usage-error";
@@ -17,6 +22,10 @@ import { mayNeedWeave, weave } from "../weave/weave";
  */
 export function openProjects(path: string | undefined, cwd: string): Project[] {
   const config = configFile(path, cwd);
+  const native = nativeCompiler(config);
+  if (native !== undefined && Number.parseInt(native.version, 10) >= 7) {
+    return openNativeProjects(native, config, cwd);
+  }
   const ts = compilerFor(config);
   const projects: Project[] = [];
   const seen = new Set<string>();
@@ -33,9 +42,20 @@ export function openProjects(path: string | undefined, cwd: string): Project[] {
   return projects;
 }
 
+function openNativeProjects(compiler: NativeCompiler, config: string, cwd: string): Project[] {
+  try {
+    return projectsInOrder(parser(), config).map((path) => checkableProject(parser(), compiler, path, cwd));
+  } catch (error) {
+    if (!(error instanceof NoProjectError)) throw error;
+    const [first] = error.said;
+    throw new UsageError(`${config}: ${first?.message ?? error.message}`);
+  }
+}
+
 // ---- the compiler ---------------------------------------------------------------------------------------
 
-function configFile(path: string | undefined, cwd: string): string {
+/** @throws {UsageError} when there is none */
+export function configFile(path: string | undefined, cwd: string): string {
   if (path === undefined) {
     for (let dir = cwd; ; dir = dirname(dir)) {
       const found = join(dir, "tsconfig.json");
@@ -65,7 +85,7 @@ function compilerFor(config: string): Compiler {
     if (version !== "") found = `found ${version}`;
   }
   throw new UsageError(
-    `This needs TypeScript 5.9 or 6 (\`npm install --save-dev typescript@6\`), ${found}. TypeScript 7 has no plugins, and emits every tagged function unlocked.`,
+    `This needs TypeScript 5.9 or later (\`npm install --save-dev typescript\`), ${found}.`,
   );
 }
 
@@ -122,7 +142,7 @@ function projectOf(ts: Compiler, config: string, parsed: TS.ParsedCommandLine): 
   };
   // What references make is checked as a project of its own.
   const unlocked = (): readonly PlacedProblem[] => unlockedDependencies(ts, program);
-  return { ts, config, options, plugin, files, problems, unlocked, emitWoven };
+  return { ts, config, builder: "tspc", options, plugin, files, problems, unlocked, emitWoven };
 }
 
 /** So that JavaScript is emitted, and nothing else, to where the project's own build puts it. */

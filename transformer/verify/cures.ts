@@ -9,7 +9,10 @@ export function cures(
 ): string[] {
   const reasons = new Set(unproved.map(({ reason }) => reason));
   const has = (...some: Reason[]): boolean => some.some((reason) => reasons.has(reason));
-  const entries = projects.filter(({ files }) => files.length > 0).map(({ plugin }) => plugin);
+  const builder = projects[0]?.builder ?? "tspc";
+  const entries = projects
+    .filter(({ files, builder: by }) => files.length > 0 && by === "tspc")
+    .map(({ plugin }) => plugin);
   const isIncremental = projects.some(
     ({ options }) => options.composite === true || options.incremental === true,
   );
@@ -22,12 +25,14 @@ export function cures(
   if (has("unwoven", "tooFew")) {
     const tools =
       "plain `tsc`, TypeScript 7, esbuild, swc and Node's type stripping ignore plugins in silence";
-    const how = isBundled ? "Compile with `tspc`, and bundle what it writes" : "Compile with `tspc`";
+    const how = isBundled
+      ? `Compile with \`${builder}\`, and bundle what it writes`
+      : `Compile with \`${builder}\``;
     advice.push(`${how}: ${tools}.`);
   }
   if (has("missing", "stale"))
-    advice.push("Build again, with `tspc`: the output is not that of these sources.");
-  if (has("unwoven", "missing", "stale") && isIncremental) {
+    advice.push(`Build again, with \`${builder}\`: the output is not that of these sources.`);
+  if (has("unwoven", "missing", "stale") && isIncremental && builder === "tspc") {
     advice.push("Use `tspc -b --force`: what plain `tsc -b` has built is up to date to TypeScript.");
   }
   if (has("broken") && isBundled) {

@@ -8,6 +8,8 @@ export interface Project {
   readonly ts: Parser;
   /** The path of its tsconfig.json. */
   readonly config: string;
+  /** What compiles it with its locks. */
+  readonly builder: "tspc" | "lockweave build";
   readonly options: TS.CompilerOptions;
   /** Our entry among the plugins in tsconfig.json. */
   readonly plugin: { readonly transformProgram?: boolean } | undefined;

@@ -1,0 +1,228 @@
+import { access, rm, symlink } from "node:fs/promises";
+import { dirname, join } from "node:path";
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import test from "ava";
+import { lockweave } from "../../cli/command";
+import { install } from "../../cli/tools";
+import { makeProject, PACKAGE, tsconfig, type Files, type Project, type Settings } from "../project";
+
+/** A project whose TypeScript is 7, which takes no plugins and has no API. */
+async function makeNativeProject(files: Files, settings: Settings = {}): Promise<Project> {
+  const project = await makeProject(files, { plugins: undefined, ...settings });
+  const typescript = join(dirname(await install("typescript")), "node_modules/typescript");
+  await rm(project.path("node_modules/typescript"));
+  await symlink(typescript, project.path("node_modules/typescript"));
+  return project;
+}
+
+/** The project's compiler, without us. */
+function tsc7(project: Project, ...args: readonly string[]): ReturnType<Project["run"]> {
+  return project.run("node_modules/typescript/bin/tsc", "--pretty", "false", ...args);
+}
+
+const ORDERS = `import { currentLock } from "lockweave";
+import { Busy } from "./busy.js";
+
+export class Orders {
+  /** @redisLock businessFlag=pay keyName=orderNo onFailure=Busy */
+  async pay(orderNo: string): Promise<string> {
+    if (orderNo === "bad") throw new Error("no such order");
+    return orderNo + " under " + currentLock().key;
+  }
+}
+`;
+const BUSY = `export class Busy extends Error {}\n`;
+const MAIN = `import { configure, memoryStore } from "lockweave";
+import { Orders } from "./orders.js";
+configure({ store: memoryStore() });
+const orders = new Orders();
+void orders.pay("A1").then(async (paid) => {
+  console.log(paid);
+  await orders.pay("bad").catch((error: Error) => console.log(error.stack?.match(/orders\\.\\w+:\\d+:\\d+/)?.[0]));
+});
+`;
+const FILES = { "src/orders.ts": ORDERS, "src/busy.ts": BUSY, "src/main.ts": MAIN };
+
+for (const type of ["module", "commonjs"]) {
+  test(`a ${type} project with TypeScript 7 is built with its locks, and its stack traces name the sources`, async (t) => {
+    const project = await makeNativeProject(
+      { ...FILES, "package.json": JSON.stringify({ type }) },
+      { sourceMap: true, types: ["node"] },
+    );
+    t.deepEqual(await lockweave(project, "build"), { code: 0, stdout: "", stderr: "" });
+    t.deepEqual(await project.run("--enable-source-maps", "out/main.js"), {
+      code: 0,
+      stdout: "A1 under LOCK_pay_A1\norders.ts:7:34\n",
+      stderr: "",
+    });
+  });
+}
+
+test("its declarations, and what is in no tagged file, are those that the compiler makes alone", async (t) => {
+  const settings = { declaration: true, declarationMap: true, sourceMap: true, types: ["node"] };
+  const project = await makeNativeProject(FILES, settings);
+  t.like(await lockweave(project, "build"), { code: 0, stdout: "" });
+  t.like(await tsc7(project, "--outDir", "alone"), { code: 0, stdout: "" });
+  for (const file of ["orders.d.ts", "orders.d.ts.map", "busy.js", "busy.js.map", "busy.d.ts"]) {
+    t.is(await project.read(`out/${file}`), await project.read(`alone/${file}`), file);
+  }
+});
+
+test("what is wrong with a tag is said at its words, among what the compiler says of the rest", async (t) => {
+  const project = await makeNativeProject({
+    "src/a.ts": `export const early: number = "";
+
+/** @redisLock businessFlag=pay keyName=orderNo.size */
+export async function pay(orderNo: string): Promise<void> {}
+
+/** @redisLock businessFlag=pay keyName=orderNO */
+export async function refund(orderNo: string): Promise<void> {}
+
+export const late: number = "";
+`,
+  });
+  const notANumber = "error TS2322: Type 'string' is not assignable to type 'number'.";
+  t.deepEqual(await lockweave(project, "build"), {
+    code: 2,
+    stdout: `src/a.ts(1,14): ${notANumber}
+src/a.ts(3,49): error TS2339: Property 'size' does not exist on type 'string'.
+src/a.ts(6,41): error TS901202: LW1202: The function has no parameter \`orderNO\`. Did you mean \`orderNo\`?
+src/a.ts(9,14): ${notANumber}
+`,
+    stderr: "",
+  });
+  await t.throwsAsync(
+    project
+      .run("--input-type=module", "--eval", `await (await import("./out/a.js")).refund("A1")`)
+      .then(({ stderr }) => {
+        throw new Error(stderr);
+      }),
+    { message: /The function refuses to run unlocked/ },
+  );
+});
+
+test("a project that is not to be emitted with errors is not emitted with a wrong tag", async (t) => {
+  const files = {
+    "src/a.ts": `/** @redisLock businessFlag=pay keyName=no */\nexport async function pay(): Promise<void> {}\n`,
+  };
+  const project = await makeNativeProject(files, { noEmitOnError: true, declaration: true });
+  t.like(await lockweave(project, "build"), { code: 1 });
+  await t.throwsAsync(access(project.path("out")));
+});
+
+test("what only a tag uses is used", async (t) => {
+  const project = await makeNativeProject(
+    {
+      "src/a.ts": `import { Busy, Idle } from "./busy.js";
+
+/** @redisLock businessFlag=pay keyName=orderNo onFailure=Busy */
+export async function pay(orderNo: string): Promise<void> {}
+`,
+      "src/busy.ts": `${BUSY}export class Idle {}\n`,
+    },
+    { noUnusedLocals: true },
+  );
+  t.deepEqual(await lockweave(project, "build"), {
+    code: 2,
+    stdout: "src/a.ts(1,16): error TS6133: 'Idle' is declared but its value is never read.\n",
+    stderr: "",
+  });
+});
+
+test("what silences a function does not silence its tag", async (t) => {
+  const project = await makeNativeProject({
+    "src/a.ts": `/** @redisLock businessFlag=pay keyName=orderNo.size */
+// @ts-ignore
+export async function pay(orderNo: string): Promise<void> {}
+`,
+  });
+  t.deepEqual(await lockweave(project, "build"), {
+    code: 2,
+    stdout: "src/a.ts(1,49): error TS2339: Property 'size' does not exist on type 'string'.\n",
+    stderr: "",
+  });
+  t.true((await project.read("out/a.js")).includes("// @ts-ignore\n"));
+});
+
+test("paths, referenced projects and JSON are found from the woven files, too", async (t) => {
+  const library = { composite: true, rootDir: ".", outDir: "../out-lib", types: [] };
+  const project = await makeNativeProject({
+    "tsconfig.json": JSON.stringify({
+      extends: "./config/base.json",
+      include: ["src"],
+      references: [{ path: "./lib" }],
+    }),
+    "config/base.json": tsconfig(
+      {
+        plugins: undefined,
+        rootDir: "../src",
+        outDir: "../out",
+        resolveJsonModule: true,
+        paths: { "@app/*": ["../src/*"] },
+      },
+      {},
+    ),
+    "src/orders.ts": `import { price } from "../lib/price.js";
+import data from "@app/data.json" with { type: "json" };
+/** @redisLock businessFlag=pay keyName=orderNo */
+export async function pay(orderNo: string): Promise<string> {
+  return orderNo + (await price(data.tax));
+}
+`,
+    "src/data.json": `{ "tax": 2 }`,
+    "lib/tsconfig.json": tsconfig({ plugins: undefined, ...library }, { include: ["*.ts"] }),
+    "lib/price.ts": `/** @redisLock businessFlag=price keyName=tax */
+export async function price(tax: number): Promise<number> {
+  return 40 + tax;
+}
+`,
+  });
+  t.deepEqual(await lockweave(project, "build"), { code: 0, stdout: "", stderr: "" });
+  t.regex(await project.read("out-lib/price.js"), /lockweave\.acquire\(/);
+  t.regex(await project.read("out/orders.js"), /lockweave\.acquire\(/);
+  t.is(await project.read("out/data.json"), `{ "tax": 2 }\n`);
+});
+
+test("what it takes in from a build without the weave is an error", async (t) => {
+  const project = await makeNativeProject({
+    "src/a.ts": `export { pay } from "library";\n`,
+    "node_modules/library/package.json": JSON.stringify({
+      name: "library",
+      type: "module",
+      exports: "./index.js",
+    }),
+    "node_modules/library/index.js": `export async function pay(orderNo) {}\n`,
+    "node_modules/library/index.d.ts": `/** @redisLock businessFlag=pay keyName=orderNo */
+export declare function pay(orderNo: string): Promise<void>;
+`,
+  });
+  const { code, stdout } = await lockweave(project, "build");
+  t.is(code, 2);
+  t.regex(stdout, /^error TS90\d{4}: LW\d{4}: .*`pay`.*index\.js/);
+});
+
+test("`--watch` builds again after each change, in words by which an editor knows the end", async (t) => {
+  const project = await makeNativeProject({ "src/busy.ts": BUSY });
+  const args = [join(PACKAGE, "dist/transformer/cli/main.js"), "build", "--watch"];
+  const child = spawn(process.execPath, args, { cwd: project.dir, stdio: ["ignore", "pipe", "inherit"] });
+  t.teardown(() => child.kill());
+  let unread = "";
+  child.stdout.setEncoding("utf8");
+  const ended = async (): Promise<string> => {
+    while (!unread.includes("Watching for file changes."))
+      unread += String((await once(child.stdout, "data"))[0]);
+    const said = unread;
+    unread = "";
+    return said;
+  };
+  t.regex(await ended(), /Starting compilation in watch mode\.\.\.\n\n.*Found 0 errors\. Watching/s);
+  await project.write({ "src/orders.ts": ORDERS.replace("keyName=orderNo", "keyName=orderNO") });
+  t.regex(
+    await ended(),
+    /File change detected.*orders\.ts\(5,43\): error TS901202.*Found 1 error\. Watching/s,
+  );
+  await project.write({ "src/orders.ts": ORDERS });
+  t.regex(await ended(), /Found 0 errors\. Watching/);
+  t.regex(await project.read("out/orders.js"), /lockweave\.acquire\(/);
+});

@@ -1,0 +1,138 @@
+import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { dirname, resolve } from "node:path";
+import type { Parser } from "../../parser/parser";
+import { mapToDisk } from "../../text/source-map";
+import type { NativeCompiler } from "./compiler";
+import { parseDiagnostics, type Said } from "./diagnostics";
+import { unlockedDependencies } from "./dependencies";
+import { Mirror, withDirectives } from "./mirror";
+import { isOfTag, problemsIn, said, toDisk } from "./places";
+import { openNativeProject, type NativeProject } from "./project";
+
+export interface Built {
+  /** As the compiler would have it. */
+  readonly code: number;
+  readonly said: readonly Said[];
+  /** What the compiler prints that is about no place. */
+  readonly others: readonly string[];
+  readonly warnings: readonly Said[];
+  /** What it is made of. */
+  readonly sources: readonly string[];
+}
+
+/**
+ * Builds a project with a compiler that takes no plugins: it is run twice. Of the originals it makes the declarations,
+ * and says all that it has to say of them; of their mirror, in which the woven texts are, it makes the JavaScript, and
+ * says what is wrong with the words of the tags.
+ *
+ * @throws {NoProjectError}
+ */
+export function buildNative(ts: Parser, compiler: NativeCompiler, config: string, cwd: string): Built {
+  const project = openNativeProject(ts, compiler, config, cwd);
+  const { options, sources } = project;
+  const mirror = Mirror.of(ts, project);
+  try {
+    const ofMirror = run(compiler, ["-p", mirror.pathOf(config)], mirror.pathOf(cwd), (output) =>
+      parseDiagnostics(mirror.withOriginalPaths(output), cwd),
+    );
+    const led = ofMirror.said.map((one) => toDisk(one, project));
+    const ofProject = [...project.problems, ...unlockedDependencies(ts, project)].map((found) => said(found));
+    const ofTags = [
+      ...ofProject,
+      ...problemsIn(project, "errors"),
+      ...led.filter((one) => isOfTag(one, project)),
+    ];
+    const blocks = options["noEmitOnError"] === true;
+    const makesDeclarations =
+      (options["declaration"] === true || options["composite"] === true) &&
+      options["noEmit"] !== true &&
+      !(blocks && ofTags.length > 0);
+    const ofOriginals = run(
+      compiler,
+      ["-p", config, makesDeclarations ? "--emitDeclarationOnly" : "--noEmit"],
+      cwd,
+      (output) => parseDiagnostics(output, cwd),
+    );
+    const all = [
+      ...ofOriginals.said.filter((one) => !isUnused(one, project)),
+      ...led.filter((one) => isUnused(one, project) && maySay(one, ofOriginals.said, project)),
+      ...ofTags,
+      ...ofMirror.said.filter((one) => one.file === undefined && !isAmong(one, ofOriginals.said)),
+    ].toSorted(byPlace);
+    const others = [...ofOriginals.others, ...ofMirror.others];
+    const failed = all.length > 0 || (others.length > 0 && ofMirror.code + ofOriginals.code > 0);
+    if (!failed || !blocks) writeOutputs(mirror, project);
+    return {
+      code: failed ? (blocks || options["noEmit"] === true ? 1 : 2) : 0,
+      said: all,
+      others,
+      warnings: problemsIn(project, "warnings"),
+      sources: [...sources, ...project.configs.map(({ path }) => path)],
+    };
+  } finally {
+    mirror.remove();
+  }
+}
+
+type Parsed = ReturnType<typeof parseDiagnostics>;
+
+function run(
+  compiler: NativeCompiler,
+  args: readonly string[],
+  cwd: string,
+  parse: (output: string) => Parsed,
+): Parsed & { readonly code: number } {
+  const { code, output } = compiler.run([...args, "--pretty", "false"], cwd);
+  return { ...parse(output), code };
+}
+
+/** Of a tagged file, where the originals do not show what only tags use: an error class, and its import. */
+function isUnused({ code, file }: Said, { woven }: NativeProject): boolean {
+  return UNUSED.has(code) && file !== undefined && woven.has(file);
+}
+
+/** What a `@ts-ignore` silences is not said of the originals. */
+function maySay(one: Said, ofOriginals: readonly Said[], { woven }: NativeProject): boolean {
+  const text = (one.file !== undefined && woven.get(one.file)?.text) || "";
+  return isAmong(one, ofOriginals) || !/@ts-(?:ignore|expect-error)/.test(text);
+}
+
+const UNUSED: ReadonlySet<string> = new Set([
+  "TS6133",
+  "TS6138",
+  "TS6192",
+  "TS6196",
+  "TS6198",
+  "TS6199",
+  "TS6205",
+]);
+
+function isAmong(one: Said, others: readonly Said[]): boolean {
+  return others.some(
+    ({ file, line, column, code }) =>
+      file === one.file && line === one.line && column === one.column && code === one.code,
+  );
+}
+
+/** As the compiler sorts them: those without a file first, then in the order of the files' names. */
+function byPlace(a: Said, b: Said): number {
+  const [one = "", other = ""] = [a.file, b.file];
+  if (one !== other) return one < other ? -1 : 1;
+  return a.line - b.line || a.column - b.column;
+}
+
+/** To where they belong, with source maps that speak of the originals. */
+function writeOutputs(mirror: Mirror, { woven }: NativeProject): void {
+  for (const [path, emitted] of mirror.outputs()) {
+    const text = mapToDisk(
+      path,
+      withDirectives(readFileSync(emitted, "utf8")),
+      (source, { sourceRoot = "" }) => {
+        const found = woven.get(resolve(dirname(path), sourceRoot, source));
+        return found && { text: found.text, positions: found.woven.positions };
+      },
+    );
+    mkdirSync(dirname(path), { recursive: true });
+    writeFileSync(path, text);
+  }
+}

@@ -1,0 +1,70 @@
+import { readFileSync } from "node:fs";
+import { dirname, resolve } from "node:path";
+import type * as TS from "typescript";
+import type { Parser } from "../../parser/parser";
+import type { SourceMap } from "../../text/source-map";
+import type { Project, TaggedFile } from "../../verify/project";
+import type { NativeCompiler } from "./compiler";
+import { unlockedDependencies } from "./dependencies";
+import { Mirror } from "./mirror";
+import { openNativeProject, type NativeProject } from "./project";
+
+/**
+ * A project whose output can be checked, although its compiler has no API.
+ *
+ * @throws {NoProjectError}
+ */
+export function checkableProject(ts: Parser, compiler: NativeCompiler, config: string, cwd: string): Project {
+  const project = openNativeProject(ts, compiler, config, cwd);
+  const files = [...project.woven].flatMap(([file, { text, woven }]): TaggedFile[] => {
+    if (woven.sites.length + woven.diagnostics.length === 0) return [];
+    const source = ts.createSourceFile(file, text, ts.ScriptTarget.Latest);
+    return [{ source, sites: woven.sites, problems: woven.diagnostics }];
+  });
+  let emitted: ReadonlyMap<string, ReadonlyMap<string, string>> | undefined;
+  return {
+    ts,
+    config,
+    builder: "lockweave build",
+    options: project.options as TS.CompilerOptions,
+    plugin: project.plugin,
+    files,
+    problems: project.problems,
+    unlocked: () => unlockedDependencies(ts, project).map((found) => ({ file: undefined, problem: found })),
+    emitWoven: ({ source }) => {
+      emitted ??= emit(ts, project, cwd);
+      return emitted.get(resolve(source.fileName)) ?? new Map<string, string>();
+    },
+  };
+}
+
+/** What the compiler makes of the woven files, by their sources, which the maps tell. */
+function emit(ts: Parser, project: NativeProject, cwd: string): Map<string, Map<string, string>> {
+  const mirror = Mirror.of(ts, project, EMIT);
+  try {
+    const { compiler, config } = project;
+    compiler.run(["-p", mirror.pathOf(config)], mirror.pathOf(cwd));
+    const outputs = mirror.outputs();
+    const bySource = new Map<string, Map<string, string>>();
+    for (const [name, path] of outputs) {
+      const map = outputs.get(`${name}.map`);
+      if (map === undefined) continue;
+      const { sources } = JSON.parse(readFileSync(map, "utf8")) as SourceMap;
+      for (const source of sources) {
+        bySource.set(resolve(dirname(name), source), new Map([[name, readFileSync(path, "utf8")]]));
+      }
+    }
+    return bySource;
+  } finally {
+    mirror.remove();
+  }
+}
+
+const EMIT = {
+  noEmit: false,
+  noCheck: true,
+  sourceMap: true,
+  inlineSourceMap: false,
+  sourceRoot: undefined,
+  mapRoot: undefined,
+};

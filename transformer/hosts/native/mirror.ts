@@ -1,0 +1,210 @@
+import {
+  copyFileSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  realpathSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
+import { tmpdir } from "node:os";
+import { dirname, join, parse, relative, resolve, sep } from "node:path";
+import type * as TS from "typescript";
+import type { Parser } from "../../parser/parser";
+import type { NativeProject } from "./project";
+
+/**
+ * The project over again, in a directory of its own: with the woven texts in the place of the tagged files, and all else
+ * where it is found from there as it is from the originals.
+ */
+export class Mirror {
+  readonly #root: string;
+  /** What is put there, and not emitted. */
+  readonly #put = new Set<string>();
+  readonly #linked: string[] = [];
+
+  private constructor(root: string) {
+    this.#root = root;
+  }
+
+  static of(ts: Parser, project: NativeProject, settings: object = {}): Mirror {
+    const mirror = new Mirror(realpathSync(mkdtempSync(join(tmpdir(), "lockweave-build-"))));
+    mirror.#linkReferences(project);
+    for (const file of project.sources) mirror.#mirrorSource(ts, project, file);
+    mirror.#writeConfig(project, settings);
+    for (const dir of mirror.#originalDirs([...project.sources, project.config]))
+      mirror.#mirrorSurroundings(dir);
+    return mirror;
+  }
+
+  /** Where the original is in the mirror. */
+  pathOf(original: string): string {
+    return join(this.#root, relative(parse(original).root, original));
+  }
+
+  /** What is emitted, by the paths where it belongs. */
+  outputs(): Map<string, string> {
+    const found = new Map<string, string>();
+    const visit = (dir: string): void => {
+      for (const entry of readdirSync(dir, { withFileTypes: true })) {
+        const path = join(dir, entry.name);
+        if (entry.isDirectory()) visit(path);
+        else if (entry.isFile() && !this.#put.has(path)) found.set(this.originalOf(path), path);
+      }
+    };
+    visit(this.#root);
+    return found;
+  }
+
+  originalOf(path: string): string {
+    return resolve(parse(process.cwd()).root, relative(this.#root, path));
+  }
+
+  /** A text in which the compiler names the mirror's files. */
+  withOriginalPaths(text: string): string {
+    return text.replaceAll(this.#root.split(sep).join("/"), "");
+  }
+
+  remove(): void {
+    rmSync(this.#root, { recursive: true });
+  }
+
+  /** Whole: what a project takes of its references stands in their outputs, which it finds by their tsconfig.json. */
+  #linkReferences({ config, configs }: NativeProject): void {
+    for (const reference of configs[0]?.references ?? []) {
+      const dir = dirname(reference);
+      const isAround = !relative(dir, config).startsWith("..");
+      if (!isAround && !this.#isLinked(dir)) {
+        this.#link(dir);
+        this.#linked.push(dir);
+      }
+    }
+  }
+
+  #isLinked(path: string): boolean {
+    return this.#linked.some((dir) => !relative(dir, path).startsWith(".."));
+  }
+
+  #mirrorSource(ts: Parser, { woven }: NativeProject, file: string): void {
+    if (this.#isLinked(file)) return;
+    const found = woven.get(file);
+    if (found === undefined) this.#copy(file);
+    else this.#write(file, withoutDirectives(ts, file, found.woven.code));
+  }
+
+  #writeConfig({ config, configs, options, rootNames }: NativeProject, settings: object): void {
+    const here = dirname(this.pathOf(config));
+    const { tsBuildInfoFile: _, plugins: _ours, declarationDir: _declarations, ...others } = options;
+    const noEmit = options["noEmit"] === true || options["emitDeclarationOnly"] === true;
+    const compilerOptions = { ...others, ...JAVASCRIPT_ONLY, ...this.#paths(configs), noEmit, ...settings };
+    const content = {
+      compilerOptions,
+      files: rootNames.map((file) => relative(here, this.pathOf(file))),
+      references: (configs[0]?.references ?? [])
+        .filter((reference) => this.#isLinked(reference))
+        .map((reference) => ({ path: relative(here, this.pathOf(reference)) })),
+    };
+    this.#write(config, JSON.stringify(content));
+  }
+
+  /** Relative to the file where they are written, which the shown configuration does not tell. */
+  #paths(configs: NativeProject["configs"]): object {
+    const own = configs.find(({ settings }) => "paths" in settings);
+    if (own === undefined) return {};
+    const based = configs.find(({ settings }) => typeof settings["baseUrl"] === "string");
+    const base =
+      based === undefined
+        ? dirname(own.path)
+        : resolve(dirname(based.path), String(based.settings["baseUrl"]));
+    const paths = Object.entries(own.settings["paths"] as Readonly<Record<string, readonly string[]>>);
+    return {
+      paths: Object.fromEntries(
+        paths.map(([name, targets]) => [name, targets.map((target) => this.pathOf(resolve(base, target)))]),
+      ),
+    };
+  }
+
+  /** The directories of the files, and those around them. */
+  #originalDirs(files: readonly string[]): Set<string> {
+    const dirs = new Set<string>();
+    for (const file of files) {
+      for (let dir = dirname(file); !dirs.has(dir); dir = dirname(dir)) dirs.add(dir);
+    }
+    return dirs;
+  }
+
+  #mirrorSurroundings(dir: string): void {
+    if (this.#isLinked(dir)) return;
+    const manifest = join(dir, "package.json");
+    if (existsSync(manifest)) this.#copy(manifest);
+    const installed = join(dir, "node_modules");
+    if (existsSync(installed)) this.#link(installed);
+  }
+
+  #copy(original: string): void {
+    copyFileSync(original, this.#placeFor(original));
+  }
+
+  #write(original: string, text: string): void {
+    writeFileSync(this.#placeFor(original), text);
+  }
+
+  #placeFor(original: string): string {
+    const path = this.pathOf(original);
+    mkdirSync(dirname(path), { recursive: true });
+    this.#put.add(path);
+    return path;
+  }
+
+  #link(original: string): void {
+    const path = this.pathOf(original);
+    mkdirSync(dirname(path), { recursive: true });
+    symlinkSync(original, path, "junction");
+  }
+}
+
+/** The declarations are made of the originals. */
+const JAVASCRIPT_ONLY = {
+  composite: false,
+  incremental: false,
+  declaration: false,
+  declarationMap: false,
+  emitDeclarationOnly: false,
+  isolatedDeclarations: false,
+  noEmitOnError: false,
+  skipLibCheck: true, // That is done with the originals, too.
+};
+
+/**
+ * A `@ts-ignore` above a function speaks of the line on disk, and never of the tag, whose key the weave puts into that
+ * line.
+ */
+function withoutDirectives(ts: Parser, fileName: string, code: string): string {
+  const { commentDirectives = [] } = ts.createSourceFile(
+    fileName,
+    code,
+    ts.ScriptTarget.Latest,
+  ) as DirectedFile;
+  let text = code;
+  for (const { range } of commentDirectives) {
+    const comment = text.slice(range.pos, range.end).replace(DIRECTIVE, `@ts${DISGUISE}`);
+    text = text.slice(0, range.pos) + comment + text.slice(range.end);
+  }
+  return text;
+}
+
+const DIRECTIVE = /@ts-(?=ignore|expect-error)/g;
+/** Looks like what it stands for, and is as long. */
+const DISGUISE = "\u2010";
+
+/** What is emitted of it, which keeps comments. */
+export function withDirectives(emitted: string): string {
+  return emitted.replaceAll(`@ts${DISGUISE}`, "@ts-");
+}
+
+/** TypeScript's own field, which its declarations leave out. */
+type DirectedFile = TS.SourceFile & {
+  readonly commentDirectives?: readonly { readonly range: TS.TextRange }[];
+};

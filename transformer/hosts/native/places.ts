@@ -1,0 +1,53 @@
+import { lineStarts } from "../../text/line-starts";
+import type { Problem } from "../../text/problems";
+import type { Said } from "./diagnostics";
+import type { NativeProject } from "./project";
+
+/** What we have to say of the project's tags, in the compiler's form. */
+export function problemsIn({ woven }: NativeProject, kind: "errors" | "warnings"): Said[] {
+  return [...woven].flatMap(([file, { text, woven: of }]) => {
+    const starts = lineStarts(text);
+    return (kind === "errors" ? of.diagnostics : of.warnings)
+      .filter(({ code }) => !FOUND_BY_THE_COMPILER.has(code))
+      .map((found) => {
+        const line = starts.findLastIndex((start) => start <= found.start);
+        const column = found.start - (starts[line] ?? 0);
+        return said(
+          found,
+          { file, line: line + 1, column: column + 1 },
+          kind === "errors" ? "error" : "warning",
+        );
+      });
+  });
+}
+
+/** A problem in the compiler's form, of the project as a whole if not of a place. */
+export function said(
+  { code, message }: Problem,
+  place: Pick<Said, "file" | "line" | "column"> = { file: undefined, line: 0, column: 0 },
+  category = "error",
+): Said {
+  // As under `tspc`, whose compiler knows codes of its own form only.
+  const ours = `TS${900_000 + Number(code.slice("LW".length))}`;
+  return { ...place, category, code: ours, message: `${code}: ${message}` };
+}
+
+/** A file that does not parse, and a parameter that is declared again: one error is enough. */
+const FOUND_BY_THE_COMPILER: ReadonlySet<string> = new Set(["LW1312", "LW1402"]);
+
+/** What is said of a woven text, led to the text on disk. */
+export function toDisk(one: Said, { woven }: NativeProject): Said {
+  const found = one.file === undefined ? undefined : woven.get(one.file);
+  if (found === undefined) return one;
+  const { line, column } = found.woven.positions.columnToDisk(one.line - 1, one.column - 1);
+  return { ...one, line: line + 1, column: column + 1 };
+}
+
+/** Whether it is said of the words of a tag, of which the compiler knows nothing without the weave. */
+export function isOfTag({ file, line, column }: Said, { woven }: NativeProject): boolean {
+  const found = file === undefined ? undefined : woven.get(file);
+  if (found === undefined) return false;
+  const { text } = found;
+  const offset = (lineStarts(text)[line - 1] ?? 0) + column - 1;
+  return found.woven.sites.some(({ start }) => start <= offset && offset < text.indexOf("*/", start));
+}

@@ -1,0 +1,140 @@
+import { readFileSync } from "node:fs";
+import { dirname, extname, join, resolve } from "node:path";
+import type { Parser } from "../../parser/parser";
+import { readDefaults } from "../../read/options";
+import type { Problem } from "../../text/problems";
+import type { ModuleFormat } from "../../weave/runtime-import";
+import { mayNeedWeave, weave, type Woven } from "../../weave/weave";
+import type { NativeCompiler } from "./compiler";
+import { configFiles, type ConfigFile } from "./config";
+import { parseDiagnostics, type Said } from "./diagnostics";
+
+/** What a compiler without an API says of the project behind a tsconfig.json. */
+export interface NativeProject {
+  readonly compiler: NativeCompiler;
+  readonly config: string;
+  readonly options: Readonly<Record<string, unknown>>;
+  /** What the tsconfig.json names, by whatever pattern. */
+  readonly rootNames: readonly string[];
+  /** All that the compiler reads, but for its own library and what is installed. */
+  readonly sources: readonly string[];
+  /** The declarations among it, and those that are installed. */
+  readonly declarations: readonly string[];
+  readonly configs: readonly ConfigFile[];
+  readonly plugin: PluginEntry | undefined;
+  /** What is wrong with our entry in tsconfig.json. */
+  readonly problems: readonly Problem[];
+  readonly woven: ReadonlyMap<string, WovenSource>;
+}
+
+interface WovenSource {
+  readonly text: string;
+  readonly woven: Woven;
+}
+
+interface PluginEntry {
+  readonly transform?: string;
+  readonly transformProgram?: boolean;
+  readonly defaults?: Readonly<Record<string, unknown>>;
+}
+
+/** The compiler cannot make a project of the tsconfig.json. */
+export class NoProjectError extends Error {
+  readonly said: readonly Said[];
+
+  constructor(output: string, cwd: string) {
+    const { said, others } = parseDiagnostics(output, cwd);
+    super(others.join("\n"));
+    this.said = said;
+  }
+}
+
+/** @throws {NoProjectError} */
+export function openNativeProject(
+  ts: Parser,
+  compiler: NativeCompiler,
+  config: string,
+  cwd: string,
+): NativeProject {
+  const ask = (...args: string[]): string => {
+    const { code, output } = compiler.run(["-p", config, "--pretty", "false", ...args], cwd);
+    if (code !== 0) throw new NoProjectError(output, cwd);
+    return output;
+  };
+  const shown = JSON.parse(ask("--showConfig")) as ShownConfig;
+  const { compilerOptions: options = {}, files: rootNames = [] } = shown;
+  const here = dirname(config);
+  const files = ask("--listFilesOnly", "--noEmit", "false")
+    .split(/\r?\n/)
+    .filter((file) => file !== "" && !/[\\/]lib\.[\w.]*d\.ts$/.test(file))
+    .map((file) => resolve(cwd, file));
+  const sources = files.filter((file) => !/[\\/]node_modules[\\/]/.test(file));
+  const configs = configFiles(ts, config);
+  const plugin = pluginIn(configs);
+  const { defaults, problems } = readDefaults(plugin?.defaults ?? {});
+  const woven = new Map(
+    sources.flatMap((file): [string, WovenSource][] => {
+      if (!/(?<!\.d)\.[cm]?[jt]sx?$/.test(file)) return [];
+      const text = readFileSync(file, "utf8");
+      const found = mayNeedWeave(text)
+        ? weave(file, text, { ts, module: formatOf(file, options), defaults })
+        : undefined;
+      return found === undefined ? [] : [[file, { text, woven: found }]];
+    }),
+  );
+  return {
+    compiler,
+    config,
+    options,
+    rootNames: rootNames.map((file) => resolve(here, file)),
+    sources,
+    declarations: files.filter((file) => /\.d\.[cm]?ts$/.test(file)),
+    configs,
+    plugin,
+    problems,
+    woven,
+  };
+}
+
+interface ShownConfig {
+  readonly compilerOptions?: Readonly<Record<string, unknown>>;
+  readonly files?: readonly string[];
+}
+
+function pluginIn(configs: readonly ConfigFile[]): PluginEntry | undefined {
+  const plugins = configs.find(({ settings }) => "plugins" in settings)?.settings["plugins"];
+  const entries = (Array.isArray(plugins) ? plugins : []) as PluginEntry[];
+  return entries.find(({ transform }) => transform === "lockweave/transformer" || transform === "lockweave");
+}
+
+/** As the compiler will emit the file. */
+function formatOf(file: string, options: NativeProject["options"]): ModuleFormat {
+  const module = typeof options["module"] === "string" ? options["module"].toLowerCase() : "";
+  const isNode = /^node(?:16|18|20|next)$/.test(module);
+  const isCommonJs = ["commonjs", "amd", "umd"].includes(module) || (isNode && isCommonJsFile(file));
+  if (!isCommonJs) return "esm";
+  if (options["erasableSyntaxOnly"] !== true) return "commonjs";
+  return options["verbatimModuleSyntax"] === true ? "require" : "esm";
+}
+
+function isCommonJsFile(file: string): boolean {
+  const ending = extname(file);
+  if (ending.startsWith(".m")) return false;
+  if (ending.startsWith(".c")) return true;
+  for (let dir = dirname(file); ; dir = dirname(dir)) {
+    const type = packageTypeIn(dir);
+    if (type !== undefined || dir === dirname(dir)) return type !== "module";
+  }
+}
+
+/** `undefined` where there is no package.json. */
+function packageTypeIn(dir: string): string | undefined {
+  try {
+    const { type = "commonjs" } = JSON.parse(readFileSync(join(dir, "package.json"), "utf8")) as {
+      type?: string;
+    };
+    return type;
+  } catch {
+    return undefined;
+  }
+}
