@@ -142,6 +142,7 @@ const OBJECT = { tag: "object" };
 /** What the program can do; the same in each run. */
 function makeWorld(events: string[]): object {
   let chances = 0;
+  let rounds = 0;
   let isLent = false;
   const resource = (what: number): object => ({
     [Symbol.dispose]() {
@@ -259,6 +260,12 @@ function makeWorld(events: string[]): object {
     boom: (index: number) => {
       events.push(`default boom ${index}`);
       throw ERRORS[index];
+    },
+    /** Counts by itself: what ends a loop hangs on nothing that is in it. */
+    again: (value: unknown) => {
+      rounds += 1;
+      events.push(`again ${show(value)}`);
+      return rounds % 3 !== 0;
     },
     chance: (value: unknown) => {
       chances += 1;

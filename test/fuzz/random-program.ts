@@ -362,7 +362,7 @@ class Writer {
         const each = `${counter} of ${of}`;
         // TypeScript, which takes `using` apart, loses the label of such a loop.
         const isOne = !isLabelled && dice.chance(0.5);
-        const heads = isOne ? `${counter} = ${resource}; !world.chance(${counter});` : each;
+        const heads = isOne ? `${counter} = ${resource}; world.again(${counter});` : each;
         return [...head, `for (${this.#using(place)} ${heads})`, ...body];
       }
       case 7:
