@@ -1,0 +1,98 @@
+import type * as TS from "typescript";
+import { didYouMean } from "../../text/did-you-mean";
+import type { Problem } from "../../text/problems";
+import { readDefaults, type Defaults } from "../../read/options";
+import type { ModuleFormat } from "../../weave/runtime-import";
+import { mayNeedWeave, weave, type Woven } from "../../weave/weave";
+
+/** What a plugin of lockweave takes, in each host that sees one file at a time. */
+export interface PluginOptions {
+  /** For all tags of the project that do not say otherwise, in the words of the tag. */
+  readonly defaults?: Readonly<Record<string, unknown>>;
+}
+
+/** A problem of a file, as hosts show it. */
+export interface Finding {
+  /** Stable: `LW1001`, ... */
+  readonly code: string;
+  readonly message: string;
+  /** From 1. */
+  readonly line: number;
+  /** From 0, in UTF-16 units. */
+  readonly column: number;
+  readonly length: number;
+  /** The line that it is on. */
+  readonly lineText: string;
+}
+
+export interface WovenFile {
+  /** The text with the locks in it, on the same lines. */
+  readonly code: string;
+  /** From the woven text to the text that was given. */
+  readonly map: ReturnType<Woven["map"]>;
+  /** The build should fail. Functions that they concern refuse to run. */
+  readonly errors: readonly Finding[];
+  readonly warnings: readonly Finding[];
+}
+
+/**
+ * Weaves one file, which nobody has parsed yet.
+ *
+ * @returns `undefined` where there is nothing to weave
+ */
+export type FileWeaver = (fileName: string, text: string, module?: ModuleFormat) => WovenFile | undefined;
+
+/**
+ * The weave for hosts that see one file at a time, without a type checker: bundlers, Node's loader, Jest.
+ *
+ * @throws {TypeError} when the plugin's options are none
+ */
+export function fileWeaver(parser: typeof TS, options: PluginOptions = {}): FileWeaver {
+  const defaults = defaultsOf(options);
+  return (fileName, text, module = "esm") => {
+    if (isDeclaration(fileName) || !mayNeedWeave(text)) return undefined;
+    const woven = weave(fileName, text, { ts: parser, module, defaults });
+    if (woven === undefined) return undefined;
+    const lines = lineStarts(text);
+    const findingOf = (found: Problem): Finding => placed(found, text, lines);
+    return {
+      code: woven.code,
+      map: woven.map(),
+      errors: woven.diagnostics.map(findingOf),
+      warnings: woven.warnings.map(findingOf),
+    };
+  };
+}
+
+/** As compilers print it: `src/pay.ts(3,43): error LW1202: ...`. */
+export function shown(fileName: string, { code, message, line, column }: Finding, kind = "error"): string {
+  return `${fileName}(${line},${column + 1}): ${kind} ${code}: ${message}`;
+}
+
+const OPTIONS = ["defaults"];
+
+function defaultsOf(options: PluginOptions): Defaults {
+  const unknown = Object.keys(options).find((name) => !OPTIONS.includes(name));
+  if (unknown !== undefined) {
+    throw new TypeError(`lockweave's plugin has no option \`${unknown}\`.${didYouMean(unknown, OPTIONS)}`);
+  }
+  const { defaults, problems } = readDefaults(options.defaults ?? {});
+  const [wrong] = problems;
+  if (wrong !== undefined) throw new TypeError(wrong.message);
+  return defaults;
+}
+
+function isDeclaration(fileName: string): boolean {
+  return /\.d\.(?:[cm]?ts|.+\.ts)$/.test(fileName);
+}
+
+function lineStarts(text: string): number[] {
+  return [0, ...[...text.matchAll(/\r\n|[\n\r\u2028\u2029]/g)].map((end) => end.index + end[0].length)];
+}
+
+function placed({ code, message, start, end }: Problem, text: string, lines: readonly number[]): Finding {
+  const line = lines.findLastIndex((from) => from <= start);
+  const from = lines[line] ?? 0;
+  const lineText = text.slice(from, lines[line + 1] ?? text.length).trimEnd();
+  return { code, message, line: line + 1, column: start - from, length: end - start, lineText };
+}
