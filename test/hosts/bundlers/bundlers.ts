@@ -56,25 +56,25 @@ const HEAVY: readonly Bundler[] = [
   {
     name: "tsup",
     command: ["node_modules/tsup/dist/cli-default.js"],
-    packages: ["tsup@8.5.1", "typescript"],
+    packages: ["tsup@9.0.0", "typescript"],
     place: asEsbuild,
   },
   {
     name: "tsdown",
     command: ["node_modules/tsdown/dist/run.mjs"],
-    packages: ["tsdown@0.23.2", "typescript"],
+    packages: ["tsdown@0.23.7", "typescript"],
     place: asCompilers,
   },
   {
     name: "webpack",
     command: ["node_modules/webpack-cli/bin/cli.js", "-c", "webpack.config.mjs"],
-    packages: ["webpack@5.112.2", "webpack-cli@7.2.3", "ts-loader@9.5.4", "typescript"],
+    packages: ["webpack@5.112.2", "webpack-cli@7.3.1", "ts-loader@9.6.2", "typescript"],
     place: asWebpack,
   },
   {
     name: "Rspack",
     command: ["node_modules/@rspack/cli/bin/rspack.js", "build", "-c", "rspack.config.mjs"],
-    packages: ["@rspack/core@2.2.9", "@rspack/cli@2.2.9"],
+    packages: ["@rspack/core@2.3.2", "@rspack/cli@2.2.8"],
     place: asCompilers,
   },
 ];
