@@ -120,7 +120,9 @@ function assertLeadsBack(t: ExecutionContext, { code, map }: Awaited<ReturnType<
   for (const words of STOPS) {
     const { line, column } = placeIn(ORDER, words);
     const found = segments.filter(({ segment }) => segment[2] === line - 1 && segment[3] === column - 1);
-    const there = found.map(({ index, segment }) => (lines[index] ?? "").slice(segment[0]).trimStart());
+    const there = found.map(({ index, segment }) =>
+      (lines[index] ?? "").slice(segment[0]).trimStart().slice(0, 80),
+    );
     const [word = ""] = /^\w+/.exec(words) ?? [];
     t.true(
       there.some((text) => text.startsWith(word)),

@@ -56,19 +56,19 @@ const HEAVY: readonly Bundler[] = [
   {
     name: "tsup",
     command: ["node_modules/tsup/dist/cli-default.js"],
-    packages: ["tsup@9.0.0", "typescript"],
+    packages: ["tsup@9.0.0", "typescript@6.0.3"],
     place: asEsbuild,
   },
   {
     name: "tsdown",
     command: ["node_modules/tsdown/dist/run.mjs"],
-    packages: ["tsdown@0.23.7", "typescript"],
+    packages: ["tsdown@0.21.10", "typescript@6.0.3"],
     place: asCompilers,
   },
   {
     name: "webpack",
     command: ["node_modules/webpack-cli/bin/cli.js", "-c", "webpack.config.mjs"],
-    packages: ["webpack@5.112.2", "webpack-cli@7.3.1", "ts-loader@9.6.2", "typescript"],
+    packages: ["webpack@5.112.2", "webpack-cli@7.3.1", "ts-loader@9.6.2", "typescript@6.0.3"],
     place: asWebpack,
   },
   {
@@ -91,7 +91,8 @@ export function bundlerNamed(name: string): Bundler {
 /** A project that has installed the bundler and the built package. */
 export async function projectOf({ name, packages }: Bundler, files: Files): Promise<Project> {
   const { file, text } = recipe(name);
-  const project = await makeProject({ [file]: text, ...files });
+  const ownPackage = { type: "module", dependencies: { lockweave: packageJson.version } };
+  const project = await makeProject({ "package.json": JSON.stringify(ownPackage), [file]: text, ...files });
   const bundlers = await installed(packages.filter((spec) => spec.lastIndexOf("@") > 0));
   const link = async (tool: string): Promise<void> => {
     const path = project.path(`node_modules/${tool}`);
