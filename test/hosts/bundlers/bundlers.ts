@@ -89,7 +89,10 @@ export function bundlerNamed(name: string): Bundler {
 }
 
 /** A project that has installed the bundler and the built package. */
-export async function projectOf({ name, packages }: Bundler, files: Files): Promise<Project> {
+export async function projectOf(
+  { name, packages }: Pick<Bundler, "name" | "packages">,
+  files: Files,
+): Promise<Project> {
   const { file, text } = recipe(name);
   const ownPackage = { type: "module", dependencies: { lockweave: packageJson.version } };
   const project = await makeProject({ "package.json": JSON.stringify(ownPackage), [file]: text, ...files });
