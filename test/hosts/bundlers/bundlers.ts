@@ -1,0 +1,144 @@
+import { existsSync } from "node:fs";
+import { cp, mkdir, rm, symlink } from "node:fs/promises";
+import { dirname, join } from "node:path";
+import packageJson from "../../../package.json";
+import { makeProject, PACKAGE, type Files, type Finished, type Project } from "../project";
+import { recipe } from "./recipes";
+import { installed } from "./installed";
+
+/** A bundler as users run it. */
+export interface Bundler {
+  /** Its heading in docs/hosts.md, where its configuration stands. */
+  readonly name: string;
+  /** With Node. */
+  readonly command: readonly [script: string, ...args: string[]];
+  /** With a version where the repository has none installed. */
+  readonly packages: readonly string[];
+  /** How it writes where a mistake is. */
+  readonly place: (file: string, place: Place, kind: "error" | "warning") => string;
+}
+
+/** As in an editor: both from 1. */
+export interface Place {
+  readonly line: number;
+  readonly column: number;
+}
+
+const asCompilers: Bundler["place"] = (file, { line, column }, kind) =>
+  `${file}(${line},${column}): ${kind} `;
+const asEsbuild: Bundler["place"] = (file, { line, column }) => `${file}:${line}:${column - 1}:`;
+const asWebpack: Bundler["place"] = (file, { line, column }) => `./${file} ${line}:${column - 1}-`;
+
+const LIGHT: readonly Bundler[] = [
+  { name: "esbuild", command: ["esbuild.config.mjs"], packages: ["esbuild"], place: asEsbuild },
+  {
+    name: "Rollup",
+    command: ["node_modules/rollup/dist/bin/rollup", "-c"],
+    packages: ["rollup", "rollup-plugin-esbuild", "esbuild"],
+    place: asCompilers,
+  },
+  {
+    name: "Rolldown",
+    command: ["node_modules/rolldown/bin/cli.mjs", "-c"],
+    packages: ["rolldown"],
+    place: asCompilers,
+  },
+  {
+    name: "Vite",
+    command: ["node_modules/vite/bin/vite.js", "build"],
+    packages: ["vite"],
+    place: asCompilers,
+  },
+];
+
+/** These are installed anew, and are too heavy for every run of the tests. */
+const HEAVY: readonly Bundler[] = [
+  {
+    name: "tsup",
+    command: ["node_modules/tsup/dist/cli-default.js"],
+    packages: ["tsup@9.0.0", "typescript@6.0.3"],
+    place: asEsbuild,
+  },
+  {
+    name: "tsdown",
+    command: ["node_modules/tsdown/dist/run.mjs"],
+    packages: ["tsdown@0.21.10", "typescript@6.0.3"],
+    place: asCompilers,
+  },
+  {
+    name: "webpack",
+    command: ["node_modules/webpack-cli/bin/cli.js", "-c", "webpack.config.mjs"],
+    packages: ["webpack@5.112.2", "webpack-cli@7.3.1", "ts-loader@9.6.2", "typescript@6.0.3"],
+    place: asWebpack,
+  },
+  {
+    name: "Rspack",
+    command: ["node_modules/@rspack/cli/bin/rspack.js", "build", "-c", "rspack.config.mjs"],
+    packages: ["@rspack/core@2.3.2", "@rspack/cli@2.2.8"],
+    place: asCompilers,
+  },
+];
+
+export const isMatrix = process.env["MATRIX"] !== undefined;
+export const BUNDLERS = isMatrix ? [...LIGHT, ...HEAVY] : LIGHT;
+
+export function bundlerNamed(name: string): Bundler {
+  const found = BUNDLERS.find((bundler) => bundler.name === name);
+  if (found === undefined) throw new Error(`there is no bundler ${name}`);
+  return found;
+}
+
+/** A project that has installed the bundler and the built package. */
+export async function projectOf(
+  { name, packages }: Pick<Bundler, "name" | "packages">,
+  files: Files,
+): Promise<Project> {
+  const { file, text } = recipe(name);
+  const ownPackage = { type: "module", dependencies: { lockweave: packageJson.version } };
+  const project = await makeProject({ "package.json": JSON.stringify(ownPackage), [file]: text, ...files });
+  const bundlers = await installed(packages.filter((spec) => spec.lastIndexOf("@") > 0));
+  const link = async (tool: string): Promise<void> => {
+    const path = project.path(`node_modules/${tool}`);
+    const home = [bundlers, join(PACKAGE, "node_modules")].find((dir) => existsSync(join(dir, tool)));
+    if (home === undefined) throw new Error(`${tool} is not installed`);
+    await mkdir(dirname(path), { recursive: true });
+    if (!existsSync(path)) await symlink(join(home, tool), path);
+  };
+  for (const spec of packages) await link(spec.replace(/(?!^)@.*/, ""));
+  for (const dependency of Object.keys(packageJson.dependencies)) await link(dependency);
+  // A link would lead out of node_modules, and what is found there is no package to bundlers.
+  const own = project.path("node_modules/lockweave");
+  await rm(own);
+  for (const part of ["dist", "package.json"]) {
+    await cp(join(PACKAGE, part), join(own, part), { recursive: true });
+  }
+  return project;
+}
+
+export function bundle(project: Project, { command }: Bundler): Promise<Finished> {
+  return project.run(...command);
+}
+
+/** Runs what was built of `src/main.ts`. */
+export function runBundle(project: Project, ...args: readonly string[]): Promise<Finished> {
+  return project.run("--enable-source-maps", mainOf(project), ...args);
+}
+
+interface SourceMap {
+  readonly sources: readonly string[];
+  readonly sourcesContent?: readonly string[];
+  readonly mappings: string;
+}
+
+/** The code that has `OrderService`, and its map. */
+export async function bundleOf(project: Project): Promise<{ code: string; map: SourceMap }> {
+  const file = mainOf(project);
+  const map = JSON.parse(await project.read(`${file}.map`)) as SourceMap;
+  return { code: await project.read(file), map };
+}
+
+function mainOf(project: Project): string {
+  const file = ["dist/main.js", "dist/main.mjs"].find((path) => existsSync(project.path(path)));
+  if (file === undefined) throw new Error("nothing was built");
+  return file;
+}

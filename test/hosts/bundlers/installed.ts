@@ -1,0 +1,23 @@
+import { execFile } from "node:child_process";
+import { existsSync } from "node:fs";
+import { mkdir, mkdtemp, rename, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { promisify } from "node:util";
+
+const HOME = join(tmpdir(), "lockweave-test-tools");
+
+/** Installs packages beside each other, once for all runs of the tests on this machine. Returns their `node_modules`. */
+export async function installed(packages: readonly string[]): Promise<string> {
+  const dir = join(HOME, packages.join("+").replaceAll("/", "-"));
+  const modules = join(dir, "node_modules");
+  if (packages.length === 0 || existsSync(modules)) return modules;
+  await mkdir(HOME, { recursive: true });
+  const fresh = await mkdtemp(join(HOME, "installing-"));
+  await writeFile(join(fresh, "package.json"), "{}");
+  const args = ["install", "--prefer-offline", "--no-audit", "--no-fund", ...packages];
+  await promisify(execFile)("npm", args, { cwd: fresh });
+  // Whole or not at all: another test may be installing the same.
+  await rename(fresh, dir).catch(() => rm(fresh, { recursive: true }));
+  return modules;
+}

@@ -1,0 +1,94 @@
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { PACKAGE, type Files } from "../project";
+import type { Place } from "./bundlers";
+
+export const ORDER = `import { receipt as write } from "./receipt.js"; const startedAt = Date.now();
+
+export class OrderService {
+  private readonly inside = new Set<string>();
+  together = false;
+
+  /** @redisLock businessFlag=payOrder keyName=orderNo lockTime=20 */
+  async pay(orderNo: string): Promise<string> {
+    this.together ||= this.inside.has(orderNo);
+    this.inside.add(orderNo);
+    await new Promise((resolve) => setTimeout(resolve, startedAt > 0 ? 5 : 10));
+    this.inside.delete(orderNo);
+    if (orderNo === "none") { return this.refuse(orderNo) }
+    return write(orderNo);
+  }
+
+  async refuse(reason: string): Promise<string> {
+    throw new RangeError(reason);
+  }
+}
+`;
+
+/** With a tag that is likely to be a mistake. */
+export const RECEIPT = `/** @redisLock businessFlag=receipt keyName=orderNo lockTime=5000 */
+export async function receipt(orderNo: string): Promise<string> {
+  await Promise.resolve();
+  if (orderNo === "bad") throw new TypeError("bad order");
+  return "paid " + orderNo;
+}
+`;
+
+const MAIN = `import { configure, memoryStore, shutdown } from "lockweave";
+import { OrderService } from "./order.js";
+
+const [, , example] = process.argv;
+if (example === "order-controller") await import("./order-controller/main.js");
+else if (example === "reentrant") await import("./reentrant/reentrant.js");
+else {
+  configure({ store: memoryStore() });
+  const service = new OrderService();
+  console.log((await Promise.all([service.pay("A1"), service.pay("A1")])).join(), service.together);
+  for (const orderNo of ["none", "bad"]) await service.pay(orderNo).catch((error) => console.log(error.stack));
+  await shutdown();
+}
+`;
+
+export const SOURCES: Files = {
+  "src/main.ts": MAIN,
+  "src/order.ts": ORDER,
+  "src/receipt.ts": RECEIPT,
+  ...examples(),
+};
+
+/** Under names that each bundler finds without being told how. */
+function examples(): Files {
+  const files = ["main.mts", "order-controller.mts", "server.mts"].map((file) => `order-controller/${file}`);
+  const entries = [...files, "reentrant/reentrant.cts"].map((file) => {
+    const text = readFileSync(join(PACKAGE, "examples", file), "utf8");
+    return [`src/${file.replace(/[mc]ts$/, "ts")}`, text.replaceAll('.mjs"', '.js"')];
+  });
+  return Object.fromEntries(entries) as Files;
+}
+
+/** Three mistakes. */
+export const WRONG = `export class OrderService {
+  /** @redisLock businessFlag=payOrder keyNmae=orderNo */
+  async pay(orderNo: string): Promise<string> {
+    return orderNo;
+  }
+
+  /** @redisLock businessFlag=payOrder keyName=orderNO lockTime=soon */
+  async refund(orderNo: string): Promise<string> {
+    return orderNo;
+  }
+}
+`;
+
+/** What is said of each, and at which words. */
+export const MISTAKES: Readonly<Record<string, string>> = {
+  keyNmae: "LW1002: There is no attribute `keyNmae`. Did you mean `keyName`?",
+  orderNO: "LW1202: The function has no parameter `orderNO`. Did you mean `orderNo`?",
+  soon: "LW1104: Expected `lockTime` to be",
+};
+
+/** Where the words stand for the first time. */
+export function placeIn(text: string, words: string): Place {
+  const lines = (text.split(words)[0] ?? "").split("\n");
+  return { line: lines.length, column: (lines.at(-1) ?? "").length + 1 };
+}

@@ -1,0 +1,113 @@
+import { readFile } from "node:fs/promises";
+import { basename } from "node:path";
+import { fileWeaver, type Finding, type PluginOptions } from "../one-file/weaver";
+import { parser } from "../../parser/parser";
+import { OTHER_FILES, shortPath, SOURCE_FILES } from "./source-files";
+
+// The parts of esbuild's plugins that are used here, in words of our own.
+
+interface Plugin {
+  readonly name: string;
+  setup(build: Build): void;
+}
+
+interface Build {
+  readonly initialOptions: {
+    readonly absWorkingDir?: string;
+    readonly loader?: Readonly<Record<string, string>>;
+  };
+  onLoad(
+    options: { filter: RegExp; namespace: string },
+    load: (file: {
+      readonly path: string;
+      readonly with: Readonly<Record<string, string>>;
+    }) => Promise<Loaded | undefined>,
+  ): void;
+}
+
+interface Loaded {
+  contents: string;
+  loader: Loader;
+  errors: Message[];
+  warnings: Message[];
+  watchFiles: string[];
+}
+
+type Loader = "js" | "jsx" | "ts" | "tsx";
+
+interface Message {
+  id: string;
+  text: string;
+  location: { file: string; line: number; column: number; length: number; lineText: string };
+}
+
+/**
+ * Weaves what esbuild builds. Of several plugins that load a file, esbuild asks the first: put this one before them.
+ *
+ * @throws {TypeError} when the options are none
+ */
+function lockweave(options?: PluginOptions): Plugin {
+  const weave = fileWeaver(parser(), options);
+  return {
+    name: "lockweave",
+    setup({ initialOptions, onLoad }) {
+      const loaders = { ...LOADERS, ...initialOptions.loader };
+      onLoad({ filter: SOURCE_FILES, namespace: "file" }, async ({ path, with: attributes }) => {
+        const loader = loaderOf(path, loaders);
+        const isOther = OTHER_FILES.some((others) => others.test(path)) || "type" in attributes;
+        if (loader === undefined || isOther) return undefined;
+        const woven = weave(path, await readFile(path, "utf8"));
+        if (woven === undefined) return undefined; // esbuild reads it itself.
+        const { code, map, errors, warnings } = woven;
+        const file = shortPath(path, initialOptions.absWorkingDir);
+        const messageOf = (finding: Finding): Message => message(file, finding);
+        map.sources = [basename(path)];
+        return {
+          contents: `${code}\n//# sourceMappingURL=${map.toUrl()}`,
+          loader,
+          errors: errors.map(messageOf),
+          warnings: warnings.map(messageOf),
+          watchFiles: [path],
+        };
+      });
+    },
+  };
+}
+
+const LOADERS: Readonly<Record<string, string>> = {
+  ".js": "js",
+  ".mjs": "js",
+  ".cjs": "js",
+  ".jsx": "jsx",
+  ".ts": "ts",
+  ".mts": "ts",
+  ".cts": "ts",
+  ".tsx": "tsx",
+};
+
+/** As esbuild chooses it: by the longest ending that has one. `undefined` where the file is no code. */
+function loaderOf(path: string, loaders: Readonly<Record<string, string>>): Loader | undefined {
+  const name = basename(path);
+  const endings = Array.from(name.matchAll(/\./g), ({ index }) => name.slice(index));
+  const loader = endings.map((ending) => loaders[ending]).find((found) => found !== undefined);
+  return isCode(loader) ? loader : undefined;
+}
+
+function isCode(loader: string | undefined): loader is Loader {
+  return loader === "js" || loader === "jsx" || loader === "ts" || loader === "tsx";
+}
+
+/** esbuild counts columns in bytes. */
+function message(file: string, { code, message: said, line, column, length, lineText }: Finding): Message {
+  const bytes = (from: number, to: number): number => Buffer.byteLength(lineText.slice(from, to));
+  const location = {
+    file,
+    line,
+    column: bytes(0, column),
+    length: bytes(column, column + length),
+    lineText,
+  };
+  return { id: code, text: `${code}: ${said}`, location };
+}
+
+export = lockweave;

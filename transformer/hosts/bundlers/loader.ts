@@ -1,0 +1,52 @@
+import { fileWeaver, shown, type Finding, type PluginOptions } from "../one-file/weaver";
+import { chained, type SourceMap } from "./chained";
+import { parser } from "../../parser/parser";
+import { shortPath, sourceFileOf } from "./source-files";
+
+// The parts of a loader's context that are used here, in words of our own: those of webpack, and what Rspack and
+// Turbopack have of them.
+
+interface LoaderContext {
+  /** With the query. */
+  readonly resource: string;
+  readonly resourcePath: string;
+  getOptions(): PluginOptions;
+  callback(error: Error | null, text?: string, map?: SourceMap): void;
+  emitError(error: Error): void;
+  emitWarning(warning: Error): void;
+  /** webpack's, which shows the place of an error that is added here, and shows it again until the file has changed. */
+  readonly _module?: { addError?(error: Error): void; addWarning?(warning: Error): void };
+  readonly _compiler?: { readonly webpack: { readonly WebpackError: new (message: string) => Error } };
+}
+
+/** Weaves what webpack, Rspack or Turbopack builds. The text goes on with the errors in it: what they concern refuses to run. */
+function lockweave(this: LoaderContext, text: string, map?: SourceMap | string): void {
+  const weave = fileWeaver(parser(), this.getOptions());
+  const before = typeof map === "string" ? (JSON.parse(map) as SourceMap) : (map ?? undefined);
+  const fileName = sourceFileOf(this.resource);
+  const woven = fileName === undefined ? undefined : weave(fileName, text);
+  if (woven === undefined) {
+    this.callback(null, text, before);
+    return;
+  }
+  for (const error of woven.errors) tell(this, error, "error");
+  for (const warning of woven.warnings) tell(this, warning, "warning");
+  this.callback(null, woven.code, before === undefined ? woven.map : chained(woven.map, before));
+}
+
+function tell(context: LoaderContext, finding: Finding, kind: "error" | "warning"): void {
+  const { _module: module, _compiler: compiler } = context;
+  const add = kind === "error" ? module?.addError : module?.addWarning;
+  if (add === undefined || compiler === undefined) {
+    const said = new Error(shown(shortPath(context.resourcePath), finding, kind));
+    if (kind === "error") context.emitError(said);
+    else context.emitWarning(said);
+    return;
+  }
+  const { code, message, line, column, length } = finding;
+  const loc = { start: { line, column }, end: { line, column: column + length } };
+  const said = new compiler.webpack.WebpackError(`${code}: ${message}`);
+  add.call(module, Object.assign(said, { loc, hideStack: true }));
+}
+
+export = lockweave;
