@@ -11,6 +11,10 @@ const page = (file: string): string => readFileSync(join(root, file), "utf8");
 const readme = page("README.md");
 const api = page("docs/api.md");
 
+const translated = page("README.zh-CN.md");
+const codeIn = (text: string): string[] =>
+  [...text.matchAll(/```(?:ts|js|json)\n(.*?)```/gs)].map(([, code = ""]) => code);
+
 const marked = [...readme.matchAll(/<!-- (\S+) -->\s+```(?:ts|js)\n(.*?)```/gs)];
 
 test("every marked piece of code in the README is code of an example that runs", (t) => {
@@ -29,7 +33,14 @@ test("no other piece of program code stands in the README but the call of config
   );
 });
 
-for (const file of ["README.md", "CONTRIBUTING.md", "docs/benchmarks.md"]) {
+test("the README in Chinese has the same code, and the same attributes with the same defaults", (t) => {
+  t.deepEqual(codeIn(translated), codeIn(readme));
+  const attributes = (text: string): string[] =>
+    [...text.matchAll(/^\| (`\w+`) +\| (`\w+`)?/gm)].map(([, name = "", value = ""]) => `${name} ${value}`);
+  t.deepEqual(attributes(translated), attributes(readme));
+});
+
+for (const file of ["README.md", "README.zh-CN.md", "CONTRIBUTING.md", "docs/benchmarks.md"]) {
   test(`the commands in ${file} are scripts of the package`, (t) => {
     const scripts: Record<string, string> = packageJson.scripts;
     const named = [...page(file).matchAll(/\bnpm (start|test|run ([\w:]+))/g)];
@@ -40,6 +51,7 @@ for (const file of ["README.md", "CONTRIBUTING.md", "docs/benchmarks.md"]) {
 
 for (const file of [
   "README.md",
+  "README.zh-CN.md",
   "CONTRIBUTING.md",
   ...readdirSync(join(root, "docs"))
     .filter((name) => name.endsWith(".md"))
