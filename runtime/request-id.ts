@@ -1,5 +1,5 @@
 import { randomFillSync } from "node:crypto";
-import { v4 as uuid } from "uuid";
+import { loadUuid } from "./uuid";
 
 const BYTES = 16;
 const NUMBER_BYTES = 6;
@@ -20,7 +20,7 @@ export interface RequestIds {
 /** Draws the number of a process: each configuration has its own, as if it were alone in its process. */
 export function requestIds(): RequestIds {
   const id = Buffer.alloc(BYTES);
-  uuid({}, id);
+  loadUuid()({}, id);
   return {
     processNumber: id.toString("hex", 0, NUMBER_BYTES),
     next() {

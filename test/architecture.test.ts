@@ -44,6 +44,7 @@ const HOUSES: Readonly<Record<string, House>> = {
       "roster",
       "shown",
       "suspension",
+      "uuid",
     ],
   },
 };

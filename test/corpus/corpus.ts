@@ -4,6 +4,7 @@ import { tmpdir } from "node:os";
 import path from "node:path";
 import ts from "typescript";
 import { weaveProgram } from "../../transformer/hosts/ts-patch/weave-program";
+import type { Parser } from "../../transformer/parser/parser";
 import { weave } from "../../transformer/weave/weave";
 import { tagAll } from "./tag-all";
 
@@ -63,6 +64,9 @@ const PACKAGES: readonly Package[] = [
 
 const CACHE = path.join(tmpdir(), "lockweave-corpus");
 const REPOSITORY = path.join(__dirname, "../..");
+
+/** The parser that is published. */
+const parts = require(path.join(REPOSITORY, "dist/transformer/parser/typescript.js")) as Parser;
 
 /** What a tag says beyond its flag: each package is woven once with each. */
 const ATTRIBUTES = ["", "reentrant=true"];
@@ -163,6 +167,9 @@ function check({ known = [] }: Package, root: string, attributes: string): Resul
   let sites = 0;
   for (const [file, text] of tagged) {
     const first = weave(file, text, { ts, module: "esm" });
+    if (weave(file, text, { ts: parts, module: "esm" })?.code !== first?.code) {
+      complaints.push(`${path.relative(root, file)} is woven otherwise with the parser of the package`);
+    }
     sites += first?.sites.length ?? 0;
     if (first !== undefined && weave(file, first.code, { ts, module: "esm" }) !== undefined) {
       complaints.push(`${path.relative(root, file)} is woven a second time`);

@@ -1,10 +1,12 @@
 import { execFile, spawn } from "node:child_process";
 import { once } from "node:events";
 import { existsSync } from "node:fs";
-import { mkdir, rm, writeFile } from "node:fs/promises";
+import { mkdir, readdir, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { promisify } from "node:util";
+import type { Parser } from "../../transformer/parser/parser";
+import { weave } from "../../transformer/weave/weave";
 
 // npm run test:matrix
 //
@@ -12,7 +14,8 @@ import { promisify } from "node:util";
 
 interface Row {
   readonly typescript: string;
-  readonly tsPatch: string;
+  /** `undefined` where the compiler takes no plugins. */
+  readonly tsPatch: string | undefined;
   /** The major version. */
   readonly node: number;
 }
@@ -21,6 +24,8 @@ const ROWS: readonly Row[] = [
   { typescript: "5.9.3", tsPatch: "3.3.0", node: 20 },
   { typescript: "6.0.3", tsPatch: "3.3.0", node: 20 },
   { typescript: "6.0.3", tsPatch: "4.0.1", node: 24 },
+  { typescript: "7.0.2", tsPatch: undefined, node: 20 },
+  { typescript: "7.0.2", tsPatch: undefined, node: 24 },
 ];
 
 const CACHE = path.join(tmpdir(), "lockweave-matrix");
@@ -29,13 +34,15 @@ const execute = promisify(execFile);
 
 async function main(): Promise<void> {
   const tarball = await pack();
+  await installAlone(tarball);
   let failed = 0;
   for (const row of ROWS) {
-    const name = `TypeScript ${row.typescript}, ts-patch ${row.tsPatch}, Node ${row.node}`;
+    const patched = row.tsPatch === undefined ? "" : `, ts-patch ${row.tsPatch}`;
+    const name = `TypeScript ${row.typescript}${patched}, Node ${row.node}`;
     const installing = performance.now();
     const toolchain = await install(row, tarball);
     console.log(`${name}: installed in ${secondsSince(installing)}`);
-    for (const [what, check] of Object.entries(CHECKS)) {
+    for (const [what, check] of Object.entries(row.tsPatch === undefined ? NATIVE_CHECKS : CHECKS)) {
       const started = performance.now();
       const complaint = await check(toolchain);
       console.log(`  ${complaint === undefined ? "✔" : "✘"} ${what} (${secondsSince(started)})`);
@@ -64,16 +71,11 @@ interface Toolchain {
 }
 
 async function install({ typescript, tsPatch, node }: Row, tarball: string): Promise<Toolchain> {
-  const dir = path.join(CACHE, `typescript-${typescript}-ts-patch-${tsPatch}-node-${node}`);
+  const dir = path.join(CACHE, `typescript-${typescript}-ts-patch-${tsPatch ?? "none"}-node-${node}`);
   await mkdir(dir, { recursive: true });
   if (!existsSync(path.join(dir, "package.json"))) await writeFile(path.join(dir, "package.json"), "{}");
-  const tools = [
-    `typescript@${typescript}`,
-    `ts-patch@${tsPatch}`,
-    "ts-node@10.9.2",
-    "tslib@2",
-    "@types/node@20",
-  ];
+  const tools = [`typescript@${typescript}`, "@types/node@20"];
+  if (tsPatch !== undefined) tools.push(`ts-patch@${tsPatch}`, "ts-node@10.9.2", "tslib@2");
   await npmInstall(dir, [...tools, tarball]);
   return { dir, node: await installNode(node) };
 }
@@ -89,8 +91,22 @@ async function installNode(major: number): Promise<string> {
   return node;
 }
 
+/** Without any compiler: nothing comes with it but uuid. */
+async function installAlone(tarball: string): Promise<void> {
+  const dir = path.join(CACHE, "alone");
+  await rm(dir, { recursive: true, force: true });
+  await mkdir(dir, { recursive: true });
+  await writeFile(path.join(dir, "package.json"), "{}");
+  await npmInstall(dir, [tarball]);
+  const installed = (await readdir(path.join(dir, "node_modules"))).filter((name) => !name.startsWith("."));
+  if (installed.join() !== "lockweave,uuid") throw new Error(`npm installed ${installed.join(", ")}`);
+}
+
+/** @throws when npm has anything to say of the packages */
 async function npmInstall(dir: string, packages: readonly string[]): Promise<void> {
-  await execute("npm", ["install", "--no-audit", "--no-fund", "--prefer-offline", ...packages], { cwd: dir });
+  const args = ["install", "--no-audit", "--no-fund", "--prefer-offline", ...packages];
+  const { stderr } = await execute("npm", args, { cwd: dir });
+  if (/ERESOLVE|peer|deprecated/.test(stderr)) throw new Error(stderr);
 }
 
 // ---- the projects ---------------------------------------------------------------------------------------
@@ -182,6 +198,10 @@ class Project {
     return this.run(path.join(this.#dir, "../node_modules/ts-patch/bin/tspc.js"), ...args);
   }
 
+  lockweave(...args: readonly string[]): Promise<Finished> {
+    return this.run(path.join(this.#dir, "../node_modules/lockweave/dist/transformer/cli/main.js"), ...args);
+  }
+
   tsNode(...args: readonly string[]): Promise<Finished> {
     return this.run(path.join(this.#dir, "../node_modules/ts-node/dist/bin.js"), ...args);
   }
@@ -227,6 +247,20 @@ const CHECKS: Readonly<Record<string, Check>> = {
     const badType = await Project.make(toolchain, "module", BAD_TYPE);
     return unlike(await badType.tspc(), 2, BAD_TYPE_AT);
   },
+  "the parser of the package weaves the fixtures as this TypeScript": async ({ dir }) => {
+    const parts = (await import(path.join(REPOSITORY, "dist/transformer/parser/typescript.js"))) as Parser;
+    const whole = (await import(path.join(dir, "node_modules/typescript/lib/typescript.js"))) as {
+      default: Parser;
+    };
+    const fixtures = path.join(REPOSITORY, "test/fixtures/weave");
+    for (const file of await readdir(fixtures, { recursive: true })) {
+      if (!path.basename(file).startsWith("input.")) continue;
+      const text = await readFile(path.join(fixtures, file), "utf8");
+      const [cut, all] = [parts, whole.default].map((ts) => weave(file, text, { ts, module: "esm" })?.code);
+      if (cut === undefined || cut !== all) return file;
+    }
+    return undefined;
+  },
   "ts-node with type check runs CommonJS under locks": async (toolchain) => {
     const project = await Project.make(toolchain, "commonjs", ORDERS);
     return unlike(await project.tsNode("src/main.ts"), 0, OUTPUT);
@@ -255,6 +289,38 @@ const CHECKS: Readonly<Record<string, Check>> = {
     const project = await Project.make(toolchain, "commonjs", ORDERS);
     const { code, stdout, stderr } = await project.tsNode("--compiler", "typescript", "src/main.ts");
     return unlike({ code, stdout: stdout + stderr, stderr }, 1, "LOCK_NOT_WOVEN");
+  },
+};
+
+const NATIVE_CHECKS: Readonly<Record<string, Check>> = {
+  "lockweave build makes ES modules and CommonJS that hold locks, and check proves it": async (toolchain) => {
+    for (const type of ["module", "commonjs"] as const) {
+      const project = await Project.make(toolchain, type, ORDERS, { declaration: true, sourceMap: true });
+      const complaint =
+        unlike(await project.lockweave("build"), 0, "") ??
+        unlike(await project.run("out/main.js"), 0, OUTPUT) ??
+        unlike(await project.lockweave("check"), 0, "The locks of all 2 tags are in the output.");
+      if (complaint !== undefined) return complaint;
+    }
+    return undefined;
+  },
+  "lockweave build reports a bad tag and a bad key at their words, and fails": async (toolchain) => {
+    const badTag = await Project.make(toolchain, "module", BAD_TAG);
+    const complaint = unlike(await badTag.lockweave("build"), 2, BAD_TAG_AT);
+    if (complaint !== undefined) return complaint;
+    const badType = await Project.make(toolchain, "module", BAD_TYPE);
+    return unlike(await badType.lockweave("build"), 2, BAD_TYPE_AT);
+  },
+  "what the compiler makes alone does not run unlocked, and check says so": async (toolchain) => {
+    const project = await Project.make(toolchain, "module", ORDERS);
+    const tsc = path.join(toolchain.dir, "node_modules/typescript/bin/tsc");
+    const complaint = unlike(await project.run(tsc), 0, "");
+    if (complaint !== undefined) return complaint;
+    const { code, stdout, stderr } = await project.run("out/main.js");
+    return (
+      unlike({ code, stdout: stdout + stderr, stderr }, 1, "LOCK_NOT_WOVEN") ??
+      unlike(await project.lockweave("check"), 1, "")
+    );
   },
 };
 

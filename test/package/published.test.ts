@@ -43,6 +43,15 @@ test.serial(
   },
 );
 
+test.serial("to take it in loads no file but its own", async (t) => {
+  const project = await makeConsumer({
+    "loaded.cjs": `require("lockweave");
+console.log(Object.keys(require.cache).filter((file) => !/[\\\\/]lockweave[\\\\/]dist[\\\\/]|loaded\\.cjs$/.test(file)).join());
+`,
+  });
+  t.like(await project.run("loaded.cjs"), { code: 0, stdout: "\n", stderr: "" });
+});
+
 test.serial("the licenses of what was taken into the compile side come with it", async (t) => {
   const { dir } = await pack();
   const notices = readFileSync(join(dir, "dist/transformer/THIRD-PARTY-NOTICES.txt"), "utf8");

@@ -1,4 +1,4 @@
-import { v4 as uuid } from "uuid";
+import { loadUuid } from "../../uuid";
 import { isCluster, type RedisClient, type RedisNode, type RedisSubscriber } from "./client";
 import { isDenied } from "./errors";
 import { inboxName } from "./keys";
@@ -15,7 +15,7 @@ export interface InboxOwner {
 export class Inbox {
   readonly #client: RedisClient;
   readonly #owner: InboxOwner;
-  readonly #name = inboxName(uuid());
+  readonly #name = inboxName(loadUuid()());
   #subscriber: RedisSubscriber | undefined;
   #isDenied = false;
 
