@@ -105,14 +105,20 @@ export async function projectOf(
     if (!existsSync(path)) await symlink(join(home, tool), path);
   };
   for (const spec of packages) await link(spec.replace(/(?!^)@.*/, ""));
-  for (const dependency of Object.keys(packageJson.dependencies)) await link(dependency);
-  // A link would lead out of node_modules, and what is found there is no package to bundlers.
-  const own = project.path("node_modules/lockweave");
-  await rm(own);
-  for (const part of ["dist", "package.json"]) {
-    await cp(join(PACKAGE, part), join(own, part), { recursive: true });
-  }
+  await installLockweave(project);
   return project;
+}
+
+/** Copies: a link would lead out of node_modules, and what is found there is no package to bundlers. */
+export async function installLockweave(project: Project): Promise<void> {
+  const modules = project.path("node_modules");
+  await rm(join(modules, "lockweave"), { recursive: true, force: true });
+  for (const part of ["dist", "package.json"]) {
+    await cp(join(PACKAGE, part), join(modules, "lockweave", part), { recursive: true });
+  }
+  for (const dependency of Object.keys(packageJson.dependencies)) {
+    await cp(join(PACKAGE, "node_modules", dependency), join(modules, dependency), { recursive: true });
+  }
 }
 
 export function bundle(project: Project, { command }: Bundler): Promise<Finished> {

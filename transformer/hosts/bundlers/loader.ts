@@ -37,16 +37,16 @@ function lockweave(this: LoaderContext, text: string, map?: SourceMap | string):
 function tell(context: LoaderContext, finding: Finding, kind: "error" | "warning"): void {
   const { _module: module, _compiler: compiler } = context;
   const add = kind === "error" ? module?.addError : module?.addWarning;
+  const message = shown(shortPath(context.resourcePath), finding, kind);
   if (add === undefined || compiler === undefined) {
-    const said = new Error(shown(shortPath(context.resourcePath), finding, kind));
+    const said = Object.assign(new Error(message), { stack: "" }); // It would lead into this file.
     if (kind === "error") context.emitError(said);
     else context.emitWarning(said);
     return;
   }
-  const { code, message, line, column, length } = finding;
+  const { line, column, length } = finding;
   const loc = { start: { line, column }, end: { line, column: column + length } };
-  const said = new compiler.webpack.WebpackError(`${code}: ${message}`);
-  add.call(module, Object.assign(said, { loc, hideStack: true }));
+  add.call(module, Object.assign(new compiler.webpack.WebpackError(message), { loc, hideStack: true }));
 }
 
 export = lockweave;

@@ -1,0 +1,149 @@
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { mkdir, rm } from "node:fs/promises";
+import { join } from "node:path";
+import test from "ava";
+import { Project, type Finished } from "../project";
+import { installLockweave, isMatrix } from "./bundlers";
+import { installed } from "./installed";
+import { recipe, unwoven } from "./recipes";
+import { MISTAKES, ORDER, placeIn, RECEIPT, WRONG } from "./sources";
+
+// Too heavy for every run of the tests. One after another: they share what is installed.
+const inMatrix = isMatrix ? test.serial : test.skip;
+
+const PACKAGES = [
+  "next@16.4.6",
+  "react@19.2.0",
+  "react-dom@19.2.0",
+  "typescript@6.0.3",
+  "@types/react@19.2.2",
+  "@types/node@20.19.43",
+];
+const NEXT = "../node_modules/next/dist/bin/next";
+
+const ROUTE = `import { OrderService } from "../../src/order";
+
+export const dynamic = "force-dynamic";
+
+export async function GET(): Promise<Response> {
+  const service = new OrderService();
+  const paid = await Promise.all([service.pay("A1"), service.pay("A1")]);
+  return Response.json({ paid, together: service.together });
+}
+`;
+const LAYOUT = `import type { ReactNode } from "react";
+
+export default function Layout({ children }: { children: ReactNode }) {
+  return (
+    <html>
+      <body>{children}</body>
+    </html>
+  );
+}
+`;
+const INSTRUMENTATION = `export async function register(): Promise<void> {
+  if (process.env.NEXT_RUNTIME !== "nodejs") return;
+  const { configure, memoryStore } = await import("lockweave");
+  configure({ store: memoryStore() });
+}
+`;
+const TSCONFIG = {
+  compilerOptions: {
+    target: "es2022",
+    lib: ["dom", "es2023"],
+    module: "esnext",
+    moduleResolution: "bundler",
+    strict: true,
+    skipLibCheck: true,
+    jsx: "react-jsx",
+    noEmit: true,
+    isolatedModules: true,
+    plugins: [{ name: "next" }],
+  },
+  include: ["**/*.ts", "**/*.tsx"],
+};
+
+/** Beside what is installed: Turbopack follows no link out of the root. */
+async function application(order: string, { file, text } = recipe("Next.js")): Promise<Project> {
+  const project = new Project(join(await installed(PACKAGES), "../project"));
+  await rm(project.dir, { recursive: true, force: true });
+  await mkdir(project.dir);
+  await installLockweave(project);
+  await project.write({
+    [file]: text,
+    "package.json": JSON.stringify({ type: "module", dependencies: { lockweave: "*" } }),
+    "tsconfig.json": JSON.stringify(TSCONFIG),
+    "instrumentation.ts": INSTRUMENTATION,
+    "app/layout.tsx": LAYOUT,
+    "app/pay/route.ts": ROUTE,
+    "src/order.ts": order,
+    "src/receipt.ts": RECEIPT,
+  });
+  return project;
+}
+
+/** Starts what was built. Returns what the route answers, and what the server has said. */
+async function answer(project: Project): Promise<{ answered: unknown; said: string }> {
+  const server = spawn(process.execPath, [NEXT, "start", "-p", "0"], { cwd: project.dir });
+  const ended = once(server, "close");
+  let said = "";
+  const answered = await new Promise<unknown>((resolve) => {
+    const listen = (text: string): void => {
+      const wasReady = said.includes("Ready in");
+      said += text;
+      const [url = ""] = /http:\/\/localhost:\d+/.exec(said) ?? [];
+      if (wasReady || !said.includes("Ready in")) return;
+      fetch(`${url}/pay`)
+        .then((response) => response.json())
+        .then(resolve, resolve);
+    };
+    server.stdout.setEncoding("utf8").on("data", listen);
+    server.stderr.setEncoding("utf8").on("data", listen);
+    server.on("close", resolve);
+  });
+  server.kill();
+  await ended;
+  return { answered, said };
+}
+
+for (const [bundler, ...flags] of [["Turbopack"], ["webpack", "--webpack"]] as const) {
+  const build = (project: Project): Promise<Finished> => project.run(NEXT, "build", ...flags);
+
+  inMatrix(`Next.js with ${bundler}: a route runs under its locks`, async (t) => {
+    t.timeout(300_000);
+    const project = await application(ORDER.replace("./receipt.js", "./receipt"));
+    const { code, stdout, stderr } = await build(project);
+    t.is(code, 0, stdout + stderr);
+    const { answered, said } = await answer(project);
+    t.deepEqual(answered, { paid: ["paid A1", "paid A1"], together: false }, said);
+  });
+
+  inMatrix(
+    `Next.js with ${bundler}: each wrong tag of a file is an error of the build, at its words`,
+    async (t) => {
+      t.timeout(300_000);
+      const { code, stdout, stderr } = await build(await application(WRONG));
+      t.not(code, 0);
+      for (const [word, message] of Object.entries(MISTAKES)) {
+        const { line, column } = placeIn(WRONG, word);
+        t.true(
+          (stdout + stderr).includes(`src/order.ts(${line},${column}): error ${message}`),
+          stdout + stderr,
+        );
+      }
+    },
+  );
+}
+
+inMatrix("Next.js: what was built without the plugin does not start", async (t) => {
+  t.timeout(300_000);
+  const { file, text } = unwoven(recipe("Next.js"));
+  const project = await application(ORDER.replace("./receipt.js", "./receipt"), {
+    file,
+    text: text.replace('"lockweave/loader"', ""),
+  });
+  t.like(await project.run(NEXT, "build"), { code: 0 });
+  const { said } = await answer(project);
+  t.regex(said, /This build was not woven/);
+});

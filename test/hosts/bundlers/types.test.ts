@@ -1,0 +1,45 @@
+import test from "ava";
+import { tsconfig, type Files } from "../project";
+import { BUNDLERS, isMatrix, projectOf } from "./bundlers";
+
+/** The type of each host's plugins. */
+const TYPES: Readonly<Record<string, string>> = {
+  vite: `import type { Plugin } from "vite";`,
+  rollup: `import type { Plugin } from "rollup";`,
+  rolldown: `import type { Plugin } from "rolldown";`,
+  esbuild: `import type { Plugin } from "esbuild";`,
+  webpack: `import type { WebpackPluginInstance as Plugin } from "webpack";`,
+  rspack: `import type { RspackPluginInstance as Plugin } from "@rspack/core";`,
+};
+
+const sources: Files = Object.fromEntries(
+  Object.entries(TYPES).map(([entry, type]) => [
+    `src/${entry}.mts`,
+    `${type}
+import lockweave from "lockweave/${entry}";
+
+export const plugin: Plugin = lockweave({ defaults: { lockTime: "20s" } });
+// @ts-expect-error -- There is no such option: the options are not any.
+lockweave({ default: {} });
+// @ts-expect-error -- Nor here.
+export const other: number = lockweave();
+`,
+  ]),
+);
+
+const inMatrix = isMatrix ? test : test.skip;
+
+inMatrix("each plugin is one to the types of its host", async (t) => {
+  t.timeout(120_000);
+  const packages = BUNDLERS.filter(({ name }) => name.toLowerCase() in TYPES).flatMap(
+    (bundler) => bundler.packages,
+  );
+  const project = await projectOf(
+    { name: "esbuild", packages },
+    {
+      ...sources,
+      "tsconfig.json": tsconfig({ noEmit: true, types: ["node"], exactOptionalPropertyTypes: true }),
+    },
+  );
+  t.like(await project.tsc(), { code: 0, stdout: "" });
+});
