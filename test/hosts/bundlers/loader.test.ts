@@ -1,7 +1,7 @@
 import { SourceMap, type SourceMapPayload } from "node:module";
 import test from "ava";
 import ts from "typescript";
-import lockweave from "../../../transformer/hosts/bundlers/loader";
+import lockweave = require("../../../transformer/hosts/bundlers/loader");
 import { ORDER, placeIn } from "./sources";
 
 const ANCHORS = [
