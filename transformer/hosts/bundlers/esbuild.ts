@@ -30,7 +30,6 @@ interface Loaded {
   loader: Loader;
   errors: Message[];
   warnings: Message[];
-  watchFiles: string[];
 }
 
 type Loader = "js" | "jsx" | "ts" | "tsx";
@@ -67,7 +66,6 @@ function lockweave(options?: PluginOptions): Plugin {
           loader,
           errors: errors.map(messageOf),
           warnings: warnings.map(messageOf),
-          watchFiles: [path],
         };
       });
     },

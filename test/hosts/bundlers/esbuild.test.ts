@@ -1,0 +1,33 @@
+import test from "ava";
+import { bundle, bundlerNamed, projectOf } from "./bundlers";
+
+const esbuild = bundlerNamed("esbuild");
+
+test("esbuild marks the words, whatever stands before them", async (t) => {
+  const main = `/** @redisLock businessFlag=größe→😀 keyNmae=id */\nexport async function pay(id: string) {}\n`;
+  const { stderr } = await bundle(await projectOf(esbuild, { "src/main.ts": main }), esbuild);
+  const lines = stderr.split("\n");
+  const marked = lines.findIndex((line) => line.includes("keyNmae=id"));
+  const [before = ""] = (lines[marked] ?? "").split("keyNmae");
+  const marks = /~+/.exec(lines[marked + 1] ?? "");
+  t.is(marks?.index, Array.from(before).length, stderr);
+  t.is(marks?.[0], "~~~~~~~");
+});
+
+test("esbuild gets a file as it is where it takes it for text", async (t) => {
+  const text = `/** @redisLock businessFlag=pay */\nexport async function pay() {}\n`;
+  const project = await projectOf(esbuild, {
+    "src/main.ts": `import asked from "./asked.ts" with { type: "text" };
+import told from "./told.txt.ts";
+console.log(JSON.stringify([asked, told]));
+`,
+    "src/asked.ts": text,
+    "src/told.txt.ts": text,
+  });
+  const config = await project.read("esbuild.config.mjs");
+  await project.write({
+    "esbuild.config.mjs": config.replace("bundle: true", 'bundle: true, loader: { ".txt.ts": "text" }'),
+  });
+  t.like(await bundle(project, esbuild), { code: 0 });
+  t.deepEqual(JSON.parse((await project.run("dist/main.js")).stdout), [text, text]);
+});
