@@ -344,13 +344,34 @@ test.serial("the sources themselves, as Node runs them, are no proof", async (t)
   t.like(await check(project, "--output", "src/order.ts"), { code: 1 });
 });
 
+async function useTypeScript7(project: Project): Promise<void> {
+  const seven = join(dirname(await install("typescript")), "node_modules/typescript");
+  await rm(project.path("node_modules/typescript"));
+  await symlink(seven, project.path("node_modules/typescript"));
+}
+
+for (const major of [6, 7]) {
+  test.serial(
+    `without tspc, the types of what a tag says are checked, with TypeScript ${major}`,
+    async (t) => {
+      const tagged = `/** @redisLock businessFlag=pay keyName=orderNo.size */
+export async function pay(orderNo: string): Promise<void> {}
+`;
+      const project = await makeProject({ "src/a.ts": tagged, "bundle.js": "" }, { plugins: undefined });
+      if (major === 7) await useTypeScript7(project);
+      const { code, said } = await check(project, "--output", "bundle.js");
+      t.is(code, 1);
+      const [first] = said.split("\n");
+      t.is(first, "src/a.ts:1:49: TS2339: Property 'size' does not exist on type 'string'.");
+    },
+  );
+}
+
 test.serial(
   "a project with TypeScript 7 is checked against what that makes of the woven files",
   async (t) => {
     const project = await makeProject(FILES);
-    const seven = join(dirname(await install("typescript")), "node_modules/typescript");
-    await rm(project.path("node_modules/typescript"));
-    await symlink(seven, project.path("node_modules/typescript"));
+    await useTypeScript7(project);
     await project.run("node_modules/typescript/bin/tsc");
     t.like(await lockweave(project, "list"), { code: 0, stderr: "" });
     const { code, said } = await check(project);

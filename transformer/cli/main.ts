@@ -9,7 +9,7 @@ import { HELP, parseCommand, type Command } from "./arguments";
 import { build } from "./build";
 import { palette } from "./palette";
 import { configFile, openProjects } from "./project";
-import { dependencyProblems, problemsOf, tagsOf, type ProblemRow, type TagRow } from "./tags";
+import { dependencyProblems, problemsOf, tagsOf, typeProblems, type ProblemRow, type TagRow } from "./tags";
 
 process.exitCode = main(process.argv.slice(2), process.cwd());
 
@@ -104,8 +104,8 @@ function check(
   { outputs, json }: { readonly outputs: readonly string[]; readonly json: boolean },
   cwd: string,
 ): number {
-  const problems = [...problemsOf(projects), ...dependencyProblems(projects)];
   const isBundled = outputs.length > 0;
+  const problems = [...problemsOf(projects), ...dependencyProblems(projects), ...typeProblems(projects)];
   const { tags, unproved } = isBundled ? checkBundled(projects, outputs, cwd) : checkCompiled(projects, cwd);
   if (tags + problems.length === 0) {
     throw new UsageError("This project has no tags, so there is nothing to prove. Is it the right one?");

@@ -13,7 +13,7 @@ import { parser } from "../parser/parser";
 import { readDefaults } from "../read/options";
 import type { PlacedProblem, Project, TaggedFile } from "../verify/project";
 import { UsageError } from "../verify/usage-error";
-import { mayNeedWeave, weave } from "../weave/weave";
+import { isOfTag, mayNeedWeave, weave } from "../weave/weave";
 
 /**
  * The project, and those that it references.
@@ -116,11 +116,14 @@ function projectOf(ts: Compiler, config: string, parsed: TS.ParsedCommandLine): 
   const { fileNames, options, projectReferences } = parsed;
   const plugin = pluginIn(config, options);
   const { defaults, problems } = readDefaults(plugin?.defaults ?? {});
-  const program = (ts.originalCreateProgram ?? ts.createProgram)({
-    rootNames: fileNames,
-    options: emitOptions(config, options),
-    ...(projectReferences && { projectReferences }),
-  });
+  const create = (settings: TS.CompilerOptions): TS.Program =>
+    (ts.originalCreateProgram ?? ts.createProgram)({
+      rootNames: fileNames,
+      options: settings,
+      ...(projectReferences && { projectReferences }),
+    });
+  const program = create(emitOptions(config, options));
+  const entry = { transformProgram: true, ...(plugin?.defaults && { defaults: plugin.defaults }) };
   const files = program
     .getSourceFiles()
     .filter((file) => !file.isDeclarationFile && mayNeedWeave(file.text))
@@ -132,7 +135,6 @@ function projectOf(ts: Compiler, config: string, parsed: TS.ParsedCommandLine): 
     });
   let woven: TS.Program | undefined;
   const emitWoven = ({ source }: TaggedFile): ReadonlyMap<string, string> => {
-    const entry = { transformProgram: true, ...(plugin?.defaults && { defaults: plugin.defaults }) };
     woven ??= weaveProgram(program, undefined, entry, { ts });
     const outputs = new Map<string, string>();
     woven.emit(woven.getSourceFile(source.fileName), (name, text) => {
@@ -142,7 +144,21 @@ function projectOf(ts: Compiler, config: string, parsed: TS.ParsedCommandLine): 
   };
   // What references make is checked as a project of its own.
   const unlocked = (): readonly PlacedProblem[] => unlockedDependencies(ts, program);
-  return { ts, config, builder: "tspc", options, plugin, files, problems, unlocked, emitWoven };
+  const typeProblems = (): readonly PlacedProblem[] => {
+    const plain = create({ ...options, noEmit: true });
+    const checked = weaveProgram(plain, undefined, entry, { ts });
+    return files.flatMap((file) => typeProblemsIn(ts, checked, file));
+  };
+  return { ts, config, builder: "tspc", options, plugin, files, problems, unlocked, typeProblems, emitWoven };
+}
+
+function typeProblemsIn(ts: Compiler, checked: TS.Program, { source, sites }: TaggedFile): PlacedProblem[] {
+  const found = checked.getSemanticDiagnostics(checked.getSourceFile(source.fileName));
+  return found.flatMap(({ code, messageText, start, length = 0, source: by }): PlacedProblem[] => {
+    if (by === "lockweave" || start === undefined || !isOfTag(sites, source.text, start)) return [];
+    const message = ts.flattenDiagnosticMessageText(messageText, "\n");
+    return [{ file: source, problem: { code: `TS${code}`, message, start, end: start + length } }];
+  });
 }
 
 /** So that JavaScript is emitted, and nothing else, to where the project's own build puts it. */

@@ -1,7 +1,7 @@
 import { lockKey } from "../../runtime/key";
 import type { KeyPart } from "../read/key";
 import { placeIn, placeOf, type Place } from "../verify/place";
-import type { Project, TaggedFile } from "../verify/project";
+import type { PlacedProblem, Project, TaggedFile } from "../verify/project";
 import type { WovenSite } from "../weave/weave";
 
 /** A tag, as `lockweave list` tells it. */
@@ -38,12 +38,24 @@ export function problemsOf(projects: readonly Project[]): ProblemRow[] {
 
 /** What the projects take in from builds that ignored the weave. */
 export function dependencyProblems(projects: readonly Project[]): ProblemRow[] {
-  const rows = projects.flatMap(({ config, unlocked }): ProblemRow[] =>
-    unlocked().map(({ file, problem: { code, message, start } }) =>
-      Object.assign(file === undefined ? { file: config } : placeIn(file, start), { code, message }),
-    ),
+  return onceEach(
+    projects.flatMap(({ config, unlocked }) => unlocked().map((one) => placedRow(config, one))),
+  );
+}
+
+/** What a type checker says of the tags where no `tspc` is set up, which would say it. */
+export function typeProblems(projects: readonly Project[]): ProblemRow[] {
+  const unchecked = projects.filter(
+    ({ builder, plugin }) => builder !== "tspc" || plugin?.transformProgram !== true,
+  );
+  const rows = unchecked.flatMap((project) =>
+    project.typeProblems().map((one) => placedRow(project.config, one)),
   );
   return onceEach(rows);
+}
+
+function placedRow(config: string, { file, problem: { code, message, start } }: PlacedProblem): ProblemRow {
+  return Object.assign(file === undefined ? { file: config } : placeIn(file, start), { code, message });
 }
 
 /** A file may belong to several projects. */

@@ -18,6 +18,8 @@ export interface Project {
   readonly problems: readonly Problem[];
   /** What it takes in from elsewhere that was built without the weave. */
   readonly unlocked: () => readonly PlacedProblem[];
+  /** What only a type checker knows of the tags. */
+  readonly typeProblems: () => readonly PlacedProblem[];
   /** What the woven file would be compiled to, by the names of the outputs. */
   readonly emitWoven: (file: TaggedFile) => ReadonlyMap<string, string>;
 }

@@ -38,6 +38,11 @@ export interface WovenSite extends Span {
   readonly plan: Plan;
 }
 
+/** Whether the place in the text on disk is in the comment of a tag. */
+export function isOfTag(sites: readonly WovenSite[], text: string, offset: number): boolean {
+  return sites.some(({ start }) => start <= offset && offset < text.indexOf("*/", start));
+}
+
 /**
  * The compiler looks into a function that is an expression, and says what of it has the wrong type; of one with a
  * block, which a woven one has, it only says that the whole has.

@@ -6,7 +6,7 @@ import type { NativeCompiler } from "./compiler";
 import { parseDiagnostics, type Said } from "./diagnostics";
 import { unlockedDependencies } from "./dependencies";
 import { Mirror, withDirectives } from "./mirror";
-import { isOfTag, problemsIn, said, toDisk } from "./places";
+import { placeInTag, problemsIn, said, toDisk } from "./places";
 import { openNativeProject, type NativeProject } from "./project";
 
 export interface Built {
@@ -40,7 +40,7 @@ export function buildNative(ts: Parser, compiler: NativeCompiler, config: string
     const ofTags = [
       ...ofProject,
       ...problemsIn(project, "errors"),
-      ...led.filter((one) => isOfTag(one, project)),
+      ...led.filter((one) => placeInTag(one, project) !== undefined),
     ];
     const blocks = options["noEmitOnError"] === true;
     const makesDeclarations =

@@ -3,10 +3,12 @@ import { dirname, resolve } from "node:path";
 import type * as TS from "typescript";
 import type { Parser } from "../../parser/parser";
 import type { SourceMap } from "../../text/source-map";
-import type { Project, TaggedFile } from "../../verify/project";
+import type { PlacedProblem, Project, TaggedFile } from "../../verify/project";
 import type { NativeCompiler } from "./compiler";
 import { unlockedDependencies } from "./dependencies";
+import { parseDiagnostics } from "./diagnostics";
 import { Mirror } from "./mirror";
+import { placeInTag, toDisk } from "./places";
 import { openNativeProject, type NativeProject } from "./project";
 
 /**
@@ -31,11 +33,34 @@ export function checkableProject(ts: Parser, compiler: NativeCompiler, config: s
     files,
     problems: project.problems,
     unlocked: () => unlockedDependencies(ts, project).map((found) => ({ file: undefined, problem: found })),
+    typeProblems: () => typeProblems(ts, project, files, cwd),
     emitWoven: ({ source }) => {
       emitted ??= emit(ts, project, cwd);
       return emitted.get(resolve(source.fileName)) ?? new Map<string, string>();
     },
   };
+}
+
+function typeProblems(
+  ts: Parser,
+  project: NativeProject,
+  files: readonly TaggedFile[],
+  cwd: string,
+): PlacedProblem[] {
+  const mirror = Mirror.of(ts, project, { noEmit: true });
+  try {
+    const { compiler, config } = project;
+    const { output } = compiler.run(["-p", mirror.pathOf(config), "--pretty", "false"], mirror.pathOf(cwd));
+    return parseDiagnostics(mirror.withOriginalPaths(output), cwd).said.flatMap((one): PlacedProblem[] => {
+      const led = toDisk(one, project);
+      const start = placeInTag(led, project);
+      const file = files.find(({ source }) => source.fileName === led.file)?.source;
+      if (start === undefined || file === undefined) return [];
+      return [{ file, problem: { code: led.code, message: led.message, start, end: start } }];
+    });
+  } finally {
+    mirror.remove();
+  }
 }
 
 /** What the compiler makes of the woven files, by their sources, which the maps tell. */

@@ -1,5 +1,6 @@
 import { lineStarts } from "../../text/line-starts";
 import type { Problem } from "../../text/problems";
+import { isOfTag } from "../../weave/weave";
 import type { Said } from "./diagnostics";
 import type { NativeProject } from "./project";
 
@@ -43,11 +44,11 @@ export function toDisk(one: Said, { woven }: NativeProject): Said {
   return { ...one, line: line + 1, column: column + 1 };
 }
 
-/** Whether it is said of the words of a tag, of which the compiler knows nothing without the weave. */
-export function isOfTag({ file, line, column }: Said, { woven }: NativeProject): boolean {
+/** Where in a tag it is said, of which the compiler knows nothing without the weave. */
+export function placeInTag({ file, line, column }: Said, { woven }: NativeProject): number | undefined {
   const found = file === undefined ? undefined : woven.get(file);
-  if (found === undefined) return false;
+  if (found === undefined) return undefined;
   const { text } = found;
   const offset = (lineStarts(text)[line - 1] ?? 0) + column - 1;
-  return found.woven.sites.some(({ start }) => start <= offset && offset < text.indexOf("*/", start));
+  return isOfTag(found.woven.sites, text, offset) ? offset : undefined;
 }

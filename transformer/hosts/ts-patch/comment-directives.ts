@@ -1,4 +1,5 @@
 import type * as TS from "typescript";
+import { isOfTag } from "../../weave/weave";
 import { internals, type CommentDirective, type WovenFile, type WovenFiles } from "./woven-files";
 
 // `@ts-ignore` and `@ts-expect-error` speak of a line of the file on disk, and never of a tag. The compiler would
@@ -78,7 +79,7 @@ function obeyIn(
 function directiveFor(file: WovenFile, offset: number): CommentDirective | undefined {
   const { onDisk } = file;
   const directives = new Map(directivesOf(onDisk).map((one) => [lineOf(onDisk, one.range.end), one]));
-  if (directives.size === 0 || isOfTag(file, offset)) return undefined;
+  if (directives.size === 0 || isOfTag(file.woven.sites, onDisk.text, offset)) return undefined;
   const starts = onDisk.getLineStarts();
   for (let above = lineOf(onDisk, offset) - 1; above >= 0; above -= 1) {
     const directive = directives.get(above);
@@ -86,10 +87,6 @@ function directiveFor(file: WovenFile, offset: number): CommentDirective | undef
     if (directive !== undefined || (text !== "" && !text.startsWith("//"))) return directive;
   }
   return undefined;
-}
-
-function isOfTag({ woven: { sites }, onDisk: { text } }: WovenFile, offset: number): boolean {
-  return sites.some(({ start }) => start <= offset && offset < text.indexOf("*/", start));
 }
 
 function directivesOf(file: TS.SourceFile): readonly CommentDirective[] {

@@ -50,13 +50,14 @@ export function weaveProgram(
   return woven;
 }
 
-const warned = new WeakSet<TS.SourceFile>();
+/** The texts of the files of which it was told: whoever makes another program of them has heard it. */
+const warned = new Map<string, string>();
 
 /** To the error stream: to the compiler, each diagnostic that it is given is a failure. */
 function warn(ts: Compiler, program: TS.Program, files: WovenFiles): void {
   const found = [...files.values()].flatMap(({ woven: { warnings }, onDisk }) => {
-    if (warned.has(onDisk)) return [];
-    warned.add(onDisk);
+    if (warned.get(onDisk.fileName) === onDisk.text) return [];
+    warned.set(onDisk.fileName, onDisk.text);
     return warnings.map((doubt) => diagnosticOf(ts, doubt, onDisk, ts.DiagnosticCategory.Warning));
   });
   if (found.length === 0) return;
