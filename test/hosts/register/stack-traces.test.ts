@@ -1,0 +1,48 @@
+import test from "ava";
+import { HOSTS, makeHosted } from "./project";
+
+/** The place of the error is in a line to which the weave adds an `await`. */
+const SOURCE = `interface Order { readonly no: string }
+enum Kind { Paid = 1 }
+export class Orders {
+  constructor(private readonly kind: Kind) {}
+  /** @redisLock businessFlag=pay keyName=order.no */
+  async pay(order: Order): Promise<number> { return this.fails(this.kind, order); }
+  private fails(kind: Kind, order: Order): Promise<number> {
+    if (kind === Kind.Paid) throw new Error(order.no + " is paid"); return Promise.resolve(1);
+  }
+}
+`;
+const MAIN = `import { configure, memoryStore } from "lockweave";
+import { Orders } from "./orders.js";
+configure({ store: memoryStore() });
+new Orders(1).pay({ no: "A1" }).catch((error: Error) => console.log(error.stack));
+`;
+
+function placeOf(words: string): string {
+  const lines = (SOURCE.split(words)[0] ?? "").split("\n");
+  return `:${lines.length}:${(lines.at(-1) ?? "").length + 1}`;
+}
+
+for (const [host, extension] of [
+  ["tsx", "mts"],
+  ["tsx", "cts"],
+  ["ts-node", "ts"],
+  ["ts-node for ES modules", "mts"],
+] as const) {
+  test(`${host}: stack traces show lines and columns of the .${extension} file on disk`, async (t) => {
+    const project = await makeHosted({
+      "package.json": JSON.stringify(extension === "mts" ? { type: "module" } : {}),
+      [`src/orders.${extension}`]: SOURCE,
+      [`src/main.${extension}`]: MAIN.replace(
+        "orders.js",
+        extension === "ts" ? "orders" : `orders.${extension.replace("t", "j")}`,
+      ),
+    });
+    const { stdout, stderr } = await project.run(...HOSTS[host], `src/main.${extension}`);
+    const [message, first, second] = stdout.split("\n");
+    t.is(message, "Error: A1 is paid", stderr);
+    t.true(first?.includes(`orders.${extension}${placeOf("new Error")}`), stdout);
+    t.true(second?.includes(`orders.${extension}${placeOf("fails(this.kind")}`), stdout);
+  });
+}

@@ -1,0 +1,17 @@
+import type { WovenFile } from "../../one-file/weaver";
+import type { Format } from "../format";
+import { byNode } from "./node";
+import { registeredTsNode } from "./ts-node";
+import { registeredTsx } from "./tsx";
+
+/** What makes JavaScript of a tagged file: what does so of all others in this process. */
+export interface Compiler {
+  /** How it runs ES modules of packages that do not say what they are. */
+  readonly formatOfModules: Format;
+  /** @returns code with its source map, which leads to the file on disk */
+  compile(file: WovenFile, path: string, format: Format): string;
+}
+
+export function compilerFor(path: string): Compiler {
+  return registeredTsNode(path) ?? registeredTsx() ?? byNode;
+}

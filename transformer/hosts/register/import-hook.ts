@@ -1,0 +1,46 @@
+import module from "node:module";
+import { pathToFileURL } from "node:url";
+import { loadFile, pathOf } from "./load-file";
+
+/** Newer versions of Node ask hooks in the thread that loads, and Node 20 in a thread of their own. */
+interface Hookable {
+  register(...hooks: unknown[]): void;
+  registerHooks?: RegisterHooks;
+}
+
+type RegisterHooks = (hooks: { readonly load?: LoadHook }) => { deregister(): void };
+
+type LoadHook = <Result>(
+  url: string,
+  context: { readonly format?: string | null },
+  next: (url: string, context: object) => Result,
+) => Result | { readonly format: string; readonly source: string; readonly shortCircuit: true };
+
+/** Lets `import` load tagged files as {@link loadFile} makes them, whoever hooks into it later. */
+export function hookImport(): void {
+  const hookable = module as unknown as Hookable;
+  const { register, registerHooks } = hookable;
+  if (registerHooks === undefined) {
+    const registerOurs = (): void => register(pathToFileURL(require.resolve("lockweave/register/thread")));
+    registerOurs();
+    hookable.register = (...hooks) => {
+      register(...hooks);
+      registerOurs(); // The last one is asked first.
+    };
+  } else {
+    let ours = registerHooks({ load });
+    hookable.registerHooks = (hooks) => {
+      const theirs = registerHooks(hooks);
+      ours.deregister();
+      ours = registerHooks({ load });
+      return theirs;
+    };
+  }
+  module.syncBuiltinESMExports();
+}
+
+const load: LoadHook = (url, context, next) => {
+  const path = pathOf(url);
+  const loaded = path === undefined ? undefined : loadFile(path, context.format);
+  return loaded === undefined ? next(url, context) : { ...loaded, shortCircuit: true };
+};
