@@ -14,7 +14,8 @@ export interface SourceMap {
   readonly mappings: string;
 }
 
-const INLINE_MAP = /(?<=\n\/\/# sourceMappingURL=data:application\/json;(?:charset=utf-8;)?base64,)[A-Za-z0-9+/=]+(?=\s*$)/;
+const INLINE_MAP =
+  /(?<=\n\/\/# sourceMappingURL=data:application\/json;(?:charset=utf-8;)?base64,)[A-Za-z0-9+/=]+(?=\s*$)/;
 
 /** The comment that ends code which carries its own map. */
 export function inlineMap(map: object): string {
