@@ -1,13 +1,7 @@
 import { fileURLToPath } from "node:url";
-import { compilerFor } from "./compilers/compiler";
-import { formatOf, type Format } from "./format";
+import { compilerFor, type Compiled } from "./compilers/compiler";
+import { formatOf } from "./format";
 import { isScript, weaveFile } from "./tagged-file";
-
-/** JavaScript that holds its locks. */
-export interface Loaded {
-  readonly format: Format;
-  readonly source: string;
-}
 
 /**
  * What Node is to run in the place of a tagged file.
@@ -15,7 +9,7 @@ export interface Loaded {
  * @param told what the hooks around say of its format
  * @returns `undefined` when it is of no concern to us
  */
-export function loadFile(name: string, told?: string | null): Loaded | undefined {
+export function loadFile(name: string, told?: string | null): Compiled | undefined {
   const path = name.replace(/\?.*$/s, ""); // Some hosts load a file twice by giving it queries.
   if (!isScript(path)) return undefined;
   const known = formatOf(path, told);
@@ -23,7 +17,7 @@ export function loadFile(name: string, told?: string | null): Loaded | undefined
   if (woven === undefined) return undefined;
   const compiler = compilerFor(path);
   const format = known ?? (woven.syntax === "esm" ? compiler.formatOfModules : "commonjs");
-  return { format, source: compiler.compile(woven, path, format) };
+  return compiler.compile(woven, path, format);
 }
 
 /** The path of a file that is loaded by its URL. */

@@ -8,8 +8,15 @@ import { registeredTsx } from "./tsx";
 export interface Compiler {
   /** How it runs ES modules of packages that do not say what they are. */
   readonly formatOfModules: Format;
-  /** @returns code with its source map, which leads to the file on disk */
-  compile(file: WovenFile, path: string, format: Format): string;
+  compile(file: WovenFile, path: string, format: Format): Compiled;
+}
+
+/** What Node is to run. */
+export interface Compiled {
+  /** As Node calls it: `module`, or `module-typescript` of what Node is to strip of its types. */
+  readonly format: string;
+  /** With its source map, which leads to the file on disk. */
+  readonly source: string;
 }
 
 export function compilerFor(path: string): Compiler {

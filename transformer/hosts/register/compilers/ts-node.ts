@@ -19,10 +19,10 @@ export function registeredTsNode(path: string): Compiler | undefined {
 function compilerOf(service: TsNode): Compiler {
   return {
     formatOfModules: "commonjs",
-    compile({ code, source }, path) {
+    compile({ code, source }, path, format) {
       const output = mapToDisk(path, service.compile(code, path), () => source);
       tellStackTraces(path, output);
-      return output;
+      return { format, source: output };
     },
   };
 }

@@ -47,7 +47,7 @@ function compilerOf(esbuild: Esbuild): Compiler {
         tsconfigRaw: tsconfigFor(path).content,
         define: format === "module" ? {} : { "import.meta.url": JSON.stringify(url) },
       });
-      return mapToDisk(path, made.code, () => source);
+      return { format, source: mapToDisk(path, made.code, () => source) };
     },
   };
 }
