@@ -1,4 +1,4 @@
-import { SourceMap } from "node:module";
+import { SourceMap, type SourceMapPayload } from "node:module";
 import { join } from "node:path";
 import test from "ava";
 import { createTransformer, type JestOptions } from "../../../transformer/hosts/jest/jest";
@@ -15,10 +15,11 @@ const INNER = `const ts = require("typescript");
 exports.createTransformer = (config) => ({
   getCacheKey: (text) => JSON.stringify(config) + text,
   process(text, path, { instrument }) {
-    const compilerOptions = { module: "commonjs", target: "es2022", ...config };
+    const { inlineSourceMap, sourceMap = false } = config ?? {};
+    const compilerOptions = { module: "commonjs", target: "es2022", inlineSourceMap, sourceMap: sourceMap !== false };
     const { outputText, sourceMapText } = ts.transpileModule(text, { fileName: path, compilerOptions });
     if (instrument) throw new Error("the inserted code would be counted");
-    return { code: outputText, map: sourceMapText };
+    return { code: outputText, map: config?.sourceMap === "object" ? JSON.parse(sourceMapText) : sourceMapText };
   },
 });
 `;
@@ -36,10 +37,11 @@ async function withInner(): Promise<{ project: Project; given: Given; path: stri
 }
 
 for (const [what, config] of [
-  ["beside the code", { sourceMap: true }],
-  ["inside the code", { inlineSourceMap: true }],
+  ["as text", { sourceMap: true }],
+  ["as an object", { sourceMap: "object" }],
+  ["in the code", { inlineSourceMap: true }],
 ] as const) {
-  test(`the locks are in what another transformer compiles, and its map ${what} leads to the file on disk`, async (t) => {
+  test(`the locks are in what another transformer compiles, and its map, ${what}, leads to the file on disk`, async (t) => {
     const { given, path } = await withInner();
     const transformer = createTransformer({ transformer: ["./inner", config] });
     const made = transformer.process?.(ORDERS, path, given);
@@ -47,9 +49,13 @@ for (const [what, config] of [
     const { code = "", map } = made ?? {};
     t.regex(code, /lockweave\.open\(\{ site: "Orders\.pay", businessFlag: "pay" \}, orderNo\)/);
     const [, inline = ""] = /base64,(\S+)/.exec(code) ?? [];
-    const json = typeof map === "string" ? map : Buffer.from(inline, "base64").toString();
+    const text = typeof map === "string" ? map : Buffer.from(inline, "base64").toString();
+    const content = typeof map === "object" && map !== null ? map : (JSON.parse(text) as object);
     const lines = (code.split("fails(")[0] ?? "").split("\n");
-    const entry = new SourceMap(JSON.parse(json)).findEntry(lines.length - 1, lines.at(-1)?.length ?? 0);
+    const entry = new SourceMap(content as SourceMapPayload).findEntry(
+      lines.length - 1,
+      lines.at(-1)?.length ?? 0,
+    );
     const { originalLine, originalColumn } = entry as Record<string, number | undefined>;
     t.is(ORDERS.split("\n")[originalLine ?? 0]?.slice(originalColumn).slice(0, 5), "fails");
   });

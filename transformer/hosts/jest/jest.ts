@@ -104,13 +104,11 @@ function withoutErrors(file: WovenFile | undefined, path: string): WovenFile | u
 function ledToDisk(file: WovenFile | undefined, made: Transformed): Transformed {
   if (file === undefined) return made;
   const source = (): Source => file.source;
-  const { code, map } = made;
-  const json = typeof map === "object" && map !== null ? JSON.stringify(map) : map;
-  return {
-    ...made,
-    code: mapToDisk("inline", code, source),
-    ...(json ? { map: mapToDisk(".map", json, source) } : {}),
-  };
+  const { map } = made;
+  const code = mapToDisk("inline", made.code, source);
+  if (typeof map === "string") return { ...made, code, map: mapToDisk(".map", map, source) };
+  if (typeof map !== "object" || map === null) return { ...made, code };
+  return { ...made, code, map: JSON.parse(mapToDisk(".map", JSON.stringify(map), source)) as object };
 }
 
 interface TransformerModule extends Transformer {
