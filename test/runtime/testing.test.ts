@@ -106,9 +106,11 @@ test.serial("after the end of all tests there are no locks, and others may confi
 });
 
 test.serial("locks are configured once: by the application, or by the tests", async (t) => {
-  await using _locks = testLocks();
+  await using locks = testLocks();
   t.throws(() => configure({ store: memoryStore(), woven: false }), { instanceOf: LockMisconfiguredError });
   t.throws(() => testLocks(), { instanceOf: LockMisconfiguredError });
+  await pay("A1");
+  t.deepEqual(locks.taken, ["LOCK_payOrder_A1"]);
 });
 
 test.serial("an option that does not exist is refused", (t) => {

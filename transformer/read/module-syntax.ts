@@ -9,9 +9,9 @@ import type { Parser } from "../parser/parser";
 export type ModuleSyntax = "esm" | "commonjs" | "script";
 
 export function moduleSyntax(ts: Parser, file: TS.SourceFile): ModuleSyntax {
-  const found = file.statements.map((statement) => syntaxOf(ts, statement));
-  if (found.includes("commonjs")) return "commonjs";
-  return found.includes("esm") || hasMeta(ts, file) ? "esm" : "script";
+  const found = new Set(file.statements.map((statement) => syntaxOf(ts, statement)));
+  if (found.has("commonjs")) return "commonjs";
+  return found.has("esm") || hasMeta(ts, file) ? "esm" : "script";
 }
 
 function syntaxOf(ts: Parser, statement: TS.Statement): ModuleSyntax {

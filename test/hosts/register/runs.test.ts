@@ -1,4 +1,5 @@
 import test from "ava";
+import { installNode, OTHER_NODES } from "./nodes";
 import { HOSTS, makeHosted, orders, ordersAsScript, withoutTypes } from "./project";
 
 const MAIN = `import { createRequire } from "node:module";
@@ -33,6 +34,8 @@ const FILES = {
   "common/required.ts": orders("pay"),
   "common/required.service.ts": orders("pay"),
   "unsaid/package.json": "{}",
+  "unsaid/orders.ts": orders("pay"),
+  "unsaid/required.ts": ordersAsScript("pay"),
   "unsaid/orders.js": withoutTypes(orders("pay")),
   "unsaid/required.js": withoutTypes(ordersAsScript("pay")),
   "orders.js": withoutTypes(orders("pay")),
@@ -57,26 +60,40 @@ test("Node runs JavaScript under its locks, imported and required, as modules an
   t.is(stdout, underLocks(JAVASCRIPT), stderr);
 });
 
+const TYPESCRIPT = ["./orders.ts", "./orders.mts", "./orders.service.mts", "./orders.cts", "./required.cts"];
+const BY_TSX = [
+  ...TYPESCRIPT,
+  "./common/orders.ts",
+  "./common/required.ts",
+  "./common/required.service.ts",
+  "./orders.js",
+  "./required.cjs",
+];
+
 test("tsx runs each kind of file under its locks, whichever of the two is registered first", async (t) => {
   const project = await makeHosted(FILES);
-  const files = [
-    "./orders.ts",
-    "./orders.mts",
-    "./orders.service.mts",
-    "./orders.cts",
-    "./required.cts",
-    "./common/orders.ts",
-    "./common/required.ts",
-    "./common/required.service.ts",
-    "./orders.js",
-    "./required.cjs",
-  ];
   const [a, b, c, d] = HOSTS.tsx;
   for (const host of [HOSTS.tsx, [c, d, a, b]]) {
-    const { stdout, stderr } = await project.run(...host, "main.mts", ...files);
-    t.is(stdout, underLocks(files), stderr);
+    const { stdout, stderr } = await project.run(...host, "main.mts", ...BY_TSX);
+    t.is(stdout, underLocks(BY_TSX), stderr);
   }
 });
+
+for (const version of OTHER_NODES) {
+  test.serial(`Node ${version} runs each kind of file under its locks, by itself and with tsx`, async (t) => {
+    const node = await installNode(version);
+    const project = await makeHosted(FILES);
+    const [a, b, c, d] = HOSTS.tsx;
+    for (const [host, files] of [
+      [HOSTS.Node, [...TYPESCRIPT, "./unsaid/orders.ts", "./unsaid/required.ts", ...JAVASCRIPT]],
+      [HOSTS.tsx, BY_TSX],
+      [[c, d, a, b], BY_TSX],
+    ] as const) {
+      const { stdout, stderr } = await project.runWith(node, ...host, "main.mts", ...files);
+      t.is(stdout, underLocks(files), stderr);
+    }
+  });
+}
 
 test("ts-node runs CommonJS under its locks when it does not check types, whichever is registered first", async (t) => {
   const files = ["./required.ts", "./required.cts", "./required.service.ts"];

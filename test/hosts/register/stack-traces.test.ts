@@ -1,4 +1,5 @@
 import test from "ava";
+import { installNode, OTHER_NODES } from "./nodes";
 import { HOSTS, makeHosted } from "./project";
 
 /** The place of the error is in a line to which the weave adds an `await`. */
@@ -44,5 +45,29 @@ for (const [host, extension] of [
     t.is(message, "Error: A1 is paid", stderr);
     t.true(first?.includes(`orders.${extension}${placeOf("new Error")}`), stdout);
     t.true(second?.includes(`orders.${extension}${placeOf("fails(this.kind")}`), stdout);
+  });
+}
+
+/** What Node strips of its types has only such as can be stripped. */
+const ERASABLE = SOURCE.replace(
+  "enum Kind { Paid = 1 }",
+  "const Kind = { Paid: 1 }; type Kind = number;",
+).replace(
+  "constructor(private readonly kind: Kind) {}",
+  "private readonly kind: Kind; constructor(kind: Kind) { this.kind = kind; }",
+);
+
+for (const version of OTHER_NODES) {
+  test.serial(`Node ${version}: stack traces show lines and columns of the file on disk`, async (t) => {
+    const node = await installNode(version);
+    const project = await makeHosted({
+      "orders.mts": ERASABLE,
+      "main.mts": MAIN.replace("orders.js", "orders.mts"),
+    });
+    const { stdout, stderr } = await project.runWith(node, ...HOSTS.Node, "main.mts");
+    const [message, first, second] = stdout.split("\n");
+    t.is(message, "Error: A1 is paid", stderr);
+    t.true(first?.includes(`orders.mts${placeOf("new Error")}`), stdout);
+    t.true(second?.includes(`orders.mts${placeOf("fails(this.kind")}`), stdout);
   });
 }

@@ -45,13 +45,12 @@ export function createTransformer(options: JestOptions = {}): Transformer {
   const [name, config] = typeof transformer === "string" ? [transformer] : transformer;
   const salt = JSON.stringify([lockweaveVersion(), options]);
   let weave: FileWeaver | undefined;
-  let made: Transformer | undefined;
+  let compiling: Transformer | undefined;
 
   const compiler = ({ config: { rootDir } }: TransformOptions): Transformer =>
-    (made ??= transformerNamed(name, config, rootDir));
-  const forCompiler = (given: TransformOptions): TransformOptions => {
-    return { ...given, ...{ transformerConfig: config ?? {} }, instrument: false };
-  };
+    (compiling ??= transformerNamed(name, config, rootDir));
+  const forCompiler = (given: TransformOptions): TransformOptions =>
+    Object.assign({}, given, { transformerConfig: config ?? {}, instrument: false });
   const woven = (text: string, path: string): WovenFile | undefined => {
     if (!mayNeedWeave(text)) return undefined;
     weave ??= fileWeaver(parser(), pluginOptions);

@@ -1,5 +1,8 @@
 import { fileURLToPath } from "node:url";
-import { compilerFor, type Compiled } from "./compilers/compiler";
+import type { Compiled, Compiler } from "./compilers/compiler";
+import { byNode } from "./compilers/node";
+import { registeredTsNode } from "./compilers/ts-node";
+import { registeredTsx } from "./compilers/tsx";
 import { formatOf } from "./format";
 import { isScript, weaveFile } from "./tagged-file";
 
@@ -18,6 +21,10 @@ export function loadFile(name: string, told?: string | null): Compiled | undefin
   const compiler = compilerFor(path);
   const format = known ?? (woven.syntax === "esm" ? compiler.formatOfModules : "commonjs");
   return compiler.compile(woven, path, format);
+}
+
+function compilerFor(path: string): Compiler {
+  return registeredTsNode(path) ?? registeredTsx() ?? byNode;
 }
 
 /** The path of a file that is loaded by its URL. */

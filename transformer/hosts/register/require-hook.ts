@@ -2,10 +2,12 @@ import Module from "node:module";
 import { basename } from "node:path";
 import { loadFile } from "./load-file";
 
+const COMPILE = "_compile";
+
 /** Node's own, as far as it is known to all who hook into `require`. */
 interface Loading {
   load(path: string): void;
-  _compile(code: string, path: string, format?: string): void;
+  readonly [COMPILE]: (code: string, path: string, format?: string) => void;
 }
 
 type Extensions = Record<string, ((module: Loading, path: string) => void) | undefined>;
@@ -34,7 +36,7 @@ export function hookRequire(): void {
     };
     const run = (module: Loading): void => {
       restore();
-      prototype._compile.call(module, loaded.source, path, loaded.format);
+      prototype[COMPILE].call(module, loaded.source, path, loaded.format);
     };
     Object.defineProperty(extensions, extension, { value: run, configurable: true, enumerable: true });
     try {

@@ -1,8 +1,5 @@
 import type { WovenFile } from "../../one-file/weaver";
 import type { Format } from "../format";
-import { byNode } from "./node";
-import { registeredTsNode } from "./ts-node";
-import { registeredTsx } from "./tsx";
 
 /** What makes JavaScript of a tagged file: what does so of all others in this process. */
 export interface Compiler {
@@ -17,8 +14,4 @@ export interface Compiled {
   readonly format: string;
   /** With its source map, which leads to the file on disk. */
   readonly source: string;
-}
-
-export function compilerFor(path: string): Compiler {
-  return registeredTsNode(path) ?? registeredTsx() ?? byNode;
 }

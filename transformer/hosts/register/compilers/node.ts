@@ -6,7 +6,7 @@ import type { Compiler } from "./compiler";
 export const byNode: Compiler = {
   formatOfModules: "module",
   compile({ code, map }, path, format) {
-    const source = code + inlineMap({ ...map, sources: [pathToFileURL(path).href] });
+    const source = code + inlineMap(Object.assign(map, { sources: [pathToFileURL(path).href] }));
     if (!path.endsWith("ts")) return { format, source };
     if (!stripsTypes()) {
       throw new Error(
