@@ -2,7 +2,7 @@ import module from "node:module";
 import { pathToFileURL } from "node:url";
 import { loadFile, pathOf } from "./load-file";
 
-/** Newer versions of Node ask hooks in the thread that loads, and Node 20 in a thread of their own. */
+/** Newer versions of Node ask hooks in the thread that loads, older ones in a thread of their own. */
 interface Hookable {
   register(...hooks: unknown[]): void;
   registerHooks?: RegisterHooks;
@@ -20,7 +20,7 @@ type LoadHook = <Result>(
 export function hookImport(): void {
   const hookable = module as unknown as Hookable;
   const { register, registerHooks } = hookable;
-  if (registerHooks === undefined) {
+  if (registerHooks === undefined || !getsAlongWithThreads(process.versions.node)) {
     const registerOurs = (): void => register(pathToFileURL(require.resolve("lockweave/register/thread")));
     registerOurs();
     hookable.register = (...hooks) => {
@@ -38,6 +38,20 @@ export function hookImport(): void {
   }
   module.syncBuiltinESMExports();
 }
+
+/** Before these versions, CommonJS could not be imported where others had hooks in a thread. */
+function getsAlongWithThreads(version: string): boolean {
+  const [major = 0, minor = 0, patch = 0] = version.split(".").map(Number);
+  if (major > 25) return true;
+  const [sinceMinor, sincePatch] = FIRST_BY_MAJOR[major] ?? [Infinity, 0];
+  return minor > sinceMinor || (minor === sinceMinor && patch >= sincePatch);
+}
+
+const FIRST_BY_MAJOR: Readonly<Record<number, readonly [minor: number, patch: number]>> = {
+  22: [22, 3],
+  24: [11, 1],
+  25: [1, 0],
+};
 
 const load: LoadHook = (url, context, next) => {
   const path = pathOf(url);

@@ -1,7 +1,7 @@
 import type { LoadHook } from "node:module";
 import { loadFile, pathOf } from "./load-file";
 
-// For Node 20, which asks the hooks of `import` in a thread of their own.
+// For older versions of Node, which ask the hooks of `import` in a thread of their own.
 
 export const load: LoadHook = async (url, context, next) => {
   const path = pathOf(url);
