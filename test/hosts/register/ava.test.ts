@@ -10,7 +10,10 @@ import { makeHosted, orders } from "./project";
   "ava runs tests of woven code, as its section in the docs says",
   async (t) => {
     const docs = await readFile(join(PACKAGE, "docs/hosts.md"), "utf8");
-    const [, settings = ""] = /^## ava\n\n```json\n(.*?)^```/ms.exec(docs) ?? [];
+    const [, section = ""] = /^## ava\n(.*?)^## /ms.exec(docs) ?? [];
+    const [commonjs, esm] = [...section.matchAll(/^```json\n(.*?)^```/gms)].map(
+      ([, json = ""]) => JSON.parse(json) as object,
+    );
     const unitTest = (extension: string): string => `import test from "ava";
 import { assertWoven, testLocks } from "lockweave/testing";
 import { Orders } from "./orders${extension}";
@@ -22,14 +25,8 @@ test("an order is paid under its lock", async (t) => {
   t.deepEqual(locks.taken, ["LOCK_pay_A1"]);
 });
 `;
-    const esm = {
-      ava: {
-        extensions: { ts: "module" },
-        nodeArguments: ["--import=tsx", "--import=lockweave/register"],
-      },
-    };
     for (const [type, ava, extension] of [
-      ["commonjs", JSON.parse(settings) as object, ""],
+      ["commonjs", commonjs, ""],
       ["module", esm, ".js"],
     ] as const) {
       const project = await makeHosted({
