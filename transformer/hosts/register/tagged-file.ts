@@ -38,12 +38,12 @@ function weaveText(path: string, text: string, format: Format | undefined): Wove
 }
 
 /** What others have built is not ours to compile. */
-export function isInstalled(path: string): boolean {
+function isInstalled(path: string): boolean {
   return path.includes(`${sep}node_modules${sep}`);
 }
 
 /** As compilers print it. */
-export function shownPath(path: string): string {
+function shownPath(path: string): string {
   return relative(process.cwd(), path).replaceAll(sep, "/");
 }
 
