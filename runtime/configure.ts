@@ -6,7 +6,7 @@ import { checkSignals, shutdownOnSignals } from "./on-signals";
 import { Events } from "./lock/events";
 import type { Locker } from "./lock/locker";
 import { quietConsole, safeLogger, type Logger } from "./logger";
-import { DEFAULTS, oncePerCallSite, settle, type LockOptions } from "./lock/settings";
+import { DEFAULTS, oncePerCallSite, settle, type LockOptions, type Settings } from "./lock/settings";
 import { LocalQueues } from "./queue/local-queues";
 import type { Loss } from "./queue/loss";
 import type { Store } from "./stores/port";
@@ -68,16 +68,28 @@ let stopListening = (): void => {};
  * @throws {LockMisconfiguredError} when called a second time without `shutdown()` in between
  */
 export function configure(configuration: Configuration, handshake?: "woven"): void {
-  if (current !== undefined && current !== ending) {
-    throw new LockMisconfiguredError(
-      "configure() was called before. To start anew, `await shutdown()` first.",
-    );
-  }
+  refuseTwice();
   const { woven, shutdownOn = [] } = configuration ?? {};
   if (handshake !== "woven" && woven !== false) throw new LockNotWovenError(NOT_WOVEN);
   const signals = checkSignals(shutdownOn);
   current = createLocker(configuration);
   stopListening = shutdownOnSignals(signals, shutdown, current);
+}
+
+/**
+ * The same for unit tests, whose own code need not be woven.
+ *
+ * @param always what holds for all locks, whatever they say themselves
+ */
+export function configureForTests(configuration: Configuration, always: Partial<Settings>): void {
+  refuseTwice();
+  current = createLocker(configuration, always);
+  stopListening = (): void => {};
+}
+
+function refuseTwice(): void {
+  if (current === undefined || current === ending) return;
+  throw new LockMisconfiguredError("configure() was called before. To start anew, `await shutdown()` first.");
 }
 
 const NOT_WOVEN = [
@@ -90,7 +102,7 @@ const NOT_WOVEN = [
 ].join(" ");
 
 /** A configuration's locker. Several may live side by side in one process: tests simulate whole fleets so. */
-export function createLocker(configuration: Configuration): Locker {
+export function createLocker(configuration: Configuration, always: Partial<Settings> = {}): Locker {
   if (!isOptions(configuration)) {
     throw new LockOptionError(
       `Expected configure({ redis }) or configure({ store }), got ${shown(configuration)}`,
@@ -134,7 +146,7 @@ export function createLocker(configuration: Configuration): Locker {
     defaults: settings,
     callSite: oncePerCallSite((options, site, others) => ({
       locker: made,
-      settings: settle(options, settings, others),
+      settings: { ...settle(options, settings, others), ...always },
       site,
     })),
     store,
@@ -151,7 +163,7 @@ export function createLocker(configuration: Configuration): Locker {
 export function locker(): Locker {
   if (current !== undefined) return current;
   throw new LockMisconfiguredError(
-    'No lock store is configured. When the application starts, add: configure({ redis: "redis://localhost:6379" }) from "lockweave"',
+    'No lock store is configured. When the application starts, add: configure({ redis: "redis://localhost:6379" }) from "lockweave". In a unit test: testLocks() from "lockweave/testing"',
   );
 }
 

@@ -66,6 +66,11 @@ export class Project {
   run(...args: readonly string[]): Promise<Finished> {
     return finished(this.dir, args);
   }
+
+  /** The same with another Node. */
+  runWith(node: string, ...args: readonly string[]): Promise<Finished> {
+    return finished(this.dir, args, node);
+  }
 }
 
 /** The options that the projects of the tests start from: little to load and to check. */
@@ -109,8 +114,12 @@ export async function makeProject(files: Files, settings: Settings = {}): Promis
   return project;
 }
 
-async function finished(cwd: string, args: readonly string[]): Promise<Finished> {
-  const child = spawn(process.execPath, args, { cwd, stdio: ["ignore", "pipe", "pipe"] });
+async function finished(
+  cwd: string,
+  args: readonly string[],
+  node: string = process.execPath,
+): Promise<Finished> {
+  const child = spawn(node, args, { cwd, stdio: ["ignore", "pipe", "pipe"] });
   let stdout = "";
   let stderr = "";
   child.stdout.setEncoding("utf8").on("data", (text: string) => (stdout += text));

@@ -46,7 +46,7 @@ test.serial("before configure, the error names the line to add", async (t) => {
     instanceOf: LockMisconfiguredError,
     code: "LOCK_MISCONFIGURED",
     message:
-      'No lock store is configured. When the application starts, add: configure({ redis: "redis://localhost:6379" }) from "lockweave"',
+      'No lock store is configured. When the application starts, add: configure({ redis: "redis://localhost:6379" }) from "lockweave". In a unit test: testLocks() from "lockweave/testing"',
   };
   t.throws(() => open({ site: "f", businessFlag: "f" }), expected);
   await t.throwsAsync(

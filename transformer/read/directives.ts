@@ -1,8 +1,8 @@
 import type * as TS from "typescript";
 import type { Parser } from "../parser/parser";
 
-/** The `"use strict"` and its like at the start of the body. */
-export function directives(ts: Parser, body: TS.Block): readonly TS.Statement[] {
+/** The `"use strict"` and its like at the start of a body or a file. */
+export function directives(ts: Parser, body: TS.Block | TS.SourceFile): readonly TS.Statement[] {
   const end = body.statements.findIndex(
     (statement) => !(ts.isExpressionStatement(statement) && ts.isStringLiteral(statement.expression)),
   );

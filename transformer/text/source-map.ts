@@ -14,7 +14,13 @@ export interface SourceMap {
   readonly mappings: string;
 }
 
-const INLINE_MAP = /(?<=\n\/\/# sourceMappingURL=data:application\/json;base64,)[A-Za-z0-9+/=]+(?=\s*$)/;
+const INLINE_MAP =
+  /(?<=\n\/\/# sourceMappingURL=data:application\/json;(?:charset=utf-8;)?base64,)[A-Za-z0-9+/=]+(?=\s*$)/;
+
+/** The comment that ends code which carries its own map. */
+export function inlineMap(map: object): string {
+  return `\n//# sourceMappingURL=data:application/json;base64,${toBase64(JSON.stringify(map))}\n`;
+}
 
 /**
  * What a compiler made of woven text, with its source map led on to the text on disk: a map in a file of its own, or
@@ -36,8 +42,12 @@ export function mapToDisk(
   };
   if (fileName.endsWith(".map")) return correct(output);
   return output.replace(INLINE_MAP, (encoded) =>
-    Buffer.from(correct(Buffer.from(encoded, "base64").toString())).toString("base64"),
+    toBase64(correct(Buffer.from(encoded, "base64").toString())),
   );
+}
+
+function toBase64(text: string): string {
+  return Buffer.from(text).toString("base64");
 }
 
 function corrected(map: SourceMap, sources: readonly (Source | undefined)[]): SourceMap {

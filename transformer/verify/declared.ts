@@ -19,13 +19,15 @@ const HAS_REFUSAL = /: LW\d{4}: .*refuses to run unlocked\./;
  * Holds the tags of a declaration file against the JavaScript beside it: a build that ignored the weave left the
  * comments and no locks. Where its map leads to sources, their tags count, too: those of private members, and those
  * in comments that were taken out.
+ *
+ * @param code the JavaScript, where it is known already
  */
-export function unlockedIn(ts: Parser, declarations: TS.SourceFile): Unlocked | undefined {
+export function unlockedIn(ts: Parser, declarations: TS.SourceFile, code?: string): Unlocked | undefined {
   const declared = mayHaveTags(declarations.text) ? declaredTags(ts, declarations) : [];
   const ofSources = mappedSources(declarations).flatMap((source) => tagsInFile(ts, source));
   // Declarations may be older than their sources.
   const others = declared.filter(({ flag }) => ofSources.every((tag) => tag.flag !== flag));
-  return unlockedOf(ts, [...ofSources, ...others], javaScriptBeside(declarations.fileName));
+  return unlockedOf(ts, [...ofSources, ...others], javaScriptBeside(declarations.fileName), code);
 }
 
 /** Those of the tags that the JavaScript does not lock. Nothing is known where there is none. */
@@ -33,9 +35,10 @@ export function unlockedOf(
   ts: Parser,
   all: readonly DeclaredTag[],
   javaScript: string,
+  known?: string,
 ): Unlocked | undefined {
-  if (all.length === 0 || !existsSync(javaScript)) return undefined;
-  const code = readFileSync(javaScript, "utf8");
+  if (all.length === 0 || (known === undefined && !existsSync(javaScript))) return undefined;
+  const code = known ?? readFileSync(javaScript, "utf8");
   if (HAS_REFUSAL.test(code)) return undefined;
   const { locks } = locksIn(ts, javaScript, code);
   const tags = all.filter(
@@ -48,15 +51,15 @@ export function unlockedOf(
 }
 
 /** A build of many projects looks at the sources of the lower ones again and again. */
-const known = new Map<string, { readonly changedAt: number; readonly tags: readonly DeclaredTag[] }>();
+const tagsBySource = new Map<string, { readonly changedAt: number; readonly tags: readonly DeclaredTag[] }>();
 
 export function tagsInFile(ts: Parser, source: string): readonly DeclaredTag[] {
   const changedAt = statSync(source, { throwIfNoEntry: false })?.mtimeMs;
   if (changedAt === undefined) return [];
-  const found = known.get(source);
+  const found = tagsBySource.get(source);
   if (found?.changedAt === changedAt) return found.tags;
   const tags = tagsOfSource(ts, source, readFileSync(source, "utf8"));
-  known.set(source, { changedAt, tags });
+  tagsBySource.set(source, { changedAt, tags });
   return tags;
 }
 

@@ -1,5 +1,6 @@
 import type * as TS from "typescript";
 import type { Parser } from "../parser/parser";
+import { directives } from "../read/directives";
 import { isJavaScript } from "../read/file-kind";
 import { importedModule, RUNTIME } from "../read/imports";
 import type { Insertion } from "../text/edits";
@@ -10,7 +11,9 @@ export type ModuleFormat =
   | "esm"
   | "commonjs"
   /** CommonJS whose syntax must be erasable, and must be kept: it has no word for imports at all. */
-  | "require";
+  | "require"
+  /** CommonJS that runs as it stands, once its types are gone: nothing hoists its imports. */
+  | "script";
 
 /**
  * Before the first import (`export from` is one too), so that the runtime is there when an import cycle calls
@@ -24,6 +27,7 @@ export function importRuntime(
   namespace: string,
   from: Span,
 ): Insertion {
+  if (module === "script") return beforeAllElse(ts, file, IMPORTS.script(namespace), from);
   const code = isJavaScript(file) // It knows no `import x = require()`.
     ? IMPORTS.esm(namespace)
     : IMPORTS[module](namespace);
@@ -38,6 +42,16 @@ export function importRuntime(
   const last = file.statements.at(-1);
   const end = last?.end ?? file.end;
   return insertion(end, `${last !== undefined && endsItself(ts, last, file) ? "" : ";"} ${code}`);
+}
+
+/** Nothing hoists it, and functions of the file may be called as soon as it runs. */
+function beforeAllElse(ts: Parser, file: TS.SourceFile, code: string, from: Span): Insertion {
+  const directive = directives(ts, file).at(-1);
+  const [hashbang = ""] = /^#!.*\s*/.exec(file.text) ?? [];
+  if (directive === undefined)
+    return { at: hashbang.length, pieces: [{ code: `${code} `, from, exact: false }] };
+  const separator = endsItself(ts, directive, file) ? "" : ";";
+  return { at: directive.end, pieces: [{ code: `${separator} ${code}`, from, exact: false }] };
 }
 
 /** Whether code may follow the statement on its line. */
@@ -55,5 +69,6 @@ function endsItself(ts: Parser, statement: TS.Statement, file: TS.SourceFile): b
 const IMPORTS: Readonly<Record<ModuleFormat, (namespace: string) => string>> = {
   esm: (namespace) => `import * as ${namespace} from "${RUNTIME}";`,
   commonjs: (namespace) => `import ${namespace} = require("${RUNTIME}");`,
+  script: (namespace) => `const ${namespace} = require("${RUNTIME}");`,
   require: (namespace) => `const ${namespace}: typeof import("${RUNTIME}") = require("${RUNTIME}");`,
 };

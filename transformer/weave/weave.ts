@@ -84,8 +84,9 @@ export function weave(fileName: string, text: string, options: WeaveOptions): Wo
   if (!mayNeedWeave(text) && handedOn === undefined) return undefined;
   const file = options.sourceFile ?? ts.createSourceFile(fileName, text, ts.ScriptTarget.Latest);
   if (!parses(file)) return unparsed(ts, file);
-  const { plans, forbidden, diagnostics } = planAll(ts, file, defaults);
-  const { insertions, namespace } = insertionsFor(ts, file, plans, forbidden, options);
+  const isModule = options.module === "script" || ts.isExternalModule(file);
+  const { plans, forbidden, diagnostics } = planAll(ts, file, defaults, isModule);
+  const { insertions, namespace } = insertionsFor(ts, file, plans, forbidden, isModule, options);
   if (insertions.length === 0 && diagnostics.length === 0) return undefined;
   const warnings = plans.flatMap((planned) => planned.warnings);
   return {
@@ -139,16 +140,14 @@ interface Planned {
   readonly diagnostics: Problem[];
 }
 
-function planAll(ts: Parser, file: TS.SourceFile, defaults: Defaults): Planned {
+function planAll(ts: Parser, file: TS.SourceFile, defaults: Defaults, isModule: boolean): Planned {
   const { points, forbidden, problems } = findJoinPoints(ts, file);
   const planned: Planned = { plans: [], forbidden: [...forbidden], diagnostics: [...problems] };
   const isWoven = wovenMark(ts, file);
   for (const point of points) {
     const { body } = point.fn;
     if (isWoven(body)) continue;
-    const result = ts.isExternalModule(file)
-      ? plan(ts, file, point, defaults)
-      : [problem("notAModule", point.tag.word)];
+    const result = isModule ? plan(ts, file, point, defaults) : [problem("notAModule", point.tag.word)];
     const because = point.flaw ?? (Array.isArray(result) ? result[0] : undefined);
     if (Array.isArray(result)) planned.diagnostics.push(...result);
     if (because !== undefined) planned.forbidden.push({ body, because });
@@ -162,12 +161,12 @@ function insertionsFor(
   file: TS.SourceFile,
   plans: readonly Plan[],
   forbidden: readonly Forbidden[],
+  isModule: boolean,
   { module, handedOn }: WeaveOptions,
 ): { readonly insertions: Insertion[]; readonly namespace: string | undefined } {
   // Of all tags: what an inner function's tag speaks of must not be hidden by an outer function's lock.
   const words = plans.flatMap(wordsOf);
   const namespace = freshName("lockweave", new Set([...identifiersIn(ts, file), ...words]));
-  const isModule = ts.isExternalModule(file);
   const insertionsOf = (planned: Plan | Forbidden): Insertion[] => {
     if ("because" in planned) return refuse(ts, file, planned, isModule ? namespace : undefined);
     const lock = freshName("lock", new Set([...identifiersIn(ts, planned.fn), ...words, namespace]));

@@ -3,6 +3,8 @@ import { didYouMean } from "../../text/did-you-mean";
 import { lineStarts } from "../../text/line-starts";
 import type { Problem } from "../../text/problems";
 import { readDefaults, type Defaults } from "../../read/options";
+import { moduleSyntax, type ModuleSyntax } from "../../read/module-syntax";
+import type { Source } from "../../text/source-map";
 import type { ModuleFormat } from "../../weave/runtime-import";
 import { mayNeedWeave, weave, type Woven } from "../../weave/weave";
 import type { PluginOptions } from "./options";
@@ -28,6 +30,10 @@ export interface WovenFile {
   readonly code: string;
   /** From the woven text to the text that was given. */
   readonly map: ReturnType<Woven["map"]>;
+  /** What maps that a compiler made of `code` are to lead to. */
+  readonly source: Source;
+  /** How it takes in other modules. */
+  readonly syntax: ModuleSyntax;
   /** The build should fail. Functions that they concern refuse to run. */
   readonly errors: readonly Finding[];
   readonly warnings: readonly Finding[];
@@ -36,9 +42,14 @@ export interface WovenFile {
 /**
  * Weaves one file, which nobody has parsed yet.
  *
+ * @param module `"as written"`: of a file that may be CommonJS, in the words in which it takes in other modules
  * @returns `undefined` where there is nothing to weave
  */
-export type FileWeaver = (fileName: string, text: string, module?: ModuleFormat) => WovenFile | undefined;
+export type FileWeaver = (
+  fileName: string,
+  text: string,
+  module?: ModuleFormat | "as written",
+) => WovenFile | undefined;
 
 /**
  * The weave for hosts that see one file at a time, without a type checker: bundlers, Node's loader, Jest.
@@ -49,13 +60,22 @@ export function fileWeaver(parser: Parser, options: PluginOptions = {}): FileWea
   const defaults = defaultsOf(options);
   return (fileName, text, module = "esm") => {
     if (isDeclaration(fileName) || !mayNeedWeave(text)) return undefined;
-    const woven = weave(fileName, text, { ts: parser, module, defaults });
+    const sourceFile = parser.createSourceFile(fileName, text, parser.ScriptTarget.Latest);
+    const syntax = moduleSyntax(parser, sourceFile);
+    const woven = weave(fileName, text, {
+      ts: parser,
+      module: module === "as written" ? syntax : module,
+      defaults,
+      sourceFile,
+    });
     if (woven === undefined) return undefined;
     const lines = lineStarts(text);
     const findingOf = (found: Problem): Finding => placed(found, text, lines);
     return {
       code: woven.code,
       map: woven.map(),
+      source: { text, positions: woven.positions },
+      syntax,
       errors: woven.diagnostics.map(findingOf),
       warnings: woven.warnings.map(findingOf),
     };

@@ -1,0 +1,98 @@
+/// <reference lib="esnext.disposable" preserve="true" />
+import { subscribe, unsubscribe } from "node:diagnostics_channel";
+import { configureForTests, shutdown } from "./configure";
+import { LockOptionError } from "./errors";
+import { nameOf, type LockEvent } from "./lock/events";
+import { isOptions, shown } from "./shown";
+import { memoryStore } from "./stores/memory";
+
+export { assertWoven } from "./woven";
+
+export interface TestLocksOptions {
+  /** Whether locks wait as long as their tags say. By default a lock that is busy fails at once. */
+  readonly waiting?: boolean;
+}
+
+/** The locks of unit tests. */
+export interface TestLocks extends AsyncDisposable {
+  /** The keys of the locks that were taken since the last `reset()`, in their order: `["LOCK_payOrder_A1"]`. */
+  readonly taken: readonly string[];
+  /** The keys of the locks that are held now. */
+  readonly held: readonly string[];
+  /**
+   * For the end of each test: forgets what was taken, and begins with an empty store.
+   *
+   * @throws {Error} when the test has left a lock behind that is still held
+   */
+  reset(): Promise<void>;
+  /** For the end of all tests: the same, and there are no locks any more. */
+  close(): Promise<void>;
+}
+
+/**
+ * Instead of `configure()`, for unit tests: locks live in memory, and nobody waits for one that is busy.
+ *
+ * @throws {LockMisconfiguredError} when locks are configured already
+ */
+export function testLocks(options: TestLocksOptions = {}): TestLocks {
+  const unknown = isOptions(options) ? Object.keys(options).find((name) => name !== "waiting") : "";
+  const { waiting = false } = options ?? {};
+  if (unknown !== undefined || typeof waiting !== "boolean") {
+    throw new LockOptionError(`Expected testLocks() or testLocks({ waiting: true }), got ${shown(options)}`);
+  }
+  return new MemoryLocks(waiting);
+}
+
+class MemoryLocks implements TestLocks {
+  taken: string[] = [];
+  readonly #isPatient: boolean;
+  readonly #held = new Map<string, LockEvent>();
+
+  constructor(isPatient: boolean) {
+    this.#isPatient = isPatient;
+    this.#begin();
+  }
+
+  get held(): readonly string[] {
+    return Array.from(this.#held.values(), ({ key }) => key);
+  }
+
+  async reset(): Promise<void> {
+    try {
+      await this.close();
+    } finally {
+      this.#begin();
+    }
+  }
+
+  async close(): Promise<void> {
+    const left = Array.from(this.#held.values(), nameOf);
+    await shutdown({ patience: "0s" });
+    unsubscribe("lockweave:grant", this.#onGrant);
+    unsubscribe("lockweave:release", this.#onRelease);
+    this.#held.clear();
+    if (left.length === 0) return;
+    throw new Error(`The test has ended, and these locks are still held: ${left.join(", ")}`);
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.close();
+  }
+
+  #begin(): void {
+    configureForTests({ store: memoryStore() }, this.#isPatient ? {} : { retryTimes: 0 });
+    this.taken = [];
+    subscribe("lockweave:grant", this.#onGrant);
+    subscribe("lockweave:release", this.#onRelease);
+  }
+
+  readonly #onGrant = (message: unknown): void => {
+    const event = message as LockEvent;
+    this.taken.push(event.key);
+    this.#held.set(event.requestId, event);
+  };
+
+  readonly #onRelease = (message: unknown): void => {
+    this.#held.delete((message as LockEvent).requestId);
+  };
+}

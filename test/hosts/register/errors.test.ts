@@ -1,0 +1,57 @@
+import test from "ava";
+import type { Settings } from "../project";
+import { HOSTS, makeHosted, withoutTypes } from "./project";
+
+const WRONG = `export class Orders {
+  /** @redisLock businessFlag=pay keyName=orderNO */
+  async pay(orderNo: string): Promise<void> {}
+
+  /** @redisLock businesFlag=pay */
+  async refund(): Promise<void> {}
+}
+`;
+const SAID = `src/orders.mjs(2,43): error LW1202: The function has no parameter \`orderNO\`. Did you mean \`orderNo\`?
+src/orders.mjs(5,18): error LW1002: There is no attribute \`businesFlag\`. Did you mean \`businessFlag\`?
+`;
+
+test("a file with errors does not run, and all of them are told in the compiler's words", async (t) => {
+  const main = 'import "./orders.mjs"; console.log("runs");';
+  const project = await makeHosted({ "src/main.mjs": main, "src/orders.mjs": withoutTypes(WRONG) });
+  const { code, stdout, stderr } = await project.run(...HOSTS.Node, "src/main.mjs");
+  t.is(code, 1);
+  t.is(stdout, "");
+  t.true(stderr.includes(SAID), stderr);
+});
+
+test("the defaults in tsconfig.json count, and so do their errors", async (t) => {
+  const plugins = (defaults: object): Settings => ({
+    plugins: [{ transform: "lockweave/transformer", transformProgram: true, defaults }],
+  });
+  const files = {
+    "src/main.mjs": `import { configure, memoryStore, assertWoven } from "lockweave";
+import { Orders } from "./orders.mjs";
+configure({ store: memoryStore() });
+console.log(Orders.prototype.pay.toString().includes('lockTime: "20s"'));`,
+    "src/orders.mjs": withoutTypes(
+      WRONG.replace("orderNO", "orderNo").replace("businesFlag", "businessFlag"),
+    ),
+  };
+  const right = await makeHosted(files, plugins({ lockTime: "20s" }));
+  t.is((await right.run(...HOSTS.Node, "src/main.mjs")).stdout, "true\n");
+  const wrong = await makeHosted(files, plugins({ lockTime: "soon" }));
+  const { code, stderr } = await wrong.run(...HOSTS.Node, "src/main.mjs");
+  t.is(code, 1);
+  t.true(stderr.includes("In the plugin's `defaults`: Expected `lockTime` to be a duration"), stderr);
+});
+
+const cannotStrip = "typescript" in process.features ? test.skip : test;
+cannotStrip("TypeScript on a Node that cannot strip types does not run, and the cure is named", async (t) => {
+  const project = await makeHosted({
+    "package.json": "{}",
+    "src/main.cjs": 'require("./orders.cts");',
+    "src/orders.cts": WRONG.replace("orderNO", "orderNo").replace("businesFlag", "businessFlag"),
+  });
+  const { code, stderr } = await project.run("--require", "lockweave/register", "src/main.cjs");
+  t.is(code, 1);
+  t.regex(stderr, /run it with tsx, `node --import tsx --import lockweave\/register`/);
+});

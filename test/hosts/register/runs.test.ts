@@ -1,0 +1,121 @@
+import test from "ava";
+import { installNode, OTHER_NODES } from "./nodes";
+import { HOSTS, makeHosted, orders, ordersAsScript, withoutTypes } from "./project";
+
+const MAIN = `import { createRequire } from "node:module";
+import { configure, memoryStore, shutdown } from "lockweave";
+
+const require = createRequire(import.meta.url);
+configure({ store: memoryStore() });
+for (const file of process.argv.slice(2)) {
+  const exported = file.includes("required") ? require(file) : await import(file);
+  const { Orders } = exported.default ?? exported;
+  console.log(await new Orders().pay(file));
+}
+await shutdown();
+`;
+
+/** Each of the files that `main` loads says under which lock it ran. */
+function underLocks(files: readonly string[]): string {
+  return files.map((file) => `${file} under LOCK_pay_${file}\n`).join("");
+}
+
+const FILES = {
+  "package.json": JSON.stringify({ type: "module" }),
+  "main.mts": MAIN,
+  "main.mjs": MAIN,
+  "orders.ts": orders("pay"),
+  "orders.mts": orders("pay"),
+  "orders.service.mts": orders("pay"),
+  "orders.cts": ordersAsScript("pay"),
+  "required.cts": ordersAsScript("pay"),
+  "common/package.json": JSON.stringify({ type: "commonjs" }),
+  "common/orders.ts": orders("pay"),
+  "common/required.ts": orders("pay"),
+  "common/required.service.ts": orders("pay"),
+  "unsaid/package.json": "{}",
+  "unsaid/orders.ts": orders("pay"),
+  "unsaid/required.ts": ordersAsScript("pay"),
+  "unsaid/orders.js": withoutTypes(orders("pay")),
+  "unsaid/required.js": withoutTypes(ordersAsScript("pay")),
+  "orders.js": withoutTypes(orders("pay")),
+  "required.js": withoutTypes(orders("pay")),
+  "orders.cjs": withoutTypes(ordersAsScript("pay")),
+  "required.cjs": withoutTypes(ordersAsScript("pay")),
+  "orders.mjs": withoutTypes(orders("pay")),
+};
+const JAVASCRIPT = [
+  "./orders.js",
+  "./orders.cjs",
+  "./orders.mjs",
+  "./required.cjs",
+  "./required.js",
+  "./unsaid/orders.js",
+  "./unsaid/required.js",
+];
+
+test("Node runs JavaScript under its locks, imported and required, as modules and as CommonJS", async (t) => {
+  const project = await makeHosted(FILES);
+  const { stdout, stderr } = await project.run(...HOSTS.Node, "main.mjs", ...JAVASCRIPT);
+  t.is(stdout, underLocks(JAVASCRIPT), stderr);
+});
+
+const TYPESCRIPT = ["./orders.ts", "./orders.mts", "./orders.service.mts", "./orders.cts", "./required.cts"];
+const BY_TSX = [
+  ...TYPESCRIPT,
+  "./common/orders.ts",
+  "./common/required.ts",
+  "./common/required.service.ts",
+  "./orders.js",
+  "./required.cjs",
+];
+
+test("tsx runs each kind of file under its locks, whichever of the two is registered first", async (t) => {
+  const project = await makeHosted(FILES);
+  const [a, b, c, d] = HOSTS.tsx;
+  for (const host of [HOSTS.tsx, [c, d, a, b]]) {
+    const { stdout, stderr } = await project.run(...host, "main.mts", ...BY_TSX);
+    t.is(stdout, underLocks(BY_TSX), stderr);
+  }
+});
+
+for (const version of OTHER_NODES) {
+  test.serial(`Node ${version} runs each kind of file under its locks, by itself and with tsx`, async (t) => {
+    const node = await installNode(version);
+    const project = await makeHosted(FILES);
+    const [a, b, c, d] = HOSTS.tsx;
+    for (const [host, files] of [
+      [HOSTS.Node, [...TYPESCRIPT, "./unsaid/orders.ts", "./unsaid/required.ts", ...JAVASCRIPT]],
+      [HOSTS.tsx, BY_TSX],
+      [[c, d, a, b], BY_TSX],
+    ] as const) {
+      const { stdout, stderr } = await project.runWith(node, ...host, "main.mts", ...files);
+      t.is(stdout, underLocks(files), stderr);
+    }
+  });
+}
+
+test("ts-node runs CommonJS under its locks when it does not check types, whichever is registered first", async (t) => {
+  const files = ["./required.ts", "./required.cts", "./required.service.ts"];
+  const project = await makeHosted({
+    "package.json": "{}",
+    "main.ts": MAIN.replace('import { createRequire } from "node:module";', "")
+      .replace("const require = createRequire(import.meta.url);", "async function main() {")
+      .replace("await shutdown();", "await shutdown(); }\nvoid main();"),
+    "required.ts": orders("pay"),
+    "required.service.ts": orders("pay"),
+    "required.cts": orders("pay"),
+  });
+  const [a, b, c, d] = HOSTS["ts-node"];
+  for (const host of [HOSTS["ts-node"], [c, d, a, b]]) {
+    const { stdout, stderr } = await project.run(...host, "main.ts", ...files);
+    t.is(stdout, underLocks(files), stderr);
+  }
+});
+
+test("ts-node runs ES modules under their locks when it does not check types", async (t) => {
+  const project = await makeHosted(FILES);
+  const files = ["./orders.ts", "./orders.mts", "./orders.service.mts"];
+  const { stdout, stderr } = await project.run(...HOSTS["ts-node for ES modules"], "main.mts", ...files);
+  t.is(stdout, underLocks(files), stderr);
+});

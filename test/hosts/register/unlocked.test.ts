@@ -1,0 +1,66 @@
+import { mkdir } from "node:fs/promises";
+import test from "ava";
+import type { Project } from "../project";
+import { HOSTS, makeHosted, ordersAsScript, withoutTypes } from "./project";
+
+const DECLARATIONS = `export declare class Orders {
+  /** @redisLock businessFlag=pay keyName=orderNo */
+  pay(orderNo: string): Promise<string>;
+}
+`;
+const UNLOCKED = "exports.Orders = class Orders { async pay(orderNo) { return orderNo; } };\n";
+const MAIN = `const { configure, memoryStore } = require("lockweave");
+configure({ store: memoryStore() });
+const { Orders } = require(process.argv[2]);
+new Orders().pay("A1").then(console.log);
+`;
+
+async function withPackage(javaScript: string): Promise<Project> {
+  const project = await makeHosted({ "package.json": "{}", "main.js": MAIN });
+  await mkdir(project.path("node_modules/orders"));
+  await project.write({
+    "node_modules/orders/index.js": javaScript,
+    "node_modules/orders/index.d.ts": DECLARATIONS,
+    "built/index.js": javaScript,
+    "built/index.d.ts": DECLARATIONS,
+  });
+  return project;
+}
+
+const REFUSED =
+  "index.js: error LW1403: This takes in `Orders.pay` with `@redisLock`, and `index.js` does not hold the lock";
+
+for (const [what, path, where] of [
+  ["an installed package", "orders", "node_modules/orders/"],
+  ["a library of the same repository", "./built/index.js", "built/"],
+] as const) {
+  test(`${what} whose declarations have tags is refused when its JavaScript has no locks`, async (t) => {
+    const project = await withPackage(UNLOCKED);
+    t.is((await project.run("main.js", path)).code, 1); // By the call of `configure`.
+    const { code, stdout, stderr } = await project.run(...HOSTS.Node, "main.js", path);
+    t.like({ code, stdout }, { code: 1, stdout: "" });
+    t.true(stderr.includes(where + REFUSED), stderr);
+  });
+}
+
+test("an installed package with tags in its JavaScript is not woven, but refused", async (t) => {
+  const project = await withPackage(withoutTypes(ordersAsScript("pay")));
+  const { code, stderr } = await project.run(...HOSTS.Node, "main.js", "orders");
+  t.is(code, 1);
+  t.true(stderr.includes(`node_modules/orders/${REFUSED}`), stderr);
+});
+
+test("an installed package that was woven runs under its locks", async (t) => {
+  const source = `import { currentLock } from "lockweave";
+export class Orders {
+  /** @redisLock businessFlag=pay keyName=orderNo */
+  async pay(orderNo: string): Promise<string> { return orderNo + " under " + currentLock().key; }
+}
+`;
+  const project = await withPackage("");
+  await project.write({ "src/index.cts": source });
+  t.is((await project.tspc()).code, 0);
+  await project.write({ "node_modules/orders/index.js": await project.read("out/index.cjs") });
+  const { stdout, stderr } = await project.run(...HOSTS.Node, "main.js", "orders");
+  t.is(stdout, "A1 under LOCK_pay_A1\n", stderr);
+});

@@ -1,0 +1,127 @@
+import { setTimeout } from "node:timers/promises";
+import test from "ava";
+import {
+  configure,
+  LockMisconfiguredError,
+  LockOptionError,
+  LockWaitTimeoutError,
+  withLock,
+} from "../../runtime";
+import { memoryStore } from "../../runtime/stores/memory";
+import { assertWoven, testLocks, type TestLocksOptions } from "../../runtime/testing";
+import { acquire, fail, open, release, retryCheck } from "../../runtime/woven";
+import { deferred } from "../support/deferred";
+
+/** As the transformer writes it, with a tag that would wait for a minute. */
+async function pay(orderNo: string, work: () => Promise<void> = async () => {}): Promise<void> {
+  const lock = open({ site: "pay", businessFlag: "payOrder", retryTimes: 3, waitTime: "20s" }, orderNo);
+  while (!(await acquire(lock))) await retryCheck(lock);
+  try {
+    await work();
+  } catch (error) {
+    throw fail(lock, error);
+  } finally {
+    await release(lock);
+  }
+}
+
+test.serial("the keys that were taken are told, in their order", async (t) => {
+  await using locks = testLocks();
+  await pay("A1");
+  await pay("A2", async () => void t.deepEqual(locks.held, ["LOCK_payOrder_A2"]));
+  await withLock("by hand", {}, () => {});
+  t.deepEqual(locks.taken, ["LOCK_payOrder_A1", "LOCK_payOrder_A2", "by hand"]);
+  t.deepEqual(locks.held, []);
+});
+
+test.serial("nobody waits for a busy lock, whatever its tag says", async (t) => {
+  await using locks = testLocks();
+  await pay("A1", async () => {
+    await t.throwsAsync(pay("A1"), { instanceOf: LockWaitTimeoutError });
+  });
+  t.deepEqual(locks.taken, ["LOCK_payOrder_A1"]);
+});
+
+test.serial("where it is asked for, a busy lock is waited for", async (t) => {
+  await using locks = testLocks({ waiting: true });
+  const entered = deferred();
+  const left = deferred();
+  const first = pay("A1", async () => {
+    entered.resolve();
+    await left.promise;
+  });
+  await entered.promise;
+  const second = pay("A1");
+  await setTimeout(1);
+  t.is(locks.taken.length, 1);
+  left.resolve();
+  await Promise.all([first, second]);
+  t.is(locks.taken.length, 2);
+});
+
+test.serial("each test begins with an empty store, and with nothing taken", async (t) => {
+  await using locks = testLocks();
+  const stays = { autoUnlock: false, watchdog: false };
+  await withLock("k", stays, () => {});
+  await t.throwsAsync(
+    withLock("k", {}, () => {}),
+    { instanceOf: LockWaitTimeoutError },
+  );
+  await locks.reset();
+  t.deepEqual(locks.taken, []);
+  await withLock("k", {}, () => {});
+  t.deepEqual(locks.taken, ["k"]);
+});
+
+test.serial(
+  "a lock that a test leaves behind is named at its end, and the next test has a fresh start",
+  async (t) => {
+    await using locks = testLocks();
+    const left = deferred();
+    const entered = deferred();
+    const unfinished = pay("A1", () => {
+      entered.resolve();
+      return left.promise;
+    });
+    await entered.promise;
+    await t.throwsAsync(locks.reset(), {
+      message: "The test has ended, and these locks are still held: LOCK_payOrder_A1 (pay)",
+    });
+    await pay("A1");
+    t.deepEqual(locks.taken, ["LOCK_payOrder_A1"]);
+    t.deepEqual(locks.held, []);
+    left.resolve();
+    await t.throwsAsync(unfinished, { code: "LOCK_LOST" });
+  },
+);
+
+test.serial("after the end of all tests there are no locks, and others may configure them", async (t) => {
+  const locks = testLocks();
+  await locks.close();
+  await t.throwsAsync(pay("A1"), { code: "LOCK_CLOSED" });
+  await using others = testLocks();
+  await pay("A1");
+  t.deepEqual(locks.taken, []);
+  t.deepEqual(others.taken, ["LOCK_payOrder_A1"]);
+});
+
+test.serial("locks are configured once: by the application, or by the tests", async (t) => {
+  await using locks = testLocks();
+  t.throws(() => configure({ store: memoryStore(), woven: false }), { instanceOf: LockMisconfiguredError });
+  t.throws(() => testLocks(), { instanceOf: LockMisconfiguredError });
+  await pay("A1");
+  t.deepEqual(locks.taken, ["LOCK_payOrder_A1"]);
+});
+
+test.serial("an option that does not exist is refused", (t) => {
+  for (const options of [{ wait: true }, { waiting: 1 }, null, 1]) {
+    t.throws(() => testLocks(options as TestLocksOptions), {
+      instanceOf: LockOptionError,
+      message: /^Expected testLocks\(\) or testLocks\(\{ waiting: true \}\), got /,
+    });
+  }
+});
+
+test.serial("a function without the weave is told from one with it", (t) => {
+  t.throws(() => assertWoven(async () => {}), { code: "LOCK_NOT_WOVEN" });
+});

@@ -1,0 +1,49 @@
+import test from "ava";
+import ts from "typescript";
+import { fileWeaver } from "../../../transformer/hosts/one-file/weaver";
+import { weave } from "../../../transformer/weave/weave";
+
+const weaver = fileWeaver(ts);
+const PAY = "/** @redisLock businessFlag=pay */ async function pay() {}";
+
+/** The words by which the file takes in the runtime, and what stands before them. */
+function runtimeIn(text: string, fileName = "pay.cts"): string | undefined {
+  const woven = weaver(fileName, text, "as written");
+  return /^(.*lockweave\/runtime"\)?;)/s.exec(woven?.code ?? "")?.[1];
+}
+
+test("CommonJS that calls `require` takes in the runtime so, before all else", (t) => {
+  const runtime = 'const lockweave = require("lockweave/runtime");';
+  for (const [text, before] of [
+    [`${PAY}; module.exports = { pay };`, ""],
+    [`"use strict"; ${PAY}`, '"use strict"; '],
+    [`"use strict"\n${PAY}`, '"use strict"; '],
+    [`#!/usr/bin/env node\n${PAY}`, "#!/usr/bin/env node\n"],
+    [`import type { A } from "a"; export type { B } from "b"; export type C = A; ${PAY}`, ""],
+  ] as const) {
+    t.is(runtimeIn(text), before + runtime);
+    t.is(runtimeIn(text, "pay.cjs"), before + runtime);
+  }
+});
+
+test("what is imported and exported in other words takes in the runtime in those", (t) => {
+  t.is(runtimeIn(`import a = require("a"); ${PAY}`), 'import lockweave = require("lockweave/runtime");');
+  t.true(runtimeIn(`${PAY} export = pay;`)?.endsWith('; import lockweave = require("lockweave/runtime");'));
+  const esm = 'import * as lockweave from "lockweave/runtime";';
+  for (const text of [
+    `import { a } from "a"; ${PAY}`,
+    `export * from "a"; ${PAY}`,
+    `${PAY} export { pay };`,
+    `${PAY} export default pay;`,
+    `${PAY} export const a = 1;`,
+    `import { type A } from "a"; ${PAY}`,
+    `${PAY} console.log(import.meta.url);`,
+  ]) {
+    t.true(runtimeIn(text)?.endsWith(esm), text);
+  }
+});
+
+test("a script whose locks are there is not woven again", (t) => {
+  const once = weave("pay.cjs", PAY, { ts, module: "script" });
+  t.is(weave("pay.cjs", once?.code ?? "", { ts, module: "script" }), undefined);
+});

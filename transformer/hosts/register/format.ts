@@ -1,0 +1,38 @@
+import { readFileSync } from "node:fs";
+import { dirname, join } from "node:path";
+
+/** How Node runs a file. */
+export type Format = "module" | "commonjs";
+
+/**
+ * The format that a file has by what Node says of it, by its name, or by its package.json. `undefined`: by the words in
+ * which it takes in other modules.
+ *
+ * @param told such as `module-typescript`
+ */
+export function formatOf(path: string, told: string | null | undefined): Format | undefined {
+  const [word] = told?.split("-") ?? [];
+  if (word === "module" || word === "commonjs") return word;
+  const [, letter] = /\.([cm])[jt]s$/.exec(path) ?? [];
+  if (letter !== undefined) return letter === "m" ? "module" : "commonjs";
+  return packageType(dirname(path));
+}
+
+const packageTypes = new Map<string, Format | undefined>();
+
+function packageType(dir: string): Format | undefined {
+  if (!packageTypes.has(dir)) packageTypes.set(dir, readPackageType(dir));
+  return packageTypes.get(dir);
+}
+
+function readPackageType(dir: string): Format | undefined {
+  let text: string;
+  try {
+    text = readFileSync(join(dir, "package.json"), "utf8");
+  } catch {
+    const parent = dirname(dir);
+    return parent === dir ? undefined : packageType(parent);
+  }
+  const { type } = JSON.parse(text) as { readonly type?: unknown };
+  return type === "module" || type === "commonjs" ? type : undefined;
+}

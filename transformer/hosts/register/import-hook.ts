@@ -1,0 +1,60 @@
+import module from "node:module";
+import { pathToFileURL } from "node:url";
+import { loadFile, pathOf } from "./load-file";
+
+/** Newer versions of Node ask hooks in the thread that loads, older ones in a thread of their own. */
+interface Hookable {
+  register(...hooks: unknown[]): void;
+  registerHooks?: RegisterHooks;
+}
+
+type RegisterHooks = (hooks: { readonly load?: LoadHook }) => { deregister(): void };
+
+type LoadHook = <Result>(
+  url: string,
+  context: { readonly format?: string | null },
+  next: (url: string, context: object) => Result,
+) => Result | { readonly format: string; readonly source: string; readonly shortCircuit: true };
+
+/** Lets `import` load tagged files as {@link loadFile} makes them, whoever hooks into it later. */
+export function hookImport(): void {
+  const hookable = module as unknown as Hookable;
+  const { register, registerHooks } = hookable;
+  if (registerHooks === undefined || !getsAlongWithThreads(process.versions.node)) {
+    const registerOurs = (): void => register(pathToFileURL(require.resolve("lockweave/register/thread")));
+    registerOurs();
+    hookable.register = (...hooks) => {
+      register(...hooks);
+      registerOurs(); // The last one is asked first.
+    };
+  } else {
+    let ours = registerHooks({ load });
+    hookable.registerHooks = (hooks) => {
+      const theirs = registerHooks(hooks);
+      ours.deregister();
+      ours = registerHooks({ load });
+      return theirs;
+    };
+  }
+  module.syncBuiltinESMExports();
+}
+
+/** Before these versions, CommonJS could not be imported where others had hooks in a thread. */
+function getsAlongWithThreads(version: string): boolean {
+  const [major = 0, minor = 0, patch = 0] = version.split(".").map(Number);
+  if (major > 25) return true;
+  const [sinceMinor, sincePatch] = FIRST_BY_MAJOR[major] ?? [Infinity, 0];
+  return minor > sinceMinor || (minor === sinceMinor && patch >= sincePatch);
+}
+
+const FIRST_BY_MAJOR: Readonly<Record<number, readonly [minor: number, patch: number]>> = {
+  22: [22, 3],
+  24: [11, 1],
+  25: [1, 0],
+};
+
+const load: LoadHook = (url, context, next) => {
+  const path = pathOf(url);
+  const loaded = path === undefined ? undefined : loadFile(path, context.format);
+  return loaded === undefined ? next(url, context) : { ...loaded, shortCircuit: true };
+};

@@ -1,0 +1,33 @@
+import { fileURLToPath } from "node:url";
+import type { Compiled, Compiler } from "./compilers/compiler";
+import { byNode } from "./compilers/node";
+import { registeredTsNode } from "./compilers/ts-node";
+import { registeredTsx } from "./compilers/tsx";
+import { formatOf } from "./format";
+import { isScript, weaveFile } from "./tagged-file";
+
+/**
+ * What Node is to run in the place of a tagged file.
+ *
+ * @param told what the hooks around say of its format
+ * @returns `undefined` when it is of no concern to us
+ */
+export function loadFile(name: string, told?: string | null): Compiled | undefined {
+  const path = name.replace(/\?.*$/s, ""); // Some hosts load a file twice by giving it queries.
+  if (!isScript(path)) return undefined;
+  const known = formatOf(path, told);
+  const woven = weaveFile(path, known);
+  if (woven === undefined) return undefined;
+  const compiler = compilerFor(path);
+  const format = known ?? (woven.syntax === "esm" ? compiler.formatOfModules : "commonjs");
+  return compiler.compile(woven, path, format);
+}
+
+function compilerFor(path: string): Compiler {
+  return registeredTsNode(path) ?? registeredTsx() ?? byNode;
+}
+
+/** The path of a file that is loaded by its URL. */
+export function pathOf(url: string): string | undefined {
+  return url.startsWith("file:") ? fileURLToPath(url) : undefined;
+}
