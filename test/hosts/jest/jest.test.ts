@@ -1,7 +1,7 @@
 import { SourceMap, type SourceMapPayload } from "node:module";
 import { join } from "node:path";
 import test from "ava";
-import { createTransformer, type JestOptions } from "../../../transformer/hosts/jest/jest";
+import { createTransformer, type JestOptions } from "../../../transformer/hosts/jest/transformer";
 import { makeProject, PACKAGE, type Project } from "../project";
 
 const ORDERS = `export class Orders {

@@ -1,0 +1,129 @@
+import { createHash } from "node:crypto";
+import { createRequire } from "node:module";
+import { join, relative, sep } from "node:path";
+import { parser } from "../../parser/parser";
+import { mapToDisk, type Source } from "../../text/source-map";
+import { mayNeedWeave } from "../../weave/weave";
+import type { PluginOptions } from "../one-file/options";
+import { fileWeaver, shown, type FileWeaver, type WovenFile } from "../one-file/weaver";
+
+export interface JestOptions extends PluginOptions {
+  /**
+   * What compiles the files once they are woven, as it would stand in Jest's `transform`: `"@swc/jest"`, or
+   * `["ts-jest", { ... }]`. By default `"babel-jest"`, as without us.
+   */
+  readonly transformer?: string | readonly [name: string, config?: unknown];
+}
+
+/** What Jest says of a file, as far as it is our business. */
+interface TransformOptions {
+  readonly config: { readonly rootDir: string };
+  readonly configString: string;
+  readonly instrument: boolean;
+}
+
+interface Transformed {
+  readonly code: string;
+  readonly map?: object | string | null;
+}
+
+type Asked<Result> = (text: string, path: string, options: TransformOptions) => Result;
+
+/** One of Jest's transformers. */
+interface Transformer {
+  /** Whether it counts what is covered: Jest does so, in what is led back to the files on disk. */
+  readonly canInstrument?: boolean;
+  getCacheKey?: Asked<string>;
+  getCacheKeyAsync?: Asked<Promise<string>>;
+  process?: Asked<Transformed>;
+  processAsync?: Asked<Promise<Transformed>>;
+}
+
+/** Weaves each file, and lets another transformer compile it. */
+export function createTransformer(options: JestOptions = {}): Transformer {
+  const { transformer = "babel-jest", ...pluginOptions } = options;
+  const [name, config] = typeof transformer === "string" ? [transformer] : transformer;
+  const salt = JSON.stringify([lockweaveVersion(), options]);
+  let weave: FileWeaver | undefined;
+  let compiling: Transformer | undefined;
+
+  const compiler = ({ config: { rootDir } }: TransformOptions): Transformer =>
+    (compiling ??= transformerNamed(name, config, rootDir));
+  const forCompiler = (given: TransformOptions): TransformOptions =>
+    Object.assign({}, given, { transformerConfig: config ?? {}, instrument: false });
+  const woven = (text: string, path: string): WovenFile | undefined => {
+    if (!mayNeedWeave(text)) return undefined;
+    weave ??= fileWeaver(parser(), pluginOptions);
+    return withoutErrors(weave(path, text, "as written"), path);
+  };
+  const keyOf = (key: string): string =>
+    createHash("sha256").update(salt).update("\0").update(key).digest("hex");
+
+  const weaving: Required<Transformer> = {
+    canInstrument: false,
+    getCacheKey(text, path, given) {
+      const inner = compiler(given);
+      return keyOf(inner.getCacheKey?.(text, path, given) ?? usualCacheKey(text, path, given));
+    },
+    async getCacheKeyAsync(text, path, given) {
+      const inner = compiler(given);
+      const key = inner.getCacheKeyAsync?.(text, path, given) ?? inner.getCacheKey?.(text, path, given);
+      return keyOf((await key) ?? usualCacheKey(text, path, given));
+    },
+    process(text, path, given) {
+      const inner = compiler(given);
+      const file = woven(text, path);
+      const made = inner.process?.(file?.code ?? text, path, forCompiler(given));
+      if (made === undefined) throw new Error(`${name} compiles what is imported, and not what is required.`);
+      return ledToDisk(file, made);
+    },
+    async processAsync(text, path, given) {
+      const inner = compiler(given);
+      if (inner.processAsync === undefined) return weaving.process(text, path, given);
+      const file = woven(text, path);
+      return ledToDisk(file, await inner.processAsync(file?.code ?? text, path, forCompiler(given)));
+    },
+  };
+  return weaving;
+}
+
+/** A test of a file with errors does not run: they are all told, in the compiler's words. */
+function withoutErrors(file: WovenFile | undefined, path: string): WovenFile | undefined {
+  if (file === undefined) return undefined;
+  const name = relative(process.cwd(), path).replaceAll(sep, "/");
+  const { errors, warnings } = file;
+  if (errors.length > 0) throw new Error(errors.map((found) => shown(name, found)).join("\n"));
+  for (const found of warnings) process.stderr.write(`${shown(name, found, "warning")}\n`);
+  return file;
+}
+
+/** What was made of the woven text, with a map that leads to the text on disk. */
+function ledToDisk(file: WovenFile | undefined, made: Transformed): Transformed {
+  if (file === undefined) return made;
+  const source = (): Source => file.source;
+  const { map } = made;
+  const code = mapToDisk("inline", made.code, source);
+  if (typeof map === "string") return { ...made, code, map: mapToDisk(".map", map, source) };
+  if (typeof map !== "object" || map === null) return { ...made, code };
+  return { ...made, code, map: JSON.parse(mapToDisk(".map", JSON.stringify(map), source)) as object };
+}
+
+interface TransformerModule extends Transformer {
+  readonly default?: TransformerModule;
+  readonly createTransformer?: (config: unknown) => Transformer;
+}
+
+function transformerNamed(name: string, config: unknown, rootDir: string): Transformer {
+  const required = createRequire(join(rootDir, "package.json"))(name) as TransformerModule;
+  const found = required.default ?? required;
+  return found.createTransformer?.(config) ?? found;
+}
+
+/** As Jest makes it for a transformer that makes none. */
+function usualCacheKey(text: string, path: string, { config, configString }: TransformOptions): string {
+  return [text, relative(config.rootDir, path), configString].join("\0");
+}
+
+function lockweaveVersion(): string {
+  return (require("lockweave/package.json") as { version: string }).version;
+}
