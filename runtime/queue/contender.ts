@@ -63,6 +63,8 @@ export class Contender implements AttemptListener<Waiter>, Listening {
   /** What may have taken the key, unknown to us: in flight, or without a reply. */
   #open: Sent[] = [];
   #isConfirming = false;
+  /** The longest lock time that a renewal has asked for what was found. */
+  #confirmedForMs = 0;
   #place: string | undefined;
   #isListening = false;
   /** Whether it has, or may have, a place in the key's queue. */
@@ -130,8 +132,9 @@ export class Contender implements AttemptListener<Waiter>, Listening {
   /** It is on its way, and may take the key. */
   sent(sent: Sent): void {
     if (this.#open.length >= MOST_UNANSWERED) {
-      const oldest = this.#open.findIndex(({ isInFlight }) => !isInFlight);
-      if (oldest >= 0) this.#open.splice(oldest, 1);
+      // Of those that a server has not seen yet, the oldest takes the key; of those that were lost, none.
+      const middle = Math.floor(this.#open.length / 2);
+      if (this.#open[middle]?.isInFlight === false) this.#open.splice(middle, 1);
     }
     this.#open.push(sent);
   }
@@ -163,6 +166,7 @@ export class Contender implements AttemptListener<Waiter>, Listening {
   onLateReply(attempt: Attempt<Waiter>, reply: TakeReply): void {
     if (reply.taken) return void this.#taken(attempt, reply);
     if (reply.holder !== attempt.request.requestId) this.#forget(attempt);
+    else if (this.#isClosed) this.#decline(attempt);
     if (attempt.isForPlace) this.#placed();
   }
 
@@ -194,6 +198,7 @@ export class Contender implements AttemptListener<Waiter>, Listening {
       return void this.#taken(sent, reply.next);
     }
     if (reply.dropped || reply.holder !== sent.request.requestId) this.#forget(sent);
+    else if (this.#isClosed) this.#decline(sent);
     if (reply.dropped && reply.next === "placed") this.#placed();
   }
 
@@ -323,6 +328,7 @@ export class Contender implements AttemptListener<Waiter>, Listening {
     const { key, requestId } = found.request;
     const { lockTimeMs, fencing } = first;
     const request = { key, requestId, lockTimeMs, fencing };
+    this.#confirmedForMs = Math.max(this.#confirmedForMs, lockTimeMs);
     const sentAt = clock.now();
     const mostMs = this.#mayTakeMs(first, sentAt);
     void inFlight
@@ -385,7 +391,8 @@ export class Contender implements AttemptListener<Waiter>, Listening {
     this.#forget(sent);
     const { key, requestId, lockTimeMs } = sent.request;
     if (this.#lease?.requestId === requestId && !this.#lease.isGivenBack) return false;
-    this.#shared.giveBacks.drop({ key, requestId }, lockTimeMs, () => this.#line.first?.wake());
+    const mostMs = Math.max(lockTimeMs, this.#confirmedForMs); // For so long a renewal may have made it.
+    this.#shared.giveBacks.drop({ key, requestId }, mostMs, () => this.#line.first?.wake());
     return false;
   }
 }

@@ -3,6 +3,7 @@ import { createServer, type AddressInfo } from "node:net";
 import { createServer as createTlsServer } from "node:tls";
 import { inspect } from "node:util";
 import test, { type ExecutionContext } from "ava";
+import { Redis } from "ioredis";
 import { LockMisconfiguredError, LockOptionError } from "../../runtime/errors";
 import { hearing } from "../../runtime/stores/contract";
 import {
@@ -302,4 +303,45 @@ test("an ioredis that is too old for a URL is named as the cause", (t) => {
   } finally {
     loaded.exports = exports;
   }
+});
+
+test("where the database cannot be selected nothing is locked in another one, until it can be", async (t) => {
+  const admin = server.client();
+  const user = (...rules: string[]): Promise<unknown> =>
+    admin.call("ACL", "SETUSER", "unselecting", ...rules);
+  await user("on", ">pw", "allkeys", "allchannels", "+@all", "-select");
+  const client = new Redis({ port: server.port, username: "unselecting", password: "pw", db: 5 });
+  t.teardown(() => client.disconnect());
+  const ofCaller = redisStore(client);
+  const ofOurs = storeAt(t, `redis://unselecting:pw@127.0.0.1:${server.port}/5`);
+  await until(() => client.status === "ready");
+  const inFive = new Redis({ port: server.port, db: 5 });
+  t.teardown(() => inFive.disconnect());
+  for (const store of [ofCaller, ofOurs]) {
+    const [key, requestId] = [newKey(), newId()];
+    await t.throwsAsync(take(store, key, requestId), {
+      instanceOf: LockMisconfiguredError,
+      message: /select/,
+    });
+    t.is(await admin.exists(key), 0);
+  }
+  await user("+select");
+  client.disconnect(true);
+  for (const store of [ofCaller, ofOurs]) {
+    const key = newKey();
+    await until(async () => (await take(store, key, newId()).catch(() => undefined))?.taken === true);
+    t.is(await admin.exists(key), 0);
+    t.is(await inFive.exists(key), 1);
+  }
+  ofCaller.close();
+});
+
+test("what a client has queued for a transaction may still be carried out: nothing is known of it", async (t) => {
+  const client = server.client();
+  const store = redisStore(client);
+  void client.multi({ pipeline: false });
+  const key = newKey();
+  await t.throwsAsync(take(store, key, newId()), { message: /QUEUED/ });
+  await client.exec();
+  t.is(await client.exists(key), 1);
 });

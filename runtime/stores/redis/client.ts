@@ -7,13 +7,13 @@ export interface RedisClient {
   /** Asked for a section of what the server tells about itself; without it, that is not looked at. */
   info?(section: "memory"): Promise<string>;
   duplicate(): RedisSubscriber;
-  on(event: string, listener: () => void): unknown;
-  off(event: string, listener: () => void): unknown;
+  on(event: string, listener: (error: Error) => void): unknown;
+  off(event: string, listener: (error: Error) => void): unknown;
   /** Where its connection stands: `"ready"` when commands are sent at once. */
   readonly status?: string;
   /** True of a `Cluster`. */
   readonly isCluster?: boolean;
-  readonly options: { readonly keyPrefix?: string | undefined };
+  readonly options: { readonly keyPrefix?: string | undefined; readonly db?: number | undefined };
 }
 
 /** A `Redis`: a `Cluster` takes no such override. */

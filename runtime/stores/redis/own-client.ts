@@ -1,6 +1,7 @@
 import { systemClock } from "../../clock";
 import { LockMisconfiguredError, LockOptionError } from "../../errors";
 import type { RedisClient } from "./client";
+import { Database } from "./database";
 import { wrapped } from "./errors";
 
 type Ioredis = InstanceType<(typeof import("ioredis"))["Redis"]>;
@@ -29,6 +30,7 @@ interface Waiting {
 export class OwnClient {
   readonly client: RedisClient;
   readonly #ioredis: Ioredis;
+  readonly #database: Database;
   readonly #waiting = new Set<Waiting>();
   /** Why there is no connection, as far as it is known. */
   #lastError: Error | undefined;
@@ -41,12 +43,14 @@ export class OwnClient {
     const ioredis = connect(url);
     this.client = ioredis;
     this.#ioredis = ioredis;
+    this.#database = new Database(ioredis);
     ioredis.on("error", (error) => {
       this.#lastError = wrapped(error);
       this.#failAll();
     });
     ioredis.on("close", () => this.#failAll());
     ioredis.on("ready", () => {
+      if (this.#database.fault !== undefined) return ioredis.disconnect(true);
       this.#lastError = undefined;
       for (const { go } of this.#waiting) go();
     });
@@ -54,7 +58,8 @@ export class OwnClient {
 
   /** Sends it as soon as there is a connection, if that is in time. */
   call(withinMs: number, ...command: [name: string, ...args: (string | number)[]]): Promise<unknown> {
-    if (this.#ioredis.status === "ready") return this.#callNow(command);
+    const isThere = this.#ioredis.status === "ready" && this.#database.fault === undefined;
+    if (isThere) return this.#callNow(command);
     return this.#ready(withinMs).then(() => this.#callNow(command));
   }
 

@@ -21,6 +21,7 @@ import {
 } from "../port";
 import { shown } from "../../shown";
 import { assertClient, isCluster, type RedisClient } from "./client";
+import { Database } from "./database";
 import { isBeforeRedis7, isDenied, isUnknownScript, isWrongType, wrapped } from "./errors";
 import { evictionWarning } from "./eviction";
 import { Inbox } from "./inbox";
@@ -46,10 +47,12 @@ import { TAKE_MANY } from "./scripts/take-many";
  */
 export function redisStore(client: RedisClient): Store {
   assertClient(client);
+  const database = new Database(client);
   return new RedisStore(
     client,
-    (_withinMs, ...command) => client.call(...command),
-    () => {},
+    (_withinMs, ...command) =>
+      database.fault === undefined ? client.call(...command) : Promise.reject(database.fault),
+    () => database.close(),
   );
 }
 
@@ -126,7 +129,10 @@ class RedisStore implements Store {
     const breaksBefore = this.#breaks;
     // One command that changes nothing when it is carried out again, and tells what it found.
     return this.#send(withinMs, "set", key, requestId, "PX", lockTimeMs, "NX", "GET").then(
-      (holder) => this.#takeReply(holder as string | null, breaksBefore),
+      (holder) => {
+        if (holder === "QUEUED") throw unexpected(holder); // The transaction's end may still carry it out.
+        return this.#takeReply(holder as string | null, breaksBefore);
+      },
       (error: unknown) => {
         if (!isBeforeRedis7(error)) throw wrapped(error);
         this.#setCanGet = false;
