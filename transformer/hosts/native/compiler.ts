@@ -24,8 +24,9 @@ export function nativeCompiler(config: string): NativeCompiler | undefined {
   if (manifestPath === undefined) return undefined;
   const { version, bin } = JSON.parse(readFileSync(manifestPath, "utf8")) as {
     readonly version: string;
-    readonly bin: { readonly tsc: string };
+    readonly bin?: { readonly tsc?: string };
   };
+  if (bin?.tsc === undefined) return undefined; // It has a library only.
   const script = join(dirname(manifestPath), bin.tsc);
   return {
     version,
