@@ -293,7 +293,7 @@ test("an ioredis that is too old for a URL is named as the cause", (t) => {
   const loaded = require.cache[name];
   if (loaded === undefined) throw new Error("Expected ioredis to be loaded");
   const { exports } = loaded;
-  loaded.exports = function Redis(): void {}; // ioredis 4 exports the class itself, and no name.
+  loaded.exports = function OldRedis(): void {}; // ioredis 4 exports the class itself, and no name.
   try {
     t.throws(() => redisStoreAt("redis://app:hunter2@localhost"), {
       instanceOf: LockMisconfiguredError,
@@ -333,7 +333,7 @@ test("where the database cannot be selected nothing is locked in another one, un
     t.is(await admin.exists(key), 0);
     t.is(await inFive.exists(key), 1);
   }
-  ofCaller.close();
+  await ofCaller.close();
 });
 
 test("what a client has queued for a transaction may still be carried out: nothing is known of it", async (t) => {
