@@ -50,7 +50,17 @@ export type { LockEvent, LockEvents, Outcome } from "./lock/events";
 export type { Clock, CancelTimer, Timer } from "./clock";
 
 // For the woven code.
-export { open, acquire, retryCheck, runReentrant, fail, release, refuse, type Site } from "./woven";
+export {
+  open,
+  acquire,
+  retryCheck,
+  assertHeld,
+  runReentrant,
+  fail,
+  release,
+  refuse,
+  type Site,
+} from "./woven";
 export { jsonField } from "./json-field";
 export type { Lock, FailureClass } from "./lock/lock";
 

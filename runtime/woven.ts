@@ -48,9 +48,24 @@ export function retryCheck(lock: Lock, Failure?: FailureClass): Promise<boolean>
   return opened("retryCheck", lock).retryCheck(Failure);
 }
 
-/** Runs the body of a reentrant lock. */
+/**
+ * The last step before the body: code that ran since the lock was granted may have blocked the process for the lock
+ * time.
+ *
+ * @throws {LockLostError} when `remaining()` is 0
+ */
+export function assertHeld(lock: Lock): void {
+  opened("assertHeld", lock).assertHeld();
+}
+
+/**
+ * Runs the body of a reentrant lock.
+ *
+ * @throws {LockLostError} when `remaining()` is 0 already: see {@link assertHeld}
+ */
 export function runReentrant<T>(lock: Lock, body: () => Promise<T>): Promise<T> {
-  return runInside(opened("runReentrant", lock), body);
+  opened("runReentrant", lock).assertHeld();
+  return runInside(lock, body);
 }
 
 /** Takes note that the body failed, and returns its error unchanged. */

@@ -9,6 +9,7 @@ class Ledger {
         while (!(await lockweave.acquire(lock)))
             await lockweave.retryCheck(lock);
         try {
+            lockweave.assertHeld(lock);
             let sum = 0;
             for await (const amount of amounts) {
                 currentLock(lock).assertHeld(); // Throws as soon as the lock is no longer surely ours.

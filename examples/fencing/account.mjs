@@ -14,6 +14,7 @@ export class Account {
         while (!(await lockweave.acquire(lock)))
             await lockweave.retryCheck(lock);
         try {
+            lockweave.assertHeld(lock);
             const balance = await this.ledger.read(name);
             await this.work(balance);
             await this.ledger.write(name, balance + amount);
@@ -31,6 +32,7 @@ export class Account {
         while (!(await lockweave.acquire(lock)))
             await lockweave.retryCheck(lock);
         try {
+            lockweave.assertHeld(lock);
             const balance = await this.ledger.read(name);
             await this.work(balance);
             await this.ledger.write(name, balance + amount, currentLock(lock).fencingToken);

@@ -16,6 +16,7 @@ export class OrderController {
         while (!(await lockweave.acquire(lock)))
             await lockweave.retryCheck(lock);
         try {
+            lockweave.assertHeld(lock);
             return await this.#work(`testValue ${orderNo}`, 300);
         }
         catch (error) {
@@ -36,6 +37,7 @@ export class OrderController {
         while (!(await lockweave.acquire(lock)))
             await lockweave.retryCheck(lock);
         try {
+            lockweave.assertHeld(lock);
             return await this.#work(`testBean ${order.user.id}/${order.orderNo}`, 50);
         }
         catch (error) {
@@ -51,6 +53,7 @@ export class OrderController {
         while (!(await lockweave.acquire(lock)))
             await lockweave.retryCheck(lock);
         try {
+            lockweave.assertHeld(lock);
             return await this.#work(`testJson ${body}`, 50);
         }
         catch (error) {
@@ -66,6 +69,7 @@ export class OrderController {
         while (!(await lockweave.acquire(lock)))
             await lockweave.retryCheck(lock);
         try {
+            lockweave.assertHeld(lock);
             return await this.#work(`testRetry ${orderNo}`, 6_000);
         }
         catch (error) {

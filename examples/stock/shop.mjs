@@ -22,6 +22,7 @@ export class Shop extends CarelessShop {
         while (!(await lockweave.acquire(lock)))
             await lockweave.retryCheck(lock);
         try {
+            lockweave.assertHeld(lock);
             return await super.sell(sku);
         }
         catch (error) {

@@ -15,6 +15,7 @@ class OrderService {
         while (!(await lockweave.acquire(lock)))
             await lockweave.retryCheck(lock);
         try {
+            lockweave.assertHeld(lock);
             await sleep(ms);
         }
         catch (error) {

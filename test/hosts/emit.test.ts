@@ -39,6 +39,7 @@ export class OrderService {
         while (!(await lockweave.acquire(lock)))
             await lockweave.retryCheck(lock);
         try {
+            lockweave.assertHeld(lock);
             // Charge first.
             return await this.gateway.charge(orderNo);
         }
@@ -55,6 +56,7 @@ export class OrderService {
         while (!(await lockweave.acquire(lock)))
             await lockweave.retryCheck(lock, OrderBusy);
         try {
+            lockweave.assertHeld(lock);
             await this.pay(orderNo);
         }
         catch (error) {
@@ -72,6 +74,7 @@ export const count = async () => {
         if (!(await lockweave.retryCheck(lock)))
             return undefined;
     try {
+        lockweave.assertHeld(lock);
         return await gateway.count;
     }
     catch (error) {
@@ -146,7 +149,7 @@ const TAGGED = `/** @redisLock businessFlag=f */
 export async function f(): Promise<void> { await Promise.resolve(); }
 `;
 const WOVEN_BODY =
-  /    const lock = lockweave\.open.*\n    while .*\n        await .*\n    try \{\n        (await Promise\.resolve\(\);)\n    \}\n    catch \(error\) \{\n.*\n    \}\n    finally \{\n.*\n    \}\n\}/;
+  /    const lock = lockweave\.open.*\n    while .*\n        await .*\n    try \{\n        lockweave\.assertHeld\(lock\);\n        (await Promise\.resolve\(\);)\n    \}\n    catch \(error\) \{\n.*\n    \}\n    finally \{\n.*\n    \}\n\}/;
 
 for (const [format, packageType, removeComments] of [
   ["ES modules", "module", false],

@@ -20,6 +20,7 @@ type Names =
   | "retryCheck"
   | "release"
   | "fail"
+  | "assertHeld"
   | "runReentrant"
   | "configure"
   | "shutdown"
@@ -46,6 +47,7 @@ const {
   retryCheck,
   release,
   fail,
+  assertHeld,
   runReentrant,
 } = lockweave as unknown as Record<Names | "assertWoven" | "currentLock" | "refuse", Anything>;
 const { LockKeyError, LockOptionError, LockMisconfiguredError, LockNotWovenError, LockClosedError } =
@@ -481,7 +483,14 @@ for (const site of [
   refuses(`a woven call with the site ${inspect(site)}`, () => open(site), LockOptionError, ...words);
 }
 for (const lock of [undefined, null, {}, "lock"]) {
-  for (const [name, call] of Object.entries({ acquire, retryCheck, release, fail, runReentrant })) {
+  for (const [name, call] of Object.entries({
+    acquire,
+    retryCheck,
+    assertHeld,
+    release,
+    fail,
+    runReentrant,
+  })) {
     const words = [`Expected ${name}() to be given a lock that open() made`, `got ${shown(lock)}`];
     refuses(`${name}() of ${titled(lock)}`, () => call(lock, body), LockOptionError, ...words);
   }

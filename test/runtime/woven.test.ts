@@ -1,6 +1,7 @@
 import test from "ava";
 import { configure } from "../../runtime/configure";
 import { LockKeyError, LockNotWovenError, LockOptionError, LockWaitTimeoutError } from "../../runtime/errors";
+import type { Lock } from "../../runtime/lock/lock";
 import * as lockweave from "../../runtime/woven";
 import { Fleet } from "../support/fleet";
 
@@ -19,6 +20,7 @@ async function pay(orderNo: string, Failure?: typeof OrderBusyError): Promise<st
   const lock = lockweave.open({ ...site, retryTimes: 0 }, orderNo);
   while (!(await lockweave.acquire(lock))) await lockweave.retryCheck(lock, Failure);
   try {
+    lockweave.assertHeld(lock);
     if (orderNo === "broke") throw new Error("no money");
     return lockweave.currentLock(lock).key;
   } catch (error) {
@@ -31,6 +33,32 @@ async function pay(orderNo: string, Failure?: typeof OrderBusyError): Promise<st
 test("a woven body runs under its key, which is free afterwards", async (t) => {
   t.is(await pay("Test001"), "LOCK_payOrder_Test001");
   t.true(await fleet.isFree("LOCK_payOrder_Test001"));
+});
+
+test.serial("a body whose lock was over before its first statement never begins", async (t) => {
+  let begun = 0;
+  const blockedFor = async (lock: Lock): Promise<void> => {
+    while (!(await lockweave.acquire(lock))) await lockweave.retryCheck(lock);
+    try {
+      lockweave.assertHeld(lock);
+      begun += 1;
+      fleet.clock.freeze(25_000);
+    } catch (error) {
+      throw lockweave.fail(lock, error);
+    } finally {
+      await lockweave.release(lock);
+    }
+  };
+  const told = await Promise.allSettled([1, 2].map((part) => blockedFor(lockweave.open(site, "both", part))));
+  t.is(begun, 1);
+  t.like(told[1], { status: "rejected", reason: { code: "LOCK_LOST" } });
+
+  const lock = lockweave.open({ ...site, reentrant: true }, "reentrant");
+  t.true(await lockweave.acquire(lock));
+  fleet.clock.freeze(25_000);
+  t.throws(() => lockweave.runReentrant(lock, async () => void (begun += 1)), { code: "LOCK_LOST" });
+  t.is(begun, 1);
+  await t.throwsAsync(lockweave.release(lock), { code: "LOCK_LOST" });
 });
 
 test("a woven body's error comes out unchanged, and the key is free afterwards", async (t) => {

@@ -51,6 +51,7 @@ export class FleetProcess {
     const lock = this.lock(key, options, site);
     while (!(await lock.acquire(signal))) if (!(await lock.retryCheck(Failure))) return undefined;
     try {
+      lock.assertHeld();
       return await (options.reentrant === true ? runInside(lock, () => body(lock)) : body(lock));
     } catch (error) {
       throw lock.fail(error);

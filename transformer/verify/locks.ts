@@ -41,7 +41,8 @@ export function locksIn(ts: Parser, fileName: string, text: string): Locks {
     const site = options?.get("site");
     if (ts.isCallExpression(node) && options !== undefined && typeof site === "string") {
       const steps = stepsAround(ts, node);
-      const isInside = steps !== undefined && (options.get("reentrant") !== true || isReentrant(ts, steps));
+      const begins = options.get("reentrant") === true ? beginsReentrant : beginsHeld;
+      const isInside = steps !== undefined && begins(ts, steps);
       if (isInside) locks.push(lockOf(ts, file, node, site, options, steps));
       else broken.push(site);
     }
@@ -73,7 +74,7 @@ function siteOf(ts: Parser, { arguments: [object] }: TS.CallExpression): Map<str
  *     const lock = lockweave.open(...);            opening
  *     while (!(await lockweave.acquire(lock)))     loop
  *       await lockweave.retryCheck(lock);
- *     try { BODY }
+ *     try { lockweave.assertHeld(lock); BODY }    a reentrant body has runReentrant in its place
  *     catch (error) { throw lockweave.fail(lock, error); }
  *     finally { await lockweave.release(lock); }
  */
@@ -191,8 +192,25 @@ function endsWell(ts: Parser, { catchClause, finallyBlock }: TS.TryStatement, lo
   return step(ts, last.expression, "release", lock) !== undefined;
 }
 
+/** A minifier may make one of that step and of what the body does first: `return assertHeld(lock), value`. */
+function beginsHeld(ts: Parser, { tried, lock }: Steps): boolean {
+  const [first] = tried.tryBlock.statements;
+  const { expression, initializer } = (first ?? {}) as Partial<TS.ExpressionStatement & TS.ForStatement>;
+  const earliest = earliestOf(ts, expression ?? initializer);
+  if (earliest === undefined || !ts.isCallExpression(earliest)) return false;
+  return namesStep(ts, earliest.expression, "assertHeld") && isNamed(ts, earliest.arguments[0], lock);
+}
+
+/** What is evaluated before the rest of it. */
+function earliestOf(ts: Parser, node: TS.Node | undefined): TS.Node | undefined {
+  if (node === undefined) return undefined;
+  if (ts.isParenthesizedExpression(node)) return earliestOf(ts, node.expression);
+  if (ts.isBinaryExpression(node)) return earliestOf(ts, node.left);
+  return ts.isConditionalExpression(node) ? earliestOf(ts, node.condition) : node;
+}
+
 /** A reentrant body runs inside the runtime's call. */
-function isReentrant(ts: Parser, { tried, lock }: Steps): boolean {
+function beginsReentrant(ts: Parser, { tried, lock }: Steps): boolean {
   const only = onlyStatement(ts, tried.tryBlock);
   if (only === undefined || !(ts.isReturnStatement(only) || ts.isExpressionStatement(only))) return false;
   if (only.expression === undefined) return false;

@@ -31,6 +31,7 @@ export interface Names {
  *       const lock = lockweave.open({ site: "OrderService.pay", businessFlag: "payOrder" }, orderNo);
  *       while (!(await lockweave.acquire(lock))) await lockweave.retryCheck(lock);
  *       try {
+ *         lockweave.assertHeld(lock);
  *         BODY, with `return await`
  *       } catch (error) {
  *         throw lockweave.fail(lock, error);
@@ -40,7 +41,7 @@ export interface Names {
  *     }
  *
  * A parameter whose narrowed type is to reach into functions of the body becomes a variable of the body:
- * `const limit_1 = limit, lock = ...; ... try { let limit = limit_1; BODY`.
+ * `const limit_1 = limit, lock = ...; ... try { ...; let limit = limit_1; BODY`.
  *
  * An async generator takes the lock at the first `next()`, and gives it back at its end, `return()` or `throw()`.
  */
@@ -82,7 +83,7 @@ export function weaveFunction(ts: Parser, file: TS.SourceFile, plan: Plan, names
   ];
 }
 
-/** `const lock = open(...); while (!acquire) retryCheck; try {` */
+/** `const lock = open(...); while (!acquire) retryCheck; try { assertHeld;` */
 function head(plan: Plan, { namespace, lock }: Names, narrowed: readonly Copy[]): Piece[] {
   const { action, failure, at } = plan.onFailure;
   const retryCheck = glue(plan, `await ${namespace}.retryCheck(${lock}`);
@@ -101,7 +102,8 @@ function head(plan: Plan, { namespace, lock }: Names, narrowed: readonly Copy[])
     ...plan.key.flatMap((part) => [glue(plan, ", "), ...keyPart(plan, part, namespace)]),
     glue(plan, `); while (!(await ${namespace}.acquire(${lock}))) `),
     ...retry,
-    glue(plan, " try {"),
+    // Between the grant and here, other code may have blocked the process. `runReentrant` asserts it by itself.
+    glue(plan, plan.reentrant ? " try {" : ` try { ${namespace}.assertHeld(${lock});`),
   ];
 }
 

@@ -8,7 +8,7 @@ export class OrderService {
   async pay(orderNo, tenant) {
     const lock = lockweave.open({ site: "OrderService.pay", businessFlag: "payOrder", fencing: true }, orderNo, tenant.id);
     while (!(await lockweave.acquire(lock))) await lockweave.retryCheck(lock);
-    try { if (orderNo) return await this.charge(orderNo); }
+    try { lockweave.assertHeld(lock); if (orderNo) return await this.charge(orderNo); }
     catch (error) { throw lockweave.fail(lock, error); }
     finally { await lockweave.release(lock); }
   }
@@ -57,7 +57,17 @@ const EDIT: Record<string, readonly [string, string]> = {
   "work is done in front of the loop": ["while", "await this.charge(orderNo); while"],
   "work is done before the body": ["try {", "await this.charge(orderNo); try {"],
   "work is done behind the body": ["release(lock); }", "release(lock); } return this.charge(orderNo);"],
-  "the body is outside of the lock": ["try { if (orderNo)", "try {} finally {} if (orderNo)"],
+  "the body is outside of the lock": [
+    "try { lockweave.assertHeld(lock);",
+    "try { lockweave.assertHeld(lock); } finally {}",
+  ],
+  "the body may begin without it": ["lockweave.assertHeld(lock);", ""],
+  "the body begins with another lock": ["assertHeld(lock)", "assertHeld(other)"],
+  "the body begins before it is known to be held": [
+    "lockweave.assertHeld(lock);",
+    "work(), lockweave.assertHeld(lock);",
+  ],
+  "the body may be held": ["lockweave.assertHeld(lock);", "if (orderNo) lockweave.assertHeld(lock);"],
   "an error is not told": ["lockweave.fail(lock, error)", "error"],
   "an error is swallowed": ["throw lockweave.fail(lock, error)", "lockweave.fail(lock, error)"],
   "another error is told": ["fail(lock, error)", "fail(lock, other)"],
@@ -75,6 +85,21 @@ for (const [what, [from, to]] of Object.entries(EDIT)) {
     t.is(lockIn(WOVEN.replace(from, to)), undefined);
   });
 }
+
+test("a minifier may make one of the last step before the body and of its beginning", (t) => {
+  const gate = "lockweave.assertHeld(lock); if (orderNo) return await this.charge(orderNo);";
+  t.true(WOVEN.includes(gate));
+  for (const code of [
+    "return lockweave.assertHeld(lock), await this.charge(orderNo);",
+    "if ((lockweave.assertHeld(lock), orderNo)) return;",
+    "return lockweave.assertHeld(lock), orderNo ? 1 : 2;",
+    "for (lockweave.assertHeld(lock); ; ) await this.charge(orderNo);",
+    "(lockweave.assertHeld(lock), orderNo) ? a() : b();",
+    "throw lockweave.assertHeld(lock), orderNo;",
+  ]) {
+    t.truthy(lockIn(WOVEN.replace(gate, code)), code);
+  }
+});
 
 test("a return that nobody waits for is counted, however a minifier writes it", (t) => {
   const returns = (code: string): number | undefined =>

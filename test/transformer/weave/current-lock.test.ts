@@ -40,12 +40,12 @@ const OTHERS = [
 for (const body of HANDED) {
   test(`our currentLock is handed the lock in: ${body}`, (t) => {
     t.regex(woven(body), /\(lock\b[^)]*\)\)?;? /);
-    t.not(woven(body).split("try {")[1]?.split("} catch")[0]?.trim(), body);
+    t.not(woven(body).split("assertHeld(lock);")[1]?.split("} catch")[0]?.trim(), body);
   });
 }
 
 for (const body of OTHERS) {
   test(`what is not our currentLock is left alone in: ${body}`, (t) => {
-    t.is(woven(body).split("try {")[1]?.split("} catch (error)")[0]?.trim(), body);
+    t.is(woven(body).split("assertHeld(lock);")[1]?.split("} catch (error)")[0]?.trim(), body);
   });
 }
