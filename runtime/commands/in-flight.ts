@@ -69,6 +69,14 @@ export class InFlight {
     );
   }
 
+  /** The same of a command whose reply tells nothing. */
+  async tell(send: (withinMs: number) => Promise<void>): Promise<void> {
+    await this.ask(async (withinMs) => {
+      await send(withinMs);
+      return true;
+    });
+  }
+
   /** From now on its time runs. */
   begin(command: AnyCommand, now: number, mostMs: number): void {
     command.withinMs = Math.min(mostMs, this.usualTimeoutMs);
@@ -87,7 +95,9 @@ export class InFlight {
   }
 
   replied<Reply>(command: Command<Reply>, reply: Reply): void {
-    if (this.forget(command)) command.onReply(reply);
+    // Where the types of a store that somebody wrote were not checked.
+    if (reply === undefined || reply === null) this.failed(command, new Error("the store sent no reply"));
+    else if (this.forget(command)) command.onReply(reply);
     else command.onLateReply(reply);
   }
 

@@ -35,6 +35,8 @@ export interface Line {
   readonly first: Waiter | undefined;
   /** The first has the lease from now on, and is to be told: see {@link Waiter.onGranted}. */
   begin(lease: Lease, first: Waiter, now: number): number | undefined;
+  /** Whoever is first asks by a new contender from now on: this one gives back what it may have. */
+  dismiss(): void;
 }
 
 /** A command that may take the key for us, and of which we do not know for sure that it did not. */
@@ -63,7 +65,7 @@ export class Contender implements AttemptListener<Waiter>, Listening {
   /** What may have taken the key, unknown to us: in flight, or without a reply. */
   #open: Sent[] = [];
   #isConfirming = false;
-  /** The longest lock time that a renewal has asked for what was found. */
+  /** The longest lock time for which a renewal may have prolonged what was found. */
   #confirmedForMs = 0;
   #place: string | undefined;
   #isListening = false;
@@ -315,11 +317,16 @@ export class Contender implements AttemptListener<Waiter>, Listening {
 
   /**
    * The key was seen to hold what a command of ours has written. That is worth nothing until a renewal says the same. Where
-   * nobody waits any more, it is given back. Returns whether the try goes on with another command.
+   * nobody waits any more, it is given back, as it is where who can wait wants it for less: no renewal shortens a hold.
+   * Returns whether the try goes on with another command.
    */
   #confirm(found: Sent): boolean {
     const { first } = this.#line;
     if (first === undefined || this.#shared.isClosed) this.#close();
+    else if (this.#hasReasonToWait(first) && this.#mayHoldForMs(found) > first.lockTimeMs) {
+      this.#forget(found);
+      this.#line.dismiss();
+    }
     if (this.#isClosed || first === undefined) return this.#decline(found);
     if (!this.#open.includes(found)) this.#open.push(found);
     if (this.#isConfirming) return true;
@@ -350,12 +357,12 @@ export class Contender implements AttemptListener<Waiter>, Listening {
     const { first } = this.#line;
     if (this.#isClosed || first === undefined) return; // Then it was given back, too.
     this.trouble = undefined;
-    if (reply === undefined) this.trouble = { error: new Error("the store sent no reply for a renewal") };
+    if (!reply) this.trouble = { error: new Error("the store sent no reply for a renewal") };
     else if (reply instanceof Error) this.trouble = { error: reply };
     else if ("error" in reply) this.trouble = reply;
     else if (!reply.renewed) this.#gone(found, first);
     else if (!fits(request.lockTimeMs, request.fencing, first))
-      return void this.#confirm(found); // Somebody else is first by now.
+      return this.#confirm(found) ? undefined : first.onTried(); // Somebody else is first by now.
     else if (!this.#believe(found, sentAt, first, reply.fencingToken, false)) this.trouble = TOOK_TOO_LONG;
     const { error } = this.trouble ?? {};
     if (error instanceof LockMisconfiguredError) first.onRefused(error);
@@ -389,11 +396,14 @@ export class Contender implements AttemptListener<Waiter>, Listening {
    */
   #decline(sent: Sent): false {
     this.#forget(sent);
-    const { key, requestId, lockTimeMs } = sent.request;
+    const { key, requestId } = sent.request;
     if (this.#lease?.requestId === requestId && !this.#lease.isGivenBack) return false;
-    const mostMs = Math.max(lockTimeMs, this.#confirmedForMs); // For so long a renewal may have made it.
-    this.#shared.giveBacks.drop({ key, requestId }, mostMs, () => this.#line.first?.wake());
+    this.#shared.giveBacks.drop({ key, requestId }, this.#mayHoldForMs(sent), () => this.#line.first?.wake());
     return false;
+  }
+
+  #mayHoldForMs({ request }: Sent): number {
+    return Math.max(request.lockTimeMs, this.#confirmedForMs);
   }
 }
 

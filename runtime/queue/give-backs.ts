@@ -50,7 +50,7 @@ export class GiveBacks {
 
   /** Gives up a place in a queue. Where that is not heard, the place ends by itself. */
   leave(key: string, place: string): void {
-    this.#add(() => this.#inFlight.ask((withinMs) => this.#store.leave(key, place, withinMs)));
+    this.#add(() => this.#inFlight.tell((withinMs) => this.#store.leave(key, place, withinMs)));
   }
 
   /** Resolves when everything has been sent once more, and answered or not. What fails from now on is not tried again. */

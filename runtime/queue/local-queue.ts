@@ -66,12 +66,8 @@ export class LocalQueue implements Line, DropListener<Ending>, NextListener<Endi
   giveUp(waiter: Waiter): void {
     const wasFirst = this.first === waiter;
     this.remove(waiter);
-    if (this.first === undefined) {
-      this.#contender?.abandon();
-      this.#contender = undefined;
-    } else if (wasFirst) {
-      this.first.wake();
-    }
+    if (this.first === undefined) this.dismiss();
+    else if (wasFirst) this.first.wake();
     this.prune();
   }
 
@@ -83,6 +79,11 @@ export class LocalQueue implements Line, DropListener<Ending>, NextListener<Endi
     if (this.first !== waiter || this.heldHereForMs > 0) return waiter.onTried();
     this.#contender ??= new Contender(this.#shared, this);
     this.#contender.ask(waiter);
+  }
+
+  dismiss(): void {
+    this.#contender?.abandon();
+    this.#contender = undefined;
   }
 
   /** How soon the waiter should look again, in milliseconds, if nobody wakes it. */
@@ -264,10 +265,7 @@ export class LocalQueue implements Line, DropListener<Ending>, NextListener<Endi
     turn.add(ended);
     const waitedMs = this.give(lease, next, now);
     if (waitedMs === undefined) return turn.takeBack();
-    if (this.first === undefined) {
-      this.#contender?.abandon();
-      this.#contender = undefined;
-    }
+    if (this.first === undefined) this.dismiss();
     previous?.onHandedOn();
     next.onEntered(waitedMs);
     this.#shared.looks.onHandedOn(lease, now);

@@ -2,7 +2,9 @@ import type { CancelTimer, Clock } from "../clock";
 import type { Attempt } from "../commands/attempt";
 import type { Drop } from "../commands/drop";
 import { Batch, InFlight } from "../commands/in-flight";
+import { LockOptionError } from "../errors";
 import { Roster } from "../roster";
+import { shown } from "../shown";
 import type { DropReply, Store, TakeReply } from "../stores/port";
 import { Suspension } from "../suspension";
 import { Deadlines } from "./deadlines";
@@ -76,6 +78,11 @@ export class LocalQueues implements Shared {
       onReconnect: () => this.looks.doubt(this.leases()),
       onWarning,
     });
+    if (typeof this.#deafen !== "function") {
+      throw new LockOptionError(
+        `Expected the store's listen() to return a function that ends the listening, got ${shown(this.#deafen)}`,
+      );
+    }
   }
 
   // ---- waiting and holding ----------------------------------------------------------------------------

@@ -22,7 +22,7 @@ export interface Loss {
  * @param isBeforeItsTime whether its lock time is not over, as far as we know
  */
 export function lossOf(holder: string | undefined, isBeforeItsTime: boolean): Loss {
-  if (holder !== undefined) {
+  if (typeof holder === "string") {
     const because = isReserved(holder) ? "it was passed on to one who waits" : "somebody else holds it";
     return { outcome: "stolen", because, isEarly: isBeforeItsTime };
   }

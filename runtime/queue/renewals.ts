@@ -71,7 +71,7 @@ export class Renewals {
       this.#askedForMs.set(lease, Math.max(lockTimeMs, this.mostLockTimeMs(lease)));
       const request = { key, requestId, lockTimeMs, fencing };
       const [reply] = await this.#inFlight.ask((withinMs) => this.#store.renew([request], withinMs));
-      if (reply === undefined || reply instanceof Error) throw reply ?? new Error("the store sent no reply");
+      if (!reply || reply instanceof Error) throw reply ?? new Error("the store sent no reply");
       const now = this.#clock.now();
       if (!reply.renewed) return this.lose(lease, lossOf(reply.holder, lease.untilDeadline(now) > 0));
       if (lease.isOver) return;
@@ -199,7 +199,7 @@ export class Renewals {
   ): void {
     const now = this.#clock.now();
     const trustedSince = this.#suspension.trustedSince(now);
-    if (reply === undefined || reply instanceof Error || sentAt < trustedSince) {
+    if (!reply || reply instanceof Error || sentAt < trustedSince) {
       const trouble = reply instanceof Error ? { error: reply } : failure;
       if (lease.untilDeadline(now) > 0) return this.#trySoon(lease, now, trouble);
       if (trouble !== undefined) this.#deadlines.watch(lease, now, trouble);

@@ -5,7 +5,7 @@ import { batching } from "../support/batching-store";
 import { deferred } from "../support/deferred";
 import { Fleet } from "../support/fleet";
 import { idle, job, passes } from "../support/jobs";
-import { lostOnTheWay, replyLost, TamperedStore } from "../support/tampered-store";
+import { connectionRefused, lostOnTheWay, replyLost, TamperedStore } from "../support/tampered-store";
 
 const KEY = "LOCK_payOrder_1";
 const SECOND = 1_000;
@@ -171,6 +171,83 @@ test("a place that is inherited while the first try is under way does not make t
   end();
   await heir;
   await fleet.leftNothing(t, KEY, process);
+});
+
+test("who inherits a hold that was asked for longer than its own lock time has it anew, for its own", async (t) => {
+  const fleet = new Fleet();
+  const process = fleet.process();
+  const arrival = deferred();
+  fleet.store.onTake = async (send) => {
+    const reply = await send();
+    await arrival.promise;
+    return reply;
+  };
+  fleet.store.onPlace = (send) => send();
+  const controller = new AbortController();
+  const gone = t.throwsAsync(process.call(KEY, { lockTime: "10m" }, idle, { signal: controller.signal }));
+  const heir = process.call(KEY, { lockTime: "2s", watchdog: false, autoUnlock: false }, idle);
+  await fleet.clock.settle();
+  controller.abort(new Error("the client went away"));
+  await gone;
+  arrival.resolve();
+  await fleet.clock.advance(SECOND);
+  t.is(await heir, "done");
+  await fleet.clock.advance(2 * SECOND);
+  t.true(await fleet.isFree(KEY));
+});
+
+test("the first of very many commands without a reply is known again, though the others were too many to keep", async (t) => {
+  const fleet = new Fleet();
+  const process = fleet.process();
+  fleet.store.onTake = replyLost;
+  fleet.store.onPlace = connectionRefused;
+  const call = process.call(KEY, { lockTime: "10m" }, (lock) => lock.storeValue);
+  await fleet.clock.advance(6 * SECOND);
+  t.true(fleet.store.asked.length > 40);
+  fleet.store.onPlace = (send) => send();
+  await fleet.clock.advance(SECOND);
+  t.is(await call, fleet.store.asked[0]?.requestId);
+  await fleet.leftNothing(t, KEY, process);
+});
+
+test("what a renewal may have prolonged is given back for as long as that", async (t) => {
+  const fleet = new Fleet();
+  const process = fleet.process();
+  fleet.store.onTake = replyLost;
+  fleet.store.onPlace = (send) => send();
+  fleet.store.onRenew = replyLost;
+  const short = t.throwsAsync(process.call(KEY, { lockTime: "2s", retryTimes: 1, waitTime: "500ms" }, idle));
+  const long = t.throwsAsync(process.call(KEY, { lockTime: "10m", retryTimes: 1, waitTime: "1500ms" }, idle));
+  await fleet.clock.advance(800);
+  await short;
+  t.is(fleet.store.renewals, 1, "the hold was found, and is prolonged for who is next");
+  fleet.store.onDrop = connectionRefused;
+  await fleet.clock.advance(SECOND);
+  await long;
+  await fleet.clock.advance(4 * SECOND);
+  t.false(await fleet.isFree(KEY), "it was prolonged, and could not be given back");
+  fleet.store.onDrop = (send) => send();
+  await fleet.clock.advance(2 * SECOND);
+  await fleet.leftNothing(t, KEY, process);
+});
+
+test("a late reply that tells of what its own command took before is given back", async (t) => {
+  for (const command of ["onTake", "onPlace"] as const) {
+    const fleet = new Fleet();
+    const process = fleet.process();
+    const arrival = deferred();
+    fleet.store.onTake = lostOnTheWay;
+    fleet.store[command] = async (send) => {
+      await arrival.promise;
+      await send();
+      return await send(); // The client sent it again.
+    };
+    const hasty = t.throwsAsync(process.call(KEY, { retryTimes: 1, waitTime: "1500ms" }, idle));
+    await fleet.clock.advance(2 * SECOND);
+    await hasty;
+    arrival.resolve();
+    await fleet.leftNothing(t, KEY, process);
+  }
 });
 
 test("a lock that came by a late reply is held, though a later try was refused for good", async (t) => {

@@ -1,0 +1,102 @@
+import test from "ava";
+import { LockOptionError, LockUnreachableError } from "../../runtime/errors";
+import type { Store } from "../../runtime/stores/port";
+import { batching } from "../support/batching-store";
+import { Fleet } from "../support/fleet";
+import { idle, job } from "../support/jobs";
+import type { AnyFate } from "../support/tampered-store";
+
+// A store of somebody else's, in JavaScript, with a fault: a method without a `return`, or with null for nothing.
+
+const KEY = "LOCK_payOrder_1";
+const SECOND = 1_000;
+
+/** The command is carried out, and the reply is this. */
+function replies(nothing: undefined | null): AnyFate {
+  return async (send) => {
+    await send();
+    return nothing as never;
+  };
+}
+
+for (const nothing of [undefined, null]) {
+  for (const command of ["onTake", "onPlace"] as const) {
+    test(`a store that replies ${nothing} to ${command} is told as one that does not answer`, async (t) => {
+      const fleet = new Fleet();
+      const process = fleet.process();
+      if (command === "onPlace") await fleet.foreignHolder(KEY, 60 * SECOND);
+      fleet.store[command] = replies(nothing);
+      const call = process.call(KEY, { retryTimes: 1, waitTime: "1s" }, () => t.fail());
+      const told = t.throwsAsync(call, { instanceOf: LockUnreachableError, message: /sent no reply/ });
+      await fleet.clock.advance(2 * SECOND);
+      await told;
+      if (command === "onPlace") await fleet.foreignerLeaves(KEY);
+      fleet.store[command] = (send) => send();
+      await fleet.leftNothing(t, KEY, process);
+    });
+  }
+
+  test(`a store that replies ${nothing} to a release is asked again until it says more`, async (t) => {
+    const fleet = new Fleet();
+    const process = fleet.process();
+    fleet.store.onDrop = replies(nothing);
+    t.is(await process.call(KEY, {}, idle), "done");
+    t.regex(fleet.warnings.join("\n"), /the store sent no reply/);
+    fleet.store.onDrop = (send) => send();
+    await fleet.clock.advance(SECOND);
+    await fleet.leftNothing(t, KEY, process);
+  });
+
+  test(`a store that replies ${nothing} to a renewal, or in a list of them, is asked again until the deadline`, async (t) => {
+    for (const reply of [nothing, [nothing]]) {
+      const fleet = new Fleet();
+      const process = fleet.process();
+      const { body, running, end } = job();
+      const call = t.throwsAsync(process.call(KEY, { lockTime: "30s" }, body), { code: "LOCK_LOST" });
+      await running;
+      fleet.store.onRenew = async () => reply as never;
+      await fleet.clock.advance(15 * SECOND);
+      t.true(fleet.store.renewals > 2);
+      await fleet.clock.advance(20 * SECOND);
+      end();
+      await call;
+    }
+  });
+
+  test(`a store that replies ${nothing} when it is asked who holds keeps nobody who handed on`, async (t) => {
+    const fleet = new Fleet();
+    const process = fleet.process();
+    fleet.store.onLook = async () => nothing as never;
+    const { body, running, end } = job();
+    const [first, second] = [process.call(KEY, {}, body), process.call(KEY, {}, idle)];
+    await running;
+    end();
+    await fleet.clock.advance(SECOND);
+    t.deepEqual(await Promise.all([first, second]), ["done", "done"]);
+  });
+
+  test(`a store that replies ${nothing} for one among many fails that one alone`, async (t) => {
+    const fleet = new Fleet();
+    const store = batching(fleet.store);
+    const faulty = Object.assign(Object.create(store) as Store, {
+      takeMany: async (...args: Parameters<NonNullable<Store["takeMany"]>>) => {
+        const all = (await store.takeMany?.(...args)) ?? [];
+        return [all[0], nothing] as typeof all;
+      },
+    });
+    const process = fleet.process({ store: faulty });
+    const [one, other] = ["LOCK_1", "LOCK_2"].map((key) => process.call(key, { retryTimes: 0 }, idle));
+    await fleet.clock.settle();
+    t.is(await one, "done");
+    await t.throwsAsync(other ?? Promise.resolve(), { instanceOf: LockUnreachableError });
+  });
+}
+
+test("a store whose listen() returns nothing that ends it is refused at once", (t) => {
+  const fleet = new Fleet();
+  const deaf = Object.assign(Object.create(fleet.store) as Store, { listen: () => undefined });
+  t.throws(() => fleet.process({ store: deaf }), {
+    instanceOf: LockOptionError,
+    message: /listen\(\) to return a function that ends the listening, got undefined/,
+  });
+});
