@@ -5,6 +5,7 @@ import { join, resolve } from "node:path";
 import { promisify } from "node:util";
 import test from "ava";
 import { startRedis, type RedisServer } from "./support/redis-server";
+import { story } from "./support/story";
 
 const run = promisify(execFile);
 const root = resolve(__dirname, "..");
@@ -26,19 +27,6 @@ async function play(file: string, env: NodeJS.ProcessEnv = {}, directory = EXAMP
   });
   if (stderr !== "") throw new Error(`${file} complained:\n${stderr}`);
   return stdout;
-}
-
-/** The lines of a time line without the times, the ids and the lengths, in which two runs differ. */
-function story(output: string): string[] {
-  return output
-    .split("\n")
-    .map((line) =>
-      line
-        .replace(/^ *[\d.]+ s {2}/, "")
-        .replaceAll(/\b[0-9a-f]{8,32}\b/g, "ID")
-        .replaceAll(/\d+ ms/g, "N ms"),
-    )
-    .filter((line) => line !== "");
 }
 
 test("the committed output of the examples is what tspc emits today", async (t) => {

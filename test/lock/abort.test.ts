@@ -5,7 +5,7 @@ import { configure } from "../../runtime/configure";
 import { LockOptionError } from "../../runtime/errors";
 import { deferred } from "../support/deferred";
 import { Fleet } from "../support/fleet";
-import { replyLost } from "../support/tampered-store";
+import { replyLate, replyLost } from "../support/tampered-store";
 
 // A wait that its caller cancels.
 
@@ -74,11 +74,7 @@ test.serial("with a signal that has aborted before, a reentrant lock is not ente
 
 test.serial("a grant that comes after the abort is given back", async (t) => {
   const replies = deferred();
-  fleet.store.onTake = async (send) => {
-    const reply = await send();
-    await replies.promise;
-    return reply;
-  };
+  fleet.store.onTake = replyLate(replies.promise);
   const controller = new AbortController();
   const waiting = withLock("abort-4", { ...PATIENT, signal: controller.signal }, () => t.fail());
   await fleet.clock.settle();

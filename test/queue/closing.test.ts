@@ -3,6 +3,7 @@ import { LockClosedError } from "../../runtime/errors";
 import { deferred } from "../support/deferred";
 import { Fleet } from "../support/fleet";
 import { idle, job } from "../support/jobs";
+import { replyLate } from "../support/tampered-store";
 
 const KEY = "LOCK_payOrder_1";
 const SECOND = 1_000;
@@ -11,11 +12,7 @@ test("once closing has begun no lock is given, and one that is granted meanwhile
   const fleet = new Fleet();
   const process = fleet.process();
   const arrival = deferred();
-  fleet.store.onTake = async (send) => {
-    const reply = await send();
-    await arrival.promise;
-    return reply;
-  };
+  fleet.store.onTake = replyLate(arrival.promise);
   const call = t.throwsAsync(process.call(KEY, {}, idle), { instanceOf: LockClosedError });
   await fleet.clock.settle();
   process.close();

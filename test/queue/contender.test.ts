@@ -5,7 +5,13 @@ import { batching } from "../support/batching-store";
 import { deferred } from "../support/deferred";
 import { Fleet } from "../support/fleet";
 import { idle, job, passes } from "../support/jobs";
-import { connectionRefused, lostOnTheWay, replyLost, TamperedStore } from "../support/tampered-store";
+import {
+  TamperedStore,
+  connectionRefused,
+  lostOnTheWay,
+  replyLate,
+  replyLost,
+} from "../support/tampered-store";
 
 const KEY = "LOCK_payOrder_1";
 const SECOND = 1_000;
@@ -122,11 +128,7 @@ test("a late grant comes to the first who waits now", async (t) => {
   const fleet = new Fleet();
   const process = fleet.process();
   const arrival = deferred();
-  fleet.store.onTake = async (send) => {
-    const reply = await send();
-    await arrival.promise;
-    return reply;
-  };
+  fleet.store.onTake = replyLate(arrival.promise);
   fleet.store.onPlace = lostOnTheWay;
   const hasty = t.throwsAsync(process.call(KEY, { retryTimes: 1, waitTime: "500ms" }, idle));
   const storeValue = deferred<string | undefined>();
@@ -177,11 +179,7 @@ test("who inherits a hold that was asked for longer than its own lock time has i
   const fleet = new Fleet();
   const process = fleet.process();
   const arrival = deferred();
-  fleet.store.onTake = async (send) => {
-    const reply = await send();
-    await arrival.promise;
-    return reply;
-  };
+  fleet.store.onTake = replyLate(arrival.promise);
   fleet.store.onPlace = (send) => send();
   const controller = new AbortController();
   const gone = t.throwsAsync(process.call(KEY, { lockTime: "10m" }, idle, { signal: controller.signal }));
@@ -254,11 +252,7 @@ test("a lock that came by a late reply is held, though a later try was refused f
   const fleet = new Fleet();
   const process = fleet.process();
   const arrival = deferred();
-  fleet.store.onTake = async (send) => {
-    const reply = await send();
-    await arrival.promise;
-    return reply;
-  };
+  fleet.store.onTake = replyLate(arrival.promise);
   fleet.store.onPlace = async () => {
     arrival.resolve();
     await fleet.clock.settle();
@@ -274,11 +268,7 @@ test("a late second grant of a lock that is left to expire does not free it", as
   const fleet = new Fleet();
   const process = fleet.process();
   const arrival = deferred();
-  fleet.store.onTake = async (send) => {
-    const reply = await send();
-    await arrival.promise;
-    return reply;
-  };
+  fleet.store.onTake = replyLate(arrival.promise);
   fleet.store.onPlace = (send) => send();
   const call = process.call(KEY, { autoUnlock: false, lockTime: "20s" }, idle);
   await fleet.clock.advance(1_100);
@@ -350,11 +340,7 @@ test("who is granted the lock by a late reply gives up the place that the queue 
   const fleet = new Fleet();
   const [process, other] = [fleet.process(), fleet.process()];
   const arrival = deferred();
-  fleet.store.onTake = async (send) => {
-    const reply = await send();
-    await arrival.promise;
-    return reply;
-  };
+  fleet.store.onTake = replyLate(arrival.promise);
   fleet.store.onPlace = (send) => send();
   fleet.store.onRenew = lostOnTheWay; // So that what the queue sees is not confirmed.
   const { body, running, end } = job();

@@ -4,7 +4,7 @@ import type { Lock } from "../../runtime/lock/lock";
 import { MOST_AT_ONCE } from "../../runtime/stores/port";
 import { deferred } from "../support/deferred";
 import { Fleet, type FleetProcess } from "../support/fleet";
-import { connectionRefused } from "../support/tampered-store";
+import { connectionRefused, replyLate } from "../support/tampered-store";
 
 // A connection is new: whatever the store had may be gone.
 
@@ -108,11 +108,7 @@ test("a look that was sent over the connection before says nothing of what the s
   const [lock] = await hold(fleet.process(), 1);
   const signal = lock?.signal;
   const before = deferred();
-  fleet.store.onLook = async (send) => {
-    const reply = await send();
-    await before.promise;
-    return reply;
-  };
+  fleet.store.onLook = replyLate(before.promise);
   fleet.store.reconnect();
   await fleet.clock.settle();
   await fleet.takeAway(`${KEY}_0`);

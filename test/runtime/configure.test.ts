@@ -18,7 +18,7 @@ import { deferred } from "../support/deferred";
 import { Fleet } from "../support/fleet";
 import { NODE } from "../support/node";
 import { startRedis, type RedisServer } from "../support/redis-server";
-import { connectionRefused, lostOnTheWay } from "../support/tampered-store";
+import { connectionRefused, lostOnTheWay, replyLate } from "../support/tampered-store";
 import { until } from "../support/until";
 
 // One configuration is in force in a process: these tests take turns.
@@ -428,11 +428,7 @@ test.serial("who calls shutdown again while it is under way waits for the same e
 test.serial("a try that is under way at shutdown is given back before the store is closed", async (t) => {
   const fleet = configuredFleet();
   const arrival = deferred();
-  fleet.store.onTake = async (send) => {
-    const reply = await send();
-    await arrival.promise;
-    return reply;
-  };
+  fleet.store.onTake = replyLate(arrival.promise);
   let closedAtRelease: boolean | undefined;
   fleet.store.onDrop = async (send) => {
     const reply = await send();

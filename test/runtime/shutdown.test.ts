@@ -6,6 +6,7 @@ import { deferred } from "../support/deferred";
 import { Fleet } from "../support/fleet";
 import { inTheMiddleOf } from "../support/in-the-middle-of";
 import { job, passes } from "../support/jobs";
+import { replyLate } from "../support/tampered-store";
 
 // A shutdown, from when it waits for those who are inside until it takes what they hold.
 
@@ -25,16 +26,8 @@ test.serial(
     const { body, running, end } = job();
     const holder = withLock("shutdown-1", {}, body);
     await running;
-    fleet.store.onDrop = async (send) => {
-      const reply = await send();
-      await dropReply.promise;
-      return reply;
-    };
-    fleet.store.onTake = async (send) => {
-      const reply = await send();
-      await takeReply.promise;
-      return reply;
-    };
+    fleet.store.onDrop = replyLate(dropReply.promise);
+    fleet.store.onTake = replyLate(takeReply.promise);
     let revoked: boolean | undefined;
     const other = t.throwsAsync(
       withLock("shutdown-1b", {}, (lock) => {

@@ -32,6 +32,15 @@ export async function replyLost<Reply>(send: () => Promise<Reply>): Promise<Repl
   return await lostOnTheWay();
 }
 
+/** The command is carried out, and its reply comes after that. */
+export function replyLate(until: Promise<void>): AnyFate {
+  return async (send) => {
+    const reply = await send();
+    await until;
+    return reply;
+  };
+}
+
 /** The server cannot be reached at all. */
 export async function connectionRefused<Reply>(): Promise<Reply> {
   throw new Error("connect ECONNREFUSED");

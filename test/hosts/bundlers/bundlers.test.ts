@@ -2,6 +2,7 @@ import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { decode } from "@jridgewell/sourcemap-codec";
 import test, { type ExecutionContext } from "ava";
+import { story } from "../../support/story";
 import { PACKAGE, type Project } from "../project";
 import { BUNDLERS, bundle, bundleOf, isMatrix, projectOf, runBundle, type Bundler } from "./bundlers";
 import { recipe, unwoven } from "./recipes";
@@ -61,7 +62,7 @@ for (const bundler of BUNDLERS) {
         project.run(join(PACKAGE, "examples", example, entry)),
       ]);
       t.true(theirs.stdout.length > 100);
-      t.deepEqual(story(mine.stdout), story(theirs.stdout));
+      t.deepEqual(story(mine.stdout).toSorted(), story(theirs.stdout).toSorted());
     });
   }
 
@@ -85,19 +86,6 @@ for (const bundler of BUNDLERS) {
     t.like(await bundle(project, bundler), { code: 0 });
     t.regex((await runBundle(project)).stderr, /LOCK_NOT_WOVEN/);
   });
-}
-
-/** The lines of an example without the times and the ids, in any order: two runs differ in that. */
-function story(output: string): string[] {
-  return output
-    .split("\n")
-    .map((line) =>
-      line
-        .replace(/^ *[\d.]+ s {2}/, "")
-        .replaceAll(/\b[0-9a-f]{8,32}\b/g, "ID")
-        .replaceAll(/\d+ ms/g, "N ms"),
-    )
-    .toSorted();
 }
 
 /** Words at which a debugger can stop. */

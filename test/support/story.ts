@@ -1,0 +1,12 @@
+/** The lines of an example's time line without the times, the ids and the lengths, in which two runs differ. */
+export function story(output: string): string[] {
+  return output
+    .split("\n")
+    .map((line) =>
+      line
+        .replace(/^ *[\d.]+ s {2}/, "")
+        .replaceAll(/\b[0-9a-f]{8,32}\b/g, "ID")
+        .replaceAll(/\d+ ms/g, "N ms"),
+    )
+    .filter((line) => line !== "");
+}
