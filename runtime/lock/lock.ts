@@ -15,6 +15,7 @@ import { deadlinePassed, type Loss } from "../queue/loss";
 import type { Waiter } from "../queue/waiter";
 import { nameOf } from "./events";
 import type { CallSite, Locker } from "./locker";
+import { unlessAborted } from "./on-abort";
 import { findAround } from "./reentrancy";
 import type { Settings } from "./settings";
 import { Wait } from "./wait";
@@ -196,13 +197,13 @@ export class Lock implements AsyncDisposable, Waiter, Holder {
     nest.bodies += 1;
     this.#nest = nest;
     try {
-      if (root.remaining() > 0) await queues.strengthen(lease, this);
+      if (root.remaining() > 0) await unlessAborted(queues.strengthen(lease, this), signal);
       if (this.isSpent) return await this.turnBack(nest);
       if (!this.letIn(lease, clock.now())) throw root.notHeld();
     } catch (error) {
       this.#phase = "ended";
       await this.turnBack(nest);
-      if (error instanceof LockError) throw error;
+      if (error instanceof LockError || error === signal?.reason) throw error;
       const message = `${nameOf(this)}: the store could not be asked to hold the lock on its terms, too: ${reasonOf(error)}`;
       throw new LockUnreachableError(message, { cause: error });
     }

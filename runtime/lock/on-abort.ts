@@ -21,6 +21,20 @@ export function onAbort(signal: AbortSignal, callback: () => void): () => void {
   };
 }
 
+/** The same promise, but that it rejects with the signal's reason as soon as it aborts. */
+export async function unlessAborted<T>(promise: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
+  if (signal === undefined) return await promise;
+  let stop = (): void => {};
+  const aborted = new Promise<never>((_, reject) => {
+    stop = onAbort(signal, () => reject(signal.reason));
+  });
+  try {
+    return await Promise.race([promise, aborted]);
+  } finally {
+    stop();
+  }
+}
+
 function callAll(this: AbortSignal): void {
   for (const callback of waiting.get(this) ?? []) callback();
 }

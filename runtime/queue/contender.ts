@@ -1,5 +1,6 @@
 import { Attempt, type AttemptListener } from "../commands/attempt";
 import { NoReplyError } from "../commands/in-flight";
+import { renewOne } from "../commands/renew";
 import { LockMisconfiguredError } from "../errors";
 import {
   CLAIM_TIME_MS,
@@ -35,8 +36,6 @@ export interface Line {
   readonly first: Waiter | undefined;
   /** The first has the lease from now on, and is to be told: see {@link Waiter.onGranted}. */
   begin(lease: Lease, first: Waiter, now: number): number | undefined;
-  /** Whoever is first asks by a new contender from now on: this one gives back what it may have. */
-  dismiss(): void;
 }
 
 /** A command that may take the key for us, and of which we do not know for sure that it did not. */
@@ -294,7 +293,7 @@ export class Contender implements AttemptListener<Waiter>, Listening {
    * @returns false, and nothing has changed, where that is too long ago, or nobody may believe anything any more
    */
   #believe(
-    { request }: Sent,
+    sent: Sent,
     sentAt: number,
     first: Waiter,
     fencingToken: number | undefined,
@@ -303,12 +302,13 @@ export class Contender implements AttemptListener<Waiter>, Listening {
     const { clock, suspension, isClosed } = this.#shared;
     const now = clock.now();
     if (this.#isClosed || isClosed) return false;
-    const { key, requestId } = request;
+    const { key, requestId } = sent.request;
     const lease = new Lease(key, requestId, first.lockTimeMs, fencingToken, isOnlyGrant);
+    this.#shared.renewals.mayLast(lease, this.#mayHoldForMs(sent));
     lease.prove(sentAt, first.lockTimeMs, suspension.trustedSince(now));
     const waitedMs = this.#line.begin(lease, first, now);
     if (waitedMs === undefined) return false;
-    this.#open = this.#open.filter((sent) => sent.request.requestId !== requestId);
+    this.#open = this.#open.filter((other) => other.request.requestId !== requestId);
     this.#lease = lease;
     this.#close();
     first.onEntered(waitedMs);
@@ -317,16 +317,11 @@ export class Contender implements AttemptListener<Waiter>, Listening {
 
   /**
    * The key was seen to hold what a command of ours has written. That is worth nothing until a renewal says the same. Where
-   * nobody waits any more, it is given back, as it is where who can wait wants it for less: no renewal shortens a hold.
-   * Returns whether the try goes on with another command.
+   * nobody waits any more, it is given back. Returns whether the try goes on with another command.
    */
   #confirm(found: Sent): boolean {
     const { first } = this.#line;
     if (first === undefined || this.#shared.isClosed) this.#close();
-    else if (this.#hasReasonToWait(first) && this.#mayHoldForMs(found) > first.lockTimeMs) {
-      this.#forget(found);
-      this.#line.dismiss();
-    }
     if (this.#isClosed || first === undefined) return this.#decline(found);
     if (!this.#open.includes(found)) this.#open.push(found);
     if (this.#isConfirming) return true;
@@ -338,31 +333,21 @@ export class Contender implements AttemptListener<Waiter>, Listening {
     this.#confirmedForMs = Math.max(this.#confirmedForMs, lockTimeMs);
     const sentAt = clock.now();
     const mostMs = this.#mayTakeMs(first, sentAt);
-    void inFlight
-      .ask((withinMs) => store.renew([request], withinMs), mostMs)
-      .then(
-        ([reply]) => this.#confirmed(found, request, sentAt, reply),
-        (error: unknown) => this.#confirmed(found, request, sentAt, { error }),
-      );
+    void renewOne(store, inFlight, request, mostMs).then((reply) =>
+      this.#confirmed(found, request, sentAt, reply),
+    );
     return true;
   }
 
-  #confirmed(
-    found: Sent,
-    request: TakeRequest,
-    sentAt: number,
-    reply: RenewReply | Trouble | undefined,
-  ): void {
+  #confirmed(found: Sent, request: TakeRequest, sentAt: number, reply: RenewReply): void {
     this.#isConfirming = false;
     const { first } = this.#line;
     if (this.#isClosed || first === undefined) return; // Then it was given back, too.
     this.trouble = undefined;
-    if (!reply) this.trouble = { error: new Error("the store sent no reply for a renewal") };
-    else if (reply instanceof Error) this.trouble = { error: reply };
-    else if ("error" in reply) this.trouble = reply;
+    if (reply instanceof Error) this.trouble = { error: reply };
     else if (!reply.renewed) this.#gone(found, first);
     else if (!fits(request.lockTimeMs, request.fencing, first))
-      return this.#confirm(found) ? undefined : first.onTried(); // Somebody else is first by now.
+      return void this.#confirm(found); // Somebody else is first by now.
     else if (!this.#believe(found, sentAt, first, reply.fencingToken, false)) this.trouble = TOOK_TOO_LONG;
     const { error } = this.trouble ?? {};
     if (error instanceof LockMisconfiguredError) first.onRefused(error);

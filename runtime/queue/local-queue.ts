@@ -26,6 +26,8 @@ export type Obstacle =
   | { readonly kind: "held elsewhere" }
   | { readonly kind: "store"; readonly trouble: Trouble };
 
+const TOO_LATE = new NoReplyError("the store answered a release when the lock time was over");
+
 /** Who runs out of time before the first reply does not know that somebody else holds the key. */
 const NO_REPLY_YET: Trouble = { error: new NoReplyError("no reply from the store yet") };
 
@@ -66,7 +68,7 @@ export class LocalQueue implements Line, DropListener<Ending>, NextListener<Endi
   giveUp(waiter: Waiter): void {
     const wasFirst = this.first === waiter;
     this.remove(waiter);
-    if (this.first === undefined) this.dismiss();
+    if (this.first === undefined) this.askNoMore();
     else if (wasFirst) this.first.wake();
     this.prune();
   }
@@ -81,7 +83,8 @@ export class LocalQueue implements Line, DropListener<Ending>, NextListener<Endi
     this.#contender.ask(waiter);
   }
 
-  dismiss(): void {
+  /** Nobody waits any more. */
+  private askNoMore(): void {
     this.#contender?.abandon();
     this.#contender = undefined;
   }
@@ -217,7 +220,10 @@ export class LocalQueue implements Line, DropListener<Ending>, NextListener<Endi
 
   /** @param go what comes of it: who held it is told before who holds it now */
   private conclude({ lease, isBeforeItsTime, ended }: Ending, reply: DropReply, go = (): void => {}): void {
-    const loss = reply.dropped ? undefined : lossOf(reply.holder, isBeforeItsTime);
+    // What was sent in time may have been carried out when the key had expired by itself: that tells nothing of before.
+    const isTooLate = isBeforeItsTime && lease.untilExpiry(this.#shared.clock.now()) === 0;
+    const notDropped = isTooLate ? unconfirmed(TOO_LATE) : undefined;
+    const loss = reply.dropped ? undefined : (notDropped ?? lossOf(reply.holder, isBeforeItsTime));
     lease.turn?.tellAll(loss);
     ended(loss);
     go();
@@ -265,7 +271,7 @@ export class LocalQueue implements Line, DropListener<Ending>, NextListener<Endi
     turn.add(ended);
     const waitedMs = this.give(lease, next, now);
     if (waitedMs === undefined) return turn.takeBack();
-    if (this.first === undefined) this.dismiss();
+    if (this.first === undefined) this.askNoMore();
     previous?.onHandedOn();
     next.onEntered(waitedMs);
     this.#shared.looks.onHandedOn(lease, now);

@@ -1,5 +1,6 @@
 import type { Clock, Timer } from "../clock";
 import type { InFlight } from "../commands/in-flight";
+import { renewMany, renewOne } from "../commands/renew";
 import type { RenewReply, Store } from "../stores/port";
 import type { Suspension } from "../suspension";
 import type { Deadlines } from "./deadlines";
@@ -19,7 +20,7 @@ export class Renewals {
   readonly #deadlines: Deadlines;
   readonly #suspension: Suspension;
   readonly #leases: () => Iterable<Lease>;
-  /** Of those that a body inside asked to be longer, heard of or not: for how long the store may have them. */
+  /** Of those that were asked to be longer than they are, heard of or not: for how long the store may have them. */
   readonly #askedForMs = new WeakMap<Lease, number>();
   /** How many of the leases are kept. */
   #kept = 0;
@@ -53,6 +54,11 @@ export class Renewals {
     else this.#trySoon(lease, now); // The reply took so long that a third from now would be too late.
   }
 
+  /** The store may have it for so long from a command on, in milliseconds, whatever its own lock time is. */
+  mayLast(lease: Lease, ms: number): void {
+    if (ms > this.mostLockTimeMs(lease)) this.#askedForMs.set(lease, ms);
+  }
+
   isKept(lease: Lease): boolean {
     return lease.renewAt !== NEVER;
   }
@@ -68,10 +74,10 @@ export class Renewals {
     const fencing = wanted.fencing && lease.fencingToken === undefined;
     if (lockTimeMs > lease.lockTimeMs || fencing) {
       const sentAt = this.#clock.now();
-      this.#askedForMs.set(lease, Math.max(lockTimeMs, this.mostLockTimeMs(lease)));
+      this.mayLast(lease, lockTimeMs);
       const request = { key, requestId, lockTimeMs, fencing };
-      const [reply] = await this.#inFlight.ask((withinMs) => this.#store.renew([request], withinMs));
-      if (!reply || reply instanceof Error) throw reply ?? new Error("the store sent no reply");
+      const reply = await renewOne(this.#store, this.#inFlight, request);
+      if (reply instanceof Error) throw reply;
       const now = this.#clock.now();
       if (!reply.renewed) return this.lose(lease, lossOf(reply.holder, lease.untilDeadline(now) > 0));
       if (lease.isOver) return;
@@ -173,34 +179,21 @@ export class Renewals {
       lockTimeMs,
       fencing: false,
     }));
-    let replies: readonly RenewReply[] = [];
-    let failure: Trouble | undefined;
-    try {
-      const mostMs = Math.max(
-        Math.min(...leases.map(({ lockTimeMs }) => lockTimeMs)) / 3,
-        LEAST_COMMAND_TIME_MS,
-      );
-      replies = await this.#inFlight.ask((withinMs) => this.#store.renew(requests, withinMs), mostMs);
-    } catch (error) {
-      failure = { error };
-    }
+    const thirdMs = Math.min(...leases.map(({ lockTimeMs }) => lockTimeMs)) / 3;
+    const mostMs = Math.max(thirdMs, LEAST_COMMAND_TIME_MS);
+    const replies = await renewMany(this.#store, this.#inFlight, requests, mostMs);
     for (const [index, lease] of leases.entries()) {
-      const lockTimeMs = requests[index]?.lockTimeMs ?? 0;
-      if (lease.renewAt === UNDER_WAY) this.#conclude(lease, replies[index], sentAt, lockTimeMs, failure);
+      const [request, reply] = [requests[index], replies[index]];
+      if (request === undefined || reply === undefined || lease.renewAt !== UNDER_WAY) continue;
+      this.#conclude(lease, reply, sentAt, request.lockTimeMs);
     }
   }
 
-  #conclude(
-    lease: Lease,
-    reply: RenewReply | undefined,
-    sentAt: number,
-    lockTimeMs: number,
-    failure: Trouble | undefined,
-  ): void {
+  #conclude(lease: Lease, reply: RenewReply, sentAt: number, lockTimeMs: number): void {
     const now = this.#clock.now();
     const trustedSince = this.#suspension.trustedSince(now);
-    if (!reply || reply instanceof Error || sentAt < trustedSince) {
-      const trouble = reply instanceof Error ? { error: reply } : failure;
+    if (reply instanceof Error || sentAt < trustedSince) {
+      const trouble = reply instanceof Error ? { error: reply } : undefined;
       if (lease.untilDeadline(now) > 0) return this.#trySoon(lease, now, trouble);
       if (trouble !== undefined) this.#deadlines.watch(lease, now, trouble);
       return this.#expire(lease);

@@ -2,7 +2,7 @@ import test from "ava";
 import { LockLostError, LockUnreachableError, LockWaitTimeoutError } from "../../runtime/errors";
 import { deferred } from "../support/deferred";
 import { Fleet, FleetProcess } from "../support/fleet";
-import { idle } from "../support/jobs";
+import { idle, passes } from "../support/jobs";
 import { connectionRefused, replyLost } from "../support/tampered-store";
 
 const KEY = "LOCK_account_1";
@@ -510,5 +510,25 @@ test("what an entry made longer, and nobody heard of, is given back for as long 
   fleet.store.onDrop = (send) => send();
   await fleet.clock.advance(1_000);
   t.true(await fleet.isFree(KEY));
+  await fleet.leftNothing(t, KEY, process);
+});
+
+test("an abort while the lock is entered again on longer terms ends that entry at once", async (t) => {
+  const fleet = new Fleet();
+  const process = fleet.process();
+  fleet.store.onRenew = async (send) => {
+    await passes(fleet.clock, 800);
+    return await send();
+  };
+  const controller = new AbortController();
+  const outer = process.call(KEY, { lockTime: "20s", reentrant: true }, async () => {
+    const startedAt = fleet.clock.now();
+    fleet.clock.after(10, () => controller.abort(new Error("the client went away")));
+    const inner = process.call(KEY, { lockTime: "60s", reentrant: true }, () => t.fail(), controller);
+    await t.throwsAsync(inner, { message: "the client went away" });
+    return fleet.clock.now() - startedAt;
+  });
+  await fleet.clock.advance(5_000);
+  t.is(await outer, 10);
   await fleet.leftNothing(t, KEY, process);
 });

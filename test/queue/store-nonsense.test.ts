@@ -4,7 +4,7 @@ import type { Store } from "../../runtime/stores/port";
 import { batching } from "../support/batching-store";
 import { Fleet } from "../support/fleet";
 import { idle, job } from "../support/jobs";
-import type { AnyFate } from "../support/tampered-store";
+import { replyLost, type AnyFate } from "../support/tampered-store";
 
 // A store of somebody else's, in JavaScript, with a fault: a method without a `return`, or with null for nothing.
 
@@ -47,8 +47,8 @@ for (const nothing of [undefined, null]) {
     await fleet.leftNothing(t, KEY, process);
   });
 
-  test(`a store that replies ${nothing} to a renewal, or in a list of them, is asked again until the deadline`, async (t) => {
-    for (const reply of [nothing, [nothing]]) {
+  test(`a store that replies ${nothing} to a renewal, or something else than a list of replies, is asked again`, async (t) => {
+    for (const reply of [nothing, [nothing], {}, true, [true], ["OK"], { renewed: true }]) {
       const fleet = new Fleet();
       const process = fleet.process();
       const { body, running, end } = job();
@@ -91,6 +91,25 @@ for (const nothing of [undefined, null]) {
     await t.throwsAsync(other ?? Promise.resolve(), { instanceOf: LockUnreachableError });
   });
 }
+
+test("so is one that is asked to confirm what was found", async (t) => {
+  for (const reply of [{}, true, [true], ["OK"], [], undefined]) {
+    const fleet = new Fleet();
+    const process = fleet.process();
+    fleet.store.onTake = replyLost;
+    fleet.store.onPlace = (send) => send();
+    fleet.store.onRenew = async () => reply as never;
+    const call = t.throwsAsync(
+      process.call(KEY, { retryTimes: 1, waitTime: "5s" }, () => t.fail()),
+      {
+        instanceOf: LockUnreachableError,
+        message: /the store sent no reply/,
+      },
+    );
+    await fleet.clock.advance(10 * SECOND);
+    await call;
+  }
+});
 
 test("a store whose listen() returns nothing that ends it is refused at once", (t) => {
   const fleet = new Fleet();
