@@ -26,8 +26,6 @@ export type Obstacle =
   | { readonly kind: "held elsewhere" }
   | { readonly kind: "store"; readonly trouble: Trouble };
 
-const TOO_LATE = new NoReplyError("the store answered a release when the lock time was over");
-
 /** Who runs out of time before the first reply does not know that somebody else holds the key. */
 const NO_REPLY_YET: Trouble = { error: new NoReplyError("no reply from the store yet") };
 
@@ -220,10 +218,8 @@ export class LocalQueue implements Line, DropListener<Ending>, NextListener<Endi
 
   /** @param go what comes of it: who held it is told before who holds it now */
   private conclude({ lease, isBeforeItsTime, ended }: Ending, reply: DropReply, go = (): void => {}): void {
-    // What was sent in time may have been carried out when the key had expired by itself: that tells nothing of before.
-    const isTooLate = isBeforeItsTime && lease.untilExpiry(this.#shared.clock.now()) === 0;
-    const notDropped = isTooLate ? unconfirmed(TOO_LATE) : undefined;
-    const loss = reply.dropped ? undefined : (notDropped ?? lossOf(reply.holder, isBeforeItsTime));
+    const isAnsweredInTime = lease.untilExpiry(this.#shared.clock.now()) > 0;
+    const loss = reply.dropped ? undefined : lossOf(reply.holder, isBeforeItsTime, isAnsweredInTime);
     lease.turn?.tellAll(loss);
     ended(loss);
     go();

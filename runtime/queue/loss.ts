@@ -10,7 +10,7 @@ export interface Loss {
   readonly outcome: "stolen" | "deleted" | "expired" | "revoked" | "unknown";
   /** For messages: "somebody else holds it". */
   readonly because: string;
-  /** Whether the store is sure that it was lost before its lock time was over. */
+  /** Whether the store makes believe that it was lost before its lock time was over. */
   readonly isEarly: boolean;
   readonly cause?: unknown;
 }
@@ -19,14 +19,20 @@ export interface Loss {
  * Of a key that does not hold what it should.
  *
  * @param holder what it holds instead; `undefined`: nothing
- * @param isBeforeItsTime whether its lock time is not over, as far as we know
+ * @param isBeforeItsTime whether its lock time was not over when the store was asked, as far as we know
+ * @param isAnsweredInTime and whether it was not when the store answered
  */
-export function lossOf(holder: string | undefined, isBeforeItsTime: boolean): Loss {
+export function lossOf(holder: string | undefined, isBeforeItsTime: boolean, isAnsweredInTime = true): Loss {
   if (typeof holder === "string") {
     const because = isReserved(holder) ? "it was passed on to one who waits" : "somebody else holds it";
     return { outcome: "stolen", because, isEarly: isBeforeItsTime };
   }
   if (!isBeforeItsTime) return { outcome: "expired", because: "its key expired", isEarly: false };
+  if (!isAnsweredInTime) {
+    const because =
+      "its key was gone when the store answered, after the lock time: it had expired by then, or before";
+    return { outcome: "expired", because, isEarly: true };
+  }
   return {
     outcome: "deleted",
     isEarly: true,
