@@ -122,9 +122,11 @@ export class Truth {
     if (held?.value !== requestId) {
       return this.#report(`${key} was renewed for ${requestId} while ${held?.value ?? "nobody"} held it`);
     }
-    held.expiresAt = Math.max(held.expiresAt, this.#now() + lockTimeMs);
+    const until = this.#now() + lockTimeMs;
     const grant = this.#grants.get(requestId);
-    if (grant !== undefined) grant.life = truth.life;
+    // Where it has more left, the server's word for that is the one that it gave before.
+    if (grant !== undefined && until >= held.expiresAt) grant.life = truth.life;
+    held.expiresAt = Math.max(held.expiresAt, until);
     this.#drew(key, truth, reply.fencingToken);
   }
 
