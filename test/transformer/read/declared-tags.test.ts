@@ -1,0 +1,35 @@
+import test from "ava";
+import ts from "typescript";
+import { declaredTags, tagsOfSource, type DeclaredTag } from "../../../transformer/read/declared-tags";
+
+const shown = (text: string, tags: readonly DeclaredTag[]): string[] =>
+  tags.map(({ start, end, flag, name = "-" }) => `${text.slice(start, end)} ${flag} ${name}`);
+
+const declared = (text: string): string[] =>
+  shown(text, declaredTags(ts, ts.createSourceFile("a.d.ts", text, ts.ScriptTarget.Latest)));
+
+const ofSource = (text: string): string[] => shown(text, tagsOfSource(ts, "a.ts", text));
+
+test("a declared tag has the business flag, wherever it stands among the attributes, and the function's name", (t) => {
+  const text = `/** @redisLock lockTime=20 businessFlag=pay keyName=id */
+export declare function pay(id: string): Promise<void>;
+export declare class Orders {
+  /** @redisLock businessFlag=order */
+  close(): Promise<void>;
+}`;
+  t.deepEqual(declared(text), ["@redisLock pay pay", "@redisLock order Orders.close"]);
+});
+
+test("a tag in a source file has the same, also where declarations leave its function out", (t) => {
+  const text = `/** @redisLock lockTime=20 businessFlag=pay */
+async function pay(): Promise<void> {}`;
+  t.deepEqual(ofSource(text), ["@redisLock pay pay"]);
+  t.deepEqual(ofSource("async function pay(): Promise<void> {}"), []);
+});
+
+test("a tag that has an error is left to its own project", (t) => {
+  const wrong = "/** @redisLock businessFlag=pay keyName= */\n";
+  t.deepEqual(declared(`${wrong}export declare function pay(): Promise<void>;`), []);
+  t.deepEqual(ofSource(`${wrong}export async function pay(): Promise<void> {}`), []);
+  t.deepEqual(declared("/** @redisLock */\nexport declare function pay(): Promise<void>;"), []);
+});
