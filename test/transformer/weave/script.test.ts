@@ -47,3 +47,13 @@ test("a script whose locks are there is not woven again", (t) => {
   const once = weave("pay.cjs", PAY, { ts, module: "script" });
   t.is(weave("pay.cjs", once?.code ?? "", { ts, module: "script" }), undefined);
 });
+
+test("all of what takes in the runtime leads to the tag, also behind a directive", (t) => {
+  const text = `"use strict"; ${PAY}`;
+  const { code = "", positions } = weave("pay.cjs", text, { ts, module: "script" }) ?? {};
+  const start = code.indexOf("const lockweave");
+  for (const end of [start + 5, start + 20]) {
+    const tag = positions?.toDisk({ start: end - 4, end });
+    t.is(text.slice(tag?.start, tag?.end), "@redisLock");
+  }
+});
