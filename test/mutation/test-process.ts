@@ -14,6 +14,7 @@ export type Outcome =
 /** How long to wait for the rest of a run that has failed. */
 const GRACE_MS = 200;
 const RUNS = 60;
+const ATTEMPTS = 3;
 
 /** Runs tests in a process that is kept as long as nothing failed in a way that could disturb the next. */
 export class TestProcess {
@@ -29,9 +30,7 @@ export class TestProcess {
 
   /** @param onReport called with each test that has ended, and first with the file that is loaded */
   async run(task: Task, limitMs: number, onReport: (report: Report) => void = () => {}): Promise<Outcome> {
-    const child = this.#current;
-    this.#spare ??= this.#start();
-    await readiness.get(child);
+    const child = await this.#ready();
     let outcome: Outcome | undefined;
     const isClean = await new Promise<boolean>((resolve) => {
       const giveUp = setTimeout(() => {
@@ -70,6 +69,18 @@ export class TestProcess {
     if (this.#spare !== undefined) end(this.#spare);
   }
 
+  /** Also where the one that waited has ended meanwhile, of what a test left behind in it. */
+  async #ready(): Promise<ChildProcess> {
+    for (let attempt = 0; attempt < ATTEMPTS; attempt += 1) {
+      const child = this.#current;
+      this.#spare ??= this.#start();
+      await readiness.get(child);
+      if (child.connected) return child;
+      this.#replace();
+    }
+    throw new Error("The processes that run tests end before they have any");
+  }
+
   #replace(): void {
     end(this.#current);
     this.#current = this.#spare ?? this.#start();
@@ -92,7 +103,7 @@ export class TestProcess {
         ...asEnvironment(this.#settings),
       },
     });
-    readiness.set(child, once(child, "message"));
+    readiness.set(child, Promise.race([once(child, "message"), once(child, "exit")]));
     return child;
   }
 }

@@ -39,6 +39,8 @@ export class Trials {
   readonly #budgetMs: number;
   /** How many mutants of a file each test has noticed. */
   readonly #noticed: Map<string, number>;
+  /** Which tests pass where nothing is changed, run as they are here. */
+  readonly #passing = new Map<string, boolean>();
 
   constructor(mirror: string, budgetMs: number, job: number, noticed: Map<string, number>) {
     this.#tester = new TestProcess({ root: ROOT, mirror });
@@ -55,17 +57,15 @@ export class Trials {
     for (const batch of this.#batches(change, tests)) {
       if (leftMs <= 0) return { kind: "survived", tests: tests.length, outOfTime: true };
       leftMs -= batch.ms;
-      const { testFile } = batch;
-      const outcome = await this.#run(change, batch);
-      if (outcome.kind === "broken") return { kind: "noticed", testFile, title: outcome.what };
+      const outcome = await this.#run(batch, change);
       if (outcome.kind === "passed") continue;
-      // Not by chance: once more, and where one test failed, that alone.
-      const again = await this.#run(
-        change,
-        outcome.kind === "failed" ? { ...batch, titles: [outcome.title] } : batch,
-      );
-      if (again.kind === "passed") continue;
+      // Not by chance: once more, and where one test failed, that alone. Nor without the change.
+      const suspect = outcome.kind === "failed" ? { ...batch, titles: [outcome.title] } : batch;
+      const again = await this.#run(suspect, change);
+      if (again.kind === "passed" || !(await this.#passesUnchanged(suspect))) continue;
+      const { testFile } = batch;
       if (outcome.kind === "timed out") return { kind: "timed out", testFile };
+      if (outcome.kind === "broken") return { kind: "noticed", testFile, title: outcome.what };
       const { title } = outcome;
       const key = `${change.file} ${testFile} ${title}`;
       this.#noticed.set(key, (this.#noticed.get(key) ?? 0) + 1);
@@ -78,8 +78,15 @@ export class Trials {
     this.#tester.close();
   }
 
-  #run({ file }: Change, { testFile, titles, serial, ms }: Batch): Promise<Outcome> {
-    const mutant = { file, compiled: this.#compiled };
+  async #passesUnchanged(batch: Batch): Promise<boolean> {
+    const key = `${batch.testFile} ${batch.titles.join(" ")}`;
+    const known = this.#passing.get(key) ?? (await this.#run(batch)).kind === "passed";
+    this.#passing.set(key, known);
+    return known;
+  }
+
+  #run({ testFile, titles, serial, ms }: Batch, change?: Change): Promise<Outcome> {
+    const mutant = change && { file: change.file, compiled: this.#compiled };
     return this.#tester.run({ testFile, titles, serial, mutant }, ms * TOO_LONG + TOO_LONG_MS);
   }
 
