@@ -109,3 +109,11 @@ export async function a() {}`;
     /^import \* as lockweave .*\nconfigure\(\{ redis \}, "woven"\);\n.*\n.*lockweave\.open\(/,
   );
 });
+
+test("a file that is woven for this alone takes in no runtime, and has no name for it", (t) => {
+  const woven = weave("app.ts", 'import { configure } from "lockweave";\nconfigure({});', {
+    ts,
+    module: "esm",
+  });
+  t.deepEqual([woven?.sites, woven?.namespace], [[], undefined]);
+});

@@ -3,8 +3,8 @@ import ts from "typescript";
 import { weave } from "../../../transformer/weave/weave";
 
 /** The function that the body becomes, up to its own brace. */
-function headOf(source: string): string {
-  const code = weave("a.ts", source, { ts, module: "esm" })?.code ?? "";
+function headOf(source: string, fileName = "a.ts"): string {
+  const code = weave(fileName, source, { ts, module: "esm" })?.code ?? "";
   return /runReentrant\(\w+, (.*?) =>/.exec(code)?.[1] ?? code;
 }
 
@@ -57,4 +57,11 @@ test("a parameter that the body gives another value is a parameter of the body's
     weave("a.ts", both, { ts, module: "esm" })?.code ?? "",
     / const limit_1 = limit; const rest_1 = rest;/,
   );
+});
+
+test("the body's function says the type where the file says it: JavaScript in a comment", (t) => {
+  const typed = `${TAG}\nexport async function pay(): Promise<void> { work(); }`;
+  t.is(headOf(typed), "async (): Promise<void>");
+  const documented = `${TAG.slice(0, -2)}\n@returns {Promise<void>} */\nexport async function pay() { work(); }`;
+  t.is(headOf(documented, "a.js"), "/** @returns {Promise<void>} */ async ()");
 });
