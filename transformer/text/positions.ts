@@ -60,7 +60,7 @@ export class Positions {
     // What stands before the line that it was made from, such as an import, is led to its own place.
     if (start >= (disk[line + 1] ?? Infinity)) start = this.#segmentAt(offset)?.at ?? start;
     let diskLine = line;
-    while (diskLine > 0 && (disk[diskLine] ?? 0) > start) diskLine -= 1;
+    while ((disk[diskLine] ?? 0) > start) diskLine -= 1;
     return { line: diskLine, column: start - (disk[diskLine] ?? 0) };
   }
 
