@@ -65,3 +65,20 @@ test("the body's function says the type where the file says it: JavaScript in a 
   const documented = `${TAG.slice(0, -2)}\n@returns {Promise<void>} */\nexport async function pay() { work(); }`;
   t.is(headOf(documented, "a.js"), "/** @returns {Promise<void>} */ async ()");
 });
+
+test("a type of several lines is one of one line, in which a break inside of a template is written out", (t) => {
+  const typeOf = (type: string): string | undefined =>
+    /\): (.*)$/s.exec(headOf(`${TAG}\nexport async function pay(): ${type} { work(); }`))?.[1];
+  t.is(typeOf("Promise<\n  void\n>"), "Promise<void>");
+  for (const [lineBreak, written] of [
+    ["\n", String.raw`\n`],
+    ["\r\n", String.raw`\n`],
+    ["\u2028", String.raw`\u2028`],
+    ["\u2029", String.raw`\u2029`],
+  ] as const) {
+    t.is(typeOf(`Promise<\`a${lineBreak}b\`>`), `Promise<\`a${written}b\`>`);
+    const spans = [`a${lineBreak}`, `${lineBreak}b`, `c${lineBreak}`] as const;
+    const template = (texts: readonly string[]): string => `Promise<\`${texts.join("${string}")}\`>`;
+    t.is(typeOf(template(spans)), template(spans.map((text) => text.replace(lineBreak, written))));
+  }
+});

@@ -170,6 +170,16 @@ test("the import of the runtime is mapped to its own place, not to a column of t
   }
 });
 
+test("all of the `return` that an arrow function's value gets leads to the value", (t) => {
+  const text = "/** @redisLock businessFlag=pay */\nexport const pay = async () => work();\n";
+  const { code = "", positions } = weave("a.ts", text, { ts, module: "esm" }) ?? {};
+  const start = code.indexOf("return ");
+  for (const end of [start + 3, start + 6]) {
+    const value = positions?.toDisk({ start: end - 3, end });
+    t.is(text.slice(value?.start, value?.end), "work()");
+  }
+});
+
 test("the sites are named, and stand where their tags stand", (t) => {
   const fixture = fixtures.find(({ name }) => name === "functions");
   const sites = fixture?.woven.sites ?? [];
