@@ -9,7 +9,7 @@ import { filesAt, FOLDERS, hashOf, textOf } from "./sources";
 import { Trials, type Verdict } from "./trial";
 import { TypeCheck } from "./type-check";
 
-// npm run mutate [-- path ... [--tests path ...] [--sample count] [--seed number] [--jobs count] [--minutes count]
+// npm run mutate [-- path ... [--tests path]... [--sample count] [--seed number] [--jobs count] [--minutes count]
 // [--budget seconds]]
 //
 // Makes small changes to the code, one at a time, and runs the tests that reach it, the most promising first: each
@@ -39,6 +39,7 @@ const { positionals, values } = parseArgs({
 
 async function main(): Promise<void> {
   const { tests: testPaths = ["test"], seed } = values;
+  const paths = positionals.length === 0 ? FOLDERS : positionals.map(mutatedPath);
   const sample = numberOf("sample", values.sample ?? "Infinity");
   const jobs = numberOf("jobs", values.jobs);
   const budgetSeconds = numberOf("budget", values.budget);
@@ -48,7 +49,7 @@ async function main(): Promise<void> {
   const { plain, counting } = makeMirrors();
   const tests = await measureReach(counting, testPaths, isOver);
   const results = new Results([...new Set(tests.map(({ testFile }) => testFile))]);
-  const changes = filesAt(...(positionals.length === 0 ? FOLDERS : positionals)).flatMap(changesOf);
+  const changes = filesAt(...paths).flatMap(changesOf);
   const chosen = choose(changes, sample, seed);
   const open = chosen.filter((change) => results.of(change) === undefined);
   console.log(`${changes.length} mutants, ${chosen.length} chosen, ${open.length} still to try`);
@@ -74,6 +75,13 @@ async function main(): Promise<void> {
   });
   const what = { mutants: changes.length, chosen: chosen.length, tried: tried.length };
   report({ ...what, sample: values.sample ?? "all", seed, tests: testPaths.join(" ") }, tried);
+}
+
+function mutatedPath(path: string): string {
+  if (FOLDERS.some((folder) => path === folder || path.startsWith(`${folder}/`))) return path;
+  throw new Error(
+    `Expected a path in ${FOLDERS.join("/ or ")}/, got ${path}: each path of tests has its --tests`,
+  );
 }
 
 function numberOf(name: string, text: string): number {

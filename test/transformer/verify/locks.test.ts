@@ -76,6 +76,10 @@ const EDIT: Record<string, readonly [string, string]> = {
   "the lock is not released": ["await lockweave.release(lock);", ""],
   "the release is not waited for": ["await lockweave.release", "lockweave.release"],
   "another lock is released": ["release(lock)", "release(other)"],
+  "more is done in the variables behind the lock": [
+    "orderNo, tenant.id);",
+    "orderNo, tenant.id), paid = this.charge();",
+  ],
   "reentrancy is promised but not there": ["fencing: true", "reentrant: true"],
 };
 
@@ -85,6 +89,40 @@ for (const [what, [from, to]] of Object.entries(EDIT)) {
     t.is(lockIn(WOVEN.replace(from, to)), undefined);
   });
 }
+
+test("a minifier may declare the body's variables with the lock, as long as they get no value", (t) => {
+  t.truthy(lockIn(WOVEN.replace("orderNo, tenant.id);", "orderNo, tenant.id), paid, sent;")));
+});
+
+test("a site whose lock is opened without its steps is told", (t) => {
+  t.deepEqual(locksIn(ts, "a.js", WOVEN).broken, []);
+  const broken = WOVEN.replace("await lockweave.release(lock);", "");
+  t.deepEqual(locksIn(ts, "a.js", broken).broken, ["OrderService.pay"]);
+});
+
+test("a function that is skipped without the lock returns nothing, by the check of its own lock", (t) => {
+  const retry = "await lockweave.retryCheck(lock);";
+  t.true(WOVEN.includes(retry));
+  for (const skip of [
+    "if (!(await lockweave.retryCheck(lock))) return;",
+    "{ if (!await lockweave.retryCheck(lock)) { return void 0; } }",
+    "if (!(await retry(lock))) return;",
+  ]) {
+    const lock = lockIn(WOVEN.replace(retry, skip));
+    t.true(lock?.loose.includes('"skip",false'), skip);
+  }
+  for (const otherwise of [
+    "if (await lockweave.retryCheck(lock)) return;",
+    "if (!lockweave.retryCheck(lock)) return;",
+    "if (!(await lockweave.retryCheck(other))) return;",
+    "if (!(await lockweave.acquire(lock))) return;",
+    "if (!(await lockweave.retryCheck(lock))) return 1;",
+    "if (!(await lockweave.retryCheck(lock))) return; else work();",
+    "if (!(await lockweave.retryCheck(lock))) { work(); return; }",
+  ]) {
+    t.is(lockIn(WOVEN.replace(retry, otherwise)), undefined, otherwise);
+  }
+});
 
 test("a minifier may make one of the last step before the body and of its beginning", (t) => {
   const gate = "lockweave.assertHeld(lock); if (orderNo) return await this.charge(orderNo);";
@@ -188,4 +226,22 @@ test("a key is the same when a minifier wrote it otherwise, and not when it read
   ] as const) {
     t.false(isSame(expected, found), `${expected} is not ${found}`);
   }
+});
+
+test("a key is known by the parameters that it reads, also where they are taken apart", (t) => {
+  const readsOf = (key: string, parameters = "orderNo, tenant", before = ""): string | undefined =>
+    lockIn(
+      WOVEN.replace("orderNo, tenant)", `${parameters})`)
+        .replace("orderNo, tenant.id)", `${key})`)
+        .replace("const lock", `${before}const lock`),
+    )?.key[0]?.reads;
+  t.is(readsOf("no", "{ order: { no }, ...rest }, [, tenant]"), "parameter 0.order.no");
+  t.is(readsOf("rest.no", "{ order, ...rest }, [, tenant]"), "parameter 0....rest .no");
+  t.is(readsOf("tenant.id", "{ order, ...rest }, [, tenant]"), "parameter 1.1 .id");
+  t.is(readsOf("id", '{ "order": id }'), "parameter 0.order");
+  // As old targets write it.
+  t.is(readsOf("no", "_a", "var no = _a; "), "parameter 0");
+  t.is(readsOf("no", "_a", "var { order: no } = _a; "), "parameter 0.order");
+  const optional = "(_a = tenant) === null || _a === void 0 ? void 0 : _a.id";
+  t.is(readsOf(optional, "orderNo, tenant", "var _a; "), "parameter 1 .id");
 });
