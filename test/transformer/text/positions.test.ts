@@ -86,6 +86,15 @@ test("an empty range is a place", (t) => {
   });
 });
 
+test("an empty range where an inserted word begins leads to where the word was made from", (t) => {
+  const at = (text: string): ReturnType<typeof positions.toDisk> => {
+    const start = WOVEN.indexOf(text, TAG.length);
+    return positions.toDisk({ start, end: start });
+  };
+  t.deepEqual(at("await"), words("tag"));
+  t.deepEqual(at("order"), { start: words("order").start, end: words("order").start });
+});
+
 test("the column where an insertion begins is that of the code it stands before", (t) => {
   t.is(columnOf("await"), "work();");
   t.is(columnOf(" done"), "");
