@@ -35,3 +35,18 @@ test("the time line is told to a logger that wants it", async (t) => {
     `LOCK_payOrder_1 ${id} released after 0 ms`,
   ]);
 });
+
+test("the logger is told when somebody gives up", async (t) => {
+  const fleet = new Fleet();
+  const lines: string[] = [];
+  const logger = { debug: (line: string) => void lines.push(line), warn: () => t.fail() };
+  await fleet.foreignHolder(KEY, 60 * SECOND);
+  const process = fleet.process({ logger });
+  const call = process.call(KEY, { retryTimes: 2, waitTime: "1s" }, () => t.fail());
+  const refused = t.throwsAsync(call, { code: "LOCK_WAIT_TIME_OUT" });
+  await fleet.clock.advance(3 * SECOND);
+  await refused;
+  t.is(lines.length, 2);
+  t.regex(lines[0] ?? "", /^LOCK_payOrder_1 \w{8} waits$/);
+  t.regex(lines[1] ?? "", /^LOCK_payOrder_1 \w{8} gives up after 2000 ms$/);
+});

@@ -69,3 +69,16 @@ test("who is sent home by a shutdown asks nothing more", async (t) => {
   await t.throwsAsync(process.call(KEY, {}, idle), { code: "LOCK_CLOSED" });
   t.is(fleet.store.placed.length, 0);
 });
+
+test("a process that is closed listens for no hints any more", async (t) => {
+  const fleet = new Fleet();
+  const process = fleet.process();
+  const holder = job();
+  const held = process.call(KEY, {}, holder.body);
+  await holder.running;
+  t.is(fleet.store.listeners, 1);
+  process.close();
+  t.is(fleet.store.listeners, 0);
+  holder.end();
+  t.is(await held, "done");
+});

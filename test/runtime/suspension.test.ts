@@ -143,8 +143,8 @@ test("clocks that run apart by 100 parts in a million raise no alarm in a day", 
   t.deepEqual(told, []);
 });
 
-test("a process that stands still between two readings is no machine that was suspended", (t) => {
-  const machine = new Machine();
+/** A clock that is read while the process stands still, `stall(ms, times)` many times. */
+function stallingClock(machine: Machine): { stalling: Clock; stall: (ms: number, times: number) => void } {
   let stallMs = 0;
   let stalls = 0;
   const stalling: Clock = Object.assign(Object.create(machine) as Machine, {
@@ -156,6 +156,31 @@ test("a process that stands still between two readings is no machine that was su
       return ms;
     },
   });
+  return { stalling, stall: (ms, times) => void ([stallMs, stalls] = [ms, times]) };
+}
+
+test("a suspension is seen by the third reading, where the process stood still in two, and else by the next look", (t) => {
+  for (const [times, isSeen] of [
+    [2, true],
+    [3, false],
+  ] as const) {
+    const machine = new Machine();
+    const { stalling, stall } = stallingClock(machine);
+    const suspension = new Suspension(stalling);
+    const looksAtFirst = machine.looks;
+    machine.isSuspended(60_000);
+    machine.runs(20);
+    stall(5_000, times);
+    const lookedAt = machine.now();
+    t.is(suspension.trustedSince(lookedAt), isSeen ? lookedAt : -Infinity);
+    t.is(machine.looks - looksAtFirst, 3);
+    t.not(suspension.trustedSince(machine.now()), -Infinity);
+  }
+});
+
+test("a process that stands still between two readings is no machine that was suspended", (t) => {
+  const machine = new Machine();
+  const { stalling, stall } = stallingClock(machine);
   const told: number[] = [];
   const suspension = new Suspension(stalling, (ms) => void told.push(ms));
   for (const [ms, times] of [
@@ -163,9 +188,9 @@ test("a process that stands still between two readings is no machine that was su
     [99, 5],
     [60_000, 9],
   ] as const) {
-    [stallMs, stalls] = [ms, times];
+    stall(ms, times);
     t.is(suspension.trustedSince(machine.now()), -Infinity);
-    stalls = 0;
+    stall(0, 0);
     machine.runs(20);
     t.is(suspension.trustedSince(machine.now()), -Infinity);
   }

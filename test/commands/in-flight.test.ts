@@ -1,0 +1,65 @@
+import test from "ava";
+import { Batch, InFlight, NEVER_DUE, NoReplyError, type Command } from "../../runtime/commands/in-flight";
+import { deferred } from "../support/deferred";
+import { VirtualClock } from "../support/virtual-clock";
+
+const SECOND = 1_000;
+
+test("settled() resolves when the last that is in flight has its reply, its error or its time-out", async (t) => {
+  const clock = new VirtualClock();
+  const inFlight = new InFlight(clock, SECOND);
+  await inFlight.settled(); // Nothing is.
+  const reply = deferred<string>();
+  const failure = deferred<string>();
+  const asked = inFlight.ask(() => reply.promise);
+  const failed = t.throwsAsync(
+    inFlight.ask(() => failure.promise),
+    { message: "no" },
+  );
+  const silent = t.throwsAsync(
+    inFlight.ask(() => new Promise(() => {})),
+    {
+      instanceOf: NoReplyError,
+      name: "NoReplyError",
+      message: "no reply from the store within 1000 ms",
+    },
+  );
+  let settled = 0;
+  for (let count = 0; count < 2; count += 1) void inFlight.settled().then(() => (settled += 1));
+  t.is(inFlight.size, 3);
+  reply.resolve("yes");
+  failure.reject(new Error("no"));
+  t.is(await asked, "yes");
+  await failed;
+  await clock.advance(SECOND - 1);
+  t.is(settled, 0);
+  await clock.advance(1);
+  await silent;
+  t.is(settled, 2);
+  t.is(inFlight.size, 0);
+  t.is(clock.pendingTimers, 0);
+});
+
+test("who is alone is sent in the next promise job, and not kept waiting for a tick", async (t) => {
+  const clock = new VirtualClock();
+  const batch = new Batch<Command<string>, string>(new InFlight(clock, SECOND), () => t.fail());
+  let isSent = false;
+  await Promise.resolve(); // From here on it is a promise job, as one that a reply has woken: ticks come when no other is left.
+  batch.send(
+    {
+      withinMs: 0,
+      dueAt: NEVER_DUE,
+      send: () => {
+        isSent = true;
+        return Promise.resolve("yes");
+      },
+      onReply() {},
+      onFailure: () => t.fail(),
+      onLateReply: () => t.fail(),
+    },
+    clock.now(),
+  );
+  await Promise.resolve();
+  t.true(isSent);
+  await clock.settle();
+});
