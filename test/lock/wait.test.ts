@@ -215,3 +215,19 @@ test("a wait that times out on a holder in the same process says which function 
   t.is(fleet.store.asked.length, 1, "the store was not asked for what is known here");
   await fleet.leftNothing(t, KEY, process);
 });
+
+test("a holder without a name is not called by one", async (t) => {
+  const fleet = new Fleet();
+  const process = fleet.process();
+  const holder = job();
+  const held = process.call(KEY, {}, holder.body);
+  await holder.running;
+  const waiter = process.call(KEY, { retryTimes: 1, waitTime: "2s" }, () => t.fail());
+  const outcome = t.throwsAsync(waiter, {
+    message: /^LOCK_WAIT_TIME_OUT: LOCK_payOrder_1 is held in this process, for 2000 ms now, and did not /,
+  });
+  await fleet.clock.advance(2 * SECOND);
+  await outcome;
+  holder.end();
+  t.is(await held, "done");
+});
