@@ -175,6 +175,19 @@ test("who may not publish drops all the same, and is told how the others would h
   t.regex(await late.warned, /lockweave/, "who listens later is told, too");
 });
 
+test("who may not publish passes on what was reserved all the same, and is told, too", async (t) => {
+  const mute = await storeOf("mute", "~* resetchannels +@all");
+  t.teardown(() => mute.close());
+  const told = noting(mute);
+  const [key, holder, first] = [newKey(), newId(), newId()];
+  await take(plain, key, holder);
+  for (const place of [first, newId()]) await queued(plain, key, place);
+  await drop(plain, key, holder);
+  t.is(await look(plain, key), reservedFor(first));
+  await mute.leave(key, first, WITHIN_MS);
+  t.regex(await told.warned, /ACL SETUSER <user> &lockweave:2:\*/);
+});
+
 // ---- eviction -------------------------------------------------------------------------------------------
 
 test("a Redis that evicts keys is warned of once, and one that does not is not", async (t) => {
