@@ -3,7 +3,7 @@ import { SourceMap } from "node:module";
 import path from "node:path";
 import test from "ava";
 import ts from "typescript";
-import { weave, type Woven } from "../../../transformer/weave/weave";
+import { isOfTag, weave, type Woven } from "../../../transformer/weave/weave";
 
 /** Each directory has an `input` and beside it the `woven` text; `UPDATE_FIXTURES=1` writes the latter anew. */
 const FIXTURES = path.join(__dirname, "../../fixtures/weave");
@@ -178,6 +178,21 @@ test("all of the `return` that an arrow function's value gets leads to the value
     const value = positions?.toDisk({ start: end - 3, end });
     t.is(text.slice(value?.start, value?.end), "work()");
   }
+});
+
+test("in JavaScript, the `return` that a value gets stands before all of its doc comments", (t) => {
+  const value = "/** Pays. */ /** @type {X} */ (work())";
+  const text = `/** @redisLock businessFlag=pay */\nexport const pay = async () => ${value};\n`;
+  const { code = "" } = weave("a.js", text, { ts, module: "esm" }) ?? {};
+  t.true(code.includes(`return (await ${value});`), code);
+});
+
+test("a place is the tag's from its first word to the end of its comment", (t) => {
+  const text = "/** Pays.\n * @redisLock businessFlag=pay */\nexport async function pay() {}\n";
+  const { sites = [] } = weave("a.ts", text, { ts, module: "esm" }) ?? {};
+  const [start, end] = [text.indexOf("@"), text.indexOf("*/")];
+  const places = [start - 1, start, end - 1, end].map((offset) => isOfTag(sites, text, offset));
+  t.deepEqual(places, [false, true, true, false]);
 });
 
 test("the sites are named, and stand where their tags stand", (t) => {
