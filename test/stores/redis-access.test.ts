@@ -181,7 +181,7 @@ test("who may not publish passes on what was reserved all the same, and is told,
   const told = noting(mute);
   const [key, holder, first] = [newKey(), newId(), newId()];
   await take(plain, key, holder);
-  for (const place of [first, newId()]) await queued(plain, key, place);
+  for (const waiting of [first, newId()]) await queued(plain, key, waiting);
   await drop(plain, key, holder);
   t.is(await look(plain, key), reservedFor(first));
   await mute.leave(key, first, WITHIN_MS);
