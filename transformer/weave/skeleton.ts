@@ -16,6 +16,8 @@ import { startOfExpression } from "./start-of-expression";
 export interface Names {
   readonly namespace: string;
   readonly lock: string;
+  /** That tags bring into the code. */
+  readonly words: readonly string[];
 }
 
 /**
@@ -167,9 +169,9 @@ function copiesOf(
   ts: Parser,
   { fn }: Plan,
   parameters: readonly string[],
-  { namespace, lock }: Names,
+  { namespace, lock, words }: Names,
 ): readonly Copy[] {
-  const used = new Set([...identifiersIn(ts, fn), namespace, lock]);
+  const used = new Set([...identifiersIn(ts, fn), namespace, lock, ...words]);
   return parameters.map((parameter) => ({ parameter, copy: freshName(`${parameter}_1`, used) }));
 }
 

@@ -352,6 +352,18 @@ for (const attributes of ["", "reentrant=true"]) {
   });
 }
 
+for (const reentrant of [false, true]) {
+  test.serial(`a key of the file's variables is none of the weave's, reentrant=${reentrant}`, async (t) => {
+    const { f } = run(
+      `const limit_1 = "outer";
+      /** @redisLock businessFlag=outer keyName="limit_1" reentrant=${reentrant} */
+      export async function f(limit) { limit += 1; return [() => limit, world.keys].map((each) => String(each())); }`,
+      { keys: () => [...held] },
+    );
+    t.deepEqual(await f?.(1), ["2", "LOCK_outer_outer"]);
+  });
+}
+
 test.serial("a key of the body's own variables is not mistaken for the parameter", async (t) => {
   const { f } = run(
     `/** @redisLock businessFlag=shadow keyName=lock */
