@@ -10,6 +10,7 @@ import { readKey, type KeyPart } from "./key";
 import { identifiersIn } from "./names";
 import { implausible, literalOf, OPTION_READERS, type Defaults } from "./options";
 import { single, spanOf, type Reading } from "./reading";
+import { returnsValue } from "./returns";
 
 import { apartOf, type Apart } from "./apart";
 import { declaredAgain, declaredTwice, narrowedParameters } from "./parameters";
@@ -27,6 +28,8 @@ export interface Plan {
   readonly key: readonly KeyPart[];
   readonly onFailure: {
     readonly action: "throw" | "skip";
+    /** What `skip` does with a function that never returns a value, and whose type the compiler finds by that. */
+    readonly returns: "return;" | "return undefined;";
     readonly failure: Piece | undefined;
     readonly at: Span;
   };
@@ -106,6 +109,7 @@ export function plan(
     key,
     onFailure: {
       action: isSkip ? "skip" : "throw",
+      returns: point.type === undefined && !returnsValue(ts, fn.body) ? "return;" : "return undefined;",
       failure,
       at: spanOf(attributes.get("onFailure")) ?? tag.word,
     },

@@ -11,6 +11,16 @@ export function returnsThroughCode(ts: Parser, body: TS.Block): boolean {
   return returnsOf(ts, body).some(({ runsCode }) => runsCode);
 }
 
+/** Whether a `return` in the body, or the expression that it is, hands out a value. */
+export function returnsValue(ts: Parser, body: TS.ConciseBody): boolean {
+  const isFound = (node: TS.Node): boolean => {
+    if (ts.isFunctionLike(node)) return false;
+    if (ts.isReturnStatement(node)) return node.expression !== undefined;
+    return ts.forEachChild(node, (child) => isFound(child) || undefined) ?? false;
+  };
+  return !ts.isBlock(body) || isFound(body);
+}
+
 export interface Return {
   /** What may be a promise. */
   readonly expression: TS.Expression;

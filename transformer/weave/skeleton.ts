@@ -87,16 +87,11 @@ export function weaveFunction(ts: Parser, file: TS.SourceFile, plan: Plan, names
 
 /** `const lock = open(...); while (!acquire) retryCheck; try { assertHeld;` */
 function head(plan: Plan, { namespace, lock }: Names, narrowed: readonly Copy[]): Piece[] {
-  const { action, failure, at } = plan.onFailure;
+  const { action, returns, failure, at } = plan.onFailure;
   const retryCheck = glue(plan, `await ${namespace}.retryCheck(${lock}`);
   const retry: Piece[] =
     action === "skip"
-      ? [
-          glue(plan, "if (!("),
-          retryCheck,
-          glue(plan, "))) "),
-          { code: "return undefined;", from: at, exact: false },
-        ]
+      ? [glue(plan, "if (!("), retryCheck, glue(plan, "))) "), { code: returns, from: at, exact: false }]
       : [retryCheck, ...(failure === undefined ? [] : [glue(plan, ", "), failure]), glue(plan, ");")];
   const kept = narrowed.map(({ parameter, copy }) => `${copy} = ${parameter}, `).join("");
   return [
