@@ -690,6 +690,12 @@ const PLACES: readonly Row[] = [
       `const pay = async () => 1;\n${TAG}\nexport { pay as p };`,
       "an export declaration",
     ],
+    ["a name in a list of exports", `async function pay() {}\nexport { ${TAG} pay };`, "an export specifier"],
+    [
+      "another name in a list of exports",
+      `const pay = async () => 1;\nexport { ${TAG} pay as p };`,
+      "an export specifier",
+    ],
     [
       "a wrapped function",
       `async function pay() {}\n${TAG}\nexport const x = retry(pay);`,
@@ -727,6 +733,7 @@ const PLACES: readonly Row[] = [
       `import { pay } from "./pay";\n${TAG}\nexport default pay;`,
       "an identifier",
     ],
+    ["a name in an export from elsewhere", `export { ${TAG} pay } from "./pay";`, "an export specifier"],
     ["an export from elsewhere", `${TAG}\nexport { pay } from "./pay";`, "an export declaration"],
     [
       "a wrapped function from elsewhere",
