@@ -221,7 +221,7 @@ const GRAMMAR: readonly Row[] = [
     ["@RedisLock", "@redislock", "@redis-lock", "@redis_lock", "@REDISLOCK"],
     ["@redisLok", "@reidsLock", "@redisLocks", "@RedisLocks", "@redisLocked", "@redisLoc", "@RedislLock"],
     ["@RedisLok", "@redisLock-", "@redis.lock", "@redis lock", "@rdisLok", "@reddisslock", "@lock", "@mutex"],
-    ["@redlock", "@redisLocking"],
+    ["@redlock", "@redisLocking", "@redis:lock"],
   ]
     .flat()
     .map((tag) => ({
@@ -236,11 +236,30 @@ const GRAMMAR: readonly Row[] = [
     ["a letter of another alphabet", "@r\u0435disLock"],
     ["a full-width `@`", "\uff20redisLock"],
     ["no `@`", "redisLock"],
+    ["no `@`, in capitals", "RedisLock"],
+    ["no `@`, and a hyphen", "redis-lock"],
+    ["a blank behind the `@`", "@ redisLock"],
+    ["another mark", "#redisLock"],
   ].map(([what = "", tag = ""]) => ({
     title: `a tag with ${what}`,
     source: onMethod(`«${tag}» businessFlag=pay keyName=orderNo`),
     code: "LW1007",
     message: `There is no tag \`${tag}\`. Did you mean \`@redisLock\`?`,
+  })),
+  ...[
+    ["a hyphen", "«@mutex» - businessFlag=pay"],
+    ["a comma", "«@mutex», businessFlag=pay"],
+    ["a brace", "«@mutex» { businessFlag=pay }"],
+    ["a parenthesis and a quote", '«@mutex»("businessFlag=pay")'],
+    ["a colon and a name", "«@mutex»:redis businessFlag=pay"],
+    ["a slash and a name", "«@mutex»/redis businessFlag=pay"],
+    ["a name", "«@mutex» redisLock businessFlag=pay"],
+    ["a hyphen without a blank", "«@mutex-businessFlag»=pay"],
+  ].map(([what = "", tag = ""]) => ({
+    title: `the attributes of the tag behind another name and ${what}`,
+    source: onMethod(tag),
+    code: "LW1007",
+    message: `There is no tag \`${/«(.*)»/.exec(tag)?.[1] ?? ""}\`. Did you mean \`@redisLock\`?`,
   })),
   {
     title: "an invisible character before the tag",
@@ -1048,6 +1067,10 @@ test("prose that names the tag and its attributes in backticks, or another tag i
     "The `redisLock businessFlag=x` of old.",
     "redisLock locks it, with businessFlag=x.",
     "@médecin locks it.",
+    "redis-locks take businessFlag=x.",
+    "lockTime=20 is the default, - lockTime=30 another.",
+    "@config mode=fast",
+    "@config says: the lockTime=20 of old.",
   ]) {
     t.is(weave("a.ts", `/** ${prose} */\nexport async function pay() {}`, ESM), undefined, prose);
   }
