@@ -870,6 +870,19 @@ const PLACES: readonly Row[] = [
     code: "LW1302",
     message: notAsync("anonymous"),
   },
+  ...[
+    ["imported by default", 'import Promise from "bluebird";'],
+    ["imported by its name", 'import type { Bluebird as Promise } from "bluebird";'],
+    ["required", 'import Promise = require("bluebird");'],
+    ["a class of the file", "class Promise<T> { value?: T }"],
+    ["a type of the file", "type Promise<T> = Bluebird<T>;"],
+  ].map(([what = "", declared = ""]) => ({
+    title: `a function that returns a \`Promise\` that is ${what}`,
+    source: `${declared}\n${TAG}\nexport function pay(): Promise<void> { return work(); }`,
+    code: "LW1314",
+    message:
+      "`pay` cannot wait for a lock: it returns a `Promise` of this file's own, and a locked function returns the global one. Make it `async`.",
+  })),
   {
     title: "a constructor",
     source: `export class A extends B { ${TAG} constructor() { super(); } }`,
@@ -1074,6 +1087,11 @@ test("prose that names the tag and its attributes in backticks, or another tag i
   ]) {
     t.is(weave("a.ts", `/** ${prose} */\nexport async function pay() {}`, ESM), undefined, prose);
   }
+});
+
+test("what is added to the global `Promise` makes it no other", (t) => {
+  const source = `declare global { interface Promise<T> { tap(): T } }\n${TAG}\nexport function pay(): Promise<void> { return work(); }`;
+  t.deepEqual(weave("a.ts", source.replaceAll(/[«»]/g, ""), ESM)?.diagnostics, []);
 });
 
 test("what hides a parameter only in a block, in a function inside, or in a static block is no duplicate", (t) => {
