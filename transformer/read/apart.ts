@@ -29,10 +29,7 @@ export function apartOf(ts: Parser, point: JoinPoint, reentrant: boolean): Apart
   const { fn, promised, type } = point;
   const isOwnAsync = isAsync(ts, fn);
   const isApart =
-    reentrant ||
-    !isOwnAsync ||
-    (ts.isBlock(fn.body) && returnsThroughCode(ts, fn.body)) ||
-    declaredTwice(ts, fn) !== undefined;
+    reentrant || !isOwnAsync || returnsThroughCode(ts, fn) || declaredTwice(ts, fn) !== undefined;
   if (!isApart) return undefined;
   return {
     isAsync: isOwnAsync,

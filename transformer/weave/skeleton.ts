@@ -63,7 +63,7 @@ export function weaveFunction(ts: Parser, file: TS.SourceFile, plan: Plan, names
     const [open, close] = apart === undefined ? ["", ""] : [" {", "}"];
     return [
       startOfBody(ts, file, body, [...before, glue(plan, open + variables)]),
-      ...(keepsReturns ? [] : awaitedReturns(ts, file, body)),
+      ...(keepsReturns ? [] : awaitedReturns(ts, file, plan.fn)),
       { at: body.end - 1, pieces: [glue(plan, close), after] },
     ];
   }
@@ -77,7 +77,7 @@ export function weaveFunction(ts: Parser, file: TS.SourceFile, plan: Plan, names
     // Right behind the arrow: a comment before the value stays with it.
     { at: body.pos, pieces: [glue(plan, " {"), ...before, glue(plan, variables)] },
     ...(apart === undefined ? [{ at: start, pieces: [ofValue(returns)] }] : []),
-    ...(apart === undefined ? awaited(ts, file, body) : []),
+    ...(apart === undefined ? awaited(ts, file, plan.fn, body) : []),
     {
       at: body.end,
       pieces: [...(apart === undefined ? [ofValue(ends)] : []), after, glue(plan, "}")],

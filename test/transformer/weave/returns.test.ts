@@ -352,6 +352,19 @@ for (const attributes of ["", "reentrant=true"]) {
   });
 }
 
+test.serial("a parameter that is called `undefined` is what it is given", async (t) => {
+  const { f, g } = run(
+    `/** @redisLock businessFlag=hidden */ export async function f(undefined) { return undefined; }
+    /** @redisLock businessFlag=hidden onFailure=skip retryTimes=0 */ export const g = async (undefined) => undefined;`,
+  );
+  const given = {
+    // oxlint-disable-next-line unicorn/no-thenable
+    then: (done: (value: unknown) => void) => void g?.("skipped").then((skipped) => done([skipped, ...held])),
+  };
+  t.deepEqual(await f?.(given), [undefined, "LOCK_hidden"]);
+  t.is(await g?.("text"), "text");
+});
+
 for (const reentrant of [false, true]) {
   test.serial(`a key of the file's variables is none of the weave's, reentrant=${reentrant}`, async (t) => {
     const { f } = run(
