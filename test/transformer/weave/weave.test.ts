@@ -181,7 +181,7 @@ test("the sites are named, and stand where their tags stand", (t) => {
 });
 
 test("a function that is the default of a variable has the variable's name", (t) => {
-  const source = `export const { pay = ${"/** @redisLock businessFlag=f */"} async () => 1, ...rest } = given;`;
+  const source = "export const { pay = /** @redisLock businessFlag=f */ async () => 1, ...rest } = given;";
   const { sites = [] } = weave("a.ts", source, { ts, module: "esm" }) ?? {};
   t.deepEqual(
     sites.map(({ name }) => name),
