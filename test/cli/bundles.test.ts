@@ -27,25 +27,30 @@ export class OrderService {
 }
 /** @redisLock businessFlag='"quoted" ü' keyName=a */
 export const arrow = async (a: string): Promise<string> => shop.charge(a);
+/** @redisLock businessFlag=helper */
+export async function helper(a: string): Promise<string> { return more(await shop.charge(a)); function more(b: string): string { return a + b; } }
+/** @redisLock businessFlag=using */
+export async function using(): Promise<void> { using gate = shop.open(); gate.pass(); }
 `;
 const SHOP = `export class Busy extends Error {}
 export enum Status { Open = 1 }
 export interface Order { id: string; user: { id: number }; lines: { sku: string }[] }
-export const shop = { name: "shop", charge: async (text: string): Promise<string> => text };
+export const shop = { name: "shop", charge: async (text: string): Promise<string> => text,
+  open: (): Disposable & { pass(): void } => ({ pass() {}, [Symbol.dispose]() {} }) };
 `;
 const MAIN = `import { configure, memoryStore } from "lockweave";
-import { arrow, OrderService } from "./order.js";
+import { arrow, helper, OrderService, using } from "./order.js";
 configure({ store: memoryStore() });
 export const service = new OrderService();
-export { arrow };
+export { arrow, helper, using };
 `;
 const FILES = { "src/order.ts": ORDER, "src/shop.ts": SHOP, "src/main.ts": MAIN };
-const ALL = "The locks of all 7 tags are in the output.\n";
+const ALL = "The locks of all 9 tags are in the output.\n";
 
 let compiled: Promise<Project> | undefined;
 
 async function compile(): Promise<Project> {
-  const project = await makeProject(FILES);
+  const project = await makeProject(FILES, { lib: ["es2022", "esnext.disposable"] });
   const { code, stdout } = await project.tspc();
   if (code !== 0) throw new Error(stdout);
   return project;

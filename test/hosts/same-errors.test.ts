@@ -95,6 +95,25 @@ export const g: () => Promise<string> =
 export const i = async (id: string): Promise<number> =>
   // @ts-ignore
   id;`,
+  "an error that is expected in parentheses": `/** @redisLock businessFlag=f */ export async function f(id: string): Promise<number> {
+  return (
+    // @ts-expect-error
+    id.missing
+  );
+}`,
+  "functions without a value that are skipped": `declare const has: boolean; declare function work(): Promise<void>;
+export class Base {
+  /** @redisLock businessFlag=f onFailure=skip */ async pay() { await work(); }
+  /** @redisLock businessFlag=f onFailure=skip */ async ship() { if (has) return; await work(); }
+  /** @redisLock businessFlag=f onFailure=skip reentrant=true */ async send() { await work(); }
+  /** @redisLock businessFlag=f onFailure=skip */ async fail() { throw new Error(); }
+  /** @redisLock businessFlag=f onFailure=skip */ later: () => Promise<void> = async () => { await work(); };
+}
+export class Shop extends Base { override async pay(): Promise<void> {} override async ship(): Promise<void> {} override async send(): Promise<void> {} override async fail(): Promise<void> {} }
+/** @redisLock businessFlag=f onFailure=skip */ export const pay = async () => { await work(); };
+/** @redisLock businessFlag=f onFailure=skip */ export async function ship(): Promise<void> { if (has) return; await work(); }
+/** @redisLock businessFlag=f onFailure=skip */ export async function* all() { yield work(); }
+/** @redisLock businessFlag=f onFailure=skip */ export async function* some(): AsyncGenerator<number, undefined> { yield 1; return undefined; }`,
   "errors in what an arrow function returns": `declare const order: { id: string }; declare const text: string;
 /** @redisLock businessFlag=f */ export const f = async (): Promise<number> => order.id;
 /** @redisLock businessFlag=f */ export const g = async (): Promise<{ a: number }> => ({ a: 1, b: 2 });

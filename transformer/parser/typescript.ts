@@ -37,6 +37,7 @@ export {
   isEnumDeclaration,
   isExportAssignment,
   isExportDeclaration,
+  isExportSpecifier,
   isExpressionStatement,
   isExternalModule,
   isExternalModuleReference,

@@ -3,7 +3,7 @@ import type { Parser } from "../parser/parser";
 import type { JoinPoint } from "./join-points";
 import { assignedParameters, declaredTwice, redeclaredParameter } from "./parameters";
 import { isAsync } from "./promised";
-import { returnsThroughCode } from "./returns";
+import { returnsThroughCode, returnsValue } from "./returns";
 
 /** A body that becomes a function inside the woven one. */
 export interface Apart {
@@ -29,10 +29,7 @@ export function apartOf(ts: Parser, point: JoinPoint, reentrant: boolean): Apart
   const { fn, promised, type } = point;
   const isOwnAsync = isAsync(ts, fn);
   const isApart =
-    reentrant ||
-    !isOwnAsync ||
-    (ts.isBlock(fn.body) && returnsThroughCode(ts, fn.body)) ||
-    declaredTwice(ts, fn) !== undefined;
+    reentrant || !isOwnAsync || returnsThroughCode(ts, fn) || declaredTwice(ts, fn) !== undefined;
   if (!isApart) return undefined;
   return {
     isAsync: isOwnAsync,
@@ -50,10 +47,4 @@ export function apartOf(ts: Parser, point: JoinPoint, reentrant: boolean): Apart
 function isVoid(ts: Parser, { fn, holder, type }: JoinPoint): boolean {
   const isDeclared = ts.isFunctionDeclaration(fn) || (ts.isMethodDeclaration(fn) && ts.isClassLike(holder));
   return isDeclared && type === undefined && !returnsValue(ts, fn.body);
-}
-
-function returnsValue(ts: Parser, node: TS.Node): boolean {
-  if (ts.isFunctionLike(node)) return false;
-  if (ts.isReturnStatement(node)) return node.expression !== undefined;
-  return ts.forEachChild(node, (child) => returnsValue(ts, child) || undefined) ?? false;
 }

@@ -4,7 +4,7 @@ import { problem, type Problem } from "../text/problems";
 import type { Span } from "../text/span";
 import { commentsThatMentionIt } from "./comments";
 import { placeOf, type FoundFunction } from "./place";
-import { isAsync, type Promised } from "./promised";
+import { hasOwnPromise, isAsync, type Promised } from "./promised";
 import type { AnyFunction, LockableFunction } from "./syntax";
 import { parseTags, type Tag } from "./tag";
 
@@ -58,7 +58,7 @@ export function findJoinPoints(ts: Parser, file: TS.SourceFile): Found {
     mentions.push(at);
     const place = placeOf(ts, file, comment, path, at);
     problems.push(...parsed.problems);
-    const misplaced = "fn" in place ? whyNot(ts, place, at, secondTag?.word, tagged) : place.because;
+    const misplaced = "fn" in place ? whyNot(ts, file, place, at, secondTag?.word, tagged) : place.because;
     if (misplaced !== undefined && tag !== undefined) problems.push(misplaced);
     const flaw = misplaced ?? parsed.problems[0];
     if ("fn" in place && isLockable(place.fn) && tag !== undefined && misplaced === undefined) {
@@ -75,6 +75,7 @@ export function findJoinPoints(ts: Parser, file: TS.SourceFile): Found {
 
 function whyNot(
   ts: Parser,
+  file: TS.SourceFile,
   { fn, name, promised }: FoundFunction,
   at: Span,
   secondTag: Span | undefined,
@@ -90,7 +91,10 @@ function whyNot(
     );
   }
   if (fn.asteriskToken !== undefined && !isAsync(ts, fn)) return problem("generatorTagged", at);
-  if (!isAsync(ts, fn) && promised === undefined) return problem("notAsync", at, name);
+  if (!isAsync(ts, fn)) {
+    if (promised === undefined) return problem("notAsync", at, name);
+    if (hasOwnPromise(ts, file)) return problem("ownPromise", at, name);
+  }
   const again = tagged.has(fn) ? at : secondTag;
   return again && problem("twoTags", again);
 }

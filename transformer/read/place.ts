@@ -172,6 +172,7 @@ function namesHandedOn(ts: Parser, node: TS.Node): string[] {
   if (ts.isPropertyAssignment(node)) return namesHandedOn(ts, node.initializer);
   if (ts.isConditionalExpression(node))
     return [node.whenTrue, node.whenFalse].flatMap((each) => namesHandedOn(ts, each));
+  if (ts.isExportSpecifier(node)) return [(node.propertyName ?? node.name).text];
   if (!ts.isExportDeclaration(node)) return [];
   const { exportClause, moduleSpecifier } = node;
   if (moduleSpecifier !== undefined || exportClause === undefined || !ts.isNamedExports(exportClause))

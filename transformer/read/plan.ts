@@ -10,9 +10,10 @@ import { readKey, type KeyPart } from "./key";
 import { identifiersIn } from "./names";
 import { implausible, literalOf, OPTION_READERS, type Defaults } from "./options";
 import { single, spanOf, type Reading } from "./reading";
+import { returnsValue } from "./returns";
 
 import { apartOf, type Apart } from "./apart";
-import { declaredAgain, declaredTwice, narrowedParameters } from "./parameters";
+import { declaredAgain, declaredTwice, narrowedParameters, parameterNames } from "./parameters";
 import type { LockableFunction } from "./syntax";
 import type { Attribute } from "./tag";
 
@@ -27,6 +28,8 @@ export interface Plan {
   readonly key: readonly KeyPart[];
   readonly onFailure: {
     readonly action: "throw" | "skip";
+    /** What `skip` does with a function that never returns a value, and whose type the compiler finds by that. */
+    readonly returns: "return;" | "return undefined;" | "return void 0;";
     readonly failure: Piece | undefined;
     readonly at: Span;
   };
@@ -106,6 +109,7 @@ export function plan(
     key,
     onFailure: {
       action: isSkip ? "skip" : "throw",
+      returns: returnsWhenSkipped(ts, point),
       failure,
       at: spanOf(attributes.get("onFailure")) ?? tag.word,
     },
@@ -115,6 +119,11 @@ export function plan(
     named,
     warnings: reading.warnings,
   };
+}
+
+function returnsWhenSkipped(ts: Parser, { fn, type }: JoinPoint): Plan["onFailure"]["returns"] {
+  if (type === undefined && !returnsValue(ts, fn.body)) return "return;";
+  return parameterNames(ts, fn).includes("undefined") ? "return void 0;" : "return undefined;";
 }
 
 function byName(attributes: readonly Attribute[], { problems }: Reading): Map<string, Attribute> {

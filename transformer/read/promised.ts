@@ -28,6 +28,28 @@ export function promisedBy(
   return { type: isGeneric ? undefined : outer.type };
 }
 
+/**
+ * Whether `Promise` is another one in this file, or in a part of it: bluebird's, maybe. What is added to the global one,
+ * in `declare global`, does not count.
+ */
+export function hasOwnPromise(ts: Parser, node: TS.Node): boolean {
+  if (ts.isModuleDeclaration(node)) return false;
+  const { SyntaxKind: Kind } = ts;
+  const ofTypes: readonly TS.SyntaxKind[] = [
+    Kind.ImportClause,
+    Kind.ImportSpecifier,
+    Kind.ImportEqualsDeclaration,
+    Kind.ClassDeclaration,
+    Kind.InterfaceDeclaration,
+    Kind.TypeAliasDeclaration,
+    Kind.TypeParameter,
+  ];
+  const { name } = node as { readonly name?: TS.Node };
+  if (ofTypes.includes(node.kind) && name !== undefined && ts.isIdentifier(name) && name.text === "Promise")
+    return true;
+  return ts.forEachChild(node, (child) => hasOwnPromise(ts, child) || undefined) ?? false;
+}
+
 /** What JavaScript says in the comment of the function, or of what it is the value of. */
 export function documentedReturn(ts: Parser, nodes: readonly TS.Node[]): TS.TypeNode | undefined {
   const comments = nodes.toReversed().flatMap((node) => {

@@ -1,14 +1,26 @@
 import type * as TS from "typescript";
 import type { Parser } from "../parser/parser";
+import { parameterNames } from "./parameters";
 import { declaredInBlock, namesIn, statementsOf } from "./scopes";
+import type { LockableFunction } from "./syntax";
 
 /**
  * Whether a return hands out what may be a promise from where an `await` would be noticed, since leaving runs code:
  * under `try`, whose `catch` would get errors that it is not meant for, and whose `finally` would run later; in the
  * scope of a `using`; in a loop over an iterator, which is closed when it is left.
  */
-export function returnsThroughCode(ts: Parser, body: TS.Block): boolean {
-  return returnsOf(ts, body).some(({ runsCode }) => runsCode);
+export function returnsThroughCode(ts: Parser, fn: LockableFunction): boolean {
+  return returnsOf(ts, fn).some(({ runsCode }) => runsCode);
+}
+
+/** Whether a `return` in the body, or the expression that it is, hands out a value. */
+export function returnsValue(ts: Parser, body: TS.ConciseBody): boolean {
+  const isFound = (node: TS.Node): boolean => {
+    if (ts.isFunctionLike(node)) return false;
+    if (ts.isReturnStatement(node)) return node.expression !== undefined;
+    return ts.forEachChild(node, (child) => isFound(child) || undefined) ?? false;
+  };
+  return !ts.isBlock(body) || isFound(body);
 }
 
 export interface Return {
@@ -23,8 +35,14 @@ export interface Return {
 /** By the names in scope, whether they are constants that cannot be promises. */
 type Scope = ReadonlyMap<string, boolean>;
 
+/** Inside the function: even `undefined` may be a parameter. */
+export function scopeInside(ts: Parser, fn: LockableFunction): Scope {
+  return new Map(parameterNames(ts, fn).map((name) => [name, false]));
+}
+
 /** The returns of what may be a promise. */
-export function returnsOf(ts: Parser, body: TS.Block): Return[] {
+export function returnsOf(ts: Parser, fn: LockableFunction): Return[] {
+  const { body } = fn;
   const returns: Return[] = [];
   const isConstant = !givesThen(ts, body);
   const visit = (node: TS.Node, outer: Scope, runsCode: boolean): void => {
@@ -45,7 +63,7 @@ export function returnsOf(ts: Parser, body: TS.Block): Return[] {
       ts.forEachChild(node, (child) => visit(child, scope, isLeft));
     }
   };
-  visit(body, new Map(), false);
+  if (ts.isBlock(body)) visit(body, scopeInside(ts, fn), false);
   return returns;
 }
 

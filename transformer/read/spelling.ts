@@ -34,8 +34,12 @@ export function isNear(name: string): boolean {
 /** Whether a tag of this name has what only ours has beside it. Those of JSDoc and TSDoc have any text. */
 export function hasOurAttributes(name: string, text: string): boolean {
   if (DOCUMENTATION.has(name)) return false;
-  return /^[\s:(]*[A-Za-z]\w*\s*=/.test(text) && /\b(?:businessFlag|lockTime)\s*=/.test(text);
+  if (/[.-](?:businessFlag|lockTime)$/.test(name)) return /^\s*=/.test(text);
+  return LIST.test(text) && /\b(?:businessFlag|lockTime)\s*=/.test(text);
 }
+
+/** Attributes behind `@mutex`: `@mutex (a=`, `@mutex - a=`, `@mutex/redis a=`, `@mutex lock a=`. */
+const LIST = /^(?:[:/][\w.-]+)*(?:[ \t]+\w*lock\w*)?[^\w=]*\b[A-Za-z]\w*\s*=/i;
 
 function lettersOf(name: string): string {
   return name.replaceAll(/[^a-z]/gi, "").toLowerCase();

@@ -45,6 +45,8 @@ export function roleOf(ts: Parser, file: TS.SourceFile, node: TS.Node): Role {
       const named = node as TS.VariableDeclaration | TS.PropertyDeclaration | TS.PropertyAssignment;
       return { is: "around", inside: named.initializer, name: nameIn(ts, file, named) };
     }
+    case Kind.BindingElement: // Its function is a default: what it gets otherwise would run unlocked.
+      return { is: "other", name: nameIn(ts, file, node as TS.BindingElement) };
     case Kind.BinaryExpression: {
       const { left, operatorToken, right } = node as TS.BinaryExpression;
       const name = left.getText(file);
@@ -94,5 +96,7 @@ function nameIn(
   file: TS.SourceFile,
   { name }: { readonly name?: TS.PropertyName | TS.BindingName | TS.ModuleName | undefined },
 ): string | undefined {
-  return name && ts.isStringLiteral(name) ? name.text : name?.getText(file);
+  if (name === undefined || ts.isObjectBindingPattern(name) || ts.isArrayBindingPattern(name))
+    return undefined;
+  return ts.isStringLiteral(name) ? name.text : name.getText(file);
 }

@@ -81,21 +81,23 @@ function spelt(content: string, start: number, end: number): string | undefined 
   WORD.lastIndex = start + 1;
   const name = WORD.exec(content)?.[0] ?? "";
   const rest = content.slice(start + 1 + name.length, end);
-  const apart = /^redis$/i.test(name) ? /^[ \t]+lock\w{0,3}\b/i.exec(rest)?.[0] : undefined;
-  if (apart !== undefined) return name + apart; // `@redis lock`
+  const apart = /^redis$/i.test(name) ? /^(?:[ \t]+|:)lock\w{0,3}\b/i.exec(rest)?.[0] : undefined;
+  if (apart !== undefined) return name + apart; // `@redis lock`, `@redis:lock`
   return isMeant(name) || isNear(name) || hasOurAttributes(name, rest) ? name : undefined;
 }
 
-/** At the start of a line: letters of any alphabet, and characters that nobody sees. */
-const DISGUISED = /^[ \t]*(\p{Cf}*[@＠﹫][\p{L}\p{M}\p{N}\p{Cf}_-]+|redisLock)(?![\w-])/gmu;
+/** At the start of a line: letters of any alphabet, and characters that nobody sees; or another mark than `@`, or none. */
+const DISGUISED =
+  /^[ \t]*(\p{Cf}*[@＠﹫][ \t]*[\p{L}\p{M}\p{N}\p{Cf}_-]+|[#$%&+!?~^]?([A-Za-z][\w-]*))(?![\w-])/gmu;
 
 /** The tag behind an `@`, or with letters, that only look like it; or without the `@`. Beside it is what only ours has. */
 function disguisedIn(content: string): Span | undefined {
-  for (const { index, 0: found, 1: name = "" } of content.matchAll(DISGUISED)) {
+  for (const { index, 0: found, 1: name = "", 2: withoutAt } of content.matchAll(DISGUISED)) {
     const end = index + found.length;
     const [rest = ""] = content.slice(end).split(/^[ \t]*@/m);
     const isPlain = /^@[\w-]*$/.test(name);
-    if (!isPlain && hasOurAttributes(name, rest)) return { start: end - name.length, end };
+    const isOther = withoutAt !== undefined && !isNear(withoutAt);
+    if (!isPlain && !isOther && hasOurAttributes(name, rest)) return { start: end - name.length, end };
   }
   return undefined;
 }

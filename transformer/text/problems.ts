@@ -137,6 +137,11 @@ const PROBLEMS = {
     (name) =>
       `${tick(name)} cannot wait for a lock: make it \`async\`, or give it the return type \`Promise<...>\`.`,
   ],
+  ownPromise: [
+    "LW1314",
+    (name) =>
+      `${tick(name)} cannot wait for a lock: it returns a \`Promise\` of this file's own, and a locked function returns the global one. Make it \`async\`.`,
+  ],
   constructorTagged: [
     "LW1303",
     () => "A constructor cannot wait for a lock. Put `@redisLock` on an async method.",

@@ -192,13 +192,51 @@ function endsWell(ts: Parser, { catchClause, finallyBlock }: TS.TryStatement, lo
   return step(ts, last.expression, "release", lock) !== undefined;
 }
 
-/** A minifier may make one of that step and of what the body does first: `return assertHeld(lock), value`. */
+/**
+ * A minifier may make one of that step and of what the body does first: `return assertHeld(lock), value`. Bundlers and
+ * compilers may put in front what runs no code of the body: its functions, `let x;`, the `try` of a `using`.
+ */
 function beginsHeld(ts: Parser, { tried, lock }: Steps): boolean {
-  const [first] = tried.tryBlock.statements;
+  return beginsWith(ts, tried.tryBlock, lock);
+}
+
+function beginsWith(ts: Parser, block: TS.Block, lock: string): boolean {
+  const [first, ...others] = block.statements.filter((statement) => !isInert(ts, statement));
+  // Whatever it catches: nothing comes behind it.
+  if (first !== undefined && ts.isTryStatement(first))
+    return others.length === 0 && beginsWith(ts, first.tryBlock, lock);
   const { expression, initializer } = (first ?? {}) as Partial<TS.ExpressionStatement & TS.ForStatement>;
   const earliest = earliestOf(ts, expression ?? initializer);
   if (earliest === undefined || !ts.isCallExpression(earliest)) return false;
   return namesStep(ts, earliest.expression, "assertHeld") && isNamed(ts, earliest.arguments[0], lock);
+}
+
+/** It declares names, and runs nothing. */
+function isInert(ts: Parser, statement: TS.Statement): boolean {
+  if (ts.isFunctionDeclaration(statement)) return true;
+  if (!ts.isVariableStatement(statement)) return false;
+  return statement.declarationList.declarations.every(
+    ({ name, initializer }) =>
+      ts.isIdentifier(name) && (initializer === undefined || isInertValue(ts, initializer)),
+  );
+}
+
+/** `function () {}`, a name for one, and what compilers keep of `using`: `{ stack: [], error: void 0 }`. */
+function isInertValue(ts: Parser, value: TS.Expression): boolean {
+  const inner = withoutParentheses(ts, value);
+  if (ts.isArrayLiteralExpression(inner)) return inner.elements.length === 0;
+  if (ts.isObjectLiteralExpression(inner)) {
+    return inner.properties.every(
+      (each) =>
+        ts.isPropertyAssignment(each) && ts.isIdentifier(each.name) && isInertValue(ts, each.initializer),
+    );
+  }
+  return (
+    ts.isFunctionExpression(inner) ||
+    ts.isArrowFunction(inner) ||
+    ts.isIdentifier(inner) ||
+    constantOf(ts, inner) !== undefined
+  );
 }
 
 /** What is evaluated before the rest of it. */

@@ -1,6 +1,7 @@
 import type * as TS from "typescript";
 import type { Parser } from "../parser/parser";
-import { isSettled, returnsOf } from "../read/returns";
+import { isSettled, returnsOf, scopeInside } from "../read/returns";
+import type { LockableFunction } from "../read/syntax";
 import type { Insertion } from "../text/edits";
 import { isCast, startOfExpression } from "./start-of-expression";
 
@@ -8,13 +9,19 @@ import { isCast, startOfExpression } from "./start-of-expression";
  * `return work()` inside `try { } finally { }` would run `finally` before the work is done: the returns of
  * the body become `return await`. Nested functions keep their own returns.
  */
-export function awaitedReturns(ts: Parser, file: TS.SourceFile, body: TS.Block): Insertion[] {
-  return returnsOf(ts, body).flatMap((found) => addAwait(ts, file, found.expression, found.isSettled));
+export function awaitedReturns(ts: Parser, file: TS.SourceFile, fn: LockableFunction): Insertion[] {
+  return returnsOf(ts, fn).flatMap((found) => addAwait(ts, file, found.expression, found.isSettled));
 }
 
-/** What makes `expression` into `await expression`: nothing where its value cannot be a promise. */
-export function awaited(ts: Parser, file: TS.SourceFile, expression: TS.Expression): Insertion[] {
-  const isPartSettled = (part: TS.Expression): boolean => isSettled(ts, part);
+/** What makes `expression`, which the function is, into `await expression`: nothing where it cannot be a promise. */
+export function awaited(
+  ts: Parser,
+  file: TS.SourceFile,
+  fn: LockableFunction,
+  expression: TS.Expression,
+): Insertion[] {
+  const scope = scopeInside(ts, fn);
+  const isPartSettled = (part: TS.Expression): boolean => isSettled(ts, part, scope);
   return isPartSettled(expression) ? [] : addAwait(ts, file, expression, isPartSettled);
 }
 

@@ -16,6 +16,8 @@ import { startOfExpression } from "./start-of-expression";
 export interface Names {
   readonly namespace: string;
   readonly lock: string;
+  /** That tags bring into the code. */
+  readonly words: readonly string[];
 }
 
 /**
@@ -61,7 +63,7 @@ export function weaveFunction(ts: Parser, file: TS.SourceFile, plan: Plan, names
     const [open, close] = apart === undefined ? ["", ""] : [" {", "}"];
     return [
       startOfBody(ts, file, body, [...before, glue(plan, open + variables)]),
-      ...(keepsReturns ? [] : awaitedReturns(ts, file, body)),
+      ...(keepsReturns ? [] : awaitedReturns(ts, file, plan.fn)),
       { at: body.end - 1, pieces: [glue(plan, close), after] },
     ];
   }
@@ -75,7 +77,7 @@ export function weaveFunction(ts: Parser, file: TS.SourceFile, plan: Plan, names
     // Right behind the arrow: a comment before the value stays with it.
     { at: body.pos, pieces: [glue(plan, " {"), ...before, glue(plan, variables)] },
     ...(apart === undefined ? [{ at: start, pieces: [ofValue(returns)] }] : []),
-    ...(apart === undefined ? awaited(ts, file, body) : []),
+    ...(apart === undefined ? awaited(ts, file, plan.fn, body) : []),
     {
       at: body.end,
       pieces: [...(apart === undefined ? [ofValue(ends)] : []), after, glue(plan, "}")],
@@ -85,16 +87,11 @@ export function weaveFunction(ts: Parser, file: TS.SourceFile, plan: Plan, names
 
 /** `const lock = open(...); while (!acquire) retryCheck; try { assertHeld;` */
 function head(plan: Plan, { namespace, lock }: Names, narrowed: readonly Copy[]): Piece[] {
-  const { action, failure, at } = plan.onFailure;
+  const { action, returns, failure, at } = plan.onFailure;
   const retryCheck = glue(plan, `await ${namespace}.retryCheck(${lock}`);
   const retry: Piece[] =
     action === "skip"
-      ? [
-          glue(plan, "if (!("),
-          retryCheck,
-          glue(plan, "))) "),
-          { code: "return undefined;", from: at, exact: false },
-        ]
+      ? [glue(plan, "if (!("), retryCheck, glue(plan, "))) "), { code: returns, from: at, exact: false }]
       : [retryCheck, ...(failure === undefined ? [] : [glue(plan, ", "), failure]), glue(plan, ");")];
   const kept = narrowed.map(({ parameter, copy }) => `${copy} = ${parameter}, `).join("");
   return [
@@ -167,9 +164,9 @@ function copiesOf(
   ts: Parser,
   { fn }: Plan,
   parameters: readonly string[],
-  { namespace, lock }: Names,
+  { namespace, lock, words }: Names,
 ): readonly Copy[] {
-  const used = new Set([...identifiersIn(ts, fn), namespace, lock]);
+  const used = new Set([...identifiersIn(ts, fn), namespace, lock, ...words]);
   return parameters.map((parameter) => ({ parameter, copy: freshName(`${parameter}_1`, used) }));
 }
 

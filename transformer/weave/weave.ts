@@ -172,7 +172,7 @@ function insertionsFor(
     const lock = freshName("lock", new Set([...identifiersIn(ts, planned.fn), ...words, namespace]));
     return [
       ...currentLockArguments(ts, file, planned, plans, lock, handedOn),
-      ...weaveFunction(ts, file, planned, { namespace, lock }),
+      ...weaveFunction(ts, file, planned, { namespace, lock, words }),
     ];
   };
   // Inner functions first: where two end at one place, the inner one's code comes before the outer one's.

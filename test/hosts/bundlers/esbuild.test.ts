@@ -31,3 +31,24 @@ console.log(JSON.stringify([asked, told]));
   t.like(await bundle(project, esbuild), { code: 0 });
   t.deepEqual(JSON.parse((await project.run("dist/main.js")).stdout), [text, text]);
 });
+
+test("esbuild's files with endings of the project's own are woven where they are code", async (t) => {
+  const pay = (flag: string): string =>
+    `/** @redisLock businessFlag=${flag} */\nexport async function ${flag}() { const x = <any>1; return x; }\n`;
+  const project = await projectOf(esbuild, {
+    "src/main.ts": `import { one } from "./one.es";
+import { two } from "./two.part+tsx";
+console.log(one, two);
+`,
+    "src/one.es": pay("one"),
+    "src/two.part+tsx": pay("two").replace("<any>1", "<p>1</p>"),
+  });
+  const config = await project.read("esbuild.config.mjs");
+  const loader = JSON.stringify({ ".es": "ts", ".part+tsx": "tsx" });
+  await project.write({
+    "esbuild.config.mjs": config.replace("bundle: true", `bundle: true, loader: ${loader}`),
+  });
+  t.like(await bundle(project, esbuild), { code: 0 });
+  const code = await project.read("dist/main.js");
+  t.deepEqual(code.match(/(?<=businessFlag: ")\w+(?=")/g), ["one", "two"]);
+});

@@ -221,7 +221,7 @@ const GRAMMAR: readonly Row[] = [
     ["@RedisLock", "@redislock", "@redis-lock", "@redis_lock", "@REDISLOCK"],
     ["@redisLok", "@reidsLock", "@redisLocks", "@RedisLocks", "@redisLocked", "@redisLoc", "@RedislLock"],
     ["@RedisLok", "@redisLock-", "@redis.lock", "@redis lock", "@rdisLok", "@reddisslock", "@lock", "@mutex"],
-    ["@redlock", "@redisLocking"],
+    ["@redlock", "@redisLocking", "@redis:lock"],
   ]
     .flat()
     .map((tag) => ({
@@ -236,11 +236,30 @@ const GRAMMAR: readonly Row[] = [
     ["a letter of another alphabet", "@r\u0435disLock"],
     ["a full-width `@`", "\uff20redisLock"],
     ["no `@`", "redisLock"],
+    ["no `@`, in capitals", "RedisLock"],
+    ["no `@`, and a hyphen", "redis-lock"],
+    ["a blank behind the `@`", "@ redisLock"],
+    ["another mark", "#redisLock"],
   ].map(([what = "", tag = ""]) => ({
     title: `a tag with ${what}`,
     source: onMethod(`«${tag}» businessFlag=pay keyName=orderNo`),
     code: "LW1007",
     message: `There is no tag \`${tag}\`. Did you mean \`@redisLock\`?`,
+  })),
+  ...[
+    ["a hyphen", "«@mutex» - businessFlag=pay"],
+    ["a comma", "«@mutex», businessFlag=pay"],
+    ["a brace", "«@mutex» { businessFlag=pay }"],
+    ["a parenthesis and a quote", '«@mutex»("businessFlag=pay")'],
+    ["a colon and a name", "«@mutex»:redis businessFlag=pay"],
+    ["a slash and a name", "«@mutex»/redis businessFlag=pay"],
+    ["a name", "«@mutex» redisLock businessFlag=pay"],
+    ["a hyphen without a blank", "«@mutex-businessFlag»=pay"],
+  ].map(([what = "", tag = ""]) => ({
+    title: `the attributes of the tag behind another name and ${what}`,
+    source: onMethod(tag),
+    code: "LW1007",
+    message: `There is no tag \`${/«(.*)»/.exec(tag)?.[1] ?? ""}\`. Did you mean \`@redisLock\`?`,
   })),
   {
     title: "an invisible character before the tag",
@@ -690,6 +709,12 @@ const PLACES: readonly Row[] = [
       `const pay = async () => 1;\n${TAG}\nexport { pay as p };`,
       "an export declaration",
     ],
+    ["a name in a list of exports", `async function pay() {}\nexport { ${TAG} pay };`, "an export specifier"],
+    [
+      "another name in a list of exports",
+      `const pay = async () => 1;\nexport { ${TAG} pay as p };`,
+      "an export specifier",
+    ],
     [
       "a wrapped function",
       `async function pay() {}\n${TAG}\nexport const x = retry(pay);`,
@@ -727,6 +752,7 @@ const PLACES: readonly Row[] = [
       `import { pay } from "./pay";\n${TAG}\nexport default pay;`,
       "an identifier",
     ],
+    ["a name in an export from elsewhere", `export { ${TAG} pay } from "./pay";`, "an export specifier"],
     ["an export from elsewhere", `${TAG}\nexport { pay } from "./pay";`, "an export declaration"],
     [
       "a wrapped function from elsewhere",
@@ -844,6 +870,19 @@ const PLACES: readonly Row[] = [
     code: "LW1302",
     message: notAsync("anonymous"),
   },
+  ...[
+    ["imported by default", 'import Promise from "bluebird";'],
+    ["imported by its name", 'import type { Bluebird as Promise } from "bluebird";'],
+    ["required", 'import Promise = require("bluebird");'],
+    ["a class of the file", "class Promise<T> { value?: T }"],
+    ["a type of the file", "type Promise<T> = Bluebird<T>;"],
+  ].map(([what = "", declared = ""]) => ({
+    title: `a function that returns a \`Promise\` that is ${what}`,
+    source: `${declared}\n${TAG}\nexport function pay(): Promise<void> { return work(); }`,
+    code: "LW1314",
+    message:
+      "`pay` cannot wait for a lock: it returns a `Promise` of this file's own, and a locked function returns the global one. Make it `async`.",
+  })),
   {
     title: "a constructor",
     source: `export class A extends B { ${TAG} constructor() { super(); } }`,
@@ -1041,9 +1080,18 @@ test("prose that names the tag and its attributes in backticks, or another tag i
     "The `redisLock businessFlag=x` of old.",
     "redisLock locks it, with businessFlag=x.",
     "@médecin locks it.",
+    "redis-locks take businessFlag=x.",
+    "lockTime=20 is the default, - lockTime=30 another.",
+    "@config mode=fast",
+    "@config says: the lockTime=20 of old.",
   ]) {
     t.is(weave("a.ts", `/** ${prose} */\nexport async function pay() {}`, ESM), undefined, prose);
   }
+});
+
+test("what is added to the global `Promise` makes it no other", (t) => {
+  const source = `declare global { interface Promise<T> { tap(): T } }\n${TAG}\nexport function pay(): Promise<void> { return work(); }`;
+  t.deepEqual(weave("a.ts", source.replaceAll(/[«»]/g, ""), ESM)?.diagnostics, []);
 });
 
 test("what hides a parameter only in a block, in a function inside, or in a static block is no duplicate", (t) => {

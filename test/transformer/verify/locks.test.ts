@@ -67,6 +67,22 @@ const EDIT: Record<string, readonly [string, string]> = {
     "lockweave.assertHeld(lock);",
     "work(), lockweave.assertHeld(lock);",
   ],
+  ...Object.fromEntries(
+    [
+      ["a variable", "const paid = work();"],
+      ["a member of a variable", "const paid = { by: work() };"],
+      ["an element of a variable", "const paid = [work()];"],
+      ["a pattern, which may call a getter", "const { id } = tenant;"],
+      ["a class, which may have a static block", "class Paid { static { work(); } }"],
+    ].map(([where, code]) => [
+      `the body begins before it is known to be held, in ${where}`,
+      ["lockweave.assertHeld(lock);", `${code} lockweave.assertHeld(lock);`],
+    ]),
+  ),
+  "it is caught that the lock is not held": [
+    "lockweave.assertHeld(lock);",
+    "try { lockweave.assertHeld(lock); } catch {}",
+  ],
   "the body may be held": ["lockweave.assertHeld(lock);", "if (orderNo) lockweave.assertHeld(lock);"],
   "an error is not told": ["lockweave.fail(lock, error)", "error"],
   "an error is swallowed": ["throw lockweave.fail(lock, error)", "lockweave.fail(lock, error)"],
@@ -136,6 +152,28 @@ test("a minifier may make one of the last step before the body and of its beginn
     "throw lockweave.assertHeld(lock), orderNo;",
   ]) {
     t.truthy(lockIn(WOVEN.replace(gate, code)), code);
+  }
+});
+
+test("what runs nothing may stand in the body before it is known to be held", (t) => {
+  const gate = "lockweave.assertHeld(lock);";
+  t.true(WOVEN.includes(gate));
+  for (const code of [
+    "function inner() { return work(); }", // terser, swc
+    "let inner2 = function() { return work(); }; var inner = inner2;", // esbuild
+    "let work, other;",
+    "const one = 1, arrow = () => work(), none = void 0;",
+  ]) {
+    t.truthy(lockIn(WOVEN.replace(gate, `${code} ${gate}`)), code);
+  }
+});
+
+test("the compiler's own `try` for a `using` may stand around the whole body", (t) => {
+  const body = "lockweave.assertHeld(lock); if (orderNo) return await this.charge(orderNo);";
+  t.true(WOVEN.includes(body));
+  const caught = "catch (e_1) { env_1.error = e_1; } finally { __disposeResources(env_1); }";
+  for (const env of ["const env_1 = { stack: [], error: void 0, hasError: false };", "var _stack = [];"]) {
+    t.truthy(lockIn(WOVEN.replace(body, `${env} try { ${body} } ${caught}`)), env);
   }
 });
 

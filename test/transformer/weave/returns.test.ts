@@ -352,6 +352,34 @@ for (const attributes of ["", "reentrant=true"]) {
   });
 }
 
+test.serial("a parameter that is called `undefined` is what it is given", async (t) => {
+  const { f, g } = run(
+    `/** @redisLock businessFlag=hidden */ export async function f(undefined) { return undefined; }
+    /** @redisLock businessFlag=hidden onFailure=skip retryTimes=0 */ export const g = async (undefined) => undefined;`,
+  );
+  const given = {
+    // oxlint-disable-next-line unicorn/no-thenable -- which shows when it is waited for.
+    then: async (done: (value: unknown) => void) => {
+      const skipped = await g?.("skipped");
+      done([skipped, ...held]);
+    },
+  };
+  t.deepEqual(await f?.(given), [undefined, "LOCK_hidden"]);
+  t.is(await g?.("text"), "text");
+});
+
+for (const reentrant of [false, true]) {
+  test.serial(`a key of the file's variables is none of the weave's, reentrant=${reentrant}`, async (t) => {
+    const { f } = run(
+      `const limit_1 = "outer";
+      /** @redisLock businessFlag=outer keyName="limit_1" reentrant=${reentrant} */
+      export async function f(limit) { limit += 1; return [() => limit, world.keys].map((each) => String(each())); }`,
+      { keys: () => [...held] },
+    );
+    t.deepEqual(await f?.(1), ["2", "LOCK_outer_outer"]);
+  });
+}
+
 test.serial("a key of the body's own variables is not mistaken for the parameter", async (t) => {
   const { f } = run(
     `/** @redisLock businessFlag=shadow keyName=lock */

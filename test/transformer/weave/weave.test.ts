@@ -205,6 +205,15 @@ test("the sites are named, and stand where their tags stand", (t) => {
   for (const { start, end } of sites) t.is(fixture?.text.slice(start, end), "@redisLock");
 });
 
+test("a function that is the default of a variable has the variable's name", (t) => {
+  const source = "export const { pay = /** @redisLock businessFlag=f */ async () => 1, ...rest } = given;";
+  const { sites = [] } = weave("a.ts", source, { ts, module: "esm" }) ?? {};
+  t.deepEqual(
+    sites.map(({ name }) => name),
+    ["pay"],
+  );
+});
+
 test("line breaks of every kind stay where they are, and none comes in with a name", (t) => {
   for (const lineBreak of ["\r\n", "\r", "\u2028", "\u2029"]) {
     const lines = [

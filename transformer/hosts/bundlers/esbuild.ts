@@ -51,11 +51,12 @@ function lockweave(options?: PluginOptions): Plugin {
     name: "lockweave",
     setup({ initialOptions, onLoad }) {
       const loaders = { ...LOADERS, ...initialOptions.loader };
-      onLoad({ filter: SOURCE_FILES, namespace: "file" }, async ({ path, with: attributes }) => {
+      onLoad({ filter: filterFor(loaders), namespace: "file" }, async ({ path, with: attributes }) => {
         const loader = loaderOf(path, loaders);
         const isOther = OTHER_FILES.some((others) => others.test(path)) || "type" in attributes;
         if (loader === undefined || isOther) return undefined;
-        const woven = weave(path, await readFile(path, "utf8"));
+        const fileName = SOURCE_FILES.test(path) ? path : `${path}.${loader}`;
+        const woven = weave(fileName, await readFile(path, "utf8"));
         if (woven === undefined) return undefined; // esbuild reads it itself.
         const { code, map, errors, warnings } = woven;
         const file = shortPath(path, initialOptions.absWorkingDir);
@@ -82,6 +83,13 @@ const LOADERS: Readonly<Record<string, string>> = {
   ".cts": "ts",
   ".tsx": "tsx",
 };
+
+/** Files of all endings that are code to esbuild. */
+function filterFor(loaders: Readonly<Record<string, string>>): RegExp {
+  const endings = Object.keys(loaders).filter((ending) => isCode(loaders[ending]));
+  const sources = endings.map((ending) => `${ending.replaceAll(/[^\w]/g, String.raw`\$&`)}$`);
+  return new RegExp([SOURCE_FILES.source, ...sources].join("|"));
+}
 
 /** As esbuild chooses it: by the longest ending that has one. `undefined` where the file is no code. */
 function loaderOf(path: string, loaders: Readonly<Record<string, string>>): Loader | undefined {

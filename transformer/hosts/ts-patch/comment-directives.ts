@@ -68,7 +68,9 @@ function obeyIn(
     if (directive !== undefined) met.add(directive);
     return directive === undefined;
   });
-  const unmet = directivesOf(onDisk).filter((one) => one.type === EXPECT_ERROR && !met.has(one));
+  const unmet = [...directivesByLine(onDisk).values()].filter(
+    (one) => one.type === EXPECT_ERROR && !met.has(one),
+  );
   const said = ({ range: { pos, end } }: CommentDirective): TS.Diagnostic => {
     return { ...unused, file: onDisk, start: pos, length: end - pos };
   };
@@ -78,7 +80,7 @@ function obeyIn(
 /** What silences the place on disk: in the line above, or above the comments and blank lines right above it. */
 function directiveFor(file: WovenFile, offset: number): CommentDirective | undefined {
   const { onDisk } = file;
-  const directives = new Map(directivesOf(onDisk).map((one) => [lineOf(onDisk, one.range.end), one]));
+  const directives = directivesByLine(onDisk);
   if (directives.size === 0 || isOfTag(file.woven.sites, onDisk.text, offset)) return undefined;
   const starts = onDisk.getLineStarts();
   for (let above = lineOf(onDisk, offset) - 1; above >= 0; above -= 1) {
@@ -87,6 +89,11 @@ function directiveFor(file: WovenFile, offset: number): CommentDirective | undef
     if (directive !== undefined || (text !== "" && !text.startsWith("//"))) return directive;
   }
   return undefined;
+}
+
+/** One for each line: of what the parser reads twice, such as `(` before an arrow function, it keeps two. */
+function directivesByLine(file: TS.SourceFile): Map<number, CommentDirective> {
+  return new Map(directivesOf(file).map((one) => [lineOf(file, one.range.end), one]));
 }
 
 function directivesOf(file: TS.SourceFile): readonly CommentDirective[] {
