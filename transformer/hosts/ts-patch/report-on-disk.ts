@@ -7,7 +7,7 @@ import { obeyDirectives, obeyInProgram } from "./comment-directives";
 import { internals, ON_DISK, type WovenFile, type WovenFiles } from "./woven-files";
 
 /** A file that does not parse, and a parameter that is declared again: one error is enough. */
-const FOUND_BY_THE_COMPILER: ReadonlySet<string> = new Set(["LW1312", "LW1402"]);
+export const FOUND_BY_THE_COMPILER: ReadonlySet<string> = new Set(["LW1312", "LW1402"]);
 
 /** Diagnostics of woven files speak of the file on disk, and ours are among them. */
 export function reportOnDisk(
