@@ -1,19 +1,13 @@
 import type * as TS from "typescript";
-import { weave } from "../../weave/weave";
+import { weave, type Woven } from "../../weave/weave";
 import { diagnosticOf, FOUND_BY_THE_COMPILER } from "../ts-patch/report-on-disk";
 import type { OpenProject } from "./project";
 
 /** What one file tells of its tags, in the compiler's words. What does not parse is TypeScript's to tell. */
-export function problemsOf(
-  ts: typeof TS,
-  { program, defaults }: OpenProject,
-  fileName: string,
-): TS.Diagnostic[] {
-  const sourceFile = program.getSourceFile(fileName);
-  if (sourceFile === undefined || sourceFile.isDeclarationFile) return [];
-  if (program.isSourceFileFromExternalLibrary(sourceFile)) return [];
-  const woven = weave(fileName, sourceFile.text, { ts, module: "esm", defaults, sourceFile });
-  if (woven === undefined) return [];
+export function problemsOf(ts: typeof TS, project: OpenProject, fileName: string): TS.Diagnostic[] {
+  const sourceFile = project.program.getSourceFile(fileName);
+  const woven = weaveOpen(ts, project, fileName);
+  if (sourceFile === undefined || woven === undefined) return [];
   const { Error: error, Warning: warning } = ts.DiagnosticCategory;
   return [
     ...woven.diagnostics
@@ -21,4 +15,16 @@ export function problemsOf(
       .map((found) => diagnosticOf(ts, found, sourceFile, error)),
     ...woven.warnings.map((doubt) => diagnosticOf(ts, doubt, sourceFile, warning)),
   ];
+}
+
+/** The file as it is in the editor. */
+export function weaveOpen(
+  ts: typeof TS,
+  { program, defaults }: OpenProject,
+  fileName: string,
+): Woven | undefined {
+  const sourceFile = program.getSourceFile(fileName);
+  if (sourceFile === undefined || sourceFile.isDeclarationFile) return undefined;
+  if (program.isSourceFileFromExternalLibrary(sourceFile)) return undefined;
+  return weave(fileName, sourceFile.text, { ts, module: "esm", defaults, sourceFile });
 }

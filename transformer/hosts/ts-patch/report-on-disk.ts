@@ -95,6 +95,10 @@ function insideExpression(
 }
 
 /** TypeScript prints codes as `TS` and a number: ours stay clear of its own. */
+export function numberOf(code: string): number {
+  return 900_000 + Number(code.slice("LW".length));
+}
+
 export function diagnosticOf(
   ts: typeof TS,
   { code, message, start, end }: Problem,
@@ -103,7 +107,7 @@ export function diagnosticOf(
 ): TS.Diagnostic {
   return {
     category,
-    code: 900_000 + Number(code.slice("LW".length)),
+    code: numberOf(code),
     messageText: `${code}: ${message}`,
     source: "lockweave",
     file,
