@@ -1,4 +1,9 @@
+import { execFile } from "node:child_process";
+import { dirname, join } from "node:path";
+import { promisify } from "node:util";
 import test from "ava";
+import { installed } from "../bundlers/installed";
+import { isMatrix } from "../register/nodes";
 import { makeProject, PLUGIN, type Project } from "../project";
 import { TsServer, type Range } from "./tsserver";
 
@@ -24,11 +29,20 @@ test.before(async () => {
     },
     { plugins: [ENTRY], noUnusedParameters: true },
   );
-  server = new TsServer(project);
+  server = new TsServer(project, isMatrix ? await oldestAndPatched() : undefined);
   await server.open("src/orders.ts");
 });
 
 test.after.always(() => server.stop());
+
+/** The TypeScript of `npm run test:matrix`: by `ts-patch install`, it weaves in whatever it does for others. */
+async function oldestAndPatched(): Promise<string> {
+  const modules = await installed(["typescript@5.9.3", "ts-patch@3.3.0"]);
+  await promisify(execFile)(process.execPath, [join(modules, "ts-patch/bin/ts-patch.js"), "install"], {
+    cwd: dirname(modules),
+  });
+  return join(modules, "typescript");
+}
 
 interface Diagnostic extends Range {
   readonly text: string;
@@ -37,15 +51,28 @@ interface Diagnostic extends Range {
   readonly source?: string;
 }
 
+test.serial("one entry serves the compiler, too, which says the same", async (t) => {
+  await project.write({ "src/wrong.ts": WRONG });
+  await server.open("src/wrong.ts");
+  const { code, stdout } = await project.tspc("--noEmit");
+  await project.write({ "src/wrong.ts": "export {};\n" });
+  const said = (await errorsOf("src/wrong.ts")).map(({ text, start, code: number }) => {
+    return `src/wrong.ts(${start.line},${start.offset}): error TS${number}: ${text}\n`;
+  });
+  t.is(code, 2);
+  t.is(stdout, said.join(""));
+});
+
 async function errorsOf(file: string): Promise<readonly Diagnostic[]> {
   return await server.ask<Diagnostic[]>("semanticDiagnosticsSync", { file: server.path(file) });
 }
 
-test.serial("a wrong tag is an error at the word and in the words of tspc, as it is typed", async (t) => {
-  const wrong = `/** @redisLock businessFlag=pay keyName=orderNO */
+const WRONG = `/** @redisLock businessFlag=pay keyName=orderNO */
 export async function pay(orderNo: string): Promise<string> { return orderNo; }
 `;
-  await server.open("src/orders.ts", wrong);
+
+test.serial("a wrong tag is an error at the word, as it is typed", async (t) => {
+  await server.open("src/orders.ts", WRONG);
   const [error, ...others] = await errorsOf("src/orders.ts");
   t.like(error, {
     text: "LW1202: The function has no parameter `orderNO`. Did you mean `orderNo`?",
@@ -55,7 +82,7 @@ export async function pay(orderNo: string): Promise<string> { return orderNo; }
   });
   t.is(error && server.textOf("src/orders.ts", error), "orderNO");
   t.deepEqual(others, []);
-  await server.open("src/orders.ts", wrong.replace("orderNO", "orderNo"));
+  await server.open("src/orders.ts", WRONG.replace("orderNO", "orderNo"));
   t.deepEqual(await errorsOf("src/orders.ts"), []);
 });
 

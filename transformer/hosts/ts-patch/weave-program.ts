@@ -6,6 +6,7 @@ import { wovenMark } from "../../read/woven-mark";
 import { takeDirectives } from "./comment-directives";
 import type { Compiler } from "./compiler";
 import { unlockedDependencies, unlockedReferences } from "./dependencies";
+import { isEditor } from "./editor";
 import { emitOnDisk } from "./emit-on-disk";
 import { diagnosticOf, reportOnDisk } from "./report-on-disk";
 import { internals, wovenFiles, type WovenFile, type WovenFiles } from "./woven-files";
@@ -34,6 +35,7 @@ export function weaveProgram(
       'lockweave transforms the whole program. In tsconfig.json, write { "transform": "lockweave/transformer", "transformProgram": true }.',
     );
   }
+  if (isEditor()) return program;
   const { ts } = extras; // Which are missing when ts-patch takes us for another kind of transformer.
   const { defaults, problems } = readDefaults(config.defaults ?? {});
   const files = wovenFiles(ts, program, defaults);
