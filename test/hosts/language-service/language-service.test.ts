@@ -311,6 +311,28 @@ export class Orders {
   t.deepEqual(namesIn(hints), ["User", "region"]);
 });
 
+test.serial("no import that only a tag uses is organized away", async (t) => {
+  const sorted = `import { Busy, OrderBusy } from "./errors.js";
+`;
+  const using = (tag: string): string => `import { OrderBusy, Busy } from "./errors.js";
+/** ${tag} */
+export async function pay(): Promise<void> {}
+export { Busy };
+`;
+  const organized = async (text: string): Promise<string[]> => {
+    await server.open("src/orders.ts", text);
+    const args = { file: server.path("src/orders.ts") };
+    const edits = await server.ask<
+      readonly { readonly textChanges: readonly { readonly newText: string }[] }[]
+    >("organizeImports", { scope: { type: "file", args } });
+    return edits.flatMap(({ textChanges }) => textChanges.map(({ newText }) => newText));
+  };
+  t.deepEqual(await organized(using("@redisLock businessFlag=pay onFailure=OrderBusy")), [sorted]);
+  t.deepEqual(await organized(using("@redisLock businessFlag=pay")), [
+    `import { Busy } from "./errors.js";\n`,
+  ]);
+});
+
 interface Fix {
   readonly description: string;
   readonly changes: readonly { readonly textChanges: readonly (Range & { readonly newText: string })[] }[];

@@ -8,7 +8,7 @@ import { projectOf } from "./project";
 import { FIXABLE, fixesAt } from "./quick-fixes";
 import { declaredNames, referenceAt, type DeclaredName } from "./references";
 import { renamedInTags } from "./renames";
-import { withoutUsed } from "./unused";
+import { organizing, withoutUsed } from "./unused";
 
 /** What tsserver loads: TypeScript's answers, with ours of the tags among them. */
 function languageService({ typescript: ts }: { readonly typescript: typeof TS }): TS.server.PluginModule {
@@ -61,6 +61,10 @@ function answers(
     getSuggestionDiagnostics(fileName) {
       const found = theirs.getSuggestionDiagnostics(fileName);
       return ask((project) => withoutUsed(ts, project, fileName, found), found);
+    },
+    organizeImports(args, ...rest) {
+      const mode = ask((project) => organizing(ts, project, args), args.mode);
+      return theirs.organizeImports({ ...args, ...(mode && { mode }) }, ...rest);
     },
     getCompletionsAtPosition(fileName, offset, ...rest) {
       const found = theirs.getCompletionsAtPosition(fileName, offset, ...rest);
