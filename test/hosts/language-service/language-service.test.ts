@@ -311,6 +311,26 @@ export class Orders {
   t.deepEqual(namesIn(hints), ["User", "region"]);
 });
 
+test.serial("what a type checker finds in a tag is an error at the word, too", async (t) => {
+  await suggestedIn("@redisLock businessFlag=pay keyName=order.user.id,order.nr,this.region onFailure=Lte |");
+  const found = await errorsOf("src/service.ts");
+  t.deepEqual(
+    found.map((one) => [server.textOf("src/service.ts", one), one.code, one.text]),
+    [
+      ["order.user", 18_048, "'order.user' is possibly 'undefined'."],
+      ["nr", 2_339, "Property 'nr' does not exist on type 'Order'."],
+      ["Lte", 2_552, "Cannot find name 'Lte'. Did you mean 'Late'?"],
+    ],
+  );
+  // What another file says is taken as it stands in the editor.
+  await server.open("src/errors.ts", ERRORS.replace("user?:", "nr: number; user:"));
+  t.deepEqual(
+    (await errorsOf("src/service.ts")).map((one) => server.textOf("src/service.ts", one)),
+    ["Lte"],
+  );
+  await server.open("src/errors.ts", ERRORS);
+});
+
 test.serial("no import that only a tag uses is organized away", async (t) => {
   const sorted = `import { Busy, OrderBusy } from "./errors.js";
 `;

@@ -8,6 +8,7 @@ import { projectOf } from "./project";
 import { FIXABLE, fixesAt } from "./quick-fixes";
 import { declaredNames, referenceAt, type DeclaredName } from "./references";
 import { renamedInTags } from "./renames";
+import { typeErrorsOf } from "./type-errors";
 import { organizing, withoutUsed } from "./unused";
 
 /** What tsserver loads: TypeScript's answers, with ours of the tags among them. */
@@ -56,6 +57,7 @@ function answers(
       return [
         ...ask((project) => withoutUsed(ts, project, fileName, found), found),
         ...ask((project) => problemsOf(ts, project, fileName), []),
+        ...ask((project) => typeErrorsOf(ts, project, fileName), []),
       ];
     },
     getSuggestionDiagnostics(fileName) {

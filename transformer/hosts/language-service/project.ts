@@ -6,6 +6,8 @@ export interface OpenProject {
   readonly program: TS.Program;
   /** Of the plugin's entry, for all tags that do not say otherwise. */
   readonly defaults: Defaults;
+  /** The editor may want something else before an answer is there. */
+  readonly cancellation: TS.CancellationToken;
 }
 
 export interface Project {
@@ -19,12 +21,24 @@ export function projectOf(ts: typeof TS, info: TS.server.PluginCreateInfo): Proj
       const program = info.languageService.getProgram();
       if (program === undefined) return otherwise;
       try {
-        return answer({ program, defaults: defaultsOf(info.config, program) });
+        const defaults = defaultsOf(info.config, program);
+        return answer({ program, defaults, cancellation: cancellationOf(ts, info) });
       } catch (error) {
         if (error instanceof ts.OperationCanceledException) throw error;
         info.project.projectService.logger.info(`lockweave: ${String((error as Error).stack)}`);
         return otherwise;
       }
+    },
+  };
+}
+
+function cancellationOf(ts: typeof TS, info: TS.server.PluginCreateInfo): TS.CancellationToken {
+  const token = info.languageServiceHost.getCancellationToken?.();
+  const isCancellationRequested = (): boolean => token?.isCancellationRequested() ?? false;
+  return {
+    isCancellationRequested,
+    throwIfCancellationRequested() {
+      if (isCancellationRequested()) throw new ts.OperationCanceledException();
     },
   };
 }

@@ -95,7 +95,7 @@ function unknownOptions(config: PluginConfig): Problem[] {
 }
 
 /** The same program over the woven files. Everything else is taken over from the first one. */
-function createAgain(
+export function createAgain(
   ts: Compiler,
   program: TS.Program,
   original: TS.CompilerHost,
