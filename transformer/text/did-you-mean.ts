@@ -15,7 +15,7 @@ export function nearestOrAll(found: string, names: readonly string[]): string {
   return didYouMean(found, names) || ` There are ${names.map((name) => `\`${name}\``).join(", ")}.`;
 }
 
-/** What a message that ends with {@link didYouMean} takes for meant. */
+/** What a message takes for meant that ends with {@link didYouMean}, or with the compiler's own such words. */
 export function meantIn(message: string): string | undefined {
-  return / Did you mean `([^`]+)`\?$/.exec(message)?.[1];
+  return / Did you mean [`']([^`']+)[`']\?$/.exec(message)?.[1];
 }

@@ -367,6 +367,7 @@ const MISSPELT: readonly (readonly [tag: string, fixed: string])[] = [
     "@redisLock businessFlag=pay keyName=order keyType=CLASS fieldName=no",
   ],
   ["@redisLock businessFlag=pay onFailure=skp", "@redisLock businessFlag=pay onFailure=skip"],
+  ["@redisLock businessFlag=pay onFailure=Lte", "@redisLock businessFlag=pay onFailure=Late"],
 ];
 
 for (const [tag, fixed] of MISSPELT) {
@@ -379,7 +380,7 @@ for (const [tag, fixed] of MISSPELT) {
     const supported = await server.ask<string[]>("getSupportedCodeFixes", { file });
     t.true(supported.includes(String(error.code)));
     const { start, end } = error;
-    const [fix] = await server.ask<Fix[]>("getCodeFixes", {
+    const [fix, ...otherFixes] = await server.ask<Fix[]>("getCodeFixes", {
       file,
       startLine: start.line,
       startOffset: start.offset,
@@ -393,6 +394,7 @@ for (const [tag, fixed] of MISSPELT) {
     const before = server.textOf("src/service.ts", { start: { line, offset: 6 }, end: change.start });
     const after = server.textOf("src/service.ts", { start: change.end, end: { line: line + 1, offset: 1 } });
     t.is(`${before}${change.newText}${after}`, `${fixed} \n`);
+    t.deepEqual(otherFixes, []);
     t.is(fix?.description, `Change to \`${change.newText}\``);
   });
 }

@@ -4,11 +4,11 @@ import { serveEditor } from "../ts-patch/editor";
 import { completionDetails, completionsAt } from "./completions";
 import { problemsOf } from "./diagnostics";
 import { hoverAt } from "./hovers";
-import { projectOf } from "./project";
-import { FIXABLE, fixesAt } from "./quick-fixes";
+import { projectOf, type OpenProject } from "./project";
+import { FIXABLE, fixesAt, isInTag } from "./quick-fixes";
 import { declaredNames, referenceAt, type DeclaredName } from "./references";
 import { renamedInTags } from "./renames";
-import { typeErrorsOf } from "./type-errors";
+import { typeErrors } from "./type-errors";
 import { organizing, withoutUsed } from "./unused";
 
 /** What tsserver loads: TypeScript's answers, with ours of the tags among them. */
@@ -40,6 +40,11 @@ function answers(
     }, undefined);
     return found && answer(found.declared, textSpan(found.reference));
   };
+  const ofTypes = typeErrors(ts);
+  const ownDiagnostics = (project: OpenProject, fileName: string): TS.Diagnostic[] => [
+    ...problemsOf(ts, project, fileName),
+    ...ofTypes(project, fileName),
+  ];
   const renameLocations = (
     fileName: string,
     offset: number,
@@ -56,8 +61,7 @@ function answers(
       const found = theirs.getSemanticDiagnostics(fileName);
       return [
         ...ask((project) => withoutUsed(ts, project, fileName, found), found),
-        ...ask((project) => problemsOf(ts, project, fileName), []),
-        ...ask((project) => typeErrorsOf(ts, project, fileName), []),
+        ...ask((project) => ownDiagnostics(project, fileName), []),
       ];
     },
     getSuggestionDiagnostics(fileName) {
@@ -94,10 +98,16 @@ function answers(
         triggerSpan: word,
       })) ?? theirs.getRenameInfo(fileName, offset, preferences),
     findRenameLocations: renameLocations as TS.LanguageService["findRenameLocations"],
-    getCodeFixesAtPosition: (fileName, start, end, codes, ...rest) => [
-      ...ask((project) => fixesAt(ts, project, fileName, { start, end }, codes), []),
-      ...theirs.getCodeFixesAtPosition(fileName, start, end, codes, ...rest),
-    ],
+    getCodeFixesAtPosition(fileName, start, end, codes, ...rest) {
+      const isOfTag = ask((project) => isInTag(ts, project, fileName, start), false);
+      const mayBeOurs = isOfTag || codes.some((code) => FIXABLE.includes(code));
+      const ours = (project: OpenProject): TS.CodeFixAction[] =>
+        fixesAt(ts, ownDiagnostics(project, fileName), fileName, { start, end }, codes);
+      return [
+        ...(mayBeOurs ? ask(ours, []) : []),
+        ...(isOfTag ? [] : theirs.getCodeFixesAtPosition(fileName, start, end, codes, ...rest)),
+      ];
+    },
     getSupportedCodeFixes: (fileName) => [...theirs.getSupportedCodeFixes(fileName), ...FIXABLE.map(String)],
   };
 }

@@ -1,30 +1,33 @@
 import type * as TS from "typescript";
 import { meantIn } from "../../text/did-you-mean";
 import { numberOf } from "../ts-patch/report-on-disk";
-import { weaveOpen } from "./diagnostics";
 import type { OpenProject } from "./project";
+import { tagsIn } from "./tag-at";
 
-/** The problems that may be told with what was meant. */
+/** The problems of ours that may be told with what was meant. */
 export const FIXABLE = ["LW1002", "LW1007", "LW1107", "LW1108", "LW1202"].map(numberOf);
 
-/** Writes what was meant, for the problems of these codes at this place. */
+/** Whether the place is in a tag. TypeScript's own fixes there would be for what stands behind the comment. */
+export function isInTag(ts: typeof TS, { program }: OpenProject, fileName: string, offset: number): boolean {
+  const file = program.getSourceFile(fileName);
+  return file !== undefined && tagsIn(ts, file).some(({ writtenUpTo }) => writtenUpTo(offset) !== undefined);
+}
+
+/** Writes what was meant, for what of these codes was found at this place. */
 export function fixesAt(
   ts: typeof TS,
-  project: OpenProject,
+  found: readonly TS.Diagnostic[],
   fileName: string,
   place: { readonly start: number; readonly end: number },
   codes: readonly number[],
 ): TS.CodeFixAction[] {
-  if (!codes.some((code) => FIXABLE.includes(code))) return [];
-  const { diagnostics = [] } = weaveOpen(ts, project, fileName) ?? {};
-  return diagnostics
-    .filter(
-      ({ code, start, end }) => codes.includes(numberOf(code)) && start === place.start && end === place.end,
-    )
-    .flatMap(({ message, start, end }) => {
-      const meant = meantIn(message);
+  const length = place.end - place.start;
+  return found
+    .filter((one) => codes.includes(one.code) && one.start === place.start && one.length === length)
+    .flatMap(({ messageText }) => {
+      const meant = meantIn(ts.flattenDiagnosticMessageText(messageText, "\n"));
       if (meant === undefined) return [];
-      const textChanges = [{ span: { start, length: end - start }, newText: meant }];
+      const textChanges = [{ span: { start: place.start, length }, newText: meant }];
       return [
         { fixName: "lockweave", description: `Change to \`${meant}\``, changes: [{ fileName, textChanges }] },
       ];

@@ -100,6 +100,7 @@ export function createAgain(
   program: TS.Program,
   original: TS.CompilerHost,
   files: WovenFiles,
+  oldProgram = program,
 ): TS.Program {
   const options = program.getCompilerOptions();
   const projectReferences = program.getProjectReferences();
@@ -124,7 +125,7 @@ export function createAgain(
     rootNames: program.getRootFileNames(),
     options,
     host: wovenHost,
-    oldProgram: program,
+    oldProgram,
     configFileParsingDiagnostics: program.getConfigFileParsingDiagnostics(),
     ...(projectReferences === undefined ? {} : { projectReferences }),
   });
