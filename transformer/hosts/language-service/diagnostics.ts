@@ -18,7 +18,7 @@ export function problemsOf(ts: typeof TS, project: OpenProject, fileName: string
 }
 
 /** The file as it is in the editor. */
-export function weaveOpen(
+function weaveOpen(
   ts: typeof TS,
   { program, defaults }: OpenProject,
   fileName: string,

@@ -8,7 +8,7 @@ import { internals, wovenAlone, type WovenFile, type WovenFiles } from "../ts-pa
 import type { OpenProject } from "./project";
 
 /** What the type checker says of the words of a file's tags: of keys, fields and error classes. */
-export type TypeErrors = (project: OpenProject, fileName: string) => TS.Diagnostic[];
+type TypeErrors = (project: OpenProject, fileName: string) => TS.Diagnostic[];
 
 /** The woven files among all the others, as they are in the editor. */
 interface Beside {
