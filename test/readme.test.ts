@@ -4,6 +4,8 @@ import test from "ava";
 import packageJson from "../package.json";
 import * as lockweave from "../runtime";
 import { DEFAULTS } from "../runtime/lock/settings";
+import { ABOUT_ATTRIBUTES } from "../transformer/hosts/language-service/attributes";
+import { ATTRIBUTES } from "../transformer/read/plan";
 import { SMALLEST_ACCESS } from "./stores/access";
 
 const root = resolve(__dirname, "..");
@@ -86,6 +88,19 @@ test("the README's tag table has every option with the runtime's default", (t) =
   for (const name of ["retryTimes", "onFailure", "watchdog", "autoUnlock", "reentrant", "fencing"] as const) {
     t.is(rows.get(name), String(DEFAULTS[name]), name);
   }
+});
+
+test("what the editor tells of an attribute stands in the README's tag table, word for word", (t) => {
+  const rows = [...readme.matchAll(/^\| `(\w+)` +\|(.*?)\| (.*) \|$/gm)].map(
+    ([, name = "", byDefault = "", meaning = ""]) =>
+      [name, { byDefault: byDefault.trim(), meaning: meaning.trim() }] as const,
+  );
+  const told = Object.entries(ABOUT_ATTRIBUTES).map(([name, { byDefault, meaning }]) => [
+    name,
+    { byDefault, meaning },
+  ]);
+  t.deepEqual(rows, told);
+  t.deepEqual(rows.map(([name]) => name).toSorted(), ATTRIBUTES.toSorted());
 });
 
 test("the access that the page of the API asks of a Redis user is the one that the stores are tested under", (t) => {

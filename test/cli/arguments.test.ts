@@ -23,15 +23,23 @@ test("the commands and their options are understood, in any order", (t) => {
     project: "a",
     outputs: [],
     json: false,
+    watch: false,
   });
   const twice = ["check", "--output", "a", "--output=-b"];
-  t.deepEqual(parseCommand(twice), { name: "check", project: undefined, outputs: ["a", "-b"], json: false });
+  t.deepEqual(parseCommand(twice), {
+    name: "check",
+    project: undefined,
+    outputs: ["a", "-b"],
+    json: false,
+    watch: false,
+  });
   const expandedByShell = ["check", "--output", "a.js", "b.js"];
   t.deepEqual(parseCommand(expandedByShell), {
     name: "check",
     project: undefined,
     outputs: ["a.js", "b.js"],
     json: false,
+    watch: false,
   });
   for (const flag of ["--help", "-h"]) t.deepEqual(parseCommand(["check", flag]), { name: "help" });
 });
@@ -49,6 +57,11 @@ test("what is not understood is named, with the nearest that is", (t) => {
   t.is(complaint("check", "--output="), "Expected a path after `--output`.");
   t.is(complaint("list", "--json=yes"), "`--json` takes no value.");
   t.is(complaint("list", "-p", "a", "-p", "b"), "`--project` is given twice.");
+  t.is(complaint("check", "-w", "--json"), "`--watch` looks at the tags alone, and takes no `--json`.");
+  t.is(
+    complaint("check", "-w", "--output", "a"),
+    "`--watch` looks at the tags alone, and takes no `--output`.",
+  );
   t.is(complaint(), "Expected a command: `list`, `check` or `build`.");
   t.is(complaint("constructor"), "There is no command `constructor`.");
 });

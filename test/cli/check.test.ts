@@ -1,7 +1,16 @@
 import { rm, symlink } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import test from "ava";
-import { makeProject, PLUGIN, tsconfig, type Files, type Project, type Settings } from "../hosts/project";
+import {
+  makeProject,
+  PACKAGE,
+  PLUGIN,
+  tsconfig,
+  type Files,
+  type Project,
+  type Settings,
+} from "../hosts/project";
+import { Watch } from "../hosts/watch";
 import { lockweave } from "./command";
 import { install } from "./tools";
 
@@ -398,3 +407,34 @@ test.serial("the check speaks JSON, and colours when somebody looks", async (t) 
   t.true(cures.length > 0);
   t.false((await check(project)).said.includes("\u001B["));
 });
+
+// ---- while it changes -----------------------------------------------------------------------------------
+
+test.serial(
+  "`--watch` says what is wrong with the tags alone, types included, after each change",
+  async (t) => {
+    const wrong = ORDER.replace("keyName=order.id,", "keyName=order.idd,").replace(
+      "lockTime=20",
+      "lockTime=x",
+    );
+    const project = await makeProject({ ...FILES, "src/order.ts": wrong });
+    const watch = new Watch(project, [join(PACKAGE, "dist/transformer/cli/main.js"), "check", "--watch"]);
+    t.teardown(() => watch.stop());
+    const lines = (await watch.build()).split("\n").filter((line) => line.startsWith("src/"));
+    t.is(lines.length, 2, lines.join("\n"));
+    t.true(
+      lines[0]?.startsWith(`${await project.placeOf("x */", "src/order.ts")}: error TS901104: LW1104: `),
+      lines[0],
+    );
+    t.is(
+      lines[1],
+      `${await project.placeOf("idd,", "src/order.ts")}: error TS2339: Property 'idd' does not exist on type '{ id: string; }'.`,
+    );
+    await project.write({ "tsconfig.json": "{" });
+    t.regex(await watch.build(), /\nerror TS\d+: .*tsconfig\.json.*\n.*Found 1 error\./);
+    await project.write({ "tsconfig.json": tsconfig(), "src/order.ts": ORDER });
+    let said = await watch.build();
+    while (!said.includes("Found 0 errors.")) said = await watch.build(); // Both files may come one by one.
+    t.pass();
+  },
+);

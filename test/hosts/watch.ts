@@ -2,14 +2,15 @@ import { spawn, type ChildProcess } from "node:child_process";
 import { once } from "node:events";
 import type { Project } from "./project";
 
-/** `tspc --watch` on a project. */
+const TSPC = [require.resolve("ts-patch/bin/tspc.js"), "--watch", "--preserveWatchOutput"];
+
+/** `tspc --watch` on a project, or what speaks like it. */
 export class Watch {
   readonly #child: ChildProcess;
   #unread = "";
   #onOutput = (): void => {};
 
-  constructor(project: Project, ...args: readonly string[]) {
-    const command = [require.resolve("ts-patch/bin/tspc.js"), "--watch", "--preserveWatchOutput", ...args];
+  constructor(project: Project, command: readonly string[] = TSPC) {
     this.#child = spawn(process.execPath, command, {
       cwd: project.dir,
       stdio: ["ignore", "pipe", "inherit"],

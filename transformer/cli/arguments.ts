@@ -11,6 +11,7 @@ export type Command =
       readonly project: string | undefined;
       readonly outputs: readonly string[];
       readonly json: boolean;
+      readonly watch: boolean;
     };
 
 export const HELP = `Usage: lockweave <command> [options]
@@ -23,7 +24,7 @@ Options:
   -p, --project <path>   the tsconfig.json, or its directory; with the projects that it references
                          (default: tsconfig.json here or further up)
       --json             list, check: as JSON
-  -w, --watch            build: again after each change
+  -w, --watch            build: again after each change; check: what is wrong with the tags, again after each change
       --output <path>    check: what a bundler made: a file, a directory or a glob such as "dist/**/*.js";
                          may be given several times (default: the files that tsconfig.json says)
   -h, --help             shows this
@@ -46,7 +47,7 @@ type OptionName = keyof typeof OPTIONS;
 
 const COMMANDS: Readonly<Record<string, readonly OptionName[]>> = {
   list: ["project", "json"],
-  check: ["project", "output", "json"],
+  check: ["project", "output", "json", "watch"],
   build: ["project", "watch"],
 };
 
@@ -97,9 +98,14 @@ function commandOf(
   // More paths behind `--output`: a shell has put them there for a glob without quotes.
   if (stray !== undefined && outputs.length === 0) throw new UsageError(`Did not expect \`${stray}\`.`);
   if (name === "build") return { name, project, watch: given.has("watch") };
-  return name === "list"
-    ? { name, project, json: given.has("json") }
-    : { name: "check", project, outputs: [...outputs, ...rest], json: given.has("json") };
+  const json = given.has("json");
+  if (name === "list") return { name, project, json };
+  const watch = given.has("watch");
+  const other = json ? "--json" : outputs.length > 0 ? "--output" : undefined;
+  if (watch && other !== undefined) {
+    throw new UsageError(`\`--watch\` looks at the tags alone, and takes no \`${other}\`.`);
+  }
+  return { name: "check", project, outputs: [...outputs, ...rest], json, watch };
 }
 
 function isOption(name: string): name is OptionName {

@@ -124,10 +124,11 @@ function projectOf(ts: Compiler, config: string, parsed: TS.ParsedCommandLine): 
     });
   const program = create(emitOptions(config, options));
   const entry = { transformProgram: true, ...(plugin?.defaults && { defaults: plugin.defaults }) };
-  const files = program
-    .getSourceFiles()
+  const own = program.getSourceFiles().filter((file) => !program.isSourceFileFromExternalLibrary(file));
+  const paths = own.map(({ fileName }) => fileName).filter((path) => !path.includes("/node_modules/"));
+  const sources = [config, ...paths];
+  const files = own
     .filter((file) => !file.isDeclarationFile && mayNeedWeave(file.text))
-    .filter((file) => !program.isSourceFileFromExternalLibrary(file))
     .flatMap((source): TaggedFile[] => {
       const woven = weave(source.fileName, source.text, { ts, module: "esm", defaults, sourceFile: source });
       if (woven === undefined || woven.sites.length + woven.diagnostics.length === 0) return [];
@@ -149,7 +150,10 @@ function projectOf(ts: Compiler, config: string, parsed: TS.ParsedCommandLine): 
     const checked = weaveProgram(plain, undefined, entry, { ts });
     return files.flatMap((file) => typeProblemsIn(ts, checked, file));
   };
-  return { ts, config, builder: "tspc", options, plugin, files, problems, unlocked, typeProblems, emitWoven };
+  return {
+    ...{ ts, config, builder: "tspc", options, plugin, files, sources, problems },
+    ...{ unlocked, typeProblems, emitWoven },
+  };
 }
 
 function typeProblemsIn(ts: Compiler, checked: TS.Program, { source, sites }: TaggedFile): PlacedProblem[] {

@@ -43,12 +43,9 @@ export function dependencyProblems(projects: readonly Project[]): ProblemRow[] {
   );
 }
 
-/** What a type checker says of the tags where no `tspc` is set up, which would say it. */
+/** What a type checker says of the tags. */
 export function typeProblems(projects: readonly Project[]): ProblemRow[] {
-  const unchecked = projects.filter(
-    ({ builder, plugin }) => builder !== "tspc" || plugin?.transformProgram !== true,
-  );
-  const rows = unchecked.flatMap((project) =>
+  const rows = projects.flatMap((project) =>
     project.typeProblems().map((one) => placedRow(project.config, one)),
   );
   return onceEach(rows);

@@ -44,7 +44,8 @@ export interface Plan {
 }
 
 const KEY_ATTRIBUTES = ["businessFlag", "keyName", "keyType", "keyClass", "fieldName"];
-const ATTRIBUTES = [...KEY_ATTRIBUTES, ...Object.keys(OPTION_READERS)];
+/** All that a tag may have. */
+export const ATTRIBUTES: readonly string[] = [...KEY_ATTRIBUTES, ...Object.keys(OPTION_READERS)];
 
 /** The plan for a tagged function, or all that is wrong with its tag. */
 export function plan(

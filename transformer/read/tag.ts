@@ -33,7 +33,7 @@ export interface Tag {
 export function parseTags(text: string, comment: Span): { tags: Tag[]; problems: Problem[] } {
   const tags: Tag[] = [];
   const problems: Problem[] = [];
-  const content = blankOutMargins(text, comment);
+  const content = withoutMargins(text, comment);
   if (COMMENTED_OUT.test(text.slice(comment.start, comment.end))) return { tags, problems };
   const isJsDoc = text.startsWith("/**", comment.start);
   const starts = isJsDoc
@@ -118,7 +118,7 @@ function strayIn(content: string, isJsDoc: boolean): Span | undefined {
 }
 
 /** The comment's content at its own offsets, with blanks for the comment marks and for each line's `*`. */
-function blankOutMargins(text: string, { start, end }: Span): string {
+export function withoutMargins(text: string, { start, end }: Span): string {
   const blank = (mark: string): string => " ".repeat(mark.length);
   return text
     .slice(start, end)

@@ -14,3 +14,8 @@ export function didYouMean(found: string, names: readonly string[]): string {
 export function nearestOrAll(found: string, names: readonly string[]): string {
   return didYouMean(found, names) || ` There are ${names.map((name) => `\`${name}\``).join(", ")}.`;
 }
+
+/** What a message takes for meant that ends with {@link didYouMean}, or with the compiler's own such words. */
+export function meantIn(message: string): string | undefined {
+  return / Did you mean [`']([^`']+)[`']\?$/.exec(message)?.[1];
+}

@@ -14,6 +14,8 @@ export interface Project {
   /** Our entry among the plugins in tsconfig.json. */
   readonly plugin: { readonly transformProgram?: boolean } | undefined;
   readonly files: readonly TaggedFile[];
+  /** The paths of what it is made of, but for packages. */
+  readonly sources: readonly string[];
   /** What is wrong with our entry in tsconfig.json. */
   readonly problems: readonly Problem[];
   /** What it takes in from elsewhere that was built without the weave. */

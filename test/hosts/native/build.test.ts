@@ -1,11 +1,10 @@
 import { access, rm, symlink } from "node:fs/promises";
 import { dirname, join } from "node:path";
-import { spawn } from "node:child_process";
-import { once } from "node:events";
 import test from "ava";
 import { lockweave } from "../../cli/command";
 import { install } from "../../cli/tools";
 import { makeProject, PACKAGE, tsconfig, type Files, type Project, type Settings } from "../project";
+import { Watch } from "../watch";
 
 /** A project whose TypeScript is 7, which takes no plugins and has no API. */
 async function makeNativeProject(files: Files, settings: Settings = {}): Promise<Project> {
@@ -204,25 +203,28 @@ export declare function pay(orderNo: string): Promise<void>;
 
 test("`--watch` builds again after each change, in words by which an editor knows the end", async (t) => {
   const project = await makeNativeProject({ "src/busy.ts": BUSY });
-  const args = [join(PACKAGE, "dist/transformer/cli/main.js"), "build", "--watch"];
-  const child = spawn(process.execPath, args, { cwd: project.dir, stdio: ["ignore", "pipe", "inherit"] });
-  t.teardown(() => child.kill());
-  let unread = "";
-  child.stdout.setEncoding("utf8");
-  const ended = async (): Promise<string> => {
-    while (!unread.includes("Watching for file changes."))
-      unread += String((await once(child.stdout, "data"))[0]);
-    const said = unread;
-    unread = "";
-    return said;
-  };
-  t.regex(await ended(), /Starting compilation in watch mode\.\.\.\n\n.*Found 0 errors\. Watching/s);
+  const watch = new Watch(project, [join(PACKAGE, "dist/transformer/cli/main.js"), "build", "--watch"]);
+  t.teardown(() => watch.stop());
+  t.regex(await watch.build(), /Starting compilation in watch mode\.\.\.\n\n.*Found 0 errors\. Watching/s);
   await project.write({ "src/orders.ts": ORDERS.replace("keyName=orderNo", "keyName=orderNO") });
   t.regex(
-    await ended(),
+    await watch.build(),
     /File change detected.*orders\.ts\(5,43\): error TS901202.*Found 1 error\. Watching/s,
   );
   await project.write({ "src/orders.ts": ORDERS });
-  t.regex(await ended(), /Found 0 errors\. Watching/);
+  t.regex(await watch.build(), /Found 0 errors\. Watching/);
   t.regex(await project.read("out/orders.js"), /lockweave\.acquire\(/);
+});
+
+test("`check --watch` says what is wrong with tags after each change, in words that editors know", async (t) => {
+  const wrong = ORDERS.replace("keyName=orderNo", "keyName=orderNO");
+  const project = await makeNativeProject({ "src/busy.ts": BUSY, "src/orders.ts": wrong });
+  const watch = new Watch(project, [join(PACKAGE, "dist/transformer/cli/main.js"), "check", "--watch"]);
+  t.teardown(() => watch.stop());
+  t.regex(
+    await watch.build(),
+    /^[\d:]+ .*Starting compilation in watch mode\.\.\.\n\nsrc\/orders\.ts\(5,43\): error TS901202: LW1202: .*`orderNO`.*\n.*Found 1 error\. Watching/,
+  );
+  await project.write({ "src/orders.ts": ORDERS });
+  t.regex(await watch.build(), /File change detected.*\n\n.*Found 0 errors\. Watching/);
 });

@@ -31,6 +31,7 @@ export function checkableProject(ts: Parser, compiler: NativeCompiler, config: s
     options: project.options as TS.CompilerOptions,
     plugin: project.plugin,
     files,
+    sources: [...project.sources, ...project.configs.map(({ path }) => path)],
     problems: project.problems,
     unlocked: () => unlockedDependencies(ts, project).map((found) => ({ file: undefined, problem: found })),
     typeProblems: () => typeProblems(ts, project, files, cwd),

@@ -7,7 +7,7 @@ import { obeyDirectives, obeyInProgram } from "./comment-directives";
 import { internals, ON_DISK, type WovenFile, type WovenFiles } from "./woven-files";
 
 /** A file that does not parse, and a parameter that is declared again: one error is enough. */
-const FOUND_BY_THE_COMPILER: ReadonlySet<string> = new Set(["LW1312", "LW1402"]);
+export const FOUND_BY_THE_COMPILER: ReadonlySet<string> = new Set(["LW1312", "LW1402"]);
 
 /** Diagnostics of woven files speak of the file on disk, and ours are among them. */
 export function reportOnDisk(
@@ -95,6 +95,10 @@ function insideExpression(
 }
 
 /** TypeScript prints codes as `TS` and a number: ours stay clear of its own. */
+export function numberOf(code: string): number {
+  return 900_000 + Number(code.slice("LW".length));
+}
+
 export function diagnosticOf(
   ts: typeof TS,
   { code, message, start, end }: Problem,
@@ -103,7 +107,7 @@ export function diagnosticOf(
 ): TS.Diagnostic {
   return {
     category,
-    code: 900_000 + Number(code.slice("LW".length)),
+    code: numberOf(code),
     messageText: `${code}: ${message}`,
     source: "lockweave",
     file,

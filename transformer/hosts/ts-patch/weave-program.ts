@@ -6,6 +6,7 @@ import { wovenMark } from "../../read/woven-mark";
 import { takeDirectives } from "./comment-directives";
 import type { Compiler } from "./compiler";
 import { unlockedDependencies, unlockedReferences } from "./dependencies";
+import { isEditor } from "./editor";
 import { emitOnDisk } from "./emit-on-disk";
 import { diagnosticOf, reportOnDisk } from "./report-on-disk";
 import { internals, wovenFiles, type WovenFile, type WovenFiles } from "./woven-files";
@@ -34,6 +35,7 @@ export function weaveProgram(
       'lockweave transforms the whole program. In tsconfig.json, write { "transform": "lockweave/transformer", "transformProgram": true }.',
     );
   }
+  if (isEditor()) return program;
   const { ts } = extras; // Which are missing when ts-patch takes us for another kind of transformer.
   const { defaults, problems } = readDefaults(config.defaults ?? {});
   const files = wovenFiles(ts, program, defaults);
@@ -93,11 +95,12 @@ function unknownOptions(config: PluginConfig): Problem[] {
 }
 
 /** The same program over the woven files. Everything else is taken over from the first one. */
-function createAgain(
+export function createAgain(
   ts: Compiler,
   program: TS.Program,
   original: TS.CompilerHost,
   files: WovenFiles,
+  oldProgram = program,
 ): TS.Program {
   const options = program.getCompilerOptions();
   const projectReferences = program.getProjectReferences();
@@ -122,7 +125,7 @@ function createAgain(
     rootNames: program.getRootFileNames(),
     options,
     host: wovenHost,
-    oldProgram: program,
+    oldProgram,
     configFileParsingDiagnostics: program.getConfigFileParsingDiagnostics(),
     ...(projectReferences === undefined ? {} : { projectReferences }),
   });

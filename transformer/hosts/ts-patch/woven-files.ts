@@ -77,6 +77,16 @@ export function wovenFiles(ts: Compiler, program: TS.Program, defaults: Defaults
   return files;
 }
 
+/** The same of one file alone, without what other modules hand on. */
+export function wovenAlone(
+  ts: Compiler,
+  program: TS.Program,
+  sourceFile: TS.SourceFile,
+  defaults: Defaults,
+): WovenFile | undefined {
+  return wovenFile(sourceFile, { ts, module: formatOf(ts, program, sourceFile), defaults, sourceFile }, "");
+}
+
 function wovenFile(sourceFile: TS.SourceFile, options: WeaveOptions, salt: string): WovenFile | undefined {
   const woven = weave(sourceFile.fileName, sourceFile.text, options);
   if (woven === undefined) return undefined;

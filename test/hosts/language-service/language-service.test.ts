@@ -1,0 +1,400 @@
+import { execFile } from "node:child_process";
+import { dirname, join } from "node:path";
+import { promisify } from "node:util";
+import test from "ava";
+import { installed } from "../bundlers/installed";
+import { isMatrix } from "../register/nodes";
+import { makeProject, PLUGIN, type Project } from "../project";
+import { TsServer, type Range } from "./tsserver";
+
+/** The one entry that serves the compiler and the editor. */
+const ENTRY = { name: "lockweave/language-service", ...PLUGIN, defaults: { lockTime: "20s" } };
+
+const ERRORS = `export class Busy extends Error {}
+export class OrderBusy extends Busy {}
+export abstract class AbstractBusy extends Error {}
+export interface User { id: number; name?: string; greet(): void }
+export interface Order { no: string; user?: User; lines: { sku: string }[] }
+`;
+
+let project: Project;
+let server: TsServer;
+
+test.before(async () => {
+  project = await makeProject(
+    {
+      "src/orders.ts": "export {};\n",
+      "src/service.ts": "export {};\n",
+      "src/errors.ts": ERRORS,
+    },
+    { plugins: [ENTRY], noUnusedParameters: true },
+  );
+  server = new TsServer(project, isMatrix ? await oldestAndPatched() : undefined);
+  await server.open("src/orders.ts");
+});
+
+test.after.always(() => server.stop());
+
+/** The TypeScript of `npm run test:matrix`: by `ts-patch install`, it weaves in whatever it does for others. */
+async function oldestAndPatched(): Promise<string> {
+  const modules = await installed(["typescript@5.9.3", "ts-patch@3.3.0"]);
+  await promisify(execFile)(process.execPath, [join(modules, "ts-patch/bin/ts-patch.js"), "install"], {
+    cwd: dirname(modules),
+  });
+  return join(modules, "typescript");
+}
+
+interface Diagnostic extends Range {
+  readonly text: string;
+  readonly code: number;
+  readonly category: string;
+  readonly source?: string;
+}
+
+test.serial("one entry serves the compiler, too, which says the same", async (t) => {
+  await project.write({ "src/wrong.ts": WRONG });
+  await server.open("src/wrong.ts");
+  const { code, stdout } = await project.tspc("--noEmit");
+  await project.write({ "src/wrong.ts": "export {};\n" });
+  const said = (await errorsOf("src/wrong.ts")).map(({ text, start, code: number }) => {
+    return `src/wrong.ts(${start.line},${start.offset}): error TS${number}: ${text}\n`;
+  });
+  t.is(code, 2);
+  t.is(stdout, said.join(""));
+});
+
+async function errorsOf(file: string): Promise<readonly Diagnostic[]> {
+  return await server.ask<Diagnostic[]>("semanticDiagnosticsSync", { file: server.path(file) });
+}
+
+const WRONG = `/** @redisLock businessFlag=pay keyName=orderNO */
+export async function pay(orderNo: string): Promise<string> { return orderNo; }
+`;
+
+test.serial("a wrong tag is an error at the word, as it is typed", async (t) => {
+  await server.open("src/orders.ts", WRONG);
+  const [error, ...others] = await errorsOf("src/orders.ts");
+  t.like(error, {
+    text: "LW1202: The function has no parameter `orderNO`. Did you mean `orderNo`?",
+    code: 901_202,
+    category: "error",
+    source: "lockweave",
+  });
+  t.is(error && server.textOf("src/orders.ts", error), "orderNO");
+  t.deepEqual(others, []);
+  await server.open("src/orders.ts", WRONG.replace("orderNO", "orderNo"));
+  t.deepEqual(await errorsOf("src/orders.ts"), []);
+});
+
+const SERVICE = `import { OrderBusy, AbstractBusy, type Order } from "./errors.js";
+export class Orders {
+  readonly tenant = "t";
+  #secret = "s";
+  private readonly region = "r";
+  notify(): void {}
+  /**
+   * Pays.
+   * TAG
+   */
+  async pay(order: Order, { sku }: { sku: string }, count?: number): Promise<string> {
+    if (count === 0) throw new OrderBusy(AbstractBusy.name + this.#secret + this.region);
+    return order.no + sku;
+  }
+}
+export class Late extends Error {}
+`;
+
+/** What the server suggests at the `|` in the tag. */
+async function suggestedIn(tag: string): Promise<string[]> {
+  const text = SERVICE.replace("TAG", tag.replace("|", ""));
+  await server.open("src/service.ts", text);
+  const [before = ""] = tag.split("|");
+  const { line } = server.at("src/service.ts", before);
+  const place = { line, offset: "   * ".length + before.length + 1 };
+  const found = await server.ask<{ readonly entries: readonly { readonly name: string }[] } | undefined>(
+    "completionInfo",
+    { file: server.path("src/service.ts"), ...place },
+  );
+  return (found?.entries ?? []).map(({ name }) => name);
+}
+
+const SUGGESTIONS: readonly (readonly [title: string, tag: string, names: readonly string[]])[] = [
+  [
+    "parameters and this for a key",
+    "@redisLock businessFlag=pay keyName=|",
+    ["order", "sku", "count", "this"],
+  ],
+  ["what is behind a comma", "@redisLock keyName=sku,or|", ["order", "sku", "count", "this"]],
+  ["fields of a parameter, and none of its methods", "@redisLock keyName=order.|", ["no", "user", "lines"]],
+  ["fields of what may be undefined", "@redisLock keyName=order.user.|", ["id", "name"]],
+  ["fields of an element, in quotes", '@redisLock keyName="count ?? order.lines[0].|', ["sku"]],
+  ["all fields of this, private ones too", "@redisLock keyName=this.|", ["tenant", "#secret", "region"]],
+  [
+    "fields of the key's object",
+    "@redisLock keyName=order keyType=CLASS fieldName=no,|",
+    ["no", "user", "lines"],
+  ],
+  ["fields of its fields", "@redisLock keyName=order keyType=JSON fieldName=user.|", ["id", "name"]],
+  ["the key's types", "@redisLock keyType=|", ["VALUE", "CLASS", "JSON"]],
+  [
+    "what there is to check a key against",
+    "@redisLock keyClass=|",
+    ["Orders", "OrderBusy", "AbstractBusy", "Order", "Late"],
+  ],
+  [
+    "ways to fail, and error classes in scope",
+    "@redisLock onFailure=|",
+    ["throw", "skip", "OrderBusy", "Late"],
+  ],
+  ["units for a number", "@redisLock lockTime=20|", ["20ms", "20s", "20m", "20h"]],
+  ["times", "@redisLock waitTime=|", ["5s", "500ms"]],
+  ["yes and no", "@redisLock fencing=t|", ["true", "false"]],
+  ["nothing for a name of your own", "@redisLock businessFlag=|", []],
+];
+
+for (const [title, tag, names] of SUGGESTIONS) {
+  test.serial(`suggests ${title}`, async (t) => {
+    t.deepEqual((await suggestedIn(tag)).toSorted(), [...names].toSorted());
+  });
+}
+
+test.serial("suggests the attributes that the tag does not have yet, and tells what they do", async (t) => {
+  const names = await suggestedIn("@redisLock businessFlag=pay lockTime=3s |");
+  t.true(names.includes("keyName") && names.includes("onLost"));
+  t.false(names.includes("businessFlag") || names.includes("lockTime"));
+  const { line } = server.at("src/service.ts", "@redisLock");
+  const [details] = await server.ask<readonly { documentation: readonly { text: string }[] }[]>(
+    "completionEntryDetails",
+    {
+      file: server.path("src/service.ts"),
+      line,
+      offset: "   * @redisLock businessFlag=pay lockTime=3s ".length + 1,
+      entryNames: ["fencing"],
+    },
+  );
+  t.is(
+    details?.documentation.map(({ text }) => text).join(""),
+    "Draw a fencing token, which rises with each holder.\n\nDefault: `false`.",
+  );
+});
+
+test.serial("suggests the tag itself beside those of JSDoc", async (t) => {
+  const names = await suggestedIn("@red|");
+  t.true(names.includes("redisLock") && names.includes("param"));
+  t.deepEqual(await suggestedIn("Mentions @redisLock in prose, |"), []);
+  t.false((await suggestedIn("@redisLock businessFlag=pay\n   * @param |")).includes("fencing"));
+});
+
+interface Hover extends Range {
+  readonly displayString: string;
+  readonly documentation: string;
+}
+
+async function hoverOver(words: string): Promise<Hover | undefined> {
+  return await server.ask("quickinfo", {
+    file: server.path("src/service.ts"),
+    ...server.at("src/service.ts", words),
+  });
+}
+
+test.serial("tells what an attribute does, and the default that the project has for it", async (t) => {
+  await suggestedIn("@redisLock businessFlag=pay keyName=order.no,sku lockTime=3s autoUnlock=false |");
+  const lockTime = await hoverOver("lock|Time");
+  t.is(lockTime && server.textOf("src/service.ts", lockTime), "lockTime");
+  t.is(lockTime?.displayString, "(attribute) lockTime");
+  t.is(
+    lockTime?.documentation,
+    "Time to live of the key: seconds, or `500ms`, `20s`, `2m`.\n\nDefault: `20s` in this project.",
+  );
+  t.regex((await hoverOver("auto|Unlock"))?.documentation ?? "", /\n\nDefault: `true`\.$/);
+});
+
+test.serial("tells which lock a tag takes, and what the words in it name", async (t) => {
+  await suggestedIn("@redisLock businessFlag=pay keyName=order.no,sku onFailure=OrderBusy |");
+  const tag = await hoverOver("@redis|Lock");
+  t.is(tag?.displayString, "(lock) LOCK_pay_{order.no},{sku}");
+  t.regex(tag?.documentation ?? "", /`Orders\.pay`/);
+  t.is((await hoverOver("=or|der.no"))?.displayString, "(parameter) order: Order");
+  t.is((await hoverOver("order.n|o,"))?.displayString, "(property) Order.no: string");
+  t.regex((await hoverOver("onFailure=Order|Busy"))?.displayString ?? "", /class OrderBusy/);
+  t.is(await hoverOver("P|ays."), undefined);
+});
+
+test.serial("leads from a word in the tag to what it names", async (t) => {
+  await suggestedIn("@redisLock businessFlag=pay keyName=order.no |");
+  const { definitions } = await server.ask<{ definitions: readonly (Range & { file: string })[] }>(
+    "definitionAndBoundSpan",
+    { file: server.path("src/service.ts"), ...server.at("src/service.ts", "order.n|o ") },
+  );
+  t.deepEqual(
+    definitions.map(({ file }) => file),
+    [server.path("src/errors.ts")],
+  );
+});
+
+interface Renamed {
+  readonly info: { readonly canRename: boolean; readonly displayName?: string };
+  readonly locs: readonly { readonly file: string; readonly locs: readonly Range[] }[];
+}
+
+/** The words in the tag that change with the one at the cursor. */
+async function renamedInTag(file: string, words: string): Promise<string[]> {
+  const { info, locs } = await server.ask<Renamed>("rename", {
+    file: server.path(file),
+    ...server.at(file, words),
+  });
+  if (!info.canRename) return ["(none)"];
+  const { line } = server.at("src/service.ts", "@redisLock");
+  const inService = locs.find((one) => one.file === server.path("src/service.ts"))?.locs ?? [];
+  return inService
+    .filter(({ start }) => start.line === line)
+    .map((range) => `${range.start.offset} ${server.textOf("src/service.ts", range)}`)
+    .toSorted();
+}
+
+const BEFORE_KEY = "   * @redisLock businessFlag=pay keyName=".length + 1;
+
+test.serial("a renamed parameter is renamed in the tag, and from the tag", async (t) => {
+  await suggestedIn('@redisLock businessFlag=pay keyName=order.no,"`${order.lines[0]?.sku}-${sku}`" |');
+  const orders = [`${BEFORE_KEY + 'order.no,"`${'.length} order`, `${BEFORE_KEY} order`].toSorted();
+  t.deepEqual(await renamedInTag("src/service.ts", "pay(or|der"), orders);
+  t.deepEqual(await renamedInTag("src/service.ts", "keyName=or|der"), orders);
+  const sku = `${BEFORE_KEY + 'order.no,"`${order.lines[0]?.sku}-${'.length} sku`;
+  t.deepEqual(await renamedInTag("src/service.ts", "order.no + sk|u"), [sku]);
+});
+
+test.serial("a renamed field is renamed in the tags of other files", async (t) => {
+  await server.open("src/errors.ts");
+  await suggestedIn("@redisLock businessFlag=pay keyName=order.no,order.user?.name |");
+  t.deepEqual(await renamedInTag("src/errors.ts", "n|o: string"), [`${BEFORE_KEY + "order.".length} no`]);
+  t.deepEqual(await renamedInTag("src/errors.ts", "nam|e?:"), [
+    `${BEFORE_KEY + "order.no,order.user?.".length} name`,
+  ]);
+  await suggestedIn("@redisLock businessFlag=pay keyName=order keyType=CLASS fieldName=user.id,no |");
+  const beforeField = BEFORE_KEY + "order keyType=CLASS fieldName=".length;
+  t.deepEqual(await renamedInTag("src/errors.ts", "n|o: string"), [`${beforeField + "user.id,".length} no`]);
+});
+
+test.serial("a renamed class is renamed where a tag throws it", async (t) => {
+  await suggestedIn("@redisLock businessFlag=pay onFailure=OrderBusy |");
+  const place = BEFORE_KEY + " onFailure=".length - " keyName=".length;
+  t.deepEqual(await renamedInTag("src/errors.ts", "class Order|Busy"), [`${place} OrderBusy`]);
+});
+
+test.serial("what is not named in the tag is renamed without it", async (t) => {
+  await suggestedIn("@redisLock businessFlag=order keyName=order.no |");
+  t.deepEqual(await renamedInTag("src/service.ts", "cou|nt?"), []);
+  t.deepEqual(await renamedInTag("src/service.ts", "businessFlag=or|der"), ["(none)"]);
+});
+
+test.serial("what only a tag uses is no unused name", async (t) => {
+  const text = `import { OrderBusy, type Order, type User } from "./errors.js";
+import type { Busy } from "./errors.js";
+export class Orders {
+  private readonly tenant = "t";
+  private readonly region = "r";
+  /** @redisLock businessFlag=pay keyName=orderNo,this.tenant,sku onFailure=OrderBusy */
+  async pay(orderNo: string, count: number, { sku }: { sku: string }): Promise<void> {}
+  /** @redisLock businessFlag=pay keyName=order keyType=CLASS keyClass=Order fieldName=no */
+  async check(order: Order): Promise<void> {}
+  /** @redisLock businessFlag=pay keyName=order keyType=CLASS keyClass=Busy fieldName=name */
+  async busy(order: Error): Promise<void> {}
+}
+`;
+  await server.open("src/orders.ts", text);
+  const namesIn = (found: readonly Diagnostic[]): string[] =>
+    found.map((one) => server.textOf("src/orders.ts", one)).toSorted();
+  t.deepEqual(namesIn(await errorsOf("src/orders.ts")), ["count"]);
+  const hints = await server.ask<Diagnostic[]>("suggestionDiagnosticsSync", {
+    file: server.path("src/orders.ts"),
+  });
+  t.deepEqual(namesIn(hints), ["User", "region"]);
+});
+
+test.serial("what a type checker finds in a tag is an error at the word, too", async (t) => {
+  await suggestedIn("@redisLock businessFlag=pay keyName=order.user.id,order.nr,this.region onFailure=Lte |");
+  const found = await errorsOf("src/service.ts");
+  t.deepEqual(
+    found.map((one) => [server.textOf("src/service.ts", one), one.code, one.text]),
+    [
+      ["order.user", 18_048, "'order.user' is possibly 'undefined'."],
+      ["nr", 2_339, "Property 'nr' does not exist on type 'Order'."],
+      ["Lte", 2_552, "Cannot find name 'Lte'. Did you mean 'Late'?"],
+    ],
+  );
+  // What another file says is taken as it stands in the editor.
+  await server.open("src/errors.ts", ERRORS.replace("user?:", "nr: number; user:"));
+  t.deepEqual(
+    (await errorsOf("src/service.ts")).map((one) => server.textOf("src/service.ts", one)),
+    ["Lte"],
+  );
+  await server.open("src/errors.ts", ERRORS);
+});
+
+test.serial("no import that only a tag uses is organized away", async (t) => {
+  const sorted = `import { Busy, OrderBusy } from "./errors.js";
+`;
+  const using = (tag: string): string => `import { OrderBusy, Busy } from "./errors.js";
+/** ${tag} */
+export async function pay(): Promise<void> {}
+export { Busy };
+`;
+  const organized = async (text: string): Promise<string[]> => {
+    await server.open("src/orders.ts", text);
+    const args = { file: server.path("src/orders.ts") };
+    const edits = await server.ask<
+      readonly { readonly textChanges: readonly { readonly newText: string }[] }[]
+    >("organizeImports", { scope: { type: "file", args } });
+    return edits.flatMap(({ textChanges }) => textChanges.map(({ newText }) => newText));
+  };
+  t.deepEqual(await organized(using("@redisLock businessFlag=pay onFailure=OrderBusy")), [sorted]);
+  t.deepEqual(await organized(using("@redisLock businessFlag=pay")), [
+    `import { Busy } from "./errors.js";\n`,
+  ]);
+});
+
+interface Fix {
+  readonly description: string;
+  readonly changes: readonly { readonly textChanges: readonly (Range & { readonly newText: string })[] }[];
+}
+
+const MISSPELT: readonly (readonly [tag: string, fixed: string])[] = [
+  ["@redisLok businessFlag=pay", "@redisLock businessFlag=pay"],
+  ["@redisLock busnessFlag=pay", "@redisLock businessFlag=pay"],
+  ["@redisLock businessFlag=pay keyName=ordr.no", "@redisLock businessFlag=pay keyName=order.no"],
+  [
+    "@redisLock businessFlag=pay keyName=order keyType=CLAS fieldName=no",
+    "@redisLock businessFlag=pay keyName=order keyType=CLASS fieldName=no",
+  ],
+  ["@redisLock businessFlag=pay onFailure=skp", "@redisLock businessFlag=pay onFailure=skip"],
+  ["@redisLock businessFlag=pay onFailure=Lte", "@redisLock businessFlag=pay onFailure=Late"],
+];
+
+for (const [tag, fixed] of MISSPELT) {
+  test.serial(`writes what was meant by ${tag}`, async (t) => {
+    await suggestedIn(`${tag} |`);
+    const file = server.path("src/service.ts");
+    const [error, ...others] = await errorsOf("src/service.ts");
+    t.deepEqual(others, []);
+    if (error === undefined) throw new Error("It is no error.");
+    const supported = await server.ask<string[]>("getSupportedCodeFixes", { file });
+    t.true(supported.includes(String(error.code)));
+    const { start, end } = error;
+    const [fix, ...otherFixes] = await server.ask<Fix[]>("getCodeFixes", {
+      file,
+      startLine: start.line,
+      startOffset: start.offset,
+      endLine: end.line,
+      endOffset: end.offset,
+      errorCodes: [error.code],
+    });
+    const [change] = fix?.changes[0]?.textChanges ?? [];
+    if (change === undefined) throw new Error("There is no fix.");
+    const { line } = start;
+    const before = server.textOf("src/service.ts", { start: { line, offset: 6 }, end: change.start });
+    const after = server.textOf("src/service.ts", { start: change.end, end: { line: line + 1, offset: 1 } });
+    t.is(`${before}${change.newText}${after}`, `${fixed} \n`);
+    t.deepEqual(otherFixes, []);
+    t.is(fix?.description, `Change to \`${change.newText}\``);
+  });
+}

@@ -1,0 +1,33 @@
+import { numberOf } from "../hosts/ts-patch/report-on-disk";
+import { printed } from "../hosts/native/diagnostics";
+import { UsageError } from "../verify/usage-error";
+import { openProjects } from "./project";
+import { dependencyProblems, problemsOf, typeProblems, type ProblemRow } from "./tags";
+import { watchSources, type Run } from "./watch";
+
+/** Says what is wrong with the tags, after each change, and looks at no output: the build may not be done yet. */
+export function watchTags(config: string, cwd: string): void {
+  let sources: readonly string[] = [config];
+  watchSources((): Run => {
+    try {
+      const projects = openProjects(config, cwd);
+      sources = projects.flatMap((project) => project.sources);
+      const found = [...problemsOf(projects), ...dependencyProblems(projects), ...typeProblems(projects)];
+      process.stdout.write(found.map((row) => shown(row, cwd)).join(""));
+      return { errors: found.length, sources };
+    } catch (error) {
+      if (!(error instanceof UsageError)) throw error;
+      process.stdout.write(`error TS${numberOf("LW1401")}: ${error.message}\n`);
+      return { errors: 1, sources };
+    }
+  });
+}
+
+/** As the compiler prints it, so that editors know it. */
+function shown({ file, line = 1, column = 1, code, message }: ProblemRow, cwd: string): string {
+  const isOurs = code.startsWith("LW");
+  const asTheirs = isOurs
+    ? { code: `TS${numberOf(code)}`, message: `${code}: ${message}` }
+    : { code, message };
+  return printed({ file, line, column, category: "error", ...asTheirs }, cwd);
+}

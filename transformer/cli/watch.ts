@@ -1,0 +1,63 @@
+import { statSync, watch, type FSWatcher } from "node:fs";
+import { dirname, join } from "node:path";
+
+/** What came of looking at the sources once. */
+export interface Run {
+  readonly errors: number;
+  readonly sources: readonly string[];
+}
+
+/** Editors save in several steps. */
+const SETTLE_MS = 50;
+
+/** Runs now and after each change, in the compiler's own words, by which editors know when that begins and ends. */
+export function watchSources(runOnce: () => Run): void {
+  const watchers = new Map<string, FSWatcher>();
+  let sources: ReadonlySet<string> = new Set();
+  let waiting: NodeJS.Timeout | undefined;
+
+  const run = (): void => {
+    const startedAt = Date.now();
+    const result = runOnce();
+    sources = new Set(result.sources);
+    watchDirectories(new Set(result.sources.map((source) => dirname(source))));
+    say(`Found ${result.errors} error${result.errors === 1 ? "" : "s"}. Watching for file changes.`);
+    if (result.sources.some((source) => changedAt(source) > startedAt)) runAgain();
+  };
+  const runAgain = (): void => {
+    clearTimeout(waiting);
+    waiting = setTimeout(() => {
+      say("File change detected. Starting incremental compilation...");
+      run();
+    }, SETTLE_MS);
+  };
+  const watchDirectories = (dirs: ReadonlySet<string>): void => {
+    for (const [dir, watcher] of watchers) {
+      if (dirs.has(dir)) continue;
+      watcher.close();
+      watchers.delete(dir);
+    }
+    for (const dir of dirs) {
+      if (watchers.has(dir)) continue;
+      const changed = (_: string, name: string | null): void => {
+        const isSource = name === null || sources.has(join(dir, name)) || MAY_BE_SOURCE.test(name);
+        if (isSource) runAgain();
+      };
+      watchers.set(dir, watch(dir, changed));
+    }
+  };
+
+  say("Starting compilation in watch mode...");
+  run();
+}
+
+/** Not what the build itself writes. */
+const MAY_BE_SOURCE = /(?<!\.d)\.[cm]?tsx?$/;
+
+function changedAt(file: string): number {
+  return statSync(file, { throwIfNoEntry: false })?.mtimeMs ?? 0;
+}
+
+function say(words: string): void {
+  process.stdout.write(`${new Date().toLocaleTimeString("en-US")} - ${words}\n\n`);
+}

@@ -1,0 +1,100 @@
+import { literalOf, type Defaults } from "../../read/options";
+
+/** What people are told of an attribute, in the words of the README's table. */
+export interface About {
+  /** Without a value of its own. */
+  readonly byDefault: string;
+  readonly meaning: string;
+  /** What to write for a value, as far as that can be known. */
+  readonly values?: readonly string[];
+}
+
+const YES_OR_NO = ["true", "false"];
+
+export const ABOUT_ATTRIBUTES: Readonly<Record<string, About>> = {
+  businessFlag: {
+    byDefault: "required",
+    meaning: "the namespace of the key: `LOCK_<businessFlag>_<key>`",
+  },
+  keyName: {
+    byDefault: "none: the flag alone is the lock",
+    meaning:
+      'a parameter, a path (`order.user.id`, `this.tenant`), a list of them (`tenant,order.id`), or a quoted expression (`"order.lines[0].sku"`). Destructured parameters count',
+  },
+  keyType: {
+    byDefault: "`VALUE`",
+    meaning:
+      "`VALUE`: the value itself. `CLASS`: a field of an object. `JSON`: a field of what `JSON.stringify` makes of it (`toJSON` and `Map` too), or of JSON text",
+    values: ["VALUE", "CLASS", "JSON"],
+  },
+  fieldName: {
+    byDefault: "",
+    meaning: "the field for `CLASS` and `JSON`: a path, or a list of them",
+  },
+  keyClass: {
+    byDefault: "",
+    meaning: "for `CLASS` and `JSON`: a class or interface that the parameter is checked against",
+  },
+  lockTime: {
+    byDefault: "`30`",
+    meaning: "time to live of the key: seconds, or `500ms`, `20s`, `2m`",
+    values: ["30s", "500ms", "2m"],
+  },
+  retryTimes: {
+    byDefault: "`3`",
+    meaning: "how often to check again; with `waitTime` it makes the wait budget",
+    values: ["3", "0"],
+  },
+  waitTime: {
+    byDefault: "`5000`",
+    meaning:
+      "time between two checks: milliseconds, or with a unit. A release in between wakes the waiter at once, and uses up no check",
+    values: ["5s", "500ms"],
+  },
+  onFailure: {
+    byDefault: "`throw`",
+    meaning:
+      "when somebody else held it for the whole budget: `throw` a `LockWaitTimeoutError`; `skip` the body and resolve to `undefined`; or throw an error class of yours: `onFailure=OrderBusyError` is created with a message and the `cause`. (A store that does not answer is `LOCK_UNREACHABLE` with each of them.)",
+    values: ["throw", "skip"],
+  },
+  onLost: {
+    byDefault: "`throw`",
+    meaning:
+      "when the lock ended before the body did: `throw` a `LockLostError` to the caller, whatever the body returned, or `warn` the logger and let the result count",
+    values: ["throw", "warn"],
+  },
+  watchdog: {
+    byDefault: "`true`",
+    meaning: "renew the key at a third of `lockTime` while the body runs",
+    values: YES_OR_NO,
+  },
+  autoUnlock: {
+    byDefault: "`true`",
+    meaning: "`false`: leave the key to expire instead of releasing it",
+    values: YES_OR_NO,
+  },
+  reentrant: {
+    byDefault: "`false`",
+    meaning:
+      "let the async context that holds the key in again, by count. All branches of a `Promise.all` inside the body share that context, and so all are let in",
+    values: YES_OR_NO,
+  },
+  fencing: {
+    byDefault: "`false`",
+    meaning: "draw a fencing token, which rises with each holder",
+    values: YES_OR_NO,
+  },
+};
+
+/** For people, in Markdown. */
+export function aboutAttribute(name: string, defaults: Defaults): string {
+  const about = ABOUT_ATTRIBUTES[name];
+  if (about === undefined) return "";
+  const { byDefault, meaning } = about;
+  const ofProject = literalOf(defaults.get(name));
+  const value = ofProject === undefined ? byDefault : `\`${String(JSON.parse(ofProject))}\` in this project`;
+  const sentence = value === "required" ? "Required." : value === "" ? "" : `Default: ${value}.`;
+  return [`${meaning.charAt(0).toUpperCase()}${meaning.slice(1)}.`.replace(/\.\)\.$/, ".)"), sentence]
+    .filter((text) => text !== "")
+    .join("\n\n");
+}

@@ -1,0 +1,194 @@
+import type * as TS from "typescript";
+import { MS_PER_UNIT } from "../../../runtime/limits";
+import { ATTRIBUTES } from "../../read/plan";
+import { TAG_NAME } from "../../read/spelling";
+import type { AnyFunction } from "../../read/syntax";
+import type { Tag } from "../../read/tag";
+import { aboutAttribute, ABOUT_ATTRIBUTES } from "./attributes";
+import { fieldsOf, parametersOf, stepsOf, typeOfField, typeOfPath, typeOfThis } from "./paths";
+import type { OpenProject } from "./project";
+import { errorClassesIn, typesIn } from "./scope";
+import { tagsIn } from "./tag-at";
+
+/** What may stand at the offset: in a tag, or the tag itself. */
+export function completionsAt(
+  ts: typeof TS,
+  project: OpenProject,
+  fileName: string,
+  offset: number,
+): TS.CompletionEntry[] {
+  const file = project.program.getSourceFile(fileName);
+  if (file === undefined) return [];
+  for (const { tag, fn, writtenUpTo } of tagsIn(ts, file)) {
+    const written = writtenUpTo(offset);
+    if (written !== undefined) {
+      const rest = /^[\p{ID_Continue}$]*/u.exec(file.text.slice(offset))?.[0].length ?? 0;
+      return suggestionsFor(ts, project.program.getTypeChecker(), { tag, fn, written }).map(
+        ({ name, insertText = name, kind, typed }, index) => ({
+          name,
+          insertText,
+          kind,
+          kindModifiers: "",
+          sortText: String(index).padStart(4, "0"),
+          replacementSpan: { start: offset - typed.length, length: typed.length + rest },
+        }),
+      );
+    }
+  }
+  return tagNameAt(ts, file.text, offset);
+}
+
+/** More of one of {@link completionsAt}. */
+export function completionDetails(
+  ts: typeof TS,
+  project: OpenProject,
+  fileName: string,
+  offset: number,
+  name: string,
+): TS.CompletionEntryDetails | undefined {
+  const entry = completionsAt(ts, project, fileName, offset).find((one) => one.name === name);
+  if (entry === undefined) return undefined;
+  const documentation = aboutAttribute(name, project.defaults);
+  return {
+    name,
+    kind: entry.kind,
+    kindModifiers: "",
+    displayParts: [{ kind: "text", text: name }],
+    ...(entry.insertText === `${name}=` && { documentation: [{ kind: "text", text: documentation }] }),
+  };
+}
+
+/** The tag's own name, beside those of JSDoc. */
+function tagNameAt(ts: typeof TS, text: string, offset: number): TS.CompletionEntry[] {
+  const line = text.slice(0, offset).split("\n").at(-1) ?? "";
+  const typed = /^\s*(?:\/\*)?\*+[ \t]*@(\w*)$/.exec(line)?.[1];
+  if (typed === undefined) return [];
+  return [
+    {
+      name: TAG_NAME,
+      insertText: `${TAG_NAME} businessFlag=`,
+      kind: ts.ScriptElementKind.keyword,
+      kindModifiers: "",
+      sortText: "0",
+      replacementSpan: { start: offset - typed.length, length: typed.length },
+    },
+  ];
+}
+
+interface Suggestion {
+  readonly name: string;
+  readonly insertText?: string;
+  readonly kind: TS.ScriptElementKind;
+  /** What of it stands there, or takes its place. */
+  readonly typed: string;
+}
+
+interface Place {
+  readonly tag: Tag;
+  readonly fn: AnyFunction | undefined;
+  /** Between the tag's name and the place. */
+  readonly written: string;
+}
+
+/** From an attribute's name to the last, unfinished item of its value. */
+const VALUE =
+  /(?<=^|\s)(?<name>[A-Za-z_$][\w$-]*)\s*=\s*(?:(?:[^\s,"'`=]+|"[^"]*"|'[^']*'|`[^`]*`)\s*,\s*)*(?<item>[^\s,"'`=]*|"[^"]*|'[^']*|`[^`]*)$/;
+const NAME = /(?<=^|\s)(?:[A-Za-z_$][\w$-]*)?$/;
+
+function suggestionsFor(ts: typeof TS, checker: TS.TypeChecker, place: Place): Suggestion[] {
+  const { name, item = "" } = VALUE.exec(place.written)?.groups ?? {};
+  if (name !== undefined) return valuesFor(ts, checker, place, name, item);
+  const [typed] = NAME.exec(place.written) ?? [];
+  if (typed === undefined) return [];
+  const given = new Set(place.tag.attributes.map((attribute) => attribute.name.text));
+  return ATTRIBUTES.filter((attribute) => !given.has(attribute)).map((attribute) => ({
+    name: attribute,
+    insertText: `${attribute}=`,
+    kind: ts.ScriptElementKind.memberVariableElement,
+    typed,
+  }));
+}
+
+function valuesFor(
+  ts: typeof TS,
+  checker: TS.TypeChecker,
+  { tag, fn }: Place,
+  attribute: string,
+  item: string,
+): Suggestion[] {
+  const { classElement, enumMemberElement } = ts.ScriptElementKind;
+  const words = (ABOUT_ATTRIBUTES[attribute]?.values ?? []).map((name) => ({
+    name,
+    kind: enumMemberElement,
+  }));
+  const classes = (symbols: readonly TS.Symbol[]): Omit<Suggestion, "typed">[] =>
+    symbols.map(({ name }) => ({ name, kind: classElement }));
+  const whole = (suggestions: readonly Omit<Suggestion, "typed">[]): Suggestion[] =>
+    suggestions.map((one) => ({ ...one, typed: item }));
+  switch (attribute) {
+    case "keyName":
+      return fn === undefined ? [] : pathsFrom(ts, checker, fn, [], item);
+    case "fieldName": {
+      const object = tag.attributes.find(({ name }) => name.text === "keyName")?.items[0].text;
+      return fn === undefined || object === undefined
+        ? []
+        : pathsFrom(ts, checker, fn, stepsOf(object), item);
+    }
+    case "keyClass":
+      return fn === undefined ? [] : whole(classes(typesIn(ts, checker, fn)));
+    case "onFailure":
+      return whole([...words, ...(fn === undefined ? [] : classes(errorClassesIn(ts, checker, fn)))]);
+    case "lockTime":
+    case "waitTime":
+      return whole(/^\d+/.test(item) ? withUnits(ts, item) : words);
+    default:
+      return whole(words);
+  }
+}
+
+function withUnits(ts: typeof TS, item: string): Omit<Suggestion, "typed">[] {
+  const amount = Number.parseInt(item, 10);
+  return Object.keys(MS_PER_UNIT).map((unit) => ({
+    name: `${amount}${unit}`,
+    kind: ts.ScriptElementKind.enumMemberElement,
+  }));
+}
+
+/** The path that an item ends with, maybe in an expression. */
+const PATH = /(?<before>(?:[\p{ID_Continue}$#]+(?:\[\d+\])*\??\.)*)(?<typed>[\p{ID_Continue}$#]*)$/u;
+
+/** What the next step of the path may be. */
+function pathsFrom(
+  ts: typeof TS,
+  checker: TS.TypeChecker,
+  fn: AnyFunction,
+  from: readonly string[],
+  item: string,
+): Suggestion[] {
+  const { before = "", typed = "" } = PATH.exec(item)?.groups ?? {};
+  const steps = [...from, ...stepsOf(before)];
+  const { parameterElement, memberVariableElement, keyword } = ts.ScriptElementKind;
+  if (steps.length === 0) {
+    const hasThis = (typeOfThis(checker, fn)?.getProperties().length ?? 0) > 0;
+    return [
+      ...parametersOf(ts, fn).map(({ text }) => ({ name: text, kind: parameterElement, typed })),
+      ...(hasThis ? [{ name: "this", kind: keyword, typed }] : []),
+    ];
+  }
+  const type = typeOfPath(ts, checker, fn, steps);
+  const isOwn = steps.length === 1 && steps[0] === "this";
+  return (type === undefined ? [] : fieldsOf(ts, checker, type))
+    .filter((field) => isOwn || isPublic(ts, field))
+    .filter((field) => typeOfField(checker, fn, field).getCallSignatures().length === 0)
+    .map((field) => ts.symbolName(field))
+    .filter((name) => /^#?[\p{ID_Start}$_][\p{ID_Continue}$]*$/u.test(name))
+    .map((name) => ({ name, kind: memberVariableElement, typed }));
+}
+
+function isPublic(ts: typeof TS, symbol: TS.Symbol): boolean {
+  const { Private, Protected } = ts.ModifierFlags;
+  const isHidden = (symbol.declarations ?? []).some(
+    (declaration) => (ts.getCombinedModifierFlags(declaration) & (Private | Protected)) !== 0,
+  );
+  return !isHidden && !ts.symbolName(symbol).startsWith("#");
+}

@@ -1,0 +1,57 @@
+import type * as TS from "typescript";
+import type { Span } from "../../text/span";
+import { aboutAttribute } from "./attributes";
+import type { OpenProject } from "./project";
+import { tagsIn, type TagInFile } from "./tag-at";
+
+/** What the word of a tag is about. */
+export function hoverAt(
+  ts: typeof TS,
+  { program, defaults }: OpenProject,
+  fileName: string,
+  offset: number,
+): TS.QuickInfo | undefined {
+  const file = program.getSourceFile(fileName);
+  if (file === undefined) return undefined;
+  for (const found of tagsIn(ts, file)) {
+    const { tag } = found;
+    if (isAt(tag.word, offset)) {
+      return info(ts, tag.word, `(lock) ${keyOf(found)}`, aboutTag(found));
+    }
+    const attribute = tag.attributes.find(({ name }) => isAt(name, offset));
+    if (attribute !== undefined) {
+      const { name } = attribute;
+      return info(ts, name, `(attribute) ${name.text}`, aboutAttribute(name.text, defaults));
+    }
+  }
+  return undefined;
+}
+
+/** Which lock it is, as `lockweave list` shows it. */
+function keyOf({ tag }: TagInFile): string {
+  const valuesOf = (name: string): string[] =>
+    tag.attributes.find((attribute) => attribute.name.text === name)?.items.map(({ text }) => text) ?? [];
+  const [flag = "..."] = valuesOf("businessFlag");
+  const names = valuesOf("keyName");
+  const fields = valuesOf("fieldName");
+  const parts = fields.length === 0 ? names : fields.map((field) => `${names[0] ?? ""}.${field}`);
+  return `LOCK_${flag}${parts.length === 0 ? "" : `_${parts.map((part) => `{${part}}`).join(",")}`}`;
+}
+
+function aboutTag({ name }: TagInFile): string {
+  return name === undefined ? "" : `\`${name}\` runs while it holds this lock: in one process at a time.`;
+}
+
+function info(ts: typeof TS, { start, end }: Span, title: string, documentation: string): TS.QuickInfo {
+  return {
+    kind: ts.ScriptElementKind.memberVariableElement,
+    kindModifiers: "",
+    textSpan: { start, length: end - start },
+    displayParts: [{ kind: "text", text: title }],
+    documentation: [{ kind: "text", text: documentation }],
+  };
+}
+
+function isAt({ start, end }: Span, offset: number): boolean {
+  return start <= offset && offset <= end;
+}

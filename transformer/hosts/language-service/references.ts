@@ -1,0 +1,160 @@
+import type * as TS from "typescript";
+import type { AnyFunction } from "../../read/syntax";
+import type { Item, Tag } from "../../read/tag";
+import type { Span } from "../../text/span";
+import { parametersOf, present, stepInto, stepsOf, typeOfPath, typeOfThis } from "./paths";
+import { inScope, resolved } from "./scope";
+import { tagsIn } from "./tag-at";
+
+/** A word of a tag, and what it names in the code. */
+export interface Reference extends Span {
+  readonly symbol: TS.Symbol;
+}
+
+/** A name where it is declared. */
+export interface DeclaredName extends Span {
+  readonly fileName: string;
+}
+
+/** What the tags of the file name. */
+export function referencesIn(ts: typeof TS, program: TS.Program, file: TS.SourceFile): Reference[] {
+  if (program.isSourceFileFromExternalLibrary(file)) return [];
+  const checker = program.getTypeChecker();
+  return tagsIn(ts, file).flatMap(({ tag, fn }) => {
+    if (fn === undefined) return [];
+    return tag.attributes.flatMap(({ name, items }) =>
+      items.flatMap((item) => inValue(ts, checker, fn, tag, name.text, item)),
+    );
+  });
+}
+
+/** Of the word at the offset. */
+export function referenceAt(
+  ts: typeof TS,
+  program: TS.Program,
+  fileName: string,
+  offset: number,
+): Reference | undefined {
+  const file = program.getSourceFile(fileName);
+  const all = file === undefined ? [] : referencesIn(ts, program, file);
+  return all.find(({ start, end }) => start <= offset && offset <= end);
+}
+
+/** Where the word's name is declared. */
+export function declaredNames(ts: typeof TS, { symbol }: Reference): DeclaredName[] {
+  return (symbol.declarations ?? []).map((declaration) => {
+    const name = ts.getNameOfDeclaration(declaration) ?? declaration;
+    return { fileName: declaration.getSourceFile().fileName, start: name.getStart(), end: name.end };
+  });
+}
+
+function inValue(
+  ts: typeof TS,
+  checker: TS.TypeChecker,
+  fn: AnyFunction,
+  tag: Tag,
+  attribute: string,
+  item: Item,
+): Reference[] {
+  switch (attribute) {
+    case "keyName":
+      return inExpression(ts, checker, fn, item);
+    case "fieldName":
+      return inField(ts, checker, fn, tag, item);
+    case "keyClass":
+      return inName(ts, checker, fn, item, ts.SymbolFlags.Type);
+    case "onFailure":
+      return inName(ts, checker, fn, item, ts.SymbolFlags.Value);
+    default:
+      return [];
+  }
+}
+
+/** In a path, or in any other expression. */
+function inExpression(ts: typeof TS, checker: TS.TypeChecker, fn: AnyFunction, item: Item): Reference[] {
+  const opening = "[";
+  const key = ts.createSourceFile("key.ts", `${opening}${item.text}]`, ts.ScriptTarget.Latest);
+  const references: Reference[] = [];
+  const refer = (name: TS.Node, symbol: TS.Symbol | undefined): void => {
+    const start = item.start + name.getStart(key) - opening.length;
+    if (symbol !== undefined) references.push({ start, end: start + name.getWidth(key), symbol });
+  };
+  /** Of what the node is, as far as that is known. */
+  const visit = (node: TS.Node): TS.Type | undefined => {
+    if (ts.isFunctionLike(node)) return undefined; // It has names of its own.
+    if (node.kind === ts.SyntaxKind.ThisKeyword) return typeOfThis(checker, fn);
+    if (ts.isIdentifier(node)) {
+      const symbol = named(ts, checker, fn, node.text, ts.SymbolFlags.Value);
+      refer(node, symbol);
+      return symbol && present(checker, checker.getTypeOfSymbolAtLocation(symbol, fn));
+    }
+    if (ts.isPropertyAccessExpression(node)) {
+      const type = visit(node.expression);
+      const found = type && stepInto(ts, checker, fn, type, node.name.text);
+      refer(node.name, found?.symbol);
+      return found?.type;
+    }
+    if (ts.isElementAccessExpression(node) && ts.isNumericLiteral(node.argumentExpression)) {
+      const type = visit(node.expression);
+      return type && stepInto(ts, checker, fn, type, `[${node.argumentExpression.text}]`).type;
+    }
+    if (ts.isNonNullExpression(node) || ts.isParenthesizedExpression(node)) return visit(node.expression);
+    ts.forEachChild(node, (child) => void visit(child));
+    return undefined;
+  };
+  visit(key);
+  return references;
+}
+
+/** In the path from the object that `keyName` names. */
+function inField(ts: typeof TS, checker: TS.TypeChecker, fn: AnyFunction, tag: Tag, item: Item): Reference[] {
+  const object = tag.attributes.find(({ name }) => name.text === "keyName")?.items[0].text ?? "";
+  let type = typeOfPath(ts, checker, fn, stepsOf(object));
+  const references: Reference[] = [];
+  for (const { index, 0: step } of item.text.matchAll(/[\p{ID_Continue}$]+|\[\d+\]/gu)) {
+    const found = type && stepInto(ts, checker, fn, type, step);
+    const start = item.start + index;
+    if (found?.symbol !== undefined)
+      references.push({ start, end: start + step.length, symbol: found.symbol });
+    type = found?.type;
+  }
+  return references;
+}
+
+/** In `OrderBusy` or `errors.OrderBusy`. */
+function inName(
+  ts: typeof TS,
+  checker: TS.TypeChecker,
+  fn: AnyFunction,
+  { text, start }: Item,
+  meaning: TS.SymbolFlags,
+): Reference[] {
+  const references: Reference[] = [];
+  const isQualified = text.includes(".");
+  let symbol: TS.Symbol | undefined;
+  for (const { index, 0: name } of text.matchAll(/[\p{ID_Continue}$]+/gu)) {
+    symbol =
+      index === 0
+        ? named(ts, checker, fn, name, isQualified ? ts.SymbolFlags.Namespace : meaning)
+        : symbol &&
+          checker.getExportsOfModule(resolved(ts, checker, symbol)).find((one) => one.name === name);
+    if (symbol === undefined) break;
+    references.push({ start: start + index, end: start + index + name.length, symbol });
+  }
+  return references;
+}
+
+/** A parameter, or what the file itself declares or imports. */
+function named(
+  ts: typeof TS,
+  checker: TS.TypeChecker,
+  fn: AnyFunction,
+  name: string,
+  meaning: TS.SymbolFlags,
+): TS.Symbol | undefined {
+  const parameter = parametersOf(ts, fn).find(({ text }) => text === name);
+  if (parameter !== undefined && (meaning & ts.SymbolFlags.Value) !== 0) {
+    return checker.getSymbolAtLocation(parameter);
+  }
+  return inScope(ts, checker, fn, meaning).find((symbol) => symbol.name === name);
+}
