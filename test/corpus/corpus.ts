@@ -60,6 +60,29 @@ const PACKAGES: readonly Package[] = [
   { name: "@temporalio/client", version: "1.24.0", sources: "src" },
   { name: "openai", version: "7.57.0", sources: "src" },
   { name: "@supabase/auth-js", version: "2.119.1", sources: "src" },
+  {
+    name: "@loopback/repository",
+    version: "8.0.15",
+    sources: "src",
+    also: ["@loopback/core@7.0.15", "@types/lodash@4", "@types/json-schema@7"],
+  },
+  {
+    name: "rxdb",
+    version: "17.6.0",
+    sources: "src",
+    also: ["rxjs@7.8.2", "mongodb@7.6.0", "nats@2.29.3"],
+    // A function without a return type, whose literal is to be one of two by its context.
+    known: [
+      "new: plugins/storage-sqlite/sqlite-storage-instance.ts(459,66) TS2345",
+      "new: plugins/storage-sqlite/sqlite-storage-instance.ts(539,66) TS2345",
+    ],
+  },
+  {
+    name: "@stryker-mutator/core",
+    version: "9.6.1",
+    sources: "src",
+    also: ["typescript@6.0.3", "@types/semver@7", "@types/lodash.groupby@4", "@types/json-schema@7"],
+  },
 ];
 
 const CACHE = path.join(tmpdir(), "lockweave-corpus");
