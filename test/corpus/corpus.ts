@@ -57,9 +57,39 @@ const PACKAGES: readonly Package[] = [
   { name: "rxjs", version: "7.8.2", sources: "src" },
   { name: "puppeteer-core", version: "25.16.0", sources: "src" },
   { name: "mongodb", version: "7.9.0", sources: "src" },
-  { name: "@temporalio/client", version: "1.24.0", sources: "src" },
+  {
+    name: "@temporalio/client",
+    version: "1.24.0",
+    sources: "src",
+    // The same types in another order: that of a union is the order in which the compiler met its members, and a
+    // function that is an argument is looked into sooner.
+    known: ["task-queue-client.ts: its declarations differ in line 101: "],
+  },
   { name: "openai", version: "7.57.0", sources: "src" },
   { name: "@supabase/auth-js", version: "2.119.1", sources: "src" },
+  {
+    name: "@loopback/repository",
+    version: "8.0.15",
+    sources: "src",
+    also: ["@loopback/core@7.0.15", "@types/lodash@4", "@types/json-schema@7"],
+  },
+  {
+    name: "rxdb",
+    version: "17.6.0",
+    sources: "src",
+    also: ["rxjs@7.8.2", "mongodb@7.6.0", "nats@2.29.3"],
+    // A function without a return type, whose literal is to be one of two by its context.
+    known: [
+      "new: plugins/storage-sqlite/sqlite-storage-instance.ts(459,66) TS2345",
+      "new: plugins/storage-sqlite/sqlite-storage-instance.ts(539,66) TS2345",
+    ],
+  },
+  {
+    name: "@stryker-mutator/core",
+    version: "9.6.1",
+    sources: "src",
+    also: ["typescript@6.0.3", "@types/semver@7", "@types/lodash.groupby@4", "@types/json-schema@7"],
+  },
 ];
 
 const CACHE = path.join(tmpdir(), "lockweave-corpus");
@@ -158,10 +188,7 @@ function check({ known = [] }: Package, root: string, attributes: string): Resul
   const complaints: string[] = [];
   const before = errorsOf(plain, root, tagged);
   const after = errorsOf(woven, root, tagged);
-  for (const error of after) {
-    const isKnown = attributes !== "" && known.some((start) => `new: ${error}`.startsWith(start));
-    if (!before.has(error) && !isKnown) complaints.push(`new: ${error}`);
-  }
+  for (const error of after) if (!before.has(error)) complaints.push(`new: ${error}`);
   for (const error of before) if (!after.has(error)) complaints.push(`gone: ${error}`);
   complaints.push(...differences(declarationsOf(plain, tagged), declarationsOf(woven, tagged), root));
   let sites = 0;
@@ -176,7 +203,13 @@ function check({ known = [] }: Package, root: string, attributes: string): Resul
     }
   }
   if (sites !== tags) complaints.push(`${tags} tags, but ${sites} functions woven`);
-  return { woven: sites, errorsBefore: before.size, complaints };
+  const isKnown = (complaint: string): boolean =>
+    attributes !== "" && known.some((start) => complaint.startsWith(start));
+  return {
+    woven: sites,
+    errorsBefore: before.size,
+    complaints: complaints.filter((complaint) => !isKnown(complaint)),
+  };
 }
 
 function errorsOf(program: ts.Program, root: string, files: ReadonlyMap<string, string>): Set<string> {

@@ -8,6 +8,7 @@ import type { Compiler } from "./compiler";
 import { unlockedDependencies, unlockedReferences } from "./dependencies";
 import { isEditor } from "./editor";
 import { emitOnDisk } from "./emit-on-disk";
+import { isCompleteIn, leavingOut, tellLeftOut } from "./own-imports";
 import { diagnosticOf, reportOnDisk } from "./report-on-disk";
 import { internals, wovenFiles, type WovenFile, type WovenFiles } from "./woven-files";
 
@@ -104,6 +105,7 @@ export function createAgain(
 ): TS.Program {
   const options = program.getCompilerOptions();
   const projectReferences = program.getProjectReferences();
+  const leaveOutImport = leavingOut(ts, program, original);
   const getSourceFile = (
     fileName: string,
     settings: TS.ScriptTarget | TS.CreateSourceFileOptions,
@@ -114,14 +116,18 @@ export function createAgain(
     if (found === undefined) return original.getSourceFile(fileName, settings, onError, shouldCreate);
     const file = files.get(internals(found).path);
     if (file === undefined) return internals(found).redirectInfo?.unredirected ?? found;
-    return (file.compiled ??= compile(ts, found, file, settings));
+    if (file.compiled === undefined || !isCompleteIn(program, file.compiled)) {
+      file.compiled = compile(ts, found, file, settings);
+      leaveOutImport(file.compiled, file);
+    }
+    return file.compiled;
   };
   const wovenHost: TS.CompilerHost = Object.assign(Object.create(original) as TS.CompilerHost, {
     getSourceFile,
     getSourceFileByPath: (fileName: string, _path: TS.Path, ...rest: [TS.ScriptTarget]) =>
       getSourceFile(fileName, ...rest),
   });
-  return (ts.originalCreateProgram ?? ts.createProgram)({
+  const woven = (ts.originalCreateProgram ?? ts.createProgram)({
     rootNames: program.getRootFileNames(),
     options,
     host: wovenHost,
@@ -129,6 +135,8 @@ export function createAgain(
     configFileParsingDiagnostics: program.getConfigFileParsingDiagnostics(),
     ...(projectReferences === undefined ? {} : { projectReferences }),
   });
+  tellLeftOut(woven);
+  return woven;
 }
 
 function compile(
