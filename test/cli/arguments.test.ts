@@ -49,7 +49,7 @@ test("what is not understood is named, with the nearest that is", (t) => {
   t.is(complaint("check", "--output="), "Expected a path after `--output`.");
   t.is(complaint("list", "--json=yes"), "`--json` takes no value.");
   t.is(complaint("list", "-p", "a", "-p", "b"), "`--project` is given twice.");
-  t.is(complaint(), "Expected a command: `list`, `check` or `build`.");
+  t.is(complaint(), "Expected a command: `init`, `list`, `check` or `build`.");
   t.is(complaint("constructor"), "There is no command `constructor`.");
 });
 

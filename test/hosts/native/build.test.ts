@@ -1,18 +1,16 @@
-import { access, rm, symlink } from "node:fs/promises";
-import { dirname, join } from "node:path";
+import { access } from "node:fs/promises";
+import { join } from "node:path";
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import test from "ava";
 import { lockweave } from "../../cli/command";
-import { install } from "../../cli/tools";
+import { linkTypeScript7 } from "../../cli/tools";
 import { makeProject, PACKAGE, tsconfig, type Files, type Project, type Settings } from "../project";
 
-/** A project whose TypeScript is 7, which takes no plugins and has no API. */
+/** A project whose TypeScript is 7. */
 async function makeNativeProject(files: Files, settings: Settings = {}): Promise<Project> {
   const project = await makeProject(files, { plugins: undefined, ...settings });
-  const typescript = join(dirname(await install("typescript")), "node_modules/typescript");
-  await rm(project.path("node_modules/typescript"));
-  await symlink(typescript, project.path("node_modules/typescript"));
+  await linkTypeScript7(project);
   return project;
 }
 
