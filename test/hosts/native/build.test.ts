@@ -5,6 +5,7 @@ import { once } from "node:events";
 import test from "ava";
 import { lockweave } from "../../cli/command";
 import { linkTypeScript7 } from "../../cli/tools";
+import { exampleFiles, linesOf, storyOf } from "../examples";
 import { makeProject, PACKAGE, tsconfig, type Files, type Project, type Settings } from "../project";
 
 /** A project whose TypeScript is 7. */
@@ -56,6 +57,21 @@ for (const type of ["module", "commonjs"]) {
     });
   });
 }
+
+test("the examples that TypeScript 7 has built do what they do when tspc has compiled them", async (t) => {
+  const files = Object.entries(exampleFiles("mts", "mjs")).map(
+    ([file, text]) => [`src/${file}`, text] as const,
+  );
+  const project = await makeNativeProject(Object.fromEntries(files), { types: ["node"] });
+  t.deepEqual(await lockweave(project, "build"), { code: 0, stdout: "", stderr: "" });
+  for (const [example, entry] of [
+    ["order-controller", "main"],
+    ["reentrant", "reentrant"],
+  ] as const) {
+    const { stdout, stderr } = await project.run(`out/${example}/${entry}.mjs`);
+    t.deepEqual(linesOf(stdout), await storyOf(example), stderr);
+  }
+});
 
 test("its declarations, and what is in no tagged file, are those that the compiler makes alone", async (t) => {
   const settings = { declaration: true, declarationMap: true, sourceMap: true, types: ["node"] };
