@@ -1,11 +1,13 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import test from "ava";
+import ts from "typescript";
 import { createTransformer } from "../../transformer/hosts/jest/transformer";
+import { weaveProgram } from "../../transformer/hosts/ts-patch/weave-program";
 import { weaveFile } from "../../transformer/hosts/register/tagged-file";
 import { makeProject, PACKAGE, type Project } from "./project";
 
-// Hosts that see a file by itself, and let its own words say how it takes in other modules.
+// As the hosts get it that tell a file's module format by themselves. Those of bundlers are in bundlers/fixtures.test.ts.
 
 const FIXTURES = join(PACKAGE, "test/fixtures/weave");
 
@@ -29,6 +31,29 @@ async function projectOf(): Promise<Project> {
   const files = fixtures.map(({ name, input, text }) => [`src/${name}/${input}`, text] as const);
   return await makeProject({ ...Object.fromEntries(files), "inner.js": INNER, "package.json": "{}" });
 }
+
+test("tspc: the text of every fixture is the committed one", async (t) => {
+  const project = await projectOf();
+  const rootNames = fixtures.map(({ name, input }) => project.path(`src/${name}/${input}`));
+  const options: ts.CompilerOptions = {
+    allowJs: true,
+    noLib: true,
+    noResolve: true,
+    types: [],
+    module: ts.ModuleKind.NodeNext,
+    jsx: ts.JsxEmit.Preserve,
+  };
+  await project.write({ "package.json": JSON.stringify({ type: "module" }) });
+  const program = weaveProgram(
+    ts.createProgram({ rootNames, options }),
+    undefined,
+    { transformProgram: true },
+    { ts },
+  );
+  for (const { name, input, woven } of fixtures) {
+    t.is(program.getSourceFile(project.path(`src/${name}/${input}`))?.text, woven, name);
+  }
+});
 
 for (const [host, through] of Object.entries({
   "Node's hook": (_: Project, path: string) => weaveFile(path, undefined)?.code,

@@ -17,6 +17,14 @@ for (const example of EXAMPLES) {
   });
 }
 
+test("tsx: without the hook nothing starts", async (t) => {
+  const project = await makeHosted(FILES);
+  const { code, stdout, stderr } = await project.run("--import", "tsx", entryOf("reentrant"));
+  t.is(code, 1);
+  t.is(stdout, "");
+  t.regex(stderr, /LOCK_NOT_WOVEN/);
+});
+
 for (const version of OTHER_NODES) {
   test.serial(`Node ${version}: both examples do what they do when tspc has compiled them`, async (t) => {
     const node = await installNode(version);
