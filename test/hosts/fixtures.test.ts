@@ -3,6 +3,7 @@ import { join } from "node:path";
 import test from "ava";
 import ts from "typescript";
 import { createTransformer } from "../../transformer/hosts/jest/transformer";
+import type { Compiler } from "../../transformer/hosts/ts-patch/compiler";
 import { weaveProgram } from "../../transformer/hosts/ts-patch/weave-program";
 import { weaveFile } from "../../transformer/hosts/register/tagged-file";
 import { makeProject, PACKAGE, type Project } from "./project";
@@ -23,6 +24,8 @@ const fixtures = readdirSync(FIXTURES).map((name): Fixture => {
   const read = (file: string): string => readFileSync(join(FIXTURES, name, file), "utf8");
   return { name, input, text: read(input), woven: read(input.replace("input", "woven")) };
 });
+
+const compiler = ts as unknown as Compiler; // It has more than it declares.
 
 /** It hands on what it gets. */
 const INNER = "exports.process = (code) => ({ code });\n";
