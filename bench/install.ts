@@ -16,6 +16,7 @@ const WAYS_IN: Readonly<Record<string, string>> = {
   lockweave: `require("lockweave")`,
   "lockweave, and a first lock in memory": `const { configure, memoryStore, withLock } = require("lockweave"); configure({ store: memoryStore(), woven: false }); void withLock("k", {}, () => {})`,
   "lockweave/transformer": `require("lockweave/transformer")`,
+  "lockweave/register": `require("lockweave/register")`,
   "the parser": `require("./node_modules/lockweave/dist/transformer/parser/typescript.js")`,
 };
 

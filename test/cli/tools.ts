@@ -1,7 +1,7 @@
 import { execFile } from "node:child_process";
-import { access, mkdir, mkdtemp, rename, rm, writeFile } from "node:fs/promises";
+import { access, mkdir, mkdtemp, rename, rm, symlink, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { promisify } from "node:util";
 import type { Project } from "../hosts/project";
 
@@ -32,6 +32,13 @@ export async function install(name: Tool): Promise<string> {
     await rename(fresh, dir).catch(() => rm(fresh, { recursive: true }));
   }
   return join(dir, "index.js");
+}
+
+/** Gives the project a TypeScript 7, which takes no plugins and has no API. */
+export async function linkTypeScript7(project: Project): Promise<void> {
+  const typescript = join(dirname(await install("typescript")), "node_modules/typescript");
+  await rm(project.path("node_modules/typescript"));
+  await symlink(typescript, project.path("node_modules/typescript"));
 }
 
 /** Runs a script in the project, in a process of its own, in which `tool` is what the tool exports. */

@@ -4,6 +4,7 @@ import { UsageError } from "../verify/usage-error";
 
 export type Command =
   | { readonly name: "help" | "version" }
+  | { readonly name: "init"; readonly isAgreed: boolean }
   | { readonly name: "list"; readonly project: string | undefined; readonly json: boolean }
   | { readonly name: "build"; readonly project: string | undefined; readonly watch: boolean }
   | {
@@ -16,6 +17,7 @@ export type Command =
 
 export const HELP = `Usage: lockweave <command> [options]
 
+  init    looks at the project, says what has to be changed, changes it after a yes, and shows a first lock
   list    shows every @redisLock tag of the project, with its key and its options
   check   proves that the built output holds the lock of every tag
   build   compiles the project with its locks, with a TypeScript that takes no plugins, such as TypeScript 7
@@ -27,11 +29,12 @@ Options:
   -w, --watch            build: again after each change; check: what is wrong with the tags, again after each change
       --output <path>    check: what a bundler made: a file, a directory or a glob such as "dist/**/*.js";
                          may be given several times (default: the files that tsconfig.json says)
+  -y, --yes              init: changes it without asking
   -h, --help             shows this
   -v, --version          shows the version
 
-Exit code: 0 when all is well, 1 when a tag is wrong or its lock is not in the output, 2 on wrong use; of \`build\`, that
-of the compiler.
+Exit code: 0 when all is well, 1 when a tag is wrong or its lock is not in the output, 2 on wrong use. Of \`build\`, that
+of the compiler. Of \`init\`, 1 when something is left to you, 3 when nobody said yes and so nothing was changed.
 `;
 
 const OPTIONS = {
@@ -39,6 +42,7 @@ const OPTIONS = {
   json: { type: "boolean" },
   watch: { type: "boolean", short: "w" },
   output: { type: "string", multiple: true },
+  yes: { type: "boolean", short: "y" },
   help: { type: "boolean", short: "h" },
   version: { type: "boolean", short: "v" },
 } as const;
@@ -46,6 +50,7 @@ const OPTIONS = {
 type OptionName = keyof typeof OPTIONS;
 
 const COMMANDS: Readonly<Record<string, readonly OptionName[]>> = {
+  init: ["yes"],
   list: ["project", "json"],
   check: ["project", "output", "json", "watch"],
   build: ["project", "watch"],
@@ -84,7 +89,7 @@ function commandOf(
   given: ReadonlyMap<OptionName, readonly string[]>,
 ): Command {
   const allowed = name !== undefined && Object.hasOwn(COMMANDS, name) ? COMMANDS[name] : undefined;
-  if (name === undefined) throw new UsageError("Expected a command: `list`, `check` or `build`.");
+  if (name === undefined) throw new UsageError("Expected a command: `init`, `list`, `check` or `build`.");
   if (allowed === undefined) {
     throw new UsageError(`There is no command \`${name}\`.${didYouMean(name, Object.keys(COMMANDS))}`);
   }
@@ -97,6 +102,7 @@ function commandOf(
   const [stray] = rest;
   // More paths behind `--output`: a shell has put them there for a glob without quotes.
   if (stray !== undefined && outputs.length === 0) throw new UsageError(`Did not expect \`${stray}\`.`);
+  if (name === "init") return { name, isAgreed: given.has("yes") };
   if (name === "build") return { name, project, watch: given.has("watch") };
   const json = given.has("json");
   if (name === "list") return { name, project, json };

@@ -7,16 +7,19 @@ import type { Project } from "../verify/project";
 import { UsageError } from "../verify/usage-error";
 import { HELP, parseCommand, type Command } from "./arguments";
 import { build } from "./build";
+import { init } from "./init/init";
 import { palette } from "./palette";
 import { configFile, openProjects } from "./project";
 import { watchTags } from "./watch-tags";
 import { dependencyProblems, problemsOf, tagsOf, typeProblems, type ProblemRow, type TagRow } from "./tags";
 
-process.exitCode = main(process.argv.slice(2), process.cwd());
+void main(process.argv.slice(2), process.cwd()).then((code) => {
+  process.exitCode = code;
+});
 
-function main(args: readonly string[], cwd: string): number {
+async function main(args: readonly string[], cwd: string): Promise<number> {
   try {
-    return run(parseCommand(args), cwd);
+    return await run(parseCommand(args), cwd);
   } catch (error) {
     if (!(error instanceof UsageError)) throw error;
     process.stderr.write(`lockweave: ${error.message}\nSee \`lockweave --help\`.\n`);
@@ -24,7 +27,7 @@ function main(args: readonly string[], cwd: string): number {
   }
 }
 
-function run(command: Command, cwd: string): number {
+function run(command: Command, cwd: string): number | Promise<number> {
   switch (command.name) {
     case "help":
       process.stdout.write(HELP);
@@ -32,6 +35,8 @@ function run(command: Command, cwd: string): number {
     case "version":
       process.stdout.write(`${packageVersion()}\n`);
       return 0;
+    case "init":
+      return init(cwd, command.isAgreed);
     case "list":
       return list(openProjects(command.project, cwd), command.json, cwd);
     case "build":

@@ -151,8 +151,17 @@ function projectOf(ts: Compiler, config: string, parsed: TS.ParsedCommandLine): 
     return files.flatMap((file) => typeProblemsIn(ts, checked, file));
   };
   return {
-    ...{ ts, config, builder: "tspc", options, plugin, files, sources, problems },
-    ...{ unlocked, typeProblems, emitWoven },
+    ts,
+    config,
+    builder: "tspc",
+    options,
+    plugin,
+    files,
+    sources,
+    problems,
+    unlocked,
+    typeProblems,
+    emitWoven,
   };
 }
 

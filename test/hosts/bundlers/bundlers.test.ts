@@ -1,10 +1,9 @@
 import { existsSync } from "node:fs";
-import { join } from "node:path";
 import { decode } from "@jridgewell/sourcemap-codec";
 import test, { type ExecutionContext } from "ava";
-import { story } from "../../support/story";
-import { PACKAGE, type Project } from "../project";
-import { BUNDLERS, bundle, bundleOf, isMatrix, projectOf, runBundle, type Bundler } from "./bundlers";
+import { EXAMPLES, linesOf, storyOf } from "../examples";
+import type { Project } from "../project";
+import { BUNDLERS, bundle, bundleOf, projectOf, runBundle, type Bundler } from "./bundlers";
 import { recipe, unwoven } from "./recipes";
 import { MISTAKES, ORDER, placeIn, RECEIPT, SOURCES, WRONG } from "./sources";
 
@@ -53,16 +52,10 @@ for (const bundler of BUNDLERS) {
     t.true(said.includes(place("src/receipt.ts", placeIn(RECEIPT, "5000"), "warning")), said);
   });
 
-  for (const example of ["reentrant", ...(isMatrix ? ["order-controller"] : [])]) {
+  for (const example of EXAMPLES) {
     test(`${name}: the example ${example} does what it does when tspc has compiled it`, async (t) => {
-      const entry = example === "reentrant" ? "reentrant.cjs" : "main.mjs";
-      const project = await built();
-      const [mine, theirs] = await Promise.all([
-        runBundle(project, example),
-        project.run(join(PACKAGE, "examples", example, entry)),
-      ]);
-      t.true(theirs.stdout.length > 100);
-      t.deepEqual(story(mine.stdout).toSorted(), story(theirs.stdout).toSorted());
+      const { stdout, stderr } = await runBundle(await built(), example);
+      t.deepEqual(linesOf(stdout), await storyOf(example), stderr);
     });
   }
 

@@ -19,6 +19,15 @@ export function recipe(heading: string): Recipe {
   return { file, text };
 }
 
+/** The code under a heading that names this file in its first line. */
+export function codeUnder(heading: string, file: string): string {
+  const [, section = ""] = PAGE.split(`\n## ${heading}\n`);
+  const codes = [...(section.split("\n## ")[0] ?? "").matchAll(/^```[jt]s\n\/\/ (\S+)\n(.*?)^```$/gms)];
+  const [, , code] = codes.find(([, name]) => name === file) ?? [];
+  if (code === undefined) throw new Error(`docs/hosts.md has no ${file} for ${heading}`);
+  return code;
+}
+
 /** The same without the weave. */
 export function unwoven({ file, text }: Recipe): Recipe {
   const without = text.replace("lockweave()", "");

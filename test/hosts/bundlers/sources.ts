@@ -1,6 +1,5 @@
-import { readFileSync } from "node:fs";
-import { join } from "node:path";
-import { PACKAGE, type Files } from "../project";
+import { exampleFiles } from "../examples";
+import type { Files } from "../project";
 import type { Place } from "./bundlers";
 
 export const ORDER = `import { receipt as write } from "./receipt.js"; const startedAt = Date.now();
@@ -53,18 +52,11 @@ export const SOURCES: Files = {
   "src/main.ts": MAIN,
   "src/order.ts": ORDER,
   "src/receipt.ts": RECEIPT,
-  ...examples(),
+  // Under names that each bundler finds without being told how.
+  ...Object.fromEntries(
+    Object.entries(exampleFiles("ts", "js")).map(([file, text]) => [`src/${file}`, text]),
+  ),
 };
-
-/** Under names that each bundler finds without being told how. */
-function examples(): Files {
-  const files = ["main.mts", "order-controller.mts", "server.mts"].map((file) => `order-controller/${file}`);
-  const entries = [...files, "reentrant/reentrant.cts"].map((file) => {
-    const text = readFileSync(join(PACKAGE, "examples", file), "utf8");
-    return [`src/${file.replace(/[mc]ts$/, "ts")}`, text.replaceAll('.mjs"', '.js"')];
-  });
-  return Object.fromEntries(entries) as Files;
-}
 
 /** Three mistakes. */
 export const WRONG = `export class OrderService {

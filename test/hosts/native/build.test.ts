@@ -1,17 +1,16 @@
-import { access, rm, symlink } from "node:fs/promises";
-import { dirname, join } from "node:path";
+import { access } from "node:fs/promises";
+import { join } from "node:path";
 import test from "ava";
 import { lockweave } from "../../cli/command";
-import { install } from "../../cli/tools";
+import { linkTypeScript7 } from "../../cli/tools";
+import { exampleFiles, linesOf, storyOf } from "../examples";
 import { makeProject, PACKAGE, tsconfig, type Files, type Project, type Settings } from "../project";
 import { Watch } from "../watch";
 
-/** A project whose TypeScript is 7, which takes no plugins and has no API. */
+/** A project whose TypeScript is 7. */
 async function makeNativeProject(files: Files, settings: Settings = {}): Promise<Project> {
   const project = await makeProject(files, { plugins: undefined, ...settings });
-  const typescript = join(dirname(await install("typescript")), "node_modules/typescript");
-  await rm(project.path("node_modules/typescript"));
-  await symlink(typescript, project.path("node_modules/typescript"));
+  await linkTypeScript7(project);
   return project;
 }
 
@@ -57,6 +56,21 @@ for (const type of ["module", "commonjs"]) {
     });
   });
 }
+
+test("the examples that TypeScript 7 has built do what they do when tspc has compiled them", async (t) => {
+  const files = Object.entries(exampleFiles("mts", "mjs")).map(
+    ([file, text]) => [`src/${file}`, text] as const,
+  );
+  const project = await makeNativeProject(Object.fromEntries(files), { types: ["node"] });
+  t.deepEqual(await lockweave(project, "build"), { code: 0, stdout: "", stderr: "" });
+  for (const [example, entry] of [
+    ["order-controller", "main"],
+    ["reentrant", "reentrant"],
+  ] as const) {
+    const { stdout, stderr } = await project.run(`out/${example}/${entry}.mjs`);
+    t.deepEqual(linesOf(stdout), await storyOf(example), stderr);
+  }
+});
 
 test("its declarations, and what is in no tagged file, are those that the compiler makes alone", async (t) => {
   const settings = { declaration: true, declarationMap: true, sourceMap: true, types: ["node"] };

@@ -1,0 +1,296 @@
+import { readFileSync } from "node:fs";
+import { rm } from "node:fs/promises";
+import { join } from "node:path";
+import test from "ava";
+import { HOSTS, planFor } from "../../transformer/cli/init/init";
+import { Project } from "../../transformer/cli/init/project";
+import { makeProject, PACKAGE, type Files } from "../hosts/project";
+
+// What `lockweave init` would do, by what is there. That it does it is told in init.test.ts.
+
+interface Drafted {
+  readonly hosts: readonly string[];
+  readonly changes: Files;
+  readonly installs: readonly string[];
+  /** The files, with the lines to write. */
+  readonly byHand: Readonly<Record<string, readonly string[]>>;
+}
+
+/** @param files package.json among them, as what it is to have besides lockweave */
+async function drafted(manifest: object, files: Files = {}): Promise<Drafted> {
+  const project = await makeProject({ ...files, "package.json": JSON.stringify(manifest, undefined, 2) });
+  const { draft, found } = planFor(new Project(project.dir));
+  const {
+    "src/first-lock.ts": _,
+    "first-lock.ts": __,
+    "first-lock.mts": ___,
+    ...changes
+  } = Object.fromEntries(draft.changes);
+  return {
+    hosts: found.map(([{ name }]) => name),
+    changes,
+    installs: [...draft.dependencies, ...draft.devDependencies],
+    byHand: Object.fromEntries(draft.byHand.map(({ file, lines }) => [file, lines])),
+  };
+}
+
+test("each host of the page about hosts is known to init", (t) => {
+  const page = readFileSync(join(PACKAGE, "docs/hosts.md"), "utf8");
+  const headings = [...page.matchAll(/^## (.*)$/gm)].map(([, heading = ""]) => heading);
+  const known = new Set([...HOSTS.map(({ name }) => name), "Unit tests", "The matrix"]);
+  t.deepEqual(
+    headings.filter((heading) => !known.has(heading)),
+    [],
+  );
+});
+
+test("what has to be installed is installed, with the project's package manager", async (t) => {
+  const { installs } = await drafted({ scripts: { build: "tsc" } });
+  t.deepEqual(installs, ["ioredis"]);
+  for (const [lock, manager] of [
+    ["pnpm-lock.yaml", "pnpm"],
+    ["yarn.lock", "yarn"],
+    ["bun.lock", "bun"],
+    ["package-lock.json", "npm"],
+  ] as const) {
+    const project = await makeProject({ "package.json": "{}", [lock]: "" });
+    t.is(new Project(project.dir).packageManager.name, manager);
+  }
+  const named = await makeProject({
+    "package.json": `{ "packageManager": "yarn@4.1.0" }`,
+    "package-lock.json": "",
+  });
+  t.is(new Project(named.dir).packageManager.name, "yarn");
+});
+
+test("a tsconfig.json that inherits its plugins gets none of its own, which would hide them", async (t) => {
+  const plugins = [{ name: "another" }];
+  const { changes } = await drafted(
+    { scripts: { build: "tsc -p tsconfig.build.json" } },
+    {
+      "tsconfig.json": `{ "extends": "./base.json" }`,
+      "tsconfig.build.json": `{ "extends": "./tsconfig.json", "compilerOptions": {} }`,
+      "base.json": JSON.stringify({ compilerOptions: { plugins } }),
+    },
+  );
+  t.deepEqual(Object.keys(changes), ["base.json", "package.json"]);
+  t.is(
+    changes["base.json"],
+    `{"compilerOptions":{"plugins":[{"name":"another"}, { "transform": "lockweave/transformer", "transformProgram": true }]}}`,
+  );
+});
+
+test("each referenced project gets its plugin", async (t) => {
+  const { changes } = await drafted(
+    { scripts: { build: "tsc -b" } },
+    {
+      "tsconfig.json": `{ "files": [], "references": [{ "path": "a" }, { "path": "b" }] }`,
+      "a/tsconfig.json": "{}",
+      "b/tsconfig.json": `{\n\t"compilerOptions": {}\n}`,
+    },
+  );
+  t.deepEqual(Object.keys(changes), ["a/tsconfig.json", "b/tsconfig.json", "package.json"]);
+  t.is(
+    changes["b/tsconfig.json"],
+    `{\n\t"compilerOptions": {\n\t\t"plugins": [{ "transform": "lockweave/transformer", "transformProgram": true }]\n\t}\n}`,
+  );
+});
+
+test("what is not understood is left as it is, and the lines to write are told", async (t) => {
+  const plugin = [
+    'import lockweave from "lockweave/vite";',
+    "plugins: [lockweave(), /* before the others */],",
+  ];
+  for (const [config, text] of [
+    ["vite.config.ts", "export default { plugins: [a].filter(Boolean) };"],
+    ["vite.config.ts", "export default { ...base };"],
+    ["vite.config.ts", "export default configFor(1);"],
+    ["vite.config.ts", "export default {"],
+  ] as const) {
+    const { changes, byHand } = await drafted({ scripts: { build: "vite build" } }, { [config]: text });
+    t.deepEqual(changes, {}, text);
+    t.deepEqual(byHand, { [config]: plugin }, text);
+  }
+  const { byHand } = await drafted(
+    { scripts: { build: "tsc" } },
+    { "tsconfig.json": `{ "compilerOptions": ` },
+  );
+  t.regex(byHand["tsconfig.json"]?.join("\n") ?? "", /"plugins": \[\{ "transform": "lockweave\/transformer"/);
+  const hidden = await drafted({
+    scripts: { dev: `concurrently "tsc -w" "node --watch out/main.js"`, build: "tsc" },
+  });
+  t.deepEqual(hidden.byHand, { "package.json": ["tsc"] });
+});
+
+test("what stands there already is not written again", async (t) => {
+  const vite = `import lockweave from "lockweave/vite";\nexport default { plugins: [lockweave()] };`;
+  t.deepEqual((await drafted({ scripts: { build: "vite build" } }, { "vite.config.ts": vite })).changes, {});
+});
+
+test("a TypeScript that is too old is told", async (t) => {
+  const manifest = { scripts: { build: "tsc" }, devDependencies: { typescript: "~5.8.2" } };
+  const project = await makeProject({ "package.json": JSON.stringify(manifest) });
+  await rm(project.path("node_modules/typescript"));
+  const { draft } = planFor(new Project(project.dir));
+  t.deepEqual(draft.byHand, [
+    {
+      file: "package.json",
+      why: "Lockweave works with TypeScript 5.9 and later, and here is ~5.8.2:",
+      lines: ["npm install --save-dev typescript@6"],
+    },
+  ]);
+});
+
+test("a configuration in CommonJS requires the plugin, below the comments that speak of the file", async (t) => {
+  const { changes } = await drafted(
+    { scripts: { build: "webpack" } },
+    {
+      "webpack.config.js": `// @ts-check
+const path = require('path');
+
+/** @type {import("webpack").Configuration} */
+module.exports = {
+  plugins: [new Plugin()],
+};
+`,
+    },
+  );
+  t.deepEqual(changes, {
+    "webpack.config.js": `// @ts-check
+const lockweave = require("lockweave/webpack");
+
+const path = require('path');
+
+/** @type {import("webpack").Configuration} */
+module.exports = {
+  plugins: [lockweave(), new Plugin()],
+};
+`,
+  });
+});
+
+test("tools that need no configuration get one that has the plugin", async (t) => {
+  for (const [tool, file, property] of [
+    ["vite", "vite.config.mts", "plugins"],
+    ["tsup", "tsup.config.mts", "esbuildPlugins"],
+    ["tsdown", "tsdown.config.mts", "plugins"],
+  ] as const) {
+    const { changes } = await drafted({ scripts: { build: `${tool} src/main.ts` } });
+    t.regex(
+      changes[file] ?? "",
+      new RegExp(`from "${tool}";[^]*  ${property}: \\[lockweave\\(\\)\\],`),
+      tool,
+    );
+  }
+  const { byHand } = await drafted({ scripts: { build: "esbuild src/main.ts --bundle" } });
+  t.is(byHand["esbuild.config.mjs"]?.[0], 'import lockweave from "lockweave/esbuild";');
+});
+
+test("Next.js gets what both of its bundlers take, where its configuration has nothing of the kind", async (t) => {
+  const config = `import type { NextConfig } from "next";
+
+const nextConfig: NextConfig = {
+  /* config options here */
+};
+
+export default nextConfig;
+`;
+  const { changes, byHand } = await drafted({ dependencies: { next: "16" } }, { "next.config.ts": config });
+  t.is(
+    changes["next.config.ts"],
+    `import type { NextConfig } from "next";
+import lockweave from "lockweave/webpack";
+
+const nextConfig: NextConfig = {
+  serverExternalPackages: ["lockweave"],
+  turbopack: { rules: { "*.{ts,tsx}": { loaders: ["lockweave/loader"] } } },
+  webpack: (config) => {
+    config.plugins.push(lockweave());
+    return config;
+  }
+  /* config options here */
+};
+
+export default nextConfig;
+`,
+  );
+  t.true(byHand["instrumentation.ts"]?.includes('const { configure } = await import("lockweave");'));
+  const other = await drafted(
+    { dependencies: { next: "16" } },
+    { "next.config.mjs": "export default { webpack };" },
+  );
+  t.true(other.byHand["next.config.mjs"]?.includes('serverExternalPackages: ["lockweave"],'));
+});
+
+test("NestJS, whose command has its own compiler, gets a patched one", async (t) => {
+  const manifest = { scripts: { build: "nest build", prepare: "husky" } };
+  const { hosts, changes, byHand } = await drafted(manifest, { "nest-cli.json": "{}" });
+  t.deepEqual(hosts, ["NestJS"]);
+  t.deepEqual(byHand, {});
+  t.true(changes["package.json"]?.includes(`"prepare": "ts-patch install -s && husky"`));
+  t.true(changes["tsconfig.json"]?.includes("lockweave/transformer") ?? true);
+  const bySwc = await drafted(manifest, { "nest-cli.json": `{ "compilerOptions": { "builder": "swc" } }` });
+  t.deepEqual(Object.keys(bySwc.byHand), ["nest-cli.json"]);
+});
+
+for (const [what, before, after] of [
+  [
+    "a transform",
+    `{ "^.+\\\\.ts$": "ts-jest" }`,
+    `{ "^.+\\\\.ts$": ["lockweave/jest", { "transformer": "ts-jest" }] }`,
+  ],
+  [
+    "a transform with options, and one of other files",
+    `{ "\\\\.ts$": ["@swc/jest", { "a": 1 }], "\\\\.svg$": "svg" }`,
+    `{ "\\\\.ts$": ["lockweave/jest", { "transformer": ["@swc/jest", { "a": 1 }] }], "\\\\.svg$": "svg" }`,
+  ],
+] as const) {
+  test(`Jest's configuration with ${what} gets ours around it`, async (t) => {
+    const config = (transform: string): string => `module.exports = {\n  transform: ${transform},\n};\n`;
+    const files = { "jest.config.js": config(before) };
+    const { changes } = await drafted(
+      { devDependencies: { jest: "30" }, scripts: { build: "vite build" } },
+      files,
+    );
+    t.is(changes["jest.config.js"], config(after));
+  });
+}
+
+test("Jest without a transform gets one around that which it uses by itself, or by its preset", async (t) => {
+  const devDependencies = { jest: "30" };
+  const inPackage = await drafted({ devDependencies, jest: { preset: "ts-jest" } });
+  t.true(
+    inPackage.changes["package.json"]?.includes(
+      `"transform": { "\\\\.[cm]?tsx?$": ["lockweave/jest", { "transformer": "ts-jest" }] }`,
+    ),
+  );
+  const bare = await drafted({ devDependencies });
+  t.true(bare.changes["package.json"]?.includes(`"transform": { "\\\\.[jt]sx?$": "lockweave/jest" }`));
+  const preset = await drafted({ devDependencies, jest: { preset: "other" } });
+  t.deepEqual(Object.keys(preset.byHand), ["package.json"]);
+});
+
+test("ts-node is registered where it checks no types, and has a compiler of ours where it does", async (t) => {
+  const fast = await drafted({ scripts: { start: "ts-node -T src/main.ts" } });
+  t.true(fast.changes["package.json"]?.includes(`"ts-node -r lockweave/register -T src/main.ts"`));
+  const checking = await drafted({ scripts: { start: "ts-node src/main.ts" } });
+  t.true(checking.changes["tsconfig.json"]?.includes(`"ts-node": { "compiler": "ts-patch/compiler" }`));
+  t.true(checking.changes["tsconfig.json"]?.includes("lockweave/transformer"));
+});
+
+test("ava is registered beside what it has", async (t) => {
+  const devDependencies = { ava: "7" };
+  const ava = { extensions: ["ts"], require: ["ts-node/register/transpile-only"] };
+  const { changes } = await drafted({ devDependencies, ava });
+  t.regex(changes["package.json"] ?? "", /"ts-node\/register\/transpile-only",\s+"lockweave\/register"\s+\]/);
+});
+
+test("Node that strips types is registered, and what was compiled is not", async (t) => {
+  const { hosts, changes } = await drafted({
+    type: "module",
+    scripts: { start: "node src/main.ts", serve: "node dist/main.js" },
+  });
+  t.deepEqual(hosts, ["Node"]);
+  const { scripts } = JSON.parse(changes["package.json"] ?? "") as { scripts: unknown };
+  t.deepEqual(scripts, { start: "node --import lockweave/register src/main.ts", serve: "node dist/main.js" });
+});

@@ -1,0 +1,272 @@
+import { spawnSync } from "node:child_process";
+import { rm, symlink } from "node:fs/promises";
+import { join } from "node:path";
+import test from "ava";
+import { isMatrix } from "../hosts/register/nodes";
+import { makeProject, PACKAGE, type Files, type Finished, type Project } from "../hosts/project";
+import { lockweave } from "./command";
+import { linkTypeScript7 } from "./tools";
+
+/** What a package.json asks for, so that nothing has to be installed. */
+function manifest(scripts: Files, ...packages: readonly string[]): string {
+  const dependencies = Object.fromEntries(["lockweave", "ioredis", ...packages].map((name) => [name, "*"]));
+  return `${JSON.stringify({ type: "module", scripts, dependencies }, undefined, 2)}\n`;
+}
+
+async function projectWith(files: Files, ...tools: readonly string[]): Promise<Project> {
+  const project = await makeProject(files);
+  for (const tool of tools)
+    await symlink(join(PACKAGE, "node_modules", tool), project.path(`node_modules/${tool}`));
+  return project;
+}
+
+const SHOWN = "A1 is paid under LOCK_firstLock_A1\n";
+
+const TSCONFIG = `{
+  // The services.
+  "compilerOptions": {
+    "target": "es2022", "module": "nodenext", /* as Node */
+    "strict": true,
+    "skipLibCheck": true,
+    "outDir": "out" // For the image.
+  },
+  "include": ["src"],
+}
+`;
+const TSCONFIG_AFTER = TSCONFIG.replace(
+  `"out" // For the image.`,
+  `"out", // For the image.
+    "plugins": [{ "transform": "lockweave/transformer", "transformProgram": true }]`,
+);
+const BY_TSC = {
+  "package.json": manifest({ build: "tsc -p . && node out/main.js", types: "vue-tsc --noEmit" }),
+  "tsconfig.json": TSCONFIG,
+  "src/main.ts": "export {};\n",
+};
+
+test("init sets up a project of tsc, leaves comments and layout alone, and ends with a lock that runs", async (t) => {
+  const project = await projectWith(BY_TSC);
+  const { code, stdout, stderr } = await lockweave(project, "init", "--yes");
+  t.is(code, 0, stdout + stderr);
+  t.true(stdout.endsWith(`Your first lock, woven by tspc, is src/first-lock.ts:\n${SHOWN}`), stdout);
+  t.is(await project.read("tsconfig.json"), TSCONFIG_AFTER);
+  t.is(
+    await project.read("package.json"),
+    manifest({ build: "tspc -p . && node out/main.js", types: "vue-tsc --noEmit" }),
+  );
+  t.true(stdout.includes("  - "), stdout);
+  t.true(stdout.includes(`    "build": "tsc -p . && node out/main.js",`), stdout);
+  t.true(stdout.includes(`    "build": "tspc -p . && node out/main.js",`), stdout);
+});
+
+test("init without a terminal and without --yes changes nothing, and exits with 3", async (t) => {
+  const project = await projectWith(BY_TSC);
+  const { code, stdout } = await lockweave(project, "init");
+  t.is(code, 3);
+  t.true(stdout.includes("Nothing was changed."), stdout);
+  t.is(await project.read("tsconfig.json"), TSCONFIG);
+  t.is(await project.read("package.json"), BY_TSC["package.json"]);
+  await t.throwsAsync(project.read("src/first-lock.ts"));
+});
+
+/** In a terminal, where somebody types the answer. */
+function inTerminal(project: Project, answer: string): Finished {
+  const command = `${process.execPath} ${join(PACKAGE, "dist/transformer/cli/main.js")} init`;
+  const { status, stdout } = spawnSync("script", ["--quiet", "--return", "--command", command, "/dev/null"], {
+    cwd: project.dir,
+    input: `${answer}\n`,
+    encoding: "utf8",
+  });
+  return { code: status, stdout, stderr: "" };
+}
+
+const onLinux = process.platform === "linux" ? test : test.skip;
+onLinux("init asks in a terminal, and does as it is told", async (t) => {
+  const project = await javaScript();
+  const refused = inTerminal(project, "n");
+  t.is(refused.code, 3, refused.stdout);
+  t.is(await project.read("package.json"), WATCHED);
+  const agreed = inTerminal(project, "y");
+  t.is(agreed.code, 0, agreed.stdout);
+  t.is(await project.read("package.json"), WATCHED_AFTER);
+});
+
+test("init lets `lockweave build` take the place of TypeScript 7", async (t) => {
+  const scripts = { build: "tsc -p tsconfig.json", watch: "tsc -b -w", check: "tsc --noEmit" };
+  const project = await projectWith({ ...BY_TSC, "package.json": manifest(scripts) });
+  await linkTypeScript7(project);
+  const { code, stdout } = await lockweave(project, "init", "--yes");
+  t.is(code, 0, stdout);
+  t.true(stdout.endsWith(`woven by TypeScript 7, is src/first-lock.ts:\n${SHOWN}`), stdout);
+  t.is(
+    await project.read("package.json"),
+    manifest({
+      ...scripts,
+      build: "lockweave build -p tsconfig.json",
+      watch: "lockweave build -w",
+    }),
+  );
+  t.is(await project.read("tsconfig.json"), TSCONFIG);
+});
+
+/** By the host: what is there, and what becomes of it. */
+const SHOWING: Readonly<
+  Record<
+    string,
+    { readonly tools: string[]; readonly scripts: Files; readonly before: Files; readonly after: Files }
+  >
+> = {
+  Vite: {
+    tools: ["vite"],
+    scripts: { build: "vite build" },
+    before: {
+      "vite.config.ts": `// The server.
+import { defineConfig } from 'vite'
+
+export default defineConfig(({ mode }) => ({
+  plugins: [
+    // None so far.
+  ],
+  build: { ssr: mode !== 'spa' },
+}))
+`,
+    },
+    after: {
+      "vite.config.ts": `// The server.
+import { defineConfig } from 'vite'
+import lockweave from 'lockweave/vite'
+
+export default defineConfig(({ mode }) => ({
+  plugins: [lockweave()
+    // None so far.
+  ],
+  build: { ssr: mode !== 'spa' },
+}))
+`,
+    },
+  },
+  Rolldown: {
+    tools: ["rolldown"],
+    scripts: { build: "rolldown -c" },
+    before: {
+      "rolldown.config.mjs": `const config = { input: "src/main.ts", platform: "node", external: /^lockweave/ };
+
+export default config;
+`,
+    },
+    after: {
+      "rolldown.config.mjs": `import lockweave from "lockweave/rolldown";
+
+const config = { input: "src/main.ts", platform: "node", external: /^lockweave/, plugins: [lockweave()] };
+
+export default config;
+`,
+    },
+  },
+  Rollup: {
+    tools: ["rollup", "rollup-plugin-esbuild", "esbuild"],
+    scripts: { build: "rollup -c" },
+    before: {
+      "rollup.config.js": `import esbuild from "rollup-plugin-esbuild";
+
+export default {
+  input: "src/main.ts",
+  external: [/^node:/, /^lockweave/],
+  plugins: [
+    esbuild(),
+  ],
+  output: { dir: "dist" },
+};
+`,
+    },
+    after: {
+      "rollup.config.js": `import esbuild from "rollup-plugin-esbuild";
+import lockweave from "lockweave/rollup";
+
+export default {
+  input: "src/main.ts",
+  external: [/^node:/, /^lockweave/],
+  plugins: [
+    lockweave(),
+    esbuild(),
+  ],
+  output: { dir: "dist" },
+};
+`,
+    },
+  },
+  esbuild: {
+    tools: ["esbuild"],
+    scripts: { build: "node build.cjs" },
+    before: {
+      "build.cjs": `const esbuild = require("esbuild");
+
+esbuild.build({
+  entryPoints: ["src/main.ts"],
+  bundle: true,
+});
+`,
+    },
+    after: {
+      "build.cjs": `const lockweave = require("lockweave/esbuild");
+
+const esbuild = require("esbuild");
+
+esbuild.build({
+  entryPoints: ["src/main.ts"],
+  bundle: true,
+  plugins: [lockweave()],
+});
+`,
+    },
+  },
+  tsx: {
+    tools: ["tsx"],
+    scripts: { start: "NODE_ENV=production tsx src/main.ts", dev: "tsx watch src/main.ts" },
+    before: {},
+    after: {
+      "package.json": manifest({
+        start: "NODE_ENV=production tsx --import lockweave/register src/main.ts",
+        dev: "tsx watch --import lockweave/register src/main.ts",
+      }),
+    },
+  },
+};
+
+for (const [host, { tools, scripts, before, after }] of Object.entries(SHOWING)) {
+  // The others take too long for every run of the tests.
+  (isMatrix || host === "Vite" || host === "tsx" ? test : test.skip)(
+    `init sets up ${host}, and ends with a lock that runs`,
+    async (t) => {
+      const files = { "package.json": manifest(scripts), "src/main.ts": "export {};\n" };
+      const project = await projectWith({ ...files, ...before }, ...tools);
+      const { code, stdout, stderr } = await lockweave(project, "init", "-y");
+      t.is(code, 0, stdout + stderr);
+      t.true(stdout.includes(`Your first lock, woven by ${host}, is src/first-lock.ts:\n`), stdout);
+      t.true(stdout.endsWith(SHOWN), stdout);
+      for (const [file, text] of Object.entries(after)) t.is(await project.read(file), text, file);
+    },
+  );
+}
+
+test("init sets up JavaScript that nobody compiles", async (t) => {
+  const project = await javaScript();
+  const { code, stdout } = await lockweave(project, "init", "--yes");
+  t.is(code, 0, stdout);
+  t.true(stdout.endsWith(`woven by Node, is first-lock.mjs:\n${SHOWN}`), stdout);
+  t.is(await project.read("package.json"), WATCHED_AFTER);
+
+  const again = await lockweave(project, "init");
+  t.is(again.code, 0, again.stdout);
+  t.true(again.stdout.includes("To change\n  nothing\n"), again.stdout);
+  t.true(again.stdout.endsWith(SHOWN), again.stdout);
+});
+
+const WATCHED = manifest({ start: "node --watch main.js" });
+const WATCHED_AFTER = manifest({ start: "node --import lockweave/register --watch main.js" });
+
+async function javaScript(): Promise<Project> {
+  const project = await projectWith({ "package.json": WATCHED, "main.js": "" });
+  for (const path of ["tsconfig.json", "node_modules/typescript"]) await rm(project.path(path));
+  return project;
+}

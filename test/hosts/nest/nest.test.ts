@@ -1,0 +1,296 @@
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { mkdir, rm, symlink } from "node:fs/promises";
+import { dirname, join } from "node:path";
+import { createInterface } from "node:readline";
+import { stripVTControlCharacters } from "node:util";
+import test from "ava";
+import { installLockweave } from "../bundlers/bundlers";
+import { install, installNode, isMatrix } from "../register/nodes";
+import { Project, type Files, type Finished } from "../project";
+import { codeUnder } from "../bundlers/recipes";
+
+// Too heavy for every run of the tests. One after another: they share what is installed, the compiler among it.
+const inMatrix = isMatrix ? test.serial : test.skip;
+
+const PACKAGES = [
+  "@nestjs/core@12.5.1",
+  "@nestjs/common@12.5.1",
+  "@nestjs/platform-express@12.5.1",
+  "@nestjs/cli@12.0.8",
+  "reflect-metadata@0.2.2",
+  "rxjs@7",
+  "typescript@6.0.3",
+  "ts-patch@3.3.0",
+  "@swc/core@1.16.22",
+  "@swc/cli@0.8",
+  "webpack@5.112.2",
+  "ts-loader@9.6.2",
+  "tsconfig-paths-webpack-plugin@4",
+  "webpack-node-externals@3",
+  "fork-ts-checker-webpack-plugin@9",
+  "@types/node@20.19.43",
+];
+
+const SERVICE = `import { Injectable } from "@nestjs/common";
+import { currentLock } from "lockweave";
+import { setTimeout as sleep } from "node:timers/promises";
+
+@Injectable()
+export class OrdersService {
+  /** @redisLock businessFlag=pay keyName=orderNo */
+  async pay(orderNo: string): Promise<string> {
+    console.log("begins");
+    if (orderNo === "none") throw new Error("no order");
+    await sleep(500);
+    console.log("ends");
+    return orderNo + " under " + currentLock().key;
+  }
+}
+`;
+/** It answers before the work that it begins is done: no server waits for that. */
+const CONTROLLER = `import { Controller, Get, Param } from "@nestjs/common";
+import { OrdersService } from "./orders.service";
+
+@Controller()
+export class OrdersController {
+  constructor(private readonly orders: OrdersService) {}
+
+  @Get("pay/:orderNo")
+  async pay(@Param("orderNo") orderNo: string): Promise<string> {
+    return await this.orders.pay(orderNo).catch((error: Error) => error.stack ?? "");
+  }
+
+  @Get("begin/:orderNo")
+  begin(@Param("orderNo") orderNo: string): string {
+    void this.orders.pay(orderNo);
+    return "begun";
+  }
+}
+`;
+const MODULE = `import { Module } from "@nestjs/common";
+import { LocksShutdown } from "./locks-shutdown";
+import { OrdersController } from "./orders.controller";
+import { OrdersService } from "./orders.service";
+
+@Module({ controllers: [OrdersController], providers: [OrdersService, LocksShutdown] })
+export class AppModule {}
+`;
+const MAIN = `import "reflect-metadata";
+import { NestFactory } from "@nestjs/core";
+import { configure, memoryStore } from "lockweave";
+import { AppModule } from "./app.module";
+
+async function main(): Promise<void> {
+  configure({ store: memoryStore() });
+  const app = await NestFactory.create(AppModule, { logger: ["error"] });
+  app.enableShutdownHooks();
+  await app.listen(0, "127.0.0.1");
+  console.log(await app.getUrl());
+}
+void main();
+`;
+
+const PLUGIN = { transform: "lockweave/transformer", transformProgram: true };
+const COMPILER_OPTIONS = {
+  module: "commonjs",
+  moduleResolution: "node10",
+  ignoreDeprecations: "6.0",
+  target: "es2022",
+  lib: ["es2023"],
+  types: ["node"],
+  strict: true,
+  skipLibCheck: true,
+  sourceMap: true,
+  experimentalDecorators: true,
+  emitDecoratorMetadata: true,
+  rootDir: "src",
+  outDir: "dist",
+};
+
+const FILES: Files = {
+  "package.json": "{}",
+  "nest-cli.json": `{ "sourceRoot": "src" }`,
+  "tsconfig.json": JSON.stringify({
+    compilerOptions: { ...COMPILER_OPTIONS, plugins: [PLUGIN] },
+    include: ["src"],
+  }),
+  ".swcrc": JSON.stringify({
+    sourceMaps: true,
+    module: { type: "commonjs" },
+    jsc: {
+      target: "es2022",
+      parser: { syntax: "typescript", decorators: true },
+      transform: { legacyDecorator: true, decoratorMetadata: true },
+    },
+  }),
+  "src/main.ts": MAIN,
+  "src/app.module.ts": MODULE,
+  "src/orders.controller.ts": CONTROLLER,
+  "src/orders.service.ts": SERVICE,
+  "src/locks-shutdown.ts": codeUnder("NestJS", "src/locks-shutdown.ts"),
+};
+
+interface Application {
+  get(path: string): Promise<string>;
+  /** What it has said, once it has said these words. */
+  said(words: string): Promise<void>;
+  /** Sends the signal, and resolves to all that the process said, and how it ended. */
+  end(signal: NodeJS.Signals): Promise<{ said: string[]; signal: NodeJS.Signals | null }>;
+}
+
+class NestProject extends Project {
+  readonly node: string;
+
+  private constructor(dir: string, node: string) {
+    super(dir);
+    this.node = node;
+  }
+
+  static async make(files: Files = {}): Promise<NestProject> {
+    const modules = await install("nest-12", PACKAGES);
+    const home = new Project(dirname(modules));
+    await installLockweave(home);
+    const project = new NestProject(join(home.dir, "app"), await installNode("24"));
+    await rm(project.dir, { recursive: true, force: true });
+    await mkdir(project.dir);
+    await symlink(modules, project.path("node_modules")); // What lies there is no part of webpack's bundle.
+    await project.write({ ...FILES, ...files });
+    return project;
+  }
+
+  /** `npx ts-patch install`, and its contrary. */
+  patch(command: "install" | "uninstall"): Promise<Finished> {
+    return this.runWith(this.node, "../node_modules/ts-patch/bin/ts-patch.js", command, "-s", "-d", "..");
+  }
+
+  build(...args: readonly string[]): Promise<Finished> {
+    return this.runWith(this.node, "../node_modules/@nestjs/cli/bin/nest.js", "build", ...args);
+  }
+
+  async start(...args: readonly string[]): Promise<Application> {
+    const child = spawn(this.node, ["--enable-source-maps", ...args, "dist/main.js"], {
+      cwd: this.dir,
+      stdio: ["ignore", "pipe", "pipe"],
+    });
+    const lines: string[] = [];
+    let complaints = "";
+    child.stderr.setEncoding("utf8").on("data", (text: string) => (complaints += text));
+    const reader = createInterface({ input: child.stdout });
+    reader.on("line", (line) => lines.push(line));
+    const closed = once(child, "close");
+    const said = async (words: string): Promise<void> => {
+      while (!lines.some((line) => line.includes(words))) {
+        await Promise.race([once(reader, "line"), closed]);
+        if (child.exitCode !== null) throw new Error(complaints);
+      }
+    };
+    await said("http://");
+    return {
+      said,
+      get: async (path) => await (await fetch(`${lines[0]}/${path}`)).text(),
+      end: async (signal) => {
+        child.kill(signal);
+        await closed;
+        return { said: lines.slice(1), signal: child.signalCode };
+      },
+    };
+  }
+}
+
+/** The line of the error. */
+const IN_SOURCES = /src\/orders\.service\.ts:10:/;
+
+const WITH_MAPS = {
+  "webpack.config.js": 'module.exports = (options) => ({ ...options, devtool: "source-map" });',
+};
+const WEBPACK = { "webpack.config.js": codeUnder("NestJS", "webpack.config.js") };
+
+for (const [builder, { patch, files, build, start, lines }] of Object.entries({
+  "tsc, patched": { patch: true, files: {}, build: [], start: [], lines: IN_SOURCES },
+  "webpack, patched": { patch: true, files: WITH_MAPS, build: ["--webpack"], start: [], lines: IN_SOURCES },
+  "webpack with the plugin": {
+    patch: false,
+    files: WEBPACK,
+    build: ["--webpack"],
+    start: [],
+    lines: IN_SOURCES,
+  },
+  "swc with the hook": {
+    patch: false,
+    files: {},
+    build: ["-b", "swc"],
+    start: ["--import", "lockweave/register"],
+    lines: /dist\/orders\.service\.js:\d+:/,
+  },
+})) {
+  inMatrix(
+    `NestJS, ${builder}: what it builds runs under its locks, and throws at lines that can be found`,
+    async (t) => {
+      t.timeout(300_000);
+      const project = await NestProject.make(files);
+      await project.patch(patch ? "install" : "uninstall");
+      t.teardown(() => project.patch("uninstall"));
+      const { code, stdout, stderr } = await project.build(...build);
+      t.is(code, 0, stdout + stderr);
+      const application = await project.start(...start);
+      t.is(await application.get("pay/A1"), "A1 under LOCK_pay_A1");
+      const stack = await application.get("pay/none");
+      t.regex(stack, lines);
+      await application.end("SIGKILL");
+    },
+  );
+}
+
+inMatrix(
+  "NestJS: a compiler that is patched by its own command fails a build at the words of a wrong tag",
+  async (t) => {
+    t.timeout(300_000);
+    const project = await NestProject.make({
+      "src/orders.service.ts": SERVICE.replace("keyName=orderNo", "keyName=orderNO"),
+    });
+    await project.patch("install");
+    t.teardown(() => project.patch("uninstall"));
+    const { code, stdout, stderr } = await project.build();
+    t.is(code, 1);
+    t.regex(
+      stripVTControlCharacters(stdout + stderr),
+      /src\/orders\.service\.ts:7:43 - error TS901202: LW1202: The function has no parameter `orderNO`/,
+    );
+  },
+);
+
+for (const build of [[], ["--webpack"], ["-b", "swc"]]) {
+  inMatrix(
+    `NestJS: what \`nest build ${build.join(" ")}\` makes without any of it does not start`,
+    async (t) => {
+      t.timeout(300_000);
+      const project = await NestProject.make();
+      await project.patch("uninstall");
+      t.like(await project.build(...build), { code: 0 });
+      await t.throwsAsync(project.start(), { message: /LOCK_NOT_WOVEN/ });
+    },
+  );
+}
+
+inMatrix(
+  "NestJS: nobody dies in mid-body at a signal, when its shutdown hooks wait for the locks",
+  async (t) => {
+    t.timeout(300_000);
+    const without = MODULE.replace(", LocksShutdown] })", "] })");
+    t.not(without, MODULE);
+    for (const [module, said] of [
+      [MODULE, ["begins", "ends"]],
+      [without, ["begins"]],
+    ] as const) {
+      const project = await NestProject.make({ "src/app.module.ts": module });
+      await project.patch("install");
+      t.teardown(() => project.patch("uninstall"));
+      t.like(await project.build(), { code: 0 });
+      const application = await project.start();
+      await application.get("begin/A1");
+      await application.said("begins");
+      t.deepEqual(await application.end("SIGTERM"), { said: [...said], signal: "SIGTERM" });
+    }
+  },
+);

@@ -1,0 +1,125 @@
+import { readdirSync, readFileSync } from "node:fs";
+import { join, resolve } from "node:path";
+import test from "ava";
+
+const root = resolve(__dirname, "..");
+const page = (file: string): string => readFileSync(join(root, file), "utf8");
+
+const [, matrix = ""] = page("docs/hosts.md").split("\n## The matrix\n");
+
+type Cells = readonly string[];
+
+function rowsIn(text: string): Cells[] {
+  const lines = text.split("\n").filter((line) => line.startsWith("| "));
+  return lines.map((line) =>
+    line
+      .split("|")
+      .slice(1, -1)
+      .map((cell) => cell.trim()),
+  );
+}
+
+const [, , ...rows] = rowsIn(matrix);
+const hosts = new Map(rows.map(([host = "", ...cells]) => [host, cells]));
+
+interface Listed {
+  readonly file: string;
+  readonly title: string;
+}
+
+/** By their numbers. */
+const listed = new Map(
+  [...matrix.matchAll(/^(\d+)\. \[[^\]]*\]\(\.\.\/(.*?)\): (`+)(.*?)\3$/gm)].map(
+    ([, number = "", file = "", , title = ""]): [string, Listed] => [number, { file, title }],
+  ),
+);
+
+test("each cell of the matrix of hosts names a test that is there, or says that there is none", (t) => {
+  t.true(hosts.size > 15);
+  const named = new Set<string>();
+  for (const [host, cells] of hosts) {
+    t.is(cells.length, 6, host);
+    for (const cell of cells) {
+      t.regex(cell, /^(?:[✔◆] \d+|no|not tested)$/, host);
+      const [, number] = /(\d+)/.exec(cell) ?? [];
+      if (number !== undefined) named.add(number);
+    }
+  }
+  t.deepEqual([...named].toSorted(), [...listed.keys()].toSorted());
+  for (const { file, title } of listed.values()) {
+    const titles = [...page(file).matchAll(/(?:test|way|inMatrix)\S*?\(\s*(["`])(.*?)(?<!\\)\1,/gs)];
+    t.true(
+      titles.some(([, , found]) => found === title),
+      `${file}: ${title}`,
+    );
+  }
+});
+
+test("what only `npm run test:matrix` tests is marked as such", (t) => {
+  for (const [host, cells] of hosts) {
+    for (const cell of cells) {
+      const [, mark = "", number = ""] = /^(.) (\d+)$/.exec(cell) ?? [];
+      const { file, title } = listed.get(number) ?? { file: "", title: "" };
+      if (mark === "") continue;
+      const text = page(file);
+      const before = text.slice(0, text.indexOf(title)).trimEnd();
+      const isByVersion = /OTHER_NODES\) \{\s*test\S*\(\s*.$/.test(before);
+      const isSkipped = /(?:inMatrix|\(isMatrix \? test\S* : test\.skip\))\(\s*.$/.test(before);
+      const isHeavy = new RegExp(`^const HEAVY[^]*name: "${host}"[^]*^\\];`, "m").test(
+        page("test/hosts/bundlers/bundlers.ts"),
+      );
+      t.is(mark, isByVersion || isSkipped || isHeavy ? "◆" : "✔", `${host}: ${title}`);
+    }
+  }
+});
+
+test("each host of the page has its row in the matrix", (t) => {
+  const headings = [...page("docs/hosts.md").matchAll(/^## (.*)$/gm)].map(([, heading = ""]) => heading);
+  const others = new Set(["Unit tests", "The matrix"]);
+  const names = [...hosts.keys()];
+  for (const heading of headings.filter((one) => !others.has(one))) {
+    t.true(
+      names.some((name) => name.startsWith(heading)),
+      heading,
+    );
+  }
+});
+
+/** Columns of the matrix, by those of the table in the README. */
+const SHORT: readonly (readonly number[])[] = [[0, 1], [2], [3], [4], [5]];
+
+test("the table in the README says in short what the matrix says, in both languages", (t) => {
+  const shortRows = (file: string): Cells[] => rowsIn(page(file)).filter((row) => row.length === 7);
+  const [, , ...inShort] = shortRows("README.md");
+  t.true(inShort.length > 7);
+  for (const [named = "", , ...marks] of inShort) {
+    const names = named.replaceAll(/`| \(.*?\)/g, "").split(", ");
+    const expected = SHORT.map((columns) => {
+      const cells = names.flatMap((name) => columns.map((column) => hosts.get(name)?.[column] ?? "missing"));
+      t.false(cells.includes("missing"), named);
+      const proved = cells.filter((cell) => /^[✔◆]/.test(cell)).length;
+      return proved === cells.length ? "✔" : proved === 0 ? "–" : "partly";
+    });
+    t.deepEqual(marks, expected, named);
+  }
+  const [, , ...translated] = shortRows("README.zh-CN.md");
+  t.deepEqual(
+    translated.map(([, , ...marks]) => marks.map((mark) => (mark === "部分" ? "partly" : mark))),
+    inShort.map(([, , ...marks]) => marks),
+  );
+});
+
+test("the tests of the matrix are those that the command for it runs", (t) => {
+  const { scripts } = JSON.parse(page("package.json")) as { scripts: Record<string, string> };
+  const [, list = ""] = /test\/hosts\/\{(.*?)\}/.exec(scripts["test:matrix"] ?? "") ?? [];
+  const run = new Set(list.split(","));
+  const folders = readdirSync(join(root, "test/hosts"), { withFileTypes: true }).filter(
+    (entry) =>
+      entry.isDirectory() &&
+      readdirSync(join(root, "test/hosts", entry.name)).some(
+        (file) =>
+          file.endsWith(".test.ts") && /isMatrix|OTHER_NODES/.test(page(`test/hosts/${entry.name}/${file}`)),
+      ),
+  );
+  for (const { name } of folders) t.true(run.has(name), name);
+});

@@ -1,0 +1,331 @@
+import { readdirSync } from "node:fs";
+import { basename, join } from "node:path";
+import type { ConfigText } from "./config-text";
+import { NOT_UNDERSTOOD, type Draft } from "./draft";
+import type { Host, Step } from "./host";
+import type { Project } from "./project";
+
+/** Hosts whose configuration is a module that exports an object with a list of plugins. */
+interface PluginHost {
+  readonly name: string;
+  /** Of the package, and of the program. */
+  readonly tool: string;
+  readonly entry: string;
+  /** Without the ending, the first that is there. */
+  readonly configs: readonly string[];
+  readonly property: string;
+  /** Where none is there, and one can be: the module that exports `defineConfig`. */
+  readonly defineConfig?: string;
+  /** Then the package alone is evidence; others may be there for another tool. */
+  readonly isForTests?: true;
+  readonly build?: (project: Project, file: string, dir: string) => readonly Step[];
+}
+
+const PLUGIN_HOSTS: readonly PluginHost[] = [
+  {
+    name: "Vite",
+    tool: "vite",
+    entry: "vite",
+    configs: ["vite.config"],
+    property: "plugins",
+    defineConfig: "vite",
+    build: (project, file, dir) => [
+      [project.bin("vite"), "build", "--ssr", file, "--outDir", dir, "--logLevel", "warn"],
+      () => [built(dir)],
+    ],
+  },
+  {
+    name: "Vitest",
+    tool: "vitest",
+    entry: "vite",
+    configs: ["vitest.config", "vite.config"],
+    property: "plugins",
+    defineConfig: "vitest/config",
+    isForTests: true,
+  },
+  {
+    name: "tsdown",
+    tool: "tsdown",
+    entry: "rolldown",
+    configs: ["tsdown.config"],
+    property: "plugins",
+    defineConfig: "tsdown",
+    build: (project, file, dir) => [[project.bin("tsdown"), file, "-d", dir], () => [built(dir)]],
+  },
+  {
+    name: "tsup",
+    tool: "tsup",
+    entry: "esbuild",
+    configs: ["tsup.config"],
+    property: "esbuildPlugins",
+    defineConfig: "tsup",
+    build: (project, file, dir) => [[project.bin("tsup"), file, "-d", dir], () => [built(dir)]],
+  },
+  {
+    name: "Rolldown",
+    tool: "rolldown",
+    entry: "rolldown",
+    configs: ["rolldown.config"],
+    property: "plugins",
+    build: (project, file, dir) => [
+      [project.bin("rolldown"), "-c", project.config("rolldown.config") ?? "", "-d", dir, "--input", file],
+      () => [built(dir)],
+    ],
+  },
+  {
+    name: "Rollup",
+    tool: "rollup",
+    entry: "rollup",
+    configs: ["rollup.config"],
+    property: "plugins",
+    build: (project, file, dir) => [
+      [project.bin("rollup"), "--silent", "-c", "-i", file, "-d", dir],
+      () => [built(dir)],
+    ],
+  },
+  {
+    name: "webpack",
+    tool: "webpack",
+    entry: "webpack",
+    configs: ["webpack.config"],
+    property: "plugins",
+    build: (project, file, dir) => [
+      [project.bin("webpack-cli", "webpack"), "--entry-reset", "--entry", `./${file}`, "-o", dir],
+      () => [built(dir)],
+    ],
+  },
+  {
+    name: "Rspack",
+    tool: "rspack",
+    entry: "rspack",
+    configs: ["rspack.config"],
+    property: "plugins",
+  },
+];
+
+function pluginHost({
+  name,
+  tool,
+  entry,
+  configs,
+  property,
+  defineConfig,
+  isForTests,
+  build,
+}: PluginHost): Host {
+  return {
+    name,
+    ...(isForTests && { isForTests }),
+    evidence: (project) =>
+      // The last is shared: Vitest reads Vite's.
+      project.config(configs[0] ?? "") ??
+      (project.runs(tool) ? `\`${tool}\` in a script` : undefined) ??
+      (isForTests && project.asksFor(tool) ? `\`${tool}\` in package.json` : undefined),
+    setUp(draft, project) {
+      const from = `lockweave/${entry}`;
+      const file = project.config(...configs);
+      if (file !== undefined) {
+        addPlugin(draft, file, from, property);
+      } else if (defineConfig === undefined) {
+        draft.byHand.push({
+          file: `${configs[0]}.mjs`,
+          why: `${name} has no configuration here: give it one with`,
+          lines: linesOf(from, property, "import"),
+        });
+      } else {
+        draft.create(
+          `${configs[0]}.mts`,
+          `import lockweave from "${from}";
+import { defineConfig } from "${defineConfig}";
+
+export default defineConfig({
+  ${property}: [lockweave()],
+});
+`,
+        );
+      }
+    },
+    ...(build && { tryOut: build }),
+  };
+}
+
+function addPlugin(draft: Draft, file: string, from: string, property: string): void {
+  const how = styleOf(draft, file);
+  const isDone = draft.edit(file, (config) => {
+    const root = config.root();
+    if (draft.text(file)?.includes(from) === true) return true; // It stands there.
+    return root !== undefined && addTo(config, root, property, from, how);
+  });
+  if (!isDone) draft.byHand.push({ file, why: NOT_UNDERSTOOD, lines: linesOf(from, property, how) });
+}
+
+function addTo(
+  config: ConfigText,
+  object: NonNullable<ReturnType<ConfigText["root"]>>,
+  property: string,
+  from: string,
+  how: "import" | "require",
+): boolean {
+  const list = config.arrayAt(object, property);
+  // The first: before what takes the comments away.
+  if (list !== undefined) config.addElement(list, "lockweave()", "first");
+  else if (config.value(object, property) !== undefined || !config.isWhole(object)) return false;
+  else config.addProperties(object, { [property]: "[lockweave()]" });
+  config.takeIn("lockweave", from, how);
+  return true;
+}
+
+function styleOf(draft: Draft, file: string): "import" | "require" {
+  const text = draft.text(file) ?? "";
+  const isScript =
+    /\.c?js$/.test(file) && /\bmodule\.exports\b|\brequire\(/.test(text) && !/^import\b/m.test(text);
+  return isScript ? "require" : "import";
+}
+
+function linesOf(from: string, property: string, how: "import" | "require"): string[] {
+  const taken =
+    how === "import" ? `import lockweave from "${from}";` : `const lockweave = require("${from}");`;
+  return [taken, `${property}: [lockweave(), /* before the others */],`];
+}
+
+// ---- the others -----------------------------------------------------------------------------------------
+
+const ESBUILD: Host = {
+  name: "esbuild",
+  evidence: (project) =>
+    esbuildScript(project) ?? (project.runs("esbuild") ? "`esbuild` in a script" : undefined),
+  setUp(draft, project) {
+    const file = esbuildScript(project);
+    const from = "lockweave/esbuild";
+    const how = file === undefined ? "import" : styleOf(draft, file);
+    const isDone =
+      file !== undefined &&
+      draft.edit(file, (config) => {
+        if (draft.text(file)?.includes(from) === true) return true;
+        const options = config.argumentOf(["build", "buildSync", "context"], "entryPoints");
+        return options !== undefined && addTo(config, options, "plugins", from, how);
+      });
+    if (isDone) return;
+    draft.byHand.push({
+      file: file ?? "esbuild.config.mjs",
+      why:
+        file === undefined
+          ? "esbuild takes plugins from a script, and not from its command line. Write one with"
+          : NOT_UNDERSTOOD,
+      lines: linesOf(from, "plugins", how),
+    });
+  },
+  // Their own script builds what it builds: this is the plugin with the esbuild that is here.
+  tryOut: (_, file, dir) => [
+    [
+      "--input-type=module",
+      "--eval",
+      `import { build } from "esbuild";
+import lockweave from "lockweave/esbuild";
+await build({
+  entryPoints: [${JSON.stringify(file)}],
+  bundle: true,
+  platform: "node",
+  packages: "external",
+  outdir: ${JSON.stringify(dir)},
+  outExtension: { ".js": ".cjs" },
+  logLevel: "warning",
+  plugins: [lockweave()],
+});`,
+    ],
+    () => [built(dir)],
+  ],
+};
+
+/** By the name that such scripts have, or that package.json runs. */
+function esbuildScript(project: Project): string | undefined {
+  const named = project.config("esbuild.config", "esbuild", "build");
+  const run = project.scripts.flatMap((script) =>
+    [...script.matchAll(/\bnode\s+([\w./-]+\.[cm]?js)\b/g)].map(([, file = ""]) => file.replace(/^\.\//, "")),
+  );
+  return [...(named === undefined ? [] : [named]), ...run].find((file) =>
+    /["']esbuild["']/.test(project.read(file) ?? ""),
+  );
+}
+
+const NEXT_LINES = [
+  'import lockweave from "lockweave/webpack";',
+  'serverExternalPackages: ["lockweave"],',
+  'turbopack: { rules: { "*.{ts,tsx}": { loaders: ["lockweave/loader"] } } },',
+  "webpack: (config) => {",
+  "  config.plugins.push(lockweave());",
+  "  return config;",
+  "},",
+];
+
+const NEXT: Host = {
+  name: "Next.js",
+  evidence: (project) =>
+    project.config("next.config") ?? (project.asksFor("next") ? "`next` in package.json" : undefined),
+  setUp(draft, project) {
+    const file = project.config("next.config");
+    if (file === undefined) draft.create("next.config.mjs", NEXT_CONFIG);
+    else if (!changeNextConfig(draft, file)) {
+      draft.byHand.push({ file, why: NOT_UNDERSTOOD, lines: NEXT_LINES });
+    }
+    const instrumentation = ["instrumentation.ts", "src/instrumentation.ts"];
+    const isConfigured = instrumentation.some((path) => project.read(path)?.includes("lockweave"));
+    if (isConfigured) return;
+    draft.byHand.push({
+      file: project.files.includes("src") ? "src/instrumentation.ts" : "instrumentation.ts",
+      why: "The locks need their store when the server starts. In `register()`, write",
+      lines: [
+        'if (process.env.NEXT_RUNTIME !== "nodejs") return;',
+        'const { configure } = await import("lockweave");',
+        'configure({ redis: "redis://localhost:6379" });',
+      ],
+    });
+  },
+};
+
+const NEXT_CONFIG = `import lockweave from "lockweave/webpack";
+
+/** @type {import("next").NextConfig} */
+export default {
+  serverExternalPackages: ["lockweave"],
+  turbopack: { rules: { "*.{ts,tsx}": { loaders: ["lockweave/loader"] } } },
+  webpack: (config) => {
+    config.plugins.push(lockweave());
+    return config;
+  },
+};
+`;
+
+function changeNextConfig(draft: Draft, file: string): boolean {
+  const how = styleOf(draft, file);
+  return draft.edit(file, (config) => {
+    if (draft.text(file)?.includes("lockweave/") === true) return true;
+    const root = config.root();
+    const isFree = (name: string): boolean => root !== undefined && config.value(root, name) === undefined;
+    if (root === undefined || !config.isWhole(root) || !isFree("turbopack") || !isFree("webpack"))
+      return false;
+    const list = config.arrayAt(root, "serverExternalPackages");
+    if (list !== undefined) config.addElement(list, '"lockweave"', "last");
+    else if (!isFree("serverExternalPackages")) return false;
+    config.addProperties(root, {
+      ...(list === undefined && { serverExternalPackages: '["lockweave"]' }),
+      turbopack: '{ rules: { "*.{ts,tsx}": { loaders: ["lockweave/loader"] } } }',
+      webpack: "(config) => {\n    config.plugins.push(lockweave());\n    return config;\n  }",
+    });
+    config.takeIn("lockweave", "lockweave/webpack", how);
+    return true;
+  });
+}
+
+export const BUNDLERS: readonly Host[] = [NEXT, ...PLUGIN_HOSTS.map((host) => pluginHost(host)), ESBUILD];
+
+/** The program that was built: whatever the bundler calls it. */
+function built(dir: string): string {
+  const files = readdirSync(dir, { recursive: true, encoding: "utf8" }).filter((file) =>
+    /\.[cm]?js$/.test(file),
+  );
+  const named = ["first-lock.", "main."].map((start) =>
+    files.find((file) => basename(file).startsWith(start)),
+  );
+  return join(dir, named.find((file) => file !== undefined) ?? files[0] ?? "main.js");
+}

@@ -1,0 +1,204 @@
+import { existsSync, readFileSync, writeFileSync } from "node:fs";
+import { basename, dirname, join } from "node:path";
+import { NOT_UNDERSTOOD, type Draft } from "./draft";
+import type { Host, TryOut } from "./host";
+import type { Project } from "./project";
+import { BY_HAND, changeScripts, hides, projectsOf } from "./scripts";
+
+const PLUGIN = '{ "transform": "lockweave/transformer", "transformProgram": true }';
+
+/** Writes the plugin into each tsconfig.json, unless one that it extends brings it. */
+export function addTransformer(draft: Draft, project: Project): void {
+  for (const chain of project.tsconfigs(...projectsOf(project))) {
+    const [own] = chain;
+    // Another list would take the place of the inherited one.
+    const holder = chain.find(({ settings }) => "plugins" in settings) ?? chain.find(isInProject) ?? own;
+    if (holder === undefined) continue;
+    const file = nameIn(project, holder.path);
+    const isDone = isInProject(holder) && draft.edit(file, (config) => addTransformerTo(config));
+    if (!isDone && !draft.byHand.some((one) => one.file === file)) {
+      draft.byHand.push({
+        file,
+        why: NOT_UNDERSTOOD,
+        lines: ['"compilerOptions": {', `  "plugins": [${PLUGIN}]`, "}"],
+      });
+    }
+  }
+
+  function isInProject({ path }: { readonly path: string }): boolean {
+    return path.startsWith(project.dir) && !path.includes("node_modules");
+  }
+}
+
+function addTransformerTo(config: Parameters<Parameters<Draft["edit"]>[1]>[0]): boolean {
+  const root = config.root();
+  if (root === undefined) return false;
+  const options = config.objectAt(root, "compilerOptions");
+  if (options === undefined) {
+    if (config.value(root, "compilerOptions") !== undefined) return false;
+    config.addProperties(root, { compilerOptions: `{\n    "plugins": [${PLUGIN}]\n  }` });
+    return true;
+  }
+  const plugins = config.arrayAt(options, "plugins");
+  if (plugins === undefined) {
+    if (config.value(options, "plugins") !== undefined) return false;
+    config.addProperties(options, { plugins: `[${PLUGIN}]` });
+    return true;
+  }
+  if (/"lockweave(?:\/transformer)?"/.test(config.textOf(plugins))) return true;
+  config.addElement(plugins, PLUGIN, "last");
+  return true;
+}
+
+function nameIn(project: Project, path: string): string {
+  return path.startsWith(project.dir) ? path.slice(project.dir.length + 1) : path;
+}
+
+// ---- tspc -----------------------------------------------------------------------------------------------
+
+const TSPC: Host = {
+  name: "tspc",
+  evidence: (project) => (isNative(project) ? undefined : compilesByTsc(project)),
+  setUp(draft, project) {
+    draft.installDev("ts-patch@3");
+    addTransformer(draft, project);
+    const left = changeScripts(draft, project, ({ program, rest }) =>
+      program === "tsc" ? ["tspc", ...rest].join(" ") : hides("tsc", program, rest),
+    );
+    tellOfScripts(draft, left, "tspc", "tsc");
+  },
+  tryOut: compiling((project) => project.bin("ts-patch", "tspc")),
+};
+
+const TYPESCRIPT_7: Host = {
+  name: "TypeScript 7",
+  evidence: (project) => (isNative(project) ? compilesByTsc(project) : undefined),
+  setUp(draft, project) {
+    const left = changeScripts(draft, project, ({ program, rest }) => {
+      if (program !== "tsc" || rest.includes("--noEmit")) return hides("tsc", program, rest);
+      const options = rest
+        .join(" ")
+        .replace(/(?<=^|\s)(?:-b|--build)(?=\s|$)(?:\s+(?=[\w.]))?/, (found) =>
+          found.endsWith(" ") ? "-p " : "",
+        );
+      return /^\s*(?:(?:-w|--watch|(?:-p|--project)\s+[\w./-]+)\s*)*$/.test(options)
+        ? ["lockweave build", options.trim()].join(" ").trim()
+        : BY_HAND;
+    });
+    tellOfScripts(draft, left, "lockweave build", "tsc");
+  },
+  tryOut: compiling(() => join(__dirname, "main.js"), "build"),
+};
+
+function isNative({ typescript }: Project): boolean {
+  return typescript !== undefined && typescript.major >= 7;
+}
+
+function compilesByTsc(project: Project): string | undefined {
+  const emits = project.setting("noEmit") !== true;
+  const script = project.scripts.find(
+    (text) => /(?<![\w./@:-])tsc(?![\w./:-])(?!.*--(?:noEmit|emitDeclarationOnly)\b)/.test(text) && emits,
+  );
+  return script === undefined ? undefined : `\`${script}\` in a script`;
+}
+
+function tellOfScripts(draft: Draft, left: readonly string[], tool: string, before: string): void {
+  if (left.length === 0) return;
+  draft.byHand.push({
+    file: "package.json",
+    why: `In the ${left.length === 1 ? "script" : "scripts"} ${left.map((name) => `\`${name}\``).join(", ")}, \`${tool}\` has to take the place of`,
+    lines: [before],
+  });
+}
+
+/** With the settings of the project, but of this file alone. */
+function compiling(compiler: (project: Project) => string, ...command: readonly string[]): TryOut {
+  return (project, file, dir) => {
+    const config = join(dir, "tsconfig.json");
+    const compilerOptions = {
+      rootDir: dirname(project.path(file)),
+      outDir: dir,
+      noEmit: false,
+      noEmitOnError: false,
+      composite: false,
+      incremental: false,
+      declaration: false,
+      declarationMap: false,
+    };
+    const extended = project.files.includes("tsconfig.json") ? { extends: "../tsconfig.json" } : {};
+    const settings = {
+      ...extended,
+      compilerOptions,
+      files: [project.path(file)],
+      include: [],
+      references: [],
+    };
+    writeFileSync(config, JSON.stringify(settings));
+    const emitted = basename(file).replace(/ts$/, "js");
+    return [[compiler(project), ...command, "-p", config], [join(dir, emitted)]];
+  };
+}
+
+// ---- NestJS ---------------------------------------------------------------------------------------------
+
+const NEST: Host = {
+  name: "NestJS",
+  evidence: (project) =>
+    project.files.includes("nest-cli.json")
+      ? "nest-cli.json"
+      : project.asksFor("@nestjs/core")
+        ? "`@nestjs/core` in package.json"
+        : undefined,
+  setUp(draft, project) {
+    const builder = /"builder":\s*(?:\{\s*"type":\s*)?"(\w+)"/.exec(project.read("nest-cli.json") ?? "")?.[1];
+    if (builder === "swc" || builder === "rspack") {
+      draft.byHand.push({
+        file: "nest-cli.json",
+        why: `The builder \`${builder}\` takes no TypeScript plugins. Let TypeScript build`,
+        lines: ['"compilerOptions": { "builder": "tsc" }'],
+      });
+    }
+    draft.installDev("ts-patch@3");
+    addTransformer(draft, project);
+    patchOnInstall(draft, project);
+  },
+  tryOut: compiling((project) => project.bin("typescript", "tsc")),
+};
+
+/** For those who cannot say which compiler runs. */
+function patchOnInstall(draft: Draft, project: Project): void {
+  const patch = "ts-patch install -s";
+  const isDone = draft.edit("package.json", (config) => {
+    const root = config.root();
+    if (root === undefined) return false;
+    const scripts = config.objectAt(root, "scripts");
+    const before = project.manifest.scripts?.["prepare"];
+    if (before?.includes("ts-patch install") === true) return true;
+    if (scripts === undefined) config.addProperties(root, { scripts: `{\n    "prepare": "${patch}"\n  }` });
+    else if (before === undefined) config.addProperties(scripts, { prepare: JSON.stringify(patch) });
+    else {
+      const value = config.value(scripts, "prepare");
+      if (value !== undefined) config.replace(value, JSON.stringify(`${patch} && ${before}`));
+    }
+    return true;
+  });
+  if (!isDone) {
+    draft.byHand.push({ file: "package.json", why: NOT_UNDERSTOOD, lines: [`"prepare": "${patch}"`] });
+  }
+  if (!isPatched(project)) draft.commands.push(["npx", "ts-patch", "install", "-s"]);
+}
+
+function isPatched(project: Project): boolean {
+  const library = project.manifestOf("typescript")?.path.replace(/package\.json$/, "lib/typescript.js");
+  return (
+    library !== undefined && existsSync(library) && readFileSync(library, "utf8").includes("/// tsp-module:")
+  );
+}
+
+export const COMPILERS: readonly Host[] = [NEST, TSPC, TYPESCRIPT_7];
+
+/** What builds where nothing else is seen to: the host and its evidence. */
+export function usualCompiler(project: Project): Host | undefined {
+  if (!project.isTypeScript) return undefined;
+  return isNative(project) ? TYPESCRIPT_7 : TSPC;
+}

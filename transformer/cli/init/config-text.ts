@@ -1,0 +1,231 @@
+import MagicString from "magic-string";
+import type * as TS from "typescript";
+import type { Parser } from "../../parser/parser";
+
+/** A configuration that somebody has written, in JSON or in JavaScript. What is added leaves comments and layout alone. */
+export class ConfigText {
+  readonly isUnderstood: boolean;
+  readonly #ts: Parser;
+  readonly #file: TS.SourceFile;
+  readonly #isJson: boolean;
+  readonly #changed: MagicString;
+
+  constructor(ts: Parser, fileName: string, text: string) {
+    this.#ts = ts;
+    this.#isJson = fileName.endsWith(".json");
+    this.#file = ts.createSourceFile(fileName, text, ts.ScriptTarget.Latest);
+    const { parseDiagnostics = [] } = this.#file as { parseDiagnostics?: readonly unknown[] };
+    this.isUnderstood = parseDiagnostics.length === 0;
+    this.#changed = new MagicString(text);
+  }
+
+  toString(): string {
+    return this.#changed.toString();
+  }
+
+  // ---- reading ------------------------------------------------------------------------------------------
+
+  /** The object of a JSON file, or the one that the module exports. */
+  root(): TS.ObjectLiteralExpression | undefined {
+    const ts = this.#ts;
+    for (const statement of this.#file.statements) {
+      if (ts.isExportAssignment(statement)) return this.#object(statement.expression);
+      if (!ts.isExpressionStatement(statement)) continue;
+      const { expression } = statement;
+      if (this.#isJson) return this.#object(expression);
+      if (ts.isBinaryExpression(expression) && expression.left.getText(this.#file) === "module.exports")
+        return this.#object(expression.right);
+    }
+    return undefined;
+  }
+
+  /** The object that a function of one of these names is called with, when only one call has that property. */
+  argumentOf(names: readonly string[], property: string): TS.ObjectLiteralExpression | undefined {
+    const ts = this.#ts;
+    const found: TS.ObjectLiteralExpression[] = [];
+    const visit = (node: TS.Node): void => {
+      if (ts.isCallExpression(node)) {
+        const { expression: callee } = node;
+        const name = ts.isPropertyAccessExpression(callee) ? callee.name : callee;
+        const object = node.arguments[0] && this.#object(node.arguments[0]);
+        if (ts.isIdentifier(name) && names.includes(name.text) && object && this.value(object, property))
+          found.push(object);
+      }
+      ts.forEachChild(node, visit);
+    };
+    visit(this.#file);
+    return found.length === 1 ? found[0] : undefined;
+  }
+
+  value(object: TS.ObjectLiteralExpression, name: string): TS.Expression | undefined {
+    const ts = this.#ts;
+    const property = object.properties.find(
+      (one) => one.name !== undefined && "text" in one.name && one.name.text === name,
+    );
+    if (property === undefined) return undefined;
+    // Of a shorthand or a method, something that is no literal: it is there, and not ours to change.
+    return ts.isPropertyAssignment(property) ? property.initializer : (property.name as TS.Expression);
+  }
+
+  objectAt(object: TS.ObjectLiteralExpression, name: string): TS.ObjectLiteralExpression | undefined {
+    const value = this.value(object, name);
+    return value && this.#ts.isObjectLiteralExpression(value) ? value : undefined;
+  }
+
+  arrayAt(object: TS.ObjectLiteralExpression, name: string): TS.ArrayLiteralExpression | undefined {
+    const value = this.value(object, name);
+    return value && this.#ts.isArrayLiteralExpression(value) ? value : undefined;
+  }
+
+  /** Whether all that the object has stands in it. */
+  isWhole(object: TS.ObjectLiteralExpression): boolean {
+    return object.properties.every((property) => property.name !== undefined);
+  }
+
+  textOf(node: TS.Node): string {
+    return node.getText(this.#file);
+  }
+
+  // ---- writing ------------------------------------------------------------------------------------------
+
+  /** @param properties code by the names */
+  addProperties(object: TS.ObjectLiteralExpression, properties: Readonly<Record<string, string>>): void {
+    const codes = Object.entries(properties).map(([name, code]) => {
+      const isName = !this.#isJson && /^[\w$]+$/.test(name);
+      return `${isName ? name : JSON.stringify(name)}: ${code}`;
+    });
+    this.#append(object, object.properties, codes);
+  }
+
+  addElement(array: TS.ArrayLiteralExpression, code: string, place: "first" | "last"): void {
+    const [first] = array.elements;
+    if (first === undefined || place === "last") {
+      this.#append(array, array.elements, [code]);
+      return;
+    }
+    const at = first.getStart(this.#file);
+    const between = this.#isFirstOnLine(at) ? `\n${this.#indentAt(at)}` : " ";
+    this.#changed.appendLeft(at, `${code},${between}`);
+  }
+
+  replace(node: TS.Node, code: string): void {
+    this.#changed.update(node.getStart(this.#file), node.end, code);
+  }
+
+  /** Takes in a plugin behind what is taken in already. */
+  takeIn(name: string, from: string, how: "import" | "require"): void {
+    const ts = this.#ts;
+    const { text, statements } = this.#file;
+    const imports = statements.filter((one) => ts.isImportDeclaration(one));
+    const last = imports.at(-1);
+    const quote = last?.moduleSpecifier.getText(this.#file)[0] ?? (/"/.test(text) ? '"' : "'");
+    const end = last === undefined || text[last.end - 1] === ";" ? ";" : "";
+    const source = `${quote}${from}${quote}`;
+    const line =
+      how === "import" ? `import ${name} from ${source}${end}` : `const ${name} = require(${source})${end}`;
+    if (last !== undefined) this.#changed.appendLeft(last.end, `\n${line}`);
+    else this.#changed.appendLeft(this.#startOfCode(), `${line}\n\n`);
+  }
+
+  // ---- inside -------------------------------------------------------------------------------------------
+
+  /** Behind what speaks of the whole file: a shebang, and comments of one line. */
+  #startOfCode(): number {
+    const { text, statements } = this.#file;
+    const [first] = statements;
+    if (first === undefined) return text.length;
+    const comments = this.#ts.getLeadingCommentRanges(text, first.getFullStart()) ?? [];
+    const own = comments.find(
+      ({ pos, end }) => text.startsWith("/*", pos) && end <= first.getStart(this.#file),
+    );
+    return own?.pos ?? first.getStart(this.#file);
+  }
+
+  #append(container: TS.Node, items: TS.NodeArray<TS.Node>, codes: readonly string[]): void {
+    const last = items.at(-1);
+    if (last === undefined) {
+      this.#fill(container, codes);
+      return;
+    }
+    const start = last.getStart(this.#file);
+    const between = this.#isFirstOnLine(start) ? `\n${this.#indentAt(start)}` : " ";
+    const added = codes.join(`,${between}`);
+    if (items.hasTrailingComma) {
+      this.#changed.appendLeft(this.#behindComments(items.end), `${between}${added},`);
+    } else if (this.#behindComments(last.end) === last.end) {
+      this.#changed.appendLeft(last.end, `,${between}${added}`);
+    } else {
+      this.#changed.appendLeft(last.end, ",");
+      this.#changed.appendLeft(this.#behindComments(last.end), `${between}${added}`);
+    }
+  }
+
+  /** What has nothing in it, but maybe comments. */
+  #fill(container: TS.Node, codes: readonly string[]): void {
+    const open = container.getStart(this.#file) + 1;
+    const close = container.end - 1;
+    const isBlank = this.#file.text.slice(open, close).trim() === "";
+    if (!this.#ts.isObjectLiteralExpression(container)) {
+      this.#changed.appendLeft(open, codes.join(", "));
+      return;
+    }
+    const indent = this.#indentAt(open);
+    const inner = codes.map((code) => `\n${indent}${this.#unit()}${code}`).join(",");
+    if (isBlank && open < close) this.#changed.remove(open, close);
+    this.#changed.appendLeft(open, isBlank ? `${inner}\n${indent}` : inner);
+  }
+
+  /** Comments behind an item, on its line, are about it. */
+  #behindComments(end: number): number {
+    return this.#ts.getTrailingCommentRanges(this.#file.text, end)?.at(-1)?.end ?? end;
+  }
+
+  #isFirstOnLine(at: number): boolean {
+    return this.#lineBefore(at).trim() === "";
+  }
+
+  #indentAt(at: number): string {
+    return /^[ \t]*/.exec(this.#lineBefore(at))?.[0] ?? "";
+  }
+
+  #lineBefore(at: number): string {
+    const { text } = this.#file;
+    return text.slice(text.lastIndexOf("\n", at - 1) + 1, at);
+  }
+
+  #unit(): string {
+    return /^(?:\t| {2,})(?=\S)/m.exec(this.#file.text)?.[0] ?? "  ";
+  }
+
+  /** What the expression is in the end, where that can be read. */
+  #object(expression: TS.Expression): TS.ObjectLiteralExpression | undefined {
+    const ts = this.#ts;
+    if (ts.isObjectLiteralExpression(expression)) return expression;
+    if (ts.isParenthesizedExpression(expression)) return this.#object(expression.expression);
+    if (ts.isSatisfiesExpression(expression) || ts.isAsExpression(expression))
+      return this.#object(expression.expression);
+    if (ts.isCallExpression(expression)) {
+      const [argument, another] = expression.arguments;
+      const isDefinition = /^define\w*$/.test(expression.expression.getText(this.#file));
+      return isDefinition && argument && another === undefined ? this.#object(argument) : undefined;
+    }
+    if (ts.isArrowFunction(expression)) return this.#returned(expression.body);
+    if (ts.isIdentifier(expression)) return this.#declared(expression.text);
+    return undefined;
+  }
+
+  #returned(body: TS.ConciseBody): TS.ObjectLiteralExpression | undefined {
+    if (!this.#ts.isBlock(body)) return this.#object(body);
+    const [only, another] = body.statements.filter((one) => !this.#ts.isVariableStatement(one));
+    const isReturn = only !== undefined && another === undefined && this.#ts.isReturnStatement(only);
+    return isReturn && only.expression ? this.#object(only.expression) : undefined;
+  }
+
+  #declared(name: string): TS.ObjectLiteralExpression | undefined {
+    const declaration = this.#file.statements
+      .filter((one) => this.#ts.isVariableStatement(one))
+      .flatMap(({ declarationList }) => declarationList.declarations.slice())
+      .find((one) => this.#ts.isIdentifier(one.name) && one.name.text === name);
+    return declaration?.initializer && this.#object(declaration.initializer);
+  }
+}

@@ -1,0 +1,75 @@
+import { spawnSync } from "node:child_process";
+import { mkdtempSync, rmSync } from "node:fs";
+import type { TryOut } from "./host";
+import type { Project } from "./project";
+
+/** The file with the first lock, and its text. */
+export function firstLock(
+  project: Project,
+  isForNode: boolean,
+): { readonly file: string; readonly text: string } {
+  const dir = project.files.includes("src") ? "src/" : "";
+  if (!project.isTypeScript) return { file: `${dir}first-lock.mjs`, text: withoutTypes(PROGRAM) };
+  // Node takes a .ts file for CommonJS where package.json says so.
+  const file = `${dir}first-lock.${isForNode && !project.isModule ? "mts" : "ts"}`;
+  return { file, text: knowsConsole(project) ? PROGRAM : PROGRAM.replace("\n\n", `\n\n${CONSOLE}\n\n`) };
+}
+
+const PROGRAM = `import { configure, currentLock, memoryStore, shutdown } from "lockweave";
+
+/** @redisLock businessFlag=firstLock keyName=orderNo */
+async function pay(orderNo: string): Promise<string> {
+  return \`\${orderNo} is paid under \${currentLock().key}\`;
+}
+
+async function main(): Promise<void> {
+  configure({ store: memoryStore() }); // An application: configure({ redis: "redis://localhost:6379" }).
+  console.log(await pay("A1"));
+  await shutdown();
+}
+
+void main();
+`;
+
+const CONSOLE = "declare const console: { log(text: string): void };";
+
+function withoutTypes(program: string): string {
+  return program.replaceAll(/: (?:string|Promise<\w+>)(?=[)\s])/g, "");
+}
+
+/** Whether the types of the project have a console. */
+function knowsConsole(project: Project): boolean {
+  const [lib, types] = [project.setting("lib"), project.setting("types")];
+  if (!Array.isArray(lib) || lib.some((name) => /^dom$/i.test(String(name)))) return true;
+  if (Array.isArray(types)) return types.includes("node") || types.includes("*");
+  return (project.typescript?.major ?? 6) < 6 && project.has("@types/node");
+}
+
+/**
+ * Compiles the first lock, and runs it.
+ *
+ * @returns what it printed, or what went wrong
+ */
+export function tryFirstLock(
+  project: Project,
+  file: string,
+  tryOut: TryOut,
+): { isHeld: boolean; output: string } {
+  const dir = mkdtempSync(project.path(".lockweave-"));
+  try {
+    let output = "";
+    for (const step of tryOut(project, file, dir)) {
+      const args = typeof step === "function" ? step() : step;
+      const { status, stdout, stderr, error } = spawnSync(process.execPath, args, {
+        cwd: project.dir,
+        encoding: "utf8",
+      });
+      if (error !== undefined) throw error;
+      output = stdout + stderr;
+      if (status !== 0) return { isHeld: false, output };
+    }
+    return { isHeld: output.includes("LOCK_firstLock_A1"), output };
+  } finally {
+    rmSync(dir, { recursive: true });
+  }
+}

@@ -1,0 +1,205 @@
+import { spawnSync } from "node:child_process";
+import { mkdirSync, writeFileSync } from "node:fs";
+import { dirname } from "node:path";
+import { createInterface } from "node:readline/promises";
+import { palette } from "../palette";
+import { BUNDLERS } from "./bundlers";
+import { COMPILERS, usualCompiler } from "./compilers";
+import { Draft } from "./draft";
+import { firstLock, tryFirstLock } from "./first-lock";
+import type { Host } from "./host";
+import { JEST } from "./jest";
+import { Project } from "./project";
+import { PLAIN_NODE, RUNNERS } from "./runners";
+
+/** By their names in docs/hosts.md; the first that is found and can do it shows the first lock. */
+export const HOSTS: readonly Host[] = [...BUNDLERS, ...COMPILERS, ...RUNNERS, JEST];
+
+/** Nobody said yes, so nothing was changed. */
+const NOT_AGREED = 3;
+
+/**
+ * Sets the project up for what compiles it, once that is agreed to, and shows a first lock.
+ *
+ * @returns the exit code
+ * @throws {UsageError} when there is no project
+ */
+export async function init(dir: string, isAgreed: boolean): Promise<number> {
+  const project = new Project(dir);
+  const plan = planFor(project);
+  say(report(project, plan));
+  if (hasChanges(plan)) {
+    if (!isAgreed && !(await agrees())) {
+      say("Nothing was changed. `npx lockweave init --yes` changes it.\n");
+      return NOT_AGREED;
+    }
+    if (!apply(project, plan)) return 1;
+  }
+  const isShown = showFirstLock(project, plan);
+  return isShown && plan.draft.byHand.length === 0 ? 0 : 1;
+}
+
+// ---- the plan -------------------------------------------------------------------------------------------
+
+interface Plan {
+  readonly draft: Draft;
+  readonly found: readonly (readonly [host: Host, evidence: string])[];
+  readonly lock: { readonly file: string; readonly text: string };
+  /** Which is to show the first lock, when all of its configuration is there. */
+  readonly host: Host | undefined;
+  readonly isComplete: boolean;
+}
+
+export function planFor(project: Project): Plan {
+  const draft = new Draft(project);
+  const found = hostsOf(project);
+  draft.install("lockweave", "ioredis");
+  if (project.typescript?.isTooOld === true) {
+    draft.byHand.push({
+      file: "package.json",
+      why: `Lockweave works with TypeScript 5.9 and later, and here is ${project.typescript.version}:`,
+      lines: [[...project.packageManager.installDev, "typescript@6"].join(" ")],
+    });
+  }
+  const incomplete = new Set<Host>();
+  for (const [host] of found) {
+    const before = draft.byHand.length;
+    host.setUp(draft, project);
+    if (draft.byHand.length > before) incomplete.add(host);
+  }
+  const host = found.map(([one]) => one).find(({ tryOut }) => tryOut !== undefined);
+  const lock = firstLock(project, host === PLAIN_NODE);
+  if (draft.text(lock.file) === undefined) draft.create(lock.file, lock.text);
+  return { draft, found, lock, host, isComplete: host !== undefined && !incomplete.has(host) };
+}
+
+function hostsOf(project: Project): Plan["found"] {
+  const found = HOSTS.flatMap((host): Plan["found"][number][] => {
+    const evidence = host.evidence(project);
+    return evidence === undefined ? [] : [[host, evidence]];
+  });
+  if (found.some(([host]) => host.isForTests !== true)) return found;
+  const usual = usualCompiler(project) ?? PLAIN_NODE;
+  return [[usual, "nothing else is seen to compile"], ...found];
+}
+
+function hasChanges({ draft }: Plan): boolean {
+  return draft.changes.size + draft.dependencies.size + draft.devDependencies.size > 0;
+}
+
+// ---- what is said ---------------------------------------------------------------------------------------
+
+function say(text: string): void {
+  process.stdout.write(text);
+}
+
+function report(project: Project, { draft, found }: Plan): string {
+  const { bold, red, cyan } = palette(process.stdout, process.env);
+  const { typescript, packageManager, isModule } = project;
+  const lines = [
+    bold("Found"),
+    `  ${typescript === undefined ? "no TypeScript" : `TypeScript ${typescript.version}`}, ${isModule ? "ES modules" : "CommonJS"}, ${packageManager.name}`,
+    ...found.map(([host, evidence]) => `  ${host.name}: ${evidence}`),
+  ];
+  const commands = commandsOf(project, draft).map(({ words }) => `  ${words.join(" ")}`);
+  const changes = [...draft.changes].map(([file, text]) => {
+    const before = project.read(file);
+    const { removed, added } = differing(before ?? "", text);
+    const marked = [
+      ...removed.map((line) => red(`  - ${line}`)),
+      ...added.map((line) => cyan(`  + ${line}`)),
+    ];
+    return `  ${file}${before === undefined ? " (new)" : ""}\n${marked.join("\n")}`;
+  });
+  lines.push(
+    "",
+    bold("To change"),
+    ...(changes.length + commands.length === 0 ? ["  nothing"] : changes),
+    ...commands,
+  );
+  if (draft.byHand.length > 0) {
+    lines.push("", bold("Left to you"));
+    for (const { file, why, lines: code } of draft.byHand) {
+      lines.push(`  ${file}: ${why}`, ...code.map((line) => cyan(`    ${line}`)));
+    }
+  }
+  return `${lines.join("\n")}\n\n`;
+}
+
+/** Lines that only one of the two has. */
+function differing(before: string, after: string): { readonly removed: string[]; readonly added: string[] } {
+  const only = (these: string, those: string): string[] => {
+    const others = those.split("\n");
+    return these.split("\n").filter((line) => {
+      const at = others.indexOf(line);
+      if (at !== -1) others.splice(at, 1);
+      return at === -1 && line !== "";
+    });
+  };
+  return { removed: only(before, after), added: only(after, before) };
+}
+
+async function agrees(): Promise<boolean> {
+  if (!process.stdin.isTTY || !process.stdout.isTTY) return false;
+  const terminal = createInterface({ input: process.stdin, output: process.stdout });
+  const answer = await terminal.question("Change it? [y/N] ");
+  terminal.close();
+  return /^y(?:es)?$/i.test(answer.trim());
+}
+
+// ---- what is done ---------------------------------------------------------------------------------------
+
+interface Command {
+  readonly words: readonly [program: string, ...args: string[]];
+}
+
+function commandsOf({ packageManager }: Project, draft: Draft): Command[] {
+  const [program = "npm", ...args] = packageManager.install;
+  const [devProgram = "npm", ...devArgs] = packageManager.installDev;
+  const commands: Command[] = [];
+  if (draft.dependencies.size > 0) commands.push({ words: [program, ...args, ...draft.dependencies] });
+  if (draft.devDependencies.size > 0)
+    commands.push({ words: [devProgram, ...devArgs, ...draft.devDependencies] });
+  return [...commands, ...draft.commands.map((words) => ({ words }))];
+}
+
+/** @returns whether all has gone well */
+function apply(project: Project, { draft }: Plan): boolean {
+  for (const [file, text] of draft.changes) {
+    mkdirSync(dirname(project.path(file)), { recursive: true });
+    writeFileSync(project.path(file), text);
+  }
+  for (const { words } of commandsOf(project, draft)) {
+    const [program, ...args] = words;
+    const settings = { cwd: project.dir, stdio: "inherit", shell: process.platform === "win32" } as const;
+    const { status } = spawnSync(program, args, settings);
+    if (status === 0) continue;
+    say(`\`${words.join(" ")}\` has failed. Once it does not, run \`npx lockweave init\` again.\n`);
+    return false;
+  }
+  return true;
+}
+
+/** @returns whether it was shown, or cannot be without the whole application */
+function showFirstLock(project: Project, { draft, found, lock, host, isComplete }: Plan): boolean {
+  if (host?.tryOut === undefined) {
+    say(
+      `Build with ${found[0]?.[0].name ?? "your compiler"}, and run what it makes of ${lock.file}: it says under which lock it ran.\n`,
+    );
+    return true;
+  }
+  if (!isComplete || project.typescript?.isTooOld === true) {
+    say(
+      "When you have done what is left to you, run `npx lockweave init` again: it shows your first lock.\n",
+    );
+    return false;
+  }
+  const { isHeld, output } = tryFirstLock(project, lock.file, host.tryOut);
+  say(
+    isHeld
+      ? `Your first lock, woven by ${host.name}, is ${lock.file}:\n${output}`
+      : `${lock.file} does not run under its lock with ${host.name}:\n${output}`,
+  );
+  if (isHeld && draft.byHand.length > 0) say("The rest is left to you: see above.\n");
+  return isHeld;
+}

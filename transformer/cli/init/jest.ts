@@ -1,0 +1,67 @@
+import type { ConfigText } from "./config-text";
+import { NOT_UNDERSTOOD } from "./draft";
+import type { Host } from "./host";
+import type { Project } from "./project";
+
+export const JEST: Host = {
+  name: "Jest",
+  isForTests: true,
+  evidence: (project) =>
+    project.config("jest.config") ?? (project.asksFor("jest") ? "`jest` in package.json" : undefined),
+  setUp(draft, project) {
+    const json = project.files.find((file) => file === "jest.config.json");
+    const file = project.config("jest.config") ?? json ?? "package.json";
+    const isInPackage = file === "package.json";
+    const isDone = draft.edit(file, (config) => {
+      if (draft.text(file)?.includes("lockweave/jest") === true) return true;
+      const root = config.root();
+      if (root === undefined) return false;
+      if (isInPackage && config.value(root, "jest") === undefined) {
+        config.addProperties(root, {
+          jest: `{\n    "transform": ${usualTransform(undefined, project)}\n  }`,
+        });
+        return true;
+      }
+      const settings = isInPackage ? config.objectAt(root, "jest") : root;
+      return settings !== undefined && wrapTransforms(config, settings, project);
+    });
+    if (isDone) return;
+    const lines = ['transform: { "\\\\.[jt]sx?$": ["lockweave/jest", { transformer: "ts-jest" }] }'];
+    draft.byHand.push({ file, why: NOT_UNDERSTOOD, lines });
+  },
+};
+
+type Settings = NonNullable<ReturnType<ConfigText["root"]>>;
+
+function wrapTransforms(config: ConfigText, settings: Settings, project: Project): boolean {
+  const transforms = config.objectAt(settings, "transform");
+  if (transforms === undefined) {
+    const preset = config.value(settings, "preset");
+    const isReadable =
+      preset === undefined || /^["']ts-jest(?:\/presets\/default)?["']$/.test(config.textOf(preset));
+    if (!isReadable || config.value(settings, "transform") !== undefined || !config.isWhole(settings))
+      return false;
+    const transform = usualTransform(preset === undefined ? undefined : "ts-jest", project);
+    config.addProperties(settings, { transform });
+    return true;
+  }
+  if (!config.isWhole(transforms) || transforms.properties.length === 0) return false;
+  for (const property of transforms.properties) {
+    const name = property.name !== undefined && "text" in property.name ? property.name.text : "";
+    const value = config.value(transforms, name);
+    const code = value && config.textOf(value);
+    // The others compile no scripts.
+    if (value === undefined || code === undefined || !/[jt]s|\bt\b/.test(name)) continue;
+    if (!/^(?:["']|\[\s*["'])/.test(code)) return false;
+    config.replace(value, `["lockweave/jest", { "transformer": ${code} }]`);
+  }
+  return true;
+}
+
+/** @param transformer of the preset, if there is one */
+function usualTransform(transformer: string | undefined, project: Project): string {
+  const name = transformer ?? (project.asksFor("ts-jest") ? "ts-jest" : undefined);
+  return name === undefined
+    ? '{ "\\\\.[jt]sx?$": "lockweave/jest" }' // Around babel-jest, as Jest by itself.
+    : `{ "\\\\.[cm]?tsx?$": ["lockweave/jest", { "transformer": "${name}" }] }`;
+}

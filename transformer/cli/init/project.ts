@@ -1,0 +1,174 @@
+import { existsSync, readdirSync, readFileSync } from "node:fs";
+import { createRequire } from "node:module";
+import { dirname, join } from "node:path";
+import { configFiles, projectsInOrder } from "../../hosts/native/config";
+import { parser } from "../../parser/parser";
+import { UsageError } from "../../verify/usage-error";
+
+interface Manifest {
+  readonly version?: string;
+  readonly type?: string;
+  readonly packageManager?: string;
+  readonly scripts?: Readonly<Record<string, string>>;
+  readonly dependencies?: Readonly<Record<string, string>>;
+  readonly devDependencies?: Readonly<Record<string, string>>;
+  readonly [name: string]: unknown;
+}
+
+/** A project as it stands on disk. */
+export class Project {
+  readonly dir: string;
+  readonly manifest: Manifest;
+  /** Those beside package.json. */
+  readonly files: readonly string[];
+  readonly scripts: readonly string[];
+
+  /** @throws {UsageError} when there is none */
+  constructor(dir: string) {
+    this.dir = dir;
+    const text = this.read("package.json");
+    if (text === undefined)
+      throw new UsageError("There is no package.json here: go to the project's directory.");
+    try {
+      this.manifest = JSON.parse(text) as Manifest;
+    } catch {
+      throw new UsageError("The package.json here is no JSON.");
+    }
+    this.files = readdirSync(dir);
+    this.scripts = Object.values(this.manifest.scripts ?? {});
+  }
+
+  path(file: string): string {
+    return join(this.dir, file);
+  }
+
+  read(file: string): string | undefined {
+    const path = this.path(file);
+    return existsSync(path) ? readFileSync(path, "utf8") : undefined;
+  }
+
+  /** Whether package.json asks for it. */
+  asksFor(name: string): boolean {
+    const { dependencies = {}, devDependencies = {} } = this.manifest;
+    return name in dependencies || name in devDependencies;
+  }
+
+  /** Whether it is there, or will be once the packages are installed. */
+  has(name: string): boolean {
+    return this.asksFor(name) || this.manifestOf(name) !== undefined;
+  }
+
+  /** What is installed. */
+  manifestOf(name: string): { readonly path: string; readonly manifest: Manifest } | undefined {
+    const path = this.#installed(name);
+    return path === undefined
+      ? undefined
+      : { path, manifest: JSON.parse(readFileSync(path, "utf8")) as Manifest };
+  }
+
+  /** The script of a program that a package brings. */
+  bin(name: string, program = name): string {
+    const installed = this.manifestOf(name);
+    const given = installed?.manifest["bin"];
+    const all =
+      typeof given === "string" ? { [program]: given } : (given as Record<string, string> | undefined);
+    const script = all?.[program] ?? Object.values(all ?? {})[0] ?? program;
+    return join(installed?.path ?? this.path("node_modules"), "..", script);
+  }
+
+  /** By the names of files beside package.json: `vite.config` is any of `vite.config.ts`, `vite.config.mjs`, ... */
+  config(...names: readonly string[]): string | undefined {
+    return names
+      .map((name) =>
+        this.files.find((file) => /\.[cm]?[jt]s$/.test(file) && file.replace(/\.\w+$/, "") === name),
+      )
+      .find((file) => file !== undefined);
+  }
+
+  /** Whether a script runs the program. */
+  runs(program: string): boolean {
+    return this.scripts.some((script) => new RegExp(`(?<![\\w./@:-])${program}(?![\\w./:-])`).test(script));
+  }
+
+  /** `undefined` where no TypeScript is. */
+  get typescript():
+    { readonly version: string; readonly major: number; readonly isTooOld: boolean } | undefined {
+    const { dependencies = {}, devDependencies = {} } = this.manifest;
+    const asked = devDependencies["typescript"] ?? dependencies["typescript"];
+    const version = this.manifestOf("typescript")?.manifest.version ?? asked ?? "";
+    const [, major = "", minor = "0"] = /(\d+)(?:\.(\d+))?/.exec(version) ?? [];
+    if (major === "") return undefined;
+    return { version, major: Number(major), isTooOld: Number(major) * 100 + Number(minor) < 509 };
+  }
+
+  get isTypeScript(): boolean {
+    return this.typescript !== undefined || this.files.includes("tsconfig.json");
+  }
+
+  get isModule(): boolean {
+    return this.manifest.type === "module";
+  }
+
+  /** Each tsconfig.json of the project that names files, and what it extends: what stands in an earlier one holds. */
+  tsconfigs(...named: readonly string[]): ReturnType<typeof configFiles>[] {
+    const paths = ["tsconfig.json", ...named]
+      .map((name) => this.path(name))
+      .filter((path) => existsSync(path));
+    const all = new Set(paths.flatMap((path) => projectsInOrder(parser(), path)));
+    return [...all].map((path) => configFiles(parser(), path));
+  }
+
+  /** A setting of the nearest tsconfig.json. */
+  setting(name: string): unknown {
+    const chain = this.files.includes("tsconfig.json")
+      ? configFiles(parser(), this.path("tsconfig.json"))
+      : [];
+    return chain.find(({ settings }) => name in settings)?.settings[name];
+  }
+
+  get packageManager(): PackageManager {
+    const named = MANAGERS.find(({ name }) => this.manifest.packageManager?.startsWith(`${name}@`));
+    if (named !== undefined) return named;
+    for (let dir = this.dir; ; dir = dirname(dir)) {
+      const found = MANAGERS.find(({ locks }) => locks.some((lock) => existsSync(join(dir, lock))));
+      if (found !== undefined) return found;
+      if (dir === dirname(dir)) return NPM;
+    }
+  }
+
+  #installed(name: string): string | undefined {
+    for (const at of createRequire(this.path("package.json")).resolve.paths(name) ?? []) {
+      const path = join(at, name, "package.json");
+      if (existsSync(path)) return path;
+    }
+    return undefined;
+  }
+}
+
+export interface PackageManager {
+  readonly name: string;
+  readonly locks: readonly string[];
+  readonly install: readonly string[];
+  readonly installDev: readonly string[];
+}
+
+const NPM: PackageManager = {
+  name: "npm",
+  locks: ["package-lock.json"],
+  install: ["npm", "install"],
+  installDev: ["npm", "install", "--save-dev"],
+};
+
+const adding = (name: string, dev: string, ...locks: string[]): PackageManager => ({
+  name,
+  locks,
+  install: [name, "add"],
+  installDev: [name, "add", dev],
+});
+
+const MANAGERS: readonly PackageManager[] = [
+  adding("pnpm", "--save-dev", "pnpm-lock.yaml"),
+  adding("yarn", "--dev", "yarn.lock"),
+  adding("bun", "--dev", "bun.lock", "bun.lockb"),
+  NPM,
+];

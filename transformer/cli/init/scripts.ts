@@ -1,0 +1,64 @@
+import type { Draft } from "./draft";
+import type { Project } from "./project";
+
+/** One command of a script: what stands before the program (`npx`, variables), the program, and what comes after. */
+interface Command {
+  readonly program: string;
+  readonly rest: readonly string[];
+}
+
+/** It should not stay, and what it says is not understood. */
+export const BY_HAND = Symbol("by hand");
+
+/** `undefined` where the command is to stay. */
+type Change = (command: Command) => string | typeof BY_HAND | undefined;
+
+/**
+ * Changes commands in the scripts of package.json.
+ *
+ * @returns the scripts that somebody has to change by hand
+ */
+export function changeScripts(draft: Draft, project: Project, change: Change): string[] {
+  const left: string[] = [];
+  for (const name of Object.keys(project.manifest.scripts ?? {})) {
+    const isDone = draft.edit("package.json", (config) => {
+      const root = config.root();
+      const scripts = root && config.objectAt(root, "scripts");
+      const value = scripts && config.value(scripts, name);
+      if (value === undefined || !("text" in value)) return false;
+      const before = String(value.text);
+      let isUnderstood = true;
+      const after = before
+        .split(SEPARATORS)
+        .map((part) => {
+          const [, start = "", program = "", rest = "", end = ""] = COMMAND.exec(part) ?? [];
+          const changed = change({ program, rest: rest.split(/\s+/).filter((word) => word !== "") });
+          if (changed === BY_HAND) isUnderstood = false;
+          return typeof changed === "string" ? `${start}${changed}${end}` : part;
+        })
+        .join("");
+      if (after !== before) config.replace(value, JSON.stringify(after));
+      return isUnderstood;
+    });
+    if (!isDone) left.push(name);
+  }
+  return left;
+}
+
+const SEPARATORS = /(\s*(?:&&|\|\||;|\||(?<!\d>)&)\s*)/;
+const COMMAND = /^(\s*(?:(?:cross-env|npx|\w+=\S*)\s+)*)(\S+)(.*?)(\s*)$/s;
+
+/** Behind what runs other commands, such as `concurrently "tsc -w"`. */
+export function hides(tool: string, program: string, rest: readonly string[]): typeof BY_HAND | undefined {
+  const isThere = [program, ...rest].some((word) => new RegExp(`^["']+${tool}["']*$`).test(word));
+  return isThere ? BY_HAND : undefined;
+}
+
+/** The paths that `tsc -p` is given. */
+export function projectsOf(project: Project): string[] {
+  return project.scripts.flatMap((script) =>
+    [...script.matchAll(/\btsc\b[^&|;]*?\s(?:-p|--project|-b|--build)[\s=]+([\w./-]+)/g)].map(
+      ([, path = ""]) => (path.endsWith(".json") ? path : `${path}/tsconfig.json`),
+    ),
+  );
+}
