@@ -109,7 +109,12 @@ const IMPORTER = `
 import { configure, withLock, currentLock, LockError, memoryStore, type LockOptions } from "lockweave";
 import * as runtime from "lockweave/runtime";
 import plugin from "lockweave/transformer";
+import vite from "lockweave/vite";
+import esbuild from "lockweave/esbuild";
+import webpack from "lockweave/webpack";
+import { testLocks } from "lockweave/testing";
 
+export const hosts: readonly object[] = [vite, esbuild, webpack, testLocks];
 configure({ store: memoryStore() });
 export const options: LockOptions = { lockTime: "20s" };
 export const key: Promise<string> = withLock("k", { lockTime: "20s" }, (lock) => lock.key);

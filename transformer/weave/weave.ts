@@ -52,11 +52,24 @@ interface NamedExpression {
   readonly value: Span;
 }
 
+/** Of version 3. In our own words: who uses our types need not have those of what made it. */
+export interface WovenMap {
+  readonly version: number;
+  readonly file: string;
+  sources: string[];
+  sourcesContent?: string[];
+  names: string[];
+  readonly mappings: string;
+  /** Its JSON, and that as a `data:` URL. */
+  toString(): string;
+  toUrl(): string;
+}
+
 export interface Woven {
   /** The text with the locks in it, on the same lines. */
   readonly code: string;
   /** A source map from the woven text to the text on disk. */
-  map(): ReturnType<MagicString["generateMap"]>;
+  map(): WovenMap;
   readonly positions: Positions;
   readonly sites: readonly WovenSite[];
   /** The name by which it takes in the runtime, if it does. */
