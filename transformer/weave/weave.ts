@@ -53,7 +53,7 @@ interface NamedExpression {
 }
 
 /** Of version 3. In our own words: who uses our types need not have those of what made it. */
-export interface WovenMap {
+interface WovenMap {
   readonly version: number;
   readonly file: string;
   sources: string[];
