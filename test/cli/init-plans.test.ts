@@ -44,6 +44,19 @@ test("each host of the page about hosts is known to init", (t) => {
   );
 });
 
+test("the first lock is a module by its ending where the compiler takes no imports in CommonJS", async (t) => {
+  const fileFor = async (type: string, verbatimModuleSyntax: boolean): Promise<string> => {
+    const project = await makeProject({
+      "package.json": JSON.stringify({ type, scripts: { build: "tsc" } }),
+      "tsconfig.json": JSON.stringify({ compilerOptions: { module: "nodenext", verbatimModuleSyntax } }),
+    });
+    return planFor(new Project(project.dir)).lock.file;
+  };
+  t.is(await fileFor("commonjs", true), "first-lock.mts");
+  t.is(await fileFor("commonjs", false), "first-lock.ts");
+  t.is(await fileFor("module", true), "first-lock.ts");
+});
+
 test("what has to be installed is installed, with the project's package manager", async (t) => {
   const { installs } = await drafted({ scripts: { build: "tsc" } });
   t.deepEqual(installs, ["ioredis"]);

@@ -10,8 +10,9 @@ export function firstLock(
 ): { readonly file: string; readonly text: string } {
   const dir = project.files.includes("src") ? "src/" : "";
   if (!project.isTypeScript) return { file: `${dir}first-lock.mjs`, text: withoutTypes(PROGRAM) };
-  // Node takes a .ts file for CommonJS where package.json says so.
-  const file = `${dir}first-lock.${isForNode && !project.isModule ? "mts" : "ts"}`;
+  // Node takes a .ts file for CommonJS where package.json says so, and so does a compiler that leaves imports as they are.
+  const needsEnding = isForNode || project.setting("verbatimModuleSyntax") === true;
+  const file = `${dir}first-lock.${needsEnding && !project.isModule ? "mts" : "ts"}`;
   return { file, text: knowsConsole(project) ? PROGRAM : PROGRAM.replace("\n\n", `\n\n${CONSOLE}\n\n`) };
 }
 
