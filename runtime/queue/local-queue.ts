@@ -218,8 +218,10 @@ export class LocalQueue implements Line, DropListener<Ending>, NextListener<Endi
 
   /** @param go what comes of it: who held it is told before who holds it now */
   private conclude({ lease, isBeforeItsTime, ended }: Ending, reply: DropReply, go = (): void => {}): void {
-    const isAnsweredInTime = lease.untilExpiry(this.#shared.clock.now()) > 0;
-    const loss = reply.dropped ? undefined : lossOf(reply.holder, isBeforeItsTime, isAnsweredInTime);
+    const { clock } = this.#shared;
+    const loss = reply.dropped
+      ? undefined
+      : lossOf(reply.holder, isBeforeItsTime, lease.untilExpiry(clock.now()) > 0);
     lease.turn?.tellAll(loss);
     ended(loss);
     go();
