@@ -7,9 +7,13 @@ import { promisify } from "node:util";
 
 const HOME = join(tmpdir(), "lockweave-test-tools");
 
-/** Installs packages beside each other, once for all runs of the tests on this machine. Returns their `node_modules`. */
-export async function installed(packages: readonly string[]): Promise<string> {
-  const dir = join(HOME, packages.join("+").replaceAll("/", "-"));
+/**
+ * Installs packages beside each other, once for all runs of the tests on this machine. Returns their `node_modules`.
+ *
+ * @param name for the directory: of very many packages their names would be too long
+ */
+export async function installed(packages: readonly string[], name = packages.join("+")): Promise<string> {
+  const dir = join(HOME, name.replaceAll("/", "-"));
   const modules = join(dir, "node_modules");
   if (packages.length === 0 || existsSync(modules)) return modules;
   await mkdir(HOME, { recursive: true });

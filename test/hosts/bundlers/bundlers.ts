@@ -4,7 +4,7 @@ import { dirname, join } from "node:path";
 import packageJson from "../../../package.json";
 import { makeProject, PACKAGE, type Files, type Finished, type Project } from "../project";
 import { recipe } from "./recipes";
-import { installed } from "./installed";
+import { installed } from "../installed";
 
 /** A bundler as users run it. */
 export interface Bundler {

@@ -5,7 +5,7 @@ import { join } from "node:path";
 import test from "ava";
 import { Project, type Finished } from "../project";
 import { installLockweave, isMatrix } from "./bundlers";
-import { installed } from "./installed";
+import { installed } from "../installed";
 import { recipe, unwoven } from "./recipes";
 import { MISTAKES, ORDER, placeIn, RECEIPT, WRONG } from "./sources";
 

@@ -2,7 +2,7 @@ import { spawnSync } from "node:child_process";
 import { join } from "node:path";
 import test from "ava";
 import { isMatrix, projectOf, type Bundler } from "./bundlers";
-import { installed } from "./installed";
+import { installed } from "../installed";
 import { recipe, unwoven } from "./recipes";
 import { MISTAKES, ORDER, placeIn, RECEIPT, WRONG } from "./sources";
 

@@ -2,7 +2,8 @@ import { readFile, symlink } from "node:fs/promises";
 import { join } from "node:path";
 import test from "ava";
 import { makeProject, PACKAGE, type Project } from "../project";
-import { install, isMatrix } from "../register/nodes";
+import { installed } from "../installed";
+import { isMatrix } from "../register/nodes";
 
 const PACKAGES = [
   "jest@30",
@@ -33,7 +34,7 @@ const BABEL = {
 };
 
 async function withJest(transformer: unknown): Promise<Project> {
-  const modules = await install("jest-30", PACKAGES);
+  const modules = await installed(PACKAGES, "jest-30");
   const [, unitTest = ""] =
     /^```ts\n(\/\/ src\/orders\.test\.ts\n.*?)^```/ms.exec(
       await readFile(join(PACKAGE, "docs/hosts.md"), "utf8"),

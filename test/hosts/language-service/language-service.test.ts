@@ -2,7 +2,7 @@ import { execFile } from "node:child_process";
 import { dirname, join } from "node:path";
 import { promisify } from "node:util";
 import test from "ava";
-import { installed } from "../bundlers/installed";
+import { installed } from "../installed";
 import { isMatrix } from "../register/nodes";
 import { makeProject, PLUGIN, type Project } from "../project";
 import { TsServer, type Range } from "./tsserver";

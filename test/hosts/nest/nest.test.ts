@@ -6,7 +6,8 @@ import { createInterface } from "node:readline";
 import { stripVTControlCharacters } from "node:util";
 import test from "ava";
 import { installLockweave } from "../bundlers/bundlers";
-import { install, installNode, isMatrix } from "../register/nodes";
+import { installed } from "../installed";
+import { installNode, isMatrix } from "../register/nodes";
 import { Project, type Files, type Finished } from "../project";
 import { codeUnder } from "../bundlers/recipes";
 
@@ -148,7 +149,7 @@ class NestProject extends Project {
   }
 
   static async make(files: Files = {}): Promise<NestProject> {
-    const modules = await install("nest-12", PACKAGES);
+    const modules = await installed(PACKAGES, "nest-12");
     const home = new Project(dirname(modules));
     await installLockweave(home);
     const project = new NestProject(join(home.dir, "app"), await installNode("24"));
