@@ -17,6 +17,7 @@ class OrderService {
         try {
             lockweave.assertHeld(lock);
             await sleep(ms);
+            return `${orderNo} is paid`;
         }
         catch (error) {
             throw lockweave.fail(lock, error);

@@ -16,8 +16,9 @@ traceLocks(provider.getTracer("orders"));
 
 class OrderService {
   /** @redisLock businessFlag=payOrder keyName=orderNo lockTime=1s retryTimes=1 waitTime=1s */
-  async pay(orderNo: string, ms: number): Promise<void> {
+  async pay(orderNo: string, ms: number): Promise<string> {
     await sleep(ms);
+    return `${orderNo} is paid`;
   }
 }
 

@@ -9,6 +9,16 @@ import type { CompilerOptions } from "typescript";
 /** The repository, in whose `dist` the built package is. */
 export const PACKAGE = join(__dirname, "../..");
 
+/**
+ * For Node, where it runs a compiler on a small project: what V8 made of TypeScript is kept from one process to the
+ * next, and no time is lost with optimizing what runs for a second. It halves the time that the tests take.
+ */
+export const COMPILER: readonly string[] = [
+  "--no-opt",
+  "--require",
+  join(PACKAGE, "test/support/code-cache.cjs"),
+];
+
 /** The entry that a user writes in tsconfig.json. */
 export const PLUGIN = { transform: "lockweave/transformer", transformProgram: true };
 
@@ -55,11 +65,11 @@ export class Project {
   }
 
   tspc(...args: readonly string[]): Promise<Finished> {
-    return finished(this.dir, [require.resolve("ts-patch/bin/tspc.js"), ...args]);
+    return finished(this.dir, [...COMPILER, require.resolve("ts-patch/bin/tspc.js"), ...args]);
   }
 
   tsc(...args: readonly string[]): Promise<Finished> {
-    return finished(this.dir, [require.resolve("typescript/bin/tsc"), ...args]);
+    return finished(this.dir, [...COMPILER, require.resolve("typescript/bin/tsc"), ...args]);
   }
 
   /** Runs a script with Node. */
