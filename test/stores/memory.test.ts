@@ -1,3 +1,5 @@
+import { getHeapStatistics, setFlagsFromString } from "node:v8";
+import { runInNewContext } from "node:vm";
 import test from "ava";
 import { storeContract } from "../../runtime/stores/contract";
 import { drop, newId, newKey, place, queued, take, takenInTurn } from "../../runtime/stores/contract/subject";
@@ -20,12 +22,48 @@ test("expired keys that nobody asks for again do not pile up", async (t) => {
   const store = memoryStore({ clock });
   const key = newKey();
   const requestId = newId();
-  await take(store, key, requestId, { lockTimeMs: 60_000 });
-  for (let batch = 0; batch < 5; batch += 1) {
-    for (let n = 0; n < 1_000; n += 1) await take(store, newKey(), newId(), { lockTimeMs: 10 });
+  await take(store, key, requestId, { lockTimeMs: 60_000_000 });
+  const heapBefore = heapInUse();
+  for (let batch = 0; batch < 100; batch += 1) {
+    for (let n = 0; n < 1_000; n += 1) await take(store, newKey() + LONG, newId(), { lockTimeMs: 10 });
     await clock.advance(10);
   }
+  const grownBy = heapInUse() - heapBefore;
+  t.true(
+    grownBy < 10 * LONG.length * 1_000,
+    `${grownBy} bytes after 100,000 keys, of which 1,000 were held at once`,
+  );
   t.deepEqual(await drop(store, key, requestId), { dropped: true }, "a live key survives the sweeps");
+});
+
+test("a key costs no more where very many are held", async (t) => {
+  let readings = 0;
+  const clock = new (class extends VirtualClock {
+    override now(): number {
+      readings += 1;
+      return super.now();
+    }
+  })();
+  const store = memoryStore({ clock });
+  for (let n = 0; n < 10_000; n += 1) await take(store, newKey(), newId());
+  t.true(readings < 100_000, `the clock was asked ${readings} times`);
+});
+
+const LONG = "x".repeat(1_000);
+
+/** Of this thread, in bytes, after what nobody needs any more has been collected. */
+function heapInUse(): number {
+  setFlagsFromString("--expose-gc");
+  (runInNewContext("gc") as () => void)();
+  return getHeapStatistics().used_heap_size;
+}
+
+test("tokens rise from one store to the next, as a program that starts anew has it", async (t) => {
+  const clock = new VirtualClock();
+  const first = await take(memoryStore({ clock }), newKey(), newId(), { fencing: true });
+  await clock.advance(1_000);
+  const later = await take(memoryStore({ clock }), newKey(), newId(), { fencing: true });
+  t.true(first.taken && later.taken && (later.fencingToken ?? 0) > (first.fencingToken ?? Infinity));
 });
 
 test("two stores are two worlds", async (t) => {
