@@ -72,6 +72,7 @@ const EDIT: Record<string, readonly [string, string]> = {
       ["a variable", "const paid = work();"],
       ["a member of a variable", "const paid = { by: work() };"],
       ["an element of a variable", "const paid = [work()];"],
+      ["a variable beside one that is a function", "const paid = () => 1, bill = work();"],
       ["a pattern, which may call a getter", "const { id } = tenant;"],
       ["a class, which may have a static block", "class Paid { static { work(); } }"],
     ].map(([where, code]) => [

@@ -1,0 +1,52 @@
+import { mkdirSync, mkdtempSync, realpathSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+import test from "ava";
+import { outputFiles } from "../../../transformer/verify/outputs";
+
+const DIR = realpathSync(mkdtempSync(join(tmpdir(), "outputs-")));
+test.after.always(() => rmSync(DIR, { recursive: true }));
+
+const FILES = [
+  "out/a.js",
+  "out/a.d.ts",
+  "out/a.js.map",
+  "out/deep/b.mjs",
+  "out/deep/c.cjs",
+  "out/deep/d.jsx",
+  "out/node_modules/e.js",
+  "other/f.js",
+];
+for (const file of FILES) {
+  mkdirSync(join(DIR, dirname(file)), { recursive: true });
+  writeFileSync(join(DIR, file), "");
+}
+symlinkSync("nowhere.js", join(DIR, "out/gone.js"));
+
+const FOUND: Record<string, readonly string[]> = {
+  "out/a.d.ts": ["out/a.d.ts"],
+  out: ["out/a.js", "out/deep/b.mjs", "out/deep/c.cjs", "out/deep/d.jsx"],
+  "out/*.js": ["out/a.js"],
+  "out/?.js": ["out/a.js"],
+  "out/**/*.{cjs,mjs}": ["out/deep/b.mjs", "out/deep/c.cjs"],
+  "**/*.js": ["other/f.js", "out/a.js"],
+  "*/f.js": ["other/f.js"],
+};
+
+for (const [path, expected] of Object.entries(FOUND)) {
+  test(`\`--output ${path}\` looks at all that it names, and at nothing that is installed or not there`, (t) => {
+    t.deepEqual(outputFiles([path], DIR).toSorted(), expected.map((file) => join(DIR, file)).toSorted());
+  });
+}
+
+test("a file that is named twice is looked at once", (t) => {
+  t.deepEqual(outputFiles(["other", "other/f.js"], DIR), [join(DIR, "other/f.js")]);
+});
+
+for (const path of ["out/nothing.js", "nowhere", "out/*.tsx", "nowhere/*.js"]) {
+  test(`\`--output ${path}\`, which names nothing, is told`, (t) => {
+    t.throws(() => outputFiles([path], DIR), {
+      message: `\`--output ${path}\`: there is no such JavaScript file.`,
+    });
+  });
+}
