@@ -247,10 +247,11 @@ function earliestOf(ts: Parser, node: TS.Node | undefined): TS.Node | undefined 
   return ts.isConditionalExpression(node) ? earliestOf(ts, node.condition) : node;
 }
 
-/** A reentrant body runs inside the runtime's call. */
+/** A reentrant body runs inside the runtime's call, behind copies of parameters that it gives other values. */
 function beginsReentrant(ts: Parser, { tried, lock }: Steps): boolean {
-  const only = onlyStatement(ts, tried.tryBlock);
-  if (only === undefined || !(ts.isReturnStatement(only) || ts.isExpressionStatement(only))) return false;
+  const [only, another] = tried.tryBlock.statements.filter((statement) => !isInert(ts, statement));
+  if (only === undefined || another !== undefined) return false;
+  if (!ts.isReturnStatement(only) && !ts.isExpressionStatement(only)) return false;
   if (only.expression === undefined) return false;
   return step(ts, only.expression, "runReentrant", lock) !== undefined;
 }

@@ -169,6 +169,16 @@ test("what runs nothing may stand in the body before it is known to be held", (t
   }
 });
 
+test("a reentrant body may stand behind copies of its parameters, and behind nothing that runs", (t) => {
+  const gate = "lockweave.assertHeld(lock); if (orderNo) return await this.charge(orderNo);";
+  const body = "return await lockweave.runReentrant(lock, async (orderNo = orderNo_1) => { orderNo++; });";
+  t.true(WOVEN.includes(gate));
+  const reentrant = WOVEN.replace("fencing: true", "reentrant: true");
+  t.truthy(lockIn(reentrant.replace(gate, `const orderNo_1 = orderNo; ${body}`)));
+  t.is(lockIn(reentrant.replace(gate, `const orderNo_1 = work(); ${body}`)), undefined);
+  t.is(lockIn(reentrant.replace(gate, `work(); ${body}`)), undefined);
+});
+
 test("the compiler's own `try` for a `using` may stand around the whole body", (t) => {
   const body = "lockweave.assertHeld(lock); if (orderNo) return await this.charge(orderNo);";
   t.true(WOVEN.includes(body));
