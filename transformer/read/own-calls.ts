@@ -1,7 +1,7 @@
 import type * as TS from "typescript";
 import type { Parser } from "../parser/parser";
 import { importedModule } from "./imports";
-import { declaredInBlock, declaredInFunction } from "./scopes";
+import { declaredInBlock, declaredInFunction, namesIn } from "./scopes";
 
 /** Our functions that the weave hands something. */
 export type OwnFunction = "configure" | "currentLock";
@@ -102,8 +102,8 @@ export function ownExportsOf(ts: Parser, file: TS.SourceFile, handedOn: HandedOn
       ts.isVariableStatement(statement) &&
       ts.getModifiers(statement)?.some(({ kind }) => kind === ts.SyntaxKind.ExportKeyword)
     ) {
-      for (const { name } of statement.declarationList.declarations) {
-        if (ts.isIdentifier(name)) add(name.text, names.get(name.text) ?? undefined);
+      for (const { name: bound } of statement.declarationList.declarations) {
+        for (const { text } of namesIn(ts, bound)) add(text, names.get(text) ?? undefined);
       }
     }
   }

@@ -2,6 +2,7 @@ import type * as TS from "typescript";
 import type { Parser } from "../parser/parser";
 import { problem, type Problem } from "../text/problems";
 import type { Span } from "../text/span";
+import { directives } from "./directives";
 import { isJavaScript } from "./file-kind";
 import { documentedReturn, promisedBy, type Promised } from "./promised";
 import { statementsOf } from "./scopes";
@@ -50,7 +51,9 @@ export function placeOf(
       return { fn, name, promised, named: namedBy(ts, file, around), holder, type, bodies };
     }
     if (role.is === "never") {
-      return { because: problem(role.why, at, ...role.words), bodies: bodiesIn(ts, node) };
+      const inside = bodiesIn(ts, node);
+      const bodies = inside.length > 0 ? inside : bodyBegunBy(ts, outer, owner);
+      return { because: problem(role.why, at, ...role.words), bodies };
     }
     inner.push(node);
     node = role.is === "around" ? role.inside : undefined;
@@ -59,7 +62,8 @@ export function placeOf(
   const innermost = inner.at(-1) ?? owner;
   const named = functionsNamedIn(ts, file, innermost, outer);
   const isWhole = ts.isFunctionLike(around) || ts.isSemicolonClassElement(owner);
-  const bodies = [...bodiesIn(ts, isWhole ? around : owner), ...named.bodies];
+  const inside = [...bodiesIn(ts, isWhole ? around : owner), ...named.bodies];
+  const bodies = inside.length > 0 ? inside : bodyBegunBy(ts, outer, owner);
   const isHidden = named.isAnyHidden && bodies.length === 0;
   const because = problem(isHidden ? "functionElsewhere" : "notAFunction", at, describe(ts, innermost));
   return { because, bodies };
@@ -132,6 +136,13 @@ function bodiesIn(ts: Parser, node: TS.Node): TS.ConciseBody[] {
   const bodies: TS.ConciseBody[] = [];
   ts.forEachChild(node, (child) => void bodies.push(...bodiesIn(ts, child)));
   return bodies;
+}
+
+/** The body that begins with the statement: a tag before it may be meant for the function around. */
+function bodyBegunBy(ts: Parser, outer: readonly TS.Node[], statement: TS.Node): TS.ConciseBody[] {
+  const [fn, block] = outer.slice(-2);
+  if (fn === undefined || block === undefined || !ts.isFunctionLike(fn) || !ts.isBlock(block)) return [];
+  return block.statements[directives(ts, block).length] === statement ? [block] : [];
 }
 
 /** Of the innermost function in whose head the comment stands, or variable, property or class that it stands in. */

@@ -59,6 +59,7 @@ export function namesIn(ts: Parser, name: TS.BindingName): TS.Identifier[] {
 }
 
 function declaredBy(ts: Parser, statement: TS.Statement): Declared[] {
+  if (isAmbient(ts, statement)) return [];
   const isNamed =
     ts.isFunctionDeclaration(statement) ||
     ts.isClassDeclaration(statement) ||
@@ -70,4 +71,10 @@ function declaredBy(ts: Parser, statement: TS.Statement): Declared[] {
   const kind: TS.NodeFlags = flags & ts.NodeFlags.BlockScoped;
   const isConst = kind === ts.NodeFlags.Const;
   return declarations.map(({ name, initializer }) => ({ name, value: initializer, isConst }));
+}
+
+/** `declare const require: ...` speaks of what is declared elsewhere. */
+function isAmbient(ts: Parser, statement: TS.Statement): boolean {
+  const { modifiers } = statement as { readonly modifiers?: readonly TS.ModifierLike[] };
+  return modifiers?.some(({ kind }) => kind === ts.SyntaxKind.DeclareKeyword) ?? false;
 }

@@ -698,6 +698,38 @@ const PLACES: readonly Row[] = [
     message: NO_FUNCTION("a call expression"),
   },
   ...[
+    ["calls", "await work();", "a call expression"],
+    ["takes a value", "const order = await work();", "a call expression"],
+    ["returns", "return work();", "a call expression"],
+    ["decides", "if (order) work();", "an if statement"],
+  ].flatMap(([what = "", statement = "", found = ""]) => [
+    {
+      title: `a statement that ${what}, at the start of a body, which must not run`,
+      source: `export async function pay(order: unknown) { ${TAG} ${statement} }`,
+      code: "LW1301",
+      message: NO_FUNCTION(found),
+    },
+    {
+      title: `a statement that ${what}, further on in a body`,
+      source: `export async function pay(order: unknown) { work(order); ${TAG} ${statement} }`,
+      code: "LW1301",
+      message: NO_FUNCTION(found),
+      bodiless: true as const,
+    },
+  ]),
+  {
+    title: "the statement behind the directives of a body, which must not run",
+    source: `export const pay = async () => { "use strict"; ${TAG} work(); };`,
+    code: "LW1301",
+    message: NO_FUNCTION("a call expression"),
+  },
+  {
+    title: "the variables at the start of a body, which must not run",
+    source: `export async function pay() { ${TAG} let order = 1, count = 2; work(order, count); }`,
+    code: "LW1308",
+    message: SEVERAL,
+  },
+  ...[
     [
       "the default export of a function",
       `async function pay() {}\n${TAG}\nexport default pay;`,
@@ -799,13 +831,6 @@ const PLACES: readonly Row[] = [
     source: `${TAG}\nexport type Pay = () => Promise<void>;`,
     code: "LW1301",
     message: NO_FUNCTION("a type alias declaration"),
-    bodiless: true,
-  },
-  {
-    title: "a statement",
-    source: `export async function pay() { ${TAG} if (true) work(); }`,
-    code: "LW1301",
-    message: NO_FUNCTION("an if statement"),
     bodiless: true,
   },
   {

@@ -26,6 +26,10 @@ test("a file hands on our functions under the names that it gives them", (t) => 
     [`export * as locks from "lockweave";`, { locks: "runtime" }],
     [`import locks from "lockweave"; export const setUp = locks.configure;`, { setUp: "configure" }],
     [`export const setUp = require("lockweave").configure;`, { setUp: "configure" }],
+    [
+      `import * as locks from "lockweave"; export const { configure, currentLock: held } = locks;`,
+      { configure: "configure", held: "currentLock" },
+    ],
     [`export { setUp as start, locks } from "./barrel";`, { start: "configure", locks: "runtime" }],
     [`export * as all from "./barrel";`, { all: "runtime" }],
   ];

@@ -54,6 +54,11 @@ for (const [description, text, woven] of [
     'const { configure } = require("lockweave"); const locks = require("lockweave");\nconfigure({}, "woven"); locks.configure({}, "woven"); require("lockweave").configure({}, "woven");',
   ],
   [
+    "required by what is only declared here",
+    'declare const require: (id: string) => any; declare function configure(): void;\nrequire("lockweave").configure({});',
+    'declare const require: (id: string) => any; declare function configure(): void;\nrequire("lockweave").configure({}, "woven");',
+  ],
+  [
     "under an alias",
     'import * as locks from "lockweave"; import { configure } from "lockweave";\nconst a = configure, b = locks.configure, { configure: c } = locks;\na({}); b({}); c({}); locks["configure"]({}); (0, locks.configure)({}); configure!({});',
     'import * as locks from "lockweave"; import { configure } from "lockweave";\nconst a = configure, b = locks.configure, { configure: c } = locks;\na({}, "woven"); b({}, "woven"); c({}, "woven"); locks["configure"]({}, "woven"); (0, locks.configure)({}, "woven"); configure!({}, "woven");',
