@@ -123,6 +123,12 @@ export class C { /** @redisLock businessFlag=f */ readonly j: () => Promise<numb
 export const k: { l(): Promise<number> } = {
   /** @redisLock businessFlag=f */ l: async () => text,
 };`,
+  "what is awaited of a type parameter": `/** @redisLock businessFlag=f */ export async function f<T>(x: T): Promise<Awaited<T>> { return x; }
+/** @redisLock businessFlag=f */ export const g = async <T>(x: Promise<T>): Promise<Awaited<T>> => x;
+/** @redisLock businessFlag=f */ export async function h<T extends object>(x: T): Promise<{ of: Awaited<T> }> { return { of: x }; }
+/** @redisLock businessFlag=f */ export async function i<T>(x: T): Promise<Awaited<T>> { return await x; }
+/** @redisLock businessFlag=f */ export async function j<T>(x: T): Promise<T> { return x; }
+export class C<T> { /** @redisLock businessFlag=f */ async m(x: T): Promise<Awaited<T>> { return x; } }`,
   "a parameter that is declared again": `/** @redisLock businessFlag=f */ export async function f(id: string) { const id = 1; return id; }
 /** @redisLock businessFlag=f */ export async function g(id: string) { function id() {} return id; }
 /** @redisLock businessFlag=f */ export async function h(id: string) { class id {} return id; }

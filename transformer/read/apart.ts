@@ -1,6 +1,7 @@
 import type * as TS from "typescript";
 import type { Parser } from "../parser/parser";
 import type { JoinPoint } from "./join-points";
+import { identifiersIn } from "./names";
 import { assignedParameters, declaredTwice, redeclaredParameter } from "./parameters";
 import { isAsync } from "./promised";
 import { returnsThroughCode, returnsValue } from "./returns";
@@ -23,13 +24,18 @@ export interface Apart {
  * - when the lock is reentrant, since it needs an async context of its own;
  * - when it returns promises from where code runs on the way out, since they are to be awaited outside of it;
  * - when the function is no `async` one: what it returns is checked to be a promise, and awaited by nobody else;
- * - when it declares a name twice, as a function may and a block may not.
+ * - when it declares a name twice, as a function may and a block may not;
+ * - when it says that it returns what is `Awaited`: behind an `await`, anything of a type parameter's type is that.
  */
 export function apartOf(ts: Parser, point: JoinPoint, reentrant: boolean): Apart | undefined {
   const { fn, promised, type } = point;
   const isOwnAsync = isAsync(ts, fn);
   const isApart =
-    reentrant || !isOwnAsync || returnsThroughCode(ts, fn) || declaredTwice(ts, fn) !== undefined;
+    reentrant ||
+    !isOwnAsync ||
+    returnsThroughCode(ts, fn) ||
+    declaredTwice(ts, fn) !== undefined ||
+    (type !== undefined && identifiersIn(ts, type).has("Awaited"));
   if (!isApart) return undefined;
   return {
     isAsync: isOwnAsync,
