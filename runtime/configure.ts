@@ -96,11 +96,13 @@ const NOT_WOVEN = [
   "This build was not woven: functions with @redisLock would run unlocked.",
   'Compile with tspc (from ts-patch), with { "transform": "lockweave/transformer", "transformProgram": true } among the plugins in tsconfig.json.',
   "TypeScript 7, bundlers, Node's type stripping and Jest need something else of lockweave (`npx lockweave build`, a bundler's plugin, lockweave/register, lockweave/jest): see its docs/hosts.md.",
-  "If that is what you do: plain tsc, TypeScript 7, esbuild and swc ignore plugins (`ts-patch install` is undone by the next `npm install`);",
-  '`plugins` in a tsconfig.json replace those that it `extends`; ts-node needs "compiler": "ts-patch/compiler";',
-  "and configure() is to be called by a name that the file has from lockweave, not handed on as a value.",
+  "If that is what you do:",
+  "- Plain tsc, TypeScript 7, esbuild and swc ignore plugins; `ts-patch install` is undone by the next `npm install`.",
+  "- `plugins` in a tsconfig.json replace those that it `extends`.",
+  '- ts-node needs "compiler": "ts-patch/compiler".',
+  "- configure() is to be called by a name that the file has from lockweave, not handed on as a value.",
   "If the application has no tags, say so: configure({ ..., woven: false }).",
-].join(" ");
+].join("\n  ");
 
 /** A configuration's locker. Several may live side by side in one process: tests simulate whole fleets so. */
 export function createLocker(configuration: Configuration, always: Partial<Settings> = {}): Locker {

@@ -229,6 +229,17 @@ for (const [what, ...args] of [
   refuses(`configure() ${what}`, call, LockNotWovenError, "not woven", "tspc", "woven: false");
 }
 
+test("what a build lacks that was not woven is told line by line, the shortest first", (t) => {
+  const { message = "" } = t.throws(() => configure({ redis: client })) ?? {};
+  const [first, ...lines] = message.split("\n");
+  t.is(first, "This build was not woven: functions with @redisLock would run unlocked.");
+  t.true(lines.length > 6);
+  for (const line of lines) {
+    t.regex(line, /^ {2}(?:- )?\S/);
+    t.true(line.length < 200, line);
+  }
+});
+
 /** Whoever puts it into a message must look at it, and it throws. */
 const unshowable = Object.defineProperty({}, Symbol.toStringTag, { get: forbid });
 const UNSHOWABLE = "got an object that throws when it is shown";
