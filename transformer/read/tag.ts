@@ -224,5 +224,6 @@ function parseAttributes(
     }
     attributes.push({ name, items });
   }
-  return { attributes, problems };
+  // What else looks wrong may look so because of them.
+  return { attributes, problems: parentheses === undefined ? problems : problems.slice(0, 1) };
 }

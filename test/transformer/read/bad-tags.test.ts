@@ -102,6 +102,18 @@ const GRAMMAR: readonly Row[] = [
     message: "The attributes stand behind the tag without parentheses: `@redisLock businessFlag=payOrder`.",
   },
   {
+    title: "attributes in parentheses, with commas between them",
+    source: onMethod("@redisLock«(businessFlag=pay, keyName=orderNo)»"),
+    code: "LW1011",
+    message: "The attributes stand behind the tag without parentheses: `@redisLock businessFlag=payOrder`.",
+  },
+  {
+    title: "an object in parentheses",
+    source: onMethod(`@redisLock«({ businessFlag: "pay", keyName: "orderNo" })»`),
+    code: "LW1011",
+    message: "The attributes stand behind the tag without parentheses: `@redisLock businessFlag=payOrder`.",
+  },
+  {
     title: "attributes in parentheses that do not close",
     source: onMethod("@redisLock «(» businessFlag=pay keyName=orderNo"),
     code: "LW1011",
