@@ -89,6 +89,18 @@ test.serial("what the checker finds in woven code is reported at the words of th
     t.is(found[index], `src/a.ts(${firstLine + 2 * index},${column}): ${error}`, what);
   });
   t.is(found.length, MISTAKES.length);
+  const cures = stdout.split("\n  A key is a text, ");
+  t.deepEqual(
+    cures
+      .slice(0, -1)
+      .map(
+        (before) =>
+          /'(.*)' is not assignable to parameter of type 'KeyValue'/.exec(
+            before.split("src/a.ts").at(-1) ?? "",
+          )?.[1],
+      ),
+    ["Order", "string | undefined"],
+  );
 });
 
 test.serial("a keyClass that the object is not of is reported at the keyClass", async (t) => {

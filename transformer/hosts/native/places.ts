@@ -1,4 +1,5 @@
 import { lineStarts } from "../../text/line-starts";
+import { keyCure } from "../../text/key-cure";
 import type { Problem } from "../../text/problems";
 import { isOfTag } from "../../weave/weave";
 import type { Said } from "./diagnostics";
@@ -37,11 +38,13 @@ export function said(
 const FOUND_BY_THE_COMPILER: ReadonlySet<string> = new Set(["LW1312", "LW1402"]);
 
 /** What is said of a woven text, led to the text on disk. */
-export function toDisk(one: Said, { woven }: NativeProject): Said {
-  const found = one.file === undefined ? undefined : woven.get(one.file);
+export function toDisk(one: Said, project: NativeProject): Said {
+  const found = one.file === undefined ? undefined : project.woven.get(one.file);
   if (found === undefined) return one;
   const { line, column } = found.woven.positions.columnToDisk(one.line - 1, one.column - 1);
-  return { ...one, line: line + 1, column: column + 1 };
+  const led = { ...one, line: line + 1, column: column + 1 };
+  const cure = placeInTag(led, project) === undefined ? undefined : keyCure(one.code, one.message);
+  return cure === undefined ? led : { ...led, message: `${one.message}\n  ${cure}` };
 }
 
 /** Where in a tag it is said, of which the compiler knows nothing without the weave. */

@@ -1,8 +1,9 @@
 import type * as TS from "typescript";
+import { keyCure } from "../../text/key-cure";
 import type { Problem } from "../../text/problems";
 import type { Span } from "../../text/span";
 import type { PlacedProblem } from "../../verify/project";
-import type { Woven } from "../../weave/weave";
+import { isOfTag, type Woven } from "../../weave/weave";
 import { obeyDirectives, obeyInProgram } from "./comment-directives";
 import { internals, ON_DISK, type WovenFile, type WovenFiles } from "./woven-files";
 
@@ -68,6 +69,7 @@ export function toDisk<D extends TS.DiagnosticRelatedInformation>(diagnostic: D,
   return {
     ...diagnostic,
     ...inside?.message,
+    ...(span && file && cured(diagnostic, span, file)),
     ...(span && placed(inside?.at ?? span, file)),
     ...(relatedInformation && {
       relatedInformation: relatedInformation.map((related) => toDisk(related, files)),
@@ -92,6 +94,19 @@ function insideExpression(
   const [inner, another] = messageText.next ?? [];
   if (inner?.code !== NOT_ASSIGNABLE || another !== undefined) return undefined;
   return { at: named.value, message: { messageText: inner } };
+}
+
+/** With what to do about it, where the compiler cannot know. */
+function cured(
+  { category, code, messageText }: TS.DiagnosticRelatedInformation,
+  { start }: Span,
+  { woven, onDisk }: WovenFile,
+): Partial<Pick<TS.Diagnostic, "messageText">> {
+  const said = typeof messageText === "string" ? { category, code, messageText } : messageText;
+  const cure = keyCure(`TS${code}`, said.messageText);
+  if (cure === undefined || !isOfTag(woven.sites, onDisk.text, start)) return {};
+  const { next = [] } = said as Partial<TS.DiagnosticMessageChain>;
+  return { messageText: { ...said, next: [...next, { category, code, messageText: cure }] } };
 }
 
 /** TypeScript prints codes as `TS` and a number: ours stay clear of its own. */
