@@ -365,13 +365,17 @@ for (const major of [6, 7]) {
     async (t) => {
       const tagged = `/** @redisLock businessFlag=pay keyName=orderNo.size */
 export async function pay(orderNo: string): Promise<void> {}
+/** @redisLock businessFlag=ship keyName=order */
+export async function ship(order: { id: string }): Promise<void> {}
 `;
       const project = await makeProject({ "src/a.ts": tagged, "bundle.js": "" }, { plugins: undefined });
       if (major === 7) await useTypeScript7(project);
       const { code, said } = await check(project, "--output", "bundle.js");
       t.is(code, 1);
-      const [first] = said.split("\n");
+      const [first, second = "", cure = ""] = said.split("\n");
       t.is(first, "src/a.ts:1:49: TS2339: Property 'size' does not exist on type 'string'.");
+      t.regex(second, /^src\/a\.ts:3:42: TS2345: .* parameter of type 'KeyValue'\.$/);
+      t.regex(cure, /^  A key is a text, .*`keyName=order\.id`/);
     },
   );
 }
@@ -391,21 +395,46 @@ test.serial(
   },
 );
 
+const WRONG = `/** @redisLock businessFlag=ship lockTime=x */
+export async function ship() {}
+/** @redisLok businessFlag=pay */
+export async function pay() {}
+/** @redisLock businessFlag=post lockTime=30000 */
+export async function post() {}
+`;
+
 test.serial("the check speaks JSON, and colours when somebody looks", async (t) => {
-  const misspelt = "/** @redisLok businessFlag=pay */\nexport async function pay() {}\n";
-  const project = await makeProject({ ...FILES, "src/pay.ts": misspelt });
+  const project = await makeProject({ ...FILES, "src/pay.ts": WRONG });
   const json = await lockweave(project, "check", "--json");
-  const { tags, problems, unproved, cures } = JSON.parse(json.stdout) as {
+  type Row = { readonly file: string; readonly line: number; readonly code: string; readonly reason: string };
+  const { tags, problems, warnings, unproved, cures } = JSON.parse(json.stdout) as {
     tags: number;
-    problems: { file: string; line: number; code: string }[];
-    unproved: { file: string; line: number; reason: string }[];
+    problems: Row[];
+    warnings: Row[];
+    unproved: Row[];
     cures: string[];
   };
-  t.deepEqual([json.code, tags, json.stderr], [1, 3, ""]);
-  t.like(problems, [{ file: "src/pay.ts", line: 1, code: "LW1007" }]);
+  t.deepEqual([json.code, tags, json.stderr], [1, 4, ""]);
+  t.like(problems, [
+    { file: "src/pay.ts", line: 1, code: "LW1104" },
+    { file: "src/pay.ts", line: 3, code: "LW1007" },
+  ]);
+  t.like(warnings, [{ file: "src/pay.ts", line: 5, code: "LW1111" }]);
   t.like(unproved, [{ file: "src/order.ts", line: 3, reason: "missing" }]);
   t.true(cures.length > 0);
-  t.false((await check(project)).said.includes("\u001B["));
+
+  const { said } = await check(project);
+  t.false(said.includes("\u001B["));
+  const places = said.match(/^src\/\w+\.ts:\d+:\d+: (?:warning: )?(?:LW\d+)?/gm) ?? [];
+  t.deepEqual(
+    [places[0], ...places.filter((place) => / LW(?!1111)/.test(place)), places.at(-1)],
+    [
+      "src/pay.ts:5:39: warning: LW1111",
+      "src/pay.ts:1:38: LW1104",
+      "src/pay.ts:3:5: LW1007",
+      "src/pay.ts:5:5: ",
+    ],
+  );
 });
 
 // ---- while it changes -----------------------------------------------------------------------------------

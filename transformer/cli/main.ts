@@ -3,6 +3,7 @@ import { packageVersion } from "../hosts/ts-patch/woven-files";
 import { checkBundled, checkCompiled } from "../verify/check";
 import { cures } from "../verify/cures";
 import { shortPath } from "../verify/outputs";
+import type { Place } from "../verify/place";
 import type { Project } from "../verify/project";
 import { UsageError } from "../verify/usage-error";
 import { HELP, parseCommand, type Command } from "./arguments";
@@ -11,7 +12,16 @@ import { init } from "./init/init";
 import { palette } from "./palette";
 import { configFile, openProjects } from "./project";
 import { watchTags } from "./watch-tags";
-import { dependencyProblems, problemsOf, tagsOf, typeProblems, type ProblemRow, type TagRow } from "./tags";
+import {
+  dependencyProblems,
+  inOrder,
+  problemsOf,
+  tagsOf,
+  typeProblems,
+  warningsOf,
+  type ProblemRow,
+  type TagRow,
+} from "./tags";
 
 void main(process.argv.slice(2), process.cwd()).then((code) => {
   process.exitCode = code;
@@ -98,10 +108,26 @@ function onOneLine(text: string): string {
   );
 }
 
-function problemLine({ file, line, column, code, message }: ProblemRow, cwd: string): string {
-  const place = [file === undefined ? undefined : shortPath(file, cwd), line, column];
+/** Of a lock that is not proved, no tag is wrong, and so there is no code. */
+type Row = Partial<Place> & Pick<ProblemRow, "message"> & { readonly code?: string };
+
+function problemLine(row: Row, cwd: string): string {
   const { bold, red } = palette(process.stderr, process.env);
-  return `${bold(`${place.filter((part) => part !== undefined).join(":")}:`)} ${red(`${code}: ${message}`)}`;
+  return `${bold(`${placeText(row, cwd)}:`)} ${red(messageText(row))}`;
+}
+
+function warningLine(row: Row, cwd: string): string {
+  const { bold } = palette(process.stderr, process.env);
+  return `${bold(`${placeText(row, cwd)}:`)} warning: ${messageText(row)}`;
+}
+
+function placeText({ file, line, column }: Row, cwd: string): string {
+  const place = [file === undefined ? undefined : shortPath(file, cwd), line, column];
+  return place.filter((part) => part !== undefined).join(":");
+}
+
+function messageText({ code, message }: Row): string {
+  return code === undefined ? message : `${code}: ${message}`;
 }
 
 // ---- check ----------------------------------------------------------------------------------------------
@@ -116,7 +142,12 @@ function check(
   const unchecked = projects.filter(
     ({ builder, plugin }) => builder !== "tspc" || plugin?.transformProgram !== true,
   );
-  const problems = [...problemsOf(projects), ...dependencyProblems(projects), ...typeProblems(unchecked)];
+  const problems = inOrder([
+    ...problemsOf(projects),
+    ...dependencyProblems(projects),
+    ...typeProblems(unchecked),
+  ]);
+  const warnings = inOrder(warningsOf(projects));
   const { tags, unproved } = isBundled ? checkBundled(projects, outputs, cwd) : checkCompiled(projects, cwd);
   if (tags + problems.length === 0) {
     throw new UsageError("This project has no tags, so there is nothing to prove. Is it the right one?");
@@ -126,23 +157,27 @@ function check(
   if (json) {
     const short = <R extends { readonly file?: string }>(row: R): R =>
       row.file === undefined ? row : { ...row, file: shortPath(row.file, cwd) };
-    const result = { tags, problems: problems.map(short), unproved: unproved.map(short), cures: advice };
+    const result = {
+      tags,
+      problems: problems.map(short),
+      warnings: warnings.map(short),
+      unproved: unproved.map(short),
+      cures: advice,
+    };
     process.stdout.write(`${JSON.stringify(result, undefined, 2)}\n`);
-  } else if (isProved) {
-    process.stdout.write(
-      `${tags === 1 ? "The lock of the only tag is" : `The locks of all ${tags} tags are`} in the output.\n`,
-    );
   } else {
-    const { bold, red, cyan } = palette(process.stderr, process.env);
+    const { cyan } = palette(process.stderr, process.env);
     const lines = [
-      ...problems.map((row) => problemLine(row, cwd)),
-      ...unproved.map(
-        ({ file, line, column, message }) =>
-          `${bold(`${shortPath(file, cwd)}:${line}:${column}:`)} ${red(message)}`,
-      ),
+      ...warnings.map((row) => warningLine(row, cwd)),
+      ...inOrder([...problems, ...unproved]).map((row) => problemLine(row, cwd)),
       ...advice.map((cure) => cyan(`-> ${cure}`)),
     ];
-    process.stderr.write(`${lines.join("\n")}\n`);
+    process.stderr.write(lines.map((line) => `${line}\n`).join(""));
+    if (isProved) process.stdout.write(provedLine(tags));
   }
   return isProved ? 0 : 1;
+}
+
+function provedLine(tags: number): string {
+  return `${tags === 1 ? "The lock of the only tag is" : `The locks of all ${tags} tags are`} in the output.\n`;
 }

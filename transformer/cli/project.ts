@@ -7,7 +7,7 @@ import { nativeCompiler, type NativeCompiler } from "../hosts/native/compiler";
 import { projectsInOrder } from "../hosts/native/config";
 import { NoProjectError } from "../hosts/native/project";
 import { unlockedDependencies } from "../hosts/ts-patch/dependencies";
-import { weaveProgram, type PluginConfig } from "../hosts/ts-patch/weave-program";
+import { wovenProgram, type PluginConfig } from "../hosts/ts-patch/weave-program";
 import type { Compiler } from "../hosts/ts-patch/compiler";
 import { parser } from "../parser/parser";
 import { readDefaults } from "../read/options";
@@ -132,11 +132,11 @@ function projectOf(ts: Compiler, config: string, parsed: TS.ParsedCommandLine): 
     .flatMap((source): TaggedFile[] => {
       const woven = weave(source.fileName, source.text, { ts, module: "esm", defaults, sourceFile: source });
       if (woven === undefined || woven.sites.length + woven.diagnostics.length === 0) return [];
-      return [{ source, sites: woven.sites, problems: woven.diagnostics }];
+      return [{ source, sites: woven.sites, problems: woven.diagnostics, warnings: woven.warnings }];
     });
   let woven: TS.Program | undefined;
   const emitWoven = ({ source }: TaggedFile): ReadonlyMap<string, string> => {
-    woven ??= weaveProgram(program, undefined, entry, { ts });
+    woven ??= wovenProgram(program, undefined, entry, { ts }).woven;
     const outputs = new Map<string, string>();
     woven.emit(woven.getSourceFile(source.fileName), (name, text) => {
       if (/\.[cm]?jsx?$/.test(name)) outputs.set(resolve(name), text);
@@ -147,7 +147,7 @@ function projectOf(ts: Compiler, config: string, parsed: TS.ParsedCommandLine): 
   const unlocked = (): readonly PlacedProblem[] => unlockedDependencies(ts, program);
   const typeProblems = (): readonly PlacedProblem[] => {
     const plain = create({ ...options, noEmit: true });
-    const checked = weaveProgram(plain, undefined, entry, { ts });
+    const { woven: checked } = wovenProgram(plain, undefined, entry, { ts });
     return files.flatMap((file) => typeProblemsIn(ts, checked, file));
   };
   return {

@@ -23,7 +23,7 @@ export function tagsOf(projects: readonly Project[]): { tags: TagRow[]; problems
   const tags = projects.flatMap(({ files }) =>
     files.flatMap((file) => file.sites.map((site) => rowOf(file, site))),
   );
-  return { tags: onceEach(tags), problems: problemsOf(projects) };
+  return { tags: onceEach(tags), problems: inOrder(problemsOf(projects)) };
 }
 
 export function problemsOf(projects: readonly Project[]): ProblemRow[] {
@@ -34,6 +34,27 @@ export function problemsOf(projects: readonly Project[]): ProblemRow[] {
     ),
   ]);
   return onceEach(rows);
+}
+
+/** What is likely to be a mistake. */
+export function warningsOf(projects: readonly Project[]): ProblemRow[] {
+  const files = projects.flatMap((project) => project.files);
+  return onceEach(
+    files.flatMap((file) =>
+      file.warnings.map((found) => ({ ...placeOf(file, found), code: found.code, message: found.message })),
+    ),
+  );
+}
+
+/** By file, line and column. */
+export function inOrder<R extends Partial<Place>>(rows: readonly R[]): R[] {
+  const files = [...new Set(rows.map(({ file = "" }) => file))].toSorted();
+  return rows.toSorted(
+    (a, b) =>
+      files.indexOf(a.file ?? "") - files.indexOf(b.file ?? "") ||
+      (a.line ?? 0) - (b.line ?? 0) ||
+      (a.column ?? 0) - (b.column ?? 0),
+  );
 }
 
 /** What the projects take in from builds that ignored the weave. */

@@ -37,4 +37,6 @@ export interface TaggedFile {
   readonly source: TS.SourceFile;
   readonly sites: readonly WovenSite[];
   readonly problems: readonly Problem[];
+  /** What is likely to be a mistake, and does no harm to the build. */
+  readonly warnings: readonly Problem[];
 }

@@ -21,7 +21,7 @@ export function checkableProject(ts: Parser, compiler: NativeCompiler, config: s
   const files = [...project.woven].flatMap(([file, { text, woven }]): TaggedFile[] => {
     if (woven.sites.length + woven.diagnostics.length === 0) return [];
     const source = ts.createSourceFile(file, text, ts.ScriptTarget.Latest);
-    return [{ source, sites: woven.sites, problems: woven.diagnostics }];
+    return [{ source, sites: woven.sites, problems: woven.diagnostics, warnings: woven.warnings }];
   });
   let emitted: ReadonlyMap<string, ReadonlyMap<string, string>> | undefined;
   return {

@@ -31,12 +31,24 @@ export function weaveProgram(
   config: PluginConfig,
   extras: { readonly ts: Compiler },
 ): TS.Program {
+  const { woven, files } = wovenProgram(program, host, config, extras);
+  warn(extras.ts, program, files);
+  return woven;
+}
+
+/** The same, without a word about what is likely to be a mistake. */
+export function wovenProgram(
+  program: TS.Program,
+  host: TS.CompilerHost | undefined,
+  config: PluginConfig,
+  extras: { readonly ts: Compiler },
+): { readonly woven: TS.Program; readonly files: WovenFiles } {
   if (config.transformProgram !== true) {
     throw new Error(
       'lockweave transforms the whole program. In tsconfig.json, write { "transform": "lockweave/transformer", "transformProgram": true }.',
     );
   }
-  if (isEditor()) return program;
+  if (isEditor()) return { woven: program, files: new Map() };
   const { ts } = extras; // Which are missing when ts-patch takes us for another kind of transformer.
   const { defaults, problems } = readDefaults(config.defaults ?? {});
   const files = wovenFiles(ts, program, defaults);
@@ -49,8 +61,7 @@ export function weaveProgram(
   const unlocked = [...unlockedDependencies(ts, program), ...unlockedReferences(ts, program)];
   reportOnDisk(ts, woven, files, [...ofConfig, ...unlocked]);
   emitOnDisk(ts, woven, original, files);
-  warn(ts, program, files);
-  return woven;
+  return { woven, files };
 }
 
 /** The texts of the files of which it was told: whoever makes another program of them has heard it. */
