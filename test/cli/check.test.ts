@@ -429,8 +429,8 @@ test.serial("the check speaks JSON, and colours when somebody looks", async (t) 
   t.deepEqual(
     [places[0], ...places.filter((place) => / LW(?!1111)/.test(place)), places.at(-1)],
     [
-      "src/pay.ts:5:39: warning: LW1111",
-      "src/pay.ts:1:38: LW1104",
+      "src/pay.ts:5:43: warning: LW1111",
+      "src/pay.ts:1:43: LW1104",
       "src/pay.ts:3:5: LW1007",
       "src/pay.ts:5:5: ",
     ],
