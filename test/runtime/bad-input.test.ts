@@ -230,7 +230,7 @@ for (const [what, ...args] of [
 }
 
 test("what a build lacks that was not woven is told line by line, the shortest first", (t) => {
-  const { message = "" } = t.throws(() => configure({ redis: client })) ?? {};
+  const { message } = t.throws(() => configure({ redis: client }));
   const [first, ...lines] = message.split("\n");
   t.is(first, "This build was not woven: functions with @redisLock would run unlocked.");
   t.true(lines.length > 6);
