@@ -44,6 +44,57 @@ test("each host of the page about hosts is known to init", (t) => {
   );
 });
 
+/** What to type next, by what the scripts run; without the words about it where nothing is written. */
+const NEXT: readonly (readonly [script: string, command: string, woven?: RegExp])[] = [
+  ["tsc -p .", "npm run it", /; src\/first-lock\.ts becomes out\/src\/first-lock\.js$/],
+  ["nest build", "npm run it", /; src\/first-lock\.ts becomes out\/src\/first-lock\.js$/],
+  [
+    "vite build",
+    "npm run it",
+    /`npx vite build --ssr src\/first-lock\.ts` shows .* in dist\/first-lock\.js$/,
+  ],
+  ["vite", "npm run it", /`npx vite build --ssr/],
+  ["tsup src/main.ts", "npm run it", /`npx tsup src\/first-lock\.ts` shows .* in dist$/],
+  ["tsdown src/main.ts --watch", "npx tsdown", /`npx tsdown src\/first-lock\.ts` shows .* in dist$/],
+  ["rolldown -c", "npm run it", /`npx rolldown -c --input src\/first-lock\.ts/],
+  ["rollup -c", "npm run it", /`npx rollup -c -i src\/first-lock\.ts/],
+  ["webpack", "npm run it", /`npx webpack --entry-reset --entry \.\/src\/first-lock\.ts/],
+  ["rspack build", "npm run it", /`npx rspack build --entry \.\/src\/first-lock\.ts/],
+  ["esbuild src/main.ts", "node esbuild.config.mjs", /what your entry points import/],
+  ["next build", "npm run it", /under \.next\/server$/],
+  ["tsx src/main.ts", "npx tsx --import lockweave/register src/first-lock.ts"],
+  ["node src/main.ts", "node --import lockweave/register src/first-lock.ts"],
+  ["ts-node -T src/main.ts", "npm run it"],
+  ["ts-node-transpile-only src/main.ts", "npm run it"],
+  ["jest", "npm run it"],
+  ["vitest run", "npm run it"],
+  ["vitest", "npm run it"],
+  ["ava", "npm run it"],
+];
+
+test("each host tells the command to type next, and where the woven code is to be seen", async (t) => {
+  const compilerOptions = { rootDir: ".", outDir: "out" };
+  for (const [script, command, woven = /nothing is written$/] of NEXT) {
+    const [tool = ""] = script.split(" ");
+    const project = await makeProject({
+      "package.json": JSON.stringify({
+        type: "module",
+        scripts: { it: script },
+        devDependencies: { [tool]: "*" },
+      }),
+      "tsconfig.json": JSON.stringify({ compilerOptions }),
+      "src/main.ts": "",
+      ...(tool === "nest" && { "nest-cli.json": "{}" }),
+    });
+    const model = new Project(project.dir);
+    const { draft, found, lock } = planFor(model);
+    const steps = found.map(([host]) => host.next(model, draft, lock.file));
+    const step = steps.find((one) => one.command === command);
+    t.truthy(step, `${script}: ${JSON.stringify(steps)}`);
+    t.regex(step?.about ?? "", woven, script);
+  }
+});
+
 test("the first lock is a module by its ending where the compiler takes no imports in CommonJS", async (t) => {
   const fileFor = async (type: string, verbatimModuleSyntax: boolean): Promise<string> => {
     const project = await makeProject({

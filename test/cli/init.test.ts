@@ -48,7 +48,11 @@ test("init sets up a project of tsc, leaves comments and layout alone, and ends 
   const project = await projectWith(BY_TSC);
   const { code, stdout, stderr } = await lockweave(project, "init", "--yes");
   t.is(code, 0, stdout + stderr);
-  t.true(stdout.endsWith(`Your first lock, woven by tspc, is src/first-lock.ts:\n${SHOWN}`), stdout);
+  t.true(stdout.includes(`Your first lock, woven by tspc, is src/first-lock.ts:\n${SHOWN}\nNext\n`), stdout);
+  t.true(stdout.includes("\n  npm run build  compiles with locks; src/first-lock.ts becomes "), stdout);
+  const woven = /src\/first-lock\.ts becomes (\S+)/.exec(stdout)?.[1] ?? "";
+  t.is((await project.tspc()).code, 0);
+  t.regex(await project.read(woven), /lockweave\.acquire\(/);
   t.is(await project.read("tsconfig.json"), TSCONFIG_AFTER);
   t.is(
     await project.read("package.json"),
@@ -97,7 +101,13 @@ test("init lets `lockweave build` take the place of TypeScript 7", async (t) => 
   await linkTypeScript7(project);
   const { code, stdout } = await lockweave(project, "init", "--yes");
   t.is(code, 0, stdout);
-  t.true(stdout.endsWith(`woven by TypeScript 7, is src/first-lock.ts:\n${SHOWN}`), stdout);
+  t.true(stdout.includes(`woven by TypeScript 7, is src/first-lock.ts:\n${SHOWN}\nNext\n`), stdout);
+  t.true(
+    stdout.includes(
+      "\n  npm run build  compiles with locks; src/first-lock.ts becomes out/src/first-lock.js\n",
+    ),
+    stdout,
+  );
   t.is(
     await project.read("package.json"),
     manifest({
@@ -243,7 +253,7 @@ for (const [host, { tools, scripts, before, after }] of Object.entries(SHOWING))
       const { code, stdout, stderr } = await lockweave(project, "init", "-y");
       t.is(code, 0, stdout + stderr);
       t.true(stdout.includes(`Your first lock, woven by ${host}, is src/first-lock.ts:\n`), stdout);
-      t.true(stdout.endsWith(SHOWN), stdout);
+      t.true(stdout.includes(`${SHOWN}\nNext\n`), stdout);
       for (const [file, text] of Object.entries(after)) t.is(await project.read(file), text, file);
     },
   );
@@ -253,13 +263,17 @@ test("init sets up JavaScript that nobody compiles", async (t) => {
   const project = await javaScript();
   const { code, stdout } = await lockweave(project, "init", "--yes");
   t.is(code, 0, stdout);
-  t.true(stdout.endsWith(`woven by Node, is first-lock.mjs:\n${SHOWN}`), stdout);
+  t.true(stdout.includes(`woven by Node, is first-lock.mjs:\n${SHOWN}\nNext\n`), stdout);
+  t.true(
+    stdout.includes("\n  node --import lockweave/register first-lock.mjs  runs it with its locks,"),
+    stdout,
+  );
   t.is(await project.read("package.json"), WATCHED_AFTER);
 
   const again = await lockweave(project, "init");
   t.is(again.code, 0, again.stdout);
   t.true(again.stdout.includes("To change\n  nothing\n"), again.stdout);
-  t.true(again.stdout.endsWith(SHOWN), again.stdout);
+  t.true(again.stdout.includes(`${SHOWN}\nNext\n`), again.stdout);
 });
 
 const WATCHED = manifest({ start: "node --watch main.js" });

@@ -4,6 +4,7 @@ import type { ConfigText } from "./config-text";
 import { NOT_UNDERSTOOD, type Draft } from "./draft";
 import type { Host, Step } from "./host";
 import type { Project } from "./project";
+import { commandFor } from "./scripts";
 
 /** Hosts whose configuration is a module that exports an object with a list of plugins. */
 interface PluginHost {
@@ -18,6 +19,10 @@ interface PluginHost {
   readonly defineConfig?: string;
   /** Then the package alone is evidence; others may be there for another tool. */
   readonly isForTests?: true;
+  /** What follows the tool on the command line, to build or to test. */
+  readonly args?: readonly string[];
+  /** What builds the first lock alone, and where to. */
+  readonly alone?: (lock: string) => readonly [command: string, output: string];
   readonly build?: (project: Project, file: string, dir: string) => readonly Step[];
 }
 
@@ -25,6 +30,8 @@ const PLUGIN_HOSTS: readonly PluginHost[] = [
   {
     name: "Vite",
     tool: "vite",
+    args: ["build"],
+    alone: (lock) => [`npx vite build --ssr ${lock}`, "dist/first-lock.js"],
     entry: "vite",
     configs: ["vite.config"],
     property: "plugins",
@@ -37,6 +44,7 @@ const PLUGIN_HOSTS: readonly PluginHost[] = [
   {
     name: "Vitest",
     tool: "vitest",
+    args: ["run"],
     entry: "vite",
     configs: ["vitest.config", "vite.config"],
     property: "plugins",
@@ -46,6 +54,7 @@ const PLUGIN_HOSTS: readonly PluginHost[] = [
   {
     name: "tsdown",
     tool: "tsdown",
+    alone: (lock) => [`npx tsdown ${lock}`, "dist"],
     entry: "rolldown",
     configs: ["tsdown.config"],
     property: "plugins",
@@ -55,6 +64,7 @@ const PLUGIN_HOSTS: readonly PluginHost[] = [
   {
     name: "tsup",
     tool: "tsup",
+    alone: (lock) => [`npx tsup ${lock}`, "dist"],
     entry: "esbuild",
     configs: ["tsup.config"],
     property: "esbuildPlugins",
@@ -64,6 +74,8 @@ const PLUGIN_HOSTS: readonly PluginHost[] = [
   {
     name: "Rolldown",
     tool: "rolldown",
+    args: ["-c"],
+    alone: (lock) => [`npx rolldown -c --input ${lock} -d dist/first`, "dist/first"],
     entry: "rolldown",
     configs: ["rolldown.config"],
     property: "plugins",
@@ -75,6 +87,8 @@ const PLUGIN_HOSTS: readonly PluginHost[] = [
   {
     name: "Rollup",
     tool: "rollup",
+    args: ["-c"],
+    alone: (lock) => [`npx rollup -c -i ${lock} -d dist/first`, "dist/first"],
     entry: "rollup",
     configs: ["rollup.config"],
     property: "plugins",
@@ -86,6 +100,7 @@ const PLUGIN_HOSTS: readonly PluginHost[] = [
   {
     name: "webpack",
     tool: "webpack",
+    alone: (lock) => [`npx webpack --entry-reset --entry ./${lock} -o dist/first`, "dist/first"],
     entry: "webpack",
     configs: ["webpack.config"],
     property: "plugins",
@@ -97,6 +112,8 @@ const PLUGIN_HOSTS: readonly PluginHost[] = [
   {
     name: "Rspack",
     tool: "rspack",
+    args: ["build"],
+    alone: (lock) => [`npx rspack build --entry ./${lock} -o dist/first`, "dist/first"],
     entry: "rspack",
     configs: ["rspack.config"],
     property: "plugins",
@@ -111,6 +128,8 @@ function pluginHost({
   property,
   defineConfig,
   isForTests,
+  args = [],
+  alone,
   build,
 }: PluginHost): Host {
   return {
@@ -144,6 +163,13 @@ export default defineConfig({
 `,
         );
       }
+    },
+    next(project, draft, lock) {
+      const command = commandFor(project, draft, tool, ...args);
+      if (isForTests) return { command, about: "runs the tests with their locks; nothing is written" };
+      const [first, output] = alone?.(lock) ?? [];
+      const where = first === undefined ? "" : `; \`${first}\` shows ${lock} in ${output}`;
+      return { command, about: `builds with locks${where}` };
     },
     ...(build && { tryOut: build }),
   };
@@ -215,6 +241,13 @@ const ESBUILD: Host = {
       lines: linesOf(from, "plugins", how),
     });
   },
+  next(project) {
+    const script = esbuildScript(project) ?? "esbuild.config.mjs";
+    return {
+      command: `node ${script}`,
+      about: "builds with locks: what your entry points import is in their output",
+    };
+  },
   // Their own script builds what it builds: this is the plugin with the esbuild that is here.
   tryOut: (_, file, dir) => [
     [
@@ -281,6 +314,10 @@ const NEXT: Host = {
       ],
     });
   },
+  next: (project, draft) => ({
+    command: commandFor(project, draft, "next build"),
+    about: "builds with locks: what a route imports is under .next/server",
+  }),
 };
 
 const NEXT_CONFIG = `import lockweave from "lockweave/webpack";

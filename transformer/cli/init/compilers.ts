@@ -1,9 +1,9 @@
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
-import { basename, dirname, join } from "node:path";
+import { basename, dirname, join, relative, sep } from "node:path";
 import { NOT_UNDERSTOOD, type Draft } from "./draft";
-import type { Host, TryOut } from "./host";
+import type { Host, NextStep, TryOut } from "./host";
 import type { Project } from "./project";
-import { BY_HAND, changeScripts, hides, projectsOf } from "./scripts";
+import { BY_HAND, changeScripts, commandFor, hides, projectsOf } from "./scripts";
 
 const PLUGIN = '{ "transform": "lockweave/transformer", "transformProgram": true }';
 
@@ -50,6 +50,10 @@ function addTransformerTo(config: Parameters<Parameters<Draft["edit"]>[1]>[0]): 
   return true;
 }
 
+function slashed(path: string): string {
+  return path.split(sep).join("/");
+}
+
 function nameIn(project: Project, path: string): string {
   return path.startsWith(project.dir) ? path.slice(project.dir.length + 1) : path;
 }
@@ -67,6 +71,7 @@ const TSPC: Host = {
     );
     tellOfScripts(draft, left, "tspc", "tsc");
   },
+  next: (project, draft, lock) => compilingTo(project, lock, commandFor(project, draft, "tspc")),
   tryOut: compiling((project) => project.bin("ts-patch", "tspc")),
 };
 
@@ -87,6 +92,7 @@ const TYPESCRIPT_7: Host = {
     });
     tellOfScripts(draft, left, "lockweave build", "tsc");
   },
+  next: (project, draft, lock) => compilingTo(project, lock, commandFor(project, draft, "lockweave build")),
   tryOut: compiling(() => join(__dirname, "main.js"), "build"),
 };
 
@@ -109,6 +115,27 @@ function tellOfScripts(draft: Draft, left: readonly string[], tool: string, befo
     why: `In the ${left.length === 1 ? "script" : "scripts"} ${left.map((name) => `\`${name}\``).join(", ")}, \`${tool}\` has to take the place of`,
     lines: [before],
   });
+}
+
+function compilingTo(project: Project, lock: string, command: string): NextStep {
+  const output = outputOf(project, lock);
+  const where = output === undefined ? "" : `; ${lock} becomes ${output}`;
+  return { command, about: `compiles with locks${where}` };
+}
+
+/** Where the compiler writes what it makes of the file; `undefined` where it does not say. */
+function outputOf(project: Project, file: string): string | undefined {
+  const [named] = projectsOf(project);
+  const config = existsSync(project.path(named ?? "tsconfig.json")) ? named : undefined;
+  const setting = (name: string): unknown => project.setting(name, config);
+  const [outDir, rootDir] = [setting("outDir"), setting("rootDir")];
+  if (setting("noEmit") === true) return undefined;
+  const emitted = file.replace(/ts$/, "js");
+  if (typeof outDir !== "string") return emitted;
+  // Until TypeScript 6 it is what all files have in common, which only the compiler knows.
+  const isCommon = rootDir === undefined && (project.typescript?.major ?? 6) < 6;
+  const root = typeof rootDir === "string" ? rootDir : isCommon ? dirname(file) : ".";
+  return slashed(join(outDir, relative(root, emitted)));
 }
 
 /** With the settings of the project, but of this file alone. */
@@ -162,6 +189,7 @@ const NEST: Host = {
     addTransformer(draft, project);
     patchOnInstall(draft, project);
   },
+  next: (project, draft, lock) => compilingTo(project, lock, commandFor(project, draft, "nest build")),
   tryOut: compiling((project) => project.bin("typescript", "tsc")),
 };
 

@@ -9,8 +9,16 @@ export interface Host {
   readonly isForTests?: true;
   /** Drafts what has to be changed. */
   setUp(draft: Draft, project: Project): void;
+  /** What to type once it is set up. */
+  next(project: Project, draft: Draft, lock: string): NextStep;
   /** How the first lock is compiled and run; nothing where that takes the whole application. */
   readonly tryOut?: TryOut;
+}
+
+export interface NextStep {
+  readonly command: string;
+  /** What it does, and where the woven code is to be seen. */
+  readonly about: string;
 }
 
 /**

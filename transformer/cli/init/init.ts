@@ -36,6 +36,7 @@ export async function init(dir: string, isAgreed: boolean): Promise<number> {
     if (!apply(project, plan)) return 1;
   }
   const isShown = showFirstLock(project, plan);
+  say(nextSteps(project, plan));
   return isShown && plan.draft.byHand.length === 0 ? 0 : 1;
 }
 
@@ -183,8 +184,9 @@ function apply(project: Project, { draft }: Plan): boolean {
 /** @returns whether it was shown, or cannot be without the whole application */
 function showFirstLock(project: Project, { draft, found, lock, host, isComplete }: Plan): boolean {
   if (host?.tryOut === undefined) {
+    const name = found[0]?.[0].name ?? "your compiler";
     say(
-      `Build with ${found[0]?.[0].name ?? "your compiler"}, and run what it makes of ${lock.file}: it says under which lock it ran.\n`,
+      `Your first lock is ${lock.file}. ${name} takes the whole application: import it there, and it says its lock.\n`,
     );
     return true;
   }
@@ -202,4 +204,18 @@ function showFirstLock(project: Project, { draft, found, lock, host, isComplete 
   );
   if (isHeld && draft.byHand.length > 0) say("The rest is left to you: see above.\n");
   return isHeld;
+}
+
+/** The commands that compile or run here, and what to do with them. */
+function nextSteps(project: Project, { draft, found, lock }: Plan): string {
+  const { bold, cyan } = palette(process.stdout, process.env);
+  const steps = found.map(([host]) => host.next(project, draft, lock.file));
+  const width = Math.max(...steps.map(({ command }) => command.length));
+  return `
+${bold("Next")}
+${steps.map(({ command, about }) => `  ${cyan(command.padEnd(width))}  ${about}\n`).join("")}
+Write \`/** @redisLock businessFlag=payOrder keyName=orderNo */\` above an async method of yours, say
+\`configure({ redis: "redis://localhost:6379" })\` where your application starts, and delete ${lock.file}.
+\`npx lockweave list\` shows every lock; \`npx lockweave check\` proves them.
+`;
 }

@@ -2,6 +2,7 @@ import type { ConfigText } from "./config-text";
 import { NOT_UNDERSTOOD } from "./draft";
 import type { Host } from "./host";
 import type { Project } from "./project";
+import { commandFor } from "./scripts";
 
 export const JEST: Host = {
   name: "Jest",
@@ -29,6 +30,10 @@ export const JEST: Host = {
     const lines = ['transform: { "\\\\.[jt]sx?$": ["lockweave/jest", { transformer: "ts-jest" }] }'];
     draft.byHand.push({ file, why: NOT_UNDERSTOOD, lines });
   },
+  next: (project, draft) => ({
+    command: commandFor(project, draft, "jest"),
+    about: "runs the tests with their locks; nothing is written",
+  }),
 };
 
 type Settings = NonNullable<ReturnType<ConfigText["root"]>>;

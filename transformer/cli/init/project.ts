@@ -118,11 +118,10 @@ export class Project {
     return [...all].map((path) => configFiles(parser(), path));
   }
 
-  /** A setting of the nearest tsconfig.json. */
-  setting(name: string): unknown {
-    const chain = this.files.includes("tsconfig.json")
-      ? configFiles(parser(), this.path("tsconfig.json"))
-      : [];
+  /** A setting of the nearest tsconfig.json, or of another. */
+  setting(name: string, config = "tsconfig.json"): unknown {
+    const path = this.path(config);
+    const chain = existsSync(path) ? configFiles(parser(), path) : [];
     return chain.find(({ settings }) => name in settings)?.settings[name];
   }
 

@@ -1,9 +1,9 @@
 import { addTransformer } from "./compilers";
 import type { ConfigText } from "./config-text";
 import { NOT_UNDERSTOOD, type Draft } from "./draft";
-import type { Host } from "./host";
+import type { Host, NextStep } from "./host";
 import type { Project } from "./project";
-import { BY_HAND, changeScripts, hides } from "./scripts";
+import { BY_HAND, changeScripts, commandFor, hides } from "./scripts";
 
 const REGISTER = "--import lockweave/register";
 
@@ -20,6 +20,7 @@ const TSX: Host = {
     });
     tell(draft, left, `tsx ${REGISTER} ...`);
   },
+  next: (_, __, lock) => running("npx", "tsx", REGISTER, lock),
   tryOut: (_, file) => [["--import", "tsx", "--import", "lockweave/register", file]],
 };
 
@@ -48,6 +49,8 @@ const TS_NODE: Host = {
     }
     tell(draft, left, "node --import ./ts-node-esm.mjs --import lockweave/register ...");
   },
+  next: (project, draft) =>
+    running(commandFor(project, draft, project.runs("ts-node") ? "ts-node" : "ts-node-transpile-only")),
 };
 
 function tsNodeSettings(draft: Draft): string {
@@ -84,6 +87,7 @@ const NODE: Host = {
     );
     tell(draft, left, `node ${REGISTER} ...`);
   },
+  next: (_, __, lock) => running("node", REGISTER, lock),
   tryOut: (_, file) => [["--import", "lockweave/register", file]],
 };
 
@@ -109,7 +113,18 @@ const AVA: Host = {
       : ['require: ["ts-node/register/transpile-only", "lockweave/register"]'];
     draft.byHand.push({ file: project.config("ava.config") ?? "package.json", why: NOT_UNDERSTOOD, lines });
   },
+  next: (project, draft) => ({
+    command: commandFor(project, draft, "ava"),
+    about: "runs the tests with their locks; nothing is written",
+  }),
 };
+
+function running(...words: readonly string[]): NextStep {
+  return {
+    command: words.join(" "),
+    about: "runs it with its locks, woven as it is loaded; nothing is written",
+  };
+}
 
 function registerInAva(config: ConfigText): boolean {
   const root = config.root();

@@ -54,6 +54,24 @@ export function hides(tool: string, program: string, rest: readonly string[]): t
   return isThere ? BY_HAND : undefined;
 }
 
+/** How people start the program: by the script that does, as it will be; else by itself. */
+export function commandFor(
+  project: Project,
+  draft: Draft,
+  program: string,
+  ...rest: readonly string[]
+): string {
+  const { scripts = {} } = JSON.parse(draft.text("package.json") ?? "{}") as {
+    scripts?: Readonly<Record<string, string>>;
+  };
+  const starts = new RegExp(`(?<![\\w./@:-])${program}(?![\\w./:-])`);
+  const [script] = Object.entries(scripts)
+    .filter(([, text]) => starts.test(text) && !/\s(?:-w|--watch|watch|--noEmit)(?=\s|$)/.test(text))
+    .map(([name]) => name);
+  if (script !== undefined) return `${project.packageManager.name} run ${script}`;
+  return (program === "node" ? [program, ...rest] : ["npx", program, ...rest]).join(" ");
+}
+
 /** The paths that `tsc -p` is given. */
 export function projectsOf(project: Project): string[] {
   return project.scripts.flatMap((script) =>
