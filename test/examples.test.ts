@@ -95,6 +95,7 @@ for (const server of ["the memory store", "Redis"]) {
 
   test(`by-hand: on ${server}, locks without a tag`, async (t) => {
     t.deepEqual((await play("by-hand/by-hand.mjs", env(2))).trim().split("\n"), [
+      "withLock: paid",
       "withLock: holds LOCK_payOrder_Test001, fencing token drawn: true",
       "withLock: returned receipt",
       "await using: holds LOCK_payOrder_Test001",

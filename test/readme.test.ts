@@ -19,7 +19,7 @@ const codeIn = (text: string): string[] =>
 
 const marked = [...readme.matchAll(/<!-- (\S+) -->\s+```(?:ts|js)\n(.*?)```/gs)];
 
-test("every marked piece of code in the README is code of an example that runs", (t) => {
+test("every marked piece of code in the README is code of a file that runs", (t) => {
   t.true(marked.length >= 5);
   for (const [, file = "", code = ""] of marked) {
     t.true(readFileSync(join(root, file), "utf8").includes(code), `${file} does not have:\n${code}`);

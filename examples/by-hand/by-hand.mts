@@ -7,7 +7,11 @@ configure(redis === undefined ? { store: memoryStore() } : { redis });
 // The same name as `@redisLock businessFlag=payOrder keyName=orderNo` gives: both keep each other out.
 const key = lockKey("payOrder", "Test001");
 
-// Held to the end of the function.
+// The shortest form: held to the end of the function.
+const paid = await withLock(key, {}, () => "paid");
+console.log(`withLock: ${paid}`);
+
+// With the tag's attributes, and with what the lock offers.
 const receipt = await withLock(key, { lockTime: "20s", fencing: true }, async (lock) => {
   await sleep(10, undefined, { signal: lock.signal }); // The lock's life is the work's life.
   lock.assertHeld();
