@@ -45,7 +45,7 @@ export const service = new OrderService();
 export { arrow, helper, using };
 `;
 const FILES = { "src/order.ts": ORDER, "src/shop.ts": SHOP, "src/main.ts": MAIN };
-const ALL = "The locks of all 9 tags are in the output.\n";
+const ALL = "The locks of all 9 tags are in the output. Types were checked.\n";
 
 let compiled: Promise<Project> | undefined;
 

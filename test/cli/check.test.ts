@@ -10,6 +10,10 @@ import {
   type Project,
   type Settings,
 } from "../hosts/project";
+import { uncheckedProject } from "../../transformer/cli/unconfigured";
+import { parser } from "../../transformer/parser/parser";
+import { checkBundled } from "../../transformer/verify/check";
+import { weave } from "../../transformer/weave/weave";
 import { Watch } from "../hosts/watch";
 import { lockweave } from "./command";
 import { install } from "./tools";
@@ -30,7 +34,8 @@ export async function* tick(): AsyncGenerator<string> { yield work("tick"); }
 `;
 const WORK = `export const work = async (text: string): Promise<string> => text;\n`;
 const FILES = { "src/order.ts": ORDER, "src/work.ts": WORK };
-const ALL = "The locks of all 3 tags are in the output.\n";
+const ALL =
+  "The locks of all 3 tags are in the output. Types are left to `tspc`, which checks them as it compiles.\n";
 
 /** What the check says of the project; where there are several lines, they are in the order of the source. */
 async function check(project: Project, ...args: string[]): Promise<{ code: number | null; said: string }> {
@@ -61,6 +66,78 @@ async function edit(project: Project, file: string, from: string | RegExp, to: s
   await project.write({ [file]: edited });
 }
 
+// ---- without a tsconfig.json ------------------------------------------------------------------------------
+
+/** What a project of Vite, tsx or plain Node has. */
+async function unconfigured(files: Files): Promise<Project> {
+  const project = await makeProject(files);
+  await rm(project.path("tsconfig.json"));
+  return project;
+}
+
+const LOOKED_AT = (count: number): string =>
+  `There is no tsconfig.json. Looked at ${count === 1 ? "the one source" : `all ${count} sources`} in this directory and below, but for node_modules, dist, build, out and coverage.\n`;
+
+test.serial(
+  "without a tsconfig.json, tags and their types are checked, and what was looked at is told",
+  async (t) => {
+    const project = await unconfigured({
+      ...FILES,
+      "dist/order.js": ORDER,
+      "src/view.tsx": "export {};\n",
+      "src/order.d.ts": "export {};\n",
+    });
+    t.deepEqual(await lockweave(project, "check"), {
+      code: 0,
+      stdout:
+        "All 3 tags are as they should be. No output was looked at: if something is built, name it with `--output`. Types were checked.\n",
+      stderr: LOOKED_AT(3),
+    });
+    await edit(project, "src/order.ts", "order.id,tenant", "order.nr,tenant");
+    const { code, said } = await check(project);
+    t.is(code, 1);
+    t.true(
+      said.includes("src/order.ts:7:52: TS2339: Property 'nr' does not exist on type '{ id: string; }'."),
+      said,
+    );
+  },
+);
+
+const JS = `/** @redisLock businessFlag=pay keyName=orderNo */
+export async function pay(orderNo) {
+  return orderNo;
+}
+`;
+
+test.serial("without a tsconfig.json, a bundle is held against the sources", async (t) => {
+  const project = await unconfigured({ "main.mjs": JS, "dist/main.js": JS });
+  const listed = await lockweave(project, "list");
+  t.deepEqual([listed.code, listed.stderr], [0, LOOKED_AT(1)]);
+  t.true(listed.stdout.endsWith("main.mjs:1  pay       LOCK_pay_{orderNo}\n"), listed.stdout);
+  const { code, said } = await check(project, "--output", "dist");
+  t.is(code, 1);
+  t.true(said.includes("`pay` is not proved to be locked"), said);
+  t.true(said.includes("-> Build again, with Lockweave's plugin for your bundler"), said);
+});
+
+test.serial("where no compiler is either, JavaScript is held against its bundle all the same", async (t) => {
+  const woven = weave("main.js", JS, { ts: parser(), module: "esm" })?.code ?? "";
+  const project = await unconfigured({ "main.mjs": JS, "dist/main.js": woven, "unwoven.js": JS });
+  const unchecked = uncheckedProject(parser(), project.path("tsconfig.json"), [project.path("main.mjs")]);
+  t.false(unchecked.checksTypes);
+  t.deepEqual(checkBundled([unchecked], ["dist"], project.dir), { tags: 1, unproved: [] });
+  t.like(checkBundled([unchecked], ["unwoven.js"], project.dir), {
+    tags: 1,
+    unproved: [{ reason: "unwoven" }],
+  });
+});
+
+test.serial("where a bundle is checked, types are, too, although tspc could", async (t) => {
+  const project = await builtSample();
+  const bundled = await check(project, "--output", "out");
+  t.deepEqual(bundled, { code: 0, said: "The locks of all 3 tags are in the output. Types were checked.\n" });
+});
+
 // ---- what is proved -------------------------------------------------------------------------------------
 
 test.serial("what tspc writes is proved, as ES modules and as CommonJS, of every kind of file", async (t) => {
@@ -77,7 +154,8 @@ test.serial("what tspc writes is proved, as ES modules and as CommonJS, of every
       { ...files, "package.json": JSON.stringify({ type }) },
       { allowJs: true, checkJs: false, strict: true, noImplicitAny: false },
     );
-    const said = "The locks of all 10 tags are in the output.\n";
+    const said =
+      "The locks of all 10 tags are in the output. Types are left to `tspc`, which checks them as it compiles.\n";
     t.deepEqual(await check(project), { code: 0, said }, type);
   }
 });
@@ -117,7 +195,8 @@ export const shop = async () => { for await (const text of tick()) return text; 
 `,
   });
   t.like(await project.tspc("-b"), { code: 0, stdout: "" });
-  const said = "The locks of all 4 tags are in the output.\n";
+  const said =
+    "The locks of all 4 tags are in the output. Types are left to `tspc`, which checks them as it compiles.\n";
   t.deepEqual(await check(project), { code: 0, said });
 
   await rm(project.path("out/orders/deep/order.js"));
@@ -135,7 +214,10 @@ test.serial("names with quotes, line breaks and other scripts are proved", async
 };
 `,
   });
-  t.deepEqual(await check(project), { code: 0, said: "The lock of the only tag is in the output.\n" });
+  t.deepEqual(await check(project), {
+    code: 0,
+    said: "The lock of the only tag is in the output. Types are left to `tspc`, which checks them as it compiles.\n",
+  });
 });
 
 test.serial("a formatter behind the compiler does no harm", async (t) => {

@@ -28,6 +28,7 @@ const TSCONFIG = `{
     "target": "es2022", "module": "nodenext", /* as Node */
     "strict": true,
     "skipLibCheck": true,
+    "rootDir": "src",
     "outDir": "out" // For the image.
   },
   "include": ["src"],
@@ -103,9 +104,7 @@ test("init lets `lockweave build` take the place of TypeScript 7", async (t) => 
   t.is(code, 0, stdout);
   t.true(stdout.includes(`woven by TypeScript 7, is src/first-lock.ts:\n${SHOWN}\nNext\n`), stdout);
   t.true(
-    stdout.includes(
-      "\n  npm run build  compiles with locks; src/first-lock.ts becomes out/src/first-lock.js\n",
-    ),
+    stdout.includes("\n  npm run build  compiles with locks; src/first-lock.ts becomes out/first-lock.js\n"),
     stdout,
   );
   t.is(

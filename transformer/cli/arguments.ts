@@ -24,7 +24,7 @@ export const HELP = `Usage: lockweave <command> [options]
 
 Options:
   -p, --project <path>   the tsconfig.json, or its directory; with the projects that it references
-                         (default: tsconfig.json here or further up)
+                         (default: tsconfig.json here or further up; list and check do without, too)
       --json             list, check: as JSON
   -w, --watch            build: again after each change; check: what is wrong with the tags, again after each change
       --output <path>    check: what a bundler made: a file, a directory or a glob such as "dist/**/*.js";

@@ -1,6 +1,6 @@
 #!/usr/bin/env node
 import { packageVersion } from "../hosts/ts-patch/woven-files";
-import { checkBundled, checkCompiled } from "../verify/check";
+import { checkBundled, checkCompiled, countTags } from "../verify/check";
 import { cures } from "../verify/cures";
 import { shortPath } from "../verify/outputs";
 import type { Place } from "../verify/place";
@@ -52,7 +52,7 @@ function run(command: Command, cwd: string): number | Promise<number> {
     case "build":
       return build(configFile(command.project, cwd), cwd, command.watch);
     default:
-      if (command.watch) watchTags(configFile(command.project, cwd), cwd);
+      if (command.watch) watchTags(command.project, cwd);
       return command.watch ? 0 : check(openProjects(command.project, cwd), command, cwd);
   }
 }
@@ -61,6 +61,7 @@ function run(command: Command, cwd: string): number | Promise<number> {
 
 function list(projects: readonly Project[], json: boolean, cwd: string): number {
   const { tags, problems } = tagsOf(projects);
+  process.stderr.write(aboutSources(projects));
   if (json) {
     const withPath = <R extends { readonly file?: string }>(row: R): R =>
       row.file === undefined ? row : { ...row, file: shortPath(row.file, cwd) };
@@ -138,20 +139,27 @@ function check(
   cwd: string,
 ): number {
   const isBundled = outputs.length > 0;
-  // Where `tspc` is set up, it says what a type checker knows.
-  const unchecked = projects.filter(
-    ({ builder, plugin }) => builder !== "tspc" || plugin?.transformProgram !== true,
+  // Where `tspc` compiles, it says what a type checker knows. Of a bundle nobody knows whether `tspc` ever saw the sources.
+  const byTspc = projects.filter(
+    ({ builder, plugin }) => !isBundled && builder === "tspc" && plugin?.transformProgram === true,
   );
+  const unchecked = projects.filter((project) => !byTspc.includes(project));
   const problems = inOrder([
     ...problemsOf(projects),
     ...dependencyProblems(projects),
     ...typeProblems(unchecked),
   ]);
   const warnings = inOrder(warningsOf(projects));
-  const { tags, unproved } = isBundled ? checkBundled(projects, outputs, cwd) : checkCompiled(projects, cwd);
+  const hasOutput = isBundled || projects.every(({ builder }) => builder !== "another");
+  const { tags, unproved } = isBundled
+    ? checkBundled(projects, outputs, cwd)
+    : hasOutput
+      ? checkCompiled(projects, cwd)
+      : { tags: countTags(projects), unproved: [] };
   if (tags + problems.length === 0) {
     throw new UsageError("This project has no tags, so there is nothing to prove. Is it the right one?");
   }
+  process.stderr.write(aboutSources(projects));
   const advice = cures(projects, unproved, isBundled);
   const isProved = problems.length + unproved.length === 0;
   if (json) {
@@ -173,11 +181,34 @@ function check(
       ...advice.map((cure) => cyan(`-> ${cure}`)),
     ];
     process.stderr.write(lines.map((line) => `${line}\n`).join(""));
-    if (isProved) process.stdout.write(provedLine(tags));
+    if (isProved) process.stdout.write(`${proved(tags, hasOutput)} ${aboutTypes(projects, byTspc, cwd)}\n`);
   }
   return isProved ? 0 : 1;
 }
 
-function provedLine(tags: number): string {
-  return `${tags === 1 ? "The lock of the only tag is" : `The locks of all ${tags} tags are`} in the output.\n`;
+// ---- what was looked at ---------------------------------------------------------------------------------
+
+function proved(tags: number, hasOutput: boolean): string {
+  if (hasOutput)
+    return `${tags === 1 ? "The lock of the only tag is" : `The locks of all ${tags} tags are`} in the output.`;
+  const right = tags === 1 ? "The only tag is as it should be." : `All ${tags} tags are as they should be.`;
+  return `${right} No output was looked at: if something is built, name it with \`--output\`.`;
+}
+
+function aboutTypes(projects: readonly Project[], byTspc: readonly Project[], cwd: string): string {
+  if (projects.some(({ checksTypes }) => !checksTypes)) {
+    return "Types were not checked: that takes TypeScript 5.9 or 6.";
+  }
+  if (byTspc.length === 0) return "Types were checked.";
+  if (byTspc.length === projects.length) return "Types are left to `tspc`, which checks them as it compiles.";
+  const left = byTspc.map(({ config }) => `\`${shortPath(config, cwd)}\``).join(", ");
+  return `Types were checked, but for ${left}, where \`tspc\` checks them as it compiles.`;
+}
+
+/** Where nobody has said which files are the sources. */
+function aboutSources(projects: readonly Project[]): string {
+  const [project] = projects;
+  if (project?.builder !== "another") return "";
+  const count = project.sources.length - 1; // Without the place of tsconfig.json.
+  return `There is no tsconfig.json. Looked at ${count === 1 ? "the one source" : `all ${count} sources`} in this directory and below, but for node_modules, dist, build, out and coverage.\n`;
 }

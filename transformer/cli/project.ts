@@ -13,15 +13,17 @@ import { parser } from "../parser/parser";
 import { readDefaults } from "../read/options";
 import type { PlacedProblem, Project, TaggedFile } from "../verify/project";
 import { UsageError } from "../verify/usage-error";
+import { sourcesUnder, uncheckedProject, usualOptions } from "./unconfigured";
 import { isOfTag, mayNeedWeave, weave } from "../weave/weave";
 
 /**
- * The project, and those that it references.
+ * The project, and those that it references; without a tsconfig.json, the sources of the directory.
  *
  * @throws {UsageError} when there is no such project, or no compiler for it
  */
 export function openProjects(path: string | undefined, cwd: string): Project[] {
-  const config = configFile(path, cwd);
+  const config = path === undefined ? nearestConfig(cwd) : configFile(path, cwd);
+  if (config === undefined) return [openUnconfigured(cwd)];
   const native = nativeCompiler(config);
   if (native !== undefined && Number.parseInt(native.version, 10) >= 7) {
     return openNativeProjects(native, config, cwd);
@@ -52,21 +54,38 @@ function openNativeProjects(compiler: NativeCompiler, config: string, cwd: strin
   }
 }
 
+function openUnconfigured(cwd: string): Project {
+  const config = join(cwd, "tsconfig.json"); // Where it would be.
+  const fileNames = sourcesUnder(cwd);
+  const ts = installedCompiler(config);
+  if (ts === undefined) return uncheckedProject(parser(), config, fileNames);
+  return {
+    ...projectOf(ts, config, { fileNames, options: usualOptions(ts), errors: [] }),
+    builder: "another",
+  };
+}
+
 // ---- the compiler ---------------------------------------------------------------------------------------
 
 /** @throws {UsageError} when there is none */
 export function configFile(path: string | undefined, cwd: string): string {
   if (path === undefined) {
-    for (let dir = cwd; ; dir = dirname(dir)) {
-      const found = join(dir, "tsconfig.json");
-      if (isFile(found)) return found;
-      if (dir === dirname(dir)) throw new UsageError("There is no tsconfig.json here: name it with `-p`.");
-    }
+    const found = nearestConfig(cwd);
+    if (found === undefined) throw new UsageError("There is no tsconfig.json here: name it with `-p`.");
+    return found;
   }
   const given = resolve(cwd, path);
   const config = isFile(given) ? given : join(given, "tsconfig.json");
   if (!isFile(config)) throw new UsageError(`There is no \`${path}\`: expected the path of a tsconfig.json.`);
   return config;
+}
+
+function nearestConfig(cwd: string): string | undefined {
+  for (let dir = cwd; ; dir = dirname(dir)) {
+    const found = join(dir, "tsconfig.json");
+    if (isFile(found)) return found;
+    if (dir === dirname(dir)) return undefined;
+  }
 }
 
 function isFile(path: string): boolean {
@@ -75,18 +94,27 @@ function isFile(path: string): boolean {
 
 /** TypeScript as the project has it, since that is what it is built with; else as we have it. */
 function compilerFor(config: string): Compiler {
-  let found = "found none";
-  for (const from of [config, __filename]) {
-    const ts = requireFrom(from, "typescript") as Partial<Compiler> | undefined;
-    const version = ts?.version ?? "";
-    const [major = 0, minor = 0] = version.split(".").map(Number);
-    const isUsable = major === 6 || (major === 5 && minor >= 9);
-    if (isUsable && ts?.createProgram !== undefined) return ts as Compiler;
-    if (version !== "") found = `found ${version}`;
-  }
+  const ts = installedCompiler(config);
+  if (ts !== undefined) return ts;
+  const versions = compilersNear(config).map(({ version }) => version ?? "");
+  const found = versions.findLast((version) => version !== "");
   throw new UsageError(
-    `This needs TypeScript 5.9 or later (\`npm install --save-dev typescript\`), ${found}.`,
+    `This needs TypeScript 5.9 or later (\`npm install --save-dev typescript\`), found ${found ?? "none"}.`,
   );
+}
+
+function installedCompiler(config: string): Compiler | undefined {
+  return compilersNear(config).find(({ version = "", createProgram }) => {
+    const [major = 0, minor = 0] = version.split(".").map(Number);
+    return createProgram !== undefined && (major === 6 || (major === 5 && minor >= 9));
+  }) as Compiler | undefined;
+}
+
+function compilersNear(config: string): Partial<Compiler>[] {
+  return [config, __filename].flatMap((from) => {
+    const ts = requireFrom(from, "typescript") as Partial<Compiler> | undefined;
+    return ts === undefined ? [] : [ts];
+  });
 }
 
 function requireFrom(path: string, id: string): unknown {
@@ -154,6 +182,7 @@ function projectOf(ts: Compiler, config: string, parsed: TS.ParsedCommandLine): 
     ts,
     config,
     builder: "tspc",
+    checksTypes: true,
     options,
     plugin,
     files,

@@ -1,3 +1,4 @@
+import { join } from "node:path";
 import { numberOf } from "../hosts/ts-patch/report-on-disk";
 import { printed } from "../hosts/native/diagnostics";
 import { UsageError } from "../verify/usage-error";
@@ -6,8 +7,8 @@ import { dependencyProblems, problemsOf, typeProblems, type ProblemRow } from ".
 import { watchSources, type Run } from "./watch";
 
 /** Says what is wrong with the tags, after each change, and looks at no output: the build may not be done yet. */
-export function watchTags(config: string, cwd: string): void {
-  let sources: readonly string[] = [config];
+export function watchTags(config: string | undefined, cwd: string): void {
+  let sources: readonly string[] = [config ?? join(cwd, "tsconfig.json")];
   watchSources((): Run => {
     try {
       const projects = openProjects(config, cwd);

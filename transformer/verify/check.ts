@@ -89,7 +89,7 @@ export function checkBundled(projects: readonly Project[], outputs: readonly str
 }
 
 /** The number of places in the sources that have a tag. */
-function countTags(projects: readonly Project[]): number {
+export function countTags(projects: readonly Project[]): number {
   const places = projects.flatMap(({ files }) =>
     files.flatMap(({ source, sites }) => sites.map(({ start }) => `${source.fileName} ${start}`)),
   );

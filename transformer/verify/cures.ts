@@ -9,7 +9,7 @@ export function cures(
 ): string[] {
   const reasons = new Set(unproved.map(({ reason }) => reason));
   const has = (...some: Reason[]): boolean => some.some((reason) => reasons.has(reason));
-  const builder = projects[0]?.builder ?? "tspc";
+  const { builder = "tspc" } = projects[0] ?? {};
   const entries = projects
     .filter(({ files, builder: by }) => files.length > 0 && by === "tspc")
     .map(({ plugin }) => plugin);
@@ -17,6 +17,16 @@ export function cures(
     ({ options }) => options.composite === true || options.incremental === true,
   );
   const advice: string[] = [];
+  if (builder === "another") {
+    if (has("unwoven", "tooFew", "broken", "stale")) {
+      advice.push(
+        "Build again, with Lockweave's plugin for your bundler: `npx lockweave init` writes it down.",
+      );
+    }
+    if (has("cannotTell"))
+      advice.push("Install TypeScript 5.9 or 6, which compiles what the output is held against.");
+    return advice;
+  }
   if (has("unwoven", "tooFew", "broken") && entries.some((plugin) => plugin?.transformProgram !== true)) {
     advice.push(
       'Among the `plugins` in tsconfig.json, write { "transform": "lockweave/transformer", "transformProgram": true }.',

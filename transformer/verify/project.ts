@@ -8,8 +8,10 @@ export interface Project {
   readonly ts: Parser;
   /** The path of its tsconfig.json. */
   readonly config: string;
-  /** What compiles it with its locks. */
-  readonly builder: "tspc" | "lockweave build";
+  /** What compiles it with its locks: another, where there is no tsconfig.json. */
+  readonly builder: "tspc" | "lockweave build" | "another";
+  /** Whether {@link typeProblems} has a type checker to ask. */
+  readonly checksTypes: boolean;
   readonly options: TS.CompilerOptions;
   /** Our entry among the plugins in tsconfig.json. */
   readonly plugin: { readonly transformProgram?: boolean } | undefined;

@@ -28,6 +28,7 @@ export function checkableProject(ts: Parser, compiler: NativeCompiler, config: s
     ts,
     config,
     builder: "lockweave build",
+    checksTypes: true,
     options: project.options as TS.CompilerOptions,
     plugin: project.plugin,
     files,
