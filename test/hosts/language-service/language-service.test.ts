@@ -230,6 +230,15 @@ test.serial("leads from a word in the tag to what it names", async (t) => {
     definitions.map(({ file }) => file),
     [server.path("src/errors.ts")],
   );
+  // What older editors ask.
+  const found = await server.ask<readonly (Range & { file: string })[]>("definition", {
+    file: server.path("src/service.ts"),
+    ...server.at("src/service.ts", "order.n|o "),
+  });
+  t.deepEqual(
+    found.map(({ file }) => file),
+    [server.path("src/errors.ts")],
+  );
 });
 
 interface Renamed {
@@ -398,3 +407,67 @@ for (const [tag, fixed] of MISSPELT) {
     t.is(fix?.description, `Change to \`${change.newText}\``);
   });
 }
+
+const CURED: readonly (readonly [text: string, cured: string, ...others: string[]])[] = [
+  ["/** @redisLock(businessFlag=pay) */\nasync", "/** @redisLock businessFlag=pay */\nasync"],
+  [
+    "/** @redisLock businessFlag=pay, lockTime=3s */\nasync",
+    "/** @redisLock businessFlag=pay lockTime=3s */\nasync",
+  ],
+  [
+    "/** @redisLock businessFlag=pay keyName=a, */\nasync",
+    "/** @redisLock businessFlag=pay keyName=a */\nasync",
+  ],
+  ["/** @redisLock businessFlag:pay */\nasync", "/** @redisLock businessFlag=pay */\nasync"],
+  ["/** @redisLock businessFlag=pay; */\nasync", "/** @redisLock businessFlag=pay */\nasync"],
+  [
+    "/** @redisLock businessFlag=pay fencing=yes */\nasync",
+    "/** @redisLock businessFlag=pay fencing=true */\nasync",
+  ],
+  [
+    "/** @redisLock businessFlag=pay onLost=thrw */\nasync",
+    "/** @redisLock businessFlag=pay onLost=throw */\nasync",
+  ],
+  [
+    "/** @redisLock businessFlag=pay waitTime=5 */\nasync",
+    "/** @redisLock businessFlag=pay waitTime=5s */\nasync",
+    "/** @redisLock businessFlag=pay waitTime=5ms */\nasync",
+  ],
+  [
+    "/** @redisLock businessFlag=pay keyName=a+a */\nasync",
+    '/** @redisLock businessFlag=pay keyName="a+a" */\nasync',
+  ],
+  ["/* @redisLock businessFlag=pay */\nasync", "/** @redisLock businessFlag=pay */\nasync"],
+  ["// @redisLock businessFlag=pay\nasync", "/** @redisLock businessFlag=pay */\nasync"],
+  ["/** Pays. @redisLock businessFlag=pay */\nasync", "/** Pays.\n * @redisLock businessFlag=pay */\nasync"],
+  ["/** @redisLock businessFlag=pay */\n", "/** @redisLock businessFlag=pay */\nasync "],
+];
+
+test.serial("what has a mechanical cure is cured", async (t) => {
+  const file = server.path("src/orders.ts");
+  for (const [text, ...expected] of CURED) {
+    const end = `${text.endsWith("async") ? " " : ""}function pay(a: string) { return a; }\nexport { pay };\n`;
+    await server.open("src/orders.ts", text + end);
+    const [error] = (await errorsOf("src/orders.ts")).filter(({ source }) => source === "lockweave");
+    const fixes =
+      error &&
+      (await server.ask<Fix[]>("getCodeFixes", {
+        file,
+        startLine: error.start.line,
+        startOffset: error.start.offset,
+        endLine: error.end.line,
+        endOffset: error.end.offset,
+        errorCodes: [error.code],
+      }));
+    const results = fixes?.map(({ changes }) => {
+      const [change] = changes[0]?.textChanges ?? [];
+      if (change === undefined) return "";
+      const start = { line: 1, offset: 1 };
+      const before = server.textOf("src/orders.ts", { start, end: change.start });
+      const after = server.textOf("src/orders.ts", { start: change.end, end: { line: 9, offset: 1 } });
+      return before + change.newText + after;
+    });
+    const whole = expected.map((start) => start + (start.endsWith("async") ? " " : "") + end.trimStart());
+    t.deepEqual(results, whole, `${text}: ${error?.text ?? "no error"}`);
+  }
+});

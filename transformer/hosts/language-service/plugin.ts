@@ -92,6 +92,10 @@ function answers(
         const definitions = theirs.getDefinitionAtPosition(declared.fileName, declared.start);
         return definitions && { definitions, textSpan: word };
       }) ?? theirs.getDefinitionAndBoundSpan(fileName, offset),
+    getDefinitionAtPosition: (fileName, offset, ...rest) =>
+      ofNamed(fileName, offset, (declared) =>
+        theirs.getDefinitionAtPosition(declared.fileName, declared.start),
+      ) ?? theirs.getDefinitionAtPosition(fileName, offset, ...rest),
     getRenameInfo: (fileName: string, offset: number, preferences: TS.UserPreferences) =>
       ofNamed(fileName, offset, (declared, word) => ({
         ...theirs.getRenameInfo(declared.fileName, declared.start, preferences),

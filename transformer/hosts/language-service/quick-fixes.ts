@@ -1,11 +1,11 @@
 import type * as TS from "typescript";
-import { meantIn } from "../../text/did-you-mean";
 import { numberOf } from "../ts-patch/report-on-disk";
+import { CURABLE, curesOf } from "./cures";
 import type { OpenProject } from "./project";
 import { tagsIn } from "./tag-at";
 
-/** The problems of ours that may be told with what was meant. */
-export const FIXABLE = ["LW1002", "LW1007", "LW1107", "LW1108", "LW1202"].map(numberOf);
+/** The problems of ours that have a cure. */
+export const FIXABLE = CURABLE.map(numberOf);
 
 /** Whether the place is in a tag. TypeScript's own fixes there would be for what stands behind the comment. */
 export function isInTag(ts: typeof TS, { program }: OpenProject, fileName: string, offset: number): boolean {
@@ -24,12 +24,15 @@ export function fixesAt(
   const length = place.end - place.start;
   return found
     .filter((one) => codes.includes(one.code) && one.start === place.start && one.length === length)
-    .flatMap(({ messageText }) => {
-      const meant = meantIn(ts.flattenDiagnosticMessageText(messageText, "\n"));
-      if (meant === undefined) return [];
-      const textChanges = [{ span: { start: place.start, length }, newText: meant }];
-      return [
-        { fixName: "lockweave", description: `Change to \`${meant}\``, changes: [{ fileName, textChanges }] },
-      ];
+    .flatMap(({ code, file, messageText, start = 0 }) => {
+      if (file === undefined) return [];
+      const ours = CURABLE.find((name) => numberOf(name) === code) ?? "";
+      const words = file.text.slice(start, start + length);
+      const message = ts.flattenDiagnosticMessageText(messageText, "\n");
+      return curesOf(ours, { ts, file, start, length, words, message }).map(({ description, changes }) => ({
+        fixName: "lockweave",
+        description,
+        changes: [{ fileName, textChanges: changes }],
+      }));
     });
 }

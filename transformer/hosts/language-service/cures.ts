@@ -1,0 +1,136 @@
+import type * as TS from "typescript";
+import { didYouMean, meantIn } from "../../text/did-you-mean";
+import { tagsIn } from "./tag-at";
+
+/** A change of the file that cures a problem. */
+export interface Cure {
+  readonly description: string;
+  readonly changes: readonly TS.TextChange[];
+}
+
+/** The words that a problem is about. */
+interface Found {
+  readonly ts: typeof TS;
+  readonly file: TS.SourceFile;
+  readonly start: number;
+  readonly length: number;
+  /** What stands there. */
+  readonly words: string;
+  readonly message: string;
+}
+
+/** Of a problem's code, what may be written instead; nothing where only its author can tell. */
+const CURES: Readonly<Record<string, (found: Found) => readonly Cure[]>> = {
+  LW1001: ({ words, ...found }) =>
+    /^[A-Za-z]\w*:/.test(words) ? [changeTo({ words, ...found }, words.replace(":", "="))] : [],
+  LW1002: meant,
+  LW1005: withoutComma,
+  LW1007: meant,
+  LW1008: asJsDoc,
+  LW1009: onItsOwnLine,
+  LW1011: withoutParentheses,
+  LW1012: (found) => [changeTo(found, found.words.replace(/;+$/, ""))],
+  LW1106: (found) => trueOrFalse(found).map((word) => changeTo(found, word)),
+  LW1107: meant,
+  LW1108: meant,
+  LW1110: (found) => {
+    const word = meantIn(didYouMean(found.words, ["throw", "warn"]));
+    return word === undefined ? [] : [changeTo(found, word)];
+  },
+  LW1111: (found) => {
+    const [, name = "", other = ""] = /`(\w+)=([^`=]+)` may be\.$/.exec(found.message) ?? [];
+    const amount = Number.parseInt(other, 10);
+    return other === ""
+      ? []
+      : [other, `${amount}${name === "lockTime" ? "s" : "ms"}`].map((text) => changeTo(found, text));
+  },
+  LW1201: (found) => (/["\s]/.test(found.words) ? [] : [changeTo(found, `"${found.words}"`)]),
+  LW1202: meant,
+  LW1302: makeAsync,
+  LW1306: makeAsync,
+  LW1309: ({ file }) => [
+    {
+      description: "Add `export {}`",
+      changes: [inserted(file.text.length, `${endOfLine(file.text)}export {};\n`)],
+    },
+  ],
+  LW1314: makeAsync,
+};
+
+export const CURABLE = Object.keys(CURES);
+
+/** What cures the problem of this code: also what the compiler itself tells of a tag's words, if it tells what was meant. */
+export function curesOf(code: string, found: Found): readonly Cure[] {
+  return (CURES[code] ?? meant)(found);
+}
+
+function changeTo({ start, length }: Pick<Found, "start" | "length">, newText: string): Cure {
+  return { description: `Change to \`${newText}\``, changes: [{ span: { start, length }, newText }] };
+}
+
+function inserted(start: number, newText: string): TS.TextChange {
+  return { span: { start, length: 0 }, newText };
+}
+
+function endOfLine(text: string): string {
+  return text === "" || text.endsWith("\n") ? "" : "\n";
+}
+
+function meant(found: Found): readonly Cure[] {
+  const word = meantIn(found.message);
+  return word === undefined ? [] : [changeTo(found, word)];
+}
+
+/** The one behind the last value of the attribute, which the words name. */
+function withoutComma({ file, start, length }: Found): readonly Cure[] {
+  const behind = file.text.slice(start + length);
+  const [before] = /^[^\n@]*?,(?=\s*(?:$|\*|\n|[A-Za-z_$][\w$-]*\s*=))/.exec(behind) ?? [];
+  if (before === undefined) return [];
+  const span = { start: start + length + before.length - 1, length: 1 };
+  return [{ description: "Remove the comma", changes: [{ span, newText: "" }] }];
+}
+
+/** `/* @redisLock ... *\/`, and `// @redisLock ...` */
+function asJsDoc({ file: { text }, start }: Found): readonly Cure[] {
+  const block = text.lastIndexOf("/*", start);
+  const line = text.lastIndexOf("//", start);
+  const description = "Begin the comment with `/**`";
+  if (block > line) return [{ description, changes: [inserted(block + 2, "*")] }];
+  const [rest = ""] = text.slice(line).split(/\r?\n/);
+  if (line === -1 || line + rest.length < start) return [];
+  const span = { start: line, length: rest.length };
+  return [{ description, changes: [{ span, newText: `/** ${rest.slice(2).trim()} */` }] }];
+}
+
+function onItsOwnLine({ file: { text }, start }: Found): readonly Cure[] {
+  const lineStart = text.lastIndexOf("\n", start - 1) + 1;
+  const before = text.slice(lineStart, start);
+  const [, indent = "", mark = ""] = /^(\s*)(\/\*\*|\*)?/.exec(before) ?? [];
+  const margin = mark === "*" ? indent : `${indent} `;
+  const blanks = before.length - before.trimEnd().length;
+  const span = { start: start - blanks, length: blanks };
+  return [{ description: "Put the tag on a line of its own", changes: [{ span, newText: `\n${margin}* ` }] }];
+}
+
+function withoutParentheses({ start, length, words, file: { text } }: Found): readonly Cure[] {
+  const inside = words.replace(/^\(\s*/, "").replace(/\s*\)$/, "");
+  const blank = /\s/.test(text.charAt(start - 1)) ? "" : " ";
+  const changes = [{ span: { start, length }, newText: `${blank}${inside}` }];
+  return [{ description: "Remove the parentheses", changes }];
+}
+
+function trueOrFalse({ words }: Found): string[] {
+  const word = meantIn(didYouMean(words, ["true", "false"]));
+  if (/^(?:yes|y|on|1)$/i.test(words) || word === "true") return ["true"];
+  return /^(?:no|n|off|0)$/i.test(words) || word === "false" ? ["false"] : [];
+}
+
+/** The problem is at the tag of the function. */
+function makeAsync({ ts, file, start }: Found): readonly Cure[] {
+  const fn = tagsIn(ts, file).find(({ tag }) => tag.word.start === start)?.fn;
+  if (fn === undefined) return [];
+  const modifier = fn.modifiers?.at(-1);
+  const after = modifier === undefined ? fn.getStart(file) : modifier.end;
+  const newText = modifier === undefined ? "async " : " async";
+  return [{ description: "Make the function `async`", changes: [inserted(after, newText)] }];
+}
