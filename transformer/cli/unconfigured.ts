@@ -43,7 +43,7 @@ export function uncheckedProject(ts: Parser, config: string, sources: readonly s
     const woven = weave(path, text, { ts, module: "esm" });
     if (woven === undefined || woven.sites.length + woven.diagnostics.length === 0) return [];
     // With types in it, it is no output.
-    if (/js$/.test(path)) outputs.set(path, new Map([[path, woven.code]]));
+    if (path.endsWith("js")) outputs.set(path, new Map([[path, woven.code]]));
     const source = ts.createSourceFile(path, text, ts.ScriptTarget.Latest);
     return [{ source, sites: woven.sites, problems: woven.diagnostics }];
   });

@@ -448,7 +448,7 @@ test.serial("what has a mechanical cure is cured", async (t) => {
   for (const [text, ...expected] of CURED) {
     const end = `${text.endsWith("async") ? " " : ""}function pay(a: string) { return a; }\nexport { pay };\n`;
     await server.open("src/orders.ts", text + end);
-    const [error] = (await errorsOf("src/orders.ts")).filter(({ source }) => source === "lockweave");
+    const error = (await errorsOf("src/orders.ts")).find(({ source }) => source === "lockweave");
     const fixes =
       error &&
       (await server.ask<Fix[]>("getCodeFixes", {

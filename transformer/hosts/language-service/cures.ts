@@ -21,8 +21,8 @@ interface Found {
 
 /** Of a problem's code, what may be written instead; nothing where only its author can tell. */
 const CURES: Readonly<Record<string, (found: Found) => readonly Cure[]>> = {
-  LW1001: ({ words, ...found }) =>
-    /^[A-Za-z]\w*:/.test(words) ? [changeTo({ words, ...found }, words.replace(":", "="))] : [],
+  LW1001: (found) =>
+    /^[A-Za-z]\w*:/.test(found.words) ? [changeTo(found, found.words.replace(":", "="))] : [],
   LW1002: meant,
   LW1005: withoutComma,
   LW1007: meant,
