@@ -186,6 +186,12 @@ test("what is not understood is left as it is, and the lines to write are told",
   t.deepEqual(hidden.byHand, { "package.json": ["tsc"] });
 });
 
+test("Vite and Vitest share one new configuration", async (t) => {
+  const { changes } = await drafted({ scripts: { build: "vite build", test: "vitest run" } });
+  t.true("vite.config.mts" in changes);
+  t.false("vitest.config.mts" in changes);
+});
+
 test("what stands there already is not written again", async (t) => {
   const vite = `import lockweave from "lockweave/vite";\nexport default { plugins: [lockweave()] };`;
   t.deepEqual((await drafted({ scripts: { build: "vite build" } }, { "vite.config.ts": vite })).changes, {});

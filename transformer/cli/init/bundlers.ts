@@ -142,7 +142,8 @@ function pluginHost({
       (isForTests && project.asksFor(tool) ? `\`${tool}\` in package.json` : undefined),
     setUp(draft, project) {
       const from = `lockweave/${entry}`;
-      const file = project.config(...configs);
+      const planned = configs.map((name) => `${name}.mts`).find((name) => draft.text(name) !== undefined);
+      const file = project.config(...configs) ?? planned;
       if (file !== undefined) {
         addPlugin(draft, file, from, property);
       } else if (defineConfig === undefined) {
