@@ -45,7 +45,7 @@ export function uncheckedProject(ts: Parser, config: string, sources: readonly s
     // With types in it, it is no output.
     if (path.endsWith("js")) outputs.set(path, new Map([[path, woven.code]]));
     const source = ts.createSourceFile(path, text, ts.ScriptTarget.Latest);
-    return [{ source, sites: woven.sites, problems: woven.diagnostics }];
+    return [{ source, sites: woven.sites, problems: woven.diagnostics, warnings: woven.warnings }];
   });
   return {
     ts,
