@@ -142,7 +142,7 @@ function pluginHost({
       (isForTests && project.asksFor(tool) ? `\`${tool}\` in package.json` : undefined),
     setUp(draft, project) {
       const from = `lockweave/${entry}`;
-      const planned = configs.map((name) => `${name}.mts`).find((name) => draft.text(name) !== undefined);
+      const planned = configs.map((config) => `${config}.mts`).find((path) => draft.text(path) !== undefined);
       const file = project.config(...configs) ?? planned;
       if (file !== undefined) {
         addPlugin(draft, file, from, property);
