@@ -14,7 +14,13 @@ interface CompilingModule extends NodeJS.Module {
 
 const { root, reached } = settings();
 
-function compiledPathOf(path: string): string | undefined {
+/** Tests also install the package, by copying it. */
+function inRepository(path: string): string {
+  return path.replace(/^.*\/node_modules\/lockweave(?=\/dist\/)/, root);
+}
+
+function compiledPathOf(from: string): string | undefined {
+  const path = inRepository(from);
   if (!path.startsWith(root)) return undefined;
   const file = path.slice(root.length + 1);
   const source = file.startsWith("dist/") ? file.slice(5).replace(/\.js$/, ".ts") : file;
@@ -26,8 +32,9 @@ function compiledPathOf(path: string): string | undefined {
 const loadJavaScript = require.extensions[".js"];
 const load = (module: NodeJS.Module, path: string): void => {
   const compiled = compiledPathOf(path);
-  if (path.startsWith(join(root, "dist/transformer/"))) {
-    module.exports = module.require(path.replace(join(root, "dist"), root).replace(/\.js$/, ".ts"));
+  const own = inRepository(path);
+  if (own.startsWith(join(root, "dist/transformer/"))) {
+    module.exports = module.require(own.replace(join(root, "dist"), root).replace(/\.js$/, ".ts"));
   } else if (compiled === undefined || !existsSync(compiled)) {
     loadJavaScript?.(module, path);
   } else {
