@@ -26,6 +26,30 @@ export function exampleFiles(extension: string, imported: string): Files {
   return Object.fromEntries(sources) as Files;
 }
 
+/**
+ * The same as modules that do nothing by themselves, for hosts that compile to CommonJS: `main()` plays them.
+ */
+export const EXAMPLE_SCRIPTS: Files = Object.fromEntries(
+  Object.entries(exampleFiles("ts", "js")).map(([file, text]) => [
+    file,
+    asScript(text).replaceAll(/(from "\.\/.*)\.js"/g, '$1"'),
+  ]),
+);
+
+/** Where each begins, without the extension. */
+export const SCRIPT_ENTRIES: Readonly<Record<Example, string>> = {
+  "order-controller": "order-controller/main",
+  reentrant: "reentrant/reentrant",
+};
+
+function asScript(text: string): string {
+  const [imports = "", ...body] = text.split("\n\n");
+  const main = /^await /m.test(text)
+    ? `${imports}\n\nasync function main(): Promise<void> {\n${body.join("\n\n")}}\n`
+    : text;
+  return main.replace(/^void main\(\);\n/m, "").replace(/^async function main/m, "export $&");
+}
+
 /** What it does when tspc has compiled it, as the repository has it. */
 export async function storyOf(example: Example): Promise<string[]> {
   return await (stories[example] ??= play(example));
@@ -38,6 +62,30 @@ async function play(example: Example): Promise<string[]> {
   const { stdout } = await examples.run(join(example, ENTRIES[example]));
   if (stdout.length < 100) throw new Error(`${example} tells nothing`);
   return linesOf(stdout);
+}
+
+/**
+ * The test of a runner that plays the example, and leaves what it says in a file beside it.
+ *
+ * @param extension by which it takes in the example
+ */
+export function exampleTest(example: Example, runner: "ava" | "jest" | "vitest", extension = ""): string {
+  const [taken, timeLimit] = {
+    ava: ['import test from "ava";', ""],
+    jest: ['import { test } from "@jest/globals";', ", 60_000"],
+    vitest: ['import { test } from "vitest";', ", 60_000"],
+  }[runner];
+  return `import { writeFileSync } from "node:fs";
+${taken}
+import { main } from "./${SCRIPT_ENTRIES[example]}${extension}";
+
+test("${example}", async (${runner === "ava" ? "t" : ""}) => {
+  const lines: string[] = [];
+  console.log = (line: string) => void lines.push(line);
+  await main();
+  writeFileSync("${example}.txt", lines.join("\\n"));${runner === "ava" ? "\n  t.pass();" : ""}
+}${timeLimit});
+`;
 }
 
 /** In any order, in which two runs differ. */

@@ -1,7 +1,8 @@
 import test from "ava";
-import { EXAMPLES, exampleFiles, linesOf, storyOf, type Example } from "../examples";
-import { installNode, OTHER_NODES } from "./nodes";
-import { HOSTS, makeHosted } from "./project";
+import { EXAMPLE_SCRIPTS, EXAMPLES, exampleFiles, linesOf, SCRIPT_ENTRIES, storyOf, type Example } from "../examples";
+import type { Files } from "../project";
+import { installNode, isMatrix, OTHER_NODES } from "./nodes";
+import { HOSTS, makeHosted, withTypeCheck } from "./project";
 
 const FILES = exampleFiles("mts", "mts");
 
@@ -14,6 +15,25 @@ for (const example of EXAMPLES) {
     const project = await makeHosted(FILES);
     const { stdout, stderr } = await project.run(...HOSTS.tsx, entryOf(example));
     t.deepEqual(linesOf(stdout), await storyOf(example), stderr);
+  });
+}
+
+/** Too heavy for every run of the tests. */
+const inMatrix = isMatrix ? test.serial : test.skip;
+
+for (const host of ["ts-node", "ts-node with type check"] as const) {
+  inMatrix(`${host}: both examples do what they do when tspc has compiled them`, async (t) => {
+    const mains = EXAMPLES.map((example) => [
+      `${example}.ts`,
+      `import { main } from "./${SCRIPT_ENTRIES[example]}";\nvoid main();\n`,
+    ]);
+    const files = { ...EXAMPLE_SCRIPTS, ...(Object.fromEntries(mains) as Files), "package.json": "{}" };
+    const project = await makeHosted(files, { types: ["node"], lib: ["es2023"], rootDir: "." });
+    if (host === "ts-node with type check") await withTypeCheck(project);
+    for (const example of EXAMPLES) {
+      const { stdout, stderr } = await project.run(...HOSTS[host], `${example}.ts`);
+      t.deepEqual(linesOf(stdout), await storyOf(example), stderr);
+    }
   });
 }
 

@@ -7,6 +7,7 @@ export const HOSTS = {
   Node: ["--import", "lockweave/register"],
   tsx: ["--import", "tsx", "--import", "lockweave/register"],
   "ts-node": ["--require", "ts-node/register/transpile-only", "--require", "lockweave/register"],
+  "ts-node with type check": ["--require", "ts-node/register"],
   "ts-node for ES modules": ["--import", "./ts-node-esm.mjs", "--import", "lockweave/register"],
 } as const;
 
@@ -25,6 +26,14 @@ register("ts-node/esm", import.meta.url);
   for (const name of ["tsx", "ts-node"]) {
     await symlink(join(PACKAGE, "node_modules", name), project.path(`node_modules/${name}`));
   }
+  return project;
+}
+
+/** As the README has it of ts-node that checks types. */
+export async function withTypeCheck(project: Project): Promise<Project> {
+  const config = JSON.parse(await project.read("tsconfig.json")) as object;
+  const typeChecking = { ...config, "ts-node": { compiler: "ts-patch/compiler" } };
+  await project.write({ "tsconfig.json": JSON.stringify(typeChecking) });
   return project;
 }
 

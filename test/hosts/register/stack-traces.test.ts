@@ -1,6 +1,6 @@
 import test from "ava";
 import { installNode, OTHER_NODES } from "./nodes";
-import { HOSTS, makeHosted } from "./project";
+import { HOSTS, makeHosted, withTypeCheck } from "./project";
 
 /** The place of the error is in a line to which the weave adds an `await`. */
 const SOURCE = `interface Order { readonly no: string }
@@ -29,17 +29,22 @@ for (const [host, extension] of [
   ["tsx", "mts"],
   ["tsx", "cts"],
   ["ts-node", "ts"],
+  ["ts-node with type check", "ts"],
   ["ts-node for ES modules", "mts"],
 ] as const) {
   test(`${host}: stack traces show lines and columns of the .${extension} file on disk`, async (t) => {
-    const project = await makeHosted({
-      "package.json": JSON.stringify(extension === "mts" ? { type: "module" } : {}),
-      [`src/orders.${extension}`]: SOURCE,
-      [`src/main.${extension}`]: MAIN.replace(
-        "orders.js",
-        extension === "ts" ? "orders" : `orders.${extension.replace("t", "j")}`,
-      ),
-    });
+    const project = await makeHosted(
+      {
+        "package.json": JSON.stringify(extension === "mts" ? { type: "module" } : {}),
+        [`src/orders.${extension}`]: SOURCE,
+        [`src/main.${extension}`]: MAIN.replace(
+          "orders.js",
+          extension === "ts" ? "orders" : `orders.${extension.replace("t", "j")}`,
+        ),
+      },
+      { types: ["node"] },
+    );
+    if (host === "ts-node with type check") await withTypeCheck(project);
     const { stdout, stderr } = await project.run(...HOSTS[host], `src/main.${extension}`);
     const [message, first, second] = stdout.split("\n");
     t.is(message, "Error: A1 is paid", stderr);
