@@ -1,5 +1,13 @@
 import test from "ava";
-import { EXAMPLE_SCRIPTS, EXAMPLES, exampleFiles, linesOf, SCRIPT_ENTRIES, storyOf, type Example } from "../examples";
+import {
+  EXAMPLE_SCRIPTS,
+  EXAMPLES,
+  exampleFiles,
+  linesOf,
+  SCRIPT_ENTRIES,
+  storyOf,
+  type Example,
+} from "../examples";
 import type { Files } from "../project";
 import { installNode, isMatrix, OTHER_NODES } from "./nodes";
 import { HOSTS, makeHosted, withTypeCheck } from "./project";

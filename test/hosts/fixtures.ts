@@ -1,0 +1,34 @@
+import { readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { makeProject, PACKAGE, type Project } from "./project";
+
+// The texts on which all hosts agree.
+
+const FIXTURES = join(PACKAGE, "test/fixtures/weave");
+
+export interface Fixture {
+  readonly name: string;
+  readonly input: string;
+  readonly text: string;
+  readonly woven: string;
+}
+
+export const fixtures = readdirSync(FIXTURES).map((name): Fixture => {
+  const input = readdirSync(join(FIXTURES, name)).find((file) => file.startsWith("input.")) ?? "";
+  const read = (file: string): string => readFileSync(join(FIXTURES, name, file), "utf8");
+  return { name, input, text: read(input), woven: read(input.replace("input", "woven")) };
+});
+
+/** It hands on what it gets. */
+const INNER = "exports.process = (code) => ({ code });\n";
+
+/** With all inputs, each in a directory of its own. */
+export async function fixtureProject(): Promise<Project> {
+  const files = fixtures.map(({ name, input, text }) => [`src/${name}/${input}`, text] as const);
+  return await makeProject({ ...Object.fromEntries(files), "inner.js": INNER, "package.json": "{}" });
+}
+
+/** Where compilers write what they make of it. */
+export function outputOf({ name, input }: Fixture): string {
+  return `out/${name}/${input.replace(/\.([cm]?)tsx?$/, input.endsWith("x") ? ".jsx" : ".$1js")}`;
+}
