@@ -188,6 +188,11 @@ const PROBLEMS = {
     (names, file) =>
       `This takes in ${names} with \`@redisLock\`, and ${tick(file)} does not hold the lock: it was built without the weave, or from other sources. Build it again with \`tspc\` (\`tspc -b --force\`), with { "transform": "lockweave/transformer", "transformProgram": true } among the \`plugins\` in its own tsconfig.json.`,
   ],
+  tagInComponent: [
+    "LW1404",
+    () =>
+      "A tag in a component would be lost with its comment, so it is not taken: move the function into a `.ts` or `.js` file, and import it.",
+  ],
   badPluginOption: ["LW1401", (found) => found],
 } satisfies Record<string, [string, Text]>;
 

@@ -1,6 +1,7 @@
 import { fileWeaver, shown, type Finding, type PluginOptions, type WovenFile } from "../one-file/weaver";
 import { parser } from "../../parser/parser";
-import { OTHER_FILES, pathOf, shortPath, SOURCE_FILES, sourceFileOf } from "./source-files";
+import { COMPONENTS, tagsInComponent } from "./components";
+import { INSTALLED, OTHER_FILES, pathOf, shortPath, SOURCE_FILES, sourceFileOf } from "./source-files";
 
 // Vite, Rollup and Rolldown take plugins of one kind. These are the parts of it that are used here, in words of our
 // own: who has installed one of the three need not have the types of the other two.
@@ -26,7 +27,7 @@ interface Plugin {
   readonly transform: {
     /** The same to Rollup and Rolldown. */
     readonly order: "pre";
-    readonly filter: { readonly id: { readonly include: RegExp; readonly exclude: RegExp[] } };
+    readonly filter: { readonly id: { readonly include: RegExp[]; readonly exclude: RegExp[] } };
     handler(
       this: TransformContext,
       text: string,
@@ -47,8 +48,10 @@ function lockweave(options?: PluginOptions): Plugin {
     enforce: "pre",
     transform: {
       order: "pre",
-      filter: { id: { include: SOURCE_FILES, exclude: [...OTHER_FILES] } },
+      filter: { id: { include: [SOURCE_FILES, COMPONENTS], exclude: [...OTHER_FILES] } },
       handler(text, id) {
+        const lost = COMPONENTS.test(id) && !INSTALLED.test(id) ? tagsInComponent(text) : [];
+        if (lost[0] !== undefined) this.error(logOf(id, lost, lost[0], "error"));
         const fileName = sourceFileOf(id); // Asked again: older hosts do not know the filter.
         const woven = fileName === undefined ? undefined : weave(fileName, text);
         if (woven === undefined) return undefined;

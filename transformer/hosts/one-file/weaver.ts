@@ -70,7 +70,7 @@ export function fileWeaver(parser: Parser, options: PluginOptions = {}): FileWea
     });
     if (woven === undefined) return undefined;
     const lines = lineStarts(text);
-    const findingOf = (found: Problem): Finding => placed(found, text, lines);
+    const findingOf = (found: Problem): Finding => findingIn(text, found, lines);
     return {
       code: woven.code,
       map: woven.map(),
@@ -104,7 +104,12 @@ function isDeclaration(fileName: string): boolean {
   return /\.d\.(?:[cm]?ts|.+\.ts)$/.test(fileName);
 }
 
-function placed({ code, message, start, end }: Problem, text: string, lines: readonly number[]): Finding {
+/** The problem as hosts show it. */
+export function findingIn(
+  text: string,
+  { code, message, start, end }: Problem,
+  lines: readonly number[] = lineStarts(text),
+): Finding {
   const line = lines.findLastIndex((from) => from <= start);
   const from = lines[line] ?? 0;
   const lineText = text.slice(from, lines[line + 1] ?? text.length).trimEnd();

@@ -1,0 +1,94 @@
+import { symlink } from "node:fs/promises";
+import { join } from "node:path";
+import test from "ava";
+import { installed } from "../installed";
+import type { Files, Finished } from "../project";
+import { bundlerNamed, isMatrix, projectOf } from "./bundlers";
+import { placeIn } from "./sources";
+
+// Too heavy for every run of the tests.
+const inMatrix = isMatrix ? test : test.skip;
+
+const PACKAGES = [
+  "vite@8.3.8",
+  "vue@3.5.45",
+  "@vitejs/plugin-vue@6.0.11",
+  "svelte@5.57.3",
+  "@sveltejs/vite-plugin-svelte@7.3.1",
+];
+
+const PAY = `  /** @redisLock businessFlag=pay keyName=orderNo */
+  async function pay(orderNo: string): Promise<string> { return orderNo; }
+  void pay("A1");
+`;
+
+/** How each component's plugin is taken in, and what it makes code of. */
+const COMPONENTS: Readonly<Record<string, { plugin: string; component: string }>> = {
+  vue: {
+    plugin: `import component from "@vitejs/plugin-vue";`,
+    component: `<template><p>@redisLock in a text</p></template>\n<script setup lang="ts">\n${PAY}</script>\n`,
+  },
+  svelte: {
+    plugin: `import { svelte as component } from "@sveltejs/vite-plugin-svelte";`,
+    component: `<p>@redisLock in a text</p>\n<script lang="ts">\n${PAY}</script>\n`,
+  },
+};
+
+async function build(ending: string, plugin: string, component: string): Promise<Finished> {
+  const files: Files = {
+    "vite.config.mjs": `import lockweave from "lockweave/vite";
+${plugin}
+export default {
+  plugins: [lockweave(), component()],
+  build: { ssr: true, rollupOptions: { input: ["src/main.ts"] } },
+};
+`,
+    "src/main.ts": `import Pay from "./Pay.${ending}";\nconsole.log(Pay);\n`,
+    [`src/Pay.${ending}`]: component,
+  };
+  const vite = bundlerNamed("Vite");
+  const project = await projectOf(vite, files);
+  const modules = await installed(isMatrix ? PACKAGES : [], "components");
+  if (isMatrix) {
+    for (const name of ["vue", "@vitejs", "svelte", "@sveltejs"]) {
+      await symlink(join(modules, name), project.path(`node_modules/${name}`));
+    }
+  }
+  return await project.run("node_modules/vite/bin/vite.js", "build", "--config", "vite.config.mjs");
+}
+
+function assertRefused(
+  t: { is: (a: unknown, b: unknown) => void; true: (a: boolean, message?: string) => void },
+  ending: string,
+  component: string,
+  { code, stdout, stderr }: Finished,
+): void {
+  const { line, column } = placeIn(component, "@redisLock businessFlag");
+  t.is(code, 1);
+  const said = `src/Pay.${ending}(${line},${column}): error LW1404: A tag in a component would be lost`;
+  t.true((stdout + stderr).includes(said), stdout + stderr);
+}
+
+/** In the place of those that are not installed here. */
+const STAND_IN = `const component = () => ({ name: "component", transform: (_, id) => (/\\.(vue|svelte)$/.test(id) ? "export default 1;" : undefined) });`;
+
+for (const [ending, { component }] of Object.entries(COMPONENTS)) {
+  test(`Vite: a tag in a .${ending} file is an error of the build, and not lost in silence`, async (t) => {
+    assertRefused(t, ending, component, await build(ending, STAND_IN, component));
+  });
+}
+
+for (const [ending, { plugin, component }] of Object.entries(COMPONENTS)) {
+  inMatrix(
+    `Vite: a tag in a .${ending} file is refused beside the plugin that compiles it, and nothing else is`,
+    async (t) => {
+      assertRefused(t, ending, component, await build(ending, plugin, component));
+      const { code, stderr } = await build(
+        ending,
+        plugin,
+        component.replace(/^.*@redisLock business.*\n/m, ""),
+      );
+      t.is(code, 0, stderr);
+    },
+  );
+}
