@@ -1,25 +1,7 @@
-import { readdirSync, readFileSync } from "node:fs";
-import { join } from "node:path";
 import test from "ava";
-import ts from "typescript";
-import { weave } from "../../../transformer/weave/weave";
-import { PACKAGE, type Files } from "../project";
+import type { Files } from "../project";
 import { bundlerNamed, isMatrix, projectOf } from "./bundlers";
-
-const FIXTURES = join(PACKAGE, "test/fixtures/weave");
-
-/** The inputs, each under a name of its own. */
-const INPUTS: Files = Object.fromEntries(
-  readdirSync(FIXTURES).map((name) => {
-    const input = readdirSync(join(FIXTURES, name)).find((file) => file.startsWith("input.")) ?? "";
-    return [`src/${input.replace("input", name)}`, readFileSync(join(FIXTURES, name, input), "utf8")];
-  }),
-);
-
-/** As every bundler takes them: what is CommonJS in the end is the bundler's business. */
-const WOVEN: Files = Object.fromEntries(
-  Object.entries(INPUTS).map(([file, text]) => [file, weave(file, text, { ts, module: "esm" })?.code ?? ""]),
-);
+import { INPUTS, WOVEN } from "./fixtures";
 
 /** Each writes to `seen` what comes to it, and gives the bundler something easy. */
 const ROLLUP_LIKE = `
@@ -77,12 +59,37 @@ for (const [file, text] of Object.entries(woven)) {
   seen[file] = built.get(name) === code ? text : built.get(name);
 }`,
   ...(isMatrix && {
+    // As esbuild, which it calls, and which it hides: what it makes of the woven texts is to be the same.
+    tsup: `
+const { build } = await import("tsup");
+const outputsOf = async (dir, esbuildPlugins) => {
+  const entry = files.map((file) => path.join(dir, file));
+  const outDir = path.resolve(dir, "out");
+  await build({ entry, outDir, bundle: false, format: "esm", config: false, silent: true, splitting: false, esbuildPlugins });
+  return new Map(fs.readdirSync(outDir).map((file) => [path.parse(file).name, fs.readFileSync(path.join(outDir, file), "utf8").replaceAll("woven/src", "src")]));
+};
+for (const [file, text] of Object.entries(woven)) {
+  fs.mkdirSync("woven/src", { recursive: true });
+  fs.writeFileSync("woven/" + file, text);
+}
+const [made, expected] = [await outputsOf(".", weaves), await outputsOf("woven", [])];
+const seen = {};
+for (const [file, text] of Object.entries(woven)) {
+  const { name } = path.parse(file);
+  seen[file] = made.has(name) && made.get(name) === expected.get(name) ? text : made.get(name);
+}`,
+    tsdown: `${ROLLUP_LIKE}
+const { build } = await import("tsdown");
+await build({ entry: files, config: false, dts: false, logLevel: "silent", plugins: [...weaves, see] });`,
     webpack: `${LOADERS}
 await run((await import("webpack")).default, weaves);`,
     Rspack: `${LOADERS}
 await run((await import("@rspack/core")).rspack, weaves);`,
   }),
 };
+
+/** Whose plugins it takes, where that is not said by its name. */
+const ENTRIES: Readonly<Record<string, string>> = { tsup: "esbuild", tsdown: "rolldown" };
 
 for (const [name, script] of Object.entries(SCRIPTS)) {
   for (const times of isMatrix || name === "Rollup" ? [1, 2] : [1]) {
@@ -94,7 +101,7 @@ for (const [name, script] of Object.entries(SCRIPTS)) {
         "woven.json": JSON.stringify(WOVEN),
         "see.mjs": `import fs from "node:fs";
 import path from "node:path";
-import lockweave from "lockweave/${name.toLowerCase()}";
+import lockweave from "lockweave/${ENTRIES[name] ?? name.toLowerCase()}";
 const woven = JSON.parse(fs.readFileSync("woven.json", "utf8"));
 const files = Object.keys(woven);
 const weaves = [${"lockweave(),".repeat(times)}];

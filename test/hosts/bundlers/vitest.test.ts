@@ -1,8 +1,10 @@
-import { spawnSync } from "node:child_process";
 import { join } from "node:path";
 import test from "ava";
 import { isMatrix, projectOf, type Bundler } from "./bundlers";
+import { EXAMPLE_SCRIPTS, EXAMPLES, exampleTest, linesOf, storyOf } from "../examples";
 import { installed } from "../installed";
+import type { Files, Project } from "../project";
+import { INPUTS, WOVEN } from "./fixtures";
 import { recipe, unwoven } from "./recipes";
 import { MISTAKES, ORDER, placeIn, RECEIPT, WRONG } from "./sources";
 
@@ -33,24 +35,24 @@ test("a body that throws", () => new OrderService().pay("none"));
 `;
 
 interface Run {
+  readonly project: Project;
   readonly code: number | null;
   readonly said: string;
 }
 
-async function vitest(order: string, spec: string, { file, text } = recipe("Vitest")): Promise<Run> {
-  const sources = { "src/order.ts": order, "src/receipt.ts": RECEIPT, "src/order.test.ts": spec };
-  const project = await projectOf(VITEST, sources);
+async function vitest(order: string, spec: string, config = recipe("Vitest")): Promise<Run> {
+  return await runVitest(
+    { "src/order.ts": order, "src/receipt.ts": RECEIPT, "src/order.test.ts": spec },
+    config,
+  );
+}
+
+async function runVitest(files: Files, { file, text } = recipe("Vitest")): Promise<Run> {
+  const project = await projectOf(VITEST, files);
   await project.write({ [file]: text });
   const node = join(await installed(["node@24"]), "node/bin/node"); // Vitest 5 does not run on Node 20.
-  const { status, stdout, stderr } = spawnSync(
-    node,
-    ["node_modules/vitest/vitest.mjs", "run", "--no-color"],
-    {
-      cwd: project.dir,
-      encoding: "utf8",
-    },
-  );
-  return { code: status, said: stdout + stderr };
+  const run = await project.runWith(node, "node_modules/vitest/vitest.mjs", "run", "--no-color");
+  return { project, code: run.code, said: run.stdout + run.stderr };
 }
 
 inMatrix(
@@ -77,4 +79,47 @@ inMatrix("Vitest: tests without the plugin do not run", async (t) => {
   const { code, said } = await vitest(ORDER, SPEC, unwoven(recipe("Vitest")));
   t.is(code, 1);
   t.regex(said, /This build was not woven/);
+});
+
+inMatrix("Vitest: both examples do what they do when tspc has compiled them", async (t) => {
+  t.timeout(180_000);
+  const tests = EXAMPLES.map((example) => [`${example}.test.ts`, exampleTest(example, "vitest")] as const);
+  const { project, code, said } = await runVitest({ ...EXAMPLE_SCRIPTS, ...Object.fromEntries(tests) });
+  t.is(code, 0, said);
+  for (const example of EXAMPLES) {
+    t.deepEqual(linesOf(await project.read(`${example}.txt`)), await storyOf(example));
+  }
+});
+
+/** Comes behind Lockweave, writes down what it gets, and hands on nothing. */
+const SEE = `{
+    name: "see",
+    enforce: "pre",
+    transform(code, id) {
+      const file = relative(process.cwd(), id);
+      if (!/^src.[\\w-]+\\.\\w+$/.test(file) || file.endsWith(".test.ts")) return;
+      mkdirSync("seen/src", { recursive: true });
+      writeFileSync("seen/" + file, code);
+      return { code: "", map: null };
+    },
+  }`;
+
+inMatrix("Vitest: the text of every fixture is that which the weave makes", async (t) => {
+  t.timeout(180_000);
+  const { file, text } = recipe("Vitest");
+  const imports = Object.keys(INPUTS).map((path) => `import "./${path.replace("src/", "")}";`);
+  const { project, code, said } = await runVitest(
+    {
+      ...INPUTS,
+      "src/all.test.ts": `import { test } from "vitest";\n${imports.join("\n")}\ntest("all", () => {});\n`,
+    },
+    {
+      file,
+      text: `import { mkdirSync, writeFileSync } from "node:fs";
+import { relative } from "node:path";
+${text.replace("plugins: [lockweave()]", `plugins: [lockweave(), ${SEE}]`)}`,
+    },
+  );
+  t.is(code, 0, said);
+  for (const [path, woven] of Object.entries(WOVEN)) t.is(await project.read(`seen/${path}`), woven, path);
 });

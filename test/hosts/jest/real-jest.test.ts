@@ -1,9 +1,13 @@
 import { readFile, symlink } from "node:fs/promises";
 import { join } from "node:path";
 import test from "ava";
-import { makeProject, PACKAGE, type Project } from "../project";
+import { EXAMPLE_SCRIPTS, EXAMPLES, exampleTest, linesOf, storyOf } from "../examples";
+import { makeProject, PACKAGE, type Finished, type Project } from "../project";
 import { installed } from "../installed";
 import { isMatrix } from "../register/nodes";
+
+// Too heavy for every run of the tests.
+const inMatrix = isMatrix ? test.serial : test.skip;
 
 const PACKAGES = [
   "jest@30",
@@ -33,7 +37,9 @@ const BABEL = {
   presets: [["@babel/preset-env", { targets: { node: "current" } }], "@babel/preset-typescript"],
 };
 
-async function withJest(transformer: unknown): Promise<Project> {
+const TRANSFORMERS = ["ts-jest", "@swc/jest", ["babel-jest", BABEL]];
+
+async function withJest(transform: unknown): Promise<Project> {
   const modules = await installed(PACKAGES, "jest-30");
   const [, unitTest = ""] =
     /^```ts\n(\/\/ src\/orders\.test\.ts\n.*?)^```/ms.exec(
@@ -44,7 +50,7 @@ async function withJest(transformer: unknown): Promise<Project> {
       "package.json": "{}",
       "jest.config.json": JSON.stringify({
         cacheDirectory: "./cache",
-        transform: { "\\.ts$": ["lockweave/jest", { transformer }] },
+        transform: { "\\.ts$": transform },
       }),
       "src/orders.ts": ORDERS,
       "src/orders.test.ts": `${unitTest}
@@ -55,7 +61,13 @@ test("stack traces show the file on disk", async () => {
 });
 `,
     },
-    { module: "commonjs", esModuleInterop: true },
+    {
+      module: "commonjs",
+      esModuleInterop: true,
+      types: ["node"],
+      lib: ["es2023"],
+      moduleResolution: "bundler",
+    },
   );
   for (const name of ["jest", "ts-jest", "babel-jest", "@babel", "@swc", "@jest"]) {
     await symlink(join(modules, name), project.path(`node_modules/${name}`));
@@ -63,19 +75,42 @@ test("stack traces show the file on disk", async () => {
   return project;
 }
 
-(isMatrix ? test.serial : test.skip)(
-  "Jest compiles with each of its transformers what is woven",
-  async (t) => {
-    for (const transformer of ["ts-jest", "@swc/jest", ["babel-jest", BABEL]]) {
-      const project = await withJest(transformer);
-      const jest = [project.path("node_modules/jest/bin/jest.js"), "--coverage"];
-      const { code, stdout, stderr } = await project.run(...jest);
+function jest(project: Project, ...args: readonly string[]): Promise<Finished> {
+  return project.run(project.path("node_modules/jest/bin/jest.js"), ...args);
+}
+
+inMatrix("Jest compiles with each of its transformers what is woven", async (t) => {
+  for (const transformer of TRANSFORMERS) {
+    const project = await withJest(["lockweave/jest", { transformer }]);
+    const { code, stdout, stderr } = await jest(project, "--coverage");
+    t.is(code, 0, stderr);
+    t.regex(stdout, /orders\.ts +\| +100 \| +\d+(?:\.\d+)? \| +100 \| +100 /, stderr);
+    await project.write({ "src/orders.ts": ORDERS.replace("keyName=order.no", "keyName=ordr.no") });
+    const wrong = await jest(project, "--coverage");
+    t.is(wrong.code, 1);
+    t.true(wrong.stderr.includes("src/orders.ts(3,43): error LW1202"), wrong.stderr);
+  }
+});
+
+inMatrix("Jest: both examples do what they do when tspc has compiled them", async (t) => {
+  t.timeout(300_000);
+  for (const transformer of TRANSFORMERS) {
+    const project = await withJest(["lockweave/jest", { transformer }]);
+    await project.write(EXAMPLE_SCRIPTS);
+    for (const example of EXAMPLES) {
+      await project.write({ [`${example}.test.ts`]: exampleTest(example, "jest") });
+      const { code, stderr } = await jest(project, `${example}.test.ts`);
       t.is(code, 0, stderr);
-      t.regex(stdout, /orders\.ts +\| +100 \| +\d+(?:\.\d+)? \| +100 \| +100 /, stderr);
-      await project.write({ "src/orders.ts": ORDERS.replace("keyName=order.no", "keyName=ordr.no") });
-      const wrong = await project.run(...jest);
-      t.is(wrong.code, 1);
-      t.true(wrong.stderr.includes("src/orders.ts(3,43): error LW1202"), wrong.stderr);
+      t.deepEqual(linesOf(await project.read(`${example}.txt`)), await storyOf(example));
     }
-  },
-);
+  }
+});
+
+inMatrix("Jest: tests without the transform fail where they ask for the weave", async (t) => {
+  t.timeout(300_000);
+  for (const transformer of TRANSFORMERS) {
+    const { code, stderr } = await jest(await withJest(transformer));
+    t.is(code, 1);
+    t.regex(stderr, /LOCK_NOT_WOVEN|was not woven/);
+  }
+});
