@@ -1,6 +1,6 @@
 import { readFile } from "node:fs/promises";
 import { basename } from "node:path";
-import { fileWeaver, type Finding, type PluginOptions } from "../one-file/weaver";
+import { fileWeaver, shown, type Finding, type PluginOptions } from "../one-file/weaver";
 import { parser } from "../../parser/parser";
 import { OTHER_FILES, shortPath, SOURCE_FILES } from "./source-files";
 
@@ -20,7 +20,8 @@ interface Build {
     options: { filter: RegExp; namespace: string },
     load: (file: {
       readonly path: string;
-      readonly with: Readonly<Record<string, string>>;
+      /** Not from Bun. */
+      readonly with?: Readonly<Record<string, string>>;
     }) => Promise<Loaded | undefined>,
   ): void;
 }
@@ -41,7 +42,7 @@ interface Message {
 }
 
 /**
- * Weaves what esbuild builds. Of several plugins that load a file, esbuild asks the first: put this one before them.
+ * Weaves what esbuild or Bun builds. Of several plugins that load a file, esbuild asks the first: put this one before them.
  *
  * @throws {TypeError} when the options are none
  */
@@ -51,7 +52,7 @@ function lockweave(options?: PluginOptions): Plugin {
     name: "lockweave",
     setup({ initialOptions, onLoad }) {
       const loaders = { ...LOADERS, ...initialOptions.loader };
-      onLoad({ filter: filterFor(loaders), namespace: "file" }, async ({ path, with: attributes }) => {
+      onLoad({ filter: filterFor(loaders), namespace: "file" }, async ({ path, with: attributes = {} }) => {
         const loader = loaderOf(path, loaders);
         const isOther = OTHER_FILES.some((others) => others.test(path)) || "type" in attributes;
         if (loader === undefined || isOther) return undefined;
@@ -60,6 +61,7 @@ function lockweave(options?: PluginOptions): Plugin {
         if (woven === undefined) return undefined; // esbuild reads it itself.
         const { code, map, errors, warnings } = woven;
         const file = shortPath(path, initialOptions.absWorkingDir);
+        if (isBun) tellBun(file, errors, warnings);
         const messageOf = (finding: Finding): Message => message(file, finding);
         map.sources = [basename(path)];
         return {
@@ -71,6 +73,14 @@ function lockweave(options?: PluginOptions): Plugin {
       });
     },
   };
+}
+
+const isBun = "bun" in process.versions;
+
+/** Bun passes over what plugins say of a file, but not over what they throw. */
+function tellBun(file: string, errors: readonly Finding[], warnings: readonly Finding[]): void {
+  for (const warning of warnings) process.stderr.write(`${shown(file, warning, "warning")}\n`);
+  if (errors.length > 0) throw new Error(errors.map((error) => shown(file, error)).join("\n"));
 }
 
 const LOADERS: Readonly<Record<string, string>> = {

@@ -1,0 +1,132 @@
+import { join } from "node:path";
+import test from "ava";
+import { EXAMPLES, linesOf, storyOf } from "../examples";
+import { installed } from "../installed";
+import type { Files, Finished, Project } from "../project";
+import { isMatrix, projectOf, runBundle } from "./bundlers";
+import { INPUTS, WOVEN } from "./fixtures";
+import { recipe, unwoven } from "./recipes";
+import { MISTAKES, ORDER, placeIn, RECEIPT, SOURCES, WRONG } from "./sources";
+
+// Hosts that take the plugins of others. Too heavy for every run of the tests, and one after another.
+const inMatrix = isMatrix ? test.serial : test.skip;
+
+const BUN_PACKAGES = ["bun@1.4.5"];
+
+async function runBun(project: Project, ...args: readonly string[]): Promise<Finished> {
+  return await project.runWith(join(await installed(BUN_PACKAGES), "bun/bin/bun.exe"), ...args);
+}
+
+interface Host {
+  readonly name: string;
+  readonly packages: readonly string[];
+  build(project: Project): Promise<Finished>;
+}
+
+const FARM_CLI = "node_modules/@farmfe/cli/bin/farm.mjs";
+
+const FARM: Host = {
+  name: "Farm",
+  packages: ["@farmfe/core@1.7.11", "@farmfe/cli@1.0.5"],
+  build: (project) => project.run(FARM_CLI, "build", "--config", "farm.config.mjs"),
+};
+
+const BUN: Host = {
+  name: "Bun",
+  packages: BUN_PACKAGES,
+  build: (project) => runBun(project, "build.mjs"),
+};
+
+async function made({ name, packages }: Host, files: Files, config = recipe(name)): Promise<Project> {
+  const project = await projectOf({ name, packages }, files);
+  await project.write({ [config.file]: config.text });
+  return project;
+}
+
+for (const host of [FARM, BUN]) {
+  const { name } = host;
+  let built: Promise<Project> | undefined;
+  const build = async (): Promise<Project> => {
+    const project = await made(host, SOURCES);
+    const { code, stdout, stderr } = await host.build(project);
+    if (code !== 0) throw new Error(stdout + stderr);
+    return project;
+  };
+
+  inMatrix(
+    `${name}: what was built runs under its locks, and throws at the lines of the sources`,
+    async (t) => {
+      const { stdout, stderr } = await runBundle(await (built ??= build()));
+      const [results] = stdout.split("\n");
+      t.is(results, "paid A1,paid A1 false", stderr);
+      t.true(stdout.includes(`src/order.ts:${placeIn(ORDER, "new RangeError").line}:`), stdout);
+      t.true(stdout.includes(`src/receipt.ts:${placeIn(RECEIPT, "new TypeError").line}:`), stdout);
+    },
+  );
+
+  inMatrix(`${name}: both examples do what they do when tspc has compiled them`, async (t) => {
+    const project = await (built ??= build());
+    for (const example of EXAMPLES) {
+      const { stdout, stderr } = await runBundle(project, example);
+      t.deepEqual(linesOf(stdout), await storyOf(example), stderr);
+    }
+  });
+
+  inMatrix(`${name}: each wrong tag of a file fails the build, in the same words`, async (t) => {
+    const project = await made(host, { ...SOURCES, "src/order.ts": WRONG });
+    const { code, stdout, stderr } = await host.build(project);
+    t.not(code, 0);
+    for (const [word, message] of Object.entries(MISTAKES)) {
+      const { line, column } = placeIn(WRONG, word);
+      t.true(
+        (stdout + stderr).includes(`src/order.ts(${line},${column}): error ${message}`),
+        stdout + stderr,
+      );
+    }
+  });
+
+  inMatrix(`${name}: what was built without the plugin does not start`, async (t) => {
+    const project = await made(host, SOURCES, unwoven(recipe(name)));
+    t.like(await host.build(project), { code: 0 });
+    t.regex((await runBundle(project)).stderr, /LOCK_NOT_WOVEN/);
+  });
+}
+
+/** Comes behind Lockweave, writes down what it gets, and hands on nothing. */
+const SEEING = `import fs from "node:fs";
+import path from "node:path";
+import lockweave from "lockweave/vite";
+const files = ${JSON.stringify(Object.keys(INPUTS))};
+const see = {
+  name: "see",
+  enforce: "pre",
+  transform(code, id) {
+    const file = path.relative(process.cwd(), id);
+    if (!files.includes(file)) return;
+    fs.mkdirSync("seen", { recursive: true });
+    fs.writeFileSync(path.join("seen", path.basename(file)), code);
+    return { code: "export {};", map: null };
+  },
+};
+const input = Object.fromEntries(files.map((file) => [path.basename(file), "./" + file]));
+export default {
+  compilation: { input, output: { path: "out", targetEnv: "node", format: "esm" }, persistentCache: false },
+  vitePlugins: [lockweave(), see],
+};
+`;
+
+inMatrix("Farm: what comes of every fixture is what comes of its woven text", async (t) => {
+  t.timeout(120_000);
+  const config = { file: "farm.config.mjs", text: SEEING };
+  const project = await made(FARM, INPUTS, config);
+  const { code, stdout, stderr } = await FARM.build(project);
+  t.is(code, 0, stdout + stderr);
+  for (const [file, woven] of Object.entries(WOVEN)) {
+    t.is(await project.read(file.replace("src/", "seen/")), woven, file);
+  }
+});
+
+inMatrix("Bun: sources that nobody has built do not start", async (t) => {
+  const project = await made(BUN, SOURCES);
+  t.regex((await runBun(project, "src/main.ts")).stderr, /LOCK_NOT_WOVEN/);
+});
