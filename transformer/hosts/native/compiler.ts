@@ -37,7 +37,8 @@ export function nativeCompiler(config: string): NativeCompiler | undefined {
         maxBuffer: 2 ** 30,
       });
       if (error !== undefined) throw error;
-      return { code: status ?? 1, output: stdout + stderr };
+      // It says all it has to say on one of the two: on the other a stand-in for it may tell that it is one.
+      return { code: status ?? 1, output: stdout === "" ? stderr : stdout };
     },
   };
 }
