@@ -234,6 +234,19 @@ function implementationOf(
 }
 
 function nameOf(ts: Parser, file: TS.SourceFile, path: readonly TS.Node[]): string {
-  const names = path.flatMap((node) => roleOf(ts, file, node).name ?? []);
+  const names = path.flatMap((node, index) =>
+    isNamedTwice(ts, node, path[index - 1]) ? [] : (roleOf(ts, file, node).name ?? []),
+  );
   return names.length === 0 ? "anonymous" : names.join(".");
+}
+
+/** `let Orders = class Orders`, as compilers write it. */
+function isNamedTwice(ts: Parser, node: TS.Node, around: TS.Node | undefined): boolean {
+  return (
+    ts.isClassExpression(node) &&
+    around !== undefined &&
+    ts.isVariableDeclaration(around) &&
+    ts.isIdentifier(around.name) &&
+    around.name.text === node.name?.text
+  );
 }

@@ -27,6 +27,15 @@ test("without options only the site and the flag are written: the runtime has th
   t.is(opened(""), `{ ${SITE} }`);
 });
 
+test("a class that compilers have made an expression of keeps its name", (t) => {
+  const text = `let Orders = class Orders {
+  /** @redisLock businessFlag=pay */
+  async pay() {}
+};
+export { Orders };`;
+  t.regex(weave("a.js", text, { ts, module: "esm" })?.code ?? "", /site: "Orders\.pay"/);
+});
+
 /** The rows of the tag table that are entries of the site's object. */
 const OPTIONS: readonly (readonly [attribute: string, entry: string])[] = [
   ["lockTime=20", 'lockTime: "20s"'],
