@@ -39,8 +39,10 @@ test("each cell of the matrix of hosts names a test that is there, or says that 
   const named = new Set<string>();
   for (const [host, cells] of hosts) {
     t.is(cells.length, 6, host);
-    for (const cell of cells) {
-      t.regex(cell, /^(?:[✔◆] \d+|no|not tested)$/, host);
+    for (const [column, cell] of cells.entries()) {
+      t.regex(cell, /^(?:[✔◆] \d+(?:, [\w' ]+)?|as .+|not tested)$/, host);
+      const [, other] = /^as (.+)$/.exec(cell) ?? [];
+      if (other !== undefined) t.regex(hosts.get(other)?.[column] ?? "", /^[✔◆]/, `${host}: ${other}`);
       const [, number] = /(\d+)/.exec(cell) ?? [];
       if (number !== undefined) named.add(number);
     }
@@ -58,7 +60,7 @@ test("each cell of the matrix of hosts names a test that is there, or says that 
 test("what only `npm run test:matrix` tests is marked as such", (t) => {
   for (const [host, cells] of hosts) {
     for (const cell of cells) {
-      const [, mark = "", number = ""] = /^(.) (\d+)$/.exec(cell) ?? [];
+      const [, mark = "", number = ""] = /^([✔◆]) (\d+)/.exec(cell) ?? [];
       const { file, title } = listed.get(number) ?? { file: "", title: "" };
       if (mark === "") continue;
       const text = page(file);
@@ -97,7 +99,7 @@ test("the table in the README says in short what the matrix says, in both langua
     const expected = SHORT.map((columns) => {
       const cells = names.flatMap((name) => columns.map((column) => hosts.get(name)?.[column] ?? "missing"));
       t.false(cells.includes("missing"), named);
-      const proved = cells.filter((cell) => /^[✔◆]/.test(cell)).length;
+      const proved = cells.filter((cell) => /^(?:[✔◆]|as )/.test(cell)).length;
       return proved === cells.length ? "✔" : proved === 0 ? "–" : "partly";
     });
     t.deepEqual(marks, expected, named);
