@@ -6,7 +6,7 @@ import { makeProject, PACKAGE, type Project } from "./project";
 
 const FIXTURES = join(PACKAGE, "test/fixtures/weave");
 
-export interface Fixture {
+interface Fixture {
   readonly name: string;
   readonly input: string;
   readonly text: string;
