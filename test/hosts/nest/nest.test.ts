@@ -47,6 +47,9 @@ const PACKAGES: Readonly<Record<Version, readonly string[]>> = {
     "@nestjs/platform-express@11.2.10",
     "@nestjs/cli@11.0.24",
     "typescript@5.9.3",
+    "jest@30",
+    "ts-jest@29",
+    "@types/jest@30",
     ...BOTH,
   ],
 };
@@ -349,5 +352,48 @@ inMatrix(
       await application.said("begins");
       t.deepEqual(await application.end("SIGTERM"), { said: [...said], signal: "SIGTERM" });
     }
+  },
+);
+
+const SPEC = `import { assertWoven } from "lockweave";
+import { OrdersService } from "./orders.service";
+test("woven", () => assertWoven(OrdersService.prototype.pay));
+`;
+
+inMatrix(
+  "NestJS 11: its ts-jest weaves with the patched compiler, once it forgets what it had compiled",
+  async (t) => {
+    t.timeout(300_000);
+    const options = {
+      ...COMPILER_OPTIONS,
+      types: ["node", "jest"],
+      isolatedModules: true,
+      esModuleInterop: true,
+    };
+    const project = await NestProject.make(
+      {
+        "tsconfig.json": JSON.stringify({
+          compilerOptions: { ...options, plugins: [PLUGIN] },
+          include: ["src"],
+        }),
+        "jest.config.json": JSON.stringify({
+          rootDir: "src",
+          testRegex: String.raw`.*\.spec\.ts$`,
+          transform: { "^.+\\.(t|j)s$": "ts-jest" },
+          cacheDirectory: "<rootDir>/../cache",
+        }),
+        "src/orders.service.spec.ts": SPEC,
+      },
+      "11",
+    );
+    const jest = (...args: readonly string[]): Promise<Finished> =>
+      project.runWith(project.node, "../node_modules/jest/bin/jest.js", ...args);
+    await project.patch("uninstall");
+    t.regex((await jest()).stderr, /`pay` was not woven/);
+    await project.patch("install");
+    t.teardown(() => project.patch("uninstall"));
+    t.like(await jest(), { code: 1 });
+    const { code, stderr } = await jest("--no-cache");
+    t.is(code, 0, stderr);
   },
 );
