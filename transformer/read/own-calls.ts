@@ -1,13 +1,20 @@
 import type * as TS from "typescript";
 import type { Parser } from "../parser/parser";
 import { importedModule } from "./imports";
-import { declaredInBlock, declaredInFunction, namesIn } from "./scopes";
+import { declaredBy, declaredInBlock, declaredInFunction, namesIn } from "./scopes";
 
 /** Our functions that the weave hands something. */
 export type OwnFunction = "configure" | "currentLock";
 
-/** What a name or an expression stands for: one of our functions, all of them, or a promise of all. */
-type Meaning = OwnFunction | "runtime" | "promise";
+/** What a name or an expression stands for: one of our functions, or a module that hands them on. */
+type Meaning = OwnFunction | Module;
+
+/** All that a module exports, or a promise of it. */
+interface Module {
+  readonly is: "module" | "promise";
+  /** Of ours. Asked late, since modules may import each other. */
+  readonly exported: () => OwnExports | undefined;
+}
 
 /** By the names that a module exports: which of ours they are. */
 export type OwnExports = ReadonlyMap<string, Meaning>;
@@ -20,7 +27,7 @@ const OURS: ReadonlySet<string> = new Set(["lockweave", "lockweave/runtime"]);
 const OWN_EXPORTS: OwnExports = new Map<string, Meaning>([
   ["configure", "configure"],
   ["currentLock", "currentLock"],
-  ["default", "runtime"],
+  ["default", { is: "module", exported: () => OWN_EXPORTS }],
 ]);
 
 /** Cheap, and never misses a call of a module of ours: most files have none. */
@@ -51,7 +58,7 @@ export function callsOf(
   if (handedOn === undefined && !file.text.includes(functionName)) return calls;
   const exportsOf = (specifier: string): OwnExports | undefined =>
     OURS.has(specifier) ? OWN_EXPORTS : handedOn?.(specifier);
-  const visit = (child: TS.Node, outer: Names, isInside: boolean, given?: Meaning): void => {
+  const visit = (child: TS.Node, outer: Names, isInside: boolean, given?: Module): void => {
     const isIn = isInside || child === node;
     if (isIn && isElsewhere(child)) return;
     const names = namesInside(ts, child, outer, exportsOf, given);
@@ -62,9 +69,9 @@ export function callsOf(
     ) {
       calls.push(child);
     }
-    const callback = callbackOf(ts, child, names, exportsOf);
+    const { callback, module } = callbackOf(ts, child, names, exportsOf) ?? {};
     ts.forEachChild(child, (grandchild) =>
-      visit(grandchild, names, isIn, grandchild === callback ? "runtime" : undefined),
+      visit(grandchild, names, isIn, grandchild === callback ? module : undefined),
     );
   };
   visit(file, new Map(), false);
@@ -77,37 +84,43 @@ export function ownExportsOf(ts: Parser, file: TS.SourceFile, handedOn: HandedOn
     OURS.has(specifier) ? OWN_EXPORTS : handedOn(specifier);
   const names = namesInside(ts, file, new Map(), exportsOf);
   const exported = new Map<string, Meaning>();
-  const add = (name: string, meaning: Meaning | undefined): void => {
-    if (meaning !== undefined) exported.set(name, meaning);
+  const add = (name: string, meaning: Meaning | null | undefined): void => {
+    if (meaning) exported.set(name, meaning);
+    else exported.delete(name); // What the file exports by itself hides what `export *` brings.
   };
+  for (const statement of file.statements) {
+    if (!ts.isExportDeclaration(statement) || statement.exportClause !== undefined) continue;
+    for (const [name, meaning] of exportsOf(importedModule(ts, statement) ?? "") ?? []) {
+      if (name !== "default") add(name, meaning);
+    }
+  }
   for (const statement of file.statements) {
     if (ts.isExportDeclaration(statement)) {
       const module = importedModule(ts, statement);
       const from = module === undefined ? names : exportsOf(module);
       const { exportClause } = statement;
-      if (exportClause === undefined) {
-        for (const [name, meaning] of from ?? []) if (name !== "default") add(name, meaning ?? undefined);
-      } else if (ts.isNamespaceExport(exportClause)) {
-        if (from !== undefined) add(exportClause.name.text, "runtime");
+      if (exportClause === undefined) continue;
+      if (ts.isNamespaceExport(exportClause)) {
+        add(exportClause.name.text, moduleOf(module, exportsOf));
       } else {
         for (const { name, propertyName = name } of exportClause.elements) {
-          add(name.text, from?.get(propertyName.text) ?? undefined);
+          add(name.text, from?.get(propertyName.text));
         }
       }
-    }
-    if (ts.isExportAssignment(statement)) {
+    } else if (ts.isExportAssignment(statement)) {
       add("default", meaningOf(ts, statement.expression, names, exportsOf));
-    }
-    if (
-      ts.isVariableStatement(statement) &&
-      ts.getModifiers(statement)?.some(({ kind }) => kind === ts.SyntaxKind.ExportKeyword)
-    ) {
-      for (const { name: bound } of statement.declarationList.declarations) {
-        for (const { text } of namesIn(ts, bound)) add(text, names.get(text) ?? undefined);
+    } else if (isExported(ts, statement)) {
+      for (const { name } of declaredBy(ts, statement)) {
+        for (const { text } of namesIn(ts, name)) add(text, names.get(text));
       }
     }
   }
   return exported;
+}
+
+function isExported(ts: Parser, statement: TS.Statement): boolean {
+  const { modifiers } = statement as { readonly modifiers?: readonly TS.ModifierLike[] };
+  return modifiers?.some(({ kind }) => kind === ts.SyntaxKind.ExportKeyword) ?? false;
 }
 
 // ---- names and what they stand for ----------------------------------------------------------------------
@@ -117,7 +130,7 @@ type Names = ReadonlyMap<string, Meaning | null>;
 type ExportsOf = (specifier: string) => OwnExports | undefined;
 
 /** The names in scope inside the node. */
-function namesInside(ts: Parser, node: TS.Node, outer: Names, exportsOf: ExportsOf, given?: Meaning): Names {
+function namesInside(ts: Parser, node: TS.Node, outer: Names, exportsOf: ExportsOf, given?: Module): Names {
   const declared = ts.isFunctionLike(node) ? declaredInFunction(ts, node) : declaredInBlock(ts, node);
   const imports = ts.isSourceFile(node) ? node.statements : [];
   const own = ts.isClassExpression(node) && node.name !== undefined ? node.name.text : undefined;
@@ -140,14 +153,15 @@ function bindImport(
   names: Map<string, Meaning | null>,
   exportsOf: ExportsOf,
 ): void {
-  const exported = exportsOf(importedModule(ts, statement) ?? "");
-  if (exported === undefined) return;
-  if (ts.isImportEqualsDeclaration(statement)) names.set(statement.name.text, "runtime");
+  const module = moduleOf(importedModule(ts, statement), exportsOf);
+  const exported = module?.exported();
+  if (module === undefined || exported === undefined) return;
+  if (ts.isImportEqualsDeclaration(statement)) names.set(statement.name.text, module);
   if (!ts.isImportDeclaration(statement)) return;
   const { name, namedBindings } = statement.importClause ?? {};
   if (name !== undefined) names.set(name.text, exported.get("default") ?? null);
   if (namedBindings === undefined) return;
-  if (ts.isNamespaceImport(namedBindings)) names.set(namedBindings.name.text, "runtime");
+  if (ts.isNamespaceImport(namedBindings)) names.set(namedBindings.name.text, module);
   else {
     for (const { name: local, propertyName = local } of namedBindings.elements) {
       names.set(local.text, exported.get(propertyName.text) ?? null);
@@ -155,17 +169,17 @@ function bindImport(
   }
 }
 
-/** The callback in `import("lockweave").then((locks) => ...)`, whose parameter is the runtime. */
+/** The callback in `import("lockweave").then((locks) => ...)`, and the module that it is given. */
 function callbackOf(
   ts: Parser,
   node: TS.Node,
   names: Names,
   exportsOf: ExportsOf,
-): TS.Expression | undefined {
+): { readonly callback: TS.Expression | undefined; readonly module: Module } | undefined {
   if (!ts.isCallExpression(node) || !ts.isPropertyAccessExpression(node.expression)) return undefined;
   const { name, expression } = node.expression;
-  const isThen = name.text === "then" && meaningOf(ts, expression, names, exportsOf) === "promise";
-  return isThen ? node.arguments[0] : undefined;
+  const module = name.text === "then" ? awaitedOf(meaningOf(ts, expression, names, exportsOf)) : undefined;
+  return module && { callback: node.arguments[0], module };
 }
 
 function bind(
@@ -182,8 +196,8 @@ function bind(
     if (ts.isOmittedExpression(element)) continue;
     const { propertyName = element.name } = element;
     const key = ts.isIdentifier(propertyName) || ts.isStringLiteral(propertyName) ? propertyName.text : "";
-    const isMember = meaning === "runtime" && ts.isObjectBindingPattern(name);
-    bind(ts, element.name, isMember ? (OWN_EXPORTS.get(key) ?? null) : null, names);
+    const member = ts.isObjectBindingPattern(name) ? memberOf(meaning, key) : undefined;
+    bind(ts, element.name, member ?? null, names);
   }
 }
 
@@ -204,16 +218,14 @@ function meaningOf(
     return of(expression.expression);
   }
   if (ts.isPropertyAccessExpression(expression)) {
-    return of(expression.expression) === "runtime" ? OWN_EXPORTS.get(expression.name.text) : undefined;
+    return memberOf(of(expression.expression), expression.name.text);
   }
   if (ts.isElementAccessExpression(expression)) {
     const { argumentExpression: key } = expression;
-    return of(expression.expression) === "runtime" && ts.isStringLiteralLike(key)
-      ? OWN_EXPORTS.get(key.text)
-      : undefined;
+    return ts.isStringLiteralLike(key) ? memberOf(of(expression.expression), key.text) : undefined;
   }
   if (ts.isAwaitExpression(expression)) {
-    return of(expression.expression) === "promise" ? "runtime" : undefined;
+    return awaitedOf(of(expression.expression));
   }
   if (ts.isBinaryExpression(expression) && expression.operatorToken.kind === ts.SyntaxKind.CommaToken) {
     return of(expression.right);
@@ -227,9 +239,23 @@ function resultOf(
   names: Names,
   exportsOf: ExportsOf,
 ): Meaning | undefined {
-  const module = first !== undefined && ts.isStringLiteralLike(first) ? exportsOf(first.text) : undefined;
-  if (callee.kind === ts.SyntaxKind.ImportKeyword) return module && "promise";
-  if (ts.isIdentifier(callee) && callee.text === "require" && !names.has("require"))
-    return module && "runtime";
-  return undefined;
+  const specifier = first !== undefined && ts.isStringLiteralLike(first) ? first.text : undefined;
+  const module = moduleOf(specifier, exportsOf);
+  if (callee.kind === ts.SyntaxKind.ImportKeyword) return module && { ...module, is: "promise" };
+  const isRequire = ts.isIdentifier(callee) && callee.text === "require" && !names.has("require");
+  return isRequire ? module : undefined;
+}
+
+/** `undefined` of one that has nothing of ours. */
+function moduleOf(specifier: string | undefined, exportsOf: ExportsOf): Module | undefined {
+  if (specifier === undefined || exportsOf(specifier) === undefined) return undefined;
+  return { is: "module", exported: () => exportsOf(specifier) };
+}
+
+function memberOf(meaning: Meaning | null | undefined, name: string): Meaning | undefined {
+  return typeof meaning === "object" && meaning?.is === "module" ? meaning.exported()?.get(name) : undefined;
+}
+
+function awaitedOf(meaning: Meaning | undefined): Module | undefined {
+  return typeof meaning === "object" && meaning.is === "promise" ? { ...meaning, is: "module" } : undefined;
 }

@@ -58,7 +58,8 @@ export function namesIn(ts: Parser, name: TS.BindingName): TS.Identifier[] {
   );
 }
 
-function declaredBy(ts: Parser, statement: TS.Statement): Declared[] {
+/** The names that the statement declares in the block that it stands in. */
+export function declaredBy(ts: Parser, statement: TS.Statement): Declared[] {
   if (isAmbient(ts, statement)) return [];
   const isNamed =
     ts.isFunctionDeclaration(statement) ||

@@ -2,17 +2,18 @@ import test from "ava";
 import ts from "typescript";
 import { ownExportsOf, type OwnExports } from "../../../transformer/read/own-calls";
 
-const BARREL: OwnExports = new Map([
+const BARREL: OwnExports = new Map<string, "configure" | { is: "module"; exported: () => undefined }>([
   ["configure", "configure"],
   ["setUp", "configure"],
-  ["locks", "runtime"],
-  ["default", "runtime"],
+  ["locks", { is: "module", exported: () => undefined }],
+  ["default", { is: "module", exported: () => undefined }],
 ]);
 
 function handedOnBy(text: string): Record<string, string> {
   const file = ts.createSourceFile("a.ts", text, ts.ScriptTarget.Latest);
+  const exported = ownExportsOf(ts, file, (specifier) => (specifier === "./barrel" ? BARREL : undefined));
   return Object.fromEntries(
-    ownExportsOf(ts, file, (specifier) => (specifier === "./barrel" ? BARREL : undefined)),
+    [...exported].map(([name, meaning]) => [name, typeof meaning === "string" ? meaning : meaning.is]),
   );
 }
 
@@ -22,16 +23,16 @@ test("a file hands on our functions under the names that it gives them", (t) => 
     [`export { configure as setUp, memoryStore } from "lockweave/runtime";`, { setUp: "configure" }],
     [`import { configure as ours } from "lockweave"; export { ours as setUp };`, { setUp: "configure" }],
     [`import { configure } from "lockweave"; export default configure;`, { default: "configure" }],
-    [`import * as locks from "lockweave"; export { locks };`, { locks: "runtime" }],
-    [`export * as locks from "lockweave";`, { locks: "runtime" }],
+    [`import * as locks from "lockweave"; export { locks };`, { locks: "module" }],
+    [`export * as locks from "lockweave";`, { locks: "module" }],
     [`import locks from "lockweave"; export const setUp = locks.configure;`, { setUp: "configure" }],
     [`export const setUp = require("lockweave").configure;`, { setUp: "configure" }],
     [
       `import * as locks from "lockweave"; export const { configure, currentLock: held } = locks;`,
       { configure: "configure", held: "currentLock" },
     ],
-    [`export { setUp as start, locks } from "./barrel";`, { start: "configure", locks: "runtime" }],
-    [`export * as all from "./barrel";`, { all: "runtime" }],
+    [`export { setUp as start, locks } from "./barrel";`, { start: "configure", locks: "module" }],
+    [`export * as all from "./barrel";`, { all: "module" }],
   ];
   for (const [text, exported] of cases) t.deepEqual(handedOnBy(text), exported, text);
 });
@@ -44,8 +45,20 @@ test("all of a module is handed on but its default", (t) => {
   t.deepEqual(handedOnBy(`export * from "./barrel";`), {
     configure: "configure",
     setUp: "configure",
-    locks: "runtime",
+    locks: "module",
   });
+});
+
+test("what a module exports by itself is not what `export *` brings", (t) => {
+  for (const [where, text] of Object.entries({
+    before: `export function configure() {} export * from "lockweave";`,
+    behind: `export * from "lockweave"; export class configure {}`,
+    "a variable": `export * from "lockweave"; export const configure = 1;`,
+    "a list": `export * from "lockweave"; const other = 1; export { other as configure };`,
+    "another module's": `export * from "lockweave"; export { configure } from "./other";`,
+  })) {
+    t.deepEqual(handedOnBy(text), { currentLock: "currentLock" }, where);
+  }
 });
 
 test("nothing is handed on of what is not ours, or not exported", (t) => {
@@ -55,6 +68,7 @@ test("nothing is handed on of what is not ours, or not exported", (t) => {
     `import { configure } from "lockweave"; { const configure = 1; } export const x = () => configure();`,
     `const configure = 1; export { configure };`,
     `export default 1; export const a = {}.b, [c] = [];`,
+    `import * as all from "./barrel"; export const currentLock = all.currentLock;`,
   ]) {
     t.deepEqual(handedOnBy(text), {}, text);
   }

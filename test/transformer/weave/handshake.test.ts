@@ -122,3 +122,22 @@ test("a file that is woven for this alone takes in no runtime, and has no name f
   });
   t.deepEqual([woven?.sites, woven?.namespace], [[], undefined]);
 });
+
+test("of a module that hands on ours, only that is told, whatever else is called so", (t) => {
+  const handedOn = new Map([["setUp", "configure"]] as const);
+  const woven = (text: string): string | undefined =>
+    weave("app.ts", text, {
+      ts,
+      module: "esm",
+      handedOn: (specifier) => (specifier === "./barrel" ? handedOn : undefined),
+    })?.code;
+  for (const [description, text] of Object.entries({
+    "its namespace": `import * as all from "./barrel"; all.configure({}); all.setUp({});`,
+    "a member of it": `import * as all from "./barrel"; const { configure, setUp } = all; configure({}); setUp({});`,
+    "an awaited import": `const { configure, setUp } = await import("./barrel"); configure({}); setUp({});`,
+    "a promised import": `import("./barrel").then((all) => { all.configure({}); all.setUp({}); });`,
+    "a required module": `import all = require("./barrel"); all.configure({}); all["setUp"]({});`,
+  })) {
+    t.is(woven(text), text.replace(/(setUp"?\]?)\(\{\}\)/, '$1({}, "woven")'), description);
+  }
+});
