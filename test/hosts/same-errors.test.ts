@@ -32,6 +32,12 @@ export class C { /** @redisLock businessFlag=f */ m(): Promise<string> { return 
 /** @redisLock businessFlag=f */ export function i(list: number[], limit?: number): Promise<number[]> {
   limit = limit || 3; return all(list.filter((n) => n < limit));
 }`,
+  "a parameter that its default narrows": `/** @redisLock businessFlag=f */ export async function f(list: number[], limit: number | undefined = 5): Promise<number[]> {
+  if (list.length > 3) limit = undefined; return list.filter((n) => limit === undefined || n < limit);
+}
+/** @redisLock businessFlag=f reentrant=true */ export async function g(list: number[], limit: "few" |
+  undefined = "few"): Promise<number[]> { if (list.length > 3) limit = undefined; limit = "many"; return list; }
+/** @redisLock businessFlag=f */ export const h = async (list: number[], limit: number | null = null): Promise<number[]> => { limit ??= 3; return list.filter((n) => n < limit); };`,
   "types that narrow where the body stands in a block": `/** @redisLock businessFlag=f */ export async function f(list: number[], limit?: number): Promise<number[]> {
   limit ??= 10; return list.filter((n) => n < limit);
 }

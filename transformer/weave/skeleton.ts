@@ -50,13 +50,13 @@ export interface Names {
 export function weaveFunction(ts: Parser, file: TS.SourceFile, plan: Plan, names: Names): Insertion[] {
   const { body, asteriskToken } = plan.fn;
   const { apart } = plan;
-  const narrowed = copiesOf(ts, plan, plan.narrowed, names);
+  const narrowed = copiesOf(ts, file, plan, plan.narrowed, names);
   const before = [
     ...head(plan, names, narrowed),
     ...(apart === undefined ? [] : headOfBody(ts, file, plan, apart, names)),
   ];
   const closeBody = plan.reentrant ? "); " : ")(); ";
-  const variables = narrowed.map(({ parameter, copy }) => ` let ${parameter} = ${copy};`).join("");
+  const variables = narrowed.map(({ declared, copy }) => ` let ${declared} = ${copy};`).join("");
   const after = glue(plan, `${apart === undefined ? "" : closeBody}${tail(names)}`);
   if (ts.isBlock(body)) {
     const keepsReturns = apart !== undefined || asteriskToken !== undefined; // A generator awaits by itself.
@@ -128,9 +128,9 @@ function headOfBody(
   const { name, modifiers } = plan.fn;
   const own = type ?? name ?? modifiers?.[0];
   const from = own === undefined ? plan.at : { start: own.getStart(file), end: own.end };
-  const copies = copiesOf(ts, plan, assigned, names);
+  const copies = copiesOf(ts, file, plan, assigned, names);
   const kept = copies.map(({ parameter, copy }) => ` const ${copy} = ${parameter};`).join("");
-  const parameters = copies.map(({ parameter, copy }) => `${parameter} = ${copy}`).join(", ");
+  const parameters = copies.map(({ declared, copy }) => `${declared} = ${copy}`).join(", ");
   const handsOn = isVoid ? "await" : "return await";
   return [
     glue(plan, `${kept} ${handsOn} ${plan.reentrant ? `${namespace}.runReentrant(${lock}, ` : "("}`),
@@ -157,17 +157,28 @@ function typedParameters(
 
 interface Copy {
   readonly parameter: string;
+  /** The parameter, with its type where that allows more than the value that it begins with: `id: string | undefined`. */
+  readonly declared: string;
   readonly copy: string;
 }
 
 function copiesOf(
   ts: Parser,
+  file: TS.SourceFile,
   { fn }: Plan,
   parameters: readonly string[],
   { namespace, lock, words }: Names,
 ): readonly Copy[] {
   const used = new Set([...identifiersIn(ts, fn), namespace, lock, ...words]);
-  return parameters.map((parameter) => ({ parameter, copy: freshName(`${parameter}_1`, used) }));
+  return parameters.map((parameter) => {
+    const defaulted = fn.parameters.find(
+      ({ name, initializer }) =>
+        initializer !== undefined && ts.isIdentifier(name) && name.text === parameter,
+    );
+    const type = isJavaScript(file) ? undefined : defaulted?.type;
+    const declared = type === undefined ? parameter : `${parameter}: ${onOneLine(ts, file, type)}`;
+    return { parameter, declared, copy: freshName(`${parameter}_1`, used) };
+  });
 }
 
 function tail({ namespace, lock }: Names): string {
