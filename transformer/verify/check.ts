@@ -148,8 +148,7 @@ function compare(expected: readonly Expected[], found: Locks, output: string, le
   return [...groups.values()].flatMap((group) => {
     const made = group.map(({ lock }) => lock);
     const same = found.locks.filter((lock) => made.some((one) => isSame(one, lock, level)));
-    const allowed = Math.max(...made.map(({ unawaited }) => unawaited));
-    const whole = same.filter(({ unawaited }) => unawaited <= allowed);
+    const whole = same.filter((lock) => made.some((one) => isAwaited(one, lock)));
     if (isEnough(whole, made, level)) return [];
     if (whole.length > 0) {
       const copies = whole.length < made.length ? "" : ", but as copies of one";
@@ -183,6 +182,11 @@ function isSame(expected: Lock, found: Lock, level: Level): boolean {
     expected.key.length === found.key.length &&
     expected.key.every((part, index) => isSameEssence(part, found.key[index]))
   );
+}
+
+/** Nothing that the one waits for is left in a hurry by the other. */
+function isAwaited(expected: Lock, found: Lock): boolean {
+  return found.unawaited <= expected.unawaited || found.immediate <= expected.immediate;
 }
 
 /** In a bundle a function may be there twice, which must not pass for two functions. */

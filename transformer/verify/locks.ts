@@ -1,5 +1,6 @@
 import type * as TS from "typescript";
 import type { Parser } from "../parser/parser";
+import { statementsOf } from "../read/scopes";
 import { bindingsOf, canonical, constantOf, essenceOf, withoutParentheses, type Essence } from "./canonical";
 
 /** The woven code around the body of one function, as it stands in compiled code. */
@@ -15,8 +16,10 @@ export interface Lock {
   readonly key: readonly Essence[];
   /** The body, but for the names in it: tells copies of one function from two functions. */
   readonly body: string;
-  /** How many returns leave the lock without having waited for their value. */
+  /** How many returns leave the lock without having waited for their value, which may be a promise. */
   readonly unawaited: number;
+  /** How many returns wait for nothing, whatever their value: of `{ ...a }` a compiler may make a call. */
+  readonly immediate: number;
 }
 
 /** The locks in the code, and the sites whose lock is opened without the steps that belong around a body. */
@@ -201,7 +204,9 @@ function beginsHeld(ts: Parser, { tried, lock }: Steps): boolean {
 }
 
 function beginsWith(ts: Parser, block: TS.Block, lock: string): boolean {
-  const [first, ...others] = block.statements.filter((statement) => !isInert(ts, statement));
+  const [first, ...others] = block.statements.filter(
+    (statement) => !isInert(ts, statement) && !keepsName(ts, statement),
+  );
   // Whatever it catches: nothing comes behind it.
   if (first !== undefined && ts.isTryStatement(first))
     return others.length === 0 && beginsWith(ts, first.tryBlock, lock);
@@ -209,6 +214,37 @@ function beginsWith(ts: Parser, block: TS.Block, lock: string): boolean {
   const earliest = earliestOf(ts, expression ?? initializer);
   if (earliest === undefined || !ts.isCallExpression(earliest)) return false;
   return namesStep(ts, earliest.expression, "assertHeld") && isNamed(ts, earliest.arguments[0], lock);
+}
+
+/** esbuild's `__name(inner, "inner")` of a function in the block, with whatever name its helper has now. */
+function keepsName(ts: Parser, statement: TS.Statement): boolean {
+  if (!ts.isExpressionStatement(statement) || !ts.isCallExpression(statement.expression)) return false;
+  const { expression: callee, arguments: given } = statement.expression;
+  const [fn, name, another] = given;
+  if (!ts.isIdentifier(callee) || fn === undefined || !ts.isIdentifier(fn) || another !== undefined)
+    return false;
+  if (name === undefined || !ts.isStringLiteralLike(name)) return false;
+  for (let scope: TS.Node = statement.parent; ; scope = scope.parent) {
+    const declared = statementsOf(ts, scope)
+      .filter(ts.isVariableStatement)
+      .flatMap(({ declarationList }) => declarationList.declarations)
+      .find((each) => ts.isIdentifier(each.name) && each.name.text === callee.text);
+    if (declared !== undefined)
+      return declared.initializer !== undefined && isNameKeeper(ts, declared.initializer);
+    if (ts.isSourceFile(scope)) return false;
+  }
+}
+
+/** `(target, value) => defineProperty(target, "name", { value, configurable: true })` */
+function isNameKeeper(ts: Parser, helper: TS.Expression): boolean {
+  if (!ts.isArrowFunction(helper) || ts.isBlock(helper.body)) return false;
+  const call = withoutParentheses(ts, helper.body);
+  if (!ts.isCallExpression(call)) return false;
+  const [, name, descriptor] = call.arguments;
+  if (name === undefined || constantOf(ts, name)?.value !== "name") return false;
+  if (descriptor === undefined || !ts.isObjectLiteralExpression(descriptor)) return false;
+  const entries = descriptor.properties.map((each) => each.name?.getText());
+  return entries.join() === "value,configurable";
 }
 
 /** It declares names, and runs nothing. */
@@ -338,7 +374,8 @@ function lockOf(
     loose: JSON.stringify([[...options], retry.action, retry.failure !== undefined]),
     key: call.arguments.slice(1).map((part) => essenceOf(ts, part, bindings)),
     body: canonical(ts, tried.tryBlock, { withNames: false }),
-    unawaited: isAsyncGenerator(ts, owner) ? 0 : unawaitedReturns(ts, tried.tryBlock),
+    unawaited: returnsOf(ts, owner, tried.tryBlock, mayBePromise),
+    immediate: returnsOf(ts, owner, tried.tryBlock, isImmediate),
   };
 }
 
@@ -360,34 +397,52 @@ function isAsyncGenerator(ts: Parser, owner: TS.SignatureDeclaration): boolean {
   return isAsync && asteriskToken !== undefined;
 }
 
-function unawaitedReturns(ts: Parser, node: TS.Node): number {
-  if (ts.isFunctionLike(node)) return 0;
-  let count = 0;
-  if (ts.isReturnStatement(node) && node.expression !== undefined) {
-    count += unawaitedValues(ts, node.expression);
-  }
-  ts.forEachChild(node, (child) => void (count += unawaitedReturns(ts, child)));
-  return count;
+type IsCounted = (ts: Parser, value: TS.Expression) => boolean;
+
+/** How many values of returns in the body are to be counted. An async generator awaits them all. */
+function returnsOf(ts: Parser, owner: TS.SignatureDeclaration, body: TS.Block, isCounted: IsCounted): number {
+  if (isAsyncGenerator(ts, owner)) return 0;
+  const countIn = (node: TS.Node): number => {
+    if (ts.isFunctionLike(node)) return 0;
+    let count = 0;
+    if (ts.isReturnStatement(node) && node.expression !== undefined) {
+      count += valuesOf(ts, node.expression).filter((value) => isCounted(ts, value)).length;
+    }
+    ts.forEachChild(node, (child) => void (count += countIn(child)));
+    return count;
+  };
+  return countIn(body);
 }
 
-function unawaitedValues(ts: Parser, expression: TS.Expression): number {
+/** Those of which one is the value of the expression. */
+function valuesOf(ts: Parser, expression: TS.Expression): TS.Expression[] {
   const value = withoutParentheses(ts, expression);
   if (ts.isConditionalExpression(value)) {
-    return unawaitedValues(ts, value.whenTrue) + unawaitedValues(ts, value.whenFalse);
+    return [value.whenTrue, value.whenFalse].flatMap((each) => valuesOf(ts, each));
   }
   if (ts.isBinaryExpression(value)) {
     const { SyntaxKind: Kind } = ts;
     const { kind } = value.operatorToken;
-    if (kind === Kind.CommaToken) return unawaitedValues(ts, value.right);
+    if (kind === Kind.CommaToken) return valuesOf(ts, value.right);
     const isLogical = [Kind.AmpersandAmpersandToken, Kind.BarBarToken, Kind.QuestionQuestionToken];
-    if (isLogical.includes(kind)) return unawaitedValues(ts, value.left) + unawaitedValues(ts, value.right);
+    if (isLogical.includes(kind)) return [value.left, value.right].flatMap((each) => valuesOf(ts, each));
   }
-  const mayBePromise =
+  return [value];
+}
+
+function mayBePromise(ts: Parser, value: TS.Expression): boolean {
+  const isUnknown =
     ts.isIdentifier(value) ||
     ts.isCallExpression(value) ||
     ts.isNewExpression(value) ||
     ts.isPropertyAccessExpression(value) ||
     ts.isElementAccessExpression(value) ||
     ts.isTaggedTemplateExpression(value);
-  return mayBePromise && constantOf(ts, value) === undefined ? 1 : 0;
+  return isUnknown && constantOf(ts, value) === undefined;
+}
+
+function isImmediate(ts: Parser, value: TS.Expression): boolean {
+  return (
+    !ts.isAwaitExpression(value) && !ts.isYieldExpression(value) && constantOf(ts, value)?.value !== null
+  );
 }

@@ -169,6 +169,23 @@ test("what runs nothing may stand in the body before it is known to be held", (t
   }
 });
 
+test("a compiler may keep the names of the body's functions before it is known to be held", (t) => {
+  const gate = "lockweave.assertHeld(lock);";
+  const code = WOVEN.replace(gate, `function inner() {} keep(inner, "inner"); ${gate}`);
+  const keeps = 'var keep = (target, value) => define(target, "name", { value, configurable: true });';
+  t.truthy(lockIn(`${keeps}\n${code}`));
+  t.truthy(lockIn(`(() => { ${keeps.replace("true", "!0")}\n${code.replace(/import.*|export/g, "")} })();`));
+  for (const [what, otherwise] of Object.entries({
+    "nobody knows what it does": code,
+    "it does more": `${keeps.replace("=> define", "=> work() + define")}\n${code}`,
+    "it defines something else": `${keeps.replace('"name"', '"then"')}\n${code}`,
+    "it is another one inside": `${keeps}\n{ const keep = work; ${code.replace(/import.*|export/g, "")} }`,
+    "it is given what runs": `${keeps}\n${code.replace('keep(inner, "inner")', 'keep(work(), "inner")')}`,
+  })) {
+    t.is(lockIn(otherwise), undefined, what);
+  }
+});
+
 test("a reentrant body may stand behind copies of its parameters, and behind nothing that runs", (t) => {
   const gate = "lockweave.assertHeld(lock); if (orderNo) return await this.charge(orderNo);";
   const body = "return await lockweave.runReentrant(lock, async (orderNo = orderNo_1) => { orderNo++; });";
@@ -185,6 +202,22 @@ test("the compiler's own `try` for a `using` may stand around the whole body", (
   const caught = "catch (e_1) { env_1.error = e_1; } finally { __disposeResources(env_1); }";
   for (const env of ["const env_1 = { stack: [], error: void 0, hasError: false };", "var _stack = [];"]) {
     t.truthy(lockIn(WOVEN.replace(body, `${env} try { ${body} } ${caught}`)), env);
+  }
+});
+
+test("a return that waits for nothing is counted, whatever its value", (t) => {
+  for (const [code, count] of Object.entries({
+    "return { ...orderNo };": 1,
+    "return spread(orderNo);": 1,
+    "return orderNo ? await this.charge() : 'none';": 1,
+    "if (orderNo) return await this.charge(); return;": 0,
+    "const nested = () => { return 1; }; return await nested();": 0,
+  })) {
+    t.is(
+      lockIn(WOVEN.replace("if (orderNo) return await this.charge(orderNo);", code))?.immediate,
+      count,
+      code,
+    );
   }
 });
 
