@@ -134,7 +134,11 @@ export const k: { l(): Promise<number> } = {
 /** @redisLock businessFlag=f */ export async function h<T extends object>(x: T): Promise<{ of: Awaited<T> }> { return { of: x }; }
 /** @redisLock businessFlag=f */ export async function i<T>(x: T): Promise<Awaited<T>> { return await x; }
 /** @redisLock businessFlag=f */ export async function j<T>(x: T): Promise<T> { return x; }
-export class C<T> { /** @redisLock businessFlag=f */ async m(x: T): Promise<Awaited<T>> { return x; } }`,
+export class C<T> { /** @redisLock businessFlag=f */ async m(x: T): Promise<Awaited<T>> { return x; } }
+type Done<T> = Settled<T>; type Settled<T> = Awaited<T>; type Later<T> = Promise<Done<T>>; interface Of<T> { of: Done<T> }
+/** @redisLock businessFlag=f */ export async function k<T>(x: T): Promise<Done<T>> { return x; }
+/** @redisLock businessFlag=f */ export async function l<T>(x: T): Later<T> { return x; }
+/** @redisLock businessFlag=f */ export async function m<T>(x: T): Promise<Of<T>> { return { of: x }; }`,
   "a parameter that is declared again": `/** @redisLock businessFlag=f */ export async function f(id: string) { const id = 1; return id; }
 /** @redisLock businessFlag=f */ export async function g(id: string) { function id() {} return id; }
 /** @redisLock businessFlag=f */ export async function h(id: string) { class id {} return id; }

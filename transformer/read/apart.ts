@@ -27,7 +27,12 @@ export interface Apart {
  * - when it declares a name twice, as a function may and a block may not;
  * - when it says that it returns what is `Awaited`: behind an `await`, anything of a type parameter's type is that.
  */
-export function apartOf(ts: Parser, point: JoinPoint, reentrant: boolean): Apart | undefined {
+export function apartOf(
+  ts: Parser,
+  file: TS.SourceFile,
+  point: JoinPoint,
+  reentrant: boolean,
+): Apart | undefined {
   const { fn, promised, type } = point;
   const isOwnAsync = isAsync(ts, fn);
   const isApart =
@@ -35,7 +40,7 @@ export function apartOf(ts: Parser, point: JoinPoint, reentrant: boolean): Apart
     !isOwnAsync ||
     returnsThroughCode(ts, fn) ||
     declaredTwice(ts, fn) !== undefined ||
-    (type !== undefined && identifiersIn(ts, type).has("Awaited"));
+    (type !== undefined && saysAwaited(ts, file, type));
   if (!isApart) return undefined;
   return {
     isAsync: isOwnAsync,
@@ -44,6 +49,21 @@ export function apartOf(ts: Parser, point: JoinPoint, reentrant: boolean): Apart
     assigned: assignedParameters(ts, fn),
     hidden: redeclaredParameter(ts, fn),
   };
+}
+
+/** By itself, or by the types that the file has for it. */
+function saysAwaited(ts: Parser, file: TS.SourceFile, type: TS.TypeNode): boolean {
+  const names = identifiersIn(ts, type);
+  const named = file.statements.filter(
+    (statement) => ts.isTypeAliasDeclaration(statement) || ts.isInterfaceDeclaration(statement),
+  );
+  for (const name of names) {
+    if (name === "Awaited") return true;
+    const declared = named.filter((one) => one.name.text === name);
+    // A set goes on over what is added to it.
+    for (const one of declared) for (const inner of identifiersIn(ts, one)) names.add(inner);
+  }
+  return false;
 }
 
 /**

@@ -87,7 +87,7 @@ export function plan(
     const at = { start: twice.getStart(file), end: twice.end };
     reading.problems.push(problem("duplicateInGenerator", at, twice.text));
   }
-  const apart = isGenerator ? undefined : apartOf(ts, point, reentrant);
+  const apart = isGenerator ? undefined : apartOf(ts, file, point, reentrant);
   if (apart?.hidden !== undefined) {
     const at = spanOf(attributes.get("reentrant")) ?? tag.word;
     reading.problems.push(problem("redeclaredParameter", at, apart.hidden));
