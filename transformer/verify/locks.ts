@@ -205,7 +205,9 @@ function beginsHeld(ts: Parser, { tried, lock }: Steps): boolean {
 
 function beginsWith(ts: Parser, block: TS.Block, lock: string): boolean {
   const [first, ...others] = block.statements.filter(
-    (statement) => !isInert(ts, statement) && !keepsName(ts, statement),
+    (statement) =>
+      !isInert(ts, statement) &&
+      !(ts.isExpressionStatement(statement) && keepsName(ts, statement.expression)),
   );
   // Whatever it catches: nothing comes behind it.
   if (first !== undefined && ts.isTryStatement(first))
@@ -217,14 +219,14 @@ function beginsWith(ts: Parser, block: TS.Block, lock: string): boolean {
 }
 
 /** esbuild's `__name(inner, "inner")` of a function in the block, with whatever name its helper has now. */
-function keepsName(ts: Parser, statement: TS.Statement): boolean {
-  if (!ts.isExpressionStatement(statement) || !ts.isCallExpression(statement.expression)) return false;
-  const { expression: callee, arguments: given } = statement.expression;
-  const [fn, name, another] = given;
+function keepsName(ts: Parser, node: TS.Node): boolean {
+  if (!ts.isCallExpression(node)) return false;
+  const { expression: callee } = node;
+  const [fn, name, another] = node.arguments;
   if (!ts.isIdentifier(callee) || fn === undefined || !ts.isIdentifier(fn) || another !== undefined)
     return false;
   if (name === undefined || !ts.isStringLiteralLike(name)) return false;
-  for (let scope: TS.Node = statement.parent; ; scope = scope.parent) {
+  for (let scope: TS.Node = node.parent; ; scope = scope.parent) {
     const declared = statementsOf(ts, scope)
       .filter(ts.isVariableStatement)
       .flatMap(({ declarationList }) => declarationList.declarations)
@@ -279,7 +281,11 @@ function isInertValue(ts: Parser, value: TS.Expression): boolean {
 function earliestOf(ts: Parser, node: TS.Node | undefined): TS.Node | undefined {
   if (node === undefined) return undefined;
   if (ts.isParenthesizedExpression(node)) return earliestOf(ts, node.expression);
-  if (ts.isBinaryExpression(node)) return earliestOf(ts, node.left);
+  if (ts.isBinaryExpression(node)) {
+    const first = earliestOf(ts, node.left);
+    const isComma = node.operatorToken.kind === ts.SyntaxKind.CommaToken;
+    return isComma && first !== undefined && keepsName(ts, first) ? earliestOf(ts, node.right) : first;
+  }
   return ts.isConditionalExpression(node) ? earliestOf(ts, node.condition) : node;
 }
 

@@ -175,7 +175,9 @@ test("a compiler may keep the names of the body's functions before it is known t
   const keeps = 'var keep = (target, value) => define(target, "name", { value, configurable: true });';
   t.truthy(lockIn(`${keeps}\n${code}`));
   t.truthy(lockIn(`(() => { ${keeps.replace("true", "!0")}\n${code.replace(/import.*|export/g, "")} })();`));
+  t.truthy(lockIn(`${keeps}\n${code.replace('"inner");', '"inner"), keep(inner, "b"),')}`));
   for (const [what, otherwise] of Object.entries({
+    "something else comes first": `${keeps}\n${code.replace('"inner");', '"inner"), work(),')}`,
     "nobody knows what it does": code,
     "it does more": `${keeps.replace("=> define", "=> work() + define")}\n${code}`,
     "it defines something else": `${keeps.replace('"name"', '"then"')}\n${code}`,
