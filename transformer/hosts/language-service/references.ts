@@ -99,6 +99,7 @@ function inExpression(ts: typeof TS, checker: TS.TypeChecker, fn: AnyFunction, i
       return type && stepInto(ts, checker, fn, type, `[${node.argumentExpression.text}]`).type;
     }
     if (ts.isNonNullExpression(node) || ts.isParenthesizedExpression(node)) return visit(node.expression);
+    if (ts.isPropertyAssignment(node) && ts.isIdentifier(node.name)) return visit(node.initializer);
     ts.forEachChild(node, (child) => void visit(child));
     return undefined;
   };

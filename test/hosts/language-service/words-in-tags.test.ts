@@ -1,0 +1,88 @@
+import test from "ava";
+import ts from "typescript";
+import { aboutAttribute, ABOUT_ATTRIBUTES } from "../../../transformer/hosts/language-service/attributes";
+import { completionsAt } from "../../../transformer/hosts/language-service/completions";
+import { referencesIn } from "../../../transformer/hosts/language-service/references";
+import { readDefaults } from "../../../transformer/read/options";
+
+// What the language service answers, without a server. That editors get it is told in language-service.test.ts.
+
+const FILE = "/app/pay.ts";
+const OPTIONS: ts.CompilerOptions = { noLib: true, types: [], target: ts.ScriptTarget.ES2022 };
+
+function programOf(text: string): ts.Program {
+  const host = ts.createCompilerHost(OPTIONS);
+  host.getSourceFile = (name, languageVersion) =>
+    name === FILE ? ts.createSourceFile(name, text, languageVersion, true) : undefined;
+  return ts.createProgram([FILE], OPTIONS, host);
+}
+
+function suggested(text: string, after: string): string[] {
+  const { defaults } = readDefaults({});
+  const cancellation = { isCancellationRequested: () => false, throwIfCancellationRequested: () => {} };
+  const project = { program: programOf(text), defaults, cancellation };
+  const offset = text.indexOf(after) + after.length;
+  return completionsAt(ts, project, FILE, offset).map(({ name }) => name);
+}
+
+test("people are told of each attribute whether it is required, and what holds without it", (t) => {
+  const { defaults } = readDefaults({});
+  const told = Object.keys(ABOUT_ATTRIBUTES).map((name) => aboutAttribute(name, defaults).split("\n\n"));
+  t.is(told[0]?.[1], "Required.");
+  const byDefault = Object.values(ABOUT_ATTRIBUTES).map((about) => about.byDefault);
+  t.deepEqual(
+    told.map(([, sentence]) => sentence).slice(1),
+    byDefault.slice(1).map((value) => (value === "" ? undefined : `Default: ${value}.`)),
+  );
+  for (const [meaning = ""] of told) t.regex(meaning, /^(?:[A-Z]|`).*\.\)?$/);
+  const ofProject = readDefaults({ lockTime: "20s" }).defaults;
+  t.regex(aboutAttribute("lockTime", ofProject), /\n\nDefault: `20s` in this project\.$/);
+});
+
+const SHOP = `declare class Order { id: string; private secret: string; #hash: string; pay(): void; }
+class Shop {
+  tenant = "";
+  private order: Order;
+  #key = "";
+  /** @redisLock businessFlag=pay keyName=HERE */
+  async pay(order: Order): Promise<void> {}
+}
+`;
+
+test("suggests what is private of `this`, and of nothing else", (t) => {
+  const after = (path: string): string[] =>
+    suggested(SHOP.replace("HERE", path), `keyName=${path}`).toSorted();
+  t.deepEqual(after("this."), ["#key", "order", "tenant"]);
+  t.deepEqual(after("order."), ["id"]);
+  t.deepEqual(after("this.order."), ["id"]);
+});
+
+test("suggests the error classes that can be created, and nothing else that is named like an error", (t) => {
+  const text = `interface Error { message: string }
+declare var Error: { new (message?: string): Error };
+class Busy extends Error {}
+abstract class AnyFailure extends Error {}
+interface Late extends Error {}
+function Late(): Late { return new Error(); }
+class Order {}
+/** @redisLock businessFlag=pay onFailure= */
+export async function pay() {}
+`;
+  t.deepEqual(suggested(text, "onFailure="), ["throw", "skip", "Busy"]);
+});
+
+test("a key's expression names parameters, and the properties that it makes are none", (t) => {
+  const named = (key: string): string[] => {
+    const text = `/** @redisLock businessFlag=pay keyName="${key}" */
+export async function pay(order: { id: string }, no: string) {}
+`;
+    const program = programOf(text);
+    const file = program.getSourceFile(FILE);
+    return file === undefined
+      ? []
+      : referencesIn(ts, program, file).map(({ start, end }) => text.slice(start, end));
+  };
+  t.deepEqual(named("order.id + no"), ["order", "id", "no"]);
+  t.deepEqual(named("{ no: order.id }.no"), ["order", "id"]);
+  t.deepEqual(named("{ [no]: order.id }[no]"), ["no", "order", "id", "no"]);
+});
