@@ -2,7 +2,7 @@ import { readFileSync } from "node:fs";
 import { rm } from "node:fs/promises";
 import { join } from "node:path";
 import test from "ava";
-import { HOSTS, planFor } from "../../transformer/cli/init/init";
+import { HOSTS, init, planFor } from "../../transformer/cli/init/init";
 import { Project } from "../../transformer/cli/init/project";
 import { makeProject, PACKAGE, type Files } from "../hosts/project";
 
@@ -16,10 +16,19 @@ interface Drafted {
   readonly byHand: Readonly<Record<string, readonly string[]>>;
 }
 
-/** @param files package.json among them, as what it is to have besides lockweave */
-async function drafted(manifest: object, files: Files = {}): Promise<Drafted> {
+/** @param missing packages that are not installed there */
+async function planOf(
+  manifest: object,
+  files: Files = {},
+  missing: readonly string[] = [],
+): Promise<ReturnType<typeof planFor>> {
   const project = await makeProject({ ...files, "package.json": JSON.stringify(manifest, undefined, 2) });
-  const { draft, found } = planFor(new Project(project.dir));
+  for (const name of missing) await rm(project.path(`node_modules/${name}`));
+  return planFor(new Project(project.dir));
+}
+
+async function drafted(...project: Parameters<typeof planOf>): Promise<Drafted> {
+  const { draft, found } = await planOf(...project);
   const {
     "src/first-lock.ts": _,
     "first-lock.ts": __,
@@ -111,6 +120,10 @@ test("the first lock is a module by its ending where the compiler takes no impor
 test("what has to be installed is installed, with the project's package manager", async (t) => {
   const { installs } = await drafted({ scripts: { build: "tsc" } });
   t.deepEqual(installs, ["ioredis"]);
+  t.deepEqual((await drafted({ scripts: { build: "tsc" } }, {}, ["ts-patch"])).installs, [
+    "ioredis",
+    "ts-patch@3",
+  ]);
   for (const [lock, manager] of [
     ["pnpm-lock.yaml", "pnpm"],
     ["yarn.lock", "yarn"],
@@ -199,9 +212,7 @@ test("what stands there already is not written again", async (t) => {
 
 test("a TypeScript that is too old is told", async (t) => {
   const manifest = { scripts: { build: "tsc" }, devDependencies: { typescript: "~5.8.2" } };
-  const project = await makeProject({ "package.json": JSON.stringify(manifest) });
-  await rm(project.path("node_modules/typescript"));
-  const { draft } = planFor(new Project(project.dir));
+  const { draft } = await planOf(manifest, {}, ["typescript"]);
   t.deepEqual(draft.byHand, [
     {
       file: "package.json",
@@ -209,6 +220,97 @@ test("a TypeScript that is too old is told", async (t) => {
       lines: ["npm install --save-dev typescript@6"],
     },
   ]);
+});
+
+test("`lockweave build` takes the place of TypeScript 7 where it knows the options, and the rest is told", async (t) => {
+  const kept = { check: "tsc --noEmit", start: "node out/main.js" };
+  const scripts = {
+    build: "tsc -p tsconfig.json && node out/main.js",
+    all: "npx tsc --build --watch",
+    one: "tsc -b packages/one",
+    old: "tsc --target es2020",
+    hidden: `concurrently "tsc"`,
+    ...kept,
+  };
+  const { found, draft } = await planOf({ scripts, devDependencies: { typescript: "7.0.2" } }, {}, [
+    "typescript",
+  ]);
+  t.deepEqual(
+    found.map(([{ name }]) => name),
+    ["TypeScript 7"],
+  );
+  const after = JSON.parse(draft.changes.get("package.json") ?? "") as { scripts: unknown };
+  t.deepEqual(after.scripts, {
+    build: "lockweave build -p tsconfig.json && node out/main.js",
+    all: "npx lockweave build --watch",
+    one: "lockweave build -p packages/one",
+    old: scripts.old,
+    hidden: scripts.hidden,
+    ...kept,
+  });
+  const [left, ...rest] = draft.byHand;
+  t.deepEqual(rest, []);
+  t.is(left?.why, "In the scripts `old`, `hidden`, `lockweave build` has to take the place of");
+});
+
+test("tests that no script runs are set up where package.json asks for what runs them", async (t) => {
+  t.deepEqual((await drafted({ devDependencies: { vitest: "4" } })).hosts, ["tspc", "Vitest"]);
+  t.deepEqual((await drafted({ devDependencies: { vite: "8" } })).hosts, ["tspc"]);
+});
+
+test("the first lock declares a console where the project's types have none", async (t) => {
+  const lib = ["es2022"];
+  const declares = async (settings: object, devDependencies = {}): Promise<boolean> => {
+    const tsconfig = JSON.stringify({ compilerOptions: settings });
+    const missing = "typescript" in devDependencies ? ["typescript"] : [];
+    const { lock } = await planOf({ devDependencies }, { "tsconfig.json": tsconfig }, missing);
+    return lock.text.includes("declare const console");
+  };
+  t.true(await declares({ lib }));
+  t.true(await declares({ lib, types: ["vitest"] }));
+  t.false(await declares({ lib, types: ["node"] }));
+  t.false(await declares({ lib, types: ["*"] }));
+  t.false(await declares({ lib: [...lib, "DOM"] }));
+  t.false(await declares({}));
+  // It takes in all types by itself.
+  t.false(await declares({ lib }, { typescript: "5.9", "@types/node": "20" }));
+});
+
+test.serial("what is to be installed is told before anybody agrees", async (t) => {
+  const project = await makeProject({ "package.json": `{ "scripts": { "build": "tsc" } }`, "yarn.lock": "" });
+  await rm(project.path("node_modules/ts-patch"));
+  const { write } = process.stdout;
+  const told: string[] = [];
+  process.stdout.write = (text: string | Uint8Array): boolean => told.push(String(text)) > 0;
+  try {
+    t.is(await init(project.dir, false), 3);
+  } finally {
+    process.stdout.write = write;
+  }
+  t.regex(told.join(""), /\n {2}yarn add ioredis\n {2}yarn add --dev ts-patch@3\n/);
+});
+
+test("a script of esbuild's gets the plugin in each call that takes one", async (t) => {
+  const script = (call: string): string =>
+    `import { ${call} } from "esbuild";\nawait ${call}({ entryPoints: ["src/main.ts"] });\n`;
+  for (const call of ["build", "context"]) {
+    const { changes } = await drafted(
+      { scripts: { build: "node build.mjs" } },
+      { "build.mjs": script(call) },
+    );
+    t.regex(changes["build.mjs"] ?? "", /entryPoints: .*plugins: \[lockweave\(\)\]/s, call);
+  }
+  // esbuild refuses plugins there.
+  const { draft } = await planOf(
+    { scripts: { build: "node build.mjs" } },
+    { "build.mjs": script("buildSync") },
+  );
+  t.false(draft.changes.has("build.mjs"));
+  const [{ file, why } = { file: "", why: "" }] = draft.byHand;
+  t.deepEqual(
+    [file, why],
+    ["build.mjs", "`buildSync` takes no plugins. Let `await build` take its place, with"],
+  );
 });
 
 test("a configuration in CommonJS requires the plugin, below the comments that speak of the file", async (t) => {

@@ -229,7 +229,7 @@ const ESBUILD: Host = {
       file !== undefined &&
       draft.edit(file, (config) => {
         if (draft.text(file)?.includes(from) === true) return true;
-        const options = config.argumentOf(["build", "buildSync", "context"], "entryPoints");
+        const options = config.argumentOf(["build", "context"], "entryPoints");
         return options !== undefined && addTo(config, options, "plugins", from, how);
       });
     if (isDone) return;
@@ -238,7 +238,9 @@ const ESBUILD: Host = {
       why:
         file === undefined
           ? "esbuild takes plugins from a script, and not from its command line. Write one with"
-          : NOT_UNDERSTOOD,
+          : /\bbuildSync\(/.test(draft.text(file) ?? "")
+            ? "`buildSync` takes no plugins. Let `await build` take its place, with"
+            : NOT_UNDERSTOOD,
       lines: linesOf(from, "plugins", how),
     });
   },
