@@ -216,18 +216,23 @@ export declare function pay(orderNo: string): Promise<void>;
 });
 
 test("`--watch` builds again after each change, in words by which an editor knows the end", async (t) => {
-  const project = await makeNativeProject({ "src/busy.ts": BUSY });
+  const wrong = ORDERS.replace("keyName=orderNo", "keyName=orderNO");
+  const project = await makeNativeProject({ "src/busy.ts": BUSY, "src/orders.ts": wrong });
   const watch = new Watch(project, [join(PACKAGE, "dist/transformer/cli/main.js"), "build", "--watch"]);
   t.teardown(() => watch.stop());
-  t.regex(await watch.build(), /Starting compilation in watch mode\.\.\.\n\n.*Found 0 errors\. Watching/s);
-  await project.write({ "src/orders.ts": ORDERS.replace("keyName=orderNo", "keyName=orderNO") });
   t.regex(
     await watch.build(),
-    /File change detected.*orders\.ts\(5,43\): error TS901202.*Found 1 error\. Watching/s,
+    /Starting compilation in watch mode\.\.\.\n\nsrc\/orders\.ts\(5,43\): error TS901202.*Found 1 error\. Watching/s,
   );
   await project.write({ "src/orders.ts": ORDERS });
-  t.regex(await watch.build(), /Found 0 errors\. Watching/);
+  // Nothing is said in between: what is wrong is said once.
+  t.regex(await watch.build(), /^[\d:]+ [AP]M - File change detected.*Found 0 errors\. Watching/s);
   t.regex(await project.read("out/orders.js"), /lockweave\.acquire\(/);
+  await project.write({ "src/added.ts": wrong });
+  t.regex(
+    await watch.build(),
+    /^[\d:]+ [AP]M - File change detected.*src\/added\.ts\(5,43\): error TS901202.*Found 1 error\. Watching/s,
+  );
 });
 
 test("`check --watch` says what is wrong with tags after each change, in words that editors know", async (t) => {

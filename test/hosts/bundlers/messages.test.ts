@@ -1,0 +1,94 @@
+import test from "ava";
+import { build } from "esbuild";
+import ofEsbuild = require("../../../transformer/hosts/bundlers/esbuild");
+import asLoader = require("../../../transformer/hosts/bundlers/loader");
+import ofRollup = require("../../../transformer/hosts/bundlers/rollup");
+import { makeProject } from "../project";
+
+// What the plugins tell their hosts. How these show it, and that the rest works, is told in bundlers.test.ts.
+
+const PAY = `/**
+\t * @redisLock businessFlag=pay keyNmae=id
+ */
+export async function pay(id: string): Promise<string> {
+  return id;
+}
+
+/** @redisLock businessFlag=refund lockTime=30000 */
+export async function refund(): Promise<void> {}
+`;
+const WRONG = "There is no attribute `keyNmae`. Did you mean `keyName`?";
+
+test("Rollup, Rolldown and Vite are given the line, with marks under the words", (t) => {
+  interface Log {
+    readonly message: string;
+    readonly loc: { readonly line: number; readonly column: number };
+    readonly frame: string;
+  }
+  const logs: Log[] = [];
+  const context = {
+    warn: (log: Log) => void logs.push(log),
+    error: (log: Log): never => {
+      logs.push(log);
+      throw new Error(log.message);
+    },
+  };
+  const { transform } = ofRollup();
+  t.throws(() => transform.handler.call(context, PAY, "/app/src/pay.ts"), {
+    message: /pay\.ts\(2,33\): error LW1002: /,
+  });
+  const [warning, error] = logs;
+  t.regex(warning?.message ?? "", /pay\.ts\(8,45\): warning LW\d{4}: .*lockTime/);
+  t.like(error?.loc, { line: 2, column: 32 });
+  t.is(
+    error?.frame,
+    `2 | \t * @redisLock businessFlag=pay keyNmae=id
+  | \t                               ^^^^^^^`,
+  );
+});
+
+test("esbuild is given what is wrong, and the woven text with its map", async (t) => {
+  const project = await makeProject({ "src/pay.ts": PAY, "src/good.ts": PAY.replace("keyNmae", "keyName") });
+  const bundled = (file: string): ReturnType<typeof build> =>
+    build({
+      entryPoints: [project.path(file)],
+      absWorkingDir: project.dir,
+      plugins: [ofEsbuild()],
+      sourcemap: "inline",
+      write: false,
+      logLevel: "silent",
+    });
+  const { errors } = (await bundled("src/pay.ts").catch((error: unknown) => error)) as {
+    errors: { text: string; location: object }[];
+  };
+  t.like(errors, [{ text: `LW1002: ${WRONG}`, location: { file: "src/pay.ts", line: 2, column: 32 } }]);
+  const { outputFiles = [], warnings } = await bundled("src/good.ts");
+  t.regex(outputFiles[0]?.text ?? "", /lockweave\.acquire\(/);
+  const [, map = ""] = /base64,(\S+)/.exec(outputFiles[0]?.text ?? "") ?? [];
+  const { sources, sourcesContent } = JSON.parse(Buffer.from(map, "base64").toString()) as {
+    sources: string[];
+    sourcesContent: string[];
+  };
+  t.regex(sources[0] ?? "", /(?:^|\/)good\.ts$/);
+  t.deepEqual(sourcesContent, [await project.read("src/good.ts")]);
+  t.regex(warnings[0]?.text ?? "", /^LW\d{4}: .*lockTime/);
+});
+
+test("webpack, Rspack and Turbopack are told of errors and warnings, and get the text all the same", (t) => {
+  const told: string[] = [];
+  asLoader.call(
+    {
+      resource: "/app/src/pay.ts",
+      resourcePath: "/app/src/pay.ts",
+      getOptions: () => ({}),
+      callback: (error, text) => told.push(String(error), text?.match(/refuses to run unlocked/)?.[0] ?? ""),
+      emitError: ({ message }) => told.push(message),
+      emitWarning: ({ message }) => told.push(message),
+    },
+    PAY,
+  );
+  const [error = "", warning = "", ...rest] = told;
+  t.true(error.endsWith(`pay.ts(2,33): error LW1002: ${WRONG}`), error);
+  t.regex(warning, /pay\.ts\(8,45\): warning LW\d{4}: .*lockTime/);
+  t.deepEqual(rest, ["null", "refuses to run unlocked"]);
+});

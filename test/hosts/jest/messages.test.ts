@@ -1,0 +1,39 @@
+import { join } from "node:path";
+import test from "ava";
+import { createTransformer } from "../../../transformer/hosts/jest/transformer";
+import { makeProject } from "../project";
+
+const PAY = `/** @redisLock businessFlag=pay lockTime=30000 */
+export async function pay(): Promise<void> {}
+`;
+
+const path = join(process.cwd(), "src/pay.ts");
+
+async function givenWith(
+  inner: string,
+): Promise<Parameters<Required<ReturnType<typeof createTransformer>>["process"]>[2]> {
+  const project = await makeProject({ "package.json": "{}", "inner.js": inner });
+  return { config: { rootDir: project.dir }, configString: "", instrument: false };
+}
+
+test.serial("what is likely to be a mistake is told on the error stream, and the test runs", async (t) => {
+  const given = await givenWith("exports.process = (code) => ({ code });");
+  const { write } = process.stderr;
+  const told: string[] = [];
+  process.stderr.write = (text: string | Uint8Array): boolean => told.push(String(text)) > 0;
+  try {
+    const made = createTransformer({ transformer: "./inner" }).process?.(PAY, path, given);
+    t.regex(made?.code ?? "", /lockweave\.acquire\(/);
+  } finally {
+    process.stderr.write = write;
+  }
+  t.regex(told.join(""), /^src\/pay\.ts\(1,42\): warning LW\d{4}: .*lockTime.*\n$/);
+});
+
+test("a transformer that compiles only what is imported is named where something is required", async (t) => {
+  const given = await givenWith("exports.processAsync = async (code) => ({ code });");
+  const transformer = createTransformer({ transformer: "./inner" });
+  t.throws(() => transformer.process?.(PAY, path, given), {
+    message: "./inner compiles what is imported, and not what is required.",
+  });
+});

@@ -1,0 +1,57 @@
+import { createRequire } from "node:module";
+import { pathToFileURL } from "node:url";
+import { Script } from "node:vm";
+import test from "ava";
+import { fileWeaver } from "../../../transformer/hosts/one-file/weaver";
+import type { Compiler } from "../../../transformer/hosts/register/compilers/compiler";
+import { registeredTsx } from "../../../transformer/hosts/register/compilers/tsx";
+import { parser } from "../../../transformer/parser/parser";
+
+// What tsx would make of a tagged file. That it runs is told in runs.test.ts.
+
+const PATH = "/app/src/pay.ts";
+
+let compiler: Compiler | undefined;
+
+test.before(() => {
+  const { NODE_OPTIONS = "" } = process.env;
+  process.env["NODE_OPTIONS"] = "--import tsx";
+  compiler = registeredTsx();
+  process.env["NODE_OPTIONS"] = NODE_OPTIONS;
+});
+
+function compiled(text: string, format: "module" | "commonjs"): string {
+  const file = fileWeaver(parser())(
+    PATH,
+    `/** @redisLock businessFlag=pay */\nasync function pay() {}\n${text}`,
+  );
+  if (file === undefined) throw new Error("There is nothing to weave");
+  return compiler?.compile(file, PATH, format).source ?? "";
+}
+
+test("in CommonJS modules are required, and `import.meta.url` is the file's", (t) => {
+  const text = compiled(
+    `import { sep } from "node:path"; export const url = import.meta.url + sep;`,
+    "commonjs",
+  );
+  const module = { exports: {} as { url?: string } };
+  // oxlint-disable-next-line no-implied-eval -- As Node wraps a module.
+  const run = new Function("module", "exports", "require", text) as (...of: unknown[]) => void;
+  run(module, module.exports, (id: string) => (id === "lockweave" ? {} : createRequire(__filename)(id)));
+  t.is(module.exports.url, `${pathToFileURL(PATH).href}/`);
+});
+
+test("in an ES module `import.meta.url` is Node's, which may have a query", (t) => {
+  const text = compiled("export const { url } = import.meta, other = import.meta.url;", "module");
+  t.regex(text, /\bother = import\.meta\.url\b/);
+});
+
+test("`export =` of an ES module is its default export", (t) => {
+  t.regex(compiled("export = pay;", "module"), /^export default /m);
+});
+
+test("what this Node does not know is compiled away", (t) => {
+  const text = compiled("class Order { accessor id = 1 }\nvoid Order;", "commonjs");
+  t.notThrows(() => new Script(text));
+  t.regex(text, /get id\(\)/);
+});

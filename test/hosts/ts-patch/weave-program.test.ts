@@ -1,0 +1,48 @@
+import test from "ava";
+import ts from "typescript";
+import type { Compiler } from "../../../transformer/hosts/ts-patch/compiler";
+import { wovenProgram, type PluginConfig } from "../../../transformer/hosts/ts-patch/weave-program";
+
+// The program transformer alone, over files that are on no disk.
+
+const OPTIONS: ts.CompilerOptions = { noLib: true, types: [], module: ts.ModuleKind.ESNext, noEmit: true };
+
+function programOf(text: string): { program: ts.Program; host: ts.CompilerHost } {
+  const host = ts.createCompilerHost(OPTIONS);
+  const { getSourceFile } = host;
+  host.getSourceFile = (name, ...rest) =>
+    name === "/app/a.ts" ? ts.createSourceFile(name, text, ...rest) : getSourceFile(name, ...rest);
+  return { program: ts.createProgram(["/app/a.ts"], OPTIONS, host), host };
+}
+
+const ENTRY = { transform: "lockweave/transformer", transformProgram: true };
+
+function weave(text: string, config: PluginConfig = ENTRY): { program: ts.Program; woven: ts.Program } {
+  const { program, host } = programOf(text);
+  return { program, woven: wovenProgram(program, host, config, { ts: ts as Compiler }).woven };
+}
+
+test("a project without tags is not compiled again", (t) => {
+  const { program, woven } = weave("export const a = 1;");
+  t.is(woven, program);
+  const tagged = weave("/** @redisLock businessFlag=pay */\nexport async function pay() {}");
+  t.not(tagged.woven, tagged.program);
+});
+
+test("the entry may have all that ts-patch knows, and nothing else", (t) => {
+  const said = (config: object): unknown[] =>
+    weave("", { ...ENTRY, ...config })
+      .woven.getOptionsDiagnostics()
+      .map(({ messageText }) => messageText)
+      .filter((message) => String(message).startsWith("LW"));
+  const ofTsPatch = {
+    import: "default",
+    name: "lockweave",
+    isEsm: false,
+    tsConfig: "tsconfig.json",
+    resolvePathAliases: true,
+    type: "program",
+  };
+  t.deepEqual(said(ofTsPatch), []);
+  t.regex(String(said({ ...ofTsPatch, default: {} })), /no option `default`\. Did you mean `defaults`\?$/);
+});
