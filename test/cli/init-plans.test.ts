@@ -236,8 +236,8 @@ test("`lockweave build` takes the place of TypeScript 7 where it knows the optio
     "typescript",
   ]);
   t.deepEqual(
-    found.map(([{ name }]) => name),
-    ["TypeScript 7"],
+    found.map(([{ name }, evidence]) => [name, evidence]),
+    [["TypeScript 7", `\`${scripts.build}\` in a script`]],
   );
   const after = JSON.parse(draft.changes.get("package.json") ?? "") as { scripts: unknown };
   t.deepEqual(after.scripts, {
@@ -287,7 +287,8 @@ test.serial("what is to be installed is told before anybody agrees", async (t) =
   } finally {
     process.stdout.write = write;
   }
-  t.regex(told.join(""), /\n {2}yarn add ioredis\n {2}yarn add --dev ts-patch@3\n/);
+  t.regex(told.join(""), /\nTo change\n[^]*\n {2}yarn add ioredis\n {2}yarn add --dev ts-patch@3\n/);
+  t.is(told.at(-1), "Nothing was changed. `npx lockweave init --yes` changes it.\n");
 });
 
 test("a script of esbuild's gets the plugin in each call that takes one", async (t) => {
