@@ -20,7 +20,7 @@ import type { Store } from "../../runtime/stores/port";
 import type { RedisClient } from "../../runtime/stores/redis/client";
 import { redisStore } from "../../runtime/stores/redis/redis";
 import { counting } from "../support/counting-client";
-import { startRedisCluster, type RedisCluster } from "../support/redis-server";
+import { startRedisCluster, type RedisCluster } from "../support/redis-cluster";
 import { noting } from "./noting-listener";
 import { registering } from "./registering";
 

@@ -13,7 +13,8 @@ import {
 } from "../../runtime/stores/contract/subject";
 import type { Store } from "../../runtime/stores/port";
 import { redisStore } from "../../runtime/stores/redis/redis";
-import { startRedis, startRedisCluster } from "../support/redis-server";
+import { startRedisCluster } from "../support/redis-cluster";
+import { startRedis } from "../support/redis-server";
 
 const HOUR_MS = 3_600_000;
 

@@ -19,7 +19,8 @@ import {
 import type { Store } from "../../runtime/stores/port";
 import { redisStore } from "../../runtime/stores/redis/redis";
 import { reservedFor } from "../../runtime/stores/value";
-import { startRedis, startRedisCluster, type RedisServer } from "../support/redis-server";
+import { startRedisCluster } from "../support/redis-cluster";
+import { startRedis, type RedisServer } from "../support/redis-server";
 import { startTcpProxy } from "../support/tcp-proxy";
 import { until } from "../support/until";
 import { noting } from "./noting-listener";

@@ -3,7 +3,7 @@ import * as fc from "fast-check";
 import type { Redis } from "ioredis";
 import { isInSlot, nameBeside } from "../../runtime/stores/redis/keys";
 import { RESERVED_NAMESPACE } from "../../runtime/stores/value";
-import { startRedisCluster, type RedisCluster } from "../support/redis-server";
+import { startRedisCluster, type RedisCluster } from "../support/redis-cluster";
 
 // Names are made of few characters, so that braces meet in every way.
 const pieces = fc.constantFrom("{", "}", "{}", "a", "b", ":", "7", "queue:", "lockweave", "2:", "by-tag:{a}");

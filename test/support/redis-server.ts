@@ -5,8 +5,7 @@ import { createServer, type AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Writable } from "node:stream";
-import { setTimeout as pause } from "node:timers/promises";
-import { Cluster, Redis, type RedisOptions } from "ioredis";
+import { Redis, type RedisOptions } from "ioredis";
 
 /** A redis-server of the test's own: nothing in it but what the test put there. */
 export interface RedisServer {
@@ -33,13 +32,8 @@ export type ClientOptions = Pick<
   | "lazyConnect"
 >;
 
-export interface RedisCluster extends RedisServer {
-  /** A cluster client that is disconnected at `stop()`. */
-  cluster(options?: { readonly keyPrefix?: string }): Cluster;
-}
-
 const LAUNCHES = 5;
-const NOT_ON_DISK = ["--save", "", "--appendonly", "no", "--dir"];
+const NOT_ON_DISK = ["--save", "", "--appendonly", "no"];
 
 /**
  * Becomes the server, beside a guard that ends the server when the other end of descriptor 3 closes without
@@ -58,53 +52,48 @@ export function startRedisAt(port: number, ...args: string[]): Promise<RedisServ
 
 async function start(choosePort: () => Promise<number>, args: string[]): Promise<RedisServer> {
   for (let launch = 1; launch <= LAUNCHES; launch += 1) {
-    const server = await tryToStart(await choosePort(), args);
-    if (server !== undefined) return server;
+    const dir = await temporaryDirectory();
+    const server = await launchRedis(await choosePort(), dir, args);
+    if (server === undefined) {
+      await remove(dir);
+      continue;
+    }
+    return {
+      ...server,
+      async stop() {
+        await server.stop();
+        await remove(dir);
+      },
+    };
   }
   throw new Error(`redis-server ended at its start ${LAUNCHES} times: redis-server ${args.join(" ")}`);
 }
 
-/** One node that has all the slots of a cluster. */
-export async function startRedisCluster(): Promise<RedisCluster> {
-  const busPort = await freePort();
-  // A lone node has no peer from which to learn its address.
-  const address = ["--cluster-announce-ip", "127.0.0.1", "--cluster-port", String(busPort)];
-  const server = await startRedis("--cluster-enabled", "yes", ...address);
-  const node = server.client();
-  await node.call("CLUSTER", "ADDSLOTSRANGE", "0", "16383");
-  while (!String(await node.call("CLUSTER", "INFO")).includes("cluster_state:ok")) await pause(10);
-  const clusters: Cluster[] = [];
-  return {
-    ...server,
-    cluster(options = {}) {
-      const cluster = new Cluster([{ host: "127.0.0.1", port: server.port }], options);
-      clusters.push(cluster);
-      return cluster;
-    },
-    async stop() {
-      for (const cluster of clusters) cluster.disconnect();
-      await server.stop();
-    },
-  };
+export function temporaryDirectory(): Promise<string> {
+  return mkdtemp(join(tmpdir(), "redis-"));
 }
 
-/** Undefined when the server did not start: the port was taken between the probe and the start. */
-async function tryToStart(port: number, args: string[]): Promise<RedisServer | undefined> {
-  const dir = await mkdtemp(join(tmpdir(), "redis-"));
+export function remove(dir: string): Promise<void> {
+  return rm(dir, { recursive: true, force: true });
+}
+
+/**
+ * A server in a directory that stays when it has ended.
+ *
+ * @param args options, after the name of a configuration file where there is one
+ * @returns undefined when it did not start: the port was taken between the probe and the start
+ */
+export async function launchRedis(
+  port: number,
+  dir: string,
+  args: readonly string[],
+): Promise<RedisServer | undefined> {
+  const [first = ""] = args;
+  const [file, options] = first === "" || first.startsWith("--") ? [[], args] : [[first], args.slice(1)];
+  const address = ["--bind", "127.0.0.1", "--port", String(port), "--dir", dir];
   const child = spawn(
     "sh",
-    [
-      "-c",
-      TIED_TO_US,
-      "redis-server",
-      "--bind",
-      "127.0.0.1",
-      "--port",
-      String(port),
-      ...NOT_ON_DISK,
-      dir,
-      ...args,
-    ],
+    ["-c", TIED_TO_US, "redis-server", ...file, ...address, ...NOT_ON_DISK, ...options],
     { stdio: ["ignore", "ignore", "ignore", "pipe"] },
   );
   const tie = child.stdio[3] as Writable;
@@ -126,7 +115,6 @@ async function tryToStart(port: number, args: string[]): Promise<RedisServer | u
       tie.end("stopped in good order\n");
       child.kill("SIGKILL"); // Which also ends one that stands still, is busy, or may not save what it has.
       await ended;
-      await rm(dir, { recursive: true, force: true });
     },
   };
 

@@ -1,0 +1,194 @@
+import { randomBytes } from "node:crypto";
+import { mkdir, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { Cluster, type Redis } from "ioredis";
+import {
+  freePort,
+  launchRedis,
+  remove,
+  temporaryDirectory,
+  type ClientOptions,
+  type RedisServer,
+} from "./redis-server";
+import { until } from "./until";
+
+/** A cluster of real servers. */
+export interface RedisCluster {
+  /** The masters, then their replicas, as they were at the start. */
+  readonly nodes: readonly ClusterNode[];
+  /** A client of the first node, which knows of no other: it is disconnected at `stop()`. */
+  client(options?: ClientOptions): Redis;
+  /** A cluster client that is disconnected at `stop()`. */
+  cluster(options?: ConstructorParameters<typeof Cluster>[1]): Cluster;
+  /** The node that has the slot of the key now. */
+  masterOf(key: string): Promise<ClusterNode>;
+  /** A master that does not have the slot of the key. */
+  otherMaster(key: string): Promise<ClusterNode>;
+  /** Every node says that all slots are served, and every replica follows its master. */
+  isWhole(): Promise<boolean>;
+  stop(): Promise<void>;
+}
+
+export class ClusterNode {
+  readonly id = randomBytes(20).toString("hex");
+  readonly port: number;
+  readonly busPort: number;
+  readonly master: ClusterNode | undefined;
+  readonly #dir: string;
+  #server: RedisServer | undefined;
+  #admin: Redis | undefined;
+
+  constructor(ports: readonly [port: number, busPort: number], dir: string, master: ClusterNode | undefined) {
+    [this.port, this.busPort] = ports;
+    this.#dir = dir;
+    this.master = master;
+  }
+
+  get pid(): number {
+    return this.server.pid;
+  }
+
+  get server(): RedisServer {
+    if (this.#server === undefined) throw new Error(`the node at ${this.port} does not run`);
+    return this.#server;
+  }
+
+  /** A connection for the test's own orders. */
+  get admin(): Redis {
+    return (this.#admin ??= this.server.client());
+  }
+
+  get isRunning(): boolean {
+    return this.#server !== undefined;
+  }
+
+  /** Starts it, or starts it anew: it knows its place in the cluster, and has no data of its own. */
+  async start(): Promise<boolean> {
+    this.#server = await launchRedis(this.port, this.#dir, [
+      ...["--cluster-enabled", "yes", "--cluster-config-file", "nodes.conf"],
+      ...["--cluster-port", String(this.busPort), "--cluster-announce-ip", "127.0.0.1"],
+      ...["--cluster-node-timeout", String(NODE_TIMEOUT_MS), "--cluster-replica-validity-factor", "0"],
+      ...["--repl-diskless-sync-delay", "0", "--repl-ping-replica-period", "1"],
+    ]);
+    return this.isRunning;
+  }
+
+  async kill(): Promise<void> {
+    const server = this.#server;
+    this.#server = undefined;
+    this.#admin = undefined;
+    await server?.stop();
+  }
+
+  async info(section: string, field: string): Promise<string | undefined> {
+    const text = section === "cluster" ? await this.admin.cluster("INFO") : await this.admin.info(section);
+    return new RegExp(`^${field}:(.*?)\\r?$`, "m").exec(String(text))?.[1];
+  }
+
+  /** Writes what a node remembers of its cluster, so that nobody needs to introduce them to one another. */
+  async remember(nodes: readonly ClusterNode[]): Promise<void> {
+    await mkdir(this.#dir, { recursive: true });
+    const masters = nodes.filter(({ master }) => master === undefined);
+    const lines = nodes.map((node) => {
+      const rank = masters.indexOf(node.master ?? node);
+      const [first, end] = [rank, rank + 1].map((nth) => Math.round((nth * SLOTS) / masters.length));
+      const role = `${node === this ? "myself," : ""}${node.master === undefined ? "master" : "slave"}`;
+      const slots = node.master === undefined ? ` ${first}-${(end ?? SLOTS) - 1}` : "";
+      const address = `127.0.0.1:${node.port}@${node.busPort}`;
+      return `${node.id} ${address} ${role} ${node.master?.id ?? "-"} 0 0 ${rank + 1} connected${slots}`;
+    });
+    const vars = `vars currentEpoch ${masters.length} lastVoteEpoch 0`;
+    await writeFile(join(this.#dir, "nodes.conf"), [...lines, vars, ""].join("\n"));
+  }
+}
+
+const SLOTS = 16_384;
+/** After so long a silence a master's replica asks to take its place. */
+const NODE_TIMEOUT_MS = 1_000;
+const LAUNCHES = 5;
+
+/** @param replicas of all masters together: the first of them follows the first master, and so on */
+export async function startRedisCluster(masters = 1, replicas = 0): Promise<RedisCluster> {
+  const dir = await temporaryDirectory();
+  let nodes: readonly ClusterNode[] | undefined;
+  for (let launch = 1; launch <= LAUNCHES && nodes === undefined; launch += 1) {
+    nodes = await startNodes(join(dir, String(launch)), masters, replicas);
+  }
+  if (nodes === undefined) throw new Error(`a node of the cluster ended at its start ${LAUNCHES} times`);
+  return clusterOf(nodes, dir);
+}
+
+/** Undefined where one of them did not start. */
+async function startNodes(
+  dir: string,
+  masters: number,
+  replicas: number,
+): Promise<ClusterNode[] | undefined> {
+  const nodes: ClusterNode[] = [];
+  for (let nth = 0; nth < masters + replicas; nth += 1) {
+    const ports = [await freePort(), await freePort()] as const;
+    nodes.push(new ClusterNode(ports, join(dir, String(nth)), nodes[nth - masters]));
+  }
+  await Promise.all(nodes.map((node) => node.remember(nodes)));
+  if ((await Promise.all(nodes.map((node) => node.start()))).every(Boolean)) {
+    await until(() => areWhole(nodes));
+    return nodes;
+  }
+  await Promise.all(nodes.map((node) => node.kill()));
+  return undefined;
+}
+
+function clusterOf(nodes: readonly ClusterNode[], dir: string): RedisCluster {
+  const clusters: Cluster[] = [];
+  const masterOf = async (key: string): Promise<ClusterNode> => {
+    const [any] = nodes.filter(({ isRunning }) => isRunning);
+    const slot = Number(await any?.admin.cluster("KEYSLOT", key));
+    const table = (await any?.admin.cluster("SLOTS")) as [number, number, [string, number]][] | undefined;
+    const port = table?.find(([from, to]) => from <= slot && slot <= to)?.[2][1];
+    const node = nodes.find((one) => one.port === port);
+    if (node === undefined) throw new Error(`no node has the slot of ${key}`);
+    return node;
+  };
+  return {
+    nodes,
+    client(options = {}) {
+      const [first] = nodes;
+      if (first === undefined) throw new Error("a cluster of no nodes");
+      return first.server.client(options);
+    },
+    cluster(options = {}) {
+      const startup = nodes.map(({ port }) => ({ host: "127.0.0.1", port }));
+      const cluster = new Cluster(startup, options);
+      cluster.on("error", () => {}); // Each command tells its own failure.
+      clusters.push(cluster);
+      return cluster;
+    },
+    masterOf,
+    async otherMaster(key) {
+      const owner = await masterOf(key);
+      const other = nodes.find((node) => node.master === undefined && node !== owner && node.isRunning);
+      if (other === undefined) throw new Error("there is no other master");
+      return other;
+    },
+    isWhole: () => areWhole(nodes),
+    async stop() {
+      for (const cluster of clusters) cluster.disconnect();
+      await Promise.all(nodes.map((node) => node.kill()));
+      await remove(dir);
+    },
+  };
+}
+
+async function areWhole(nodes: readonly ClusterNode[]): Promise<boolean> {
+  const tell = await Promise.all(nodes.filter(({ isRunning }) => isRunning).map(isInPlace));
+  return tell.every(Boolean);
+}
+
+async function isInPlace(node: ClusterNode): Promise<boolean> {
+  try {
+    if ((await node.info("cluster", "cluster_state")) !== "ok") return false;
+    return ((await node.info("replication", "master_link_status")) ?? "up") === "up";
+  } catch {
+    return false; // It loads its data.
+  }
+}

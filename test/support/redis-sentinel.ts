@@ -1,0 +1,86 @@
+import { writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { Redis } from "ioredis";
+import {
+  freePort,
+  launchRedis,
+  remove,
+  startRedis,
+  temporaryDirectory,
+  type RedisServer,
+} from "./redis-server";
+import { until } from "./until";
+
+/** A master with replicas, and the sentinels that put one of these in its place when it fails. */
+export interface SentinelGroup {
+  readonly name: string;
+  /** The master, then its replicas, as they were at the start. */
+  readonly servers: readonly RedisServer[];
+  readonly sentinels: readonly RedisServer[];
+  /** A client that finds the master by the sentinels: it is disconnected at `stop()`. */
+  client(): Redis;
+  stop(): Promise<void>;
+}
+
+const NAME = "locks";
+/** After so long a silence a sentinel takes the master for down. */
+const DOWN_AFTER_MS = 1_000;
+const REPLICA = ["--repl-diskless-sync-delay", "0", "--repl-ping-replica-period", "1"];
+
+export async function startSentinelGroup(replicas = 2, sentinels = 3): Promise<SentinelGroup> {
+  const dir = await temporaryDirectory();
+  const master = await startRedis(...REPLICA);
+  const following = ["--replicaof", "127.0.0.1", String(master.port), ...REPLICA];
+  const servers = [
+    master,
+    ...(await Promise.all(Array.from({ length: replicas }, () => startRedis(...following)))),
+  ];
+  const watching: RedisServer[] = [];
+  for (let nth = 0; nth < sentinels; nth += 1) {
+    watching.push(await startSentinel(join(dir, `${nth}.conf`), dir, master.port, sentinels));
+  }
+  const know = async (sentinel: RedisServer): Promise<boolean> => {
+    const told = (await sentinel.client().call("SENTINEL", "MASTER", NAME)) as string[];
+    const valueOf = (field: string): number => Number(told[told.indexOf(field) + 1]);
+    return valueOf("num-slaves") === replicas && valueOf("num-other-sentinels") === sentinels - 1;
+  };
+  await Promise.all(watching.map((sentinel) => until(() => know(sentinel))));
+  const clients: Redis[] = [];
+  return {
+    name: NAME,
+    servers,
+    sentinels: watching,
+    client() {
+      const addresses = watching.map(({ port }) => ({ host: "127.0.0.1", port }));
+      const client = new Redis({ sentinels: addresses, name: NAME });
+      client.on("error", () => {}); // Each command tells its own failure.
+      clients.push(client);
+      return client;
+    },
+    async stop() {
+      for (const client of clients) client.disconnect();
+      await Promise.all([...watching, ...servers].map((server) => server.stop()));
+      await remove(dir);
+    },
+  };
+}
+
+/** A sentinel writes what it learns into its configuration. */
+async function startSentinel(
+  file: string,
+  dir: string,
+  masterPort: number,
+  all: number,
+): Promise<RedisServer> {
+  for (;;) {
+    const lines = [
+      `sentinel monitor ${NAME} 127.0.0.1 ${masterPort} ${Math.floor(all / 2) + 1}`,
+      `sentinel down-after-milliseconds ${NAME} ${DOWN_AFTER_MS}`,
+      `sentinel failover-timeout ${NAME} ${5 * DOWN_AFTER_MS}`,
+      "",
+    ];
+    await writeFile(file, lines.join("\n"));
+    const sentinel = await launchRedis(await freePort(), dir, [file, "--sentinel"]);
+    if (sentinel !== undefined) return sentinel;
+  }
+}
