@@ -13,12 +13,29 @@ export interface RedisClient {
   readonly status?: string;
   /** True of a `Cluster`. */
   readonly isCluster?: boolean;
-  readonly options: { readonly keyPrefix?: string | undefined; readonly db?: number | undefined };
+  /** Of a `Cluster`: for each slot the addresses of its nodes, the master's first. */
+  readonly slots?: readonly (readonly string[] | undefined)[];
+  /** Of a `Cluster`: the connections to its nodes. */
+  nodes?(role: "all" | "master"): readonly RedisClient[];
+  pipeline?(): RedisPipeline;
+  readonly options: {
+    readonly keyPrefix?: string | undefined;
+    readonly db?: number | undefined;
+    readonly host?: string | undefined;
+    readonly port?: number | undefined;
+    readonly enableAutoPipelining?: boolean | undefined;
+  };
+}
+
+/** Commands that are written at once. */
+export interface RedisPipeline {
+  call(command: string, ...args: (string | number)[]): unknown;
+  exec(): Promise<[error: Error | null, reply: unknown][] | null>;
 }
 
 /** A `Redis`: a `Cluster` takes no such override. */
 export interface RedisNode extends RedisClient {
-  duplicate(overrides?: { readonly autoResubscribe: boolean }): RedisSubscriber;
+  duplicate(overrides?: { readonly autoResubscribe: boolean; readonly keyPrefix?: string }): RedisSubscriber;
 }
 
 export function isCluster(client: RedisClient): boolean {
@@ -27,6 +44,7 @@ export function isCluster(client: RedisClient): boolean {
 
 /** The second connection, on which the store hears that the queue reserved a lock for it. */
 export interface RedisSubscriber {
+  call(command: string, ...args: (string | number)[]): Promise<unknown>;
   subscribe(channel: string): Promise<unknown>;
   on(event: string, listener: (channel: string, message: string) => void): unknown;
   disconnect(): void;

@@ -10,6 +10,11 @@ export function isUnknownScript(error: unknown): boolean {
   return error instanceof Error && error.message.startsWith("NOSCRIPT");
 }
 
+/** Whether the server is too old for the command. */
+export function isUnknownCommand(error: unknown): boolean {
+  return error instanceof Error && /^ERR unknown command/i.test(error.message);
+}
+
 /** Whether the user may not do what was asked for. */
 export function isDenied(error: unknown): boolean {
   return error instanceof Error && refusalOf(error) === "NOPERM";

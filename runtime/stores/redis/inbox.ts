@@ -11,8 +11,15 @@ export interface InboxOwner {
   denied(): void;
 }
 
+/** Where a store hears hints. */
+export interface Ears {
+  /** Where those who wait for the key can be told. Empty where it is known that they cannot. Also opens it. */
+  addressFor(key: string): string;
+  close(): void;
+}
+
 /** The channel on which a store hears hints, over a second connection that is opened when somebody first waits. */
-export class Inbox {
+export class Inbox implements Ears {
   readonly #client: RedisClient;
   readonly #owner: InboxOwner;
   readonly #name = inboxName(loadUuid()());
@@ -24,8 +31,8 @@ export class Inbox {
     this.#owner = owner;
   }
 
-  /** Where those who wait can be told. Empty where it is known that they cannot. */
-  get address(): string {
+  addressFor(): string {
+    this.open();
     return this.#isDenied ? "" : this.#name;
   }
 

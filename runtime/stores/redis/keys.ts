@@ -10,6 +10,11 @@ export function inboxName(id: string): string {
   return `${PROTOCOL}inbox:${id}`;
 }
 
+/** The same for the locks of one master of a cluster: a channel in the slot of `tag`. The script knows it by its brace. */
+export function shardInboxName(id: string, tag: string): string {
+  return `${inboxName(id)}:{${tag}}`;
+}
+
 /** What stands beside a lock: its queue, and the counter of its fencing tokens. */
 type Beside = "queue" | "fence";
 

@@ -9,8 +9,10 @@ import {
   type DropRequest,
   type NextReply,
   type NotDropped,
+  type NotHeld,
   type NotTaken,
   type PlaceRequest,
+  type Renewed,
   type RenewReply,
   type RenewRequest,
   type Store,
@@ -20,27 +22,32 @@ import {
   type TakeRequest,
 } from "../port";
 import { shown } from "../../shown";
+import { reservedFor } from "../value";
 import { assertClient, isCluster, type RedisClient } from "./client";
 import { Database } from "./database";
+import { PartedKeysError, Routes, type Command } from "./cluster/routes";
+import { ShardInboxes } from "./cluster/shard-inboxes";
+import { Shards } from "./cluster/shards";
 import { isBeforeRedis7, isDenied, isUnknownScript, isWrongType, wrapped } from "./errors";
 import { evictionWarning } from "./eviction";
-import { Inbox } from "./inbox";
+import { Inbox, type Ears, type InboxOwner } from "./inbox";
 import { assertPrefix, isInSlot, nameBeside } from "./keys";
 import { OwnClient } from "./own-client";
 import { DROP, DROP_ALONE, DROP_MANY } from "./scripts/drop";
 import { LEAVE } from "./scripts/leave";
-import { LOOK } from "./scripts/look";
+import { LOOK, TIME_LEFT } from "./scripts/look";
 import { NEXT } from "./scripts/next";
 import { PLACE } from "./scripts/place";
 import { RENEW, RENEW_WITH_TOKEN } from "./scripts/renew";
 import type { Script } from "./scripts/script";
 import { TAKE } from "./scripts/take";
 import { TAKE_MANY } from "./scripts/take-many";
+import { DRAW } from "./scripts/token";
 
 /**
  * Locks in Redis: the key holds the `requestId`, its time to live is the lock time.
  *
- * Many keys go in one script, except to a cluster. A second connection, for hints, is opened when somebody first waits.
+ * Many keys go in one script; to a cluster, in one for each slot, and those for a node in one write. A second connection, for hints, is opened when somebody first waits.
  * `client` stays the caller's: `close()` does not touch it.
  *
  * @throws {LockOptionError} when it is no client of ioredis, or when its keyPrefix contains `lockweave:`
@@ -89,11 +96,12 @@ class RedisStore implements Store {
   readonly #isCluster: boolean;
   /** In a cluster PUBLISH counts who listens on one node only. */
   readonly #counts: "0" | "1";
-  readonly #inbox: Inbox;
+  readonly #inbox: Ears;
+  /** In a cluster. */
+  readonly #shards: Shards | undefined;
+  readonly #routes: Routes | undefined;
   readonly #listeners = new Set<StoreListener>();
   readonly #warnings: string[] = [];
-  readonly takeMany: Store["takeMany"];
-  readonly dropMany: Store["dropMany"];
   #setCanGet = true;
   #breaks = 0;
   #hasBeenReady = false;
@@ -101,21 +109,31 @@ class RedisStore implements Store {
 
   constructor(client: RedisClient, send: Send, closeClient: () => void) {
     this.#client = client;
-    this.#send = send;
     this.#closeClient = closeClient;
     this.#prefix = client.options.keyPrefix ?? "";
     assertPrefix(this.#prefix);
     this.#isCluster = isCluster(client);
     this.#counts = this.#isCluster ? "0" : "1";
-    this.#inbox = new Inbox(client, {
+    const owner: InboxOwner = {
       hinted: (place) => {
         for (const listener of this.#listeners) listener.onHint(place);
       },
       denied: () => this.warn(CHANNELS_DENIED),
-    });
-    if (!this.#isCluster) {
-      this.takeMany = (requests, withinMs) => this.#takeMany(requests, withinMs);
-      this.dropMany = (requests, withinMs) => this.#dropMany(requests, withinMs);
+    };
+    if (this.#isCluster) {
+      const shards = new Shards(
+        client,
+        () => void (this.#breaks += 1),
+        () => this.#tellOfReconnection(),
+      );
+      const routes = new Routes(client, shards);
+      this.#shards = shards;
+      this.#routes = routes;
+      this.#send = (_withinMs, ...command) => routes.send(...command);
+      this.#inbox = new ShardInboxes(client, shards, owner);
+    } else {
+      this.#send = send;
+      this.#inbox = new Inbox(client, owner);
     }
     for (const [event, hear] of this.#events) client.on(event, hear);
     if (client.status === "ready") this.#connected();
@@ -141,17 +159,51 @@ class RedisStore implements Store {
     );
   }
 
-  #takeByScript({ key, requestId, lockTimeMs, fencing }: TakeRequest, withinMs: number): Promise<TakeReply> {
+  #takeByScript(request: TakeRequest, withinMs: number): Promise<TakeReply> {
+    const { key, requestId, lockTimeMs, fencing } = request;
     const keys = fencing ? [key, this.#fence(key)] : [key];
     const breaksBefore = this.#breaks;
-    return this.#run(TAKE, keys, [requestId, lockTimeMs], withinMs, (reply) => {
+    const taken = this.#run(TAKE, keys, [requestId, lockTimeMs], withinMs, (reply) => {
       const [isTaken, detail] = listOf(reply) as [Figure, (string | null)?];
       if (Number(isTaken) === 1) return this.#taken(breaksBefore, fencing, detail);
       return this.#takeReply(detail ?? "", breaksBefore);
     });
+    return this.#isCluster ? unlessParted(taken, (ms) => this.#takeThenDraw(request, ms), withinMs) : taken;
   }
 
-  async #takeMany(
+  /** In a slot that migrates: the token is drawn after the grant, which counts once a later renewal has confirmed it. */
+  async #takeThenDraw(request: TakeRequest, withinMs: number): Promise<TakeReply> {
+    const startedAt = systemClock.now();
+    const reply = await this.take({ ...request, fencing: false }, withinMs);
+    if (!reply.taken) return reply;
+    const drawn = await this.#drawAndRenew(request, startedAt, withinMs);
+    if (!drawn.renewed) return { taken: false, holder: drawn.holder, freeInMs: undefined };
+    return {
+      ...reply,
+      ...(drawn.fencingToken === undefined ? {} : { fencingToken: drawn.fencingToken }),
+      taken: true,
+    };
+  }
+
+  /** A property, as `dropMany`: whoever sends batches asks whether it is there, and calls it by itself. */
+  readonly takeMany = async (
+    requests: readonly TakeRequest[],
+    withinMs: number,
+  ): Promise<readonly (TakeReply | Error)[]> => {
+    if (!this.#isCluster) return await this.#takeTogether(requests, withinMs);
+    if (!this.#setCanGet) return await eachAlone(requests, (one) => this.take(one, withinMs));
+    const breaksBefore = this.#breaks;
+    return await this.#bySlot(requests, {
+      command: (some) => single(some, setOf) ?? scriptFor(TAKE_MANY, some),
+      read: (reply, some) =>
+        (some.length === 1 && !Array.isArray(reply) ? [reply] : listOf(reply)).map((found) =>
+          found instanceof Error ? wrapped(found) : this.#takeReply(found as string | null, breaksBefore),
+        ),
+      again: (some) => eachAlone(some, (one) => this.take(one, withinMs)),
+    });
+  };
+
+  async #takeTogether(
     requests: readonly TakeRequest[],
     withinMs: number,
   ): Promise<readonly (TakeReply | Error)[]> {
@@ -161,7 +213,7 @@ class RedisStore implements Store {
     const args = [idsOf(requests), ...lockTimesOf(requests)];
     const breaksBefore = this.#breaks;
     const replies = await this.#runMany(TAKE_MANY, keys, args, withinMs);
-    if (replies === "denied") return await eachAlone(requests, (one) => this.take(one, withinMs));
+    if (replies === "each alone") return await eachAlone(requests, (one) => this.take(one, withinMs));
     if (replies.some(isBeforeRedis7)) {
       this.#setCanGet = false;
       return await eachAlone(requests, alone);
@@ -189,43 +241,86 @@ class RedisStore implements Store {
 
   async renew(requests: readonly RenewRequest[], withinMs: number): Promise<readonly RenewReply[]> {
     const plain = requests.filter(({ fencing }) => !fencing);
-    const most = this.#isCluster ? 1 : MOST_AT_ONCE;
-    const chunks = Array.from({ length: Math.ceil(plain.length / most) }, (_, index) =>
-      plain.slice(index * most, (index + 1) * most),
-    );
     const replies = new Map<RenewRequest, RenewReply>();
+    const note = (some: readonly RenewRequest[], told: readonly RenewReply[]): void =>
+      some.forEach((request, index) => replies.set(request, told[index] ?? TOO_FEW));
     // What fails for some says nothing about the others, which may be on another node.
     await Promise.all([
-      ...chunks.map(async (chunk) => {
-        const told = await this.#renewMany(chunk, withinMs).catch((error: Error) => chunk.map(() => error));
-        chunk.forEach((request, index) => replies.set(request, told[index] ?? TOO_FEW));
-      }),
+      this.#renewPlain(plain, withinMs).then((told) => note(plain, told)),
       ...requests
         .filter(({ fencing }) => fencing)
         .map(async (request) => {
           const told = await this.#renewWithToken(request, withinMs).catch((error: Error) => error);
-          replies.set(request, told);
+          note([request], [told]);
         }),
     ]);
     return requests.map((request) => replies.get(request) ?? TOO_FEW);
+  }
+
+  async #renewPlain(requests: readonly RenewRequest[], withinMs: number): Promise<readonly RenewReply[]> {
+    if (this.#isCluster) {
+      return await this.#bySlot(requests, {
+        command: (some) => scriptFor(RENEW, some),
+        read: (reply) => listOf(reply).map(renewReply),
+        again: async (some) =>
+          await this.#renewMany(some, withinMs).catch((error: Error) => some.map(() => error)),
+      });
+    }
+    const chunks = this.#chunksOf(requests, ({ key }) => key).map((chunk) =>
+      this.#renewMany(chunk, withinMs).catch((error: Error) => chunk.map(() => error)),
+    );
+    return (await Promise.all(chunks)).flat();
   }
 
   async #renewMany(requests: readonly RenewRequest[], withinMs: number): Promise<readonly RenewReply[]> {
     const keys = requests.map(({ key }) => key);
     const args = [idsOf(requests), ...lockTimesOf(requests)];
     const replies = await this.#runMany(RENEW, keys, args, withinMs);
-    if (replies !== "denied") return replies.map(renewReply);
+    if (replies !== "each alone") return replies.map(renewReply);
     const alone = requests.map(async (request) => (await this.#renewMany([request], withinMs))[0] ?? TOO_FEW);
     return (await Promise.allSettled(alone)).map(settledOrError);
   }
 
-  #renewWithToken({ key, requestId, lockTimeMs }: RenewRequest, withinMs: number): Promise<RenewReply> {
+  #renewWithToken(request: RenewRequest, withinMs: number): Promise<RenewReply> {
+    const { key, requestId, lockTimeMs } = request;
     const keys = [key, this.#fence(key)];
-    return this.#run(RENEW_WITH_TOKEN, keys, [requestId, lockTimeMs], withinMs, (reply) => {
+    const args = [requestId, lockTimeMs];
+    const renewed = this.#run(RENEW_WITH_TOKEN, keys, args, withinMs, (reply): RenewReply => {
       const [isRenewed, detail = null] = listOf(reply) as [Figure, (string | null | Error)?];
       if (Number(isRenewed) === 1) return { renewed: true, fencingToken: Number(detail) };
       return renewReply([detail]);
     });
+    return this.#isCluster
+      ? unlessParted(renewed, (ms) => this.#renewThenDraw(request, ms), withinMs)
+      : renewed;
+  }
+
+  async #renewThenDraw(request: RenewRequest, withinMs: number): Promise<RenewReply> {
+    const startedAt = systemClock.now();
+    const [reply = TOO_FEW] = await this.#renewMany([request], withinMs);
+    if (reply instanceof Error) throw reply;
+    return reply.renewed ? await this.#drawAndRenew(request, startedAt, withinMs) : reply;
+  }
+
+  /**
+   * Of a hold that the store had after `startedAt`: a token, and a renewal that was sent later. If that is answered before the
+   * lock time can be over, nobody else had the key in between, and no larger token.
+   */
+  async #drawAndRenew(
+    request: RenewRequest,
+    startedAt: number,
+    withinMs: number,
+  ): Promise<Renewed | NotHeld> {
+    const { key, lockTimeMs } = request;
+    const leftMs = (): number => withinMs - (systemClock.now() - startedAt);
+    const fencingToken = await this.#run(DRAW, [this.#fence(key)], [lockTimeMs], leftMs(), Number);
+    const [reply = TOO_FEW] = await this.#renewMany([request], leftMs());
+    if (reply instanceof Error) throw reply;
+    if (!reply.renewed) return reply;
+    if (systemClock.now() - startedAt > lockTimeMs * SHARE_FOR_DRAWING) {
+      throw new Error("the key's slot migrates, and to draw a fencing token took too long");
+    }
+    return { renewed: true, fencingToken };
   }
 
   drop(request: DropRequest, withinMs: number): Promise<DropReply> {
@@ -236,11 +331,43 @@ class RedisStore implements Store {
       if (told instanceof Error) throw told;
       return told;
     };
-    if (!this.#canQueue(key)) return this.#run(DROP_ALONE, [key], [requestId], withinMs, read);
-    return this.#run(DROP, [key, this.#queue(key)], [requestId, this.#counts], withinMs, read);
+    const dropAlone = (ms: number): Promise<DropReply> => this.#run(DROP_ALONE, [key], [requestId], ms, read);
+    if (!this.#canQueue(key)) return dropAlone(withinMs);
+    const dropped = this.#run(DROP, [key, this.#queue(key)], [requestId, this.#counts], withinMs, read);
+    // In a slot that migrates, those who wait find the key when they look again.
+    return this.#isCluster ? unlessParted(dropped, dropAlone, withinMs) : dropped;
   }
 
-  async #dropMany(
+  readonly dropMany = async (
+    requests: readonly DropRequest[],
+    withinMs: number,
+  ): Promise<readonly (DropReply | Error)[]> => {
+    if (!this.#isCluster) return await this.#dropTogether(requests, withinMs);
+    const breaksBefore = this.#breaks;
+    const queued = requests.filter(({ key }) => this.#canQueue(key));
+    const others = requests.filter(({ key }) => !this.#canQueue(key));
+    const [replies, alone] = await Promise.all([
+      this.#bySlot(queued, {
+        command: (some) => this.#dropCommand(some),
+        read: (reply, some) =>
+          (some.length === 1 ? [reply] : listOf(reply)).map((one) => this.#dropReply(one, breaksBefore)),
+        again: (some) => eachAlone(some, (one) => this.drop(one, withinMs)),
+      }),
+      eachAlone(others, (one) => this.drop(one, withinMs)),
+    ]);
+    const told = new Map([
+      ...queued.map((request, index) => [request, replies[index] ?? TOO_FEW] as const),
+      ...others.map((request, index) => [request, alone[index] ?? TOO_FEW] as const),
+    ]);
+    return requests.map((request) => told.get(request) ?? TOO_FEW);
+  };
+
+  #dropCommand(requests: readonly DropRequest[]): Command {
+    const queues = requests.map(({ key }) => this.#queue(key));
+    return scriptFor(requests.length === 1 ? DROP : DROP_MANY, requests, queues, [this.#counts]);
+  }
+
+  async #dropTogether(
     requests: readonly DropRequest[],
     withinMs: number,
   ): Promise<readonly (DropReply | Error)[]> {
@@ -249,7 +376,7 @@ class RedisStore implements Store {
     const queues = keys.map((key) => this.#queue(key));
     const args = [idsOf(requests), this.#counts];
     const replies = await this.#runMany(DROP_MANY, [...keys, ...queues], args, withinMs);
-    if (replies === "denied") return await eachAlone(requests, (one) => this.drop(one, withinMs));
+    if (replies === "each alone") return await eachAlone(requests, (one) => this.drop(one, withinMs));
     return replies.map((reply) => this.#dropReply(reply, breaksBefore));
   }
 
@@ -271,18 +398,27 @@ class RedisStore implements Store {
   }
 
   async look(keys: readonly string[], withinMs: number): Promise<readonly (string | Error | undefined)[]> {
-    const most = this.#isCluster ? 1 : MOST_AT_ONCE;
-    const chunks = Array.from({ length: Math.ceil(keys.length / most) }, (_, index) =>
-      keys.slice(index * most, (index + 1) * most),
+    const chunks = this.#chunksOf(
+      keys.map((key, index) => ({ key, index })),
+      ({ key }) => key,
     );
-    const replies = await Promise.all(chunks.map((chunk) => this.#lookAt(chunk, withinMs)));
-    return replies.flat();
+    const values: (string | Error | undefined)[] = keys.map(() => TOO_FEW);
+    await Promise.all(
+      chunks.map(async (chunk) => {
+        const told = await this.#lookAt(
+          chunk.map(({ key }) => key),
+          withinMs,
+        );
+        chunk.forEach(({ index }, nth) => (values[index] = told[nth]));
+      }),
+    );
+    return values;
   }
 
   async #lookAt(keys: readonly string[], withinMs: number): Promise<readonly (string | Error | undefined)[]> {
     try {
       const replies = await this.#runMany(LOOK, keys, [], withinMs);
-      if (replies !== "denied") return (replies as Found[0][]).map(holderOf);
+      if (replies !== "each alone") return (replies as Found[0][]).map(holderOf);
     } catch (error) {
       return keys.map(() => wrapped(error));
     }
@@ -294,46 +430,67 @@ class RedisStore implements Store {
   place(request: PlaceRequest, withinMs: number): Promise<TakeReply> {
     const { key, place, requestId, lockTimeMs, fencing } = request;
     if (!this.#canQueue(key)) return this.#lookAgain(request, withinMs);
-    this.#inbox.open();
     const keys = this.#queueKeys(key, fencing);
-    const args = [place, this.#inbox.address, requestId, lockTimeMs, this.#counts];
+    const args = [place, this.#inbox.addressFor(key), requestId, lockTimeMs, this.#counts];
     const breaksBefore = this.#breaks;
-    return this.#run(PLACE, keys, args, withinMs, (reply) => {
+    const placed = this.#run(PLACE, keys, args, withinMs, (reply) => {
       const [isTaken, detail, pttl, isChannelDenied] = listOf(reply) as [Figure, string?, Figure?, Figure?];
       if (Number(isTaken) === 1) return this.#taken(breaksBefore, fencing, detail);
       if (Number(isChannelDenied) === 1) this.warn(CHANNELS_DENIED);
       return notTaken(detail, Number(pttl));
     });
+    return this.#isCluster ? unlessParted(placed, (ms) => this.#lookAgain(request, ms), withinMs) : placed;
   }
 
-  /** Where no queue can be. */
+  /** Where no queue can be, or none that could be asked. */
   async #lookAgain(request: PlaceRequest, withinMs: number): Promise<TakeReply> {
     const startedAt = systemClock.now();
     const reply = await this.take(request, withinMs);
     if (reply.taken) return reply;
     const leftMs = withinMs - (systemClock.now() - startedAt);
-    return notTaken(reply.holder, Number(await this.#command(leftMs, "pttl", request.key)));
+    return await this.#run(TIME_LEFT, [request.key], [], leftMs, (left) =>
+      notTaken(reply.holder, Number(left)),
+    );
   }
 
   async leave(key: string, place: string, withinMs: number): Promise<void> {
     if (!this.#canQueue(key)) return;
-    const args = [place, this.#inbox.address, this.#counts];
-    await this.#run(LEAVE, this.#queueKeys(key, false), args, withinMs, (reply) => {
-      if (Number(reply) === 2) this.warn(CHANNELS_DENIED);
-    });
+    const inbox = this.#inbox.addressFor(key);
+    const left = this.#run(
+      LEAVE,
+      this.#queueKeys(key, false),
+      [place, inbox, this.#counts],
+      withinMs,
+      (reply) => {
+        if (Number(reply) === 2) this.warn(CHANNELS_DENIED);
+      },
+    );
+    await unlessParted(
+      left,
+      (ms) => this.#leaveInParts(key, `${place} ${inbox}`, reservedFor(place), ms),
+      withinMs,
+    );
+  }
+
+  async #leaveInParts(key: string, waiter: string, reserved: string, withinMs: number): Promise<void> {
+    await Promise.all([
+      this.#command(withinMs, "zrem", this.#queue(key), waiter, `-${waiter}`),
+      this.#run(DROP_ALONE, [key], [reserved], withinMs, () => {}),
+    ]);
   }
 
   async next(held: DropRequest, request: PlaceRequest, withinMs: number): Promise<NextReply | NotDropped> {
     const { key, place, requestId, lockTimeMs, fencing } = request;
-    if (!this.#canQueue(key)) {
-      const reply = await this.drop(held, withinMs);
+    const dropAlone = async (ms: number): Promise<NextReply | NotDropped> => {
+      const reply = await this.drop(held, ms);
       return reply.dropped ? { dropped: true, next: undefined } : reply;
-    }
-    this.#inbox.open();
+    };
+    if (!this.#canQueue(key)) return await dropAlone(withinMs);
     const breaksBefore = this.#breaks;
     const keys = this.#queueKeys(key, fencing);
-    const args = [held.requestId, place, this.#inbox.address, requestId, lockTimeMs, this.#counts];
-    return await this.#run(NEXT, keys, args, withinMs, (reply) => {
+    const inbox = this.#inbox.addressFor(key);
+    const args = [held.requestId, place, inbox, requestId, lockTimeMs, this.#counts];
+    const done = this.#run(NEXT, keys, args, withinMs, (reply): NextReply | NotDropped => {
       const [outcome, detail = null, isChannelDenied] = listOf(reply) as [Figure, Found[0]?, Figure?];
       if (Number(isChannelDenied) === 1) this.warn(CHANNELS_DENIED);
       switch (Number(outcome)) {
@@ -350,6 +507,7 @@ class RedisStore implements Store {
         }
       }
     });
+    return await unlessParted(done, dropAlone, withinMs);
   }
 
   // ---- what the store tells without having been asked -------------------------------------------------
@@ -401,6 +559,7 @@ class RedisStore implements Store {
   async close(): Promise<void> {
     this.#isClosed = true;
     for (const [event, hear] of this.#events) this.#client.off(event, hear);
+    this.#shards?.close();
     this.#inbox.close();
     this.#closeClient();
   }
@@ -424,17 +583,60 @@ class RedisStore implements Store {
     return !this.#isCluster || isInSlot(this.#prefix, key);
   }
 
-  /** A script for many keys, in which each has a reply of its own; `"denied"` where one key keeps it from all. */
+  /** Those that may go in one command. */
+  #chunksOf<Item>(items: readonly Item[], keyOf: (item: Item) => string): readonly (readonly Item[])[] {
+    const groups = this.#shards === undefined ? [items] : grouped(items, keyOf, this.#shards);
+    return groups.flatMap((group) =>
+      Array.from({ length: Math.ceil(group.length / MOST_AT_ONCE) }, (_, index) =>
+        group.slice(index * MOST_AT_ONCE, (index + 1) * MOST_AT_ONCE),
+      ),
+    );
+  }
+
+  /** One command for each slot, and all at once. */
+  async #bySlot<Request extends { readonly key: string }, Reply>(
+    requests: readonly Request[],
+    { command, read, again }: ManyBySlot<Request, Reply>,
+  ): Promise<readonly (Reply | Error)[]> {
+    const chunks = this.#chunksOf(requests, ({ key }) => key);
+    const told = (await this.#routes?.sendAll(chunks.map(command))) ?? [];
+    const replies = new Map<Request, Reply | Error>();
+    const asked: Promise<void>[] = [];
+    const note = (chunk: readonly Request[], some: readonly (Reply | Error)[]): void =>
+      chunk.forEach((request, index) => replies.set(request, some[index] ?? TOO_FEW));
+    chunks.forEach((chunk, index) => {
+      const reply = told[index];
+      if (reply instanceof Error && mayAskAgain(reply)) {
+        asked.push(again(chunk).then((some) => note(chunk, some)));
+      } else if (reply instanceof Error) {
+        note(
+          chunk,
+          chunk.map(() => wrapped(reply)),
+        );
+      } else {
+        note(
+          chunk,
+          attempted(() => read(reply, chunk), chunk.length),
+        );
+      }
+    });
+    await Promise.all(asked);
+    return requests.map((request) => replies.get(request) ?? TOO_FEW);
+  }
+
+  /** A script for many keys, in which each has a reply of its own; `"each alone"` where one key keeps it from all. */
   async #runMany(
     script: Script,
     keys: readonly string[],
     args: readonly (string | number)[],
     withinMs: number,
-  ): Promise<readonly unknown[] | "denied"> {
+  ): Promise<readonly unknown[] | "each alone"> {
     try {
       return await this.#run(script, keys, args, withinMs, (reply) => reply as unknown[]);
     } catch (error) {
-      if (keys.length > 1 && error instanceof Error && isDenied(error.cause)) return "denied";
+      const isOfOneKey =
+        error instanceof PartedKeysError || (error instanceof Error && isDenied(error.cause));
+      if (keys.length > 1 && isOfOneKey) return "each alone";
       throw error;
     }
   }
@@ -445,23 +647,40 @@ class RedisStore implements Store {
    * @param read what the reply means
    */
   #run<Meaning>(
-    { source, sha1 }: Script,
+    script: Script,
     keys: readonly string[],
     args: readonly (string | number)[],
     withinMs: number,
     read: (reply: unknown) => Meaning,
   ): Promise<Meaning> {
+    const { source, sha1 } = script;
     const startedAt = systemClock.now();
     return this.#send(withinMs, "evalsha", sha1, keys.length, ...keys, ...args).then(
       read,
       async (error: unknown) => {
         if (!isUnknownScript(error)) throw wrapped(error);
-        const leftMs = withinMs - (systemClock.now() - startedAt);
-        if (leftMs <= 0)
+        const rest = [keys.length, ...keys, ...args];
+        const leftMs = (): number => {
+          const left = withinMs - (systemClock.now() - startedAt);
+          if (left > 0) return left;
           throw new Error("Redis did not know the script, and there was no time left to send it");
-        return read(await this.#command(leftMs, "eval", source, keys.length, ...keys, ...args));
+        };
+        const known = await this.#taught(script, () => this.#send(leftMs(), "evalsha", sha1, ...rest));
+        return read(known === UNKNOWN ? await this.#command(leftMs(), "eval", source, ...rest) : known);
       },
     );
+  }
+
+  /** In a cluster all masters are taught a script at once; otherwise, and where that was in vain, it is sent as it is. */
+  async #taught(script: Script, again: () => Promise<unknown>): Promise<unknown> {
+    if (this.#routes === undefined) return UNKNOWN;
+    await this.#routes.teach(script);
+    try {
+      return await again();
+    } catch (error) {
+      if (isUnknownScript(error)) return UNKNOWN;
+      throw wrapped(error);
+    }
   }
 
   #command(withinMs: number, ...command: [string, ...(string | number)[]]): Promise<unknown> {
@@ -473,6 +692,12 @@ class RedisStore implements Store {
 
 const CHANNELS_DENIED =
   "the Redis user may not use the channels on which those who wait for a lock are told that it is theirs: they find it by looking again, which takes longer. Let it: ACL SETUSER <user> &lockweave:2:*";
+
+/** How much of its lock time a hold may take to get its token, where it is drawn after the grant. */
+const SHARE_FOR_DRAWING = 0.9;
+
+/** What is no reply. */
+const UNKNOWN = Symbol("the script is not known");
 
 /** Stands for what a key holds that is no text. */
 const NO_TEXT = "(other data than text)";
@@ -514,6 +739,83 @@ function holderOf(found: Found[0]): string | Error | undefined {
   if (found === null) return undefined;
   if (!(found instanceof Error)) return found;
   return isWrongType(found) ? NO_TEXT : wrapped(found);
+}
+
+/** What can be done with one key at a time, where the slot of them all migrates. */
+async function unlessParted<Reply>(
+  asked: Promise<Reply>,
+  inParts: (leftMs: number) => Promise<Reply>,
+  withinMs: number,
+): Promise<Reply> {
+  const startedAt = systemClock.now();
+  try {
+    return await asked;
+  } catch (error) {
+    if (!(error instanceof PartedKeysError)) throw error;
+    return await inParts(withinMs - (systemClock.now() - startedAt));
+  }
+}
+
+function grouped<Item>(
+  items: readonly Item[],
+  keyOf: (item: Item) => string,
+  shards: Shards,
+): readonly (readonly Item[])[] {
+  const groups = new Map<number, Item[]>();
+  for (const item of items) {
+    const slot = shards.slotOf(keyOf(item));
+    const group = groups.get(slot);
+    if (group === undefined) groups.set(slot, [item]);
+    else group.push(item);
+  }
+  return [...groups.values()];
+}
+
+/** How many are asked for in a cluster. */
+interface ManyBySlot<Request, Reply> {
+  /** For some in one slot. */
+  command(some: readonly Request[]): Command;
+  /** A reply for each of them. */
+  read(reply: unknown, some: readonly Request[]): readonly (Reply | Error)[];
+  /** Where the one command for all could not be carried out. */
+  again(some: readonly Request[]): Promise<readonly (Reply | Error)[]>;
+}
+
+function mayAskAgain(error: Error): boolean {
+  return (
+    error instanceof PartedKeysError || isUnknownScript(error) || isDenied(error) || isBeforeRedis7(error)
+  );
+}
+
+function attempted<Reply>(read: () => readonly (Reply | Error)[], count: number): readonly (Reply | Error)[] {
+  try {
+    return read();
+  } catch (error) {
+    return Array.from({ length: count }, () => wrapped(error));
+  }
+}
+
+function single<Request>(
+  requests: readonly Request[],
+  command: (only: Request) => Command,
+): Command | undefined {
+  const [only] = requests;
+  return requests.length === 1 && only !== undefined ? command(only) : undefined;
+}
+
+function setOf({ key, requestId, lockTimeMs }: TakeRequest): Command {
+  return ["set", key, requestId, "PX", lockTimeMs, "NX", "GET"];
+}
+
+/** @param more keys that go with those of the requests */
+function scriptFor(
+  { sha1 }: Script,
+  requests: readonly (DropRequest & { readonly lockTimeMs?: number })[],
+  more: readonly string[] = [],
+  args: readonly (string | number)[] = requests.map(({ lockTimeMs = 0 }) => lockTimeMs),
+): Command {
+  const keys = [...requests.map(({ key }) => key), ...more];
+  return ["evalsha", sha1, keys.length, ...keys, idsOf(requests), ...args];
 }
 
 async function eachAlone<Request, Reply>(

@@ -15,3 +15,12 @@ for index, lock in ipairs(KEYS) do
 end
 return replies
 `);
+
+/**
+ * How long a key lives. (A script, since a cluster client may send a plain read to a replica.)
+ *
+ * KEYS: lock.
+ *
+ * Reply: as that of PTTL.
+ */
+export const TIME_LEFT = script(`return redis.call("PTTL", KEYS[1])`);

@@ -42,18 +42,23 @@ local function first_after(queue, turn)
   end
 end
 
--- Whether it may have heard. counts: "1" where PUBLISH counts all who listen (in a cluster it counts one node's).
+-- Whether it may have heard. counts: "1" where PUBLISH counts all who listen (in a cluster it counts one node's). An inbox
+-- with a slot of its own is heard on the node that has that slot, which is this one unless it has gone elsewhere.
 local function hears(waiter, counts)
   local inbox = string.sub(waiter, 34)
   if inbox == "" then
     return true
   end
-  local heard = redis.pcall("PUBLISH", inbox, string.sub(waiter, 1, 32))
-  if type(heard) ~= "number" then
-    publish_is_denied = 1
-    return true
+  local has_slot = string.find(inbox, "{", 1, true)
+  local heard = redis.pcall(has_slot and "SPUBLISH" or "PUBLISH", inbox, string.sub(waiter, 1, 32))
+  if type(heard) == "number" then
+    return heard > 0 or not (has_slot or counts == "1")
   end
-  return heard > 0 or counts ~= "1"
+  if has_slot and string.find(heard.err, "non local", 1, true) then
+    return false
+  end
+  publish_is_denied = 1
+  return true
 end
 
 -- Who is to have the key: the first who hears so, or asks itself. Nobody hears who died: it would cost the claim time to

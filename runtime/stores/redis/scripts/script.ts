@@ -12,7 +12,16 @@ export interface Script {
   readonly sha1: string;
 }
 
+const SOURCES = new Map<string, string>();
+
 export function script(...parts: readonly string[]): Script {
   const source = parts.join("");
-  return { source, sha1: createHash("sha1").update(source).digest("hex") };
+  const sha1 = createHash("sha1").update(source).digest("hex");
+  SOURCES.set(sha1, source);
+  return { source, sha1 };
+}
+
+/** Of a script of ours. */
+export function sourceOf(sha1: string): string | undefined {
+  return SOURCES.get(sha1);
 }

@@ -1,4 +1,6 @@
 import { FENCING_STRIDE } from "../../port";
+import { script } from "./script";
+import { SERVER_TIME } from "./server-time";
 
 /** How long the counter of a lock's tokens outlives the lock. */
 const FENCE_OUTLIVES_MS = 3_600_000;
@@ -15,3 +17,12 @@ local function draw_token(fence, lock_time)
   return string.format("%.0f", token)
 end
 `;
+
+/**
+ * Draws a token by itself.
+ *
+ * KEYS: fence. ARGV: lock time in ms.
+ *
+ * Reply: the token.
+ */
+export const DRAW = script(SERVER_TIME, TOKEN, `return draw_token(KEYS[1], ARGV[1])`);

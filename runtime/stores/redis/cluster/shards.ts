@@ -1,0 +1,95 @@
+import type { RedisClient } from "../client";
+import { slotOf } from "./slots";
+
+/** Which master has which slots, as the cluster client knows it. */
+export class Shards {
+  readonly #client: RedisClient;
+  readonly #prefix: string;
+  readonly #onBreak: () => void;
+  readonly #onMoved: () => void;
+  readonly #watched = new Set<RedisClient>();
+  /** By address: what `Cluster#nodes` makes anew at each call. */
+  #masters: ReadonlyMap<string, RedisClient> | undefined;
+  /** Whose each slot was at the last look. */
+  #owners: readonly (string | undefined)[] = [];
+
+  /**
+   * @param onBreak a connection to a node broke
+   * @param onMoved some slot has another master than before
+   */
+  constructor(client: RedisClient, onBreak: () => void, onMoved: () => void) {
+    this.#client = client;
+    this.#prefix = client.options.keyPrefix ?? "";
+    this.#onBreak = onBreak;
+    this.#onMoved = onMoved;
+    client.on("+node", this.#onNode);
+    client.on("refresh", this.#onRefresh);
+    for (const node of client.nodes?.("all") ?? []) this.#watch(node);
+    this.#owners = this.#ownersNow();
+  }
+
+  close(): void {
+    this.#client.off("+node", this.#onNode);
+    this.#client.off("refresh", this.#onRefresh);
+    for (const node of this.#watched) node.off("close", this.#onBreak);
+    this.#watched.clear();
+  }
+
+  slotOf(key: string): number {
+    return slotOf(this.#prefix + key);
+  }
+
+  /** Where the master of the slot is; undefined where the client does not know. */
+  addressOf(slot: number): string | undefined {
+    return this.#client.slots?.[slot]?.[0];
+  }
+
+  /** The connection to a master; undefined where there is none. */
+  masterAt(address: string | undefined): RedisClient | undefined {
+    if (address === undefined || this.#client.status !== "ready") return undefined;
+    this.#masters ??= new Map(this.masters().map((node) => [addressOf(node), node]));
+    return this.#masters.get(address);
+  }
+
+  masters(): readonly RedisClient[] {
+    return this.#client.nodes?.("master") ?? [];
+  }
+
+  /** What is known of the connections may be out of date from now on. */
+  forgetMasters(): void {
+    this.#masters = undefined;
+  }
+
+  readonly #onNode = (node: unknown): void => {
+    this.forgetMasters();
+    this.#watch(node as RedisClient);
+  };
+
+  /** A node whose connection comes back by itself may be sent again what it had not answered. */
+  #watch(node: RedisClient): void {
+    if (this.#watched.has(node)) return;
+    this.#watched.add(node);
+    node.on("close", this.#onBreak);
+    const forget = (): void => {
+      node.off("close", this.#onBreak);
+      node.off("end", forget);
+      this.#watched.delete(node);
+    };
+    node.on("end", forget);
+  }
+
+  readonly #onRefresh = (): void => {
+    this.forgetMasters();
+    const [before, now] = [this.#owners, this.#ownersNow()];
+    this.#owners = now;
+    if (before.length > 0 && now.some((owner, slot) => owner !== before[slot])) this.#onMoved();
+  };
+
+  #ownersNow(): (string | undefined)[] {
+    return (this.#client.slots ?? []).map((nodes) => nodes?.[0]);
+  }
+}
+
+function addressOf({ options: { host, port } }: RedisClient): string {
+  return `${host}:${port}`;
+}

@@ -1,0 +1,38 @@
+/** How many slots the keys of a cluster are divided into. */
+const SLOTS = 16_384;
+
+/** Of CRC-16/XMODEM: the polynomial x¹⁶ + x¹² + x⁵ + 1. */
+const TABLE = Uint16Array.from({ length: 256 }, (_, byte) => {
+  let remainder = byte << 8;
+  for (let bit = 0; bit < 8; bit += 1) {
+    remainder = (remainder & 0x8000) === 0 ? remainder << 1 : (remainder << 1) ^ 0x1021;
+  }
+  return remainder;
+});
+
+/** The cluster slot of a key, the client's prefix included. */
+export function slotOf(key: string): number {
+  const opens = key.indexOf("{");
+  const closes = opens < 0 ? -1 : key.indexOf("}", opens + 1);
+  const hashed = closes > opens + 1 ? key.slice(opens + 1, closes) : key;
+  let remainder = 0;
+  for (let index = 0; index < hashed.length; index += 1) {
+    const code = hashed.charCodeAt(index);
+    if (code > 0x7f) return crc(Buffer.from(hashed)) % SLOTS;
+    remainder = next(remainder, code);
+  }
+  return remainder % SLOTS;
+}
+
+/** A key that has the slot. */
+export function keyIn(slot: number): string {
+  for (let count = 0; ; count += 1) if (slotOf(String(count)) === slot) return String(count);
+}
+
+function crc(bytes: Uint8Array): number {
+  return bytes.reduce(next, 0);
+}
+
+function next(remainder: number, byte: number): number {
+  return ((remainder << 8) ^ (TABLE[((remainder >> 8) ^ byte) & 0xff] ?? 0)) & 0xffff;
+}

@@ -1,0 +1,44 @@
+import type { ClusterNode, RedisCluster } from "./redis-cluster";
+
+/** How many keys move at once, as `redis-cli --cluster reshard` would by default or a little more. */
+const AT_ONCE = 100;
+const MIGRATE_WITHIN_MS = 5_000;
+
+/**
+ * The slot of the key is on its way to another master, and stays so: the keys that are there stay, and new ones are made
+ * at the other. Returns what ends it, as `migrateSlot` does.
+ */
+export async function openSlot(
+  cluster: RedisCluster,
+  key: string,
+  to: ClusterNode,
+): Promise<() => Promise<void>> {
+  const from = await cluster.masterOf(key);
+  const slot = await slotOf(from, key);
+  await to.admin.cluster("SETSLOT", slot, "IMPORTING", from.id);
+  await from.admin.cluster("SETSLOT", slot, "MIGRATING", to.id);
+  return () => migrateSlot(cluster, key, to);
+}
+
+/** The slot of the key moves to another master with all its keys. */
+export async function migrateSlot(cluster: RedisCluster, key: string, to: ClusterNode): Promise<void> {
+  const from = await cluster.masterOf(key);
+  const slot = await slotOf(from, key);
+  await to.admin.cluster("SETSLOT", slot, "IMPORTING", from.id);
+  await from.admin.cluster("SETSLOT", slot, "MIGRATING", to.id);
+  for (;;) {
+    const keys = await from.admin.cluster("GETKEYSINSLOT", slot, AT_ONCE);
+    if (keys.length === 0) break;
+    await from.admin.call("MIGRATE", "127.0.0.1", to.port, "", 0, MIGRATE_WITHIN_MS, "KEYS", ...keys);
+  }
+  // The one who gets it first: otherwise, for a moment, nobody would have it.
+  for (const node of [to, from]) await node.admin.cluster("SETSLOT", slot, "NODE", to.id);
+  for (const node of cluster.nodes) {
+    if (node === to || node === from || node.master !== undefined || !node.isRunning) continue;
+    await node.admin.cluster("SETSLOT", slot, "NODE", to.id);
+  }
+}
+
+async function slotOf({ admin }: ClusterNode, key: string): Promise<number> {
+  return await admin.cluster("KEYSLOT", key);
+}
