@@ -1,8 +1,8 @@
 import { setTimeout as pause } from "node:timers/promises";
 import test from "ava";
-import type { Redis } from "ioredis";
+import type { Cluster } from "ioredis";
 import { LockMisconfiguredError } from "../../runtime/errors";
-import { hearing, storeContract } from "../../runtime/stores/contract";
+import { storeContract } from "../../runtime/stores/contract";
 import {
   drop,
   listen,
@@ -17,22 +17,21 @@ import {
   WITHIN_MS,
 } from "../../runtime/stores/contract/subject";
 import type { Store } from "../../runtime/stores/port";
-import type { RedisClient } from "../../runtime/stores/redis/client";
 import { redisStore } from "../../runtime/stores/redis/redis";
-import { counting } from "../support/counting-client";
 import { startRedisCluster, type RedisCluster } from "../support/redis-cluster";
+import { hearingEverywhere } from "./hearing-everywhere";
 import { noting } from "./noting-listener";
 import { registering } from "./registering";
 
 let server: RedisCluster;
-let node: Redis;
+let admin: Cluster;
 let store: Store;
 
 test.before(async () => {
-  server = await startRedisCluster();
-  node = server.client();
+  server = await startRedisCluster(3);
+  admin = server.cluster();
   store = redisStore(server.cluster());
-  await hearing(store);
+  await hearingEverywhere(store, server);
 });
 
 test.after.always(async () => {
@@ -43,12 +42,16 @@ test.after.always(async () => {
 storeContract(registering(test), () => ({
   store,
   elapse: (ms) => pause(ms + 5),
-  put: async (key, value, ms) => void (await node.set(key, value, "PX", ms)),
+  put: async (key, value, ms) => void (await admin.set(key, value, "PX", ms)),
 }));
 
+async function keysLike(pattern: string): Promise<string[]> {
+  return (await Promise.all(server.nodes.map((node) => node.admin.keys(pattern)))).flat();
+}
+
 async function slotsOf(pattern: string): Promise<Set<number>> {
-  const keys = await node.keys(pattern);
-  return new Set(await Promise.all(keys.map((key) => node.cluster("KEYSLOT", key))));
+  const keys = await keysLike(pattern);
+  return new Set(await Promise.all(keys.map((key) => admin.cluster("KEYSLOT", key))));
 }
 
 for (const name of ["plain", "with{tag}in", "{open"]) {
@@ -56,7 +59,7 @@ for (const name of ["plain", "with{tag}in", "{open"]) {
     const key = `${newKey()}${name}`;
     t.true((await take(store, key, newId(), { fencing: true })).taken);
     await queued(store, key, newId());
-    t.is((await node.keys(`*${key}*`)).length, 3);
+    t.is((await keysLike(`*${key}*`)).length, 3);
     t.is((await slotsOf(`*${key}*`)).size, 1);
   });
 }
@@ -64,13 +67,13 @@ for (const name of ["plain", "with{tag}in", "{open"]) {
 for (const keyPrefix of ["shop:", "{shop}:"]) {
   test(`the client's keyPrefix ${keyPrefix} does not part the counter and the queue from their lock key`, async (t) => {
     const prefixed = redisStore(server.cluster({ keyPrefix }));
-    await hearing(prefixed);
+    await hearingEverywhere(prefixed, server);
     const [key, requestId, waiting] = [newKey(), newId(), newId()];
     t.true((await take(prefixed, key, requestId, { fencing: true })).taken);
     const ear = listen(prefixed, waiting);
     await queued(prefixed, key, waiting);
-    t.is((await node.keys(`${keyPrefix}${key}`)).length, 1);
-    t.is((await node.keys(`*${key}*`)).length, 3);
+    t.is((await keysLike(`${keyPrefix}${key}`)).length, 1);
+    t.is((await keysLike(`*${key}*`)).length, 3);
     t.is((await slotsOf(`*${key}*`)).size, 1);
     t.deepEqual(await drop(prefixed, key, requestId), { dropped: true });
     await ear.heard;
@@ -103,58 +106,39 @@ for (const braces of ["}closed", "{}empty-tag", "{}a{tag}"]) {
   });
 }
 
-test("to a cluster every key is sent alone, because their slots may be on different nodes", async (t) => {
-  const { client, commands } = counting(server.cluster());
-  const own = redisStore(client);
-  t.is(own.takeMany, undefined);
-  t.is(own.dropMany, undefined);
-  const requests = Array.from({ length: 10 }, () => renewal(newKey(), newId()));
-  await Promise.all(requests.map((request) => own.take(request, WITHIN_MS)));
-  t.deepEqual(
-    commands(),
-    requests.map(() => "SET"),
-  );
-  const renewed = await own.renew(requests, WITHIN_MS);
-  t.true(renewed.every((reply) => !(reply instanceof Error) && reply.renewed));
-  const looked = await own.look(
-    requests.map(({ key }) => key),
-    WITHIN_MS,
-  );
-  t.deepEqual(
-    looked,
-    requests.map(({ requestId }) => requestId),
-  );
-  await own.close();
-});
-
 test("close() leaves the caller's cluster client open", async (t) => {
   const cluster = server.cluster();
   const own = redisStore(cluster);
-  await hearing(own);
+  await hearingEverywhere(own, server);
   await own.close();
   t.is(await cluster.ping(), "PONG");
 });
 
-test("when one node of a cluster does not answer, the keys of the others are renewed and looked at all the same", async (t) => {
-  const cluster = server.cluster();
-  const [mine, elsewhere, requestId] = [newKey(), newKey(), newId()];
-  const own = redisStore(
-    Object.create(cluster, {
-      call: {
-        value: async (command: string, ...args: (string | number)[]) => {
-          if (args.includes(elsewhere)) throw new Error("CLUSTERDOWN The cluster is down");
-          return await cluster.call(command, ...args);
-        },
-      },
-    }) as RedisClient,
+test("when one node of a cluster is gone, the keys of the others are renewed, looked at and given back all the same", async (t) => {
+  const lonely = await startRedisCluster(2);
+  t.teardown(() => lonely.stop());
+  for (const node of lonely.nodes) await node.admin.config("SET", "cluster-require-full-coverage", "no");
+  const own = redisStore(lonely.cluster({ maxRedirections: 1 }));
+  const holds = Array.from({ length: 20 }, () => ({ key: newKey(), requestId: newId() }));
+  await Promise.all(holds.map(({ key, requestId }) => take(own, key, requestId)));
+  const [gone] = lonely.nodes;
+  const lost = await Promise.all(holds.map(async ({ key }) => (await lonely.masterOf(key)) === gone));
+  await gone?.kill();
+  const renewed = await own.renew(
+    holds.map(({ key, requestId }) => renewal(key, requestId)),
+    WITHIN_MS,
   );
-  await take(own, mine, requestId);
-  const renewed = await own.renew([renewal(elsewhere, requestId), renewal(mine, requestId)], WITHIN_MS);
-  t.like(renewed[0], { message: "CLUSTERDOWN The cluster is down" });
-  t.deepEqual(renewed[1], { renewed: true });
-  const looked = await own.look([elsewhere, mine], WITHIN_MS);
-  t.like(looked[0], { message: "CLUSTERDOWN The cluster is down" });
-  t.is(looked[1], requestId);
+  const looked = await own.look(
+    holds.map(({ key }) => key),
+    WITHIN_MS,
+  );
+  const dropped = (await own.dropMany?.(holds, WITHIN_MS)) ?? [];
+  for (const [index, isLost] of lost.entries()) {
+    const replies = [renewed[index], looked[index], dropped[index]];
+    if (isLost) t.true(replies.every((reply) => reply instanceof Error));
+    else t.deepEqual(replies, [{ renewed: true }, holds[index]?.requestId, { dropped: true }]);
+  }
+  t.true(lost.includes(true) && lost.includes(false));
   await own.close();
 });
 

@@ -23,6 +23,7 @@ import { startRedisCluster } from "../support/redis-cluster";
 import { startRedis, type RedisServer } from "../support/redis-server";
 import { startTcpProxy } from "../support/tcp-proxy";
 import { until } from "../support/until";
+import { hearingEverywhere, shardInboxes } from "./hearing-everywhere";
 import { noting } from "./noting-listener";
 
 // The second connection, on which those who wait are told; and those who died in the queue.
@@ -130,10 +131,32 @@ test.serial("where nobody can be told, the key is reserved for the first all the
 });
 
 test.serial(
-  "in a cluster, where one node knows of its own listeners only, nobody is passed for that",
+  "in a cluster, too, those who died cost the living nothing: each master knows who hears",
   async (t) => {
     const cluster = await startRedisCluster();
     t.teardown(() => cluster.stop());
+    const [node] = cluster.nodes;
+    if (node === undefined) return t.fail();
+    const [own, dead] = [redisStore(cluster.cluster()), redisStore(cluster.cluster())];
+    for (const one of [own, dead]) await hearingEverywhere(one, cluster);
+    const [key, holder, first, second] = [newKey(), newId(), newId(), newId()];
+    await take(own, key, holder);
+    await queued(dead, key, first);
+    await queued(own, key, second);
+    await dead.close();
+    await until(async () => (await shardInboxes(node)) === 1);
+    await drop(own, key, holder);
+    t.is(await look(own, key), reservedFor(second));
+    await own.close();
+  },
+);
+
+test.serial(
+  "in a cluster whose user may not use sharded pub/sub, hints come by the plain one, and nobody is passed",
+  async (t) => {
+    const cluster = await startRedisCluster();
+    t.teardown(() => cluster.stop());
+    await cluster.client().call("ACL", "SETUSER", "default", "-ssubscribe");
     const [own, dead] = [redisStore(cluster.cluster()), redisStore(cluster.cluster())];
     await Promise.all([hearing(own), hearing(dead)]);
     const [key, holder, first, second] = [newKey(), newId(), newId(), newId()];

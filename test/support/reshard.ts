@@ -34,8 +34,8 @@ export async function migrateSlot(cluster: RedisCluster, key: string, to: Cluste
   // The one who gets it first: otherwise, for a moment, nobody would have it.
   for (const node of [to, from]) await node.admin.cluster("SETSLOT", slot, "NODE", to.id);
   for (const node of cluster.nodes) {
-    if (node === to || node === from || node.master !== undefined || !node.isRunning) continue;
-    await node.admin.cluster("SETSLOT", slot, "NODE", to.id);
+    if (node === to || node === from || !node.isRunning) continue;
+    await node.admin.cluster("SETSLOT", slot, "NODE", to.id).catch(() => {}); // A replica hears it from its master.
   }
 }
 

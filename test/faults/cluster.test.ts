@@ -1,0 +1,213 @@
+import { setTimeout as pause } from "node:timers/promises";
+import test, { type ExecutionContext } from "ava";
+import { redisStore } from "../../runtime/stores/redis/redis";
+import { fenceOf } from "../support/beside";
+import { FleetProcess } from "../support/fleet";
+import { monotonicMs } from "../support/monotonic";
+import { startRedisCluster, type ClusterNode, type RedisCluster } from "../support/redis-cluster";
+import { migrateSlot } from "../support/reshard";
+import { retire } from "../support/retire";
+import { judge, type Section } from "../support/sections";
+import { until } from "../support/until";
+
+// Mutual exclusion while a cluster loses nodes, gives masters' places to others, and moves slots.
+
+/** With `MATRIX=1`, `npm run test:matrix` plays all scenarios, and so often each. */
+const ROUNDS = process.env["MATRIX"] === undefined ? 1 : 20;
+const LOCK_TIME = "2s";
+const LONGEST_BODY_MS = 10;
+const PROCESSES = 3;
+
+/** Callers in some processes that enter locks again and again: all of them the same, or each its own. */
+class Crowd {
+  readonly sections = new Map<string, Section[]>();
+  readonly failures = new Map<string, number>();
+  readonly #processes: FleetProcess[];
+  readonly #ending = new AbortController();
+  readonly #callers: Promise<void>[];
+
+  constructor(cluster: RedisCluster, keys: readonly string[], isShared: boolean) {
+    this.#processes = Array.from({ length: PROCESSES }, () => {
+      const store = redisStore(cluster.cluster());
+      return new FleetProcess({ store, commandTimeout: "500ms", logger: { warn: () => {} } });
+    });
+    this.#callers = this.#processes.flatMap((process, nth) =>
+      keys.map((key, index) => {
+        const name = isShared ? key : `${key}:${nth}`;
+        return this.#enterAgainAndAgain(process, name, `process ${nth}, caller ${index}`);
+      }),
+    );
+  }
+
+  /** Resolves when every lock has been entered once more. */
+  async goesOn(): Promise<void> {
+    const before = new Map([...this.sections].map(([key, sections]) => [key, sections.length]));
+    await until(() =>
+      [...this.sections].every(([key, sections]) => sections.length > (before.get(key) ?? 0)),
+    );
+  }
+
+  async end(): Promise<void> {
+    this.#ending.abort();
+    await Promise.all(this.#callers);
+    await Promise.all(this.#processes.map(retire));
+  }
+
+  async #enterAgainAndAgain(process: FleetProcess, key: string, name: string): Promise<void> {
+    const sections = this.sections.get(key) ?? [];
+    this.sections.set(key, sections);
+    const options = { lockTime: LOCK_TIME, waitTime: "1s", retryTimes: 20, fencing: true } as const;
+    while (!this.#ending.signal.aborted) {
+      try {
+        await process.call(key, options, async (lock) => {
+          const enteredAt = monotonicMs();
+          let believedUntil = enteredAt + lock.remaining();
+          let toldAt: number | undefined;
+          lock.signal.addEventListener("abort", () => (toldAt = monotonicMs()));
+          await pause(Math.random() * LONGEST_BODY_MS);
+          const leftAt = monotonicMs();
+          believedUntil = Math.min(leftAt, Math.max(believedUntil, leftAt + lock.remaining()));
+          const { fencingToken } = lock;
+          sections.push({ name, enteredAt, leftAt, believedUntil, toldAt, fencingToken });
+        });
+      } catch (error) {
+        const code = error instanceof Error && "code" in error ? String(error.code) : String(error);
+        this.failures.set(code, (this.failures.get(code) ?? 0) + 1);
+        await pause(20);
+      }
+      await pause(1);
+    }
+  }
+}
+
+type Scenario = (cluster: RedisCluster, keys: readonly string[], crowd: Crowd) => Promise<void>;
+
+/** Somebody else serves what the dead master had. */
+async function succeeded(cluster: RedisCluster, key: string, dead: ClusterNode): Promise<ClusterNode> {
+  let successor: ClusterNode | undefined;
+  await until(async () => {
+    successor = await cluster.masterOf(key).catch(() => undefined);
+    return successor !== undefined && successor !== dead && (await cluster.isWhole());
+  });
+  if (successor === undefined) throw new Error("nobody has taken its place");
+  return successor;
+}
+
+async function shardChannels({ admin }: ClusterNode): Promise<number> {
+  return ((await admin.call("PUBSUB", "SHARDCHANNELS")) as unknown[]).length;
+}
+
+const SCENARIOS: Record<string, { readonly play: Scenario; readonly isHeavy?: boolean }> = {
+  "a master is killed, and with it the connections on which its hints are heard": {
+    async play(cluster, [key = ""], crowd) {
+      const master = await cluster.masterOf(key);
+      await until(async () => (await shardChannels(master)) > 0);
+      await master.kill();
+      const successor = await succeeded(cluster, key, master);
+      await crowd.goesOn();
+      await until(async () => (await shardChannels(successor)) > 0);
+      await master.start();
+      await until(() => cluster.isWhole());
+    },
+  },
+  "masters give their places to their replicas when they are told to": {
+    async play(cluster, keys, crowd) {
+      for (const key of keys) {
+        const master = await cluster.masterOf(key);
+        const replica = await replicaOf(cluster, master);
+        await replica.admin.cluster("FAILOVER");
+        await until(async () => (await cluster.masterOf(key)) === replica);
+        await crowd.goesOn();
+      }
+    },
+  },
+  "slots move under load": {
+    async play(cluster, keys, crowd) {
+      for (const key of [...keys, ...keys]) {
+        await migrateSlot(cluster, key, await otherMaster(cluster, key));
+        await crowd.goesOn();
+      }
+    },
+  },
+  "every node is restarted, one after the other": {
+    isHeavy: true,
+    async play(cluster, _keys, crowd) {
+      for (const node of cluster.nodes) {
+        const isMaster = (await node.info("replication", "role")) === "master";
+        if (isMaster) {
+          const replica = await replicaOf(cluster, node);
+          await replica.admin.cluster("FAILOVER");
+          await until(async () => (await replica.info("replication", "role")) === "master");
+        }
+        await node.kill();
+        await crowd.goesOn();
+        await node.start();
+        await until(() => cluster.isWhole());
+      }
+    },
+  },
+};
+
+async function replicaOf(cluster: RedisCluster, master: ClusterNode): Promise<ClusterNode> {
+  for (const node of cluster.nodes) {
+    if (!node.isRunning || (await node.info("replication", "role")) !== "slave") continue;
+    if (Number(await node.info("replication", "master_port")) === master.port) return node;
+  }
+  throw new Error("it has no replica");
+}
+
+async function otherMaster(cluster: RedisCluster, key: string): Promise<ClusterNode> {
+  const owner = await cluster.masterOf(key);
+  for (const node of cluster.nodes) {
+    if (node === owner || !node.isRunning) continue;
+    if ((await node.info("replication", "role")) === "master") return node;
+  }
+  throw new Error("there is no other master");
+}
+
+async function play(t: ExecutionContext, isShared: boolean): Promise<void> {
+  t.timeout(1_200_000);
+  const cluster = await startRedisCluster(3, 3);
+  t.teardown(() => cluster.stop());
+  const keys: string[] = [];
+  for (const node of cluster.nodes.slice(0, 3)) keys.push(await keyOf(cluster, node));
+  const crowd = new Crowd(cluster, keys, isShared);
+  t.teardown(() => crowd.end());
+  await crowd.goesOn();
+  for (let round = 0; round < ROUNDS; round += 1) {
+    for (const [name, { play: strike, isHeavy = false }] of Object.entries(SCENARIOS)) {
+      if (isHeavy && ROUNDS === 1) continue;
+      if (!isShared && name.startsWith("a master is killed")) continue; // Nobody waits: no hints are heard.
+      await strike(cluster, keys, crowd);
+      await crowd.goesOn();
+    }
+  }
+  await crowd.end();
+  for (const [key, sections] of crowd.sections) {
+    const { unannounced, tokensThatFell } = judge(sections);
+    t.log(`${key}: ${sections.length} sections`);
+    t.deepEqual(unannounced, []);
+    t.deepEqual(tokensThatFell, []);
+  }
+  t.log(`failures: ${JSON.stringify([...crowd.failures])}`);
+  const fences = new Set([...crowd.sections.keys()].map(fenceOf));
+  await until(async () => {
+    const left = await Promise.all(cluster.nodes.map(({ admin }) => admin.keys("*")));
+    return left.flat().every((key) => fences.has(key));
+  });
+}
+
+/** A key whose slot the node has, and its replicas, too, when they get its place. */
+async function keyOf(cluster: RedisCluster, node: ClusterNode): Promise<string> {
+  for (let count = 0; ; count += 1) {
+    const key = `{LOCK_${count}}`;
+    if ((await cluster.masterOf(key)) === node) return key;
+  }
+}
+
+test.serial(
+  "whatever befalls a cluster, no two bodies believe at one time that a lock is theirs, and nothing is left",
+  (t) => play(t, true),
+);
+
+test.serial("the same holds for locks that nobody waits for", (t) => play(t, false));
