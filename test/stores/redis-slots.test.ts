@@ -17,6 +17,7 @@ import {
   WITHIN_MS,
 } from "../../runtime/stores/contract/subject";
 import type { Store } from "../../runtime/stores/port";
+import { keyIn, slotOf } from "../../runtime/stores/redis/cluster/slots";
 import { redisStore } from "../../runtime/stores/redis/redis";
 import { queueOf } from "../support/beside";
 import { startRedisCluster, type RedisCluster } from "../support/redis-cluster";
@@ -44,6 +45,25 @@ async function open(t: ExecutionContext, options?: ClusterOptions): Promise<{ ow
   await until(() => client.status === "ready");
   return { own, client };
 }
+
+test("a key's slot is the one that the server says", async (t) => {
+  const [node] = cluster.nodes;
+  for (const key of [
+    "",
+    "a",
+    "LOCK_pay_A1",
+    "{tag}a",
+    "a{}b",
+    "a{b",
+    "a}b{c}d",
+    "schlüssel",
+    "鑰匙{鎖}",
+    "🔒",
+  ]) {
+    t.is(slotOf(key), await node?.admin.cluster("KEYSLOT", key), key);
+  }
+  for (const slot of [0, 1, 8_191, 16_383]) t.is(slotOf(keyIn(slot)), slot);
+});
 
 test("in a slot that is on its way, a lock is taken, renewed, looked at and given back as ever", async (t) => {
   const { own } = await open(t);
@@ -145,7 +165,7 @@ test.serial(
       { key, requestId },
       { key: `${key}, too`, requestId },
     ]);
-    const slots = new Set(await Promise.all(holds.map(({ key }) => client.cluster("KEYSLOT", key)))).size;
+    const slots = new Set(holds.map(({ key }) => slotOf(key))).size;
     await own.takeMany?.(
       holds.map(({ key, requestId }) => request(key, requestId)),
       WITHIN_MS,
