@@ -64,12 +64,7 @@ export class ClusterNode {
 
   /** Starts it, or starts it anew: it knows its place in the cluster, and has no data of its own. */
   async start(): Promise<boolean> {
-    this.#server = await launchRedis(this.port, this.#dir, [
-      ...["--cluster-enabled", "yes", "--cluster-config-file", "nodes.conf"],
-      ...["--cluster-port", String(this.busPort), "--cluster-announce-ip", "127.0.0.1"],
-      ...["--cluster-node-timeout", String(NODE_TIMEOUT_MS), "--cluster-replica-validity-factor", "0"],
-      ...["--repl-diskless-sync-delay", "0", "--repl-ping-replica-period", "1"],
-    ]);
+    this.#server = await launchRedis(this.port, this.#dir, optionsOfNode(this.busPort));
     return this.isRunning;
   }
 
@@ -82,7 +77,7 @@ export class ClusterNode {
 
   async info(section: string, field: string): Promise<string | undefined> {
     const text = section === "cluster" ? await this.admin.cluster("INFO") : await this.admin.info(section);
-    return new RegExp(`^${field}:(.*?)\\r?$`, "m").exec(String(text))?.[1];
+    return new RegExp(`^${field}:(.*?)\\r?$`, "m").exec(text)?.[1];
   }
 
   /** Writes what a node remembers of its cluster, so that nobody needs to introduce them to one another. */
@@ -106,6 +101,20 @@ const SLOTS = 16_384;
 /** After so long a silence a master's replica asks to take its place. */
 const NODE_TIMEOUT_MS = 1_000;
 const LAUNCHES = 5;
+
+function optionsOfNode(busPort: number): string[] {
+  const options = {
+    "cluster-enabled": "yes",
+    "cluster-config-file": "nodes.conf",
+    "cluster-port": busPort,
+    "cluster-announce-ip": "127.0.0.1",
+    "cluster-node-timeout": NODE_TIMEOUT_MS,
+    "cluster-replica-validity-factor": 0,
+    "repl-diskless-sync-delay": 0,
+    "repl-ping-replica-period": 1,
+  };
+  return Object.entries(options).flatMap(([name, value]) => [`--${name}`, String(value)]);
+}
 
 /** @param replicas of all masters together: the first of them follows the first master, and so on */
 export async function startRedisCluster(masters = 1, replicas = 0): Promise<RedisCluster> {
@@ -141,7 +150,7 @@ async function startNodes(
 function clusterOf(nodes: readonly ClusterNode[], dir: string): RedisCluster {
   const clusters: Cluster[] = [];
   const masterOf = async (key: string): Promise<ClusterNode> => {
-    const [any] = nodes.filter(({ isRunning }) => isRunning);
+    const any = nodes.find(({ isRunning }) => isRunning);
     const slot = Number(await any?.admin.cluster("KEYSLOT", key));
     const table = (await any?.admin.cluster("SLOTS")) as [number, number, [string, number]][] | undefined;
     const port = table?.find(([from, to]) => from <= slot && slot <= to)?.[2][1];

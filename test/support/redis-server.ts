@@ -89,11 +89,11 @@ export async function launchRedis(
   args: readonly string[],
 ): Promise<RedisServer | undefined> {
   const [first = ""] = args;
-  const [file, options] = first === "" || first.startsWith("--") ? [[], args] : [[first], args.slice(1)];
+  const [file, rest] = first === "" || first.startsWith("--") ? [[], args] : [[first], args.slice(1)];
   const address = ["--bind", "127.0.0.1", "--port", String(port), "--dir", dir];
   const child = spawn(
     "sh",
-    ["-c", TIED_TO_US, "redis-server", ...file, ...address, ...NOT_ON_DISK, ...options],
+    ["-c", TIED_TO_US, "redis-server", ...file, ...address, ...NOT_ON_DISK, ...rest],
     { stdio: ["ignore", "ignore", "ignore", "pipe"] },
   );
   const tie = child.stdio[3] as Writable;

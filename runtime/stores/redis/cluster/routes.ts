@@ -138,9 +138,9 @@ export class Routes {
   }
 
   /** The node's own connection may not have the prefix that the cluster client puts before keys. */
-  #commandFor(node: RedisClient, command: Command): [string, ...(string | number)[]] {
+  #commandFor(node: RedisClient, command: Command): Command {
+    if (this.#prefix === "" || node.options.keyPrefix === this.#prefix) return command;
     const [name, ...args] = command;
-    if (this.#prefix === "" || node.options.keyPrefix === this.#prefix) return [name, ...args];
     const [first, end] = keysIn(command);
     return [
       name,

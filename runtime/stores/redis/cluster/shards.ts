@@ -1,5 +1,9 @@
+import { systemClock, type CancelTimer } from "../../../clock";
 import type { RedisClient } from "../client";
 import { slotOf } from "./slots";
+
+/** How often it is told at most that slots have moved, in milliseconds: all who hold a lock look again then. */
+const PAUSE_MS = 1_000;
 
 /** Which master has which slots, as the cluster client knows it. */
 export class Shards {
@@ -12,6 +16,9 @@ export class Shards {
   #masters: ReadonlyMap<string, RedisClient> | undefined;
   /** Whose each slot was at the last look. */
   #owners: readonly (string | undefined)[] = [];
+  /** Ends the pause after the last time that it was told. */
+  #endPause: CancelTimer | undefined;
+  #hasMovedSince = false;
 
   /**
    * @param onBreak a connection to a node broke
@@ -33,6 +40,7 @@ export class Shards {
     this.#client.off("refresh", this.#onRefresh);
     for (const node of this.#watched) node.off("close", this.#onBreak);
     this.#watched.clear();
+    this.#endPause?.();
   }
 
   slotOf(key: string): number {
@@ -82,8 +90,18 @@ export class Shards {
     this.forgetMasters();
     const [before, now] = [this.#owners, this.#ownersNow()];
     this.#owners = now;
-    if (before.length > 0 && now.some((owner, slot) => owner !== before[slot])) this.#onMoved();
+    if (before.length > 0 && now.some((owner, slot) => owner !== before[slot])) this.#moved();
   };
+
+  #moved(): void {
+    this.#hasMovedSince = this.#endPause !== undefined;
+    if (this.#hasMovedSince) return;
+    this.#endPause = systemClock.afterInBackground(PAUSE_MS, () => {
+      this.#endPause = undefined;
+      if (this.#hasMovedSince) this.#moved();
+    });
+    this.#onMoved();
+  }
 
   #ownersNow(): (string | undefined)[] {
     return (this.#client.slots ?? []).map((nodes) => nodes?.[0]);
