@@ -28,7 +28,7 @@ export interface RedisClient {
 }
 
 /** Commands that are written at once. */
-export interface RedisPipeline {
+interface RedisPipeline {
   call(command: string, ...args: (string | number)[]): unknown;
   exec(): Promise<[error: Error | null, reply: unknown][] | null>;
 }
