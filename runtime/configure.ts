@@ -10,6 +10,7 @@ import { DEFAULTS, oncePerCallSite, settle, type LockOptions, type Settings } fr
 import { LocalQueues } from "./queue/local-queues";
 import type { Loss } from "./queue/loss";
 import type { Store } from "./stores/port";
+import { quorumStore } from "./stores/quorum/quorum";
 import { redisStore, redisStoreAt } from "./stores/redis/redis";
 import type { RedisClient } from "./stores/redis/client";
 import { isOptions, shown } from "./shown";
@@ -18,8 +19,11 @@ import { isOptions, shown } from "./shown";
 export type SignalName = `SIG${string}`;
 
 export interface Configuration {
-  /** An ioredis client, which stays yours to close, or a `redis://` URL, whose connection is ours. */
-  readonly redis?: RedisClient | string;
+  /**
+   * An ioredis client, which stays yours to close, or a `redis://` URL, whose connection is ours. An array of three or more
+   * of them: masters that know nothing of each other, as `quorumStore(masters)`.
+   */
+  readonly redis?: RedisClient | string | readonly (RedisClient | string)[];
   /** Instead of `redis`: any store, such as `memoryStore()`. */
   readonly store?: Store;
   /** For all locks that do not say otherwise. What shapes the woven code is set in the plugin's options instead. */
@@ -222,6 +226,7 @@ function chooseStore({ redis, store }: Configuration): Store {
       `Expected \`store\` to be a store such as memoryStore()${lacks}, got ${shown(store)}`,
     );
   }
+  if (Array.isArray(redis)) return quorumStore(redis as readonly (RedisClient | string)[]);
   if (typeof redis === "string") return redisStoreAt(redis);
   return redisStore(redis as RedisClient);
 }

@@ -38,6 +38,7 @@ import { LEAVE } from "./scripts/leave";
 import { LOOK, TIME_LEFT } from "./scripts/look";
 import { NEXT } from "./scripts/next";
 import { PLACE } from "./scripts/place";
+import { RAISE_FENCE } from "./scripts/raise-fence";
 import { RENEW, RENEW_WITH_TOKEN } from "./scripts/renew";
 import type { Script } from "./scripts/script";
 import { TAKE } from "./scripts/take";
@@ -53,6 +54,11 @@ import { DRAW } from "./scripts/token";
  * @throws {LockOptionError} when it is no client of ioredis, or when its keyPrefix contains `lockweave:`
  */
 export function redisStore(client: RedisClient): Store {
+  return storeOver(client);
+}
+
+/** The same, with what a quorum of several needs besides. */
+export function storeOver(client: RedisClient): RedisStore {
   assertClient(client);
   const database = new Database(client);
   return new RedisStore(
@@ -70,6 +76,11 @@ export function redisStore(client: RedisClient): Store {
  * @throws {LockMisconfiguredError} when ioredis is not installed, or too old
  */
 export function redisStoreAt(url: string): Store {
+  return storeAt(url);
+}
+
+/** The same, with what a quorum of several needs besides. */
+export function storeAt(url: string): RedisStore {
   const own = new OwnClient(url);
   const store = new RedisStore(
     own.client,
@@ -88,8 +99,8 @@ type Figure = number | string;
 /** What a script found instead of what it was to change: in an array, nothing where the key is free. */
 type Found = readonly [string | null | Error];
 
-class RedisStore implements Store {
-  readonly #client: RedisClient;
+export class RedisStore implements Store {
+  readonly client: RedisClient;
   readonly #send: Send;
   readonly #closeClient: () => void;
   readonly #prefix: string;
@@ -108,7 +119,7 @@ class RedisStore implements Store {
   #isClosed = false;
 
   constructor(client: RedisClient, send: Send, closeClient: () => void) {
-    this.#client = client;
+    this.client = client;
     this.#closeClient = closeClient;
     this.#prefix = client.options.keyPrefix ?? "";
     assertPrefix(this.#prefix);
@@ -549,7 +560,7 @@ class RedisStore implements Store {
 
   async #lookAtEviction(): Promise<void> {
     try {
-      const warning = evictionWarning(String(await this.#client.info?.("memory")));
+      const warning = evictionWarning(String(await this.client.info?.("memory")));
       if (warning !== undefined) this.warn(warning);
     } catch {
       // Who may not ask is not told.
@@ -558,10 +569,17 @@ class RedisStore implements Store {
 
   async close(): Promise<void> {
     this.#isClosed = true;
-    for (const [event, hear] of this.#events) this.#client.off(event, hear);
+    for (const [event, hear] of this.#events) this.client.off(event, hear);
     this.#shards?.close();
     this.#inbox.close();
     this.#closeClient();
+  }
+
+  // ---- one of several ---------------------------------------------------------------------------------
+
+  /** From now on all tokens that are drawn for the key are larger than this one, and those that it stands for. */
+  async raiseFence(key: string, token: number, lockTimeMs: number, withinMs: number): Promise<void> {
+    await this.#run(RAISE_FENCE, [this.#fence(key)], [token, lockTimeMs], withinMs, () => {});
   }
 
   // ---- keys and commands: their names in small letters, as ioredis needs no others --------------------

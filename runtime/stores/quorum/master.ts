@@ -1,0 +1,120 @@
+import type { Clock } from "../../clock";
+import { LockMisconfiguredError } from "../../errors";
+import type { DropReply, DropRequest, Store } from "../port";
+
+/** What a quorum needs of a master beside the port. */
+export interface Member {
+  readonly store: Store;
+  /** From now on the fencing tokens that it draws for the key are larger than this one, and those that come with it. */
+  raiseFence(key: string, token: number, lockTimeMs: number, withinMs: number): Promise<void>;
+  /**
+   * When it started at the latest, on our clock: what it had before is lost. It speaks for the connection on which
+   * replies come at this moment.
+   *
+   * @throws {LockMisconfiguredError} where that cannot be known
+   */
+  startedAt(): Promise<number>;
+  /** Closes what was opened for it, and only that. */
+  close(): Promise<void>;
+}
+
+/** A master that does not answer is asked this often, so that what it is to carry out later does not pile up. */
+const PROBE_EVERY_MS = 250;
+/** What a command may take that nobody waits for. */
+const COMMAND_MS = 1_000;
+
+/** One of the masters, and what is known of its health. */
+export class Master {
+  readonly name: string;
+  readonly member: Member;
+  readonly #clock: Clock;
+  /** So long after its start, nothing that it had promised before is good any more. */
+  readonly #longestLockTimeMs: number;
+  #unanswered = 0;
+  /** Since when nothing was heard, while something is unanswered. */
+  #waitsSince = 0;
+  #askedAt = -Infinity;
+  #hasFailed = false;
+  /** Holds that it may have, and nobody wants: by their requestIds, and until when. */
+  readonly #owed = new Map<string, { readonly request: DropRequest; readonly until: number }>();
+
+  constructor(name: string, member: Member, clock: Clock, longestLockTimeMs: number) {
+    this.name = name;
+    this.member = member;
+    this.#clock = clock;
+    this.#longestLockTimeMs = longestLockTimeMs;
+  }
+
+  /** Whether it is worth the wait, as far as we know. */
+  answers(patienceMs: number): boolean {
+    if (this.#hasFailed) return false;
+    return this.#unanswered === 0 || this.#clock.now() - this.#waitsSince <= patienceMs;
+  }
+
+  /** Whether to ask it at all. */
+  mayBeAsked(patienceMs: number): boolean {
+    return this.answers(patienceMs) || this.#clock.now() - this.#askedAt >= PROBE_EVERY_MS;
+  }
+
+  /** There is a new connection to it. */
+  onReconnect(): void {
+    this.#hasFailed = false;
+    this.#giveBackWhatIsOwed();
+  }
+
+  /** Sends it something, and sees by that whether it is well. */
+  async ask<Reply>(send: (store: Store) => Promise<Reply>): Promise<Reply> {
+    this.#askedAt = this.#clock.now();
+    if (this.#unanswered === 0) this.#waitsSince = this.#askedAt;
+    this.#unanswered += 1;
+    try {
+      const reply = await send(this.member.store);
+      this.#hasFailed = false;
+      return reply;
+    } catch (error) {
+      this.#hasFailed = !(error instanceof LockMisconfiguredError);
+      throw error;
+    } finally {
+      this.#unanswered -= 1;
+      this.#waitsSince = this.#clock.now();
+      if (!this.#hasFailed) this.#giveBackWhatIsOwed();
+    }
+  }
+
+  /**
+   * Why what was just heard does not count. Whoever held a lock here before the master lost its data may believe in it for
+   * the longest lock time: until then its word is worth nothing.
+   */
+  async fault(): Promise<Error | undefined> {
+    try {
+      const countsFrom = (await this.member.startedAt()) + this.#longestLockTimeMs;
+      const leftMs = countsFrom - this.#clock.now();
+      return leftMs > 0
+        ? new Error(`it was started a short time ago, and counts in ${Math.ceil(leftMs)} ms`)
+        : undefined;
+    } catch (error) {
+      return error instanceof Error ? error : new Error("when it was started is unknown", { cause: error });
+    }
+  }
+
+  /** Ends what it may hold. What it does not hear of now it is told again when it is back. */
+  async drop(request: DropRequest, holdsForMs: number, withinMs: number): Promise<DropReply> {
+    try {
+      return await this.ask((store) => store.drop(request, withinMs));
+    } catch (error) {
+      this.#owed.set(request.requestId, { request, until: this.#clock.now() + holdsForMs });
+      throw error;
+    }
+  }
+
+  #giveBackWhatIsOwed(): void {
+    if (this.#owed.size === 0) return;
+    const now = this.#clock.now();
+    const owed = [...this.#owed.values()];
+    this.#owed.clear();
+    for (const { request, until } of owed) {
+      const leftMs = until - now;
+      if (leftMs > 0) this.drop(request, leftMs, COMMAND_MS).catch(() => {});
+    }
+  }
+}

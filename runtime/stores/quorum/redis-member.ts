@@ -1,0 +1,54 @@
+import { systemClock } from "../../clock";
+import { LockOptionError } from "../../errors";
+import { shown } from "../../shown";
+import { assertClient, isCluster, type RedisClient } from "../redis/client";
+import { storeAt, storeOver, type RedisStore } from "../redis/redis";
+import type { Member } from "./master";
+import { Servers, StartTime } from "./start-time";
+
+const FEWEST = 3;
+
+/**
+ * Redis masters as the members of a quorum.
+ *
+ * @throws {LockOptionError} on what cannot be one, and on one that is given twice
+ */
+export function redisMembers(masters: readonly (RedisClient | string)[]): readonly Member[] {
+  if (!Array.isArray(masters) || masters.length < FEWEST) {
+    throw new LockOptionError(
+      `Expected at least ${FEWEST} masters: ioredis clients or redis:// URLs, got ${shown(masters)}`,
+    );
+  }
+  if (new Set(masters).size < masters.length) {
+    throw new LockOptionError("Expected masters that know nothing of each other, got one of them twice");
+  }
+  for (const master of masters) if (typeof master !== "string") assertAlone(master);
+  const servers = new Servers();
+  return masters.map((master) =>
+    memberOf(typeof master === "string" ? storeAt(master) : storeOver(master), servers),
+  );
+}
+
+/** A vote must be that of one server, which keeps what it said or is known to have lost it. */
+function assertAlone(client: RedisClient): void {
+  assertClient(client);
+  const { sentinels } = client.options as { readonly sentinels?: unknown };
+  if (!isCluster(client) && (sentinels ?? null) === null) return;
+  const kind = isCluster(client) ? "a cluster" : "servers behind Sentinel";
+  throw new LockOptionError(
+    `Expected each master to be a client of one Redis node, got one of ${kind}, where a replica that lacks a lock may come in its place`,
+  );
+}
+
+function memberOf(store: RedisStore, servers: Servers): Member {
+  const startTime = new StartTime(store.client, systemClock, servers);
+  return {
+    store,
+    raiseFence: (key, token, lockTimeMs, withinMs) => store.raiseFence(key, token, lockTimeMs, withinMs),
+    startedAt: () => startTime.get(),
+    async close() {
+      startTime.close();
+      await store.close();
+    },
+  };
+}

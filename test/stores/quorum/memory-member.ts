@@ -1,0 +1,35 @@
+import type { Clock } from "../../../runtime/clock";
+import { memoryStore } from "../../../runtime/stores/memory";
+import { FENCING_STRIDE, type RenewReply, type Store } from "../../../runtime/stores/port";
+import type { Member } from "../../../runtime/stores/quorum/master";
+import { but } from "../../simulation/tampering";
+
+/** A master in memory, started long ago. */
+export function memoryMember(clock: Clock, startedAt = -Infinity): Member {
+  const fences = new Map<string, number>();
+  const store = memoryStore({ clock });
+  return {
+    store: but(store, {
+      async renew(requests, withinMs) {
+        const replies = await store.renew(requests, withinMs);
+        return replies.map((reply, index): RenewReply => {
+          if (reply instanceof Error || !reply.renewed || reply.fencingToken === undefined) return reply;
+          const { key } = requests[index] ?? { key: "" };
+          const token = Math.max(reply.fencingToken, (fences.get(key) ?? 0) + 1);
+          fences.set(key, token + FENCING_STRIDE - 1);
+          return { renewed: true, fencingToken: token };
+        });
+      },
+    }),
+    async raiseFence(key, token) {
+      fences.set(key, Math.max(fences.get(key) ?? 0, token + FENCING_STRIDE - 1));
+    },
+    startedAt: async () => startedAt,
+    close: () => store.close(),
+  };
+}
+
+/** The stores of members, for who looks behind the quorum. */
+export function storesOf(members: readonly Member[]): Store[] {
+  return members.map(({ store }) => store);
+}
