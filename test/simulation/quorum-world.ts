@@ -1,0 +1,356 @@
+import type { Clock } from "../../runtime/clock";
+import type { Lock } from "../../runtime/lock/lock";
+import type { Store, StoreListener } from "../../runtime/stores/port";
+import type { Member } from "../../runtime/stores/quorum/master";
+import { QuorumStore } from "../../runtime/stores/quorum/quorum";
+import { memoryMember } from "../stores/quorum/memory-member";
+import { FleetProcess } from "../support/fleet";
+import { SeededRandom } from "../support/seeded-random";
+import { VirtualClock } from "../support/virtual-clock";
+import { but } from "./tampering";
+import { requestIdOf } from "./truth";
+
+/** What may befall masters, and the ways to them. */
+export interface QuorumWeather {
+  /** Of so many masters at a time, at most. */
+  readonly ailing: number;
+  readonly restarts: boolean;
+  readonly stalls: boolean;
+  readonly outages: boolean;
+  /** How likely a command, or its reply, is lost, carried out twice, or late. */
+  readonly losses: number;
+  /** Between one process and one master. */
+  readonly partitions: boolean;
+  /** How far the masters' times of day are apart. */
+  readonly skewMs: number;
+}
+
+/** What is broken on purpose, to see that it is found out. */
+export interface QuorumFaults {
+  readonly majority?: number;
+  /** Masters that lost their locks say that they started long ago. */
+  readonly forgetsRestarts?: boolean;
+  /** Tokens are drawn by a majority, and written to nobody. */
+  readonly raisesNoFence?: boolean;
+}
+
+export interface QuorumOutcome {
+  readonly problems: readonly string[];
+  readonly served: number;
+  readonly refused: number;
+  readonly troubles: number;
+}
+
+const MASTERS = 5;
+const PROCESSES = 3;
+const LONGEST_LOCK_TIME_MS = 1_000;
+const WITHIN_MS = 1_000;
+const STORMY_FOR_MS = 8_000;
+
+/** A whole world from one seed: processes with the runtime's real code over a quorum of five masters, in virtual time. */
+export async function simulateQuorum(
+  seed: number,
+  weather: QuorumWeather,
+  faults: QuorumFaults = {},
+): Promise<QuorumOutcome> {
+  return await new QuorumWorld(seed, weather, faults).run();
+}
+
+class QuorumWorld {
+  readonly #clock = new VirtualClock();
+  readonly #random: SeededRandom;
+  readonly #weather: QuorumWeather;
+  readonly #servers: readonly Server[];
+  readonly #processes: readonly FleetProcess[];
+  readonly #inside = new Map<Lock, string>();
+  readonly #lastTokens = new Map<string, number>();
+  readonly #problems: string[] = [];
+  #isStormy = true;
+  #callers = 0;
+  #served = 0;
+  #refused = 0;
+  #troubles = 0;
+
+  constructor(seed: number, weather: QuorumWeather, faults: QuorumFaults) {
+    this.#random = new SeededRandom(seed);
+    this.#weather = weather;
+    this.#servers = Array.from(
+      { length: MASTERS },
+      (_, index) => new Server(this.#clock, (index - 2) * weather.skewMs),
+    );
+    this.#processes = Array.from({ length: PROCESSES }, (_, number) => {
+      const members = this.#servers.map((server) => this.#way(server, faults));
+      const store = new QuorumStore(members, this.#clock, LONGEST_LOCK_TIME_MS, faults.majority);
+      let ids = 0;
+      const own = { newRequestId: () => requestIdOf(number + 1, (ids += 1)) };
+      const configuration = {
+        store,
+        clock: this.#clock,
+        commandTimeout: "400ms",
+        logger: { warn() {} },
+      } as const;
+      const process = new FleetProcess(configuration, own);
+      Object.assign(process.locker.queues, own);
+      return process;
+    });
+  }
+
+  async run(): Promise<QuorumOutcome> {
+    const { ailing } = this.#weather;
+    for (let n = 0; n < ailing; n += 1) void this.#trouble(n);
+    if (this.#weather.partitions) void this.#partitions();
+    const callers = 6 + this.#random.below(6);
+    for (let n = 0; n < callers; n += 1) void this.#caller(n);
+    await this.#clock.advanceWhile(() => this.#check(), STORMY_FOR_MS);
+    this.#isStormy = false;
+    for (const server of this.#servers) server.recover();
+    await this.#clock.advanceWhile(() => this.#check() && this.#callers > 0, 60_000);
+    if (this.#problems.length === 0 && this.#callers > 0)
+      this.#report(`${this.#callers} callers wait for ever`);
+    if (this.#problems.length === 0) await this.#checkTheEnd();
+    return {
+      problems: this.#problems,
+      served: this.#served,
+      refused: this.#refused,
+      troubles: this.#troubles,
+    };
+  }
+
+  #report(problem: string): void {
+    this.#problems.push(`${problem} (at ${this.#clock.now().toFixed(1)} ms)`);
+  }
+
+  // ---- callers ----------------------------------------------------------------------------------------
+
+  async #caller(n: number): Promise<void> {
+    this.#callers += 1;
+    const process = this.#processes[n % PROCESSES];
+    while (this.#isStormy && process !== undefined && this.#problems.length === 0) {
+      await this.#passes(this.#random.below(this.#random.oneOf(1, 50, 400)));
+      await this.#call(process);
+    }
+    this.#callers -= 1;
+  }
+
+  async #call(process: FleetProcess): Promise<void> {
+    const random = this.#random;
+    const key = random.oneOf("LOCK_one", "LOCK_one", "LOCK_two");
+    const lockTime = random.oneOf("1s", "300ms", "700ms");
+    const watchdog = random.happens(0.8);
+    const waitTime = random.oneOf("0ms", "300ms", "3s");
+    const aborter = new AbortController();
+    if (random.happens(0.15))
+      this.#clock.after(random.below(500), () => aborter.abort(new Error("it went away")));
+    const options = { lockTime, watchdog, waitTime, retryTimes: 1, fencing: true, onLost: "warn" } as const;
+    try {
+      await process.call(key, options, (lock) => this.#body(lock, key), { signal: aborter.signal });
+    } catch {
+      this.#refused += 1;
+    }
+  }
+
+  async #body(lock: Lock, key: string): Promise<void> {
+    this.#served += 1;
+    this.#inside.set(lock, key);
+    const token = lock.fencingToken ?? 0;
+    const last = this.#lastTokens.get(key) ?? 0;
+    if (token <= last) this.#report(`token ${token} of ${lock.storeValue} after ${last}`);
+    this.#lastTokens.set(key, token);
+    this.#check();
+    await this.#passes(this.#random.below(this.#random.oneOf(2, 20, 1_500)));
+    this.#inside.delete(lock);
+  }
+
+  /** At every step: two who are sure to hold one key are the end of the world. */
+  #check(): boolean {
+    const sure = new Map<string, Lock>();
+    for (const [lock, key] of this.#inside) {
+      if (lock.remaining() === 0) continue;
+      const other = sure.get(key);
+      if (other !== undefined)
+        this.#report(`${other.storeValue} and ${lock.storeValue} are both sure to hold ${key}`);
+      sure.set(key, lock);
+    }
+    return this.#problems.length === 0;
+  }
+
+  /** Nothing is left behind: in the masters by the end of the longest lock time, in the processes at once. */
+  async #checkTheEnd(): Promise<void> {
+    await this.#clock.advance(4 * LONGEST_LOCK_TIME_MS);
+    for (const [index, server] of this.#servers.entries()) {
+      for (const key of ["LOCK_one", "LOCK_two"]) {
+        const [value] = await server.member.store.look([key], WITHIN_MS);
+        if (value !== undefined) this.#report(`master ${index + 1} still has ${String(value)}`);
+      }
+    }
+    if (this.#processes.some(({ isIdle }) => !isIdle)) this.#report("a process still has a queue");
+  }
+
+  #passes(ms: number): Promise<void> {
+    return new Promise((resolve) => {
+      this.#clock.after(ms, resolve);
+    });
+  }
+
+  // ---- weather ----------------------------------------------------------------------------------------
+
+  /** One master at a time ails, for a while; then it is another's turn. */
+  async #trouble(n: number): Promise<void> {
+    const random = this.#random;
+    const { restarts, stalls, outages } = this.#weather;
+    const kinds = [
+      ...(restarts ? ["restart"] : []),
+      ...(stalls ? ["stall"] : []),
+      ...(outages ? ["outage"] : []),
+    ];
+    await this.#passes(random.below(500));
+    while (this.#isStormy && kinds.length > 0) {
+      const [first = "stall", ...others] = kinds;
+      const kind = random.oneOf(first, ...others);
+      // Those that ail at the same time are different ones.
+      const server = this.#servers[(n + random.below(2) * this.#weather.ailing) % MASTERS];
+      const ms = random.below(random.oneOf(100, 600, 2_000));
+      this.#troubles += 1;
+      if (kind === "restart") server?.restart();
+      server?.[kind === "stall" ? "stall" : "goDown"]();
+      await this.#passes(ms);
+      server?.recover();
+      await this.#passes(random.below(1_000) + (kind === "restart" ? LONGEST_LOCK_TIME_MS : 0));
+    }
+  }
+
+  readonly #cut = new Set<object>();
+  readonly #ways: object[] = [];
+
+  async #partitions(): Promise<void> {
+    const random = this.#random;
+    while (this.#isStormy) {
+      await this.#passes(random.below(300));
+      const way = this.#ways[random.below(this.#ways.length)] ?? {};
+      this.#cut.add(way);
+      this.#troubles += 1;
+      this.#clock.after(random.below(2_000), () => this.#cut.delete(way));
+    }
+  }
+
+  /** The way of one process to one master, on which commands and replies are lost, late and doubled. */
+  #way(server: Server, faults: QuorumFaults): Member {
+    const way = {};
+    this.#ways.push(way);
+    const travel = async (): Promise<void> => {
+      const { losses } = this.#weather;
+      const isBad = this.#isStormy && this.#random.happens(losses);
+      if (this.#isStormy && (this.#cut.has(way) || (isBad && this.#random.happens(0.4))))
+        return await new Promise(() => {});
+      await this.#passes(isBad ? this.#random.below(900) : this.#random.next() * 2);
+    };
+    const send = async <Reply>(carryOut: (member: Member) => Promise<Reply>): Promise<Reply> => {
+      await travel();
+      await server.receives();
+      if (this.#isStormy && this.#random.happens(this.#weather.losses / 2)) {
+        void travel()
+          .then(async () => {
+            await server.receives();
+            await carryOut(server.member);
+          })
+          .catch(() => {});
+      }
+      const reply = await carryOut(server.member);
+      await travel();
+      return reply;
+    };
+    const store: Store = {
+      take: (request, withinMs) => send(({ store: at }) => at.take(request, withinMs)),
+      renew: (requests, withinMs) => send(({ store: at }) => at.renew(requests, withinMs)),
+      drop: (request, withinMs) => send(({ store: at }) => at.drop(request, withinMs)),
+      look: (keys, withinMs) => send(({ store: at }) => at.look(keys, withinMs)),
+      place: (request, withinMs) => send(({ store: at }) => at.place(request, withinMs)),
+      leave: (key, place, withinMs) => send(({ store: at }) => at.leave(key, place, withinMs)),
+      next: (held, request, withinMs) => send(({ store: at }) => at.next(held, request, withinMs)),
+      listen: (listener) =>
+        server.listen({
+          ...listener,
+          onHint: (place) => void travel().then(() => listener.onHint(place)),
+        }),
+      close: async () => {},
+    };
+    return {
+      store: but(store, {}),
+      raiseFence: (...args) =>
+        faults.raisesNoFence === true ? Promise.resolve() : send((member) => member.raiseFence(...args)),
+      startedAt: async () => (faults.forgetsRestarts === true ? -Infinity : server.startedAt),
+      close: async () => {},
+    };
+  }
+}
+
+/** A master in memory, which may stand still, be away, and lose everything. */
+class Server {
+  member: Member;
+  startedAt = -Infinity;
+  readonly #world: Clock;
+  readonly #clock: Clock;
+  readonly #listeners = new Set<StoreListener>();
+  #isDown = false;
+  #moves: Promise<void> = Promise.resolve();
+  #moveOn = (): void => {};
+
+  /** @param aheadMs how far its time of day is ahead of the world's */
+  constructor(world: VirtualClock, aheadMs: number) {
+    this.#world = world;
+    this.#clock = {
+      now: () => world.now(),
+      epochMicroseconds: () => world.epochMicroseconds() + aheadMs * 1_000,
+      after: (ms, callback) => world.after(ms, callback),
+      afterInBackground: (ms, callback) => world.after(ms, callback),
+      timer: (callback) => world.timer(callback),
+      timerInBackground: (callback) => world.timer(callback),
+    };
+    this.member = this.#empty();
+  }
+
+  #empty(): Member {
+    const member = memoryMember(this.#clock);
+    member.store.listen({
+      onHint: (place) => {
+        if (member === this.member) for (const listener of this.#listeners) listener.onHint(place);
+      },
+      onReconnect() {},
+      onWarning() {},
+    });
+    return member;
+  }
+
+  listen(listener: StoreListener): () => void {
+    this.#listeners.add(listener);
+    return () => this.#listeners.delete(listener);
+  }
+
+  /** Resolves when it carries out what has come. */
+  async receives(): Promise<void> {
+    await this.#moves;
+    if (this.#isDown) throw new Error("connect ECONNREFUSED");
+  }
+
+  stall(): void {
+    this.#moves = new Promise((resolve) => {
+      this.#moveOn = resolve;
+    });
+  }
+
+  goDown(): void {
+    this.#isDown = true;
+  }
+
+  restart(): void {
+    this.member = this.#empty();
+    this.startedAt = this.#world.now();
+  }
+
+  recover(): void {
+    this.#moveOn();
+    if (!this.#isDown) return;
+    this.#isDown = false;
+    for (const listener of this.#listeners) listener.onReconnect();
+  }
+}
