@@ -209,13 +209,13 @@ class QuorumWorld {
       const kind = random.oneOf(first, ...others);
       // Those that ail at the same time are different ones.
       const server = this.#servers[(n + random.below(2) * this.#weather.ailing) % MASTERS];
-      const ms = random.below(random.oneOf(100, 600, 2_000));
+      const ms = random.below(kind === "restart" ? 100 : random.oneOf(100, 600, 2_000));
       this.#troubles += 1;
       if (kind === "restart") server?.restart();
       server?.[kind === "stall" ? "stall" : "goDown"]();
       await this.#passes(ms);
       server?.recover();
-      await this.#passes(random.below(1_000) + (kind === "restart" ? LONGEST_LOCK_TIME_MS : 0));
+      await this.#passes(random.below(1_000));
     }
   }
 

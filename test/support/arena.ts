@@ -8,20 +8,27 @@ import { startTcpProxy, type TcpProxy } from "./tcp-proxy";
 
 type Setting = Omit<CallersConfiguration, "url">;
 
+/** Where the locks are: one server, or the masters of a quorum. */
+type Home = Pick<RedisServer, "port"> | { readonly ports: readonly number[] };
+
 /** Real processes that contend for one key, each over a network of its own, and what they did. */
 export class Arena {
-  readonly #server: RedisServer;
+  readonly #home: Home;
   readonly #setting: Setting;
   readonly #everybody: Contender[] = [];
 
-  constructor(server: RedisServer, setting: Setting) {
-    this.#server = server;
+  constructor(home: Home, setting: Setting) {
+    this.#home = home;
     this.#setting = setting;
   }
 
   async add(): Promise<Contender> {
-    const proxy = await startTcpProxy(this.#server.port);
-    const contender = new Contender(`process ${this.#everybody.length + 1}`, proxy, this.#setting);
+    const ports = "ports" in this.#home ? this.#home.ports : [this.#home.port];
+    const proxies = await Promise.all(ports.map((port) => startTcpProxy(port)));
+    const urls = proxies.map(({ port }) => `redis://127.0.0.1:${port}`);
+    const url = "ports" in this.#home ? urls : (urls[0] ?? "");
+    const name = `process ${this.#everybody.length + 1}`;
+    const contender = new Contender(name, proxies, { ...this.#setting, url });
     this.#everybody.push(contender);
     await contender.child.reported(({ event }) => event === "ready");
     return contender;
@@ -49,9 +56,9 @@ export class Arena {
   /** Whatever became of the test, nothing of it stays. */
   async clear(): Promise<void> {
     await Promise.all(
-      this.#everybody.map(async ({ child, proxy }) => {
+      this.#everybody.map(async ({ child, proxies }) => {
         await child.kill();
-        await proxy.stop();
+        await Promise.all(proxies.map((proxy) => proxy.stop()));
       }),
     );
   }
@@ -60,18 +67,24 @@ export class Arena {
 /** One process of the arena, and the network between it and Redis. */
 export class Contender {
   readonly child: Child<CallersReport>;
-  readonly proxy: TcpProxy;
+  /** One on the way to each server. */
+  readonly proxies: readonly TcpProxy[];
   readonly sections = new Map<number, Section>();
   readonly failures: string[] = [];
   isKilled = false;
   readonly #name: string;
   #longBody: Deferred<void> = deferred();
 
-  constructor(name: string, proxy: TcpProxy, setting: Setting) {
+  constructor(name: string, proxies: readonly TcpProxy[], configuration: CallersConfiguration) {
     this.#name = name;
-    this.proxy = proxy;
-    const configuration: CallersConfiguration = { ...setting, url: `redis://127.0.0.1:${proxy.port}` };
+    this.proxies = proxies;
     this.child = startChild<CallersReport>("callers.ts", configuration, (report) => this.#note(report));
+  }
+
+  get proxy(): TcpProxy {
+    const [proxy] = this.proxies;
+    if (proxy === undefined) throw new Error("it has no way to a server");
+    return proxy;
   }
 
   /** Resolves when one of its bodies has just entered that stays for longer than its lock time. */

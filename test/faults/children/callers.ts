@@ -1,7 +1,7 @@
 import { once } from "node:events";
 import { createInterface } from "node:readline";
 import { setTimeout as pause } from "node:timers/promises";
-import { configure, shutdown, withLock } from "../../../runtime";
+import { configure, quorumStore, shutdown, withLock } from "../../../runtime";
 import type { HeldLock } from "../../../runtime/woven";
 import { monotonicMs } from "../../support/monotonic";
 import { report } from "./report";
@@ -9,7 +9,10 @@ import { report } from "./report";
 // A process whose callers enter one lock again and again until SIGTERM, and report what they did and believed.
 
 export interface CallersConfiguration {
-  readonly url: string;
+  /** Several are the masters of a quorum. */
+  readonly url: string | readonly string[];
+  /** Of a quorum. */
+  readonly longestLockTimeMs?: number;
   readonly key: string;
   readonly callers: number;
   readonly lockTimeMs: number;
@@ -36,6 +39,7 @@ export type CallersReport =
 
 const {
   url,
+  longestLockTimeMs = 60_000,
   key,
   callers,
   lockTimeMs,
@@ -46,7 +50,11 @@ let sections = 0;
 let nextIsLong = false;
 const ending = new AbortController();
 
-configure({ redis: url, commandTimeout: "250ms", logger: { warn: () => {} }, woven: false });
+const home =
+  typeof url === "string"
+    ? { redis: url }
+    : { store: quorumStore(url, { longestLockTime: `${longestLockTimeMs}ms` }) };
+configure({ ...home, commandTimeout: "250ms", logger: { warn: () => {} }, woven: false });
 
 const orders = createInterface({ input: process.stdin }).on("line", (order) => {
   if (order === "long") nextIsLong = true;

@@ -1,0 +1,231 @@
+import { setTimeout as pause } from "node:timers/promises";
+import test, { type ExecutionContext } from "ava";
+import { LockUnreachableError } from "../../runtime";
+import { systemClock } from "../../runtime/clock";
+import type { Lock } from "../../runtime/lock/lock";
+import { QuorumStore, quorumStore } from "../../runtime/stores/quorum/quorum";
+import { redisMembers } from "../../runtime/stores/quorum/redis-member";
+import { Arena, type Contender } from "../support/arena";
+import { FleetProcess } from "../support/fleet";
+import { Masters } from "../support/masters";
+import { monotonicMs } from "../support/monotonic";
+import { judge, type Section } from "../support/sections";
+import { until } from "../support/until";
+
+// A quorum of five real masters, and what befalls them. `QUORUM_ROUNDS=20` strikes 20 times with each fault.
+
+const ROUNDS = Number(process.env["QUORUM_ROUNDS"] ?? 1);
+
+const LOCK_TIME_MS = 500;
+/** So long a master that was restarted does not count. */
+const LONGEST_LOCK_TIME_MS = 1_000;
+/** For processes that are compiled as they start, and do not get a processor for long. */
+const STARTED_BY_MS = 180_000;
+
+let masters: Masters;
+
+test.before(async () => {
+  masters = await Masters.start(5);
+});
+
+test.after.always(() => masters.stop());
+
+interface Battle {
+  readonly contenders: readonly Contender[];
+  /** Bodies that have entered. */
+  readonly sections: () => number;
+}
+
+const untilAllCount = (): Promise<void> => pause(LONGEST_LOCK_TIME_MS + 100);
+
+/** Resolves when some have entered since. */
+async function lifeGoesOn({ sections }: Battle): Promise<void> {
+  const before = sections();
+  await until(() => sections() > before + 3);
+}
+
+/** Each ends when the masters are as before. */
+const FAULTS: Record<string, (battle: Battle, round: number) => Promise<void>> = {
+  async "two of five die"(battle, round) {
+    const two = [round % 5, (round + 1) % 5];
+    await masters.kill(...two);
+    await lifeGoesOn(battle);
+    await masters.revive(...two);
+    await untilAllCount();
+  },
+  async "two of five hang"(battle, round) {
+    const two = [round % 5, (round + 2) % 5];
+    masters.hang(...two);
+    await lifeGoesOn(battle);
+    await pause(1.6 * LOCK_TIME_MS);
+    await lifeGoesOn(battle);
+    masters.moveOn(...two);
+  },
+  async "two of five come and go"(battle, round) {
+    const [one, other] = [round % 5, (round + 1) % 5];
+    for (let n = 0; n < 3; n += 1) {
+      await masters.kill(one);
+      masters.hang(other);
+      await pause(100);
+      await masters.revive(one);
+      masters.moveOn(other);
+      await pause(50);
+    }
+    await lifeGoesOn(battle);
+    await untilAllCount();
+  },
+  async "two of five are restarted empty under a long body"(battle, round) {
+    await battle.contenders[round % 2]?.inLongBody();
+    await masters.restart(round % 5, (round + 1) % 5);
+    await lifeGoesOn(battle);
+    await untilAllCount();
+  },
+  async "three of five die, and come back empty"(battle, round) {
+    const three = [round % 5, (round + 1) % 5, (round + 3) % 5];
+    await masters.kill(...three);
+    await pause(LOCK_TIME_MS);
+    await masters.revive(...three);
+    await untilAllCount();
+    await lifeGoesOn(battle);
+  },
+  async "a process cannot reach the first three"(battle, round) {
+    const proxies = battle.contenders[round % 2]?.proxies.slice(0, 3) ?? [];
+    for (const proxy of proxies) proxy.blackHole();
+    await lifeGoesOn(battle);
+    await pause(1.6 * LOCK_TIME_MS);
+    for (const proxy of proxies) proxy.heal();
+    await lifeGoesOn(battle);
+  },
+  async "the processes cannot reach different ones"(battle) {
+    const cut = [
+      battle.contenders[0]?.proxies.slice(0, 2) ?? [],
+      battle.contenders[1]?.proxies.slice(3) ?? [],
+    ].flat();
+    for (const proxy of cut) proxy.blackHole();
+    await lifeGoesOn(battle);
+    for (const proxy of cut) proxy.heal();
+  },
+};
+
+test.serial(
+  "whatever befalls masters, no two bodies ever believe at one time that the lock is theirs",
+  async (t) => {
+    t.timeout(STARTED_BY_MS * ROUNDS);
+    const arena = new Arena(masters, {
+      key: "LOCK_quorum",
+      callers: 3,
+      lockTimeMs: LOCK_TIME_MS,
+      longestLockTimeMs: LONGEST_LOCK_TIME_MS,
+      restMs: 20,
+    });
+    t.teardown(() => arena.clear());
+    const battle: Battle = {
+      contenders: await Promise.all([arena.add(), arena.add()]),
+      sections: () => arena.sections.length,
+    };
+    await lifeGoesOn(battle);
+    for (const [name, strike] of Object.entries(FAULTS)) {
+      const [before, startedAt] = [arena.sections.length, monotonicMs()];
+      for (let round = 0; round < ROUNDS; round += 1) await strike(battle, round);
+      t.log(
+        `${name}, ${ROUNDS} times: ${arena.sections.length - before} sections in ${Math.round(monotonicMs() - startedAt)} ms`,
+      );
+    }
+    t.deepEqual(await arena.end(), ["0", "0"]);
+    const { sections, overlaps, foretold, unannounced, tokensThatFell } = judge(arena.sections);
+    t.log(
+      `${sections} sections, ${overlaps} overlaps, ${foretold} foretold, ${unannounced.length} unannounced`,
+    );
+    t.deepEqual(unannounced, []);
+    t.deepEqual(tokensThatFell, []);
+    t.false(arena.sections.some(({ wasLeftInTheDark }) => wasLeftInTheDark));
+    const unexpected = arena.failures.filter((code) => code !== "LOCK_LOST" && code !== "LOCK_UNREACHABLE");
+    t.deepEqual(unexpected, []);
+  },
+);
+
+function processAt(t: ExecutionContext, urls: readonly string[], majority?: number): FleetProcess {
+  const store =
+    majority === undefined
+      ? quorumStore(urls, { longestLockTime: `${LONGEST_LOCK_TIME_MS}ms` })
+      : new QuorumStore(redisMembers(urls), systemClock, LONGEST_LOCK_TIME_MS, majority);
+  t.teardown(() => store.close());
+  return new FleetProcess({ store, commandTimeout: "400ms", logger: { warn() {} } });
+}
+
+const OPTIONS = { lockTime: "500ms", waitTime: "400ms", retryTimes: 1 } as const;
+
+test.serial(
+  "with three of five dead a lock is unreachable within its budget, and there again when they are",
+  async (t) => {
+    t.timeout(STARTED_BY_MS);
+    await untilAllCount();
+    const process = processAt(t, masters.urls);
+    t.is(await process.call("LOCK_a", OPTIONS, () => "in"), "in");
+    await masters.kill(0, 2, 4);
+    const startedAt = monotonicMs();
+    const error = await t.throwsAsync(
+      process.call("LOCK_a", OPTIONS, () => "in"),
+      {
+        instanceOf: LockUnreachableError,
+        message: /3 of 5 masters must agree/,
+      },
+    );
+    t.log(`${error?.message} (after ${Math.round(monotonicMs() - startedAt)} ms)`);
+    await masters.revive(0, 2, 4);
+    await t.throwsAsync(
+      process.call("LOCK_a", OPTIONS, () => "in"),
+      {
+        instanceOf: LockUnreachableError,
+        message: /it was started a short time ago/,
+      },
+    );
+    await untilAllCount();
+    t.is(await process.call("LOCK_a", { ...OPTIONS, waitTime: "20s" }, () => "in"), "in");
+  },
+);
+
+test.serial("a hold that is renewed outlives the restart of one master after the other", async (t) => {
+  t.timeout(STARTED_BY_MS);
+  await untilAllCount();
+  const process = processAt(t, masters.urls);
+  await process.call("LOCK_b", { lockTime: "1s" }, async (lock) => {
+    for (const n of [0, 1, 2, 3, 4]) {
+      await masters.restart(n);
+      await untilAllCount();
+      lock.assertHeld();
+    }
+  });
+  t.pass();
+});
+
+/** What two processes do that see different masters. */
+async function apart(t: ExecutionContext, majority: number): Promise<Section[]> {
+  await untilAllCount();
+  const nobody = ["redis://127.0.0.1:1/1", "redis://127.0.0.1:1/2", "redis://127.0.0.1:1/3"];
+  const [a = "", b = "", c = "", d = "", e = ""] = masters.urls;
+  const processes = [
+    processAt(t, [a, b, ...nobody], majority),
+    processAt(t, [...nobody.slice(0, 2), c, d, e], majority),
+  ];
+  const sections: Section[] = [];
+  const body = async (lock: Lock): Promise<void> => {
+    const enteredAt = monotonicMs();
+    await pause(100);
+    const leftAt = monotonicMs();
+    sections.push({ name: lock.requestId, enteredAt, leftAt, believedUntil: leftAt + lock.remaining() });
+  };
+  await Promise.allSettled(processes.map((process) => process.call("LOCK_c", OPTIONS, body)));
+  return sections;
+}
+
+test.serial(
+  "of two processes that see different masters, only the one that sees a majority enters",
+  async (t) => {
+    t.is((await apart(t, 3)).length, 1);
+  },
+);
+
+test.serial("a quorum that counts two of five for a majority is found out by the judge", async (t) => {
+  t.is(judge(await apart(t, 2)).unannounced.length, 1);
+});
