@@ -18,11 +18,12 @@ const LONGEST_LOCK_TIME_MS = 10_000;
 type Run = (processes: readonly FleetProcess[]) => Promise<void>;
 
 const CASES: Record<string, Run> = {
-  "alone": async ([one]) => {
+  alone: async ([one]) => {
     for (let n = 0; n < sections; n += 1) await one?.call(`LOCK_${n}`, OPTIONS, () => {});
   },
   "alone, with a fencing token": async ([one]) => {
-    for (let n = 0; n < sections; n += 1) await one?.call(`LOCK_${n}`, { ...OPTIONS, fencing: true }, () => {});
+    for (let n = 0; n < sections; n += 1)
+      await one?.call(`LOCK_${n}`, { ...OPTIONS, fencing: true }, () => {});
   },
   "two processes in turns": async (processes) => {
     const half = async (process: FleetProcess): Promise<void> => {
@@ -89,7 +90,9 @@ async function commandsOf(admins: readonly Redis[]): Promise<number> {
   const counts = await Promise.all(
     admins.map(async (admin) => {
       const stats = await admin.info("commandstats");
-      return [...stats.matchAll(/^cmdstat_(set|evalsha|eval):calls=(\d+)/gm)].map(([, , calls]) => Number(calls));
+      return [...stats.matchAll(/^cmdstat_(set|evalsha|eval):calls=(\d+)/gm)].map(([, , calls]) =>
+        Number(calls),
+      );
     }),
   );
   // In a script SET is counted as well.

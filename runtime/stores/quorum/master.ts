@@ -27,6 +27,8 @@ const COMMAND_MS = 1_000;
 export class Master {
   readonly name: string;
   readonly member: Member;
+  /** Those that are on their way: each resolves when it is answered, or has failed. */
+  readonly drops = new Set<Promise<void>>();
   readonly #clock: Clock;
   /** So long after its start, nothing that it had promised before is good any more. */
   readonly #longestLockTimeMs: number;
@@ -48,7 +50,7 @@ export class Master {
   /** Whether it is worth the wait, as far as we know. */
   answers(patienceMs: number): boolean {
     if (this.#hasFailed) return false;
-    return this.#unanswered === 0 || this.#clock.now() - this.#waitsSince <= patienceMs;
+    return this.#unanswered === 0 || this.#clock.now() - this.#waitsSince < patienceMs;
   }
 
   /** Whether to ask it at all. */
@@ -98,13 +100,17 @@ export class Master {
   }
 
   /** Ends what it may hold. What it does not hear of now it is told again when it is back. */
-  async drop(request: DropRequest, holdsForMs: number, withinMs: number): Promise<DropReply> {
-    try {
-      return await this.ask((store) => store.drop(request, withinMs));
-    } catch (error) {
+  drop(request: DropRequest, holdsForMs: number, withinMs: number): Promise<DropReply> {
+    const dropped = this.ask((store) => store.drop(request, withinMs)).catch((error: unknown) => {
       this.#owed.set(request.requestId, { request, until: this.#clock.now() + holdsForMs });
       throw error;
-    }
+    });
+    const settled: Promise<void> = dropped.then(
+      () => void this.drops.delete(settled),
+      () => void this.drops.delete(settled),
+    );
+    this.drops.add(settled);
+    return dropped;
   }
 
   #giveBackWhatIsOwed(): void {

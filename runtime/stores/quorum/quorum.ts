@@ -58,6 +58,8 @@ export function quorumStore(masters: readonly (RedisClient | string)[], options:
 /** So much of the time of a command each of its steps may take: past the gate, the next gate, and to the others. */
 const STEPS = 4;
 const LEAST_PATIENCE_MS = 20;
+/** What is under way when the store is closed may take so long. */
+const LAST_PATIENCE_MS = 250;
 
 /** How soon to try again, at most, where several asked at once and none had a majority. */
 const LONGEST_SPLIT_PAUSE_MS = 64;
@@ -123,7 +125,8 @@ export class QuorumStore implements Store {
     patienceMs: number,
     askGate: Ask,
   ): Promise<{ readonly gate: Master; readonly reply: TakeReply }> {
-    this.#assertLockTime(request);
+    const refusal = this.#refusal(request);
+    if (refusal !== undefined) throw refusal;
     const hold = this.#newHold(request);
     const { gate, reply } = await this.#passGate(hold, patienceMs, askGate);
     if (hold.at.has(gate)) return { gate, reply: await this.#askOthers(hold, gate, patienceMs) };
@@ -131,9 +134,10 @@ export class QuorumStore implements Store {
     return { gate, reply };
   }
 
-  #assertLockTime({ lockTimeMs }: TakeRequest): void {
-    if (lockTimeMs <= this.#longestLockTimeMs) return;
-    throw new LockMisconfiguredError(
+  /** Why a lock of that lock time cannot be had, if so. */
+  #refusal({ lockTimeMs }: TakeRequest): Error | undefined {
+    if (lockTimeMs <= this.#longestLockTimeMs) return undefined;
+    return new LockMisconfiguredError(
       `a lock asks for a lockTime of ${lockTimeMs} ms, and longestLockTime is ${this.#longestLockTimeMs} ms: give quorumStore(masters, { longestLockTime }) a longer one, in all processes`,
     );
   }
@@ -344,24 +348,24 @@ export class QuorumStore implements Store {
   // ---- renewing ---------------------------------------------------------------------------------------
 
   async renew(requests: readonly RenewRequest[], withinMs: number): Promise<readonly RenewReply[]> {
-    const patienceMs = patienceOf(withinMs);
-    const held = requests.filter(({ requestId }) => this.#holds.get(requestId)?.isDeclared === true);
-    // What was not declared is never renewed: it may be on its way back to the masters.
-    const others = requests.filter((request) => !held.includes(request));
+    // What was not declared is never renewed: its give-back may be on its way to the masters.
+    const isHeld = ({ requestId }: RenewRequest): boolean => this.#holds.get(requestId)?.isDeclared === true;
+    const allowed = requests.filter((request) => this.#refusal(request) === undefined);
+    const held = allowed.filter(isHeld);
+    const others = allowed.filter((request) => !held.includes(request));
+    const keys = others.map(({ key }) => key);
     const [renewed, values] = await Promise.all([
-      held.length > 0 ? this.#renewHeld(held, patienceMs) : [],
-      this.look(
-        others.map(({ key }) => key),
-        withinMs,
-      ),
+      held.length > 0 ? this.#renewHeld(held, patienceOf(withinMs)) : [],
+      this.look(keys, withinMs),
     ]);
-    return requests.map((request) => {
-      const index = held.indexOf(request);
-      if (index >= 0) return renewed[index] ?? NO_ANSWER;
-      const value = values[others.indexOf(request)];
-      if (value instanceof Error) return value;
-      return { renewed: false, holder: value === request.requestId ? undefined : value };
+    const replies = new Map<RenewRequest, RenewReply>();
+    held.forEach((request, index) => replies.set(request, renewed[index] ?? NO_ANSWER));
+    others.forEach((request, index) => {
+      const value = values[index];
+      const holder = value === request.requestId ? undefined : value;
+      replies.set(request, holder instanceof Error ? holder : { renewed: false, holder });
     });
+    return requests.map((request) => replies.get(request) ?? this.#refusal(request) ?? NO_ANSWER);
   }
 
   async #renewHeld(requests: readonly RenewRequest[], patienceMs: number): Promise<readonly RenewReply[]> {
@@ -402,7 +406,6 @@ export class QuorumStore implements Store {
     sentAt: number,
     patienceMs: number,
   ): Promise<RenewReply> {
-    this.#assertLockTime(request);
     const order = inOrder(request.key, this.#masters);
     const hold = this.#holds.get(request.requestId);
     if (hold === undefined) return { renewed: false, holder: undefined }; // It was given back meanwhile.
@@ -490,7 +493,8 @@ export class QuorumStore implements Store {
   }
 
   async next(held: DropRequest, request: PlaceRequest, withinMs: number): Promise<NextReply | NotDropped> {
-    this.#assertLockTime(request);
+    const refusal = this.#refusal(request);
+    if (refusal !== undefined) throw refusal;
     const patienceMs = patienceOf(withinMs);
     const ending = this.#beginEnd(held, patienceMs);
     const { gate, others, tally } = ending;
@@ -635,7 +639,12 @@ export class QuorumStore implements Store {
     return () => deafen.forEach((end) => end());
   }
 
+  /** What is on its way back to the masters gets there, if they answer. */
   async close(): Promise<void> {
+    const drops = this.#masters.flatMap((master) =>
+      master.answers(LEAST_PATIENCE_MS) ? [...master.drops] : [],
+    );
+    await this.#heard(drops, () => false, LAST_PATIENCE_MS);
     this.#deafen();
     await Promise.all(this.#masters.map(({ member }) => member.close()));
   }

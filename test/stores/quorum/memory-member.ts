@@ -28,8 +28,3 @@ export function memoryMember(clock: Clock, startedAt = -Infinity): Member {
     close: () => store.close(),
   };
 }
-
-/** The stores of members, for who looks behind the quorum. */
-export function storesOf(members: readonly Member[]): Store[] {
-  return members.map(({ store }) => store);
-}

@@ -1,13 +1,18 @@
 import test from "ava";
+import { LockMisconfiguredError } from "../../../runtime";
 import { storeContract } from "../../../runtime/stores/contract";
+import { drop, listen, newId, place, take, TAKEN } from "../../../runtime/stores/contract/subject";
+import type { TakeRequest } from "../../../runtime/stores/port";
+import { inOrder } from "../../../runtime/stores/quorum/order";
 import { QuorumStore } from "../../../runtime/stores/quorum/quorum";
 import { VirtualClock } from "../../support/virtual-clock";
 import { registering } from "../registering";
 import { memoryMember } from "./memory-member";
+import { NotedMember, type MemberFate } from "./noted-member";
 
 const LONGEST_MS = 86_400_000;
 
-for (const count of [3, 4, 5]) {
+for (const count of [3, 5]) {
   storeContract(registering(test, `of ${count}: `), () => {
     const clock = new VirtualClock();
     const members = Array.from({ length: count }, () => memoryMember(clock));
@@ -20,3 +25,256 @@ for (const count of [3, 4, 5]) {
     };
   });
 }
+
+// ---- five masters, and what becomes of some -----------------------------------------------------------
+
+const WITHIN_MS = 1_000;
+const ALL = [0, 1, 2, 3, 4];
+/** A key whose gate is the first master. */
+const KEY = ALL.map((n) => `LOCK_${n}`).find((key) => inOrder(key, ALL)[0] === 0) ?? "";
+
+interface Five {
+  readonly clock: VirtualClock;
+  readonly store: QuorumStore;
+  readonly members: readonly NotedMember[];
+  /** Which master was sent what since the last look, in order: "0 take". */
+  sent(): string[];
+  /** What each has for the key. */
+  values(): Promise<(string | Error | undefined)[]>;
+}
+
+function five(longestMs = LONGEST_MS): Five {
+  const clock = new VirtualClock();
+  const commands: string[] = [];
+  const members = ALL.map(
+    (n) => new NotedMember(memoryMember(clock), (name) => commands.push(`${n} ${name}`)),
+  );
+  return {
+    clock,
+    store: new QuorumStore(members, clock, longestMs),
+    members,
+    sent: () => commands.splice(0),
+    values: async () =>
+      await Promise.all(members.map(async ({ inside }) => (await inside.look([KEY], 1))[0])),
+  };
+}
+
+const refused: MemberFate = () => Promise.reject(new Error("connect ECONNREFUSED"));
+const hung: MemberFate = () => new Promise(() => {});
+const well: MemberFate = (send) => send();
+
+function strike(members: readonly NotedMember[], fate: MemberFate, ...which: number[]): void {
+  for (const n of which) Object.assign(members[n] ?? {}, { fate });
+}
+
+const FREE = [undefined, undefined, undefined, undefined, undefined];
+const within = (lockTimeMs: number): TakeRequest => ({
+  key: KEY,
+  requestId: newId(),
+  lockTimeMs,
+  fencing: false,
+});
+
+test("the gate is asked first, then the others at once; and it is told last that a hold is over", async (t) => {
+  const { store, sent } = five();
+  const requestId = newId();
+  t.deepEqual(await take(store, KEY, requestId), TAKEN);
+  t.deepEqual(sent(), ["0 take", "1 take", "2 take", "3 take", "4 take"]);
+  t.deepEqual(await drop(store, KEY, requestId), { dropped: true });
+  t.deepEqual(sent(), ["1 drop", "2 drop", "3 drop", "4 drop", "0 drop"]);
+});
+
+test("who is refused by the gate asks nobody else, and who waits asks nobody but the gate", async (t) => {
+  const { store, sent } = five();
+  await take(store, KEY, newId());
+  sent();
+  t.false((await take(store, KEY, newId())).taken);
+  for (let n = 0; n < 3; n += 1) t.false((await place(store, KEY, newId())).taken);
+  t.deepEqual(sent(), ["0 take", "0 place", "0 place", "0 place"]);
+});
+
+test("a minority is given back at once, the gate last, and who has the majority is told", async (t) => {
+  const { store, members, sent, values } = five();
+  const other = newId();
+  for (const n of [2, 3, 4]) await take(members[n]?.inside ?? store, KEY, other);
+  const reply = await take(store, KEY, newId());
+  t.deepEqual(reply, { taken: false, holder: other, freeInMs: undefined });
+  t.deepEqual(sent().slice(-2), ["1 drop", "0 drop"]);
+  t.deepEqual(await values(), [undefined, undefined, other, other, other]);
+});
+
+test("where several asked at once and nobody has a majority, who has none tries again soon", async (t) => {
+  const { store, members } = five();
+  for (const n of [1, 2]) await take(members[n]?.inside ?? store, KEY, "a".repeat(32));
+  for (const n of [3]) await take(members[n]?.inside ?? store, KEY, "b".repeat(32));
+  const reply = await take(store, KEY, newId());
+  t.true(!reply.taken && reply.freeInMs !== undefined && reply.freeInMs < 100, JSON.stringify(reply));
+});
+
+test("where the gate is dead the next master is the gate, also for those who wait", async (t) => {
+  const { store, members, sent } = five();
+  strike(members, refused, 0);
+  const [holder, waiting] = [newId(), newId()];
+  t.true((await take(store, KEY, holder)).taken);
+  sent();
+  t.false((await place(store, KEY, waiting)).taken);
+  t.deepEqual(sent(), ["1 place"]);
+  const ear = listen(store, waiting);
+  t.deepEqual(await drop(store, KEY, holder), { dropped: true });
+  await ear.heard;
+  t.true((await place(store, KEY, waiting)).taken);
+});
+
+test("a gate that hangs costs a quarter of the time once, and is asked again when it answers", async (t) => {
+  const { clock, store, members, sent } = five();
+  let moveOn = (): void => {};
+  const moves = new Promise<void>((resolve) => (moveOn = resolve));
+  strike(members, async (send) => await moves.then(send), 0);
+  const requestId = newId();
+  const taken = store.take({ ...within(60_000), requestId }, WITHIN_MS);
+  await clock.advance(WITHIN_MS / 4);
+  t.true((await taken).taken);
+  const [key, another] = [KEY, newId()];
+  t.deepEqual(await store.drop({ key, requestId }, WITHIN_MS), { dropped: true });
+  sent();
+  t.true((await store.take({ ...within(60_000), requestId: another }, WITHIN_MS)).taken);
+  t.is(sent()[0], "1 take");
+  moveOn();
+  strike(members, well, 0);
+  await clock.settle();
+  t.deepEqual(await store.drop({ key, requestId: another }, WITHIN_MS), { dropped: true });
+  await clock.settle();
+  sent();
+  t.true((await store.take(within(60_000), WITHIN_MS)).taken);
+  t.is(sent()[0], "0 take");
+});
+
+test("a grant that comes after its hold was given up is given back", async (t) => {
+  const { clock, store, members, values } = five();
+  strike(members, refused, 1, 2);
+  let arrive = (): void => {};
+  const arrives = new Promise<void>((resolve) => (arrive = resolve));
+  strike(members, async (send) => await arrives.then(send), 3);
+  const refusal = t.throwsAsync(store.take(within(60_000), WITHIN_MS), {
+    message: /3 of 5 masters must agree, and 2 did/,
+  });
+  await clock.advance(WITHIN_MS);
+  await refusal;
+  // The give-back, too, is on its way there, and comes before.
+  strike(members, well, 3);
+  arrive();
+  await clock.settle();
+  t.deepEqual(await values(), FREE);
+});
+
+test("what was given up is never renewed, whatever the masters have for it", async (t) => {
+  const { clock, store, members } = five();
+  strike(members, refused, 2, 3, 4);
+  const request = within(60_000);
+  const refusal = t.throwsAsync(store.take(request, WITHIN_MS));
+  await clock.advance(WITHIN_MS);
+  await refusal;
+  strike(members, well, 2, 3, 4);
+  for (const { inside } of members) await inside.take(request, WITHIN_MS);
+  t.deepEqual(await store.renew([request], WITHIN_MS), [{ renewed: false, holder: undefined }]);
+});
+
+test("a master that was dead when a hold was taken has it once it was renewed, and so others may die", async (t) => {
+  const { clock, store, members, values } = five();
+  strike(members, refused, 0, 1);
+  const request = within(60_000);
+  t.true((await store.take(request, WITHIN_MS)).taken);
+  strike(members, well, 0, 1);
+  await clock.advance(1_000);
+  t.deepEqual(await store.renew([request], WITHIN_MS), [{ renewed: true }]);
+  await clock.settle();
+  t.deepEqual(
+    await values(),
+    ALL.map(() => request.requestId),
+  );
+  strike(members, refused, 3, 4);
+  t.deepEqual(await store.renew([request], WITHIN_MS), [{ renewed: true }]);
+  const { key, requestId } = request;
+  t.deepEqual(await store.drop({ key, requestId }, WITHIN_MS), { dropped: true });
+  strike(members, well, 3, 4);
+  await clock.advance(1_000);
+  await take(store, KEY, newId());
+  await clock.settle();
+  t.false((await values()).includes(requestId), "what a master did not hear of is told it again");
+});
+
+test("a master that was started a short time ago does not count before the longest lock time is over", async (t) => {
+  const { clock, store, members } = five(60_000);
+  for (const n of [0, 1, 2]) Object.assign(members[n] ?? {}, { startedAtMs: clock.now() });
+  await t.throwsAsync(store.take(within(60_000), WITHIN_MS), {
+    message: /and 2 did .*it was started a short time ago/,
+  });
+  await clock.advance(60_000);
+  t.true((await store.take(within(60_000), WITHIN_MS)).taken);
+});
+
+test("one whose start cannot be known never counts: a majority does without, and says what to do where there is none", async (t) => {
+  const { store, members } = five();
+  const refusal = new LockMisconfiguredError("its uptime cannot be read");
+  for (const n of [0, 1]) Object.assign(members[n] ?? {}, { startedAtMs: refusal });
+  const request = within(60_000);
+  t.true((await store.take(request, WITHIN_MS)).taken);
+  Object.assign(members[2] ?? {}, { startedAtMs: refusal });
+  const [renewed] = await store.renew([request], WITHIN_MS);
+  t.true(renewed instanceof LockMisconfiguredError);
+  await t.throwsAsync(store.take({ ...request, key: "LOCK_other" }, WITHIN_MS), {
+    instanceOf: LockMisconfiguredError,
+    message: /master 3: its uptime cannot be read/,
+  });
+});
+
+test("a lock time that is longer than the longest is refused", async (t) => {
+  const { store } = five(60_000);
+  await t.throwsAsync(store.take(within(60_001), WITHIN_MS), {
+    instanceOf: LockMisconfiguredError,
+    message: /longestLockTime/,
+  });
+  const request = within(60_000);
+  await store.take(request, WITHIN_MS);
+  const [renewed] = await store.renew([{ ...request, lockTimeMs: 60_001 }], WITHIN_MS);
+  t.true(renewed instanceof LockMisconfiguredError);
+});
+
+test("where fewer have it at its end than to prove that it was held all the time, that is not said", async (t) => {
+  const { clock, store, members } = five();
+  strike(members, refused, 3, 4);
+  const request = within(60_000);
+  const { key, requestId } = request;
+  t.true((await store.take(request, WITHIN_MS)).taken);
+  strike(members, well, 3, 4);
+  // Two lose it, and two get it by a command of which nobody has heard.
+  for (const n of [0, 1]) await members[n]?.inside.drop({ key, requestId }, 1);
+  for (const n of [3, 4]) await members[n]?.inside.take(request, 1);
+  const ended = t.throwsAsync(store.drop({ key, requestId }, WITHIN_MS), {
+    message: /not known to have had the key/,
+  });
+  await clock.advance(WITHIN_MS);
+  await ended;
+});
+
+test("a master that hangs is sent a few commands a second, however many are asked for", async (t) => {
+  const { clock, store, members, sent } = five();
+  strike(members, hung, 4);
+  await store.take(within(60_000), WITHIN_MS);
+  await clock.advance(WITHIN_MS);
+  sent();
+  for (let n = 0; n < 100; n += 1) {
+    await store.take({ ...within(60_000), key: `LOCK_${n}` }, WITHIN_MS);
+    await clock.advance(10);
+  }
+  t.true(sent().filter((line) => line.startsWith("4 ")).length <= 5);
+});
+
+test("nothing of it is left to wait for, and it closes its masters", async (t) => {
+  const { clock, store } = five();
+  const requestId = newId();
+  await take(store, KEY, requestId);
+  await drop(store, KEY, requestId);
+  t.is(clock.pendingTimers, 0);
+  await t.notThrowsAsync(store.close());
+});

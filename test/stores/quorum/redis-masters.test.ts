@@ -1,0 +1,111 @@
+import { setTimeout as pause } from "node:timers/promises";
+import test from "ava";
+import { LockMisconfiguredError, LockOptionError, quorumStore } from "../../../runtime";
+import { hearing, storeContract } from "../../../runtime/stores/contract";
+import { newId, newKey, take, TAKEN } from "../../../runtime/stores/contract/subject";
+import { systemClock } from "../../../runtime/clock";
+import type { RedisClient } from "../../../runtime/stores/redis/client";
+import type { Store } from "../../../runtime/stores/port";
+import { QuorumStore } from "../../../runtime/stores/quorum/quorum";
+import { redisMembers } from "../../../runtime/stores/quorum/redis-member";
+import { startRedis, type RedisServer } from "../../support/redis-server";
+import { registering } from "../registering";
+
+// The contract over five real masters, and which masters may be some.
+
+let servers: RedisServer[];
+let store: Store;
+
+/** Its server says that it was started a month ago: so nobody has to wait for it. */
+function aged(client: RedisClient): RedisClient {
+  return Object.create(client, {
+    call: {
+      value: async (command: string, ...args: (string | number)[]) => {
+        const reply = await client.call(command, ...args);
+        const isServerInfo = command === "info" && args[0] === "server";
+        return isServerInfo ? String(reply).replace(/(uptime_in_seconds:)\d+/, "$12592000") : reply;
+      },
+    },
+  }) as RedisClient;
+}
+
+test.before(async () => {
+  servers = await Promise.all(Array.from({ length: 5 }, () => startRedis()));
+  const members = redisMembers(servers.map((server) => aged(server.client())));
+  await Promise.all(members.map((member) => hearing(member.store)));
+  store = new QuorumStore(members, systemClock, 86_400_000);
+});
+
+test.after.always(async () => {
+  await store.close();
+  await Promise.all(servers.map((server) => server.stop()));
+});
+
+storeContract(registering(test), () => ({
+  store,
+  elapse: (ms) => pause(ms + 5),
+  async put(key, value, ms) {
+    for (const server of servers) await server.client().set(key, value, "PX", ms);
+  },
+}));
+
+test("what cannot be the masters of a quorum is refused, with the reason", (t) => {
+  const client = { call() {}, duplicate() {}, on() {}, off() {}, options: {} };
+  const refusals: [masters: unknown, message: RegExp][] = [
+    [[], /at least 3 masters/],
+    ["redis://localhost", /at least 3 masters/],
+    [["redis://a", "redis://b"], /at least 3 masters/],
+    [["redis://a", "redis://b", "redis://a"], /one of them twice/],
+    [["redis://a", "redis://b", {}], /ioredis client/],
+    [["redis://a", "redis://b", { ...client, isCluster: true }], /a cluster/],
+    [["redis://a", "redis://b", { ...client, options: { sentinels: [] } }], /behind Sentinel/],
+  ];
+  for (const [masters, message] of refusals) {
+    t.throws(() => quorumStore(masters as string[]), { instanceOf: LockOptionError, message });
+  }
+  const options: [options: unknown, message: RegExp][] = [
+    [{ longestLockTime: 5 }, /duration/],
+    [{ longest: "1s" }, /longestLockTime/],
+    [[], /longestLockTime/],
+  ];
+  for (const [wrong, message] of options) {
+    t.throws(() => quorumStore(["redis://a", "redis://b", "redis://c"], wrong as object), {
+      instanceOf: LockOptionError,
+      message,
+    });
+  }
+});
+
+test("two clients of one server have one vote", async (t) => {
+  const [one, other] = servers;
+  if (one === undefined || other === undefined) return t.fail();
+  const clients = [one.client(), one.client(), other.client(), one.client(), one.client()];
+  const quorum = quorumStore(clients.map((client) => aged(client)));
+  t.teardown(() => quorum.close());
+  await t.throwsAsync(take(quorum, newKey(), newId(), { lockTimeMs: 1_000 }), {
+    instanceOf: LockMisconfiguredError,
+    message: /and 2 did .*it is the same server as another of the masters/,
+  });
+});
+
+test("a master whose uptime may not be read has no vote, and the others are enough", async (t) => {
+  const clients = servers.map((server) => server.client());
+  const blind = { username: "blind", password: "pw" };
+  for (const client of clients.slice(0, 3)) {
+    await client.call("ACL", "SETUSER", "blind", "on", ">pw", "~*", "&*", "+@all", "-info");
+  }
+  const quorumOf = (blinds: number): Store => {
+    const quorum = quorumStore(
+      servers.map((server, n) =>
+        aged(n < blinds ? server.client({ ...blind, enableReadyCheck: false }) : server.client()),
+      ),
+    );
+    t.teardown(() => quorum.close());
+    return quorum;
+  };
+  t.like(await take(quorumOf(2), newKey(), newId(), { lockTimeMs: 1_000 }), TAKEN);
+  await t.throwsAsync(take(quorumOf(3), newKey(), newId(), { lockTimeMs: 1_000 }), {
+    instanceOf: LockMisconfiguredError,
+    message: /its uptime cannot be read.*INFO/,
+  });
+});
