@@ -1,13 +1,13 @@
 /**
- * What a section costs on a quorum of five masters, beside one node: commands that the servers carry out, and time.
+ * What a section costs on a quorum of five masters, beside one node: commands that are sent, and time.
  * The two are measured in turns.
  *
  *     npm run bench:quorum [-- <sections> <turns>]
  */
 import { setTimeout as pause } from "node:timers/promises";
-import type { Redis } from "ioredis";
-import { redisStore, quorumStore, type Store } from "../runtime";
+import { redisStore, quorumStore, type RedisClient, type Store } from "../runtime";
 import { FleetProcess } from "../test/support/fleet";
+import { counting } from "../test/support/counting-client";
 import { startRedis } from "../test/support/redis-server";
 
 const [sections = 300, turns = 7] = process.argv.slice(2).map(Number);
@@ -38,7 +38,8 @@ const OPTIONS = { lockTime: "10s" } as const;
 interface Home {
   readonly name: string;
   readonly processes: readonly FleetProcess[];
-  readonly admins: readonly Redis[];
+  /** How many commands were sent since the last look. */
+  readonly sent: () => number;
 }
 
 async function main(): Promise<void> {
@@ -46,18 +47,21 @@ async function main(): Promise<void> {
   const [single, ...masters] = servers;
   if (single === undefined) throw new Error("there is no server");
   const stores: Store[] = [];
-  const home = (name: string, at: typeof servers, storeOf: (clients: Redis[]) => Store): Home => ({
-    name,
-    processes: [1, 2].map(() => {
-      const store = storeOf(at.map((server) => server.client()));
-      stores.push(store);
-      return new FleetProcess({ store });
-    }),
-    admins: at.map((server) => server.client()),
-  });
+  const home = (name: string, at: typeof servers, storeOf: (clients: RedisClient[]) => Store): Home => {
+    const counted = [1, 2].map(() => at.map((server) => counting(server.client())));
+    return {
+      name,
+      processes: counted.map((clients) => {
+        const store = storeOf(clients.map(({ client }) => client));
+        stores.push(store);
+        return new FleetProcess({ store });
+      }),
+      sent: () => counted.flat().reduce((sum, { commands }) => sum + commands().length, 0),
+    };
+  };
   const longestLockTime = `${LONGEST_LOCK_TIME_MS}ms` as const;
   const homes = [
-    home("one node", [single], ([client]) => redisStore(client as Redis)),
+    home("one node", [single], ([client]) => redisStore(client as RedisClient)),
     home("quorum of five", masters, (clients) => quorumStore(clients, { longestLockTime })),
   ];
   await pause(LONGEST_LOCK_TIME_MS + 1_000);
@@ -66,13 +70,13 @@ async function main(): Promise<void> {
     for (const { processes } of homes) await run(processes); // Scripts are loaded, and connections open.
     for (let turn = 0; turn < turns; turn += 1) {
       for (const one of homes) {
-        const before = await commandsOf(one.admins);
+        one.sent();
         const startedAt = performance.now();
         await run(one.processes);
         const tookMs = performance.now() - startedAt;
         const figure = figures.get(one);
         figure?.times.push(tookMs / sections);
-        if (figure !== undefined) figure.commands += (await commandsOf(one.admins)) - before;
+        if (figure !== undefined) figure.commands += one.sent();
       }
     }
     for (const [{ name: where }, { commands, times }] of figures) {
@@ -83,20 +87,6 @@ async function main(): Promise<void> {
   }
   await Promise.all(stores.map((store) => store.close()));
   await Promise.all(servers.map((server) => server.stop()));
-}
-
-/** What clients have sent, but for what is asked for here: a script counts once. */
-async function commandsOf(admins: readonly Redis[]): Promise<number> {
-  const counts = await Promise.all(
-    admins.map(async (admin) => {
-      const stats = await admin.info("commandstats");
-      return [...stats.matchAll(/^cmdstat_(set|evalsha|eval):calls=(\d+)/gm)].map(([, , calls]) =>
-        Number(calls),
-      );
-    }),
-  );
-  // In a script SET is counted as well.
-  return counts.flat().reduce((sum, count) => sum + count, 0);
 }
 
 function quantile(numbers: readonly number[], share: number): number {

@@ -84,6 +84,12 @@ for (const [what, configuration, message] of [
   ],
   ["an unknown option", { url: "x" }, /^configure\(\) has no option `url`. The options are redis, store, /],
   ["a URL of another kind", { redis: "localhost:6379" }, /^Expected `redis` to be .*, got "localhost:6379"$/],
+  ["two masters", { redis: ["redis://a", "redis://b"] }, /^Expected at least 3 masters/],
+  [
+    "what is no client among masters",
+    { redis: ["redis://a", "redis://b", {}] },
+    /^Expected `redis` to be an ioredis client/,
+  ],
   ["a redis that is null", { redis: null }, /^Expected `redis` to be .*, got null$/],
   ["connection options", { redis: { host: "h", password: "hunter2" } }, /got \[ 'host', 'password' \]$/],
   [

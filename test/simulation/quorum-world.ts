@@ -124,10 +124,10 @@ class QuorumWorld {
 
   async #caller(n: number): Promise<void> {
     this.#callers += 1;
-    const process = this.#processes[n % PROCESSES];
-    while (this.#isStormy && process !== undefined && this.#problems.length === 0) {
+    while (this.#isStormy && this.#problems.length === 0) {
       await this.#passes(this.#random.below(this.#random.oneOf(1, 50, 400)));
-      await this.#call(process);
+      const process = this.#processes[n % PROCESSES];
+      if (process !== undefined) await this.#call(process);
     }
     this.#callers -= 1;
   }

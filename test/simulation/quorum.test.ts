@@ -4,7 +4,7 @@ import { simulateQuorum, type QuorumFaults, type QuorumWeather } from "./quorum-
 // Processes with the runtime's real code over a quorum of five masters, in virtual time. A seed that breaks something is
 // named in the failure, and breaks it again: SEED=123 npx ava test/simulation/quorum.test.ts
 
-const { SEED, SEEDS = "20" } = process.env;
+const { SEED, SEEDS = "3" } = process.env;
 
 const CALM: QuorumWeather = {
   ailing: 0,
@@ -32,6 +32,12 @@ const WEATHERS: Record<string, QuorumWeather> = {
     ailing: 2,
     stalls: true,
   },
+  "where masters are restarted empty behind partitions": {
+    ...CALM,
+    ailing: 2,
+    restarts: true,
+    partitions: true,
+  },
   "where all of it happens": {
     ...CALM,
     ailing: 2,
@@ -52,7 +58,7 @@ for (const [name, weather] of Object.entries(WEATHERS)) {
     let [served, refused, troubles] = [0, 0, 0];
     for (const seed of seedsOf(Number(SEEDS))) {
       const outcome = await simulateQuorum(seed, weather);
-      if (outcome.problems.length > 0) return t.fail(`SEED=${seed}: ${outcome.problems.join("; ")}`);
+      t.deepEqual(outcome.problems, [], `SEED=${seed}`);
       served += outcome.served;
       refused += outcome.refused;
       troubles += outcome.troubles;
@@ -77,7 +83,8 @@ test("a quorum that counts two of five for a majority is found out", async (t) =
 });
 
 test("a quorum that counts masters which have just lost their locks is found out", async (t) => {
-  t.regex(await problemsOf(ALL_OF_IT, { forgetsRestarts: true }), /both sure to hold/);
+  const weather = WEATHERS["where masters are restarted empty behind partitions"] ?? CALM;
+  t.regex(await problemsOf(weather, { forgetsRestarts: true }), /both sure to hold/);
 });
 
 test("a quorum that writes a fencing token to no majority is found out", async (t) => {

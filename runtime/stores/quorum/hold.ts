@@ -19,6 +19,8 @@ export class Hold {
    * that has it at its end proves that it was held all the time.
    */
   readonly witnesses = new Set<Master>();
+  /** Those that were told last that it is over, each with whether it ended it by that. */
+  readonly ends = new Map<Master, Promise<boolean>>();
   /** Nobody may believe in it before, nor once it is over, which is for good. */
   isDeclared = false;
   isOver = false;

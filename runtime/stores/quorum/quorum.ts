@@ -241,7 +241,8 @@ export class QuorumStore implements Store {
     }
     at.add(master);
     if (hold.isOver) {
-      void this.#dropAt(master, hold, patienceMs);
+      // What was sent to end it may have come before.
+      if ((await hold.ends.get(master)) !== true) void this.#dropAt(master, hold, patienceMs);
       return reply;
     }
     if (!reply.taken) {
@@ -287,9 +288,19 @@ export class QuorumStore implements Store {
     if (gate !== undefined) void this.#dropAt(gate, hold, patienceMs);
   }
 
-  async #dropAt(master: Master, { request, lockTimeMs }: Hold, withinMs: number): Promise<void> {
-    const { key, requestId } = request;
-    await master.drop({ key, requestId }, lockTimeMs, withinMs).catch(() => {});
+  async #dropAt(master: Master, hold: Hold, withinMs: number): Promise<void> {
+    const { key, requestId } = hold.request;
+    await this.#send({ key, requestId }, hold, master, withinMs).catch(() => {});
+  }
+
+  #send(request: DropRequest, hold: Hold | undefined, master: Master, withinMs: number): Promise<DropReply> {
+    const sent = master.drop(request, hold?.lockTimeMs ?? this.#longestLockTimeMs, withinMs);
+    const ended = sent.then(
+      ({ dropped }) => dropped,
+      () => false,
+    );
+    hold?.ends.set(master, ended);
+    return sent;
   }
 
   // ---- fencing tokens ---------------------------------------------------------------------------------
@@ -464,9 +475,8 @@ export class QuorumStore implements Store {
 
   async #endAt(master: Master, ending: Ending, patienceMs: number): Promise<void> {
     const { request, hold, tally } = ending;
-    const holdsForMs = hold?.lockTimeMs ?? this.#longestLockTimeMs;
     try {
-      const reply = await master.drop(request, holdsForMs, patienceMs);
+      const reply = await this.#send(request, hold, master, patienceMs);
       await this.#noteEnd(master, ending, reply);
     } catch (error) {
       tally.silent(master, error);

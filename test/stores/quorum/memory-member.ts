@@ -1,6 +1,6 @@
 import type { Clock } from "../../../runtime/clock";
 import { memoryStore } from "../../../runtime/stores/memory";
-import { FENCING_STRIDE, type RenewReply, type Store } from "../../../runtime/stores/port";
+import { FENCING_STRIDE, type RenewReply } from "../../../runtime/stores/port";
 import type { Member } from "../../../runtime/stores/quorum/master";
 import { but } from "../../simulation/tampering";
 
