@@ -30,6 +30,7 @@ export class Master {
   /** Those that are on their way: each resolves when it is answered, or has failed. */
   readonly drops = new Set<Promise<void>>();
   readonly #clock: Clock;
+  readonly #onRefused: (message: string) => void;
   /** So long after its start, nothing that it had promised before is good any more. */
   readonly #longestLockTimeMs: number;
   #unanswered = 0;
@@ -40,11 +41,19 @@ export class Master {
   /** Holds that it may have, and nobody wants: by their requestIds, and until when. */
   readonly #owed = new Map<string, { readonly request: DropRequest; readonly until: number }>();
 
-  constructor(name: string, member: Member, clock: Clock, longestLockTimeMs: number) {
+  /** @param onRefused told why it never counts, each time that this is found */
+  constructor(
+    name: string,
+    member: Member,
+    clock: Clock,
+    longestLockTimeMs: number,
+    onRefused: (message: string) => void,
+  ) {
     this.name = name;
     this.member = member;
     this.#clock = clock;
     this.#longestLockTimeMs = longestLockTimeMs;
+    this.#onRefused = onRefused;
   }
 
   /** Whether it is worth the wait, as far as we know. */
@@ -95,6 +104,7 @@ export class Master {
         ? new Error(`it was started a short time ago, and counts in ${Math.ceil(leftMs)} ms`)
         : undefined;
     } catch (error) {
+      if (error instanceof LockMisconfiguredError) this.#onRefused(`has no vote: ${error.message}`);
       return error instanceof Error ? error : new Error("when it was started is unknown", { cause: error });
     }
   }

@@ -84,6 +84,8 @@ export class QuorumStore implements Store {
   #sweepAtSize = SWEEP_FROM_SIZE;
   /** Where those who wait stand in line. */
   readonly #standing = new Map<string, Master>();
+  readonly #listeners = new Set<StoreListener>();
+  readonly #warnings = new Set<string>();
   readonly #deafen: () => void;
 
   /** @param majority another one is for tests of those who are to find out */
@@ -96,9 +98,10 @@ export class QuorumStore implements Store {
     this.#clock = clock;
     this.#longestLockTimeMs = longestLockTimeMs;
     this.#votes = { all: members.length, majority };
-    this.#masters = members.map(
-      (member, index) => new Master(`master ${index + 1}`, member, clock, longestLockTimeMs),
-    );
+    this.#masters = members.map((member, index) => {
+      const name = `master ${index + 1}`;
+      return new Master(name, member, clock, longestLockTimeMs, (reason) => this.#warn(`${name} ${reason}`));
+    });
     const deafen = this.#masters.map((master) =>
       master.member.store.listen({
         onHint() {},
@@ -639,6 +642,7 @@ export class QuorumStore implements Store {
   }
 
   listen(listener: StoreListener): () => void {
+    this.#listeners.add(listener);
     const deafen = this.#masters.map(({ name, member }) =>
       member.store.listen({
         onHint: (place) => listener.onHint(place),
@@ -646,7 +650,16 @@ export class QuorumStore implements Store {
         onWarning: (message) => listener.onWarning(`${name}: ${message}`),
       }),
     );
-    return () => deafen.forEach((end) => end());
+    return () => {
+      this.#listeners.delete(listener);
+      for (const end of deafen) end();
+    };
+  }
+
+  #warn(message: string): void {
+    if (this.#warnings.has(message)) return;
+    this.#warnings.add(message);
+    for (const listener of this.#listeners) listener.onWarning(message);
   }
 
   /** What is on its way back to the masters gets there, if they answer. */

@@ -217,8 +217,14 @@ test("one whose start cannot be known never counts: a majority does without, and
   const { store, members } = five();
   const refusal = new LockMisconfiguredError("its uptime cannot be read");
   for (const n of [0, 1]) Object.assign(members[n] ?? {}, { startedAtMs: refusal });
+  const warnings: string[] = [];
+  store.listen({ onHint() {}, onReconnect() {}, onWarning: (message) => void warnings.push(message) });
   const request = within(60_000);
   t.true((await store.take(request, WITHIN_MS)).taken);
+  t.deepEqual(warnings, [
+    "master 1 has no vote: its uptime cannot be read",
+    "master 2 has no vote: its uptime cannot be read",
+  ]);
   Object.assign(members[2] ?? {}, { startedAtMs: refusal });
   const [renewed] = await store.renew([request], WITHIN_MS);
   t.true(renewed instanceof LockMisconfiguredError);
