@@ -190,9 +190,10 @@ test.serial("a hold that is renewed outlives the restart of one master after the
   await untilAllCount();
   const process = processAt(t, masters.urls);
   await process.call("LOCK_b", { lockTime: "1s" }, async (lock) => {
-    for (const n of [0, 1, 2, 3, 4]) {
+    for (const n of [0, 2, 4]) {
       await masters.restart(n);
       await untilAllCount();
+      await pause(LOCK_TIME_MS); // For a renewal that counts it.
       lock.assertHeld();
     }
   });
@@ -215,7 +216,8 @@ async function apart(t: ExecutionContext, majority: number): Promise<Section[]> 
     const leftAt = monotonicMs();
     sections.push({ name: lock.requestId, enteredAt, leftAt, believedUntil: leftAt + lock.remaining() });
   };
-  await Promise.allSettled(processes.map((process) => process.call("LOCK_c", OPTIONS, body)));
+  const options = { ...OPTIONS, waitTime: "3s" } as const;
+  await Promise.allSettled(processes.map((process) => process.call("LOCK_c", options, body)));
   return sections;
 }
 

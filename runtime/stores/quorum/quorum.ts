@@ -345,13 +345,13 @@ export class QuorumStore implements Store {
   /** Asks all who may be asked, and notes what counts of what they say. */
   #askAll<Reply>(
     patienceMs: number,
-    ask: (member: Member) => Promise<Reply>,
+    ask: (member: Member, master: Master) => Promise<Reply>,
     note: (master: Master, reply: Reply | Error) => void,
   ): Promise<void>[] {
     return this.#masters.map(async (master) => {
       if (!master.mayBeAsked(patienceMs)) return note(master, NO_ANSWER);
       try {
-        const reply = await master.ask(() => ask(master.member));
+        const reply = await master.ask(() => ask(master.member, master));
         note(master, (await master.fault()) ?? reply);
       } catch (error) {
         note(master, error instanceof Error ? error : new Error("it failed", { cause: error }));
@@ -385,9 +385,18 @@ export class QuorumStore implements Store {
   async #renewHeld(requests: readonly RenewRequest[], patienceMs: number): Promise<readonly RenewReply[]> {
     const sentAt = this.#clock.now();
     const tallies = requests.map(() => new Tally(this.#votes));
+    const lacking = requests.map(() => new Set<Master>());
     const asked = this.#askAll(
       patienceMs,
-      ({ store }) => store.renew(requests.map(plain), patienceMs),
+      async ({ store }, master) => {
+        const replies = await store.renew(requests.map(plain), patienceMs);
+        lacking.forEach((masters, index) => {
+          const reply = replies[index];
+          const isFree = reply !== undefined && "holder" in reply && reply.holder === undefined;
+          if (isFree) masters.add(master); // Also where its word does not count yet.
+        });
+        return replies;
+      },
       (master, replies) =>
         tallies.forEach((tally, index) => {
           const reply = replies instanceof Error ? replies : (replies[index] ?? NO_ANSWER);
@@ -399,12 +408,12 @@ export class QuorumStore implements Store {
     const isDecided = (): boolean =>
       tallies.every((tally, index) => tally.isYes || this.#isSurelyNo(tally, requests[index]?.key ?? ""));
     await this.#heard(asked, isDecided, patienceMs);
+    const none = new Tally(this.#votes);
     return await Promise.all(
-      requests.map((request, index) =>
-        this.#renewed(request, tallies[index] ?? new Tally(this.#votes), sentAt, patienceMs).catch(
-          (error: Error) => error,
-        ),
-      ),
+      requests.map((request, index) => {
+        const [tally = none, masters = []] = [tallies[index], lacking[index]];
+        return this.#renewed(request, tally, masters, sentAt, patienceMs).catch((error: Error) => error);
+      }),
     );
   }
 
@@ -417,6 +426,7 @@ export class QuorumStore implements Store {
   async #renewed(
     request: RenewRequest,
     tally: Tally,
+    lacking: Iterable<Master>,
     sentAt: number,
     patienceMs: number,
   ): Promise<RenewReply> {
@@ -430,7 +440,7 @@ export class QuorumStore implements Store {
     }
     if (hold.isSure(this.#clock.now())) {
       for (const master of order) if (tally.of(master)?.says === "yes") hold.witnesses.add(master);
-      this.#strengthen(hold, tally, request, patienceMs);
+      this.#strengthen(hold, lacking, request, patienceMs);
       if (tally.isYes) hold.prove(sentAt, request.lockTimeMs);
     }
     if (!tally.isYes) throw tally.error();
@@ -439,10 +449,8 @@ export class QuorumStore implements Store {
   }
 
   /** A master that does not have what is surely ours, such as one that was dead when it was taken, takes it now. */
-  #strengthen(hold: Hold, tally: Tally, request: RenewRequest, patienceMs: number): void {
-    for (const master of this.#masters) {
-      const word = tally.of(master);
-      if (word?.says !== "no" || word.holder !== undefined) continue;
+  #strengthen(hold: Hold, lacking: Iterable<Master>, request: RenewRequest, patienceMs: number): void {
+    for (const master of lacking) {
       void this.#askFor(hold, master, (store) => store.take(plain(request), patienceMs), patienceMs);
     }
   }
