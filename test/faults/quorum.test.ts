@@ -210,9 +210,13 @@ async function apart(t: ExecutionContext, majority: number): Promise<Section[]> 
     processAt(t, [...nobody.slice(0, 2), c, d, e], majority),
   ];
   const sections: Section[] = [];
+  let inside = 0;
   const body = async (lock: Lock): Promise<void> => {
     const enteredAt = monotonicMs();
-    await pause(100);
+    inside += 1;
+    // Until the other one is in, too, or will not come.
+    await Promise.race([until(() => inside === 2), pause(3_000)]);
+    inside = 2; // Nobody goes on looking.
     const leftAt = monotonicMs();
     sections.push({ name: lock.requestId, enteredAt, leftAt, believedUntil: leftAt + lock.remaining() });
   };
