@@ -69,6 +69,7 @@ const NEXT: readonly (readonly [script: string, command: string, woven?: RegExp]
   ["rollup -c", "npm run it", /`npx rollup -c -i src\/first-lock\.ts/],
   ["webpack", "npm run it", /`npx webpack --entry-reset --entry \.\/src\/first-lock\.ts/],
   ["rspack build", "npm run it", /`npx rspack build --entry \.\/src\/first-lock\.ts/],
+  ["farm build", "npm run it", /^builds with locks$/],
   ["esbuild src/main.ts", "node esbuild.config.mjs", /what your entry points import/],
   ["next build", "npm run it", /under \.next\/server$/],
   ["tsx src/main.ts", "npx tsx --import lockweave/register src/first-lock.ts"],
@@ -102,6 +103,30 @@ test("each host tells the command to type next, and where the woven code is to b
     t.truthy(step, `${script}: ${JSON.stringify(steps)}`);
     t.regex(step?.about ?? "", woven, script);
   }
+});
+
+test("a script that builds with Bun is given the plugin, first of all", async (t) => {
+  const build = `await Bun.build({
+  entrypoints: ["src/main.ts"],
+  outdir: "dist",
+  plugins: [other()],
+});
+`;
+  const project = await makeProject({
+    "package.json": JSON.stringify({ type: "module", scripts: { build: "bun tools/bundle.mjs" } }),
+    "tools/bundle.mjs": build,
+  });
+  const model = new Project(project.dir);
+  const { draft, found, lock } = planFor(model);
+  t.deepEqual(
+    found.map(([{ name }]) => name),
+    ["Bun"],
+  );
+  t.is(
+    draft.changes.get("tools/bundle.mjs"),
+    `import lockweave from "lockweave/esbuild";\n\n${build.replace("[other()]", "[lockweave(), other()]")}`,
+  );
+  t.is(found[0]?.[0].next(model, draft, lock.file).command, "bun tools/bundle.mjs");
 });
 
 test("the first lock is a module by its ending where the compiler takes no imports in CommonJS", async (t) => {

@@ -48,7 +48,7 @@ for (const [asked, line] of lines.entries()) {
       const entry = map.findEntry(lineNumber, columnNumber);
       return entry.originalLine === asked && entry.generatedColumn === columnNumber && entry.generatedLine === lineNumber;
     });
-  const { locations } = await session.post("Debugger.setBreakpointByUrl", { urlRegex: "order\\\\.js$", ...place });
+  const { locations } = await session.post("Debugger.setBreakpointByUrl", { urlRegex: "/out/order\\\\.js$", ...place });
   const bound = locations.map(({ lineNumber, columnNumber }) => map.findEntry(lineNumber, columnNumber).originalLine);
   console.log(asked + 1, bound.map((line) => line + 1).join());
 }

@@ -142,6 +142,7 @@ const NEEDS = "Expected configure({ redis }) or configure({ store })";
 const EITHER = "Expected configure() to be given either `redis` or `store`";
 const OPTIONS = "The options are redis, store, defaults, logger, commandTimeout";
 const CLIENT_OR_URL = "Expected `redis` to be an ioredis client or a redis:// URL, got";
+const MASTERS = "Expected at least 3 masters: ioredis clients or redis:// URLs, got";
 const DURATION = 'to be a duration such as "30s" or "500ms"';
 
 for (const [what, configuration, ...words] of [
@@ -163,7 +164,8 @@ for (const [what, configuration, ...words] of [
   ["redis null", { redis: null }, CLIENT_OR_URL, "null"],
   ["redis a port", { redis: 6379 }, CLIENT_OR_URL, "6379"],
   ["redis a function", { redis: body }, CLIENT_OR_URL, "[Function: body]"],
-  ["redis a list of nodes", { redis: [{ host: "h", port: 1 }] }, CLIENT_OR_URL, "[ '0' ]"],
+  ["redis a list of nodes", { redis: [{ host: "h", port: 1 }] }, MASTERS, "[ { host, port } ]"],
+  ["redis a list of ports", { redis: [6379, 6380, 6381] }, "an ioredis client", "6379"],
   ["redis a set of connection options", { redis: { host: "h", password: "p" } }, CLIENT_OR_URL, "'host'"],
   ["redis an empty text", { redis: "" }, CLIENT_OR_URL],
   ["redis a host and a port", { redis: "localhost:6379" }, CLIENT_OR_URL, '"localhost:6379"'],

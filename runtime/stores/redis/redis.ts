@@ -48,7 +48,8 @@ import { DRAW } from "./scripts/token";
 /**
  * Locks in Redis: the key holds the `requestId`, its time to live is the lock time.
  *
- * Many keys go in one script; to a cluster, in one for each slot, and those for a node in one write. A second connection, for hints, is opened when somebody first waits.
+ * Many keys go in one script; to a cluster, in one for each slot, and those for a node in one write. A second connection,
+ * for hints, is opened when somebody first waits.
  * `client` stays the caller's: `close()` does not touch it.
  *
  * @throws {LockOptionError} when it is no client of ioredis, or when its keyPrefix contains `lockweave:`

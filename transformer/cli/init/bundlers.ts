@@ -118,6 +118,14 @@ const PLUGIN_HOSTS: readonly PluginHost[] = [
     configs: ["rspack.config"],
     property: "plugins",
   },
+  {
+    name: "Farm",
+    tool: "farm",
+    args: ["build"],
+    entry: "vite",
+    configs: ["farm.config"],
+    property: "vitePlugins",
+  },
 ];
 
 function pluginHost({
@@ -284,6 +292,38 @@ function esbuildScript(project: Project): string | undefined {
   );
 }
 
+const BUN: Host = {
+  name: "Bun",
+  evidence: bunScript,
+  setUp(draft, project) {
+    const file = bunScript(project) ?? "build.mjs";
+    const from = "lockweave/esbuild";
+    const how = styleOf(draft, file);
+    const isDone = draft.edit(file, (config) => {
+      if (draft.text(file)?.includes(from) === true) return true;
+      const options = config.argumentOf(["build"], "entrypoints");
+      return options !== undefined && addTo(config, options, "plugins", from, how);
+    });
+    if (!isDone) draft.byHand.push({ file, why: NOT_UNDERSTOOD, lines: linesOf(from, "plugins", how) });
+  },
+  next: (project) => ({
+    command: `bun ${bunScript(project) ?? "build.mjs"}`,
+    about: "builds with locks: what your entry points import is in their output",
+  }),
+};
+
+function bunScript(project: Project): string | undefined {
+  const names = ["build", "bun.build", "scripts/build"].flatMap((name) =>
+    ["ts", "mts", "js", "mjs"].map((extension) => `${name}.${extension}`),
+  );
+  const run = project.scripts.flatMap((script) =>
+    [...script.matchAll(/\bbun\s+(?:run\s+)?([\w./-]+\.[cm]?[jt]s)\b/g)].map(([, file = ""]) =>
+      file.replace(/^\.\//, ""),
+    ),
+  );
+  return [...run, ...names].find((file) => project.read(file)?.includes("Bun.build(") === true);
+}
+
 const NEXT_LINES = [
   'import lockweave from "lockweave/webpack";',
   'serverExternalPackages: ["lockweave"],',
@@ -357,7 +397,12 @@ function changeNextConfig(draft: Draft, file: string): boolean {
   });
 }
 
-export const BUNDLERS: readonly Host[] = [NEXT, ...PLUGIN_HOSTS.map((host) => pluginHost(host)), ESBUILD];
+export const BUNDLERS: readonly Host[] = [
+  NEXT,
+  ...PLUGIN_HOSTS.map((host) => pluginHost(host)),
+  ESBUILD,
+  BUN,
+];
 
 /** The program that was built: whatever the bundler calls it. */
 function built(dir: string): string {
