@@ -65,73 +65,82 @@ test("a key's slot is the one that the server says", async (t) => {
   for (const slot of [0, 1, 8_191, 16_383]) t.is(slotOf(keyIn(slot)), slot);
 });
 
-test("in a slot that is on its way, a lock is taken, renewed, looked at and given back as ever", async (t) => {
-  const { own } = await open(t);
-  const key = newKey();
-  const [there, gone] = [`{${key}}there`, `{${key}}gone`];
-  const requestId = newId();
-  await take(own, there, requestId);
-  const close = await openSlot(cluster, key, await cluster.otherMaster(key));
-  for (const name of [there, gone]) {
-    if (name === gone) t.deepEqual(await take(own, gone, requestId), TAKEN);
-    t.like(await take(own, name, newId()), { taken: false, holder: requestId });
-    t.deepEqual(await renew(own, name, requestId, 60_000), { renewed: true });
-    t.is(await look(own, name), requestId);
-    const [held, other] = [
-      { key: name, requestId },
-      { key: name, requestId: newId() },
-    ];
-    t.deepEqual(await own.dropMany?.([held, other], WITHIN_MS), [
-      { dropped: true },
-      { dropped: false, holder: undefined },
-    ]);
-  }
-  await close();
-});
-
-test("in a slot that is on its way, fencing tokens rise, and who is not to have the lock is told so", async (t) => {
-  const { own } = await open(t);
-  const key = newKey();
-  const tokens: number[] = [];
-  const draw = async (): Promise<void> => {
+test.serial(
+  "in a slot that is on its way, a lock is taken, renewed, looked at and given back as ever",
+  async (t) => {
+    const { own } = await open(t);
+    const key = newKey();
+    const [there, gone] = [`{${key}}there`, `{${key}}gone`];
     const requestId = newId();
-    tokens.push(token(await take(own, key, requestId, { fencing: true })));
-    const [renewed] = await own.renew([request(key, requestId, { fencing: true })], WITHIN_MS);
-    tokens.push(token(renewed));
-    t.like(await take(own, key, newId(), { fencing: true }), { taken: false, holder: requestId });
-    t.deepEqual(await drop(own, key, requestId), { dropped: true });
-  };
-  await draw();
-  const close = await openSlot(cluster, key, await cluster.otherMaster(key));
-  await draw();
-  await draw();
-  await close();
-  await draw();
-  t.deepEqual(
-    tokens,
-    tokens.toSorted((a, b) => a - b),
-  );
-  t.is(new Set(tokens).size, tokens.length);
-});
+    await take(own, there, requestId);
+    const close = await openSlot(cluster, key, await cluster.otherMaster(key));
+    for (const name of [there, gone]) {
+      if (name === gone) t.deepEqual(await take(own, gone, requestId), TAKEN);
+      t.like(await take(own, name, newId()), { taken: false, holder: requestId });
+      t.deepEqual(await renew(own, name, requestId, 60_000), { renewed: true });
+      t.is(await look(own, name), requestId);
+      const [held, other] = [
+        { key: name, requestId },
+        { key: name, requestId: newId() },
+      ];
+      t.deepEqual(await own.dropMany?.([held, other], WITHIN_MS), [
+        { dropped: true },
+        { dropped: false, holder: undefined },
+      ]);
+    }
+    await close();
+  },
+);
 
-test("in a slot that is on its way, one who waits finds the key when it looks, and leaves nothing behind", async (t) => {
-  const { own } = await open(t);
-  const [key, holder, waiting, requestId] = [newKey(), newId(), newId(), newId()];
-  await take(own, key, holder);
-  await queued(own, key, waiting);
-  const [from, to] = [await cluster.masterOf(key), await cluster.otherMaster(key)];
-  const close = await openSlot(cluster, key, to);
-  await from.admin.call("MIGRATE", "127.0.0.1", to.port, queueOf(key), 0, 5_000);
-  t.deepEqual(await drop(own, key, holder), { dropped: true }, "the queue is elsewhere by now");
-  t.is(await look(own, key), undefined);
-  t.deepEqual(await place(own, key, waiting, {}, requestId), TAKEN);
-  const next = { ...request(key, newId()), place: newId() };
-  t.deepEqual(await own.next({ key, requestId }, next, WITHIN_MS), { dropped: true, next: undefined });
-  await own.leave(key, waiting, WITHIN_MS);
-  const left = await Promise.all(cluster.nodes.map(({ admin }) => admin.keys(`*${key}*`)));
-  t.deepEqual(left.flat(), []);
-  await close();
-});
+test.serial(
+  "in a slot that is on its way, fencing tokens rise, and who is not to have the lock is told so",
+  async (t) => {
+    const { own } = await open(t);
+    const key = newKey();
+    const tokens: number[] = [];
+    const draw = async (): Promise<void> => {
+      const requestId = newId();
+      tokens.push(token(await take(own, key, requestId, { fencing: true })));
+      const [renewed] = await own.renew([request(key, requestId, { fencing: true })], WITHIN_MS);
+      tokens.push(token(renewed));
+      t.like(await take(own, key, newId(), { fencing: true }), { taken: false, holder: requestId });
+      t.deepEqual(await drop(own, key, requestId), { dropped: true });
+    };
+    await draw();
+    const close = await openSlot(cluster, key, await cluster.otherMaster(key));
+    await draw();
+    await draw();
+    await close();
+    await draw();
+    t.deepEqual(
+      tokens,
+      tokens.toSorted((a, b) => a - b),
+    );
+    t.is(new Set(tokens).size, tokens.length);
+  },
+);
+
+test.serial(
+  "in a slot that is on its way, one who waits finds the key when it looks, and leaves nothing behind",
+  async (t) => {
+    const { own } = await open(t);
+    const [key, holder, waiting, requestId] = [newKey(), newId(), newId(), newId()];
+    await take(own, key, holder);
+    await queued(own, key, waiting);
+    const [from, to] = [await cluster.masterOf(key), await cluster.otherMaster(key)];
+    const close = await openSlot(cluster, key, to);
+    await from.admin.call("MIGRATE", "127.0.0.1", to.port, queueOf(key), 0, 5_000);
+    t.deepEqual(await drop(own, key, holder), { dropped: true }, "the queue is elsewhere by now");
+    t.is(await look(own, key), undefined);
+    t.deepEqual(await place(own, key, waiting, {}, requestId), TAKEN);
+    const next = { ...request(key, newId()), place: newId() };
+    t.deepEqual(await own.next({ key, requestId }, next, WITHIN_MS), { dropped: true, next: undefined });
+    await own.leave(key, waiting, WITHIN_MS);
+    const left = await Promise.all(cluster.nodes.map(({ admin }) => admin.keys(`*${key}*`)));
+    t.deepEqual(left.flat(), []);
+    await close();
+  },
+);
 
 test.serial(
   "many go in one command for each slot, in few writes to each node, after one script load",
@@ -200,23 +209,26 @@ test.serial("where a server has forgotten a script, all who need it meanwhile se
   t.false(stats.some((text) => text.includes("cmdstat_eval:")));
 });
 
-test("when slots have another master, who listens is told to look again; and is hinted from there", async (t) => {
-  const { own } = await open(t);
-  await hearingEverywhere(own, cluster);
-  const [key, holder, waiting] = [newKey(), newId(), newId()];
-  await take(own, key, holder);
-  const told = noting(own);
-  await migrateSlot(cluster, key, await cluster.otherMaster(key));
-  t.is(await look(own, key), holder);
-  await told.reconnected;
-  const ear = listen(own, waiting);
-  await until(async () => {
-    await queued(own, key, waiting);
-    return true;
-  });
-  await drop(own, key, holder);
-  await ear.heard;
-});
+test.serial(
+  "when slots have another master, who listens is told to look again; and is hinted from there",
+  async (t) => {
+    const { own } = await open(t);
+    await hearingEverywhere(own, cluster);
+    const [key, holder, waiting] = [newKey(), newId(), newId()];
+    await take(own, key, holder);
+    const told = noting(own);
+    await migrateSlot(cluster, key, await cluster.otherMaster(key));
+    t.is(await look(own, key), holder);
+    await told.reconnected;
+    const ear = listen(own, waiting);
+    await until(async () => {
+      await queued(own, key, waiting);
+      return true;
+    });
+    await drop(own, key, holder);
+    await ear.heard;
+  },
+);
 
 for (const [name, options] of Object.entries<() => NonNullable<ClusterOptions>>({
   "reads from replicas": () => ({ scaleReads: "slave" }),
@@ -228,33 +240,36 @@ for (const [name, options] of Object.entries<() => NonNullable<ClusterOptions>>(
   "auto-pipelining": () => ({ enableAutoPipelining: true }),
   "a prefix": () => ({ keyPrefix: "shop:" }),
 })) {
-  test(`with ${name}, many locks are taken, renewed and given back, also in a slot that moves`, async (t) => {
-    const { own } = await open(t, options());
-    const tag = newKey();
-    const holds = Array.from({ length: 40 }, (_, index) => ({
-      key: index % 2 === 0 ? newKey() : `{${tag}}${index}`,
-      requestId: newId(),
-    }));
-    const taken = await Promise.all(holds.map(({ key, requestId }) => take(own, key, requestId)));
-    t.true(taken.every((reply) => reply.taken));
-    const prefix = options().keyPrefix ?? "";
-    const close = await openSlot(
-      cluster,
-      `${prefix}{${tag}}`,
-      await cluster.otherMaster(`${prefix}{${tag}}`),
-    );
-    const requests = holds.map(({ key, requestId }) => renewal(key, requestId));
-    for (let round = 0; round < 2; round += 1) {
-      t.deepEqual(
-        await own.renew(requests, WITHIN_MS),
-        requests.map(() => ({ renewed: true })),
+  test.serial(
+    `with ${name}, many locks are taken, renewed and given back, also in a slot that moves`,
+    async (t) => {
+      const { own } = await open(t, options());
+      const tag = newKey();
+      const holds = Array.from({ length: 40 }, (_, index) => ({
+        key: index % 2 === 0 ? newKey() : `{${tag}}${index}`,
+        requestId: newId(),
+      }));
+      const taken = await Promise.all(holds.map(({ key, requestId }) => take(own, key, requestId)));
+      t.true(taken.every((reply) => reply.taken));
+      const prefix = options().keyPrefix ?? "";
+      const close = await openSlot(
+        cluster,
+        `${prefix}{${tag}}`,
+        await cluster.otherMaster(`${prefix}{${tag}}`),
       );
-      if (round === 0) await close();
-    }
-    const dropped = await own.dropMany?.(holds, WITHIN_MS);
-    t.deepEqual(
-      dropped,
-      holds.map(() => ({ dropped: true })),
-    );
-  });
+      const requests = holds.map(({ key, requestId }) => renewal(key, requestId));
+      for (let round = 0; round < 2; round += 1) {
+        t.deepEqual(
+          await own.renew(requests, WITHIN_MS),
+          requests.map(() => ({ renewed: true })),
+        );
+        if (round === 0) await close();
+      }
+      const dropped = await own.dropMany?.(holds, WITHIN_MS);
+      t.deepEqual(
+        dropped,
+        holds.map(() => ({ dropped: true })),
+      );
+    },
+  );
 }

@@ -1,4 +1,5 @@
 import type { ClusterNode, RedisCluster } from "./redis-cluster";
+import { until } from "./until";
 
 /** How many keys move at once, as `redis-cli --cluster reshard` would by default or a little more. */
 const AT_ONCE = 100;
@@ -13,6 +14,7 @@ export async function openSlot(
   key: string,
   to: ClusterNode,
 ): Promise<() => Promise<void>> {
+  await agreeing(cluster);
   const from = await cluster.masterOf(key);
   const slot = await slotOf(from, key);
   await to.admin.cluster("SETSLOT", slot, "IMPORTING", from.id);
@@ -22,6 +24,7 @@ export async function openSlot(
 
 /** The slot of the key moves to another master with all its keys. */
 export async function migrateSlot(cluster: RedisCluster, key: string, to: ClusterNode): Promise<void> {
+  await agreeing(cluster);
   const from = await cluster.masterOf(key);
   const slot = await slotOf(from, key);
   await to.admin.cluster("SETSLOT", slot, "IMPORTING", from.id);
@@ -37,6 +40,18 @@ export async function migrateSlot(cluster: RedisCluster, key: string, to: Cluste
     if (node === to || node === from || !node.isRunning) continue;
     await node.admin.cluster("SETSLOT", slot, "NODE", to.id).catch(() => {}); // A replica hears it from its master.
   }
+}
+
+/**
+ * All have heard of what moved last: of two moves at once, a node may believe the older word of the two, and then the old
+ * master and the new one each name the other, for good. Whoever moves slots moves one after the other.
+ */
+async function agreeing({ nodes }: RedisCluster): Promise<void> {
+  await until(async () => {
+    const running = nodes.filter(({ isRunning }) => isRunning);
+    const epochs = await Promise.all(running.map((node) => node.info("cluster", "cluster_current_epoch")));
+    return new Set(epochs).size === 1;
+  });
 }
 
 async function slotOf({ admin }: ClusterNode, key: string): Promise<number> {

@@ -156,6 +156,7 @@ export class Routes {
       return reject(new PartedKeysError(message, { cause: error }));
     }
     if (kind === "ASK") return this.#ask(address, sending);
+    if (kind === "MOVED") this.#shards.moved(); // Whoever the client asks next may not have heard of it yet.
     // In the client's own words, of a connection that broke.
     const isForClient = kind === "MOVED" || kind === "CLUSTERDOWN" || message === "Connection is closed.";
     if (!isForClient) return reject(error);

@@ -90,15 +90,16 @@ export class Shards {
     this.forgetMasters();
     const [before, now] = [this.#owners, this.#ownersNow()];
     this.#owners = now;
-    if (before.length > 0 && now.some((owner, slot) => owner !== before[slot])) this.#moved();
+    if (before.length > 0 && now.some((owner, slot) => owner !== before[slot])) this.moved();
   };
 
-  #moved(): void {
+  /** A slot has another master: a server has said so, or what the client knows has changed. */
+  moved(): void {
     this.#hasMovedSince = this.#endPause !== undefined;
     if (this.#hasMovedSince) return;
     this.#endPause = systemClock.afterInBackground(PAUSE_MS, () => {
       this.#endPause = undefined;
-      if (this.#hasMovedSince) this.#moved();
+      if (this.#hasMovedSince) this.moved();
     });
     this.#onMoved();
   }
