@@ -133,7 +133,7 @@ export class QuorumStore implements Store {
     const hold = this.#newHold(request);
     const { gate, reply } = await this.#passGate(hold, patienceMs, askGate);
     if (hold.at.has(gate)) return { gate, reply: await this.#askOthers(hold, gate, patienceMs) };
-    this.#end(hold);
+    void this.#giveUp(hold, patienceMs); // A gate that was passed over may have it.
     return { gate, reply };
   }
 
@@ -514,8 +514,11 @@ export class QuorumStore implements Store {
   }
 
   async next(held: DropRequest, request: PlaceRequest, withinMs: number): Promise<NextReply | NotDropped> {
-    const refusal = this.#refusal(request);
-    if (refusal !== undefined) throw refusal;
+    if (this.#refusal(request) !== undefined) {
+      // Who asks for too much is told when it asks by itself: who holds it has nothing to do with that.
+      const reply = await this.drop(held, withinMs);
+      return reply.dropped ? { dropped: true, next: undefined } : reply;
+    }
     const patienceMs = patienceOf(withinMs);
     const ending = this.#beginEnd(held, patienceMs);
     const { gate, others, tally } = ending;
@@ -548,10 +551,11 @@ export class QuorumStore implements Store {
       },
       patienceMs,
     );
-    await this.#within(patienceMs, asked);
-    if (successor.tally.of(gate)?.says === "silent" && !successor.at.has(gate)) {
+    void asked.then(() => {
+      if (successor.tally.of(gate)?.says !== "silent" || successor.at.has(gate)) return;
       void this.#endAt(gate, ending, patienceMs); // Whether it was carried out is unknown.
-    }
+    });
+    await this.#within(patienceMs, asked);
     if (isPlaced) this.#stands(request, gate, patienceMs);
     const reply = await this.#ended(ending, [...others, asked.then(() => {})], patienceMs).catch(
       (error: Error) => error,
