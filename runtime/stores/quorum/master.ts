@@ -78,9 +78,11 @@ export class Master {
     this.#askedAt = this.#clock.now();
     if (this.#unanswered === 0) this.#waitsSince = this.#askedAt;
     this.#unanswered += 1;
+    let isAnswered = false;
     try {
       const reply = await send(this.member.store);
       this.#hasFailed = false;
+      isAnswered = true;
       return reply;
     } catch (error) {
       this.#hasFailed = !(error instanceof LockMisconfiguredError);
@@ -88,7 +90,7 @@ export class Master {
     } finally {
       this.#unanswered -= 1;
       this.#waitsSince = this.#clock.now();
-      if (!this.#hasFailed) this.#giveBackWhatIsOwed();
+      if (isAnswered) this.#giveBackWhatIsOwed(); // And not upon a refusal, which may be that of another drop.
     }
   }
 

@@ -62,6 +62,18 @@ function five(longestMs = LONGEST_MS): Five {
 const refused: MemberFate = () => Promise.reject(new Error("connect ECONNREFUSED"));
 const hung: MemberFate = () => new Promise(() => {});
 const well: MemberFate = (send) => send();
+const passes = (clock: VirtualClock, ms: number): Promise<void> =>
+  new Promise((resolve) => {
+    clock.after(ms, resolve);
+  });
+/** It is carried out at once, and the reply takes so long. */
+const late =
+  (clock: VirtualClock, ms: number): MemberFate =>
+  async (send) => {
+    const reply = await send();
+    await passes(clock, ms);
+    return reply;
+  };
 
 function strike(members: readonly NotedMember[], fate: MemberFate, ...which: number[]): void {
   for (const n of which) Object.assign(members[n] ?? {}, { fate });
@@ -165,6 +177,65 @@ test("a grant that comes after its hold was given up is given back, also where t
   arrive();
   await clock.settle();
   t.deepEqual(await values(), FREE);
+});
+
+test("what a gate grants while the next one is asked, which refuses, is given back", async (t) => {
+  const { clock, store, members, values } = five();
+  const other = newId();
+  for (const n of [1, 2, 3, 4]) await take(members[n]?.inside ?? store, KEY, other);
+  strike(members, late(clock, WITHIN_MS / 4 + 10), 0);
+  strike(members, late(clock, 50), 1);
+  const taken = store.take(within(60_000), WITHIN_MS);
+  await clock.advance(WITHIN_MS);
+  t.like(await taken, { taken: false, holder: other });
+  t.deepEqual(await values(), [undefined, other, other, other, other]);
+});
+
+test("a hold whose gate breaks off after its time is ended there, too, when it is back", async (t) => {
+  const { clock, store, members, values } = five();
+  const request = within(60_000);
+  t.true((await store.take(request, WITHIN_MS)).taken);
+  let breakOff = (): void => {};
+  const breaks = new Promise<never>((_resolve, reject) => (breakOff = () => reject(new Error("ETIMEDOUT"))));
+  strike(members, () => breaks, 0);
+  const { key, requestId } = request;
+  const next = store.next({ key, requestId }, { ...within(60_000), place: newId() }, WITHIN_MS);
+  await clock.advance(WITHIN_MS);
+  t.deepEqual(await next, { dropped: true, next: undefined });
+  breakOff();
+  await clock.settle();
+  strike(members, well, 0);
+  await clock.advance(WITHIN_MS);
+  await take(store, "LOCK_other", newId());
+  await clock.settle();
+  t.deepEqual(await values(), FREE);
+});
+
+test("who is to come next and asks for too long a lock time does not keep the hold before from its end", async (t) => {
+  const { store, values } = five(60_000);
+  const request = within(60_000);
+  t.true((await store.take(request, WITHIN_MS)).taken);
+  const { key, requestId } = request;
+  const next = await store.next({ key, requestId }, { ...within(60_001), place: newId() }, WITHIN_MS);
+  t.deepEqual(next, { dropped: true, next: undefined });
+  t.deepEqual(await values(), FREE);
+});
+
+test("drops that a master refuses are not sent to it again upon each other's refusal", async (t) => {
+  const { clock, store, members, sent } = five();
+  const requests = ["LOCK_a", "LOCK_b"].map((key) => Object.assign(within(60_000), { key }));
+  for (const request of requests) await store.take(request, WITHIN_MS);
+  let waitMs = 0;
+  const refuses: MemberFate = async () => {
+    await passes(clock, (waitMs += 1));
+    throw new LockMisconfiguredError("NOPERM");
+  };
+  strike(members, refuses, 4);
+  sent();
+  const ended = requests.map(({ key, requestId }) => store.drop({ key, requestId }, WITHIN_MS));
+  await clock.advance(WITHIN_MS);
+  await Promise.all(ended);
+  t.is(sent().filter((line) => line === "4 drop").length, 2);
 });
 
 test("what was given up is never renewed, whatever the masters have for it", async (t) => {
