@@ -27,22 +27,32 @@ export class Hold {
   /** The longest time for which it was asked for. */
   lockTimeMs: number;
   #sureUntil: number;
+  /** When the commands were sent by which it is sure. */
+  #provenFrom: number;
 
   constructor(request: TakeRequest, votes: Votes, sentAt: number) {
     this.request = request;
     this.tally = new Tally(votes);
     this.lockTimeMs = request.lockTimeMs;
     this.#sureUntil = deadline(sentAt, request.lockTimeMs);
+    this.#provenFrom = sentAt;
   }
 
   /** A majority has it, by commands that were sent then or later. */
   prove(sentAt: number, lockTimeMs: number): void {
-    this.#sureUntil = Math.max(this.#sureUntil, deadline(sentAt, lockTimeMs));
+    const until = deadline(sentAt, lockTimeMs);
+    if (until <= this.#sureUntil) return;
+    this.#sureUntil = until;
+    this.#provenFrom = sentAt;
   }
 
-  /** Whether nobody else can have a majority, provided that it had one. */
-  isSure(now: number): boolean {
-    return now < this.#sureUntil;
+  /**
+   * Whether nobody else can have a majority, provided that it had one.
+   *
+   * @param trustedSince what was sent before proves nothing: the machine was suspended since
+   */
+  isSure(now: number, trustedSince: number): boolean {
+    return now < this.#sureUntil && this.#provenFrom >= trustedSince;
   }
 
   /** Whether it is long gone at all masters. */

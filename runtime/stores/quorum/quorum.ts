@@ -6,6 +6,7 @@ import { milliseconds, type Duration } from "../../duration";
 import { LockMisconfiguredError, LockOptionError } from "../../errors";
 import { Roster } from "../../roster";
 import { isOptions, shown } from "../../shown";
+import { Suspension } from "../../suspension";
 import type {
   DropReply,
   DropRequest,
@@ -77,6 +78,7 @@ const DROPPED: DropReply = { dropped: true };
 export class QuorumStore implements Store {
   readonly #masters: readonly Master[];
   readonly #clock: Clock;
+  readonly #suspension: Suspension;
   readonly #longestLockTimeMs: number;
   readonly #votes: Votes;
   /** What is asked for, and what was said to be taken and was not given back. */
@@ -96,6 +98,7 @@ export class QuorumStore implements Store {
     majority = Math.floor(members.length / 2) + 1,
   ) {
     this.#clock = clock;
+    this.#suspension = new Suspension(clock);
     this.#longestLockTimeMs = longestLockTimeMs;
     this.#votes = { all: members.length, majority };
     this.#masters = members.map((member, index) => {
@@ -253,7 +256,7 @@ export class QuorumStore implements Store {
       const [renewed = NO_ANSWER] = await master.ask((store) => store.renew([plain(request)], patienceMs));
       if (renewed instanceof Error) throw renewed;
       if (!renewed.renewed) at.delete(master);
-    } else if (reply.mayComeAgain !== true && hold.isSure(this.#clock.now())) witnesses.add(master);
+    } else if (reply.mayComeAgain !== true && this.#isSure(hold)) witnesses.add(master);
     const fault = await master.fault();
     if (fault !== undefined) tally.silent(master, fault);
     else if (at.has(master)) tally.yes(master);
@@ -438,14 +441,23 @@ export class QuorumStore implements Store {
       await this.#giveUp(hold, patienceMs, order[0]);
       return { renewed: false, holder: tally.holder(order) };
     }
-    if (hold.isSure(this.#clock.now())) {
+    const wasSure = this.#isSure(hold);
+    // What is sure again from now on is known only of those that have said so now.
+    if (!wasSure) hold.witnesses.clear();
+    if (tally.isYes) hold.prove(sentAt, request.lockTimeMs);
+    if (wasSure || tally.isYes) {
       for (const master of order) if (tally.of(master)?.says === "yes") hold.witnesses.add(master);
-      this.#strengthen(hold, lacking, request, patienceMs);
-      if (tally.isYes) hold.prove(sentAt, request.lockTimeMs);
     }
+    // Never what may have been lost: it would come back to life.
+    if (wasSure) this.#strengthen(hold, lacking, request, patienceMs);
     if (!tally.isYes) throw tally.error();
     if (!request.fencing) return RENEWED;
     return { renewed: true, fencingToken: await this.#drawToken(hold, patienceMs) };
+  }
+
+  #isSure(hold: Hold): boolean {
+    const now = this.#clock.now();
+    return hold.isSure(now, this.#suspension.trustedSince(now));
   }
 
   /** A master that does not have what is surely ours, such as one that was dead when it was taken, takes it now. */

@@ -5,6 +5,7 @@ import { drop, listen, newId, place, take, TAKEN } from "../../../runtime/stores
 import type { TakeRequest } from "../../../runtime/stores/port";
 import { inOrder } from "../../../runtime/stores/quorum/order";
 import { QuorumStore } from "../../../runtime/stores/quorum/quorum";
+import { SuspendableClock } from "../../support/suspendable-clock";
 import { VirtualClock } from "../../support/virtual-clock";
 import { registering } from "../registering";
 import { memoryMember } from "./memory-member";
@@ -347,6 +348,43 @@ test("where fewer have it at its end than to prove that it was held all the time
   });
   await clock.advance(WITHIN_MS);
   await ended;
+});
+
+test("what was lost while the machine was suspended is not brought back to life by its renewals", async (t) => {
+  const [clock, clockOfMasters] = [new SuspendableClock(), new VirtualClock()];
+  const members = ALL.map(() => new NotedMember(memoryMember(clockOfMasters), () => {}));
+  const store = new QuorumStore(members, clock, LONGEST_MS);
+  const request = within(30_000);
+  t.true((await store.take(request, WITHIN_MS)).taken);
+  clock.suspend(60_000);
+  await clockOfMasters.advance(60_000);
+  await clock.advance(100);
+  for (const unheard of [[2, 3, 4], [2], []]) {
+    strike(members, well, ...ALL);
+    strike(members, refused, ...unheard);
+    const [renewed] = await store.renew([request], WITHIN_MS);
+    t.false(renewed !== undefined && !(renewed instanceof Error) && renewed.renewed);
+    await clock.advance(100);
+  }
+  const values = await Promise.all(members.map(async ({ inside }) => (await inside.look([KEY], 1))[0]));
+  t.deepEqual(values, [undefined, undefined, undefined, undefined, undefined]);
+});
+
+test("what was confirmed only after its own time was over is sure again, and so is its end", async (t) => {
+  const { clock, store, members, values } = five();
+  strike(members, late(clock, 110), ...ALL);
+  const request = within(200);
+  const taken = store.take(request, WITHIN_MS);
+  await clock.advance(221);
+  t.true((await taken).taken);
+  strike(members, well, ...ALL);
+  for (let round = 0; round < 3; round += 1) {
+    t.deepEqual(await store.renew([request], WITHIN_MS), [{ renewed: true }]);
+    await clock.advance(60);
+  }
+  t.deepEqual(new Set(await values()), new Set([request.requestId]), "and it is put at masters that lack it");
+  const { key, requestId } = request;
+  t.deepEqual(await store.drop({ key, requestId }, WITHIN_MS), { dropped: true });
 });
 
 test("a master that hangs is sent a few commands a second, however many are asked for", async (t) => {
