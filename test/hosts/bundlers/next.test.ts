@@ -3,7 +3,8 @@ import { once } from "node:events";
 import { mkdir, rm } from "node:fs/promises";
 import { join } from "node:path";
 import test from "ava";
-import { Project, type Finished } from "../project";
+import { EXAMPLE_SCRIPTS, EXAMPLES, linesOf, SCRIPT_ENTRIES, storyOf, type Example } from "../examples";
+import { Project, type Files, type Finished } from "../project";
 import { installLockweave, isMatrix } from "./bundlers";
 import { installed } from "../installed";
 import { recipe, unwoven } from "./recipes";
@@ -30,6 +31,18 @@ export async function GET(): Promise<Response> {
   const service = new OrderService();
   const paid = await Promise.all([service.pay("A1"), service.pay("A1")]);
   return Response.json({ paid, together: service.together });
+}
+`;
+const playing = (example: Example): string => `import { main } from "../../src/${SCRIPT_ENTRIES[example]}";
+
+export const dynamic = "force-dynamic";
+
+export async function GET(): Promise<Response> {
+  const lines: string[] = [];
+  const { log } = console;
+  console.log = (line: string) => void lines.push(line);
+  await main().finally(() => (console.log = log));
+  return Response.json({ lines });
 }
 `;
 const LAYOUT = `import type { ReactNode } from "react";
@@ -65,7 +78,11 @@ const TSCONFIG = {
 };
 
 /** Beside what is installed: Turbopack follows no link out of the root. */
-async function application(order: string, { file, text } = recipe("Next.js")): Promise<Project> {
+async function application(
+  order: string,
+  { file, text } = recipe("Next.js"),
+  others: Files = { "instrumentation.ts": INSTRUMENTATION },
+): Promise<Project> {
   const project = new Project(join(await installed(PACKAGES), "../project"));
   await rm(project.dir, { recursive: true, force: true });
   await mkdir(project.dir);
@@ -74,7 +91,7 @@ async function application(order: string, { file, text } = recipe("Next.js")): P
     [file]: text,
     "package.json": JSON.stringify({ type: "module", dependencies: { lockweave: "*" } }),
     "tsconfig.json": JSON.stringify(TSCONFIG),
-    "instrumentation.ts": INSTRUMENTATION,
+    ...others,
     "app/layout.tsx": LAYOUT,
     "app/pay/route.ts": ROUTE,
     "src/order.ts": order,
@@ -84,7 +101,7 @@ async function application(order: string, { file, text } = recipe("Next.js")): P
 }
 
 /** Starts what was built. Returns what the route answers, and what the server has said. */
-async function answer(project: Project): Promise<{ answered: unknown; said: string }> {
+async function answer(project: Project, route = "pay"): Promise<{ answered: unknown; said: string }> {
   const server = spawn(process.execPath, [NEXT, "start", "-p", "0"], { cwd: project.dir });
   const ended = once(server, "close");
   let said = "";
@@ -94,7 +111,7 @@ async function answer(project: Project): Promise<{ answered: unknown; said: stri
       said += text;
       const [url = ""] = /http:\/\/localhost:\d+/.exec(said) ?? [];
       if (wasReady || !said.includes("Ready in")) return;
-      fetch(`${url}/pay`)
+      fetch(`${url}/${route}`)
         .then((response) => response.json())
         .then(resolve, resolve);
     };
@@ -118,6 +135,27 @@ for (const [bundler, ...flags] of [["Turbopack"], ["webpack", "--webpack"]] as c
     const { answered, said } = await answer(project);
     t.deepEqual(answered, { paid: ["paid A1", "paid A1"], together: false }, said);
   });
+
+  inMatrix(
+    `Next.js with ${bundler}: both examples do what they do when tspc has compiled them`,
+    async (t) => {
+      t.timeout(300_000);
+      const routes = EXAMPLES.map((example) => [`app/${example}/route.ts`, playing(example)]);
+      const examples = Object.entries(EXAMPLE_SCRIPTS).map(([file, text]) => [`src/${file}`, text]);
+      const project = await application(
+        ORDER.replace("./receipt.js", "./receipt"),
+        recipe("Next.js"),
+        Object.fromEntries([...routes, ...examples]) as Files,
+      );
+      const { code, stdout, stderr } = await build(project);
+      t.is(code, 0, stdout + stderr);
+      for (const example of EXAMPLES) {
+        const { answered, said } = await answer(project, example);
+        const { lines = [] } = answered as { readonly lines?: readonly string[] };
+        t.deepEqual(linesOf(lines.join("\n")), await storyOf(example), said);
+      }
+    },
+  );
 
   inMatrix(
     `Next.js with ${bundler}: each wrong tag of a file is an error of the build, at its words`,
