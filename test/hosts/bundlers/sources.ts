@@ -84,3 +84,9 @@ export function placeIn(text: string, words: string): Place {
   const lines = (text.split(words)[0] ?? "").split("\n");
   return { line: lines.length, column: (lines.at(-1) ?? "").length + 1 };
 }
+
+/** What a host says that writes mistakes as compilers do, where `src/order.ts` is {@link WRONG}. */
+export const TOLD_OF_WRONG: readonly string[] = Object.entries(MISTAKES).map(([word, message]) => {
+  const { line, column } = placeIn(WRONG, word);
+  return `src/order.ts(${line},${column}): error ${message}`;
+});
