@@ -166,7 +166,7 @@ async function otherMaster(cluster: RedisCluster, key: string): Promise<ClusterN
 }
 
 async function play(t: ExecutionContext, isShared: boolean): Promise<void> {
-  t.timeout(1_200_000);
+  t.timeout(60_000 + ROUNDS * 60_000);
   const cluster = await startRedisCluster(3, 3);
   t.teardown(() => cluster.stop());
   const keys: string[] = [];
