@@ -19,7 +19,7 @@ import {
 import type { Store } from "../../runtime/stores/port";
 import { redisStore } from "../../runtime/stores/redis/redis";
 import { startRedisCluster, type RedisCluster } from "../support/redis-cluster";
-import { hearingEverywhere } from "./hearing-everywhere";
+import { hearingEverywhere, hearingOf } from "./hearing-everywhere";
 import { noting } from "./noting-listener";
 import { registering } from "./registering";
 
@@ -67,8 +67,8 @@ for (const name of ["plain", "with{tag}in", "{open"]) {
 for (const keyPrefix of ["shop:", "{shop}:"]) {
   test(`the client's keyPrefix ${keyPrefix} does not part the counter and the queue from their lock key`, async (t) => {
     const prefixed = redisStore(server.cluster({ keyPrefix }));
-    await hearingEverywhere(prefixed, server);
     const [key, requestId, waiting] = [newKey(), newId(), newId()];
+    await hearingOf(prefixed, server, key, keyPrefix);
     t.true((await take(prefixed, key, requestId, { fencing: true })).taken);
     const ear = listen(prefixed, waiting);
     await queued(prefixed, key, waiting);

@@ -144,7 +144,7 @@ test.serial(
     await queued(dead, key, first);
     await queued(own, key, second);
     await dead.close();
-    await until(async () => (await shardInboxes(node)) === 1);
+    await until(async () => (await shardInboxes(node)).length === 1);
     await drop(own, key, holder);
     t.is(await look(own, key), reservedFor(second));
     await own.close();
