@@ -23,7 +23,7 @@ import { queueOf } from "../support/beside";
 import { startRedisCluster, type RedisCluster } from "../support/redis-cluster";
 import { migrateSlot, openSlot } from "../support/reshard";
 import { until } from "../support/until";
-import { hearingEverywhere } from "./hearing-everywhere";
+import { hearingEverywhere, isHeard } from "./hearing-everywhere";
 import { noting } from "./noting-listener";
 
 // Slots: how much goes in one command and in one write, and what becomes of locks while theirs are on the way.
@@ -217,26 +217,46 @@ test.serial(
     const [key, holder, waiting] = [newKey(), newId(), newId()];
     await take(own, key, holder);
     const told = noting(own);
-    await migrateSlot(cluster, key, await cluster.otherMaster(key));
+    const master = await cluster.otherMaster(key);
+    await migrateSlot(cluster, key, master);
     t.is(await look(own, key), holder);
     await told.reconnected;
     const ear = listen(own, waiting);
     await until(async () => {
-      await queued(own, key, waiting);
-      return true;
+      await queued(own, key, waiting); // As one who waits does again and again: the client may not know the new master yet.
+      return await isHeard(master, queueOf(key), waiting);
     });
     await drop(own, key, holder);
     await ear.heard;
   },
 );
 
+function mapped(): NonNullable<ClusterOptions> {
+  const addresses = cluster.nodes.map(({ port }) => [`127.0.0.1:${port}`, { host: "localhost", port }]);
+  return { natMap: Object.fromEntries(addresses) };
+}
+
+test.serial(
+  "where addresses are mapped, a slot that has moved is found at its new master at once",
+  async (t) => {
+    const { own } = await open(t, mapped());
+    const keys = Array.from({ length: 5 }, newKey);
+    for (const key of keys) await take(own, key, key);
+    for (const key of keys) await migrateSlot(cluster, key, await cluster.otherMaster(key));
+    for (const { admin } of cluster.nodes) await admin.config("RESETSTAT");
+    t.deepEqual(await Promise.all(keys.map((key) => look(own, key))), keys);
+    const stats = await Promise.all(cluster.nodes.map((node) => node.info("errorstats", "errorstat_MOVED")));
+    const errors = stats.map((stat = "count=0") => Number(stat.slice("count=".length)));
+    t.is(
+      errors.reduce((sum, count) => sum + count, 0),
+      keys.length,
+    );
+  },
+);
+
 for (const [name, options] of Object.entries<() => NonNullable<ClusterOptions>>({
   "reads from replicas": () => ({ scaleReads: "slave" }),
-  "addresses that are mapped": () => ({
-    natMap: Object.fromEntries(
-      cluster.nodes.map(({ port }) => [`127.0.0.1:${port}`, { host: "localhost", port }]),
-    ),
-  }),
+  "addresses that are mapped": mapped,
   "auto-pipelining": () => ({ enableAutoPipelining: true }),
   "a prefix": () => ({ keyPrefix: "shop:" }),
 })) {

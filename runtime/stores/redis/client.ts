@@ -17,6 +17,8 @@ export interface RedisClient {
   readonly slots?: readonly (readonly string[] | undefined)[];
   /** Of a `Cluster`: the connections to its nodes. */
   nodes?(role: "all" | "master"): readonly RedisClient[];
+  /** Of a `Cluster`: asks the nodes which of them has which slots. */
+  refreshSlotsCache?(): void;
   pipeline?(): RedisPipeline;
   readonly options: {
     readonly keyPrefix?: string | undefined;
@@ -24,8 +26,15 @@ export interface RedisClient {
     readonly host?: string | undefined;
     readonly port?: number | undefined;
     readonly enableAutoPipelining?: boolean | undefined;
+    /** Of a `Cluster`: where the nodes are, by the addresses that they give. */
+    readonly natMap?: NatMap | undefined;
   };
 }
+
+export type NatMap = NatMapper | Readonly<Record<string, ReturnType<NatMapper>>>;
+export type NatMapper = (
+  address: string,
+) => { readonly host: string; readonly port: number } | null | undefined;
 
 /** Commands that are written at once. */
 interface RedisPipeline {

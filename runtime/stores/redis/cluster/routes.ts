@@ -155,25 +155,31 @@ export class Routes {
     if (!isForOne && (kind === "ASK" || kind === "TRYAGAIN")) {
       return reject(new PartedKeysError(message, { cause: error }));
     }
-    if (kind === "ASK") return this.#ask(address, sending);
-    if (kind === "MOVED") this.#shards.moved(); // Whoever the client asks next may not have heard of it yet.
+    if (kind === "MOVED") {
+      this.#shards.moved(); // Whoever the client asks next may not have heard of it yet.
+      this.#client.refreshSlotsCache?.();
+    }
+    if (kind === "ASK" || kind === "MOVED") return this.#sendOn(sending, kind, address);
     // In the client's own words, of a connection that broke.
-    const isForClient = kind === "MOVED" || kind === "CLUSTERDOWN" || message === "Connection is closed.";
+    const isForClient = kind === "CLUSTERDOWN" || message === "Connection is closed.";
     if (!isForClient) return reject(error);
     this.#byClient(command).then(resolve, reject);
   }
 
-  /** The key is not there any more, or not yet made: its slot is on its way. */
-  #ask(address: string | undefined, { command, resolve, reject }: Sending): void {
-    const node = this.#shards.masterAt(address);
+  /**
+   * To the node that was named: the slot is on its way to it, or there. Where addresses are mapped, the client itself does
+   * not find that node, and asks others at random.
+   */
+  #sendOn({ command, resolve, reject }: Sending, kind: "ASK" | "MOVED", address: string | undefined): void {
+    const node = this.#shards.masterNamed(address);
     const pipeline = node?.pipeline?.();
     if (node === undefined || pipeline === undefined) {
       return void this.#byClient(command).then(resolve, reject);
     }
-    pipeline.call("asking");
+    if (kind === "ASK") pipeline.call("asking");
     pipeline.call(...this.#commandFor(node, command));
     pipeline.exec().then((replies) => {
-      const [error, reply] = replies?.[1] ?? NOT_CARRIED_OUT;
+      const [error, reply] = replies?.at(-1) ?? NOT_CARRIED_OUT;
       if (error === null) resolve(reply);
       else if (/^(MOVED|ASK|CLUSTERDOWN|Connection is closed)/.test(error.message)) {
         this.#byClient(command).then(resolve, reject);

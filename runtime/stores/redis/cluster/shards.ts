@@ -1,5 +1,5 @@
 import { systemClock, type CancelTimer } from "../../../clock";
-import type { RedisClient } from "../client";
+import type { NatMap, NatMapper, RedisClient } from "../client";
 import { slotOf } from "./slots";
 
 /** How often it is told at most that slots have moved, in milliseconds: all who hold a lock look again then. */
@@ -59,6 +59,13 @@ export class Shards {
     return this.#masters.get(address);
   }
 
+  /** The same by the address that a server gives, which the client may know by another. */
+  masterNamed(address: string | undefined): RedisClient | undefined {
+    const { natMap } = this.#client.options;
+    const mapped = address === undefined ? undefined : mappedBy(natMap, address);
+    return this.masterAt(mapped ? `${mapped.host}:${mapped.port}` : address);
+  }
+
   masters(): readonly RedisClient[] {
     return this.#client.nodes?.("master") ?? [];
   }
@@ -107,6 +114,10 @@ export class Shards {
   #ownersNow(): (string | undefined)[] {
     return (this.#client.slots ?? []).map((nodes) => nodes?.[0]);
   }
+}
+
+function mappedBy(natMap: NatMap | undefined, address: string): ReturnType<NatMapper> {
+  return typeof natMap === "function" ? natMap(address) : natMap?.[address];
 }
 
 function addressOf({ options: { host, port } }: RedisClient): string {
