@@ -45,10 +45,11 @@ export interface Names {
  * A parameter whose narrowed type is to reach into functions of the body becomes a variable of the body:
  * `const limit_1 = limit, lock = ...; ... try { ...; let limit = limit_1; BODY`.
  *
- * An async generator takes the lock at the first `next()`, and gives it back at its end, `return()` or `throw()`.
+ * An async generator takes the lock at the first `next()`, and gives it back at its end, `return()` or `throw()`. It awaits
+ * what it returns by itself, but not where esbuild wrote it for engines without async generators.
  */
 export function weaveFunction(ts: Parser, file: TS.SourceFile, plan: Plan, names: Names): Insertion[] {
-  const { body, asteriskToken } = plan.fn;
+  const { body } = plan.fn;
   const { apart } = plan;
   const narrowed = copiesOf(ts, file, plan, plan.narrowed, names);
   const before = [
@@ -59,11 +60,10 @@ export function weaveFunction(ts: Parser, file: TS.SourceFile, plan: Plan, names
   const variables = narrowed.map(({ declared, copy }) => ` let ${declared} = ${copy};`).join("");
   const after = glue(plan, `${apart === undefined ? "" : closeBody}${tail(names)}`);
   if (ts.isBlock(body)) {
-    const keepsReturns = apart !== undefined || asteriskToken !== undefined; // A generator awaits by itself.
     const [open, close] = apart === undefined ? ["", ""] : [" {", "}"];
     return [
       startOfBody(ts, file, body, [...before, glue(plan, open + variables)]),
-      ...(keepsReturns ? [] : awaitedReturns(ts, file, plan.fn)),
+      ...(apart === undefined ? awaitedReturns(ts, file, plan.fn) : []),
       { at: body.end - 1, pieces: [glue(plan, close), after] },
     ];
   }

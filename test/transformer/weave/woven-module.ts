@@ -25,17 +25,22 @@ export function configureObserved(): void {
   runtime.configure({ store }, "woven");
 }
 
-/** Weaves, compiles and runs a module, in which `world` is imported from "world". */
+/**
+ * Weaves, compiles and runs a module, in which `world` is imported from "world".
+ *
+ * @param lower what another compiler makes of the woven code
+ */
 export function runWoven(
   source: string,
   world: object = {},
   target: ts.ScriptTarget = ts.ScriptTarget.ES2022,
+  lower: (code: string) => string = (code) => code,
 ): object {
   const text = `import { world } from "world";\n${source}\nexport { world };`;
   const woven = weave("a.ts", text, { ts, module: "esm" });
   if (woven === undefined || woven.diagnostics.length > 0)
     throw new Error(JSON.stringify(woven?.diagnostics));
-  return evaluate(woven.code, world, target);
+  return evaluate(lower(woven.code), world, target);
 }
 
 /** Compiles and runs a module. */
