@@ -437,6 +437,19 @@ const CURED: readonly (readonly [text: string, cured: string, ...others: string[
     "/** @redisLock businessFlag=pay keyName=a+a */\nasync",
     '/** @redisLock businessFlag=pay keyName="a+a" */\nasync',
   ],
+  [
+    '/** @redisLock businessFlag=pay keyName=a businessFlag="x y" lockTime=3s */\nasync',
+    "/** @redisLock businessFlag=pay keyName=a lockTime=3s */\nasync",
+  ],
+  [
+    '/** @redisLock businessFlag="pay keyName=a */\nasync',
+    '/** @redisLock businessFlag="pay" keyName=a */\nasync',
+  ],
+  [
+    '/** @redisLock businessFlag=pay keyName="a */\nasync',
+    '/** @redisLock businessFlag=pay keyName="a" */\nasync',
+  ],
+  ["/** @redisLock keyName=a */\nasync", "/** @redisLock businessFlag=pay keyName=a */\nasync"],
   ["/* @redisLock businessFlag=pay */\nasync", "/** @redisLock businessFlag=pay */\nasync"],
   ["// @redisLock businessFlag=pay\nasync", "/** @redisLock businessFlag=pay */\nasync"],
   ["/** Pays. @redisLock businessFlag=pay */\nasync", "/** Pays.\n * @redisLock businessFlag=pay */\nasync"],

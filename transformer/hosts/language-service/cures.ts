@@ -24,12 +24,15 @@ const CURES: Readonly<Record<string, (found: Found) => readonly Cure[]>> = {
   LW1001: (found) =>
     /^[A-Za-z]\w*:/.test(found.words) ? [changeTo(found, found.words.replace(":", "="))] : [],
   LW1002: meant,
+  LW1003: withoutTheSecond,
   LW1005: withoutComma,
+  LW1006: closedQuote,
   LW1007: meant,
   LW1008: asJsDoc,
   LW1009: onItsOwnLine,
   LW1011: withoutParentheses,
   LW1012: (found) => [changeTo(found, found.words.replace(/;+$/, ""))],
+  LW1101: flagOfItsName,
   LW1106: (found) => trueOrFalse(found).map((word) => changeTo(found, word)),
   LW1107: meant,
   LW1108: meant,
@@ -79,6 +82,40 @@ function endOfLine(text: string): string {
 function meant(found: Found): readonly Cure[] {
   const word = meantIn(found.message);
   return word === undefined ? [] : [changeTo(found, word)];
+}
+
+function withoutTheSecond({ ts, file, start }: Found): readonly Cure[] {
+  const all = tagsIn(ts, file).flatMap(({ tag }) => tag.attributes);
+  const attribute = all.find(({ name }) => name.start === start);
+  if (attribute === undefined) return [];
+  const blanks = /[ \t]*$/.exec(file.text.slice(0, start))?.[0].length ?? 0;
+  const last = attribute.items.at(-1) ?? attribute.items[0];
+  const end = last.end + (last.quoted ? 1 : 0);
+  const changes = [{ span: { start: start - blanks, length: end - start + blanks }, newText: "" }];
+  return [{ description: `Remove the second \`${attribute.name.text}\``, changes }];
+}
+
+/** Before what looks like the next attribute, or at the end of the line. */
+function closedQuote({ start, words }: Found): readonly Cure[] {
+  const [inside = ""] = /^.*?(?=\s+[A-Za-z]\w*=|\s*$)/m.exec(words) ?? [];
+  const quote = words.charAt(0);
+  return inside.length < 2
+    ? []
+    : [
+        {
+          description: `Close the quote: \`${inside}${quote}\``,
+          changes: [inserted(start + inside.length, quote)],
+        },
+      ];
+}
+
+/** The flag that the function's own name would be. */
+function flagOfItsName({ ts, file, start, length }: Found): readonly Cure[] {
+  const name = tagsIn(ts, file).find(({ tag }) => tag.word.start === start)?.name;
+  const flag = /[A-Za-z]\w*$/.exec(name ?? "")?.[0];
+  if (flag === undefined) return [];
+  const newText = ` businessFlag=${flag}`;
+  return [{ description: `Add \`${newText.trim()}\``, changes: [inserted(start + length, newText)] }];
 }
 
 /** The one behind the last value of the attribute, which the words name. */
