@@ -1,18 +1,18 @@
 import { requestIds } from "./request-id";
 import { assertClock, systemClock, type Clock } from "./clock";
 import { milliseconds, type Duration } from "./duration";
+import { namesOf, openStores, type RedisPlace } from "./configured-stores";
 import { LockMisconfiguredError, LockNotWovenError, LockOptionError } from "./errors";
+import { DEFAULT_STORE } from "./limits";
+import { assertAllNeeded, noStore, noteNeed } from "./needed-stores";
 import { checkSignals, shutdownOnSignals } from "./on-signals";
 import { Events } from "./lock/events";
-import type { Locker } from "./lock/locker";
+import type { Locker, Lockers } from "./lock/locker";
 import { quietConsole, safeLogger, type Logger } from "./logger";
 import { DEFAULTS, oncePerCallSite, settle, type LockOptions, type Settings } from "./lock/settings";
 import { LocalQueues } from "./queue/local-queues";
 import type { Loss } from "./queue/loss";
 import type { Store } from "./stores/port";
-import { quorumStore } from "./stores/quorum/quorum";
-import { redisStore, redisStoreAt } from "./stores/redis/redis";
-import type { RedisClient } from "./stores/redis/client";
 import { isOptions, shown } from "./shown";
 
 /** Such as `"SIGTERM"`. (Node's own type for it is there only for those who have installed Node's types.) */
@@ -20,12 +20,17 @@ export type SignalName = `SIG${string}`;
 
 export interface Configuration {
   /**
-   * An ioredis client, which stays yours to close, or a `redis://` URL, whose connection is ours. An array of three or more
-   * of them: masters that know nothing of each other, as `quorumStore(masters)`.
+   * An ioredis client, which stays yours to close, or a `redis://` URL, whose connection is ours: alone, or with TLS options
+   * as `{ url, tls }`. An array of three or more of them: masters that know nothing of each other, as `quorumStore(masters)`.
    */
-  readonly redis?: RedisClient | string | readonly (RedisClient | string)[];
+  readonly redis?: RedisPlace;
   /** Instead of `redis`: any store, such as `memoryStore()`. */
   readonly store?: Store;
+  /**
+   * Other places beside it, by the names with which tags ask for them: `{ payments: "redis://..." }` for `store=payments`. A
+   * key is another lock in each of them.
+   */
+  readonly stores?: Readonly<Record<string, RedisPlace | Store>>;
   /** For all locks that do not say otherwise. What shapes the woven code is set in the plugin's options instead. */
   readonly defaults?: Omit<LockOptions, "onFailure" | "reentrant">;
   /** Where to tell what happens. By default warnings go to `console.warn`, and nothing else is told. */
@@ -48,6 +53,7 @@ export interface Configuration {
 const OPTIONS: readonly string[] = [
   "redis",
   "store",
+  "stores",
   "defaults",
   "logger",
   "commandTimeout",
@@ -69,26 +75,45 @@ let stopListening = (): void => {};
  *   method that runs unlocked
  * @throws {LockNotWovenError} when the calling code was not woven
  * @throws {LockOptionError} on an option that cannot be
- * @throws {LockMisconfiguredError} when called a second time without `shutdown()` in between
+ * @throws {LockMisconfiguredError} when called a second time without `shutdown()` in between, and when a tag asks for a
+ *   store that is not among them
  */
 export function configure(configuration: Configuration, handshake?: "woven"): void {
   refuseTwice();
   const { woven, shutdownOn = [] } = configuration ?? {};
   if (handshake !== "woven" && woven !== false) throw new LockNotWovenError(NOT_WOVEN);
   const signals = checkSignals(shutdownOn);
-  current = createLocker(configuration);
+  current = createLocker(configuration, { assertNames: assertAllNeeded });
   stopListening = shutdownOnSignals(signals, shutdown, current);
 }
 
 /**
  * The same for unit tests, whose own code need not be woven.
  *
+ * @param openStore for the locks that name no store, and for each store that is named
  * @param always what holds for all locks, whatever they say themselves
  */
-export function configureForTests(configuration: Configuration, always: Partial<Settings>): void {
+export function configureForTests(openStore: () => Store, always: Partial<Settings>): void {
   refuseTwice();
-  current = createLocker(configuration, always);
+  current = createLocker({ store: openStore() }, { always, openStore });
   stopListening = (): void => {};
+}
+
+/**
+ * What a module says, when it is loaded, of the tags in it that name a store.
+ *
+ * @throws {LockMisconfiguredError} when `configure()` was called, and given no such store
+ */
+export function needsStore(name: string, ...sites: readonly string[]): void {
+  noteNeed(name, sites);
+  if (current !== undefined && current !== ending) lockerOf(name, sites, current.all);
+}
+
+function lockerOf(store: string, sites: readonly string[], lockers: Lockers): Locker {
+  const found = lockers.get(store);
+  if (found !== undefined) return found;
+  const names = Array.from(lockers.values(), ({ name }) => name);
+  throw noStore([[store, sites]], names);
 }
 
 function refuseTwice(): void {
@@ -108,8 +133,20 @@ const NOT_WOVEN = [
   "If the application has no tags, say so: configure({ ..., woven: false }).",
 ].join("\n  ");
 
-/** A configuration's locker. Several may live side by side in one process: tests simulate whole fleets so. */
-export function createLocker(configuration: Configuration, always: Partial<Settings> = {}): Locker {
+interface Means {
+  /** Told the names of the stores before they are opened. */
+  readonly assertNames?: (names: readonly string[]) => void;
+  /** What holds for all locks, whatever they say themselves. */
+  readonly always?: Partial<Settings>;
+  /** For a store that is named, and not among those of the configuration. */
+  readonly openStore?: () => Store;
+}
+
+/**
+ * A configuration's locker, for the locks that name no store. Several may live side by side in one process: tests simulate
+ * whole fleets so.
+ */
+export function createLocker(configuration: Configuration, means: Means = {}): Locker {
   if (!isOptions(configuration)) {
     throw new LockOptionError(
       `Expected configure({ redis }) or configure({ store }), got ${shown(configuration)}`,
@@ -146,24 +183,50 @@ export function createLocker(configuration: Configuration, always: Partial<Setti
   assertClock(clock);
   const settings = settle(defaults, DEFAULTS);
   const commandTimeoutMs = milliseconds("commandTimeout", commandTimeout, 10);
-  const store = chooseStore(configuration);
+  const { assertNames = () => {}, always = {}, openStore } = means;
+  const names = namesOf(configuration);
+  if (!names.includes(settings.store) && openStore === undefined) {
+    throw noStore([[settings.store, ["configure({ defaults })"]]], names);
+  }
+  assertNames(names);
+  const stores = openStores(configuration);
   const told = safeLogger(logger);
   const newRequestId = requestIds().next;
-  const made: Locker = {
+  const lockers = new Map<string, Locker>();
+  const open = (name: string, store: Store): Locker => {
+    const where = name === DEFAULT_STORE ? "" : `${name}: `;
+    const warn = (message: string): void => told.warnOnce(where + message);
+    const made: Locker = {
+      ...shared,
+      name,
+      store,
+      queues: new LocalQueues(clock, store, commandTimeoutMs, newRequestId, warn),
+    };
+    lockers.set(name, made);
+    return made;
+  };
+  const all: Lockers = {
+    get: (name) => lockers.get(name) ?? (openStore && open(name, openStore())),
+    values: () => lockers.values(),
+  };
+  const shared = {
     defaults: settings,
-    callSite: oncePerCallSite((options, site, others) => ({
-      locker: made,
-      settings: { ...settle(options, settings, others), ...always },
-      site,
-    })),
-    store,
+    callSite: oncePerCallSite((options, site, others) => {
+      const settled = { ...settle(options, settings, others), ...always };
+      return {
+        locker: lockerOf(settled.store, site === undefined ? [] : [site], all),
+        settings: settled,
+        site,
+      };
+    }),
     clock,
     logger: told,
     events: new Events(told),
     newRequestId,
-    queues: new LocalQueues(clock, store, commandTimeoutMs, newRequestId, told.warnOnce),
+    all,
   };
-  return made;
+  for (const [name, store] of stores) open(name, store);
+  return lockerOf(DEFAULT_STORE, [], all);
 }
 
 /** The locker in force. */
@@ -197,11 +260,14 @@ export async function shutdown(options: { readonly patience?: Duration } = {}): 
   await shuttingDown; // Who calls again while it is under way waits for the same end.
 }
 
-async function close({ queues, store }: Locker, patienceMs: number): Promise<void> {
-  await queues.drain(patienceMs);
-  queues.revokeAll(SHUT_DOWN);
-  await queues.settled(); // What cannot be given back by then expires by itself.
-  await store.close();
+async function close({ queues, all }: Locker, patienceMs: number): Promise<void> {
+  const lockers = [...all.values()];
+  const others = lockers.map((each) => each.queues).filter((each) => each !== queues);
+  await queues.drain(patienceMs, others);
+  for (const each of lockers) each.queues.revokeAll(SHUT_DOWN);
+  // What cannot be given back by then expires by itself.
+  await Promise.all(lockers.map((each) => each.queues.settled()));
+  await Promise.all(lockers.map(({ store }) => store.close()));
 }
 
 const SHUT_DOWN: Loss = {
@@ -209,24 +275,3 @@ const SHUT_DOWN: Loss = {
   because: "shutdown() gave it back under a body that outlasted its patience",
   isEarly: false,
 };
-
-const STORE_METHODS = ["take", "renew", "drop", "look", "place", "leave", "next", "listen", "close"] as const;
-
-function chooseStore({ redis, store }: Configuration): Store {
-  if ((redis === undefined) === (store === undefined)) {
-    throw new LockOptionError(
-      `Expected configure() to be given either \`redis\` or \`store\`, got ${redis === undefined ? "neither" : "both"}`,
-    );
-  }
-  if (store !== undefined) {
-    const missing = STORE_METHODS.find((name) => typeof (store as Store | null)?.[name] !== "function");
-    if (missing === undefined) return store;
-    const lacks = missing === "take" ? "" : `, with a function \`${missing}\``;
-    throw new LockOptionError(
-      `Expected \`store\` to be a store such as memoryStore()${lacks}, got ${shown(store)}`,
-    );
-  }
-  if (Array.isArray(redis)) return quorumStore(redis as readonly (RedisClient | string)[]);
-  if (typeof redis === "string") return redisStoreAt(redis);
-  return redisStore(redis as RedisClient);
-}

@@ -47,6 +47,8 @@ export {
   type TakeReply,
   type TakeRequest,
 } from "./stores/port";
+export type { RedisPlace } from "./configured-stores";
+export type { RedisAddress } from "./stores/redis/address";
 export type { LockEvent, LockEvents, Outcome } from "./lock/events";
 export type { Clock, CancelTimer, Timer } from "./clock";
 
@@ -62,6 +64,7 @@ export {
   refuse,
   type Site,
 } from "./woven";
+export { needsStore } from "./configure";
 export { jsonField } from "./json-field";
 export type { Lock, FailureClass } from "./lock/lock";
 

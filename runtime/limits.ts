@@ -14,3 +14,8 @@ export const LONGEST_DURATION_HOURS = 24;
 
 /** The largest `retryTimes`. */
 export const MOST_RETRY_TIMES = 1_000_000;
+
+/** By this name a lock asks for the store that `configure()` is given as `redis` or `store`. */
+export const DEFAULT_STORE = "default";
+/** What a store may be called. */
+export const STORE_NAME = /^[\p{L}_][\p{L}\p{N}_-]*$/u;

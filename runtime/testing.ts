@@ -2,7 +2,7 @@
 import { subscribe, unsubscribe } from "node:diagnostics_channel";
 import { configureForTests, shutdown } from "./configure";
 import { LockOptionError } from "./errors";
-import { nameOf, type LockEvent } from "./lock/events";
+import { nameOf, placeOf, type LockEvent } from "./lock/events";
 import { isOptions, shown } from "./shown";
 import { memoryStore } from "./stores/memory";
 
@@ -15,7 +15,10 @@ export interface TestLocksOptions {
 
 /** The locks of unit tests. */
 export interface TestLocks extends AsyncDisposable {
-  /** The keys of the locks that were taken since the last `reset()`, in their order: `["LOCK_payOrder_A1"]`. */
+  /**
+   * The keys of the locks that were taken since the last `reset()`, in their order: `["LOCK_payOrder_A1"]`. Of one in a store
+   * that has a name, with that name: `"LOCK_payOrder_A1 in payments"`.
+   */
   readonly taken: readonly string[];
   /** The keys of the locks that are held now. */
   readonly held: readonly string[];
@@ -30,7 +33,8 @@ export interface TestLocks extends AsyncDisposable {
 }
 
 /**
- * Instead of `configure()`, for unit tests: locks live in memory, and nobody waits for one that is busy.
+ * Instead of `configure()`, for unit tests: locks live in memory, and nobody waits for one that is busy. Whatever stores
+ * tags name are there, each with locks of its own.
  *
  * @throws {LockMisconfiguredError} when locks are configured already
  */
@@ -54,7 +58,7 @@ class MemoryLocks implements TestLocks {
   }
 
   get held(): readonly string[] {
-    return Array.from(this.#held.values(), ({ key }) => key);
+    return Array.from(this.#held.values(), placeOf);
   }
 
   async reset(): Promise<void> {
@@ -80,7 +84,7 @@ class MemoryLocks implements TestLocks {
   }
 
   #begin(): void {
-    configureForTests({ store: memoryStore() }, this.#isPatient ? {} : { retryTimes: 0 });
+    configureForTests(memoryStore, this.#isPatient ? {} : { retryTimes: 0 });
     this.taken = [];
     subscribe("lockweave:grant", this.#onGrant);
     subscribe("lockweave:release", this.#onRelease);
@@ -88,7 +92,7 @@ class MemoryLocks implements TestLocks {
 
   readonly #onGrant = (message: unknown): void => {
     const event = message as LockEvent;
-    this.taken.push(event.key);
+    this.taken.push(placeOf(event));
     this.#held.set(event.requestId, event);
   };
 

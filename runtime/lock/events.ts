@@ -1,11 +1,14 @@
 import { channel } from "node:diagnostics_channel";
 import { reasonOf } from "../errors";
+import { DEFAULT_STORE } from "../limits";
 import type { Logger } from "../logger";
 import type { Loss } from "../queue/loss";
 
 /** What every message says of the lock that it speaks of. */
 export interface LockEvent {
   readonly key: string;
+  /** The name of the store that it lives in: `"default"`, or one of `configure({ stores })`. */
+  readonly store: string;
   /** The function with the tag: `OrderService.pay`. */
   readonly site: string | undefined;
   /** Tells two requests for one key apart. The same in all messages of one lock. */
@@ -49,9 +52,15 @@ const renew = channel("lockweave:renew");
 const lost = channel("lockweave:lost");
 const release = channel("lockweave:release");
 
-/** The lock as people know it: its key, and the function that asked for it. */
-export function nameOf({ key, site }: LockEvent): string {
-  return site === undefined ? key : `${key} (${site})`;
+/** The lock as people know it: where it is, and the function that asked for it. */
+export function nameOf(lock: LockEvent): string {
+  const { site } = lock;
+  return site === undefined ? placeOf(lock) : `${placeOf(lock)} (${site})`;
+}
+
+/** Its key, which may be another lock in another store. */
+export function placeOf({ key, store }: LockEvent): string {
+  return store === DEFAULT_STORE ? key : `${key} in ${store}`;
 }
 
 /** Tells what happens to locks: to the logger as a time line, and to whoever listens to the channels. */
@@ -108,6 +117,6 @@ function beginning(lock: LockEvent): string {
   return `${nameOf(lock)} ${lock.requestId.slice(-8)}`;
 }
 
-function about({ key, site, requestId }: LockEvent): LockEvent {
-  return { key, site, requestId };
+function about({ key, store, site, requestId }: LockEvent): LockEvent {
+  return { key, store, site, requestId };
 }

@@ -62,6 +62,11 @@ export class Lock implements AsyncDisposable, Waiter, Holder {
     return this.#callSite.settings;
   }
 
+  /** The name of the store that it lives in. */
+  get store(): string {
+    return this.settings.store;
+  }
+
   /** The function that asked for it: `OrderService.pay`. */
   get site(): string | undefined {
     return this.#callSite.site;

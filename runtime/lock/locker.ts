@@ -5,17 +5,30 @@ import type { Store } from "../stores/port";
 import type { Events } from "./events";
 import type { Settings } from "./settings";
 
-/** Everything that the locks of one configuration share. */
+/** Everything that the locks of one store share. */
 export interface Locker {
+  /** By which tags ask for the store. */
+  readonly name: string;
   readonly store: Store;
   readonly clock: Clock;
   readonly logger: SafeLogger;
   readonly events: Events;
   readonly defaults: Settings;
-  /** @param others names among the options that are not for the lock */
+  /**
+   * In whichever store the options say.
+   *
+   * @param others names among the options that are not for the lock
+   */
   readonly callSite: (options: object, site: string | undefined, others: readonly string[]) => CallSite;
   readonly newRequestId: () => string;
   readonly queues: LocalQueues;
+  /** The lockers of all stores of the configuration, its own too, by the names of the stores. */
+  readonly all: Lockers;
+}
+
+export interface Lockers {
+  get(store: string): Locker | undefined;
+  values(): Iterable<Locker>;
 }
 
 /** What all locks that one place in the code asks for have in common. */

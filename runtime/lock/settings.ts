@@ -1,6 +1,6 @@
 import { milliseconds, type Duration } from "../duration";
 import { LockOptionError } from "../errors";
-import { MOST_RETRY_TIMES, SHORTEST_LOCK_TIME_MS } from "../limits";
+import { DEFAULT_STORE, MOST_RETRY_TIMES, SHORTEST_LOCK_TIME_MS, STORE_NAME } from "../limits";
 import { shown } from "../shown";
 
 /** How a lock behaves. The names and meanings are those of the tag's attributes. */
@@ -26,6 +26,8 @@ export interface LockOptions {
   readonly reentrant?: boolean;
   /** Also draw a fencing token, which rises with each holder of the key. Default `false`. */
   readonly fencing?: boolean;
+  /** In which store: a name among `configure({ stores })`. Default `"default"`: that of `redis` or `store`. */
+  readonly store?: string;
 }
 
 /** The options of one lock, complete and checked. Times are in milliseconds. */
@@ -39,6 +41,7 @@ export interface Settings {
   readonly autoUnlock: boolean;
   readonly reentrant: boolean;
   readonly fencing: boolean;
+  readonly store: string;
 }
 
 /** What holds where neither the lock nor `configure({ defaults })` says otherwise: the ancestors' numbers. */
@@ -52,6 +55,7 @@ export const DEFAULTS: Settings = {
   autoUnlock: true,
   reentrant: false,
   fencing: false,
+  store: DEFAULT_STORE,
 };
 
 type Check = (name: string, value: unknown) => Partial<Settings>;
@@ -66,6 +70,7 @@ const CHECKS: Record<keyof LockOptions, Check> = {
   autoUnlock: (name, value) => ({ autoUnlock: boolean(name, value) }),
   reentrant: (name, value) => ({ reentrant: boolean(name, value) }),
   fencing: (name, value) => ({ fencing: boolean(name, value) }),
+  store: (_, value) => ({ store: storeName(value) }),
 };
 
 /**
@@ -135,6 +140,13 @@ function wholeNumber(name: string, value: unknown): number {
 function boolean(name: string, value: unknown): boolean {
   if (typeof value === "boolean") return value;
   throw new LockOptionError(`Expected \`${name}\` to be true or false, got ${shown(value)}`);
+}
+
+function storeName(value: unknown): string {
+  if (typeof value === "string" && STORE_NAME.test(value)) return value;
+  throw new LockOptionError(
+    `Expected \`store\` to be the name of a store: letters, digits, "-" and "_", got ${shown(value)}`,
+  );
 }
 
 function oneOf<Word extends string>(name: string, value: unknown, ...words: [Word, Word]): Word {

@@ -184,20 +184,24 @@ export class LocalQueues implements Shared {
   /**
    * Ends the giving of locks at the moment when nobody is inside any more, or after so many milliseconds: see
    * {@link close}. Resolves then.
+   *
+   * @param others whoever is inside a lock of one store may need another one of another store to come to its end
    */
-  drain(mostMs: number): Promise<void> {
+  drain(mostMs: number, others: readonly LocalQueues[] = []): Promise<void> {
+    const all = [this, ...others];
     return new Promise((resolve) => {
       const end = (): void => {
-        this.#onChange = () => {};
+        for (const each of all) each.#onChange = () => {};
         cancel();
-        this.close();
+        for (const each of all) each.close();
         resolve();
       };
       const cancel = this.clock.after(mostMs, end);
-      this.#onChange = () => {
-        if (!this.isAnybodyInside) end();
+      const onChange = (): void => {
+        if (!all.some((each) => each.isAnybodyInside)) end();
       };
-      this.#onChange();
+      for (const each of all) each.#onChange = onChange;
+      onChange();
     });
   }
 

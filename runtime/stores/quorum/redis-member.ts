@@ -1,6 +1,7 @@
 import { systemClock } from "../../clock";
 import { LockOptionError } from "../../errors";
 import { shown } from "../../shown";
+import { isAddress, type RedisAddress } from "../redis/address";
 import { assertClient, isCluster, type RedisClient } from "../redis/client";
 import { storeAt, storeOver, type RedisStore } from "../redis/redis";
 import type { Member } from "./master";
@@ -13,7 +14,7 @@ const FEWEST = 3;
  *
  * @throws {LockOptionError} on what cannot be one, and on one that is given twice
  */
-export function redisMembers(masters: readonly (RedisClient | string)[]): readonly Member[] {
+export function redisMembers(masters: readonly (RedisClient | RedisAddress)[]): readonly Member[] {
   if (!Array.isArray(masters) || masters.length < FEWEST) {
     throw new LockOptionError(
       `Expected at least ${FEWEST} masters: ioredis clients or redis:// URLs, got ${shown(masters)}`,
@@ -22,10 +23,10 @@ export function redisMembers(masters: readonly (RedisClient | string)[]): readon
   if (new Set(masters).size < masters.length) {
     throw new LockOptionError("Expected masters that know nothing of each other, got one of them twice");
   }
-  for (const master of masters) if (typeof master !== "string") assertAlone(master);
+  for (const master of masters) if (!isAddress(master)) assertAlone(master);
   const servers = new Servers();
   return masters.map((master) =>
-    memberOf(typeof master === "string" ? storeAt(master) : storeOver(master), servers),
+    memberOf(isAddress(master) ? storeAt(master) : storeOver(master), servers),
   );
 }
 

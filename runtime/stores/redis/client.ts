@@ -62,16 +62,38 @@ export interface RedisSubscriber {
 const CLIENT_METHODS = ["call", "duplicate", "on", "off"] as const;
 
 /** @throws {LockOptionError} when it is none */
-export function assertClient(client: RedisClient): void {
+export function assertClient(client: RedisClient, what = "redis"): void {
   if (
     CLIENT_METHODS.every((name) => typeof (client as RedisClient | null | undefined)?.[name] === "function")
   ) {
     return;
   }
-  // Of an object, such as connection options, only the names: a password may be among the values.
   const isObject = typeof client === "object" && client !== null;
+  const expected = `Expected \`${what}\` to be an ioredis client or a redis:// URL, got`;
+  const other = isObject ? OTHER_CLIENTS.find(({ methods }) => hasAll(client, methods)) : undefined;
+  if (other !== undefined) throw new LockOptionError(`${expected} a client of ${other.name}. ${other.cure}`);
+  // Of an object, such as connection options, only the names: a password may be among the values.
   const got = isObject ? `${kindOf(client)}${shown(Object.keys(client))}` : shown(client);
-  throw new LockOptionError(`Expected \`redis\` to be an ioredis client or a redis:// URL, got ${got}`);
+  throw new LockOptionError(`${expected} ${got}`);
+}
+
+/** They may stand beside each other. */
+const BESIDE =
+  "Lockweave speaks to the same server by ioredis, beside it: npm install ioredis, and give the URL that you give to that client.";
+
+/** By methods that of these only it has. */
+const OTHER_CLIENTS = [
+  { name: "node-redis (the package `redis`)", methods: ["sendCommand", "multi"], cure: BESIDE },
+  { name: "Valkey GLIDE", methods: ["customCommand"], cure: BESIDE },
+  {
+    name: "@upstash/redis, which speaks HTTP",
+    methods: ["createScript", "multi"],
+    cure: "Lockweave speaks the Redis protocol, by ioredis: npm install ioredis, and give the rediss:// URL that Upstash's console shows.",
+  },
+] as const;
+
+function hasAll(client: object, methods: readonly string[]): boolean {
+  return methods.every((name) => typeof (client as Record<string, unknown>)[name] === "function");
 }
 
 /** What to say before the names of an object that is no plain one: `URL `, `Map `, ... */

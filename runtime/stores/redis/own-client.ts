@@ -1,5 +1,6 @@
 import { systemClock } from "../../clock";
-import { LockMisconfiguredError, LockOptionError } from "../../errors";
+import { LockMisconfiguredError } from "../../errors";
+import { connectionTo, unreadable, type RedisAddress } from "./address";
 import type { RedisClient } from "./client";
 import { Database } from "./database";
 import { wrapped } from "./errors";
@@ -36,11 +37,11 @@ export class OwnClient {
   #lastError: Error | undefined;
 
   /**
-   * @throws {LockOptionError} when `url` is no `redis://` or `rediss://` address
+   * @throws {LockOptionError} when the address cannot be read
    * @throws {LockMisconfiguredError} when ioredis is not installed, or too old
    */
-  constructor(url: string) {
-    const ioredis = connect(url);
+  constructor(address: RedisAddress, what: string) {
+    const ioredis = connect(address, what);
     this.client = ioredis;
     this.#ioredis = ioredis;
     this.#database = new Database(ioredis);
@@ -106,14 +107,16 @@ export class OwnClient {
   }
 }
 
-function connect(url: string): Ioredis {
-  assertUrl(url);
+function connect(address: RedisAddress, what: string): Ioredis {
+  const { url, options } = connectionTo(address, what);
   const Redis = loadRedis();
+  const all = { ...options, ...NO_SECOND_SENDING };
   let client: Ioredis;
   try {
-    client = new Redis(url, NO_SECOND_SENDING);
-  } catch {
-    throw unreadable(url); // Not with the error as the cause: the whole URL, and so the password, is in it.
+    client = url === undefined ? new Redis(all) : new Redis(url, all);
+  } catch (error) {
+    if (url === undefined) throw error;
+    throw unreadable(url, what); // Not with the error as the cause: the whole URL, and so the password, is in it.
   }
   Object.assign(client.options, NO_SECOND_SENDING); // What stands in the URL would have precedence.
   return client;
@@ -132,32 +135,4 @@ function loadRedis(): (typeof import("ioredis"))["Redis"] {
   throw new LockMisconfiguredError(
     "A Redis URL needs ioredis 5.4 or later, and an older one is installed: npm install ioredis@latest",
   );
-}
-
-function assertUrl(url: string): void {
-  if (!/^rediss?:\/\//.test(url)) {
-    throw new LockOptionError(
-      `Expected \`redis\` to be an ioredis client or a redis:// URL, got ${withoutSecrets(url)}`,
-    );
-  }
-  let path: string;
-  try {
-    path = new URL(url).pathname;
-  } catch {
-    throw unreadable(url);
-  }
-  // A `/` in a password ends the host: what comes after it, with the rest of the password, is no database.
-  if (!/^\/?\d*$/.test(path)) throw unreadable(url);
-}
-
-function unreadable(url: string): LockOptionError {
-  return new LockOptionError(
-    `Expected \`redis\` to be a URL that can be read, such as redis://user:password@host:6379/0, got ${withoutSecrets(url)}. Write \`@\`, \`/\`, \`?\`, \`#\` and \`%\` in a password as encodeURIComponent() does.`,
-  );
-}
-
-/** Of a URL that cannot be read nobody knows where the password stands: only what can be none is shown. */
-function withoutSecrets(url: string): string {
-  if (/^[\w.-]+(:\d{1,5})?$/.test(url) && !url.includes("_")) return JSON.stringify(url);
-  return JSON.stringify(/^[a-z][a-z0-9+.-]*:\/\//i.exec(url)?.[0] ?? "").replace(/"$/, '***"');
 }

@@ -23,6 +23,7 @@ import {
 } from "../port";
 import { shown } from "../../shown";
 import { reservedFor } from "../value";
+import type { RedisAddress } from "./address";
 import { assertClient, isCluster, type RedisClient } from "./client";
 import { Database } from "./database";
 import { PartedKeysError, Routes, type Command } from "./cluster/routes";
@@ -59,8 +60,8 @@ export function redisStore(client: RedisClient): Store {
 }
 
 /** The same, with what a quorum of several needs besides. */
-export function storeOver(client: RedisClient): RedisStore {
-  assertClient(client);
+export function storeOver(client: RedisClient, what = "redis"): RedisStore {
+  assertClient(client, what);
   const database = new Database(client);
   return new RedisStore(
     client,
@@ -73,16 +74,16 @@ export function storeOver(client: RedisClient): RedisStore {
 /**
  * The same over a connection of the store's own.
  *
- * @throws {LockOptionError} when `url` is no `redis://` or `rediss://` address
+ * @throws {LockOptionError} when the address cannot be read
  * @throws {LockMisconfiguredError} when ioredis is not installed, or too old
  */
-export function redisStoreAt(url: string): Store {
-  return storeAt(url);
+export function redisStoreAt(address: RedisAddress): Store {
+  return storeAt(address);
 }
 
 /** The same, with what a quorum of several needs besides. */
-export function storeAt(url: string): RedisStore {
-  const own = new OwnClient(url);
+export function storeAt(address: RedisAddress, what = "redis"): RedisStore {
+  const own = new OwnClient(address, what);
   const store = new RedisStore(
     own.client,
     (...command) => own.call(...command),

@@ -1,0 +1,106 @@
+import { LockOptionError } from "./errors";
+import { DEFAULT_STORE, STORE_NAME } from "./limits";
+import { isOptions, shown } from "./shown";
+import type { Store } from "./stores/port";
+import { quorumStore } from "./stores/quorum/quorum";
+import { isAddress, type RedisAddress } from "./stores/redis/address";
+import type { RedisClient } from "./stores/redis/client";
+import { storeAt, storeOver } from "./stores/redis/redis";
+
+/**
+ * An ioredis client, which stays yours to close, or an address, whose connection is ours. An array of three or more of
+ * them: masters that know nothing of each other, as `quorumStore(masters)`.
+ */
+export type RedisPlace = RedisClient | RedisAddress | readonly (RedisClient | RedisAddress)[];
+
+/** Where `configure()` is told that locks live. */
+export interface Places {
+  readonly redis?: RedisPlace;
+  readonly store?: Store;
+  readonly stores?: Readonly<Record<string, RedisPlace | Store>>;
+}
+
+/**
+ * What the stores are called, that of `redis` or `store` first.
+ *
+ * @throws {LockOptionError} on what cannot be their name
+ */
+export function namesOf({ stores = {} }: Places): readonly string[] {
+  if (!isOptions(stores)) {
+    throw new LockOptionError(
+      `Expected \`stores\` to be an object such as { payments: "redis://..." }, got ${shown(stores)}`,
+    );
+  }
+  const names = Object.keys(stores);
+  for (const name of names) assertName(name);
+  return [DEFAULT_STORE, ...names];
+}
+
+/**
+ * Opens them.
+ *
+ * @returns by their names, that of `redis` or `store` first
+ * @throws {LockOptionError} on what cannot be a store; nothing is left open then
+ */
+export function openStores(places: Places): Map<string, Store> {
+  const { stores = {} } = places;
+  const opened = new Map<string, Store>();
+  const ours: Store[] = [];
+  try {
+    opened.set(DEFAULT_STORE, openDefault(places, ours));
+    for (const [name, place] of Object.entries(stores)) {
+      const isStore = typeof (place as Partial<Store> | null | undefined)?.take === "function";
+      const what = `stores.${name}`;
+      opened.set(name, isStore ? checked(place as Store, what) : openRedis(place as RedisPlace, what, ours));
+    }
+  } catch (error) {
+    for (const store of ours) void store.close();
+    throw error;
+  }
+  return opened;
+}
+
+function assertName(name: string): void {
+  if (name === DEFAULT_STORE) {
+    throw new LockOptionError(
+      `The store \`${DEFAULT_STORE}\` is that of \`redis\` or \`store\`: it cannot be among \`stores\``,
+    );
+  }
+  if (STORE_NAME.test(name)) return;
+  throw new LockOptionError(
+    `Expected the names of \`stores\` to be letters, digits, "-" and "_", got ${shown(name)}`,
+  );
+}
+
+function openDefault({ redis, store, stores }: Places, ours: Store[]): Store {
+  if ((redis === undefined) === (store === undefined)) {
+    const got = redis === undefined ? "neither" : "both";
+    const why = stores === undefined || got === "both" ? "" : ": it is for the locks that name no store";
+    throw new LockOptionError(
+      `Expected configure() to be given either \`redis\` or \`store\`, got ${got}${why}`,
+    );
+  }
+  return store === undefined ? openRedis(redis as RedisPlace, "redis", ours) : checked(store, "store");
+}
+
+function openRedis(place: RedisPlace, what: string, ours: Store[]): Store {
+  const store = openPlace(place, what);
+  ours.push(store);
+  return store;
+}
+
+function openPlace(place: RedisPlace, what: string): Store {
+  if (Array.isArray(place)) return quorumStore(place as readonly (RedisClient | RedisAddress)[]);
+  return isAddress(place) ? storeAt(place, what) : storeOver(place as RedisClient, what);
+}
+
+const STORE_METHODS = ["take", "renew", "drop", "look", "place", "leave", "next", "listen", "close"] as const;
+
+function checked(store: Store, what: string): Store {
+  const missing = STORE_METHODS.find((name) => typeof (store as Store | null)?.[name] !== "function");
+  if (missing === undefined) return store;
+  const lacks = missing === "take" ? "" : `, with a function \`${missing}\``;
+  throw new LockOptionError(
+    `Expected \`${what}\` to be a store such as memoryStore()${lacks}, got ${shown(store)}`,
+  );
+}

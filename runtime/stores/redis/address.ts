@@ -1,0 +1,117 @@
+import { LockOptionError } from "../../errors";
+import { isOptions, shown } from "../../shown";
+
+/**
+ * A `redis://` URL, `rediss://` for TLS, or `unix:///path/to/redis.sock?db=0` for a socket. With `tls`, the options of Node's
+ * `tls.connect()`, the connection is by TLS: `{ url: "rediss://host", tls: { ca } }`.
+ */
+export type RedisAddress = string | { readonly url: string; readonly tls?: object };
+
+/** What ioredis is to be given for an address. */
+export interface Connection {
+  /** Which it reads itself. */
+  readonly url?: string;
+  readonly options: {
+    readonly path?: string;
+    readonly username?: string;
+    readonly password?: string;
+    readonly db?: number;
+    readonly tls?: object;
+  };
+}
+
+/** Whether it is meant as one, and not as a client. */
+export function isAddress(place: unknown): place is RedisAddress {
+  return typeof place === "string" || (isOptions(place) && "url" in place && !("call" in place));
+}
+
+/**
+ * @param what it is in `configure()`, for messages
+ * @throws {LockOptionError} when it cannot be read
+ */
+export function connectionTo(address: RedisAddress, what: string): Connection {
+  if (typeof address === "string") return readUrl(address, what);
+  const { url, tls } = address;
+  const unknown = Object.keys(address).find((name) => name !== "url" && name !== "tls");
+  if (unknown !== undefined || typeof url !== "string" || !(tls === undefined || isOptions(tls))) {
+    const wrong = unknown ?? (typeof url === "string" ? "tls" : "url");
+    throw new LockOptionError(
+      `Expected \`${what}\` to be { url: "rediss://...", tls: { ca } }, whose \`tls\` Node's tls.connect() takes, got ${shown(address)}: see \`${wrong}\``,
+    );
+  }
+  const connection = readUrl(url, what);
+  if (tls === undefined) return connection;
+  // ioredis would take what its scheme says for the options of TLS.
+  const plain = connection.url?.replace(/^rediss:/, "redis:");
+  return { ...(plain !== undefined && { url: plain }), options: { ...connection.options, tls } };
+}
+
+function readUrl(url: string, what: string): Connection {
+  if (/^(?:redis\+)?unix:/.test(url)) return readSocket(url, what);
+  if (!/^rediss?:\/\//.test(url)) {
+    throw new LockOptionError(
+      `Expected \`${what}\` to be an ioredis client or a redis:// URL, got ${withoutSecrets(url)}`,
+    );
+  }
+  let path: string;
+  try {
+    path = new URL(url).pathname;
+  } catch {
+    throw unreadable(url, what);
+  }
+  // A `/` in a password ends the host: what comes after it, with the rest of the password, is no database.
+  if (!/^\/?\d*$/.test(path)) throw unreadable(url, what);
+  return { url, options: {} };
+}
+
+/** Not by `new URL()`, which knows no user without a host. */
+const SOCKET = /^(?:redis\+)?unix:\/\/(?:([^:@/?#]*)(?::([^@/?#]*))?@)?(\/[^?#]+)(?:\?([^#]*))?$/;
+
+/** As other clients write it: `unix://user:password@/run/redis.sock?db=1`, and user and password also behind the `?`. */
+function readSocket(url: string, what: string): Connection {
+  const [, user, secret, socket, query] = SOCKET.exec(url) ?? [];
+  if (socket === undefined) throw unreadableSocket(url, what);
+  try {
+    const given = new Map(new URLSearchParams(query));
+    const take = (...names: readonly string[]): string | undefined =>
+      names.map((name) => [given.get(name), given.delete(name)] as const).find(([value]) => value)?.[0];
+    const db = take("db");
+    const username = decoded(user) ?? take("username", "user");
+    const password = decoded(secret) ?? take("password", "pass");
+    if (given.size > 0 || !/^\d*$/.test(db ?? "")) throw unreadableSocket(url, what);
+    return {
+      options: {
+        path: decodeURIComponent(socket),
+        ...(username !== undefined && { username }),
+        ...(password !== undefined && { password }),
+        ...(db !== undefined && { db: Number(db) }),
+      },
+    };
+  } catch {
+    throw unreadableSocket(url, what);
+  }
+}
+
+function decoded(text: string | undefined): string | undefined {
+  return text === undefined || text === "" ? undefined : decodeURIComponent(text);
+}
+
+export function unreadable(url: string, what: string): LockOptionError {
+  return new LockOptionError(
+    `Expected \`${what}\` to be a URL that can be read, such as redis://user:password@host:6379/0, got ${withoutSecrets(url)}. ${ENCODE}`,
+  );
+}
+
+function unreadableSocket(url: string, what: string): LockOptionError {
+  return new LockOptionError(
+    `Expected \`${what}\` to be a URL that can be read, such as unix:///run/redis.sock?db=0 or unix://user:password@/run/redis.sock, got ${withoutSecrets(url)}. ${ENCODE}`,
+  );
+}
+
+const ENCODE = "Write `@`, `/`, `?`, `#` and `%` in a password as encodeURIComponent() does.";
+
+/** Of a URL that cannot be read nobody knows where the password stands: only what can be none is shown. */
+function withoutSecrets(url: string): string {
+  if (/^[\w.-]+(:\d{1,5})?$/.test(url) && !url.includes("_")) return JSON.stringify(url);
+  return JSON.stringify(/^[a-z][a-z0-9+.-]*:\/\//i.exec(url)?.[0] ?? "").replace(/"$/, '***"');
+}
