@@ -20,7 +20,9 @@ const warnings: string[] = [];
 test.before(async () => {
   server = await startRedis();
   client = server.client();
-  configure({ woven: false, redis: client, logger: { warn: (message) => warnings.push(message) } });
+  const logger = { warn: (message: string) => warnings.push(message) };
+  const payments = server.client({ keyPrefix: "payments:" });
+  configure({ woven: false, redis: client, stores: { payments }, logger });
   const project = await makeProject({
     "package.json": "{}",
     "src/rows.ts": readFileSync(join(__dirname, "fixtures/tag-table/rows.ts"), "utf8"),
@@ -189,3 +191,14 @@ test.serial("fencing: each holder's token is larger than the one before", async 
   t.true((await rows.fencing(token)) > first);
   t.is(await rows.fencingOff(async (value) => value), undefined);
 });
+
+test.serial(
+  "store: the key is in that store, and another lock in the one of configure({ redis })",
+  async (t) => {
+    const inside = (): Promise<string[]> => client.keys("*LOCK_store");
+    t.deepEqual(await rows.store(inside), ["payments:LOCK_store"]);
+    t.deepEqual(await rows.storeDefault(inside), ["LOCK_store"]);
+    const both = await rows.store(() => rows.storeDefault(inside));
+    t.deepEqual(both.toSorted(), ["LOCK_store", "payments:LOCK_store"]);
+  },
+);

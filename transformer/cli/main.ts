@@ -16,6 +16,7 @@ import {
   dependencyProblems,
   inOrder,
   problemsOf,
+  storeWarnings,
   tagsOf,
   typeProblems,
   warningsOf,
@@ -149,7 +150,7 @@ function check(
     ...dependencyProblems(projects),
     ...typeProblems(unchecked),
   ]);
-  const warnings = inOrder(warningsOf(projects));
+  const warnings = inOrder([...warningsOf(projects), ...storeWarnings(projects)]);
   const hasOutput = isBundled || projects.every(({ builder }) => builder !== "another");
   const { tags, unproved } = isBundled
     ? checkBundled(projects, outputs, cwd)

@@ -1,5 +1,10 @@
+import { readFileSync } from "node:fs";
 import { lockKey } from "../../runtime/key";
+import { DEFAULT_STORE } from "../../runtime/limits";
 import type { KeyPart } from "../read/key";
+import { mayConfigure } from "../read/own-calls";
+import { configuredStores } from "../read/stores";
+import { problem } from "../text/problems";
 import { placeIn, placeOf, type Place } from "../verify/place";
 import type { PlacedProblem, Project, TaggedFile } from "../verify/project";
 import type { WovenSite } from "../weave/weave";
@@ -44,6 +49,38 @@ export function warningsOf(projects: readonly Project[]): ProblemRow[] {
       file.warnings.map((found) => ({ ...placeOf(file, found), code: found.code, message: found.message })),
     ),
   );
+}
+
+/** Tags that name a store which no source gives to `configure()`, as far as the sources say what they give. */
+export function storeWarnings(projects: readonly Project[]): ProblemRow[] {
+  const given = storesGiven(projects);
+  if (given === undefined) return [];
+  const names = [DEFAULT_STORE, ...given];
+  const there = names.map((name) => `\`${name}\``).join(", ");
+  return onceEach(
+    projects.flatMap(({ files }) =>
+      files.flatMap((file) =>
+        file.sites.flatMap(({ start, plan: { store } }) => {
+          if (store === undefined || names.includes(store)) return [];
+          const { code, message } = problem("unknownStore", { start, end: start }, store, there);
+          return [{ ...placeIn(file.source, start), code, message }];
+        }),
+      ),
+    ),
+  );
+}
+
+/** `undefined` where no source configures anything, or one does so in a way that cannot be read. */
+function storesGiven(projects: readonly Project[]): ReadonlySet<string> | undefined {
+  const calls = projects.flatMap(({ ts, config, sources }) =>
+    sources.flatMap((path) => {
+      const text = path === config ? "" : readFileSync(path, "utf8");
+      if (!mayConfigure(text)) return [];
+      return configuredStores(ts, ts.createSourceFile(path, text, ts.ScriptTarget.Latest));
+    }),
+  );
+  if (calls.length === 0 || !calls.every((names) => names !== undefined)) return undefined;
+  return new Set(calls.flat());
 }
 
 /** By file, line and column. */

@@ -3,6 +3,7 @@ import {
   MOST_RETRY_TIMES,
   MS_PER_UNIT,
   SHORTEST_LOCK_TIME_MS,
+  STORE_NAME,
   type DurationUnit,
 } from "../../runtime/limits";
 import { didYouMean, nearestOrAll } from "../text/did-you-mean";
@@ -37,6 +38,8 @@ export const OPTION_READERS: Record<
   autoUnlock: boolean,
   reentrant: boolean,
   fencing: boolean,
+  store: (word) =>
+    STORE_NAME.test(word.text) ? literal(JSON.stringify(word.text)) : problem("badStore", word, word.text),
 };
 
 /** Reads the plugin's `defaults`, in the words of the tag. */

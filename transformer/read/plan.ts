@@ -34,6 +34,8 @@ export interface Plan {
     readonly at: Span;
   };
   readonly reentrant: boolean;
+  /** The store that is named. */
+  readonly store: string | undefined;
   /** Where the body becomes a function inside. */
   readonly apart: Apart | undefined;
   /** The parameters that become variables of the body, where that is not apart. */
@@ -115,11 +117,16 @@ export function plan(
       at: spanOf(attributes.get("onFailure")) ?? tag.word,
     },
     reentrant,
+    store: storeOf(literalOf(values.get("store"))),
     apart,
     narrowed: apart === undefined ? narrowedParameters(ts, fn) : [],
     named,
     warnings: reading.warnings,
   };
+}
+
+function storeOf(code: string | undefined): string | undefined {
+  return code === undefined ? undefined : String(JSON.parse(code));
 }
 
 function returnsWhenSkipped(ts: Parser, { fn, type }: JoinPoint): Plan["onFailure"]["returns"] {

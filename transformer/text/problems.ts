@@ -100,6 +100,17 @@ const PROBLEMS = {
       `${tick(attribute)} is ${as}. If that is meant, write the unit; if not, ${tick(other)} may be.`,
   ],
 
+  badStore: [
+    "LW1112",
+    (found) =>
+      `Expected \`store\` to be a name among \`configure({ stores })\`, of letters, digits, \`-\` and \`_\`, got ${tick(found)}.`,
+  ],
+  unknownStore: [
+    "LW1113",
+    (found, there) =>
+      `There is no store ${tick(found)}: the sources give \`configure()\` ${there}. The application will fail at its start.`,
+  ],
+
   // The key.
   badPath: [
     "LW1201",

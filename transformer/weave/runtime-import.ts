@@ -3,7 +3,7 @@ import type { Parser } from "../parser/parser";
 import { directives } from "../read/directives";
 import { isJavaScript } from "../read/file-kind";
 import { importedModule, RUNTIME } from "../read/imports";
-import type { Insertion } from "../text/edits";
+import type { Insertion, Piece } from "../text/edits";
 import type { Span } from "../text/span";
 
 /** How the emitted file takes in other modules. */
@@ -19,6 +19,8 @@ export type ModuleFormat =
  * Before the first import (`export from` is one too), so that the runtime is there when an import cycle calls
  * into this file early. A file without imports is in no cycle: there it goes to the end, where no comment
  * can mistake it for the declaration that it documents. (Imports are hoisted; for CommonJS the ts-patch host moves it up.)
+ *
+ * @param then what the file is to do with it as soon as it has it
  */
 export function importRuntime(
   ts: Parser,
@@ -26,32 +28,38 @@ export function importRuntime(
   module: ModuleFormat,
   namespace: string,
   from: Span,
+  then: readonly Piece[] = [],
 ): Insertion {
-  if (module === "script") return beforeAllElse(ts, file, IMPORTS.script(namespace), from);
+  if (module === "script") return beforeAllElse(ts, file, IMPORTS.script(namespace), from, then);
   const code = isJavaScript(file) // It knows no `import x = require()`.
     ? IMPORTS.esm(namespace)
     : IMPORTS[module](namespace);
   const firstImport = file.statements.find(
     (statement) => ts.isImportEqualsDeclaration(statement) || importedModule(ts, statement) !== undefined,
   );
-  const insertion = (at: number, text: string): Insertion => ({
-    at,
-    pieces: [{ code: text, from, exact: false }],
-  });
-  if (firstImport !== undefined) return insertion(firstImport.getStart(file), `${code} `);
+  const piece = (text: string): Piece => ({ code: text, from, exact: false });
+  if (firstImport !== undefined) {
+    return { at: firstImport.getStart(file), pieces: [piece(code), ...then, piece(" ")] };
+  }
   const last = file.statements.at(-1);
-  const end = last?.end ?? file.end;
-  return insertion(end, `${last !== undefined && endsItself(ts, last, file) ? "" : ";"} ${code}`);
+  const separator = last !== undefined && endsItself(ts, last, file) ? "" : ";";
+  return { at: last?.end ?? file.end, pieces: [piece(`${separator} ${code}`), ...then] };
 }
 
 /** Nothing hoists it, and functions of the file may be called as soon as it runs. */
-function beforeAllElse(ts: Parser, file: TS.SourceFile, code: string, from: Span): Insertion {
+function beforeAllElse(
+  ts: Parser,
+  file: TS.SourceFile,
+  code: string,
+  from: Span,
+  then: readonly Piece[],
+): Insertion {
+  const piece = (text: string): Piece => ({ code: text, from, exact: false });
   const directive = directives(ts, file).at(-1);
   const [hashbang = ""] = /^#!.*\s*/.exec(file.text) ?? [];
-  if (directive === undefined)
-    return { at: hashbang.length, pieces: [{ code: `${code} `, from, exact: false }] };
+  if (directive === undefined) return { at: hashbang.length, pieces: [piece(code), ...then, piece(" ")] };
   const separator = endsItself(ts, directive, file) ? "" : ";";
-  return { at: directive.end, pieces: [{ code: `${separator} ${code}`, from, exact: false }] };
+  return { at: directive.end, pieces: [piece(`${separator} ${code}`), ...then] };
 }
 
 /** Whether code may follow the statement on its line. */

@@ -15,6 +15,7 @@ import type { Span } from "../text/span";
 import { asyncKeyword } from "./async-keyword";
 import { currentLockArguments } from "./current-lock";
 import { handshakes } from "./handshake";
+import { neededStores } from "./needed-stores";
 import { refuse, refuseFile } from "./refusal";
 import { importRuntime, type ModuleFormat } from "./runtime-import";
 import { weaveFunction } from "./skeleton";
@@ -194,7 +195,8 @@ function insertionsFor(
     .flatMap(insertionsOf);
   const first = plans[0]?.at ?? forbidden[0]?.because;
   const takesInRuntime = isModule && first !== undefined;
-  if (takesInRuntime) insertions.push(importRuntime(ts, file, module, namespace, first));
+  if (takesInRuntime)
+    insertions.push(importRuntime(ts, file, module, namespace, first, neededStores(plans, namespace)));
   // The keywords come last: nothing gets between them and their functions.
   const keywords = plans.flatMap((planned) => asyncKeyword(ts, file, planned));
   const all = [...insertions, ...keywords, ...handshakes(ts, file, handedOn)];

@@ -34,7 +34,7 @@ function onMethod(tag: string): string {
 
 const ESM = { ts, module: "esm" } as const;
 const ATTRIBUTES =
-  "There are `businessFlag`, `keyName`, `keyType`, `keyClass`, `fieldName`, `lockTime`, `retryTimes`, `waitTime`, `onFailure`, `onLost`, `watchdog`, `autoUnlock`, `reentrant`, `fencing`.";
+  "There are `businessFlag`, `keyName`, `keyType`, `keyClass`, `fieldName`, `lockTime`, `retryTimes`, `waitTime`, `onFailure`, `onLost`, `watchdog`, `autoUnlock`, `reentrant`, `fencing`, `store`.";
 const PARAMETERS = "It has `orderNo`, `order`, `tenant`, `first`.";
 const DURATION_IN_SECONDS =
   "a duration such as `500ms`, `20s` or `2m` (a bare number is in s), at least 100 ms and at most 24 hours";
@@ -462,6 +462,13 @@ const VALUES: readonly Row[] = [
     code: "LW1110",
     message: `Expected \`onLost\` to be \`throw\` or \`warn\`, got \`${action}\`.`,
   })),
+  {
+    title: "a store whose name has a blank",
+    source: onMethod('@redisLock businessFlag=pay store="«pay ments»"'),
+    code: "LW1112",
+    message:
+      "Expected `store` to be a name among `configure({ stores })`, of letters, digits, `-` and `_`, got `pay ments`.",
+  },
   {
     title: "a boolean in capitals",
     source: onMethod("@redisLock businessFlag=pay watchdog=«TRUE»"),
@@ -1286,10 +1293,10 @@ test("the rows are at least sixty, and every code has one", (t) => {
   const warnings = DOUBTFUL.flatMap((row) => weave("a.ts", unmark(row.source).text, ESM)?.warnings ?? []);
   const unparsed = weave("a.ts", UNPARSED, ESM)?.diagnostics ?? [];
   const shown = new Set([...ROWS, ...problems, ...warnings, ...unparsed].map(({ code }) => code));
-  // What takes a build to be seen: see the hosts' tests of the ways to lose a weave, and of components.
+  // What takes a build to be seen: see the hosts' tests of the ways to lose a weave, of components, and of stores.
   t.deepEqual(
     [...codes].filter((code) => !shown.has(code)),
-    ["LW1403", "LW1404"],
+    ["LW1113", "LW1403", "LW1404"],
   );
 });
 

@@ -84,6 +84,12 @@ export const ABOUT_ATTRIBUTES: Readonly<Record<string, About>> = {
     meaning: "draw a fencing token, which rises with each holder",
     values: YES_OR_NO,
   },
+  store: {
+    byDefault: "`default`",
+    meaning:
+      "in which store: a name among `configure({ stores })`, or `default` for that of `redis` or `store`. A key is another lock in each",
+    values: ["default"],
+  },
 };
 
 /** For people, in Markdown. */

@@ -1,0 +1,165 @@
+import { execFile, spawn } from "node:child_process";
+import { once } from "node:events";
+import { existsSync } from "node:fs";
+import { chmod, mkdir, readdir, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { delimiter, join } from "node:path";
+import { promisify } from "node:util";
+
+// The store contract and the quick faults on the servers that people have, as Debian packs them. Each is unpacked into a
+// directory of its own, with its own libraries where it is of a later Debian: nothing that is installed is touched. One that
+// cannot be had here is passed over, with a word.
+
+interface Server {
+  readonly name: string;
+  /** Of Debian; none where no suite has it. */
+  readonly suite: string | undefined;
+  /** What its program is called before `-server`. */
+  readonly program: string;
+  readonly packages: readonly string[];
+}
+
+/** For programs that are built for another C library than this one. */
+const LIBRARIES = [
+  "libc6",
+  "libgcc-s1",
+  "libstdc++6",
+  "libatomic1",
+  "libjemalloc2",
+  "liblzf1",
+  "libssl3t64",
+  "libsystemd0",
+  "libcap2",
+  "libzstd1",
+  "zlib1g",
+];
+
+const SERVERS: readonly Server[] = [
+  { name: "Redis 6.2", suite: undefined, program: "redis", packages: [] },
+  { name: "Redis 8", suite: "sid", program: "redis", packages: ["redis-tools", ...LIBRARIES] },
+  { name: "Valkey 8", suite: "bookworm-backports", program: "valkey", packages: ["valkey-tools"] },
+  { name: "Valkey 9", suite: "sid", program: "valkey", packages: ["valkey-tools", ...LIBRARIES] },
+  {
+    name: "Redict 7.3",
+    suite: "bookworm-backports",
+    program: "redict",
+    packages: ["redict-tools", "libhiredict1.3.1"],
+  },
+];
+
+const TESTS = [
+  "test/stores/redis-contract.test.ts",
+  "test/stores/redis-many.test.ts",
+  "test/stores/redis-hints.test.ts",
+  "test/stores/redis-lost-replies.test.ts",
+  "test/stores/redis-cluster.test.ts",
+  "test/stores/redis-access.test.ts",
+  "test/faults/lost-replies.test.ts",
+  "test/faults/redis-recoveries.test.ts",
+];
+
+const REPOSITORY = join(__dirname, "../..");
+const CACHE = join(tmpdir(), "lockweave-matrix", "servers");
+const KEYS = "/usr/share/keyrings/debian-archive-keyring.gpg";
+const APT_PATIENCE_MS = 300_000;
+const execute = promisify(execFile);
+
+async function main(): Promise<void> {
+  let failed = 0;
+  for (const server of SERVERS) {
+    const bin = await obtain(server).catch((error: Error) => error);
+    if (bin instanceof Error) {
+      console.log(`- ${server.name} cannot be had here: ${bin.message.split("\n", 1)[0]}`);
+      continue;
+    }
+    const { stdout } = await execute(join(bin, "redis-server"), ["--version"]);
+    const startedAt = performance.now();
+    const complaint = await runTests(bin);
+    const seconds = ((performance.now() - startedAt) / 1000).toFixed(1);
+    console.log(`${complaint === undefined ? "✔" : "✘"} ${stdout.split(" sha=", 1)[0]} (${seconds} s)`);
+    if (complaint === undefined) continue;
+    failed += 1;
+    console.log(complaint.replaceAll(/^/gm, "    "));
+  }
+  process.exitCode = failed === 0 ? 0 : 1;
+}
+
+/** What the tests complain of, with that `redis-server` before all others. */
+async function runTests(bin: string): Promise<string | undefined> {
+  const ava = join(REPOSITORY, "node_modules/.bin/ava");
+  const env = { ...process.env, PATH: `${bin}${delimiter}${process.env["PATH"] ?? ""}` };
+  const child = spawn(ava, ["--tap", ...TESTS], {
+    cwd: REPOSITORY,
+    env,
+    stdio: ["ignore", "pipe", "inherit"],
+  });
+  let said = "";
+  child.stdout.setEncoding("utf8").on("data", (text: string) => (said += text));
+  const [code] = (await once(child, "close")) as [number | null];
+  return code === 0 ? undefined : said.split("\n").filter(isOfInterest).join("\n");
+}
+
+/** Of a failure its title and what stands under it. */
+function isOfInterest(line: string): boolean {
+  return !/^(?:ok|# )/.test(line);
+}
+
+// ---- where they come from -------------------------------------------------------------------------------
+
+/**
+ * @returns a directory in which `redis-server` is that server
+ * @throws {Error} when it cannot be had
+ */
+async function obtain({ name, suite, program, packages }: Server): Promise<string> {
+  if (suite === undefined) throw new Error("no suite of Debian has it");
+  const root = join(CACHE, name.replaceAll(" ", "-").toLowerCase());
+  const bin = join(root, "bin");
+  if (existsSync(bin)) return bin;
+  const downloads = join(root, "downloads");
+  await mkdir(downloads, { recursive: true });
+  const apt = await aptFor(suite);
+  await execute("apt-get", [...apt, "download", ...packages], { cwd: downloads, timeout: APT_PATIENCE_MS });
+  for (const file of await readdir(downloads)) {
+    if (file.endsWith(".deb")) await execute("dpkg-deb", ["-x", join(downloads, file), root]);
+  }
+  const wrapper = wrapperOf(root, program);
+  await mkdir(bin);
+  await writeFile(join(bin, "redis-server"), wrapper);
+  await chmod(join(bin, "redis-server"), 0o755);
+  return bin;
+}
+
+/** Options with which apt-get knows that suite alone, and keeps what it knows to itself. */
+async function aptFor(suite: string): Promise<readonly string[]> {
+  if (!existsSync(KEYS)) throw new Error("this is no Debian");
+  const dir = join(CACHE, `apt-${suite}`);
+  await mkdir(join(dir, "lists/partial"), { recursive: true });
+  await mkdir(join(dir, "cache/archives/partial"), { recursive: true });
+  await writeFile(join(dir, "status"), "");
+  const list = join(dir, "sources.list");
+  await writeFile(list, `deb [signed-by=${KEYS}] http://deb.debian.org/debian ${suite} main\n`);
+  const options = {
+    "Dir::Etc::SourceList": list,
+    "Dir::Etc::SourceParts": "/dev/null",
+    "Dir::State": dir,
+    "Dir::State::Lists": join(dir, "lists"),
+    "Dir::State::status": join(dir, "status"),
+    "Dir::Cache": join(dir, "cache"),
+    "Acquire::Languages": "none",
+    "Debug::NoLocking": "1",
+  };
+  const args = Object.entries(options).flatMap(([option, value]) => ["-o", `${option}=${value}`]);
+  await execute("apt-get", ["-q", ...args, "update"], { timeout: APT_PATIENCE_MS });
+  return ["-q", ...args];
+}
+
+/** Debian's server is the program that also checks files, under another name: by that it knows what it is to be. */
+function wrapperOf(root: string, program: string): string {
+  const libraries = join(root, "usr/lib/x86_64-linux-gnu");
+  const binary = join(root, "usr/bin", `${program}-check-rdb`);
+  const loader = join(libraries, "ld-linux-x86-64.so.2");
+  const own = existsSync(loader) ? loader : "/lib64/ld-linux-x86-64.so.2";
+  return `#!/bin/sh\nexec ${own} --library-path ${libraries} --argv0 ${program}-server ${binary} "$@"\n`;
+}
+
+void main();

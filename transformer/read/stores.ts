@@ -1,0 +1,36 @@
+import type * as TS from "typescript";
+import type { Parser } from "../parser/parser";
+import { callsOf } from "./own-calls";
+
+/**
+ * The names that each of the file's calls of `configure({ stores: { ... } })` gives to stores; `undefined` of one that says
+ * them otherwise than by a literal.
+ */
+export function configuredStores(ts: Parser, file: TS.SourceFile): (readonly string[] | undefined)[] {
+  return callsOf(ts, file, "configure", file).map(({ arguments: [given] }) => {
+    const stores = valueOf(ts, given, "stores");
+    if (stores === "none") return [];
+    return stores === undefined ? undefined : namesIn(ts, stores);
+  });
+}
+
+/** `undefined` where it cannot be told. */
+function valueOf(
+  ts: Parser,
+  object: TS.Expression | undefined,
+  name: string,
+): TS.Expression | "none" | undefined {
+  const names = object && namesIn(ts, object);
+  if (object === undefined || names === undefined || !ts.isObjectLiteralExpression(object)) return undefined;
+  const property = object.properties[names.indexOf(name)];
+  if (property === undefined) return "none";
+  return ts.isPropertyAssignment(property) ? property.initializer : undefined;
+}
+
+function namesIn(ts: Parser, object: TS.Expression): string[] | undefined {
+  if (!ts.isObjectLiteralExpression(object)) return undefined;
+  const names = object.properties.map(({ name }) =>
+    name !== undefined && (ts.isIdentifier(name) || ts.isStringLiteral(name)) ? name.text : undefined,
+  );
+  return names.every((name) => name !== undefined) ? names : undefined;
+}

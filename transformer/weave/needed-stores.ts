@@ -1,0 +1,23 @@
+import { DEFAULT_STORE } from "../../runtime/limits";
+import type { Plan } from "../read/plan";
+import type { Piece } from "../text/edits";
+import { stringLiteral } from "../text/string-literal";
+
+/**
+ * What the module says of the stores that its tags name, when it is loaded: `lockweave.needsStore("payments",
+ * "OrderService.pay");`. So a name that nobody configured fails when the application starts.
+ */
+export function neededStores(plans: readonly Plan[], namespace: string): Piece[] {
+  const byStore = new Map<string, Plan[]>();
+  for (const plan of plans) {
+    const { store } = plan;
+    if (store === undefined || store === DEFAULT_STORE) continue;
+    byStore.set(store, [...(byStore.get(store) ?? []), plan]);
+  }
+  return [...byStore].flatMap(([store, [first, ...others]]) => {
+    if (first === undefined) return [];
+    const sites = new Set([first, ...others].map(({ site }) => stringLiteral(site)));
+    const code = ` ${namespace}.needsStore(${[stringLiteral(store), ...sites].join(", ")});`;
+    return [{ code, from: first.at, exact: false }];
+  });
+}
