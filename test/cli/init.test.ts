@@ -81,6 +81,8 @@ function inTerminal(project: Project, answer: string): Finished {
     cwd: project.dir,
     input: `${answer}\n`,
     encoding: "utf8",
+    timeout: 50_000, // Nothing else of this file goes on meanwhile, not even a time-out.
+    killSignal: "SIGKILL",
   });
   return { code: status, stdout, stderr: "" };
 }

@@ -52,6 +52,7 @@ test("a plain SET NX PX of somebody who knows nothing of us excludes us, and is 
   const sections: Section[] = [];
   const endsAt = monotonicMs() + 2_000;
   while (monotonicMs() < endsAt || sections.length === 0 || arena.sections.length < 5) {
+    if (monotonicMs() > endsAt + STARTED_BY_MS) throw new Error("one of them never gets the lock");
     if ((await foreigner.set(key, "mine", "PX", LOCK_TIME_MS, "NX")) === null) {
       await pause(1);
       continue;

@@ -1,8 +1,12 @@
 import { spawn, type ChildProcess } from "node:child_process";
 import { once } from "node:events";
+import { deferred } from "../support/deferred";
 import type { Project } from "./project";
 
 const TSPC = [require.resolve("ts-patch/bin/tspc.js"), "--watch", "--preserveWatchOutput"];
+
+/** For what takes a second or two on a machine that is not busy. */
+const BUILT_WITHIN_MS = 120_000;
 
 /** `tspc --watch` on a project, or what speaks like it. */
 export class Watch {
@@ -21,20 +25,30 @@ export class Watch {
     });
   }
 
-  /** What the compiler says about its next build, once it is done. */
+  /**
+   * What the compiler says about its next build, once it is done.
+   *
+   * @throws where none is done in time: a compiler that waits for a change would wait for ever, and the test file with it
+   */
   async build(): Promise<string> {
-    const ending = /Watching for file changes\.\s*$/;
-    while (!ending.test(this.#unread)) {
-      await new Promise<void>((resolve) => {
-        this.#onOutput = resolve;
-      });
-    }
+    const built = deferred();
+    const isLate = setTimeout(
+      () => built.reject(new Error(`It has built nothing, and said: ${this.#unread}`)),
+      BUILT_WITHIN_MS,
+    );
+    this.#onOutput = () => {
+      if (/Watching for file changes\.\s*$/.test(this.#unread)) built.resolve();
+    };
+    this.#onOutput();
+    await built.promise;
+    clearTimeout(isLate);
     const output = this.#unread;
     this.#unread = "";
     return output;
   }
 
   async stop(): Promise<void> {
+    if (this.#child.exitCode !== null || this.#child.signalCode !== null) return;
     const ended = once(this.#child, "exit");
     this.#child.kill();
     await ended;

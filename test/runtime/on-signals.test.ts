@@ -59,7 +59,12 @@ function start(
     tell: (words) => void child.stdin.write(`${words}\n`),
     ended: closed.then(([code, signal]) => ({ code, signal, output })),
     async says(words) {
-      while (!output.includes(words)) await Promise.race([once(child.stdout, "data"), closed]);
+      let isClosed = false;
+      void closed.then(() => (isClosed = true));
+      while (!output.includes(words)) {
+        if (isClosed) throw new Error(`it ended without ${words}: ${output}`);
+        await Promise.race([once(child.stdout, "data"), closed]);
+      }
     },
   };
 }

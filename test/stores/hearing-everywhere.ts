@@ -42,8 +42,9 @@ export async function shardInboxes({ admin }: ClusterNode): Promise<string[]> {
 
 /** A new key of the master's. */
 export async function keyAt(cluster: RedisCluster, master: ClusterNode): Promise<string> {
-  for (;;) {
+  for (let count = 0; count < 1_000; count += 1) {
     const key = newKey();
     if ((await cluster.masterOf(key)) === master) return key;
   }
+  throw new Error("the master has no slots");
 }

@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { Cluster, type Redis } from "ioredis";
 import {
   freePort,
+  LAUNCHES,
   launchRedis,
   remove,
   temporaryDirectory,
@@ -100,7 +101,6 @@ export class ClusterNode {
 const SLOTS = 16_384;
 /** After so long a silence a master's replica asks to take its place. */
 const NODE_TIMEOUT_MS = 1_000;
-const LAUNCHES = 5;
 
 function optionsOfNode(busPort: number): string[] {
   const options = {
@@ -140,8 +140,13 @@ async function startNodes(
   }
   await Promise.all(nodes.map((node) => node.remember(nodes)));
   if ((await Promise.all(nodes.map((node) => node.start()))).every(Boolean)) {
-    await until(() => areWhole(nodes));
-    return nodes;
+    try {
+      await until(() => areWhole(nodes));
+      return nodes;
+    } catch (error) {
+      await Promise.all(nodes.map((node) => node.kill()));
+      throw error;
+    }
   }
   await Promise.all(nodes.map((node) => node.kill()));
   return undefined;

@@ -3,6 +3,7 @@ import { join } from "node:path";
 import { Redis } from "ioredis";
 import {
   freePort,
+  LAUNCHES,
   launchRedis,
   remove,
   startRedis,
@@ -72,7 +73,7 @@ async function startSentinel(
   masterPort: number,
   all: number,
 ): Promise<RedisServer> {
-  for (;;) {
+  for (let launch = 1; launch <= LAUNCHES; launch += 1) {
     const lines = [
       `sentinel monitor ${NAME} 127.0.0.1 ${masterPort} ${Math.floor(all / 2) + 1}`,
       `sentinel down-after-milliseconds ${NAME} ${DOWN_AFTER_MS}`,
@@ -83,4 +84,5 @@ async function startSentinel(
     const sentinel = await launchRedis(await freePort(), dir, [file, "--sentinel"]);
     if (sentinel !== undefined) return sentinel;
   }
+  throw new Error(`a sentinel ended at its start ${LAUNCHES} times`);
 }

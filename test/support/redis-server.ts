@@ -1,7 +1,8 @@
 import { spawn, type ChildProcess } from "node:child_process";
+import { randomInt } from "node:crypto";
 import { once } from "node:events";
 import { mkdtemp, rm } from "node:fs/promises";
-import { createServer, type AddressInfo } from "node:net";
+import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Writable } from "node:stream";
@@ -32,7 +33,8 @@ export type ClientOptions = Pick<
   | "lazyConnect"
 >;
 
-const LAUNCHES = 5;
+/** So often a server is launched that ends at its start. */
+export const LAUNCHES = 5;
 const NOT_ON_DISK = ["--save", "", "--appendonly", "no"];
 
 /**
@@ -123,12 +125,20 @@ export async function launchRedis(
   return undefined;
 }
 
+const STARTED_WITHIN_MS = 60_000;
+const ANSWERS_WITHIN_MS = 5_000;
+
 /** Whether the server came up; false when it ended instead. A server that asks for a password is up too. */
 async function answersPing(port: number, child: ChildProcess): Promise<boolean> {
-  const probe = new Redis(port, "127.0.0.1", { enableReadyCheck: false, retryStrategy: () => 10 });
+  const givesUpAt = performance.now() + STARTED_WITHIN_MS;
+  const probe = new Redis(port, "127.0.0.1", {
+    enableReadyCheck: false,
+    retryStrategy: () => 10,
+    commandTimeout: ANSWERS_WITHIN_MS,
+  });
   probe.on("error", () => {}); // Until it listens, connections are refused.
   try {
-    while (child.exitCode === null && child.signalCode === null) {
+    while (child.exitCode === null && child.signalCode === null && performance.now() < givesUpAt) {
       const answer = await Promise.race([probe.ping().catch(String), once(child, "exit")]);
       if (typeof answer === "string" && /PONG|NOAUTH/.test(answer)) return true;
     }
@@ -138,12 +148,25 @@ async function answersPing(port: number, child: ChildProcess): Promise<boolean> 
   }
 }
 
+/**
+ * Below those that systems give to outgoing connections. One of these would take the port of a server that is down for a
+ * while; and a client that tries again and again to reach such a server would in the end be connected with itself.
+ */
+const PORTS = { from: 12_000, count: 20_000 };
+const PROBES = 100;
+
 /** A port on loopback that nobody listens to at this moment. */
 export async function freePort(): Promise<number> {
-  const probe = createServer().listen(0, "127.0.0.1");
-  await once(probe, "listening");
-  const { port } = probe.address() as AddressInfo;
-  probe.close();
-  await once(probe, "close");
-  return port;
+  for (let nth = 0; nth < PROBES; nth += 1) {
+    const port = PORTS.from + randomInt(PORTS.count);
+    const probe = createServer();
+    const isFree = new Promise<boolean>((resolve) => {
+      probe.once("error", () => resolve(false)).listen(port, "127.0.0.1", () => resolve(true));
+    });
+    if (!(await isFree)) continue;
+    probe.close();
+    await once(probe, "close");
+    return port;
+  }
+  throw new Error(`none of ${PROBES} ports is free`);
 }

@@ -4,6 +4,7 @@ import { until } from "./until";
 /** How many keys move at once, as `redis-cli --cluster reshard` would by default or a little more. */
 const AT_ONCE = 100;
 const MIGRATE_WITHIN_MS = 5_000;
+const MOST_TIMES = 10_000;
 
 /**
  * The slot of the key is on its way to another master, and stays so: the keys that are there stay, and new ones are made
@@ -29,9 +30,10 @@ export async function migrateSlot(cluster: RedisCluster, key: string, to: Cluste
   const slot = await slotOf(from, key);
   await to.admin.cluster("SETSLOT", slot, "IMPORTING", from.id);
   await from.admin.cluster("SETSLOT", slot, "MIGRATING", to.id);
-  for (;;) {
+  for (let nth = 1; ; nth += 1) {
     const keys = await from.admin.cluster("GETKEYSINSLOT", slot, AT_ONCE);
     if (keys.length === 0) break;
+    if (nth > MOST_TIMES) throw new Error(`slot ${slot} still has keys after ${MOST_TIMES} times ${AT_ONCE}`);
     await from.admin.call("MIGRATE", "127.0.0.1", to.port, "", 0, MIGRATE_WITHIN_MS, "KEYS", ...keys);
   }
   // The one who gets it first: otherwise, for a moment, nobody would have it.
