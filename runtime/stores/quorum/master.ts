@@ -1,6 +1,6 @@
 import type { Clock } from "../../clock";
 import { LockMisconfiguredError } from "../../errors";
-import type { DropReply, DropRequest, Store } from "../port";
+import type { DropReply, DropRequest, Store, TakeRequest } from "../port";
 
 /** What a quorum needs of a master beside the port. */
 export interface Member {
@@ -135,4 +135,9 @@ export class Master {
       if (leftMs > 0) this.drop(request, leftMs, COMMAND_MS).catch(() => {});
     }
   }
+}
+
+/** To a master, without a fencing token: those are drawn once there is a majority. */
+export function plain({ key, requestId, lockTimeMs }: TakeRequest): TakeRequest {
+  return { key, requestId, lockTimeMs, fencing: false };
 }

@@ -1,0 +1,36 @@
+import type { PlaceRequest } from "../port";
+import type { Master } from "./master";
+import { patienceOf, type Masters } from "./masters";
+
+/** Where those who wait stand in line. */
+export class Line {
+  readonly #masters: Masters;
+  readonly #standing = new Map<string, Master>();
+
+  constructor(masters: Masters) {
+    this.#masters = masters;
+  }
+
+  /** It has what it waited for, and stands nowhere. */
+  served(place: string): void {
+    this.#standing.delete(place);
+  }
+
+  /** From now on it stands in line at that master, and at no other. */
+  stands({ key, place }: PlaceRequest, gate: Master, patienceMs: number): void {
+    const before = this.#standing.get(place);
+    if (before !== undefined && before !== gate) void leaveAt(before, key, place, patienceMs).catch(() => {});
+    this.#standing.set(place, gate);
+  }
+
+  async leave(key: string, place: string, withinMs: number): Promise<void> {
+    const patienceMs = patienceOf(withinMs);
+    const gate = this.#standing.get(place) ?? this.#masters.gates(key, patienceMs)[0];
+    this.#standing.delete(place);
+    if (gate !== undefined) await leaveAt(gate, key, place, withinMs);
+  }
+}
+
+function leaveAt(master: Master, key: string, place: string, withinMs: number): Promise<void> {
+  return master.ask((store) => store.leave(key, place, withinMs));
+}
