@@ -492,3 +492,18 @@ test("Node that strips types is registered, and what was compiled is not", async
   const { scripts } = JSON.parse(changes["package.json"] ?? "") as { scripts: unknown };
   t.deepEqual(scripts, { start: "node --import lockweave/register src/main.ts", serve: "node dist/main.js" });
 });
+
+test("TypeScript that Node strips is TypeScript, though no compiler is there", async (t) => {
+  const project = await makeProject({
+    "package.json": JSON.stringify({ type: "module", scripts: { start: "node main.ts" } }),
+    "main.ts": "",
+  });
+  for (const path of ["tsconfig.json", "node_modules/typescript"])
+    await rm(project.path(path), { force: true });
+  const { found, lock } = planFor(new Project(project.dir));
+  t.deepEqual(
+    found.map(([{ name }]) => name),
+    ["Node"],
+  );
+  t.is(lock.file, "first-lock.ts");
+});

@@ -227,6 +227,6 @@ export const COMPILERS: readonly Host[] = [NEST, TSPC, TYPESCRIPT_7];
 
 /** What builds where nothing else is seen to: the host and its evidence. */
 export function usualCompiler(project: Project): Host | undefined {
-  if (!project.isTypeScript) return undefined;
+  if (!project.isCompiled) return undefined;
   return isNative(project) ? TYPESCRIPT_7 : TSPC;
 }

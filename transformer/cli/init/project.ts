@@ -101,7 +101,14 @@ export class Project {
     return { version, major: Number(major), isTooOld: Number(major) * 100 + Number(minor) < 509 };
   }
 
+  /** Whether TypeScript is what is written. */
   get isTypeScript(): boolean {
+    const sources = [...this.files, ...this.scripts.flatMap((script) => script.split(/\s+/))];
+    return this.isCompiled || sources.some((file) => /(?<!\.d)\.[cm]?ts$/.test(file));
+  }
+
+  /** Whether TypeScript compiles it: Node strips types by itself. */
+  get isCompiled(): boolean {
     return this.typescript !== undefined || this.files.includes("tsconfig.json");
   }
 
