@@ -1,4 +1,4 @@
-import type { Choice } from "./small-world";
+import type { Choice } from "./story";
 
 /** Choices as they are printed, and given to be lived again: `12:3,27:1`. */
 export function written(choices: readonly Choice[]): string {

@@ -1,4 +1,5 @@
-import { live, type Choice, type Plan, type Story } from "./small-world";
+import { live } from "./live";
+import type { Choice, Plan, Story } from "./story";
 import type { Tamper } from "../tampering";
 
 /** How far to look. */

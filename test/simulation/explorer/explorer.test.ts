@@ -1,8 +1,8 @@
 import test from "ava";
 import { written } from "./choices";
 import { explore } from "./explore";
+import { live } from "./live";
 import { PLANS, planOf } from "./plans";
-import { live } from "./small-world";
 
 // Small worlds, in which every schedule is lived that departs from the plain order once, and many that do so twice. For
 // more, and to live a schedule again that has a problem: npm run explore

@@ -1,8 +1,9 @@
 import { parseArgs } from "node:util";
 import { parsed, written } from "./choices";
 import { explore, type Failure } from "./explore";
+import { live } from "./live";
 import { PLANS, planOf } from "./plans";
-import { live, type Choice, type Plan } from "./small-world";
+import type { Choice, Plan } from "./story";
 
 // npm run explore -- [--plan "two processes"] [--deviations 2] [--seconds 60] [--failures 1]
 // npm run explore -- --plan "two processes" --replay 12:3,27:1

@@ -1,5 +1,5 @@
 import type { LockOptions } from "../../../runtime/lock/settings";
-import type { Plan } from "./small-world";
+import type { Plan } from "./story";
 
 const PATIENT = { lockTime: "2s", retryTimes: 3, waitTime: "500ms" } as const satisfies LockOptions;
 
@@ -40,6 +40,7 @@ export const PLANS: readonly Plan[] = [
   // What is held back once comes just after the other process has ended its hold.
   { name: "a handover", calls: [call(1, 0), call(1, 0), call(2, 0, PATIENT, 4)] },
   { name: "three processes", calls: [call(1, 0), call(1, 0), call(2, 0), call(3, 0)] },
+  { name: "a quorum of three", masters: 3, calls: [call(1, 0), call(2, 0)] },
 ];
 
 /** @throws when there is none of that name */

@@ -52,20 +52,24 @@ export class Wire implements Store {
   readonly #clock: ProcessClock;
   readonly #server: SimulatedServer;
   readonly #listener: WireListener;
+  readonly #to: string;
   readonly #listeners = new Set<StoreListener>();
 
+  /** @param to which server, as messages to it are told */
   constructor(
     schedule: Schedule,
     number: number,
     clock: ProcessClock,
     server: SimulatedServer,
     listener: WireListener,
+    to = "",
   ) {
     this.#schedule = schedule;
     this.#number = number;
     this.#clock = clock;
     this.#server = server;
     this.#listener = listener;
+    this.#to = to;
     server.listen((place) => this.#hint(place));
   }
 
@@ -116,7 +120,7 @@ export class Wire implements Store {
   }
 
   #carry<Reply>(command: Command, send: () => Promise<Reply>): Promise<Reply> {
-    const what = `${this.#number}'s ${told(command)}`;
+    const what = `${this.#number}'s ${told(command)}${this.#to}`;
     const carryOut = async (): Promise<Reply> => {
       const at = this.#schedule.now();
       const reply = await send();

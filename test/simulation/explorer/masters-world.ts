@@ -1,0 +1,190 @@
+import { reasonOf } from "../../../runtime/errors";
+import type { Lock } from "../../../runtime/lock/lock";
+import type { Member } from "../../../runtime/stores/quorum/master";
+import { QuorumStore } from "../../../runtime/stores/quorum/quorum";
+import { SimulatedProcess } from "../process";
+import { ProcessClock } from "../process-clock";
+import { SimulatedServer } from "../server";
+import type { Tamper } from "../tampering";
+import { Truth } from "../truth";
+import { Schedule } from "./schedule";
+import { Narrator, type Choice, type Judge, type Manner, type Plan, type Story } from "./story";
+import { Wire } from "./wire";
+
+const KEY = "LOCK_one";
+const COMMAND_TIMEOUT_MS = 100;
+const LONGEST_LOCK_TIME_MS = 3_000;
+const LATENCY_MS = 1;
+const FREEZE_MS = 2_600;
+/** Clocks are read as numbers with a fraction. */
+const ROUNDING_MS = 0.01;
+
+/** The same over a quorum: each message between a process and a master is an event of its own. */
+export function liveOnMasters(
+  plan: Plan,
+  masters: number,
+  choices: readonly Choice[],
+  manner: Manner,
+): Promise<Story> {
+  return new MastersWorld(plan, masters, manner).run(choices, manner.countsOptions ?? false);
+}
+
+/** One of the masters, and what it has said. */
+interface SimulatedMaster {
+  readonly server: SimulatedServer;
+  readonly truth: Truth;
+  readonly wires: Wire[];
+  /** In the world's time. */
+  startedAt: number;
+}
+
+class MastersWorld implements Judge {
+  readonly problems: string[] = [];
+  readonly #schedule = new Schedule();
+  readonly #narrator: Narrator;
+  readonly #masters: readonly SimulatedMaster[];
+  readonly #processes: SimulatedProcess[] = [];
+  /** Who is inside, each with the process in which it is. */
+  readonly #inside = new Map<Lock, SimulatedProcess>();
+  readonly #underWay = new Map<string, SimulatedProcess>();
+
+  constructor(plan: Plan, masters: number, { isTraced = false, tamper = (store) => store }: Manner) {
+    this.#narrator = new Narrator(this.#schedule, isTraced);
+    this.#masters = Array.from({ length: masters }, () => this.#newMaster(tamper));
+    for (const number of new Set(plan.calls.map(({ process }) => process))) this.#addProcess(number);
+    this.#masters.forEach((master, index) => {
+      this.#fault("server", `master ${index + 1} loses its data`, () => {
+        master.server.loseEverything();
+        master.startedAt = this.#schedule.now();
+        this.#schedule.pass(LATENCY_MS); // It is not there again at the very same moment.
+        for (const wire of master.wires) wire.reconnected();
+      });
+    });
+    plan.calls.forEach((call, index) => {
+      const name = `caller ${String.fromCodePoint(65 + index)} of process ${call.process}`;
+      const at = this.#schedule.now() + call.atMs;
+      this.#schedule.add("act", call.process, `${name} comes`, at, () => void this.#call(name, call));
+    });
+  }
+
+  run(choices: readonly Choice[], countsOptions: boolean): Promise<Story> {
+    return this.#narrator.live(this, choices, countsOptions);
+  }
+
+  #newMaster(tamper: Tamper): SimulatedMaster {
+    let truth: Truth | undefined;
+    const server = new SimulatedServer(
+      this.#schedule.timeOf("server"),
+      (now) => (truth = new Truth(now, (problem) => this.report(problem), false)),
+      tamper,
+      () => this.checkBeliefs(),
+    );
+    if (truth === undefined) throw new Error("Expected the server to ask for the truth");
+    return { server, truth, wires: [], startedAt: -Infinity };
+  }
+
+  #addProcess(number: number): void {
+    const pace = { rate: 1, startsAt: 1_000_000 * number, bootStepMs: 0 };
+    const clock = new ProcessClock(this.#schedule.timeOf(number), pace);
+    const members = this.#masters.map((master, index): Member => {
+      const wire = new Wire(
+        this.#schedule,
+        number,
+        clock,
+        master.server,
+        {
+          onCarriedOut: (done) => this.#narrator.notes(done),
+          onAsk() {},
+          onGiveUp() {},
+          onNotDropped() {},
+        },
+        ` at master ${index + 1}`,
+      );
+      master.wires.push(wire);
+      return {
+        store: wire,
+        raiseFence: () => Promise.reject(new Error("Expected nobody to ask for a fencing token")),
+        startedAt: async () => clock.now() - (this.#schedule.now() - master.startedAt),
+        close: async () => {},
+      };
+    });
+    const store = new QuorumStore(members, clock, LONGEST_LOCK_TIME_MS);
+    const process = new SimulatedProcess(number, clock, store, COMMAND_TIMEOUT_MS);
+    this.#processes.push(process);
+    this.#fault(number, `process ${number} crashes`, () => clock.die());
+    this.#fault(number, `process ${number} is frozen`, () => {
+      clock.freeze();
+      const at = this.#schedule.now() + FREEZE_MS;
+      this.#schedule.add("act", "world", `process ${number} goes on`, at, () => clock.thaw("timer"));
+    });
+    this.#fault(number, `process ${number} shuts down at once`, () => void process.close(0));
+  }
+
+  #fault(owner: number | "server", what: string, happen: () => void): void {
+    this.#schedule.add("fault", owner, what, Infinity, happen);
+  }
+
+  // ---- callers ----------------------------------------------------------------------------------------
+
+  async #call(name: string, { process: number, workMs, how }: Plan["calls"][number]): Promise<void> {
+    const process = this.#processes.find((one) => one.number === number);
+    if (process === undefined || process.clock.isDead) return;
+    this.#underWay.set(name, process);
+    const lock = process.lock(KEY, how);
+    try {
+      while (!(await lock.acquire())) if (!(await lock.retryCheck())) throw undefined;
+      this.#narrator.tell(`${name} is let in by ${lock.storeValue}, for ${lock.remaining()} ms`);
+      this.#inside.set(lock, process);
+      await process.passes(workMs);
+      this.#inside.delete(lock);
+      this.#narrator.tell(`${name} leaves`);
+      await lock.release();
+      this.#narrator.tell(`${name} has left`);
+    } catch (error) {
+      this.#narrator.tell(`${name}: ${reasonOf(error)}`);
+    }
+    this.#underWay.delete(name);
+  }
+
+  // ---- what is wrong ----------------------------------------------------------------------------------
+
+  report(problem: string): void {
+    this.problems.push(problem);
+  }
+
+  /** Nobody believes in more than a majority has for it; a master that lost its data had it until then. */
+  checkBeliefs(): void {
+    let sure: Lock | undefined;
+    for (const [lock, { clock }] of this.#inside) {
+      const believedMs = lock.remaining();
+      if (clock.isDead || believedMs === 0) continue;
+      if (sure !== undefined)
+        this.report(`${sure.storeValue} and ${lock.storeValue} are both sure to hold it`);
+      sure = lock;
+      const { storeValue = "" } = lock;
+      const has = this.#masters.filter(
+        ({ truth }) =>
+          !truth.hasKeptItsWord(KEY, storeValue) || truth.leftMs(KEY, storeValue) + ROUNDING_MS >= believedMs,
+      );
+      if (has.length <= this.#masters.length / 2)
+        this.report(
+          `${storeValue} is sure for ${believedMs.toFixed(1)} ms, and ${has.length} masters have it`,
+        );
+    }
+  }
+
+  check(): void {
+    this.checkBeliefs();
+  }
+
+  checkTheEnd(): void {
+    for (const [name, { clock }] of this.#underWay) {
+      if (!clock.isDead) this.report(`${name} waits for ever`);
+    }
+    for (const { clock, number, hasQueues, isGivingBack } of this.#processes) {
+      if (clock.isDead) continue;
+      if (hasQueues) this.report(`process ${number} has a queue at the end`);
+      if (isGivingBack) this.report(`process ${number} gives something back at the end`);
+    }
+  }
+}
