@@ -29,6 +29,29 @@ test("of what is no client, its kind and its names are said, and no values", (t)
   }
 });
 
+/** As the packages' own clients have them: test/matrix/clients.ts looks at those. */
+test("a client of another package is named, with what to do", (t) => {
+  const ioredis =
+    /Lockweave speaks to the same server by ioredis, beside it: npm install ioredis, and give the URL/;
+  for (const [methods, name, cure] of [
+    [["sendCommand", "multi", "duplicate", "on", "off"], "node-redis (the package `redis`)", ioredis],
+    [["customCommand", "exec", "close"], "Valkey GLIDE", ioredis],
+    [
+      ["createScript", "multi", "pipeline"],
+      "@upstash/redis, which speaks HTTP",
+      /give the rediss:\/\/ URL that Upstash/,
+    ],
+  ] as const) {
+    const client = Object.fromEntries(methods.map((method) => [method, () => {}]));
+    const error = t.throws(() => assertClient(client as unknown as RedisClient, "stores.payments"), {
+      instanceOf: LockOptionError,
+      message: cure,
+    });
+    const said = `Expected \`stores.payments\` to be an ioredis client or a redis:// URL, got a client of ${name}. `;
+    t.true(error?.message.startsWith(said), error?.message);
+  }
+});
+
 test("nothing listens to a client any more whose database is not looked at", (t) => {
   const client = new Redis({ lazyConnect: true, db: 3 });
   const listeners = (): number[] => ["connect", "error"].map((event) => client.listenerCount(event));

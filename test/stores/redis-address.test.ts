@@ -1,0 +1,108 @@
+import { writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { inspect } from "node:util";
+import test, { type ExecutionContext } from "ava";
+import { LockOptionError } from "../../runtime/errors";
+import { newId, newKey, take } from "../../runtime/stores/contract/subject";
+import type { RedisAddress } from "../../runtime/stores/redis/address";
+import { redisStoreAt } from "../../runtime/stores/redis/redis";
+import { freePort, remove, startRedis, temporaryDirectory, type RedisServer } from "../support/redis-server";
+import { UNTRUSTED } from "./untrusted";
+
+// How an address leads to a server: each form on a real one.
+
+let server: RedisServer;
+let dir: string;
+let socket: string;
+let tlsPort: number;
+
+test.before(async () => {
+  dir = await temporaryDirectory();
+  [socket, tlsPort] = [join(dir, "red is.sock"), await freePort()];
+  const [key, cert] = [join(dir, "key.pem"), join(dir, "cert.pem")];
+  await writeFile(key, UNTRUSTED.key);
+  await writeFile(cert, UNTRUSTED.cert);
+  const tls = { "tls-port": tlsPort, "tls-key-file": key, "tls-cert-file": cert, "tls-ca-cert-file": cert };
+  const options = { ...tls, "tls-auth-clients": "no", unixsocket: socket };
+  server = await startRedis(
+    ...Object.entries(options).flatMap(([name, value]) => [`--${name}`, String(value)]),
+  );
+  await server.client().call("ACL", "SETUSER", "app", "on", ">p@ss/w", "allkeys", "allchannels", "+@all");
+});
+
+test.after.always(async () => {
+  await server.stop();
+  await remove(dir);
+});
+
+/** Who the address makes us, and in which database its locks are. */
+async function arrival(t: ExecutionContext, address: RedisAddress): Promise<string> {
+  const store = redisStoreAt(address);
+  t.teardown(() => store.close());
+  const key = newKey();
+  t.true((await take(store, key, newId())).taken);
+  const connections = String(await server.client().client("LIST")).split("\n");
+  const own = connections.find((line) => line.includes(" cmd=set "));
+  const [, user] = / user=(\S+)/.exec(own ?? "") ?? [];
+  const found: string[] = [];
+  for (const db of [0, 3]) {
+    const client = server.client({ connectionName: `db${db}` });
+    await client.select(db);
+    if ((await client.exists(key)) === 1) found.push(String(db));
+  }
+  await store.close();
+  return `${user} in ${found.join()}`;
+}
+
+const AT_SOCKET = (): string => encodeURI(socket);
+
+test.serial("redis:// with a user, a password and a database", async (t) => {
+  const at = `127.0.0.1:${server.port}`;
+  t.is(await arrival(t, `redis://${at}`), "default in 0");
+  t.is(await arrival(t, `redis://app:p%40ss%2Fw@${at}/3`), "app in 3");
+  t.is(await arrival(t, { url: `redis://app:p%40ss%2Fw@${at}/3` }), "app in 3");
+});
+
+test.serial(
+  "unix:// is a socket, with a user, a password and a database as other clients write them",
+  async (t) => {
+    t.is(await arrival(t, `unix://${AT_SOCKET()}`), "default in 0");
+    t.is(await arrival(t, `redis+unix://${AT_SOCKET()}?db=3`), "default in 3");
+    t.is(await arrival(t, `unix://app:p%40ss%2Fw@${AT_SOCKET()}?db=3`), "app in 3");
+    t.is(await arrival(t, `unix://app@${AT_SOCKET()}?password=p%40ss%2Fw`), "app in 0");
+    t.is(await arrival(t, `unix://${AT_SOCKET()}?user=app&pass=p%40ss%2Fw&db=3`), "app in 3");
+  },
+);
+
+test.serial("tls beside a URL is what Node's tls.connect() takes, whatever the URL's scheme", async (t) => {
+  const tls = { ca: UNTRUSTED.cert };
+  t.is(await arrival(t, { url: `rediss://localhost:${tlsPort}`, tls }), "default in 0");
+  t.is(await arrival(t, { url: `redis://app:p%40ss%2Fw@localhost:${tlsPort}/3`, tls }), "app in 3");
+  const distrustful = redisStoreAt({ url: `rediss://localhost:${tlsPort}`, tls: {} });
+  t.teardown(() => distrustful.close());
+  await t.throwsAsync(take(distrustful, newKey(), newId()), { message: /self-signed certificate/ });
+});
+
+test("what cannot be read is refused without its password", (t) => {
+  for (const address of [
+    "unix:hunter2",
+    "unix://app:hunter2@/",
+    "unix://app:hunter2",
+    "unix://app:hunter/2@/run/redis.sock",
+    "unix://:hunter2@host/run/redis.sock",
+    "unix:///run/redis.sock?db=hunter2",
+    "unix:///run/redis.sock?passwrd=hunter2",
+    "unix://app:%hunter2@/run/redis.sock",
+    { url: "redis://localhost", password: "hunter2" },
+    { url: "redis://localhost", tls: "hunter2" },
+    { url: "http://app:hunter2@localhost" },
+    { url: 6379, tls: { passphrase: "hunter2" } },
+  ]) {
+    const error = t.throws(() => redisStoreAt(address as RedisAddress), { instanceOf: LockOptionError });
+    t.false(inspect(error, { depth: 10, showHidden: true }).includes("hunter2"), inspect(address));
+  }
+  t.throws(() => redisStoreAt({ url: "redis://a", user: "app" } as RedisAddress), {
+    message:
+      'Expected `redis` to be { url: "rediss://...", tls: { ca } }, whose `tls` Node\'s tls.connect() takes, got { url, user }: see `user`',
+  });
+});
