@@ -4,13 +4,11 @@
 import { systemClock } from "../../clock";
 import { reasonOf } from "../../errors";
 import {
-  MOST_AT_ONCE,
   type DropReply,
   type DropRequest,
   type NextReply,
   type NotDropped,
   type NotHeld,
-  type NotTaken,
   type PlaceRequest,
   type Renewed,
   type RenewReply,
@@ -21,19 +19,43 @@ import {
   type TakeReply,
   type TakeRequest,
 } from "../port";
-import { shown } from "../../shown";
 import { reservedFor } from "../value";
 import type { RedisAddress } from "./address";
-import { assertClient, isCluster, type RedisClient } from "./client";
-import { Database } from "./database";
-import { PartedKeysError, Routes, type Command } from "./cluster/routes";
+import { askBySlot, chunksOf, unlessParted, type Cluster } from "./cluster/by-slot";
+import { Routes } from "./cluster/routes";
 import { ShardInboxes } from "./cluster/shard-inboxes";
 import { Shards } from "./cluster/shards";
-import { isBeforeRedis7, isDenied, isUnknownScript, isWrongType, wrapped } from "./errors";
+import { assertClient, isCluster, type RedisClient } from "./client";
+import { Database } from "./database";
+import { isBeforeRedis7, wrapped } from "./errors";
 import { evictionWarning } from "./eviction";
 import { Inbox, type Ears, type InboxOwner } from "./inbox";
 import { assertPrefix, isInSlot, nameBeside } from "./keys";
+import {
+  eachAlone,
+  idsOf,
+  lockTimesOf,
+  scriptFor,
+  setOf,
+  settledOrError,
+  single,
+  type Command,
+} from "./many";
 import { OwnClient } from "./own-client";
+import {
+  doubtful,
+  DROPPED,
+  holderOf,
+  listOf,
+  notTaken,
+  renewReply,
+  TAKEN,
+  TOO_FEW,
+  unexpected,
+  type Figure,
+  type Found,
+} from "./replies";
+import { ScriptRunner, type Send } from "./script-runner";
 import { DROP, DROP_ALONE, DROP_MANY } from "./scripts/drop";
 import { LEAVE } from "./scripts/leave";
 import { LOOK, TIME_LEFT } from "./scripts/look";
@@ -41,7 +63,6 @@ import { NEXT } from "./scripts/next";
 import { PLACE } from "./scripts/place";
 import { RAISE_FENCE } from "./scripts/raise-fence";
 import { RENEW, RENEW_WITH_TOKEN } from "./scripts/renew";
-import type { Script } from "./scripts/script";
 import { TAKE } from "./scripts/take";
 import { TAKE_MANY } from "./scripts/take-many";
 import { DRAW } from "./scripts/token";
@@ -93,26 +114,17 @@ export function storeAt(address: RedisAddress, what = "redis"): RedisStore {
   return store;
 }
 
-type Send = (withinMs: number, command: string, ...args: (string | number)[]) => Promise<unknown>;
-
-/** A number in a script's reply: as text, where the client was told so by its `stringNumbers`. */
-type Figure = number | string;
-
-/** What a script found instead of what it was to change: in an array, nothing where the key is free. */
-type Found = readonly [string | null | Error];
-
 export class RedisStore implements Store {
   readonly client: RedisClient;
   readonly #send: Send;
+  readonly #scripts: ScriptRunner;
   readonly #closeClient: () => void;
   readonly #prefix: string;
-  readonly #isCluster: boolean;
   /** In a cluster PUBLISH counts who listens on one node only. */
   readonly #counts: "0" | "1";
   readonly #inbox: Ears;
-  /** In a cluster. */
-  readonly #shards: Shards | undefined;
-  readonly #routes: Routes | undefined;
+  /** Where the client is that of one. */
+  readonly cluster: Cluster | undefined;
   readonly #listeners = new Set<StoreListener>();
   readonly #warnings: string[] = [];
   #setCanGet = true;
@@ -125,29 +137,28 @@ export class RedisStore implements Store {
     this.#closeClient = closeClient;
     this.#prefix = client.options.keyPrefix ?? "";
     assertPrefix(this.#prefix);
-    this.#isCluster = isCluster(client);
-    this.#counts = this.#isCluster ? "0" : "1";
+    this.#counts = isCluster(client) ? "0" : "1";
     const owner: InboxOwner = {
       hinted: (place) => {
         for (const listener of this.#listeners) listener.onHint(place);
       },
       denied: () => this.warn(CHANNELS_DENIED),
     };
-    if (this.#isCluster) {
+    if (isCluster(client)) {
       const shards = new Shards(
         client,
         () => void (this.#breaks += 1),
         () => this.#tellOfReconnection(),
       );
       const routes = new Routes(client, shards);
-      this.#shards = shards;
-      this.#routes = routes;
+      this.cluster = { shards, routes };
       this.#send = (_withinMs, ...command) => routes.send(...command);
       this.#inbox = new ShardInboxes(client, shards, owner);
     } else {
       this.#send = send;
       this.#inbox = new Inbox(client, owner);
     }
+    this.#scripts = new ScriptRunner(this.#send, this.cluster?.routes);
     for (const [event, hear] of this.#events) client.on(event, hear);
     if (client.status === "ready") this.#connected();
   }
@@ -176,12 +187,14 @@ export class RedisStore implements Store {
     const { key, requestId, lockTimeMs, fencing } = request;
     const keys = fencing ? [key, this.#fence(key)] : [key];
     const breaksBefore = this.#breaks;
-    const taken = this.#run(TAKE, keys, [requestId, lockTimeMs], withinMs, (reply) => {
+    const taken = this.#scripts.run(TAKE, keys, [requestId, lockTimeMs], withinMs, (reply) => {
       const [isTaken, detail] = listOf(reply) as [Figure, (string | null)?];
       if (Number(isTaken) === 1) return this.#taken(breaksBefore, fencing, detail);
       return this.#takeReply(detail ?? "", breaksBefore);
     });
-    return this.#isCluster ? unlessParted(taken, (ms) => this.#takeThenDraw(request, ms), withinMs) : taken;
+    return this.cluster !== undefined
+      ? unlessParted(taken, (ms) => this.#takeThenDraw(request, ms), withinMs)
+      : taken;
   }
 
   /** In a slot that migrates: the token is drawn after the grant, which counts once a later renewal has confirmed it. */
@@ -203,10 +216,11 @@ export class RedisStore implements Store {
     requests: readonly TakeRequest[],
     withinMs: number,
   ): Promise<readonly (TakeReply | Error)[]> => {
-    if (!this.#isCluster) return await this.#takeTogether(requests, withinMs);
+    const cluster = this.cluster;
+    if (cluster === undefined) return await this.#takeTogether(requests, withinMs);
     if (!this.#setCanGet) return await eachAlone(requests, (one) => this.take(one, withinMs));
     const breaksBefore = this.#breaks;
-    return await this.#bySlot(requests, {
+    return await askBySlot(cluster, requests, {
       command: (some) => single(some, setOf) ?? scriptFor(TAKE_MANY, some),
       read: (reply, some) =>
         (some.length === 1 && !Array.isArray(reply) ? [reply] : listOf(reply)).map((found) =>
@@ -225,7 +239,7 @@ export class RedisStore implements Store {
     const keys = requests.map(({ key }) => key);
     const args = [idsOf(requests), ...lockTimesOf(requests)];
     const breaksBefore = this.#breaks;
-    const replies = await this.#runMany(TAKE_MANY, keys, args, withinMs);
+    const replies = await this.#scripts.runMany(TAKE_MANY, keys, args, withinMs);
     if (replies === "each alone") return await eachAlone(requests, (one) => this.take(one, withinMs));
     if (replies.some(isBeforeRedis7)) {
       this.#setCanGet = false;
@@ -271,15 +285,15 @@ export class RedisStore implements Store {
   }
 
   async #renewPlain(requests: readonly RenewRequest[], withinMs: number): Promise<readonly RenewReply[]> {
-    if (this.#isCluster) {
-      return await this.#bySlot(requests, {
+    if (this.cluster !== undefined) {
+      return await askBySlot(this.cluster, requests, {
         command: (some) => scriptFor(RENEW, some),
         read: (reply) => listOf(reply).map(renewReply),
         again: async (some) =>
           await this.#renewMany(some, withinMs).catch((error: Error) => some.map(() => error)),
       });
     }
-    const chunks = this.#chunksOf(requests, ({ key }) => key).map((chunk) =>
+    const chunks = chunksOf(requests, ({ key }) => key, undefined).map((chunk) =>
       this.#renewMany(chunk, withinMs).catch((error: Error) => chunk.map(() => error)),
     );
     return (await Promise.all(chunks)).flat();
@@ -288,7 +302,7 @@ export class RedisStore implements Store {
   async #renewMany(requests: readonly RenewRequest[], withinMs: number): Promise<readonly RenewReply[]> {
     const keys = requests.map(({ key }) => key);
     const args = [idsOf(requests), ...lockTimesOf(requests)];
-    const replies = await this.#runMany(RENEW, keys, args, withinMs);
+    const replies = await this.#scripts.runMany(RENEW, keys, args, withinMs);
     if (replies !== "each alone") return replies.map(renewReply);
     const alone = requests.map(async (request) => (await this.#renewMany([request], withinMs))[0] ?? TOO_FEW);
     return (await Promise.allSettled(alone)).map(settledOrError);
@@ -298,12 +312,12 @@ export class RedisStore implements Store {
     const { key, requestId, lockTimeMs } = request;
     const keys = [key, this.#fence(key)];
     const args = [requestId, lockTimeMs];
-    const renewed = this.#run(RENEW_WITH_TOKEN, keys, args, withinMs, (reply): RenewReply => {
+    const renewed = this.#scripts.run(RENEW_WITH_TOKEN, keys, args, withinMs, (reply): RenewReply => {
       const [isRenewed, detail = null] = listOf(reply) as [Figure, (string | null | Error)?];
       if (Number(isRenewed) === 1) return { renewed: true, fencingToken: Number(detail) };
       return renewReply([detail]);
     });
-    return this.#isCluster
+    return this.cluster !== undefined
       ? unlessParted(renewed, (ms) => this.#renewThenDraw(request, ms), withinMs)
       : renewed;
   }
@@ -326,7 +340,7 @@ export class RedisStore implements Store {
   ): Promise<Renewed | NotHeld> {
     const { key, lockTimeMs } = request;
     const leftMs = (): number => withinMs - (systemClock.now() - startedAt);
-    const fencingToken = await this.#run(DRAW, [this.#fence(key)], [lockTimeMs], leftMs(), Number);
+    const fencingToken = await this.#scripts.run(DRAW, [this.#fence(key)], [lockTimeMs], leftMs(), Number);
     const [reply = TOO_FEW] = await this.#renewMany([request], leftMs());
     if (reply instanceof Error) throw reply;
     if (!reply.renewed) return reply;
@@ -344,23 +358,31 @@ export class RedisStore implements Store {
       if (told instanceof Error) throw told;
       return told;
     };
-    const dropAlone = (ms: number): Promise<DropReply> => this.#run(DROP_ALONE, [key], [requestId], ms, read);
+    const dropAlone = (ms: number): Promise<DropReply> =>
+      this.#scripts.run(DROP_ALONE, [key], [requestId], ms, read);
     if (!this.#canQueue(key)) return dropAlone(withinMs);
-    const dropped = this.#run(DROP, [key, this.#queue(key)], [requestId, this.#counts], withinMs, read);
+    const dropped = this.#scripts.run(
+      DROP,
+      [key, this.#queue(key)],
+      [requestId, this.#counts],
+      withinMs,
+      read,
+    );
     // In a slot that migrates, those who wait find the key when they look again.
-    return this.#isCluster ? unlessParted(dropped, dropAlone, withinMs) : dropped;
+    return this.cluster !== undefined ? unlessParted(dropped, dropAlone, withinMs) : dropped;
   }
 
   readonly dropMany = async (
     requests: readonly DropRequest[],
     withinMs: number,
   ): Promise<readonly (DropReply | Error)[]> => {
-    if (!this.#isCluster) return await this.#dropTogether(requests, withinMs);
+    const cluster = this.cluster;
+    if (cluster === undefined) return await this.#dropTogether(requests, withinMs);
     const breaksBefore = this.#breaks;
     const queued = requests.filter(({ key }) => this.#canQueue(key));
     const others = requests.filter(({ key }) => !this.#canQueue(key));
     const [replies, alone] = await Promise.all([
-      this.#bySlot(queued, {
+      askBySlot(cluster, queued, {
         command: (some) => this.#dropCommand(some),
         read: (reply, some) =>
           (some.length === 1 ? [reply] : listOf(reply)).map((one) => this.#dropReply(one, breaksBefore)),
@@ -388,7 +410,7 @@ export class RedisStore implements Store {
     const keys = requests.map(({ key }) => key);
     const queues = keys.map((key) => this.#queue(key));
     const args = [idsOf(requests), this.#counts];
-    const replies = await this.#runMany(DROP_MANY, [...keys, ...queues], args, withinMs);
+    const replies = await this.#scripts.runMany(DROP_MANY, [...keys, ...queues], args, withinMs);
     if (replies === "each alone") return await eachAlone(requests, (one) => this.drop(one, withinMs));
     return replies.map((reply) => this.#dropReply(reply, breaksBefore));
   }
@@ -411,9 +433,10 @@ export class RedisStore implements Store {
   }
 
   async look(keys: readonly string[], withinMs: number): Promise<readonly (string | Error | undefined)[]> {
-    const chunks = this.#chunksOf(
+    const chunks = chunksOf(
       keys.map((key, index) => ({ key, index })),
       ({ key }) => key,
+      this.cluster?.shards,
     );
     const values: (string | Error | undefined)[] = keys.map(() => TOO_FEW);
     await Promise.all(
@@ -430,7 +453,7 @@ export class RedisStore implements Store {
 
   async #lookAt(keys: readonly string[], withinMs: number): Promise<readonly (string | Error | undefined)[]> {
     try {
-      const replies = await this.#runMany(LOOK, keys, [], withinMs);
+      const replies = await this.#scripts.runMany(LOOK, keys, [], withinMs);
       if (replies !== "each alone") return (replies as Found[0][]).map(holderOf);
     } catch (error) {
       return keys.map(() => wrapped(error));
@@ -446,13 +469,15 @@ export class RedisStore implements Store {
     const keys = this.#queueKeys(key, fencing);
     const args = [place, this.#inbox.addressFor(key), requestId, lockTimeMs, this.#counts];
     const breaksBefore = this.#breaks;
-    const placed = this.#run(PLACE, keys, args, withinMs, (reply) => {
+    const placed = this.#scripts.run(PLACE, keys, args, withinMs, (reply) => {
       const [isTaken, detail, pttl, isChannelDenied] = listOf(reply) as [Figure, string?, Figure?, Figure?];
       if (Number(isTaken) === 1) return this.#taken(breaksBefore, fencing, detail);
       if (Number(isChannelDenied) === 1) this.warn(CHANNELS_DENIED);
       return notTaken(detail, Number(pttl));
     });
-    return this.#isCluster ? unlessParted(placed, (ms) => this.#lookAgain(request, ms), withinMs) : placed;
+    return this.cluster !== undefined
+      ? unlessParted(placed, (ms) => this.#lookAgain(request, ms), withinMs)
+      : placed;
   }
 
   /** Where no queue can be, or none that could be asked. */
@@ -461,7 +486,7 @@ export class RedisStore implements Store {
     const reply = await this.take(request, withinMs);
     if (reply.taken) return reply;
     const leftMs = withinMs - (systemClock.now() - startedAt);
-    return await this.#run(TIME_LEFT, [request.key], [], leftMs, (left) =>
+    return await this.#scripts.run(TIME_LEFT, [request.key], [], leftMs, (left) =>
       notTaken(reply.holder, Number(left)),
     );
   }
@@ -469,7 +494,7 @@ export class RedisStore implements Store {
   async leave(key: string, place: string, withinMs: number): Promise<void> {
     if (!this.#canQueue(key)) return;
     const inbox = this.#inbox.addressFor(key);
-    const left = this.#run(
+    const left = this.#scripts.run(
       LEAVE,
       this.#queueKeys(key, false),
       [place, inbox, this.#counts],
@@ -487,8 +512,8 @@ export class RedisStore implements Store {
 
   async #leaveInParts(key: string, waiter: string, reserved: string, withinMs: number): Promise<void> {
     await Promise.all([
-      this.#command(withinMs, "zrem", this.#queue(key), waiter, `-${waiter}`),
-      this.#run(DROP_ALONE, [key], [reserved], withinMs, () => {}),
+      this.#scripts.command(withinMs, "zrem", this.#queue(key), waiter, `-${waiter}`),
+      this.#scripts.run(DROP_ALONE, [key], [reserved], withinMs, () => {}),
     ]);
   }
 
@@ -503,7 +528,7 @@ export class RedisStore implements Store {
     const keys = this.#queueKeys(key, fencing);
     const inbox = this.#inbox.addressFor(key);
     const args = [held.requestId, place, inbox, requestId, lockTimeMs, this.#counts];
-    const done = this.#run(NEXT, keys, args, withinMs, (reply): NextReply | NotDropped => {
+    const done = this.#scripts.run(NEXT, keys, args, withinMs, (reply): NextReply | NotDropped => {
       const [outcome, detail = null, isChannelDenied] = listOf(reply) as [Figure, Found[0]?, Figure?];
       if (Number(isChannelDenied) === 1) this.warn(CHANNELS_DENIED);
       switch (Number(outcome)) {
@@ -572,7 +597,7 @@ export class RedisStore implements Store {
   async close(): Promise<void> {
     this.#isClosed = true;
     for (const [event, hear] of this.#events) this.client.off(event, hear);
-    this.#shards?.close();
+    this.cluster?.shards.close();
     this.#inbox.close();
     this.#closeClient();
   }
@@ -581,7 +606,7 @@ export class RedisStore implements Store {
 
   /** From now on all tokens that are drawn for the key are larger than this one, and those that it stands for. */
   async raiseFence(key: string, token: number, lockTimeMs: number, withinMs: number): Promise<void> {
-    await this.#run(RAISE_FENCE, [this.#fence(key)], [token, lockTimeMs], withinMs, () => {});
+    await this.#scripts.run(RAISE_FENCE, [this.#fence(key)], [token, lockTimeMs], withinMs, () => {});
   }
 
   // ---- keys and commands: their names in small letters, as ioredis needs no others --------------------
@@ -600,113 +625,7 @@ export class RedisStore implements Store {
 
   /** In a cluster, all keys of a script must be in one slot. */
   #canQueue(key: string): boolean {
-    return !this.#isCluster || isInSlot(this.#prefix, key);
-  }
-
-  /** Those that may go in one command. */
-  #chunksOf<Item>(items: readonly Item[], keyOf: (item: Item) => string): readonly (readonly Item[])[] {
-    const groups = this.#shards === undefined ? [items] : grouped(items, keyOf, this.#shards);
-    return groups.flatMap((group) =>
-      Array.from({ length: Math.ceil(group.length / MOST_AT_ONCE) }, (_, index) =>
-        group.slice(index * MOST_AT_ONCE, (index + 1) * MOST_AT_ONCE),
-      ),
-    );
-  }
-
-  /** One command for each slot, and all at once. */
-  async #bySlot<Request extends { readonly key: string }, Reply>(
-    requests: readonly Request[],
-    { command, read, again }: ManyBySlot<Request, Reply>,
-  ): Promise<readonly (Reply | Error)[]> {
-    const chunks = this.#chunksOf(requests, ({ key }) => key);
-    const told = (await this.#routes?.sendAll(chunks.map(command))) ?? [];
-    const replies = new Map<Request, Reply | Error>();
-    const asked: Promise<void>[] = [];
-    const note = (chunk: readonly Request[], some: readonly (Reply | Error)[]): void =>
-      chunk.forEach((request, index) => replies.set(request, some[index] ?? TOO_FEW));
-    chunks.forEach((chunk, index) => {
-      const reply = told[index];
-      if (reply instanceof Error && mayAskAgain(reply)) {
-        asked.push(again(chunk).then((some) => note(chunk, some)));
-      } else if (reply instanceof Error) {
-        note(
-          chunk,
-          chunk.map(() => wrapped(reply)),
-        );
-      } else {
-        note(
-          chunk,
-          attempted(() => read(reply, chunk), chunk.length),
-        );
-      }
-    });
-    await Promise.all(asked);
-    return requests.map((request) => replies.get(request) ?? TOO_FEW);
-  }
-
-  /** A script for many keys, in which each has a reply of its own; `"each alone"` where one key keeps it from all. */
-  async #runMany(
-    script: Script,
-    keys: readonly string[],
-    args: readonly (string | number)[],
-    withinMs: number,
-  ): Promise<readonly unknown[] | "each alone"> {
-    try {
-      return await this.#run(script, keys, args, withinMs, (reply) => reply as unknown[]);
-    } catch (error) {
-      const isOfOneKey =
-        error instanceof PartedKeysError || (error instanceof Error && isDenied(error.cause));
-      if (keys.length > 1 && isOfOneKey) return "each alone";
-      throw error;
-    }
-  }
-
-  /**
-   * EVALSHA, and EVAL once where the server does not know the script (after a restart or SCRIPT FLUSH).
-   *
-   * @param read what the reply means
-   */
-  #run<Meaning>(
-    script: Script,
-    keys: readonly string[],
-    args: readonly (string | number)[],
-    withinMs: number,
-    read: (reply: unknown) => Meaning,
-  ): Promise<Meaning> {
-    const { source, sha1 } = script;
-    const startedAt = systemClock.now();
-    return this.#send(withinMs, "evalsha", sha1, keys.length, ...keys, ...args).then(
-      read,
-      async (error: unknown) => {
-        if (!isUnknownScript(error)) throw wrapped(error);
-        const rest = [keys.length, ...keys, ...args];
-        const leftMs = (): number => {
-          const left = withinMs - (systemClock.now() - startedAt);
-          if (left > 0) return left;
-          throw new Error("Redis did not know the script, and there was no time left to send it");
-        };
-        const known = await this.#taught(script, () => this.#send(leftMs(), "evalsha", sha1, ...rest));
-        return read(known === UNKNOWN ? await this.#command(leftMs(), "eval", source, ...rest) : known);
-      },
-    );
-  }
-
-  /** In a cluster all masters are taught a script at once; otherwise, and where that was in vain, it is sent as it is. */
-  async #taught(script: Script, again: () => Promise<unknown>): Promise<unknown> {
-    if (this.#routes === undefined) return UNKNOWN;
-    await this.#routes.teach(script);
-    try {
-      return await again();
-    } catch (error) {
-      if (isUnknownScript(error)) return UNKNOWN;
-      throw wrapped(error);
-    }
-  }
-
-  #command(withinMs: number, ...command: [string, ...(string | number)[]]): Promise<unknown> {
-    return this.#send(withinMs, ...command).catch((error: unknown) => {
-      throw wrapped(error);
-    });
+    return this.cluster === undefined || isInSlot(this.#prefix, key);
   }
 }
 
@@ -715,145 +634,3 @@ const CHANNELS_DENIED =
 
 /** How much of its lock time a hold may take to get its token, where it is drawn after the grant. */
 const SHARE_FOR_DRAWING = 0.9;
-
-/** What is no reply. */
-const UNKNOWN = Symbol("the script is not known");
-
-/** Stands for what a key holds that is no text. */
-const NO_TEXT = "(other data than text)";
-
-// The replies without figures are made once.
-const TAKEN: Taken = { taken: true };
-const DROPPED: DropReply = { dropped: true };
-const RENEWED: RenewReply = { renewed: true };
-const TOO_FEW = new Error("Redis sent fewer replies than it was asked for");
-
-function doubtful(): Error {
-  return new Error("the connection broke under the release, which Redis may have carried out");
-}
-
-/** What no script of ours replies: such as "QUEUED", of a client that is in the middle of a transaction. */
-function unexpected(reply: unknown): Error {
-  return new Error(`Redis sent no reply to a script of ours, but ${shown(reply)}`);
-}
-
-function listOf(reply: unknown): readonly unknown[] {
-  if (Array.isArray(reply)) return reply;
-  throw unexpected(reply);
-}
-
-/** @param pttl -1 for a key that never expires, and for those who are not next */
-function notTaken(holder: string | undefined, pttl: number): NotTaken {
-  return { taken: false, holder, freeInMs: pttl === -1 ? undefined : Math.max(pttl, 0) };
-}
-
-function renewReply(reply: unknown): RenewReply {
-  if (reply instanceof Error) return wrapped(reply);
-  if (!Array.isArray(reply)) return Number(reply) === 1 ? RENEWED : unexpected(reply);
-  const holder = holderOf((reply as unknown as Found)[0]);
-  return holder instanceof Error ? holder : { renewed: false, holder };
-}
-
-/** A key that holds other data than text is somebody's, whoever that is. */
-function holderOf(found: Found[0]): string | Error | undefined {
-  if (found === null) return undefined;
-  if (!(found instanceof Error)) return found;
-  return isWrongType(found) ? NO_TEXT : wrapped(found);
-}
-
-/** What can be done with one key at a time, where the slot of them all migrates. */
-async function unlessParted<Reply>(
-  asked: Promise<Reply>,
-  inParts: (leftMs: number) => Promise<Reply>,
-  withinMs: number,
-): Promise<Reply> {
-  const startedAt = systemClock.now();
-  try {
-    return await asked;
-  } catch (error) {
-    if (!(error instanceof PartedKeysError)) throw error;
-    return await inParts(withinMs - (systemClock.now() - startedAt));
-  }
-}
-
-function grouped<Item>(
-  items: readonly Item[],
-  keyOf: (item: Item) => string,
-  shards: Shards,
-): readonly (readonly Item[])[] {
-  const groups = new Map<number, Item[]>();
-  for (const item of items) {
-    const slot = shards.slotOf(keyOf(item));
-    const group = groups.get(slot);
-    if (group === undefined) groups.set(slot, [item]);
-    else group.push(item);
-  }
-  return [...groups.values()];
-}
-
-/** How many are asked for in a cluster. */
-interface ManyBySlot<Request, Reply> {
-  /** For some in one slot. */
-  command(some: readonly Request[]): Command;
-  /** A reply for each of them. */
-  read(reply: unknown, some: readonly Request[]): readonly (Reply | Error)[];
-  /** Where the one command for all could not be carried out. */
-  again(some: readonly Request[]): Promise<readonly (Reply | Error)[]>;
-}
-
-function mayAskAgain(error: Error): boolean {
-  return (
-    error instanceof PartedKeysError || isUnknownScript(error) || isDenied(error) || isBeforeRedis7(error)
-  );
-}
-
-function attempted<Reply>(read: () => readonly (Reply | Error)[], count: number): readonly (Reply | Error)[] {
-  try {
-    return read();
-  } catch (error) {
-    return Array.from({ length: count }, () => wrapped(error));
-  }
-}
-
-function single<Request>(
-  requests: readonly Request[],
-  command: (only: Request) => Command,
-): Command | undefined {
-  const [only] = requests;
-  return requests.length === 1 && only !== undefined ? command(only) : undefined;
-}
-
-function setOf({ key, requestId, lockTimeMs }: TakeRequest): Command {
-  return ["set", key, requestId, "PX", lockTimeMs, "NX", "GET"];
-}
-
-/** @param more keys that go with those of the requests */
-function scriptFor(
-  { sha1 }: Script,
-  requests: readonly (DropRequest & { readonly lockTimeMs?: number })[],
-  more: readonly string[] = [],
-  args: readonly (string | number)[] = requests.map(({ lockTimeMs = 0 }) => lockTimeMs),
-): Command {
-  const keys = [...requests.map(({ key }) => key), ...more];
-  return ["evalsha", sha1, keys.length, ...keys, idsOf(requests), ...args];
-}
-
-async function eachAlone<Request, Reply>(
-  requests: readonly Request[],
-  ask: (request: Request) => Promise<Reply>,
-): Promise<(Reply | Error)[]> {
-  return (await Promise.allSettled(requests.map(ask))).map(settledOrError);
-}
-
-function settledOrError<Reply>(settled: PromiseSettledResult<Reply>): Reply | Error {
-  return settled.status === "fulfilled" ? settled.value : wrapped(settled.reason);
-}
-
-function idsOf(requests: readonly { readonly requestId: string }[]): string {
-  return requests.map(({ requestId }) => requestId).join("");
-}
-
-function lockTimesOf(requests: readonly { readonly lockTimeMs: number }[]): number[] {
-  const times = requests.map(({ lockTimeMs }) => lockTimeMs);
-  return times.every((time) => time === times[0]) ? times.slice(0, 1) : times;
-}

@@ -1,8 +1,7 @@
 import type { RedisClient } from "../client";
+import type { Command } from "../many";
 import { sourceOf, type Script } from "../scripts/script";
 import type { Shards } from "./shards";
-
-export type Command = readonly [name: string, ...args: (string | number)[]];
 
 /** How many commands are written to a node at once: a server carries out what it has read before it hears others. */
 const MOST_IN_A_WRITE = 256;

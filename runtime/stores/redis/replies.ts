@@ -1,0 +1,53 @@
+import { shown } from "../../shown";
+import type { DropReply, NotTaken, RenewReply, Taken } from "../port";
+import { isWrongType, wrapped } from "./errors";
+
+// What the scripts' replies mean to those who asked.
+
+/** A number in a script's reply: as text, where the client was told so by its `stringNumbers`. */
+export type Figure = number | string;
+
+/** What a script found instead of what it was to change: in an array, nothing where the key is free. */
+export type Found = readonly [string | null | Error];
+
+// The replies without figures are made once.
+export const TAKEN: Taken = { taken: true };
+export const DROPPED: DropReply = { dropped: true };
+const RENEWED: RenewReply = { renewed: true };
+export const TOO_FEW = new Error("Redis sent fewer replies than it was asked for");
+
+/** Stands for what a key holds that is no text. */
+const NO_TEXT = "(other data than text)";
+
+export function doubtful(): Error {
+  return new Error("the connection broke under the release, which Redis may have carried out");
+}
+
+/** What no script of ours replies: such as "QUEUED", of a client that is in the middle of a transaction. */
+export function unexpected(reply: unknown): Error {
+  return new Error(`Redis sent no reply to a script of ours, but ${shown(reply)}`);
+}
+
+export function listOf(reply: unknown): readonly unknown[] {
+  if (Array.isArray(reply)) return reply;
+  throw unexpected(reply);
+}
+
+/** @param pttl -1 for a key that never expires, and for those who are not next */
+export function notTaken(holder: string | undefined, pttl: number): NotTaken {
+  return { taken: false, holder, freeInMs: pttl === -1 ? undefined : Math.max(pttl, 0) };
+}
+
+export function renewReply(reply: unknown): RenewReply {
+  if (reply instanceof Error) return wrapped(reply);
+  if (!Array.isArray(reply)) return Number(reply) === 1 ? RENEWED : unexpected(reply);
+  const holder = holderOf((reply as unknown as Found)[0]);
+  return holder instanceof Error ? holder : { renewed: false, holder };
+}
+
+/** A key that holds other data than text is somebody's, whoever that is. */
+export function holderOf(found: Found[0]): string | Error | undefined {
+  if (found === null) return undefined;
+  if (!(found instanceof Error)) return found;
+  return isWrongType(found) ? NO_TEXT : wrapped(found);
+}

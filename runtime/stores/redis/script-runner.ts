@@ -1,0 +1,87 @@
+import { systemClock } from "../../clock";
+import { PartedKeysError, type Routes } from "./cluster/routes";
+import { isDenied, isUnknownScript, wrapped } from "./errors";
+import type { Script } from "./scripts/script";
+
+/** @param withinMs later than that nothing need be sent */
+export type Send = (withinMs: number, command: string, ...args: (string | number)[]) => Promise<unknown>;
+
+/** Has scripts carried out, also by servers that do not know them yet. */
+export class ScriptRunner {
+  readonly #send: Send;
+  readonly #routes: Routes | undefined;
+
+  /** @param routes those of a cluster */
+  constructor(send: Send, routes: Routes | undefined) {
+    this.#send = send;
+    this.#routes = routes;
+  }
+
+  /** A script for many keys, in which each has a reply of its own; `"each alone"` where one key keeps it from all. */
+  async runMany(
+    script: Script,
+    keys: readonly string[],
+    args: readonly (string | number)[],
+    withinMs: number,
+  ): Promise<readonly unknown[] | "each alone"> {
+    try {
+      return await this.run(script, keys, args, withinMs, (reply) => reply as unknown[]);
+    } catch (error) {
+      const isOfOneKey =
+        error instanceof PartedKeysError || (error instanceof Error && isDenied(error.cause));
+      if (keys.length > 1 && isOfOneKey) return "each alone";
+      throw error;
+    }
+  }
+
+  /**
+   * EVALSHA, and EVAL once where the server does not know the script (after a restart or SCRIPT FLUSH).
+   *
+   * @param read what the reply means
+   */
+  run<Meaning>(
+    script: Script,
+    keys: readonly string[],
+    args: readonly (string | number)[],
+    withinMs: number,
+    read: (reply: unknown) => Meaning,
+  ): Promise<Meaning> {
+    const { source, sha1 } = script;
+    const startedAt = systemClock.now();
+    return this.#send(withinMs, "evalsha", sha1, keys.length, ...keys, ...args).then(
+      read,
+      async (error: unknown) => {
+        if (!isUnknownScript(error)) throw wrapped(error);
+        const rest = [keys.length, ...keys, ...args];
+        const leftMs = (): number => {
+          const left = withinMs - (systemClock.now() - startedAt);
+          if (left > 0) return left;
+          throw new Error("Redis did not know the script, and there was no time left to send it");
+        };
+        const known = await this.#taught(script, () => this.#send(leftMs(), "evalsha", sha1, ...rest));
+        return read(known === UNKNOWN ? await this.command(leftMs(), "eval", source, ...rest) : known);
+      },
+    );
+  }
+
+  /** In a cluster all masters are taught a script at once; otherwise, and where that was in vain, it is sent as it is. */
+  async #taught(script: Script, again: () => Promise<unknown>): Promise<unknown> {
+    if (this.#routes === undefined) return UNKNOWN;
+    await this.#routes.teach(script);
+    try {
+      return await again();
+    } catch (error) {
+      if (isUnknownScript(error)) return UNKNOWN;
+      throw wrapped(error);
+    }
+  }
+
+  command(withinMs: number, ...command: [string, ...(string | number)[]]): Promise<unknown> {
+    return this.#send(withinMs, ...command).catch((error: unknown) => {
+      throw wrapped(error);
+    });
+  }
+}
+
+/** What is no reply. */
+const UNKNOWN = Symbol("the script is not known");
