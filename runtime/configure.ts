@@ -190,6 +190,8 @@ export function createLocker(configuration: Configuration, means: Means = {}): L
   }
   assertNames(names);
   const stores = openStores(configuration);
+  const usual = stores.get(settings.store);
+  if (usual !== undefined) confirmable(settings, usual);
   const told = safeLogger(logger);
   const newRequestId = requestIds().next;
   const lockers = new Map<string, Locker>();
@@ -213,11 +215,8 @@ export function createLocker(configuration: Configuration, means: Means = {}): L
     defaults: settings,
     callSite: oncePerCallSite((options, site, others) => {
       const settled = { ...settle(options, settings, others), ...always };
-      return {
-        locker: lockerOf(settled.store, site === undefined ? [] : [site], all),
-        settings: settled,
-        site,
-      };
+      const found = lockerOf(settled.store, site === undefined ? [] : [site], all);
+      return { locker: found, settings: confirmable(settled, found.store), site };
     }),
     clock,
     logger: told,
@@ -227,6 +226,14 @@ export function createLocker(configuration: Configuration, means: Means = {}): L
   };
   for (const [name, store] of stores) open(name, store);
   return lockerOf(DEFAULT_STORE, [], all);
+}
+
+/** @throws {LockOptionError} when replicas are asked for, and the store asks none */
+function confirmable(settings: Settings, { confirmsReplicas = false }: Store): Settings {
+  if (settings.replicas === 0 || confirmsReplicas) return settings;
+  throw new LockOptionError(
+    `replicas=${settings.replicas} needs \`configure({ redis })\` with one Redis, Sentinel or a cluster: this store does not ask replicas. (A quorum asks a majority of its masters instead: leave \`replicas\` out.)`,
+  );
 }
 
 /** The locker in force. */

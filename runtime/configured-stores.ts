@@ -5,7 +5,7 @@ import type { Store } from "./stores/port";
 import { quorumStore } from "./stores/quorum/quorum";
 import { isAddress, type RedisAddress } from "./stores/redis/address";
 import type { RedisClient } from "./stores/redis/client";
-import { storeAt, storeOver } from "./stores/redis/redis";
+import { redisStore, redisStoreAt } from "./stores/redis/redis";
 
 /**
  * An ioredis client, which stays yours to close, or an address, whose connection is ours. An array of three or more of
@@ -91,7 +91,7 @@ function openRedis(place: RedisPlace, what: string, ours: Store[]): Store {
 
 function openPlace(place: RedisPlace, what: string): Store {
   if (Array.isArray(place)) return quorumStore(place as readonly (RedisClient | RedisAddress)[]);
-  return isAddress(place) ? storeAt(place, what) : storeOver(place as RedisClient, what);
+  return isAddress(place) ? redisStoreAt(place, what) : redisStore(place as RedisClient, what);
 }
 
 const STORE_METHODS = ["take", "renew", "drop", "look", "place", "leave", "next", "listen", "close"] as const;

@@ -12,6 +12,9 @@ export type DurationUnit = keyof typeof MS_PER_UNIT;
 /** The longest `lockTime`, `waitTime` or other duration, in hours. */
 export const LONGEST_DURATION_HOURS = 24;
 
+/** The largest `replicas`. */
+export const MOST_REPLICAS = 100;
+
 /** The largest `retryTimes`. */
 export const MOST_RETRY_TIMES = 1_000_000;
 

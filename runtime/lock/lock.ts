@@ -81,6 +81,11 @@ export class Lock implements AsyncDisposable, Waiter, Holder {
     return this.settings.fencing;
   }
 
+  /** How many replicas must have it. */
+  get replicas(): number {
+    return this.settings.replicas;
+  }
+
   get isWatched(): boolean {
     return this.settings.watchdog;
   }
@@ -472,7 +477,9 @@ export class Lock implements AsyncDisposable, Waiter, Holder {
     if (!hasHandedOn) events.ends(this, known?.outcome ?? "released", now - this.heldSince, loss?.cause);
     else if (isStoreSure) events.lost(this, loss); // That it was handed on was told then.
     // The store's word counts, and where it has none, or one that proves nothing, ours does.
-    const isProven = loss === undefined && lease.isOnlyGrant && before?.isEarly !== true;
+    // A master that still has it says nothing of what another one, in its place, has given since: then replicas would.
+    const isWord = lease.isOnlyGrant && lease.replicas === 0;
+    const isProven = loss === undefined && isWord && before?.isEarly !== true;
     if (isProven || (isSure && !isStoreSure)) return undefined;
     return before ?? loss ?? deadlinePassed();
   }

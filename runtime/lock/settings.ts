@@ -1,6 +1,6 @@
 import { milliseconds, type Duration } from "../duration";
 import { LockOptionError } from "../errors";
-import { DEFAULT_STORE, MOST_RETRY_TIMES, SHORTEST_LOCK_TIME_MS, STORE_NAME } from "../limits";
+import { DEFAULT_STORE, MOST_REPLICAS, MOST_RETRY_TIMES, SHORTEST_LOCK_TIME_MS, STORE_NAME } from "../limits";
 import { shown } from "../shown";
 
 /** How a lock behaves. The names and meanings are those of the tag's attributes. */
@@ -28,6 +28,8 @@ export interface LockOptions {
   readonly fencing?: boolean;
   /** In which store: a name among `configure({ stores })`. Default `"default"`: that of `redis` or `store`. */
   readonly store?: string;
+  /** The lock counts as held only while so many replicas of the Redis master are known to have it. Default 0. */
+  readonly replicas?: number;
 }
 
 /** The options of one lock, complete and checked. Times are in milliseconds. */
@@ -42,6 +44,7 @@ export interface Settings {
   readonly reentrant: boolean;
   readonly fencing: boolean;
   readonly store: string;
+  readonly replicas: number;
 }
 
 /** What holds where neither the lock nor `configure({ defaults })` says otherwise: the ancestors' numbers. */
@@ -56,13 +59,14 @@ export const DEFAULTS: Settings = {
   reentrant: false,
   fencing: false,
   store: DEFAULT_STORE,
+  replicas: 0,
 };
 
 type Check = (name: string, value: unknown) => Partial<Settings>;
 
 const CHECKS: Record<keyof LockOptions, Check> = {
   lockTime: (name, value) => ({ lockTimeMs: milliseconds(name, value, SHORTEST_LOCK_TIME_MS) }),
-  retryTimes: (_, value) => ({ retryTimes: wholeNumber("retryTimes", value) }),
+  retryTimes: (_, value) => ({ retryTimes: wholeNumber("retryTimes", value, MOST_RETRY_TIMES) }),
   waitTime: (name, value) => ({ waitTimeMs: milliseconds(name, value) }),
   onFailure: (name, value) => ({ onFailure: oneOf(name, value, "throw", "skip") }),
   onLost: (name, value) => ({ onLost: oneOf(name, value, "throw", "warn") }),
@@ -71,6 +75,7 @@ const CHECKS: Record<keyof LockOptions, Check> = {
   reentrant: (name, value) => ({ reentrant: boolean(name, value) }),
   fencing: (name, value) => ({ fencing: boolean(name, value) }),
   store: (_, value) => ({ store: storeName(value) }),
+  replicas: (_, value) => ({ replicas: wholeNumber("replicas", value, MOST_REPLICAS) }),
 };
 
 /**
@@ -129,11 +134,11 @@ function countSame(options: Options, asked: Options, others: readonly string[]):
   return count;
 }
 
-function wholeNumber(name: string, value: unknown): number {
-  const isInRange = (number: number): boolean => number >= 0 && number <= MOST_RETRY_TIMES;
+function wholeNumber(name: string, value: unknown, most: number): number {
+  const isInRange = (number: number): boolean => number >= 0 && number <= most;
   if (typeof value === "number" && Number.isInteger(value) && isInRange(value)) return value;
   throw new LockOptionError(
-    `Expected \`${name}\` to be a whole number from 0 to ${MOST_RETRY_TIMES}, got ${shown(value)}`,
+    `Expected \`${name}\` to be a whole number from 0 to ${most}, got ${shown(value)}`,
   );
 }
 

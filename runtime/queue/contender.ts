@@ -13,7 +13,7 @@ import {
   type TakeReply,
   type TakeRequest,
 } from "../stores/port";
-import { Lease } from "./lease";
+import { Lease, ofReplicas } from "./lease";
 import type { Trouble } from "./loss";
 import type { Listening, Shared } from "./shared";
 import type { Waiter } from "./waiter";
@@ -126,7 +126,8 @@ export class Contender implements AttemptListener<Waiter>, Listening {
     const attempt = new Attempt(store, this, request, sentAt, first);
     this.sent(attempt);
     const mostMs = this.#mayTakeMs(first, sentAt);
-    if (isForPlace || request.fencing) inFlight.send(attempt, sentAt, mostMs);
+    const isAlone = isForPlace || request.fencing || request.replicas !== undefined;
+    if (isAlone) inFlight.send(attempt, sentAt, mostMs);
     else takes.send(attempt, sentAt, mostMs);
   }
 
@@ -277,10 +278,7 @@ export class Contender implements AttemptListener<Waiter>, Listening {
     if ("place" in sent.request) this.#isPlaced = false;
     const { first } = this.#line;
     // What was taken for somebody who is gone, or has been seen to be gone itself, has to be found once more.
-    const isGood =
-      first !== undefined &&
-      fits(sent.request.lockTimeMs, sent.request.fencing, first) &&
-      this.#open.includes(sent);
+    const isGood = first !== undefined && fits(sent.request, first) && this.#open.includes(sent);
     if (isGood && this.#believe(sent, sent.sentAt, first, fencingToken, !mayComeAgain)) return false;
     return this.#confirm(sent);
   }
@@ -304,6 +302,7 @@ export class Contender implements AttemptListener<Waiter>, Listening {
     if (this.#isClosed || isClosed) return false;
     const { key, requestId } = sent.request;
     const lease = new Lease(key, requestId, first.lockTimeMs, fencingToken, isOnlyGrant);
+    lease.replicas = first.replicas;
     this.#shared.renewals.mayLast(lease, this.#mayHoldForMs(sent));
     lease.prove(sentAt, first.lockTimeMs, suspension.trustedSince(now));
     const waitedMs = this.#line.begin(lease, first, now);
@@ -329,7 +328,7 @@ export class Contender implements AttemptListener<Waiter>, Listening {
     const { clock, store, inFlight } = this.#shared;
     const { key, requestId } = found.request;
     const { lockTimeMs, fencing } = first;
-    const request = { key, requestId, lockTimeMs, fencing };
+    const request = { key, requestId, lockTimeMs, fencing, ...ofReplicas(first) };
     this.#confirmedForMs = Math.max(this.#confirmedForMs, lockTimeMs);
     const sentAt = clock.now();
     const mostMs = this.#mayTakeMs(first, sentAt);
@@ -346,7 +345,7 @@ export class Contender implements AttemptListener<Waiter>, Listening {
     this.trouble = undefined;
     if (reply instanceof Error) this.trouble = { error: reply };
     else if (!reply.renewed) this.#gone(found, first);
-    else if (!fits(request.lockTimeMs, request.fencing, first))
+    else if (!fits(request, first))
       return void this.#confirm(found); // Somebody else is first by now.
     else if (!this.#believe(found, sentAt, first, reply.fencingToken, false)) this.trouble = TOOK_TOO_LONG;
     const { error } = this.trouble ?? {};
@@ -397,10 +396,13 @@ const TOOK_TOO_LONG: Trouble = { error: new NoReplyError("the reply took the who
 /** What a waiter asks for, with a `requestId` that no other command has. */
 function requestOf(waiter: Waiter): TakeRequest {
   const { key, lockTimeMs, fencing } = waiter;
-  return { key, requestId: waiter.nextRequestId(), lockTimeMs, fencing };
+  return { key, requestId: waiter.nextRequestId(), lockTimeMs, fencing, ...ofReplicas(waiter) };
 }
 
-/** Whether a hold of that lock time, with a fencing token or without, is what the waiter would ask for. */
-export function fits(lockTimeMs: number, hasToken: boolean, waiter: Waiter): boolean {
-  return lockTimeMs === waiter.lockTimeMs && (hasToken || !waiter.fencing);
+/** Whether a hold that was asked for like this is what the waiter would ask for. */
+export function fits(
+  { lockTimeMs, fencing, replicas = 0 }: Pick<TakeRequest, "lockTimeMs" | "fencing" | "replicas">,
+  waiter: Waiter,
+): boolean {
+  return lockTimeMs === waiter.lockTimeMs && (fencing || !waiter.fencing) && replicas >= waiter.replicas;
 }

@@ -19,6 +19,8 @@ export class Lease {
   /** What the key holds. No command but the one that took the key was ever to write it. */
   readonly requestId: string;
   lockTimeMs: number;
+  /** How many replicas must have it for a command to prove it. */
+  replicas = 0;
   /** The first of the fencing tokens that came with the lease. */
   fencingToken: number | undefined;
   /**
@@ -130,3 +132,10 @@ export class Lease {
     return typeof this.#end === "object" ? this.#end : undefined;
   }
 }
+
+/** For a request: most ask for none. */
+export function ofReplicas({ replicas }: { readonly replicas: number }): { readonly replicas?: number } {
+  return replicas === 0 ? NONE : { replicas };
+}
+
+const NONE = {};

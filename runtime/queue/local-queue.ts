@@ -255,11 +255,12 @@ export class LocalQueue implements Line, DropListener<Ending>, NextListener<Endi
   /** Inside the process a lease goes only to one who would have been granted the same. */
   private handOn(lease: Lease, next: Waiter, since: number, now: number, ended: Ended): boolean {
     this.#shared.suspension.trustedSince(now); // If it was suspended, that is known from here on.
+    const { lockTimeMs, fencingToken, replicas } = lease;
     const mayGoOn = lease.turn === undefined ? Turn.mayBegin(since, now) : lease.turn.mayGoOn(now);
     const isWorthIt =
       mayGoOn &&
-      this.remaining(lease, now) > lease.lockTimeMs / 2 &&
-      fits(lease.lockTimeMs, lease.fencingToken !== undefined, next) &&
+      this.remaining(lease, now) > lockTimeMs / 2 &&
+      fits({ lockTimeMs, fencing: fencingToken !== undefined, replicas }, next) &&
       next.isWatched &&
       next.isAutoUnlocked &&
       !this.#shared.isClosed;

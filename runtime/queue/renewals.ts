@@ -4,7 +4,7 @@ import { renewMany, renewOne } from "../commands/renew";
 import type { RenewReply, Store } from "../stores/port";
 import type { Suspension } from "../suspension";
 import type { Deadlines } from "./deadlines";
-import type { Lease } from "./lease";
+import { ofReplicas, type Lease } from "./lease";
 import { lossOf, type Loss, type Trouble } from "./loss";
 import type { Waiter } from "./waiter";
 
@@ -64,7 +64,8 @@ export class Renewals {
   }
 
   /**
-   * Makes of a lease what one more body inside it asks for, too: a longer lock time, a fencing token, to be kept.
+   * Makes of a lease what one more body inside it asks for, too: a longer lock time, a fencing token, more replicas, to be
+   * kept.
    *
    * @throws what the store fails with, and nothing when it does not have the lease: then it is lost
    */
@@ -72,10 +73,11 @@ export class Renewals {
     const { key, requestId } = lease;
     const lockTimeMs = Math.max(wanted.lockTimeMs, lease.lockTimeMs);
     const fencing = wanted.fencing && lease.fencingToken === undefined;
-    if (lockTimeMs > lease.lockTimeMs || fencing) {
+    const replicas = Math.max(wanted.replicas, lease.replicas);
+    if (lockTimeMs > lease.lockTimeMs || fencing || replicas > lease.replicas) {
       const sentAt = this.#clock.now();
       this.mayLast(lease, lockTimeMs);
-      const request = { key, requestId, lockTimeMs, fencing };
+      const request = { key, requestId, lockTimeMs, fencing, ...ofReplicas({ replicas }) };
       const reply = await renewOne(this.#store, this.#inFlight, request);
       if (reply instanceof Error) throw reply;
       const now = this.#clock.now();
@@ -84,6 +86,7 @@ export class Renewals {
       const trustedSince = this.#suspension.trustedSince(now);
       if (sentAt < trustedSince) return await this.strengthen(lease, wanted);
       lease.lockTimeMs = Math.max(lease.lockTimeMs, lockTimeMs);
+      lease.replicas = Math.max(lease.replicas, replicas);
       lease.prove(sentAt, lockTimeMs, trustedSince);
       if (reply.fencingToken !== undefined) lease.drawnInside(reply.fencingToken);
     }
@@ -173,11 +176,12 @@ export class Renewals {
       lease.renewAt = UNDER_WAY;
       if (lease.untilDeadline(sentAt) <= this.#inFlight.usualTimeoutMs) this.#deadlines.watch(lease, sentAt);
     }
-    const requests = leases.map(({ key, requestId, lockTimeMs }) => ({
-      key,
-      requestId,
-      lockTimeMs,
+    const requests = leases.map((lease) => ({
+      key: lease.key,
+      requestId: lease.requestId,
+      lockTimeMs: lease.lockTimeMs,
       fencing: false,
+      ...ofReplicas(lease),
     }));
     const thirdMs = Math.min(...leases.map(({ lockTimeMs }) => lockTimeMs)) / 3;
     const mostMs = Math.max(thirdMs, LEAST_COMMAND_TIME_MS);
@@ -207,7 +211,7 @@ export class Renewals {
 }
 
 /** What a body asks of the lease that it enters. */
-type Wanted = Pick<Waiter, "lockTimeMs" | "fencing" | "isWatched">;
+type Wanted = Pick<Waiter, "lockTimeMs" | "fencing" | "replicas" | "isWatched">;
 
 /** What one renewal may take even where that leaves no time for another. */
 const LEAST_COMMAND_TIME_MS = 200;

@@ -5,6 +5,8 @@ export interface Waiter {
   readonly key: string;
   readonly lockTimeMs: number;
   readonly fencing: boolean;
+  /** How many replicas must have its hold. */
+  readonly replicas: number;
   /** Whether its hold is renewed while it lasts. */
   readonly isWatched: boolean;
   /** Whether its hold is dropped at its end, and not left to expire. */

@@ -46,6 +46,8 @@ export function memoryStore(options: { readonly clock?: Clock } = {}): Store {
 }
 
 class MemoryStore implements Store {
+  /** Nothing can come in the place of this process that lacks what it had. */
+  readonly confirmsReplicas = true;
   readonly #clock: Clock;
   readonly #entries = new Roster<string, Entry>();
   readonly #listeners = new Set<StoreListener>();

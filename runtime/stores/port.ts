@@ -25,6 +25,8 @@ export interface TakeRequest {
   readonly lockTimeMs: number;
   /** Also draw a fencing token, larger than all that were drawn before: see {@link FENCING_STRIDE}. */
   readonly fencing: boolean;
+  /** So many replicas must have the hold before the reply says that it is taken, or renewed. By default none need. */
+  readonly replicas?: number;
 }
 
 /** The same by one who waits. */
@@ -122,12 +124,15 @@ export interface StoreListener {
  * A method rejects with `LockMisconfiguredError` when trying again cannot help, and with any other error when it can.
  */
 export interface Store {
+  /** Whether it heeds a request's `replicas`, or need not: one without it is never asked with them. */
+  readonly confirmsReplicas?: boolean;
+
   // ---- who holds --------------------------------------------------------------------------------------
 
   /** Takes the key if it is free. */
   take(request: TakeRequest, withinMs: number): Promise<TakeReply>;
   /**
-   * The same for up to {@link MOST_AT_ONCE} keys, none of them with a fencing token: one reply for each, in their
+   * The same for up to {@link MOST_AT_ONCE} keys, none of them with a fencing token or replicas: one reply for each, in their
    * order, or the error that it would have rejected with. A store without it is asked for each by itself.
    */
   readonly takeMany?:

@@ -37,7 +37,7 @@ export type NatMapper = (
 ) => { readonly host: string; readonly port: number } | null | undefined;
 
 /** Commands that are written at once. */
-interface RedisPipeline {
+export interface RedisPipeline {
   call(command: string, ...args: (string | number)[]): unknown;
   exec(): Promise<[error: Error | null, reply: unknown][] | null>;
 }
@@ -45,6 +45,17 @@ interface RedisPipeline {
 /** A `Redis`: a `Cluster` takes no such override. */
 export interface RedisNode extends RedisClient {
   duplicate(overrides?: { readonly autoResubscribe: boolean; readonly keyPrefix?: string }): RedisSubscriber;
+}
+
+/** A connection that is made like a client's for one use. */
+export interface OwnConnection extends RedisClient {
+  pipeline(): RedisPipeline;
+  disconnect(): void;
+}
+
+/** A `Redis`, of which such connections can be made. */
+export interface Duplicable {
+  duplicate(overrides: Readonly<Record<string, unknown>>): OwnConnection;
 }
 
 export function isCluster(client: RedisClient): boolean {

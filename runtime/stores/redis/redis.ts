@@ -26,6 +26,7 @@ import { Routes } from "./cluster/routes";
 import { ShardInboxes } from "./cluster/shard-inboxes";
 import { Shards } from "./cluster/shards";
 import { assertClient, isCluster, type RedisClient } from "./client";
+import { ConfirmingStore } from "./confirming-store";
 import { Database } from "./database";
 import { isBeforeRedis7, wrapped } from "./errors";
 import { evictionWarning } from "./eviction";
@@ -76,8 +77,8 @@ import { DRAW } from "./scripts/token";
  *
  * @throws {LockOptionError} when it is no client of ioredis, or when its keyPrefix contains `lockweave:`
  */
-export function redisStore(client: RedisClient): Store {
-  return storeOver(client);
+export function redisStore(client: RedisClient, what = "redis"): Store {
+  return new ConfirmingStore(storeOver(client, what));
 }
 
 /** The same, with what a quorum of several needs besides. */
@@ -98,8 +99,8 @@ export function storeOver(client: RedisClient, what = "redis"): RedisStore {
  * @throws {LockOptionError} when the address cannot be read
  * @throws {LockMisconfiguredError} when ioredis is not installed, or too old
  */
-export function redisStoreAt(address: RedisAddress): Store {
-  return storeAt(address);
+export function redisStoreAt(address: RedisAddress, what = "redis"): Store {
+  return new ConfirmingStore(storeAt(address, what));
 }
 
 /** The same, with what a quorum of several needs besides. */

@@ -1,0 +1,77 @@
+import { systemClock } from "../../clock";
+import type { RenewReply, RenewRequest } from "../port";
+import type { Duplicable, RedisClient } from "./client";
+import type { Cluster } from "./cluster/by-slot";
+import { Confirmer } from "./confirmer";
+import { wrapped } from "./errors";
+
+/** How often a hold is looked for elsewhere when its slot has gone from where it was looked for. */
+const MOST_HOPS = 3;
+
+/** The replicas of each master, by the number of them that are asked for. */
+export class Replicas {
+  readonly #client: RedisClient;
+  readonly #cluster: Cluster | undefined;
+  readonly #confirmers = new Map<string, Confirmer>();
+  #isClosed = false;
+
+  /** @param cluster where the client is that of one */
+  constructor(client: RedisClient, cluster: Cluster | undefined) {
+    this.#client = client;
+    this.#cluster = cluster;
+  }
+
+  /** Renews a hold. It counts as renewed where so many replicas have it as the request says. */
+  async confirm(request: RenewRequest, withinMs: number): Promise<RenewReply> {
+    const until = systemClock.now() + withinMs;
+    let node = this.#nodeOf(request.key);
+    let isAsking = false;
+    for (let hops = 0; ; hops += 1) {
+      if (node === undefined) return new Error("the cluster's node that has the lock is not known yet");
+      const leftMs = until - systemClock.now();
+      const reply = await this.#confirmerAt(node, request.replicas ?? 0).confirm(request, isAsking, leftMs);
+      if (!(reply instanceof Error)) return reply;
+      const [kind = "", , address] = reply.message.split(" ");
+      if (this.#cluster === undefined || !GONE.has(kind) || hops === MOST_HOPS) return wrapped(reply);
+      if (kind === "MOVED") {
+        this.#cluster.shards.moved();
+        this.#client.refreshSlotsCache?.();
+      }
+      // Where some keys of a slot are here and some there, each is asked for by itself.
+      if (kind !== "TRYAGAIN") node = this.#cluster.shards.masterNamed(address);
+      isAsking = kind !== "MOVED";
+    }
+  }
+
+  close(): void {
+    this.#isClosed = true;
+    for (const confirmer of this.#confirmers.values()) confirmer.close();
+  }
+
+  #nodeOf(key: string): RedisClient | undefined {
+    if (this.#cluster === undefined) return this.#client;
+    const { shards } = this.#cluster;
+    return shards.masterAt(shards.addressOf(shards.slotOf(key)));
+  }
+
+  #confirmerAt(node: RedisClient, replicas: number): Confirmer {
+    const { host, port } = node.options;
+    const name = this.#cluster === undefined ? `${replicas}` : `${replicas} ${host}:${port}`;
+    let confirmer = this.#confirmers.get(name);
+    if (confirmer === undefined) {
+      const { keyPrefix = "" } = this.#client.options;
+      confirmer = new Confirmer(
+        node as RedisClient & Duplicable,
+        replicas,
+        keyPrefix,
+        (key) => this.#cluster?.shards.slotOf(key) ?? 0,
+      );
+      this.#confirmers.set(name, confirmer);
+    }
+    if (this.#isClosed) confirmer.close();
+    return confirmer;
+  }
+}
+
+/** How a node of a cluster begins to say that a key is not, or not surely, with it. */
+const GONE = new Set(["MOVED", "ASK", "TRYAGAIN"]);

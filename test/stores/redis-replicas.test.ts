@@ -1,0 +1,206 @@
+import test, { type ExecutionContext } from "ava";
+import type { Redis } from "ioredis";
+import { LockOptionError } from "../../runtime";
+import { newId, newKey, WITHIN_MS } from "../../runtime/stores/contract/subject";
+import { memoryStore } from "../../runtime/stores/memory";
+import type { Store } from "../../runtime/stores/port";
+import { quorumStore } from "../../runtime/stores/quorum/quorum";
+import { redisStore } from "../../runtime/stores/redis/redis";
+import { deferred } from "../support/deferred";
+import { FleetProcess } from "../support/fleet";
+import { startRedis, type RedisServer } from "../support/redis-server";
+import { retire } from "../support/retire";
+import { until } from "../support/until";
+
+// A master with one replica, which hangs where a test says so.
+
+let master: RedisServer;
+let replica: RedisServer;
+let admin: Redis;
+
+test.before(async () => {
+  master = await startRedis("--repl-diskless-sync-delay", "0");
+  replica = await startRedis("--replicaof", "127.0.0.1", String(master.port));
+  admin = master.client();
+  await until(async () => (await admin.call("WAIT", 1, 10)) === 1);
+});
+
+test.after.always(async () => {
+  await master.stop();
+  await replica.stop();
+});
+
+/** Until the test is over, or `moveOn` is called. */
+function hang(t: ExecutionContext): { moveOn(): void } {
+  process.kill(replica.pid, "SIGSTOP");
+  const moveOn = (): void => void process.kill(replica.pid, "SIGCONT");
+  t.teardown(moveOn);
+  return { moveOn };
+}
+
+function openStore(t: ExecutionContext): Store {
+  const store = redisStore(master.client());
+  t.teardown(() => store.close());
+  return store;
+}
+
+function openProcess(t: ExecutionContext): FleetProcess {
+  const store = redisStore(master.client());
+  const process = new FleetProcess({ store, commandTimeout: "300ms", logger: { warn: () => {} } });
+  t.teardown(() => retire(process));
+  return process;
+}
+
+async function callsOf(command: string): Promise<number> {
+  const stats = String(await admin.info("commandstats"));
+  return Number(new RegExp(`^cmdstat_${command}:calls=(\\d+)`, "m").exec(stats)?.[1] ?? 0);
+}
+
+const request = (key: string) => ({ key, requestId: newId(), lockTimeMs: 10_000, fencing: false });
+
+test.serial("what is taken is at the replica when the reply comes", async (t) => {
+  const store = openStore(t);
+  const there = replica.client();
+  for (const fencing of [false, true]) {
+    const one = { ...request(newKey()), fencing, replicas: 1 };
+    t.like(await store.take(one, WITHIN_MS), { taken: true });
+    t.is(await there.get(one.key), one.requestId);
+    await store.drop(one, WITHIN_MS);
+  }
+});
+
+test.serial("what was taken is not known to be, where the replica has not confirmed it", async (t) => {
+  hang(t);
+  const store = openStore(t);
+  const one = { ...request(newKey()), replicas: 1 };
+  await t.throwsAsync(store.take(one, 300), { message: /0 of 1 replicas have confirmed in time/ });
+  t.like(await store.drop(one, WITHIN_MS), { dropped: true });
+});
+
+test.serial("a hold that somebody has taken away is not confirmed, whatever replicas say", async (t) => {
+  const store = openStore(t);
+  const one = { ...request(newKey()), replicas: 1 };
+  t.deepEqual(await store.renew([one], WITHIN_MS), [{ renewed: false, holder: undefined }] as never);
+  await admin.set(one.key, "somebody", "PX", 10_000);
+  t.deepEqual(await store.renew([one], WITHIN_MS), [{ renewed: false, holder: "somebody" }] as never);
+});
+
+test.serial("many that are asked for at once wait for their replicas together", async (t) => {
+  const store = openStore(t);
+  const before = await callsOf("wait");
+  const many = Array.from({ length: 100 }, () => ({ ...request(newKey()), replicas: 1 }));
+  const replies = await Promise.all(many.map((one) => store.take(one, 5_000)));
+  t.true(replies.every(({ taken }) => taken));
+  const taking = (await callsOf("wait")) - before;
+  t.true(taking <= 30, `${taking} times`);
+  t.true((await store.renew(many, 5_000)).every((reply) => "renewed" in reply && reply.renewed));
+  t.is((await callsOf("wait")) - before - taking, 1);
+  await Promise.all(many.map((one) => store.drop(one, 5_000)));
+});
+
+test.serial("a lock that the replica does not confirm is given back when the budget is spent", async (t) => {
+  hang(t);
+  const key = newKey();
+  const error = await t.throwsAsync(
+    openProcess(t).call(key, { replicas: 1, waitTime: "800ms", retryTimes: 1 }, () => t.fail()),
+  );
+  t.like(error, { code: "LOCK_UNREACHABLE" });
+  t.regex(error?.message ?? "", /0 of 1 replicas have confirmed/);
+  await until(async () => (await admin.exists(key)) === 0);
+});
+
+test.serial("within the budget it is tried again, and had as soon as the replica confirms it", async (t) => {
+  const { moveOn } = hang(t);
+  const before = await callsOf("wait");
+  const call = openProcess(t).call(newKey(), { replicas: 1, waitTime: "20s" }, () => "in");
+  await until(async () => (await callsOf("wait")) > before);
+  moveOn();
+  t.is(await call, "in");
+});
+
+test.serial("a renewal that the replica does not confirm does not count", async (t) => {
+  const process = openProcess(t);
+  const key = newKey();
+  const call = process.call(key, { replicas: 1, lockTime: "900ms" }, async (lock) => {
+    hang(t);
+    const told = deferred();
+    lock.signal.addEventListener("abort", () => told.resolve());
+    await told.promise;
+    // The master has prolonged it, and believes that it is held.
+    t.true((await admin.pttl(key)) > 0);
+  });
+  t.like(await t.throwsAsync(call), { code: "LOCK_LOST" });
+});
+
+test.serial("the next one in the process has the lock when the replica has it, too", async (t) => {
+  const process = openProcess(t);
+  const there = replica.client();
+  const key = newKey();
+  const seen = await Promise.all(
+    [1, 2, 3].map(() =>
+      process.call(key, { replicas: 1 }, async (lock) => [await there.get(key), lock.storeValue]),
+    ),
+  );
+  for (const [stored, value] of seen as string[][]) t.is(stored, value);
+});
+
+test.serial("who holds it without replicas does not hand it on to one who asks for them", async (t) => {
+  const process = openProcess(t);
+  const key = newKey();
+  const { moveOn } = hang(t);
+  const entered = deferred();
+  const leave = deferred();
+  const first = process.call(key, {}, async () => {
+    entered.resolve();
+    await leave.promise;
+  });
+  await entered.promise;
+  let isIn = false;
+  const second = process.call(key, { replicas: 1, waitTime: "20s" }, async () => void (isIn = true));
+  const before = await callsOf("wait");
+  leave.resolve();
+  await first;
+  await until(async () => (await callsOf("wait")) > before);
+  t.false(isIn);
+  moveOn();
+  await second;
+  t.true(isIn);
+});
+
+test.serial("a reentrant lock is entered again with replicas once they have it", async (t) => {
+  const process = openProcess(t);
+  const key = newKey();
+  const inner = { replicas: 1, reentrant: true } as const;
+  t.is(await process.call(key, { reentrant: true }, () => process.call(key, inner, () => "in")), "in");
+  hang(t);
+  const call = process.call(key, { reentrant: true }, () => process.call(key, inner, () => t.fail()));
+  t.like(await t.throwsAsync(call), { code: "LOCK_UNREACHABLE" });
+});
+
+test.serial("works with min-replicas-to-write, whose refusal is told as it is", async (t) => {
+  const key = newKey();
+  await admin.config("SET", "min-replicas-to-write", "2");
+  t.teardown(() => admin.config("SET", "min-replicas-to-write", "0"));
+  const options = { replicas: 1, waitTime: "300ms", retryTimes: 1 } as const;
+  const refused = openProcess(t).call(key, options, () => t.fail());
+  t.regex((await t.throwsAsync(refused))?.message ?? "", /NOREPLICAS/);
+  await admin.config("SET", "min-replicas-to-write", "1");
+  t.is(await openProcess(t).call(key, options, () => "in"), "in");
+});
+
+test("a store of this process has no replicas to ask, and needs none", async (t) => {
+  const process = new FleetProcess({ store: memoryStore(), defaults: { replicas: 1 } });
+  t.is(await process.call("a", { replicas: 2 }, () => "in"), "in");
+});
+
+test("a store that asks no replicas refuses such locks when it is configured, and at the call", async (t) => {
+  const urls = [1, 2, 3].map((database) => `redis://127.0.0.1:1/${database}`);
+  const quorum = quorumStore(urls);
+  t.teardown(() => quorum.close());
+  t.throws(() => new FleetProcess({ store: quorum, defaults: { replicas: 1 } }), {
+    instanceOf: LockOptionError,
+    message: /replicas=1 needs .* this store does not ask replicas/,
+  });
+  const { locker } = new FleetProcess({ store: quorum });
+  t.throws(() => locker.callSite({ replicas: 1 }, undefined, []), { instanceOf: LockOptionError });
+});
