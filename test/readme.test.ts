@@ -85,7 +85,15 @@ test("the README's tag table has every option with the runtime's default", (t) =
   );
   t.is(rows.get("lockTime"), String(DEFAULTS.lockTimeMs / 1000));
   t.is(rows.get("waitTime"), String(DEFAULTS.waitTimeMs));
-  for (const name of ["retryTimes", "onFailure", "watchdog", "autoUnlock", "reentrant", "fencing"] as const) {
+  for (const name of [
+    "retryTimes",
+    "onFailure",
+    "watchdog",
+    "autoUnlock",
+    "reentrant",
+    "fencing",
+    "replicas",
+  ] as const) {
     t.is(rows.get(name), String(DEFAULTS[name]), name);
   }
 });

@@ -202,3 +202,10 @@ test.serial(
     t.deepEqual(both.toSorted(), ["LOCK_store", "payments:LOCK_store"]);
   },
 );
+
+test.serial("replicas: a master without replicas gives no such lock, and keeps nothing of it", async (t) => {
+  const error = await t.throwsAsync(rows.replicas(async () => t.fail()));
+  t.like(error, { code: "LOCK_UNREACHABLE" });
+  t.regex(error?.message ?? "", /0 of 1 replicas have confirmed/);
+  await until(async () => (await client.exists("LOCK_replicas")) === 0);
+});

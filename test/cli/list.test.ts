@@ -9,7 +9,7 @@ export class OrderService {
   async pay(orderNo: string): Promise<void> {}
   /**
    * @redisLock businessFlag=bean keyName=order keyType=CLASS keyClass=Order fieldName=user.id,id
-   *            onFailure=Busy fencing=true
+   *            onFailure=Busy fencing=true replicas=1
    */
   async bean(order: Order): Promise<void> {}
   /** @redisLock businessFlag=json keyName=body keyType=JSON fieldName=orderNo */
@@ -21,7 +21,7 @@ export const tick = async (): Promise<void> => {};
 
 const TABLE = `tag              function           key                                   options
 src/order.ts:4   OrderService.pay   LOCK_pay%5Forder_{orderNo}            lockTime=20s
-src/order.ts:7   OrderService.bean  LOCK_bean_{order.user.id},{order.id}  fencing=true onFailure=Busy
+src/order.ts:7   OrderService.bean  LOCK_bean_{order.user.id},{order.id}  fencing=true replicas=1 onFailure=Busy
 src/order.ts:11  OrderService.json  LOCK_json_{JSON(body).orderNo}
 src/order.ts:14  tick               LOCK_tick
 `;

@@ -16,6 +16,7 @@ test("without a word, the ancestors' numbers hold", (t) => {
     reentrant: false,
     fencing: false,
     store: "default",
+    replicas: 0,
   });
 });
 

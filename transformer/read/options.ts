@@ -1,5 +1,6 @@
 import {
   LONGEST_DURATION_HOURS,
+  MOST_REPLICAS,
   MOST_RETRY_TIMES,
   MS_PER_UNIT,
   SHORTEST_LOCK_TIME_MS,
@@ -24,10 +25,7 @@ export const OPTION_READERS: Record<
   (word: Word, name: string, inScope: (identifier: string) => boolean) => Value | Problem
 > = {
   lockTime: (word, name) => duration(word, name, "s", SHORTEST_LOCK_TIME_MS),
-  retryTimes: (word, name) =>
-    /^\d+$/.test(word.text) && Number(word.text) <= MOST_RETRY_TIMES
-      ? literal(String(Number(word.text)))
-      : problem("badCount", word, name, word.text, String(MOST_RETRY_TIMES)),
+  retryTimes: (word, name) => count(word, name, MOST_RETRY_TIMES),
   waitTime: (word, name) => duration(word, name, "ms", 0),
   onFailure: (word, _name, inScope) => failureAction(word, inScope),
   onLost: (word) =>
@@ -40,6 +38,7 @@ export const OPTION_READERS: Record<
   fencing: boolean,
   store: (word) =>
     STORE_NAME.test(word.text) ? literal(JSON.stringify(word.text)) : problem("badStore", word, word.text),
+  replicas: (word, name) => count(word, name, MOST_REPLICAS),
 };
 
 /** Reads the plugin's `defaults`, in the words of the tag. */
@@ -76,6 +75,12 @@ function literal(code: string): Value {
 
 export function literalOf(value: Value | undefined): string | undefined {
   return value?.kind === "literal" ? value.code : undefined;
+}
+
+function count(word: Word, name: string, most: number): Value | Problem {
+  return /^\d+$/.test(word.text) && Number(word.text) <= most
+    ? literal(String(Number(word.text)))
+    : problem("badCount", word, name, word.text, String(most));
 }
 
 function boolean(word: Word, name: string): Value | Problem {

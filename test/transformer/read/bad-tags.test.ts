@@ -34,7 +34,7 @@ function onMethod(tag: string): string {
 
 const ESM = { ts, module: "esm" } as const;
 const ATTRIBUTES =
-  "There are `businessFlag`, `keyName`, `keyType`, `keyClass`, `fieldName`, `lockTime`, `retryTimes`, `waitTime`, `onFailure`, `onLost`, `watchdog`, `autoUnlock`, `reentrant`, `fencing`, `store`.";
+  "There are `businessFlag`, `keyName`, `keyType`, `keyClass`, `fieldName`, `lockTime`, `retryTimes`, `waitTime`, `onFailure`, `onLost`, `watchdog`, `autoUnlock`, `reentrant`, `fencing`, `store`, `replicas`.";
 const PARAMETERS = "It has `orderNo`, `order`, `tenant`, `first`.";
 const DURATION_IN_SECONDS =
   "a duration such as `500ms`, `20s` or `2m` (a bare number is in s), at least 100 ms and at most 24 hours";
@@ -449,6 +449,12 @@ const VALUES: readonly Row[] = [
     source: onMethod(`@redisLock businessFlag=pay retryTimes=«${count}»`),
     code: "LW1105",
     message: `Expected \`retryTimes\` to be a whole number from 0 to 1000000, got \`${count}\`.`,
+  })),
+  ...["-1", "1.5", "all", "101"].map((count) => ({
+    title: `replicas=${count}`,
+    source: onMethod(`@redisLock businessFlag=pay replicas=«${count}»`),
+    code: "LW1105",
+    message: `Expected \`replicas\` to be a whole number from 0 to 100, got \`${count}\`.`,
   })),
   ...["watchdog", "autoUnlock", "reentrant", "fencing"].map((name) => ({
     title: `${name}=yes`,

@@ -66,6 +66,8 @@ const OPTIONS: readonly (readonly [attribute: string, entry: string])[] = [
   ["reentrant=false", "reentrant: false"],
   ["fencing=true", "fencing: true"],
   ["fencing=false", "fencing: false"],
+  ["replicas=0", "replicas: 0"],
+  ["replicas=2", "replicas: 2"],
 ];
 
 for (const [attribute, entry] of OPTIONS) {
@@ -183,11 +185,11 @@ const BAD_DEFAULTS: readonly (readonly [options: unknown, message: string])[] = 
   [{ lockTme: 20 }, "The plugin's `defaults` know no `lockTme`. Did you mean `lockTime`?"],
   [
     { businessFlag: "pay" },
-    "The plugin's `defaults` know no `businessFlag`. There are `lockTime`, `retryTimes`, `waitTime`, `onFailure`, `onLost`, `watchdog`, `autoUnlock`, `reentrant`, `fencing`, `store`.",
+    "The plugin's `defaults` know no `businessFlag`. There are `lockTime`, `retryTimes`, `waitTime`, `onFailure`, `onLost`, `watchdog`, `autoUnlock`, `reentrant`, `fencing`, `store`, `replicas`.",
   ],
   [
     { toString: 1 },
-    "The plugin's `defaults` know no `toString`. There are `lockTime`, `retryTimes`, `waitTime`, `onFailure`, `onLost`, `watchdog`, `autoUnlock`, `reentrant`, `fencing`, `store`.",
+    "The plugin's `defaults` know no `toString`. There are `lockTime`, `retryTimes`, `waitTime`, `onFailure`, `onLost`, `watchdog`, `autoUnlock`, `reentrant`, `fencing`, `store`, `replicas`.",
   ],
   [
     { watchdog: "maybe" },

@@ -90,6 +90,12 @@ export const ABOUT_ATTRIBUTES: Readonly<Record<string, About>> = {
       "in which store: a name among `configure({ stores })`, or `default` for that of `redis` or `store`. A key is another lock in each",
     values: ["default"],
   },
+  replicas: {
+    byDefault: "`0`",
+    meaning:
+      "so many replicas of the Redis master must have the lock, and each renewal of it, before it counts as held: a fail-over to one of them does not lose it",
+    values: ["1", "0"],
+  },
 };
 
 /** For people, in Markdown. */
