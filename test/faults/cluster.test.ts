@@ -1,13 +1,11 @@
-import { setTimeout as pause } from "node:timers/promises";
 import test, { type ExecutionContext } from "ava";
 import { redisStore } from "../../runtime/stores/redis/redis";
 import { fenceOf } from "../support/beside";
-import { FleetProcess } from "../support/fleet";
+import { Crowd } from "../support/crowd";
 import { monotonicMs } from "../support/monotonic";
 import { startRedisCluster, type ClusterNode, type RedisCluster } from "../support/redis-cluster";
 import { migrateSlot } from "../support/reshard";
-import { retire } from "../support/retire";
-import { judge, type Section } from "../support/sections";
+import { judge } from "../support/sections";
 import { until } from "../support/until";
 
 // Mutual exclusion while a cluster loses nodes, gives masters' places to others, and moves slots.
@@ -18,71 +16,6 @@ const ROUNDS = Number(process.env["CLUSTER_ROUNDS"] ?? 1);
 const ROUND_WITHIN_MS = 100_000;
 /** A fail-over by hand is given up by the replica after five seconds. */
 const ASKED_AGAIN_MS = 6_000;
-const LOCK_TIME = "2s";
-const LONGEST_BODY_MS = 10;
-const PROCESSES = 3;
-
-/** Callers in some processes that enter locks again and again: all of them the same, or each its own. */
-class Crowd {
-  readonly sections = new Map<string, Section[]>();
-  readonly failures = new Map<string, number>();
-  readonly #processes: FleetProcess[];
-  readonly #ending = new AbortController();
-  readonly #callers: Promise<void>[];
-
-  constructor(cluster: RedisCluster, keys: readonly string[], isShared: boolean) {
-    this.#processes = Array.from({ length: PROCESSES }, () => {
-      const store = redisStore(cluster.cluster());
-      return new FleetProcess({ store, commandTimeout: "500ms", logger: { warn: () => {} } });
-    });
-    this.#callers = this.#processes.flatMap((process, nth) =>
-      keys.map((key, index) => {
-        const name = isShared ? key : `${key}:${nth}`;
-        return this.#enterAgainAndAgain(process, name, `process ${nth}, caller ${index}`);
-      }),
-    );
-  }
-
-  /** Resolves when every lock has been entered once more. */
-  async goesOn(): Promise<void> {
-    const before = new Map([...this.sections].map(([key, sections]) => [key, sections.length]));
-    await until(() =>
-      [...this.sections].every(([key, sections]) => sections.length > (before.get(key) ?? 0)),
-    );
-  }
-
-  async end(): Promise<void> {
-    this.#ending.abort();
-    await Promise.all(this.#callers);
-    await Promise.all(this.#processes.map(retire));
-  }
-
-  async #enterAgainAndAgain(process: FleetProcess, key: string, name: string): Promise<void> {
-    const sections = this.sections.get(key) ?? [];
-    this.sections.set(key, sections);
-    const options = { lockTime: LOCK_TIME, waitTime: "1s", retryTimes: 20, fencing: true } as const;
-    while (!this.#ending.signal.aborted) {
-      try {
-        await process.call(key, options, async (lock) => {
-          const enteredAt = monotonicMs();
-          let believedUntil = enteredAt + lock.remaining();
-          let toldAt: number | undefined;
-          lock.signal.addEventListener("abort", () => (toldAt = monotonicMs()));
-          await pause(Math.random() * LONGEST_BODY_MS);
-          const leftAt = monotonicMs();
-          believedUntil = Math.min(leftAt, Math.max(believedUntil, leftAt + lock.remaining()));
-          const { fencingToken } = lock;
-          sections.push({ name, enteredAt, leftAt, believedUntil, toldAt, fencingToken });
-        });
-      } catch (error) {
-        const code = error instanceof Error && "code" in error ? String(error.code) : String(error);
-        this.failures.set(code, (this.failures.get(code) ?? 0) + 1);
-        await pause(20);
-      }
-      await pause(1);
-    }
-  }
-}
 
 type Scenario = (cluster: RedisCluster, keys: readonly string[], crowd: Crowd) => Promise<void>;
 
@@ -183,7 +116,7 @@ async function play(t: ExecutionContext, isShared: boolean): Promise<void> {
   t.teardown(() => cluster.stop());
   const keys: string[] = [];
   for (const node of cluster.nodes.slice(0, 3)) keys.push(await keyOf(cluster, node));
-  const crowd = new Crowd(cluster, keys, isShared);
+  const crowd = new Crowd(() => redisStore(cluster.cluster()), keys, isShared);
   t.teardown(() => crowd.end());
   await crowd.goesOn();
   for (let round = 0; round < ROUNDS; round += 1) {

@@ -1,0 +1,93 @@
+import { setTimeout as pause } from "node:timers/promises";
+import type { LockOptions } from "../../runtime/lock/settings";
+import type { Store } from "../../runtime/stores/port";
+import { FleetProcess } from "./fleet";
+import { monotonicMs } from "./monotonic";
+import { retire } from "./retire";
+import type { Section } from "./sections";
+import { until } from "./until";
+
+const LOCK_TIME = "2s";
+const LONGEST_BODY_MS = 10;
+const PROCESSES = 3;
+
+/** Callers in some processes that enter locks again and again: all of them the same, or each its own. */
+export class Crowd {
+  readonly sections = new Map<string, Section[]>();
+  readonly failures = new Map<string, number>();
+  readonly #processes: FleetProcess[];
+  readonly #ending = new AbortController();
+  readonly #callers: Promise<void>[];
+
+  readonly #options: LockOptions;
+
+  /** @param options what its locks have besides */
+  constructor(open: () => Store, keys: readonly string[], isShared: boolean, options: LockOptions = {}) {
+    this.#options = options;
+    this.#processes = Array.from({ length: PROCESSES }, () => {
+      return new FleetProcess({ store: open(), commandTimeout: "500ms", logger: { warn: () => {} } });
+    });
+    this.#callers = this.#processes.flatMap((process, nth) =>
+      keys.map((key, index) => {
+        const name = isShared ? key : `${key}:${nth}`;
+        return this.#enterAgainAndAgain(process, name, `process ${nth}, caller ${index}`);
+      }),
+    );
+  }
+
+  /** Resolves when every lock has been entered once more. */
+  async goesOn(): Promise<void> {
+    const before = new Map([...this.sections].map(([key, sections]) => [key, sections.length]));
+    await until(() =>
+      [...this.sections].every(([key, sections]) => sections.length > (before.get(key) ?? 0)),
+    );
+  }
+
+  /** Resolves when none has entered for a while in which many would have. */
+  async isAtRest(): Promise<void> {
+    const count = (): number => [...this.sections.values()].reduce((sum, { length }) => sum + length, 0);
+    await until(async () => {
+      const before = count();
+      await pause(20 * LONGEST_BODY_MS);
+      return count() === before;
+    });
+  }
+
+  async end(): Promise<void> {
+    this.#ending.abort();
+    await Promise.all(this.#callers);
+    await Promise.all(this.#processes.map(retire));
+  }
+
+  async #enterAgainAndAgain(process: FleetProcess, key: string, name: string): Promise<void> {
+    const sections = this.sections.get(key) ?? [];
+    this.sections.set(key, sections);
+    const options = {
+      lockTime: LOCK_TIME,
+      waitTime: "1s",
+      retryTimes: 20,
+      fencing: true,
+      ...this.#options,
+    } as const;
+    while (!this.#ending.signal.aborted) {
+      try {
+        await process.call(key, options, async (lock) => {
+          const enteredAt = monotonicMs();
+          let believedUntil = enteredAt + lock.remaining();
+          let toldAt: number | undefined;
+          lock.signal.addEventListener("abort", () => (toldAt = monotonicMs()));
+          await pause(Math.random() * LONGEST_BODY_MS);
+          const leftAt = monotonicMs();
+          believedUntil = Math.min(leftAt, Math.max(believedUntil, leftAt + lock.remaining()));
+          const { fencingToken } = lock;
+          sections.push({ name, enteredAt, leftAt, believedUntil, toldAt, fencingToken });
+        });
+      } catch (error) {
+        const code = error instanceof Error && "code" in error ? String(error.code) : String(error);
+        this.failures.set(code, (this.failures.get(code) ?? 0) + 1);
+        await pause(20);
+      }
+      await pause(1);
+    }
+  }
+}
