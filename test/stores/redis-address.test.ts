@@ -4,7 +4,7 @@ import { inspect } from "node:util";
 import test, { type ExecutionContext } from "ava";
 import { LockOptionError } from "../../runtime/errors";
 import { newId, newKey, take } from "../../runtime/stores/contract/subject";
-import type { RedisAddress } from "../../runtime/stores/redis/address";
+import { connectionTo, type RedisAddress } from "../../runtime/stores/redis/address";
 import { redisStoreAt } from "../../runtime/stores/redis/redis";
 import { freePort, remove, startRedis, temporaryDirectory, type RedisServer } from "../support/redis-server";
 import { UNTRUSTED } from "./untrusted";
@@ -106,3 +106,62 @@ test("what cannot be read is refused without its password", (t) => {
       'Expected `redis` to be { url: "rediss://...", tls: { ca } }, whose `tls` Node\'s tls.connect() takes, got { url, user }: see `user`',
   });
 });
+
+const [ONE, TWO] = [
+  { host: "a", port: 26_379 },
+  { host: "::1", port: 1 },
+];
+const BY_SENTINEL = { name: "locks", failoverDetector: true };
+const OVER_TLS = { tls: {}, sentinelTLS: {}, enableTLSForSentinelMode: true };
+
+/** That one leads to the master which real sentinels name, `faults/sentinel.test.ts` shows. */
+const SENTINELS: Readonly<Record<string, object>> = {
+  "redis+sentinel://a/locks": { ...BY_SENTINEL, sentinels: [ONE] },
+  "redis+sentinel://a,[::1]:1/locks/3": { ...BY_SENTINEL, sentinels: [ONE, TWO], db: 3 },
+  "redis+sentinel://us%3Aer:p%40ss@a/lo%2Fcks": {
+    ...BY_SENTINEL,
+    sentinels: [ONE],
+    name: "lo/cks",
+    username: "us:er",
+    password: "p@ss",
+  },
+  "rediss+sentinel://:secret@a/locks?sentinel_username=s&sentinel_password=p%26": {
+    ...BY_SENTINEL,
+    ...OVER_TLS,
+    sentinels: [ONE],
+    password: "secret",
+    sentinelUsername: "s",
+    sentinelPassword: "p&",
+  },
+};
+
+for (const [url, options] of Object.entries(SENTINELS)) {
+  test(`${url} is read`, (t) => {
+    t.deepEqual(connectionTo(url, "redis"), { options });
+  });
+}
+
+test("TLS options beside a URL for sentinels are for these and for the servers", (t) => {
+  const tls = { ca: "CA" };
+  const { options } = connectionTo({ url: "redis+sentinel://a/locks", tls }, "redis");
+  t.like(options, { tls, sentinelTLS: tls, enableTLSForSentinelMode: true });
+});
+
+for (const url of [
+  "redis+sentinel://:secret@/locks",
+  "redis+sentinel://:secret@a",
+  "redis+sentinel://:secret@a/locks/x",
+  "redis+sentinel://:secret@a,/locks",
+  "redis+sentinel://:secret@a:port/locks",
+  "redis+sentinel://:secret@a/locks?role=slave",
+  "redis+sentinel://:secret@a/%",
+]) {
+  test(`${url} cannot be read, and no password is shown`, (t) => {
+    const error = t.throws(() => redisStoreAt(url), { instanceOf: LockOptionError });
+    t.regex(
+      error.message,
+      /such as redis\+sentinel:\/\/user:password@host:26379,host2:26379\/master\/0, got "redis\+sentinel:\/\/\*\*\*"/,
+    );
+    t.notRegex(error.message, /secret/);
+  });
+}

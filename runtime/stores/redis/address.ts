@@ -2,7 +2,8 @@ import { LockOptionError } from "../../errors";
 import { isOptions, shown } from "../../shown";
 
 /**
- * A `redis://` URL, `rediss://` for TLS, or `unix:///path/to/redis.sock?db=0` for a socket. With `tls`, the options of Node's
+ * A `redis://` URL, `rediss://` for TLS, `unix:///path/to/redis.sock?db=0` for a socket,
+ * or `redis+sentinel://host:26379,host2:26379/master` for the master that sentinels name. With `tls`, the options of Node's
  * `tls.connect()`, the connection is by TLS: `{ url: "rediss://host", tls: { ca } }`.
  */
 export type RedisAddress = string | { readonly url: string; readonly tls?: object };
@@ -17,6 +18,13 @@ export interface Connection {
     readonly password?: string;
     readonly db?: number;
     readonly tls?: object;
+    readonly sentinels?: { readonly host: string; readonly port: number }[];
+    readonly name?: string;
+    readonly sentinelUsername?: string;
+    readonly sentinelPassword?: string;
+    readonly sentinelTLS?: object;
+    readonly enableTLSForSentinelMode?: boolean;
+    readonly failoverDetector?: boolean;
   };
 }
 
@@ -43,11 +51,14 @@ export function connectionTo(address: RedisAddress, what: string): Connection {
   if (tls === undefined) return connection;
   // ioredis would take what its scheme says for the options of TLS.
   const plain = connection.url?.replace(/^rediss:/, "redis:");
-  return { ...(plain !== undefined && { url: plain }), options: { ...connection.options, tls } };
+  const { options } = connection;
+  const forSentinels = options.sentinels === undefined ? {} : overTls(tls);
+  return { ...(plain !== undefined && { url: plain }), options: { ...options, tls, ...forSentinels } };
 }
 
 function readUrl(url: string, what: string): Connection {
   if (/^(?:redis\+)?unix:/.test(url)) return readSocket(url, what);
+  if (/^rediss?\+sentinel:/.test(url)) return readSentinel(url, what);
   if (!/^rediss?:\/\//.test(url)) {
     throw new LockOptionError(
       `Expected \`${what}\` to be an ioredis client or a redis:// URL, got ${withoutSecrets(url)}`,
@@ -92,6 +103,58 @@ function readSocket(url: string, what: string): Connection {
   }
 }
 
+/** Not by `new URL()`, which knows no more than one host. */
+const SENTINELS =
+  /^redis(s?)\+sentinel:\/\/(?:([^:@/?#]*)(?::([^@/?#]*))?@)?([^@/?#]+)\/([^/?#]+)(?:\/(\d*))?(?:\?([^#]*))?$/;
+
+/** As other clients write it; user and password of the sentinels themselves, where they have any, behind the `?`. */
+function readSentinel(url: string, what: string): Connection {
+  const [, isTls, user, secret, hosts = "", name, db, query] = SENTINELS.exec(url) ?? [];
+  try {
+    const sentinels = hosts.split(",").map((host) => hostAndPort(host));
+    const given = new Map(new URLSearchParams(query));
+    const [username, password] = [decoded(user), decoded(secret)];
+    const [sentinelUsername, sentinelPassword] = [
+      given.get("sentinel_username"),
+      given.get("sentinel_password"),
+    ];
+    given.delete("sentinel_username");
+    given.delete("sentinel_password");
+    if (name === undefined || given.size > 0) throw unreadableSentinel(url, what);
+    return {
+      options: {
+        sentinels,
+        name: decodeURIComponent(name),
+        // A master that hangs breaks no connection.
+        failoverDetector: true,
+        ...(isTls !== "" && overTls({})),
+        ...(username !== undefined && { username }),
+        ...(password !== undefined && { password }),
+        ...(db !== undefined && db !== "" && { db: Number(db) }),
+        ...(sentinelUsername !== undefined && { sentinelUsername }),
+        ...(sentinelPassword !== undefined && { sentinelPassword }),
+      },
+    };
+  } catch {
+    throw unreadableSentinel(url, what);
+  }
+}
+
+const SENTINEL_PORT = 26_379;
+
+/** @throws where it is none */
+function hostAndPort(text: string): { host: string; port: number } {
+  const { hostname, port } = new URL(`sentinel://${text}`);
+  if (hostname === "") throw new Error("no host");
+  return { host: hostname.replace(/^\[(.*)\]$/, "$1"), port: port === "" ? SENTINEL_PORT : Number(port) };
+}
+
+function overTls(
+  tls: object,
+): Pick<Connection["options"], "tls" | "sentinelTLS" | "enableTLSForSentinelMode"> {
+  return { tls, sentinelTLS: tls, enableTLSForSentinelMode: true };
+}
+
 function decoded(text: string | undefined): string | undefined {
   return text === undefined || text === "" ? undefined : decodeURIComponent(text);
 }
@@ -105,6 +168,12 @@ export function unreadable(url: string, what: string): LockOptionError {
 function unreadableSocket(url: string, what: string): LockOptionError {
   return new LockOptionError(
     `Expected \`${what}\` to be a URL that can be read, such as unix:///run/redis.sock?db=0 or unix://user:password@/run/redis.sock, got ${withoutSecrets(url)}. ${ENCODE}`,
+  );
+}
+
+function unreadableSentinel(url: string, what: string): LockOptionError {
+  return new LockOptionError(
+    `Expected \`${what}\` to be a URL that can be read, such as redis+sentinel://user:password@host:26379,host2:26379/master/0, got ${withoutSecrets(url)}. ${ENCODE}`,
   );
 }
 

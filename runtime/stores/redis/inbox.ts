@@ -25,6 +25,7 @@ export class Inbox implements Ears {
   readonly #name = inboxName(loadUuid()());
   #subscriber: RedisSubscriber | undefined;
   #isDenied = false;
+  #isClosed = false;
 
   constructor(client: RedisClient, owner: InboxOwner) {
     this.#client = client;
@@ -37,13 +38,17 @@ export class Inbox implements Ears {
   }
 
   open(): void {
-    if (this.#subscriber !== undefined) return;
+    if (this.#subscriber !== undefined || this.#isClosed) return;
     // We subscribe ourselves on each "ready". A `Redis` would too, and leave a failure of that to nobody.
     const client: RedisNode = this.#client;
     const subscriber = isCluster(client) ? client.duplicate() : client.duplicate({ autoResubscribe: false });
     this.#subscriber = subscriber;
     subscriber.on("error", () => {}); // Who hears nothing still looks again in time.
     subscriber.on("message", (_channel, place) => this.#owner.hinted(place));
+    // One that hears of a new master while it looks for one has ended for good: the next who waits opens another.
+    subscriber.on("end", () => {
+      if (this.#subscriber === subscriber) this.#subscriber = undefined;
+    });
     const subscribe = (): void => {
       subscriber.subscribe(this.#name).then(
         () => {
@@ -64,6 +69,7 @@ export class Inbox implements Ears {
   }
 
   close(): void {
+    this.#isClosed = true;
     this.#subscriber?.disconnect();
   }
 }

@@ -33,6 +33,7 @@ export class OwnClient {
   readonly #ioredis: Ioredis;
   readonly #database: Database;
   readonly #waiting = new Set<Waiting>();
+  #isClosed = false;
   /** Why there is no connection, as far as it is known. */
   #lastError: Error | undefined;
 
@@ -50,6 +51,7 @@ export class OwnClient {
       this.#failAll();
     });
     ioredis.on("close", () => this.#failAll());
+    ioredis.on("end", () => this.#begin());
     ioredis.on("ready", () => {
       if (this.#database.fault !== undefined) return ioredis.disconnect(true);
       this.#lastError = undefined;
@@ -70,8 +72,14 @@ export class OwnClient {
   }
 
   close(): void {
+    this.#isClosed = true;
     this.#ioredis.disconnect();
     this.#failAll();
+  }
+
+  /** ioredis ends for good where it hears of a new master while it looks for one. */
+  #begin(): void {
+    if (!this.#isClosed) this.#ioredis.connect().catch(() => {});
   }
 
   #ready(withinMs: number): Promise<void> {
