@@ -7,6 +7,7 @@ import {
   launchRedis,
   remove,
   startRedis,
+  startRedisAt,
   temporaryDirectory,
   type RedisServer,
 } from "./redis-server";
@@ -18,8 +19,13 @@ export interface SentinelGroup {
   /** The master, then its replicas, as they were at the start. */
   readonly servers: readonly RedisServer[];
   readonly sentinels: readonly RedisServer[];
+  readonly url: string;
+  /** Where the sentinels say that the master is. */
+  masterPort(): Promise<number>;
   /** A client that finds the master by the sentinels: it is disconnected at `stop()`. */
   client(): Redis;
+  /** A server that had ended is there again, with nothing in it, and follows who is the master by now. */
+  restart(dead: RedisServer): Promise<RedisServer>;
   stop(): Promise<void>;
 }
 
@@ -47,10 +53,24 @@ export async function startSentinelGroup(replicas = 2, sentinels = 3): Promise<S
   };
   await Promise.all(watching.map((sentinel) => until(() => know(sentinel))));
   const clients: Redis[] = [];
+  const restarted: RedisServer[] = [];
+  const masterPort = async (): Promise<number> => {
+    const [sentinel] = watching;
+    const address = await sentinel?.client().call("SENTINEL", "GET-MASTER-ADDR-BY-NAME", NAME);
+    return Number((address as string[])[1]);
+  };
   return {
+    masterPort,
+    async restart(dead) {
+      const args = ["--replicaof", "127.0.0.1", String(await masterPort()), ...REPLICA];
+      const server = await startRedisAt(dead.port, ...args);
+      restarted.push(server);
+      return server;
+    },
     name: NAME,
     servers,
     sentinels: watching,
+    url: `redis+sentinel://${watching.map(({ port }) => `127.0.0.1:${port}`).join(",")}/${NAME}`,
     client() {
       const addresses = watching.map(({ port }) => ({ host: "127.0.0.1", port }));
       const client = new Redis({ sentinels: addresses, name: NAME });
@@ -60,7 +80,7 @@ export async function startSentinelGroup(replicas = 2, sentinels = 3): Promise<S
     },
     async stop() {
       for (const client of clients) client.disconnect();
-      await Promise.all([...watching, ...servers].map((server) => server.stop()));
+      await Promise.all([...watching, ...servers, ...restarted].map((server) => server.stop()));
       await remove(dir);
     },
   };
