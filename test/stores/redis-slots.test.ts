@@ -293,3 +293,41 @@ for (const [name, options] of Object.entries<() => NonNullable<ClusterOptions>>(
     },
   );
 }
+
+test.serial(
+  "locks on all masters count once replicas have them, also in a slot that is on its way",
+  async (t) => {
+    const { own } = await open(t);
+    const many = Array.from({ length: 60 }, () => ({
+      ...request(newKey(), newId()),
+      lockTimeMs: 60_000,
+      replicas: 1,
+    }));
+    const within = 5_000;
+    t.true((await Promise.all(many.map((one) => own.take(one, within)))).every(({ taken }) => taken));
+    const replies = await own.renew(many, within);
+    t.true(
+      replies.every((reply) => "renewed" in reply && reply.renewed),
+      String(replies[0]),
+    );
+    await Promise.all(many.map((one) => own.drop(one, within)));
+
+    const tag = newKey();
+    const [there, gone] = ["there", "gone"].map((name) => ({
+      ...request(`{${tag}}${name}`, newId()),
+      lockTimeMs: 60_000,
+      replicas: 1,
+    }));
+    if (there === undefined || gone === undefined) return t.fail();
+    await own.take(there, within);
+    const close = await openSlot(cluster, tag, await cluster.otherMaster(tag));
+    t.like(await own.take(gone, within), { taken: true });
+    t.deepEqual(await own.renew([there, gone], within), [{ renewed: true }, { renewed: true }]);
+    await close();
+    t.deepEqual(await own.renew([there, gone], within), [{ renewed: true }, { renewed: true }]);
+    const missing = { ...there, requestId: newId(), replicas: 2 };
+    t.deepEqual(await own.renew([missing], within), [{ renewed: false, holder: there.requestId }]);
+    const [tooFew] = await own.renew([{ ...there, replicas: 2 }], 400);
+    t.regex(String(tooFew), /1 of 2 replicas have confirmed/);
+  },
+);
