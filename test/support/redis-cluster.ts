@@ -1,3 +1,4 @@
+import { execFileSync } from "node:child_process";
 import { randomBytes } from "node:crypto";
 import { mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
@@ -90,7 +91,8 @@ export class ClusterNode {
       const [first, end] = [rank, rank + 1].map((nth) => Math.round((nth * SLOTS) / masters.length));
       const role = `${node === this ? "myself," : ""}${node.master === undefined ? "master" : "slave"}`;
       const slots = node.master === undefined ? ` ${first}-${(end ?? SLOTS) - 1}` : "";
-      const address = `127.0.0.1:${node.port}@${node.busPort}`;
+      const shard = KNOWS_SHARDS ? `,,tls-port=0,shard-id=${(node.master ?? node).id}` : "";
+      const address = `127.0.0.1:${node.port}@${node.busPort}${shard}`;
       return `${node.id} ${address} ${role} ${node.master?.id ?? "-"} 0 0 ${rank + 1} connected${slots}`;
     });
     const vars = `vars currentEpoch ${masters.length} lastVoteEpoch 0`;
@@ -99,6 +101,17 @@ export class ClusterNode {
 }
 
 const SLOTS = 16_384;
+
+/** From 7.2 on, a server knows which nodes are one shard. Redis 8.0 dies of a sharded PUBLISH where nobody told it. */
+const KNOWS_SHARDS = isAtLeast(
+  "7.2",
+  /v=(\d+\.\d+)/.exec(execFileSync("redis-server", ["--version"], { encoding: "utf8" }))?.[1],
+);
+
+function isAtLeast(least: string, version = "0"): boolean {
+  return version.localeCompare(least, "en", { numeric: true }) >= 0;
+}
+
 /** After so long a silence a master's replica asks to take its place. */
 const NODE_TIMEOUT_MS = 1_000;
 

@@ -37,8 +37,8 @@ const ADVICE: Record<string, string> = {
 /** Before Redis 7, an error inside a script comes in a sentence about the script. */
 const REFUSAL = /^(?:ERR )?(?:.*?@?user_script: ?\d+: )?-?([A-Z]+)\b/;
 
-/** Before Redis 7.2, a command that the user may not run inside a script is told without the word NOPERM. */
-const DENIED_IN_SCRIPT = /The user executing the script can't/;
+/** What the user may not do inside a script is told without the word NOPERM: by Redis 7.0, and by later ones. */
+const DENIED_IN_SCRIPT = /The user executing the script can't|ACL failure in script/;
 
 function refusalOf({ message }: Error): string | undefined {
   return DENIED_IN_SCRIPT.test(message) ? "NOPERM" : REFUSAL.exec(message)?.[1];
