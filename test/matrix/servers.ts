@@ -88,7 +88,7 @@ async function main(): Promise<void> {
 async function runTests(bin: string): Promise<string | undefined> {
   const ava = join(REPOSITORY, "node_modules/.bin/ava");
   const env = { ...process.env, PATH: `${bin}${delimiter}${process.env["PATH"] ?? ""}` };
-  const child = spawn(ava, ["--timeout", "120s", ...TESTS], {
+  const child = spawn(ava, ["--concurrency", "1", "--timeout", "120s", ...TESTS], {
     cwd: REPOSITORY,
     env,
     stdio: ["ignore", "pipe", "inherit"],
