@@ -7,7 +7,7 @@
 import { setTimeout as pause } from "node:timers/promises";
 import { randomBytes } from "node:crypto";
 import type { Cluster, Redis } from "ioredis";
-import { quorumStore, redisStore, type RedisClient, type Store } from "../runtime";
+import { quorumStore, redisStore, type Store } from "../runtime";
 import { FleetProcess } from "../test/support/fleet";
 import { startRedisCluster } from "../test/support/redis-cluster";
 import { startSentinelGroup } from "../test/support/redis-sentinel";
@@ -52,7 +52,7 @@ async function main(): Promise<void> {
     },
     {
       name: "cluster",
-      store: redisStore(ofCluster as RedisClient),
+      store: redisStore(ofCluster),
       client: ofCluster,
       masters: cluster.nodes.filter(({ master }) => master === undefined).map(({ admin }) => admin),
     },
@@ -109,8 +109,8 @@ async function timed(section: (n: number) => Promise<void>): Promise<number> {
 async function commandsOf(masters: readonly Redis[]): Promise<number> {
   const stats = await Promise.all(masters.map((master) => master.info("commandstats")));
   return stats
-    .flatMap((text) => [...text.matchAll(COMMANDS)])
-    .reduce((sum, [, calls]) => sum + Number(calls), 0);
+    .flatMap((text) => Array.from(text.matchAll(COMMANDS), ([, calls]) => Number(calls)))
+    .reduce((sum, calls) => sum + calls, 0);
 }
 
 function quantile(numbers: readonly number[], share: number): number {

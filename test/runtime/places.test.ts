@@ -261,37 +261,39 @@ test.serial("a name by hand that is not there is refused at its call", async (t)
   );
 });
 
+/** What the tags of modules ask for that were loaded above. */
+const NEEDED = { payments: memoryStore(), ledger: memoryStore() };
+
 for (const [what, configuration, message] of [
   ["stores that are no object", { stores: ["redis://a"] }, /^Expected `stores` to be an object such as /],
   [
     "a store called default",
-    { stores: { default: memoryStore() } },
+    { stores: { ...NEEDED, default: memoryStore() } },
     /^The store `default` is that of `redis` or/,
   ],
   [
     "a name with a blank",
-    { stores: { "a b": memoryStore() } },
+    { stores: { ...NEEDED, "a b": memoryStore() } },
     /^Expected the names of `stores` to be .* 'a b'$/,
   ],
   [
     "what is no place",
-    { stores: { payments: { host: "h" } } },
+    { stores: { ...NEEDED, payments: { host: "h" } } },
     /^Expected `stores.payments` to be an ioredis client/,
   ],
   [
     "what is half a store",
-    { stores: { payments: { take() {} } } },
+    { stores: { ...NEEDED, payments: { take() {} } } },
     /^Expected `stores.payments` to be a store .*`renew`/,
   ],
-  ["stores alone", { store: undefined, stores: {} }, /got neither: it is for the locks that name no store$/],
+  [
+    "stores alone",
+    { store: undefined, stores: NEEDED },
+    /got neither: it is for the locks that name no store$/,
+  ],
 ] as const) {
   test.serial(`configure refuses ${what}`, (t) => {
-    const stores = { payments: memoryStore(), ledger: memoryStore(), ...configuration.stores };
-    const given = {
-      store: memoryStore(),
-      ...configuration,
-      ...(!Array.isArray(configuration.stores) && { stores }),
-    };
+    const given = { store: memoryStore(), ...configuration };
     t.throws(() => configure(given as unknown as Configuration, "woven"), {
       instanceOf: LockOptionError,
       message,
