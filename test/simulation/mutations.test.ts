@@ -9,6 +9,8 @@ import { LocalQueue } from "../../runtime/queue/local-queue";
 import { Turn, type Ended } from "../../runtime/queue/turn";
 import type { Waiter } from "../../runtime/queue/waiter";
 import { FENCING_STRIDE, type Store, type TakeReply } from "../../runtime/stores/port";
+import { Election } from "../../runtime/stores/quorum/election";
+import { Renewal } from "../../runtime/stores/quorum/renewal";
 import { reservedFor } from "../../runtime/stores/value";
 import { Beliefs } from "./beliefs";
 import { explore } from "./explorer/explore";
@@ -397,4 +399,26 @@ test.serial("a caller that is kept longer than its budget is found out", async (
   } finally {
     Object.defineProperty(Lock.prototype, "budgetEndsAt", budget ?? {});
   }
+});
+
+// ---- faults of a quorum ---------------------------------------------------------------------------------
+
+test.serial("a quorum that asks nobody but the gate is found out", async (t) => {
+  await withFault(
+    Election.prototype,
+    "askOthers",
+    () => async () => ({ taken: true }),
+    () => explorerFinds(t, "a quorum of three", /is sure for .*, and 1 masters have it/),
+  );
+});
+
+test.serial("a quorum that takes a renewal without an answer for one is found out", async (t) => {
+  const optimistic = (renew: Renewal["renew"]): Renewal["renew"] =>
+    async function (this: Renewal, requests, withinMs) {
+      const replies = await renew.call(this, requests, withinMs);
+      return replies.map((reply) => (reply instanceof Error ? { renewed: true } : reply));
+    };
+  await withFault(Renewal.prototype, "renew", optimistic, () =>
+    explorerFinds(t, "renewals by a quorum of three", /is sure for .*, and \d masters have it/),
+  );
 });

@@ -28,6 +28,8 @@ export interface RedisCluster {
   otherMaster(key: string): Promise<ClusterNode>;
   /** Every node says that all slots are served, and every replica follows its master. */
   isWhole(): Promise<boolean>;
+  /** What each node believes of all of them. */
+  views(): Promise<string>;
   stop(): Promise<void>;
 }
 
@@ -198,6 +200,11 @@ function clusterOf(nodes: readonly ClusterNode[], dir: string): RedisCluster {
       return other;
     },
     isWhole: () => areWhole(nodes),
+    async views() {
+      const running = nodes.filter(({ isRunning }) => isRunning);
+      const views = await Promise.all(running.map(({ admin }) => admin.cluster("NODES")));
+      return running.map(({ port }, nth) => `${port}:\n${views[nth]}`).join("\n");
+    },
     async stop() {
       for (const cluster of clusters) cluster.disconnect();
       await Promise.all(nodes.map((node) => node.kill()));

@@ -47,6 +47,7 @@ class MastersWorld implements Judge {
   /** Who is inside, each with the process in which it is. */
   readonly #inside = new Map<Lock, SimulatedProcess>();
   readonly #underWay = new Map<string, SimulatedProcess>();
+  #entries = 0;
 
   constructor(plan: Plan, masters: number, { isTraced = false, tamper = (store) => store }: Manner) {
     this.#narrator = new Narrator(this.#schedule, isTraced);
@@ -135,10 +136,13 @@ class MastersWorld implements Judge {
       while (!(await lock.acquire())) if (!(await lock.retryCheck())) throw undefined;
       this.#narrator.tell(`${name} is let in by ${lock.storeValue}, for ${lock.remaining()} ms`);
       this.#inside.set(lock, process);
+      const entries = (this.#entries += 1);
       await process.passes(workMs);
       this.#inside.delete(lock);
+      const wasAlone = this.#entries === entries;
       this.#narrator.tell(`${name} leaves`);
       await lock.release();
+      if (!wasAlone) this.report(`${lock.storeValue} was said to be held to its end, and another entered`);
       this.#narrator.tell(`${name} has left`);
     } catch (error) {
       this.#narrator.tell(`${name}: ${reasonOf(error)}`);

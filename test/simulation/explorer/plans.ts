@@ -41,6 +41,14 @@ export const PLANS: readonly Plan[] = [
   { name: "a handover", calls: [call(1, 0), call(1, 0), call(2, 0, PATIENT, 4)] },
   { name: "three processes", calls: [call(1, 0), call(1, 0), call(2, 0), call(3, 0)] },
   { name: "a quorum of three", masters: 3, calls: [call(1, 0), call(2, 0)] },
+  {
+    name: "renewals by a quorum of three",
+    masters: 3,
+    calls: [
+      call(1, 0, { ...PATIENT, lockTime: "300ms" }, 150),
+      call(2, 20, { ...PATIENT, lockTime: "300ms" }),
+    ],
+  },
 ];
 
 /** @throws when there is none of that name */
