@@ -37,14 +37,14 @@ async function succeeded(): Promise<void> {
   const [, replica] = servers;
   const admin = replica.client();
   await until(async () => (await group.masterPort()) === replica.port);
-  await until(async () => ((await admin.role()) as unknown[])[0] === "master");
+  await until(async () => (await admin.role())[0] === "master");
 }
 
 /** Both are as before, the other way round. */
 async function follows(follower: RedisServer): Promise<void> {
   const [, master] = servers;
   const admin = follower.client();
-  await until(async () => ((await admin.role()) as unknown[])[3] === "connected");
+  await until(async () => (await admin.role())[3] === "connected");
   servers = [master, follower];
 }
 
@@ -53,7 +53,7 @@ async function cut(): Promise<void> {
   const [master, replica] = servers;
   await master.client().call("ACL", "SETUSER", "default", "-psync", "-sync");
   await master.client().call("CLIENT", "KILL", "TYPE", "replica");
-  await until(async () => ((await replica.client().role()) as unknown[])[3] !== "connected");
+  await until(async () => (await replica.client().role())[3] !== "connected");
 }
 
 async function kill(): Promise<void> {

@@ -52,7 +52,7 @@ function openProcess(t: ExecutionContext): FleetProcess {
 }
 
 async function callsOf(command: string): Promise<number> {
-  const stats = String(await admin.info("commandstats"));
+  const stats = await admin.info("commandstats");
   return Number(new RegExp(`^cmdstat_${command}:calls=(\\d+)`, "m").exec(stats)?.[1] ?? 0);
 }
 

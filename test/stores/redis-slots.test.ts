@@ -16,7 +16,7 @@ import {
   token,
   WITHIN_MS,
 } from "../../runtime/stores/contract/subject";
-import type { Store } from "../../runtime/stores/port";
+import type { Store, TakeRequest } from "../../runtime/stores/port";
 import { keyIn, slotOf } from "../../runtime/stores/redis/cluster/slots";
 import { redisStore } from "../../runtime/stores/redis/redis";
 import { queueOf } from "../support/beside";
@@ -298,27 +298,16 @@ test.serial(
   "locks on all masters count once replicas have them, also in a slot that is on its way",
   async (t) => {
     const { own } = await open(t);
-    const many = Array.from({ length: 60 }, () => ({
-      ...request(newKey(), newId()),
-      lockTimeMs: 60_000,
-      replicas: 1,
-    }));
+    const confirmed = (key: string): TakeRequest => ({ ...request(key, newId()), replicas: 1 });
+    const many = Array.from({ length: 60 }, () => confirmed(newKey()));
     const within = 5_000;
     t.true((await Promise.all(many.map((one) => own.take(one, within)))).every(({ taken }) => taken));
     const replies = await own.renew(many, within);
-    t.true(
-      replies.every((reply) => "renewed" in reply && reply.renewed),
-      String(replies[0]),
-    );
+    t.true(replies.every((reply) => "renewed" in reply && reply.renewed));
     await Promise.all(many.map((one) => own.drop(one, within)));
 
     const tag = newKey();
-    const [there, gone] = ["there", "gone"].map((name) => ({
-      ...request(`{${tag}}${name}`, newId()),
-      lockTimeMs: 60_000,
-      replicas: 1,
-    }));
-    if (there === undefined || gone === undefined) return t.fail();
+    const [there, gone] = [confirmed(`{${tag}}there`), confirmed(`{${tag}}gone`)];
     await own.take(there, within);
     const close = await openSlot(cluster, tag, await cluster.otherMaster(tag));
     t.like(await own.take(gone, within), { taken: true });
@@ -328,6 +317,6 @@ test.serial(
     const missing = { ...there, requestId: newId(), replicas: 2 };
     t.deepEqual(await own.renew([missing], within), [{ renewed: false, holder: there.requestId }]);
     const [tooFew] = await own.renew([{ ...there, replicas: 2 }], 400);
-    t.regex(String(tooFew), /1 of 2 replicas have confirmed/);
+    t.regex(tooFew instanceof Error ? tooFew.message : "", /1 of 2 replicas have confirmed/);
   },
 );

@@ -202,8 +202,10 @@ function clusterOf(nodes: readonly ClusterNode[], dir: string): RedisCluster {
     isWhole: () => areWhole(nodes),
     async views() {
       const running = nodes.filter(({ isRunning }) => isRunning);
-      const views = await Promise.all(running.map(({ admin }) => admin.cluster("NODES")));
-      return running.map(({ port }, nth) => `${port}:\n${views[nth]}`).join("\n");
+      const views = await Promise.all(
+        running.map(async ({ admin, port }) => `${port}:\n${String(await admin.cluster("NODES"))}`),
+      );
+      return views.join("\n");
     },
     async stop() {
       for (const cluster of clusters) cluster.disconnect();

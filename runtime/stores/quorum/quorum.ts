@@ -46,7 +46,10 @@ export interface QuorumOptions {
  * @param masters three at least: ioredis clients of one node each, which stay yours to close, or `redis://` URLs
  * @throws {LockOptionError} on what cannot be a master, and on one that is given twice
  */
-export function quorumStore(masters: readonly (RedisClient | RedisAddress)[], options: QuorumOptions = {}): Store {
+export function quorumStore(
+  masters: readonly (RedisClient | RedisAddress)[],
+  options: QuorumOptions = {},
+): Store {
   const unknown = isOptions(options) ? Object.keys(options).find((name) => name !== "longestLockTime") : "";
   if (unknown !== undefined) {
     throw new LockOptionError(

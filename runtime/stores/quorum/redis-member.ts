@@ -25,9 +25,7 @@ export function redisMembers(masters: readonly (RedisClient | RedisAddress)[]): 
   }
   for (const master of masters) if (!isAddress(master)) assertAlone(master);
   const servers = new Servers();
-  return masters.map((master) =>
-    memberOf(isAddress(master) ? storeAt(master) : storeOver(master), servers),
-  );
+  return masters.map((master) => memberOf(isAddress(master) ? storeAt(master) : storeOver(master), servers));
 }
 
 /** A vote must be that of one server, which keeps what it said or is known to have lost it. */

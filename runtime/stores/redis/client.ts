@@ -37,7 +37,7 @@ export type NatMapper = (
 ) => { readonly host: string; readonly port: number } | null | undefined;
 
 /** Commands that are written at once. */
-export interface RedisPipeline {
+interface RedisPipeline {
   call(command: string, ...args: (string | number)[]): unknown;
   exec(): Promise<[error: Error | null, reply: unknown][] | null>;
 }
