@@ -25,6 +25,10 @@ const CASES: Record<string, Run> = {
     for (let n = 0; n < sections; n += 1)
       await one?.call(`LOCK_${n}`, { ...OPTIONS, fencing: true }, () => {});
   },
+  "all at once": async ([one]) => {
+    const callers = Array.from({ length: sections }, (_, n) => one?.call(`LOCK_${n}`, OPTIONS, () => {}));
+    await Promise.all(callers);
+  },
   "two processes in turns": async (processes) => {
     const half = async (process: FleetProcess): Promise<void> => {
       for (let n = 0; n < sections / 2; n += 1) await process.call("LOCK_one", OPTIONS, () => {});

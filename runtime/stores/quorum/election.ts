@@ -1,4 +1,4 @@
-import type { Store, Taken, TakeReply, TakeRequest } from "../port";
+import type { Taken, TakeReply, TakeRequest } from "../port";
 import { drawToken } from "./fencing";
 import type { GiveBack } from "./give-back";
 import type { Hold } from "./hold";
@@ -10,7 +10,7 @@ import { NO_ANSWER, type Masters } from "./masters";
 const LONGEST_SPLIT_PAUSE_MS = 64;
 
 /** How a master is asked for a hold. */
-export type Ask = (store: Store) => Promise<TakeReply>;
+export type Ask = (master: Master) => Promise<TakeReply>;
 
 /** What a hold has to win before anybody may believe in it. */
 export class Election {
@@ -62,7 +62,7 @@ export class Election {
     for (const master of order) {
       if (asked.has(master)) continue;
       if (!master.mayBeAsked(patienceMs)) tally.silent(master, NO_ANSWER);
-      else void this.askFor(hold, master, (store) => store.take(plain(request), patienceMs), patienceMs);
+      else void this.askFor(hold, master, (other) => other.take(request, patienceMs), patienceMs);
     }
     await this.#masters.heard(asked.values(), () => tally.isYes || tally.isNo, patienceMs);
     try {
@@ -108,7 +108,7 @@ export class Election {
 
   async #askAndNote(hold: Hold, master: Master, ask: Ask, patienceMs: number): Promise<TakeReply> {
     const { request, tally, witnesses, at } = hold;
-    const reply = await master.ask(ask);
+    const reply = await ask(master);
     const isOwn = reply.taken || (reply.holder === request.requestId && !this.#holds.isSecond(hold));
     if (!isOwn) {
       tally.no(master, reply.holder);

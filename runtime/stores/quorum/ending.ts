@@ -80,9 +80,11 @@ export class Ends {
     const asked = this.#election.askFor(
       successor,
       gate,
-      async (store) => {
+      async () => {
         const { place } = request;
-        const reply = await store.next(ending.request, { ...plain(request), place }, patienceMs);
+        const reply = await gate.ask((store) =>
+          store.next(ending.request, { ...plain(request), place }, patienceMs),
+        );
         const isDone = reply.dropped || reply.holder === request.requestId;
         await this.#noteEnd(gate, ending, isDone ? DROPPED : reply);
         isPlaced = reply.dropped && reply.next === "placed";

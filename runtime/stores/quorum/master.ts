@@ -1,6 +1,7 @@
 import type { Clock } from "../../clock";
 import { LockMisconfiguredError } from "../../errors";
-import type { DropReply, DropRequest, Store, TakeRequest } from "../port";
+import type { DropReply, DropRequest, Store, TakeReply, TakeRequest } from "../port";
+import { Together } from "./together";
 
 /** What a quorum needs of a master beside the port. */
 export interface Member {
@@ -33,6 +34,8 @@ export class Master {
   readonly #onRefused: (message: string) => void;
   /** So long after its start, nothing that it had promised before is good any more. */
   readonly #longestLockTimeMs: number;
+  readonly #takes: Together<TakeRequest, TakeReply>;
+  readonly #drops: Together<DropRequest, DropReply>;
   #unanswered = 0;
   /** Since when nothing was heard, while something is unanswered. */
   #waitsSince = 0;
@@ -54,6 +57,15 @@ export class Master {
     this.#clock = clock;
     this.#longestLockTimeMs = longestLockTimeMs;
     this.#onRefused = onRefused;
+    const { takeMany, dropMany } = member.store;
+    this.#takes = new Together(
+      (request, withinMs) => this.ask((store) => store.take(request, withinMs)),
+      takeMany && ((requests, withinMs) => this.ask((store) => takeMany.call(store, requests, withinMs))),
+    );
+    this.#drops = new Together(
+      (request, withinMs) => this.ask((store) => store.drop(request, withinMs)),
+      dropMany && ((requests, withinMs) => this.ask((store) => dropMany.call(store, requests, withinMs))),
+    );
   }
 
   /** Whether it is worth the wait, as far as we know. */
@@ -111,9 +123,14 @@ export class Master {
     }
   }
 
+  /** With what else is asked of it now, and without a fencing token: those are drawn once there is a majority. */
+  take(request: TakeRequest, withinMs: number): Promise<TakeReply> {
+    return this.#takes.ask(plain(request), withinMs);
+  }
+
   /** Ends what it may hold. What it does not hear of now it is told again when it is back. */
   drop(request: DropRequest, holdsForMs: number, withinMs: number): Promise<DropReply> {
-    const dropped = this.ask((store) => store.drop(request, withinMs)).catch((error: unknown) => {
+    const dropped = this.#drops.ask(request, withinMs).catch((error: unknown) => {
       this.#owed.set(request.requestId, { request, until: this.#clock.now() + holdsForMs });
       throw error;
     });

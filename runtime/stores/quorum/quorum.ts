@@ -110,11 +110,18 @@ export class QuorumStore implements Store {
 
   async take(request: TakeRequest, withinMs: number): Promise<TakeReply> {
     const patienceMs = patienceOf(withinMs);
-    const { reply } = await this.#election.elect(request, patienceMs, (store) =>
-      store.take(plain(request), patienceMs),
+    const { reply } = await this.#election.elect(request, patienceMs, (gate) =>
+      gate.take(request, patienceMs),
     );
     return reply;
   }
+
+  /** What masters are asked for at the same time goes to each of them together. */
+  readonly takeMany = (
+    requests: readonly TakeRequest[],
+    withinMs: number,
+  ): Promise<readonly (TakeReply | Error)[]> =>
+    Promise.all(requests.map((request) => orError(this.take(request, withinMs))));
 
   renew(requests: readonly RenewRequest[], withinMs: number): Promise<readonly RenewReply[]> {
     return this.#renewal.renew(requests, withinMs);
@@ -123,6 +130,12 @@ export class QuorumStore implements Store {
   drop(request: DropRequest, withinMs: number): Promise<DropReply> {
     return this.#ends.drop(request, withinMs);
   }
+
+  readonly dropMany = (
+    requests: readonly DropRequest[],
+    withinMs: number,
+  ): Promise<readonly (DropReply | Error)[]> =>
+    Promise.all(requests.map((request) => orError(this.drop(request, withinMs))));
 
   look(keys: readonly string[], withinMs: number): Promise<readonly (string | Error | undefined)[]> {
     return this.#looking.look(keys, withinMs);
@@ -133,8 +146,8 @@ export class QuorumStore implements Store {
   async place(request: PlaceRequest, withinMs: number): Promise<TakeReply> {
     const patienceMs = patienceOf(withinMs);
     const { place } = request;
-    const { gate, reply } = await this.#election.elect(request, patienceMs, (store) =>
-      store.place({ ...plain(request), place }, patienceMs),
+    const { gate, reply } = await this.#election.elect(request, patienceMs, (master) =>
+      master.ask((store) => store.place({ ...plain(request), place }, patienceMs)),
     );
     if (reply.taken) this.#line.served(place);
     else this.#line.stands(request, gate, patienceMs);
@@ -179,4 +192,10 @@ export class QuorumStore implements Store {
     this.#deafen();
     await Promise.all(this.#masters.all.map(({ member }) => member.close()));
   }
+}
+
+function orError<Reply>(asked: Promise<Reply>): Promise<Reply | Error> {
+  return asked.catch((error: unknown) =>
+    error instanceof Error ? error : new Error("it failed", { cause: error }),
+  );
 }

@@ -127,7 +127,7 @@ export class Renewal {
   /** A master that does not have what is surely ours, such as one that was dead when it was taken, takes it now. */
   #strengthen(hold: Hold, lacking: Iterable<Master>, request: RenewRequest, patienceMs: number): void {
     for (const master of lacking) {
-      void this.#election.askFor(hold, master, (store) => store.take(plain(request), patienceMs), patienceMs);
+      void this.#election.askFor(hold, master, (one) => one.take(request, patienceMs), patienceMs);
     }
   }
 }

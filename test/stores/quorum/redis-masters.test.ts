@@ -8,6 +8,7 @@ import type { RedisClient } from "../../../runtime/stores/redis/client";
 import type { Store } from "../../../runtime/stores/port";
 import { QuorumStore } from "../../../runtime/stores/quorum/quorum";
 import { redisMembers } from "../../../runtime/stores/quorum/redis-member";
+import { counting } from "../../support/counting-client";
 import { startRedis, type RedisServer } from "../../support/redis-server";
 import { registering } from "../registering";
 
@@ -74,6 +75,26 @@ test("what cannot be the masters of a quorum is refused, with the reason", (t) =
       message,
     });
   }
+});
+
+test("what is asked for at one time goes to each master together", async (t) => {
+  const counted = servers.map((server) => counting(aged(server.client())));
+  const quorum = quorumStore(counted.map(({ client }) => client));
+  t.teardown(() => quorum.close());
+  const sent = (): number[] =>
+    counted.map(({ commands }) => commands().filter((name) => name !== "INFO").length);
+  const keys = Array.from({ length: 100 }, newKey);
+  const requests = keys.map((key) => ({ key, requestId: newId(), lockTimeMs: 20_000, fencing: false }));
+  const taken = await quorum.takeMany?.(requests, 20_000);
+  t.true(taken?.every((reply) => "taken" in reply && reply.taken));
+  const takes = sent();
+  const dropped = await quorum.dropMany?.(requests, 20_000);
+  t.true(dropped?.every((reply) => "dropped" in reply && reply.dropped));
+  const drops = sent();
+  t.log(
+    `commands to each master for ${keys.length} takes: ${takes.join()}, and as many drops: ${drops.join()}`,
+  );
+  t.true([...takes, ...drops].every((count) => count > 0 && count <= keys.length / 5));
 });
 
 test("two clients of one server have one vote", async (t) => {
