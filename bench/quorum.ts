@@ -26,7 +26,10 @@ const CASES: Record<string, Run> = {
       await one?.call(`LOCK_${n}`, { ...OPTIONS, fencing: true }, () => {});
   },
   "all at once": async ([one]) => {
-    const callers = Array.from({ length: sections }, (_, n) => one?.call(`LOCK_${n}`, OPTIONS, () => {}));
+    const callers = Array.from(
+      { length: sections },
+      async (_, n) => await one?.call(`LOCK_${n}`, OPTIONS, () => {}),
+    );
     await Promise.all(callers);
   },
   "two processes in turns": async (processes) => {
