@@ -11,6 +11,8 @@ export interface Reach {
    * lies spread over all that there is.
    */
   readonly withinMs?: number;
+  /** Asked before each schedule. */
+  readonly isEnough?: () => boolean;
   /** After so many schedules that have a problem nobody looks further. */
   readonly mostFailures?: number;
   readonly tamper?: Tamper;
@@ -93,9 +95,9 @@ class Exploration {
   }
 
   #isOver(depth: number): boolean {
-    const { mostFailures = 1 } = this.#reach;
+    const { mostFailures = 1, isEnough = () => false } = this.#reach;
     const isLate = depth > 1 && performance.now() > this.#endsAt;
-    return isLate || this.#seen.failures.length >= mostFailures;
+    return isLate || this.#seen.failures.length >= mostFailures || isEnough();
   }
 
   async #live(choices: readonly Choice[], countsOptions: boolean): Promise<Story> {

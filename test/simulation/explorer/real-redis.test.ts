@@ -41,10 +41,10 @@ for (const plan of PLANS.filter(({ masters }) => masters === undefined)) {
     await explore(plan, {
       deviations: 2,
       withinMs: 2_500,
+      isEnough: () => sample.length === SAMPLE,
       onSeen({ carriedOut }, choices) {
         seen += 1;
-        if (seen % EVERY === 0 && sample.length < SAMPLE && isBrief(carriedOut))
-          sample.push({ name: written(choices), carriedOut });
+        if (seen % EVERY === 0 && isBrief(carriedOut)) sample.push({ name: written(choices), carriedOut });
       },
     });
     t.true(sample.length > SAMPLE / 4);
