@@ -140,7 +140,7 @@ refuses(
 
 const NEEDS = "Expected configure({ redis }) or configure({ store })";
 const EITHER = "Expected configure() to be given either `redis` or `store`";
-const OPTIONS = "The options are redis, store, defaults, logger, commandTimeout";
+const OPTIONS = "The options are redis, store, stores, defaults, logger, commandTimeout";
 const CLIENT_OR_URL = "Expected `redis` to be an ioredis client or a redis:// URL, got";
 const MASTERS = "Expected at least 3 masters: ioredis clients or redis:// URLs, got";
 const DURATION = 'to be a duration such as "30s" or "500ms"';
