@@ -1,8 +1,8 @@
 /**
  * What a section costs in each of the homes that locks may have: commands, and time beside a lock that is written by hand
- * (`SET NX PX`, a compare-and-delete script) with the same client. The two are measured in turns.
+ * (`SET NX PX`, a compare-and-delete script) with the same client. They take turns, section by section.
  *
- *     npm run bench:homes [-- <sections> <turns>]
+ *     npm run bench:homes [-- <sections>]
  */
 import { setTimeout as pause } from "node:timers/promises";
 import { randomBytes } from "node:crypto";
@@ -13,7 +13,7 @@ import { startRedisCluster } from "../test/support/redis-cluster";
 import { startSentinelGroup } from "../test/support/redis-sentinel";
 import { startRedis } from "../test/support/redis-server";
 
-const [sections = 300, turns = 7] = process.argv.slice(2).map(Number);
+const [sections = 1_000] = process.argv.slice(2).map(Number);
 
 /** Locks are had from a quorum when a majority of its masters is so old. */
 const LONGEST_LOCK_TIME_MS = 10_000;
@@ -79,31 +79,35 @@ async function measure({ name, store, client, masters }: Home): Promise<void> {
     await client.set(key, token, "PX", 10_000, "NX");
     await client.eval(COMPARE_AND_DELETE, 1, key, token);
   };
-  for (const warmUp of [ours, byHand]) await timed(warmUp);
   const [times, rawTimes] = [[] as number[], [] as number[]];
   let commands = 0;
-  for (let turn = 0; turn < turns; turn += 1) {
+  for (let n = -WARM_UP; n < sections; n += 1) {
     const before = await commandsOf(masters);
-    times.push(await timed(ours));
-    commands += (await commandsOf(masters)) - before;
-    rawTimes.push(await timed(byHand));
+    const time = await timed(() => ours(n));
+    const sent = (await commandsOf(masters)) - before;
+    const rawTime = await timed(() => byHand(n));
+    if (n < 0) continue; // Scripts are loaded, and connections open.
+    commands += sent;
+    times.push(time);
+    rawTimes.push(rawTime);
   }
-  const each = (commands / (sections * turns)).toFixed(2);
-  const ratios = times.map((time, turn) => time / (rawTimes[turn] ?? NaN));
-  const [low, high] = [quantile(ratios, 0.25), quantile(ratios, 0.75)];
+  const [time, rawTime] = [quantile(times, 0.5), quantile(rawTimes, 0.5)];
+  const each = (commands / sections).toFixed(2);
   console.log(
-    `${name}: ${each} commands, ${quantile(times, 0.5).toFixed(2)} ms a section, ${quantile(ratios, 0.5).toFixed(2)} x by hand (${low.toFixed(2)} to ${high.toFixed(2)})`,
+    `${name}: ${each} commands, ${time.toFixed(2)} ms a section, ${(time / rawTime).toFixed(2)} x by hand`,
   );
 }
+
+const WARM_UP = 20;
 
 const COMPARE_AND_DELETE =
   'if redis.call("GET", KEYS[1]) == ARGV[1] then return redis.call("DEL", KEYS[1]) end return 0';
 
-/** Milliseconds for each. */
-async function timed(section: (n: number) => Promise<void>): Promise<number> {
+/** In milliseconds. */
+async function timed(section: () => Promise<void>): Promise<number> {
   const startedAt = performance.now();
-  for (let n = 0; n < sections; n += 1) await section(n);
-  return (performance.now() - startedAt) / sections;
+  await section();
+  return performance.now() - startedAt;
 }
 
 async function commandsOf(masters: readonly Redis[]): Promise<number> {
