@@ -9,8 +9,8 @@ import { CONFIRM } from "./scripts/confirm";
 
 /** With less time left nothing is sent. */
 const LEAST_MS = 5;
-/** A server looks ten times a second whose WAIT is over. */
-const WAIT_IS_LATE_MS = 150;
+/** A server looks ten times a second whose WAIT is over, and what it says then has to be heard in time. */
+const WAIT_IS_LATE_MS = 300;
 
 /** What is sent is not sent again, and a connection that has ended is not opened anew: another one is, when it is needed. */
 const ONCE = {
