@@ -2,7 +2,7 @@ import { LockOptionError } from "./errors";
 import { DEFAULT_STORE, STORE_NAME } from "./limits";
 import { isOptions, shown } from "./shown";
 import type { Store } from "./stores/port";
-import { quorumStore } from "./stores/quorum/quorum";
+import { quorumStore } from "./stores/quorum/quorum-store";
 import { isAddress, type RedisAddress } from "./stores/redis/address";
 import type { RedisClient } from "./stores/redis/client";
 import { redisStore, redisStoreAt } from "./stores/redis/redis";

@@ -22,7 +22,7 @@ export {
 
 // For those who bring a store or a clock of their own.
 export { memoryStore } from "./stores/memory";
-export { quorumStore, type QuorumOptions } from "./stores/quorum/quorum";
+export { quorumStore, type QuorumOptions } from "./stores/quorum/quorum-store";
 export { redisStore } from "./stores/redis/redis";
 export type { RedisClient, RedisSubscriber } from "./stores/redis/client";
 export {

@@ -52,6 +52,18 @@ console.log(Object.keys(require.cache).filter((file) => !/[\\\\/]lockweave[\\\\/
   t.like(await project.run("loaded.cjs"), { code: 0, stdout: "\n", stderr: "" });
 });
 
+test.serial("what makes a quorum is not loaded before one is asked for", async (t) => {
+  const project = await makeConsumer({
+    "loaded.cjs": `const { quorumStore } = require("lockweave");
+const isLoaded = () => Object.keys(require.cache).some((file) => /[\\\\/]quorum[\\\\/]quorum\\.js$/.test(file));
+const before = isLoaded();
+try { quorumStore(["redis://a", "redis://b", "redis://c"], { longestLockTime: "2m" }).close(); } catch {}
+console.log(before, isLoaded());
+`,
+  });
+  t.like(await project.run("loaded.cjs"), { code: 0, stdout: "false true\n", stderr: "" });
+});
+
 test.serial("the licenses of what was taken into the compile side come with it", async (t) => {
   const { dir } = await pack();
   const notices = readFileSync(join(dir, "dist/transformer/THIRD-PARTY-NOTICES.txt"), "utf8");

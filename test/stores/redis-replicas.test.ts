@@ -4,7 +4,7 @@ import { LockOptionError } from "../../runtime";
 import { newId, newKey, WITHIN_MS } from "../../runtime/stores/contract/subject";
 import { memoryStore } from "../../runtime/stores/memory";
 import type { Store } from "../../runtime/stores/port";
-import { quorumStore } from "../../runtime/stores/quorum/quorum";
+import { quorumStore } from "../../runtime/stores/quorum/quorum-store";
 import { redisStore } from "../../runtime/stores/redis/redis";
 import { deferred } from "../support/deferred";
 import { FleetProcess } from "../support/fleet";

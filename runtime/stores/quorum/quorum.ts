@@ -1,10 +1,7 @@
 // N masters that know nothing of each other, as one store. A lock is held while a majority of them has its requestId, and
 // by nothing else. What each method does, and why two never hold one lock, is in docs/quorum.md.
 
-import { systemClock, type Clock } from "../../clock";
-import { milliseconds, type Duration } from "../../duration";
-import { LockOptionError } from "../../errors";
-import { isOptions, shown } from "../../shown";
+import type { Clock } from "../../clock";
 import type {
   DropReply,
   DropRequest,
@@ -18,8 +15,6 @@ import type {
   TakeReply,
   TakeRequest,
 } from "../port";
-import type { RedisAddress } from "../redis/address";
-import type { RedisClient } from "../redis/client";
 import { Election } from "./election";
 import { Ends } from "./ending";
 import { GiveBack } from "./give-back";
@@ -28,37 +23,7 @@ import { Line } from "./line";
 import { Looking } from "./looking";
 import { Master, plain, type Member } from "./master";
 import { Masters, patienceOf } from "./masters";
-import { redisMembers } from "./redis-member";
 import { Renewal } from "./renewal";
-
-export interface QuorumOptions {
-  /**
-   * No lock may ask for a longer `lockTime`, and for so long a master does not count after its start. The same in all
-   * processes. Default `"1m"`.
-   */
-  readonly longestLockTime?: Duration;
-}
-
-/**
- * Locks in several Redis masters that know nothing of each other: a lock is held while a majority of them says so, and so
- * outlives the loss of the others. All processes are given the same masters, in the same order.
- *
- * @param masters three at least: ioredis clients of one node each, which stay yours to close, or `redis://` URLs
- * @throws {LockOptionError} on what cannot be a master, and on one that is given twice
- */
-export function quorumStore(
-  masters: readonly (RedisClient | RedisAddress)[],
-  options: QuorumOptions = {},
-): Store {
-  const unknown = isOptions(options) ? Object.keys(options).find((name) => name !== "longestLockTime") : "";
-  if (unknown !== undefined) {
-    throw new LockOptionError(
-      `Expected quorumStore(masters) or quorumStore(masters, { longestLockTime: "1m" }), got ${shown(options)}`,
-    );
-  }
-  const longestLockTimeMs = milliseconds("longestLockTime", options.longestLockTime ?? "1m", 100);
-  return new QuorumStore(redisMembers(masters), systemClock, longestLockTimeMs);
-}
 
 /** What is under way when the store is closed may take so long, of masters that answer at once. */
 const LAST_PATIENCE_MS = 250;
