@@ -90,6 +90,26 @@ export async function obtain(key: string, options: HandOptions = {}): Promise<He
   return lock;
 }
 
+/** How a lock is asked for that nobody waits for. */
+export type TryOptions = Omit<HandOptions, "retryTimes" | "waitTime" | "onFailure">;
+
+/**
+ * The same without waiting: one try.
+ *
+ * @returns `undefined` when somebody else holds the lock
+ * @throws {LockUnreachableError} when the store did not answer
+ */
+export function tryObtain(key: string, options: TryOptions = {}): Promise<HeldLock | undefined> {
+  for (const name of ["retryTimes", "waitTime", "onFailure"]) {
+    if (!isOptions(options) || !(name in options)) continue;
+    const message = `tryObtain() does not wait, so it has no option \`${name}\`: use obtain()`;
+    return Promise.reject(new LockOptionError(message));
+  }
+  return obtain(key, isOptions(options) ? { ...options, ...ONE_TRY } : options);
+}
+
+const ONE_TRY = { retryTimes: 0, onFailure: "skip" } as const;
+
 function open(key: string, callSite: CallSite): Lock {
   if (typeof key !== "string" || key === "") {
     throw new LockKeyError(`Expected the lock key to be a non-empty string, got ${shown(key)}`);

@@ -1,6 +1,6 @@
 // For people.
 export { configure, shutdown, type Configuration, type SignalName } from "./configure";
-export { withLock, obtain, type HandOptions } from "./by-hand";
+export { withLock, obtain, tryObtain, type HandOptions, type TryOptions } from "./by-hand";
 export { assertWoven, currentLock, type HeldLock } from "./woven";
 export { lockKey, type KeyValue } from "./key";
 export type { LockOptions } from "./lock/settings";

@@ -112,6 +112,7 @@ export type HeldLock = Pick<
   | "signal"
   | "remaining"
   | "assertHeld"
+  | "extend"
   | "release"
   | typeof Symbol.asyncDispose
 >;

@@ -1,4 +1,5 @@
 /// <reference lib="esnext.disposable" preserve="true" />
+import { milliseconds, type Duration } from "../duration";
 import {
   LockClosedError,
   LockError,
@@ -8,6 +9,7 @@ import {
   reasonOf,
   type LockErrorOptions,
 } from "../errors";
+import { SHORTEST_LOCK_TIME_MS } from "../limits";
 import type { Holder } from "../queue/holder";
 import type { Lease } from "../queue/lease";
 import type { Obstacle } from "../queue/local-queue";
@@ -339,6 +341,28 @@ export class Lock implements AsyncDisposable, Waiter, Holder {
   /** @throws {LockLostError} unless the lock is surely held at this moment */
   assertHeld(): void {
     if (this.remaining() === 0) throw this.notHeld();
+  }
+
+  /**
+   * Has the store keep the lock for so long from now at least, whether it is renewed or not. The watchdog goes on as ever.
+   *
+   * @throws {LockLostError} where it is not held, or no more
+   * @throws {LockUnreachableError} when the store did not answer: what was sure before still is
+   * @throws {LockMisconfiguredError} when the store refuses to
+   */
+  async extend(duration: Duration): Promise<void> {
+    const ms = milliseconds("duration", duration, SHORTEST_LOCK_TIME_MS);
+    this.assertHeld();
+    const lease = this.root.#lease;
+    if (lease === undefined) throw this.notHeld();
+    try {
+      await this.locker.queues.prolong(lease, ms);
+    } catch (error) {
+      if (error instanceof LockError) throw error;
+      const message = `${nameOf(this)}: the store could not be asked to hold the lock for longer: ${reasonOf(error)}`;
+      throw new LockUnreachableError(message, { cause: error });
+    }
+    this.assertHeld();
   }
 
   /** Aborts, with a `LockLostError` as its reason, at the moment the lock is lost. */

@@ -113,6 +113,11 @@ export class LocalQueues implements Shared {
     return this.renewals.strengthen(lease, wanted);
   }
 
+  /** See {@link Renewals.prolong}. */
+  prolong(lease: Lease, lockTimeMs: number): Promise<void> {
+    return this.renewals.prolong(lease, { lockTimeMs, fencing: false, replicas: lease.replicas });
+  }
+
   /** A lease is lost under its holder: who is next may ask. */
   onLost(lease: Lease): void {
     this.#queues.get(lease.key)?.first?.wake();

@@ -70,27 +70,38 @@ export class Renewals {
    * @throws what the store fails with, and nothing when it does not have the lease: then it is lost
    */
   async strengthen(lease: Lease, wanted: Wanted): Promise<void> {
-    const { key, requestId } = lease;
     const lockTimeMs = Math.max(wanted.lockTimeMs, lease.lockTimeMs);
     const fencing = wanted.fencing && lease.fencingToken === undefined;
     const replicas = Math.max(wanted.replicas, lease.replicas);
     if (lockTimeMs > lease.lockTimeMs || fencing || replicas > lease.replicas) {
-      const sentAt = this.#clock.now();
-      this.mayLast(lease, lockTimeMs);
-      const request = { key, requestId, lockTimeMs, fencing, ...ofReplicas({ replicas }) };
-      const reply = await renewOne(this.#store, this.#inFlight, request);
-      if (reply instanceof Error) throw reply;
-      const now = this.#clock.now();
-      if (!reply.renewed) return this.lose(lease, lossOf(reply.holder, lease.untilDeadline(now) > 0));
-      if (lease.isOver) return;
-      const trustedSince = this.#suspension.trustedSince(now);
-      if (sentAt < trustedSince) return await this.strengthen(lease, wanted);
+      await this.prolong(lease, { lockTimeMs, fencing, replicas });
       lease.lockTimeMs = Math.max(lease.lockTimeMs, lockTimeMs);
       lease.replicas = Math.max(lease.replicas, replicas);
-      lease.prove(sentAt, lockTimeMs, trustedSince);
-      if (reply.fencingToken !== undefined) lease.drawnInside(reply.fencingToken);
     }
     if (wanted.isWatched && !this.isKept(lease) && !lease.isOver) this.keep(lease, this.#clock.now());
+  }
+
+  /**
+   * Has the store keep the lease for so long from now at least.
+   *
+   * @param terms `fencing`: with a new token
+   * @throws what the store fails with, and nothing when it does not have the lease: then it is lost
+   */
+  async prolong(lease: Lease, terms: Omit<Wanted, "isWatched">): Promise<void> {
+    const { key, requestId } = lease;
+    const { lockTimeMs, fencing, replicas } = terms;
+    const sentAt = this.#clock.now();
+    this.mayLast(lease, lockTimeMs);
+    const request = { key, requestId, lockTimeMs, fencing, ...ofReplicas({ replicas }) };
+    const reply = await renewOne(this.#store, this.#inFlight, request);
+    if (reply instanceof Error) throw reply;
+    const now = this.#clock.now();
+    if (!reply.renewed) return this.lose(lease, lossOf(reply.holder, lease.untilDeadline(now) > 0));
+    if (lease.isOver) return;
+    const trustedSince = this.#suspension.trustedSince(now);
+    if (sentAt < trustedSince) return await this.prolong(lease, terms);
+    lease.prove(sentAt, lockTimeMs, trustedSince);
+    if (reply.fencingToken !== undefined) lease.drawnInside(reply.fencingToken);
   }
 
   /** For how long the store may have it, in milliseconds from a command on. */

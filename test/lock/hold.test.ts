@@ -1,9 +1,10 @@
 import test from "ava";
+import type { Duration } from "../../runtime/duration";
 import { LockLostError, LockMisconfiguredError } from "../../runtime/errors";
 import { deferred } from "../support/deferred";
 import { Fleet } from "../support/fleet";
 import { idle, job, passes } from "../support/jobs";
-import { connectionRefused, lostOnTheWay } from "../support/tampered-store";
+import { connectionRefused, lostOnTheWay, replyLost } from "../support/tampered-store";
 
 const KEY = "LOCK_payOrder_1";
 const SECOND = 1_000;
@@ -353,5 +354,102 @@ test("a late renewal never shortens what is had", async (t) => {
   t.is(lock.remaining(), leftMs);
   await fleet.clock.advance(leftMs);
   t.false(await fleet.isFree(KEY));
+  await lock.release();
+});
+
+test("a lock that is extended is held for so long without a watchdog, and free when that is over", async (t) => {
+  const fleet = new Fleet();
+  const lock = fleet.process().lock(KEY, { lockTime: "2s", watchdog: false });
+  t.true(await lock.acquire());
+  let isLost = false;
+  lock.signal.addEventListener("abort", () => (isLost = true));
+  await fleet.clock.advance(SECOND);
+  await lock.extend("60s");
+  t.true(lock.remaining() > 59 * SECOND);
+  await fleet.clock.advance(59 * SECOND);
+  t.false(isLost);
+  t.false(await fleet.isFree(KEY));
+  await fleet.clock.advance(SECOND);
+  t.true(isLost);
+  t.is(lock.remaining(), 0);
+  t.true(await fleet.isFree(KEY));
+  await t.throwsAsync(lock.extend("1s"), { instanceOf: LockLostError });
+  await lock.release().catch(() => {});
+});
+
+test("an extension shortens nothing, and the watchdog goes on as ever", async (t) => {
+  const fleet = new Fleet();
+  const lock = fleet.process().lock(KEY, { lockTime: "30s" });
+  t.true(await lock.acquire());
+  await lock.extend("1s");
+  t.true(lock.remaining() > 29 * SECOND);
+  await lock.extend("40s");
+  await fleet.clock.advance(100 * SECOND);
+  t.true(lock.remaining() > 19 * SECOND);
+  await lock.release();
+  t.true(await fleet.isFree(KEY));
+});
+
+test("an extension is believed only where the store has said so", async (t) => {
+  const fleet = new Fleet();
+  const lock = fleet.process().lock(KEY, { lockTime: "2s", watchdog: false });
+  t.true(await lock.acquire());
+  fleet.store.onRenew = replyLost;
+  const asked = lock.extend("60s");
+  await fleet.clock.advance(SECOND);
+  await t.throwsAsync(asked, { code: "LOCK_UNREACHABLE" });
+  t.true(lock.remaining() <= SECOND);
+  fleet.store.onRenew = (send) => send();
+  await lock.release();
+  t.true(await fleet.isFree(KEY), "what was asked for, and not believed, is given back, too");
+});
+
+test("an extension of a lock that somebody else has by now tells that it is lost", async (t) => {
+  const fleet = new Fleet();
+  const lock = fleet.process().lock(KEY);
+  t.true(await lock.acquire());
+  const { signal } = lock;
+  await fleet.takeAway(KEY);
+  await fleet.foreignHolder(KEY, 60 * SECOND);
+  await t.throwsAsync(lock.extend("60s"), { instanceOf: LockLostError, message: /somebody else holds it/ });
+  t.true(signal.aborted);
+  await t.throwsAsync(lock.release(), { instanceOf: LockLostError });
+});
+
+test("an extension that the release overtakes brings nothing back", async (t) => {
+  const fleet = new Fleet();
+  const lock = fleet.process().lock(KEY);
+  t.true(await lock.acquire());
+  const arrival = deferred();
+  fleet.store.onRenew = async (send) => {
+    await arrival.promise;
+    return await send();
+  };
+  const extended = lock.extend("60s");
+  await lock.release();
+  arrival.resolve();
+  await t.throwsAsync(extended, { instanceOf: LockLostError, message: /it was released/ });
+  t.true(await fleet.isFree(KEY));
+  t.is(fleet.clock.pendingTimers, 0);
+});
+
+test("an extension of no duration is refused before anything is sent", async (t) => {
+  const fleet = new Fleet();
+  const lock = fleet.process().lock(KEY);
+  t.true(await lock.acquire());
+  for (const bad of ["10", "1ms", "25h", 60] as unknown as Duration[]) {
+    await t.throwsAsync(lock.extend(bad), { code: "LOCK_BAD_OPTION" });
+  }
+  t.is(fleet.store.renewals, 0);
+  await lock.release();
+});
+
+test("an extension that the store refuses for good tells why", async (t) => {
+  const fleet = new Fleet();
+  const lock = fleet.process().lock(KEY);
+  t.true(await lock.acquire());
+  fleet.store.onRenew = async (send) => (await send()).map(() => new LockMisconfiguredError("too long"));
+  await t.throwsAsync(lock.extend("60s"), { instanceOf: LockMisconfiguredError, message: "too long" });
+  lock.assertHeld();
   await lock.release();
 });

@@ -1,6 +1,6 @@
 import { inspect } from "node:util";
 import test from "ava";
-import { obtain, withLock } from "../../runtime/by-hand";
+import { obtain, tryObtain, withLock, type TryOptions } from "../../runtime/by-hand";
 import { configure } from "../../runtime/configure";
 import { LockKeyError, LockLostError, LockOptionError, LockWaitTimeoutError } from "../../runtime/errors";
 import { lockKey } from "../../runtime/key";
@@ -119,6 +119,32 @@ test("obtain with skip gives a scope that holds nothing", async (t) => {
   await fleet.foreignHolder("by-hand-8", 60_000);
   await using lock = await obtain("by-hand-8", { onFailure: "skip", retryTimes: 0 });
   t.is(lock, undefined);
+});
+
+test("tryObtain gives a lock that is free, and undefined at once where it is held", async (t) => {
+  const commands = (): number => fleet.store.asked.filter(({ key }) => key === "by-hand-try").length;
+  {
+    await using lock = await tryObtain("by-hand-try", { lockTime: "20s" });
+    t.true((lock?.remaining() ?? 0) > 19_000);
+    t.is(await tryObtain("by-hand-try"), undefined);
+    t.is(commands(), 1, "a key that is held here is not asked for");
+  }
+  t.true(await fleet.isFree("by-hand-try"));
+  await fleet.foreignHolder("by-hand-try", 60_000);
+  t.is(await tryObtain("by-hand-try"), undefined);
+  t.is(commands(), 2, "one command, and no place in the queue");
+});
+
+test("tryObtain knows no options for those who wait", async (t) => {
+  for (const name of ["retryTimes", "waitTime", "onFailure"]) {
+    await t.throwsAsync(tryObtain("by-hand-try-2", { [name]: undefined } as TryOptions), {
+      instanceOf: LockOptionError,
+      message: `tryObtain() does not wait, so it has no option \`${name}\`: use obtain()`,
+    });
+  }
+  await t.throwsAsync(tryObtain("by-hand-try-2", null as unknown as TryOptions), {
+    instanceOf: LockOptionError,
+  });
 });
 
 test("a lock may be released before the end of its scope", async (t) => {
