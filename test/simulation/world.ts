@@ -287,6 +287,7 @@ class World {
     const ms = random.happens(this.#isCalm ? 0.05 : 0.3) ? random.below(3_000) : random.below(this.#briefMs);
     this.#sectionsMs += ms;
     const { signal } = watchesSignal ? lock : {};
+    if (Math.floor(ms) % 10 === 7) void lock.extend(`${ms + LEAST_EXTENSION_MS}ms`).catch(() => {}); // It may be lost by then.
     const isAtOnce = !this.#isCalm && random.happens(0.1);
     const isNesting = caller.isReentrant && random.happens(0.7);
     if (!isAtOnce) {
@@ -397,3 +398,6 @@ class World {
     return reply.dropped && reply.next !== "placed";
   }
 }
+
+/** No lock is extended for less. */
+const LEAST_EXTENSION_MS = 100;
