@@ -92,6 +92,11 @@ export class Lock implements AsyncDisposable, Waiter, Holder {
     return this.settings.watchdog;
   }
 
+  /** On the monotonic clock: until when nobody may have the key after it. */
+  get staysUntil(): number {
+    return this.heldSince + this.settings.lockAtLeastMs;
+  }
+
   get isAutoUnlocked(): boolean {
     return this.settings.autoUnlock;
   }

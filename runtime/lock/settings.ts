@@ -1,6 +1,7 @@
 import { milliseconds, type Duration } from "../duration";
 import { LockOptionError } from "../errors";
 import { DEFAULT_STORE, MOST_REPLICAS, MOST_RETRY_TIMES, SHORTEST_LOCK_TIME_MS, STORE_NAME } from "../limits";
+import { refusedAmong, wordsOf } from "../pairs";
 import { shown } from "../shown";
 
 /** How a lock behaves. The names and meanings are those of the tag's attributes. */
@@ -20,6 +21,11 @@ export interface LockOptions {
   readonly onLost?: "throw" | "warn";
   /** Renew the key at a third of `lockTime` while the lock is held. Default `true`. */
   readonly watchdog?: boolean;
+  /**
+   * Nobody may have the key before so long after it was taken, also where the work is quicker: for jobs that several
+   * machines start by their clocks. At most `lockTime`. Default: free when the work is done.
+   */
+  readonly lockAtLeast?: Duration;
   /** `false` leaves the key to expire instead of releasing it. Default `true`. */
   readonly autoUnlock?: boolean;
   /** Let the async context that holds the lock in again. Default `false`. */
@@ -40,6 +46,7 @@ export interface Settings {
   readonly onFailure: "throw" | "skip";
   readonly onLost: "throw" | "warn";
   readonly watchdog: boolean;
+  readonly lockAtLeastMs: number;
   readonly autoUnlock: boolean;
   readonly reentrant: boolean;
   readonly fencing: boolean;
@@ -55,6 +62,7 @@ export const DEFAULTS: Settings = {
   onFailure: "throw",
   onLost: "throw",
   watchdog: true,
+  lockAtLeastMs: 0,
   autoUnlock: true,
   reentrant: false,
   fencing: false,
@@ -71,6 +79,7 @@ const CHECKS: Record<keyof LockOptions, Check> = {
   onFailure: (name, value) => ({ onFailure: oneOf(name, value, "throw", "skip") }),
   onLost: (name, value) => ({ onLost: oneOf(name, value, "throw", "warn") }),
   watchdog: (name, value) => ({ watchdog: boolean(name, value) }),
+  lockAtLeast: (name, value) => ({ lockAtLeastMs: milliseconds(name, value) }),
   autoUnlock: (name, value) => ({ autoUnlock: boolean(name, value) }),
   reentrant: (name, value) => ({ reentrant: boolean(name, value) }),
   fencing: (name, value) => ({ fencing: boolean(name, value) }),
@@ -95,7 +104,25 @@ export function settle(options: object, defaults: Settings, others: readonly str
     }
     Object.assign(settings, check(name, value));
   }
+  assertTogether(settings);
   return settings;
+}
+
+/** What each alone may be. */
+function assertTogether(settings: Settings): void {
+  const { lockTimeMs, lockAtLeastMs } = settings;
+  if (lockAtLeastMs > lockTimeMs) {
+    throw new LockOptionError(
+      `Expected \`lockAtLeast\` to be at most \`lockTime\`, after which the key of a process that died is free, got ${lockAtLeastMs} ms and ${lockTimeMs} ms`,
+    );
+  }
+  const said = { ...settings, lockAtLeast: lockAtLeastMs > 0 };
+  const isSaid = ({ name, value = "true" }: { readonly name: string; readonly value?: string }): boolean =>
+    String(said[name as keyof typeof said]) === value;
+  const [pair] = refusedAmong(isSaid);
+  if (pair === undefined) return;
+  const { one, other, because } = pair;
+  throw new LockOptionError(`\`${wordsOf(one)}\` and \`${wordsOf(other)}\` do not go together: ${because}`);
 }
 
 /**

@@ -38,11 +38,15 @@ export class GiveBacks {
    * @param onAnswer called once the store has answered
    */
   drop(request: DropRequest, withinMs: number, onAnswer: () => void = () => {}): void {
-    const until = this.#clock.now() + withinMs;
+    const now = this.#clock.now();
+    const closedUntil = now + (request.closedForMs ?? 0);
     this.#add(async () => {
       const isAnswered = await this.#insist(
-        () => this.#inFlight.ask((commandMs) => this.#store.drop(request, commandMs)),
-        until,
+        () =>
+          this.#inFlight.ask((commandMs) =>
+            this.#store.drop(closedNoLonger(request, closedUntil - this.#clock.now()), commandMs),
+          ),
+        now + withinMs,
       );
       if (isAnswered) onAnswer();
     });
@@ -100,4 +104,10 @@ export class GiveBacks {
       this.#pauses.add(end);
     });
   }
+}
+
+/** The same request, some time later. */
+function closedNoLonger({ key, requestId }: DropRequest, leftMs: number): DropRequest {
+  const closedForMs = Math.ceil(leftMs);
+  return closedForMs > 0 ? { key, requestId, closedForMs } : { key, requestId };
 }

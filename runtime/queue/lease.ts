@@ -1,3 +1,4 @@
+import type { DropRequest } from "../stores/port";
 import type { Holder } from "./holder";
 import type { Loss } from "./loss";
 import type { Turn } from "./turn";
@@ -108,6 +109,13 @@ export class Lease {
   /** It is over, in good order. To be called before anything is sent that ends the hold in the store. */
   end(how: "given back" | "left to expire"): void {
     this.#end = how;
+  }
+
+  /** What ends it in the store, now. */
+  dropRequest(now: number): DropRequest {
+    const { key, requestId, holder } = this;
+    const closedForMs = Math.ceil((holder?.staysUntil ?? 0) - now);
+    return closedForMs > 0 ? { key, requestId, closedForMs } : { key, requestId };
   }
 
   /** The fencing token of who holds it now. */

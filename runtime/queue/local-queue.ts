@@ -170,9 +170,11 @@ export class LocalQueue implements Line, DropListener<Ending>, NextListener<Endi
   release(lease: Lease, since: number, mayHandOn: boolean, now: number, ended: Ended): void {
     const { first } = this;
     const isCurrent = this.lease === lease && !lease.isOver;
-    if (isCurrent && first !== undefined && mayHandOn && this.handOn(lease, first, since, now, ended)) return;
+    const dropped = lease.dropRequest(now);
+    const isFreed = dropped.closedForMs === undefined;
+    const isForNext = isCurrent && isFreed && first !== undefined;
+    if (isForNext && mayHandOn && this.handOn(lease, first, since, now, ended)) return;
     const { store, inFlight, drops, clock, isClosed } = this.#shared;
-    const { key, requestId } = lease;
     const isBeforeItsTime = lease.untilDeadline(now) > 0;
     if (isClosed && lease.loss?.outcome === "revoked") {
       ended(lease.loss); // It was given back then.
@@ -180,14 +182,15 @@ export class LocalQueue implements Line, DropListener<Ending>, NextListener<Endi
     }
     lease.end("given back");
     this.#shared.renewals.stop(lease);
-    if (first === undefined || !isCurrent || isClosed) {
+    if (!isForNext || isClosed) {
       const ending: Ending = { lease, isBeforeItsTime, contender: undefined, ended };
-      return drops.send(new Drop(store, this, { key, requestId }, ending), now);
+      const drop = new Drop(store, this, dropped, ending);
+      return isFreed ? drops.send(drop, now) : inFlight.send(drop, now);
     }
     const contender = (this.#contender ??= new Contender(this.#shared, this));
     const ending: Ending = { lease, isBeforeItsTime, contender, ended };
     const request = contender.requestFor(first);
-    const next = new Next(store, this, { key, requestId }, ending, request, clock.now());
+    const next = new Next(store, this, dropped, ending, request, clock.now());
     contender.sent(next);
     inFlight.send(next, next.sentAt);
   }
@@ -233,9 +236,9 @@ export class LocalQueue implements Line, DropListener<Ending>, NextListener<Endi
     const loss = unconfirmed(error);
     lease.turn?.tellAll(loss);
     ended(loss);
-    const { key, requestId } = lease;
-    const mostMs = this.#shared.renewals.mostLockTimeMs(lease);
-    this.#shared.giveBacks.drop({ key, requestId }, mostMs, () => this.first?.wake());
+    const { clock, renewals, giveBacks } = this.#shared;
+    const mostMs = renewals.mostLockTimeMs(lease);
+    giveBacks.drop(lease.dropRequest(clock.now()), mostMs, () => this.first?.wake());
     this.finish(lease);
   }
 

@@ -222,9 +222,9 @@ export class LocalQueues implements Shared {
     for (const lease of Array.from(this.leases())) {
       if (lease.isOver) continue;
       this.renewals.lose(lease, loss);
-      const { key, requestId, holder } = lease;
       const mostMs = this.renewals.mostLockTimeMs(lease);
-      if (holder?.isAutoUnlocked === true) this.giveBacks.drop({ key, requestId }, mostMs);
+      if (lease.holder?.isAutoUnlocked === true)
+        this.giveBacks.drop(lease.dropRequest(this.clock.now()), mostMs);
     }
   }
 

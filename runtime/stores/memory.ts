@@ -20,7 +20,7 @@ import {
   type TakeReply,
   type TakeRequest,
 } from "./port";
-import { reservedFor } from "./value";
+import { closedAfter, reservedFor } from "./value";
 
 /** What is known of one key: what it holds, and who waits for it, in order. */
 interface Entry {
@@ -74,9 +74,15 @@ class MemoryStore implements Store {
     });
   }
 
-  async drop({ key, requestId }: DropRequest): Promise<DropReply> {
+  async drop({ key, requestId, closedForMs }: DropRequest): Promise<DropReply> {
     const entry = this.#known(key);
+    const closed = closedAfter(requestId);
+    if (closedForMs !== undefined && entry?.held?.value === closed) return { dropped: true };
     if (entry?.held?.value !== requestId) return { dropped: false, holder: entry?.held?.value };
+    if (closedForMs !== undefined) {
+      entry.held = { value: closed, expiresAt: this.#clock.now() + closedForMs };
+      return { dropped: true };
+    }
     this.#passOn(key, entry);
     return { dropped: true };
   }

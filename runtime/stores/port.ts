@@ -83,6 +83,8 @@ export type RenewReply = Renewed | NotHeld | Error;
 export interface DropRequest {
   readonly key: string;
   readonly requestId: string;
+  /** For `drop` alone: for so long from now on nobody may have the key yet, in whole milliseconds, though nobody holds it. */
+  readonly closedForMs?: number;
 }
 
 /** The key held the `requestId`, and does so no more. */
@@ -143,7 +145,10 @@ export interface Store {
    * in their order.
    */
   renew(requests: readonly RenewRequest[], withinMs: number): Promise<readonly RenewReply[]>;
-  /** Ends the hold: reserves the key for the first in its queue, or frees it if nobody waits. */
+  /**
+   * Ends the hold: reserves the key for the first in its queue, or frees it if nobody waits. Where it is to be closed, it
+   * stays as it is for everybody, the queue too, until that time is over; carried out twice, the second tells the same.
+   */
   drop(request: DropRequest, withinMs: number): Promise<DropReply>;
   /** The same for up to {@link MOST_AT_ONCE} keys, as `takeMany` is for `take`. */
   readonly dropMany?:

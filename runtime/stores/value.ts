@@ -6,13 +6,18 @@
 //                                  process's number
 //   reserved:<32 hex characters>   nobody holds the key; it is kept for who stands at that place in its queue
 //   shared:<entries>               several hold it, each entry with its expiry (not written yet)
-//   closed:<anything>              nobody holds it, and nobody may until it expires (not written yet)
+//   closed:<anything>              nobody holds it, and nobody may until it expires. We write the requestId of its last hold
 
 const RESERVED = "reserved:";
 
 /** What a key holds while it is kept for who stands at `place`. */
 export function reservedFor(place: string): string {
   return RESERVED + place;
+}
+
+/** What a key holds while nobody may have it, after the hold of that `requestId`. */
+export function closedAfter(requestId: string): string {
+  return `closed:${requestId}`;
 }
 
 /** Whether it is kept for one who waits, whoever that is. */

@@ -38,6 +38,7 @@ function keeper(): Keeper {
       lease.holder = {
         site: undefined,
         heldSince: 0,
+        staysUntil: 0,
         isAutoUnlocked,
         onHandedOn: () => {},
         onRenewed: () => {},

@@ -170,10 +170,10 @@ export class SimulatedServer {
     return replies;
   }
 
-  async drop({ key, requestId }: DropRequest): Promise<DropReply> {
-    this.#truth.looksAt(key);
-    const reply = await this.#store.drop({ key, requestId }, WITHIN_MS);
-    if (reply.dropped) this.#truth.dropped(key, requestId);
+  async drop(request: DropRequest): Promise<DropReply> {
+    this.#truth.looksAt(request.key);
+    const reply = await this.#store.drop(request, WITHIN_MS);
+    if (reply.dropped) this.#truth.dropped(request.key, request.requestId, request.closedForMs);
     this.#onCarriedOut();
     return reply;
   }

@@ -1,5 +1,5 @@
 import type { PlaceRequest, Renewed, RenewRequest, Taken, TakeRequest } from "../../runtime/stores/port";
-import { isReserved, reservedFor } from "../../runtime/stores/value";
+import { closedAfter, isReserved, reservedFor } from "../../runtime/stores/value";
 
 /** What a key holds by the server's own words, and who has a place in its queue, in order. */
 interface KeyTruth {
@@ -136,9 +136,12 @@ export class Truth {
     truth.lastToken = token;
   }
 
-  dropped(key: string, requestId: string): void {
+  /** @param closedForMs for how long nobody may have it from now on */
+  dropped(key: string, requestId: string, closedForMs?: number): void {
     const truth = this.#of(key);
-    if (truth.held?.value === requestId) this.#free(truth);
+    if (truth.held?.value !== requestId) return;
+    if (closedForMs === undefined) this.#free(truth);
+    else truth.held = { value: closedAfter(requestId), expiresAt: this.#now() + closedForMs };
   }
 
   placed(key: string, place: string): void {

@@ -271,13 +271,13 @@ class World {
   #chooseHow(): LockOptions {
     const random = this.#random;
     const lockTime = random.oneOf(...this.#lockTimes);
-    return {
-      lockTime,
-      watchdog: random.happens(this.#isCalm ? 0.8 : 0.6),
-      fencing: random.happens(0.5),
-      autoUnlock: this.#isCalm || random.happens(0.9),
-      reentrant: random.happens(0.15),
-    };
+    const watchdog = random.happens(this.#isCalm ? 0.8 : 0.6);
+    const fencing = random.happens(0.5);
+    const autoUnlock = this.#isCalm || random.happens(0.9);
+    const reentrant = random.happens(0.15);
+    const mayStay = !this.#isCalm && autoUnlock && !reentrant && random.happens(0.1);
+    const lockAtLeast = mayStay ? (`${Math.floor(random.below(400))}ms` as const) : "0s";
+    return { lockTime, watchdog, fencing, autoUnlock, reentrant, lockAtLeast };
   }
 
   /** Resolves to whether the body failed. */
@@ -304,7 +304,12 @@ class World {
 
   /** A body inside the body, on terms of its own. */
   async #enterAgain({ key, process, lock: outer }: Caller, ms: number): Promise<void> {
-    const options: LockOptions = { ...this.#chooseHow(), autoUnlock: true, reentrant: true };
+    const options: LockOptions = {
+      ...this.#chooseHow(),
+      autoUnlock: true,
+      reentrant: true,
+      lockAtLeast: "0s",
+    };
     const caller = this.#newCaller(process, key, options, 0, true);
     const wasSure = outer.remaining() > 0;
     try {

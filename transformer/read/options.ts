@@ -33,6 +33,7 @@ export const OPTION_READERS: Record<
       ? literal(JSON.stringify(word.text))
       : problem("badOnLost", word, word.text),
   watchdog: boolean,
+  lockAtLeast: (word, name) => duration(word, name, "s", 0),
   autoUnlock: boolean,
   reentrant: boolean,
   fencing: boolean,

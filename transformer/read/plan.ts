@@ -9,6 +9,7 @@ import type { JoinPoint } from "./join-points";
 import { readKey, type KeyPart } from "./key";
 import { identifiersIn } from "./names";
 import { implausible, literalOf, OPTION_READERS, type Defaults } from "./options";
+import { readTogether } from "./pairs";
 import { single, spanOf, type Reading } from "./reading";
 import { returnsValue } from "./returns";
 
@@ -77,6 +78,7 @@ export function plan(
       reading.warnings.push(problem("implausibleDuration", word, written, as, `${attribute}=${other}`));
     }
   }
+  readTogether(tag, attributes, values, reading);
   const reentrant = literalOf(values.get("reentrant")) === "true";
   const isGenerator = fn.asteriskToken !== undefined;
   if (reentrant && isGenerator) {

@@ -111,6 +111,17 @@ const PROBLEMS = {
       `There is no store ${tick(found)}: the sources give \`configure()\` ${there}. The application will fail at its start.`,
   ],
 
+  refusedPair: [
+    "LW1130",
+    (one, other, because) =>
+      `${tick(one)} and ${tick(other)} do not go together: ${because}. Leave out one of the two.`,
+  ],
+  longerThanLockTime: [
+    "LW1131",
+    (name, lockTime) =>
+      `Expected ${tick(name)} to be at most \`lockTime\`, after which the key of a process that died is free: ${tick(`lockTime=${lockTime}`)}.`,
+  ],
+
   // The key.
   badPath: [
     "LW1201",

@@ -1,5 +1,7 @@
 import assert from "node:assert/strict";
+import { closedAfter } from "../value";
 import {
+  close,
   drop,
   isForgotten,
   LONG_MS,
@@ -8,6 +10,7 @@ import {
   newKey,
   place,
   placing,
+  queued,
   renew,
   renewal,
   request,
@@ -159,6 +162,46 @@ export function holding(test: RegisterTest, subject: () => Subject): void {
     assert.deepEqual(await take(store, key, requestId), TAKEN);
     assert.deepEqual(await drop(store, key, requestId), { dropped: true });
     assert.ok(await isForgotten(store, key));
+  });
+
+  test("a key that is closed is nobody's, and nobody may have it until its time is over", async () => {
+    const { store, elapse } = subject();
+    const [key, requestId, waiting] = [newKey(), newId(), newId()];
+    await take(store, key, requestId);
+    assert.deepEqual(await close(store, key, requestId, 2 * LONG_MS), { dropped: true });
+    assert.equal(await look(store, key), closedAfter(requestId));
+    assert.ok(!(await take(store, key, newId())).taken);
+    await queued(store, key, waiting);
+    assert.ok(!(await place(store, key, waiting)).taken, "the first who waits, too");
+    const holder = closedAfter(requestId);
+    assert.deepEqual(await renew(store, key, requestId, LONG_MS), { renewed: false, holder });
+    assert.deepEqual(await drop(store, key, requestId), { dropped: false, holder });
+
+    const short = newKey();
+    await take(store, short, requestId);
+    await close(store, short, requestId, SHORT_MS);
+    await elapse(SHORT_MS);
+    assert.ok(await isForgotten(store, short));
+  });
+
+  test("a closing that is carried out twice closes once, and tells the same", async () => {
+    const { store } = subject();
+    const [key, requestId] = [newKey(), newId()];
+    await take(store, key, requestId);
+    await close(store, key, requestId, LONG_MS);
+    assert.deepEqual(await close(store, key, requestId, 2 * LONG_MS), { dropped: true });
+    assert.ok((await timeLeft(store, key)) <= LONG_MS, "it does not prolong it");
+  });
+
+  test("what is not held any more is not closed", async () => {
+    const { store } = subject();
+    const [key, requestId, next] = [newKey(), newId(), newId()];
+    assert.deepEqual(await close(store, key, requestId, LONG_MS), { dropped: false, holder: undefined });
+    await take(store, key, next);
+    assert.deepEqual(await close(store, key, requestId, LONG_MS), { dropped: false, holder: next });
+    assert.equal(await look(store, key), next);
+    const closed = await store.dropMany?.([{ key, requestId: next, closedForMs: LONG_MS }], WITHIN_MS);
+    if (closed !== undefined) assert.equal(await look(store, key), closedAfter(next));
   });
 
   test("a renewal that comes after its drop brings nothing back", async () => {

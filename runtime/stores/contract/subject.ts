@@ -112,6 +112,11 @@ export function drop(store: Store, key: string, requestId: string): Promise<Drop
   return store.drop({ key, requestId }, WITHIN_MS);
 }
 
+/** Ends a hold so that nobody may have the key for so long. */
+export function close(store: Store, key: string, requestId: string, closedForMs: number): Promise<DropReply> {
+  return store.drop({ key, requestId, closedForMs }, WITHIN_MS);
+}
+
 export async function look(store: Store, key: string): Promise<string | Error | undefined> {
   return (await store.look([key], WITHIN_MS))[0];
 }

@@ -57,7 +57,7 @@ import {
   type Found,
 } from "./replies";
 import { ScriptRunner, type Send } from "./script-runner";
-import { DROP, DROP_ALONE, DROP_MANY } from "./scripts/drop";
+import { CLOSE, DROP, DROP_ALONE, DROP_MANY } from "./scripts/drop";
 import { LEAVE } from "./scripts/leave";
 import { LOOK, TIME_LEFT } from "./scripts/look";
 import { NEXT } from "./scripts/next";
@@ -352,13 +352,15 @@ export class RedisStore implements Store {
   }
 
   drop(request: DropRequest, withinMs: number): Promise<DropReply> {
-    const { key, requestId } = request;
+    const { key, requestId, closedForMs } = request;
     const breaksBefore = this.#breaks;
     const read = (reply: unknown): DropReply => {
       const told = this.#dropReply(reply, breaksBefore);
       if (told instanceof Error) throw told;
       return told;
     };
+    if (closedForMs !== undefined)
+      return this.#scripts.run(CLOSE, [key], [requestId, closedForMs], withinMs, read);
     const dropAlone = (ms: number): Promise<DropReply> =>
       this.#scripts.run(DROP_ALONE, [key], [requestId], ms, read);
     if (!this.#canQueue(key)) return dropAlone(withinMs);
@@ -377,6 +379,8 @@ export class RedisStore implements Store {
     requests: readonly DropRequest[],
     withinMs: number,
   ): Promise<readonly (DropReply | Error)[]> => {
+    if (requests.some(({ closedForMs }) => closedForMs !== undefined))
+      return await eachAlone(requests, (one) => this.drop(one, withinMs));
     const cluster = this.cluster;
     if (cluster === undefined) return await this.#dropTogether(requests, withinMs);
     const breaksBefore = this.#breaks;

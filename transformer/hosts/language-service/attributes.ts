@@ -68,6 +68,12 @@ export const ABOUT_ATTRIBUTES: Readonly<Record<string, About>> = {
     meaning: "renew the key at a third of `lockTime` while the body runs",
     values: YES_OR_NO,
   },
+  lockAtLeast: {
+    byDefault: "none: free when the body is done",
+    meaning:
+      "nobody may have the key before so long after it was taken, also where the body is quicker: for jobs that several machines start by their clocks. At most `lockTime`",
+    values: ["10s", "1m"],
+  },
   autoUnlock: {
     byDefault: "`true`",
     meaning: "`false`: leave the key to expire instead of releasing it",

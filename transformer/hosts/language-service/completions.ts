@@ -139,6 +139,7 @@ function valuesFor(
     case "onFailure":
       return whole([...words, ...(fn === undefined ? [] : classes(errorClassesIn(ts, checker, fn)))]);
     case "lockTime":
+    case "lockAtLeast":
     case "waitTime":
       return whole(/^\d+/.test(item) ? withUnits(ts, item) : words);
     default:

@@ -1,3 +1,4 @@
+import { closedAfter } from "../../value";
 import { QUEUE } from "./queue";
 import { script } from "./script";
 import { SERVER_TIME } from "./server-time";
@@ -85,3 +86,23 @@ end
 return replies
 `,
 );
+
+/**
+ * Ends a hold, and closes the key for a time. Those who wait find it when they look again.
+ *
+ * KEYS: lock. ARGV: requestId, for how long in ms.
+ *
+ * Reply: 1 where it is closed, otherwise { what it holds }.
+ */
+export const CLOSE = script(`
+local holder = redis.pcall("GET", KEYS[1])
+local closed = "${closedAfter("")}" .. ARGV[1]
+if holder == closed then
+  return 1
+end
+if holder ~= ARGV[1] then
+  return { holder }
+end
+redis.call("SET", KEYS[1], closed, "PX", ARGV[2])
+return 1
+`);

@@ -1,0 +1,37 @@
+// Which of a lock's attributes do not go together: the same for tags and by hand.
+
+/** An attribute with that value; without one, with any but its default. */
+interface Said {
+  readonly name: string;
+  readonly value?: string;
+}
+
+/** Two that cannot be said of one lock. */
+export interface RefusedPair {
+  readonly one: Said;
+  readonly other: Said;
+  readonly because: string;
+}
+
+export const REFUSED_PAIRS: readonly RefusedPair[] = [
+  {
+    one: { name: "lockAtLeast" },
+    other: { name: "autoUnlock", value: "false" },
+    because: "a key that is left to expire stays for its lock time in any case",
+  },
+  {
+    one: { name: "lockAtLeast" },
+    other: { name: "reentrant", value: "true" },
+    because: "who enters again comes and goes inside another one's hold",
+  },
+];
+
+/** The pairs of which both are said. */
+export function refusedAmong(isSaid: (said: Said) => boolean): readonly RefusedPair[] {
+  return REFUSED_PAIRS.filter(({ one, other }) => isSaid(one) && isSaid(other));
+}
+
+/** In the words of the tag: `autoUnlock=false`. */
+export function wordsOf({ name, value }: Said): string {
+  return value === undefined ? name : `${name}=${value}`;
+}

@@ -1,0 +1,119 @@
+import test from "ava";
+import { deferred } from "../support/deferred";
+import { Fleet } from "../support/fleet";
+import { idle, passes } from "../support/jobs";
+import { replyLost } from "../support/tampered-store";
+
+const KEY = "LOCK_nightly";
+const SECOND = 1_000;
+const AT_LEAST = { lockTime: "30s", lockAtLeast: "10s" } as const;
+
+test("after a quick body nobody has the key before its least time is over: no other process, and not this one", async (t) => {
+  const fleet = new Fleet();
+  const [here, there] = [fleet.process(), fleet.process()];
+  t.is(await here.call(KEY, AT_LEAST, () => "done"), "done");
+  const skips = { ...AT_LEAST, retryTimes: 0, onFailure: "skip" } as const;
+  await fleet.clock.advance(9_999);
+  t.is(await here.call(KEY, skips, () => t.fail()), undefined);
+  t.is(await there.call(KEY, skips, () => t.fail()), undefined);
+  await fleet.clock.advance(1);
+  t.true(await fleet.isFree(KEY));
+  t.is(await there.call(KEY, skips, () => "later"), "later");
+});
+
+test("who waits for the key, here or elsewhere, has it as soon as its least time is over", async (t) => {
+  for (const isHere of [true, false]) {
+    const fleet = new Fleet();
+    const here = fleet.process();
+    const end = deferred();
+    const first = here.call(KEY, AT_LEAST, () => end.promise);
+    await fleet.clock.settle();
+    const began: number[] = [];
+    const second = (isHere ? here : fleet.process()).call(KEY, { retryTimes: 100 }, () => {
+      began.push(fleet.clock.now());
+    });
+    const from = fleet.clock.now();
+    await fleet.clock.advance(2 * SECOND);
+    end.resolve();
+    await first;
+    await fleet.clock.advance(7_999);
+    t.deepEqual(began, []);
+    await fleet.clock.advance(1_000);
+    await second;
+    const [at = 0] = began;
+    t.true(at - from >= 10 * SECOND && at - from < 10.1 * SECOND, `after ${at - from} ms`);
+    t.true(await fleet.isForgotten(KEY));
+  }
+});
+
+test("a body that takes longer gives the key back as ever", async (t) => {
+  const fleet = new Fleet();
+  const here = fleet.process();
+  const first = here.call(KEY, AT_LEAST, () => passes(fleet.clock, 10 * SECOND));
+  await fleet.clock.settle();
+  const from = fleet.clock.now();
+  const second = here.call(KEY, { lockTime: "30s" }, () => fleet.clock.now() - from);
+  await fleet.clock.advance(10 * SECOND);
+  await first;
+  t.is(await second, 10 * SECOND);
+  t.true(await fleet.isFree(KEY));
+});
+
+test("a body that fails keeps the key as long", async (t) => {
+  const fleet = new Fleet();
+  const failing = async (): Promise<never> => Promise.reject(new Error("boom"));
+  await t.throwsAsync(fleet.process().call(KEY, AT_LEAST, failing), { message: "boom" });
+  await fleet.clock.advance(9_999);
+  t.false(await fleet.isFree(KEY));
+});
+
+test("who gives up before it is let in keeps nothing", async (t) => {
+  const fleet = new Fleet();
+  const arrival = deferred();
+  fleet.store.onTake = async (send) => {
+    const reply = await send();
+    await arrival.promise;
+    return reply;
+  };
+  const gone = new AbortController();
+  const asked = fleet.process().call(KEY, AT_LEAST, idle, { signal: gone.signal });
+  gone.abort(new Error("gone"));
+  await t.throwsAsync(asked, { message: "gone" });
+  arrival.resolve();
+  await fleet.clock.settle();
+  t.true(await fleet.isFree(KEY));
+});
+
+test("a closing whose reply is lost is sent again, for no longer", async (t) => {
+  const fleet = new Fleet();
+  fleet.store.onDrop = () => new Promise(() => {});
+  const called = fleet.process().call(KEY, AT_LEAST, idle);
+  await fleet.clock.advance(2 * SECOND);
+  await called;
+  fleet.store.onDrop = (send) => send();
+  await fleet.clock.advance(7 * SECOND);
+  t.regex((await fleet.valueOf(KEY)) ?? "", /^closed:/);
+  await fleet.clock.advance(SECOND + 1);
+  t.true(await fleet.isFree(KEY));
+
+  fleet.store.onDrop = replyLost;
+  const again = fleet.process().call(KEY, AT_LEAST, idle);
+  await fleet.clock.advance(10 * SECOND + 1);
+  await again;
+  t.true(await fleet.isFree(KEY));
+});
+
+test("a lock that is revoked at the end of its process keeps its key as long", async (t) => {
+  const fleet = new Fleet();
+  const process = fleet.process();
+  const lock = process.lock(KEY, AT_LEAST);
+  t.true(await lock.acquire());
+  await fleet.clock.advance(3 * SECOND);
+  process.close();
+  process.locker.queues.revokeAll({ outcome: "revoked", because: "the process ends", isEarly: false });
+  await fleet.clock.advance(6_999);
+  t.regex((await fleet.valueOf(KEY)) ?? "", /^closed:/);
+  await fleet.clock.advance(1);
+  t.true(await fleet.isFree(KEY));
+  await t.throwsAsync(lock.release(), { code: "LOCK_LOST" });
+});

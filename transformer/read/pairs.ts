@@ -1,0 +1,41 @@
+import { MS_PER_UNIT, type DurationUnit } from "../../runtime/limits";
+import { refusedAmong, wordsOf } from "../../runtime/pairs";
+import { problem } from "../text/problems";
+import { literalOf, type Value } from "./options";
+import { spanOf, type Reading } from "./reading";
+import type { Attribute, Tag } from "./tag";
+
+/** What is wrong with attributes of which each alone is right. At those that the tag has itself. */
+export function readTogether(
+  tag: Tag,
+  attributes: ReadonlyMap<string, Attribute>,
+  values: ReadonlyMap<string, Value>,
+  { problems }: Reading,
+): void {
+  const said = (name: string): unknown => {
+    const literal = literalOf(values.get(name));
+    return literal === undefined ? undefined : JSON.parse(literal);
+  };
+  const pairs = refusedAmong(({ name, value }) =>
+    value === undefined ? isMoreThanNone(said(name)) : String(said(name)) === value,
+  );
+  for (const { one, other, because } of pairs) {
+    const at = spanOf(attributes.get(one.name)) ?? spanOf(attributes.get(other.name)) ?? tag.word;
+    problems.push(problem("refusedPair", at, wordsOf(one), wordsOf(other), because));
+  }
+  const [least, lockTime] = [said("lockAtLeast"), said("lockTime")];
+  // Without a lock time of its own, that of `configure({ defaults })` counts, at run time.
+  if (least === undefined || lockTime === undefined || msOf(least) <= msOf(lockTime)) return;
+  const at = spanOf(attributes.get("lockAtLeast")) ?? spanOf(attributes.get("lockTime")) ?? tag.word;
+  problems.push(problem("longerThanLockTime", at, "lockAtLeast", String(lockTime)));
+}
+
+function isMoreThanNone(value: unknown): boolean {
+  return value !== undefined && msOf(value) !== 0;
+}
+
+/** Of a duration with its unit, as options have it. */
+function msOf(duration: unknown): number {
+  const [, amount, unit] = /^([\d.]+)(\D+)$/.exec(String(duration)) ?? [];
+  return Number(amount) * MS_PER_UNIT[unit as DurationUnit];
+}
