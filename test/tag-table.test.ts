@@ -172,6 +172,14 @@ test.serial("watchdog=false: the key ends with its lockTime, and the caller is t
   t.like(await t.throwsAsync(work), { code: "LOCK_LOST" });
 });
 
+test.serial("lockAtLeast: the key stays so long after it was taken, and nobody has it", async (t) => {
+  t.is(await rows.lockAtLeast(async () => "done"), "done");
+  const left = await client.pttl("LOCK_nightly");
+  t.true(left > 0 && left <= 10_000);
+  t.regex((await client.get("LOCK_nightly")) ?? "", /^closed:[0-9a-f]{32}$/);
+  t.is(await rows.lockAtLeast(async () => t.fail()), undefined);
+});
+
 test.serial("autoUnlock=false: the key is left to expire", async (t) => {
   await rows.autoUnlockOff(async () => {});
   const left = await client.pttl("LOCK_autoUnlock");

@@ -60,6 +60,8 @@ const OPTIONS: readonly (readonly [attribute: string, entry: string])[] = [
   ["onLost=warn", 'onLost: "warn"'],
   ["watchdog=true", "watchdog: true"],
   ["watchdog=false", "watchdog: false"],
+  ["lockAtLeast=010", 'lockAtLeast: "010s"'],
+  ["lockAtLeast=500ms", 'lockAtLeast: "500ms"'],
   ["autoUnlock=true", "autoUnlock: true"],
   ["autoUnlock=false", "autoUnlock: false"],
   ["reentrant=true", "reentrant: true"],
@@ -185,11 +187,11 @@ const BAD_DEFAULTS: readonly (readonly [options: unknown, message: string])[] = 
   [{ lockTme: 20 }, "The plugin's `defaults` know no `lockTme`. Did you mean `lockTime`?"],
   [
     { businessFlag: "pay" },
-    "The plugin's `defaults` know no `businessFlag`. There are `lockTime`, `retryTimes`, `waitTime`, `onFailure`, `onLost`, `watchdog`, `autoUnlock`, `reentrant`, `fencing`, `store`, `replicas`.",
+    "The plugin's `defaults` know no `businessFlag`. There are `lockTime`, `retryTimes`, `waitTime`, `onFailure`, `onLost`, `watchdog`, `lockAtLeast`, `autoUnlock`, `reentrant`, `fencing`, `store`, `replicas`.",
   ],
   [
     { toString: 1 },
-    "The plugin's `defaults` know no `toString`. There are `lockTime`, `retryTimes`, `waitTime`, `onFailure`, `onLost`, `watchdog`, `autoUnlock`, `reentrant`, `fencing`, `store`, `replicas`.",
+    "The plugin's `defaults` know no `toString`. There are `lockTime`, `retryTimes`, `waitTime`, `onFailure`, `onLost`, `watchdog`, `lockAtLeast`, `autoUnlock`, `reentrant`, `fencing`, `store`, `replicas`.",
   ],
   [
     { watchdog: "maybe" },

@@ -69,7 +69,7 @@ export const ABOUT_ATTRIBUTES: Readonly<Record<string, About>> = {
     values: YES_OR_NO,
   },
   lockAtLeast: {
-    byDefault: "none: free when the body is done",
+    byDefault: "free when the body is done",
     meaning:
       "nobody may have the key before so long after it was taken, also where the body is quicker: for jobs that several machines start by their clocks. At most `lockTime`",
     values: ["10s", "1m"],

@@ -1,0 +1,76 @@
+import test from "ava";
+import ts from "typescript";
+import { DEFAULTS, settle } from "../../../runtime/lock/settings";
+import { OPTION_READERS } from "../../../transformer/read/options";
+import { weave } from "../../../transformer/weave/weave";
+
+// Every pair of attributes: those that are refused, and that all others work, in tags and by hand.
+
+/** A value for each that is not its default. */
+const SAID: Readonly<Record<string, string>> = {
+  lockTime: "60s",
+  retryTimes: "1",
+  waitTime: "50ms",
+  onFailure: "skip",
+  onLost: "warn",
+  watchdog: "false",
+  lockAtLeast: "10s",
+  autoUnlock: "false",
+  reentrant: "true",
+  fencing: "true",
+  store: "other",
+  replicas: "1",
+};
+
+const REFUSED = ["lockAtLeast=10s autoUnlock=false", "lockAtLeast=10s reentrant=true"];
+
+function problemsOf(attributes: string): readonly string[] {
+  const tag = `/** @redisLock businessFlag=pay ${attributes} */`;
+  const text = `export {};\n${tag}\nasync function pay(): Promise<void> {}\n`;
+  const { diagnostics = [] } = weave("pay.ts", text, { ts, module: "esm" }) ?? {};
+  return diagnostics.map(({ code, start, end }) => `${code} ${text.slice(start, end)}`);
+}
+
+function byHand(attributes: string): object {
+  const entries = attributes.split(" ").map((attribute): [string, unknown] => {
+    const [name = "", value = ""] = attribute.split("=");
+    return [name, /^(?:true|false|\d+)$/.test(value) ? JSON.parse(value) : value];
+  });
+  return Object.fromEntries(entries);
+}
+
+test("every attribute has its place in the table of pairs", (t) => {
+  t.deepEqual(Object.keys(SAID), Object.keys(OPTION_READERS));
+});
+
+test("every pair of attributes works, in tags and by hand, but for those that are refused at their words", (t) => {
+  const said = Object.entries(SAID).map(([name, value]) => `${name}=${value}`);
+  const pairs = said.flatMap((one, index) => said.slice(index + 1).map((other) => `${one} ${other}`));
+  const refused = pairs.filter((pair) => problemsOf(pair).length > 0);
+  t.deepEqual(refused, REFUSED);
+  for (const pair of REFUSED) {
+    t.deepEqual(problemsOf(pair), [`LW1130 ${pair.split(" ")[0] ?? ""}`]);
+    t.throws(() => settle(byHand(pair), DEFAULTS), {
+      code: "LOCK_BAD_OPTION",
+      message: /do not go together/,
+    });
+  }
+  for (const pair of pairs) if (!refused.includes(pair)) t.notThrows(() => settle(byHand(pair), DEFAULTS));
+});
+
+test("one of a pair may be a default of the project, or stand where it has none", (t) => {
+  t.deepEqual(problemsOf("lockAtLeast=0s autoUnlock=false"), []);
+  t.deepEqual(problemsOf("lockAtLeast=10s autoUnlock=true"), []);
+  t.throws(() => settle({ lockAtLeast: "10s" }, { ...DEFAULTS, autoUnlock: false }), {
+    code: "LOCK_BAD_OPTION",
+  });
+});
+
+test("lockAtLeast is at most lockTime", (t) => {
+  t.deepEqual(problemsOf("lockTime=10 lockAtLeast=10001ms"), ["LW1131 lockAtLeast=10001ms"]);
+  t.deepEqual(problemsOf("lockTime=10 lockAtLeast=10s"), []);
+  t.throws(() => settle({ lockAtLeast: "31s" }, DEFAULTS), {
+    code: "LOCK_BAD_OPTION",
+    message: /`lockAtLeast` to be at most `lockTime`.*got 31000 ms and 30000 ms/,
+  });
+});
