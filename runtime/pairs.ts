@@ -7,13 +7,13 @@ interface Said {
 }
 
 /** Two that cannot be said of one lock. */
-export interface RefusedPair {
+interface RefusedPair {
   readonly one: Said;
   readonly other: Said;
   readonly because: string;
 }
 
-export const REFUSED_PAIRS: readonly RefusedPair[] = [
+const REFUSED_PAIRS: readonly RefusedPair[] = [
   {
     one: { name: "lockAtLeast" },
     other: { name: "autoUnlock", value: "false" },

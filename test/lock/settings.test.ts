@@ -12,6 +12,7 @@ test("without a word, the ancestors' numbers hold", (t) => {
     onFailure: "throw",
     onLost: "throw",
     watchdog: true,
+    lockAtLeastMs: 0,
     autoUnlock: true,
     reentrant: false,
     fencing: false,
@@ -94,7 +95,7 @@ for (const name of ["locktime", "ttl", "constructor", "__proto__", "toString"]) 
     const options = Object.defineProperty({}, name, { value: 1, enumerable: true });
     t.throws(() => settle(options, DEFAULTS), {
       instanceOf: LockOptionError,
-      message: `There is no option \`${name}\`. The options are lockTime, retryTimes, waitTime, onFailure, onLost, watchdog, autoUnlock, reentrant, fencing, store, replicas.`,
+      message: `There is no option \`${name}\`. The options are lockTime, retryTimes, waitTime, onFailure, onLost, watchdog, lockAtLeast, autoUnlock, reentrant, fencing, store, replicas.`,
     });
   });
 }

@@ -137,7 +137,7 @@ test("tryObtain gives a lock that is free, and undefined at once where it is hel
 
 test("tryObtain knows no options for those who wait", async (t) => {
   for (const name of ["retryTimes", "waitTime", "onFailure"]) {
-    await t.throwsAsync(tryObtain("by-hand-try-2", { [name]: undefined } as TryOptions), {
+    await t.throwsAsync(tryObtain("by-hand-try-2", { [name]: undefined }), {
       instanceOf: LockOptionError,
       message: `tryObtain() does not wait, so it has no option \`${name}\`: use obtain()`,
     });

@@ -12,12 +12,10 @@ export function readTogether(
   values: ReadonlyMap<string, Value>,
   { problems }: Reading,
 ): void {
-  const said = (name: string): unknown => {
-    const literal = literalOf(values.get(name));
-    return literal === undefined ? undefined : JSON.parse(literal);
-  };
+  /** In the words of the option: `20s`, `false`. */
+  const said = (name: string): string | undefined => literalOf(values.get(name))?.replaceAll('"', "");
   const pairs = refusedAmong(({ name, value }) =>
-    value === undefined ? isMoreThanNone(said(name)) : String(said(name)) === value,
+    value === undefined ? isMoreThanNone(said(name)) : said(name) === value,
   );
   for (const { one, other, because } of pairs) {
     const at = spanOf(attributes.get(one.name)) ?? spanOf(attributes.get(other.name)) ?? tag.word;
@@ -27,15 +25,15 @@ export function readTogether(
   // Without a lock time of its own, that of `configure({ defaults })` counts, at run time.
   if (least === undefined || lockTime === undefined || msOf(least) <= msOf(lockTime)) return;
   const at = spanOf(attributes.get("lockAtLeast")) ?? spanOf(attributes.get("lockTime")) ?? tag.word;
-  problems.push(problem("longerThanLockTime", at, "lockAtLeast", String(lockTime)));
+  problems.push(problem("longerThanLockTime", at, "lockAtLeast", lockTime));
 }
 
-function isMoreThanNone(value: unknown): boolean {
+function isMoreThanNone(value: string | undefined): boolean {
   return value !== undefined && msOf(value) !== 0;
 }
 
 /** Of a duration with its unit, as options have it. */
-function msOf(duration: unknown): number {
-  const [, amount, unit] = /^([\d.]+)(\D+)$/.exec(String(duration)) ?? [];
+function msOf(duration: string): number {
+  const [, amount, unit] = /^([\d.]+)(\D+)$/.exec(duration) ?? [];
   return Number(amount) * MS_PER_UNIT[unit as DurationUnit];
 }

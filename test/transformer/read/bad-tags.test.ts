@@ -438,6 +438,20 @@ const VALUES: readonly Row[] = [
           message: `Expected an attribute such as \`keyName=orderNo\`, found \`${junk}\`.`,
         };
   }),
+  {
+    title: "attributes that do not go together",
+    source: onMethod("@redisLock businessFlag=pay «lockAtLeast=5s» autoUnlock=false"),
+    code: "LW1130",
+    message:
+      "`lockAtLeast` and `autoUnlock=false` do not go together: a key that is left to expire stays for its lock time in any case. Leave out one of the two.",
+  },
+  {
+    title: "a lockAtLeast that is longer than the lock time",
+    source: onMethod("@redisLock businessFlag=pay «lockAtLeast=1m» lockTime=30s"),
+    code: "LW1131",
+    message:
+      "Expected `lockAtLeast` to be at most `lockTime`, after which the key of a process that died is free: `lockTime=30s`.",
+  },
   ...["forever", "-1", "25h", "86400001"].map((time) => ({
     title: `waitTime=${time}`,
     source: onMethod(`@redisLock businessFlag=pay waitTime=«${time}»`),
