@@ -13,11 +13,20 @@ import { RESERVED_NAMESPACE } from "./stores/value";
 export interface HandOptions extends LockOptions {
   /** Ends the wait for the lock: the call rejects with the signal's reason. It does not end a body that runs. */
   readonly signal?: AbortSignal;
+  /** See {@link ConditionalOptions}. */
+  readonly when?: undefined;
 }
 
-type Throwing = HandOptions & { readonly onFailure?: "throw" };
+/** With a condition: where it is false, there is no lock, and the body runs all the same. */
+export type ConditionalOptions = Omit<HandOptions, "when"> & { readonly when: boolean };
 
-const OWN_OPTIONS = ["signal"] satisfies (keyof HandOptions)[];
+type Body<T, Given> = (lock: Given) => T | PromiseLike<T>;
+
+interface Throws {
+  readonly onFailure?: "throw";
+}
+
+const OWN_OPTIONS = ["signal", "when"] satisfies (keyof HandOptions)[];
 
 /**
  * Runs `body` while the lock is held: released when it ends, however it ends.
@@ -28,20 +37,26 @@ const OWN_OPTIONS = ["signal"] satisfies (keyof HandOptions)[];
  * @throws {LockUnreachableError} when the store did not answer
  * @throws {LockLostError} when the lock ended before `body` did; an error of `body` itself goes first
  */
+export function withLock<T>(key: string, options: HandOptions & Throws, body: Body<T, HeldLock>): Promise<T>;
 export function withLock<T>(
   key: string,
-  options: Throwing,
-  body: (lock: HeldLock) => T | PromiseLike<T>,
+  options: HandOptions,
+  body: Body<T, HeldLock>,
+): Promise<T | undefined>;
+export function withLock<T>(
+  key: string,
+  options: ConditionalOptions & Throws,
+  body: Body<T, HeldLock | undefined>,
 ): Promise<T>;
 export function withLock<T>(
   key: string,
-  options: HandOptions,
-  body: (lock: HeldLock) => T | PromiseLike<T>,
+  options: ConditionalOptions,
+  body: Body<T, HeldLock | undefined>,
 ): Promise<T | undefined>;
 export async function withLock<T>(
   key: string,
-  options: HandOptions,
-  body: (lock: HeldLock) => T | PromiseLike<T>,
+  options: HandOptions | ConditionalOptions,
+  body: Body<T, HeldLock> | Body<T, HeldLock | undefined>,
 ): Promise<T | undefined> {
   if (typeof body !== "function") {
     throw new LockOptionError(
@@ -56,6 +71,8 @@ export async function withLock<T>(
     );
   }
   const callSite = callSiteOf(options);
+  // Its type says so where there is a condition.
+  if (options.when === false) return await (body as Body<T, undefined>)(undefined);
   const lock = open(key, callSite);
   while (!(await lock.acquire(options.signal))) if (!(await lock.retryCheck())) return undefined;
   try {
@@ -72,19 +89,23 @@ export async function withLock<T>(
  * A held lock, for `await using`, which releases it at the end of the scope.
  *
  * @param key the full name of the lock; `lockKey(businessFlag, ...parts)` makes the same as a tag does
- * @returns `undefined` when `onFailure` is `"skip"` and the lock could not be had
+ * @returns `undefined` when `onFailure` is `"skip"` and the lock could not be had, and when `when` is false
  * @throws {LockWaitTimeoutError} when somebody else held the lock for the whole wait budget
  * @throws {LockUnreachableError} when the store did not answer
  */
-export function obtain(key: string, options?: Throwing): Promise<HeldLock>;
-export function obtain(key: string, options: HandOptions): Promise<HeldLock | undefined>;
-export async function obtain(key: string, options: HandOptions = {}): Promise<HeldLock | undefined> {
+export function obtain(key: string, options?: HandOptions & Throws): Promise<HeldLock>;
+export function obtain(key: string, options: HandOptions | ConditionalOptions): Promise<HeldLock | undefined>;
+export async function obtain(
+  key: string,
+  options: HandOptions | ConditionalOptions = {},
+): Promise<HeldLock | undefined> {
   const callSite = callSiteOf(options);
   if (callSite.settings.reentrant) {
     throw new LockOptionError(
       "obtain() cannot be reentrant, because its scope is not a function: use withLock()",
     );
   }
+  if (options.when === false) return undefined;
   const lock = open(key, callSite);
   while (!(await lock.acquire(options.signal))) if (!(await lock.retryCheck())) return undefined;
   return lock;
@@ -138,15 +159,18 @@ function isAbortSignal(value: unknown): boolean {
   return typeof aborted === "boolean" && typeof addEventListener === "function";
 }
 
-function callSiteOf(options: HandOptions): CallSite {
+function callSiteOf(options: HandOptions | ConditionalOptions): CallSite {
   if (!isOptions(options)) {
     throw new LockOptionError(
       `Expected lock options to be an object such as { lockTime: "30s" }, got ${shown(options)}`,
     );
   }
-  const { signal } = options;
+  const { signal, when } = options;
   if (signal !== undefined && !isAbortSignal(signal)) {
     throw new LockOptionError(`Expected \`signal\` to be an AbortSignal, got ${shown(signal)}`);
+  }
+  if (when !== undefined && typeof when !== "boolean") {
+    throw new LockOptionError(`Expected \`when\` to be true or false, got ${shown(when)}`);
   }
   return locker().callSite(options, undefined, OWN_OPTIONS);
 }

@@ -1,6 +1,13 @@
 // For people.
 export { configure, shutdown, type Configuration, type SignalName } from "./configure";
-export { withLock, obtain, tryObtain, type HandOptions, type TryOptions } from "./by-hand";
+export {
+  withLock,
+  obtain,
+  tryObtain,
+  type ConditionalOptions,
+  type HandOptions,
+  type TryOptions,
+} from "./by-hand";
 export { assertWoven, currentLock, type HeldLock } from "./woven";
 export { lockKey, type KeyValue } from "./key";
 export type { LockOptions } from "./lock/settings";
@@ -54,7 +61,9 @@ export type { Clock, CancelTimer, Timer } from "./clock";
 
 // For the woven code.
 export {
+  when,
   open,
+  unlocked,
   acquire,
   retryCheck,
   assertHeld,

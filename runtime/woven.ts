@@ -33,19 +33,42 @@ export function open(site: Site, ...parts: readonly KeyValue[]): Lock {
   return new Lock(callSite, lockKey(site.businessFlag, ...parts));
 }
 
-function opened(call: string, lock: Lock): Lock {
+/** Where the tag's `when` is false: it stands for a lock, and all steps know that there is none. */
+class Unlocked {
+  declare private readonly brand: never;
+}
+
+const UNLOCKED = new Unlocked();
+
+/**
+ * What the tag's `when` says.
+ *
+ * @throws {LockOptionError} when that is no boolean, which types may hide: nothing runs unlocked by mistake
+ */
+export function when(condition: boolean): boolean {
+  if (typeof condition === "boolean") return condition;
+  throw new LockOptionError(`Expected \`when\` to be true or false, got ${shown(condition)}`);
+}
+
+/** No lock: the steps around the body do nothing. */
+export function unlocked(): Unlocked {
+  return UNLOCKED;
+}
+
+function opened(call: string, lock: Lock | Unlocked): Lock | undefined {
   if (lock instanceof Lock) return lock;
+  if (lock === UNLOCKED) return undefined;
   throw new LockOptionError(`Expected ${call}() to be given a lock that open() made, got ${shown(lock)}`);
 }
 
 /** One try: see {@link Lock.acquire}. */
-export function acquire(lock: Lock): Promise<boolean> {
-  return opened("acquire", lock).acquire();
+export function acquire(lock: Lock | Unlocked): Promise<boolean> {
+  return opened("acquire", lock)?.acquire() ?? MAY_BEGIN;
 }
 
 /** Waits until the next try makes sense: see {@link Lock.retryCheck}. */
-export function retryCheck(lock: Lock, Failure?: FailureClass): Promise<boolean> {
-  return opened("retryCheck", lock).retryCheck(Failure);
+export function retryCheck(lock: Lock | Unlocked, Failure?: FailureClass): Promise<boolean> {
+  return opened("retryCheck", lock)?.retryCheck(Failure) ?? MAY_BEGIN;
 }
 
 /**
@@ -54,8 +77,8 @@ export function retryCheck(lock: Lock, Failure?: FailureClass): Promise<boolean>
  *
  * @throws {LockLostError} when `remaining()` is 0
  */
-export function assertHeld(lock: Lock): void {
-  opened("assertHeld", lock).assertHeld();
+export function assertHeld(lock: Lock | Unlocked): void {
+  opened("assertHeld", lock)?.assertHeld();
 }
 
 /**
@@ -63,20 +86,25 @@ export function assertHeld(lock: Lock): void {
  *
  * @throws {LockLostError} when `remaining()` is 0 already: see {@link assertHeld}
  */
-export function runReentrant<T>(lock: Lock, body: () => Promise<T>): Promise<T> {
-  opened("runReentrant", lock).assertHeld();
-  return runInside(lock, body);
+export function runReentrant<T>(lock: Lock | Unlocked, body: () => Promise<T>): Promise<T> {
+  const held = opened("runReentrant", lock);
+  if (held === undefined) return body(); // Locks around it are still held, and may be entered again.
+  held.assertHeld();
+  return runInside(held, body);
 }
 
 /** Takes note that the body failed, and returns its error unchanged. */
-export function fail<E>(lock: Lock, error: E): E {
-  return opened("fail", lock).fail(error);
+export function fail<E>(lock: Lock | Unlocked, error: E): E {
+  return opened("fail", lock)?.fail(error) ?? error;
 }
 
 /** Gives the lock back: see {@link Lock.release}. */
-export function release(lock: Lock): Promise<void> {
-  return opened("release", lock).release();
+export function release(lock: Lock | Unlocked): Promise<void> {
+  return opened("release", lock)?.release() ?? IS_DONE;
 }
+
+const MAY_BEGIN = Promise.resolve(true);
+const IS_DONE = Promise.resolve();
 
 /**
  * What the body of a tagged function whose tag could not be woven does, if it was emitted in spite of the
@@ -118,12 +146,16 @@ export type HeldLock = Pick<
 >;
 
 /**
- * Inside a tagged function: the lock that is held. The transformer writes the argument.
+ * Inside a tagged function: the lock that is held; `undefined` where the tag's `when` is false. The transformer writes
+ * the argument.
  *
  * @throws {LockNotWovenError} anywhere else
  */
-export function currentLock(lock?: Lock): HeldLock {
+export function currentLock(lock?: Lock): HeldLock;
+export function currentLock(lock: Lock | Unlocked): HeldLock | undefined;
+export function currentLock(lock?: Lock | Unlocked): HeldLock | undefined {
   if (lock instanceof Lock) return lock;
+  if (lock === UNLOCKED) return undefined;
   throw new LockNotWovenError(
     "currentLock() works in the body of a function with @redisLock, compiled with Lockweave's transformer. Elsewhere, pass the lock on as an argument.",
   );

@@ -148,6 +148,18 @@ test.serial(
   },
 );
 
+test.serial("when: where it is false, the body runs without a lock, beside whoever holds it", async (t) => {
+  const order = (id: number): Fixture.Order => ({ orderNo: "Test001", user: { id } });
+  const inside = async (lock: string | undefined): Promise<unknown> => [
+    lock,
+    await client.keys("LOCK_when_*"),
+  ];
+  t.deepEqual(await rows.when(order(101), inside), ["LOCK_when_Test001", ["LOCK_when_Test001"]]);
+  t.deepEqual(await rows.when(order(100), inside), [undefined, []]);
+  const beside = await rows.when(order(101), () => rows.when(order(100), inside));
+  t.deepEqual(beside, [undefined, ["LOCK_when_Test001"]]);
+});
+
 test.serial("watchdog: the key lives as long as the body", async (t) => {
   const end = deferred();
   let renewals = 0;

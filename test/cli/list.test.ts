@@ -12,7 +12,7 @@ export class OrderService {
    *            onFailure=Busy fencing=true replicas=1
    */
   async bean(order: Order): Promise<void> {}
-  /** @redisLock businessFlag=json keyName=body keyType=JSON fieldName=orderNo */
+  /** @redisLock businessFlag=json keyName=body keyType=JSON fieldName=orderNo when="body !== ''" */
   async json(body: string): Promise<void> {}
 }
 /** @redisLock businessFlag=tick */
@@ -22,7 +22,7 @@ export const tick = async (): Promise<void> => {};
 const TABLE = `tag              function           key                                   options
 src/order.ts:4   OrderService.pay   LOCK_pay%5Forder_{orderNo}            lockTime=20s
 src/order.ts:7   OrderService.bean  LOCK_bean_{order.user.id},{order.id}  fencing=true replicas=1 onFailure=Busy
-src/order.ts:11  OrderService.json  LOCK_json_{JSON(body).orderNo}
+src/order.ts:11  OrderService.json  LOCK_json_{JSON(body).orderNo}        when=body !== ''
 src/order.ts:14  tick               LOCK_tick
 `;
 

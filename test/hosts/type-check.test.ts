@@ -42,6 +42,19 @@ const MISTAKES = [
     error: "error TS2551: Property 'orderNoo' does not exist on type 'Order'. Did you mean 'orderNo'?",
   },
   {
+    what: "a condition that is no boolean",
+    tag: `businessFlag=f when="order.lines.length"`,
+    at: "order.lines.length",
+    error: "error TS2345: Argument of type 'number' is not assignable to parameter of type 'boolean'.",
+  },
+  {
+    what: "a condition that is a promise of one",
+    tag: `businessFlag=f when="Promise.resolve(true)"`,
+    at: "Promise.resolve(true)",
+    error:
+      "error TS2345: Argument of type 'Promise<boolean>' is not assignable to parameter of type 'boolean'.",
+  },
+  {
     what: "an error class that there is not",
     tag: "businessFlag=f onFailure=OrderBussy",
     at: "OrderBussy",
@@ -217,6 +230,11 @@ export class OrderService {
     if (body.length > 3) return;
     await this.charge({ orderNo: body, lines: [] });
   };
+
+  /** @redisLock businessFlag=when keyName=order.orderNo when="order.lines.length > 3" */
+  async payLarge(order: Order): Promise<string | undefined> {
+    return currentLock()?.key;
+  }
 
   /** @redisLock businessFlag=pay */
   private async charge<T extends Order>({ orderNo, ...rest }: T): Promise<T["orderNo"]> {

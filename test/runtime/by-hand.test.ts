@@ -5,7 +5,7 @@ import { configure } from "../../runtime/configure";
 import { LockKeyError, LockLostError, LockOptionError, LockWaitTimeoutError } from "../../runtime/errors";
 import { lockKey } from "../../runtime/key";
 import type { LockOptions } from "../../runtime/lock/settings";
-import { currentLock, open } from "../../runtime/woven";
+import { currentLock, open, when } from "../../runtime/woven";
 import { Fleet } from "../support/fleet";
 
 const fleet = new Fleet();
@@ -55,6 +55,27 @@ test("the name that a tag makes is the name to give by hand", async (t) => {
     },
   );
   await woven.release();
+});
+
+test("with `when`, withLock and obtain() hold no lock where it is false", async (t) => {
+  const key = "by-hand-when";
+  await withLock(key, { when: true }, async (outer) => {
+    t.is(outer?.key, key);
+    t.is(await withLock(key, { when: false }, (lock) => lock === undefined && "beside it"), "beside it");
+    t.is(await obtain(key, { when: false }), undefined);
+  });
+  await using lock = await obtain(key, { when: true });
+  t.false(await fleet.isFree(lock?.key ?? ""));
+});
+
+test("a condition that is no boolean is refused, whatever the types said", async (t) => {
+  const condition: boolean = JSON.parse("0");
+  const error = { instanceOf: LockOptionError, message: "Expected `when` to be true or false, got 0" };
+  await t.throwsAsync(
+    withLock("by-hand-when", { when: condition }, () => t.fail()),
+    error,
+  );
+  t.throws(() => when(condition), error);
 });
 
 test("a lost lock fails withLock, unless the body failed itself", async (t) => {

@@ -35,6 +35,36 @@ test("a woven body runs under its key, which is free afterwards", async (t) => {
   t.true(await fleet.isFree("LOCK_payOrder_Test001"));
 });
 
+test("where `when` is false, the steps hold nothing, and leave what the body does as it is", async (t) => {
+  const lock = lockweave.unlocked();
+  t.true(await lockweave.acquire(lock));
+  t.true(await lockweave.retryCheck(lock));
+  t.notThrows(() => lockweave.assertHeld(lock));
+  t.is(lockweave.currentLock(lock), undefined);
+  const error = new Error("no money");
+  t.is(lockweave.fail(lock, error), error);
+  await lockweave.release(lock);
+  t.throws(() => lockweave.currentLock(), { instanceOf: LockNotWovenError });
+});
+
+test("a reentrant body without a lock may still enter the one around it again", async (t) => {
+  const enter = async (isLocked: boolean, body: () => Promise<string>): Promise<string> => {
+    const reentrant = { ...site, reentrant: true, retryTimes: 0 };
+    const lock = lockweave.when(isLocked) ? lockweave.open(reentrant, "when") : lockweave.unlocked();
+    while (!(await lockweave.acquire(lock))) await lockweave.retryCheck(lock);
+    try {
+      return await lockweave.runReentrant(lock, body);
+    } catch (error) {
+      throw lockweave.fail(lock, error);
+    } finally {
+      await lockweave.release(lock);
+    }
+  };
+  const inside = await enter(true, () => enter(false, () => enter(true, async () => "inside")));
+  t.is(inside, "inside");
+  t.true(await fleet.isFree("LOCK_payOrder_when"));
+});
+
 test.serial("a body whose lock was over before its first statement never begins", async (t) => {
   let begun = 0;
   const blockedFor = async (lock: Lock): Promise<void> => {

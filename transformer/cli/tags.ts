@@ -126,7 +126,11 @@ function rowOf(file: TaggedFile, site: WovenSite): TagRow {
     ...placeOf(file, site),
     function: String(name),
     key: keyOf(String(businessFlag), plan.key),
-    options: { ...options, ...(failure && { onFailure: failure.code }) },
+    options: {
+      ...options,
+      ...(failure && { onFailure: failure.code }),
+      ...(plan.when && { when: plan.when.code }),
+    },
   };
 }
 

@@ -96,6 +96,17 @@ function checkedAgainst(keyClass: Piece, object: Piece, file: TS.SourceFile): Pi
     : [object, glue(" satisfies "), keyClass];
 }
 
+/** The condition under which the function is locked: a path or a quoted expression, as a part of the key is. */
+export function readWhen(
+  fn: LockableFunction,
+  attributes: Map<string, Attribute>,
+  reading: Reading,
+): Piece | undefined {
+  const when = attributes.get("when");
+  const item = when && single("when", when.items, reading);
+  return item && readPath(fn, item, reading);
+}
+
 function readClass(attributes: Map<string, Attribute>, reading: Reading): Piece | undefined {
   const keyClass = attributes.get("keyClass");
   const word = keyClass && single("keyClass", keyClass.items, reading);

@@ -6,7 +6,7 @@ import { problem, type Problem } from "../text/problems";
 import type { Span } from "../text/span";
 import { stringLiteral } from "../text/string-literal";
 import type { JoinPoint } from "./join-points";
-import { readKey, type KeyPart } from "./key";
+import { readKey, readWhen, type KeyPart } from "./key";
 import { identifiersIn } from "./names";
 import { implausible, literalOf, OPTION_READERS, type Defaults } from "./options";
 import { readTogether } from "./pairs";
@@ -27,6 +27,8 @@ export interface Plan {
   /** The entries of the site's object: `businessFlag: "payOrder"`, ... */
   readonly options: readonly string[];
   readonly key: readonly KeyPart[];
+  /** It is locked only where this is true. */
+  readonly when: Piece | undefined;
   readonly onFailure: {
     readonly action: "throw" | "skip";
     /** What `skip` does with a function that never returns a value, and whose type the compiler finds by that. */
@@ -48,7 +50,7 @@ export interface Plan {
 
 const KEY_ATTRIBUTES = ["businessFlag", "keyName", "keyType", "keyClass", "fieldName"];
 /** All that a tag may have. */
-export const ATTRIBUTES: readonly string[] = [...KEY_ATTRIBUTES, ...Object.keys(OPTION_READERS)];
+export const ATTRIBUTES: readonly string[] = [...KEY_ATTRIBUTES, "when", ...Object.keys(OPTION_READERS)];
 
 /** The plan for a tagged function, or all that is wrong with its tag. */
 export function plan(
@@ -62,6 +64,7 @@ export function plan(
   const attributes = byName(tag.attributes, reading);
   const flag = readFlag(point, attributes, reading);
   const key = readKey(fn, attributes, reading);
+  const when = readWhen(fn, attributes, reading);
   const values = new Map(defaults);
   for (const [attribute, { items }] of attributes) {
     const read = OPTION_READERS[attribute];
@@ -112,6 +115,7 @@ export function plan(
       ),
     ],
     key,
+    when,
     onFailure: {
       action: isSkip ? "skip" : "throw",
       returns: returnsWhenSkipped(ts, point),

@@ -37,9 +37,11 @@ export function wovenMark(ts: Parser, file: TS.SourceFile): (body: TS.ConciseBod
     if (!ts.isVariableStatement(opening) || !ts.isWhileStatement(loop) || !ts.isTryStatement(tried))
       return false;
     const { declarations } = opening.declarationList;
-    const declared = declarations.find(({ initializer }) => given(initializer, "open") !== undefined);
+    const opens = ({ initializer }: TS.VariableDeclaration): TS.Expression | undefined =>
+      given(opened(ts, initializer), "open");
+    const declared = declarations.find((each) => opens(each) !== undefined);
     if (declared === undefined || !ts.isIdentifier(declared.name)) return false;
-    const site = given(declared.initializer, "open");
+    const site = opens(declared);
     if (site === undefined || !ts.isObjectLiteralExpression(site)) return false;
     const lock = declared.name.text;
     const { expression: condition } = loop;
@@ -52,6 +54,13 @@ export function wovenMark(ts: Parser, file: TS.SourceFile): (body: TS.ConciseBod
       isGiven(last.expression, "release", lock)
     );
   };
+}
+
+/** Of `lockweave.when(...) ? lockweave.open(...) : lockweave.unlocked()` what opens the lock. */
+function opened(ts: Parser, initializer: TS.Expression | undefined): TS.Expression | undefined {
+  return initializer !== undefined && ts.isConditionalExpression(initializer)
+    ? initializer.whenTrue
+    : initializer;
 }
 
 /** Without `await` and parentheses. */

@@ -12,7 +12,7 @@ export interface Lock {
   readonly exact: string;
   /** What is left of it whatever a minifier does: the options, and what happens on failure. */
   readonly loose: string;
-  /** And of the parts of the key. */
+  /** And of the parts of the key, and of the condition, if there is one. */
   readonly key: readonly Essence[];
   /** The body, but for the names in it: tells copies of one function from two functions. */
   readonly body: string;
@@ -74,7 +74,7 @@ function siteOf(ts: Parser, { arguments: [object] }: TS.CallExpression): Map<str
 
 /**
  *     ...                                          what the compiler put in front: directives, `var _a;`
- *     const lock = lockweave.open(...);            opening
+ *     const lock = lockweave.open(...);            opening; with a condition `when(...) ? open(...) : unlocked()`
  *     while (!(await lockweave.acquire(lock)))     loop
  *       await lockweave.retryCheck(lock);
  *     try { lockweave.assertHeld(lock); BODY }    a reentrant body has runReentrant in its place
@@ -86,6 +86,8 @@ interface Steps {
   readonly lock: string;
   readonly before: readonly TS.Statement[];
   readonly opening: TS.Statement;
+  /** What the lock depends on. */
+  readonly when: TS.Expression | undefined;
   readonly loop: TS.WhileStatement | TS.ForStatement;
   readonly retry: Retry;
   readonly tried: TS.TryStatement;
@@ -93,7 +95,8 @@ interface Steps {
 
 /** `undefined`, unless these steps are all that the function does. */
 function stepsAround(ts: Parser, call: TS.CallExpression): Steps | undefined {
-  const opened = openedIn(ts, call);
+  const conditional = conditionalOf(ts, call);
+  const opened = openedIn(ts, conditional?.whole ?? call);
   if (opened === undefined || !namesStep(ts, call.expression, "open")) return undefined;
   const { lock, statement } = opened;
   const block = statement.parent;
@@ -107,14 +110,30 @@ function stepsAround(ts: Parser, call: TS.CallExpression): Steps | undefined {
   if (!ts.isWhileStatement(loop) && !ts.isForStatement(loop)) return undefined;
   const retry = acquires(ts, loop, lock, isInFor) ? retryIn(ts, loop.statement, lock) : undefined;
   if (retry === undefined || !endsWell(ts, tried, lock)) return undefined;
-  return { owner: block.parent, lock, before, opening: statement, loop, retry, tried };
+  const when = conditional?.when;
+  return { owner: block.parent, lock, before, opening: statement, when, loop, retry, tried };
+}
+
+/** `lockweave.when(...) ? lockweave.open(...) : lockweave.unlocked()` around the call that opens the lock. */
+function conditionalOf(
+  ts: Parser,
+  call: TS.CallExpression,
+): { readonly whole: TS.Expression; readonly when: TS.Expression } | undefined {
+  const { parent: whole } = call;
+  if (!ts.isConditionalExpression(whole) || whole.whenTrue !== call) return undefined;
+  const condition = withoutParentheses(ts, whole.condition);
+  const other = withoutParentheses(ts, whole.whenFalse);
+  const isConditional =
+    ts.isCallExpression(condition) &&
+    namesStep(ts, condition.expression, "when") &&
+    ts.isCallExpression(other) &&
+    namesStep(ts, other.expression, "unlocked");
+  const [when] = isConditional ? condition.arguments : [];
+  return when && { whole, when };
 }
 
 /** The variable that gets the lock, and the statement that does it. */
-function openedIn(
-  ts: Parser,
-  call: TS.CallExpression,
-): { lock: string; statement: TS.Statement } | undefined {
+function openedIn(ts: Parser, call: TS.Expression): { lock: string; statement: TS.Statement } | undefined {
   const { parent } = call;
   if (ts.isVariableDeclaration(parent) && ts.isIdentifier(parent.name)) {
     const list = parent.parent;
@@ -366,7 +385,7 @@ function lockOf(
   options: ReadonlyMap<string, unknown>,
   steps: Steps,
 ): Lock {
-  const { owner, before, opening, loop, retry, tried } = steps;
+  const { owner, before, opening, when, loop, retry, tried } = steps;
   const around = [...before, opening, loop, tried.catchClause, tried.finallyBlock];
   const exact = [pathTo(ts, owner), ...around.map((node) => canonical(ts, node))];
   const declared = [...before, opening]
@@ -377,8 +396,10 @@ function lockOf(
     site,
     options,
     exact: exact.join("\n"),
-    loose: JSON.stringify([[...options], retry.action, retry.failure !== undefined]),
-    key: call.arguments.slice(1).map((part) => essenceOf(ts, part, bindings)),
+    loose: JSON.stringify([[...options], retry.action, retry.failure !== undefined, when !== undefined]),
+    key: [...call.arguments.slice(1), ...(when === undefined ? [] : [when])].map((part) =>
+      essenceOf(ts, part, bindings),
+    ),
     body: canonical(ts, tried.tryBlock, { withNames: false }),
     unawaited: returnsOf(ts, owner, tried.tryBlock, mayBePromise),
     immediate: returnsOf(ts, owner, tried.tryBlock, isImmediate),

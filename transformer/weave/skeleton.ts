@@ -45,6 +45,9 @@ export interface Names {
  * A parameter whose narrowed type is to reach into functions of the body becomes a variable of the body:
  * `const limit_1 = limit, lock = ...; ... try { ...; let limit = limit_1; BODY`.
  *
+ * With `when="order.amount > 100"` there may be no lock, which all steps know:
+ * `const lock = lockweave.when(order.amount > 100) ? lockweave.open({ ... }, orderNo) : lockweave.unlocked();`.
+ *
  * An async generator takes the lock at the first `next()`, and gives it back at its end, `return()` or `throw()`. It awaits
  * what it returns by itself, but not where esbuild wrote it for engines without async generators.
  */
@@ -95,9 +98,12 @@ function head(plan: Plan, { namespace, lock }: Names, narrowed: readonly Copy[])
       : [retryCheck, ...(failure === undefined ? [] : [glue(plan, ", "), failure]), glue(plan, ");")];
   const kept = narrowed.map(({ parameter, copy }) => `${copy} = ${parameter}, `).join("");
   return [
-    glue(plan, ` const ${kept}${lock} = ${namespace}.open({ ${plan.options.join(", ")} }`),
+    glue(plan, ` const ${kept}${lock} = `),
+    ...(plan.when === undefined ? [] : [glue(plan, `${namespace}.when(`), plan.when, glue(plan, ") ? ")]),
+    glue(plan, `${namespace}.open({ ${plan.options.join(", ")} }`),
     ...plan.key.flatMap((part) => [glue(plan, ", "), ...keyPart(plan, part, namespace)]),
-    glue(plan, `); while (!(await ${namespace}.acquire(${lock}))) `),
+    glue(plan, plan.when === undefined ? ")" : `) : ${namespace}.unlocked()`),
+    glue(plan, `; while (!(await ${namespace}.acquire(${lock}))) `),
     ...retry,
     // Between the grant and here, other code may have blocked the process. `runReentrant` asserts it by itself.
     glue(plan, plan.reentrant ? " try {" : ` try { ${namespace}.assertHeld(${lock});`),

@@ -34,7 +34,7 @@ function onMethod(tag: string): string {
 
 const ESM = { ts, module: "esm" } as const;
 const ATTRIBUTES =
-  "There are `businessFlag`, `keyName`, `keyType`, `keyClass`, `fieldName`, `lockTime`, `retryTimes`, `waitTime`, `onFailure`, `onLost`, `watchdog`, `lockAtLeast`, `autoUnlock`, `reentrant`, `fencing`, `store`, `replicas`.";
+  "There are `businessFlag`, `keyName`, `keyType`, `keyClass`, `fieldName`, `when`, `lockTime`, `retryTimes`, `waitTime`, `onFailure`, `onLost`, `watchdog`, `lockAtLeast`, `autoUnlock`, `reentrant`, `fencing`, `store`, `replicas`.";
 const PARAMETERS = "It has `orderNo`, `order`, `tenant`, `first`.";
 const DURATION_IN_SECONDS =
   "a duration such as `500ms`, `20s` or `2m` (a bare number is in s), at least 100 ms and at most 24 hours";
@@ -403,6 +403,19 @@ const VALUES: readonly Row[] = [
     source: onMethod("@redisLock businessFlag=«pay,ship» keyName=orderNo"),
     code: "LW1103",
     message: "Expected one value for `businessFlag`, got a list.",
+  },
+  {
+    title: "a list of conditions",
+    source: onMethod("@redisLock businessFlag=pay when=«order.isLarge,order.isNew»"),
+    code: "LW1103",
+    message: "Expected one value for `when`, got a list.",
+  },
+  {
+    title: "a condition without quotes",
+    source: onMethod("@redisLock businessFlag=pay when=«!order.isSmall»"),
+    code: "LW1201",
+    message:
+      "Expected a parameter or a path such as `order.user.id`, got `!order.isSmall`. Put other expressions in quotes.",
   },
   {
     title: "a list of lock times",

@@ -271,6 +271,33 @@ test("locks that are written otherwise are the same, and locks that do otherwise
   }
 });
 
+test("a lock with a condition is known by it, and by nothing that only looks like one", (t) => {
+  const conditional = (
+    condition: string,
+    [open = "lockweave.when", unlocked = "lockweave.unlocked()"]: string[] = [],
+  ): string =>
+    WOVEN.replace("lockweave.open(", `${open}(${condition}) ? lockweave.open(`).replace(
+      "tenant.id);",
+      `tenant.id) : ${unlocked};`,
+    );
+  const reads = (code: string): (string | undefined)[] | undefined =>
+    lockIn(code)?.key.map((part) => part.reads);
+  t.deepEqual(reads(conditional("tenant.isLarge")), [
+    "parameter 0",
+    "parameter 1 .id",
+    "parameter 1 .isLarge",
+  ]);
+  t.not(lockIn(conditional("tenant.isLarge"))?.loose, lockIn(WOVEN)?.loose);
+  t.not(lockIn(conditional("tenant.isLarge"))?.exact, lockIn(conditional("tenant.isNew"))?.exact);
+  t.is(lockIn(conditional("orderNo", ["when", "unlocked()"]))?.site, "OrderService.pay"); // A bundler's names.
+  t.is(lockIn(conditional("orderNo", ["lockweave.always"])), undefined);
+  t.is(lockIn(conditional("orderNo", ["lockweave.when", "undefined"])), undefined);
+  t.is(
+    lockIn(WOVEN.replace("lockweave.open(", "lockweave.when(0) ? lockweave.unlocked() : lockweave.open(")),
+    undefined,
+  );
+});
+
 test("a key is the same when a minifier wrote it otherwise, and not when it reads or says something else", (t) => {
   const keyOf = (key: string): Essence | undefined =>
     lockIn(WOVEN.replace("orderNo, tenant.id)", `${key})`))?.key[0];

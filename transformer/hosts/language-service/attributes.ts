@@ -35,6 +35,11 @@ export const ABOUT_ATTRIBUTES: Readonly<Record<string, About>> = {
     byDefault: "",
     meaning: "for `CLASS` and `JSON`: a class or interface that the parameter is checked against",
   },
+  when: {
+    byDefault: "",
+    meaning:
+      'lock only if this is true: a path, or a quoted expression (`"order.amount > 100"`), which must be a boolean. If it is false, the body runs without a lock, and `currentLock()` is `undefined` there',
+  },
   lockTime: {
     byDefault: "`30`",
     meaning: "time to live of the key: seconds, or `500ms`, `20s`, `2m`",

@@ -127,6 +127,7 @@ function valuesFor(
     suggestions.map((one) => ({ ...one, typed: item }));
   switch (attribute) {
     case "keyName":
+    case "when":
       return fn === undefined ? [] : pathsFrom(ts, checker, fn, [], item);
     case "fieldName": {
       const object = tag.attributes.find(({ name }) => name.text === "keyName")?.items[0].text;

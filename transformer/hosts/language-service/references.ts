@@ -58,6 +58,7 @@ function inValue(
 ): Reference[] {
   switch (attribute) {
     case "keyName":
+    case "when":
       return inExpression(ts, checker, fn, item);
     case "fieldName":
       return inField(ts, checker, fn, tag, item);
