@@ -20,6 +20,11 @@ const REFUSED_PAIRS: readonly RefusedPair[] = [
     because: "a key that is left to expire stays for its lock time in any case",
   },
   {
+    one: { name: "holdAtMost" },
+    other: { name: "watchdog", value: "false" },
+    because: "what is not renewed is held for its lock time at most",
+  },
+  {
     one: { name: "lockAtLeast" },
     other: { name: "reentrant", value: "true" },
     because: "who enters again comes and goes inside another one's hold",

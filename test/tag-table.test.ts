@@ -1,4 +1,5 @@
 import { readFileSync } from "node:fs";
+import { once } from "node:events";
 import { join } from "node:path";
 import test from "ava";
 import type { Redis } from "ioredis";
@@ -191,6 +192,21 @@ test.serial("lockAtLeast: the key stays so long after it was taken, and nobody h
   t.regex((await client.get("LOCK_nightly")) ?? "", /^closed:[0-9a-f]{32}$/);
   t.is(await rows.lockAtLeast(async () => t.fail()), undefined);
 });
+
+test.serial(
+  "holdAtMost: a body that hangs loses its key, and is told; until then it was renewed",
+  async (t) => {
+    const since = performance.now();
+    const work = rows.holdAtMost(async ({ signal }) => {
+      await once(signal, "abort");
+      t.true(performance.now() - since > 400); // Longer than the lock time.
+      await until(async () => (await client.exists("LOCK_holdAtMost")) === 0);
+    });
+    const error = await t.throwsAsync(work);
+    t.like(error, { code: "LOCK_LOST" });
+    t.regex(error?.message ?? "", /it was held for as long as its holdAtMost allows/);
+  },
+);
 
 test.serial("autoUnlock=false: the key is left to expire", async (t) => {
   await rows.autoUnlockOff(async () => {});

@@ -97,6 +97,10 @@ export class Lock implements AsyncDisposable, Waiter, Holder {
     return this.heldSince + this.settings.lockAtLeastMs;
   }
 
+  get mayHoldUntil(): number {
+    return this.heldSince + this.settings.holdAtMostMs;
+  }
+
   get isAutoUnlocked(): boolean {
     return this.settings.autoUnlock;
   }

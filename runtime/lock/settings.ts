@@ -26,6 +26,11 @@ export interface LockOptions {
    * machines start by their clocks. At most `lockTime`. Default: free when the work is done.
    */
   readonly lockAtLeast?: Duration;
+  /**
+   * The longest that a lock is renewed for, counted from when it was had: a body that goes on for longer has lost it by then,
+   * and is told. At least `lockTime`. By default there is no limit.
+   */
+  readonly holdAtMost?: Duration;
   /** `false` leaves the key to expire instead of releasing it. Default `true`. */
   readonly autoUnlock?: boolean;
   /** Let the async context that holds the lock in again. Default `false`. */
@@ -47,6 +52,7 @@ export interface Settings {
   readonly onLost: "throw" | "warn";
   readonly watchdog: boolean;
   readonly lockAtLeastMs: number;
+  readonly holdAtMostMs: number;
   readonly autoUnlock: boolean;
   readonly reentrant: boolean;
   readonly fencing: boolean;
@@ -63,6 +69,7 @@ export const DEFAULTS: Settings = {
   onLost: "throw",
   watchdog: true,
   lockAtLeastMs: 0,
+  holdAtMostMs: Infinity,
   autoUnlock: true,
   reentrant: false,
   fencing: false,
@@ -80,6 +87,7 @@ const CHECKS: Record<keyof LockOptions, Check> = {
   onLost: (name, value) => ({ onLost: oneOf(name, value, "throw", "warn") }),
   watchdog: (name, value) => ({ watchdog: boolean(name, value) }),
   lockAtLeast: (name, value) => ({ lockAtLeastMs: milliseconds(name, value) }),
+  holdAtMost: (name, value) => ({ holdAtMostMs: milliseconds(name, value, SHORTEST_LOCK_TIME_MS) }),
   autoUnlock: (name, value) => ({ autoUnlock: boolean(name, value) }),
   reentrant: (name, value) => ({ reentrant: boolean(name, value) }),
   fencing: (name, value) => ({ fencing: boolean(name, value) }),
@@ -110,13 +118,18 @@ export function settle(options: object, defaults: Settings, others: readonly str
 
 /** What each alone may be. */
 function assertTogether(settings: Settings): void {
-  const { lockTimeMs, lockAtLeastMs } = settings;
+  const { lockTimeMs, lockAtLeastMs, holdAtMostMs } = settings;
+  if (holdAtMostMs < lockTimeMs) {
+    throw new LockOptionError(
+      `Expected \`holdAtMost\` to be at least \`lockTime\`, got ${holdAtMostMs} ms for a lock time of ${lockTimeMs} ms`,
+    );
+  }
   if (lockAtLeastMs > lockTimeMs) {
     throw new LockOptionError(
       `Expected \`lockAtLeast\` to be at most \`lockTime\`, after which the key of a process that died is free, got ${lockAtLeastMs} ms and ${lockTimeMs} ms`,
     );
   }
-  const said = { ...settings, lockAtLeast: lockAtLeastMs > 0 };
+  const said = { ...settings, lockAtLeast: lockAtLeastMs > 0, holdAtMost: holdAtMostMs < Infinity };
   const isSaid = ({ name, value = "true" }: { readonly name: string; readonly value?: string }): boolean =>
     String(said[name as keyof typeof said]) === value;
   const [pair] = refusedAmong(isSaid);

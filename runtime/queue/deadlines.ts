@@ -1,6 +1,6 @@
 import type { CancelTimer, Clock } from "../clock";
 import type { Lease } from "./lease";
-import { deadlinePassed, type Trouble } from "./loss";
+import { deadlinePassed, HELD_AT_MOST, type Trouble } from "./loss";
 
 /** Tells at its deadline, and not a moment later, that a lease is lost: for those that may not be renewed in time. */
 export class Deadlines {
@@ -32,7 +32,7 @@ export class Deadlines {
   expire(lease: Lease): void {
     const { trouble } = this.#watched.get(lease) ?? {};
     this.forget(lease);
-    lease.lose(deadlinePassed(trouble));
+    lease.lose(lease.isAtItsLimit(this.#clock.now()) ? HELD_AT_MOST : deadlinePassed(trouble));
   }
 
   #ring(lease: Lease, now: number): CancelTimer {

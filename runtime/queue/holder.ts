@@ -8,6 +8,8 @@ export interface Holder {
   readonly heldSince: number;
   /** On the monotonic clock: until when nobody may have the key after it, however early it ends. */
   readonly staysUntil: number;
+  /** On the monotonic clock, in milliseconds: it is not renewed for any longer than that. */
+  readonly mayHoldUntil: number;
   /** Whether it is dropped at its end, and not left to expire. */
   readonly isAutoUnlocked: boolean;
   /** The lease goes to the next one in this process. */

@@ -98,6 +98,16 @@ export class Lease {
     return Math.max(this.#deadline - now, 0);
   }
 
+  /** For how long its holder may have it from now on, renewed or not, in milliseconds. */
+  mayBeHeldForMs(now: number): number {
+    return Math.max((this.holder?.mayHoldUntil ?? Infinity) - now, 0);
+  }
+
+  /** Whether a renewal would prolong it by next to nothing, because its holder may not have it for longer. */
+  isAtItsLimit(now: number): boolean {
+    return this.mayBeHeldForMs(now) - this.untilDeadline(now) <= this.lockTimeMs / 30;
+  }
+
   /** It is no longer ours, or no longer surely so: for good. Whoever holds it, or has handed it on, is told. */
   lose(loss: Loss): void {
     if (this.isOver) return;

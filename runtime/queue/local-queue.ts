@@ -266,6 +266,7 @@ export class LocalQueue implements Line, DropListener<Ending>, NextListener<Endi
       fits({ lockTimeMs, fencing: fencingToken !== undefined, replicas }, next) &&
       next.isWatched &&
       next.isAutoUnlocked &&
+      this.#shared.renewals.isKept(lease) && // At its limit it would end under the next one.
       !this.#shared.isClosed;
     if (!isWorthIt) return false;
     const turn = (lease.turn ??= new Turn(since));

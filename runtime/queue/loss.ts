@@ -51,6 +51,13 @@ export function deadlinePassed(trouble?: Trouble): Loss {
   };
 }
 
+/** Of a hold that was not to last any longer. */
+export const HELD_AT_MOST: Loss = {
+  outcome: "expired",
+  because: "it was held for as long as its holdAtMost allows",
+  isEarly: false,
+};
+
 /** Of a hold of which the store does not tell what became of it. */
 export function unconfirmed(error: unknown): Loss {
   return { outcome: "unknown", because: reasonOf(error), isEarly: false, cause: error };

@@ -49,6 +49,7 @@ export class Renewals {
   keep(lease: Lease, now: number): void {
     const leftMs = lease.untilDeadline(now);
     if (leftMs === 0) return this.#expire(lease);
+    if (lease.isAtItsLimit(now)) return this.#deadlines.watch(lease, now);
     const thirdMs = lease.lockTimeMs / 3;
     if (leftMs > thirdMs) this.#schedule(lease, now + thirdMs);
     else this.#trySoon(lease, now); // The reply took so long that a third from now would be too late.
@@ -92,7 +93,8 @@ export class Renewals {
     const { lockTimeMs, fencing, replicas } = terms;
     const sentAt = this.#clock.now();
     this.mayLast(lease, lockTimeMs);
-    const request = { key, requestId, lockTimeMs, fencing, ...ofReplicas({ replicas }) };
+    const askedMs = askedTimeOf(lease, lockTimeMs, sentAt);
+    const request = { key, requestId, lockTimeMs: askedMs, fencing, ...ofReplicas({ replicas }) };
     const reply = await renewOne(this.#store, this.#inFlight, request);
     if (reply instanceof Error) throw reply;
     const now = this.#clock.now();
@@ -100,7 +102,7 @@ export class Renewals {
     if (lease.isOver) return;
     const trustedSince = this.#suspension.trustedSince(now);
     if (sentAt < trustedSince) return await this.prolong(lease, terms);
-    lease.prove(sentAt, lockTimeMs, trustedSince);
+    lease.prove(sentAt, askedMs, trustedSince);
     if (reply.fencingToken !== undefined) lease.drawnInside(reply.fencingToken);
   }
 
@@ -190,7 +192,7 @@ export class Renewals {
     const requests = leases.map((lease) => ({
       key: lease.key,
       requestId: lease.requestId,
-      lockTimeMs: lease.lockTimeMs,
+      lockTimeMs: askedTimeOf(lease, lease.lockTimeMs, sentAt),
       fencing: false,
       ...ofReplicas(lease),
     }));
@@ -223,6 +225,11 @@ export class Renewals {
 
 /** What a body asks of the lease that it enters. */
 type Wanted = Pick<Waiter, "lockTimeMs" | "fencing" | "replicas" | "isWatched">;
+
+/** What a renewal asks for: whole milliseconds, as stores count them, and no more than the holder may have. */
+function askedTimeOf(lease: Lease, lockTimeMs: number, now: number): number {
+  return Math.min(lockTimeMs, Math.max(Math.ceil(lease.mayBeHeldForMs(now)), 1));
+}
 
 /** What one renewal may take even where that leaves no time for another. */
 const LEAST_COMMAND_TIME_MS = 200;

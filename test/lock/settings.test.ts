@@ -13,6 +13,7 @@ test("without a word, the ancestors' numbers hold", (t) => {
     onLost: "throw",
     watchdog: true,
     lockAtLeastMs: 0,
+    holdAtMostMs: Infinity,
     autoUnlock: true,
     reentrant: false,
     fencing: false,
@@ -35,6 +36,7 @@ for (const [option, value, settled] of [
   ["onLost", "warn", { onLost: "warn" }],
   ["watchdog", false, { watchdog: false }],
   ["watchdog", true, { watchdog: true }],
+  ["holdAtMost", "30s", { holdAtMostMs: 30_000 }],
   ["autoUnlock", false, { autoUnlock: false }],
   ["autoUnlock", true, { autoUnlock: true }],
   ["reentrant", true, { reentrant: true }],
@@ -95,7 +97,7 @@ for (const name of ["locktime", "ttl", "constructor", "__proto__", "toString"]) 
     const options = Object.defineProperty({}, name, { value: 1, enumerable: true });
     t.throws(() => settle(options, DEFAULTS), {
       instanceOf: LockOptionError,
-      message: `There is no option \`${name}\`. The options are lockTime, retryTimes, waitTime, onFailure, onLost, watchdog, lockAtLeast, autoUnlock, reentrant, fencing, store, replicas.`,
+      message: `There is no option \`${name}\`. The options are lockTime, retryTimes, waitTime, onFailure, onLost, watchdog, lockAtLeast, holdAtMost, autoUnlock, reentrant, fencing, store, replicas.`,
     });
   });
 }
@@ -132,4 +134,15 @@ test("each call site has its own, and so have all that have no name", (t) => {
       [1, 2, 3],
     ],
   );
+});
+
+test("a limit of the hold that a single lock time exceeds is refused, and one that nobody renews up to", (t) => {
+  t.throws(() => settle({ lockTime: "1m", holdAtMost: "59s" }, DEFAULTS), {
+    instanceOf: LockOptionError,
+    message: "Expected `holdAtMost` to be at least `lockTime`, got 59000 ms for a lock time of 60000 ms",
+  });
+  t.throws(() => settle({ watchdog: false }, settle({ holdAtMost: "5m" }, DEFAULTS)), {
+    instanceOf: LockOptionError,
+    message: /`holdAtMost` and `watchdog=false` do not go together/,
+  });
 });

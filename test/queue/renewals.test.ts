@@ -3,6 +3,7 @@ import { InFlight } from "../../runtime/commands/in-flight";
 import { LockLostError } from "../../runtime/errors";
 import { Deadlines } from "../../runtime/queue/deadlines";
 import type { Holder } from "../../runtime/queue/holder";
+import type { Loss } from "../../runtime/queue/loss";
 import { Lease } from "../../runtime/queue/lease";
 import { Renewals } from "../../runtime/queue/renewals";
 import { Suspension } from "../../runtime/suspension";
@@ -17,7 +18,7 @@ interface Keeper {
   readonly fleet: Fleet;
   readonly renewals: Renewals;
   /** A lease that the store granted, and that is kept from now on. */
-  keep(key: string, lockTimeMs?: number, onLost?: Holder["onLost"]): Promise<Lease>;
+  keep(key: string, lockTimeMs?: number, onLost?: Holder["onLost"], holdAtMostMs?: number): Promise<Lease>;
 }
 
 /** Renewals with a command time-out of one second. */
@@ -31,7 +32,7 @@ function keeper(): Keeper {
   return {
     fleet,
     renewals,
-    async keep(key, lockTimeMs = 30_000, onLost = () => {}) {
+    async keep(key, lockTimeMs = 30_000, onLost = () => {}, holdAtMostMs = Infinity) {
       const requestId = `holder of ${key}`;
       const lease = new Lease(key, requestId, lockTimeMs, undefined, true);
       const isAutoUnlocked = true;
@@ -39,6 +40,7 @@ function keeper(): Keeper {
         site: undefined,
         heldSince: 0,
         staysUntil: 0,
+        mayHoldUntil: clock.now() + holdAtMostMs,
         isAutoUnlocked,
         onHandedOn: () => {},
         onRenewed: () => {},
@@ -70,6 +72,23 @@ test("ten thousand locks that were had at about the same time cost one timer, an
   t.true(fleet.store.renewals <= 6, `${fleet.store.renewals}`);
   t.true(leases.every((lease) => isSure(fleet, lease)));
   for (const lease of leases) renewals.stop(lease);
+  t.is(fleet.clock.pendingTimers, 0);
+});
+
+test("a lock is renewed up to its limit and no further, and is told as lost then", async (t) => {
+  const { fleet, keep } = keeper();
+  const losses: Loss[] = [];
+  const lease = await keep("limited", 3_000, (loss) => void losses.push(loss), 10_000);
+  await fleet.clock.advance(9_900);
+  t.true(isSure(fleet, lease));
+  t.true(fleet.store.renewals <= 10, `${fleet.store.renewals}`);
+  await fleet.clock.advance(100);
+  t.deepEqual(
+    losses.map(({ because }) => because),
+    ["it was held for as long as its holdAtMost allows"],
+  );
+  t.false(isSure(fleet, lease));
+  t.true(await fleet.isFree("limited"));
   t.is(fleet.clock.pendingTimers, 0);
 });
 

@@ -34,6 +34,7 @@ export const OPTION_READERS: Record<
       : problem("badOnLost", word, word.text),
   watchdog: boolean,
   lockAtLeast: (word, name) => duration(word, name, "s", 0),
+  holdAtMost: (word, name) => duration(word, name, "s", SHORTEST_LOCK_TIME_MS),
   autoUnlock: boolean,
   reentrant: boolean,
   fencing: boolean,

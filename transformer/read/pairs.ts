@@ -21,8 +21,12 @@ export function readTogether(
     const at = spanOf(attributes.get(one.name)) ?? spanOf(attributes.get(other.name)) ?? tag.word;
     problems.push(problem("refusedPair", at, wordsOf(one), wordsOf(other), because));
   }
-  const [least, lockTime] = [said("lockAtLeast"), said("lockTime")];
+  const [most, least, lockTime] = [said("holdAtMost"), said("lockAtLeast"), said("lockTime")];
   // Without a lock time of its own, that of `configure({ defaults })` counts, at run time.
+  if (most !== undefined && lockTime !== undefined && msOf(most) < msOf(lockTime)) {
+    const at = spanOf(attributes.get("holdAtMost")) ?? spanOf(attributes.get("lockTime")) ?? tag.word;
+    problems.push(problem("shorterThanLockTime", at, "holdAtMost", String(lockTime)));
+  }
   if (least === undefined || lockTime === undefined || msOf(least) <= msOf(lockTime)) return;
   const at = spanOf(attributes.get("lockAtLeast")) ?? spanOf(attributes.get("lockTime")) ?? tag.word;
   problems.push(problem("longerThanLockTime", at, "lockAtLeast", lockTime));

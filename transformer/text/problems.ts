@@ -99,7 +99,6 @@ const PROBLEMS = {
     (attribute, as, other) =>
       `${tick(attribute)} is ${as}. If that is meant, write the unit; if not, ${tick(other)} may be.`,
   ],
-
   badStore: [
     "LW1112",
     (found) =>
@@ -120,6 +119,11 @@ const PROBLEMS = {
     "LW1131",
     (name, lockTime) =>
       `Expected ${tick(name)} to be at most \`lockTime\`, after which the key of a process that died is free: ${tick(`lockTime=${lockTime}`)}.`,
+  ],
+  shorterThanLockTime: [
+    "LW1132",
+    (name, lockTime) =>
+      `Expected ${tick(name)} to be at least \`lockTime\`: ${tick(`lockTime=${lockTime}`)}.`,
   ],
 
   // The key.

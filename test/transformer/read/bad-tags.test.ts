@@ -34,7 +34,7 @@ function onMethod(tag: string): string {
 
 const ESM = { ts, module: "esm" } as const;
 const ATTRIBUTES =
-  "There are `businessFlag`, `keyName`, `keyType`, `keyClass`, `fieldName`, `when`, `lockTime`, `retryTimes`, `waitTime`, `onFailure`, `onLost`, `watchdog`, `lockAtLeast`, `autoUnlock`, `reentrant`, `fencing`, `store`, `replicas`.";
+  "There are `businessFlag`, `keyName`, `keyType`, `keyClass`, `fieldName`, `when`, `lockTime`, `retryTimes`, `waitTime`, `onFailure`, `onLost`, `watchdog`, `lockAtLeast`, `holdAtMost`, `autoUnlock`, `reentrant`, `fencing`, `store`, `replicas`.";
 const PARAMETERS = "It has `orderNo`, `order`, `tenant`, `first`.";
 const DURATION_IN_SECONDS =
   "a duration such as `500ms`, `20s` or `2m` (a bare number is in s), at least 100 ms and at most 24 hours";
@@ -416,6 +416,26 @@ const VALUES: readonly Row[] = [
     code: "LW1201",
     message:
       "Expected a parameter or a path such as `order.user.id`, got `!order.isSmall`. Put other expressions in quotes.",
+  },
+  {
+    title: "a hold that is to end before its first lock time",
+    source: onMethod("@redisLock businessFlag=pay lockTime=1m «holdAtMost=59s»"),
+    code: "LW1132",
+    message: "Expected `holdAtMost` to be at least `lockTime`: `lockTime=1m`.",
+  },
+  {
+    title: "a limit for renewals that nobody makes",
+    source: onMethod("@redisLock businessFlag=pay «holdAtMost=5m» watchdog=false"),
+    code: "LW1130",
+    message:
+      "`holdAtMost` and `watchdog=false` do not go together: what is not renewed is held for its lock time at most. Leave out one of the two.",
+  },
+  {
+    title: "a key that is to stay for longer than it lives",
+    source: onMethod("@redisLock businessFlag=pay lockTime=10s «lockAtLeast=11s»"),
+    code: "LW1131",
+    message:
+      "Expected `lockAtLeast` to be at most `lockTime`, after which the key of a process that died is free: `lockTime=10s`.",
   },
   {
     title: "a list of lock times",

@@ -15,6 +15,7 @@ const SAID: Readonly<Record<string, string>> = {
   onLost: "warn",
   watchdog: "false",
   lockAtLeast: "10s",
+  holdAtMost: "5m",
   autoUnlock: "false",
   reentrant: "true",
   fencing: "true",
@@ -22,7 +23,11 @@ const SAID: Readonly<Record<string, string>> = {
   replicas: "1",
 };
 
-const REFUSED = ["lockAtLeast=10s autoUnlock=false", "lockAtLeast=10s reentrant=true"];
+const REFUSED = [
+  "watchdog=false holdAtMost=5m",
+  "lockAtLeast=10s autoUnlock=false",
+  "lockAtLeast=10s reentrant=true",
+];
 
 function problemsOf(attributes: string): readonly string[] {
   const tag = `/** @redisLock businessFlag=pay ${attributes} */`;
@@ -49,7 +54,9 @@ test("every pair of attributes works, in tags and by hand, but for those that ar
   const refused = pairs.filter((pair) => problemsOf(pair).length > 0);
   t.deepEqual(refused, REFUSED);
   for (const pair of REFUSED) {
-    t.deepEqual(problemsOf(pair), [`LW1130 ${pair.split(" ")[0] ?? ""}`]);
+    t.deepEqual(problemsOf(pair), [
+      `LW1130 ${pair.split(" ").find((one) => /^(?:lockAtLeast|holdAtMost)/.test(one)) ?? ""}`,
+    ]);
     t.throws(() => settle(byHand(pair), DEFAULTS), {
       code: "LOCK_BAD_OPTION",
       message: /do not go together/,

@@ -79,6 +79,12 @@ export const ABOUT_ATTRIBUTES: Readonly<Record<string, About>> = {
       "nobody may have the key before so long after it was taken, also where the body is quicker: for jobs that several machines start by their clocks. At most `lockTime`",
     values: ["10s", "1m"],
   },
+  holdAtMost: {
+    byDefault: "no limit",
+    meaning:
+      "the longest that the watchdog renews for, counted from when the lock was had: a body that hangs has lost it then, and is told, as at any deadline. At least `lockTime`",
+    values: ["5m", "1h"],
+  },
   autoUnlock: {
     byDefault: "`true`",
     meaning: "`false`: leave the key to expire instead of releasing it",

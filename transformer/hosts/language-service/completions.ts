@@ -142,6 +142,7 @@ function valuesFor(
     case "lockTime":
     case "lockAtLeast":
     case "waitTime":
+    case "holdAtMost":
       return whole(/^\d+/.test(item) ? withUnits(ts, item) : words);
     default:
       return whole(words);
