@@ -213,3 +213,15 @@ function copyOfExamples(filter: (file: string) => boolean): string {
   symlinkSync(join(root, "package.json"), join(home, "package.json"));
   return directory;
 }
+
+test("cron: of several machines that start a job one after the other, one runs it", async (t) => {
+  const env = { REDIS_URL: `${redis.url}/9` };
+  const machines: string[] = [];
+  for (let machine = 0; machine < 3; machine += 1) machines.push((await play("cron/cron.mjs", env)).trim());
+  t.deepEqual(machines, [
+    "made the report of 2026-01-31",
+    "another machine has made it",
+    "another machine has made it",
+  ]);
+  t.is((await play("cron/cron.mjs")).trim(), "made the report of 2026-01-31");
+});
