@@ -40,6 +40,7 @@ const HOUSES: Readonly<Record<string, House>> = {
       "limits",
       "logger",
       "on-signals",
+      "pairs",
       "request-id",
       "roster",
       "shown",
@@ -51,8 +52,9 @@ const HOUSES: Readonly<Record<string, House>> = {
 
 /** What a house may take from another one. */
 const NEIGHBOURS: Readonly<Record<string, readonly string[]>> = {
-  // `lockweave list` shows keys as the runtime makes them. The limits that both halves know are written once.
-  transformer: ["runtime/key", "runtime/limits"],
+  // `lockweave list` shows keys as the runtime makes them. The limits that both halves know are written once,
+  // and so is what does not go together.
+  transformer: ["runtime/key", "runtime/limits", "runtime/pairs"],
   // Where ts-patch looks for the short plugin name: asked for by nobody else, and then only.
   runtime: ["transformer"],
 };

@@ -276,7 +276,7 @@ class World {
     const autoUnlock = this.#isCalm || random.happens(0.9);
     const reentrant = random.happens(0.15);
     const mayStay = !this.#isCalm && autoUnlock && !reentrant && random.happens(0.1);
-    const lockAtLeast = mayStay ? (`${Math.floor(random.below(400))}ms` as const) : "0s";
+    const lockAtLeast = mayStay ? (`${Math.floor(random.below(300))}ms` as const) : "0s";
     return { lockTime, watchdog, fencing, autoUnlock, reentrant, lockAtLeast };
   }
 
