@@ -25,7 +25,7 @@ export function readTogether(
   // Without a lock time of its own, that of `configure({ defaults })` counts, at run time.
   if (most !== undefined && lockTime !== undefined && msOf(most) < msOf(lockTime)) {
     const at = spanOf(attributes.get("holdAtMost")) ?? spanOf(attributes.get("lockTime")) ?? tag.word;
-    problems.push(problem("shorterThanLockTime", at, "holdAtMost", String(lockTime)));
+    problems.push(problem("shorterThanLockTime", at, "holdAtMost", lockTime));
   }
   if (least === undefined || lockTime === undefined || msOf(least) <= msOf(lockTime)) return;
   const at = spanOf(attributes.get("lockAtLeast")) ?? spanOf(attributes.get("lockTime")) ?? tag.word;
