@@ -6,7 +6,7 @@ import { fileURLToPath } from "node:url";
 import { stripVTControlCharacters } from "node:util";
 
 const AVA = fileURLToPath(new URL("../../node_modules/ava/entrypoints/cli.mjs", import.meta.url));
-const EVERY = 500;
+const EVERY_MS = 20_000;
 const PASSED = /^ {2}✔ /;
 const SKIPPED = /^ {2}- /;
 const LOGGED = /^ {4}/;
@@ -21,6 +21,7 @@ const child = spawn(
 
 const ended = once(child, "exit");
 let passed = 0;
+let toldAt = performance.now();
 let isAtEnd = false;
 let isDropped = false;
 for await (const line of createInterface({ input: child.stdout })) {
@@ -31,7 +32,9 @@ for await (const line of createInterface({ input: child.stdout })) {
   if (!isDropped) console.log(line);
   if (!hasPassed || isAtEnd) continue;
   passed += 1;
-  if (passed % EVERY === 0) console.log(`  ${passed} tests passed so far`);
+  if (performance.now() - toldAt < EVERY_MS) continue;
+  toldAt = performance.now();
+  console.log(`  ${passed} tests passed so far`);
 }
 const [code] = await ended;
 process.exitCode = code ?? 1;
