@@ -263,6 +263,7 @@ export class LocalQueue implements Line, DropListener<Ending>, NextListener<Endi
     const isWorthIt =
       mayGoOn &&
       this.remaining(lease, now) > lockTimeMs / 2 &&
+      lease.untilDeadline(now) <= lockTimeMs && // It may have been extended for the one who has it, and for nobody else.
       fits({ lockTimeMs, fencing: fencingToken !== undefined, replicas }, next) &&
       next.isWatched &&
       next.isAutoUnlocked &&

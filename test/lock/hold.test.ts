@@ -433,6 +433,23 @@ test("an extension that the release overtakes brings nothing back", async (t) =>
   t.is(fleet.clock.pendingTimers, 0);
 });
 
+test("what was extended for one is not handed on: the next has the lock on its own terms", async (t) => {
+  const fleet = new Fleet();
+  const process = fleet.process();
+  const lock = process.lock(KEY, { lockTime: "2s" });
+  t.true(await lock.acquire());
+  const { body, running, end } = job();
+  const next = process.call(KEY, { lockTime: "2s" }, async (own) => {
+    t.true(own.remaining() <= 2 * SECOND, String(own.remaining()));
+    return await body();
+  });
+  await lock.extend("60s");
+  await lock.release();
+  await running;
+  end();
+  t.is(await next, "done");
+});
+
 test("an extension of no duration is refused before anything is sent", async (t) => {
   const fleet = new Fleet();
   const lock = fleet.process().lock(KEY);

@@ -159,9 +159,9 @@ test("what could not be sent in its time is never sent", async (t) => {
   await first.stop();
   const key = newKey();
   await t.throwsAsync(own.take(request(key, newId()), 100));
+  const told = noting(own);
   const second = await startRedisAt(port);
   t.teardown(second.stop);
-  const told = noting(own);
   await told.reconnected;
   t.deepEqual(await take(own, newKey(), newId()), TAKEN);
   t.is(await look(own, key), undefined);

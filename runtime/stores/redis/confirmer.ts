@@ -87,6 +87,10 @@ export class Confirmer {
   }
 
   async #send(some: readonly Asked[]): Promise<void> {
+    if (this.#isClosed) {
+      for (const { settle } of some) settle(new Error("the store is closed"));
+      return;
+    }
     const now = systemClock.now();
     const batch = some.filter(({ dueAt }) => dueAt - now >= LEAST_MS);
     for (const asked of some) if (!batch.includes(asked)) asked.settle(tooLate());

@@ -1,4 +1,5 @@
 import { systemClock } from "../../clock";
+import { LockMisconfiguredError } from "../../errors";
 import type {
   DropReply,
   DropRequest,
@@ -16,6 +17,10 @@ import type { RedisClient } from "./client";
 import type { Cluster } from "./cluster/by-slot";
 import { Replicas } from "./replicas";
 import { TOO_FEW } from "./replies";
+
+/** What replicas have to say is late before the whole reply is: those who need none are to hear of theirs in any case. */
+const HEARD_IN_TIME = 0.9;
+const LEAST_GIVE_BACK_MS = 200;
 
 /** A store over Redis, and what reaches the replicas. */
 interface RedisStore extends Store {
@@ -61,6 +66,10 @@ export class ConfirmingStore implements Store {
     const reply = await take();
     if (!reply.taken) return reply;
     const confirmed = await this.#replicas.confirm(request, withinMs - (systemClock.now() - startedAt));
+    if (confirmed instanceof LockMisconfiguredError) {
+      // Nobody tries again, so nobody would find it.
+      await this.#store.drop(request, LEAST_GIVE_BACK_MS).catch(() => {});
+    }
     if (confirmed instanceof Error) throw confirmed;
     return confirmed.renewed ? reply : { taken: false, holder: confirmed.holder, freeInMs: undefined };
   }
@@ -74,7 +83,9 @@ export class ConfirmingStore implements Store {
         .renew(plain, withinMs)
         .then((told) => plain.forEach((request, index) => replies.set(request, told[index] ?? TOO_FEW))),
       ...requests.filter(wantsReplicas).map(async (request) => {
-        const told = await this.#renewAndConfirm(request, withinMs).catch((error: Error) => error);
+        const told = await this.#renewAndConfirm(request, withinMs * HEARD_IN_TIME).catch(
+          (error: Error) => error,
+        );
         replies.set(request, told);
       }),
     ]);
