@@ -38,6 +38,7 @@ async function succeeded(): Promise<void> {
   const admin = replica.client();
   await until(async () => (await group.masterPort()) === replica.port);
   await until(async () => (await admin.role())[0] === "master");
+  await group.calm();
 }
 
 /** Both are as before, the other way round. */
@@ -53,11 +54,15 @@ async function cut(): Promise<void> {
   const [master, replica] = servers;
   await master.client().call("ACL", "SETUSER", "default", "-psync", "-sync");
   await master.client().call("CLIENT", "KILL", "TYPE", "replica");
-  await until(async () => (await replica.client().role())[3] !== "connected");
+  await until(async () => {
+    const [role, , , link] = await replica.client().role();
+    return role === "slave" && link !== "connected";
+  });
 }
 
 async function kill(): Promise<void> {
   const [master] = servers;
+  await group.alert();
   await master.stop();
   await succeeded();
   await follows(await group.restart(master));
@@ -67,6 +72,7 @@ const SCENARIOS: Record<string, (crowd: Crowd) => Promise<void>> = {
   "the master is killed": kill,
   async "the master hangs until another is in its place"() {
     const [master, replica] = servers;
+    await group.alert();
     process.kill(master.pid, "SIGSTOP");
     await succeeded();
     // Whoever has a command on its way to it still gets an answer, and must not believe it.

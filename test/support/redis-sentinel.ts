@@ -24,14 +24,21 @@ export interface SentinelGroup {
   masterPort(): Promise<number>;
   /** A client that finds the master by the sentinels: it is disconnected at `stop()`. */
   client(): Redis;
+  /**
+   * From now on a master that is silent for a second is replaced, until `calm()`. At rest a silence is no failure: on a
+   * busy machine a healthy master is silent that long.
+   */
+  alert(): Promise<void>;
+  calm(): Promise<void>;
   /** A server that had ended is there again, with nothing in it, and follows who is the master by now. */
   restart(dead: RedisServer): Promise<RedisServer>;
   stop(): Promise<void>;
 }
 
 const NAME = "locks";
-/** After so long a silence a sentinel takes the master for down. */
+/** After so long a silence a sentinel that is alert takes the master for down. */
 const DOWN_AFTER_MS = 1_000;
+const CALM_MS = 600_000;
 const REPLICA = ["--repl-diskless-sync-delay", "0", "--repl-ping-replica-period", "1"];
 
 export async function startSentinelGroup(replicas = 2, sentinels = 3): Promise<SentinelGroup> {
@@ -59,8 +66,15 @@ export async function startSentinelGroup(replicas = 2, sentinels = 3): Promise<S
     const address = await sentinel?.client().call("SENTINEL", "GET-MASTER-ADDR-BY-NAME", NAME);
     return Number((address as string[])[1]);
   };
+  const failsAfter = async (silenceMs: number): Promise<void> => {
+    const set = ["SET", NAME, "down-after-milliseconds", String(silenceMs)];
+    await Promise.all(watching.map((sentinel) => sentinel.client().call("SENTINEL", ...set)));
+  };
+  await failsAfter(CALM_MS);
   return {
     masterPort,
+    alert: () => failsAfter(DOWN_AFTER_MS),
+    calm: () => failsAfter(CALM_MS),
     async restart(dead) {
       const args = ["--replicaof", "127.0.0.1", String(await masterPort()), ...REPLICA];
       const server = await startRedisAt(dead.port, ...args);
