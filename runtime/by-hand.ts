@@ -4,7 +4,7 @@ import { wellFormed } from "./key";
 import { Lock } from "./lock/lock";
 import { runInside } from "./lock/reentrancy";
 import type { CallSite } from "./lock/locker";
-import type { LockOptions } from "./lock/settings";
+import { mayBeEnteredAgain, type LockOptions } from "./lock/settings";
 import type { HeldLock } from "./woven";
 import { isOptions, shown } from "./shown";
 import { RESERVED_NAMESPACE } from "./stores/value";
@@ -77,7 +77,7 @@ export async function withLock<T>(
   while (!(await lock.acquire(options.signal))) if (!(await lock.retryCheck())) return undefined;
   try {
     lock.assertHeld(); // What ran since it was granted may have taken its time.
-    return await (callSite.settings.reentrant ? runInside(lock, () => body(lock)) : body(lock));
+    return await (mayBeEnteredAgain(callSite.settings) ? runInside(lock, () => body(lock)) : body(lock));
   } catch (error) {
     throw lock.fail(error);
   } finally {

@@ -32,7 +32,7 @@ export interface Configuration {
    */
   readonly stores?: Readonly<Record<string, RedisPlace | Store>>;
   /** For all locks that do not say otherwise. What shapes the woven code is set in the plugin's options instead. */
-  readonly defaults?: Omit<LockOptions, "onFailure" | "reentrant">;
+  readonly defaults?: Omit<LockOptions, "onFailure" | "reentrant" | "mode" | "permits">;
   /** Where to tell what happens. By default warnings go to `console.warn`, and nothing else is told. */
   readonly logger?: Logger;
   /** How long one command to the store may take. Default `"1s"`. */
@@ -168,6 +168,12 @@ export function createLocker(configuration: Configuration, means: Means = {}): L
     if (!(name in defaults)) continue;
     throw new LockOptionError(
       `\`${name}\` cannot be a default of configure(), because it shapes the woven code. Write it in the tag, in the options of withLock(), or in the plugin's \`defaults\` in tsconfig.json.`,
+    );
+  }
+  for (const name of ["mode", "permits"]) {
+    if (!(name in defaults)) continue;
+    throw new LockOptionError(
+      `\`${name}\` cannot be a default of configure(), because it is about one lock: who may hold it beside whom. Write it in the tag, or in the options of withLock().`,
     );
   }
   if (typeof logger !== "object" || logger === null || typeof logger.warn !== "function") {

@@ -22,3 +22,5 @@ export const MOST_RETRY_TIMES = 1_000_000;
 export const DEFAULT_STORE = "default";
 /** What a store may be called. */
 export const STORE_NAME = /^[\p{L}_][\p{L}\p{N}_-]*$/u;
+/** The largest `permits`; readers count as so many. All who hold a lock together stand in one value of the store. */
+export const MOST_PERMITS = 1_000;

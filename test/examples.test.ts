@@ -109,6 +109,20 @@ for (const server of ["the memory store", "Redis"]) {
     t.is(await play("current-lock/current-lock.mjs", env(3)), "acme: 7, fencing token drawn: true\n");
   });
 
+  test(`cache: on ${server}, those who read are inside together, and a writer alone`, async (t) => {
+    t.deepEqual((await play("cache/main.mjs", env(6))).trimEnd().split("\n"), [
+      "0 read while the prices are replaced",
+      "0 read while the prices are replaced",
+      "before: 6, 6, 6, 6",
+      "after: 60, 60",
+      "several read at once: true",
+    ]);
+  });
+
+  test(`rate: on ${server}, no more are inside than there are permits`, async (t) => {
+    t.is(await play("rate/main.mjs", env(7)), "12 mails, over 3 connections at most\n");
+  });
+
   test(`telemetry: on ${server}, each lock is a span`, async (t) => {
     const spans = (await play("telemetry/main.mjs", env(5))).trimEnd().split("\n");
     t.deepEqual(spans.toSorted(), [

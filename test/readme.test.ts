@@ -93,6 +93,8 @@ test("the README's tag table has every option with the runtime's default", (t) =
     "reentrant",
     "fencing",
     "replicas",
+    "mode",
+    "permits",
   ] as const) {
     t.is(rows.get(name), String(DEFAULTS[name]), name);
   }

@@ -248,3 +248,44 @@ test.serial("replicas: a master without replicas gives no such lock, and keeps n
   );
   await until(async () => (await client.exists("LOCK_replicas")) === 0);
 });
+
+test.serial("mode=read is held beside others that read, and mode=write alone", async (t) => {
+  const busy = { code: "LOCK_WAIT_TIME_OUT" };
+  const end = deferred();
+  const readers = [rows.read(() => end.promise), rows.read(() => end.promise)];
+  await until(async () => String(await client.get("LOCK_mode")).split("@").length === 3);
+  await t.throwsAsync(
+    rows.write(async () => t.fail()),
+    busy,
+  );
+  end.resolve();
+  await Promise.all(readers);
+  await rows.write(() =>
+    t.throwsAsync(
+      rows.read(async () => t.fail()),
+      busy,
+    ),
+  );
+  t.is(await client.exists("LOCK_mode"), 0);
+});
+
+test.serial("mode=read lets its own context read again, and refuses it to write", async (t) => {
+  t.is(await rows.read(() => rows.read(async () => "again")), "again");
+  await t.throwsAsync(
+    rows.read(() => rows.write(async () => t.fail())),
+    { code: "LOCK_MISCONFIGURED" },
+  );
+});
+
+test.serial("permits=2 lets in two at once, and no third", async (t) => {
+  const end = deferred();
+  const two = [rows.permits(() => end.promise), rows.permits(() => end.promise)];
+  await until(async () => String(await client.get("LOCK_permits")).split("@").length === 3);
+  await t.throwsAsync(
+    rows.permits(async () => t.fail()),
+    { code: "LOCK_WAIT_TIME_OUT" },
+  );
+  end.resolve();
+  await Promise.all(two);
+  t.is(await client.exists("LOCK_permits"), 0);
+});

@@ -4,6 +4,7 @@ import {
   LockClosedError,
   LockError,
   LockLostError,
+  LockMisconfiguredError,
   LockUnreachableError,
   LockWaitTimeoutError,
   reasonOf,
@@ -19,7 +20,7 @@ import { nameOf } from "./events";
 import type { CallSite, Locker } from "./locker";
 import { unlessAborted } from "./on-abort";
 import { findAround } from "./reentrancy";
-import type { Settings } from "./settings";
+import { mayBeEnteredAgain, sharingOf, type Settings } from "./settings";
 import { Wait } from "./wait";
 
 /** The error class that a waiter throws instead of `LockWaitTimeoutError`. */
@@ -88,6 +89,11 @@ export class Lock implements AsyncDisposable, Waiter, Holder {
     return this.settings.replicas;
   }
 
+  /** How many may hold the key at once: 1 where the lock is held alone. */
+  get permits(): number {
+    return this.settings.permits;
+  }
+
   get isWatched(): boolean {
     return this.settings.watchdog;
   }
@@ -120,14 +126,28 @@ export class Lock implements AsyncDisposable, Waiter, Holder {
     if (this.isHeld) return IS_HELD;
     if (this.isSpent) return Promise.reject(this.notHeld());
     if (this.#entry !== undefined) return this.#entry;
-    if (this.#wait === undefined && this.settings.reentrant) {
+    if (this.#wait === undefined) {
       const around = findAround((lock): lock is Lock => lock instanceof Lock && lock.isEnteredBy(this));
-      if (around !== undefined) return (this.#entry = this.enterAgain(around.root, signal));
+      if (around !== undefined && this.permits < around.root.permits) {
+        return Promise.reject(this.wouldWaitForItself(around.root));
+      }
+      if (around !== undefined && mayBeEnteredAgain(this.settings)) {
+        return (this.#entry = this.enterAgain(around.root, signal));
+      }
     }
     const wait = this.#wait ?? this.standInLine(signal);
     if (this.isHeld) return IS_HELD; // By who was told that it asks, and gave way.
     if (this.locker.queues.isClosed) this.onClosed();
     return wait.try(() => wait.queue.ask(this));
+  }
+
+  /** Whoever holds a key beside others, and asks for fewer of them, waits for all others and for itself. */
+  private wouldWaitForItself(root: Lock): LockMisconfiguredError {
+    this.#phase = "ended";
+    const [has, asks] = [root, this].map(({ settings }) => sharingOf(settings));
+    return new LockMisconfiguredError(
+      `${nameOf(this)} is asked for with ${asks} inside a body that holds it with ${has}: it would wait for that body's own end. Take it with ${asks} from the start, or after that body`,
+    );
   }
 
   /** It was held, and released: a lock is one acquisition. */
@@ -176,7 +196,7 @@ export class Lock implements AsyncDisposable, Waiter, Holder {
     this.#wait = undefined;
     this.#lease = lease;
     this.#fencingToken = fencingToken;
-    if (this.settings.reentrant) this.#nest = { root: this, bodies: 1 };
+    if (mayBeEnteredAgain(this.settings)) this.#nest = { root: this, bodies: 1 };
     this.heldSince = Math.floor(now);
     lease.holder = this;
     wait.succeed();
@@ -400,7 +420,7 @@ export class Lock implements AsyncDisposable, Waiter, Holder {
   onLost(loss: Loss): void {
     this.locker.events.lost(this, loss);
     this.abort();
-    if (this.#lease !== undefined) this.locker.queues.onLost(this.#lease);
+    if (this.#lease !== undefined) this.locker.queues.onFree(this.#lease);
   }
 
   private abort(): void {

@@ -1,6 +1,13 @@
 import { milliseconds, type Duration } from "../duration";
 import { LockOptionError } from "../errors";
-import { DEFAULT_STORE, MOST_REPLICAS, MOST_RETRY_TIMES, SHORTEST_LOCK_TIME_MS, STORE_NAME } from "../limits";
+import {
+  DEFAULT_STORE,
+  MOST_PERMITS,
+  MOST_REPLICAS,
+  MOST_RETRY_TIMES,
+  SHORTEST_LOCK_TIME_MS,
+  STORE_NAME,
+} from "../limits";
 import { refusedAmong, wordsOf } from "../pairs";
 import { shown } from "../shown";
 
@@ -41,6 +48,13 @@ export interface LockOptions {
   readonly store?: string;
   /** The lock counts as held only while so many replicas of the Redis master are known to have it. Default 0. */
   readonly replicas?: number;
+  /**
+   * `"write"` (default) is held alone. `"read"` is held beside others that read. Each comes in the order of arrival, and
+   * readers in a row together. The async context that reads is let in again to read, and refused when it asks to write.
+   */
+  readonly mode?: "read" | "write";
+  /** How many may hold the lock at once. Default 1. Where two numbers meet on one key, the smaller counts. */
+  readonly permits?: number;
 }
 
 /** The options of one lock, complete and checked. Times are in milliseconds. */
@@ -58,6 +72,9 @@ export interface Settings {
   readonly fencing: boolean;
   readonly store: string;
   readonly replicas: number;
+  readonly mode: "read" | "write";
+  /** Of readers as many as there may be at all. */
+  readonly permits: number;
 }
 
 /** What holds where neither the lock nor `configure({ defaults })` says otherwise: the ancestors' numbers. */
@@ -75,6 +92,8 @@ export const DEFAULTS: Settings = {
   fencing: false,
   store: DEFAULT_STORE,
   replicas: 0,
+  mode: "write",
+  permits: 1,
 };
 
 type Check = (name: string, value: unknown) => Partial<Settings>;
@@ -93,7 +112,20 @@ const CHECKS: Record<keyof LockOptions, Check> = {
   fencing: (name, value) => ({ fencing: boolean(name, value) }),
   store: (_, value) => ({ store: storeName(value) }),
   replicas: (_, value) => ({ replicas: wholeNumber("replicas", value, MOST_REPLICAS) }),
+  mode: (name, value) => ({ mode: oneOf(name, value, "read", "write") }),
+  permits: (_, value) => ({ permits: permits(value) }),
 };
+
+/** Whether its async context is let in again: a reader waits for nobody but writers, who wait for it. */
+export function mayBeEnteredAgain({ reentrant, mode }: Settings): boolean {
+  return reentrant || mode === "read";
+}
+
+/** In the words of the options. */
+export function sharingOf({ mode, permits: most }: Settings): string {
+  if (mode === "read") return "mode=read";
+  return most === 1 ? "mode=write" : `permits=${most}`;
+}
 
 /**
  * The options laid over `defaults`.
@@ -112,8 +144,33 @@ export function settle(options: object, defaults: Settings, others: readonly str
     }
     Object.assign(settings, check(name, value));
   }
-  assertTogether(settings);
-  return settings;
+  const { mode, permits: most } = options as LockOptions;
+  if (mode !== undefined && most !== undefined) {
+    throw new LockOptionError(
+      `Expected either \`mode\`, with as many who read as there are, or \`permits\`, got ${shown(mode)} and ${shown(most)}`,
+    );
+  }
+  const complete = shared(settings);
+  assertTogether(complete);
+  return complete;
+}
+
+function shared(settings: Settings): Settings {
+  const { mode, permits: most, fencing } = settings;
+  if (fencing && (mode === "read" || most > 1)) {
+    throw new LockOptionError(
+      `Expected \`fencing\` with a lock that is held alone, got it with ${sharingOf(settings)}: a token tells who came later, and not who is beside whom`,
+    );
+  }
+  return mode === "read" ? { ...settings, permits: MOST_PERMITS } : settings;
+}
+
+function permits(value: unknown): number {
+  if (typeof value === "number" && Number.isInteger(value) && value >= 1 && value <= MOST_PERMITS)
+    return value;
+  throw new LockOptionError(
+    `Expected \`permits\` to be a whole number from 1 to ${MOST_PERMITS}, got ${shown(value)}`,
+  );
 }
 
 /** What each alone may be. */

@@ -13,6 +13,7 @@ import {
   type TakeReply,
   type TakeRequest,
 } from "../stores/port";
+import { isHeldBy } from "../stores/value";
 import { Lease, ofReplicas } from "./lease";
 import type { Trouble } from "./loss";
 import type { Listening, Shared } from "./shared";
@@ -126,8 +127,9 @@ export class Contender implements AttemptListener<Waiter>, Listening {
     const attempt = new Attempt(store, this, request, sentAt, first);
     this.sent(attempt);
     const mostMs = this.#mayTakeMs(first, sentAt);
-    const isAlone = isForPlace || request.fencing || request.replicas !== undefined;
-    if (isAlone) inFlight.send(attempt, sentAt, mostMs);
+    const isByItself =
+      isForPlace || request.fencing || request.replicas !== undefined || request.permits !== undefined;
+    if (isByItself) inFlight.send(attempt, sentAt, mostMs);
     else takes.send(attempt, sentAt, mostMs);
   }
 
@@ -167,7 +169,7 @@ export class Contender implements AttemptListener<Waiter>, Listening {
 
   onLateReply(attempt: Attempt<Waiter>, reply: TakeReply): void {
     if (reply.taken) return void this.#taken(attempt, reply);
-    if (reply.holder !== attempt.request.requestId) this.#forget(attempt);
+    if (!isHeldBy(attempt.request.requestId, reply.holder)) this.#forget(attempt);
     else if (this.#isClosed) this.#decline(attempt);
     if (attempt.isForPlace) this.#placed();
   }
@@ -177,7 +179,7 @@ export class Contender implements AttemptListener<Waiter>, Listening {
     this.trouble = undefined;
     if (!reply.dropped) {
       // The very command may have been carried out before, and its reply lost.
-      if (reply.holder === sent.request.requestId) this.#confirm(sent);
+      if (isHeldBy(sent.request.requestId, reply.holder)) this.#confirm(sent);
       else this.#forget(sent);
     } else if (reply.next === "placed") {
       this.#heardAt = this.#shared.clock.now();
@@ -199,19 +201,19 @@ export class Contender implements AttemptListener<Waiter>, Listening {
     if (reply.dropped && reply.next !== undefined && reply.next !== "placed") {
       return void this.#taken(sent, reply.next);
     }
-    if (reply.dropped || reply.holder !== sent.request.requestId) this.#forget(sent);
+    if (reply.dropped || !isHeldBy(sent.request.requestId, reply.holder)) this.#forget(sent);
     else if (this.#isClosed) this.#decline(sent);
     if (reply.dropped && reply.next === "placed") this.#placed();
   }
 
   /** Returns whether the try goes on with another command. */
   #notTaken(attempt: Attempt<Waiter>, { holder, freeInMs }: NotTaken): boolean {
-    const isOwn = holder === attempt.request.requestId;
+    const isOwn = isHeldBy(attempt.request.requestId, holder);
     if (!isOwn) this.#forget(attempt);
     this.#heardAt = this.#shared.clock.now();
     this.#freeInMs = freeInMs;
     if (attempt.isForPlace) this.#placed();
-    const found = this.#open.find(({ request }) => request.requestId === holder);
+    const found = this.#open.find(({ request }) => isHeldBy(request.requestId, holder));
     if (found !== undefined) return this.#confirm(found);
     if (attempt.isForPlace || !this.#hasReasonToWait(attempt.asker)) return false;
     this.#send(attempt.asker, true);
@@ -395,8 +397,9 @@ const TOOK_TOO_LONG: Trouble = { error: new NoReplyError("the reply took the who
 
 /** What a waiter asks for, with a `requestId` that no other command has. */
 function requestOf(waiter: Waiter): TakeRequest {
-  const { key, lockTimeMs, fencing } = waiter;
-  return { key, requestId: waiter.nextRequestId(), lockTimeMs, fencing, ...ofReplicas(waiter) };
+  const { key, lockTimeMs, fencing, permits } = waiter;
+  const request = { key, requestId: waiter.nextRequestId(), lockTimeMs, fencing, ...ofReplicas(waiter) };
+  return permits === 1 ? request : { ...request, permits };
 }
 
 /** Whether a hold that was asked for like this is what the waiter would ask for. */

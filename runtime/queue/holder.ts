@@ -10,6 +10,8 @@ export interface Holder {
   readonly staysUntil: number;
   /** On the monotonic clock, in milliseconds: it is not renewed for any longer than that. */
   readonly mayHoldUntil: number;
+  /** How many may hold the key at once, in its eyes: 1 where it is alone. */
+  readonly permits: number;
   /** Whether it is dropped at its end, and not left to expire. */
   readonly isAutoUnlocked: boolean;
   /** The lease goes to the next one in this process. */

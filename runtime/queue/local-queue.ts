@@ -36,6 +36,8 @@ const NO_REPLY_YET: Trouble = { error: new NoReplyError("no reply from the store
  */
 export class LocalQueue implements Line, DropListener<Ending>, NextListener<Ending> {
   readonly key: string;
+  /** What the process knows it by. */
+  readonly name: string;
   first: Waiter | undefined;
   /** What this process has of the key, until the store has said that it has it no more. */
   lease: Lease | undefined;
@@ -45,9 +47,18 @@ export class LocalQueue implements Line, DropListener<Ending>, NextListener<Endi
   /** How many leases have not ended, those that were lost under their bodies included. */
   #stays = 0;
 
-  constructor(shared: Shared, key: string) {
+  constructor(shared: Shared, key: string, name: string) {
     this.#shared = shared;
     this.key = key;
+    this.name = name;
+  }
+
+  /** Of a lease beside which others may be: nobody waits in it, since those who do have a queue that goes on. */
+  static of(shared: Shared, lease: Lease, name: string): LocalQueue {
+    const queue = new LocalQueue(shared, lease.key, name);
+    queue.lease = lease;
+    queue.#stays = 1;
+    return queue;
   }
 
   // ---- waiting ----------------------------------------------------------------------------------------
@@ -132,6 +143,7 @@ export class LocalQueue implements Line, DropListener<Ending>, NextListener<Endi
   // ---- holding ----------------------------------------------------------------------------------------
 
   begin(lease: Lease, first: Waiter, now: number): number | undefined {
+    if (first.permits > 1) return this.beginBesideOthers(lease, first, now);
     const before = this.lease;
     const waitedMs = this.give(lease, first, now);
     if (waitedMs === undefined) return undefined;
@@ -142,6 +154,20 @@ export class LocalQueue implements Line, DropListener<Ending>, NextListener<Endi
     if (first.isWatched) this.#shared.renewals.keep(lease, now);
     // Nobody tells when a lease that is not renewed is over: who is next looks again then.
     else this.first?.wake();
+    return waitedMs;
+  }
+
+  /** Who is next may ask at once: it need not wait for the end of this one. */
+  private beginBesideOthers(lease: Lease, first: Waiter, now: number): number | undefined {
+    const waitedMs = first.onGranted(lease, undefined, now);
+    if (waitedMs === undefined) return undefined;
+    this.remove(first);
+    this.#contender = undefined;
+    this.#shared.stay(lease);
+    this.#shared.onBegin();
+    if (first.isWatched) this.#shared.renewals.keep(lease, now);
+    this.first?.wake();
+    this.prune();
     return waitedMs;
   }
 
@@ -248,7 +274,7 @@ export class LocalQueue implements Line, DropListener<Ending>, NextListener<Endi
     this.#shared.renewals.stop(lease);
     this.#shared.looks.forget(lease);
     if (this.lease === lease) this.lease = undefined;
-    if (this.lease === undefined) this.first?.wake();
+    if (this.lease === undefined) this.#shared.onFree(lease);
     this.prune();
     this.#shared.onEnd();
   }

@@ -6,6 +6,7 @@ import { LockOptionError } from "../errors";
 import { Roster } from "../roster";
 import { shown } from "../shown";
 import type { DropReply, Store, TakeReply } from "../stores/port";
+import { RESERVED_NAMESPACE } from "../stores/value";
 import { Suspension } from "../suspension";
 import { Deadlines } from "./deadlines";
 import { GiveBacks } from "./give-backs";
@@ -89,10 +90,13 @@ export class LocalQueues implements Shared {
 
   /** Puts the waiter at the end of the queue for its key. */
   join(waiter: Waiter): LocalQueue {
-    let queue = this.#queues.get(waiter.key);
+    // Who waits for nobody, and may be beside others, does not wait for their first either.
+    const isByItself = waiter.permits > 1 && !waiter.isPatient;
+    const name = isByItself ? `${RESERVED_NAMESPACE}${this.newRequestId()}` : nameOfQueue(waiter);
+    let queue = this.#queues.get(name);
     if (queue === undefined) {
-      queue = new LocalQueue(this, waiter.key);
-      this.#queues.set(waiter.key, queue);
+      queue = new LocalQueue(this, waiter.key, name);
+      this.#queues.set(name, queue);
     }
     queue.join(waiter);
     return queue;
@@ -118,9 +122,14 @@ export class LocalQueues implements Shared {
     return this.renewals.prolong(lease, { lockTimeMs, fencing: false, replicas: lease.replicas });
   }
 
-  /** A lease is lost under its holder: who is next may ask. */
-  onLost(lease: Lease): void {
-    this.#queues.get(lease.key)?.first?.wake();
+  stay(lease: Lease): void {
+    const name = nameOfStay(lease);
+    this.#queues.set(name, LocalQueue.of(this, lease, name));
+  }
+
+  /** A lease is lost under its holder, or given back: who is next may ask. */
+  onFree({ key, holder }: Lease): void {
+    this.#queues.get(nameOfQueue({ key, permits: holder?.permits ?? 1 }))?.first?.wake();
   }
 
   /** All that this process has, for which it is still responsible. */
@@ -139,9 +148,9 @@ export class LocalQueues implements Shared {
   }
 
   /** As long as a lease has not ended, it has a queue. */
-  #of({ key }: Lease): LocalQueue {
-    const queue = this.#queues.get(key);
-    if (queue === undefined) throw new Error(`${key} is held outside any queue`);
+  #of(lease: Lease): LocalQueue {
+    const queue = this.#queues.get(nameOfStay(lease));
+    if (queue === undefined) throw new Error(`${lease.key} is held outside any queue`);
     return queue;
   }
 
@@ -181,8 +190,8 @@ export class LocalQueues implements Shared {
     this.#onChange();
   }
 
-  onEmpty(queue: { readonly key: string }): void {
-    if (this.#queues.get(queue.key) === queue) this.#queues.delete(queue.key);
+  onEmpty(queue: { readonly name: string }): void {
+    if (this.#queues.get(queue.name) === queue) this.#queues.delete(queue.name);
     this.#onChange();
   }
 
@@ -245,4 +254,16 @@ export class LocalQueues implements Shared {
 
 function requestOf<Request>({ request }: { readonly request: Request }): Request {
   return request;
+}
+
+// No lock is called as these are, but for one that is held alone.
+
+/** Those who wait for one key, and would share it with as many, stand in one queue. */
+function nameOfQueue({ key, permits }: { readonly key: string; readonly permits: number }): string {
+  return permits === 1 ? key : `${RESERVED_NAMESPACE}${permits}:${key}`;
+}
+
+/** A lease beside which others may be is there by itself. */
+function nameOfStay({ key, requestId, holder }: Lease): string {
+  return (holder?.permits ?? 1) === 1 ? key : `${RESERVED_NAMESPACE}${requestId}`;
 }

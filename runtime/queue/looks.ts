@@ -1,6 +1,7 @@
 import type { Clock, Timer } from "../clock";
 import type { InFlight } from "../commands/in-flight";
 import { MOST_AT_ONCE, type Store } from "../stores/port";
+import { isHeldBy } from "../stores/value";
 import type { Lease } from "./lease";
 import { lossOf, unconfirmed } from "./loss";
 import type { Renewals } from "./renewals";
@@ -91,7 +92,7 @@ export class Looks {
       if (!(value instanceof Error)) inDoubt.delete(lease);
       if (lease.isOver) continue; // What is said at its end is said to all.
       if (value instanceof Error) lease.turn?.tell(handOns[index] ?? 0, unconfirmed(value));
-      else if (value === lease.requestId) lease.turn?.tell(handOns[index] ?? 0, undefined);
+      else if (isHeldBy(lease.requestId, value)) lease.turn?.tell(handOns[index] ?? 0, undefined);
       else this.#renewals.lose(lease, lossOf(value, lease.untilDeadline(now) > 0));
     }
     if (leases.some((lease) => inDoubt.has(lease))) this.#again.set(now + LOOK_AGAIN_MS);

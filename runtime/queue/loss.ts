@@ -1,5 +1,5 @@
 import { reasonOf } from "../errors";
-import { isReserved } from "../stores/value";
+import { isReserved, isShared } from "../stores/value";
 
 /** Why a lease is no longer ours. */
 export interface Loss {
@@ -23,7 +23,9 @@ export interface Loss {
  * @param isAnsweredInTime and whether it was not when the store answered
  */
 export function lossOf(holder: string | undefined, isBeforeItsTime: boolean, isAnsweredInTime = true): Loss {
-  if (typeof holder === "string") {
+  // Where several hold the key, it is still there when the time of one is over.
+  const isOver = !isBeforeItsTime && holder !== undefined && isShared(holder);
+  if (holder !== undefined && !isOver) {
     const because = isReserved(holder) ? "it was passed on to one who waits" : "somebody else holds it";
     return { outcome: "stolen", because, isEarly: isBeforeItsTime };
   }

@@ -6,6 +6,7 @@ import type { DropReply, Store, TakeReply } from "../stores/port";
 import type { Suspension } from "../suspension";
 import type { Deadlines } from "./deadlines";
 import type { GiveBacks } from "./give-backs";
+import type { Lease } from "./lease";
 import type { Looks } from "./looks";
 import type { Renewals } from "./renewals";
 
@@ -34,8 +35,12 @@ export interface Shared {
   /** A stay of this process on a key begins, and ends. */
   onBegin(): void;
   onEnd(): void;
+  /** From now on the lease, beside which others may be, is there by itself. */
+  stay(lease: Lease): void;
+  /** The key, or room beside those who hold it, may be free: who is next may ask. */
+  onFree(lease: Lease): void;
   /** Nobody waits in this queue, and nothing of its key is held, any more. */
-  onEmpty(queue: { readonly key: string }): void;
+  onEmpty(queue: { readonly name: string }): void;
   listen(listening: Listening): void;
   listenNoMore(listening: Listening): void;
 }

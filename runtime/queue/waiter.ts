@@ -7,6 +7,8 @@ export interface Waiter {
   readonly fencing: boolean;
   /** How many replicas must have its hold. */
   readonly replicas: number;
+  /** How many may hold the key at once, in its eyes: 1 where it is to be alone. */
+  readonly permits: number;
   /** Whether its hold is renewed while it lasts. */
   readonly isWatched: boolean;
   /** Whether its hold is dropped at its end, and not left to expire. */

@@ -9,6 +9,7 @@ import { holding } from "./contract/holding";
 import { next } from "./contract/next";
 import { queue } from "./contract/queue";
 import type { RegisterTest, Subject } from "./contract/subject";
+import { notSharing, sharing } from "./contract/sharing";
 import { tokens } from "./contract/tokens";
 
 export { hearing, type RegisterTest, type Subject } from "./contract/subject";
@@ -20,4 +21,12 @@ export { hearing, type RegisterTest, type Subject } from "./contract/subject";
  */
 export function storeContract(test: RegisterTest, subject: () => Subject): void {
   for (const part of [holding, queue, next, tokens]) part(test, subject);
+  const where =
+    (canShare: boolean): RegisterTest =>
+    (title, run) =>
+      test(title, async () => {
+        if ((subject().canShare ?? true) === canShare) await run();
+      });
+  sharing(where(true), subject);
+  notSharing(where(false), subject);
 }

@@ -20,11 +20,20 @@ import {
   type TakeReply,
   type TakeRequest,
 } from "./port";
-import { closedAfter, reservedFor } from "./value";
+import {
+  closedAfter,
+  isHeldBy,
+  isShared,
+  permitsDiffer,
+  reservedFor,
+  sharedBy,
+  sharesIn,
+  type Share,
+} from "./value";
 
 /** What is known of one key: what it holds, and who waits for it, in order. */
 interface Entry {
-  held: { readonly value: string; expiresAt: number } | undefined;
+  held: { value: string; expiresAt: number } | undefined;
   /** When each of the places ends, in microseconds on the wall clock: as in Redis, it has no say in their order. */
   readonly queue: Map<string, number>;
   /** When the whole queue ends if nobody in it is heard of, as the places do. */
@@ -51,6 +60,7 @@ class MemoryStore implements Store {
   readonly #clock: Clock;
   readonly #entries = new Roster<string, Entry>();
   readonly #listeners = new Set<StoreListener>();
+  readonly #warnings = new Set<string>();
   #lastToken = 0;
   #sweepAtSize = 1_024;
 
@@ -62,14 +72,25 @@ class MemoryStore implements Store {
 
   async take(request: TakeRequest): Promise<TakeReply> {
     const entry = this.#entry(request.key);
-    return entry.held === undefined ? this.#take(entry, request) : notTaken(entry.held.value, undefined);
+    if (entry.held === undefined) return this.#take(entry, request);
+    const others = this.#roomFor(request, entry.held.value);
+    if (others !== undefined && this.#first(entry) === undefined) return this.#share(entry, others, request);
+    return notTaken(entry.held.value, undefined);
   }
 
   async renew(requests: readonly RenewRequest[]): Promise<readonly RenewReply[]> {
     return requests.map(({ key, requestId, lockTimeMs, fencing }) => {
       const held = this.#known(key)?.held;
-      if (held?.value !== requestId) return { renewed: false, holder: held?.value };
-      held.expiresAt = Math.max(held.expiresAt, this.#clock.now() + lockTimeMs);
+      const until = this.#clock.now() + lockTimeMs;
+      const [share] = this.#shareOf(requestId, held?.value);
+      if (held !== undefined && share !== undefined) {
+        const expiresAt = Math.max(share.expiresAt, until);
+        const all = this.#sharesIn(held.value) ?? [];
+        held.value = sharedBy(all.map((one) => (one.requestId === requestId ? { ...one, expiresAt } : one)));
+      } else if (held?.value !== requestId) {
+        return { renewed: false, holder: held?.value };
+      }
+      held.expiresAt = Math.max(held.expiresAt, until);
       return fencing ? { renewed: true, fencingToken: this.#drawToken() } : { renewed: true };
     });
   }
@@ -78,17 +99,29 @@ class MemoryStore implements Store {
     const entry = this.#known(key);
     const closed = closedAfter(requestId);
     if (closedForMs !== undefined && entry?.held?.value === closed) return { dropped: true };
-    if (entry?.held?.value !== requestId) return { dropped: false, holder: entry?.held?.value };
-    if (closedForMs !== undefined) {
+    if (closedForMs !== undefined && entry?.held?.value === requestId) {
       entry.held = { value: closed, expiresAt: this.#clock.now() + closedForMs };
       return { dropped: true };
     }
-    this.#passOn(key, entry);
+    const [share, others] = this.#shareOf(requestId, entry?.held?.value);
+    if (entry === undefined || (share === undefined && entry.held?.value !== requestId)) {
+      return { dropped: false, holder: entry?.held?.value };
+    }
+    if (others.length === 0) {
+      this.#passOn(key, entry);
+    } else {
+      entry.held = heldBy(others);
+      this.#hint(this.#first(entry));
+    }
     return { dropped: true };
   }
 
   async look(keys: readonly string[]): Promise<readonly (string | undefined)[]> {
-    return keys.map((key) => this.#known(key)?.held?.value);
+    return keys.map((key) => {
+      const value = this.#known(key)?.held?.value;
+      const shares = value === undefined ? undefined : this.#sharesIn(value);
+      return shares === undefined ? value : sharedBy(shares);
+    });
   }
 
   // ---- who comes next ---------------------------------------------------------------------------------
@@ -96,24 +129,41 @@ class MemoryStore implements Store {
   async place(request: PlaceRequest): Promise<TakeReply> {
     const { key, requestId, place } = request;
     const entry = this.#entry(key);
-    if (entry.held?.value === requestId) return notTaken(requestId, undefined); // Carried out twice.
+    if (entry.held !== undefined && isHeldBy(requestId, entry.held.value)) {
+      return notTaken(entry.held.value, undefined); // Carried out twice.
+    }
     if (entry.held?.value === reservedFor(place)) return this.#takeInTurn(entry, request);
     this.#keepPlace(entry, place);
     if (entry.held === undefined) {
       const first = this.#first(entry) ?? place;
       if (first === place) return this.#takeInTurn(entry, request);
       this.#reserve(entry, first);
+    } else {
+      const others = this.#roomFor(request, entry.held.value);
+      const first = this.#first(entry);
+      if (others !== undefined && first === place) return this.#takeInTurn(entry, request, others);
+      if (others !== undefined) this.#hint(first);
     }
-    const { held } = entry;
     const isFirst = this.#first(entry) === place;
-    return notTaken(held?.value, isFirst && held ? held.expiresAt - this.#clock.now() : undefined);
+    const until = isFirst && entry.held ? this.#freeAt(request, entry.held) : undefined;
+    return notTaken(entry.held?.value, until === undefined ? undefined : until - this.#clock.now());
+  }
+
+  /** When there is room for the one who asks, if nobody leaves before and nobody comes. */
+  #freeAt({ permits = 1 }: TakeRequest, { value, expiresAt }: NonNullable<Entry["held"]>): number {
+    const shares = this.#sharesIn(value);
+    if (shares === undefined) return expiresAt;
+    const ends = shares.map((share) => share.expiresAt).toSorted((one, other) => one - other);
+    return ends[shares.length - most(permits, shares)] ?? expiresAt;
   }
 
   async leave(key: string, place: string): Promise<void> {
     const entry = this.#known(key);
     if (entry === undefined) return;
-    entry.queue.delete(place);
+    const hadPlace = entry.queue.delete(place);
     if (entry.held?.value === reservedFor(place)) this.#passOn(key, entry);
+    else if (entry.held !== undefined && hadPlace && isShared(entry.held.value))
+      this.#hint(this.#first(entry));
     else if (entry.held === undefined && entry.queue.size === 0) this.#entries.delete(key);
   }
 
@@ -155,14 +205,56 @@ class MemoryStore implements Store {
     return entry;
   }
 
-  #take(entry: Entry, { requestId, lockTimeMs, fencing }: TakeRequest): Taken {
+  #take(entry: Entry, request: TakeRequest, others: readonly Share[] = []): Taken {
+    const { requestId, lockTimeMs, fencing, permits = 1 } = request;
+    if (permits > 1) return this.#share(entry, others, request);
     entry.held = { value: requestId, expiresAt: this.#clock.now() + lockTimeMs };
     return fencing ? { taken: true, fencingToken: this.#drawToken() } : { taken: true };
   }
 
-  #takeInTurn(entry: Entry, request: PlaceRequest): Taken {
-    entry.queue.delete(request.place);
-    return this.#take(entry, request);
+  #takeInTurn(entry: Entry, request: PlaceRequest, others: readonly Share[] = []): Taken {
+    const { place, permits = 1 } = request;
+    entry.queue.delete(place);
+    const taken = this.#take(entry, request, others);
+    if (others.length + 1 < most(permits, others)) this.#hint(this.#first(entry));
+    return taken;
+  }
+
+  // Who holds a key together with others.
+
+  #share(entry: Entry, others: readonly Share[], { requestId, lockTimeMs, permits = 1 }: TakeRequest): Taken {
+    const expiresAt = this.#clock.now() + lockTimeMs;
+    entry.held = heldBy([...others, { requestId, expiresAt, permits }]);
+    const told = twoNumbers(permits, others);
+    if (told !== undefined) this.#warn(told);
+    return { taken: true };
+  }
+
+  /** Those beside whom it may hold the key, which is not free; `undefined` where it may not. */
+  #roomFor({ requestId, permits = 1 }: TakeRequest, value: string): Share[] | undefined {
+    const others = this.#sharesIn(value);
+    if (others === undefined || others.some((share) => share.requestId === requestId)) return undefined;
+    return others.length < most(permits, others) ? others : undefined;
+  }
+
+  /** The one with the `requestId` among those who hold the key together, if it is there, and the others. */
+  #shareOf(requestId: string, value: string | undefined): [Share | undefined, Share[]] {
+    const shares = value === undefined ? [] : (this.#sharesIn(value) ?? []);
+    return [
+      shares.find((share) => share.requestId === requestId),
+      shares.filter((share) => share.requestId !== requestId),
+    ];
+  }
+
+  /** Those whose time is not over. */
+  #sharesIn(value: string): Share[] | undefined {
+    return sharesIn(value)?.filter(({ expiresAt }) => this.#clock.now() < expiresAt);
+  }
+
+  #warn(message: string): void {
+    if (this.#warnings.has(message)) return;
+    this.#warnings.add(message);
+    for (const listener of this.#listeners) listener.onWarning(message);
   }
 
   #drawToken(): number {
@@ -181,6 +273,11 @@ class MemoryStore implements Store {
   #reserve(entry: Entry, place: string): void {
     entry.queue.delete(place);
     entry.held = { value: reservedFor(place), expiresAt: this.#clock.now() + CLAIM_TIME_MS };
+    this.#hint(place);
+  }
+
+  #hint(place: string | undefined): void {
+    if (place === undefined) return;
     for (const listener of this.#listeners) listener.onHint(place);
   }
 
@@ -211,4 +308,18 @@ class MemoryStore implements Store {
 
 function notTaken(holder: string | undefined, freeInMs: number | undefined): NotTaken {
   return { taken: false, holder, freeInMs };
+}
+
+function heldBy(shares: readonly Share[]): NonNullable<Entry["held"]> {
+  return { value: sharedBy(shares), expiresAt: Math.max(...shares.map(({ expiresAt }) => expiresAt)) };
+}
+
+/** How many may hold a key at once: who asks, and those who hold it. */
+function most(permits: number, others: readonly Share[]): number {
+  return Math.min(permits, ...others.map((share) => share.permits));
+}
+
+function twoNumbers(permits: number, others: readonly Share[]): string | undefined {
+  const other = others.find((share) => share.permits !== permits);
+  return other && permitsDiffer(permits, other.permits);
 }

@@ -27,6 +27,11 @@ export interface TakeRequest {
   readonly fencing: boolean;
   /** So many replicas must have the hold before the reply says that it is taken, or renewed. By default none need. */
   readonly replicas?: number;
+  /**
+   * How many may hold the key at once, this one among them; the smallest number of them all counts. Without it, or with 1,
+   * it holds the key alone. One that shares the key has no fencing token.
+   */
+  readonly permits?: number;
 }
 
 /** The same by one who waits. */
@@ -131,10 +136,10 @@ export interface Store {
 
   // ---- who holds --------------------------------------------------------------------------------------
 
-  /** Takes the key if it is free. */
+  /** Takes the key if it is free, or shared by fewer than may hold it together while nobody waits. */
   take(request: TakeRequest, withinMs: number): Promise<TakeReply>;
   /**
-   * The same for up to {@link MOST_AT_ONCE} keys, none of them with a fencing token or replicas: one reply for each, in their
+   * The same for up to {@link MOST_AT_ONCE} keys, each to be held alone, without a fencing token or replicas: one reply for each, in their
    * order, or the error that it would have rejected with. A store without it is asked for each by itself.
    */
   readonly takeMany?:
@@ -146,8 +151,9 @@ export interface Store {
    */
   renew(requests: readonly RenewRequest[], withinMs: number): Promise<readonly RenewReply[]>;
   /**
-   * Ends the hold: reserves the key for the first in its queue, or frees it if nobody waits. Where it is to be closed, it
-   * stays as it is for everybody, the queue too, until that time is over; carried out twice, the second tells the same.
+   * Ends the hold: reserves the key for the first in its queue, or frees it if nobody waits. Where others share the key,
+   * the first in its queue is told. Where it is to be closed, which is for one who holds it alone, it stays as it is for
+   * everybody, the queue too, until that time is over; carried out twice, the second tells the same.
    */
   drop(request: DropRequest, withinMs: number): Promise<DropReply>;
   /** The same for up to {@link MOST_AT_ONCE} keys, as `takeMany` is for `take`. */
@@ -160,17 +166,21 @@ export interface Store {
   // ---- who comes next ---------------------------------------------------------------------------------
 
   /**
-   * Takes the key if it is free and nobody stands before `place` in its queue, or if it is reserved for `place`, which
-   * is then left. (A store that knows that nobody would hear a hint to a place passes it over, here and wherever the key
+   * Takes the key if it is free, or shared by fewer than may hold it together, and nobody stands before `place` in its
+   * queue; or if it is reserved for `place`. The place is then left, and if more may hold it, the next is told. (A store that knows that nobody would hear a hint to a place passes it over, here and wherever the key
    * is reserved; the place stays.) Otherwise `place` is put at the end of the queue, or kept where it is for another
    * {@link PLACE_TIME_MS}.
    */
   place(request: PlaceRequest, withinMs: number): Promise<TakeReply>;
-  /** Gives up the place. If the key is reserved for it, the next one has its turn, or the key is free. */
+  /**
+   * Gives up the place. If the key is reserved for it, the next one has its turn, or the key is free; if it is shared, the
+   * first in its queue is told.
+   */
   leave(key: string, place: string, withinMs: number): Promise<void>;
   /**
    * `drop`, and `place` at once: the request is put at the end of the queue, and if that makes it the first, it takes the
-   * key; otherwise the key is reserved for the first. Where the hold is not there any more, nothing is done.
+   * key; otherwise the key is reserved for the first. Where the hold is not there any more, nothing is done. Both are of
+   * one who holds the key alone.
    */
   next(held: DropRequest, request: PlaceRequest, withinMs: number): Promise<NextReply | NotDropped>;
   /** @returns ends the listening */

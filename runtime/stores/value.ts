@@ -5,8 +5,10 @@
 //   <32 hex characters>            a hold: the requestId of the very command that took the key. The first 12 are its
 //                                  process's number
 //   reserved:<32 hex characters>   nobody holds the key; it is kept for who stands at that place in its queue
-//   shared:<entries>               several hold it, each entry with its expiry (not written yet)
+//   shared:<entries>               several hold it, or one beside whom others may: see Share
 //   closed:<anything>              nobody holds it, and nobody may until it expires. We write the requestId of its last hold
+
+import { MOST_PERMITS } from "../limits";
 
 const RESERVED = "reserved:";
 
@@ -23,6 +25,59 @@ export function closedAfter(requestId: string): string {
 /** Whether it is kept for one who waits, whoever that is. */
 export function isReserved(value: string): boolean {
   return value.startsWith(RESERVED);
+}
+
+const SHARED = "shared:";
+
+/**
+ * One of those who hold a key together. Its entry is `<requestId>@<until when>/<permits>`; a blank stands between two. An
+ * entry whose time is over counts for nothing. Whoever finds an entry of another form has found somebody else's hold.
+ */
+export interface Share {
+  readonly requestId: string;
+  /** In milliseconds on the store's clock. */
+  readonly expiresAt: number;
+  /** How many may hold the key at once, in its eyes. */
+  readonly permits: number;
+}
+
+/** What a key holds that these hold together. */
+export function sharedBy(shares: readonly Share[]): string {
+  return (
+    SHARED +
+    shares.map(({ requestId, expiresAt, permits }) => `${requestId}@${expiresAt}/${permits}`).join(" ")
+  );
+}
+
+/** Who holds it together; `undefined` where it is held otherwise. */
+export function sharesIn(value: string): Share[] | undefined {
+  if (!isShared(value)) return undefined;
+  const shares: Share[] = [];
+  for (const entry of value.slice(SHARED.length).split(" ")) {
+    const [, requestId, expiresAt, permits] = /^([^@]{32})@(-?[\d.]+(?:e-?\d+)?)\/(\d+)$/.exec(entry) ?? [];
+    if (requestId === undefined) return undefined;
+    shares.push({ requestId, expiresAt: Number(expiresAt), permits: Number(permits) });
+  }
+  return shares;
+}
+
+export function isShared(value: string): boolean {
+  return value.startsWith(SHARED);
+}
+
+/** Whether it may be held by that command, alone or beside others; among those, its time may be over. */
+export function isHeldBy(requestId: string, value: string | undefined): boolean {
+  return value === requestId || (value !== undefined && isShared(value) && value.includes(`${requestId}@`));
+}
+
+/** What a store warns of where two numbers of permits meet on one key. */
+export function permitsDiffer(one: number, other: number): string {
+  const [fewer, more] = [Math.min(one, other), Math.max(one, other)].map(inWords);
+  return `some share a lock with ${fewer} and others with ${more}: the smaller number counts while both are there. Where no deploy is under way, make them the same.`;
+}
+
+function inWords(permits: number): string {
+  return permits === MOST_PERMITS ? "mode=read" : `permits=${permits}`;
 }
 
 /**

@@ -41,6 +41,7 @@ function keeper(): Keeper {
         heldSince: 0,
         staysUntil: 0,
         mayHoldUntil: clock.now() + holdAtMostMs,
+        permits: 1,
         isAutoUnlocked,
         onHandedOn: () => {},
         onRenewed: () => {},

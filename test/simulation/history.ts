@@ -1,4 +1,6 @@
 import * as fc from "fast-check";
+import { MOST_PERMITS } from "../../runtime/limits";
+import { isShared } from "../../runtime/stores/value";
 import type { PlaceRequest, RenewReply, Store, TakeReply } from "../../runtime/stores/port";
 
 /** All times of a history are multiples of this: so none ends a hair before or after a step. */
@@ -108,6 +110,15 @@ export class Telling {
         for (const { who } of this.#callers) told.push(await this.tell({ kind, who }));
       }
     }
+    // Also what one holds several times, beside others and itself.
+    for (const caller of this.#callers) {
+      for (const requestId of caller.holds) {
+        const drop = { key: this.#keyOf(caller), requestId };
+        const { dropped } = await this.#storeOf(caller.who).drop(drop, WITHIN_MS);
+        const hints = (await this.#subject.hints()).map(shortened).join(" ");
+        told.push(`${dropped ? "dropped" : "not dropped"}; ${hints}`);
+      }
+    }
     // Also those places at which a command came late.
     for (const caller of this.#callers) {
       for (const place of caller.places()) {
@@ -169,7 +180,8 @@ export class Telling {
         };
       case "next": {
         const next = this.#another(now.who, now.next);
-        const request = this.#request(next);
+        // It is of those who hold the key alone.
+        const { permits: _, ...request } = this.#request(next);
         return async () => {
           const reply = await store.next({ key, requestId: held }, request, WITHIN_MS);
           if (!reply.dropped) return `not dropped: ${shown(reply.holder)}`;
@@ -196,6 +208,7 @@ export class Telling {
   }
 
   #taken(reply: TakeReply, caller: Caller, { requestId }: PlaceRequest): string {
+    if (reply.taken) caller.holds.push(requestId);
     if (reply.taken) caller.hold = requestId;
     if (reply.taken) return `taken${this.#token(reply.fencingToken)}`;
     const { holder, freeInMs } = reply;
@@ -207,7 +220,7 @@ export class Telling {
     if (reply instanceof Error) return String(reply);
     return reply.renewed
       ? `renewed${this.#token(reply.fencingToken)}`
-      : `not renewed: ${shown(reply.holder)}`;
+      : `not renewed: ${named(reply.holder)}`;
   }
 
   /** Tokens by the order in which they were first seen; and they must rise. */
@@ -246,16 +259,22 @@ export class Telling {
 
 class Caller {
   readonly who: number;
-  readonly wishes: { readonly lockTimeMs: number; readonly fencing: boolean };
+  readonly wishes: { readonly lockTimeMs: number; readonly fencing: boolean; readonly permits?: number };
   /** What it took the key with last, though it may be over; at first what it has never asked with. */
   hold: string;
+  /** All that it has ever taken. */
+  readonly holds: string[] = [];
   #requests = 0;
   #stays = 0;
 
   constructor(who: number) {
     this.who = who;
     this.hold = this.newRequestId();
-    this.wishes = { lockTimeMs: (who % 3 === 0 ? 2 : 8) * TICK_MS, fencing: who % 4 < 2 };
+    const lockTimeMs = (who % 3 === 0 ? 2 : 8) * TICK_MS;
+    // Of those who want one key, two are beside no others, two are beside one other, and two beside all.
+    const [, , ...shared] = [1, 1, 2, 2, MOST_PERMITS, MOST_PERMITS];
+    const permits = shared[Math.floor(who / KEYS) - 2];
+    this.wishes = { lockTimeMs, fencing: who % 4 < 2 && permits === undefined, ...(permits && { permits }) };
   }
 
   get place(): string {
@@ -292,4 +311,12 @@ const keyOf = (who: number): number => who % KEYS;
 const processOf = (who: number): number => Math.floor(who / KEYS) % PROCESSES;
 const numbered = (n: number): string => String(n).padStart(2, "0");
 const shortened = (id: string): string => id.replace(/0+$/, "");
-const shown = (holder: string | Error | undefined): string => shortened(String(holder ?? "nobody"));
+/** Of several who hold a key, each without the time at which that ends. */
+const shown = (holder: string | Error | undefined): string =>
+  String(holder ?? "nobody")
+    .split(" ")
+    .map((entry) => entry.replace(/@[^/]+\//, "@/").replace(/0+(?=@|$)/, ""))
+    .join(" ");
+/** Of many who renew, one may leave out an entry whose time is over, before or after another has seen it. */
+const named = (holder: string | undefined): string =>
+  holder !== undefined && isShared(holder) ? "several" : shown(holder);

@@ -75,12 +75,23 @@ export class Invariants {
     this.#checkBudget(caller, "entered");
     for (const other of this.#callers) {
       if (other === caller) break;
-      if (other.process === process && other.key === key && other.state === "waiting" && !other.isNested)
+      const isOfOneLine =
+        other.process === process && other.key === key && other.lock.permits === lock.permits;
+      if (
+        isOfOneLine &&
+        (lock.permits === 1 || lock.isPatient) &&
+        other.state === "waiting" &&
+        !other.isNested
+      )
         this.report(`${lock.requestId} overtook ${other.lock.requestId}`);
     }
-    for (const other of process.clock.mayNotKnowOfSuspension ? [] : this.#callers) {
-      const isBeside = other !== caller && other.key === key && other.state === "inside";
-      if (isBeside && areOfOneLife(other, caller)) other.mustBeTold = true;
+    const others = [...(process.clock.mayNotKnowOfSuspension ? [] : this.#callers)].filter(
+      (other) =>
+        other !== caller && other.key === key && other.state === "inside" && areOfOneLife(other, caller),
+    );
+    // Who may be beside the others, and has lost its lock, does not know which of them came in its place.
+    if (holdsOf(others) + 1 > mostOf([caller, ...others])) {
+      for (const other of others) if (mostOf([caller, other]) === 1) other.mustBeTold = true;
     }
     this.#checkLockTime(caller);
     this.#checkHandOn(caller);
@@ -193,17 +204,19 @@ export class Invariants {
   // ---- at every step ----------------------------------------------------------------------------------
 
   check(): void {
-    const sure = new Map<string, Caller>();
+    const sure = new Map<string, Caller[]>();
     const longestWait = new Map<string, Caller>();
     for (const caller of this.#callers) {
-      const { key, lock, process, isNested } = caller;
+      const { key, process, isNested } = caller;
       if (this.beliefs.check(caller)) {
         caller.silentSince = undefined;
         if (process.clock.mayNotKnowOfSuspension) continue;
-        const other = sure.get(key);
-        if (other !== undefined && other.storeValue !== lock.storeValue && areOfOneLife(other, caller))
-          this.report(`${other.lock.requestId} and ${lock.requestId} are both sure to hold ${key}`);
-        sure.set(key, caller);
+        const others = (sure.get(key) ?? []).filter((other) => areOfOneLife(other, caller));
+        if (holdsOf([caller, ...others]) > mostOf([caller, ...others])) {
+          const ids = [...others, caller].map((one) => one.lock.requestId);
+          this.report(`${ids.join(" and ")} are both sure to hold ${key}`);
+        }
+        sure.set(key, [...(sure.get(key) ?? []), caller]);
       } else if (caller.state === "inside") {
         this.#checkSignal(caller);
       }
@@ -233,10 +246,12 @@ export class Invariants {
   }
 
   /** No waiter is lost: a key does not lie about while somebody waits for it. */
-  #checkIdle(sure: ReadonlyMap<string, Caller>, longestWait: ReadonlyMap<string, Caller>): void {
+  #checkIdle(sure: ReadonlyMap<string, unknown>, longestWait: ReadonlyMap<string, Caller>): void {
     const now = this.#now();
     for (const [key, { lock }] of longestWait) {
-      if (sure.has(key) || !this.#isUnused(key)) {
+      // In other weather the first of those who wait may be dead, and keep its place for a while.
+      const hasRoom = this.#allowances.isCalm && this.truth.hasRoomForFirst(key);
+      if (!hasRoom && (sure.has(key) || !this.#isUnused(key))) {
         this.#idleSince.delete(key);
         continue;
       }
@@ -257,8 +272,10 @@ export class Invariants {
 
   /** Whether the key is free, or taken by a command whose process has heard of it, and does not use it. */
   #isUnused(key: string): boolean {
-    const value = this.truth.value(key);
-    if (value === undefined) return true;
+    return this.truth.values(key).every((value) => this.#isUnusedHold(value));
+  }
+
+  #isUnusedHold(value: string): boolean {
     const isLeftOver =
       this.#leftToExpire.has(value) ||
       this.#ended.has(processOf(value)) ||
@@ -275,4 +292,14 @@ function isUnprovable({ grant, process }: Caller): boolean {
 /** Whether both have their locks from the same life of the server, in which nothing was forgotten. */
 function areOfOneLife(one: Caller, other: Caller): boolean {
   return one.grant?.life === other.grant?.life;
+}
+
+/** How many holds they have: those who hold by the same one are inside one another, or one after the other. */
+function holdsOf(callers: readonly Caller[]): number {
+  return new Set(callers.map(({ storeValue, lock }) => storeValue ?? lock.requestId)).size;
+}
+
+/** How many may hold a key at once, in the eyes of all of them. */
+function mostOf(callers: readonly Caller[]): number {
+  return Math.min(...callers.map(({ lock }) => lock.permits));
 }

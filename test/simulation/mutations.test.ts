@@ -8,7 +8,7 @@ import { Lease } from "../../runtime/queue/lease";
 import { LocalQueue } from "../../runtime/queue/local-queue";
 import { Turn, type Ended } from "../../runtime/queue/turn";
 import type { Waiter } from "../../runtime/queue/waiter";
-import { FENCING_STRIDE, type Store, type TakeReply } from "../../runtime/stores/port";
+import { FENCING_STRIDE, type Store, type TakeReply, type TakeRequest } from "../../runtime/stores/port";
 import { Election } from "../../runtime/stores/quorum/election";
 import { Renewal } from "../../runtime/stores/quorum/renewal";
 import { reservedFor } from "../../runtime/stores/value";
@@ -138,6 +138,71 @@ test("a store whose tokens do not outlive it is found out", async (t) => {
 test("a store that never forgets who left is found out", async (t) => {
   const clinging = (store: Store): Store => but(store, { leave: async () => {} });
   await finds(t, "lossy", /was offered .*, and has left/, clinging);
+});
+
+/** Grants what the store refuses because several hold the key. */
+const grantsBeside =
+  (isGranted: (request: TakeRequest) => boolean): Tamper =>
+  (store) => {
+    const granted = (request: TakeRequest, reply: TakeReply): TakeReply =>
+      !reply.taken && reply.holder?.startsWith("shared:") === true && isGranted(request)
+        ? { taken: true }
+        : reply;
+    return but(store, {
+      take: async (request, withinMs) => granted(request, await store.take(request, withinMs)),
+      place: async (request, withinMs) => granted(request, await store.place(request, withinMs)),
+    });
+  };
+
+test("a store that lets a writer in beside readers is found out", async (t) => {
+  const blind = grantsBeside(({ permits = 1 }) => permits === 1);
+  await finds(t, "calm", /was granted to .* while .* held it/, blind);
+});
+
+test("a store that lets in more than there are permits is found out", async (t) => {
+  const generous = grantsBeside(({ permits = 1 }) => permits === 2 || permits === 3);
+  await finds(t, "calm", /was granted to .* while .* and .* held it/, generous);
+});
+
+test("a store that lets readers pass a writer that waits is found out", async (t) => {
+  const partial = grantsBeside(({ permits = 1 }) => permits > 3);
+  await finds(t, "calm", /before .*, which came first to the queue/, partial);
+});
+
+test("a store that does not tell the next of several that there is room is found out", async (t) => {
+  const keyOf = new Map<string, string>();
+  const silent = (store: Store): Store =>
+    but(store, {
+      place(request, withinMs) {
+        keyOf.set(request.place, request.key);
+        return store.place(request, withinMs);
+      },
+      listen: (listener) =>
+        store.listen({
+          ...listener,
+          onHint(place) {
+            const looked = store.look([keyOf.get(place ?? "") ?? ""], 1);
+            void looked.then(([value]) => {
+              if (!String(value).startsWith("shared:")) listener.onHint(place);
+            });
+          },
+        }),
+    });
+  await finds(t, "calm", /has been free for .* while .* waits|it took/, silent);
+});
+
+test("a store that ends all with the first of several is found out", async (t) => {
+  const hasty = (store: Store): Store =>
+    but(store, {
+      async drop(request, withinMs) {
+        const [value] = await store.look([request.key], withinMs);
+        const reply = await store.drop(request, withinMs);
+        for (const [, requestId = ""] of reply.dropped ? String(value).matchAll(/(\w{32})@/g) : [])
+          await store.drop({ key: request.key, requestId }, withinMs);
+        return reply;
+      },
+    });
+  await finds(t, "calm", /lost its lock in calm weather|did not learn|is sure to hold/, hasty);
 });
 
 function lockerOf(waiter: Waiter): Locker {

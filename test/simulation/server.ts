@@ -12,6 +12,7 @@ import type {
   TakeReply,
   TakeRequest,
 } from "../../runtime/stores/port";
+import { reservedFor, sharesIn } from "../../runtime/stores/value";
 import type { Tamper } from "./tampering";
 import type { Truth } from "./truth";
 
@@ -34,6 +35,8 @@ export class SimulatedServer {
   readonly #listeners = new Set<(place: string) => void>();
   readonly #clock: Clock;
   #store: Store;
+  /** Those that were given while a command was carried out, and what the key held then. */
+  #hints: { readonly place: string; readonly seen: ReturnType<Store["look"]> }[] = [];
   #jumpMs = 0;
   /** What arrived while it stood still. */
   #backlog: (() => void)[] | undefined;
@@ -65,7 +68,9 @@ export class SimulatedServer {
     store.listen({
       onHint: (place) => {
         if (store !== this.#store || place === undefined) return;
-        this.#truth.reserved(place);
+        const key = this.#truth.keyOf(place);
+        // What the key holds at this very moment: whoever is told that there is room has nothing kept for it.
+        if (key !== undefined) this.#hints.push({ place, seen: store.look([key], WITHIN_MS) });
         for (const onHint of this.#listeners) onHint(place);
       },
       onReconnect: () => {},
@@ -122,9 +127,12 @@ export class SimulatedServer {
     this.#truth.looksAt(key);
     const [holder] = await this.#store.look([key], WITHIN_MS);
     if (typeof holder !== "string") return;
+    // Of several who hold it, the first.
+    const [requestId = holder] = sharesIn(holder)?.map((share) => share.requestId) ?? [];
     // Unlike a deletion, this gives the next one its turn at once.
-    const reply = await this.#store.drop({ key, requestId: holder }, WITHIN_MS);
-    if (reply.dropped) this.#truth.deleted(key, holder);
+    const reply = await this.#store.drop({ key, requestId }, WITHIN_MS);
+    if (reply.dropped) this.#truth.deleted(key, requestId);
+    await this.#noteReservations();
   }
 
   /** Its clock is set. */
@@ -139,6 +147,7 @@ export class SimulatedServer {
     this.#truth.looksAt(request.key);
     const reply = await this.#store.take(request, WITHIN_MS);
     if (reply.taken) this.#truth.taken(request, reply);
+    await this.#noteReservations();
     this.#onCarriedOut();
     return reply;
   }
@@ -147,7 +156,8 @@ export class SimulatedServer {
     this.#truth.looksAt(request.key);
     const reply = await this.#store.place(request, WITHIN_MS);
     if (reply.taken) this.#truth.taken(request, reply);
-    else if (reply.holder !== request.requestId) this.#truth.placed(request.key, request.place);
+    else if (reply.holder !== request.requestId) this.#truth.placed(request);
+    await this.#noteReservations();
     this.#onCarriedOut();
     return reply;
   }
@@ -156,6 +166,7 @@ export class SimulatedServer {
     this.#truth.looksAt(key);
     await this.#store.leave(key, place, WITHIN_MS);
     this.#truth.left(key, place);
+    await this.#noteReservations();
     this.#onCarriedOut();
   }
 
@@ -166,6 +177,7 @@ export class SimulatedServer {
       const reply = replies[index];
       if (reply !== undefined && "renewed" in reply && reply.renewed) this.#truth.renewed(request, reply);
     });
+    await this.#noteReservations();
     this.#onCarriedOut();
     return replies;
   }
@@ -174,6 +186,7 @@ export class SimulatedServer {
     this.#truth.looksAt(request.key);
     const reply = await this.#store.drop(request, WITHIN_MS);
     if (reply.dropped) this.#truth.dropped(request.key, request.requestId, request.closedForMs);
+    await this.#noteReservations();
     this.#onCarriedOut();
     return reply;
   }
@@ -188,11 +201,19 @@ export class SimulatedServer {
     const reply = await this.#store.next(held, request, WITHIN_MS);
     if (reply.dropped) {
       this.#truth.dropped(held.key, held.requestId);
-      if (reply.next === "placed") this.#truth.placed(request.key, request.place);
+      if (reply.next === "placed") this.#truth.placed(request);
       else if (reply.next !== undefined) this.#truth.taken(request, reply.next);
     }
+    await this.#noteReservations();
     this.#onCarriedOut();
     return reply;
+  }
+
+  async #noteReservations(): Promise<void> {
+    for (const { place, seen } of this.#hints.splice(0)) {
+      const [value] = await seen;
+      if (value === reservedFor(place)) this.#truth.reserved(place);
+    }
   }
 
   listen(onHint: (place: string) => void): () => void {

@@ -25,6 +25,15 @@ for _, key in ipairs(redis.call("KEYS", ARGV[2])) do
   if left >= 0 and left <= ms then
     redis.call("DEL", key)
   elseif left >= 0 then
+    local value = redis.pcall("GET", key)
+    if type(value) == "string" and string.sub(value, 1, 7) == "shared:" then
+      local time = redis.call("TIME")
+      local now = math.floor(time[1] * 1000 + time[2] / 1000)
+      local moved = string.gsub(value, "@(%d+)/", function(ends)
+        return string.format("@%.0f/", ends - now <= ms and 0 or ends - ms)
+      end)
+      redis.call("SET", key, moved, "KEEPTTL")
+    end
     redis.call("PEXPIRE", key, left - ms)
     if redis.call("TYPE", key).ok == "zset" then
       move_ends(key, -ms)

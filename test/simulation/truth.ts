@@ -4,7 +4,10 @@ import { closedAfter, isReserved, reservedFor } from "../../runtime/stores/value
 /** What a key holds by the server's own words, and who has a place in its queue, in order. */
 interface KeyTruth {
   held: { readonly value: string; expiresAt: number } | undefined;
-  readonly places: Set<string>;
+  /** Those who hold it together, by the commands that took it. */
+  readonly shares: Map<string, { readonly permits: number; expiresAt: number }>;
+  /** How many may hold the key at once, in the eyes of each. */
+  readonly places: Map<string, number>;
   lastToken: number;
   /** How often the server broke its word: lost the key, or let its clock step forward. */
   life: number;
@@ -59,13 +62,30 @@ export class Truth {
 
   /** For how long the server has the key for that holder, if nobody prolongs it. */
   leftMs(key: string, requestId: string): number {
-    const held = this.#held(this.#of(key));
-    return held?.value === requestId ? held.expiresAt - this.#now() : 0;
+    const truth = this.#of(key);
+    const held = this.#held(truth);
+    const until = held?.value === requestId ? held.expiresAt : this.#shares(truth).get(requestId)?.expiresAt;
+    return until === undefined ? 0 : until - this.#now();
   }
 
-  /** What the key holds. */
+  /** What the key holds; of several who hold it together, the first. */
   value(key: string): string | undefined {
-    return this.#held(this.#of(key))?.value;
+    return this.values(key)[0];
+  }
+
+  /** Who holds the key, or for whom it is kept. */
+  values(key: string): string[] {
+    const truth = this.#of(key);
+    const held = this.#held(truth);
+    return held === undefined ? [...this.#shares(truth).keys()] : [held.value];
+  }
+
+  /** Whether there is room, beside those who hold the key together, for the first who waits. */
+  hasRoomForFirst(key: string): boolean {
+    const truth = this.#of(key);
+    const shares = this.#shares(truth);
+    const [first] = truth.places.values();
+    return first !== undefined && shares.size > 0 && shares.size < most(first, shares.values());
   }
 
   /** Whether the server has kept its word since it last gave that holder the key. */
@@ -93,19 +113,27 @@ export class Truth {
   looksAt(key: string): void {
     const truth = this.#of(key);
     if (truth.held !== undefined && this.#held(truth) === undefined) this.#free(truth);
+    const shares = this.#shares(truth);
+    for (const requestId of truth.shares.keys()) if (!shares.has(requestId)) truth.shares.delete(requestId);
   }
 
   // ---- what the server does ---------------------------------------------------------------------------
 
-  taken({ key, requestId, lockTimeMs, ...request }: TakeRequest | PlaceRequest, reply: Taken): void {
+  taken(asked: TakeRequest | PlaceRequest, reply: Taken): void {
+    const { key, requestId, lockTimeMs, permits = 1, ...request } = asked;
     const truth = this.#of(key);
     const place = "place" in request ? request.place : undefined;
     const held = this.#held(truth);
     const isInTurn = place !== undefined && held?.value === reservedFor(place);
     if (held !== undefined && !isInTurn)
       this.#report(`${key} was granted to ${requestId} while ${held.value} held it`);
+    const shares = this.#shares(truth);
+    if (shares.size > 0 && shares.size >= most(permits, shares.values()))
+      this.#report(`${key} was granted to ${requestId} while ${[...shares.keys()].join(" and ")} held it`);
     if (!isInTurn) this.#serve(key, truth, place ?? requestId);
-    truth.held = { value: requestId, expiresAt: this.#now() + lockTimeMs };
+    const expiresAt = this.#now() + lockTimeMs;
+    if (permits > 1) truth.shares.set(requestId, { permits, expiresAt });
+    truth.held = permits > 1 ? undefined : { value: requestId, expiresAt };
     const before = this.#grants.get(requestId);
     if (before === undefined) {
       this.#grants.set(requestId, { since: undefined, life: truth.life, sections: 0, isTakenAgain: false });
@@ -118,9 +146,10 @@ export class Truth {
 
   renewed({ key, requestId, lockTimeMs }: RenewRequest, reply: Renewed): void {
     const truth = this.#of(key);
-    const held = this.#held(truth);
-    if (held?.value !== requestId) {
-      return this.#report(`${key} was renewed for ${requestId} while ${held?.value ?? "nobody"} held it`);
+    const alone = this.#held(truth);
+    const held = alone?.value === requestId ? alone : this.#shares(truth).get(requestId);
+    if (held === undefined) {
+      return this.#report(`${key} was renewed for ${requestId} while ${alone?.value ?? "nobody"} held it`);
     }
     const until = this.#now() + lockTimeMs;
     const grant = this.#grants.get(requestId);
@@ -139,15 +168,21 @@ export class Truth {
   /** @param closedForMs for how long nobody may have it from now on */
   dropped(key: string, requestId: string, closedForMs?: number): void {
     const truth = this.#of(key);
+    truth.shares.delete(requestId);
     if (truth.held?.value !== requestId) return;
     if (closedForMs === undefined) this.#free(truth);
     else truth.held = { value: closedAfter(requestId), expiresAt: this.#now() + closedForMs };
   }
 
-  placed(key: string, place: string): void {
-    this.#of(key).places.add(place);
+  placed({ key, place, permits = 1 }: PlaceRequest): void {
+    this.#of(key).places.set(place, permits);
     this.#waitFor.set(place, key);
     this.#gone.delete(place);
+  }
+
+  /** For which key the one who stands there waits. */
+  keyOf(place: string): string | undefined {
+    return this.#waitFor.get(place);
   }
 
   /** The queue keeps the key for the one who stands there. */
@@ -174,7 +209,7 @@ export class Truth {
 
   /** A key goes to the first who waits for it, or, where nobody waits, to anybody. */
   #serve(key: string, { places }: KeyTruth, place: string): void {
-    const [first] = places;
+    const [first] = places.keys();
     if (this.#isCalm && first !== undefined && first !== place)
       this.#report(`${key} went to ${place} before ${first}, which came first to the queue`);
     places.delete(place);
@@ -187,6 +222,7 @@ export class Truth {
     for (const truth of this.#keys.values()) {
       truth.life += 1;
       truth.places.clear();
+      truth.shares.clear();
       this.#free(truth);
     }
   }
@@ -206,14 +242,25 @@ export class Truth {
     return truth.held !== undefined && this.#now() < truth.held.expiresAt ? truth.held : undefined;
   }
 
+  /** Those who hold it together, and whose time is not over. */
+  #shares({ shares }: KeyTruth): KeyTruth["shares"] {
+    if (shares.size === 0) return shares;
+    return new Map([...shares].filter(([, { expiresAt }]) => this.#now() < expiresAt));
+  }
+
   #of(key: string): KeyTruth {
     let truth = this.#keys.get(key);
     if (truth === undefined) {
-      truth = { held: undefined, places: new Set(), lastToken: 0, life: 0 };
+      truth = { held: undefined, shares: new Map(), places: new Map(), lastToken: 0, life: 0 };
       this.#keys.set(key, truth);
     }
     return truth;
   }
+}
+
+/** How many may hold a key at once: who asks, and those who hold it. */
+function most(permits: number, others: Iterable<{ readonly permits: number }>): number {
+  return Math.min(permits, ...Array.from(others, (other) => other.permits));
 }
 
 /** What a key holds, as a problem tells it. */

@@ -44,6 +44,7 @@ class World {
   readonly #callers = new Set<Caller>();
   readonly #keys: readonly string[];
   readonly #lockTimes: LockTimes;
+  readonly #sharing: "none" | "readers" | "permits" | "all";
   /** In many a world all callers want the same: then a lock is handed on inside a process again and again. */
   readonly #sameForAll: LockOptions | undefined;
   /** Most sections are shorter than this: many then run on one grant, or few. */
@@ -78,6 +79,7 @@ class World {
     if (invariants === undefined) throw new Error("Expected the server to ask for the truth");
     this.#invariants = invariants;
     this.#lockTimes = this.#isCalm ? ["10s", "5s", "4s"] : ["6s", "800ms", "300ms"];
+    this.#sharing = this.#random.oneOf("none", "none", "readers", "permits", "all");
     this.#sameForAll = this.#random.happens(0.5) ? this.#chooseHow() : undefined;
     this.#briefMs = this.#random.oneOf(1, 5, 60);
     this.#machines = new Machines(
@@ -271,13 +273,30 @@ class World {
   #chooseHow(): LockOptions {
     const random = this.#random;
     const lockTime = random.oneOf(...this.#lockTimes);
+    const sharing = this.#chooseSharing();
+    const isAlone = !("permits" in sharing) && sharing.mode !== "read";
     const watchdog = random.happens(this.#isCalm ? 0.8 : 0.6);
-    const fencing = random.happens(0.5);
+    const fencing = random.happens(0.5) && isAlone;
     const autoUnlock = this.#isCalm || random.happens(0.9);
     const reentrant = random.happens(0.15);
-    const mayStay = !this.#isCalm && autoUnlock && !reentrant && random.happens(0.1);
+    const mayStay = !this.#isCalm && autoUnlock && !reentrant && isAlone && random.happens(0.1);
     const lockAtLeast = mayStay ? (`${Math.floor(random.below(300))}ms` as const) : "0s";
-    return { lockTime, watchdog, fencing, autoUnlock, reentrant, lockAtLeast };
+    return { ...sharing, lockTime, watchdog, fencing, autoUnlock, reentrant, lockAtLeast };
+  }
+
+  /** In some worlds all locks are held alone; in others many read and few write, or so many are inside at once. */
+  #chooseSharing(): LockOptions {
+    const random = this.#random;
+    switch (this.#sharing) {
+      case "none":
+        return {};
+      case "readers":
+        return random.happens(0.7) ? { mode: "read" } : {};
+      case "permits":
+        return random.happens(0.9) ? { permits: random.oneOf(2, 2, 3) } : {};
+      default:
+        return random.oneOf<LockOptions>({}, { mode: "read" }, { mode: "write" }, { permits: 2 });
+    }
   }
 
   /** Resolves to whether the body failed. */
@@ -304,8 +323,14 @@ class World {
 
   /** A body inside the body, on terms of its own. */
   async #enterAgain({ key, process, lock: outer }: Caller, ms: number): Promise<void> {
+    // On terms of its own, but for whom it lets in beside it.
+    const { mode: _, ...how } = this.#chooseHow();
+    const { permits } = outer;
+    const fencing = how.fencing === true && permits === 1;
     const options: LockOptions = {
-      ...this.#chooseHow(),
+      ...how,
+      fencing,
+      permits,
       autoUnlock: true,
       reentrant: true,
       lockAtLeast: "0s",

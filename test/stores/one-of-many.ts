@@ -6,7 +6,9 @@ export function asOneOfMany(store: Store): Store {
   if (takeMany === undefined || dropMany === undefined) throw new Error("Expected a store that takes many");
   return {
     take: async (request, withinMs) =>
-      request.fencing ? await store.take(request, withinMs) : only(await takeMany([request], withinMs)),
+      request.fencing || request.permits !== undefined
+        ? await store.take(request, withinMs)
+        : only(await takeMany([request], withinMs)),
     takeMany,
     renew: (requests, withinMs) => store.renew(requests, withinMs),
     drop: async (request, withinMs) => only(await dropMany([request], withinMs)),

@@ -52,7 +52,9 @@ export class FleetProcess {
     while (!(await lock.acquire(signal))) if (!(await lock.retryCheck(Failure))) return undefined;
     try {
       lock.assertHeld();
-      return await (options.reentrant === true ? runInside(lock, () => body(lock)) : body(lock));
+      return await (options.reentrant === true || options.mode === "read"
+        ? runInside(lock, () => body(lock))
+        : body(lock));
     } catch (error) {
       throw lock.fail(error);
     } finally {

@@ -1,6 +1,7 @@
 import {
   LONGEST_DURATION_HOURS,
   MOST_REPLICAS,
+  MOST_PERMITS,
   MOST_RETRY_TIMES,
   MS_PER_UNIT,
   SHORTEST_LOCK_TIME_MS,
@@ -41,7 +42,18 @@ export const OPTION_READERS: Record<
   store: (word) =>
     STORE_NAME.test(word.text) ? literal(JSON.stringify(word.text)) : problem("badStore", word, word.text),
   replicas: (word, name) => count(word, name, MOST_REPLICAS),
+  mode: (word) =>
+    word.text === "read" || word.text === "write"
+      ? literal(JSON.stringify(word.text))
+      : problem("badMode", word, word.text),
+  permits: (word) =>
+    /^\d+$/.test(word.text) && Number(word.text) >= 1 && Number(word.text) <= MOST_PERMITS
+      ? literal(String(Number(word.text)))
+      : problem("badPermits", word, word.text, String(MOST_PERMITS)),
 };
+
+/** Who may hold a lock beside whom is the business of that lock alone. */
+const NO_DEFAULTS = ["mode", "permits"];
 
 /** Reads the plugin's `defaults`, in the words of the tag. */
 export function readDefaults(options: unknown): { defaults: Defaults; problems: Problem[] } {
@@ -54,12 +66,11 @@ export function readDefaults(options: unknown): { defaults: Defaults; problems: 
     complain("Expected the plugin's `defaults` to be an object.");
     return { defaults, problems };
   }
+  const names = Object.keys(OPTION_READERS).filter((name) => !NO_DEFAULTS.includes(name));
   for (const [name, given] of Object.entries(options)) {
-    const read = Object.hasOwn(OPTION_READERS, name) ? OPTION_READERS[name] : undefined;
+    const read = names.includes(name) ? OPTION_READERS[name] : undefined;
     if (read === undefined) {
-      complain(
-        `The plugin's \`defaults\` know no \`${name}\`.${nearestOrAll(name, Object.keys(OPTION_READERS))}`,
-      );
+      complain(`The plugin's \`defaults\` know no \`${name}\`.${nearestOrAll(name, names)}`);
       continue;
     }
     const value = read({ ...nowhere, text: String(given) }, name, () => true);

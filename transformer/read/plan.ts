@@ -8,7 +8,7 @@ import { stringLiteral } from "../text/string-literal";
 import type { JoinPoint } from "./join-points";
 import { readKey, readWhen, type KeyPart } from "./key";
 import { identifiersIn } from "./names";
-import { implausible, literalOf, OPTION_READERS, type Defaults } from "./options";
+import { implausible, literalOf, OPTION_READERS, type Defaults, type Value } from "./options";
 import { readTogether } from "./pairs";
 import { single, spanOf, type Reading } from "./reading";
 import { returnsValue } from "./returns";
@@ -39,6 +39,8 @@ export interface Plan {
   readonly reentrant: boolean;
   /** The store that is named. */
   readonly store: string | undefined;
+  /** Of a lock that several may hold: how it says so, and where. Locks of one kind may be of one key. */
+  readonly sharing: { readonly words: string; readonly kind: string; readonly at: Span } | undefined;
   /** Where the body becomes a function inside. */
   readonly apart: Apart | undefined;
   /** The parameters that become variables of the body, where that is not apart. */
@@ -82,10 +84,16 @@ export function plan(
     }
   }
   readTogether(tag, attributes, values, reading);
-  const reentrant = literalOf(values.get("reentrant")) === "true";
+  const isReader = literalOf(values.get("mode")) === '"read"';
+  // Inside a body that reads, the runtime knows that it is inside: so one that asks to write is refused there.
+  const reentrant = literalOf(values.get("reentrant")) === "true" || isReader;
   const isGenerator = fn.asteriskToken !== undefined;
+  reading.problems.push(...sharingProblems(values, attributes));
   if (reentrant && isGenerator) {
-    reading.problems.push(problem("reentrantGenerator", spanOf(attributes.get("reentrant")) ?? tag.word));
+    const [what, by] = isReader
+      ? (["readingGenerator", "mode"] as const)
+      : (["reentrantGenerator", "reentrant"] as const);
+    reading.problems.push(problem(what, spanOf(attributes.get(by)) ?? tag.word));
   }
   const again = declaredAgain(ts, file, fn);
   if (again !== undefined) reading.problems.push(problem("duplicateParameter", again, again.text));
@@ -124,6 +132,7 @@ export function plan(
     },
     reentrant,
     store: storeOf(literalOf(values.get("store"))),
+    sharing: sharingOf(values, attributes, `${flag} ${key.length}`),
     apart,
     narrowed: apart === undefined ? narrowedParameters(ts, fn) : [],
     named,
@@ -133,6 +142,35 @@ export function plan(
 
 function storeOf(code: string | undefined): string | undefined {
   return code === undefined ? undefined : String(JSON.parse(code));
+}
+
+function sharingOf(
+  values: ReadonlyMap<string, Value>,
+  attributes: ReadonlyMap<string, Attribute>,
+  kind: string,
+): Plan["sharing"] {
+  const permits = literalOf(values.get("permits")) ?? "1";
+  if (literalOf(values.get("mode")) !== '"read"' && permits === "1") return undefined;
+  const [name, words] = permits === "1" ? ["mode", "mode=read"] : ["permits", `permits=${permits}`];
+  const at = spanOf(attributes.get(name));
+  return at && { words, kind, at };
+}
+
+/** Of those who hold a lock beside others. */
+function sharingProblems(
+  values: ReadonlyMap<string, Value>,
+  attributes: ReadonlyMap<string, Attribute>,
+): Problem[] {
+  const [mode, permits] = [spanOf(attributes.get("mode")), spanOf(attributes.get("permits"))];
+  const problems: Problem[] = [];
+  if (mode !== undefined && permits !== undefined) problems.push(problem("modeAndPermits", permits));
+  const isBesideOthers =
+    literalOf(values.get("mode")) === '"read"' || Number(literalOf(values.get("permits"))) > 1;
+  const at = spanOf(attributes.get("fencing")) ?? mode ?? permits;
+  if (isBesideOthers && at !== undefined && literalOf(values.get("fencing")) === "true") {
+    problems.push(problem("fencingBesideOthers", at));
+  }
+  return problems;
 }
 
 function returnsWhenSkipped(ts: Parser, { fn, type }: JoinPoint): Plan["onFailure"]["returns"] {

@@ -109,6 +109,27 @@ const PROBLEMS = {
     (found, there) =>
       `There is no store ${tick(found)}: the sources give \`configure()\` ${there}. The application will fail at its start.`,
   ],
+  badMode: ["LW1120", (found) => `Expected \`mode\` to be \`read\` or \`write\`, got ${tick(found)}.`],
+  badPermits: [
+    "LW1121",
+    (found, most) => `Expected \`permits\` to be a whole number from 1 to ${most}, got ${tick(found)}.`,
+  ],
+  modeAndPermits: [
+    "LW1122",
+    () =>
+      "A lock has either a `mode`, and as many who read as there are, or `permits`: so many at once. Leave out one of the two.",
+  ],
+  fencingBesideOthers: [
+    "LW1123",
+    () =>
+      "`fencing` needs a lock that is held alone: a token tells who came later, and with `mode=read` or `permits` several are there at once. Leave out one of the two.",
+  ],
+
+  sharedOtherwise: [
+    "LW1124",
+    (words, others, site) =>
+      `${tick(words)} here, and ${tick(others)} at ${tick(site)} for what may be the same key: the smaller number would count. Make them the same, or give one of them another \`businessFlag\`.`,
+  ],
 
   refusedPair: [
     "LW1130",
@@ -200,6 +221,11 @@ const PROBLEMS = {
     "LW1311",
     () =>
       "A generator cannot be `reentrant`: its body cannot become a function of its own. Write `reentrant=false`.",
+  ],
+  readingGenerator: [
+    "LW1314",
+    () =>
+      "A generator cannot have `mode=read`: its body cannot become a function of its own, in which one who asks to write is refused. Lock what it calls.",
   ],
   duplicateInGenerator: [
     "LW1313",

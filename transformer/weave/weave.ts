@@ -161,13 +161,24 @@ function planAll(ts: Parser, file: TS.SourceFile, defaults: Defaults, isModule: 
   for (const point of points) {
     const { body } = point.fn;
     if (isWoven(body)) continue;
-    const result = isModule ? plan(ts, file, point, defaults) : [problem("notAModule", point.tag.word)];
+    const read = isModule ? plan(ts, file, point, defaults) : [problem("notAModule", point.tag.word)];
+    const result = Array.isArray(read) ? read : (sharedOtherwise(read, planned.plans) ?? read);
     const because = point.flaw ?? (Array.isArray(result) ? result[0] : undefined);
     if (Array.isArray(result)) planned.diagnostics.push(...result);
     if (because !== undefined) planned.forbidden.push({ body, because });
     else if (!Array.isArray(result)) planned.plans.push(result);
   }
   return planned;
+}
+
+/** Two numbers on one key: the smaller would count, and one of the two tags would not say what is so. */
+function sharedOtherwise({ sharing }: Plan, others: readonly Plan[]): Problem[] | undefined {
+  if (sharing === undefined) return undefined;
+  const other = others.find(
+    (one) => one.sharing?.kind === sharing.kind && one.sharing.words !== sharing.words,
+  );
+  if (other?.sharing === undefined) return undefined;
+  return [problem("sharedOtherwise", sharing.at, sharing.words, other.sharing.words, other.site)];
 }
 
 function insertionsFor(

@@ -19,6 +19,8 @@ export interface Subject {
   elapse(ms: number): Promise<void>;
   /** Writes a value as another version of the runtime, or a foreigner, could: without it those tests are left out. */
   put?(key: string, value: string, ms: number): Promise<void>;
+  /** Whether several may hold a key together; by default they may. Where not, the store is to refuse it for good. */
+  readonly canShare?: boolean;
 }
 
 /** Registers one test, as a test runner's own function does. */
@@ -45,11 +47,12 @@ export function newId(): string {
 export interface Wishes {
   readonly lockTimeMs?: number;
   readonly fencing?: boolean;
+  readonly permits?: number;
 }
 
 export function request(key: string, requestId: string, wishes: Wishes = {}): TakeRequest {
-  const { lockTimeMs = LONG_MS, fencing = false } = wishes;
-  return { key, requestId, lockTimeMs, fencing };
+  const { lockTimeMs = LONG_MS, fencing = false, permits } = wishes;
+  return { key, requestId, lockTimeMs, fencing, ...(permits !== undefined && { permits }) };
 }
 
 /** @param requestId a new one, unless the command is to be carried out twice */

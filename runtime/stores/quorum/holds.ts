@@ -62,7 +62,12 @@ export class Holds {
   }
 
   /** Why a lock of that lock time cannot be had, if so. */
-  refusal({ lockTimeMs }: TakeRequest): Error | undefined {
+  refusal({ lockTimeMs, permits = 1 }: TakeRequest): Error | undefined {
+    if (permits > 1) {
+      return new LockMisconfiguredError(
+        "a quorum of masters has no lock that several hold (mode=read, permits): use one Redis for it, or a lock that one holds alone",
+      );
+    }
     if (lockTimeMs <= this.#longestLockTimeMs) return undefined;
     return new LockMisconfiguredError(
       `a lock asks for a lockTime of ${lockTimeMs} ms, and longestLockTime is ${this.#longestLockTimeMs} ms: give quorumStore(masters, { longestLockTime }) a longer one, in all processes`,

@@ -19,7 +19,7 @@ import {
   type TakeReply,
   type TakeRequest,
 } from "../port";
-import { reservedFor } from "../value";
+import { permitsDiffer, reservedFor } from "../value";
 import type { RedisAddress } from "./address";
 import { askBySlot, chunksOf, unlessParted, type Cluster } from "./cluster/by-slot";
 import { Routes } from "./cluster/routes";
@@ -64,6 +64,7 @@ import { NEXT } from "./scripts/next";
 import { PLACE } from "./scripts/place";
 import { RAISE_FENCE } from "./scripts/raise-fence";
 import { RENEW, RENEW_WITH_TOKEN } from "./scripts/renew";
+import { PLACE_TO_SHARE, SHARE } from "./scripts/share";
 import { TAKE } from "./scripts/take";
 import { TAKE_MANY } from "./scripts/take-many";
 import { DRAW } from "./scripts/token";
@@ -167,7 +168,8 @@ export class RedisStore implements Store {
   // ---- who holds --------------------------------------------------------------------------------------
 
   take(request: TakeRequest, withinMs: number): Promise<TakeReply> {
-    const { key, requestId, lockTimeMs, fencing } = request;
+    const { key, requestId, lockTimeMs, fencing, permits = 1 } = request;
+    if (permits > 1) return this.#share(request, permits, withinMs);
     if (fencing || !this.#setCanGet) return this.#takeByScript(request, withinMs);
     const breaksBefore = this.#breaks;
     // One command that changes nothing when it is carried out again, and tells what it found.
@@ -182,6 +184,30 @@ export class RedisStore implements Store {
         return this.#takeByScript(request, withinMs);
       },
     );
+  }
+
+  #share(request: TakeRequest, permits: number, withinMs: number): Promise<TakeReply> {
+    const { key, requestId, lockTimeMs } = request;
+    const breaksBefore = this.#breaks;
+    const shareWith = (keys: string[], ms: number): Promise<TakeReply> =>
+      this.#scripts.run(SHARE, keys, [requestId, lockTimeMs, permits], ms, (reply) =>
+        this.#shareReply(listOf(reply), permits, breaksBefore),
+      );
+    if (!this.#canQueue(key)) return shareWith([key], withinMs);
+    const shared = shareWith([key, this.#queue(key)], withinMs);
+    // In a slot that migrates, the queue has no say.
+    return this.cluster !== undefined ? unlessParted(shared, (ms) => shareWith([key], ms), withinMs) : shared;
+  }
+
+  #shareReply(reply: readonly unknown[], permits: number, breaksBefore: number): TakeReply {
+    const [isTaken, detail, left, isDenied] = reply as [Figure, (string | Figure | null)?, Figure?, Figure?];
+    if (Number(isTaken) !== 1) {
+      if (Number(isDenied) === 1) this.warn(CHANNELS_DENIED);
+      return notTaken(String(detail), Number(left ?? -1));
+    }
+    if (Number(left) === 1) this.warn(CHANNELS_DENIED);
+    if (detail !== null && detail !== undefined) this.warn(permitsDiffer(permits, Number(detail)));
+    return this.#taken(breaksBefore, false, undefined);
   }
 
   #takeByScript(request: TakeRequest, withinMs: number): Promise<TakeReply> {
@@ -469,12 +495,15 @@ export class RedisStore implements Store {
   // ---- who comes next ---------------------------------------------------------------------------------
 
   place(request: PlaceRequest, withinMs: number): Promise<TakeReply> {
-    const { key, place, requestId, lockTimeMs, fencing } = request;
+    const { key, place, requestId, lockTimeMs, fencing, permits = 1 } = request;
     if (!this.#canQueue(key)) return this.#lookAgain(request, withinMs);
     const keys = this.#queueKeys(key, fencing);
     const args = [place, this.#inbox.addressFor(key), requestId, lockTimeMs, this.#counts];
     const breaksBefore = this.#breaks;
-    const placed = this.#scripts.run(PLACE, keys, args, withinMs, (reply) => {
+    const isShared = permits > 1;
+    const [script, all] = isShared ? [PLACE_TO_SHARE, [...args, permits]] : [PLACE, args];
+    const placed = this.#scripts.run(script, keys, all, withinMs, (reply): TakeReply => {
+      if (isShared) return this.#shareReply(listOf(reply), permits, breaksBefore);
       const [isTaken, detail, pttl, isChannelDenied] = listOf(reply) as [Figure, string?, Figure?, Figure?];
       if (Number(isTaken) === 1) return this.#taken(breaksBefore, fencing, detail);
       if (Number(isChannelDenied) === 1) this.warn(CHANNELS_DENIED);

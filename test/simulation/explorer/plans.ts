@@ -3,6 +3,8 @@ import type { Plan } from "./story";
 
 const PATIENT = { lockTime: "2s", retryTimes: 3, waitTime: "500ms" } as const satisfies LockOptions;
 
+const READ = { ...PATIENT, mode: "read" } as const satisfies LockOptions;
+
 function call(process: number, atMs: number, how: LockOptions = PATIENT, workMs = 5): Plan["calls"][number] {
   return { process, atMs, workMs, how };
 }
@@ -39,6 +41,7 @@ export const PLANS: readonly Plan[] = [
   },
   // What is held back once comes just after the other process has ended its hold.
   { name: "a handover", calls: [call(1, 0), call(1, 0), call(2, 0, PATIENT, 4)] },
+  { name: "readers", calls: [call(1, 0, READ), call(2, 0), call(2, 0, READ), call(1, 0, READ)] },
   { name: "three processes", calls: [call(1, 0), call(1, 0), call(2, 0), call(3, 0)] },
   { name: "a quorum of three", masters: 3, calls: [call(1, 0), call(2, 0)] },
   {

@@ -19,6 +19,7 @@ for (const count of [3, 5]) {
     const members = Array.from({ length: count }, () => memoryMember(clock));
     return {
       store: new QuorumStore(members, clock, LONGEST_MS),
+      canShare: false,
       elapse: (ms) => clock.advance(ms),
       async put(key, requestId, lockTimeMs) {
         for (const { store } of members) await store.take({ key, requestId, lockTimeMs, fencing: false }, 1);

@@ -44,6 +44,7 @@ test.after.always(async () => {
 
 storeContract(registering(test), () => ({
   store,
+  canShare: false,
   elapse: (ms) => pause(ms + 5),
   async put(key, value, ms) {
     for (const server of servers) await server.client().set(key, value, "PX", ms);

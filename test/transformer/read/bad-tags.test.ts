@@ -34,7 +34,7 @@ function onMethod(tag: string): string {
 
 const ESM = { ts, module: "esm" } as const;
 const ATTRIBUTES =
-  "There are `businessFlag`, `keyName`, `keyType`, `keyClass`, `fieldName`, `when`, `lockTime`, `retryTimes`, `waitTime`, `onFailure`, `onLost`, `watchdog`, `lockAtLeast`, `holdAtMost`, `autoUnlock`, `reentrant`, `fencing`, `store`, `replicas`.";
+  "There are `businessFlag`, `keyName`, `keyType`, `keyClass`, `fieldName`, `when`, `lockTime`, `retryTimes`, `waitTime`, `onFailure`, `onLost`, `watchdog`, `lockAtLeast`, `holdAtMost`, `autoUnlock`, `reentrant`, `fencing`, `store`, `replicas`, `mode`, `permits`.";
 const PARAMETERS = "It has `orderNo`, `order`, `tenant`, `first`.";
 const DURATION_IN_SECONDS =
   "a duration such as `500ms`, `20s` or `2m` (a bare number is in s), at least 100 ms and at most 24 hours";
@@ -521,6 +521,39 @@ const VALUES: readonly Row[] = [
     code: "LW1112",
     message:
       "Expected `store` to be a name among `configure({ stores })`, of letters, digits, `-` and `_`, got `pay ments`.",
+  },
+  {
+    title: "mode=reads",
+    source: onMethod("@redisLock businessFlag=pay mode=«reads»"),
+    code: "LW1120",
+    message: "Expected `mode` to be `read` or `write`, got `reads`.",
+  },
+  ...["0", "-1", "1.5", "1001", "many"].map((count) => ({
+    title: `permits=${count}`,
+    source: onMethod(`@redisLock businessFlag=pay permits=«${count}»`),
+    code: "LW1121",
+    message: `Expected \`permits\` to be a whole number from 1 to 1000, got \`${count}\`.`,
+  })),
+  {
+    title: "a mode and permits",
+    source: onMethod("@redisLock businessFlag=pay mode=read «permits=5»"),
+    code: "LW1122",
+    message:
+      "A lock has either a `mode`, and as many who read as there are, or `permits`: so many at once. Leave out one of the two.",
+  },
+  ...["mode=read", "permits=2"].map((sharing) => ({
+    title: `a fencing token with ${sharing}`,
+    source: onMethod(`@redisLock businessFlag=pay ${sharing} «fencing=true»`),
+    code: "LW1123",
+    message:
+      "`fencing` needs a lock that is held alone: a token tells who came later, and with `mode=read` or `permits` several are there at once. Leave out one of the two.",
+  })),
+  {
+    title: "a generator that reads",
+    source: `/** @redisLock businessFlag=pay «mode=read» */ export async function* pay() {}`,
+    code: "LW1314",
+    message:
+      "A generator cannot have `mode=read`: its body cannot become a function of its own, in which one who asks to write is refused. Lock what it calls.",
   },
   {
     title: "a boolean in capitals",

@@ -70,6 +70,10 @@ const OPTIONS: readonly (readonly [attribute: string, entry: string])[] = [
   ["fencing=false", "fencing: false"],
   ["replicas=0", "replicas: 0"],
   ["replicas=2", "replicas: 2"],
+  ["mode=read", 'mode: "read"'],
+  ["mode=write", 'mode: "write"'],
+  ["permits=05", "permits: 5"],
+  ["permits=1000", "permits: 1000"],
 ];
 
 for (const [attribute, entry] of OPTIONS) {

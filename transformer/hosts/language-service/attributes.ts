@@ -113,6 +113,18 @@ export const ABOUT_ATTRIBUTES: Readonly<Record<string, About>> = {
       "so many replicas of the Redis master must have the lock, and each renewal of it, before it counts as held: a fail-over to one of them does not lose it",
     values: ["1", "0"],
   },
+  mode: {
+    byDefault: "`write`",
+    meaning:
+      "`write`: alone. `read`: beside others that read, while nobody writes. In the order of arrival, readers in a row together. A body that reads may read again, and is refused when it asks to write",
+    values: ["read", "write"],
+  },
+  permits: {
+    byDefault: "`1`",
+    meaning:
+      "how many may hold the lock at once. Where two numbers meet on one key, the smaller counts, with a warning",
+    values: ["5"],
+  },
 };
 
 /** For people, in Markdown. */

@@ -1,8 +1,32 @@
-import { closedAfter } from "../../value";
+import { closedAfter, sharedBy } from "../../value";
 import { QUEUE } from "./queue";
 import { script } from "./script";
 import { SERVER_TIME } from "./server-time";
+import { SHARES } from "./shares";
 import { MANY, VALUES } from "./values";
+
+/** Most of what is found instead of a hold is no hold of several: then nothing is made that is for those. */
+const NOT_SHARED = `
+if not is_alone and (type(holder) ~= "string" or string.sub(holder, 1, ${sharedBy([]).length}) ~= "${sharedBy([])}") then
+  return { holder }
+end
+`;
+
+/** Ends the hold of one of several; needs the server's time, the queue, and those who share. Returns whether it was there. */
+const LEAVE_OTHERS = `
+local function leave_others(lock, queue, value, id, counts)
+  local left = leave_shares(lock, value, id)
+  if not left then
+    return false
+  end
+  if #left == 0 then
+    pass_on(lock, queue, counts)
+  else
+    pcall(choose, queue, counts)
+  end
+  return true
+end
+`;
 
 /**
  * Ends a hold: the key is reserved for the next, or free.
@@ -14,18 +38,22 @@ import { MANY, VALUES } from "./values";
 export const DROP = script(
   `
 local holder = redis.pcall("GET", KEYS[1])
-if holder ~= ARGV[1] then
-  return { holder }
-end
-if redis.call("EXISTS", KEYS[2]) == 0 then
+local is_alone = holder == ARGV[1]
+if is_alone and redis.call("EXISTS", KEYS[2]) == 0 then
   redis.call("DEL", KEYS[1])
   return 1
 end
 `,
+  NOT_SHARED,
   // Where nobody waits, nothing is made that is for those who do.
   SERVER_TIME,
+  SHARES,
   QUEUE,
+  LEAVE_OTHERS,
   `
+if not is_alone then
+  return leave_others(KEYS[1], KEYS[2], holder, ARGV[1], ARGV[2]) and 1 + publish_is_denied or { holder }
+end
 pass_on(KEYS[1], KEYS[2], ARGV[2])
 return 1 + publish_is_denied
 `,
@@ -38,14 +66,28 @@ return 1 + publish_is_denied
  *
  * Reply: 1 where it was dropped, otherwise { what it holds }.
  */
-export const DROP_ALONE = script(`
+export const DROP_ALONE = script(
+  `
 local holder = redis.pcall("GET", KEYS[1])
-if holder ~= ARGV[1] then
-  return { holder }
+local is_alone = holder == ARGV[1]
+`,
+  NOT_SHARED,
+  SERVER_TIME,
+  SHARES,
+  `
+if not is_alone then
+  local left = leave_shares(KEYS[1], holder, ARGV[1])
+  if not left then
+    return { holder }
+  end
+  is_alone = #left == 0
 end
-redis.call("DEL", KEYS[1])
+if is_alone then
+  redis.call("DEL", KEYS[1])
+end
 return 1
-`);
+`,
+);
 
 /**
  * Ends many holds. The error of one key is its own: what was done for another before it is told.
@@ -58,7 +100,9 @@ export const DROP_MANY = script(
   MANY,
   VALUES,
   SERVER_TIME,
+  SHARES,
   QUEUE,
+  LEAVE_OTHERS,
   `
 local count = #KEYS / 2
 local replies, ours = {}, {}
@@ -67,7 +111,13 @@ local nobody_waits = redis.call("EXISTS", unpack(KEYS, count + 1)) == 0
 for index = 1, count do
   local lock = KEYS[index]
   if holders[index] ~= id_of(index) then
-    replies[index] = found(lock)
+    local queue = KEYS[count + index]
+    local done, was_there = pcall(leave_others, lock, queue, as_it_is(lock, holders[index]), id_of(index), ARGV[2])
+    if not done then
+      replies[index] = type(was_there) == "table" and was_there or redis.error_reply(was_there)
+    else
+      replies[index] = was_there and 1 + publish_is_denied or found(lock)
+    end
   elseif nobody_waits then
     ours[#ours + 1] = lock
     replies[index] = 1

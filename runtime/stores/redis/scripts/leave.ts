@@ -1,10 +1,10 @@
-import { reservedFor } from "../../value";
+import { reservedFor, sharedBy } from "../../value";
 import { QUEUE } from "./queue";
 import { script } from "./script";
 import { SERVER_TIME } from "./server-time";
 
 /**
- * Gives up a place, and what is reserved for it.
+ * Gives up a place, and what is reserved for it. Where several hold the key, the next may have waited for that: it is told.
  *
  * KEYS: lock, queue. ARGV: place, inbox, "1" where PUBLISH counts all who listen.
  *
@@ -14,9 +14,12 @@ export const LEAVE = script(
   SERVER_TIME,
   QUEUE,
   `
-forget(KEYS[2], ARGV[1] .. " " .. ARGV[2])
-if redis.pcall("GET", KEYS[1]) == "${reservedFor("")}" .. ARGV[1] then
+local had_place = forget(KEYS[2], ARGV[1] .. " " .. ARGV[2]) > 0
+local value = redis.pcall("GET", KEYS[1])
+if value == "${reservedFor("")}" .. ARGV[1] then
   pass_on(KEYS[1], KEYS[2], ARGV[3])
+elseif had_place and type(value) == "string" and string.sub(value, 1, ${sharedBy([]).length}) == "${sharedBy([])}" then
+  choose(KEYS[2], ARGV[3])
 end
 return 1 + publish_is_denied
 `,

@@ -15,7 +15,7 @@ export const QUEUE = `
 local publish_is_denied = 0
 
 local function forget(queue, waiter)
-  redis.call("ZREM", queue, waiter, "-" .. waiter)
+  return redis.call("ZREM", queue, waiter, "-" .. waiter)
 end
 
 local function keep_place(queue, waiter)

@@ -1,5 +1,6 @@
 import { script } from "./script";
 import { SERVER_TIME } from "./server-time";
+import { SHARES } from "./shares";
 import { TOKEN } from "./token";
 import { MANY, VALUES } from "./values";
 
@@ -24,12 +25,16 @@ export const RENEW = script(
   MANY,
   VALUES,
   PROLONG,
+  SERVER_TIME,
+  SHARES,
   `
 local replies = {}
 local holders = redis.call("MGET", unpack(KEYS))
 for index, lock in ipairs(KEYS) do
   if holders[index] == id_of(index) then
     prolong(lock, lock_time_of(index))
+    replies[index] = 1
+  elseif renew_share(lock, as_it_is(lock, holders[index]), id_of(index), lock_time_of(index)) then
     replies[index] = 1
   else
     replies[index] = found(lock)

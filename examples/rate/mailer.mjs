@@ -1,0 +1,28 @@
+import * as lockweave from "lockweave/runtime";
+/** Mail goes out by a server that takes three connections at most, from all machines together. */
+export class Mailer {
+    /** How many connections there are, and how many there were at most. */
+    connections = { now: 0, most: 0 };
+    /** @redisLock businessFlag=mail permits=3 */
+    async send(to) {
+        const lock = lockweave.open({ site: "Mailer.send", businessFlag: "mail", permits: 3 });
+        while (!(await lockweave.acquire(lock)))
+            await lockweave.retryCheck(lock);
+        try {
+            lockweave.assertHeld(lock);
+            this.connections.now += 1;
+            this.connections.most = Math.max(this.connections.most, this.connections.now);
+            await new Promise((resolve) => {
+                setTimeout(resolve, 50);
+            });
+            this.connections.now -= 1;
+            return `mail to ${to}`;
+        }
+        catch (error) {
+            throw lockweave.fail(lock, error);
+        }
+        finally {
+            await lockweave.release(lock);
+        }
+    }
+}

@@ -1,0 +1,293 @@
+import assert from "node:assert/strict";
+import type { TakeReply } from "../port";
+import { isHeldBy, reservedFor } from "../value";
+import {
+  drop,
+  freeIn,
+  isForgotten,
+  listen,
+  LONG_MS,
+  look,
+  newId,
+  newKey,
+  place,
+  queued,
+  renew,
+  renewal,
+  request,
+  SHORT_MS,
+  take,
+  TAKEN,
+  takenInTurn,
+  timeLeft,
+  WITHIN_MS,
+  type RegisterTest,
+  type Subject,
+} from "./subject";
+
+/** As many as come. */
+const READS = { permits: 1_000 };
+const TWO = { permits: 2 };
+const THREE = { permits: 3 };
+
+/** Several who hold a key together. */
+export function sharing(test: RegisterTest, subject: () => Subject): void {
+  test("those who may hold a key together do, and each gives back what is its own", async () => {
+    const { store } = subject();
+    const [key, one, other, third] = [newKey(), newId(), newId(), newId()];
+    for (const id of [one, other, third]) assert.deepEqual(await take(store, key, id, READS), TAKEN);
+    const value = String(await look(store, key));
+    assert.ok(
+      [one, other, third].every((id) => isHeldBy(id, value)),
+      value,
+    );
+    assert.deepEqual(await drop(store, key, other), { dropped: true });
+    assert.equal(isHeldBy(other, String(await look(store, key))), false);
+    assert.equal((await drop(store, key, other)).dropped, false, "a drop that is carried out twice");
+    assert.deepEqual(await renew(store, key, one, LONG_MS), { renewed: true });
+    assert.deepEqual(await drop(store, key, one), { dropped: true });
+    assert.deepEqual(await drop(store, key, third), { dropped: true });
+    assert.ok(await isForgotten(store, key));
+  });
+
+  test("who holds a key alone does so beside nobody, whoever came first", async () => {
+    const { store } = subject();
+    const [key, writer, reader] = [newKey(), newId(), newId()];
+    await take(store, key, writer);
+    assert.deepEqual(await take(store, key, reader, READS), {
+      taken: false,
+      holder: writer,
+      freeInMs: undefined,
+    });
+    await drop(store, key, writer);
+    assert.deepEqual(await take(store, key, reader, READS), TAKEN);
+    const refused = await take(store, key, newId());
+    assert.ok(!refused.taken && isHeldBy(reader, refused.holder), "the holder is told");
+    assert.equal((await take(store, key, newId(), { permits: 1 })).taken, false);
+    assert.equal(((await renew(store, key, newId(), LONG_MS)) as { renewed?: boolean }).renewed, false);
+  });
+
+  test("so many hold a key together as its permits say, and of two numbers the smaller counts", async () => {
+    const { store } = subject();
+    const [key, other, ids] = [newKey(), newKey(), [newId(), newId(), newId()] as const];
+    assert.ok((await take(store, key, ids[0], THREE)).taken);
+    assert.ok((await take(store, key, ids[1], TWO)).taken);
+    assert.ok(!(await take(store, key, ids[2], THREE)).taken, "one who is inside says two");
+    await drop(store, key, ids[1]);
+    assert.ok((await take(store, key, ids[2], THREE)).taken);
+    await take(store, other, newId(), THREE);
+    await take(store, other, newId(), THREE);
+    assert.ok(!(await take(store, other, newId(), TWO)).taken, "who asks says two");
+    assert.ok((await take(store, other, newId(), THREE)).taken);
+  });
+
+  test("whoever may share a key is warned where another names another number", async () => {
+    const { store } = subject();
+    const [key, warned] = [newKey(), [] as string[]];
+    const fewer = 2 + Math.floor(Math.random() * 400); // A store warns of the same but once.
+    const [asFew, asMore] = [{ permits: fewer }, { permits: 2 * fewer }];
+    const deafen = store.listen({
+      onHint() {},
+      onReconnect() {},
+      onWarning: (message) => void warned.push(message),
+    });
+    const told = (): string[] =>
+      warned.filter((message) => message.includes(`permits=${fewer} and others with permits=${2 * fewer}`));
+    await take(store, key, newId(), asFew);
+    await take(store, key, newId(), asFew);
+    assert.equal(told().length, 0);
+    await take(store, key, newId(), asMore);
+    await take(store, key, newId(), asMore);
+    deafen();
+    assert.equal(told().length, 1);
+  });
+
+  test("each hold of several ends by itself, and the key with the last", async () => {
+    const { store, elapse } = subject();
+    const [key, short, long, later] = [newKey(), newId(), newId(), newId()];
+    await take(store, key, short, { ...TWO, lockTimeMs: SHORT_MS });
+    await take(store, key, long, { ...TWO, lockTimeMs: LONG_MS });
+    assert.ok(!(await take(store, key, newId(), TWO)).taken);
+    await elapse(SHORT_MS);
+    assert.equal(
+      isHeldBy(short, String(await look(store, key))),
+      false,
+      "who looks sees those who are there",
+    );
+    assert.equal((await drop(store, key, short)).dropped, false);
+    assert.equal(((await renew(store, key, short, LONG_MS)) as { renewed?: boolean }).renewed, false);
+    assert.deepEqual(await take(store, key, later, { ...TWO, lockTimeMs: SHORT_MS }), TAKEN);
+    await drop(store, key, long);
+    await elapse(SHORT_MS);
+    assert.equal(await look(store, key), undefined);
+    assert.deepEqual(await take(store, key, newId()), TAKEN);
+  });
+
+  test("a renewal of one of several prolongs that one, and shortens none", async () => {
+    const { store, elapse } = subject();
+    const [key, one, other] = [newKey(), newId(), newId()];
+    await take(store, key, one, { ...READS, lockTimeMs: SHORT_MS });
+    await take(store, key, other, { ...READS, lockTimeMs: SHORT_MS });
+    assert.deepEqual(await renew(store, key, one, LONG_MS), { renewed: true });
+    assert.deepEqual(await renew(store, key, one, SHORT_MS), { renewed: true });
+    assert.ok((await timeLeft(store, key)) > LONG_MS / 2);
+    await elapse(SHORT_MS);
+    const value = String(await look(store, key));
+    assert.deepEqual([isHeldBy(one, value), isHeldBy(other, value)], [true, false]);
+  });
+
+  test("a take of one of several that is carried out twice takes once, and finds itself", async () => {
+    const { store } = subject();
+    const [key, one, atPlace] = [newKey(), newId(), newId()];
+    await take(store, key, one, TWO);
+    for (const again of [await take(store, key, one, TWO), await place(store, key, atPlace, TWO, one)]) {
+      assert.ok(!again.taken && isHeldBy(one, again.holder));
+    }
+    assert.ok((await take(store, key, newId(), TWO)).taken, "there is room for another");
+  });
+
+  test("of many who ask at once, so many share the key as may", async () => {
+    const { store } = subject();
+    const key = newKey();
+    const replies = await Promise.all(Array.from({ length: 20 }, () => take(store, key, newId(), THREE)));
+    assert.equal(replies.filter((reply) => reply.taken).length, 3);
+  });
+
+  test("readers who come later do not get before a writer that waits", async () => {
+    const { store } = subject();
+    const [key, reader, writer, later] = [newKey(), newId(), newId(), newId()];
+    await take(store, key, reader, READS);
+    await queued(store, key, writer);
+    assert.ok(!(await take(store, key, newId(), READS)).taken, "a passer-by");
+    assert.ok(!(await place(store, key, later, READS)).taken, "nor one who waits");
+    const ear = listen(store, writer);
+    await drop(store, key, reader);
+    assert.equal(await look(store, key), reservedFor(writer));
+    await ear.heard;
+    ear.deafen();
+    const held = await takenInTurn(store, key, writer);
+    assert.ok(!(await place(store, key, later, READS)).taken);
+    await drop(store, key, held);
+    await takenInTurn(store, key, later, READS);
+  });
+
+  test("readers in a row go in together, each told by the one before, up to a writer", async () => {
+    const { store } = subject();
+    const [key, writer, second] = [newKey(), newId(), newId()];
+    const readers = [newId(), newId(), newId()];
+    const behind = newId();
+    await take(store, key, writer);
+    for (const one of readers) assert.ok(!(await place(store, key, one, READS)).taken);
+    await queued(store, key, second);
+    assert.ok(!(await place(store, key, behind, READS)).taken);
+    const inside: string[] = [];
+    const ears = [...readers, second].map((one) => listen(store, one));
+    await drop(store, key, writer);
+    for (const [index, one] of readers.entries()) {
+      await ears[index]?.heard;
+      inside.push(await takenInTurn(store, key, one, READS));
+    }
+    assert.ok(!(await place(store, key, second)).taken);
+    assert.ok(!(await place(store, key, behind, READS)).taken, "behind a writer");
+    for (const id of inside) await drop(store, key, id);
+    await ears[3]?.heard;
+    for (const ear of ears) ear.deafen();
+    await takenInTurn(store, key, second);
+  });
+
+  test("where one of several leaves, or gives up its place, the first who waits is told", async () => {
+    const { store } = subject();
+    const [key, one, other, first, second] = [newKey(), newId(), newId(), newId(), newId()];
+    await take(store, key, one, TWO);
+    await take(store, key, other, TWO);
+    assert.ok(!(await place(store, key, first, TWO)).taken);
+    const ear = listen(store, first);
+    await drop(store, key, one);
+    await ear.heard;
+    ear.deafen();
+    const inside = await takenInTurn(store, key, first, TWO);
+    // Behind a writer there may be room for one who shares.
+    await drop(store, key, other);
+    await queued(store, key, first);
+    assert.ok(!(await place(store, key, second, TWO)).taken);
+    const another = listen(store, second);
+    await store.leave(key, first, WITHIN_MS);
+    await another.heard;
+    another.deafen();
+    await takenInTurn(store, key, second, TWO);
+    await drop(store, key, inside);
+  });
+
+  test("one who waits to share a key is told when there is room", async () => {
+    const { store } = subject();
+    const [key, waiting] = [newKey(), newId()];
+    for (const lockTimeMs of [3 * LONG_MS, LONG_MS, 2 * LONG_MS]) {
+      await take(store, key, newId(), { ...THREE, lockTimeMs });
+    }
+    const room = async (permits: number): Promise<number> => {
+      const reply: TakeReply = await place(store, key, waiting, { permits });
+      return Math.round((freeIn(reply) ?? 0) / (LONG_MS / 100)) / 100;
+    };
+    assert.deepEqual([await room(3), await room(2), await room(1)], [1, 2, 3]);
+  });
+
+  test("many that are dropped together, where the store can, also are of several", async () => {
+    const { store } = subject();
+    const { dropMany } = store;
+    if (dropMany === undefined) return;
+    const [key, alone, one, other, held] = [newKey(), newKey(), newId(), newId(), newId()];
+    await take(store, key, one, READS);
+    await take(store, key, other, READS);
+    await take(store, alone, held);
+    const drops = [one, newId(), other].map((requestId) => ({ key, requestId }));
+    const [first, second, third, last] = await dropMany(
+      [...drops, { key: alone, requestId: held }],
+      WITHIN_MS,
+    );
+    assert.deepEqual([first, third, last], [{ dropped: true }, { dropped: true }, { dropped: true }]);
+    assert.ok(second !== undefined && !(second instanceof Error) && !second.dropped);
+    assert.ok((await isForgotten(store, key)) && (await isForgotten(store, alone)));
+  });
+
+  test("several that are renewed together in one key all are", async () => {
+    const { store, elapse } = subject();
+    const [key, ids] = [newKey(), [newId(), newId(), newId()]];
+    for (const id of ids) await take(store, key, id, { ...READS, lockTimeMs: SHORT_MS * 30 });
+    const requests = ids.map((id) => renewal(key, id, LONG_MS));
+    assert.deepEqual(
+      await store.renew(requests, WITHIN_MS),
+      ids.map(() => ({ renewed: true })),
+    );
+    await elapse(SHORT_MS * 30);
+    const value = String(await look(store, key));
+    assert.ok(
+      ids.every((id) => isHeldBy(id, value)),
+      value,
+    );
+  });
+
+  test("who would share a key that holds an unknown form finds another's hold", async () => {
+    const { store, put } = subject();
+    if (put === undefined) return;
+    const id = "a".repeat(32);
+    for (const value of ["shared:", `shared:${id}@1`, `shared:${id}@9/2 `, `shared:${id}@9/2  ${id}@9/2`]) {
+      const key = newKey();
+      await put(key, value, LONG_MS);
+      const reply = await store.take(request(key, newId(), READS), WITHIN_MS);
+      assert.deepEqual(reply, { taken: false, holder: value, freeInMs: undefined });
+      assert.equal((await drop(store, key, id)).dropped, false);
+      assert.equal(await look(store, key), value);
+    }
+  });
+}
+
+/** A store that cannot have a key held by several says so. */
+export function notSharing(test: RegisterTest, subject: () => Subject): void {
+  test("who would share a key is refused for good", async () => {
+    const { store } = subject();
+    const [key, named] = [newKey(), { name: "LockMisconfiguredError" }];
+    await assert.rejects(take(store, key, newId(), READS), named);
+    await assert.rejects(place(store, key, newId(), READS), named);
+    assert.equal(await look(store, key), undefined);
+  });
+}

@@ -1,0 +1,226 @@
+import test from "ava";
+import { LockMisconfiguredError, LockOptionError, LockWaitTimeoutError } from "../../runtime/errors";
+import type { LockOptions } from "../../runtime/lock/settings";
+import { deferred } from "../support/deferred";
+import { Fleet, type FleetProcess } from "../support/fleet";
+
+const KEY = "LOCK_cache_1";
+const READ = { mode: "read" } as const satisfies LockOptions;
+
+/** A call that stays inside until it is told to leave, and what it has done so far. */
+interface Stay {
+  readonly leave: () => void;
+  readonly done: Promise<unknown>;
+  readonly isInside: () => boolean;
+}
+
+function stay(process: FleetProcess, options: LockOptions): Stay {
+  const end = deferred();
+  let isInside = false;
+  const done = process.call(KEY, options, async () => {
+    isInside = true;
+    await end.promise;
+    isInside = false;
+  });
+  return { leave: end.resolve, done, isInside: () => isInside };
+}
+
+const inside = (stays: readonly Stay[]): boolean[] => stays.map((one) => one.isInside());
+
+test("readers are inside together, in one process and in several, and a writer is alone", async (t) => {
+  const fleet = new Fleet();
+  const [one, two] = [fleet.process(), fleet.process()];
+  const readers = [stay(one, READ), stay(one, READ), stay(two, READ)];
+  await fleet.clock.advance(1);
+  t.deepEqual(inside(readers), [true, true, true]);
+  const writer = stay(two, {});
+  await fleet.clock.advance(3_000);
+  t.false(writer.isInside());
+  readers.forEach((reader) => reader.leave());
+  await Promise.all(readers.map(({ done }) => done));
+  await fleet.clock.advance(1);
+  t.true(writer.isInside());
+  const late = stay(one, READ);
+  await fleet.clock.advance(3_000);
+  t.false(late.isInside());
+  writer.leave();
+  await writer.done;
+  await fleet.clock.advance(1);
+  t.true(late.isInside());
+  late.leave();
+  await late.done;
+  t.true(await fleet.isFree(KEY));
+  t.true(one.isIdle && two.isIdle);
+  t.is(fleet.clock.pendingTimers, 0);
+});
+
+test("a writer that waits goes before readers that come later, and those go in together after it", async (t) => {
+  const fleet = new Fleet();
+  const [one, two] = [fleet.process(), fleet.process()];
+  const first = stay(one, READ);
+  await fleet.clock.advance(1);
+  const writer = stay(two, {});
+  await fleet.clock.advance(1);
+  const later = [stay(one, READ), stay(two, READ), stay(one, READ)];
+  await fleet.clock.advance(2_000);
+  t.deepEqual([writer.isInside(), ...inside(later)], [false, false, false, false]);
+  first.leave();
+  await first.done;
+  await fleet.clock.advance(1);
+  t.deepEqual([writer.isInside(), ...inside(later)], [true, false, false, false]);
+  writer.leave();
+  await writer.done;
+  await fleet.clock.advance(1);
+  t.deepEqual(inside(later), [true, true, true]);
+  for (const { leave, done } of later) {
+    leave();
+    await done;
+  }
+  t.true(await fleet.isFree(KEY));
+});
+
+test("so many are inside as there are permits, and who leaves lets in the next", async (t) => {
+  const fleet = new Fleet();
+  const [one, two] = [fleet.process(), fleet.process()];
+  const options = { permits: 2 } as const;
+  const stays: Stay[] = [];
+  for (const process of [one, one, one, two, two]) {
+    stays.push(stay(process, options));
+    await fleet.clock.advance(1);
+  }
+  t.deepEqual(inside(stays), [true, true, false, false, false]);
+  stays[0]?.leave();
+  await stays[0]?.done;
+  await fleet.clock.advance(1);
+  t.deepEqual(inside(stays), [false, true, true, false, false]);
+  stays[1]?.leave();
+  stays[2]?.leave();
+  await Promise.all([stays[1]?.done, stays[2]?.done]);
+  await fleet.clock.advance(1_000);
+  t.deepEqual(inside(stays), [false, false, false, true, true]);
+  for (const { leave } of stays) leave();
+  await Promise.all(stays.map(({ done }) => done));
+  t.true(await fleet.isFree(KEY));
+  t.is(fleet.clock.pendingTimers, 0);
+});
+
+test("those who wait for nobody are inside together, too, however they come", async (t) => {
+  const fleet = new Fleet();
+  const process = fleet.process();
+  for (const how of [READ, { permits: 3 }] as const) {
+    const stays = Array.from({ length: 3 }, () => stay(process, { ...how, retryTimes: 0 }));
+    await fleet.clock.advance(1);
+    t.deepEqual(inside(stays), [true, true, true]);
+    const refused = process.call(KEY, { permits: 3, retryTimes: 0 }, () => {});
+    if (how !== READ) await t.throwsAsync(refused, { instanceOf: LockWaitTimeoutError });
+    else await t.throwsAsync(process.call(KEY, { retryTimes: 0 }, () => {}));
+    for (const { leave } of stays) leave();
+    await Promise.allSettled([refused, ...stays.map(({ done }) => done)]);
+    t.true(await fleet.isFree(KEY));
+    t.true(process.isIdle);
+  }
+});
+
+test("each of several renews its own, and one that is lost is told, and no other", async (t) => {
+  const fleet = new Fleet();
+  const process = fleet.process();
+  const [kept, left] = [
+    process.lock(KEY, { ...READ, lockTime: "3s" }),
+    process.lock(KEY, { ...READ, lockTime: "3s", watchdog: false }),
+  ];
+  t.true(await kept.acquire());
+  t.true(await left.acquire());
+  t.not(kept.storeValue, left.storeValue);
+  const { signal } = left;
+  await fleet.clock.advance(10_000);
+  t.true(kept.remaining() > 0);
+  t.is(left.remaining(), 0);
+  t.true(signal.aborted);
+  await t.throwsAsync(left.release(), { code: "LOCK_LOST", message: /expired|deadline/ });
+  await kept.release();
+  t.true(await fleet.isFree(KEY));
+});
+
+test("who reads may read again inside, also while a writer waits", async (t) => {
+  const fleet = new Fleet();
+  const [one, two] = [fleet.process(), fleet.process()];
+  const writerCame = deferred();
+  const outer = one.call(KEY, READ, async () => {
+    await writerCame.promise;
+    return await one.call(KEY, READ, () => "read twice");
+  });
+  await fleet.clock.advance(1);
+  const writer = stay(two, {});
+  await fleet.clock.advance(1);
+  writerCame.resolve();
+  t.is(await outer, "read twice");
+  await fleet.clock.advance(1);
+  t.true(writer.isInside());
+  writer.leave();
+  await writer.done;
+});
+
+test("who reads and asks to write is refused at once, and reads on", async (t) => {
+  const fleet = new Fleet();
+  const process = fleet.process();
+  for (const options of [{}, { reentrant: true }, { permits: 3 }]) {
+    const result = await process.call(KEY, READ, async (lock) => {
+      await t.throwsAsync(
+        process.call(KEY, options, () => t.fail()),
+        {
+          instanceOf: LockMisconfiguredError,
+          message: /with (mode=write|permits=3) inside a body that holds it with mode=read/,
+        },
+      );
+      return lock.remaining() > 0;
+    });
+    t.true(result);
+  }
+  t.is(fleet.store.asked.length, 3, "nothing was sent for those who were refused");
+  t.true(await fleet.isFree(KEY));
+});
+
+test("who writes may read inside, if both may enter again", async (t) => {
+  const fleet = new Fleet();
+  const process = fleet.process();
+  const read = (): Promise<string | undefined> => process.call(KEY, READ, () => "read");
+  t.is(await process.call(KEY, { reentrant: true }, read), "read");
+});
+
+test("a reader whose budget is spent is turned away, and keeps nobody behind it", async (t) => {
+  const fleet = new Fleet();
+  const [one, two] = [fleet.process(), fleet.process()];
+  const first = stay(one, READ);
+  await fleet.clock.advance(1);
+  const writer = two.call(KEY, { retryTimes: 1, waitTime: "2s" }, () => {});
+  const refused = t.throwsAsync(writer, { instanceOf: LockWaitTimeoutError });
+  await fleet.clock.advance(1);
+  const behind = stay(one, READ);
+  await fleet.clock.advance(1_000);
+  t.false(behind.isInside());
+  await fleet.clock.advance(1_000);
+  await refused;
+  await fleet.clock.advance(1);
+  t.true(behind.isInside(), "at once, and not at its next look");
+  behind.leave();
+  first.leave();
+  await Promise.all([behind.done, first.done]);
+  t.true(await fleet.isFree(KEY));
+});
+
+test("what cannot be together is refused", (t) => {
+  const process = new Fleet().process();
+  const refusals: [options: object, message: RegExp][] = [
+    [{ mode: "read", fencing: true }, /held alone, got it with mode=read/],
+    [{ permits: 2, fencing: true }, /held alone, got it with permits=2/],
+    [{ mode: "read", permits: 2 }, /either `mode`.* or `permits`/],
+    [{ mode: "reads" }, /"read" or "write", got 'reads'/],
+    [{ permits: 0 }, /whole number from 1 to 1000, got 0/],
+    [{ permits: 1.5 }, /whole number from 1 to 1000/],
+    [{ permits: 1001 }, /whole number from 1 to 1000/],
+  ];
+  for (const [options, message] of refusals) {
+    t.throws(() => process.lock(KEY, options as LockOptions), { instanceOf: LockOptionError, message });
+  }
+  t.notThrows(() => process.lock(KEY, { permits: 1, fencing: true }));
+});
