@@ -85,8 +85,9 @@ class MemoryStore implements Store {
       const [share] = this.#shareOf(requestId, held?.value);
       if (held !== undefined && share !== undefined) {
         const expiresAt = Math.max(share.expiresAt, until);
+        const renewed = { ...share, expiresAt };
         const all = this.#sharesIn(held.value) ?? [];
-        held.value = sharedBy(all.map((one) => (one.requestId === requestId ? { ...one, expiresAt } : one)));
+        held.value = sharedBy(all.map((one) => (one.requestId === requestId ? renewed : one)));
       } else if (held?.value !== requestId) {
         return { renewed: false, holder: held?.value };
       }

@@ -53,7 +53,7 @@ export const OPTION_READERS: Record<
 };
 
 /** Who may hold a lock beside whom is the business of that lock alone. */
-const NO_DEFAULTS = ["mode", "permits"];
+const NO_DEFAULTS = new Set(["mode", "permits"]);
 
 /** Reads the plugin's `defaults`, in the words of the tag. */
 export function readDefaults(options: unknown): { defaults: Defaults; problems: Problem[] } {
@@ -66,7 +66,7 @@ export function readDefaults(options: unknown): { defaults: Defaults; problems: 
     complain("Expected the plugin's `defaults` to be an object.");
     return { defaults, problems };
   }
-  const names = Object.keys(OPTION_READERS).filter((name) => !NO_DEFAULTS.includes(name));
+  const names = Object.keys(OPTION_READERS).filter((name) => !NO_DEFAULTS.has(name));
   for (const [name, given] of Object.entries(options)) {
     const read = names.includes(name) ? OPTION_READERS[name] : undefined;
     if (read === undefined) {
