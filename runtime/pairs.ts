@@ -13,6 +13,8 @@ interface RefusedPair {
   readonly because: string;
 }
 
+const OF_ONE_ALONE = "it is for a key that is held by one alone";
+
 const REFUSED_PAIRS: readonly RefusedPair[] = [
   {
     one: { name: "lockAtLeast" },
@@ -29,6 +31,10 @@ const REFUSED_PAIRS: readonly RefusedPair[] = [
     other: { name: "reentrant", value: "true" },
     because: "who enters again comes and goes inside another one's hold",
   },
+  ...["lockAtLeast", "replicas"].flatMap((name): readonly RefusedPair[] => [
+    { one: { name }, other: { name: "mode", value: "read" }, because: OF_ONE_ALONE },
+    { one: { name }, other: { name: "permits" }, because: OF_ONE_ALONE },
+  ]),
 ];
 
 /** The pairs of which both are said. */

@@ -186,7 +186,13 @@ function assertTogether(settings: Settings): void {
       `Expected \`lockAtLeast\` to be at most \`lockTime\`, after which the key of a process that died is free, got ${lockAtLeastMs} ms and ${lockTimeMs} ms`,
     );
   }
-  const said = { ...settings, lockAtLeast: lockAtLeastMs > 0, holdAtMost: holdAtMostMs < Infinity };
+  const said = {
+    ...settings,
+    lockAtLeast: lockAtLeastMs > 0,
+    holdAtMost: holdAtMostMs < Infinity,
+    permits: settings.permits > 1,
+    replicas: settings.replicas > 0,
+  };
   const isSaid = ({ name, value = "true" }: { readonly name: string; readonly value?: string }): boolean =>
     String(said[name as keyof typeof said]) === value;
   const [pair] = refusedAmong(isSaid);

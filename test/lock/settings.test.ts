@@ -19,6 +19,8 @@ test("without a word, the ancestors' numbers hold", (t) => {
     fencing: false,
     store: "default",
     replicas: 0,
+    mode: "write",
+    permits: 1,
   });
 });
 
@@ -97,7 +99,7 @@ for (const name of ["locktime", "ttl", "constructor", "__proto__", "toString"]) 
     const options = Object.defineProperty({}, name, { value: 1, enumerable: true });
     t.throws(() => settle(options, DEFAULTS), {
       instanceOf: LockOptionError,
-      message: `There is no option \`${name}\`. The options are lockTime, retryTimes, waitTime, onFailure, onLost, watchdog, lockAtLeast, holdAtMost, autoUnlock, reentrant, fencing, store, replicas.`,
+      message: `There is no option \`${name}\`. The options are lockTime, retryTimes, waitTime, onFailure, onLost, watchdog, lockAtLeast, holdAtMost, autoUnlock, reentrant, fencing, store, replicas, mode, permits.`,
     });
   });
 }
