@@ -44,7 +44,8 @@ export function locksIn(ts: Parser, fileName: string, text: string): Locks {
     const site = options?.get("site");
     if (ts.isCallExpression(node) && options !== undefined && typeof site === "string") {
       const steps = stepsAround(ts, node);
-      const begins = options.get("reentrant") === true || options.get("mode") === "read" ? beginsReentrant : beginsHeld;
+      const begins =
+        options.get("reentrant") === true || options.get("mode") === "read" ? beginsReentrant : beginsHeld;
       const isInside = steps !== undefined && begins(ts, steps);
       if (isInside) locks.push(lockOf(ts, file, node, site, options, steps));
       else broken.push(site);
