@@ -75,14 +75,7 @@ export class Invariants {
     this.#checkBudget(caller, "entered");
     for (const other of this.#callers) {
       if (other === caller) break;
-      const isOfOneLine =
-        other.process === process && other.key === key && other.lock.permits === lock.permits;
-      if (
-        isOfOneLine &&
-        (lock.permits === 1 || lock.isPatient) &&
-        other.state === "waiting" &&
-        !other.isNested
-      )
+      if (areOfOneLine(caller, other) && other.state === "waiting" && !other.isNested)
         this.report(`${lock.requestId} overtook ${other.lock.requestId}`);
     }
     const others = [...(process.clock.mayNotKnowOfSuspension ? [] : this.#callers)].filter(
@@ -287,6 +280,14 @@ export class Invariants {
 /** Whether the key was held again by the same command when it ended: that much is believed of the store's last word. */
 function isUnprovable({ grant, process }: Caller): boolean {
   return grant?.isTakenAgain === true && !process.isClosed;
+}
+
+/** Whether the later of them waits behind the other. Who may be beside others, and waits for nobody, asks by itself. */
+function areOfOneLine(one: Caller, other: Caller): boolean {
+  const { permits } = one.lock;
+  const isOfOneKind =
+    one.process === other.process && one.key === other.key && permits === other.lock.permits;
+  return isOfOneKind && (permits === 1 || (one.lock.isPatient && other.lock.isPatient));
 }
 
 /** Whether both have their locks from the same life of the server, in which nothing was forgotten. */
