@@ -138,7 +138,7 @@ export class SimulatedServer {
   /** Its clock is set. */
   jump(ms: number): void {
     this.#jumpMs += ms;
-    if (ms > 0) this.#truth.steppedForward();
+    if (ms > 0) this.#truth.steppedForward(ms);
   }
 
   // ---- what it does -----------------------------------------------------------------------------------

@@ -19,6 +19,8 @@ export interface Grant {
   since: number | undefined;
   /** In which life of the key the server said so last. */
   life: number;
+  /** Until when the key is its own, by the longest that the server has said. */
+  until: number;
   /** How many sections have run on it. */
   sections: number;
   /** The command came twice, and the key was free again by then: then no reply proves that it was held all the time. */
@@ -136,10 +138,17 @@ export class Truth {
     truth.held = permits > 1 ? undefined : { value: requestId, expiresAt };
     const before = this.#grants.get(requestId);
     if (before === undefined) {
-      this.#grants.set(requestId, { since: undefined, life: truth.life, sections: 0, isTakenAgain: false });
+      const { life } = truth;
+      this.#grants.set(requestId, {
+        since: undefined,
+        life,
+        until: expiresAt,
+        sections: 0,
+        isTakenAgain: false,
+      });
     } else {
-      before.life = truth.life;
       before.isTakenAgain = true;
+      promise(before, truth, expiresAt);
     }
     this.#drew(key, truth, reply.fencingToken);
   }
@@ -153,8 +162,7 @@ export class Truth {
     }
     const until = this.#now() + lockTimeMs;
     const grant = this.#grants.get(requestId);
-    // Where it has more left, the server's word for that is the one that it gave before.
-    if (grant !== undefined && until >= held.expiresAt) grant.life = truth.life;
+    if (grant !== undefined) promise(grant, truth, until);
     held.expiresAt = Math.max(held.expiresAt, until);
     this.#drew(key, truth, reply.fencingToken);
   }
@@ -234,8 +242,9 @@ export class Truth {
   }
 
   /** Its clock steps forward: what it has given ends before its time. */
-  steppedForward(): void {
+  steppedForward(ms: number): void {
     for (const truth of this.#keys.values()) truth.life += 1;
+    for (const grant of this.#grants.values()) grant.until += ms;
   }
 
   #held(truth: KeyTruth): KeyTruth["held"] {
@@ -256,6 +265,13 @@ export class Truth {
     }
     return truth;
   }
+}
+
+/** The server gives its word. Where it has given it for longer in another life, it is that word which it has to keep. */
+function promise(grant: Grant, { life }: KeyTruth, until: number): void {
+  if (until < grant.until) return;
+  grant.life = life;
+  grant.until = until;
 }
 
 /** How many may hold a key at once: who asks, and those who hold it. */
