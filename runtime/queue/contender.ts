@@ -312,6 +312,8 @@ export class Contender implements AttemptListener<Waiter>, Listening {
     this.#open = this.#open.filter((other) => other.request.requestId !== requestId);
     this.#lease = lease;
     this.#close();
+    // The key may hold these beside the one that is used.
+    if (first.permits > 1) this.#giveBackOpen();
     first.onEntered(waitedMs);
     return true;
   }
@@ -364,6 +366,11 @@ export class Contender implements AttemptListener<Waiter>, Listening {
   /** Nobody waits any more: what the store may have for us is given back. */
   abandon(): void {
     this.#close();
+    this.#giveBackOpen();
+  }
+
+  /** What is in flight is given back when its reply comes. */
+  #giveBackOpen(): void {
     for (const sent of this.#open.slice()) {
       if (sent instanceof Attempt && this.#shared.takes.cancel(sent)) this.#forget(sent);
       else if (!sent.isInFlight) this.#decline(sent);
