@@ -115,6 +115,11 @@ export class Truth {
   looksAt(key: string): void {
     const truth = this.#of(key);
     if (truth.held !== undefined && this.#held(truth) === undefined) this.#free(truth);
+    if (this.#shares(truth).size === 0) truth.shares.clear();
+  }
+
+  /** The server writes anew who holds the key together: without those whose time is over, wherever its clock is set afterwards. */
+  #writes(truth: KeyTruth): void {
     const shares = this.#shares(truth);
     for (const requestId of truth.shares.keys()) if (!shares.has(requestId)) truth.shares.delete(requestId);
   }
@@ -134,6 +139,7 @@ export class Truth {
       this.#report(`${key} was granted to ${requestId} while ${[...shares.keys()].join(" and ")} held it`);
     if (!isInTurn) this.#serve(key, truth, place ?? requestId);
     const expiresAt = this.#now() + lockTimeMs;
+    this.#writes(truth);
     if (permits > 1) truth.shares.set(requestId, { permits, expiresAt });
     truth.held = permits > 1 ? undefined : { value: requestId, expiresAt };
     const before = this.#grants.get(requestId);
@@ -164,6 +170,7 @@ export class Truth {
     const grant = this.#grants.get(requestId);
     if (grant !== undefined) promise(grant, truth, until);
     held.expiresAt = Math.max(held.expiresAt, until);
+    this.#writes(truth);
     this.#drew(key, truth, reply.fencingToken);
   }
 
@@ -176,7 +183,7 @@ export class Truth {
   /** @param closedForMs for how long nobody may have it from now on */
   dropped(key: string, requestId: string, closedForMs?: number): void {
     const truth = this.#of(key);
-    truth.shares.delete(requestId);
+    if (truth.shares.delete(requestId)) this.#writes(truth);
     if (truth.held?.value !== requestId) return;
     if (closedForMs === undefined) this.#free(truth);
     else truth.held = { value: closedAfter(requestId), expiresAt: this.#now() + closedForMs };
