@@ -271,6 +271,7 @@ export class Invariants {
   #isUnusedHold(value: string): boolean {
     const isLeftOver =
       this.#leftToExpire.has(value) ||
+      this.truth.isOverstaying(value) ||
       this.#ended.has(processOf(value)) ||
       this.truth.grantTo(value)?.isTakenAgain === true;
     return this.beliefs.isHeard(value) && !isLeftOver && !this.#isInUse(value);

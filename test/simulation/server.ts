@@ -139,6 +139,7 @@ export class SimulatedServer {
   jump(ms: number): void {
     this.#jumpMs += ms;
     if (ms > 0) this.#truth.steppedForward(ms);
+    else this.#truth.steppedBack();
   }
 
   // ---- what it does -----------------------------------------------------------------------------------

@@ -50,6 +50,7 @@ export class Truth {
   readonly #keys = new Map<string, KeyTruth>();
   readonly #gone = new Set<string>();
   readonly #grants = new Map<string, Grant>();
+  readonly #overstaying = new Set<string>();
   /** Which key each of those who wait, or waited, is for. */
   readonly #waitFor = new Map<string, string>();
 
@@ -109,6 +110,11 @@ export class Truth {
   /** What was granted to that command. */
   grantTo(requestId: string): Grant | undefined {
     return this.#grants.get(requestId);
+  }
+
+  /** Whether the server may keep it longer than its process knows. */
+  isOverstaying(value: string): boolean {
+    return this.#overstaying.has(value);
   }
 
   /** The server looks at the key: what has expired is gone then, wherever its clock is set afterwards. */
@@ -252,6 +258,14 @@ export class Truth {
   steppedForward(ms: number): void {
     for (const truth of this.#keys.values()) truth.life += 1;
     for (const grant of this.#grants.values()) grant.until += ms;
+  }
+
+  /** Its clock steps back: what it has given ends later than anybody thinks. */
+  steppedBack(): void {
+    for (const { held, shares } of this.#keys.values()) {
+      if (held !== undefined) this.#overstaying.add(held.value);
+      for (const requestId of shares.keys()) this.#overstaying.add(requestId);
+    }
   }
 
   #held(truth: KeyTruth): KeyTruth["held"] {
