@@ -380,7 +380,7 @@ test.serial(
 test.serial("what comes for one who gave up, and is kept, is found out", async (t) => {
   const keeping = (): GiveBacks["drop"] => () => {};
   await withFault(GiveBacks.prototype, "drop", keeping, () =>
-    finds(t, "disorderly", /has been free for .* while .* waits/),
+    finds(t, "lossy", /has been free for .* while .* waits/),
   );
 });
 
