@@ -25,16 +25,28 @@ export const RENEW = script(
   MANY,
   VALUES,
   PROLONG,
-  SERVER_TIME,
-  SHARES,
   `
-local replies = {}
+local replies, others = {}, {}
 local holders = redis.call("MGET", unpack(KEYS))
 for index, lock in ipairs(KEYS) do
   if holders[index] == id_of(index) then
     prolong(lock, lock_time_of(index))
     replies[index] = 1
-  elseif renew_share(lock, as_it_is(lock, holders[index]), id_of(index), lock_time_of(index)) then
+  else
+    others[#others + 1] = index
+  end
+end
+if #others == 0 then
+  return replies
+end
+`,
+  // Where all are held alone, nothing is made that is for several.
+  SERVER_TIME,
+  SHARES,
+  `
+for _, index in ipairs(others) do
+  local lock = KEYS[index]
+  if renew_share(lock, as_it_is(lock, holders[index]), id_of(index), lock_time_of(index)) then
     replies[index] = 1
   else
     replies[index] = found(lock)
