@@ -33,6 +33,7 @@ export class Invariants {
   /** By number: what they had, or were still giving back, is left to expire. */
   readonly #ended = new Set<number>();
   readonly #idleSince = new Map<string, number>();
+  readonly #firstWithRoom = new Map<string, string | undefined>();
 
   /**
    * @param now the world's time
@@ -243,11 +244,11 @@ export class Invariants {
     const now = this.#now();
     for (const [key, { lock }] of longestWait) {
       // In other weather the first of those who wait may be dead, and keep its place for a while.
-      const hasRoom = this.#allowances.isCalm && this.truth.hasRoomForFirst(key);
-      if (!hasRoom && (sure.has(key) || !this.#isUnused(key))) {
-        this.#idleSince.delete(key);
-        continue;
-      }
+      const withRoom = this.#allowances.isCalm ? this.truth.firstWithRoom(key) : undefined;
+      const isIdle = withRoom !== undefined || (!sure.has(key) && this.#isUnused(key));
+      if (!isIdle || withRoom !== this.#firstWithRoom.get(key)) this.#idleSince.delete(key);
+      this.#firstWithRoom.set(key, withRoom);
+      if (!isIdle) continue;
       const since = this.#idleSince.get(key) ?? now;
       this.#idleSince.set(key, since);
       const idleMs = now - since;

@@ -83,12 +83,14 @@ export class Truth {
     return held === undefined ? [...this.#shares(truth).keys()] : [held.value];
   }
 
-  /** Whether there is room, beside those who hold the key together, for the first who waits. */
-  hasRoomForFirst(key: string): boolean {
+  /** The first who waits, where there is room for it beside those who hold the key together. */
+  firstWithRoom(key: string): string | undefined {
     const truth = this.#of(key);
     const shares = this.#shares(truth);
-    const [first] = truth.places.values();
-    return first !== undefined && shares.size > 0 && shares.size < most(first, shares.values());
+    const [first] = truth.places;
+    if (first === undefined) return undefined;
+    const [place, permits] = first;
+    return shares.size > 0 && shares.size < most(permits, shares.values()) ? place : undefined;
   }
 
   /** Whether the server has kept its word since it last gave that holder the key. */
