@@ -1,10 +1,11 @@
 import { locker } from "./configure";
 import { LockKeyError, LockOptionError } from "./errors";
-import { wellFormed } from "./key";
+import { countedKeys, wellFormed } from "./key";
 import { Lock } from "./lock/lock";
+import { Locks } from "./lock/locks";
 import { runInside } from "./lock/reentrancy";
 import type { CallSite } from "./lock/locker";
-import { mayBeEnteredAgain, type LockOptions } from "./lock/settings";
+import { assertForEach, mayBeEnteredAgain, type LockOptions } from "./lock/settings";
 import type { HeldLock } from "./woven";
 import { isOptions, shown } from "./shown";
 import { RESERVED_NAMESPACE } from "./stores/value";
@@ -20,6 +21,9 @@ export interface HandOptions extends LockOptions {
 /** With a condition: where it is false, there is no lock, and the body runs all the same. */
 export type ConditionalOptions = Omit<HandOptions, "when"> & { readonly when: boolean };
 
+/** The full name of a lock; or several, which are had together or not at all, in whichever order they are named. */
+export type Keys = string | readonly string[];
+
 type Body<T, Given> = (lock: Given) => T | PromiseLike<T>;
 
 interface Throws {
@@ -31,7 +35,8 @@ const OWN_OPTIONS = ["signal", "when"] satisfies (keyof HandOptions)[];
 /**
  * Runs `body` while the lock is held: released when it ends, however it ends.
  *
- * @param key the full name of the lock; `lockKey(businessFlag, ...parts)` makes the same as a tag does
+ * @param key the full name of the lock; `lockKey(businessFlag, ...parts)` makes the same as a tag does. Or several: all of
+ *   them or none
  * @returns what `body` returns; `undefined` when `onFailure` is `"skip"` and the lock could not be had
  * @throws {LockWaitTimeoutError} when somebody else held the lock for the whole wait budget
  * @throws {LockUnreachableError} when the store did not answer
@@ -39,22 +44,22 @@ const OWN_OPTIONS = ["signal", "when"] satisfies (keyof HandOptions)[];
  */
 export function withLock<T>(key: string, options: HandOptions & Throws, body: Body<T, HeldLock>): Promise<T>;
 export function withLock<T>(
-  key: string,
+  key: Keys,
   options: HandOptions,
   body: Body<T, HeldLock>,
 ): Promise<T | undefined>;
 export function withLock<T>(
-  key: string,
+  key: Keys,
   options: ConditionalOptions & Throws,
   body: Body<T, HeldLock | undefined>,
 ): Promise<T>;
 export function withLock<T>(
-  key: string,
+  key: Keys,
   options: ConditionalOptions,
   body: Body<T, HeldLock | undefined>,
 ): Promise<T | undefined>;
 export async function withLock<T>(
-  key: string,
+  key: Keys,
   options: HandOptions | ConditionalOptions,
   body: Body<T, HeldLock> | Body<T, HeldLock | undefined>,
 ): Promise<T | undefined> {
@@ -77,7 +82,7 @@ export async function withLock<T>(
   while (!(await lock.acquire(options.signal))) if (!(await lock.retryCheck())) return undefined;
   try {
     lock.assertHeld(); // What ran since it was granted may have taken its time.
-    return await (mayBeEnteredAgain(callSite.settings) ? runInside(lock, () => body(lock)) : body(lock));
+    return await (mayBeEnteredAgain(callSite.settings) ? runInside(lock.locks, () => body(lock)) : body(lock));
   } catch (error) {
     throw lock.fail(error);
   } finally {
@@ -93,10 +98,10 @@ export async function withLock<T>(
  * @throws {LockWaitTimeoutError} when somebody else held the lock for the whole wait budget
  * @throws {LockUnreachableError} when the store did not answer
  */
-export function obtain(key: string, options?: HandOptions & Throws): Promise<HeldLock>;
-export function obtain(key: string, options: HandOptions | ConditionalOptions): Promise<HeldLock | undefined>;
+export function obtain(key: Keys, options?: HandOptions & Throws): Promise<HeldLock>;
+export function obtain(key: Keys, options: HandOptions | ConditionalOptions): Promise<HeldLock | undefined>;
 export async function obtain(
-  key: string,
+  key: Keys,
   options: HandOptions | ConditionalOptions = {},
 ): Promise<HeldLock | undefined> {
   const callSite = callSiteOf(options);
@@ -120,7 +125,7 @@ export type TryOptions = Omit<HandOptions, "retryTimes" | "waitTime" | "onFailur
  * @returns `undefined` when somebody else holds the lock
  * @throws {LockUnreachableError} when the store did not answer
  */
-export function tryObtain(key: string, options: TryOptions = {}): Promise<HeldLock | undefined> {
+export function tryObtain(key: Keys, options: TryOptions = {}): Promise<HeldLock | undefined> {
   for (const name of ["retryTimes", "waitTime", "onFailure"]) {
     if (!isOptions(options) || !(name in options)) continue;
     const message = `tryObtain() does not wait, so it has no option \`${name}\`: use obtain()`;
@@ -131,7 +136,22 @@ export function tryObtain(key: string, options: TryOptions = {}): Promise<HeldLo
 
 const ONE_TRY = { retryTimes: 0, onFailure: "skip" } as const;
 
-function open(key: string, callSite: CallSite): Lock {
+function open(key: Keys, callSite: CallSite): Lock | Locks {
+  if (!isList(key)) return new Lock(callSite, checked(key));
+  assertForEach(callSite.settings);
+  return new Locks(callSite, countedKeys(key.map(checked)));
+}
+
+/** Not a revoked proxy, which is nothing. */
+function isList(value: unknown): value is readonly unknown[] {
+  try {
+    return Array.isArray(value);
+  } catch {
+    return false;
+  }
+}
+
+function checked(key: unknown): string {
   if (typeof key !== "string" || key === "") {
     throw new LockKeyError(`Expected the lock key to be a non-empty string, got ${shown(key)}`);
   }
@@ -140,10 +160,7 @@ function open(key: string, callSite: CallSite): Lock {
       `Expected a lock key that does not begin with "${RESERVED_NAMESPACE}", which is kept for the queues of locks, got ${shown(key)}`,
     );
   }
-  return new Lock(
-    callSite,
-    wellFormed(key, () => "the lock key"),
-  );
+  return wellFormed(key, () => "the lock key");
 }
 
 /** Also one of another realm, such as a test environment's: only such functions have a tag that says so. */

@@ -6,6 +6,7 @@ export {
   tryObtain,
   type ConditionalOptions,
   type HandOptions,
+  type Keys,
   type TryOptions,
 } from "./by-hand";
 export { assertWoven, currentLock, type HeldLock } from "./woven";
@@ -76,6 +77,7 @@ export {
 export { needsStore } from "./configure";
 export { jsonField } from "./json-field";
 export type { Lock, FailureClass } from "./lock/lock";
+export type { Locks } from "./lock/locks";
 
 // Where ts-patch looks for a plugin's function, so that `{ "transform": "lockweave" }` works too. No bundler follows it, and
 // it is no export to import: who reads a module's exports from its text does not see this one.

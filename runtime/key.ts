@@ -1,4 +1,5 @@
 import { LockKeyError } from "./errors";
+import { MOST_KEYS } from "./limits";
 import { shown } from "./shown";
 
 /** What can be a part of a lock key: a value whose text is its identity. */
@@ -25,6 +26,26 @@ export function lockKey(businessFlag: string, ...parts: readonly KeyValue[]): st
   if (parts.length === 0) return `LOCK_${flag}`;
   const texts = parts.map((part, index) => escape(textOf(part, index, businessFlag), ","));
   return ["LOCK_", flag, "_", texts.join(",")].join(""); // A concatenated string would keep its pieces.
+}
+
+/**
+ * The name of a lock for each part by itself, and for each element of one that is an array.
+ *
+ * @throws {LockKeyError} when there is none, when there are more than 256, and when one is no identity: see {@link lockKey}
+ */
+export function lockKeys(
+  businessFlag: string,
+  parts: readonly (KeyValue | readonly KeyValue[])[],
+): readonly string[] {
+  const keys = parts.flat().map((part) => lockKey(businessFlag, part));
+  return countedKeys(keys, () => ` of ${shown(businessFlag)}`);
+}
+
+/** The keys of one lock, if they are as many as it may have. */
+export function countedKeys(keys: readonly string[], of = (): string => ""): readonly string[] {
+  const { size } = new Set(keys);
+  if (size > 0 && size <= MOST_KEYS) return keys;
+  throw new LockKeyError(`Expected from 1 to ${MOST_KEYS} keys${of()} to be locked together, got ${size}`);
 }
 
 function textOf(part: unknown, index: number, businessFlag: string): string {

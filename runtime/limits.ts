@@ -24,3 +24,6 @@ export const DEFAULT_STORE = "default";
 export const STORE_NAME = /^[\p{L}_][\p{L}\p{N}_-]*$/u;
 /** The largest `permits`; readers count as so many. All who hold a lock together stand in one value of the store. */
 export const MOST_PERMITS = 1_000;
+
+/** The most keys of one lock with `each`. */
+export const MOST_KEYS = 256;

@@ -31,6 +31,21 @@ const REFUSED_PAIRS: readonly RefusedPair[] = [
     other: { name: "reentrant", value: "true" },
     because: "who enters again comes and goes inside another one's hold",
   },
+  {
+    one: { name: "each", value: "true" },
+    other: { name: "fencing", value: "true" },
+    because: "a token belongs to one key, and here are several",
+  },
+  {
+    one: { name: "each", value: "true" },
+    other: { name: "autoUnlock", value: "false" },
+    because: "keys that are had, where another one is not, have to be given back",
+  },
+  {
+    one: { name: "each", value: "true" },
+    other: { name: "lockAtLeast" },
+    because: "keys that are had, where another one is not, have to be free at once",
+  },
   ...["lockAtLeast", "replicas"].flatMap((name): readonly RefusedPair[] => [
     { one: { name }, other: { name: "mode", value: "read" }, because: OF_ONE_ALONE },
     { one: { name }, other: { name: "permits" }, because: OF_ONE_ALONE },

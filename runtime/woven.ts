@@ -1,10 +1,11 @@
 /// <reference lib="esnext.disposable" preserve="true" />
 import { locker } from "./configure";
 import { LockNotWovenError, LockOptionError } from "./errors";
-import { lockKey, type KeyValue } from "./key";
+import { lockKey, lockKeys, type KeyValue } from "./key";
 import { Lock, type FailureClass } from "./lock/lock";
+import { Locks } from "./lock/locks";
 import { runInside } from "./lock/reentrancy";
-import type { LockOptions } from "./lock/settings";
+import { assertForEach, type LockOptions } from "./lock/settings";
 import { isOptions, shown } from "./shown";
 
 // The calls that the transformer weaves, in the order in which they appear around a body.
@@ -14,23 +15,38 @@ export interface Site extends LockOptions {
   /** The name of the function, for messages: `OrderService.pay`. */
   readonly site: string;
   readonly businessFlag: string;
+  /** Each part, and each element of an array, is a key of its own. */
+  readonly each?: boolean;
 }
 
-const SITE_NAMES = ["site", "businessFlag"] satisfies (keyof Site)[];
+/** What the key is made of: arrays only where each element is a key. */
+type Parts<Of extends Site> = Of extends { readonly each: true }
+  ? readonly (KeyValue | readonly KeyValue[])[]
+  : readonly KeyValue[];
+
+type Opened<Of extends Site> = Of extends { readonly each: true } ? Locks : Lock;
+
+const SITE_NAMES = ["site", "businessFlag", "each"] satisfies (keyof Site)[];
 
 /**
- * A lock on the key that `businessFlag` and the parts make. Nothing is sent yet.
+ * A lock on the key that `businessFlag` and the parts make, or with `each` on several. Nothing is sent yet.
  *
  * @throws {LockKeyError} when a part is no identity
  * @throws {LockMisconfiguredError} before `configure()`
  */
-export function open(site: Site, ...parts: readonly KeyValue[]): Lock {
+export function open<Of extends Site>(site: Of, ...parts: Parts<Of>): Opened<Of>;
+export function open(site: Site, ...parts: readonly (KeyValue | readonly KeyValue[])[]): Lock | Locks {
   const current = locker();
   if (!isOptions(site) || (site.site !== undefined && typeof site.site !== "string")) {
     throw new LockOptionError(`Expected open() to be given { site, businessFlag }, got ${shown(site)}`);
   }
   const callSite = current.callSite(site, site.site, SITE_NAMES);
-  return new Lock(callSite, lockKey(site.businessFlag, ...parts));
+  if (site.each === true) {
+    assertForEach(callSite.settings);
+    return new Locks(callSite, lockKeys(site.businessFlag, parts));
+  }
+  // Of others than these `lockKey` says what is wrong.
+  return new Lock(callSite, lockKey(site.businessFlag, ...(parts as readonly KeyValue[])));
 }
 
 /** Where the tag's `when` is false: it stands for a lock, and all steps know that there is none. */
@@ -55,19 +71,19 @@ export function unlocked(): Unlocked {
   return UNLOCKED;
 }
 
-function opened(call: string, lock: Lock | Unlocked): Lock | undefined {
-  if (lock instanceof Lock) return lock;
+function opened(call: string, lock: Lock | Locks | Unlocked): Lock | Locks | undefined {
+  if (lock instanceof Lock || lock instanceof Locks) return lock;
   if (lock === UNLOCKED) return undefined;
   throw new LockOptionError(`Expected ${call}() to be given a lock that open() made, got ${shown(lock)}`);
 }
 
 /** One try: see {@link Lock.acquire}. */
-export function acquire(lock: Lock | Unlocked): Promise<boolean> {
+export function acquire(lock: Lock | Locks | Unlocked): Promise<boolean> {
   return opened("acquire", lock)?.acquire() ?? MAY_BEGIN;
 }
 
 /** Waits until the next try makes sense: see {@link Lock.retryCheck}. */
-export function retryCheck(lock: Lock | Unlocked, Failure?: FailureClass): Promise<boolean> {
+export function retryCheck(lock: Lock | Locks | Unlocked, Failure?: FailureClass): Promise<boolean> {
   return opened("retryCheck", lock)?.retryCheck(Failure) ?? MAY_BEGIN;
 }
 
@@ -77,7 +93,7 @@ export function retryCheck(lock: Lock | Unlocked, Failure?: FailureClass): Promi
  *
  * @throws {LockLostError} when `remaining()` is 0
  */
-export function assertHeld(lock: Lock | Unlocked): void {
+export function assertHeld(lock: Lock | Locks | Unlocked): void {
   opened("assertHeld", lock)?.assertHeld();
 }
 
@@ -86,20 +102,20 @@ export function assertHeld(lock: Lock | Unlocked): void {
  *
  * @throws {LockLostError} when `remaining()` is 0 already: see {@link assertHeld}
  */
-export function runReentrant<T>(lock: Lock | Unlocked, body: () => Promise<T>): Promise<T> {
+export function runReentrant<T>(lock: Lock | Locks | Unlocked, body: () => Promise<T>): Promise<T> {
   const held = opened("runReentrant", lock);
   if (held === undefined) return body(); // Locks around it are still held, and may be entered again.
   held.assertHeld();
-  return runInside(held, body);
+  return runInside(held.locks, body);
 }
 
 /** Takes note that the body failed, and returns its error unchanged. */
-export function fail<E>(lock: Lock | Unlocked, error: E): E {
+export function fail<E>(lock: Lock | Locks | Unlocked, error: E): E {
   return opened("fail", lock)?.fail(error) ?? error;
 }
 
 /** Gives the lock back: see {@link Lock.release}. */
-export function release(lock: Lock | Unlocked): Promise<void> {
+export function release(lock: Lock | Locks | Unlocked): Promise<void> {
   return opened("release", lock)?.release() ?? IS_DONE;
 }
 
@@ -131,9 +147,13 @@ export function assertWoven(fn: (...args: never[]) => unknown): void {
 }
 
 /** A held lock, as the code under it sees it. */
-export type HeldLock = Pick<
+export type HeldLock = {
+  /** Of a lock with several keys: one for each, in the order of the keys. Otherwise itself. */
+  readonly locks: readonly HeldLock[];
+} & Pick<
   Lock,
   | "key"
+  | "keys"
   | "requestId"
   | "storeValue"
   | "fencingToken"
@@ -151,10 +171,10 @@ export type HeldLock = Pick<
  *
  * @throws {LockNotWovenError} anywhere else
  */
-export function currentLock(lock?: Lock): HeldLock;
-export function currentLock(lock: Lock | Unlocked): HeldLock | undefined;
-export function currentLock(lock?: Lock | Unlocked): HeldLock | undefined {
-  if (lock instanceof Lock) return lock;
+export function currentLock(lock?: Lock | Locks): HeldLock;
+export function currentLock(lock: Lock | Locks | Unlocked): HeldLock | undefined;
+export function currentLock(lock?: Lock | Locks | Unlocked): HeldLock | undefined {
+  if (lock instanceof Lock || lock instanceof Locks) return lock;
   if (lock === UNLOCKED) return undefined;
   throw new LockNotWovenError(
     "currentLock() works in the body of a function with @redisLock, compiled with Lockweave's transformer. Elsewhere, pass the lock on as an argument.",

@@ -123,6 +123,13 @@ for (const server of ["the memory store", "Redis"]) {
     t.is(await play("rate/main.mjs", env(7)), "12 mails, over 3 connections at most\n");
   });
 
+  test(`transfer: on ${server}, a thousand transfers in all directions end, and the sum stays`, async (t) => {
+    t.deepEqual((await play("transfer/main.mjs", env(8))).trimEnd().split("\n"), [
+      "with the comment: 1000 transfers, 3000 in all",
+      "without it: the sum is another",
+    ]);
+  });
+
   test(`telemetry: on ${server}, each lock is a span`, async (t) => {
     const spans = (await play("telemetry/main.mjs", env(5))).trimEnd().split("\n");
     t.deepEqual(spans.toSorted(), [

@@ -277,6 +277,25 @@ test.serial("mode=read lets its own context read again, and refuses it to write"
   );
 });
 
+test.serial("each=true locks each part, and each element of an array, or nothing", async (t) => {
+  const each = async (): Promise<string[]> => (await client.keys("LOCK_each_*")).toSorted();
+  t.deepEqual(await rows.each("b", "a", each), ["LOCK_each_a", "LOCK_each_b"]);
+  t.deepEqual(await rows.eachElement(["y", "x", "y"], each), ["LOCK_each_3", "LOCK_each_x", "LOCK_each_y"]);
+  await rows.each("b", "c", async () => {
+    const busy = { code: "LOCK_WAIT_TIME_OUT" };
+    await t.throwsAsync(
+      rows.each("a", "b", async () => t.fail()),
+      busy,
+    );
+    t.deepEqual(await each(), ["LOCK_each_b", "LOCK_each_c"]);
+  });
+  await t.throwsAsync(
+    rows.each("", "b", async () => t.fail()),
+    { code: "LOCK_BAD_KEY" },
+  );
+  t.deepEqual(await each(), []);
+});
+
 test.serial("permits=2 lets in two at once, and no third", async (t) => {
   const end = deferred();
   const two = [rows.permits(() => end.promise), rows.permits(() => end.promise)];

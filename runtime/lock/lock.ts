@@ -65,6 +65,16 @@ export class Lock implements AsyncDisposable, Waiter, Holder {
     return this.#callSite.settings;
   }
 
+  /** Its one key: see {@link Locks.keys}. */
+  get keys(): readonly string[] {
+    return [this.key];
+  }
+
+  /** Itself: see {@link Locks.locks}. */
+  get locks(): readonly Lock[] {
+    return [this];
+  }
+
   /** The name of the store that it lives in. */
   get store(): string {
     return this.settings.store;
@@ -157,7 +167,7 @@ export class Lock implements AsyncDisposable, Waiter, Holder {
 
   private standInLine(signal: AbortSignal | undefined): Wait {
     const { clock, queues, events } = this.locker;
-    const wait = new Wait(clock, queues.join(this));
+    const wait = new Wait(clock, queues.join(this), this.#callSite.waitsSince);
     this.#wait = wait;
     if (signal !== undefined && !signal.aborted) wait.listen(signal, () => this.abandon(wait, signal));
     events.asks(this);

@@ -37,4 +37,6 @@ export interface CallSite {
   readonly settings: Settings;
   /** The function that asks: `OrderService.pay`. */
   readonly site: string | undefined;
+  /** On the monotonic clock: since when its locks wait, where that is not when each is first asked for. */
+  readonly waitsSince?: number | undefined;
 }

@@ -9,12 +9,14 @@ interface Frame {
 const frames = new AsyncLocalStorage<Frame>();
 
 /**
- * Runs the body of a reentrant lock in an async context of its own. The context must not outlive the call:
+ * Runs the body of reentrant locks, the outermost first, in an async context of its own. The context must not outlive the call:
  * `enterWith` would leak into the caller, and a sibling that runs beside this body would be taken for a
  * part of it.
  */
-export function runInside<T>(lock: object, body: () => T): T {
-  return frames.run({ lock, outer: frames.getStore() }, body);
+export function runInside<T>(locks: readonly object[], body: () => T): T {
+  let frame = frames.getStore();
+  for (const lock of locks) frame = { lock, outer: frame };
+  return frame === undefined ? body() : frames.run(frame, body);
 }
 
 /** The innermost lock around the running code that `isWanted`. */

@@ -173,8 +173,13 @@ function permits(value: unknown): number {
   );
 }
 
+/** @throws {LockOptionError} on what a lock of several keys cannot be */
+export function assertForEach(settings: Settings): void {
+  assertTogether(settings, true);
+}
+
 /** What each alone may be. */
-function assertTogether(settings: Settings): void {
+function assertTogether(settings: Settings, each = false): void {
   const { lockTimeMs, lockAtLeastMs, holdAtMostMs } = settings;
   if (holdAtMostMs < lockTimeMs) {
     throw new LockOptionError(
@@ -188,6 +193,7 @@ function assertTogether(settings: Settings): void {
   }
   const said = {
     ...settings,
+    each,
     lockAtLeast: lockAtLeastMs > 0,
     holdAtMost: holdAtMostMs < Infinity,
     permits: settings.permits > 1,

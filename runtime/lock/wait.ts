@@ -25,10 +25,10 @@ export class Wait {
   #failure: { readonly error: unknown } | undefined;
   #stopListening: (() => void) | undefined;
 
-  constructor(clock: Clock, queue: LocalQueue) {
+  constructor(clock: Clock, queue: LocalQueue, since = clock.now()) {
     this.#clock = clock;
     this.queue = queue;
-    this.since = clock.now();
+    this.since = since;
   }
 
   get pastMs(): number {

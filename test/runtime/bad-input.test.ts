@@ -532,8 +532,6 @@ const NO_KEYS = [
   Symbol("order"),
   {},
   { id: 1 },
-  [],
-  ["order"],
   new Date(0),
   new Map([["id", 1]]),
   Buffer.from("order"),
@@ -548,6 +546,66 @@ const NO_KEYS = [
 ];
 
 const SITE = { site: "f", businessFlag: "payOrder" };
+const EACH = { ...SITE, each: true } as const;
+const MANY = Array.from({ length: 257 }, (_, n) => `order${n}`);
+
+for (const [name, keys, ...words] of [
+  ["no keys", [], "Expected from 1 to 256 keys", "got 0"],
+  ["257 keys", MANY, "Expected from 1 to 256 keys", "got 257"],
+  ["an empty one among its keys", ["a", ""], "non-empty string", 'got ""'],
+  ["a number among its keys", ["a", 7], "non-empty string", "got 7"],
+  ["a list among its keys", ["a", ["b"]], "non-empty string", 'got ["b"]'],
+] as const) {
+  refuses(`withLock() with ${name}`, () => withLock(keys, {}, body), LockKeyError, ...words);
+  refuses(`obtain() with ${name}`, () => obtain(keys), LockKeyError, ...words);
+}
+refuses(
+  "a woven call of each, with none",
+  () => open(EACH, []),
+  LockKeyError,
+  "from 1 to 256",
+  "payOrder",
+  "got 0",
+);
+refuses("a woven call of each, with 257", () => open(EACH, MANY), LockKeyError, "from 1 to 256", "got 257");
+refuses(
+  "a woven call of each, with undefined",
+  () => open(EACH, ["a", undefined]),
+  LockKeyError,
+  "key part 1",
+  "got undefined",
+);
+refuses(
+  "a woven call of each, with a list of lists",
+  () => open(EACH, [["a"]]),
+  LockKeyError,
+  "key part 1",
+  'got ["a"]',
+);
+refuses(
+  "a woven call without each, with a list",
+  () => open(SITE, ["a"]),
+  LockKeyError,
+  "key part 1",
+  'got ["a"]',
+);
+for (const options of [{ fencing: true }, { autoUnlock: false }, { lockAtLeast: "1s" }]) {
+  const [option = ""] = Object.keys(options);
+  refuses(
+    `withLock() of two with ${option}`,
+    () => withLock(["a", "b"], options, body),
+    LockOptionError,
+    "`each=true`",
+    option,
+  );
+  refuses(
+    `a woven call of each with ${option}`,
+    () => open({ ...EACH, ...options }, "a"),
+    LockOptionError,
+    "`each=true`",
+    option,
+  );
+}
 const IDENTITY =
   'Expected key part 1 of "payOrder" to be a non-empty string, a finite number in the safe range';
 

@@ -13,6 +13,8 @@ export interface Caller {
   readonly watchesSignal: boolean;
   /** Whether it stands inside the body of another one, with the same lock. */
   readonly isNested: boolean;
+  /** Whether its lock is one of several that are had together: it stands in lines of which it is not told here. */
+  readonly isOfSeveral: boolean;
   /** Whether another body may enter inside its own. */
   readonly isReentrant: boolean;
   /** Ends its wait. */

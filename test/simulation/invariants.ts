@@ -1,4 +1,5 @@
 import { LockClosedError, LockLostError, reasonOf } from "../../runtime/errors";
+import type { Locks } from "../../runtime/lock/locks";
 import { Beliefs } from "./beliefs";
 import type { Caller } from "./caller";
 import { processOf, Truth } from "./truth";
@@ -28,6 +29,8 @@ export class Invariants {
   readonly #allowances: Allowances;
   /** Who waits or is inside, in the order in which they came. */
   readonly #callers = new Set<Caller>();
+  /** Those who wait for several keys, and may have some of them. */
+  readonly #partly = new Set<Locks>();
   readonly #lastTokens = new Map<string, number>();
   readonly #leftToExpire = new Set<string>();
   /** By number: what they had, or were still giving back, is left to expire. */
@@ -61,6 +64,15 @@ export class Invariants {
     this.#callers.add(caller);
   }
 
+  /** Somebody waits for several keys, and does so no more. */
+  waitsForAll(locks: Locks): void {
+    this.#partly.add(locks);
+  }
+
+  waitsNoMore(locks: Locks): void {
+    this.#partly.delete(locks);
+  }
+
   /** A body begins. */
   entered(caller: Caller): void {
     caller.state = "inside";
@@ -75,7 +87,7 @@ export class Invariants {
     if (isNested) return;
     this.#checkBudget(caller, "entered");
     for (const other of this.#callers) {
-      if (other === caller) break;
+      if (other === caller || caller.isOfSeveral) break;
       if (areOfOneLine(caller, other) && other.state === "waiting" && !other.isNested)
         this.report(`${lock.requestId} overtook ${other.lock.requestId}`);
     }
@@ -261,6 +273,7 @@ export class Invariants {
   /** Whether somebody works under it, sure of it or in doubt, or gives it back. */
   #isInUse(value: string): boolean {
     for (const { storeValue } of this.#callers) if (storeValue === value) return true;
+    for (const { locks } of this.#partly) if (locks.some((lock) => lock.storeValue === value)) return true;
     return false;
   }
 

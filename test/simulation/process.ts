@@ -1,5 +1,6 @@
 import { createLocker } from "../../runtime/configure";
 import { Lock } from "../../runtime/lock/lock";
+import { Locks } from "../../runtime/lock/locks";
 import type { Locker } from "../../runtime/lock/locker";
 import { settle, type LockOptions } from "../../runtime/lock/settings";
 import type { Loss } from "../../runtime/queue/loss";
@@ -30,6 +31,11 @@ export class SimulatedProcess {
   lock(key: string, options: LockOptions): Lock {
     const { defaults } = this.#locker;
     return new Lock({ locker: this.#locker, settings: settle(options, defaults), site: undefined }, key);
+  }
+
+  locks(keys: readonly string[], options: LockOptions): Locks {
+    const settings = settle(options, this.#locker.defaults);
+    return new Locks({ locker: this.#locker, settings, site: undefined }, keys);
   }
 
   /** Whether no lock is given any more. */

@@ -1,9 +1,11 @@
 import type { Duration } from "../../runtime/duration";
+import type { Lock } from "../../runtime/lock/lock";
+import type { Locks } from "../../runtime/lock/locks";
 import type { LockOptions } from "../../runtime/lock/settings";
 import { runInside } from "../../runtime/lock/reentrancy";
 import { SeededRandom } from "../support/seeded-random";
 import { allPromiseJobs, VirtualClock } from "../support/virtual-clock";
-import { LockWaitTimeoutError } from "../../runtime/errors";
+import { LockWaitTimeoutError, reasonOf } from "../../runtime/errors";
 import type { Caller } from "./caller";
 import { Invariants } from "./invariants";
 import { Machines } from "./machines";
@@ -44,6 +46,10 @@ class World {
   readonly #callers = new Set<Caller>();
   readonly #keys: readonly string[];
   readonly #lockTimes: LockTimes;
+  /** How many of those who call want several keys together. */
+  readonly #forSeveral: number;
+  /** Those of them who wait. */
+  readonly #partly = new Map<Locks, SimulatedProcess>();
   readonly #sharing: "none" | "readers" | "permits" | "all";
   /** In many a world all callers want the same: then a lock is handed on inside a process again and again. */
   readonly #sameForAll: LockOptions | undefined;
@@ -79,6 +85,7 @@ class World {
     if (invariants === undefined) throw new Error("Expected the server to ask for the truth");
     this.#invariants = invariants;
     this.#lockTimes = this.#isCalm ? ["10s", "5s", "4s"] : ["6s", "800ms", "300ms"];
+    this.#forSeveral = this.#random.oneOf(0, 0, 0.3);
     this.#sharing = this.#random.oneOf("none", "none", "readers", "permits", "all");
     this.#sameForAll = this.#random.happens(0.5) ? this.#chooseHow() : undefined;
     this.#briefMs = this.#random.oneOf(1, 5, 60);
@@ -156,6 +163,7 @@ class World {
       this.#underWay -= 1;
       return;
     }
+    if (this.#keys.length > 1 && this.#random.happens(this.#forSeveral)) return await this.#callForAll(from);
     const caller = this.#join(from);
     const { lock, goesAway } = caller;
     try {
@@ -177,6 +185,67 @@ class World {
     }
     this.#counts.served += 1;
     await this.#hold(caller);
+  }
+
+  /** Somebody wants several keys together. */
+  async #callForAll(process: SimulatedProcess): Promise<void> {
+    const random = this.#random;
+    const [retryTimes, waitMs] = this.#chooseWait();
+    const { fencing: _, lockAtLeast: __, ...how } = this.#chooseHow();
+    const wait = { retryTimes, waitTime: `${waitMs}ms` } as const;
+    const options: LockOptions = { ...how, ...wait, autoUnlock: true, reentrant: false };
+    const locks = process.locks(
+      Array.from({ length: 3 }, () => random.oneOf("LOCK_one", ...this.#keys.slice(1))),
+      options,
+    );
+    const joinedAt = process.clock.now();
+    this.#partly.set(locks, process);
+    this.#invariants.waitsForAll(locks);
+    try {
+      const acquired = locks.acquire();
+      this.#sameTick(process);
+      let isHeld = await acquired;
+      while (!isHeld) {
+        await locks.retryCheck();
+        isHeld = await locks.acquire();
+      }
+      locks.assertHeld();
+    } catch (error) {
+      await locks.release().catch(() => {});
+      if (this.#isCalm) this.#invariants.report(`${locks.key} were not had: ${reasonOf(error)}`);
+      if (this.#waitsNoMore(locks)) this.#counts.turnedAway += 1;
+      return;
+    }
+    const callers = locks.locks.map((lock) =>
+      this.#callerOf(process, lock, options, { joinedAt, budgetMs: retryTimes * waitMs, isOfSeveral: true }),
+    );
+    if (!this.#waitsNoMore(locks)) return;
+    this.#underWay += callers.length;
+    for (const caller of callers) {
+      this.#callers.add(caller);
+      this.#invariants.entered(caller);
+    }
+    this.#counts.served += 1;
+    const ms = random.below(random.oneOf(2, 60, 300));
+    this.#sectionsMs += ms + callers.length * 8 * this.#weather.latencyMs;
+    await process.passes(ms);
+    for (const caller of callers) this.#invariants.leaves(caller, false);
+    const trouble: unknown = await locks.release().then(
+      () => undefined,
+      (error: unknown) => error,
+    );
+    for (const caller of callers) {
+      this.#invariants.left(caller, trouble);
+      this.#forget(caller);
+    }
+  }
+
+  /** Whether it did until now: its process may have died. */
+  #waitsNoMore(locks: Locks): boolean {
+    this.#invariants.waitsNoMore(locks);
+    const didWait = this.#partly.delete(locks);
+    if (didWait) this.#underWay -= 1;
+    return didWait;
   }
 
   async #hold(caller: Caller): Promise<void> {
@@ -242,14 +311,23 @@ class World {
     budgetMs: number,
     isNested: boolean,
   ): Caller {
+    const joinedAt = process.clock.now();
+    return this.#callerOf(process, process.lock(key, options), options, { joinedAt, budgetMs, isNested });
+  }
+
+  #callerOf(
+    process: SimulatedProcess,
+    lock: Lock,
+    options: LockOptions,
+    of: Pick<Caller, "joinedAt" | "budgetMs"> & Partial<Caller>,
+  ): Caller {
     const caller: Caller = {
-      key,
-      lock: process.lock(key, options),
+      key: lock.key,
+      lock,
       process,
-      joinedAt: process.clock.now(),
-      budgetMs,
       watchesSignal: this.#random.happens(0.5),
-      isNested,
+      isNested: false,
+      isOfSeveral: false,
       isReentrant: options.reentrant === true,
       isHeldToItsEnd: options.autoUnlock !== false,
       goesAway: new AbortController(),
@@ -260,6 +338,7 @@ class World {
       mustBeTold: false,
       mayBeSilent: false,
       silentSince: undefined,
+      ...of,
     };
     this.#invariants.joined(caller);
     return caller;
@@ -315,7 +394,7 @@ class World {
         if (random.happens(0.5)) signal?.addEventListener("abort", () => resolve());
       });
     }
-    if (isNesting) await runInside(lock, () => this.#enterAgain(caller, ms / 2));
+    if (isNesting) await runInside([lock], () => this.#enterAgain(caller, ms / 2));
     const bodyFails = random.happens(0.1);
     if (bodyFails) lock.fail(undefined);
     return bodyFails;
@@ -373,6 +452,7 @@ class World {
   #crashed(process: SimulatedProcess): void {
     this.#invariants.crashed(process);
     for (const caller of this.#callers) if (caller.process === process) this.#forget(caller);
+    for (const [locks, owner] of this.#partly) if (owner === process) this.#waitsNoMore(locks);
   }
 
   #turnAway(caller: Caller, error: unknown): void {

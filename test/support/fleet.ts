@@ -1,6 +1,7 @@
 import type { ExecutionContext } from "ava";
 import { createLocker, type Configuration } from "../../runtime/configure";
 import { Lock, type FailureClass } from "../../runtime/lock/lock";
+import { Locks } from "../../runtime/lock/locks";
 import type { Locker } from "../../runtime/lock/locker";
 import { runInside } from "../../runtime/lock/reentrancy";
 import { settle, type LockOptions } from "../../runtime/lock/settings";
@@ -41,6 +42,11 @@ export class FleetProcess {
     return new Lock({ locker: this.locker, settings: settle(options, this.locker.defaults), site }, key);
   }
 
+  locks(keys: readonly string[], options: LockOptions = {}): Locks {
+    const settings = settle(options, this.locker.defaults);
+    return new Locks({ locker: this.locker, settings, site: undefined }, keys);
+  }
+
   /** Calls a function with a tag: what the weave puts around its body, step by step. */
   async call<T>(
     key: string,
@@ -53,7 +59,7 @@ export class FleetProcess {
     try {
       lock.assertHeld();
       return await (options.reentrant === true || options.mode === "read"
-        ? runInside(lock, () => body(lock))
+        ? runInside([lock], () => body(lock))
         : body(lock));
     } catch (error) {
       throw lock.fail(error);

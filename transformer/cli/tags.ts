@@ -125,7 +125,7 @@ function rowOf(file: TaggedFile, site: WovenSite): TagRow {
   return {
     ...placeOf(file, site),
     function: String(name),
-    key: keyOf(String(businessFlag), plan.key),
+    key: keyOf(String(businessFlag), plan.key, options["each"] === true),
     options: {
       ...options,
       ...(failure && { onFailure: failure.code }),
@@ -144,7 +144,8 @@ function entriesOf(options: readonly string[]): Record<string, unknown> {
   );
 }
 
-function keyOf(flag: string, parts: readonly KeyPart[]): string {
+function keyOf(flag: string, parts: readonly KeyPart[], isOfEach: boolean): string {
   const fixed = lockKey(flag);
+  if (isOfEach) return parts.map(({ shown }) => `${fixed}_{${shown}}`).join(" ");
   return parts.length === 0 ? fixed : `${fixed}_${parts.map(({ shown }) => `{${shown}}`).join()}`;
 }

@@ -35,7 +35,7 @@ export function readKey(
     return [];
   }
   if (keyName === undefined) {
-    for (const name of ["keyType", "keyClass", "fieldName"]) {
+    for (const name of ["keyType", "keyClass", "fieldName", "each"]) {
       const attribute = attributes.get(name);
       if (attribute !== undefined) problems.push(problem("needsKeyName", attribute.name, name));
     }

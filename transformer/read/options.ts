@@ -50,10 +50,11 @@ export const OPTION_READERS: Record<
     /^\d+$/.test(word.text) && Number(word.text) >= 1 && Number(word.text) <= MOST_PERMITS
       ? literal(String(Number(word.text)))
       : problem("badPermits", word, word.text, String(MOST_PERMITS)),
+  each: boolean,
 };
 
-/** Who may hold a lock beside whom is the business of that lock alone. */
-const NO_DEFAULTS = new Set(["mode", "permits"]);
+/** Who may hold a lock beside whom, and how many keys it has, is the business of that lock alone. */
+const NO_DEFAULTS = new Set(["mode", "permits", "each"]);
 
 /** Reads the plugin's `defaults`, in the words of the tag. */
 export function readDefaults(options: unknown): { defaults: Defaults; problems: Problem[] } {

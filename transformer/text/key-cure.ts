@@ -3,7 +3,7 @@
  * `undefined` of all else that it says.
  */
 export function keyCure(code: string, message: string): string | undefined {
-  return code === "TS2345" && message.includes("parameter of type 'KeyValue'") ? CURE : undefined;
+  return code === "TS2345" && message.includes("parameter of type 'KeyValue") ? CURE : undefined;
 }
 
 const CURE =

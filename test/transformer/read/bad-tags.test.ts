@@ -34,7 +34,7 @@ function onMethod(tag: string): string {
 
 const ESM = { ts, module: "esm" } as const;
 const ATTRIBUTES =
-  "There are `businessFlag`, `keyName`, `keyType`, `keyClass`, `fieldName`, `when`, `lockTime`, `retryTimes`, `waitTime`, `onFailure`, `onLost`, `watchdog`, `lockAtLeast`, `holdAtMost`, `autoUnlock`, `reentrant`, `fencing`, `store`, `replicas`, `mode`, `permits`.";
+  "There are `businessFlag`, `keyName`, `keyType`, `keyClass`, `fieldName`, `when`, `lockTime`, `retryTimes`, `waitTime`, `onFailure`, `onLost`, `watchdog`, `lockAtLeast`, `holdAtMost`, `autoUnlock`, `reentrant`, `fencing`, `store`, `replicas`, `mode`, `permits`, `each`.";
 const PARAMETERS = "It has `orderNo`, `order`, `tenant`, `first`.";
 const DURATION_IN_SECONDS =
   "a duration such as `500ms`, `20s` or `2m` (a bare number is in s), at least 100 ms and at most 24 hours";
@@ -703,7 +703,7 @@ const KEYS: readonly Row[] = [
     code: "LW1206",
     message: `\`keyType=${type}\` needs \`fieldName=\`, the field that identifies the object.`,
   })),
-  ...["keyType=JSON", "keyClass=Order", "fieldName=id"].map((attribute) => {
+  ...["keyType=JSON", "keyClass=Order", "fieldName=id", "each=true"].map((attribute) => {
     const [name = "", value = ""] = attribute.split("=");
     return {
       title: `\`${name}\` without \`keyName\``,

@@ -1,6 +1,6 @@
 import test from "ava";
 import ts from "typescript";
-import { DEFAULTS, settle } from "../../../runtime/lock/settings";
+import { assertForEach, DEFAULTS, settle, type Settings } from "../../../runtime/lock/settings";
 import { OPTION_READERS } from "../../../transformer/read/options";
 import { weave } from "../../../transformer/weave/weave";
 
@@ -23,6 +23,7 @@ const SAID: Readonly<Record<string, string>> = {
   replicas: "1",
   mode: "read",
   permits: "5",
+  each: "true",
 };
 
 const REFUSED = [
@@ -31,16 +32,19 @@ const REFUSED = [
   "lockAtLeast=10s reentrant=true",
   "lockAtLeast=10s mode=read",
   "lockAtLeast=10s permits=5",
+  "lockAtLeast=10s each=true",
+  "autoUnlock=false each=true",
   "fencing=true mode=read",
   "fencing=true permits=5",
+  "fencing=true each=true",
   "replicas=1 mode=read",
   "replicas=1 permits=5",
   "mode=read permits=5",
 ];
 
 function problemsOf(attributes: string): readonly string[] {
-  const tag = `/** @redisLock businessFlag=pay ${attributes} */`;
-  const text = `export {};\n${tag}\nasync function pay(): Promise<void> {}\n`;
+  const tag = `/** @redisLock businessFlag=pay keyName=orderNo ${attributes} */`;
+  const text = `export {};\n${tag}\nasync function pay(orderNo: string): Promise<void> {}\n`;
   const { diagnostics = [] } = weave("pay.ts", text, { ts, module: "esm" }) ?? {};
   return diagnostics.map(({ code, start, end }) => `${code} ${text.slice(start, end)}`);
 }
@@ -51,6 +55,14 @@ function byHand(attributes: string): object {
     return [name, /^(?:true|false|\d+)$/.test(value) ? JSON.parse(value) : value];
   });
   return Object.fromEntries(entries);
+}
+
+/** Which keys there are is no option by hand. */
+function settled(attributes: string): Settings {
+  const { each, ...options } = byHand(attributes) as { readonly each?: boolean };
+  const settings = settle(options, DEFAULTS);
+  if (each === true) assertForEach(settings);
+  return settings;
 }
 
 test("every attribute has its place in the table of pairs", (t) => {
@@ -67,9 +79,9 @@ test("every pair of attributes works, in tags and by hand, but for those that ar
     t.regex(told, /^LW11\d\d /);
     t.true(pair.split(" ").includes(told.replace(/^\w+ /, "")), told);
     t.deepEqual(others, []);
-    t.throws(() => settle(byHand(pair), DEFAULTS), { code: "LOCK_BAD_OPTION" });
+    t.throws(() => settled(pair), { code: "LOCK_BAD_OPTION" });
   }
-  for (const pair of pairs) if (!refused.includes(pair)) t.notThrows(() => settle(byHand(pair), DEFAULTS));
+  for (const pair of pairs) if (!refused.includes(pair)) t.notThrows(() => settled(pair));
 });
 
 test("one of a pair may be a default of the project, or stand where it has none", (t) => {

@@ -125,6 +125,12 @@ export const ABOUT_ATTRIBUTES: Readonly<Record<string, About>> = {
       "how many may hold the lock at once. Where two numbers meet on one key, the smaller counts, with a warning",
     values: ["5"],
   },
+  each: {
+    byDefault: "`false`",
+    meaning:
+      "`true`: each part of `keyName`, and each element of an array, is a key of its own. All of them are had, or none, whatever their order; at most 256",
+    values: YES_OR_NO,
+  },
 };
 
 /** For people, in Markdown. */

@@ -35,6 +35,8 @@ function keyOf({ tag }: TagInFile): string {
   const names = valuesOf("keyName");
   const fields = valuesOf("fieldName");
   const parts = fields.length === 0 ? names : fields.map((field) => `${names[0] ?? ""}.${field}`);
+  const [isOfEach] = valuesOf("each");
+  if (isOfEach === "true") return parts.map((part) => `LOCK_${flag}_{${part}}`).join(" ");
   return `LOCK_${flag}${parts.length === 0 ? "" : `_${parts.map((part) => `{${part}}`).join(",")}`}`;
 }
 

@@ -1,0 +1,31 @@
+// A thousand transfers between three accounts, in all directions at once: nobody waits for ever, and the sum stays.
+import { configure, memoryStore, shutdown } from "lockweave";
+import { Bank } from "./bank.mjs";
+
+const redis = process.env["REDIS_URL"];
+configure(redis === undefined ? { store: memoryStore() } : { redis });
+
+const DIRECTIONS = [
+  ["alice", "bob"],
+  ["bob", "alice"],
+  ["bob", "carol"],
+  ["carol", "alice"],
+] as const;
+const bank = new Bank({ alice: 1_000, bob: 1_000, carol: 1_000 });
+
+async function thousand(
+  transfer: (from: string, to: string, amount: number) => Promise<void>,
+): Promise<void> {
+  const transfers = Array.from({ length: 1_000 }, (_, n) => {
+    const [from, to] = DIRECTIONS[n % DIRECTIONS.length] ?? DIRECTIONS[0];
+    return transfer(from, to, 1 + (n % 7));
+  });
+  await Promise.all(transfers);
+}
+
+await thousand((from, to, amount) => bank.transfer(from, to, amount));
+console.log(`with the comment: 1000 transfers, ${bank.total} in all`);
+const careless = new Bank({ alice: 1_000, bob: 1_000, carol: 1_000 });
+await thousand((from, to, amount) => careless.transferCarelessly(from, to, amount));
+console.log(`without it: ${careless.total === 3_000 ? "the same" : "the sum is another"}`);
+await shutdown();
