@@ -20,7 +20,7 @@ import { nameOf } from "./events";
 import type { CallSite, Locker } from "./locker";
 import { unlessAborted } from "./on-abort";
 import { findAround } from "./reentrancy";
-import { mayBeEnteredAgain, sharingOf, type Settings } from "./settings";
+import { budgetMsOf, mayBeEnteredAgain, sharingOf, type Settings } from "./settings";
 import { Wait } from "./wait";
 
 /** The error class that a waiter throws instead of `LockWaitTimeoutError`. */
@@ -298,12 +298,12 @@ export class Lock implements AsyncDisposable, Waiter, Holder {
   }
 
   get isPatient(): boolean {
-    return this.settings.retryTimes * this.settings.waitTimeMs > 0;
+    return this.#callSite.asksOnceAt === undefined && budgetMsOf(this.settings) > 0;
   }
 
   /** On the monotonic clock, in milliseconds: when a lock that waits gives up. */
   get budgetEndsAt(): number {
-    return (this.#wait?.since ?? 0) + this.settings.retryTimes * this.settings.waitTimeMs;
+    return this.#callSite.asksOnceAt ?? (this.#wait?.since ?? 0) + budgetMsOf(this.settings);
   }
 
   wake(): void {

@@ -39,4 +39,6 @@ export interface CallSite {
   readonly site: string | undefined;
   /** On the monotonic clock: since when its locks wait, where that is not when each is first asked for. */
   readonly waitsSince?: number | undefined;
+  /** On the monotonic clock: now, where they ask once, whatever the settings say, and stand in no queue of the store. */
+  readonly asksOnceAt?: number;
 }

@@ -1,14 +1,15 @@
-import { type Duration } from "../duration";
+import type { Duration } from "../duration";
 import { LockLostError } from "../errors";
 import { Lock, type FailureClass } from "./lock";
 import type { CallSite } from "./locker";
+import { budgetMsOf } from "./settings";
 
 /**
  * One acquisition of several keys: all of them or none, whatever the order in which they are named.
  *
  * All are asked for at once. Of those that are had, the ones before the first that is not are kept; the others are given
- * back, and then waited for one after the other in the order of their bytes. So whoever waits for a key holds only such
- * as come before it, and no circle of waiters can close (Havender, Avoiding deadlock in multitasking systems, 1968).
+ * back, and asked for again when that one is had. So keys are waited for one after the other in the order of their bytes: whoever waits
+ * for one holds only such as come before it, and no circle of waiters can close (Havender, Avoiding deadlock in multitasking systems, 1968).
  */
 export class Locks implements AsyncDisposable {
   /** In the order of their bytes, each once. */
@@ -17,10 +18,10 @@ export class Locks implements AsyncDisposable {
   readonly #callSite: CallSite;
   /** On the monotonic clock: the wait for all of them is one. */
   #since: number | undefined;
-  /** Those that are held, of the first keys. */
+  /** Those that are held: of the first keys. */
   #held: Lock[] = [];
-  /** That of the key behind them. */
-  #next: Lock | undefined;
+  /** That of the key behind them, which is waited for; or it was asked for together with others, and is not to be had at once. */
+  #next: { readonly lock: Lock; readonly isWaitedFor: boolean } | undefined;
   #try: Promise<boolean> | undefined;
   #isOver = false;
   #signal: AbortSignal | undefined;
@@ -60,10 +61,15 @@ export class Locks implements AsyncDisposable {
   }
 
   async #acquire(signal: AbortSignal | undefined): Promise<boolean> {
+    this.#since ??= this.#callSite.locker.clock.now();
     try {
-      if (this.#since === undefined) await this.#tryAll(signal);
-      for (let lock = this.#following(); lock !== undefined; lock = this.#following()) {
-        if (!(await lock.acquire(signal))) return false;
+      while (!this.#isOver && this.#held.length < this.keys.length) {
+        if (this.#next === undefined && this.keys.length - this.#held.length > 1)
+          await this.#tryTheRest(signal);
+        else this.#next ??= this.#waiter();
+        if (this.#next === undefined) continue;
+        const { lock, isWaitedFor } = this.#next;
+        if (!isWaitedFor || !(await lock.acquire(signal))) return false;
         this.#next = undefined;
         this.#held.push(lock);
       }
@@ -77,33 +83,44 @@ export class Locks implements AsyncDisposable {
   }
 
   /** All in one tick, which is one command where the store can do that; without a place in any queue. */
-  async #tryAll(signal: AbortSignal | undefined): Promise<void> {
-    const { locker, settings } = this.#callSite;
-    this.#since = locker.clock.now();
-    if (this.keys.length === 1) return;
-    const once: CallSite = { ...this.#callSite, settings: { ...settings, retryTimes: 0 } };
-    const locks = this.keys.map((key) => new Lock(once, key));
+  async #tryTheRest(signal: AbortSignal | undefined): Promise<void> {
+    const { locker } = this.#callSite;
+    const once: CallSite = { ...this.#callSite, waitsSince: this.#since, asksOnceAt: locker.clock.now() };
+    const locks = this.keys.slice(this.#held.length).map((key) => new Lock(once, key));
     const tries = await Promise.allSettled(locks.map((lock) => lock.acquire(signal)));
     const missed = tries.findIndex((tried) => tried.status === "rejected" || !tried.value);
     const had = missed === -1 ? locks.length : missed;
-    this.#held = locks.slice(0, had);
-    for (const lock of locks.slice(had)) void discard(lock);
+    this.#held.push(...locks.slice(0, had));
+    const [lock, ...others] = locks.slice(had);
+    if (lock !== undefined) this.#next = { lock, isWaitedFor: false };
+    for (const other of others) void discard(other);
     for (const tried of tries) if (tried.status === "rejected") throw tried.reason;
   }
 
-  #following(): Lock | undefined {
-    const key = this.#isOver ? undefined : this.keys[this.#held.length];
+  #waiter(): { readonly lock: Lock; readonly isWaitedFor: true } | undefined {
+    const key = this.keys[this.#held.length];
     if (key === undefined) return undefined;
-    return (this.#next ??= new Lock({ ...this.#callSite, waitsSince: this.#since }, key));
+    const lock = new Lock({ ...this.#callSite, waitsSince: this.#since }, key);
+    return { lock, isWaitedFor: true };
   }
 
   /** Waits as {@link Lock.retryCheck}. Where that gives up, what is held of the others is given back before it is told. */
   async retryCheck(Failure?: FailureClass): Promise<boolean> {
-    const lock = this.#following();
     if (this.#isOver) throw this.#notHeld();
+    const next = this.#next;
+    if (next === undefined) return true;
+    const { locker, settings } = this.#callSite;
+    const isInTime = locker.clock.now() < (this.#since ?? 0) + budgetMsOf(settings);
+    // A late reply may have brought it.
+    if (!next.isWaitedFor && isInTime && next.lock.remaining() === 0) {
+      this.#next = this.#waiter();
+      await discard(next.lock);
+      return true;
+    }
     try {
-      const goesOn = await (lock?.retryCheck(Failure) ?? true);
-      if (!goesOn) await this.#discard();
+      const goesOn = await next.lock.retryCheck(Failure);
+      if (goesOn) this.#next = { lock: next.lock, isWaitedFor: true };
+      else await this.#discard();
       return goesOn;
     } catch (error) {
       await this.#discard();
@@ -113,11 +130,16 @@ export class Locks implements AsyncDisposable {
 
   /** None of them is used. */
   async #discard(): Promise<void> {
+    await Promise.all(this.#end().map(discard));
+  }
+
+  /** From here on nobody may rely on them. Returns what there is to give back. */
+  #end(): readonly Lock[] {
+    const locks = [...this.#held, ...(this.#next === undefined ? [] : [this.#next.lock])];
     this.#isOver = true;
-    const locks = this.#held.splice(0);
-    if (this.#next !== undefined) locks.push(this.#next);
+    this.#held = [];
     this.#next = undefined;
-    await Promise.all(locks.map(discard));
+    return locks;
   }
 
   // ---- hold -------------------------------------------------------------------------------------------
@@ -174,12 +196,7 @@ export class Locks implements AsyncDisposable {
    * @throws {LockLostError} when any of them had ended before the body did, unless the body failed itself
    */
   async release(): Promise<void> {
-    if (this.#isOver) return;
-    this.#isOver = true;
-    const locks = this.#held.splice(0);
-    if (this.#next !== undefined) locks.push(this.#next);
-    this.#next = undefined;
-    const released = await Promise.allSettled(locks.map((lock) => lock.release()));
+    const released = await Promise.allSettled(this.#end().map((lock) => lock.release()));
     const errors: unknown[] = released.flatMap((one) => (one.status === "rejected" ? [one.reason] : []));
     if (errors.length > 1) {
       const messages = errors.map((error) => (error instanceof Error ? error.message : String(error)));

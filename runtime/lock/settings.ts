@@ -121,6 +121,11 @@ export function mayBeEnteredAgain({ reentrant, mode }: Settings): boolean {
   return reentrant || mode === "read";
 }
 
+/** For how long a lock is waited for at all. */
+export function budgetMsOf({ retryTimes, waitTimeMs }: Settings): number {
+  return retryTimes * waitTimeMs;
+}
+
 /** In the words of the options. */
 export function sharingOf({ mode, permits: most }: Settings): string {
   if (mode === "read") return "mode=read";

@@ -105,8 +105,8 @@ export class Invariants {
   }
 
   /** Who is let in has what it asked for, or what is left of as much. */
-  #checkLockTime({ lock }: Caller): void {
-    if (this.#allowances.isCalm && lock.remaining() < lock.lockTimeMs * 0.45)
+  #checkLockTime({ lock, isOfSeveral }: Caller): void {
+    if (this.#allowances.isCalm && !isOfSeveral && lock.remaining() < lock.lockTimeMs * 0.45)
       this.report(`${lock.requestId} is let in for ${lock.remaining()} ms of ${lock.lockTimeMs} ms`);
   }
 
@@ -123,11 +123,12 @@ export class Invariants {
   }
 
   /** Between processes: the one that has the lock may let in so many of its own, for so long. */
-  #checkHandOn({ key, process, lock, grant }: Caller): void {
+  #checkHandOn({ key, process, lock, grant, isOfSeveral }: Caller): void {
     if (grant === undefined) return this.report(`${lock.requestId} was let in without a grant`);
     grant.sections += 1;
     grant.since ??= this.#now();
-    if (!this.#allowances.isCalm || grant.sections === 1) return;
+    // Of several, one is had before the others: since then it is not handed on, but kept.
+    if (!this.#allowances.isCalm || grant.sections === 1 || isOfSeveral) return;
     const forMs = this.#now() - grant.since;
     const most = forMs < WORTH_A_TURN_MS ? MOST_SECTIONS_ON_ONE_GRANT : SECTIONS_ON_ONE_GRANT;
     if (grant.sections > most)

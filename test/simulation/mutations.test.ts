@@ -15,6 +15,7 @@ import { reservedFor } from "../../runtime/stores/value";
 import { Beliefs } from "./beliefs";
 import { explore } from "./explorer/explore";
 import { planOf } from "./explorer/plans";
+import { SimulatedProcess } from "./process";
 import { but, type Tamper } from "./tampering";
 import { KINDS } from "./weather";
 import { simulate } from "./world";
@@ -376,6 +377,28 @@ test.serial(
     await withFault(Contender.prototype, "onFailure", hasty, () => finds(t, "changeable", /was given up/));
   },
 );
+
+test.serial("keys that are waited for in the order in which they are named are found out", async (t) => {
+  type LocksOf = SimulatedProcess["locks"];
+  const asNamed = (locksOf: LocksOf): LocksOf =>
+    function (this: SimulatedProcess, keys, options) {
+      return Object.defineProperty(locksOf.call(this, keys, options), "keys", { value: [...new Set(keys)] });
+    };
+  await withFault(SimulatedProcess.prototype, "locks", asNamed, () =>
+    finds(t, "calm", /callers wait for ever|were not had|it took/),
+  );
+});
+
+test.serial("one of several keys that is not given back is found out", async (t) => {
+  const keeping = (release: Lock["release"]): Lock["release"] =>
+    function (this: Lock) {
+      // In calm weather only what was asked for together with others has no patience.
+      return this.isPatient || this.remaining() === 0 ? release.call(this) : Promise.resolve();
+    };
+  await withFault(Lock.prototype, "release", keeping, () =>
+    finds(t, "calm", /has been free for .* while .* waits|callers wait for ever|were not had|it took/),
+  );
+});
 
 test.serial("what comes for one who gave up, and is kept, is found out", async (t) => {
   const keeping = (): GiveBacks["drop"] => () => {};

@@ -203,6 +203,7 @@ function newCaller(process: SimulatedProcess, how: LockOptions): Caller {
     budgetMs: (how.retryTimes ?? 0) * Number.parseInt(String(how.waitTime ?? 0), 10),
     watchesSignal: true,
     isNested: false,
+    isOfSeveral: false,
     isReentrant: false,
     isHeldToItsEnd: true,
     goesAway: new AbortController(),

@@ -1,0 +1,201 @@
+import test from "ava";
+import { LockLostError, LockWaitTimeoutError } from "../../runtime/errors";
+import { runInside } from "../../runtime/lock/reentrancy";
+import type { Locks } from "../../runtime/lock/locks";
+import type { LockOptions } from "../../runtime/lock/settings";
+import { batching } from "../support/batching-store";
+import { Fleet, type FleetProcess } from "../support/fleet";
+
+// Several keys that are had together, or not at all.
+
+/** As the woven code does it. */
+async function enter(
+  process: FleetProcess,
+  keys: readonly string[],
+  options: LockOptions = {},
+): Promise<Locks> {
+  const locks = process.locks(keys, options);
+  while (!(await locks.acquire())) await locks.retryCheck();
+  locks.assertHeld();
+  return locks;
+}
+
+/** A section under the keys that lasts 5 ms, and tells `log` when it begins. */
+async function section(
+  fleet: Fleet,
+  process: FleetProcess,
+  keys: readonly string[],
+  log: string[],
+): Promise<void> {
+  const locks = await enter(process, keys);
+  log.push(keys.join());
+  await new Promise<void>((resolve) => {
+    fleet.clock.after(5, resolve);
+  });
+  await locks.release();
+}
+
+test("callers that name the same keys in all orders wait for each other, and never for ever", async (t) => {
+  for (const number of [1, 3]) {
+    const fleet = new Fleet();
+    const processes = Array.from({ length: number }, () => fleet.process());
+    const log: string[] = [];
+    const orders = ["a b", "b a", "b c", "c a", "c b a", "a c b"].map((keys) => keys.split(" "));
+    const sections = [...orders, ...orders].map((keys, n) => {
+      const process = processes[n % number];
+      return process && section(fleet, process, keys, log);
+    });
+    await fleet.clock.advance(12_000);
+    await Promise.all(sections);
+    t.is(log.length, 12);
+    for (const key of ["a", "b", "c"]) t.true(await fleet.isFree(key));
+    t.true(processes.every(({ isIdle }) => isIdle));
+    t.is(fleet.clock.pendingTimers, 0);
+  }
+});
+
+test("who waits for a key holds those before it in the order of their bytes, and none behind it", async (t) => {
+  const fleet = new Fleet();
+  const one = fleet.process();
+  await fleet.foreignHolder("b", 2_000);
+  const entering = enter(one, ["c", "b", "a", "ä", "Z"]);
+  await fleet.clock.advance(100);
+  const held = async (): Promise<string[]> => {
+    const keys = ["Z", "a", "b", "c", "ä"];
+    const free = await Promise.all(keys.map((key) => fleet.isFree(key)));
+    return keys.filter((_, n) => free[n] !== true);
+  };
+  t.deepEqual(await held(), ["Z", "a", "b"]);
+  await fleet.clock.advance(2_000);
+  const locks = await entering;
+  t.deepEqual(locks.keys, ["Z", "a", "b", "c", "ä"]);
+  t.deepEqual(await held(), ["Z", "a", "b", "c", "ä"]);
+  await locks.release();
+  t.deepEqual(await held(), []);
+  t.is(locks.remaining(), 0);
+});
+
+test("a key that is named twice counts once", async (t) => {
+  const fleet = new Fleet();
+  const locks = await enter(fleet.process(), ["a", "b", "a"]);
+  t.deepEqual(locks.keys, ["a", "b"]);
+  t.is(locks.locks.length, 2);
+  await locks.release();
+});
+
+test("where the budget ends before all are had, those that are had are given back, and the error names the one that is not", async (t) => {
+  const fleet = new Fleet();
+  const one = fleet.process();
+  await fleet.foreignHolder("a", 700);
+  await fleet.foreignHolder("b", 60_000);
+  const entering = t.throwsAsync(enter(one, ["c", "b", "a"], { retryTimes: 2, waitTime: "500ms" }), {
+    instanceOf: LockWaitTimeoutError,
+    message: /LOCK_WAIT_TIME_OUT: b is held by another and did not become free within 1000 ms \(retryTimes=2/,
+  });
+  await fleet.clock.advance(1_000);
+  await entering;
+  t.true((await fleet.isFree("a")) && (await fleet.isFree("c")));
+  t.true(one.isIdle);
+});
+
+test("who does not wait asks once, for all", async (t) => {
+  const fleet = new Fleet();
+  const one = fleet.process();
+  await fleet.foreignHolder("b", 60_000);
+  await t.throwsAsync(enter(one, ["a", "b", "c"], { retryTimes: 0 }), { message: /: b is held by another/ });
+  const locks = one.locks(["a", "b", "c"], { retryTimes: 0, onFailure: "skip" });
+  t.deepEqual([await locks.acquire(), await locks.retryCheck()], [false, false]);
+  await fleet.foreignerLeaves("b");
+  await (await enter(one, ["a", "b", "c"], { retryTimes: 0 })).release();
+  t.true(one.isIdle);
+});
+
+test("a signal ends the wait for all of them, and nothing is kept", async (t) => {
+  const fleet = new Fleet();
+  const one = fleet.process();
+  await fleet.foreignHolder("b", 60_000);
+  const locks = one.locks(["a", "b"]);
+  const goesAway = new AbortController();
+  t.false(await locks.acquire(goesAway.signal));
+  t.true(await locks.retryCheck());
+  t.false(await locks.acquire(goesAway.signal));
+  t.false(await fleet.isFree("a"));
+  const waiting = t.throwsAsync(locks.retryCheck());
+  goesAway.abort(new Error("gone home"));
+  t.is((await waiting).message, "gone home");
+  t.true(await fleet.isFree("a"));
+  await t.throwsAsync(locks.acquire(), { instanceOf: LockLostError });
+  t.true(one.isIdle);
+});
+
+test("what remains is that of the weakest, its signal aborts with the first that is lost, and the release tells of all", async (t) => {
+  const fleet = new Fleet();
+  const one = fleet.process();
+  const locks = await enter(one, ["a", "b", "c"], { lockTime: "9s" });
+  await fleet.clock.advance(2_000);
+  const [first] = locks.locks;
+  await first?.extend("20s");
+  t.true((first?.remaining() ?? 0) > 19_000);
+  t.true(locks.remaining() < 9_000);
+  await locks.extend("15s");
+  t.true(locks.remaining() > 14_000);
+  const { signal } = locks;
+  t.false(signal.aborted);
+  await fleet.takeAway("b");
+  await fleet.clock.advance(3_000);
+  t.true(signal.aborted);
+  t.regex(String(signal.reason), /b is no longer held/);
+  t.is(locks.remaining(), 0);
+  t.throws(() => locks.assertHeld(), { instanceOf: LockLostError, message: /^b is not held/ });
+  await fleet.takeAway("c");
+  const error = await t.throwsAsync(locks.release(), { instanceOf: LockLostError });
+  t.regex(error.message, /^b: the lock was lost .*; c: the lock was lost /);
+  t.true(await fleet.isFree("a"));
+  t.true(one.isIdle);
+});
+
+test("one that is lost while the others are waited for lets no body in", async (t) => {
+  const fleet = new Fleet();
+  const one = fleet.process();
+  await fleet.foreignHolder("b", 5_000);
+  const entering = t.throwsAsync(enter(one, ["a", "b"], { lockTime: "2s", watchdog: false }), {
+    instanceOf: LockLostError,
+    message: /^a is not held/,
+  });
+  await fleet.clock.advance(6_000);
+  await entering;
+});
+
+test("all are asked for in one command, and given back in one", async (t) => {
+  const fleet = new Fleet();
+  const sizes: string[] = [];
+  const store = batching(fleet.memory);
+  const one = fleet.process({
+    store: {
+      ...store,
+      takeMany(requests, withinMs) {
+        sizes.push(`take ${requests.length}`);
+        return store.takeMany?.(requests, withinMs) ?? Promise.reject(new Error("cannot"));
+      },
+      dropMany(requests, withinMs) {
+        sizes.push(`drop ${requests.length}`);
+        return store.dropMany?.(requests, withinMs) ?? Promise.reject(new Error("cannot"));
+      },
+    },
+  });
+  const locks = await enter(one, ["a", "b", "c"]);
+  await locks.release();
+  t.deepEqual(sizes, ["take 3", "drop 3"]);
+});
+
+test("keys that the context holds are entered again", async (t) => {
+  const fleet = new Fleet();
+  const one = fleet.process();
+  const outer = await enter(one, ["a", "b"], { reentrant: true });
+  const inner = await runInside(outer.locks, () => enter(one, ["b", "c", "a"], { reentrant: true }));
+  await inner.release();
+  t.true(await fleet.isFree("c"));
+  t.true(outer.remaining() > 0);
+  await outer.release();
+  t.true(one.isIdle);
+});
