@@ -43,11 +43,7 @@ const OWN_OPTIONS = ["signal", "when"] satisfies (keyof HandOptions)[];
  * @throws {LockLostError} when the lock ended before `body` did; an error of `body` itself goes first
  */
 export function withLock<T>(key: string, options: HandOptions & Throws, body: Body<T, HeldLock>): Promise<T>;
-export function withLock<T>(
-  key: Keys,
-  options: HandOptions,
-  body: Body<T, HeldLock>,
-): Promise<T | undefined>;
+export function withLock<T>(key: Keys, options: HandOptions, body: Body<T, HeldLock>): Promise<T | undefined>;
 export function withLock<T>(
   key: Keys,
   options: ConditionalOptions & Throws,
@@ -82,7 +78,9 @@ export async function withLock<T>(
   while (!(await lock.acquire(options.signal))) if (!(await lock.retryCheck())) return undefined;
   try {
     lock.assertHeld(); // What ran since it was granted may have taken its time.
-    return await (mayBeEnteredAgain(callSite.settings) ? runInside(lock.locks, () => body(lock)) : body(lock));
+    return await (mayBeEnteredAgain(callSite.settings)
+      ? runInside(lock.locks, () => body(lock))
+      : body(lock));
   } catch (error) {
     throw lock.fail(error);
   } finally {

@@ -42,8 +42,8 @@ test("callers that name the same keys in all orders wait for each other, and nev
     const log: string[] = [];
     const orders = ["a b", "b a", "b c", "c a", "c b a", "a c b"].map((keys) => keys.split(" "));
     const sections = [...orders, ...orders].map((keys, n) => {
-      const process = processes[n % number];
-      return process && section(fleet, process, keys, log);
+      const process = processes[n % number] ?? fleet.process();
+      return section(fleet, process, keys, log);
     });
     await fleet.clock.advance(12_000);
     await Promise.all(sections);

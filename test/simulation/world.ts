@@ -193,7 +193,9 @@ class World {
     const [retryTimes, waitMs] = this.#chooseWait();
     const { fencing: _, lockAtLeast: __, ...how } = this.#chooseHow();
     const wait = { retryTimes, waitTime: `${waitMs}ms` } as const;
-    const options: LockOptions = { ...how, ...wait, autoUnlock: true, reentrant: false };
+    // What is not renewed may be over before the last is had.
+    const watchdog = this.#isCalm || how.watchdog === true;
+    const options: LockOptions = { ...how, ...wait, watchdog, autoUnlock: true, reentrant: false };
     const locks = process.locks(
       Array.from({ length: 3 }, () => random.oneOf("LOCK_one", ...this.#keys.slice(1))),
       options,
