@@ -22,6 +22,7 @@ import {
 import type { Store } from "../../runtime/stores/port";
 import { redisStore } from "../../runtime/stores/redis/redis";
 import { reservedFor } from "../../runtime/stores/value";
+import { queueOf } from "../support/beside";
 import { startRedis, type RedisServer } from "../support/redis-server";
 import { SMALLEST_ACCESS } from "./access";
 import { noting } from "./noting-listener";
@@ -173,6 +174,31 @@ test("who may not publish drops all the same, and is told how the others would h
   await takenInTurn(plain, key, waiting);
   const late = noting(mute);
   t.regex(await late.warned, /lockweave/, "who listens later is told, too");
+});
+
+test("who may not publish drops several all the same, and is told, too", async (t) => {
+  const mute = await storeOf("mute", "~* resetchannels +@all");
+  t.teardown(() => mute.close());
+  const told = noting(mute);
+  const [key, requestId, waiting] = [newKey(), newId(), newId()];
+  await take(mute, key, requestId);
+  await queued(plain, key, waiting);
+  t.deepEqual(await mute.dropMany?.([{ key, requestId }], WITHIN_MS), [{ dropped: true }]);
+  t.regex(await told.warned, /ACL SETUSER <user> &lockweave:2:\*/);
+  await takenInTurn(plain, key, waiting);
+});
+
+test("who may not delete is told so of the one key among several that it would have to", async (t) => {
+  const keeping = await storeOf("keeping", "~* &* +@all -del");
+  t.teardown(() => keeping.close());
+  const [key, other, requestId] = [newKey(), newKey(), newId()];
+  for (const name of [key, other]) await take(plain, name, requestId);
+  await queued(plain, other, newId());
+  await admin.set(queueOf(key), "no queue");
+  const dropped = [key, other].map((name) => ({ key: name, requestId }));
+  const [refused, ...others] = (await keeping.dropMany?.(dropped, WITHIN_MS)) ?? [];
+  t.true(refused instanceof LockMisconfiguredError, String(refused));
+  t.deepEqual(others, [{ dropped: true }]);
 });
 
 test("who may not publish passes on what was reserved all the same, and is told, too", async (t) => {

@@ -196,6 +196,26 @@ test("a refused connection is told as such, at once", async (t) => {
   }
 });
 
+test("why there was no connection before is no cause of what breaks later", async (t) => {
+  const first = await startRedis();
+  const { port, url } = first;
+  await first.stop();
+  const own = storeAt(t, url);
+  await t.throwsAsync(take(own, newKey(), newId()), { code: "ECONNREFUSED" });
+  const second = await startRedisAt(port);
+  t.teardown(second.stop);
+  const key = newKey();
+  await until(async () => (await take(own, key, newId()).catch(() => undefined)) !== undefined);
+  await look(own, key);
+  const watcher = second.client();
+  await watcher.call("CLIENT", "PAUSE", "60000", "WRITE");
+  const taken = take(own, newKey(), newId());
+  await until(async () => String(await watcher.client("LIST")).includes(" cmd=set "));
+  await watcher.call("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes");
+  const { cause } = (await t.throwsAsync(taken, { message: "the connection to Redis broke" })) ?? {};
+  t.is(cause, undefined);
+});
+
 test("an unknown host is told as such", async (t) => {
   const own = storeAt(t, "redis://no-such-host.invalid");
   await t.throwsAsync(take(own, newKey(), newId()), { message: /no-such-host\.invalid/ });

@@ -15,6 +15,7 @@ import { redisStore } from "../../runtime/stores/redis/redis";
 import { startRedis, type RedisServer } from "../support/redis-server";
 import { startTcpProxy, type TcpProxy } from "../support/tcp-proxy";
 import { until } from "../support/until";
+import { noting } from "./noting-listener";
 
 // A client of the user's may send a command again, unasked, when the connection broke before its reply came.
 
@@ -59,11 +60,13 @@ test("a place that was sent again finds itself", async (t) => {
   const watcher = server.client();
   const { own, proxy } = await overProxy(t);
   const [key, requestId] = [newKey(), newId()];
+  const { warnings } = noting(own);
   proxy.withholdReplies();
   const taken = place(own, key, newId(), {}, requestId);
   await until(async () => (await watcher.exists(key)) === 1);
   proxy.cut();
   t.like(await taken, { taken: false, holder: requestId });
+  t.deepEqual(warnings, []);
 });
 
 test("a drop that was sent again is not taken for a lost lock: nobody can know, and so it says", async (t) => {

@@ -516,11 +516,10 @@ export class RedisStore implements Store {
 
   /** Where no queue can be, or none that could be asked. */
   async #lookAgain(request: PlaceRequest, withinMs: number): Promise<TakeReply> {
-    const startedAt = systemClock.now();
     const reply = await this.take(request, withinMs);
     if (reply.taken) return reply;
-    const leftMs = withinMs - (systemClock.now() - startedAt);
-    return await this.#scripts.run(TIME_LEFT, [request.key], [], leftMs, (left) =>
+    // Which may be sent late: it changes nothing.
+    return await this.#scripts.run(TIME_LEFT, [request.key], [], withinMs, (left) =>
       notTaken(reply.holder, Number(left)),
     );
   }

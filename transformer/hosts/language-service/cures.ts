@@ -54,7 +54,7 @@ const CURES: Readonly<Record<string, (found: Found) => readonly Cure[]>> = {
   LW1309: ({ file }) => [
     {
       description: "Add `export {}`",
-      changes: [inserted(file.text.length, `${endOfLine(file.text)}export {};\n`)],
+      changes: [inserted(file.text.length, `${file.text.endsWith("\n") ? "" : "\n"}export {};\n`)],
     },
   ],
   LW1314: makeAsync,
@@ -73,10 +73,6 @@ function changeTo({ start, length }: Pick<Found, "start" | "length">, newText: s
 
 function inserted(start: number, newText: string): TS.TextChange {
   return { span: { start, length: 0 }, newText };
-}
-
-function endOfLine(text: string): string {
-  return text === "" || text.endsWith("\n") ? "" : "\n";
 }
 
 function meant(found: Found): readonly Cure[] {
