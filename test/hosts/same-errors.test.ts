@@ -175,6 +175,21 @@ test.serial("the errors of tagged files are those of plain tsc, and their declar
   }
 });
 
+test.serial("errors of declarations are those of plain tsc, also where nothing is emitted", async (t) => {
+  const project = await makeProject(
+    {
+      "src/a.ts": `class Hidden { private id = 1; }
+/** @redisLock businessFlag=f */ export async function f() { return new Hidden(); } export const g = new Hidden();
+/** @redisLock businessFlag=f */ export async function h(id = Math.random() > 0.5) { return id; } export const i = Math.max(1, 2);
+`,
+    },
+    { declaration: true, isolatedDeclarations: true },
+  );
+  const plain = await project.tsc("--noEmit");
+  t.regex(plain.stdout, /src\/a\.ts\(3,\d\d\d\): error TS90/);
+  t.is((await project.tspc("--noEmit")).stdout, plain.stdout);
+});
+
 test.serial("what silences a line silences no error of a tag", async (t) => {
   const tag = "/** @redisLock businessFlag=f keyName=order.idd */";
   const pay = (name: string): string =>
