@@ -1,6 +1,7 @@
 import { existsSync } from "node:fs";
 import { stripVTControlCharacters } from "node:util";
 import test from "ava";
+import { lockweave } from "../cli/command";
 import { makeProject, PLUGIN, tsconfig, type Project } from "./project";
 import { Watch } from "./watch";
 
@@ -219,4 +220,19 @@ test.serial("a number that makes no sense in its unit is a warning, and the buil
   const { code, stdout, stderr } = await project.tspc();
   t.deepEqual([code, stdout], [0, ""]);
   t.regex(stderr, /^src\/a\.ts\(1,40\): warning TS901111: LW1111: `lockTime=30000` is 8\.3 hours\. /);
+});
+
+test.serial("a configure() that is handed on is a warning there, which the check repeats", async (t) => {
+  const project = await makeProject({
+    "src/a.ts": `import { configure, memoryStore } from "lockweave";
+const boot = (start: typeof configure): void => start({ store: memoryStore() });
+boot(configure);
+`,
+    "src/pay.ts": `/** @redisLock businessFlag=f */ export async function pay(): Promise<void> {}\n`,
+  });
+  const { code, stdout, stderr } = await project.tspc();
+  t.deepEqual([code, stdout], [0, ""]);
+  t.regex(stderr, /^src\/a\.ts\(3,6\): warning TS901405: LW1405: A call of what is handed on here /);
+  t.regex((await project.run("out/a.js")).stderr, /LockNotWovenError: /);
+  t.regex((await lockweave(project, "check")).stderr, /^src\/a\.ts:3:6: warning: LW1405: /m);
 });

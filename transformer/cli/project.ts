@@ -159,7 +159,8 @@ function projectOf(ts: Compiler, config: string, parsed: TS.ParsedCommandLine): 
     .filter((file) => !file.isDeclarationFile && mayNeedWeave(file.text))
     .flatMap((source): TaggedFile[] => {
       const woven = weave(source.fileName, source.text, { ts, module: "esm", defaults, sourceFile: source });
-      if (woven === undefined || woven.sites.length + woven.diagnostics.length === 0) return [];
+      if (woven === undefined || woven.sites.length + woven.diagnostics.length + woven.warnings.length === 0)
+        return [];
       return [{ source, sites: woven.sites, problems: woven.diagnostics, warnings: woven.warnings }];
     });
   let woven: TS.Program | undefined;

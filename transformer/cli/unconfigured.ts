@@ -41,7 +41,8 @@ export function uncheckedProject(ts: Parser, config: string, sources: readonly s
   const files = sources.flatMap((path): TaggedFile[] => {
     const text = readFileSync(path, "utf8");
     const woven = weave(path, text, { ts, module: "esm" });
-    if (woven === undefined || woven.sites.length + woven.diagnostics.length === 0) return [];
+    if (woven === undefined || woven.sites.length + woven.diagnostics.length + woven.warnings.length === 0)
+      return [];
     // With types in it, it is no output.
     if (path.endsWith("js")) outputs.set(path, new Map([[path, woven.code]]));
     const source = ts.createSourceFile(path, text, ts.ScriptTarget.Latest);

@@ -56,26 +56,28 @@ export function callsOf(
 ): TS.CallExpression[] {
   const calls: TS.CallExpression[] = [];
   if (handedOn === undefined && !file.text.includes(functionName)) return calls;
-  const exportsOf = (specifier: string): OwnExports | undefined =>
-    OURS.has(specifier) ? OWN_EXPORTS : handedOn?.(specifier);
-  const visit = (child: TS.Node, outer: Names, isInside: boolean, given?: Module): void => {
+  walk(ts, file, handedOn, (child, meaning, isInside) => {
     const isIn = isInside || child === node;
-    if (isIn && isElsewhere(child)) return;
-    const names = namesInside(ts, child, outer, exportsOf, given);
-    if (
-      isIn &&
-      ts.isCallExpression(child) &&
-      meaningOf(ts, child.expression, names, exportsOf) === functionName
-    ) {
-      calls.push(child);
-    }
-    const { callback, module } = callbackOf(ts, child, names, exportsOf) ?? {};
-    ts.forEachChild(child, (grandchild) =>
-      visit(grandchild, names, isIn, grandchild === callback ? module : undefined),
-    );
-  };
-  visit(file, new Map(), false);
+    if (isIn && isElsewhere(child)) return undefined;
+    if (isIn && ts.isCallExpression(child) && meaning(child.expression) === functionName) calls.push(child);
+    return isIn;
+  });
   return calls;
+}
+
+/** Where `configure` is handed on as a value: who calls it there cannot be seen from here. */
+export function configureAsValue(
+  ts: Parser,
+  file: TS.SourceFile,
+  handedOn: HandedOn | undefined,
+): TS.Expression[] {
+  const values: TS.Expression[] = [];
+  if (handedOn === undefined && !mayConfigure(file.text)) return values;
+  walk(ts, file, handedOn, (node, meaning) => {
+    values.push(...handedIn(ts, node).filter((value) => meaning(value) === "configure"));
+    return true;
+  });
+  return values;
 }
 
 /** What the file itself hands on of ours. */
@@ -128,6 +130,65 @@ function isExported(ts: Parser, statement: TS.Statement): boolean {
 /** `null`: something else, of whatever is around. */
 type Names = ReadonlyMap<string, Meaning | null>;
 type ExportsOf = (specifier: string) => OwnExports | undefined;
+
+/**
+ * @param see is told what an expression stands for where the node is, and what it said of the node around; it does not go into
+ *   a node of which it says nothing
+ */
+function walk(
+  ts: Parser,
+  file: TS.SourceFile,
+  handedOn: HandedOn | undefined,
+  see: (
+    node: TS.Node,
+    meaning: (expression: TS.Expression) => Meaning | undefined,
+    saidAround: boolean,
+  ) => boolean | undefined,
+): void {
+  const exportsOf = (specifier: string): OwnExports | undefined =>
+    OURS.has(specifier) ? OWN_EXPORTS : handedOn?.(specifier);
+  const visit = (node: TS.Node, outer: Names, saidAround: boolean, given?: Module): void => {
+    const names = namesInside(ts, node, outer, exportsOf, given);
+    const said = see(node, (expression) => meaningOf(ts, expression, names, exportsOf), saidAround);
+    if (said === undefined) return;
+    const { callback, module } = callbackOf(ts, node, names, exportsOf) ?? {};
+    ts.forEachChild(node, (child) => visit(child, names, said, child === callback ? module : undefined));
+  };
+  visit(file, new Map(), false);
+}
+
+/** What the node hands on to where it is known by no name of the file's: as an argument, in an object, by an assignment. */
+function handedIn(ts: Parser, node: TS.Node): readonly TS.Expression[] {
+  if (ts.isCallExpression(node) || ts.isNewExpression(node)) return node.arguments ?? [];
+  if (ts.isArrayLiteralExpression(node)) return node.elements;
+  if (ts.isShorthandPropertyAssignment(node)) return [node.name];
+  if (ts.isConditionalExpression(node)) return [node.whenTrue, node.whenFalse];
+  if (ts.isArrowFunction(node)) return ts.isBlock(node.body) ? [] : [node.body];
+  if (ts.isPropertyAccessExpression(node)) return CALLERS.has(node.name.text) ? [node.expression] : [];
+  if (ts.isBinaryExpression(node)) {
+    const { left, right, operatorToken } = node;
+    const { kind } = operatorToken;
+    if (kind === ts.SyntaxKind.BarBarToken || kind === ts.SyntaxKind.QuestionQuestionToken)
+      return [left, right];
+    const isRight =
+      kind === ts.SyntaxKind.AmpersandAmpersandToken ||
+      (kind >= ts.SyntaxKind.FirstAssignment && kind <= ts.SyntaxKind.LastAssignment);
+    return isRight ? [right] : [];
+  }
+  const value =
+    ts.isReturnStatement(node) || ts.isYieldExpression(node)
+      ? node.expression
+      : ts.isPropertyAssignment(node) ||
+          ts.isPropertyDeclaration(node) ||
+          ts.isParameter(node) ||
+          ts.isBindingElement(node)
+        ? node.initializer
+        : undefined;
+  return value === undefined ? [] : [value];
+}
+
+/** Methods of a function that call it. */
+const CALLERS: ReadonlySet<string> = new Set(["apply", "bind", "call"]);
 
 /** The names in scope inside the node. */
 function namesInside(ts: Parser, node: TS.Node, outer: Names, exportsOf: ExportsOf, given?: Module): Names {
@@ -213,6 +274,7 @@ function meaningOf(
     ts.isParenthesizedExpression(expression) ||
     ts.isAsExpression(expression) ||
     ts.isSatisfiesExpression(expression) ||
+    ts.isTypeAssertionExpression(expression) ||
     ts.isNonNullExpression(expression)
   ) {
     return of(expression.expression);

@@ -245,6 +245,16 @@ const PROBLEMS = {
     () =>
       "A tag in a component would be lost with its comment, so it is not taken: move the function into a `.ts` or `.js` file, and import it.",
   ],
+  configureAsValue: [
+    "LW1405",
+    () =>
+      "A call of what is handed on here is not told that the build was woven, and fails with LOCK_NOT_WOVEN. Call `configure` by a name that this file has for it: `configure({ ... })`, `locks.configure({ ... })` of a module `locks`, or `const start = configure; start({ ... })`.",
+  ],
+  configureSpread: [
+    "LW1405",
+    () =>
+      "A call with a spread is not told that the build was woven, and fails with LOCK_NOT_WOVEN. Call `configure` with one argument: `configure({ ... })`.",
+  ],
   badPluginOption: ["LW1401", (found) => found],
 } satisfies Record<string, [string, Text]>;
 

@@ -14,7 +14,7 @@ import { problem, type Problem } from "../text/problems";
 import type { Span } from "../text/span";
 import { asyncKeyword } from "./async-keyword";
 import { currentLockArguments } from "./current-lock";
-import { handshakes } from "./handshake";
+import { handshakes, unreached } from "./handshake";
 import { neededStores } from "./needed-stores";
 import { refuse, refuseFile } from "./refusal";
 import { importRuntime, type ModuleFormat } from "./runtime-import";
@@ -101,8 +101,8 @@ export function weave(fileName: string, text: string, options: WeaveOptions): Wo
   const isModule = options.module === "script" || ts.isExternalModule(file);
   const { plans, forbidden, diagnostics } = planAll(ts, file, defaults, isModule);
   const { insertions, namespace } = insertionsFor(ts, file, plans, forbidden, isModule, options);
-  if (insertions.length === 0 && diagnostics.length === 0) return undefined;
-  const warnings = plans.flatMap((planned) => planned.warnings);
+  const warnings = [...plans.flatMap((planned) => planned.warnings), ...unreached(ts, file, handedOn)];
+  if (insertions.length + diagnostics.length + warnings.length === 0) return undefined;
   return {
     ...edited(file, insertions),
     sites: plans.map(siteOf),

@@ -86,7 +86,6 @@ for (const [description, text] of [
     "another module that is awaited",
     'const { configure } = await import("elsewhere");\nconfigure({}); import "lockweave";',
   ],
-  ["a call with a spread", 'import { configure } from "lockweave";\nconfigure(...all);'],
 ] as const) {
   test(`nothing is woven into ${description}`, (t) => {
     t.is(wovenText(text), undefined);
@@ -140,4 +139,59 @@ test("of a module that hands on ours, only that is told, whatever else is called
   })) {
     t.is(woven(text), text.replace(/(setUp"?\]?)\(\{\}\)/, '$1({}, "woven")'), description);
   }
+});
+
+for (const [description, text] of [
+  ["an argument", "boot(«configure», 1); new App(«locks.configure»); new App;"],
+  ["a part of an object", "export const all = { «configure», start: «configure», configure: 1 };"],
+  ["an element of an array", "export const all = [1, «configure»];"],
+  ["what a function returns", "export function f() { return «configure»; }"],
+  ["what an arrow function returns", "export const f = () => «configure», g = () => { configure; };"],
+  ["what a generator yields", "export function* f() { yield «configure»; yield; }"],
+  [
+    "a value that is set later",
+    "let start; start = «(configure as any)»; start ??= «configure»; start = start;",
+  ],
+  ["a default", "export const f = (start = «configure», { go = «configure», to } = {}) => start(go, to);"],
+  ["a property of a class", "export class A { start = «configure»; configure; }"],
+  [
+    "one of two",
+    "(a ? «configure» : «locks.configure»)({}); (a ?? «configure»)({}); («configure» || a)({});",
+  ],
+  ["what stands behind a condition", "(configure && «configure»)({}); configure && a;"],
+  [
+    "called by a method of its own",
+    "«configure».call(a, {}); «locks.configure».bind(a)({}); configure.name;",
+  ],
+  ["called with a spread", "configure(«...all»); configure({}, ...all);"],
+] as const) {
+  test(`configure() is handed on, and what works is told: ${description}`, (t) => {
+    const source = `import * as locks from "lockweave"; import { configure } from "lockweave"; const { a, all, boot, App } = x;\n${text}`;
+    const plain = source.replaceAll(/[«»]/g, "");
+    const woven = weave("app.ts", plain, { ts, module: "esm" });
+    const words = woven?.warnings.map(({ start, end }) => plain.slice(start, end));
+    t.deepEqual(words, text.match(/(?<=«)[^«»]+(?=»)/g) as unknown as string[]);
+    t.deepEqual([...new Set(woven?.warnings.map(({ code }) => code))], ["LW1405"]);
+    t.deepEqual(woven?.diagnostics, []);
+  });
+}
+
+test("what is handed on under that name, and is not ours, is nothing to tell of", (t) => {
+  for (const text of [
+    'import { configure } from "elsewhere"; boot(configure); import "lockweave";',
+    'import { configure } from "lockweave"; export const f = (configure: () => void) => boot(configure);',
+    'import { configure } from "lockweave"; if (typeof configure === "function" && !configure) boot(typeof configure);',
+    'export { configure } from "lockweave"; export * as locks from "lockweave";',
+    'import { configure } from "lockweave"; export { configure as start }; export default configure;',
+  ]) {
+    t.is(wovenText(text), undefined, text);
+  }
+});
+
+test("what a module that hands on ours is called, and is handed on as a value, is told of, too", (t) => {
+  const handedOn = new Map([["setUp", "configure"]] as const);
+  const text = 'import { setUp } from "./barrel"; boot(setUp);';
+  const woven = weave("app.ts", text, { ts, module: "esm", handedOn: () => handedOn });
+  const start = text.lastIndexOf("setUp");
+  t.like(woven?.warnings, [{ code: "LW1405", start, end: start + "setUp".length }]);
 });

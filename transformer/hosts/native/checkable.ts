@@ -19,7 +19,7 @@ import { openNativeProject, type NativeProject } from "./project";
 export function checkableProject(ts: Parser, compiler: NativeCompiler, config: string, cwd: string): Project {
   const project = openNativeProject(ts, compiler, config, cwd);
   const files = [...project.woven].flatMap(([file, { text, woven }]): TaggedFile[] => {
-    if (woven.sites.length + woven.diagnostics.length === 0) return [];
+    if (woven.sites.length + woven.diagnostics.length + woven.warnings.length === 0) return [];
     const source = ts.createSourceFile(file, text, ts.ScriptTarget.Latest);
     return [{ source, sites: woven.sites, problems: woven.diagnostics, warnings: woven.warnings }];
   });
