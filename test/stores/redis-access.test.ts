@@ -1,7 +1,7 @@
 import { setTimeout as pause } from "node:timers/promises";
 import test from "ava";
 import type { Redis } from "ioredis";
-import { LockMisconfiguredError } from "../../runtime/errors";
+import { LockMisconfiguredError, reasonOf } from "../../runtime/errors";
 import { hearing, storeContract } from "../../runtime/stores/contract";
 import {
   drop,
@@ -197,7 +197,7 @@ test("who may not delete is told so of the one key among several that it would h
   await admin.set(queueOf(key), "no queue");
   const dropped = [key, other].map((name) => ({ key: name, requestId }));
   const [refused, ...others] = (await keeping.dropMany?.(dropped, WITHIN_MS)) ?? [];
-  t.true(refused instanceof LockMisconfiguredError, String(refused));
+  t.true(refused instanceof LockMisconfiguredError, reasonOf(refused));
   t.deepEqual(others, [{ dropped: true }]);
 });
 

@@ -1,0 +1,170 @@
+/**
+ * Locks that are more than one key held by one: readers and writers, permits, two keys at once. Lockweave beside those peers that have
+ * them, and beside itself without, in one process with 64 callers that come again at once, on one Redis. They take turns.
+ *
+ *     npm run bench:several [-- <rounds> <milliseconds of a turn>]
+ *
+ * What it leaves out: several processes, and the way to a Redis elsewhere.
+ */
+import { createRequire } from "node:module";
+import { setTimeout as pause } from "node:timers/promises";
+import type { Redis } from "ioredis";
+import { lockKey, withLock, configure, shutdown } from "../runtime";
+import { SeededRandom } from "../test/support/seeded-random";
+import { startRedis } from "../test/support/redis-server";
+import { installPeers } from "./peers";
+
+const [rounds = 5, turnMs = 2_000] = process.argv.slice(2).map(Number);
+
+const CALLERS = 64;
+const SECTION_MS = 1;
+const ACCOUNTS = 20;
+const PERMITS = 5;
+const LOCK_TIME_MS = 30_000;
+const PATIENT = { retryTimes: 100 } as const;
+
+type Section = () => Promise<void>;
+/** One call, of a caller that may choose by chance. */
+type Call = (section: Section, random: SeededRandom) => Promise<void>;
+
+interface Situation {
+  readonly title: string;
+  /** How many may be inside at once, to be held against what is so; `undefined` where it depends on the keys. */
+  readonly most: number | undefined;
+  /** The first is what the others are compared with. */
+  readonly contestants: Readonly<Record<string, Call>>;
+}
+
+interface Semaphore {
+  acquire(): Promise<void>;
+  release(): Promise<void>;
+}
+interface Redlock {
+  using(resources: string[], ms: number, section: Section): Promise<void>;
+}
+
+function situations(redis: Redis): readonly Situation[] {
+  const ofPeers = createRequire(__filename);
+  const { Semaphore: SemaphoreOf } = ofPeers("redis-semaphore") as {
+    readonly Semaphore: new (redis: Redis, name: string, limit: number, options: object) => Semaphore;
+  };
+  const { default: RedlockOf } = ofPeers("redlock") as {
+    readonly default: new (clients: Redis[], options: object) => Redlock;
+  };
+  const redlock = new RedlockOf([redis], { retryCount: -1 });
+  const twoOf = (random: SeededRandom, flag: string): [string, string] => {
+    const from = random.below(ACCOUNTS);
+    const to = (from + 1 + random.below(ACCOUNTS - 1)) % ACCOUNTS;
+    return [lockKey(flag, from), lockKey(flag, to)];
+  };
+  return [
+    {
+      title: "9 of 10 read, one writes",
+      most: undefined,
+      contestants: {
+        "lockweave, all alone": (section) => withLock("LOCK_alone", PATIENT, section),
+        "lockweave, mode=read and mode=write": (section, random) =>
+          withLock("LOCK_shared", { ...PATIENT, mode: random.happens(0.9) ? "read" : "write" }, section),
+      },
+    },
+    {
+      title: `${PERMITS} at once`,
+      most: PERMITS,
+      contestants: {
+        "lockweave, one at once": (section) => withLock("LOCK_one", PATIENT, section),
+        [`lockweave, permits=${PERMITS}`]: (section) =>
+          withLock("LOCK_permits", { ...PATIENT, permits: PERMITS }, section),
+        async "redis-semaphore, Semaphore"(section) {
+          const options = { lockTimeout: LOCK_TIME_MS, acquireTimeout: 1_000_000 };
+          const semaphore = new SemaphoreOf(redis, "bench", PERMITS, options);
+          await semaphore.acquire();
+          try {
+            await section();
+          } finally {
+            await semaphore.release();
+          }
+        },
+      },
+    },
+    {
+      title: `two of ${ACCOUNTS} keys`,
+      most: undefined,
+      contestants: {
+        async "lockweave, one inside the other, in order"(section, random) {
+          const [first, second] = twoOf(random, "nested").toSorted();
+          await withLock(first ?? "", PATIENT, () => withLock(second ?? "", PATIENT, section));
+        },
+        "lockweave, each": (section, random) => withLock(twoOf(random, "each"), PATIENT, section),
+        redlock: (section, random) => redlock.using(twoOf(random, "redlock"), LOCK_TIME_MS, section),
+      },
+    },
+  ];
+}
+
+interface Turn {
+  readonly sectionsPerSecond: number;
+  readonly cpuMs: number;
+  readonly longestWaitMs: number;
+}
+
+async function play(call: Call, most: number | undefined, seed: number): Promise<Turn> {
+  let [sections, inside, longestWaitMs] = [0, 0, 0];
+  const startedAt = performance.now();
+  const cpuBefore = process.cpuUsage();
+  const endsAt = startedAt + turnMs;
+  const comeAgain = async (caller: number): Promise<void> => {
+    const random = new SeededRandom(seed * CALLERS + caller);
+    while (performance.now() < endsAt) {
+      const askedAt = performance.now();
+      await call(async () => {
+        longestWaitMs = Math.max(longestWaitMs, performance.now() - askedAt);
+        inside += 1;
+        if (most !== undefined && inside > most) throw new Error(`${inside} were inside at once`);
+        await pause(SECTION_MS);
+        inside -= 1;
+        sections += 1;
+      }, random);
+    }
+  };
+  await Promise.all(Array.from({ length: CALLERS }, (_, caller) => comeAgain(caller)));
+  const { user, system } = process.cpuUsage(cpuBefore);
+  const tookS = (performance.now() - startedAt) / 1_000;
+  return {
+    sectionsPerSecond: sections / tookS,
+    cpuMs: (user + system) / 1_000 / sections,
+    longestWaitMs,
+  };
+}
+
+async function main(): Promise<void> {
+  installPeers();
+  const server = await startRedis();
+  configure({ redis: server.url, woven: false });
+  for (const { title, most, contestants } of situations(server.client())) {
+    const names = Object.keys(contestants);
+    const turns = new Map(names.map((name) => [name, [] as Turn[]]));
+    for (let round = 0; round < rounds; round += 1) {
+      for (const [name, call] of Object.entries(contestants))
+        turns.get(name)?.push(await play(call, most, round));
+    }
+    console.log(`\n${title}: ${CALLERS} callers, sections of ${SECTION_MS} ms`);
+    const [yardstick = []] = turns.values();
+    for (const [name, played] of turns) {
+      const ratio = median(
+        played.map((turn, n) => turn.sectionsPerSecond / (yardstick[n]?.sectionsPerSecond ?? NaN)),
+      );
+      const of = (figure: keyof Turn): number => median(played.map((turn) => turn[figure]));
+      console.log(
+        `  ${name}: ${Math.round(of("sectionsPerSecond"))} sections/s (${ratio.toFixed(2)} x), ${of("cpuMs").toFixed(2)} ms of client CPU a section, longest wait ${Math.round(of("longestWaitMs"))} ms`,
+      );
+    }
+  }
+  await shutdown();
+  await server.stop();
+}
+
+function median(numbers: readonly number[]): number {
+  return numbers.toSorted((a, b) => a - b)[Math.floor(numbers.length / 2)] ?? NaN;
+}
+
+void main();
