@@ -135,9 +135,9 @@ export function tryObtain(key: Keys, options: TryOptions = {}): Promise<HeldLock
 const ONE_TRY = { retryTimes: 0, onFailure: "skip" } as const;
 
 function open(key: Keys, callSite: CallSite): Lock | Locks {
-  if (!isList(key)) return new Lock(callSite, checked(key));
+  if (!isList(key)) return new Lock(callSite, checkedKey(key));
   assertForEach(callSite.settings);
-  return new Locks(callSite, countedKeys(key.map(checked)));
+  return new Locks(callSite, countedKeys(key.map(checkedKey)));
 }
 
 /** Not a revoked proxy, which is nothing. */
@@ -149,7 +149,8 @@ function isList(value: unknown): value is readonly unknown[] {
   }
 }
 
-function checked(key: unknown): string {
+/** @throws {LockKeyError} on what no lock is called */
+export function checkedKey(key: unknown): string {
   if (typeof key !== "string" || key === "") {
     throw new LockKeyError(`Expected the lock key to be a non-empty string, got ${shown(key)}`);
   }

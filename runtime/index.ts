@@ -9,6 +9,7 @@ export {
   type Keys,
   type TryOptions,
 } from "./by-hand";
+export { inspect, type InspectedHolder, type InspectedLock } from "./inspect";
 export { assertWoven, currentLock, type HeldLock } from "./woven";
 export { lockKey, type KeyValue } from "./key";
 export type { LockOptions } from "./lock/settings";
@@ -41,6 +42,7 @@ export {
   type DropReply,
   type DropRequest,
   type Dropped,
+  type Inspection,
   type NextReply,
   type NotDropped,
   type NotHeld,

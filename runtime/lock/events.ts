@@ -59,7 +59,7 @@ export function nameOf(lock: LockEvent): string {
 }
 
 /** Its key, which may be another lock in another store. */
-export function placeOf({ key, store }: LockEvent): string {
+export function placeOf({ key, store }: Pick<LockEvent, "key" | "store">): string {
   return store === DEFAULT_STORE ? key : `${key} in ${store}`;
 }
 

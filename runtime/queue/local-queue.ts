@@ -157,7 +157,7 @@ export class LocalQueue implements Line, DropListener<Ending>, NextListener<Endi
     return waitedMs;
   }
 
-  /** Who is next may ask at once: it need not wait for the end of this one. */
+  /** It waited by itself, and is there by itself: others need not wait for its end. */
   private beginBesideOthers(lease: Lease, first: Waiter, now: number): number | undefined {
     const waitedMs = first.onGranted(lease, undefined, now);
     if (waitedMs === undefined) return undefined;
@@ -166,7 +166,6 @@ export class LocalQueue implements Line, DropListener<Ending>, NextListener<Endi
     this.#shared.stay(lease);
     this.#shared.onBegin();
     if (first.isWatched) this.#shared.renewals.keep(lease, now);
-    this.first?.wake();
     this.prune();
     return waitedMs;
   }

@@ -90,9 +90,8 @@ export class LocalQueues implements Shared {
 
   /** Puts the waiter at the end of the queue for its key. */
   join(waiter: Waiter): LocalQueue {
-    // Who waits for nobody, and may be beside others, does not wait for their first either.
-    const isByItself = waiter.permits > 1 && !waiter.isPatient;
-    const name = isByItself ? `${RESERVED_NAMESPACE}${this.newRequestId()}` : nameOfQueue(waiter);
+    // Who may be beside others has a place of its own, and so its turn together with those who came when it did.
+    const name = waiter.permits === 1 ? waiter.key : `${RESERVED_NAMESPACE}${this.newRequestId()}`;
     let queue = this.#queues.get(name);
     if (queue === undefined) {
       queue = new LocalQueue(this, waiter.key, name);
@@ -128,13 +127,22 @@ export class LocalQueues implements Shared {
   }
 
   /** A lease is lost under its holder, or given back: who is next may ask. */
-  onFree({ key, holder }: Lease): void {
-    this.#queues.get(nameOfQueue({ key, permits: holder?.permits ?? 1 }))?.first?.wake();
+  onFree({ key }: Lease): void {
+    this.#queues.get(key)?.first?.wake();
   }
 
   /** All that this process has, for which it is still responsible. */
   *leases(): Iterable<Lease> {
     for (const { lease } of this.#queues.values()) if (lease !== undefined) yield lease;
+  }
+
+  /** Those of this process who hold the key, and those who wait for it. */
+  hereOf(key: string): { readonly leases: readonly Lease[]; readonly waiters: readonly Waiter[] } {
+    const queues = [...this.#queues.values()].filter((queue) => queue.key === key);
+    return {
+      leases: queues.flatMap(({ lease }) => lease ?? []),
+      waiters: queues.flatMap((queue) => [...queue.waiters()]),
+    };
   }
 
   /** Nothing is sure any more, and what nobody renews may be free: who is first looks again, and not when it had meant to. */
@@ -256,14 +264,7 @@ function requestOf<Request>({ request }: { readonly request: Request }): Request
   return request;
 }
 
-// No lock is called as these are, but for one that is held alone.
-
-/** Those who wait for one key, and would share it with as many, stand in one queue. */
-function nameOfQueue({ key, permits }: { readonly key: string; readonly permits: number }): string {
-  return permits === 1 ? key : `${RESERVED_NAMESPACE}${permits}:${key}`;
-}
-
-/** A lease beside which others may be is there by itself. */
+/** A lease beside which others may be is there by itself, by a name that no lock has. */
 function nameOfStay({ key, requestId, holder }: Lease): string {
   return (holder?.permits ?? 1) === 1 ? key : `${RESERVED_NAMESPACE}${requestId}`;
 }

@@ -8,6 +8,7 @@ import {
   PLACE_TIME_MS,
   type DropReply,
   type DropRequest,
+  type Inspection,
   type NextReply,
   type NotDropped,
   type NotTaken,
@@ -123,6 +124,18 @@ class MemoryStore implements Store {
       const shares = value === undefined ? undefined : this.#sharesIn(value);
       return shares === undefined ? value : sharedBy(shares);
     });
+  }
+
+  async inspect(key: string): Promise<Inspection> {
+    const entry = this.#known(key);
+    const { held } = entry ?? {};
+    const now = this.#clock.now();
+    const shares = held && this.#sharesIn(held.value);
+    const alone = held === undefined ? [] : [{ value: held.value, leftMs: held.expiresAt - now }];
+    const holds = shares?.map(({ requestId, expiresAt }) => ({ value: requestId, leftMs: expiresAt - now }));
+    const wall = this.#clock.epochMicroseconds();
+    const waiting = [...(entry?.queue.values() ?? [])].filter((endsAt) => wall < endsAt).length;
+    return { holds: holds ?? alone, waiting };
   }
 
   // ---- who comes next ---------------------------------------------------------------------------------

@@ -49,6 +49,14 @@ export interface Taken {
   readonly fencingToken?: number;
 }
 
+/** What a key holds, as {@link Store.inspect} finds it. */
+export interface Inspection {
+  /** Each of those who hold it; or what else it holds; none where it is free. */
+  readonly holds: readonly { readonly value: string; readonly leftMs: number }[];
+  /** How many have a place in its queue, at least as far as 1,000. Those who wait to be alone have one for all of their process. */
+  readonly waiting: number;
+}
+
 /** The key was left as it was. */
 export interface NotTaken {
   readonly taken: false;
@@ -162,6 +170,11 @@ export interface Store {
     | undefined;
   /** What each of the keys holds, in their order; `undefined`: it is free. Changes nothing. */
   look(keys: readonly string[], withinMs: number): Promise<readonly (string | Error | undefined)[]>;
+  /**
+   * The same of one key, for people: with the time that is left, and how many have a place in its queue. Changes nothing, and may be of a
+   * moment ago. Of a store without it, these are not known.
+   */
+  readonly inspect?: ((key: string, withinMs: number) => Promise<Inspection>) | undefined;
 
   // ---- who comes next ---------------------------------------------------------------------------------
 

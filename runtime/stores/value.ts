@@ -11,6 +11,7 @@
 import { MOST_PERMITS } from "../limits";
 
 const RESERVED = "reserved:";
+const CLOSED = "closed:";
 
 /** What a key holds while it is kept for who stands at `place`. */
 export function reservedFor(place: string): string {
@@ -19,7 +20,12 @@ export function reservedFor(place: string): string {
 
 /** What a key holds while nobody may have it, after the hold of that `requestId`. */
 export function closedAfter(requestId: string): string {
-  return `closed:${requestId}`;
+  return CLOSED + requestId;
+}
+
+/** Whether nobody may have it for a time. */
+export function isClosed(value: string): boolean {
+  return value.startsWith(CLOSED);
 }
 
 /** Whether it is kept for one who waits, whoever that is. */

@@ -79,6 +79,24 @@ test("a writer that waits goes before readers that come later, and those go in t
   t.true(await fleet.isFree(KEY));
 });
 
+test("readers of one process that came before a writer go in together, and not one at each turn of the writers", async (t) => {
+  const fleet = new Fleet();
+  const [one, two, three] = [fleet.process(), fleet.process(), fleet.process()];
+  const holder = stay(two, {});
+  await fleet.clock.advance(1);
+  const readers = Array.from({ length: 5 }, () => stay(one, READ));
+  await fleet.clock.advance(1);
+  const writer = stay(three, {});
+  await fleet.clock.advance(1);
+  holder.leave();
+  await fleet.clock.advance(10);
+  t.deepEqual([...inside(readers), writer.isInside()], [true, true, true, true, true, false]);
+  for (const { leave } of [...readers, writer]) leave();
+  await fleet.clock.advance(1_100);
+  await Promise.all([holder, ...readers, writer].map(({ done }) => done));
+  t.true(await fleet.isFree(KEY));
+});
+
 test("so many are inside as there are permits, and who leaves lets in the next", async (t) => {
   const fleet = new Fleet();
   const [one, two] = [fleet.process(), fleet.process()];

@@ -552,9 +552,9 @@ const MANY = Array.from({ length: 257 }, (_, n) => `order${n}`);
 for (const [name, keys, ...words] of [
   ["no keys", [], "Expected from 1 to 256 keys", "got 0"],
   ["257 keys", MANY, "Expected from 1 to 256 keys", "got 257"],
-  ["an empty one among its keys", ["a", ""], "non-empty string", 'got ""'],
+  ["an empty one among its keys", ["a", ""], "non-empty string", "got ''"],
   ["a number among its keys", ["a", 7], "non-empty string", "got 7"],
-  ["a list among its keys", ["a", ["b"]], "non-empty string", 'got ["b"]'],
+  ["a list among its keys", ["a", ["b"]], "non-empty string", "got [ 'b' ]"],
 ] as const) {
   refuses(`withLock() with ${name}`, () => withLock(keys, {}, body), LockKeyError, ...words);
   refuses(`obtain() with ${name}`, () => obtain(keys), LockKeyError, ...words);
@@ -580,14 +580,14 @@ refuses(
   () => open(EACH, [["a"]]),
   LockKeyError,
   "key part 1",
-  'got ["a"]',
+  "got [ 'a' ]",
 );
 refuses(
   "a woven call without each, with a list",
   () => open(SITE, ["a"]),
   LockKeyError,
   "key part 1",
-  'got ["a"]',
+  "got [ 'a' ]",
 );
 for (const options of [{ fencing: true }, { autoUnlock: false }, { lockAtLeast: "1s" }]) {
   const [option = ""] = Object.keys(options);

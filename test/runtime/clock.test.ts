@@ -4,6 +4,7 @@ import { promisify } from "node:util";
 import test from "ava";
 import { systemClock } from "../../runtime/clock";
 import { NODE } from "../support/node";
+import { deferred } from "../support/deferred";
 
 const FRACTIONS = Array.from({ length: 40 }, (_, n) => n * 0.37);
 
@@ -59,9 +60,13 @@ for (const kind of ["timer", "timerInBackground"] as const) {
   });
 
   test(`a ${kind} that is set anew runs at the last time only, be it sooner or later`, async (t) => {
-    const ran: string[] = [];
+    let ran = 0;
     const now = systemClock.now();
-    const sooner = systemClock[kind](() => ran.push("sooner"));
+    const hasRun = deferred();
+    const sooner = systemClock[kind](() => {
+      ran += 1;
+      hasRun.resolve();
+    });
     sooner.set(now + 600_000);
     sooner.set(now + 1);
     const ranAt = await new Promise<number>((resolve) => {
@@ -71,7 +76,9 @@ for (const kind of ["timer", "timerInBackground"] as const) {
       systemClock.after(60, () => {}); // Something else that lives.
     });
     t.true(ranAt >= now + 40);
-    t.deepEqual(ran, ["sooner"]);
+    systemClock.after(1_000, () => {});
+    await hasRun.promise; // A busy machine may be late with both.
+    t.is(ran, 1);
   });
 
   test(`a ${kind} that is cleared does not run, and can be set again`, async (t) => {

@@ -300,12 +300,10 @@ function isUnprovable({ grant, process }: Caller): boolean {
   return grant?.isTakenAgain === true && !process.isClosed;
 }
 
-/** Whether the later of them waits behind the other. Who may be beside others, and waits for nobody, asks by itself. */
+/** Whether the later of them waits behind the other: who may be beside others waits by itself. */
 function areOfOneLine(one: Caller, other: Caller): boolean {
-  const { permits } = one.lock;
-  const isOfOneKind =
-    one.process === other.process && one.key === other.key && permits === other.lock.permits;
-  return isOfOneKind && (permits === 1 || (one.lock.isPatient && other.lock.isPatient));
+  const areAlone = one.lock.permits === 1 && other.lock.permits === 1;
+  return areAlone && one.process === other.process && one.key === other.key;
 }
 
 /** Whether both have their locks from the same life of the server, in which nothing was forgotten. */

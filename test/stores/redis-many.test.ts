@@ -151,3 +151,38 @@ test("with fencing each draws its token in a script of its own", async (t) => {
   t.deepEqual(commands(), ["EVALSHA", "EVALSHA"]);
   await own.close();
 });
+
+test("of many who share a key each is renewed, and the key is written once", async (t) => {
+  const own = redisStore(server.client());
+  const admin = server.client();
+  const key = newKey();
+  const readers = Array.from({ length: 100 }, () => newId());
+  for (const id of readers) t.deepEqual(await take(own, key, id, { permits: 1_000 }), TAKEN);
+  await admin.config("RESETSTAT");
+  const replies = await own.renew(
+    readers.map((id) => renewal(key, id)),
+    WITHIN_MS,
+  );
+  t.true(replies.every((reply) => "renewed" in reply && reply.renewed));
+  t.regex(await admin.info("commandstats"), /cmdstat_set:calls=1,/);
+  for (const requestId of readers) await own.drop({ key, requestId }, WITHIN_MS);
+  t.is(await admin.exists(key), 0);
+});
+
+test("where no memory is left, those who share a key renew it and give it back, and nobody comes in", async (t) => {
+  const full = await startRedis("--maxmemory-policy", "noeviction");
+  const own = redisStore(full.client());
+  const [key, one, other, third] = [newKey(), newId(), newId(), newId()];
+  for (const id of [one, other]) await take(own, key, id, { permits: 5 });
+  await full.client().config("SET", "maxmemory", "1");
+  await t.throwsAsync(take(own, key, third, { permits: 5 }), { message: /OOM|memory/ });
+  t.deepEqual(await own.renew([renewal(key, one), renewal(key, other)], WITHIN_MS), [
+    { renewed: true },
+    { renewed: true },
+  ]);
+  t.deepEqual(await own.drop({ key, requestId: one }, WITHIN_MS), { dropped: true });
+  t.deepEqual(await own.dropMany?.([{ key, requestId: other }], WITHIN_MS), [{ dropped: true }]);
+  t.is(await full.client().exists(key), 0);
+  await own.close();
+  await full.stop();
+});

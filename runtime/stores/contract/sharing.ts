@@ -29,6 +29,7 @@ import {
 const READS = { permits: 1_000 };
 const TWO = { permits: 2 };
 const THREE = { permits: 3 };
+const BRIEF_MS = LONG_MS / 2;
 
 /** Several who hold a key together. */
 export function sharing(test: RegisterTest, subject: () => Subject): void {
@@ -289,5 +290,34 @@ export function notSharing(test: RegisterTest, subject: () => Subject): void {
     await assert.rejects(take(store, key, newId(), READS), named);
     await assert.rejects(place(store, key, newId(), READS), named);
     assert.equal(await look(store, key), undefined);
+  });
+
+  test("whoever inspects a key finds who holds it, for how long yet, and how many wait", async () => {
+    const { store } = subject();
+    if (store.inspect === undefined) return;
+    const found = async (): Promise<string> => {
+      const { holds, waiting } = (await store.inspect?.(key, WITHIN_MS)) ?? { holds: [], waiting: -1 };
+      const told = holds.map(({ value, leftMs }) => {
+        assert.ok(leftMs > 0 && leftMs <= LONG_MS + 1, `${leftMs} ms`);
+        return `${value} ${leftMs > BRIEF_MS + 1 ? "for long" : "for a while"}`;
+      });
+      return [...told, `${waiting} wait`].join(", ");
+    };
+    const [key, one, other, waits] = [newKey(), newId(), newId(), newId()];
+    assert.equal(await found(), "0 wait");
+    await take(store, key, one);
+    assert.equal(await found(), `${one} for long, 0 wait`);
+    await queued(store, key, waits);
+    assert.equal(await found(), `${one} for long, 1 wait`);
+    await drop(store, key, one);
+    assert.equal(await found(), `${reservedFor(waits)} for a while, 0 wait`);
+    await store.leave(key, waits, WITHIN_MS);
+    assert.equal(await found(), "0 wait");
+    await take(store, key, one, READS);
+    await take(store, key, other, { ...READS, lockTimeMs: BRIEF_MS });
+    assert.equal(await found(), `${one} for long, ${other} for a while, 0 wait`);
+    await drop(store, key, one);
+    await drop(store, key, other);
+    assert.ok(await isForgotten(store, key));
   });
 }

@@ -3,6 +3,7 @@ import { LockMisconfiguredError } from "../../errors";
 import type {
   DropReply,
   DropRequest,
+  Inspection,
   NextReply,
   NotDropped,
   PlaceRequest,
@@ -24,6 +25,7 @@ const LEAST_GIVE_BACK_MS = 200;
 
 /** A store over Redis, and what reaches the replicas. */
 interface RedisStore extends Store {
+  readonly inspect: NonNullable<Store["inspect"]>;
   readonly client: RedisClient;
   readonly cluster: Cluster | undefined;
 }
@@ -114,6 +116,10 @@ export class ConfirmingStore implements Store {
 
   look(keys: readonly string[], withinMs: number): Promise<readonly (string | Error | undefined)[]> {
     return this.#store.look(keys, withinMs);
+  }
+
+  inspect(key: string, withinMs: number): Promise<Inspection> {
+    return this.#store.inspect(key, withinMs);
   }
 
   leave(key: string, place: string, withinMs: number): Promise<void> {

@@ -6,6 +6,7 @@ import { reasonOf } from "../../errors";
 import {
   type DropReply,
   type DropRequest,
+  type Inspection,
   type NextReply,
   type NotDropped,
   type NotHeld,
@@ -19,7 +20,7 @@ import {
   type TakeReply,
   type TakeRequest,
 } from "../port";
-import { permitsDiffer, reservedFor } from "../value";
+import { permitsDiffer, reservedFor, sharesIn } from "../value";
 import type { RedisAddress } from "./address";
 import { askBySlot, chunksOf, unlessParted, type Cluster } from "./cluster/by-slot";
 import { Routes } from "./cluster/routes";
@@ -59,7 +60,7 @@ import {
 import { ScriptRunner, type Send } from "./script-runner";
 import { CLOSE, DROP, DROP_ALONE, DROP_MANY } from "./scripts/drop";
 import { LEAVE } from "./scripts/leave";
-import { LOOK, TIME_LEFT } from "./scripts/look";
+import { INSPECT, LOOK, TIME_LEFT } from "./scripts/look";
 import { NEXT } from "./scripts/next";
 import { PLACE } from "./scripts/place";
 import { RAISE_FENCE } from "./scripts/raise-fence";
@@ -492,6 +493,16 @@ export class RedisStore implements Store {
     return (await Promise.all(keys.map((key) => this.#lookAt([key], withinMs)))).flat();
   }
 
+  async inspect(key: string, withinMs: number): Promise<Inspection> {
+    const inspected = (keys: string[], ms: number): Promise<Inspection> =>
+      this.#scripts.run(INSPECT, keys, [], ms, (reply) => inspectionOf(listOf(reply)));
+    if (!this.#canQueue(key)) return await inspected([key], withinMs);
+    const all = inspected([key, this.#queue(key)], withinMs);
+    return await (this.cluster === undefined
+      ? all
+      : unlessParted(all, (ms) => inspected([key], ms), withinMs));
+  }
+
   // ---- who comes next ---------------------------------------------------------------------------------
 
   place(request: PlaceRequest, withinMs: number): Promise<TakeReply> {
@@ -667,3 +678,14 @@ const CHANNELS_DENIED =
 
 /** How much of its lock time a hold may take to get its token, where it is drawn after the grant. */
 const SHARE_FOR_DRAWING = 0.9;
+
+function inspectionOf(reply: readonly unknown[]): Inspection {
+  const [value, left, now, waiting] = reply as [string | null | undefined, Figure, Figure, Figure];
+  if (typeof value !== "string") return { holds: [], waiting: Number(waiting) };
+  const shares = sharesIn(value)?.map(({ requestId, expiresAt }) => ({
+    value: requestId,
+    leftMs: expiresAt - Number(now),
+  }));
+  const holds = shares?.filter(({ leftMs }) => leftMs >= 0) ?? [{ value, leftMs: Number(left) }];
+  return { holds, waiting: Number(waiting) };
+}

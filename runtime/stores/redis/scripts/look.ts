@@ -25,6 +25,26 @@ return replies
 );
 
 /**
+ * What one key holds, for people.
+ *
+ * KEYS: lock, and its queue where there can be one.
+ *
+ * Reply: { its text or nothing, how long it lives as PTTL says it, the server's time in ms, how many have a place in the
+ * queue, as far as 1,000 }.
+ */
+export const INSPECT = script(
+  SERVER_TIME,
+  `
+local waiting = 0
+if KEYS[2] then
+  local ends = string.format("(%.0f", -now_us())
+  waiting = #redis.call("ZRANGEBYSCORE", KEYS[2], "-inf", ends, "LIMIT", 0, 1000)
+end
+return { redis.call("GET", KEYS[1]), redis.call("PTTL", KEYS[1]), math.floor(now_us() / 1000), waiting }
+`,
+);
+
+/**
  * How long a key lives. (A script, since a cluster client may send a plain read to a replica.)
  *
  * KEYS: lock.

@@ -44,13 +44,25 @@ end
   SERVER_TIME,
   SHARES,
   `
+-- Each of those keys is read once and written once, however many of its holders are ours.
+local shares_of, renewed = {}, {}
 for _, index in ipairs(others) do
   local lock = KEYS[index]
-  if renew_share(lock, as_it_is(lock, holders[index]), id_of(index), lock_time_of(index)) then
+  if shares_of[lock] == nil then
+    shares_of[lock] = shares_in(holders[index]) or false
+  end
+  local shares = shares_of[lock]
+  local share = shares and shares[share_of(shares, id_of(index))]
+  if share then
+    share[2] = math.max(share[2], ends_after(lock_time_of(index)))
+    renewed[lock] = shares
     replies[index] = 1
   else
     replies[index] = found(lock)
   end
+end
+for lock, shares in pairs(renewed) do
+  write_on(lock, shares)
 end
 return replies
 `,

@@ -72,6 +72,12 @@ local function write_shares(lock, shares)
   redis.call("SET", lock, text_of(shares), "PX", string.format("%.0f", math.max(ends - now_ms(), 1)))
 end
 
+-- Of a key that is there. Who has written may go on where no memory is left: what is held is renewed and given back there, too.
+local function write_on(lock, shares)
+  redis.call("PEXPIRE", lock, redis.call("PTTL", lock))
+  write_shares(lock, shares)
+end
+
 -- As the server counts for a key: in whole milliseconds, the last of them included.
 local function ends_after(lock_time)
   return now_ms() + tonumber(lock_time)
@@ -90,18 +96,6 @@ local function join_shares(lock, shares, id, lock_time, permits)
   return others or false
 end
 
--- Whether it was there.
-local function renew_share(lock, value, id, lock_time)
-  local shares = shares_in(value)
-  local index = share_of(shares, id)
-  if not index then
-    return false
-  end
-  shares[index][2] = math.max(shares[index][2], ends_after(lock_time))
-  write_shares(lock, shares)
-  return true
-end
-
 -- Those who are left, if it was there.
 local function leave_shares(lock, value, id)
   local shares = shares_in(value)
@@ -111,7 +105,7 @@ local function leave_shares(lock, value, id)
   end
   table.remove(shares, index)
   if #shares > 0 then
-    write_shares(lock, shares)
+    write_on(lock, shares)
   end
   return shares
 end

@@ -1,0 +1,88 @@
+import { checkedKey } from "./by-hand";
+import { locker } from "./configure";
+import { LockError, LockOptionError, LockUnreachableError, reasonOf } from "./errors";
+import { placeOf } from "./lock/events";
+import type { Locker } from "./lock/locker";
+import { isOptions, shown } from "./shown";
+import { isClosed, isReserved } from "./stores/value";
+
+/** One who holds a lock. */
+export interface InspectedHolder {
+  /** What the key holds of it: of a lock of ours its request's id, of anybody else's hold whatever that is. */
+  readonly storeValue: string;
+  /** Until it expires unless it is renewed, in milliseconds; `undefined` where the store cannot tell. */
+  readonly leftMs: number | undefined;
+  /** In this process: the function that holds it, and for how long. */
+  readonly here: { readonly site: string | undefined; readonly heldForMs: number } | undefined;
+}
+
+/** A lock as it was a moment ago. */
+export interface InspectedLock {
+  readonly key: string;
+  /** The name of the store that it lives in. */
+  readonly store: string;
+  /**
+   * `held` by somebody; `free`; `next`: kept for one who waits, who is told; `closed` for a time, after one with
+   * `lockAtLeast`.
+   */
+  readonly state: "held" | "free" | "next" | "closed";
+  readonly holders: readonly InspectedHolder[];
+  /** How many have a place in its queue, not counting those who wait for their own process; `undefined` where the store cannot tell. */
+  readonly waiting: number | undefined;
+  /** How many calls of this process do. */
+  readonly waitingHere: number;
+}
+
+/**
+ * Looks at a lock, and changes nothing: who holds it, for how long yet, and who waits.
+ *
+ * @param key the full name of the lock, as `lockKey()` makes it
+ * @throws {LockUnreachableError} when the store did not answer
+ */
+export async function inspect(
+  key: string,
+  options: { readonly store?: string } = {},
+): Promise<InspectedLock> {
+  const name = checkedKey(key);
+  const { locker: of } = locker().callSite(storeIn(options), undefined, []);
+  const { holds, waiting } = await inspected(of, name);
+  const { leases, waiters } = of.queues.hereOf(name);
+  const now = of.clock.now();
+  const holders = holds
+    .filter(({ value }) => !isReserved(value) && !isClosed(value))
+    .map(({ value, leftMs }): InspectedHolder => {
+      const holder = leases.find(({ requestId }) => requestId === value)?.holder;
+      const here = holder && { site: holder.site, heldForMs: now - holder.heldSince };
+      return { storeValue: value, leftMs, here };
+    });
+  const [other] = holds;
+  const otherwise = other === undefined ? "free" : isReserved(other.value) ? "next" : "closed";
+  const state = holders.length > 0 ? "held" : otherwise;
+  return { key: name, store: of.name, state, holders, waiting, waitingHere: waiters.length };
+}
+
+function storeIn(options: object): object {
+  const unknown = isOptions(options) ? Object.keys(options).find((name) => name !== "store") : "";
+  if (unknown === undefined) return options;
+  throw new LockOptionError(`Expected inspect(key) or inspect(key, { store }), got ${shown(options)}`);
+}
+
+interface Found {
+  readonly holds: readonly { readonly value: string; readonly leftMs: number | undefined }[];
+  readonly waiting: number | undefined;
+}
+
+async function inspected({ name, store, queues }: Locker, key: string): Promise<Found> {
+  try {
+    return await queues.inFlight.ask(async (withinMs): Promise<Found> => {
+      if (store.inspect !== undefined) return await store.inspect(key, withinMs);
+      const [value] = await store.look([key], withinMs);
+      if (value instanceof Error) throw value;
+      return { holds: value === undefined ? [] : [{ value, leftMs: undefined }], waiting: undefined };
+    });
+  } catch (error) {
+    if (error instanceof LockError) throw error;
+    const message = `${placeOf({ key, store: name })}: the store could not be asked: ${reasonOf(error)}`;
+    throw new LockUnreachableError(message, { cause: error });
+  }
+}

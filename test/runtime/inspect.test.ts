@@ -1,0 +1,107 @@
+import test from "ava";
+import {
+  configure,
+  inspect,
+  lockKey,
+  memoryStore,
+  obtain,
+  redisStore,
+  shutdown,
+  withLock,
+  type Store,
+} from "../../runtime";
+import { startRedis, type RedisServer } from "../support/redis-server";
+
+// What `inspect()` tells of a lock, on each kind of store.
+
+let server: RedisServer;
+test.before(async () => {
+  server = await startRedis();
+});
+test.afterEach.always(() => shutdown({ patience: "0s" }));
+test.after.always(() => server.stop());
+
+const STORES: Readonly<Record<string, () => Store>> = {
+  memory: () => memoryStore(),
+  Redis: () => redisStore(server.client()),
+};
+
+for (const [name, open] of Object.entries(STORES)) {
+  test.serial(`${name}: a lock is free, held, waited for, and free again`, async (t) => {
+    configure({ woven: false, store: open() });
+    const key = lockKey("inspected", name);
+    const free = { key, store: "default", state: "free", holders: [], waiting: 0, waitingHere: 0 } as const;
+    t.deepEqual(await inspect(key), free);
+    const held = await obtain(key, { lockTime: "20s" });
+    const { holders, ...others } = await inspect(key);
+    t.deepEqual(others, { key, store: "default", state: "held", waiting: 0, waitingHere: 0 });
+    const [holder, another] = holders;
+    t.is(another, undefined);
+    t.is(holder?.storeValue, held.storeValue);
+    t.true((holder?.leftMs ?? 0) > 10_000 && (holder?.leftMs ?? 0) <= 20_001);
+    t.true((holder?.here?.heldForMs ?? -1) >= 0);
+    const next = withLock(key, {}, () => inspect(key));
+    // Who waits behind its own process has no place in the store.
+    t.like(await inspect(key), { state: "held", waiting: 0, waitingHere: 1 });
+    await held.release();
+    t.like(await next, { state: "held", waiting: 0, waitingHere: 0 });
+    t.deepEqual(await inspect(key), free);
+  });
+
+  test.serial(
+    `${name}: of several who hold it each is told, and what lockAtLeast leaves is nobody`,
+    async (t) => {
+      configure({ woven: false, store: open() });
+      const key = lockKey("shared", name);
+      const [one, other] = [await obtain(key, { mode: "read" }), await obtain(key, { mode: "read" })];
+      const { state, holders } = await inspect(key);
+      t.is(state, "held");
+      t.deepEqual(
+        holders.map(({ storeValue }) => storeValue),
+        [one.storeValue, other.storeValue],
+      );
+      await Promise.all([one.release(), other.release()]);
+      const closed = lockKey("closed", name);
+      await withLock(closed, { lockAtLeast: "20s" }, () => {});
+      t.like(await inspect(closed), { state: "closed", holders: [] });
+    },
+  );
+}
+
+test.serial("somebody else's hold is told as what the key holds, and other data is refused", async (t) => {
+  configure({ woven: false, redis: server.url });
+  const client = server.client();
+  await client.set("theirs", "whoever", "PX", 20_000);
+  const { state, holders } = await inspect("theirs");
+  t.is(state, "held");
+  t.like(holders[0], { storeValue: "whoever", here: undefined });
+  await client.rpush("a list", "x");
+  await t.throwsAsync(inspect("a list"), { code: "LOCK_MISCONFIGURED" });
+});
+
+test.serial("of a store that cannot inspect, who holds is told by its look", async (t) => {
+  const store = new Proxy(memoryStore(), {
+    get(of, name) {
+      const value: unknown = Reflect.get(of, name);
+      if (name === "inspect") return undefined;
+      return typeof value === "function" ? (value.bind(of) as unknown) : value;
+    },
+  });
+  configure({ woven: false, store });
+  const held = await obtain("k");
+  const { holders, ...others } = await inspect("k");
+  t.like(others, { state: "held", waiting: undefined });
+  t.like(holders[0], { storeValue: held.storeValue, leftMs: undefined });
+  await held.release();
+});
+
+test.serial("what is no key, and no option, is refused", async (t) => {
+  configure({ woven: false, store: memoryStore() });
+  await t.throwsAsync(inspect(""), { code: "LOCK_BAD_KEY" });
+  const options: object = { stores: "x" };
+  await t.throwsAsync(inspect("k", options), {
+    code: "LOCK_BAD_OPTION",
+    message: /inspect\(key, \{ store \}\)/,
+  });
+  await t.throwsAsync(inspect("k", { store: "nowhere" }), { code: "LOCK_MISCONFIGURED" });
+});
