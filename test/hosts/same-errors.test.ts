@@ -139,6 +139,17 @@ type Done<T> = Settled<T>; type Settled<T> = Awaited<T>; type Later<T> = Promise
 /** @redisLock businessFlag=f */ export async function k<T>(x: T): Promise<Done<T>> { return x; }
 /** @redisLock businessFlag=f */ export async function l<T>(x: T): Later<T> { return x; }
 /** @redisLock businessFlag=f */ export async function m<T>(x: T): Promise<Of<T>> { return { of: x }; }`,
+  "types of another file": `export type Done<T> = Awaited<T>; export type Later<T> = Promise<Done<T>>; export interface Of<T> { of: Done<T> }
+export type Only<T> = T extends PromiseLike<infer U> ? U : T;`,
+  "what another file awaits of a type parameter": `import type { Done, Later, Of, Only } from "./types-of-another-file.js"; import type * as types from "./types-of-another-file.js";
+type Own<T> = Done<T>;
+/** @redisLock businessFlag=f */ export async function f<T>(x: T): Promise<Done<T>> { return x; }
+/** @redisLock businessFlag=f */ export async function g<T>(x: T): Later<T> { return x; }
+/** @redisLock businessFlag=f */ export async function h<T>(x: T): Promise<Of<T>> { return { of: x }; }
+/** @redisLock businessFlag=f */ export async function i<T>(x: T): Promise<Only<T>> { return x; }
+/** @redisLock businessFlag=f */ export const j = async <T>(x: T): Promise<types.Done<T>> => x;
+/** @redisLock businessFlag=f */ export async function k<T>(x: T): Promise<Own<T>> { return x; }
+export class C<T> { /** @redisLock businessFlag=f */ async m(x: T): Promise<Done<T>> { return x; } }`,
   "a parameter that is declared again": `/** @redisLock businessFlag=f */ export async function f(id: string) { const id = 1; return id; }
 /** @redisLock businessFlag=f */ export async function g(id: string) { function id() {} return id; }
 /** @redisLock businessFlag=f */ export async function h(id: string) { class id {} return id; }

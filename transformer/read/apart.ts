@@ -1,10 +1,11 @@
 import type * as TS from "typescript";
 import type { Parser } from "../parser/parser";
+import { importedModule } from "./imports";
 import type { JoinPoint } from "./join-points";
 import { identifiersIn } from "./names";
 import { assignedParameters, declaredTwice, redeclaredParameter } from "./parameters";
 import { isAsync } from "./promised";
-import { returnsThroughCode, returnsValue } from "./returns";
+import { returnsThroughCode, returnsUnsettled, returnsValue } from "./returns";
 
 /** A body that becomes a function inside the woven one. */
 export interface Apart {
@@ -25,7 +26,7 @@ export interface Apart {
  * - when it returns promises from where code runs on the way out, since they are to be awaited outside of it;
  * - when the function is no `async` one: what it returns is checked to be a promise, and awaited by nobody else;
  * - when it declares a name twice, as a function may and a block may not;
- * - when it says that it returns what is `Awaited`: behind an `await`, anything of a type parameter's type is that.
+ * - when it says that it returns what is `Awaited`, or may be: behind an `await`, anything of a type parameter's type is that.
  */
 export function apartOf(
   ts: Parser,
@@ -40,7 +41,9 @@ export function apartOf(
     !isOwnAsync ||
     returnsThroughCode(ts, fn) ||
     declaredTwice(ts, fn) !== undefined ||
-    (type !== undefined && saysAwaited(ts, file, type));
+    (type !== undefined &&
+      returnsUnsettled(ts, fn) &&
+      maySayAwaited(ts, file, type, typeParametersOf(ts, point)));
   if (!isApart) return undefined;
   return {
     isAsync: isOwnAsync,
@@ -51,19 +54,33 @@ export function apartOf(
   };
 }
 
-/** By itself, or by the types that the file has for it. */
-function saysAwaited(ts: Parser, file: TS.SourceFile, type: TS.TypeNode): boolean {
+/** By itself, by the types that the file has for it, or by what another file may make of a type parameter. */
+function maySayAwaited(
+  ts: Parser,
+  file: TS.SourceFile,
+  type: TS.TypeNode,
+  parameters: readonly string[],
+): boolean {
   const names = identifiersIn(ts, type);
+  const isGeneric = parameters.some((name) => names.has(name));
   const named = file.statements.filter(
     (statement) => ts.isTypeAliasDeclaration(statement) || ts.isInterfaceDeclaration(statement),
   );
+  const imports = isGeneric ? file.statements.filter((one) => importedModule(ts, one) !== undefined) : [];
+  const imported = new Set(imports.flatMap((statement) => [...identifiersIn(ts, statement)]));
   for (const name of names) {
-    if (name === "Awaited") return true;
+    if (name === "Awaited" || imported.has(name)) return true;
     const declared = named.filter((one) => one.name.text === name);
     // A set goes on over what is added to it.
     for (const one of declared) for (const inner of identifiersIn(ts, one)) names.add(inner);
   }
   return false;
+}
+
+/** Of the function, and of the class that it is in. */
+function typeParametersOf(ts: Parser, { fn, holder }: JoinPoint): readonly string[] {
+  const ofClass = ts.isClassLike(holder) ? holder.typeParameters : undefined;
+  return [...(fn.typeParameters ?? []), ...(ofClass ?? [])].map(({ name }) => name.text);
 }
 
 /**

@@ -13,6 +13,12 @@ export function returnsThroughCode(ts: Parser, fn: LockableFunction): boolean {
   return returnsOf(ts, fn).some(({ runsCode }) => runsCode);
 }
 
+/** Whether it hands out what may be a promise. */
+export function returnsUnsettled(ts: Parser, fn: LockableFunction): boolean {
+  const { body } = fn;
+  return ts.isBlock(body) ? returnsOf(ts, fn).length > 0 : !isSettled(ts, body, scopeInside(ts, fn));
+}
+
 /** Whether a `return` in the body, or the expression that it is, hands out a value. */
 export function returnsValue(ts: Parser, body: TS.ConciseBody): boolean {
   const isFound = (node: TS.Node): boolean => {
