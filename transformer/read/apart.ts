@@ -67,7 +67,8 @@ function maySayAwaited(
     (statement) => ts.isTypeAliasDeclaration(statement) || ts.isInterfaceDeclaration(statement),
   );
   const imports = isGeneric ? file.statements.filter((one) => importedModule(ts, one) !== undefined) : [];
-  const imported = new Set(imports.flatMap((statement) => [...identifiersIn(ts, statement)]));
+  const imported = new Set<string>();
+  for (const statement of imports) for (const name of identifiersIn(ts, statement)) imported.add(name);
   for (const name of names) {
     if (name === "Awaited" || imported.has(name)) return true;
     const declared = named.filter((one) => one.name.text === name);
