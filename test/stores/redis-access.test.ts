@@ -159,6 +159,37 @@ test("who may use no channel is told once, waits by looking, and is passed by no
   t.is(told.warnings.length, 1);
 });
 
+test("who learns while it waits that it may use no channel keeps its turn, and leaves nothing in the queue", async (t) => {
+  const deaf = await storeOf("deaf-later", "~* resetchannels +@all");
+  t.teardown(() => deaf.close());
+  const told = noting(deaf);
+  const [key, holder, first, second] = [newKey(), newId(), newId(), newId()];
+  await take(plain, key, holder);
+  await queued(deaf, key, first); // With an inbox, as far as it knows.
+  await queued(plain, key, second);
+  await told.warned;
+  await queued(deaf, key, first);
+  t.deepEqual(await drop(plain, key, holder), { dropped: true });
+  t.is(await look(plain, key), reservedFor(first));
+  const requestId = await takenInTurn(deaf, key, first);
+  t.deepEqual(await drop(deaf, key, requestId), { dropped: true });
+  t.is(await look(plain, key), reservedFor(second));
+});
+
+test("who learns while it waits that it may use no channel is in nobody's way when it has left", async (t) => {
+  const deaf = await storeOf("deaf-and-gone", "~* resetchannels +@all");
+  t.teardown(() => deaf.close());
+  const told = noting(deaf);
+  const [key, holder, gone, next] = [newKey(), newId(), newId(), newId()];
+  await take(deaf, key, holder);
+  await queued(deaf, key, gone);
+  await told.warned;
+  await queued(plain, key, next);
+  await deaf.leave(key, gone, WITHIN_MS);
+  t.deepEqual(await drop(deaf, key, holder), { dropped: true });
+  t.is(await look(plain, key), reservedFor(next));
+});
+
 test("who may not publish drops all the same, and is told how the others would hear of it", async (t) => {
   const mute = await storeOf("mute", "~* resetchannels +@all");
   t.teardown(() => mute.close());

@@ -44,6 +44,7 @@ import {
   type Command,
 } from "./many";
 import { OwnClient } from "./own-client";
+import { Places } from "./places";
 import {
   doubtful,
   DROPPED,
@@ -126,6 +127,7 @@ export class RedisStore implements Store {
   /** In a cluster PUBLISH counts who listens on one node only. */
   readonly #counts: "0" | "1";
   readonly #inbox: Ears;
+  readonly #places = new Places();
   /** Where the client is that of one. */
   readonly cluster: Cluster | undefined;
   readonly #listeners = new Set<StoreListener>();
@@ -509,11 +511,14 @@ export class RedisStore implements Store {
     const { key, place, requestId, lockTimeMs, fencing, permits = 1 } = request;
     if (!this.#canQueue(key)) return this.#lookAgain(request, withinMs);
     const keys = this.#queueKeys(key, fencing);
-    const args = [place, this.#inbox.addressFor(key), requestId, lockTimeMs, this.#counts];
+    const inbox = this.#inbox.addressFor(key);
+    const before = this.#places.before(place, inbox);
+    const args = [place, inbox, requestId, lockTimeMs, this.#counts];
     const breaksBefore = this.#breaks;
     const isShared = permits > 1;
-    const [script, all] = isShared ? [PLACE_TO_SHARE, [...args, permits]] : [PLACE, args];
-    const placed = this.#scripts.run(script, keys, all, withinMs, (reply): TakeReply => {
+    const [script, more] = isShared ? [PLACE_TO_SHARE, [permits, ...before]] : [PLACE, before];
+    const placed = this.#scripts.run(script, keys, [...args, ...more], withinMs, (reply): TakeReply => {
+      this.#notePlace(place, inbox, Number(listOf(reply)[0]) !== 1);
       if (isShared) return this.#shareReply(listOf(reply), permits, breaksBefore);
       const [isTaken, detail, pttl, isChannelDenied] = listOf(reply) as [Figure, string?, Figure?, Figure?];
       if (Number(isTaken) === 1) return this.#taken(breaksBefore, fencing, detail);
@@ -523,6 +528,11 @@ export class RedisStore implements Store {
     return this.cluster !== undefined
       ? unlessParted(placed, (ms) => this.#lookAgain(request, ms), withinMs)
       : placed;
+  }
+
+  #notePlace(place: string, inbox: string, stands: boolean): void {
+    if (stands) this.#places.stands(place, inbox);
+    else this.#places.left(place);
   }
 
   /** Where no queue can be, or none that could be asked. */
@@ -538,26 +548,31 @@ export class RedisStore implements Store {
   async leave(key: string, place: string, withinMs: number): Promise<void> {
     if (!this.#canQueue(key)) return;
     const inbox = this.#inbox.addressFor(key);
+    const before = this.#places.before(place, inbox);
+    this.#places.left(place);
     const left = this.#scripts.run(
       LEAVE,
       this.#queueKeys(key, false),
-      [place, inbox, this.#counts],
+      [place, inbox, this.#counts, ...before],
       withinMs,
       (reply) => {
         if (Number(reply) === 2) this.warn(CHANNELS_DENIED);
       },
     );
-    await unlessParted(
-      left,
-      (ms) => this.#leaveInParts(key, `${place} ${inbox}`, reservedFor(place), ms),
-      withinMs,
-    );
+    const inParts = (ms: number): Promise<void> => this.#leaveInParts(key, place, [inbox, ...before], ms);
+    await unlessParted(left, inParts, withinMs);
   }
 
-  async #leaveInParts(key: string, waiter: string, reserved: string, withinMs: number): Promise<void> {
+  async #leaveInParts(
+    key: string,
+    place: string,
+    inboxes: readonly string[],
+    withinMs: number,
+  ): Promise<void> {
+    const entries = inboxes.flatMap((inbox) => [`${place} ${inbox}`, `-${place} ${inbox}`]);
     await Promise.all([
-      this.#scripts.command(withinMs, "zrem", this.#queue(key), waiter, `-${waiter}`),
-      this.#scripts.run(DROP_ALONE, [key], [reserved], withinMs, () => {}),
+      this.#scripts.command(withinMs, "zrem", this.#queue(key), ...entries),
+      this.#scripts.run(DROP_ALONE, [key], [reservedFor(place)], withinMs, () => {}),
     ]);
   }
 
@@ -575,6 +590,7 @@ export class RedisStore implements Store {
     const done = this.#scripts.run(NEXT, keys, args, withinMs, (reply): NextReply | NotDropped => {
       const [outcome, detail = null, isChannelDenied] = listOf(reply) as [Figure, Found[0]?, Figure?];
       if (Number(isChannelDenied) === 1) this.warn(CHANNELS_DENIED);
+      this.#notePlace(place, inbox, Number(outcome) === 2);
       switch (Number(outcome)) {
         case 1:
           return { dropped: true, next: this.#taken(breaksBefore, fencing, detail as string | null) };

@@ -6,7 +6,8 @@ import { SERVER_TIME } from "./server-time";
 /**
  * Gives up a place, and what is reserved for it. Where several hold the key, the next may have waited for that: it is told.
  *
- * KEYS: lock, queue. ARGV: place, inbox, "1" where PUBLISH counts all who listen.
+ * KEYS: lock, queue. ARGV: place, inbox, "1" where PUBLISH counts all who listen, the inbox that
+ * the place had where that was another one.
  *
  * Reply: 1, or 2 where a PUBLISH was denied.
  */
@@ -15,6 +16,9 @@ export const LEAVE = script(
   QUEUE,
   `
 local had_place = forget(KEYS[2], ARGV[1] .. " " .. ARGV[2]) > 0
+if ARGV[4] then
+  had_place = forget(KEYS[2], ARGV[1] .. " " .. ARGV[4]) > 0 or had_place
+end
 local value = redis.pcall("GET", KEYS[1])
 if value == "${reservedFor("")}" .. ARGV[1] then
   pass_on(KEYS[1], KEYS[2], ARGV[3])

@@ -8,7 +8,7 @@ import { TOKEN } from "./token";
  * Takes the key whose turn it is to have it, or keeps the place of one who waits.
  *
  * KEYS: lock, queue, and for a fencing token fence. ARGV: place, inbox, requestId, lock time in ms, "1" where PUBLISH
- * counts all who listen.
+ * counts all who listen, the inbox that the place had where that was another one.
  *
  * Reply: { 1, token } where it was taken. Otherwise { 0, what it holds, its time to live in ms where the place is the
  * first and -1 elsewhere, 1 where a PUBLISH was denied }.
@@ -32,7 +32,7 @@ end
 if holder == "${reservedFor("")}" .. ARGV[1] then
   return take()
 end
-keep_place(KEYS[2], waiter)
+keep_place(KEYS[2], waiter, ARGV[6] and ARGV[1] .. " " .. ARGV[6])
 if not holder then
   local chosen = choose(KEYS[2], ARGV[5], waiter)
   if chosen == waiter then

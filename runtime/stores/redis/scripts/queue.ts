@@ -18,8 +18,13 @@ local function forget(queue, waiter)
   return redis.call("ZREM", queue, waiter, "-" .. waiter)
 end
 
-local function keep_place(queue, waiter)
-  if not redis.call("ZSCORE", queue, waiter) then
+-- before: the same place, with the inbox that it had, where that was another one
+local function keep_place(queue, waiter, before)
+  local turn = before and redis.call("ZSCORE", queue, before)
+  if turn then
+    forget(queue, before)
+    redis.call("ZADD", queue, turn, waiter)
+  elseif not redis.call("ZSCORE", queue, waiter) then
     local last = redis.call("ZREVRANGE", queue, 0, 0, "WITHSCORES")[2] or 0
     redis.call("ZADD", queue, math.max(last, 0) + 1, waiter)
   end

@@ -32,7 +32,8 @@ return { 1, join_shares(KEYS[1], shares, ARGV[1], ARGV[2], ARGV[3]) }
 /**
  * Takes the key whose turn it is to share it, or keeps the place of one who waits. Where more may hold it, the next is told.
  *
- * KEYS: lock, queue. ARGV: place, inbox, requestId, lock time in ms, "1" where PUBLISH counts all who listen, permits.
+ * KEYS: lock, queue. ARGV: place, inbox, requestId, lock time in ms, "1" where PUBLISH counts all who listen, permits,
+ * the inbox that the place had where that was another one.
  *
  * Reply: { 1, the permits of another where they are not the same, 1 where a PUBLISH was denied } where it was taken.
  * Otherwise { 0, what it holds, in how many ms there is room where the place is the first and -1 elsewhere, 1 where a
@@ -60,7 +61,7 @@ end
 if value == "${reservedFor("")}" .. ARGV[1] then
   return take({})
 end
-keep_place(KEYS[2], waiter)
+keep_place(KEYS[2], waiter, ARGV[7] and ARGV[1] .. " " .. ARGV[7])
 if not value or (shares and has_room(shares, ARGV[6])) then
   local chosen = choose(KEYS[2], ARGV[5], waiter)
   if chosen == waiter then
