@@ -35,6 +35,7 @@ A master (port ${group.servers[0]?.port}) with two replicas (${group.servers
     .map(({ port }) => port)
     .join(", ")}), watched by three sentinels (${sentinels.join(", ")}):
 
+  configure({ redis: "${group.url}" });
   configure({ redis: new Redis({ name: "${group.name}", sentinels: ${hosts(sentinels)} }) });
   redis-cli -p ${sentinels[0]} sentinel get-master-addr-by-name ${group.name}
 
