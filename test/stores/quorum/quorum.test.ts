@@ -252,6 +252,19 @@ test("what was given up is never renewed, whatever the masters have for it", asy
   t.deepEqual(await store.renew([request], WITHIN_MS), [{ renewed: false, holder: undefined }]);
 });
 
+test("what masters have, but nobody was told to hold yet, is not renewed: it may still be given back", async (t) => {
+  const { clock, store, members, values } = five();
+  for (const member of members) Object.assign(member, { raiseFence: () => new Promise(() => {}) });
+  const request = within(60_000);
+  const refusal = t.throwsAsync(store.take({ ...request, fencing: true }, WITHIN_MS));
+  await clock.settle();
+  t.is((await values())[0], request.requestId);
+  t.deepEqual(await store.renew([request], WITHIN_MS), [{ renewed: false, holder: undefined }]);
+  await clock.advance(WITHIN_MS);
+  await refusal;
+  t.deepEqual(await values(), FREE);
+});
+
 test("a master that was dead when a hold was taken has it once it was renewed, and so others may die", async (t) => {
   const { clock, store, members, values } = five();
   strike(members, refused, 0, 1);
