@@ -195,26 +195,29 @@ test.serial(
   },
 );
 
-test.serial("who waits while the slot goes to another master keeps its turn, and stands there once", async (t) => {
-  const { own, client } = await open(t);
-  const [key, holder, first, second] = [newKey(), newId(), newId(), newId()];
-  await hearingEverywhere(own, cluster); // So the inbox is in a slot that stays.
-  await take(own, key, holder);
-  for (const waiting of [first, second]) await queued(own, key, waiting);
-  const entries = async (): Promise<string[]> =>
-    (await client.zrange(queueOf(key), 0, "+inf", "BYSCORE")).map((entry) => entry.slice(0, 32));
-  t.deepEqual(await entries(), [first, second]);
-  const to = await cluster.otherMaster(key);
-  await migrateSlot(cluster, key, to);
-  await until(async () => {
-    await queued(own, key, second);
-    return client.slots[slotOf(key)]?.[0] === `127.0.0.1:${to.port}`;
-  });
-  for (const waiting of [second, first]) await queued(own, key, waiting);
-  t.deepEqual(await entries(), [first, second]);
-  for (const place of [first, second]) await own.leave(key, place, WITHIN_MS);
-  t.deepEqual(await entries(), []);
-});
+test.serial(
+  "who waits while the slot goes to another master keeps its turn, and stands there once",
+  async (t) => {
+    const { own, client } = await open(t);
+    const [key, holder, first, second] = [newKey(), newId(), newId(), newId()];
+    await hearingEverywhere(own, cluster); // So the inbox is in a slot that stays.
+    await take(own, key, holder);
+    for (const waiting of [first, second]) await queued(own, key, waiting);
+    const entries = async (): Promise<string[]> =>
+      (await client.zrange(queueOf(key), 0, "+inf", "BYSCORE")).map((entry) => entry.slice(0, 32));
+    t.deepEqual(await entries(), [first, second]);
+    const to = await cluster.otherMaster(key);
+    await migrateSlot(cluster, key, to);
+    await until(async () => {
+      await queued(own, key, second);
+      return client.slots[slotOf(key)]?.[0] === `127.0.0.1:${to.port}`;
+    });
+    for (const waiting of [second, first]) await queued(own, key, waiting);
+    t.deepEqual(await entries(), [first, second]);
+    for (const waiting of [first, second]) await own.leave(key, waiting, WITHIN_MS);
+    t.deepEqual(await entries(), []);
+  },
+);
 
 test.serial("where a server has forgotten a script, all who need it meanwhile send it once", async (t) => {
   const { own } = await open(t);
