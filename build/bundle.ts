@@ -7,15 +7,20 @@ import { MESSAGES, messagesModule, typescriptModule } from "./typescript-parts";
 
 // What the compile side is made of, in as few files as there are ways in, with what it takes of other packages. So who
 // runs a program installs nothing that only its compiler needs, and who compiles one loads no file that it does not need.
+// And the runtime in as few: finding, reading and compiling each of its many modules would be half of its start.
 
 const REPOSITORY = join(__dirname, "..");
 const DIST = join(REPOSITORY, "dist");
 const COMPILE_SIDE = join(DIST, "transformer");
+const RUNTIME = join(DIST, "runtime");
 const PARSER = join(COMPILE_SIDE, "parser/typescript.js");
+/** What the runtime requires when the first quorum is asked for. */
+const QUORUM = ["quorum.js", "redis-member.js"].map((file) => join(RUNTIME, "stores/quorum", file));
 
 interface Manifest {
   readonly exports: Readonly<Record<string, string | { readonly default: string }>>;
   readonly bin: Readonly<Record<string, string>>;
+  readonly dependencies: Readonly<Record<string, string>>;
   readonly peerDependencies: Readonly<Record<string, string>>;
 }
 
@@ -24,33 +29,26 @@ type Written = Pick<OutputChunk, "fileName" | "code" | "moduleIds">;
 const manifest = JSON.parse(readFileSync(join(REPOSITORY, "package.json"), "utf8")) as Manifest;
 
 async function main(): Promise<void> {
-  const chunks = [...(await bundleEntries()), ...(await bundleParser())];
-  for (const file of filesOf(COMPILE_SIDE, ".js")) rmSync(file);
+  const compileSide = [...(await bundleEntries()), ...(await bundleParser())];
+  const chunks = [...compileSide, ...(await bundleRuntime())];
+  for (const file of [...filesOf(COMPILE_SIDE, ".js"), ...filesOf(RUNTIME, ".js")]) rmSync(file);
   for (const { fileName, code } of chunks) writeFileSync(join(DIST, fileName), code);
-  const modules = chunks.flatMap(({ moduleIds }) => moduleIds);
+  const modules = compileSide.flatMap(({ moduleIds }) => moduleIds);
   writeFileSync(join(COMPILE_SIDE, "THIRD-PARTY-NOTICES.txt"), notices(modules));
   removeUnreachable(DIST, entriesOf(".d.ts"));
 }
 
 /** Every way into the compile side that package.json has. */
 async function bundleEntries(): Promise<Written[]> {
-  const input = Object.fromEntries(
-    entriesOf(".js").map((path) => [slashed(relative(DIST, path)).replace(/\.js$/, ""), path]),
-  );
+  const input = Object.fromEntries(entriesOf(".js", COMPILE_SIDE).map((path) => [nameOf(path), path]));
   const isOurs = (id: string): boolean => /^lockweave(?:\/|$)/.test(id);
   const isPeer = (id: string): boolean =>
     Object.keys(manifest.peerDependencies).some((name) => id === name || id.startsWith(`${name}/`));
-  // The bundler takes it as it is, and would write a wrong path.
-  const apart: Plugin = {
-    name: "parser-apart",
-    resolveId: (id, importer = "") =>
-      resolve(dirname(importer), `${id}.js`) === PARSER ? { id: PARSER, external: "absolute" } : undefined,
-  };
   const bundle = await rolldown({
     input,
     platform: "node",
     external: (id) => isOurs(id) || isPeer(id),
-    plugins: [apart],
+    plugins: [apart(DIST, [PARSER])],
     onLog: fail,
   });
   const { output } = await bundle.generate({
@@ -59,15 +57,51 @@ async function bundleEntries(): Promise<Written[]> {
     entryFileNames: "[name].js",
     chunkFileNames: "transformer/[name].js",
   });
-  return chunksIn(output).map(({ fileName, code, moduleIds }) => {
-    const path = slashed(relative(dirname(join(DIST, fileName)), PARSER));
-    const relativePath = path.startsWith(".") ? path : `./${path}`;
-    return {
-      fileName,
-      moduleIds,
-      code: code.replaceAll(JSON.stringify(PARSER), JSON.stringify(relativePath)),
-    };
+  return chunksIn(output).map((chunk) => withPathsTo([PARSER], chunk));
+}
+
+/** The ways in share one module, with what all of them are made of: there is one instance of it. */
+async function bundleRuntime(): Promise<Written[]> {
+  const entries = [...entriesOf(".js", RUNTIME), ...QUORUM];
+  const bundle = await rolldown({
+    input: Object.fromEntries(entries.map((path) => [nameOf(path), join(REPOSITORY, `${nameOf(path)}.ts`)])),
+    platform: "node",
+    external: Object.keys({ ...manifest.dependencies, ...manifest.peerDependencies }),
+    plugins: [apart(REPOSITORY, QUORUM)],
+    transform: { target: "es2022" },
+    onLog: fail,
   });
+  const { output } = await bundle.generate({
+    format: "cjs",
+    dir: DIST,
+    entryFileNames: "[name].js",
+    chunkFileNames: "runtime/[name].js",
+    codeSplitting: { groups: [{ name: "runtime", minShareCount: 2 }] },
+  });
+  return chunksIn(output).map((chunk) => withPathsTo(QUORUM, chunk));
+}
+
+/** Modules that are required from where they are. The bundler takes their paths as they are, and would write wrong ones. */
+function apart(sources: string, modules: readonly string[]): Plugin {
+  return {
+    name: "apart",
+    resolveId(id, importer = "") {
+      const path = join(DIST, relative(sources, resolve(dirname(importer), `${id}.js`)));
+      return modules.includes(path) ? { id: path, external: "absolute" } : undefined;
+    },
+  };
+}
+
+function withPathsTo(modules: readonly string[], { fileName, code, moduleIds }: OutputChunk): Written {
+  const directory = dirname(join(DIST, fileName));
+  const written = modules.reduce((before, module) => {
+    const path = slashed(relative(directory, module));
+    return before.replaceAll(
+      JSON.stringify(module),
+      JSON.stringify(path.startsWith(".") ? path : `./${path}`),
+    );
+  }, code);
+  return { fileName, moduleIds, code: written };
 }
 
 /** Of TypeScript's library, what reading a file takes. */
@@ -109,8 +143,8 @@ function chunksIn(output: readonly { readonly type: string }[]): OutputChunk[] {
   return output.filter((file): file is OutputChunk => file.type === "chunk");
 }
 
-/** The files that package.json names, of the compile side. */
-function entriesOf(ending: ".js" | ".d.ts"): string[] {
+/** The files that package.json names. */
+function entriesOf(ending: ".js" | ".d.ts", directory = DIST): string[] {
   const named = [
     ...Object.values(manifest.bin),
     ...Object.values(manifest.exports).flatMap((target) =>
@@ -119,9 +153,13 @@ function entriesOf(ending: ".js" | ".d.ts"): string[] {
   ];
   const files = [...new Set(named)]
     .map((path) => join(REPOSITORY, path))
-    .filter((path) => path.startsWith(DIST));
-  if (ending === ".js") return files.filter((path) => path.startsWith(COMPILE_SIDE + sep));
-  return files.map((path) => path.replace(/\.js$/, ".d.ts"));
+    .filter((path) => path.startsWith(directory + sep));
+  return files.map((path) => path.replace(/\.js$/, ending));
+}
+
+/** Of a file of `dist`, without its ending: that of its source, too. */
+function nameOf(path: string): string {
+  return slashed(relative(DIST, path)).replace(/\.js$/, "");
 }
 
 function filesOf(dir: string, ending: string): string[] {

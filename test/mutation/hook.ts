@@ -5,8 +5,8 @@ import { countInto } from "./counting";
 import { settings } from "./settings";
 
 // Required before all else in the processes that run tests, and in all that these start. The code of the repository
-// comes compiled from a mirror, also that of `dist`, but for the file that has a mutant. Of the compile side, `dist` has
-// no more than the ways in, each with all that it needs: there the sources are taken in.
+// comes compiled from a mirror, but for the file that has a mutant. `dist` has no more than the ways in, with all that
+// they need: there the sources are taken in.
 
 interface CompilingModule extends NodeJS.Module {
   _compile(code: string, path: string): void;
@@ -22,8 +22,7 @@ function inRepository(path: string): string {
 function compiledPathOf(from: string): string | undefined {
   const path = inRepository(from);
   if (!path.startsWith(root)) return undefined;
-  const file = path.slice(root.length + 1);
-  const source = file.startsWith("dist/") ? file.slice(5).replace(/\.js$/, ".ts") : file;
+  const source = path.slice(root.length + 1);
   if (!source.endsWith(".ts")) return undefined;
   const { mirror, mutant } = settings(); // Each run of tests has another mutant.
   return mutant?.file === source ? mutant.compiled : join(mirror, source.replace(/\.ts$/, ".js"));
@@ -33,7 +32,7 @@ const loadJavaScript = require.extensions[".js"];
 const load = (module: NodeJS.Module, path: string): void => {
   const compiled = compiledPathOf(path);
   const own = inRepository(path);
-  if (own.startsWith(join(root, "dist/transformer/"))) {
+  if (own.startsWith(join(root, "dist/"))) {
     module.exports = module.require(own.replace(join(root, "dist"), root).replace(/\.js$/, ".ts"));
   } else if (compiled === undefined || !existsSync(compiled)) {
     loadJavaScript?.(module, path);

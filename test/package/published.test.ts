@@ -43,13 +43,41 @@ test.serial(
   },
 );
 
-test.serial("to take it in loads no file but its own", async (t) => {
+test.serial("to take it in loads two files, and the ways in share the one that has the locks", async (t) => {
   const project = await makeConsumer({
     "loaded.cjs": `require("lockweave");
-console.log(Object.keys(require.cache).filter((file) => !/[\\\\/]lockweave[\\\\/]dist[\\\\/]|loaded\\.cjs$/.test(file)).join());
+const loaded = () => Object.keys(require.cache).map((file) => file.replaceAll("\\\\", "/").replace(/^.*\\/(?=dist\\/|loaded)/, "")).join(" ");
+console.log(loaded());
+require("lockweave/testing");
+require("lockweave/store-contract");
+console.log(loaded());
 `,
   });
-  t.like(await project.run("loaded.cjs"), { code: 0, stdout: "\n", stderr: "" });
+  const own = "loaded.cjs dist/runtime/index.js dist/runtime/runtime.js";
+  t.like(await project.run("loaded.cjs"), {
+    code: 0,
+    stdout: `${own}\n${own} dist/runtime/testing.js dist/runtime/stores/contract.js\n`,
+    stderr: "",
+  });
+});
+
+test.serial("what a program loads is in letters that the engine keeps in a byte each", async (t) => {
+  const { dir, files } = await pack();
+  const loaded = files.filter((file) => /^dist\/runtime\/.*\.js$/.test(file));
+  t.true(loaded.length > 0);
+  for (const file of loaded) t.notRegex(readFileSync(join(dir, file), "utf8"), /[^\0-\xff]/, file);
+});
+
+test.serial("stack traces name the functions of the runtime", async (t) => {
+  const project = await makeConsumer({
+    "throws.mjs": `
+import { configure, memoryStore, withLock } from "lockweave";
+configure({ store: memoryStore(), woven: false });
+const { stack } = await withLock("k", { lockTime: "never" }, () => {}).catch((error) => error);
+console.log(/at (?:async )?withLock /.test(stack), /^LockOptionError: /.test(stack));
+`,
+  });
+  t.like(await project.run("throws.mjs"), { code: 0, stdout: "true true\n", stderr: "" });
 });
 
 test.serial("what makes a quorum is not loaded before one is asked for", async (t) => {

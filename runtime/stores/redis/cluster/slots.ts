@@ -1,7 +1,7 @@
 /** How many slots the keys of a cluster are divided into. */
 const SLOTS = 16_384;
 
-/** Of CRC-16/XMODEM: the polynomial x¹⁶ + x¹² + x⁵ + 1. */
+/** Of CRC-16/XMODEM: the polynomial x^16 + x^12 + x^5 + 1. */
 const TABLE = Uint16Array.from({ length: 256 }, (_, byte) => {
   let remainder = byte << 8;
   for (let bit = 0; bit < 8; bit += 1) {
