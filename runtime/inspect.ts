@@ -46,7 +46,7 @@ export async function inspect(
   const name = checkedKey(key);
   const { locker: of } = locker().callSite(storeIn(options), undefined, []);
   const { holds, waiting } = await inspected(of, name);
-  const { leases, waiters } = of.queues.hereOf(name);
+  const { leases, waiting: waitingHere } = of.queues.hereOf(name);
   const now = of.clock.now();
   const holders = holds
     .filter(({ value }) => !isReserved(value) && !isClosed(value))
@@ -58,7 +58,7 @@ export async function inspect(
   const [other] = holds;
   const otherwise = other === undefined ? "free" : isReserved(other.value) ? "next" : "closed";
   const state = holders.length > 0 ? "held" : otherwise;
-  return { key: name, store: of.name, state, holders, waiting, waitingHere: waiters.length };
+  return { key: name, store: of.name, state, holders, waiting, waitingHere };
 }
 
 function storeIn(options: object): object {

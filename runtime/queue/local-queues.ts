@@ -136,13 +136,13 @@ export class LocalQueues implements Shared {
     for (const { lease } of this.#queues.values()) if (lease !== undefined) yield lease;
   }
 
-  /** Those of this process who hold the key, and those who wait for it. */
-  hereOf(key: string): { readonly leases: readonly Lease[]; readonly waiters: readonly Waiter[] } {
+  /** Those of this process who hold the key, and how many wait for it. */
+  hereOf(key: string): { readonly leases: readonly Lease[]; readonly waiting: number } {
     const queues = [...this.#queues.values()].filter((queue) => queue.key === key);
-    return {
-      leases: queues.flatMap(({ lease }) => lease ?? []),
-      waiters: queues.flatMap((queue) => [...queue.waiters()]),
-    };
+    const leases = queues.flatMap(({ lease }) => lease ?? []);
+    let waiting = 0;
+    for (const queue of queues) for (const _ of queue.waiters()) waiting += 1;
+    return { leases, waiting };
   }
 
   /** Nothing is sure any more, and what nobody renews may be free: who is first looks again, and not when it had meant to. */
