@@ -1,6 +1,6 @@
 import { locker } from "./configure";
-import { LockKeyError, LockOptionError } from "./errors";
-import { countedKeys, wellFormed } from "./key";
+import { LockOptionError } from "./errors";
+import { checkedKey, countedKeys } from "./key";
 import { Lock } from "./lock/lock";
 import { Locks } from "./lock/locks";
 import { runInside } from "./lock/reentrancy";
@@ -8,7 +8,6 @@ import type { CallSite } from "./lock/locker";
 import { assertForEach, mayBeEnteredAgain, type LockOptions } from "./lock/settings";
 import type { HeldLock } from "./woven";
 import { isOptions, shown } from "./shown";
-import { RESERVED_NAMESPACE } from "./stores/value";
 
 /** How a lock that is taken by hand behaves. */
 export interface HandOptions extends LockOptions {
@@ -35,8 +34,8 @@ const OWN_OPTIONS = ["signal", "when"] satisfies (keyof HandOptions)[];
 /**
  * Runs `body` while the lock is held: released when it ends, however it ends.
  *
- * @param key the full name of the lock; `lockKey(businessFlag, ...parts)` makes the same as a tag does. Or several: all of
- *   them or none
+ * @param key the full name of the lock; `lockKey(businessFlag, ...parts)` and wholeKey`...` make the same as a tag does. Or
+ *   several: all of them or none
  * @returns what `body` returns; `undefined` when `onFailure` is `"skip"` and the lock could not be had
  * @throws {LockWaitTimeoutError} when somebody else held the lock for the whole wait budget
  * @throws {LockUnreachableError} when the store did not answer
@@ -91,7 +90,7 @@ export async function withLock<T>(
 /**
  * A held lock, for `await using`, which releases it at the end of the scope.
  *
- * @param key the full name of the lock; `lockKey(businessFlag, ...parts)` makes the same as a tag does
+ * @param key the full name of the lock; `lockKey(businessFlag, ...parts)` and wholeKey`...` make the same as a tag does
  * @returns `undefined` when `onFailure` is `"skip"` and the lock could not be had, and when `when` is false
  * @throws {LockWaitTimeoutError} when somebody else held the lock for the whole wait budget
  * @throws {LockUnreachableError} when the store did not answer
@@ -147,19 +146,6 @@ function isList(value: unknown): value is readonly unknown[] {
   } catch {
     return false;
   }
-}
-
-/** @throws {LockKeyError} on what no lock is called */
-export function checkedKey(key: unknown): string {
-  if (typeof key !== "string" || key === "") {
-    throw new LockKeyError(`Expected the lock key to be a non-empty string, got ${shown(key)}`);
-  }
-  if (key.startsWith(RESERVED_NAMESPACE)) {
-    throw new LockKeyError(
-      `Expected a lock key that does not begin with "${RESERVED_NAMESPACE}", which is kept for the queues of locks, got ${shown(key)}`,
-    );
-  }
-  return wellFormed(key, () => "the lock key");
 }
 
 /** Also one of another realm, such as a test environment's: only such functions have a tag that says so. */

@@ -11,7 +11,7 @@ export {
 } from "./by-hand";
 export { inspect, type InspectedHolder, type InspectedLock } from "./inspect";
 export { assertWoven, currentLock, type HeldLock } from "./woven";
-export { lockKey, type KeyValue } from "./key";
+export { lockKey, wholeKey, type KeyValue } from "./key";
 export type { LockOptions } from "./lock/settings";
 export type { Duration } from "./duration";
 export type { Logger } from "./logger";

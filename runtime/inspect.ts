@@ -1,4 +1,4 @@
-import { checkedKey } from "./by-hand";
+import { checkedKey } from "./key";
 import { locker } from "./configure";
 import { LockError, LockOptionError, LockUnreachableError, reasonOf } from "./errors";
 import { placeOf } from "./lock/events";

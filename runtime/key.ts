@@ -1,5 +1,5 @@
 import { LockKeyError } from "./errors";
-import { MOST_KEYS } from "./limits";
+import { MOST_KEYS, RESERVED_NAMESPACE } from "./limits";
 import { shown } from "./shown";
 
 /** What can be a part of a lock key: a value whose text is its identity. */
@@ -24,7 +24,12 @@ export function lockKey(businessFlag: string, ...parts: readonly KeyValue[]): st
     "_",
   );
   if (parts.length === 0) return `LOCK_${flag}`;
-  const texts = parts.map((part, index) => escape(textOf(part, index, businessFlag), ","));
+  const texts = parts.map((part, index) =>
+    escape(
+      textOf(part, () => nameOf(index, businessFlag)),
+      ",",
+    ),
+  );
   return ["LOCK_", flag, "_", texts.join(",")].join(""); // A concatenated string would keep its pieces.
 }
 
@@ -48,11 +53,61 @@ export function countedKeys(keys: readonly string[], of = (): string => ""): rea
   throw new LockKeyError(`Expected from 1 to ${MOST_KEYS} keys${of()} to be locked together, got ${size}`);
 }
 
-function textOf(part: unknown, index: number, businessFlag: string): string {
+/**
+ * Before a template, the whole name of a lock, with no prefix: wholeKey`mutex:${orderNo}`, for locks that others have
+ * names for already. What the values are is as for {@link lockKey}.
+ *
+ * With one template, different values never make the same key: between two of them stands a text, and a value has nothing
+ * in it that could be taken for the one behind it.
+ *
+ * @throws {LockKeyError} when a value is no identity, or makes the key ambiguous
+ */
+export function wholeKey(template: TemplateStringsArray, ...values: readonly KeyValue[]): string {
+  if (!Array.isArray(template?.raw)) {
+    throw new LockKeyError(
+      `Expected wholeKey to stand before a template, as in wholeKey\`mutex:\${orderNo}\`, got ${shown(template)}`,
+    );
+  }
+  const nameOfValue = (index: number): string => `value ${index + 1} of the key "${template.join("${}")}"`;
+  const pieces: string[] = [];
+  values.forEach((value, index) => {
+    const text = textOf(value, () => nameOfValue(index));
+    const behind = template[index + 1] ?? "";
+    const isLast = index === values.length - 1;
+    if (!isLast && behind === "") {
+      throw new LockKeyError(
+        `Expected a text between values ${index + 1} and ${index + 2} of the key "${template.join("${}")}": without one, "1" and "23" make what "12" and "3" do`,
+      );
+    }
+    // A value that ends with half of it makes it begin earlier, too.
+    if (!isLast && (text + behind).indexOf(behind) < text.length) {
+      throw new LockKeyError(
+        `Expected ${nameOfValue(index)} to have nothing in it that could be taken for the ${shown(behind)} behind it, got ${shown(value)}`,
+      );
+    }
+    pieces.push(template[index] ?? "", text);
+  });
+  return [...pieces, template[values.length] ?? ""].join("");
+}
+
+/** @throws {LockKeyError} when it cannot be the name of a lock */
+export function checkedKey(key: unknown): string {
+  if (typeof key !== "string" || key === "") {
+    throw new LockKeyError(`Expected the lock key to be a non-empty string, got ${shown(key)}`);
+  }
+  if (key.startsWith(RESERVED_NAMESPACE)) {
+    throw new LockKeyError(
+      `Expected a lock key that does not begin with "${RESERVED_NAMESPACE}", which is kept for the queues of locks, got ${shown(key)}`,
+    );
+  }
+  return wellFormed(key, () => "the lock key");
+}
+
+function textOf(part: unknown, name: () => string): string {
   switch (typeof part) {
     case "string":
       if (part === "") break;
-      return wellFormed(part, () => nameOf(index, businessFlag));
+      return wellFormed(part, name);
     case "number":
       // Beyond the safe integers two identities have one number: 2 ** 53 and 2 ** 53 + 1.
       if (!Number.isFinite(part) || (Number.isInteger(part) && !Number.isSafeInteger(part))) break;
@@ -63,7 +118,7 @@ function textOf(part: unknown, index: number, businessFlag: string): string {
     default:
   }
   throw new LockKeyError(
-    `Expected ${nameOf(index, businessFlag)} to be a non-empty string, a finite number in the safe range, a bigint or a boolean, got ${shown(part)}`,
+    `Expected ${name()} to be a non-empty string, a finite number in the safe range, a bigint or a boolean, got ${shown(part)}`,
   );
 }
 
@@ -72,7 +127,7 @@ function nameOf(index: number, businessFlag: string): string {
 }
 
 /** A lone surrogate has no UTF-8 of its own: two of them would meet in one key on the wire. */
-export function wellFormed(text: string, name: () => string): string {
+function wellFormed(text: string, name: () => string): string {
   if (text.isWellFormed()) return text;
   throw new LockKeyError(`Expected ${name()} to be well-formed Unicode, got ${shown(text)}`);
 }

@@ -27,3 +27,9 @@ export const MOST_PERMITS = 1_000;
 
 /** The most keys of one lock with `each`. */
 export const MOST_KEYS = 256;
+
+/**
+ * How the names begin that Lockweave keeps for itself, for queues, fencing counters and inboxes. No lock may have such a
+ * key.
+ */
+export const RESERVED_NAMESPACE = "lockweave:";

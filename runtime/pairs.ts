@@ -15,7 +15,15 @@ interface RefusedPair {
 
 const OF_ONE_ALONE = "it is for a key that is held by one alone";
 
+const A_WHOLE = "a `key` is the whole of one";
+
 const REFUSED_PAIRS: readonly RefusedPair[] = [
+  ...["businessFlag", "keyName", "keyType", "keyClass", "fieldName"].map((name): RefusedPair => ({
+    one: { name },
+    other: { name: "key" },
+    because: A_WHOLE,
+  })),
+  { one: { name: "each", value: "true" }, other: { name: "key" }, because: A_WHOLE },
   {
     one: { name: "lockAtLeast" },
     other: { name: "autoUnlock", value: "false" },

@@ -1,7 +1,7 @@
 /// <reference lib="esnext.disposable" preserve="true" />
 import { locker } from "./configure";
 import { LockNotWovenError, LockOptionError } from "./errors";
-import { lockKey, lockKeys, type KeyValue } from "./key";
+import { checkedKey, lockKey, lockKeys, type KeyValue } from "./key";
 import { Lock, type FailureClass } from "./lock/lock";
 import { Locks } from "./lock/locks";
 import { runInside } from "./lock/reentrancy";
@@ -11,12 +11,24 @@ import { isOptions, shown } from "./shown";
 // The calls that the transformer weaves, in the order in which they appear around a body.
 
 /** The tag's attributes, as the transformer writes them. */
-export interface Site extends LockOptions {
-  /** The name of the function, for messages: `OrderService.pay`. */
-  readonly site: string;
+export type Site = (Flagged | Keyed) &
+  LockOptions & {
+    /** The name of the function, for messages: `OrderService.pay`. */
+    readonly site: string;
+  };
+
+interface Flagged {
   readonly businessFlag: string;
   /** Each part, and each element of an array, is a key of its own. */
   readonly each?: boolean;
+  readonly key?: undefined;
+}
+
+interface Keyed {
+  readonly businessFlag?: undefined;
+  readonly each?: undefined;
+  /** The whole of it: wholeKey`mutex:${orderNo}`. */
+  readonly key: string;
 }
 
 /** What the key is made of: arrays only where each element is a key. */
@@ -26,10 +38,10 @@ type Parts<Of extends Site> = Of extends { readonly each: true }
 
 type Opened<Of extends Site> = Of extends { readonly each: true } ? Locks : Lock;
 
-const SITE_NAMES = ["site", "businessFlag", "each"] satisfies (keyof Site)[];
+const SITE_NAMES = ["site", "businessFlag", "each", "key"] satisfies (keyof Site)[];
 
 /**
- * A lock on the key that `businessFlag` and the parts make, or with `each` on several. Nothing is sent yet.
+ * A lock on the key that `businessFlag` and the parts make, or with `each` on several, or on the whole `key`. Nothing is sent yet.
  *
  * @throws {LockKeyError} when a part is no identity
  * @throws {LockMisconfiguredError} before `configure()`
@@ -46,7 +58,15 @@ export function open(site: Site, ...parts: readonly (KeyValue | readonly KeyValu
     return new Locks(callSite, lockKeys(site.businessFlag, parts));
   }
   // Of others than these `lockKey` says what is wrong.
-  return new Lock(callSite, lockKey(site.businessFlag, ...(parts as readonly KeyValue[])));
+  return new Lock(callSite, keyOf(site, parts as readonly KeyValue[]));
+}
+
+function keyOf({ businessFlag, key }: Site, parts: readonly KeyValue[]): string {
+  if (key === undefined) return lockKey(businessFlag, ...parts);
+  if (businessFlag === undefined && parts.length === 0) return checkedKey(key);
+  throw new LockOptionError(
+    `Expected either \`businessFlag\`, with the parts of a key, or \`key\`, the whole of one`,
+  );
 }
 
 /** Where the tag's `when` is false: it stands for a lock, and all steps know that there is none. */

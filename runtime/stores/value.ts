@@ -85,9 +85,3 @@ export function permitsDiffer(one: number, other: number): string {
 function inWords(permits: number): string {
   return permits === MOST_PERMITS ? "mode=read" : `permits=${permits}`;
 }
-
-/**
- * How the names begin that Lockweave keeps for itself, for queues, fencing counters and inboxes. No lock may have such a
- * key.
- */
-export const RESERVED_NAMESPACE = "lockweave:";

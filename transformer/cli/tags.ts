@@ -125,7 +125,7 @@ function rowOf(file: TaggedFile, site: WovenSite): TagRow {
   return {
     ...placeOf(file, site),
     function: String(name),
-    key: keyOf(String(businessFlag), plan.key, options["each"] === true),
+    key: plan.wholeKey?.shown ?? keyOf(String(businessFlag), plan.key, options["each"] === true),
     options: {
       ...options,
       ...(failure && { onFailure: failure.code }),

@@ -5,10 +5,12 @@ import { commentsThatMentionIt } from "./comments";
 import { findJoinPoints } from "./join-points";
 import { declaredFunctionAt } from "./place";
 import { mayHaveTags } from "./spelling";
-import { parseTags, type Tag } from "./tag";
+import { parseTags, type Item, type Tag } from "./tag";
+import { kindOf, templateIn } from "./template";
 
 /** A tag, and what is known of its lock without its function's body. */
 export interface DeclaredTag extends Span {
+  /** The business flag, or of a whole key what is the same whatever its values are. */
   readonly flag: string;
   /** Of the function; `undefined` where declarations have another name for it, or none. */
   readonly name: string | undefined;
@@ -20,18 +22,29 @@ export function declaredTags(ts: Parser, declarations: TS.SourceFile): DeclaredT
     const { tags, problems } = parseTags(declarations.text, comment);
     if (problems.length > 0) return []; // Of its own project to tell.
     const name = declaredFunctionAt(ts, declarations, comment, path);
-    return tags.flatMap((tag) => declaredTag(tag, name));
+    return tags.flatMap((tag) => declaredTag(ts, declarations, tag, name));
   });
 }
 
 /** The same of a source file: the tags of functions that declarations do not show, too. */
 export function tagsOfSource(ts: Parser, fileName: string, text: string): DeclaredTag[] {
   if (!mayHaveTags(text)) return [];
-  const { points } = findJoinPoints(ts, ts.createSourceFile(fileName, text, ts.ScriptTarget.Latest));
-  return points.flatMap(({ tag, name, flaw }) => (flaw === undefined ? declaredTag(tag, name) : []));
+  const file = ts.createSourceFile(fileName, text, ts.ScriptTarget.Latest);
+  const { points } = findJoinPoints(ts, file);
+  return points.flatMap(({ tag, name, flaw }) =>
+    flaw === undefined ? declaredTag(ts, file, tag, name) : [],
+  );
 }
 
-function declaredTag({ word: { start, end }, attributes }: Tag, name: string | undefined): DeclaredTag[] {
-  const flag = attributes.find((attribute) => attribute.name.text === "businessFlag")?.items[0].text;
+function declaredTag(
+  ts: Parser,
+  file: TS.SourceFile,
+  { word: { start, end }, attributes }: Tag,
+  name: string | undefined,
+): DeclaredTag[] {
+  const valueOf = (attribute: string): Item | undefined =>
+    attributes.find((each) => each.name.text === attribute)?.items[0];
+  const key = valueOf("key");
+  const flag = valueOf("businessFlag")?.text ?? (key && kindOf(templateIn(ts, key, file)));
   return flag === undefined ? [] : [{ start, end, flag, name }];
 }

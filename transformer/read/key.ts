@@ -1,13 +1,15 @@
 import type * as TS from "typescript";
-import type { Parser } from "../parser/parser";
+import { RESERVED_NAMESPACE } from "../../runtime/limits";
 import { didYouMean } from "../text/did-you-mean";
 import type { Piece } from "../text/edits";
 import { problem } from "../text/problems";
 import type { LockableFunction } from "./syntax";
+import { isExpression } from "./expression";
 import { isJavaScript } from "./file-kind";
 import { parameterNames } from "./parameters";
-import { IDENTIFIER, single, TYPE_NAME, type Reading } from "./reading";
+import { IDENTIFIER, single, TYPE_NAME, UNPRINTABLE, type Reading } from "./reading";
 import type { Attribute, Item, Word } from "./tag";
+import { kindOf, templateIn } from "./template";
 
 /** One part of the key: an expression, or with `jsonField` that field of the expression's JSON. */
 export interface KeyPart {
@@ -96,6 +98,58 @@ function checkedAgainst(keyClass: Piece, object: Piece, file: TS.SourceFile): Pi
     : [object, glue(" satisfies "), keyClass];
 }
 
+/** The whole of a key, as the tag's template says it. */
+export interface WholeKey {
+  /** What stands between the backticks. */
+  readonly pieces: readonly Piece[];
+  /** The same of keys that differ in their values alone. */
+  readonly kind: string;
+  /** For people: `mutex:{order.id}`. */
+  readonly shown: string;
+}
+
+export function readWholeKey(
+  fn: LockableFunction,
+  attributes: Map<string, Attribute>,
+  reading: Reading,
+): WholeKey | undefined {
+  const { ts, file, problems } = reading;
+  const attribute = attributes.get("key");
+  const item = attribute && single("key", attribute.items, reading);
+  if (item === undefined) return undefined;
+  const template = templateIn(ts, item, file);
+  const { texts, values, unclosed } = template;
+  if (unclosed !== undefined) problems.push(problem("unclosedValue", unclosed));
+  if (item.text.trim() === "" || texts.some(({ text }) => UNPRINTABLE.test(text))) {
+    problems.push(problem("badWholeKey", item, item.text));
+  }
+  if (item.text.startsWith(RESERVED_NAMESPACE)) {
+    const { start } = item;
+    const end = start + RESERVED_NAMESPACE.length;
+    problems.push(problem("reservedKey", { start, end }, RESERVED_NAMESPACE));
+  }
+  const pieces: Piece[] = [];
+  texts.forEach((text, index) => {
+    const value = values[index];
+    pieces.push({ code: text.text.replaceAll(/[\\`]/g, String.raw`\$&`), from: text, exact: false });
+    if (value === undefined) return;
+    if (index > 0 && text.text === "") problems.push(problem("adjacentValues", text));
+    const glue = (code: string): Piece => ({ code, from: value, exact: false });
+    pieces.push(glue("${"), readValue(fn, value, reading), glue("}"));
+  });
+  const shown = texts.map(({ text }, index) => `${text}${values[index] ? `{${values[index].text}}` : ""}`);
+  return { pieces, kind: kindOf(template), shown: shown.join("") };
+}
+
+/** A path, as in `keyName`, or what can only be meant as another expression. */
+function readValue(fn: LockableFunction, value: Word, reading: Reading): Piece {
+  const { ts, file, problems } = reading;
+  if (PATH.test(value.text)) return readPath(fn, { ...value, quoted: false }, reading);
+  const code = onOneLine(value.text);
+  if (!isExpression(ts, code, file)) problems.push(problem("badValue", value, value.text));
+  return { code, from: value, exact: true };
+}
+
 /** The condition under which the function is locked: a path or a quoted expression, as a part of the key is. */
 export function readWhen(
   fn: LockableFunction,
@@ -116,7 +170,7 @@ function readClass(attributes: Map<string, Attribute>, reading: Reading): Piece 
 }
 
 function readPath(fn: LockableFunction, item: Item, { ts, file, problems }: Reading): Piece {
-  const code = item.text.replaceAll(/[\n\r\u2028\u2029]/g, " "); // Of the same length: the offsets hold.
+  const code = onOneLine(item.text);
   const piece: Piece = { code, from: item, exact: true };
   if (item.quoted) {
     if (!isExpression(ts, code, file)) problems.push(problem("badExpression", item, item.text));
@@ -134,34 +188,12 @@ function readPath(fn: LockableFunction, item: Item, { ts, file, problems }: Read
   return piece;
 }
 
+/** Of the same length: the offsets hold. */
+function onOneLine(text: string): string {
+  return text.replaceAll(/[\n\r\u2028\u2029]/g, " ");
+}
+
 function parametersHint(names: readonly string[]): string {
   if (names.length === 0) return " It has none.";
   return ` It has ${names.map((name) => `\`${name}\``).join(", ")}.`;
-}
-
-/**
- * Whether the text is one expression that cannot reach out of its place, not even by a comment, and cannot yield:
- * the lock is not there yet. It is read as the file is, where `<T>x` may be JSX.
- */
-function isExpression(ts: Parser, text: string, { languageVariant }: TS.SourceFile): boolean {
-  const name = languageVariant === ts.LanguageVariant.JSX ? "key.tsx" : "key.ts";
-  const file = ts.createSourceFile(name, `async function* key() { [${text}]; }`, ts.ScriptTarget.Latest);
-  const { parseDiagnostics = [] } = file as { parseDiagnostics?: readonly unknown[] };
-  const [fn, another] = file.statements;
-  if (parseDiagnostics.length > 0 || another !== undefined) return false;
-  const [statement, anotherStatement] =
-    fn !== undefined && ts.isFunctionDeclaration(fn) ? (fn.body?.statements ?? []) : [];
-  if (statement === undefined || anotherStatement !== undefined || !ts.isExpressionStatement(statement))
-    return false;
-  const list = statement.expression;
-  if (!ts.isArrayLiteralExpression(list) || yields(ts, list)) return false;
-  const [element, anotherElement] = list.elements;
-  if (element === undefined || anotherElement !== undefined || list.elements.hasTrailingComma) return false;
-  return !ts.isSpreadElement(element) && !ts.isOmittedExpression(element);
-}
-
-function yields(ts: Parser, node: TS.Node): boolean {
-  if (ts.isFunctionLike(node)) return false;
-  if (ts.isYieldExpression(node)) return true;
-  return ts.forEachChild(node, (child) => yields(ts, child) || undefined) ?? false;
 }

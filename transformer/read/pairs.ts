@@ -1,7 +1,7 @@
 import { MS_PER_UNIT, type DurationUnit } from "../../runtime/limits";
 import { refusedAmong, wordsOf } from "../../runtime/pairs";
 import { problem } from "../text/problems";
-import { literalOf, type Value } from "./options";
+import { literalOf, OPTION_READERS, type Value } from "./options";
 import { spanOf, type Reading } from "./reading";
 import type { Attribute, Tag } from "./tag";
 
@@ -14,8 +14,10 @@ export function readTogether(
 ): void {
   /** In the words of the option: `20s`, `false`. */
   const said = (name: string): string | undefined => literalOf(values.get(name))?.replaceAll('"', "");
+  const isGiven = (name: string): boolean =>
+    name in OPTION_READERS ? isMoreThanNone(said(name)) : attributes.has(name);
   const pairs = refusedAmong(({ name, value }) =>
-    value === undefined ? isMoreThanNone(said(name)) : said(name) === value,
+    value === undefined ? isGiven(name) : said(name) === value,
   );
   for (const { one, other, because } of pairs) {
     const at = spanOf(attributes.get(one.name)) ?? spanOf(attributes.get(other.name)) ?? tag.word;

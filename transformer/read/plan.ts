@@ -6,11 +6,11 @@ import { problem, type Problem } from "../text/problems";
 import type { Span } from "../text/span";
 import { stringLiteral } from "../text/string-literal";
 import type { JoinPoint } from "./join-points";
-import { readKey, readWhen, type KeyPart } from "./key";
+import { readKey, readWhen, readWholeKey, type KeyPart, type WholeKey } from "./key";
 import { identifiersIn } from "./names";
 import { implausible, literalOf, OPTION_READERS, type Defaults, type Value } from "./options";
 import { readTogether } from "./pairs";
-import { single, spanOf, type Reading } from "./reading";
+import { single, spanOf, UNPRINTABLE, type Reading } from "./reading";
 import { returnsValue } from "./returns";
 
 import { apartOf, type Apart } from "./apart";
@@ -27,6 +27,8 @@ export interface Plan {
   /** The entries of the site's object: `businessFlag: "payOrder"`, ... */
   readonly options: readonly string[];
   readonly key: readonly KeyPart[];
+  /** In the place of a flag and the parts of a key. */
+  readonly wholeKey: WholeKey | undefined;
   /** It is locked only where this is true. */
   readonly when: Piece | undefined;
   readonly onFailure: {
@@ -50,7 +52,7 @@ export interface Plan {
   readonly warnings: readonly Problem[];
 }
 
-const KEY_ATTRIBUTES = ["businessFlag", "keyName", "keyType", "keyClass", "fieldName"];
+const KEY_ATTRIBUTES = ["businessFlag", "keyName", "keyType", "keyClass", "fieldName", "key"];
 /** All that a tag may have. */
 export const ATTRIBUTES: readonly string[] = [...KEY_ATTRIBUTES, "when", ...Object.keys(OPTION_READERS)];
 
@@ -65,7 +67,8 @@ export function plan(
   const reading: Reading = { ts, file, problems: [], warnings: [] };
   const attributes = byName(tag.attributes, reading);
   const flag = readFlag(point, attributes, reading);
-  const key = readKey(fn, attributes, reading);
+  const wholeKey = readWholeKey(fn, attributes, reading);
+  const key = attributes.has("key") ? [] : readKey(fn, attributes, reading);
   const when = readWhen(fn, attributes, reading);
   const values = new Map(defaults);
   for (const [attribute, { items }] of attributes) {
@@ -117,12 +120,13 @@ export function plan(
     at: tag.word,
     options: [
       `site: ${stringLiteral(name)}`,
-      `businessFlag: ${stringLiteral(flag)}`,
+      ...(wholeKey === undefined ? [`businessFlag: ${stringLiteral(flag)}`] : []),
       ...[...values].flatMap(([option, value]) =>
         value.kind === "literal" ? [`${option}: ${value.code}`] : [],
       ),
     ],
     key,
+    wholeKey,
     when,
     onFailure: {
       action: isSkip ? "skip" : "throw",
@@ -132,7 +136,7 @@ export function plan(
     },
     reentrant,
     store: storeOf(literalOf(values.get("store"))),
-    sharing: sharingOf(values, attributes, `${flag} ${key.length}`),
+    sharing: sharingOf(values, attributes, wholeKey?.kind ?? `${flag} ${key.length}`),
     apart,
     narrowed: apart === undefined ? narrowedParameters(ts, fn) : [],
     named,
@@ -196,16 +200,14 @@ function byName(attributes: readonly Attribute[], { problems }: Reading): Map<st
 function readFlag({ tag, flaw }: JoinPoint, attributes: Map<string, Attribute>, reading: Reading): string {
   const attribute = attributes.get("businessFlag");
   if (attribute === undefined) {
+    if (attributes.has("key")) return "";
     // Of a tag that cannot be read, or has it misspelt, that is told already.
     const isMisspelt = tag.attributes.some(({ name }) => didYouMean(name.text, ["businessFlag"]) !== "");
     if (flaw === undefined && !isMisspelt) reading.problems.push(problem("missingFlag", tag.word));
     return "";
   }
   const word = single("businessFlag", attribute.items, reading);
-  if (
-    word !== undefined &&
-    (word.text.trim() === "" || /[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]/u.test(word.text))
-  ) {
+  if (word !== undefined && (word.text.trim() === "" || UNPRINTABLE.test(word.text))) {
     reading.problems.push(problem("badFlag", word, word.text));
   }
   return word?.text ?? "";

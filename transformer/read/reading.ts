@@ -30,5 +30,8 @@ export function spanOf(attribute: Attribute | undefined): Span | undefined {
 /** The source of a regular expression. */
 export const IDENTIFIER = String.raw`[\p{ID_Start}$_][\p{ID_Continue}$]*`;
 
+/** What nobody sees in a key. */
+export const UNPRINTABLE = /[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]/u;
+
 /** The name of a class, an interface or a type alias, maybe in a namespace. */
 export const TYPE_NAME = new RegExp(String.raw`^${IDENTIFIER}(?:\.${IDENTIFIER})*$`, "u");

@@ -60,7 +60,10 @@ const PROBLEMS = {
   ],
 
   // The attributes' values.
-  missingFlag: ["LW1101", () => "`@redisLock` needs `businessFlag=`, the namespace of its keys."],
+  missingFlag: [
+    "LW1101",
+    () => "`@redisLock` needs `businessFlag=`, the namespace of its keys, or `key=`, the whole of one.",
+  ],
   badFlag: [
     "LW1102",
     (found) => `Expected \`businessFlag\` to be one printable, non-empty text, got ${tick(found)}.`,
@@ -171,6 +174,27 @@ const PROBLEMS = {
       `\`keyType=${type}\` takes one \`keyName\`. For several fields of it, list them in \`fieldName=a,b\`.`,
   ],
   classNeedsType: ["LW1209", () => "`keyClass` needs `keyType=CLASS` or `keyType=JSON`."],
+
+  unclosedValue: ["LW1210", () => "This `${` is not closed: expected a parameter or a path, and `}`."],
+  badValue: [
+    "LW1211",
+    (found) =>
+      `Expected a parameter, a path such as \`order.user.id\` or another expression in \`\${...}\`, got ${tick(found)}. For several, write several \`\${...}\` with a text between them.`,
+  ],
+  adjacentValues: [
+    "LW1212",
+    () =>
+      'Expected a text between two values, such as `:`. Without one, "1" and "23" make the same key as "12" and "3".',
+  ],
+  badWholeKey: [
+    "LW1213",
+    (found) => `Expected \`key\` to be a printable, non-empty text on one line, got ${tick(found)}.`,
+  ],
+  reservedKey: [
+    "LW1214",
+    (namespace) =>
+      `No lock may have a key that begins with ${tick(namespace)}: there the queues of locks are.`,
+  ],
 
   // The place of the tag.
   notAFunction: ["LW1301", (found) => `\`@redisLock\` locks functions, and this is ${found}.`],

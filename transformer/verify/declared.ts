@@ -44,7 +44,9 @@ export function unlockedOf(
   const tags = all.filter(
     ({ flag, name }) =>
       !locks.some(
-        ({ site, options }) => options.get("businessFlag") === flag && (name === undefined || site === name),
+        ({ site, options }) =>
+          (options.get("businessFlag") ?? options.get("key")) === flag &&
+          (name === undefined || site === name),
       ),
   );
   return tags.length === 0 ? undefined : { javaScript, tags };

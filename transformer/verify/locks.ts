@@ -1,6 +1,7 @@
 import type * as TS from "typescript";
 import type { Parser } from "../parser/parser";
 import { statementsOf } from "../read/scopes";
+import { kindOfTexts } from "../read/template";
 import { bindingsOf, canonical, constantOf, essenceOf, withoutParentheses, type Essence } from "./canonical";
 
 /** The woven code around the body of one function, as it stands in compiled code. */
@@ -32,7 +33,7 @@ export interface Locks {
 export function locksIn(ts: Parser, fileName: string, text: string): Locks {
   const locks: Lock[] = [];
   const broken: string[] = [];
-  if (!text.includes("businessFlag")) return { locks, broken };
+  if (!/\bsite\b/.test(text)) return { locks, broken };
   const file = ts.createSourceFile(
     fileName,
     text,
@@ -40,14 +41,15 @@ export function locksIn(ts: Parser, fileName: string, text: string): Locks {
     true,
   );
   const visit = (node: TS.Node): void => {
-    const options = ts.isCallExpression(node) ? siteOf(ts, node) : undefined;
-    const site = options?.get("site");
-    if (ts.isCallExpression(node) && options !== undefined && typeof site === "string") {
+    const asked = ts.isCallExpression(node) ? siteOf(ts, node) : undefined;
+    const site = asked?.options.get("site");
+    if (ts.isCallExpression(node) && asked !== undefined && typeof site === "string") {
+      const { options, key } = asked;
       const steps = stepsAround(ts, node);
       const begins =
         options.get("reentrant") === true || options.get("mode") === "read" ? beginsReentrant : beginsHeld;
       const isInside = steps !== undefined && begins(ts, steps);
-      if (isInside) locks.push(lockOf(ts, file, node, site, options, steps));
+      if (isInside) locks.push(lockOf(ts, file, key, site, options, steps));
       else broken.push(site);
     }
     ts.forEachChild(node, visit);
@@ -56,19 +58,59 @@ export function locksIn(ts: Parser, fileName: string, text: string): Locks {
   return { locks, broken };
 }
 
-/** The entries of the object that `open` is given. */
-function siteOf(ts: Parser, { arguments: [object] }: TS.CallExpression): Map<string, unknown> | undefined {
+/** What `open` is given. */
+interface Asked {
+  /** The entries of the site's object; of a whole key what is the same whatever its values are. */
+  readonly options: ReadonlyMap<string, unknown>;
+  /** The values in the key. */
+  readonly key: readonly TS.Expression[];
+}
+
+function siteOf(ts: Parser, { arguments: [object, ...parts] }: TS.CallExpression): Asked | undefined {
   if (object === undefined || !ts.isObjectLiteralExpression(object)) return undefined;
   const entries = new Map<string, unknown>();
+  let key: readonly TS.Expression[] = parts;
   for (const property of object.properties) {
     if (!ts.isPropertyAssignment(property)) return undefined;
     const { name, initializer } = property;
-    const constant = constantOf(ts, initializer);
-    if (constant === undefined || !(ts.isIdentifier(name) || ts.isStringLiteral(name))) return undefined;
+    if (!ts.isIdentifier(name) && !ts.isStringLiteral(name)) return undefined;
+    const template = name.text === "key" ? templateOf(ts, initializer) : undefined;
+    const constant = template === undefined ? constantOf(ts, initializer) : { value: template.kind };
+    if (constant === undefined) return undefined;
     entries.set(name.text, constant.value);
+    if (template !== undefined) key = template.values;
   }
-  const isSite = typeof entries.get("site") === "string" && typeof entries.get("businessFlag") === "string";
-  return isSite ? new Map([...entries].toSorted(([a], [b]) => (a < b ? -1 : 1))) : undefined;
+  const namespace = entries.get("businessFlag") ?? entries.get("key");
+  if (typeof entries.get("site") !== "string" || typeof namespace !== "string") return undefined;
+  return { options: new Map([...entries].toSorted(([a], [b]) => (a < b ? -1 : 1))), key };
+}
+
+interface WovenTemplate {
+  readonly kind: string;
+  readonly values: readonly TS.Expression[];
+}
+
+/** ``lockweave.wholeKey`mutex:${orderNo}` ``, for which old targets write a call that is given the texts first. */
+function templateOf(ts: Parser, expression: TS.Expression): WovenTemplate | undefined {
+  const node = withoutParentheses(ts, expression);
+  if (ts.isTaggedTemplateExpression(node) && namesStep(ts, node.tag, "wholeKey")) {
+    const { template } = node;
+    if (ts.isNoSubstitutionTemplateLiteral(template)) return { kind: template.text, values: [] };
+    const { head, templateSpans: spans } = template;
+    const texts = [head.text, ...spans.map(({ literal }) => literal.text)];
+    return { kind: kindOfTexts(texts), values: spans.map((span) => span.expression) };
+  }
+  if (!ts.isCallExpression(node) || !namesStep(ts, node.expression, "wholeKey")) return undefined;
+  const [object, ...values] = node.arguments;
+  const texts = object && textsIn(ts, object);
+  return texts?.length === values.length + 1 ? { kind: kindOfTexts(texts), values } : undefined;
+}
+
+/** In `_a || (_a = __makeTemplateObject(["mutex:", ""], ["mutex:", ""]))`. */
+function textsIn(ts: Parser, node: TS.Node): string[] | undefined {
+  if (!ts.isArrayLiteralExpression(node)) return ts.forEachChild(node, (child) => textsIn(ts, child));
+  const texts = node.elements.map((element) => constantOf(ts, element)?.value);
+  return texts.every((text) => typeof text === "string") ? texts : undefined;
 }
 
 // ---- the steps around a body ----------------------------------------------------------------------------
@@ -381,7 +423,7 @@ function onlyStatement(ts: Parser, statement: TS.Statement): TS.Statement | unde
 function lockOf(
   ts: Parser,
   file: TS.SourceFile,
-  call: TS.CallExpression,
+  key: readonly TS.Expression[],
   site: string,
   options: ReadonlyMap<string, unknown>,
   steps: Steps,
@@ -398,9 +440,7 @@ function lockOf(
     options,
     exact: exact.join("\n"),
     loose: JSON.stringify([[...options], retry.action, retry.failure !== undefined, when !== undefined]),
-    key: [...call.arguments.slice(1), ...(when === undefined ? [] : [when])].map((part) =>
-      essenceOf(ts, part, bindings),
-    ),
+    key: [...key, ...(when === undefined ? [] : [when])].map((part) => essenceOf(ts, part, bindings)),
     body: canonical(ts, tried.tryBlock, { withNames: false }),
     unawaited: returnsOf(ts, owner, tried.tryBlock, mayBePromise),
     immediate: returnsOf(ts, owner, tried.tryBlock, isImmediate),

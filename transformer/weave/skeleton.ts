@@ -45,6 +45,9 @@ export interface Names {
  * A parameter whose narrowed type is to reach into functions of the body becomes a variable of the body:
  * `const limit_1 = limit, lock = ...; ... try { ...; let limit = limit_1; BODY`.
  *
+ * With `key="mutex:${orderNo}"` that is the whole key:
+ * `lockweave.open({ site: "OrderService.pay", key: lockweave.wholeKey`mutex:${orderNo}` })`.
+ *
  * With `when="order.amount > 100"` there may be no lock, which all steps know:
  * `const lock = lockweave.when(order.amount > 100) ? lockweave.open({ ... }, orderNo) : lockweave.unlocked();`.
  *
@@ -100,7 +103,9 @@ function head(plan: Plan, { namespace, lock }: Names, narrowed: readonly Copy[])
   return [
     glue(plan, ` const ${kept}${lock} = `),
     ...(plan.when === undefined ? [] : [glue(plan, `${namespace}.when(`), plan.when, glue(plan, ") ? ")]),
-    glue(plan, `${namespace}.open({ ${plan.options.join(", ")} }`),
+    glue(plan, `${namespace}.open({ ${plan.options.join(", ")}`),
+    ...wholeKey(plan, namespace),
+    glue(plan, " }"),
     ...plan.key.flatMap((part) => [glue(plan, ", "), ...keyPart(plan, part, namespace)]),
     glue(plan, plan.when === undefined ? ")" : `) : ${namespace}.unlocked()`),
     glue(plan, `; while (!(await ${namespace}.acquire(${lock}))) `),
@@ -108,6 +113,12 @@ function head(plan: Plan, { namespace, lock }: Names, narrowed: readonly Copy[])
     // Between the grant and here, other code may have blocked the process. `runReentrant` asserts it by itself.
     glue(plan, plan.reentrant ? " try {" : ` try { ${namespace}.assertHeld(${lock});`),
   ];
+}
+
+/** `, key: lockweave.wholeKey`mutex:${orderNo}`` */
+function wholeKey(plan: Plan, namespace: string): readonly Piece[] {
+  if (plan.wholeKey === undefined) return [];
+  return [glue(plan, `, key: ${namespace}.wholeKey\``), ...plan.wholeKey.pieces, glue(plan, "`")];
 }
 
 function keyPart(plan: Plan, { pieces, jsonField }: KeyPart, namespace: string): readonly Piece[] {

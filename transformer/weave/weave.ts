@@ -232,7 +232,12 @@ function bodyOf(planned: Plan | Forbidden): TS.ConciseBody {
 }
 
 /** The identifiers that the tag's words bring into the code, and some that only look like it. */
-function wordsOf({ onFailure, key, when }: Plan): string[] {
-  const pieces = [onFailure.failure, when, ...key.flatMap((part) => part.pieces)];
+function wordsOf({ onFailure, key, wholeKey, when }: Plan): string[] {
+  const pieces = [
+    onFailure.failure,
+    when,
+    ...(wholeKey?.pieces ?? []),
+    ...key.flatMap((part) => part.pieces),
+  ];
   return pieces.flatMap((piece) => piece?.code.match(/[\p{ID_Continue}$]+/gu) ?? []);
 }

@@ -1,6 +1,6 @@
 import { LockOptionError } from "../../errors";
+import { RESERVED_NAMESPACE } from "../../limits";
 import { shown } from "../../shown";
-import { RESERVED_NAMESPACE } from "../value";
 
 /** The names of this version of what is stored: another one does not take its queues for ours. */
 const PROTOCOL = `${RESERVED_NAMESPACE}2:`;

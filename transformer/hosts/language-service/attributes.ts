@@ -14,7 +14,7 @@ const YES_OR_NO = ["true", "false"];
 export const ABOUT_ATTRIBUTES: Readonly<Record<string, About>> = {
   businessFlag: {
     byDefault: "required",
-    meaning: "the namespace of the key: `LOCK_<businessFlag>_<key>`",
+    meaning: "the namespace of the key: `LOCK_<businessFlag>_<key>`. Not with `key`",
   },
   keyName: {
     byDefault: "none: the flag alone is the lock",
@@ -34,6 +34,11 @@ export const ABOUT_ATTRIBUTES: Readonly<Record<string, About>> = {
   keyClass: {
     byDefault: "",
     meaning: "for `CLASS` and `JSON`: a class or interface that the parameter is checked against",
+  },
+  key: {
+    byDefault: "",
+    meaning:
+      'instead of `businessFlag` the whole key, as a template: `"mutex:${orderNo}"`, for locks that others have names for. In `${...}` stands a parameter or a path, as in `keyName`, or another expression; between two of them a text, and no value may have that text in it. It goes to the store as it is',
   },
   when: {
     byDefault: "",

@@ -129,6 +129,10 @@ function valuesFor(
     case "keyName":
     case "when":
       return fn === undefined ? [] : pathsFrom(ts, checker, fn, [], item);
+    case "key": {
+      const opened = fn === undefined ? undefined : OPEN_VALUE.exec(item)?.[1];
+      return fn === undefined || opened === undefined ? [] : pathsFrom(ts, checker, fn, [], opened);
+    }
     case "fieldName": {
       const object = tag.attributes.find(({ name }) => name.text === "keyName")?.items[0].text;
       return fn === undefined || object === undefined
@@ -148,6 +152,9 @@ function valuesFor(
       return whole(words);
   }
 }
+
+/** In `mutex:${order.` what stands behind the last brace. */
+const OPEN_VALUE = /\$\{([^}]*)$/;
 
 function withUnits(ts: typeof TS, item: string): Omit<Suggestion, "typed">[] {
   const amount = Number.parseInt(item, 10);

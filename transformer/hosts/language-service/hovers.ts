@@ -31,6 +31,8 @@ export function hoverAt(
 function keyOf({ tag }: TagInFile): string {
   const valuesOf = (name: string): string[] =>
     tag.attributes.find((attribute) => attribute.name.text === name)?.items.map(({ text }) => text) ?? [];
+  const [whole] = valuesOf("key");
+  if (whole !== undefined) return whole.replaceAll("${", "{");
   const [flag = "..."] = valuesOf("businessFlag");
   const names = valuesOf("keyName");
   const fields = valuesOf("fieldName");

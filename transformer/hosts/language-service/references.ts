@@ -1,6 +1,7 @@
 import type * as TS from "typescript";
 import type { AnyFunction } from "../../read/syntax";
-import type { Item, Tag } from "../../read/tag";
+import type { Item, Tag, Word } from "../../read/tag";
+import { templateIn } from "../../read/template";
 import type { Span } from "../../text/span";
 import { parametersOf, present, stepInto, stepsOf, typeOfPath, typeOfThis } from "./paths";
 import { inScope, resolved } from "./scope";
@@ -60,6 +61,10 @@ function inValue(
     case "keyName":
     case "when":
       return inExpression(ts, checker, fn, item);
+    case "key":
+      return templateIn(ts, item, fn.getSourceFile()).values.flatMap((value) =>
+        inExpression(ts, checker, fn, value),
+      );
     case "fieldName":
       return inField(ts, checker, fn, tag, item);
     case "keyClass":
@@ -72,7 +77,7 @@ function inValue(
 }
 
 /** In a path, or in any other expression. */
-function inExpression(ts: typeof TS, checker: TS.TypeChecker, fn: AnyFunction, item: Item): Reference[] {
+function inExpression(ts: typeof TS, checker: TS.TypeChecker, fn: AnyFunction, item: Word): Reference[] {
   const opening = "[";
   const key = ts.createSourceFile("key.ts", `${opening}${item.text}]`, ts.ScriptTarget.Latest);
   const references: Reference[] = [];

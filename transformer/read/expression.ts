@@ -1,0 +1,29 @@
+import type * as TS from "typescript";
+import type { Parser } from "../parser/parser";
+
+/**
+ * Whether the text is one expression that cannot reach out of its place, not even by a comment, and cannot yield:
+ * the lock is not there yet. It is read as the file is, where `<T>x` may be JSX.
+ */
+export function isExpression(ts: Parser, text: string, { languageVariant }: TS.SourceFile): boolean {
+  const name = languageVariant === ts.LanguageVariant.JSX ? "key.tsx" : "key.ts";
+  const file = ts.createSourceFile(name, `async function* key() { [${text}]; }`, ts.ScriptTarget.Latest);
+  const { parseDiagnostics = [] } = file as { parseDiagnostics?: readonly unknown[] };
+  const [fn, another] = file.statements;
+  if (parseDiagnostics.length > 0 || another !== undefined) return false;
+  const [statement, anotherStatement] =
+    fn !== undefined && ts.isFunctionDeclaration(fn) ? (fn.body?.statements ?? []) : [];
+  if (statement === undefined || anotherStatement !== undefined || !ts.isExpressionStatement(statement))
+    return false;
+  const list = statement.expression;
+  if (!ts.isArrayLiteralExpression(list) || yields(ts, list)) return false;
+  const [element, anotherElement] = list.elements;
+  if (element === undefined || anotherElement !== undefined || list.elements.hasTrailingComma) return false;
+  return !ts.isSpreadElement(element) && !ts.isOmittedExpression(element);
+}
+
+function yields(ts: Parser, node: TS.Node): boolean {
+  if (ts.isFunctionLike(node)) return false;
+  if (ts.isYieldExpression(node)) return true;
+  return ts.forEachChild(node, (child) => yields(ts, child) || undefined) ?? false;
+}

@@ -1,0 +1,56 @@
+import type * as TS from "typescript";
+import type { Parser } from "../parser/parser";
+import { isExpression } from "./expression";
+import type { Word } from "./tag";
+
+/** The whole key of a lock, in the words of a template literal: `mutex:${tenant}:${order.id}`. */
+export interface Template {
+  /** What stands as it is: one more than there are values, some of them empty. */
+  readonly texts: readonly Word[];
+  /** What stands between the braces. */
+  readonly values: readonly Word[];
+  /** Where a `${` stands whose brace is not closed. */
+  readonly unclosed: Word | undefined;
+}
+
+/** A value ends at the first brace with which it is an expression; where there is none, at the first brace. */
+export function templateIn(ts: Parser, item: Word, file: TS.SourceFile): Template {
+  const word = (start: number, end: number): Word => ({
+    start: item.start + start,
+    end: item.start + end,
+    text: item.text.slice(start, end),
+  });
+  const texts: Word[] = [];
+  const values: Word[] = [];
+  let from = 0;
+  for (;;) {
+    const opening = item.text.indexOf(OPENING, from);
+    const start = opening + OPENING.length;
+    const end = opening === -1 ? undefined : endOfValue(ts, item.text, start, file);
+    if (end === undefined) {
+      const unclosed = opening === -1 ? undefined : word(opening, item.text.length);
+      return { texts: [...texts, word(from, item.text.length)], values, unclosed };
+    }
+    texts.push(word(from, opening));
+    values.push(word(start, end));
+    from = end + 1;
+  }
+}
+
+const OPENING = "${";
+
+/** Its texts, with `${}` between them: the same for the same kind of key. */
+export function kindOf({ texts }: Pick<Template, "texts">): string {
+  return kindOfTexts(texts.map(({ text }) => text));
+}
+
+/** The same of a woven template. */
+export function kindOfTexts(texts: readonly string[]): string {
+  return texts.join(`${OPENING}}`);
+}
+
+function endOfValue(ts: Parser, text: string, start: number, file: TS.SourceFile): number | undefined {
+  const ends: number[] = [];
+  for (let end = text.indexOf("}", start); end !== -1; end = text.indexOf("}", end + 1)) ends.push(end);
+  return ends.find((end) => isExpression(ts, text.slice(start, end), file)) ?? ends[0];
+}
