@@ -149,6 +149,16 @@ test.serial(
   },
 );
 
+test.serial("key: the whole key is the template's, beside whoever takes it by that name", async (t) => {
+  const inside = async (): Promise<string[]> => await client.keys("mutex:*");
+  t.deepEqual(await rows.key({ orderNo: "Test001", user: { id: 7 } }, inside), ["mutex:Test001/7"]);
+  await client.set("mutex:Test001/7", "another library's", "PX", 60_000);
+  await t.throwsAsync(rows.key({ orderNo: "Test001", user: { id: 7 } }, inside), {
+    code: "LOCK_WAIT_TIME_OUT",
+  });
+  await client.del("mutex:Test001/7");
+});
+
 test.serial("when: where it is false, the body runs without a lock, beside whoever holds it", async (t) => {
   const order = (id: number): Fixture.Order => ({ orderNo: "Test001", user: { id } });
   const inside = async (lock: string | undefined): Promise<unknown> => [

@@ -17,6 +17,8 @@ export class OrderService {
 }
 /** @redisLock businessFlag=tick */
 export const tick = async (): Promise<void> => {};
+/** @redisLock key="mutex:\${tenant}/\${order.user.id}" retryTimes=0 */
+export const tock = async (tenant: string, order: Order): Promise<void> => {};
 `;
 
 const TABLE = `tag              function           key                                   options
@@ -24,6 +26,7 @@ src/order.ts:4   OrderService.pay   LOCK_pay%5Forder_{orderNo}            lockTi
 src/order.ts:7   OrderService.bean  LOCK_bean_{order.user.id},{order.id}  fencing=true replicas=1 onFailure=Busy
 src/order.ts:11  OrderService.json  LOCK_json_{JSON(body).orderNo}        when=body !== ''
 src/order.ts:14  tick               LOCK_tick
+src/order.ts:16  tock               mutex:{tenant}/{order.user.id}        retryTimes=0
 `;
 
 test.serial("the tags are a table: where, which function, which key, which options", async (t) => {
@@ -60,7 +63,7 @@ test.serial("--json has the same for programs, with the project's defaults", asy
     key: "LOCK_pay%5Forder_{orderNo}",
     options: { retryTimes: 7, lockTime: "20s" },
   });
-  t.is(tags.length, 4);
+  t.is(tags.length, 5);
 });
 
 test.serial("tags that are wrong are named, and the others are listed all the same", async (t) => {

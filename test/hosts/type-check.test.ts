@@ -42,6 +42,18 @@ const MISTAKES = [
     error: "error TS2551: Property 'orderNoo' does not exist on type 'Order'. Did you mean 'orderNo'?",
   },
   {
+    what: "an object in a whole key",
+    tag: 'key="mutex:${number}:${order}"',
+    at: "order",
+    error: "error TS2345: Argument of type 'Order' is not assignable to parameter of type 'KeyValue'.",
+  },
+  {
+    what: "an unknown field in a whole key",
+    tag: "key=mutex:${order.user.numbr}/x",
+    at: "numbr",
+    error: "error TS2551: Property 'numbr' does not exist on type 'User'. Did you mean 'number'?",
+  },
+  {
     what: "a condition that is no boolean",
     tag: `businessFlag=f when="order.lines.length"`,
     at: "order.lines.length",
@@ -112,7 +124,7 @@ test.serial("what the checker finds in woven code is reported at the words of th
             before.split("src/a.ts").at(-1) ?? "",
           )?.[1],
       ),
-    ["Order", "string | undefined"],
+    ["Order", "string | undefined", "Order"],
   );
 });
 

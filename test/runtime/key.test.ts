@@ -2,7 +2,7 @@ import { inspect } from "node:util";
 import test from "ava";
 import * as fc from "fast-check";
 import { LockKeyError } from "../../runtime/errors";
-import { lockKey, type KeyValue } from "../../runtime/key";
+import { lockKey, wholeKey, type KeyValue } from "../../runtime/key";
 
 test("the ancestor's example makes the ancestor's bytes", (t) => {
   t.is(lockKey("payOrder", "Test001"), "LOCK_payOrder_Test001");
@@ -121,3 +121,87 @@ function unescape(escaped: string): string {
     String.fromCodePoint(Number.parseInt(hex, 16)),
   );
 }
+
+test("a whole key is what its template says, byte for byte", (t) => {
+  t.is(wholeKey`mutex:${"Test001"}`, "mutex:Test001");
+  t.is(wholeKey`{${"a,b%"}}/${7}:${true}:x`, "{a,b%}/7:true:x");
+  t.is(wholeKey`${"a:b"}`, "a:b");
+  t.is(wholeKey`nightly`, "nightly");
+});
+
+test("the values of one template never make the same key", (t) => {
+  const value = fc.string({ unit: fc.constantFrom("a", "b", "-", ":"), maxLength: 4 });
+  const made = (template: TemplateStringsArray, values: string[]): string | undefined => {
+    try {
+      return wholeKey(template, ...values);
+    } catch (error) {
+      if (error instanceof LockKeyError) return undefined;
+      throw error;
+    }
+  };
+  const templates = [":", "--", "a", "ab", "aba", ":-:"].map((text) =>
+    Object.assign(["k", text, text, ":"], { raw: [] }),
+  );
+  let isMade = 0;
+  fc.assert(
+    fc.property(
+      fc.constantFrom(...templates),
+      fc.tuple(value, value, value),
+      fc.tuple(value, value, value),
+      (template, some, others) => {
+        const [one, other] = [made(template, some), made(template, others)];
+        if (one === undefined || other === undefined) return;
+        isMade += 1;
+        t.is(
+          one === other,
+          some.join("|") === others.join("|"),
+          `${one} of ${some.join("|")} and ${others.join("|")}`,
+        );
+      },
+    ),
+    { numRuns: 2_000 },
+  );
+  t.true(isMade > 100);
+});
+
+for (const [what, make, message] of [
+  [
+    "has the text behind it",
+    () => wholeKey`mutex:${"a:b"}:${"c"}`,
+    "Expected value 1 of the key \"mutex:${}:${}\" to have nothing in it that could be taken for the ':' behind it, got 'a:b'",
+  ],
+  [
+    "ends with the beginning of the text behind it",
+    () => wholeKey`${"a-"}--${"c"}`,
+    "Expected value 1 of the key \"${}--${}\" to have nothing in it that could be taken for the '--' behind it, got 'a-'",
+  ],
+  [
+    "stands right before another one",
+    () => wholeKey`mutex:${1}${23}`,
+    'Expected a text between values 1 and 2 of the key "mutex:${}${}": without one, "1" and "23" make what "12" and "3" do',
+  ],
+  [
+    "is empty",
+    () => wholeKey`mutex:${""}`,
+    "Expected value 1 of the key \"mutex:${}\" to be a non-empty string, a finite number in the safe range, a bigint or a boolean, got ''",
+  ],
+  [
+    "is missing",
+    () => wholeKey`mutex:${JSON.parse("{}").orderNo as string}`,
+    'Expected value 1 of the key "mutex:${}" to be a non-empty string, a finite number in the safe range, a bigint or a boolean, got undefined',
+  ],
+] as const) {
+  test(`a whole key with a value that ${what} is refused`, (t) => {
+    t.throws(make, { instanceOf: LockKeyError, message });
+  });
+}
+
+test("wholeKey is refused where it does not stand before a template", (t) => {
+  const asFunction = wholeKey as unknown as (template: unknown) => string;
+  for (const template of ["mutex", undefined, ["mutex"]]) {
+    t.throws(() => asFunction(template), {
+      instanceOf: LockKeyError,
+      message: /^Expected wholeKey to stand before a template/,
+    });
+  }
+});

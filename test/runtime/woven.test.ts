@@ -2,11 +2,13 @@ import test from "ava";
 import { configure } from "../../runtime/configure";
 import { LockKeyError, LockNotWovenError, LockOptionError, LockWaitTimeoutError } from "../../runtime/errors";
 import type { Lock } from "../../runtime/lock/lock";
-import * as lockweave from "../../runtime/woven";
+import { wholeKey } from "../../runtime/key";
+import * as woven from "../../runtime/woven";
 import { Fleet } from "../support/fleet";
 
 // The calls as the transformer writes them.
 
+const lockweave = { ...woven, wholeKey };
 const fleet = new Fleet();
 const site = { site: "OrderService.pay", businessFlag: "payOrder", lockTime: "20s" } as const;
 
@@ -33,6 +35,31 @@ async function pay(orderNo: string, Failure?: typeof OrderBusyError): Promise<st
 test("a woven body runs under its key, which is free afterwards", async (t) => {
   t.is(await pay("Test001"), "LOCK_payOrder_Test001");
   t.true(await fleet.isFree("LOCK_payOrder_Test001"));
+});
+
+test("a whole key is the key in the store, as it is", async (t) => {
+  const lock = lockweave.open({ site: "OrderService.pay", key: lockweave.wholeKey`mutex:${"Test001"}` });
+  t.true(await lockweave.acquire(lock));
+  t.is(lockweave.currentLock(lock).key, "mutex:Test001");
+  t.false(await fleet.isFree("mutex:Test001"));
+  await lockweave.release(lock);
+});
+
+test("a whole key is refused that is ours, and beside a flag or parts", (t) => {
+  const opened = (namespace: string): unknown =>
+    lockweave.open({ site: "OrderService.pay", key: lockweave.wholeKey`${namespace}:2:queue:a` });
+  t.throws(() => opened("lockweave"), {
+    instanceOf: LockKeyError,
+    message: /does not begin with "lockweave:"/,
+  });
+  t.notThrows(() => opened("lockweav"));
+  const error = {
+    instanceOf: LockOptionError,
+    message: "Expected either `businessFlag`, with the parts of a key, or `key`, the whole of one",
+  };
+  const both = { ...site, key: "mutex" } as unknown as woven.Site;
+  t.throws(() => lockweave.open(both), error);
+  t.throws(() => lockweave.open({ site: "OrderService.pay", key: "mutex" }, "Test001"), error);
 });
 
 test("where `when` is false, the steps hold nothing, and leave what the body does as it is", async (t) => {

@@ -218,6 +218,9 @@ test.serial("tells which lock a tag takes, and what the words in it name", async
   t.is((await hoverOver("order.n|o,"))?.displayString, "(property) Order.no: string");
   t.regex((await hoverOver("onFailure=Order|Busy"))?.displayString ?? "", /class OrderBusy/);
   t.is(await hoverOver("P|ays."), undefined);
+  await suggestedIn('@redisLock key="mutex:${order.no}" |');
+  t.is((await hoverOver("@redis|Lock"))?.displayString, "(lock) mutex:{order.no}");
+  t.is((await hoverOver("order.n|o}"))?.displayString, "(property) Order.no: string");
 });
 
 test.serial("leads from a word in the tag to what it names", async (t) => {

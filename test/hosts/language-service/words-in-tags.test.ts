@@ -57,6 +57,23 @@ test("suggests what is private of `this`, and of nothing else", (t) => {
   t.deepEqual(after("this.order."), ["id"]);
 });
 
+test("suggests and names what stands between the braces of a whole key, and nothing outside of them", (t) => {
+  const tagged = (key: string): string => SHOP.replace("businessFlag=pay keyName=HERE", `key="${key}"`);
+  const after = (key: string): string[] => suggested(tagged(key), key).toSorted();
+  t.deepEqual(after("mutex:${"), ["order", "this"]);
+  t.deepEqual(after("mutex:${this.tenant}:${order."), ["id"]);
+  t.deepEqual(after("mutex:${order.id}:"), []);
+  const text = tagged("order:${this.tenant}/{${order.id}}");
+  const program = programOf(text);
+  const file = program.getSourceFile(FILE);
+  const references = file === undefined ? [] : referencesIn(ts, program, file);
+  t.deepEqual(
+    references.map(({ start, end }) => text.slice(start, end)),
+    ["tenant", "order", "id"],
+  );
+  t.true(references.every(({ start }) => start > text.indexOf("order:$") + 5));
+});
+
 test("suggests the error classes that can be created, and nothing else that is named like an error", (t) => {
   const text = `interface Error { message: string }
 declare var Error: { new (message?: string): Error };

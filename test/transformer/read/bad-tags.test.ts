@@ -34,7 +34,7 @@ function onMethod(tag: string): string {
 
 const ESM = { ts, module: "esm" } as const;
 const ATTRIBUTES =
-  "There are `businessFlag`, `keyName`, `keyType`, `keyClass`, `fieldName`, `when`, `lockTime`, `retryTimes`, `waitTime`, `onFailure`, `onLost`, `watchdog`, `lockAtLeast`, `holdAtMost`, `autoUnlock`, `reentrant`, `fencing`, `store`, `replicas`, `mode`, `permits`, `each`.";
+  "There are `businessFlag`, `keyName`, `keyType`, `keyClass`, `fieldName`, `key`, `when`, `lockTime`, `retryTimes`, `waitTime`, `onFailure`, `onLost`, `watchdog`, `lockAtLeast`, `holdAtMost`, `autoUnlock`, `reentrant`, `fencing`, `store`, `replicas`, `mode`, `permits`, `each`.";
 const PARAMETERS = "It has `orderNo`, `order`, `tenant`, `first`.";
 const DURATION_IN_SECONDS =
   "a duration such as `500ms`, `20s` or `2m` (a bare number is in s), at least 100 ms and at most 24 hours";
@@ -372,13 +372,13 @@ const VALUES: readonly Row[] = [
     title: "a tag without attributes",
     source: onMethod("«@redisLock»"),
     code: "LW1101",
-    message: "`@redisLock` needs `businessFlag=`, the namespace of its keys.",
+    message: "`@redisLock` needs `businessFlag=`, the namespace of its keys, or `key=`, the whole of one.",
   },
   {
     title: "a tag without `businessFlag`",
     source: onMethod("«@redisLock» keyName=orderNo lockTime=20"),
     code: "LW1101",
-    message: "`@redisLock` needs `businessFlag=`, the namespace of its keys.",
+    message: "`@redisLock` needs `businessFlag=`, the namespace of its keys, or `key=`, the whole of one.",
   },
   {
     title: "a blank `businessFlag`",
@@ -723,6 +723,83 @@ const KEYS: readonly Row[] = [
     source: onMethod("@redisLock businessFlag=pay keyName=order keyType=VALUE «keyClass»=Order"),
     code: "LW1209",
     message: "`keyClass` needs `keyType=CLASS` or `keyType=JSON`.",
+  },
+  {
+    title: "a whole key beside a flag",
+    source: onMethod('@redisLock «businessFlag=pay» key="pay:${orderNo}"'),
+    code: "LW1130",
+    message:
+      "`businessFlag` and `key` do not go together: a `key` is the whole of one. Leave out one of the two.",
+  },
+  {
+    title: "a whole key beside parts of one",
+    source: onMethod('@redisLock key="pay:${orderNo}" «keyName=tenant»'),
+    code: "LW1130",
+    message: "`keyName` and `key` do not go together: a `key` is the whole of one. Leave out one of the two.",
+  },
+  {
+    title: "a whole key beside fields",
+    source: onMethod('@redisLock key="pay:${orderNo}" «keyType=CLASS» keyClass=Order fieldName=id'),
+    code: "LW1130",
+    message: "`keyType` and `key` do not go together: a `key` is the whole of one. Leave out one of the two.",
+    also: ["LW1130", "LW1130"],
+  },
+  {
+    title: "two whole keys",
+    source: onMethod("@redisLock key=«pay,order»"),
+    code: "LW1103",
+    message: "Expected one value for `key`, got a list.",
+  },
+  {
+    title: "a parameter in a whole key that there is not",
+    source: onMethod('@redisLock key="pay:${tenant}:${«ordrNo».length}"'),
+    code: "LW1202",
+    message: "The function has no parameter `ordrNo`. Did you mean `orderNo`?",
+  },
+  {
+    title: "a brace in a whole key that is not closed",
+    source: onMethod('@redisLock key="pay:${tenant}:«${orderNo»"'),
+    code: "LW1210",
+    message: "This `${` is not closed: expected a parameter or a path, and `}`.",
+  },
+  {
+    title: "a list in a whole key",
+    source: onMethod('@redisLock key="pay:${«tenant,orderNo»}"'),
+    code: "LW1211",
+    message:
+      "Expected a parameter, a path such as `order.user.id` or another expression in `${...}`, got `tenant,orderNo`. For several, write several `${...}` with a text between them.",
+  },
+  {
+    title: "nothing in a whole key's braces",
+    source: onMethod('@redisLock key="pay:${«»}"'),
+    code: "LW1211",
+    message:
+      "Expected a parameter, a path such as `order.user.id` or another expression in `${...}`, got ``. For several, write several `${...}` with a text between them.",
+  },
+  {
+    title: "two values in a whole key with nothing between them",
+    source: onMethod('@redisLock key="pay:${tenant}«»${orderNo}:${first}"'),
+    code: "LW1212",
+    message:
+      'Expected a text between two values, such as `:`. Without one, "1" and "23" make the same key as "12" and "3".',
+  },
+  {
+    title: "a whole key that is empty",
+    source: onMethod('@redisLock key="«»"'),
+    code: "LW1213",
+    message: "Expected `key` to be a printable, non-empty text on one line, got ``.",
+  },
+  {
+    title: "a whole key over two lines",
+    source: onMethod('@redisLock key="«pay:\n   *   ${orderNo}»"'),
+    code: "LW1213",
+    message: "Expected `key` to be a printable, non-empty text on one line, got `pay:\n       ${orderNo}`.",
+  },
+  {
+    title: "a whole key among those that are kept for queues",
+    source: onMethod('@redisLock key="«lockweave:»2:queue:${orderNo}"'),
+    code: "LW1214",
+    message: "No lock may have a key that begins with `lockweave:`: there the queues of locks are.",
   },
 ];
 

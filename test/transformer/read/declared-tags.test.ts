@@ -27,6 +27,16 @@ async function pay(): Promise<void> {}`;
   t.deepEqual(ofSource("async function pay(): Promise<void> {}"), []);
 });
 
+test("a tag with a whole key has what is the same of all its values in the flag's place", (t) => {
+  const tag = '/** @redisLock key="mutex:${tenant}/${`${id}}`}" */\n';
+  t.deepEqual(declared(`${tag}export declare function pay(tenant: string, id: string): Promise<void>;`), [
+    "@redisLock mutex:${}/${} pay",
+  ]);
+  t.deepEqual(ofSource(`${tag}export async function pay(tenant: string, id: string): Promise<void> {}`), [
+    "@redisLock mutex:${}/${} pay",
+  ]);
+});
+
 test("a tag that has an error is left to its own project", (t) => {
   const wrong = "/** @redisLock businessFlag=pay keyName= */\n";
   t.deepEqual(declared(`${wrong}export declare function pay(): Promise<void>;`), []);

@@ -271,6 +271,34 @@ test("locks that are written otherwise are the same, and locks that do otherwise
   }
 });
 
+test("a lock with a whole key is known by its template, also where an old target wrote it", (t) => {
+  const keyed = (key: string): string =>
+    WOVEN.replace(`businessFlag: "payOrder"`, `key: ${key}`).replace(", orderNo, tenant.id);", ");");
+  const template = lockIn(keyed("lockweave.wholeKey`mutex:${orderNo}/${tenant.id}`"));
+  t.is(template?.options.get("key"), "mutex:${}/${}");
+  t.deepEqual(
+    template?.key.map(({ reads }) => reads),
+    ["parameter 0", "parameter 1 .id"],
+  );
+  const old =
+    '(0, lockweave.wholeKey)(_a || (_a = __template(["mutex:", "/", ""], ["mutex:", "/", ""])), orderNo, tenant.id)';
+  for (const same of [old, "b`mutex:${orderNo}/${tenant.id}`"]) {
+    const lock = lockIn(keyed(same));
+    t.is(lock?.loose, template?.loose);
+    t.deepEqual(lock?.key, template?.key);
+  }
+  t.not(lockIn(keyed("lockweave.wholeKey`lock:${orderNo}/${tenant.id}`"))?.loose, template?.loose);
+  t.not(lockIn(keyed("lockweave.wholeKey`mutex:${tenant}/${orderNo}`"))?.exact, template?.exact);
+  t.deepEqual(lockIn(keyed("lockweave.wholeKey`mutex`"))?.key, []);
+  for (const other of [
+    "orderNo",
+    "other.tag`mutex:${orderNo}/${tenant.id}`",
+    "lockweave.wholeKey(orderNo)",
+  ]) {
+    t.is(lockIn(keyed(other)), undefined);
+  }
+});
+
 test("a lock with a condition is known by it, and by nothing that only looks like one", (t) => {
   const conditional = (
     condition: string,
