@@ -9,6 +9,8 @@ export interface Loop {
   /** `"one"`: all want `key`. `"distinct"`: each section has a key of its own that begins with `key`. */
   readonly keys: "one" | "distinct";
   readonly key: string;
+  /** Nobody waits for the reply to a release. */
+  readonly leaves?: boolean;
   /** For each client of the process. */
   readonly callers: number;
   readonly sectionMs: number;
@@ -41,6 +43,7 @@ export async function runLoop(clients: readonly Contestant[], loop: Loop): Promi
     settlingMs = 0,
     durationMs = Infinity,
     sectionsEach = Infinity,
+    leaves = false,
   } = loop;
   const sections: number[] = [];
   const waiting = new Map<number, number>();
@@ -52,7 +55,8 @@ export async function runLoop(clients: readonly Contestant[], loop: Loop): Promi
     for (let turn = 0; turn < sectionsEach && now() < endAt; turn += 1) {
       const askedAt = now();
       waiting.set(caller, askedAt);
-      await client.run(keys === "one" ? key : `${key}:${caller}:${turn}`, async () => {
+      const run = leaves ? client.runAndLeave : client.run;
+      await run?.call(client, keys === "one" ? key : `${key}:${caller}:${turn}`, async () => {
         const enteredAt = now();
         waiting.delete(caller);
         const token = {};

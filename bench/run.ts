@@ -75,7 +75,10 @@ async function bench(): Promise<Results> {
   installPeers();
 
   const played = new Map(
-    scenarios.map((scenario) => [scenario, new Map(contestants.map((name) => [name, [] as Figures[]]))]),
+    scenarios.map((scenario) => [
+      scenario,
+      new Map(playersOf(scenario, contestants).map((name) => [name, [] as Figures[]])),
+    ]),
   );
   const redis = await startRedis();
   try {
@@ -84,7 +87,7 @@ async function bench(): Promise<Results> {
       for (const [nth, [scenario, scores]] of [...played].entries()) {
         const plays: Map<ContestantName, Figures>[] = [];
         while (plays.length < (scenario.plays ?? 1)) {
-          const order = rotated(contestants, round + nth + plays.length);
+          const order = rotated(playersOf(scenario, contestants), round + nth + plays.length);
           plays.push(await playAll(scenario, order, redis));
         }
         for (const [name, scored] of scores) {
@@ -172,6 +175,13 @@ function chosenContestants(): readonly ContestantName[] {
     if (name === "raw") return true;
     return name === "before" ? options.before !== undefined : (names?.includes(name) ?? true);
   });
+}
+
+function playersOf(
+  { players = CONTESTANTS }: Scenario,
+  contestants: readonly ContestantName[],
+): readonly ContestantName[] {
+  return contestants.filter((name) => players.includes(name));
 }
 
 function mean(plays: readonly Figures[]): Figures {

@@ -3,13 +3,21 @@ import { assertClock, systemClock, type Clock } from "./clock";
 import { milliseconds, type Duration } from "./duration";
 import { namesOf, openStores, type RedisPlace } from "./configured-stores";
 import { LockMisconfiguredError, LockNotWovenError, LockOptionError } from "./errors";
-import { DEFAULT_STORE } from "./limits";
+import { DEFAULT_STORE, MOST_OPEN_RELEASES, OPEN_RELEASES } from "./limits";
 import { assertAllNeeded, noStore, noteNeed } from "./needed-stores";
 import { checkSignals, shutdownOnSignals } from "./on-signals";
 import { Events } from "./lock/events";
 import type { Locker, Lockers } from "./lock/locker";
 import { quietConsole, safeLogger, type Logger } from "./logger";
-import { DEFAULTS, oncePerCallSite, settle, type LockOptions, type Settings } from "./lock/settings";
+import { OpenReleases } from "./lock/open-releases";
+import {
+  DEFAULTS,
+  oncePerCallSite,
+  settle,
+  wholeNumber,
+  type LockOptions,
+  type Settings,
+} from "./lock/settings";
 import { LocalQueues } from "./queue/local-queues";
 import type { Loss } from "./queue/loss";
 import type { Store } from "./stores/port";
@@ -38,6 +46,11 @@ export interface Configuration {
   /** How long one command to the store may take. Default `"1s"`. */
   readonly commandTimeout?: Duration;
   /**
+   * How many releases with `release: "background"` may be under way at once; one more is awaited. Default 1,000; with 0 all
+   * are awaited.
+   */
+  readonly openReleases?: number;
+  /**
    * Signals at which to call `shutdown()`, such as `["SIGTERM", "SIGINT"]`. If nobody else listens to the signal, the
    * process then ends by it, and as process 1 (in a container) with exit code 128 + the signal's number. Where
    * somebody else listens, who may end the process too early, let that listener `await shutdown()` instead. By default
@@ -57,6 +70,7 @@ const OPTIONS: readonly string[] = [
   "defaults",
   "logger",
   "commandTimeout",
+  "openReleases",
   "shutdownOn",
   "clock",
   "woven",
@@ -159,6 +173,7 @@ export function createLocker(configuration: Configuration, means: Means = {}): L
     );
   }
   const { defaults = {}, logger = quietConsole, commandTimeout = "1s", clock = systemClock } = configuration;
+  const { openReleases = OPEN_RELEASES } = configuration;
   if (!isOptions(defaults)) {
     throw new LockOptionError(
       `Expected \`defaults\` to be an object such as { lockTime: "30s" }, got ${shown(defaults)}`,
@@ -227,6 +242,7 @@ export function createLocker(configuration: Configuration, means: Means = {}): L
     clock,
     logger: told,
     events: new Events(told),
+    openReleases: new OpenReleases(wholeNumber("openReleases", openReleases, MOST_OPEN_RELEASES)),
     newRequestId,
     all,
   };

@@ -33,3 +33,7 @@ export const MOST_KEYS = 256;
  * key.
  */
 export const RESERVED_NAMESPACE = "lockweave:";
+
+/** How many releases may be under way that nobody waits for, and the most that one may allow. */
+export const OPEN_RELEASES = 1_000;
+export const MOST_OPEN_RELEASES = 1_000_000;

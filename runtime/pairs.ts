@@ -30,6 +30,11 @@ const REFUSED_PAIRS: readonly RefusedPair[] = [
     because: "a key that is left to expire stays for its lock time in any case",
   },
   {
+    one: { name: "release", value: "background" },
+    other: { name: "autoUnlock", value: "false" },
+    because: "a key that is left to expire is not released",
+  },
+  {
     one: { name: "holdAtMost" },
     other: { name: "watchdog", value: "false" },
     because: "what is not renewed is held for its lock time at most",

@@ -84,7 +84,9 @@ class MemoryLocks implements TestLocks {
   }
 
   #begin(): void {
-    configureForTests(memoryStore, this.#isPatient ? {} : { retryTimes: 0 });
+    // A call that nobody waits for would find the key of the call before it.
+    const always = { release: "awaited" } as const;
+    configureForTests(memoryStore, this.#isPatient ? always : { ...always, retryTimes: 0 });
     this.taken = [];
     subscribe("lockweave:grant", this.#onGrant);
     subscribe("lockweave:release", this.#onRelease);

@@ -224,6 +224,19 @@ test.serial("autoUnlock=false: the key is left to expire", async (t) => {
   t.true(left > 0 && left <= 20_000);
 });
 
+test.serial(
+  "release=background: the caller does not wait for the store, and the key is free soon after",
+  async (t) => {
+    const other = server.client();
+    t.is(await rows.releaseInBackground(() => client.get("LOCK_release").then((value) => value?.length)), 32);
+    await rows.releaseInBackground(async () => {
+      await other.client("PAUSE", 300, "WRITE");
+    });
+    t.is(await other.exists("LOCK_release"), 1);
+    await until(async () => (await other.exists("LOCK_release")) === 0);
+  },
+);
+
 test.serial("reentrant: the holder is let in again; without it, it is not", async (t) => {
   t.is(await rows.reentrant(() => rows.reentrant(() => rows.reentrant(async () => "inside"))), "inside");
   t.is(await client.exists("LOCK_reentrant"), 0);

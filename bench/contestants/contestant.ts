@@ -10,6 +10,8 @@ import { Redis } from "ioredis";
 export interface Contestant {
   /** Runs the section under the lock of `key`, however long it takes to get it. */
   run(key: string, section: () => Promise<void>): Promise<void>;
+  /** The same, without waiting for the reply to the release. Not all can. */
+  runAndLeave?(key: string, section: () => Promise<void>): Promise<void>;
   /** Takes the lock of `key` and keeps it, renewed by the library's own means, until it is released. */
   hold(key: string): Promise<Held>;
   /** Closes the connection. Called when nothing is held. */

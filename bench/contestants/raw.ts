@@ -24,6 +24,14 @@ export const enterRaw: Enter = async (redis, lockTimeMs) => {
         await redis.evalsha(releaseScript, 1, key, token);
       }
     },
+    async runAndLeave(key, section) {
+      const token = await acquire(key);
+      try {
+        await section();
+      } finally {
+        void redis.evalsha(releaseScript, 1, key, token);
+      }
+    },
     async hold(key) {
       const token = await acquire(key);
       // As late as the peers dare to.

@@ -4,12 +4,13 @@ import { far } from "./far";
 import { fleet } from "./fleet";
 import { growth } from "./growth";
 import { held } from "./held";
-import { oneCaller } from "./one-caller";
+import { oneCaller, oneCallerThatLeaves } from "./one-caller";
 import type { Scenario } from "./scenario";
 
 /** In the order in which they are played and told. */
 export const SCENARIOS: readonly Scenario[] = [
   oneCaller,
+  oneCallerThatLeaves,
   ...distinctKeys,
   ...crowd,
   fleet,

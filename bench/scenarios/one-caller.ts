@@ -15,12 +15,24 @@ export const oneCaller: Scenario<"sections" | "commands"> = {
   },
 };
 
+/** What a caller need not wait for, it does not: what the store then says of a lost lock, nobody is told. */
+export const oneCallerThatLeaves: Scenario<"sections"> = {
+  name: "one-caller-leaves",
+  title: "1 caller, distinct keys, release not awaited (nor the store's word on a loss)",
+  plays: 3,
+  players: ["raw", "lockweave"],
+  figures: { sections: oneCaller.figures.sections },
+  async play(stage) {
+    return { sections: await sectionsPerSecond(stage, true) };
+  },
+};
+
 const LOOP = { keys: "distinct", callers: 1, sectionMs: 0, pauseMs: 0 } as const;
 
-async function sectionsPerSecond(stage: Stage): Promise<number> {
+async function sectionsPerSecond(stage: Stage, leaves = false): Promise<number> {
   await using crew = await openCrew(stage, 1);
   const { settlingMs, durationMs } = stage;
-  return judgeDistinctKeys(await crew.loop({ ...LOOP, settlingMs, durationMs })).sectionsPerSecond;
+  return judgeDistinctKeys(await crew.loop({ ...LOOP, leaves, settlingMs, durationMs })).sectionsPerSecond;
 }
 
 /** To the end, so that no section is counted in part. */

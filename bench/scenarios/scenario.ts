@@ -12,6 +12,8 @@ export interface Scenario<FigureName extends string = string> {
   readonly atOnce?: boolean;
   /** How often all contestants play it by turns in one round, which counts the mean: once, unless it is easily disturbed. */
   readonly plays?: number;
+  /** Those who can play it, if not all can. */
+  readonly players?: readonly ContestantName[];
   play(stage: Stage): Promise<Readonly<Record<FigureName, number>>>;
 }
 

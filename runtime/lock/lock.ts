@@ -461,7 +461,8 @@ export class Lock implements AsyncDisposable, Waiter, Holder {
   }
 
   /**
-   * Gives the lock back, if it is still ours. Of several bodies inside a reentrant lock the last one does.
+   * Gives the lock back, if it is still ours. Of several bodies inside a reentrant lock the last one does. With
+   * `release: "background"` it does not wait for the store's reply where the lock is sure to be held.
    *
    * @throws {LockLostError} when the lock had ended before the body did, unless the body failed itself
    */
@@ -499,6 +500,10 @@ export class Lock implements AsyncDisposable, Waiter, Holder {
     const wasSure = lease.remaining(now, queues.suspension.trustedSince(now)) > 0;
     const before = lease.loss;
     this.#phase = "ended"; // From here on nobody may rely on the lock, or enter it again.
+    if (wasSure && this.settings.release === "background" && this.locker.openReleases.begin()) {
+      this.endInBackground(last, lease, now);
+      return IS_DONE;
+    }
     return new Promise((resolve, reject) => {
       const ended = (loss: Loss | undefined): void => {
         const lost = this.conclude(lease, loss, wasSure, before);
@@ -513,6 +518,16 @@ export class Lock implements AsyncDisposable, Waiter, Holder {
         if (wasSure) resolve();
         else last.tell(before ?? deadlinePassed(), hasFailed).then(resolve, reject);
       }
+    });
+  }
+
+  /** Nobody waits for the store's word: what it says of a lock that was lost goes to the log and the events. */
+  private endInBackground(last: Lock, lease: Lease, now: number): void {
+    const { queues, openReleases } = this.locker;
+    queues.release(lease, this.heldSince, this.isWatched, now, (loss) => {
+      openReleases.end();
+      const lost = this.conclude(lease, loss, true, undefined);
+      if (lost !== undefined) last.warnOf(lost);
     });
   }
 
@@ -549,13 +564,19 @@ export class Lock implements AsyncDisposable, Waiter, Holder {
 
   /** The caller learns that the lock was lost, as it wants to. */
   private tell(loss: Loss, hasFailed: boolean): Promise<void> {
-    const lost = new LockLostError(
-      `${nameOf(this)}: the lock was lost before its work was done (${loss.because}); somebody else may have worked at the same time`,
-      this.causeOf(loss),
-    );
-    if (!hasFailed && this.settings.onLost === "throw") return Promise.reject(lost);
-    this.locker.logger.warn(lost.message);
+    if (!hasFailed && this.settings.onLost === "throw") {
+      return Promise.reject(new LockLostError(this.wasLost(loss), this.causeOf(loss)));
+    }
+    this.warnOf(loss);
     return IS_DONE;
+  }
+
+  private warnOf(loss: Loss): void {
+    this.locker.logger.warn(this.wasLost(loss));
+  }
+
+  private wasLost({ because }: Loss): string {
+    return `${nameOf(this)}: the lock was lost before its work was done (${because}); somebody else may have worked at the same time`;
   }
 }
 

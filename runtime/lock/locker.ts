@@ -3,6 +3,7 @@ import type { SafeLogger } from "../logger";
 import type { LocalQueues } from "../queue/local-queues";
 import type { Store } from "../stores/port";
 import type { Events } from "./events";
+import type { OpenReleases } from "./open-releases";
 import type { Settings } from "./settings";
 
 /** Everything that the locks of one store share. */
@@ -13,6 +14,7 @@ export interface Locker {
   readonly clock: Clock;
   readonly logger: SafeLogger;
   readonly events: Events;
+  readonly openReleases: OpenReleases;
   readonly defaults: Settings;
   /**
    * In whichever store the options say.

@@ -40,6 +40,12 @@ export interface LockOptions {
   readonly holdAtMost?: Duration;
   /** `false` leaves the key to expire instead of releasing it. Default `true`. */
   readonly autoUnlock?: boolean;
+  /**
+   * `"awaited"` (default): a release resolves when the store has answered. `"background"`: at once, if the lock is still sure
+   * to be held. What only the store could have told of it then goes to the logger and the events, and nobody in this process
+   * has the key before the answer.
+   */
+  readonly release?: "awaited" | "background";
   /** Let the async context that holds the lock in again. Default `false`. */
   readonly reentrant?: boolean;
   /** Also draw a fencing token, which rises with each holder of the key. Default `false`. */
@@ -68,6 +74,7 @@ export interface Settings {
   readonly lockAtLeastMs: number;
   readonly holdAtMostMs: number;
   readonly autoUnlock: boolean;
+  readonly release: "awaited" | "background";
   readonly reentrant: boolean;
   readonly fencing: boolean;
   readonly store: string;
@@ -88,6 +95,7 @@ export const DEFAULTS: Settings = {
   lockAtLeastMs: 0,
   holdAtMostMs: Infinity,
   autoUnlock: true,
+  release: "awaited",
   reentrant: false,
   fencing: false,
   store: DEFAULT_STORE,
@@ -108,6 +116,7 @@ const CHECKS: Record<keyof LockOptions, Check> = {
   lockAtLeast: (name, value) => ({ lockAtLeastMs: milliseconds(name, value) }),
   holdAtMost: (name, value) => ({ holdAtMostMs: milliseconds(name, value, SHORTEST_LOCK_TIME_MS) }),
   autoUnlock: (name, value) => ({ autoUnlock: boolean(name, value) }),
+  release: (name, value) => ({ release: oneOf(name, value, "awaited", "background") }),
   reentrant: (name, value) => ({ reentrant: boolean(name, value) }),
   fencing: (name, value) => ({ fencing: boolean(name, value) }),
   store: (_, value) => ({ store: storeName(value) }),
@@ -248,7 +257,8 @@ function countSame(options: Options, asked: Options, others: readonly string[]):
   return count;
 }
 
-function wholeNumber(name: string, value: unknown, most: number): number {
+/** @throws {LockOptionError} when it is none, or larger than `most` */
+export function wholeNumber(name: string, value: unknown, most: number): number {
   const isInRange = (number: number): boolean => number >= 0 && number <= most;
   if (typeof value === "number" && Number.isInteger(value) && isInRange(value)) return value;
   throw new LockOptionError(

@@ -34,6 +34,16 @@ test.serial("the keys that were taken are told, in their order", async (t) => {
   t.deepEqual(locks.held, []);
 });
 
+test.serial(
+  "a call finds nothing of the call before it, also where that did not wait for its release",
+  async (t) => {
+    await using locks = testLocks();
+    await withLock("by hand", { release: "background" }, () => {});
+    await withLock("by hand", { release: "background" }, () => {});
+    t.deepEqual(locks.taken, ["by hand", "by hand"]);
+  },
+);
+
 test.serial("nobody waits for a busy lock, whatever its tag says", async (t) => {
   await using locks = testLocks();
   await pay("A1", async () => {

@@ -17,6 +17,8 @@ export interface Caller {
   readonly isOfSeveral: boolean;
   /** Whether another body may enter inside its own. */
   readonly isReentrant: boolean;
+  /** Whether its release may resolve before the store has answered. */
+  readonly isReleasedInBackground: boolean;
   /** Ends its wait. */
   readonly goesAway: AbortController;
   /** `leaving`: its body has ended, and its release has not. */

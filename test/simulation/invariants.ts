@@ -163,6 +163,8 @@ export class Invariants {
     caller.state = "leaving";
     caller.wasKeptToItsEnd = this.truth.hasKeptItsWord(caller.key, caller.storeValue ?? "");
     if (bodyFailed) caller.mayBeSilent = true; // The body's own error goes before any of ours.
+    // Of whom its own process was sure to the end: only the store knows better, and is not waited for.
+    if (caller.isReleasedInBackground && caller.lock.remaining() > 0) caller.mayBeSilent = true;
   }
 
   /** The release has ended, with `error` or without. */

@@ -13,7 +13,7 @@ import { noCounts, type Outcome } from "./outcome";
 import type { SimulatedProcess } from "./process";
 import { SimulatedServer } from "./server";
 import type { Tamper } from "./tampering";
-import { weatherOf, type Weather } from "./weather";
+import { KINDS, weatherOf, type Weather } from "./weather";
 
 const LONGEST_LOCK_TIME_MS = 10_000;
 const LONGEST_SUSPENSION_MS = 25_000;
@@ -50,6 +50,8 @@ class World {
   readonly #forSeveral: number;
   /** Those of them who wait. */
   readonly #partly = new Map<Locks, SimulatedProcess>();
+  /** In some worlds some do not wait for the end of their release. */
+  readonly #hasOpenReleases: boolean;
   readonly #sharing: "none" | "readers" | "permits" | "all";
   /** In many a world all callers want the same: then a lock is handed on inside a process again and again. */
   readonly #sameForAll: LockOptions | undefined;
@@ -67,6 +69,7 @@ class World {
     this.#random = new SeededRandom(seed);
     this.#weather = weatherOf(seed, this.#random);
     this.#isCalm = this.#weather.name === "calm";
+    this.#hasOpenReleases = Math.floor(seed / KINDS.length) % 3 === 2;
     this.#keys = ["LOCK_one", "LOCK_two", "LOCK_three", "LOCK_four", "LOCK_five"].slice(
       0,
       this.#random.oneOf(1, 2, 2, 5),
@@ -332,6 +335,7 @@ class World {
       isOfSeveral: false,
       isReentrant: options.reentrant === true,
       isHeldToItsEnd: options.autoUnlock !== false,
+      isReleasedInBackground: options.release === "background",
       goesAway: new AbortController(),
       state: "waiting",
       storeValue: undefined,
@@ -362,7 +366,9 @@ class World {
     const reentrant = random.happens(0.15);
     const mayStay = !this.#isCalm && autoUnlock && !reentrant && isAlone && random.happens(0.1);
     const lockAtLeast = mayStay ? (`${Math.floor(random.below(300))}ms` as const) : "0s";
-    return { ...sharing, lockTime, watchdog, fencing, autoUnlock, reentrant, lockAtLeast };
+    const mayBeOpen = this.#hasOpenReleases && autoUnlock && random.happens(0.5);
+    const release = mayBeOpen ? "background" : "awaited";
+    return { ...sharing, lockTime, watchdog, fencing, autoUnlock, release, reentrant, lockAtLeast };
   }
 
   /** In some worlds all locks are held alone; in others many read and few write, or so many are inside at once. */

@@ -37,6 +37,10 @@ export const OPTION_READERS: Record<
   lockAtLeast: (word, name) => duration(word, name, "s", 0),
   holdAtMost: (word, name) => duration(word, name, "s", SHORTEST_LOCK_TIME_MS),
   autoUnlock: boolean,
+  release: (word) =>
+    word.text === "awaited" || word.text === "background"
+      ? literal(JSON.stringify(word.text))
+      : problem("badRelease", word, word.text),
   reentrant: boolean,
   fencing: boolean,
   store: (word) =>

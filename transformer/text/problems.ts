@@ -112,6 +112,10 @@ const PROBLEMS = {
     (found, there) =>
       `There is no store ${tick(found)}: the sources give \`configure()\` ${there}. The application will fail at its start.`,
   ],
+  badRelease: [
+    "LW1114",
+    (found) => `Expected \`release\` to be \`awaited\` or \`background\`, got ${tick(found)}.`,
+  ],
   badMode: ["LW1120", (found) => `Expected \`mode\` to be \`read\` or \`write\`, got ${tick(found)}.`],
   badPermits: [
     "LW1121",

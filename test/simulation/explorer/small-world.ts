@@ -206,6 +206,7 @@ function newCaller(process: SimulatedProcess, how: LockOptions): Caller {
     isOfSeveral: false,
     isReentrant: false,
     isHeldToItsEnd: true,
+    isReleasedInBackground: false,
     goesAway: new AbortController(),
     state: "waiting",
     grant: undefined,

@@ -34,7 +34,7 @@ function onMethod(tag: string): string {
 
 const ESM = { ts, module: "esm" } as const;
 const ATTRIBUTES =
-  "There are `businessFlag`, `keyName`, `keyType`, `keyClass`, `fieldName`, `key`, `when`, `lockTime`, `retryTimes`, `waitTime`, `onFailure`, `onLost`, `watchdog`, `lockAtLeast`, `holdAtMost`, `autoUnlock`, `reentrant`, `fencing`, `store`, `replicas`, `mode`, `permits`, `each`.";
+  "There are `businessFlag`, `keyName`, `keyType`, `keyClass`, `fieldName`, `key`, `when`, `lockTime`, `retryTimes`, `waitTime`, `onFailure`, `onLost`, `watchdog`, `lockAtLeast`, `holdAtMost`, `autoUnlock`, `release`, `reentrant`, `fencing`, `store`, `replicas`, `mode`, `permits`, `each`.";
 const PARAMETERS = "It has `orderNo`, `order`, `tenant`, `first`.";
 const DURATION_IN_SECONDS =
   "a duration such as `500ms`, `20s` or `2m` (a bare number is in s), at least 100 ms and at most 24 hours";
@@ -521,6 +521,12 @@ const VALUES: readonly Row[] = [
     code: "LW1112",
     message:
       "Expected `store` to be a name among `configure({ stores })`, of letters, digits, `-` and `_`, got `pay ments`.",
+  },
+  {
+    title: "release=later",
+    source: onMethod("@redisLock businessFlag=pay release=«later»"),
+    code: "LW1114",
+    message: "Expected `release` to be `awaited` or `background`, got `later`.",
   },
   {
     title: "mode=reads",

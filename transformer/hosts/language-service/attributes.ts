@@ -95,6 +95,12 @@ export const ABOUT_ATTRIBUTES: Readonly<Record<string, About>> = {
     meaning: "`false`: leave the key to expire instead of releasing it",
     values: YES_OR_NO,
   },
+  release: {
+    byDefault: "`awaited`",
+    meaning:
+      "`background`: the caller does not wait for the store's reply to the release: one round trip a section instead of two. What only that reply could tell of a lost lock then goes to the log and the events; until it is there, nobody in this process has the key",
+    values: ["awaited", "background"],
+  },
   reentrant: {
     byDefault: "`false`",
     meaning:

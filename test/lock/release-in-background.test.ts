@@ -1,0 +1,172 @@
+import { subscribe, unsubscribe } from "node:diagnostics_channel";
+import test from "ava";
+import { withLock } from "../../runtime/by-hand";
+import { configure, shutdown } from "../../runtime/configure";
+import { LockLostError, LockOptionError } from "../../runtime/errors";
+import type { LockEvents, Outcome } from "../../runtime/lock/events";
+import { deferred } from "../support/deferred";
+import { Fleet, type FleetProcess } from "../support/fleet";
+import { idle, job } from "../support/jobs";
+import { connectionRefused, replyLate, replyLost } from "../support/tampered-store";
+
+const KEY = "LOCK_payOrder_background";
+const SECOND = 1_000;
+const background = { release: "background" } as const;
+
+/** How the locks of the key end while `act` runs, by their releases' events. */
+async function endsOf(key: string, act: () => Promise<unknown>): Promise<Outcome[]> {
+  const ends: Outcome[] = [];
+  const listen = (message: unknown): void => {
+    const event = message as LockEvents["lockweave:release"];
+    if (event.key === key) ends.push(event.outcome);
+  };
+  subscribe("lockweave:release", listen);
+  try {
+    await act();
+  } finally {
+    unsubscribe("lockweave:release", listen);
+  }
+  return ends;
+}
+
+/** Whether it has settled when all is done that can be done now. */
+async function hasSettled(fleet: Fleet, promise: Promise<unknown>): Promise<boolean> {
+  let isSettled = false;
+  void promise.finally(() => (isSettled = true));
+  await fleet.clock.settle();
+  return isSettled;
+}
+
+test("the caller does not wait for the store's reply, and the next one in the process does", async (t) => {
+  const fleet = new Fleet();
+  const process = fleet.process();
+  const reply = deferred();
+  fleet.store.onDrop = replyLate(reply.promise);
+  const call = process.call(KEY, background, idle);
+  t.true(await hasSettled(fleet, call));
+  t.is(await call, "done");
+  t.is(fleet.store.releases, 1);
+  const next = process.call(KEY, {}, idle);
+  t.false(await hasSettled(fleet, next));
+  t.is(fleet.store.asked.length, 1);
+  fleet.store.onDrop = (send) => send();
+  reply.resolve();
+  t.is(await next, "done");
+  t.is(fleet.store.asked.length, 2);
+  await fleet.leftNothing(t, KEY, process);
+});
+
+test("one who hands the lock on inside the process does not wait for the next one's end", async (t) => {
+  const fleet = new Fleet();
+  const process = fleet.process();
+  const [first, second] = [job(), job()];
+  const one = process.call(KEY, background, first.body);
+  await first.running;
+  const other = process.call(KEY, background, second.body);
+  await fleet.clock.settle();
+  first.end();
+  await second.running;
+  t.true(await hasSettled(fleet, one));
+  t.is(fleet.store.asked.length, 1);
+  second.end();
+  t.deepEqual(await Promise.all([one, other]), ["done", "done"]);
+  await fleet.leftNothing(t, KEY, process);
+});
+
+test("a loss that only the store knows of goes to the log and to the event of the release", async (t) => {
+  const fleet = new Fleet();
+  const key = "LOCK_payOrder_only_the_store";
+  const ends = await endsOf(key, async () => {
+    const call = fleet.process().call(key, background, async () => {
+      await fleet.takeAway(key);
+      return "done";
+    });
+    t.is(await call, "done");
+    await fleet.clock.settle();
+  });
+  t.deepEqual(ends, ["deleted"]);
+  t.regex(
+    fleet.warnings.join("\n"),
+    /the lock was lost before its work was done \(its key is gone before its time: deleted, evicted, or lost/,
+  );
+});
+
+test("a loss that our own clock knows of is thrown", async (t) => {
+  const fleet = new Fleet();
+  fleet.store.onDrop = connectionRefused;
+  await t.throwsAsync(
+    fleet.process().call(KEY, background, () => fleet.clock.freeze(30 * SECOND)),
+    { instanceOf: LockLostError },
+  );
+});
+
+test("where our own clock is not sure of the lock, the store's word is waited for", async (t) => {
+  const fleet = new Fleet();
+  fleet.store.onRenew = replyLost; // The store knows of the renewals, the holder does not.
+  const { body, running, end } = job();
+  const holder = fleet.process().call(KEY, { ...background, lockTime: "10s" }, body);
+  await running;
+  await fleet.clock.advance(12 * SECOND);
+  const reply = deferred();
+  fleet.store.onDrop = replyLate(reply.promise);
+  end();
+  t.false(await hasSettled(fleet, holder));
+  reply.resolve();
+  t.is(await holder, "done");
+});
+
+test("a release that was not confirmed is warned of, and sent again", async (t) => {
+  const fleet = new Fleet();
+  const process = fleet.process();
+  fleet.store.onDrop = replyLost;
+  t.is(await process.call(KEY, background, idle), "done");
+  await fleet.clock.advance(SECOND);
+  t.regex(
+    fleet.warnings.join("\n"),
+    /the release was not confirmed \(no reply from the store within 1000 ms\)/,
+  );
+  fleet.store.onDrop = (send) => send();
+  await fleet.clock.advance(1_100);
+  await fleet.leftNothing(t, KEY, process);
+});
+
+test("no more releases are under way than openReleases says: one more is awaited", async (t) => {
+  const fleet = new Fleet();
+  const reply = deferred();
+  const process = fleet.process({ openReleases: 2 });
+  fleet.store.onDrop = replyLate(reply.promise);
+  const call = (key: string, of: FleetProcess = process): Promise<unknown> => of.call(key, background, idle);
+  const calls = ["a", "b", "c"].map((key) => call(key));
+  t.deepEqual(await Promise.all(calls.map((one) => hasSettled(fleet, one))), [true, true, false]);
+  t.false(await hasSettled(fleet, call("d", fleet.process({ openReleases: 0 }))));
+  reply.resolve();
+  await Promise.all(calls);
+  const later = deferred();
+  fleet.store.onDrop = replyLate(later.promise);
+  t.true(await hasSettled(fleet, call("a")));
+  later.resolve();
+  await fleet.leftNothing(t, "a", process);
+});
+
+test("openReleases is a whole number", (t) => {
+  for (const openReleases of [-1, 1.5, Number.NaN, 1_000_001]) {
+    t.throws(() => new Fleet().process({ openReleases }), {
+      instanceOf: LockOptionError,
+      message: /^Expected `openReleases` to be a whole number from 0 to 1000000, got /,
+    });
+  }
+});
+
+test.serial("a shutdown waits for the releases that nobody waits for", async (t) => {
+  const fleet = new Fleet();
+  configure({ store: fleet.store, clock: fleet.clock }, "woven");
+  const reply = deferred();
+  fleet.store.onDrop = replyLate(reply.promise);
+  t.is(await withLock(KEY, background, idle), "done");
+  const down = shutdown();
+  t.false(await hasSettled(fleet, down));
+  t.false(fleet.store.closed);
+  reply.resolve();
+  await down;
+  t.true(fleet.store.closed);
+});
