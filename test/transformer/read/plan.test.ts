@@ -191,11 +191,11 @@ const BAD_DEFAULTS: readonly (readonly [options: unknown, message: string])[] = 
   [{ lockTme: 20 }, "The plugin's `defaults` know no `lockTme`. Did you mean `lockTime`?"],
   [
     { businessFlag: "pay" },
-    "The plugin's `defaults` know no `businessFlag`. There are `lockTime`, `retryTimes`, `waitTime`, `onFailure`, `onLost`, `watchdog`, `lockAtLeast`, `holdAtMost`, `autoUnlock`, `reentrant`, `fencing`, `store`, `replicas`.",
+    "The plugin's `defaults` know no `businessFlag`. There are `lockTime`, `retryTimes`, `waitTime`, `onFailure`, `onLost`, `watchdog`, `lockAtLeast`, `holdAtMost`, `autoUnlock`, `release`, `reentrant`, `fencing`, `store`, `replicas`.",
   ],
   [
     { toString: 1 },
-    "The plugin's `defaults` know no `toString`. There are `lockTime`, `retryTimes`, `waitTime`, `onFailure`, `onLost`, `watchdog`, `lockAtLeast`, `holdAtMost`, `autoUnlock`, `reentrant`, `fencing`, `store`, `replicas`.",
+    "The plugin's `defaults` know no `toString`. There are `lockTime`, `retryTimes`, `waitTime`, `onFailure`, `onLost`, `watchdog`, `lockAtLeast`, `holdAtMost`, `autoUnlock`, `release`, `reentrant`, `fencing`, `store`, `replicas`.",
   ],
   [
     { watchdog: "maybe" },
