@@ -139,8 +139,8 @@ test("the values of one template never make the same key", (t) => {
       throw error;
     }
   };
-  const templates = [":", "--", "a", "ab", "aba", ":-:"].map((text) =>
-    Object.assign(["k", text, text, ":"], { raw: [] }),
+  const templates = [":", "--", "a", "ab", "aba", ":-:"].map((between) =>
+    Object.assign(["k", between, between, ":"], { raw: [] }),
   );
   let isMade = 0;
   fc.assert(
