@@ -117,6 +117,10 @@ export class Lock implements AsyncDisposable, Waiter, Holder {
     return this.heldSince + this.settings.holdAtMostMs;
   }
 
+  get isInUse(): boolean {
+    return this.#callSite.isInUse?.() ?? true;
+  }
+
   get isAutoUnlocked(): boolean {
     return this.settings.autoUnlock;
   }
@@ -304,6 +308,12 @@ export class Lock implements AsyncDisposable, Waiter, Holder {
   /** On the monotonic clock, in milliseconds: when a lock that waits gives up. */
   get budgetEndsAt(): number {
     return this.#callSite.asksOnceAt ?? (this.#wait?.since ?? 0) + budgetMsOf(this.settings);
+  }
+
+  /** Without a budget, as long as one command may take. */
+  get answerBy(): number {
+    const budgetMs = budgetMsOf(this.settings);
+    return budgetMs > 0 ? (this.#wait?.since ?? 0) + budgetMs : Infinity;
   }
 
   wake(): void {

@@ -43,4 +43,6 @@ export interface CallSite {
   readonly waitsSince?: number | undefined;
   /** On the monotonic clock: now, where they ask once, whatever the settings say, and stand in no queue of the store. */
   readonly asksOnceAt?: number;
+  /** Of locks that are had together: whether all are had by now. */
+  readonly isInUse?: () => boolean;
 }

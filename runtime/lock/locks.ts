@@ -24,6 +24,8 @@ export class Locks implements AsyncDisposable {
   #next: { readonly lock: Lock; readonly isWaitedFor: boolean } | undefined;
   #try: Promise<boolean> | undefined;
   #isOver = false;
+  /** Whether all were held at once. */
+  #wereHad = false;
   #signal: AbortSignal | undefined;
 
   constructor(callSite: CallSite, keys: readonly string[]) {
@@ -67,25 +69,30 @@ export class Locks implements AsyncDisposable {
         if (this.#next === undefined && this.keys.length - this.#held.length > 1)
           await this.#tryTheRest(signal);
         else this.#next ??= this.#waiter();
-        if (this.#next === undefined) continue;
+        if (this.#isOver || this.#next === undefined) continue;
         const { lock, isWaitedFor } = this.#next;
         if (!isWaitedFor || !(await lock.acquire(signal))) return false;
         this.#next = undefined;
         this.#held.push(lock);
       }
+      this.assertHeld(); // The first of them may be lost by now.
+      this.#wereHad = true;
+      return true;
     } catch (error) {
       await this.#discard();
       throw error;
     }
-    if (!this.#isOver) return true;
-    await this.#discard();
-    throw this.#notHeld();
   }
 
   /** All in one tick, which is one command where the store can do that; without a place in any queue. */
   async #tryTheRest(signal: AbortSignal | undefined): Promise<void> {
     const { locker } = this.#callSite;
-    const once: CallSite = { ...this.#callSite, waitsSince: this.#since, asksOnceAt: locker.clock.now() };
+    const once: CallSite = {
+      ...this.#callSite,
+      isInUse: () => this.#wereHad,
+      waitsSince: this.#since,
+      asksOnceAt: locker.clock.now(),
+    };
     const locks = this.keys.slice(this.#held.length).map((key) => new Lock(once, key));
     const tries = await Promise.allSettled(locks.map((lock) => lock.acquire(signal)));
     const missed = tries.findIndex((tried) => tried.status === "rejected" || !tried.value);
@@ -100,7 +107,8 @@ export class Locks implements AsyncDisposable {
   #waiter(): { readonly lock: Lock; readonly isWaitedFor: true } | undefined {
     const key = this.keys[this.#held.length];
     if (key === undefined) return undefined;
-    const lock = new Lock({ ...this.#callSite, waitsSince: this.#since }, key);
+    const isInUse = (): boolean => this.#wereHad;
+    const lock = new Lock({ ...this.#callSite, isInUse, waitsSince: this.#since }, key);
     return { lock, isWaitedFor: true };
   }
 

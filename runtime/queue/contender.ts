@@ -145,7 +145,8 @@ export class Contender implements AttemptListener<Waiter>, Listening {
 
   /** Who waits for nobody waits for the store's answer all the same, in the time of one command. */
   #mayTakeMs(first: Waiter, now: number): number {
-    const until = first.budgetEndsAt + (first.isPatient ? 0 : this.#shared.inFlight.usualTimeoutMs);
+    const patienceMs = first.isPatient ? 0 : this.#shared.inFlight.usualTimeoutMs;
+    const until = Math.min(first.budgetEndsAt + patienceMs, first.answerBy);
     return Math.max(until - now, LEAST_COMMAND_TIME_MS);
   }
 

@@ -12,6 +12,8 @@ export interface Holder {
   readonly mayHoldUntil: number;
   /** How many may hold the key at once, in its eyes: 1 where it is alone. */
   readonly permits: number;
+  /** Whether anybody works under it: of several that are had together, not before all are. */
+  readonly isInUse: boolean;
   /** Whether it is dropped at its end, and not left to expire. */
   readonly isAutoUnlocked: boolean;
   /** The lease goes to the next one in this process. */

@@ -186,7 +186,9 @@ export class LocalQueues implements Shared {
 
   /** Whether anybody holds a lock, or gives one back. */
   get isAnybodyInside(): boolean {
-    return this.#stays > 0;
+    let unused = 0;
+    if (this.#stays > 0) for (const { holder } of this.leases()) if (holder?.isInUse === false) unused += 1;
+    return this.#stays > unused;
   }
 
   onBegin(): void {
@@ -237,7 +239,8 @@ export class LocalQueues implements Shared {
   /** Takes what is held from the bodies under which it is. */
   revokeAll(loss: Loss): void {
     for (const lease of Array.from(this.leases())) {
-      if (lease.isOver) continue;
+      // Who waits for others beside it was told that it waits in vain, and gives it back.
+      if (lease.isOver || lease.holder?.isInUse === false) continue;
       this.renewals.lose(lease, loss);
       const mostMs = this.renewals.mostLockTimeMs(lease);
       if (lease.holder?.isAutoUnlocked === true)

@@ -15,6 +15,8 @@ export interface Waiter {
   readonly isAutoUnlocked: boolean;
   /** On the monotonic clock: when it gives up. */
   readonly budgetEndsAt: number;
+  /** On the monotonic clock: until when a reply is worth waiting for, however short its patience with the key is. */
+  readonly answerBy: number;
   /** Whether it waits at all, for as much as a moment. */
   readonly isPatient: boolean;
   /** A `requestId` for one command: never the same twice. */

@@ -1,9 +1,15 @@
 import test from "ava";
-import { LockLostError, LockWaitTimeoutError } from "../../runtime/errors";
+import {
+  LockClosedError,
+  LockLostError,
+  LockUnreachableError,
+  LockWaitTimeoutError,
+} from "../../runtime/errors";
 import { runInside } from "../../runtime/lock/reentrancy";
 import type { Locks } from "../../runtime/lock/locks";
 import type { LockOptions } from "../../runtime/lock/settings";
 import { batching } from "../support/batching-store";
+import { lostOnTheWay } from "../support/tampered-store";
 import { Fleet, type FleetProcess } from "../support/fleet";
 
 // Several keys that are had together, or not at all.
@@ -197,5 +203,50 @@ test("keys that the context holds are entered again", async (t) => {
   t.true(await fleet.isFree("c"));
   t.true(outer.remaining() > 0);
   await outer.release();
+  t.true(one.isIdle);
+});
+
+test("a wait budget holds also where the store does not answer", async (t) => {
+  const fleet = new Fleet();
+  const one = fleet.process({ commandTimeout: "5s" });
+  fleet.store.onTake = lostOnTheWay;
+  const entering = t.throwsAsync(enter(one, ["a", "b"], { retryTimes: 1, waitTime: "300ms" }), {
+    instanceOf: LockUnreachableError,
+  });
+  await fleet.clock.advance(900);
+  await entering;
+});
+
+test("a shutdown does not wait for who waits for others of its keys, and tells it of no loss", async (t) => {
+  const fleet = new Fleet();
+  const one = fleet.process();
+  await fleet.foreignHolder("b", 60_000);
+  const entering = t.throwsAsync(enter(one, ["a", "b"]), { instanceOf: LockClosedError });
+  await fleet.clock.advance(100);
+  t.false(await fleet.isFree("a"));
+  let isDrained = false;
+  const { queues } = one.locker;
+  const drained = queues.drain(10_000).then(() => {
+    queues.revokeAll({ outcome: "revoked", because: "shutdown()", isEarly: true });
+    isDrained = true;
+  });
+  await fleet.clock.advance(10);
+  t.true(isDrained);
+  await drained;
+  await entering;
+  t.true(await fleet.isFree("a"));
+  t.deepEqual(fleet.warnings, []);
+});
+
+test("a release in the middle of a try keeps nothing", async (t) => {
+  const fleet = new Fleet();
+  const one = fleet.process();
+  await fleet.foreignHolder("b", 60_000);
+  const locks = one.locks(["a", "b", "c"]);
+  const trying = t.throwsAsync(locks.acquire(), { instanceOf: LockLostError });
+  await locks.release();
+  await trying;
+  await fleet.clock.settle();
+  t.true((await fleet.isFree("a")) && (await fleet.isFree("c")));
   t.true(one.isIdle);
 });

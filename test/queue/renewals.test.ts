@@ -42,6 +42,7 @@ function keeper(): Keeper {
         staysUntil: 0,
         mayHoldUntil: clock.now() + holdAtMostMs,
         permits: 1,
+        isInUse: true,
         isAutoUnlocked,
         onHandedOn: () => {},
         onRenewed: () => {},

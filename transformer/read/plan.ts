@@ -136,7 +136,11 @@ export function plan(
     },
     reentrant,
     store: storeOf(literalOf(values.get("store"))),
-    sharing: sharingOf(values, attributes, wholeKey?.kind ?? `${flag} ${key.length}`),
+    sharing: sharingOf(
+      values,
+      attributes,
+      wholeKey?.kind ?? `${flag} ${literalOf(values.get("each")) === "true" ? 1 : key.length}`,
+    ),
     apart,
     narrowed: apart === undefined ? narrowedParameters(ts, fn) : [],
     named,
