@@ -35,3 +35,18 @@ test("who may share a key with another number than others in the file is told so
     ]);
   }
 });
+
+test("of several keys each part is one, and meets those of one part", (t) => {
+  const [first] = told("permits=5 each=true");
+  t.is(first, undefined);
+  const [[at, message] = ["", ""], another] = told("permits=6 each=true");
+  t.is(at, "permits=6");
+  t.regex(message, /and `permits=5` at `Api\.call` for what may be the same key/);
+  t.is(another, undefined);
+  const ofTwo = SITES.replace("keyName=tenant SHARING", "keyName=tenant,tenant permits=6 each=true");
+  const { diagnostics = [] } = weave("api.ts", ofTwo, { ts, module: "esm" }) ?? {};
+  t.deepEqual(
+    diagnostics.map(({ code }) => code),
+    ["LW1124"],
+  );
+});
