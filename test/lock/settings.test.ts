@@ -15,6 +15,7 @@ test("without a word, the ancestors' numbers hold", (t) => {
     lockAtLeastMs: 0,
     holdAtMostMs: Infinity,
     autoUnlock: true,
+    release: "awaited",
     reentrant: false,
     fencing: false,
     store: "default",
@@ -99,7 +100,7 @@ for (const name of ["locktime", "ttl", "constructor", "__proto__", "toString"]) 
     const options = Object.defineProperty({}, name, { value: 1, enumerable: true });
     t.throws(() => settle(options, DEFAULTS), {
       instanceOf: LockOptionError,
-      message: `There is no option \`${name}\`. The options are lockTime, retryTimes, waitTime, onFailure, onLost, watchdog, lockAtLeast, holdAtMost, autoUnlock, reentrant, fencing, store, replicas, mode, permits.`,
+      message: `There is no option \`${name}\`. The options are lockTime, retryTimes, waitTime, onFailure, onLost, watchdog, lockAtLeast, holdAtMost, autoUnlock, release, reentrant, fencing, store, replicas, mode, permits.`,
     });
   });
 }

@@ -403,7 +403,7 @@ test.serial("one of several keys that is not given back is found out", async (t)
 test.serial("what comes for one who gave up, and is kept, is found out", async (t) => {
   const keeping = (): GiveBacks["drop"] => () => {};
   await withFault(GiveBacks.prototype, "drop", keeping, () =>
-    finds(t, "lossy", /has been free for .* while .* waits/),
+    finds(t, "changeable", /has been free for .* while .* waits/),
   );
 });
 
