@@ -32,6 +32,7 @@ interface Redlock {
   using(resources: string[], ms: number, section: Section): Promise<void>;
 }
 
+installPeers();
 const ofPeers = createRequire(join(__dirname, "../../bench/package.json"));
 const { Mutex: MutexOf } = ofPeers("redis-semaphore") as {
   readonly Mutex: new (redis: Redis, name: string, options: object) => Mutex;
@@ -105,5 +106,4 @@ async function main(): Promise<void> {
   await server.stop();
 }
 
-installPeers();
 void main();
