@@ -170,11 +170,16 @@ async function startNodes(
 function clusterOf(nodes: readonly ClusterNode[], dir: string): RedisCluster {
   const clusters: Cluster[] = [];
   const masterOf = async (key: string): Promise<ClusterNode> => {
-    const any = nodes.find(({ isRunning }) => isRunning);
-    const slot = Number(await any?.admin.cluster("KEYSLOT", key));
-    const table = (await any?.admin.cluster("SLOTS")) as [number, number, [string, number]][] | undefined;
-    const port = table?.find(([from, to]) => from <= slot && slot <= to)?.[2][1];
-    const node = nodes.find((one) => one.port === port);
+    let node: ClusterNode | undefined;
+    // While a fail-over goes round, a node may know of nobody that has the slot.
+    await until(async () => {
+      const any = nodes.find(({ isRunning }) => isRunning);
+      const slot = Number(await any?.admin.cluster("KEYSLOT", key));
+      const table = (await any?.admin.cluster("SLOTS")) as [number, number, [string, number]][] | undefined;
+      const port = table?.find(([from, to]) => from <= slot && slot <= to)?.[2][1];
+      node = nodes.find((one) => one.port === port);
+      return node !== undefined;
+    });
     if (node === undefined) throw new Error(`no node has the slot of ${key}`);
     return node;
   };
