@@ -122,7 +122,7 @@ test("offsets are those of the file", (t) => {
 const name = fc.stringMatching(/^[A-Za-z_$][A-Za-z0-9_$-]{0,8}$/);
 const bare = fc
   .string({ unit: "grapheme", minLength: 1, maxLength: 8 })
-  .filter((value) => !/[\s,"'`=]|\*/u.test(value));
+  .filter((value) => !/[\s,"'`=]|\*|;$/u.test(value));
 const quoted = fc
   .tuple(
     fc.constantFrom('"', "'", "`"),
