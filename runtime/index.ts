@@ -9,6 +9,7 @@ export {
   type Keys,
   type TryOptions,
 } from "./by-hand";
+export { forceRelease, type ForceOptions } from "./force-release";
 export { inspect, type InspectedHolder, type InspectedLock } from "./inspect";
 export { assertWoven, currentLock, type HeldLock } from "./woven";
 export { lockKey, wholeKey, type KeyValue } from "./key";

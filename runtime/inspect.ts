@@ -4,7 +4,7 @@ import { LockError, LockOptionError, LockUnreachableError, reasonOf } from "./er
 import { placeOf } from "./lock/events";
 import type { Locker } from "./lock/locker";
 import { isOptions, shown } from "./shown";
-import { isClosed, isReserved } from "./stores/value";
+import { isClosed, isReserved, isRevoked, revokedFrom, sharesIn } from "./stores/value";
 
 /** One who holds a lock. */
 export interface InspectedHolder {
@@ -12,6 +12,8 @@ export interface InspectedHolder {
   readonly storeValue: string;
   /** Until it expires unless it is renewed, in milliseconds; `undefined` where the store cannot tell. */
   readonly leftMs: number | undefined;
+  /** Whether `forceRelease()` has revoked it: it is renewed no more, and ends with its body, or when its time is over. */
+  readonly isRevoked: boolean;
   /** In this process: the function that holds it, and for how long. */
   readonly here: { readonly site: string | undefined; readonly heldForMs: number } | undefined;
 }
@@ -46,15 +48,8 @@ export async function inspect(
   const name = checkedKey(key);
   const { locker: of } = locker().callSite(storeIn(options), undefined, []);
   const { holds, waiting } = await inspected(of, name);
-  const { leases, waiting: waitingHere } = of.queues.hereOf(name);
-  const now = of.clock.now();
-  const holders = holds
-    .filter(({ value }) => !isReserved(value) && !isClosed(value))
-    .map(({ value, leftMs }): InspectedHolder => {
-      const holder = leases.find(({ requestId }) => requestId === value)?.holder;
-      const here = holder && { site: holder.site, heldForMs: now - holder.heldSince };
-      return { storeValue: value, leftMs, here };
-    });
+  const { waiting: waitingHere } = of.queues.hereOf(name);
+  const holders = holdersOf(of, name, holds);
   const [other] = holds;
   const otherwise = other === undefined ? "free" : isReserved(other.value) ? "next" : "closed";
   const state = holders.length > 0 ? "held" : otherwise;
@@ -67,19 +62,56 @@ function storeIn(options: object): object {
   throw new LockOptionError(`Expected inspect(key) or inspect(key, { store }), got ${shown(options)}`);
 }
 
+/** What a key holds. */
+export interface Hold {
+  readonly value: string;
+  readonly leftMs: number | undefined;
+}
+
+/** Those who hold the lock; what only keeps others from it is none. */
+export function holdersOf(
+  { queues, clock }: Locker,
+  key: string,
+  holds: readonly Hold[],
+): readonly InspectedHolder[] {
+  const { leases } = queues.hereOf(key);
+  const now = clock.now();
+  return holds
+    .filter(({ value }) => !isReserved(value) && !isClosed(value))
+    .map(({ value, leftMs }): InspectedHolder => {
+      const holder = leases.find(({ requestId }) =>
+        [requestId, revokedFrom(requestId)].includes(value),
+      )?.holder;
+      const here = holder && { site: holder.site, heldForMs: now - holder.heldSince };
+      return { storeValue: value, leftMs, isRevoked: isRevoked(value), here };
+    });
+}
+
 interface Found {
-  readonly holds: readonly { readonly value: string; readonly leftMs: number | undefined }[];
+  readonly holds: readonly Hold[];
   readonly waiting: number | undefined;
 }
 
-async function inspected({ name, store, queues }: Locker, key: string): Promise<Found> {
+/** @throws {LockUnreachableError} when the store did not answer */
+export async function inspected(of: Locker, key: string): Promise<Found> {
+  const { store } = of;
+  return await asked(of, key, async (withinMs): Promise<Found> => {
+    if (store.inspect !== undefined) return await store.inspect(key, withinMs);
+    const [value] = await store.look([key], withinMs);
+    if (value instanceof Error) throw value;
+    const values = value === undefined ? [] : (sharesIn(value)?.map(({ requestId }) => requestId) ?? [value]);
+    return { holds: values.map((one) => ({ value: one, leftMs: undefined })), waiting: undefined };
+  });
+}
+
+/** @throws {LockUnreachableError} when the store did not answer */
+export async function asked<Reply>(
+  { name, queues }: Locker,
+  key: string,
+  send: (withinMs: number) => Promise<Reply>,
+): Promise<Reply> {
   try {
-    return await queues.inFlight.ask(async (withinMs): Promise<Found> => {
-      if (store.inspect !== undefined) return await store.inspect(key, withinMs);
-      const [value] = await store.look([key], withinMs);
-      if (value instanceof Error) throw value;
-      return { holds: value === undefined ? [] : [{ value, leftMs: undefined }], waiting: undefined };
-    });
+    return await queues.inFlight.ask(send);
   } catch (error) {
     if (error instanceof LockError) throw error;
     const message = `${placeOf({ key, store: name })}: the store could not be asked: ${reasonOf(error)}`;

@@ -17,7 +17,7 @@ export interface LockEvent {
 
 /**
  * What becomes of a lock at its end: given back; handed on to the next one in this process; left to expire; taken from its
- * body by `shutdown()` (`revoked`); or found to be somebody else's (`stolen`), gone before its time (`deleted`) or
+ * body by `shutdown()` or `forceRelease()` (`revoked`); or found to be somebody else's (`stolen`), gone before its time (`deleted`) or
  * over (`expired`). `unknown`: the store did not answer.
  */
 export type Outcome = "released" | "handed on" | "left to expire" | Loss["outcome"];

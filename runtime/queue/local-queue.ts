@@ -201,8 +201,8 @@ export class LocalQueue implements Line, DropListener<Ending>, NextListener<Endi
     if (isForNext && mayHandOn && this.handOn(lease, first, since, now, ended)) return;
     const { store, inFlight, drops, clock, isClosed } = this.#shared;
     const isBeforeItsTime = lease.untilDeadline(now) > 0;
-    if (isClosed && lease.loss?.outcome === "revoked") {
-      ended(lease.loss); // It was given back then.
+    if (isClosed && lease.loss?.isGivenBack === true) {
+      ended(lease.loss);
       return this.finish(lease);
     }
     lease.end("given back");
@@ -249,7 +249,7 @@ export class LocalQueue implements Line, DropListener<Ending>, NextListener<Endi
     const { clock } = this.#shared;
     const loss = reply.dropped
       ? undefined
-      : lossOf(reply.holder, isBeforeItsTime, lease.untilExpiry(clock.now()) > 0);
+      : lossOf(lease.requestId, reply.holder, isBeforeItsTime, lease.untilExpiry(clock.now()) > 0);
     lease.turn?.tellAll(loss);
     ended(loss);
     go();

@@ -236,12 +236,18 @@ export class LocalQueues implements Shared {
     for (const waiter of Array.from(this.#waiters())) waiter.onClosed();
   }
 
+  /** What became of a hold by somebody's hand: whoever has it here is told at once. */
+  lose(key: string, requestId: string, loss: Loss): void {
+    const lease = this.hereOf(key).leases.find((one) => one.requestId === requestId);
+    if (lease !== undefined && !lease.isOver) this.renewals.lose(lease, loss);
+  }
+
   /** Takes what is held from the bodies under which it is. */
   revokeAll(loss: Loss): void {
     for (const lease of Array.from(this.leases())) {
       // Who waits for others beside it was told that it waits in vain, and gives it back.
       if (lease.isOver || lease.holder?.isInUse === false) continue;
-      this.renewals.lose(lease, loss);
+      this.renewals.lose(lease, { ...loss, isGivenBack: true });
       const mostMs = this.renewals.mostLockTimeMs(lease);
       if (lease.holder?.isAutoUnlocked === true)
         this.giveBacks.drop(lease.dropRequest(this.clock.now()), mostMs);

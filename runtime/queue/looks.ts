@@ -93,7 +93,7 @@ export class Looks {
       if (lease.isOver) continue; // What is said at its end is said to all.
       if (value instanceof Error) lease.turn?.tell(handOns[index] ?? 0, unconfirmed(value));
       else if (isHeldBy(lease.requestId, value)) lease.turn?.tell(handOns[index] ?? 0, undefined);
-      else this.#renewals.lose(lease, lossOf(value, lease.untilDeadline(now) > 0));
+      else this.#renewals.lose(lease, lossOf(lease.requestId, value, lease.untilDeadline(now) > 0));
     }
     if (leases.some((lease) => inDoubt.has(lease))) this.#again.set(now + LOOK_AGAIN_MS);
   }

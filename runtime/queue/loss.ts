@@ -1,28 +1,37 @@
 import { reasonOf } from "../errors";
-import { isReserved, isShared } from "../stores/value";
+import { isReserved, isRevokedFrom, isShared } from "../stores/value";
 
 /** Why a lease is no longer ours. */
 export interface Loss {
   /**
-   * What came of its key: it is somebody else's; it was gone before its time; its time was over; we took it back from
-   * its body ourselves; or nobody could be asked.
+   * What came of its key: it is somebody else's; it was gone before its time; its time was over; it was taken back from
+   * its body on purpose; or nobody could be asked.
    */
   readonly outcome: "stolen" | "deleted" | "expired" | "revoked" | "unknown";
   /** For messages: "somebody else holds it". */
   readonly because: string;
   /** Whether the store makes believe that it was lost before its lock time was over. */
   readonly isEarly: boolean;
+  /** Whether whoever took it from its body gives it back, too. */
+  readonly isGivenBack?: boolean;
   readonly cause?: unknown;
 }
 
 /**
  * Of a key that does not hold what it should.
  *
+ * @param requestId what it should hold
  * @param holder what it holds instead; `undefined`: nothing
  * @param isBeforeItsTime whether its lock time was not over when the store was asked, as far as we know
  * @param isAnsweredInTime and whether it was not when the store answered
  */
-export function lossOf(holder: string | undefined, isBeforeItsTime: boolean, isAnsweredInTime = true): Loss {
+export function lossOf(
+  requestId: string,
+  holder: string | undefined,
+  isBeforeItsTime: boolean,
+  isAnsweredInTime = true,
+): Loss {
+  if (isRevokedFrom(requestId, holder)) return REVOKED;
   // Where several hold the key, it is still there when the time of one is over.
   const isOver = !isBeforeItsTime && holder !== undefined && isShared(holder);
   if (holder !== undefined && !isOver) {
@@ -41,6 +50,16 @@ export function lossOf(holder: string | undefined, isBeforeItsTime: boolean, isA
     because: "its key is gone before its time: deleted, evicted, or lost with the store's data",
   };
 }
+
+/** Of a hold that keeps its key, but is renewed no more: whoever drops it in time was alone to the end. */
+export const REVOKED: Loss = { outcome: "revoked", because: "forceRelease() revoked it", isEarly: false };
+
+/** Of a hold whose key was freed at once. */
+export const FREED: Loss = {
+  outcome: "revoked",
+  because: "forceRelease() with `now` freed its key",
+  isEarly: true,
+};
 
 /** Of a hold that could not be renewed. */
 export function deadlinePassed(trouble?: Trouble): Loss {

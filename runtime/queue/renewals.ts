@@ -98,7 +98,8 @@ export class Renewals {
     const reply = await renewOne(this.#store, this.#inFlight, request);
     if (reply instanceof Error) throw reply;
     const now = this.#clock.now();
-    if (!reply.renewed) return this.lose(lease, lossOf(reply.holder, lease.untilDeadline(now) > 0));
+    if (!reply.renewed)
+      return this.lose(lease, lossOf(requestId, reply.holder, lease.untilDeadline(now) > 0));
     if (lease.isOver) return;
     const trustedSince = this.#suspension.trustedSince(now);
     if (sentAt < trustedSince) return await this.prolong(lease, terms);
@@ -215,7 +216,9 @@ export class Renewals {
       if (trouble !== undefined) this.#deadlines.watch(lease, now, trouble);
       return this.#expire(lease);
     }
-    if (!reply.renewed) return this.lose(lease, lossOf(reply.holder, lease.untilDeadline(now) > 0));
+    if (!reply.renewed) {
+      return this.lose(lease, lossOf(lease.requestId, reply.holder, lease.untilDeadline(now) > 0));
+    }
     this.stop(lease);
     lease.prove(sentAt, lockTimeMs, trustedSince);
     lease.holder?.onRenewed();

@@ -8,6 +8,7 @@
 import { holding } from "./contract/holding";
 import { next } from "./contract/next";
 import { queue } from "./contract/queue";
+import { revoking, revokingShares } from "./contract/revoking";
 import type { RegisterTest, Subject } from "./contract/subject";
 import { notSharing, sharing } from "./contract/sharing";
 import { tokens } from "./contract/tokens";
@@ -20,7 +21,7 @@ export { hearing, type RegisterTest, type Subject } from "./contract/subject";
  * @param subject asked for at the beginning of each test
  */
 export function storeContract(test: RegisterTest, subject: () => Subject): void {
-  for (const part of [holding, queue, next, tokens]) part(test, subject);
+  for (const part of [holding, revoking, queue, next, tokens]) part(test, subject);
   const where =
     (canShare: boolean): RegisterTest =>
     (title, run) =>
@@ -28,5 +29,6 @@ export function storeContract(test: RegisterTest, subject: () => Subject): void 
         if ((subject().canShare ?? true) === canShare) await run();
       });
   sharing(where(true), subject);
+  revokingShares(where(true), subject);
   notSharing(where(false), subject);
 }

@@ -27,6 +27,7 @@ import {
   isShared,
   permitsDiffer,
   reservedFor,
+  revokedFrom,
   sharedBy,
   sharesIn,
   type Share,
@@ -84,7 +85,7 @@ class MemoryStore implements Store {
       const held = this.#known(key)?.held;
       const until = this.#clock.now() + lockTimeMs;
       const [share] = this.#shareOf(requestId, held?.value);
-      if (held !== undefined && share !== undefined) {
+      if (held !== undefined && share?.requestId === requestId) {
         const expiresAt = Math.max(share.expiresAt, until);
         const renewed = { ...share, expiresAt };
         const all = this.#sharesIn(held.value) ?? [];
@@ -101,12 +102,12 @@ class MemoryStore implements Store {
     const entry = this.#known(key);
     const closed = closedAfter(requestId);
     if (closedForMs !== undefined && entry?.held?.value === closed) return { dropped: true };
-    if (closedForMs !== undefined && entry?.held?.value === requestId) {
+    if (closedForMs !== undefined && entry !== undefined && isAlone(requestId, entry)) {
       entry.held = { value: closed, expiresAt: this.#clock.now() + closedForMs };
       return { dropped: true };
     }
     const [share, others] = this.#shareOf(requestId, entry?.held?.value);
-    if (entry === undefined || (share === undefined && entry.held?.value !== requestId)) {
+    if (entry === undefined || (share === undefined && !isAlone(requestId, entry))) {
       return { dropped: false, holder: entry?.held?.value };
     }
     if (others.length === 0) {
@@ -116,6 +117,19 @@ class MemoryStore implements Store {
       this.#hint(this.#first(entry));
     }
     return { dropped: true };
+  }
+
+  async revoke({ key, requestId }: DropRequest): Promise<boolean> {
+    const held = this.#known(key)?.held;
+    const revoked = revokedFrom(requestId);
+    if (held === undefined) return false;
+    if (held.value === requestId) held.value = revoked;
+    const shares = this.#sharesIn(held.value);
+    if (shares === undefined) return held.value === revoked;
+    held.value = sharedBy(
+      shares.map((share) => (share.requestId === requestId ? { ...share, requestId: revoked } : share)),
+    );
+    return shares.some((share) => share.requestId === requestId || share.requestId === revoked);
   }
 
   async look(keys: readonly string[]): Promise<readonly (string | undefined)[]> {
@@ -143,8 +157,9 @@ class MemoryStore implements Store {
   async place(request: PlaceRequest): Promise<TakeReply> {
     const { key, requestId, place } = request;
     const entry = this.#entry(key);
-    if (entry.held !== undefined && isHeldBy(requestId, entry.held.value)) {
-      return notTaken(entry.held.value, undefined); // Carried out twice.
+    const { value } = entry.held ?? {};
+    if (isHeldBy(requestId, value) || this.#shareOf(requestId, value)[0] !== undefined) {
+      return notTaken(value, undefined); // Carried out twice.
     }
     if (entry.held?.value === reservedFor(place)) return this.#takeInTurn(entry, request);
     this.#keepPlace(entry, place);
@@ -183,7 +198,9 @@ class MemoryStore implements Store {
 
   async next({ key, requestId }: DropRequest, request: PlaceRequest): Promise<NextReply | NotDropped> {
     const entry = this.#known(key);
-    if (entry?.held?.value !== requestId) return { dropped: false, holder: entry?.held?.value };
+    if (entry === undefined || !isAlone(requestId, entry)) {
+      return { dropped: false, holder: entry?.held?.value };
+    }
     this.#keepPlace(entry, request.place);
     const first = this.#first(entry) ?? request.place;
     if (first === request.place) return { dropped: true, next: this.#takeInTurn(entry, request) };
@@ -247,17 +264,16 @@ class MemoryStore implements Store {
   /** Those beside whom it may hold the key, which is not free; `undefined` where it may not. */
   #roomFor({ requestId, permits = 1 }: TakeRequest, value: string): Share[] | undefined {
     const others = this.#sharesIn(value);
-    if (others === undefined || others.some((share) => share.requestId === requestId)) return undefined;
+    if (others === undefined || this.#shareOf(requestId, value)[0] !== undefined) return undefined;
     return others.length < most(permits, others) ? others : undefined;
   }
 
-  /** The one with the `requestId` among those who hold the key together, if it is there, and the others. */
+  /** The one with the `requestId` among those who hold the key together, revoked or not, if it is there, and the others. */
   #shareOf(requestId: string, value: string | undefined): [Share | undefined, Share[]] {
     const shares = value === undefined ? [] : (this.#sharesIn(value) ?? []);
-    return [
-      shares.find((share) => share.requestId === requestId),
-      shares.filter((share) => share.requestId !== requestId),
-    ];
+    const ids = [requestId, revokedFrom(requestId)];
+    const share = shares.find((one) => ids.includes(one.requestId));
+    return [share, shares.filter((one) => one !== share)];
   }
 
   /** Those whose time is not over. */
@@ -318,6 +334,11 @@ class MemoryStore implements Store {
     }
     this.#sweepAtSize = Math.max(1_024, 2 * this.#entries.size);
   }
+}
+
+/** Whether it has the key alone, revoked or not. */
+function isAlone(requestId: string, { held }: Entry): boolean {
+  return held?.value === requestId || held?.value === revokedFrom(requestId);
 }
 
 function notTaken(holder: string | undefined, freeInMs: number | undefined): NotTaken {

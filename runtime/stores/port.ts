@@ -159,7 +159,7 @@ export interface Store {
    */
   renew(requests: readonly RenewRequest[], withinMs: number): Promise<readonly RenewReply[]>;
   /**
-   * Ends the hold: reserves the key for the first in its queue, or frees it if nobody waits. Where others share the key,
+   * Ends the hold, a revoked one too: reserves the key for the first in its queue, or frees it if nobody waits. Where others share the key,
    * the first in its queue is told. Where it is to be closed, which is for one who holds it alone, it stays as it is for
    * everybody, the queue too, until that time is over; carried out twice, the second tells the same.
    */
@@ -168,6 +168,14 @@ export interface Store {
   readonly dropMany?:
     | ((requests: readonly DropRequest[], withinMs: number) => Promise<readonly (DropReply | Error)[]>)
     | undefined;
+  /**
+   * Ends the hold for who has it, and not yet for others: it is renewed no more, and keeps the key until it is dropped by
+   * the same `requestId`, or its time is over. Carried out twice, the second tells the same. A store without it cannot be
+   * asked to.
+   *
+   * @returns false where the key does not hold it, and nothing has changed
+   */
+  readonly revoke?: ((request: DropRequest, withinMs: number) => Promise<boolean>) | undefined;
   /** What each of the keys holds, in their order; `undefined`: it is free. Changes nothing. */
   look(keys: readonly string[], withinMs: number): Promise<readonly (string | Error | undefined)[]>;
   /**

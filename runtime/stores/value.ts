@@ -7,6 +7,7 @@
 //   reserved:<32 hex characters>   nobody holds the key; it is kept for who stands at that place in its queue
 //   shared:<entries>               several hold it, or one beside whom others may: see Share
 //   closed:<anything>              nobody holds it, and nobody may until it expires. We write the requestId of its last hold
+//   revoked:<24 hex characters>    a hold that is renewed no more, by the last 24 of its requestId: its holder still may drop it
 
 import { MOST_PERMITS } from "../limits";
 
@@ -26,6 +27,22 @@ export function closedAfter(requestId: string): string {
 /** Whether nobody may have it for a time. */
 export function isClosed(value: string): boolean {
   return value.startsWith(CLOSED);
+}
+
+const REVOKED = "revoked:";
+
+/** What a key holds of that hold once it is revoked; as long as a `requestId`, to stand in its place among others. */
+export function revokedFrom(requestId: string): string {
+  return REVOKED + requestId.slice(REVOKED.length);
+}
+
+export function isRevoked(value: string): boolean {
+  return value.startsWith(REVOKED);
+}
+
+/** Whether what a key holds instead of that hold is the same, revoked. */
+export function isRevokedFrom(requestId: string, value: string | undefined): boolean {
+  return isHeldBy(revokedFrom(requestId), value);
 }
 
 /** Whether it is kept for one who waits, whoever that is. */

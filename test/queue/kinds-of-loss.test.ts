@@ -1,13 +1,19 @@
 import test from "ava";
 import { deadlinePassed, lossOf, unconfirmed } from "../../runtime/queue/loss";
-import { reservedFor } from "../../runtime/stores/value";
+import { reservedFor, revokedFrom, sharedBy } from "../../runtime/stores/value";
+
+const ID = "0123456789abcdef0123456789abcdef";
 
 test("a key that is gone after its time has expired, and that is not early", (t) => {
-  t.deepEqual(lossOf(undefined, false), { outcome: "expired", because: "its key expired", isEarly: false });
+  t.deepEqual(lossOf(ID, undefined, false), {
+    outcome: "expired",
+    because: "its key expired",
+    isEarly: false,
+  });
 });
 
 test("a key that is gone before its time was deleted, and that is early", (t) => {
-  const { because, ...loss } = lossOf(undefined, true);
+  const { because, ...loss } = lossOf(ID, undefined, true);
   t.deepEqual(loss, { outcome: "deleted", isEarly: true });
   t.regex(because, /^its key is gone before its time: deleted, evicted, or lost/);
 });
@@ -17,10 +23,22 @@ for (const isBeforeItsTime of [true, false]) {
   test(`a key of somebody else ${when} its time is stolen, and ${isBeforeItsTime ? "" : "not "}early`, (t) => {
     const stolen = { outcome: "stolen", isEarly: isBeforeItsTime } as const;
     const next = reservedFor("0".repeat(32));
-    t.deepEqual(lossOf("another", isBeforeItsTime), { ...stolen, because: "somebody else holds it" });
-    t.deepEqual(lossOf(next, isBeforeItsTime), { ...stolen, because: "it was passed on to one who waits" });
+    t.deepEqual(lossOf(ID, "another", isBeforeItsTime), { ...stolen, because: "somebody else holds it" });
+    t.deepEqual(lossOf(ID, next, isBeforeItsTime), {
+      ...stolen,
+      because: "it was passed on to one who waits",
+    });
   });
 }
+
+test("a key that holds the same, revoked, is no loss before its time, and what another one left of its own is", (t) => {
+  const permits = 2;
+  const among = [revokedFrom(ID), "f".repeat(32)].map((requestId) => ({ requestId, expiresAt: 1, permits }));
+  for (const holder of [revokedFrom(ID), sharedBy(among)]) {
+    t.like(lossOf(ID, holder, true), { outcome: "revoked", isEarly: false });
+  }
+  t.like(lossOf(ID, revokedFrom("f".repeat(32)), true), { outcome: "stolen", isEarly: true });
+});
 
 test("a deadline that passed is no loss before its time, and tells what kept the renewal from it", (t) => {
   const because = "its deadline passed";

@@ -167,13 +167,15 @@ export class Machines {
   // ---- of the server ----------------------------------------------------------------------------------
 
   #troubleTheServer(): void {
-    const { restarts, stalls, jumps, deletions } = this.#weather;
+    const { restarts, stalls, jumps, deletions, revocations } = this.#weather;
     const random = this.#random;
     for (let n = random.below(restarts + 1); n > 0; n -= 1) this.#atSomeTime(() => this.#restart());
     for (let n = random.below(stalls + 1); n > 0; n -= 1)
       this.#atSomeTime(() => this.#server.stall(random.oneOf(100, 2_000) * random.next()));
     for (let n = random.below(deletions + 1); n > 0; n -= 1)
       this.#atSomeTime(() => void this.#server.delete(random.oneOf("", ...this.#keys)));
+    for (let n = random.below(revocations + 1); n > 0; n -= 1)
+      this.#atSomeTime(() => void this.#server.revoke(random.oneOf("", ...this.#keys)));
     if (jumps === "none") return;
     const farthestMs = random.oneOf(10, 3_000, 10_000);
     for (let n = random.below(4); n > 0; n -= 1) {

@@ -106,6 +106,17 @@ test("a store that forgets a place in the queue is found out", async (t) => {
   await finds(t, "calm", /has been free for .* while .* waits|before .*, which came first/, forgetful);
 });
 
+test("a store that frees what is revoked is found out", async (t) => {
+  const freeing = (store: Store): Store =>
+    but(store, { revoke: async (request, withinMs) => (await store.drop(request, withinMs)).dropped });
+  await finds(t, "sleepy", WRONG_BELIEF, freeing);
+});
+
+test("a store that renews what is revoked is found out", async (t) => {
+  const forgiving = (store: Store): Store => but(store, { revoke: async () => true });
+  await finds(t, "sleepy", /was renewed for .*, which is revoked/, forgiving);
+});
+
 test("a store that gives no hints is found out", async (t) => {
   // What the queue gave is taken at the next look, so nothing but time is lost.
   const silent = (store: Store): Store => but(store, { listen: () => () => {} });

@@ -12,7 +12,7 @@ import type {
   TakeReply,
   TakeRequest,
 } from "../../runtime/stores/port";
-import { reservedFor, sharesIn } from "../../runtime/stores/value";
+import { isRevokedFrom, reservedFor, sharesIn } from "../../runtime/stores/value";
 import type { Tamper } from "./tampering";
 import type { Truth } from "./truth";
 
@@ -131,7 +131,19 @@ export class SimulatedServer {
     const [requestId = holder] = sharesIn(holder)?.map((share) => share.requestId) ?? [];
     // Unlike a deletion, this gives the next one its turn at once.
     const reply = await this.#store.drop({ key, requestId }, WITHIN_MS);
-    if (reply.dropped) this.#truth.deleted(key, requestId);
+    const held = this.#truth
+      .values(key)
+      .find((value) => value === requestId || isRevokedFrom(value, requestId));
+    if (reply.dropped) this.#truth.deleted(key, held ?? requestId);
+    await this.#noteReservations();
+  }
+
+  /** Somebody revokes what holds the key. */
+  async revoke(key: string): Promise<void> {
+    this.#truth.looksAt(key);
+    for (const requestId of this.#truth.values(key)) {
+      if (await this.#store.revoke?.({ key, requestId }, WITHIN_MS)) this.#truth.revoked(requestId);
+    }
     await this.#noteReservations();
   }
 

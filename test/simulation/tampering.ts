@@ -10,6 +10,8 @@ export function but(store: Store, faults: Partial<Store>): Store {
     renew: (requests, withinMs) => store.renew(requests, withinMs),
     drop: (request, withinMs) => store.drop(request, withinMs),
     look: (keys, withinMs) => store.look(keys, withinMs),
+    revoke:
+      store.revoke && ((request, withinMs) => store.revoke?.(request, withinMs) ?? Promise.resolve(false)),
     place: (request, withinMs) => store.place(request, withinMs),
     leave: (key, place, withinMs) => store.leave(key, place, withinMs),
     next: (held, request, withinMs) => store.next(held, request, withinMs),

@@ -51,6 +51,7 @@ export class Truth {
   readonly #gone = new Set<string>();
   readonly #grants = new Map<string, Grant>();
   readonly #overstaying = new Set<string>();
+  readonly #revoked = new Set<string>();
   /** Which key each of those who wait, or waited, is for. */
   readonly #waitFor = new Map<string, string>();
 
@@ -150,6 +151,7 @@ export class Truth {
     this.#writes(truth);
     if (permits > 1) truth.shares.set(requestId, { permits, expiresAt });
     truth.held = permits > 1 ? undefined : { value: requestId, expiresAt };
+    this.#revoked.delete(requestId); // The server has forgotten that, too, and the command came again.
     const before = this.#grants.get(requestId);
     if (before === undefined) {
       const { life } = truth;
@@ -174,6 +176,7 @@ export class Truth {
     if (held === undefined) {
       return this.#report(`${key} was renewed for ${requestId} while ${alone?.value ?? "nobody"} held it`);
     }
+    if (this.#revoked.has(requestId)) this.#report(`${key} was renewed for ${requestId}, which is revoked`);
     const until = this.#now() + lockTimeMs;
     const grant = this.#grants.get(requestId);
     if (grant !== undefined) promise(grant, truth, until);
@@ -186,6 +189,11 @@ export class Truth {
     if (token === undefined) return;
     if (token <= truth.lastToken) this.#report(`${key}: token ${token} was drawn after ${truth.lastToken}`);
     truth.lastToken = token;
+  }
+
+  /** It is renewed no more, and keeps the key until it is dropped. */
+  revoked(requestId: string): void {
+    this.#revoked.add(requestId);
   }
 
   /** @param closedForMs for how long nobody may have it from now on */

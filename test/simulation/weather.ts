@@ -33,6 +33,8 @@ export interface Weather {
   readonly stalls: number;
   /** How often somebody deletes a key by hand. */
   readonly deletions: number;
+  /** How often somebody revokes what holds a key. */
+  readonly revocations: number;
   /** Which way the server's clock may be set. */
   readonly jumps: "none" | "forward" | "backward" | "both";
   /** Of a caller, to go away while it waits. */
@@ -64,6 +66,7 @@ const CALM: Weather = {
   restarts: 0,
   stalls: 0,
   deletions: 0,
+  revocations: 0,
   jumps: "none",
   abort: 0,
   sameTick: 0,
@@ -163,7 +166,7 @@ const REPEATING: Weather = {
   abort: 0.2,
 };
 
-/** Machines are suspended, and somebody deletes keys. */
+/** Machines are suspended, and somebody deletes keys, or revokes their holds. */
 const SLEEPY: Weather = {
   ...BAD,
   name: "sleepy",
@@ -172,6 +175,7 @@ const SLEEPY: Weather = {
   replyLost: 0.02,
   suspensions: 3,
   deletions: 2,
+  revocations: 3,
   close: 0.2,
 };
 
@@ -202,6 +206,7 @@ function changeable(random: SeededRandom): Weather {
     restarts,
     stalls: some(2, 0),
     deletions: some(2, 0),
+    revocations: some(3, 0),
     sameTick: some(0.4, 0),
     jumps: restarts > 0 ? "forward" : "both",
     clearsAfterMs: random.oneOf(3_000, 8_000, 20_000),

@@ -2,6 +2,7 @@ import test from "ava";
 import { storeContract } from "../../runtime/stores/contract";
 import { memoryStore } from "../../runtime/stores/memory";
 import type { Store, StoreListener } from "../../runtime/stores/port";
+import { isHeldBy } from "../../runtime/stores/value";
 import { VirtualClock } from "../support/virtual-clock";
 import { but, type Tamper } from "../simulation/tampering";
 
@@ -9,6 +10,11 @@ import { but, type Tamper } from "../simulation/tampering";
 
 /** A promise to be hinted is broken when so long nothing is heard: no other takes as long, under virtual time. */
 const HEARS_NOTHING_MS = 1_000;
+
+async function valueOf(store: Store, key: string, withinMs: number): Promise<string | undefined> {
+  const [value] = await store.look([key], withinMs);
+  return value instanceof Error ? undefined : value;
+}
 
 /** The promises that a memory store with this fault breaks. */
 async function broken(fault: Tamper): Promise<string[]> {
@@ -41,6 +47,31 @@ test.serial("a store that keeps the contract breaks no promise", async (t) => {
 });
 
 const FAULTS: Record<string, { readonly fault: Tamper; readonly breaks: RegExp }> = {
+  "renews what is revoked": {
+    fault: (store) =>
+      but(store, {
+        revoke: async ({ key, requestId }, withinMs) =>
+          isHeldBy(requestId, await valueOf(store, key, withinMs)),
+      }),
+    breaks: /renewed no more/,
+  },
+  "frees what is revoked": {
+    fault: (store) =>
+      but(store, {
+        revoke: async (request, withinMs) => (await store.drop(request, withinMs)).dropped,
+      }),
+    breaks: /keeps the key until its holder drops it/,
+  },
+  "revokes whatever a key holds": {
+    fault: (store) =>
+      but(store, {
+        async revoke({ key }, withinMs) {
+          const requestId = await valueOf(store, key, withinMs);
+          return requestId !== undefined && (await store.revoke?.({ key, requestId }, withinMs)) === true;
+        },
+      }),
+    breaks: /what another holds is not revoked/,
+  },
   "takes its own id, found again, for a grant": {
     fault: (store) =>
       but(store, {

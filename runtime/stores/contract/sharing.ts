@@ -280,17 +280,6 @@ export function sharing(test: RegisterTest, subject: () => Subject): void {
       assert.equal(await look(store, key), value);
     }
   });
-}
-
-/** A store that cannot have a key held by several says so. */
-export function notSharing(test: RegisterTest, subject: () => Subject): void {
-  test("who would share a key is refused for good", async () => {
-    const { store } = subject();
-    const [key, named] = [newKey(), { name: "LockMisconfiguredError" }];
-    await assert.rejects(take(store, key, newId(), READS), named);
-    await assert.rejects(place(store, key, newId(), READS), named);
-    assert.equal(await look(store, key), undefined);
-  });
 
   test("whoever inspects a key finds who holds it, for how long yet, and how many wait", async () => {
     const { store } = subject();
@@ -319,5 +308,16 @@ export function notSharing(test: RegisterTest, subject: () => Subject): void {
     await drop(store, key, one);
     await drop(store, key, other);
     assert.ok(await isForgotten(store, key));
+  });
+}
+
+/** A store that cannot have a key held by several says so. */
+export function notSharing(test: RegisterTest, subject: () => Subject): void {
+  test("who would share a key is refused for good", async () => {
+    const { store } = subject();
+    const [key, named] = [newKey(), { name: "LockMisconfiguredError" }];
+    await assert.rejects(take(store, key, newId(), READS), named);
+    await assert.rejects(place(store, key, newId(), READS), named);
+    assert.equal(await look(store, key), undefined);
   });
 }

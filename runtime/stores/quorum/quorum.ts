@@ -102,6 +102,17 @@ export class QuorumStore implements Store {
   ): Promise<readonly (DropReply | Error)[]> =>
     Promise.all(requests.map((request) => orError(this.drop(request, withinMs))));
 
+  /** Of those masters that have answered, a majority, none has it that is not revoked: so no majority can renew it. */
+  async revoke(request: DropRequest, withinMs: number): Promise<boolean> {
+    const patienceMs = patienceOf(withinMs);
+    let isRevoked = false;
+    await this.#masters.poll(patienceMs, async ({ store }) => {
+      if (await store.revoke?.(request, patienceMs)) isRevoked = true;
+      return true;
+    });
+    return isRevoked;
+  }
+
   look(keys: readonly string[], withinMs: number): Promise<readonly (string | Error | undefined)[]> {
     return this.#looking.look(keys, withinMs);
   }

@@ -1,5 +1,6 @@
 import type { Clock } from "../../clock";
 import type { Renewed, RenewReply, RenewRequest } from "../port";
+import { revokedFrom } from "../value";
 import type { Election } from "./election";
 import { drawToken } from "./fencing";
 import type { GiveBack } from "./give-back";
@@ -107,6 +108,9 @@ export class Renewal {
     if (hold === undefined) return { renewed: false, holder: undefined }; // It was given back meanwhile.
     hold.lockTimeMs = Math.max(hold.lockTimeMs, request.lockTimeMs);
     if (tally.isNo) {
+      const revoked = revokedFrom(request.requestId);
+      // Until its body is done it keeps others out, wherever it is.
+      if (tally.has(revoked)) return { renewed: false, holder: revoked };
       await this.#giveBack.giveUp(hold, patienceMs, order[0]);
       return { renewed: false, holder: tally.holder(order) };
     }

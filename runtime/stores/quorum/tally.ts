@@ -69,10 +69,18 @@ export class Tally {
 
   /** Whether a majority has this instead. */
   isHeldBy(holder: string | undefined): boolean {
-    if (holder === undefined) return false;
+    return holder !== undefined && this.#countOf(holder) >= this.#votes.majority;
+  }
+
+  /** Whether any of them has this instead. */
+  has(holder: string): boolean {
+    return this.#countOf(holder) > 0;
+  }
+
+  #countOf(holder: string): number {
     let count = 0;
     for (const word of this.#words.values()) if (word.says === "no" && word.holder === holder) count += 1;
-    return count >= this.#votes.majority;
+    return count;
   }
 
   /** Why there is no majority. */

@@ -25,6 +25,7 @@ const LEAST_GIVE_BACK_MS = 200;
 
 /** A store over Redis, and what reaches the replicas. */
 interface RedisStore extends Store {
+  readonly revoke: NonNullable<Store["revoke"]>;
   readonly inspect: NonNullable<Store["inspect"]>;
   readonly client: RedisClient;
   readonly cluster: Cluster | undefined;
@@ -112,6 +113,10 @@ export class ConfirmingStore implements Store {
     if (!wantsReplicas(request)) return await this.#store.next(held, request, withinMs);
     const reply = await this.#store.drop(held, withinMs);
     return reply.dropped ? { dropped: true, next: undefined } : reply;
+  }
+
+  revoke(request: DropRequest, withinMs: number): Promise<boolean> {
+    return this.#store.revoke(request, withinMs);
   }
 
   look(keys: readonly string[], withinMs: number): Promise<readonly (string | Error | undefined)[]> {

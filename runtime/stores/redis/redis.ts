@@ -66,6 +66,7 @@ import { NEXT } from "./scripts/next";
 import { PLACE } from "./scripts/place";
 import { RAISE_FENCE } from "./scripts/raise-fence";
 import { RENEW, RENEW_WITH_TOKEN } from "./scripts/renew";
+import { REVOKE } from "./scripts/revoke";
 import { PLACE_TO_SHARE, SHARE } from "./scripts/share";
 import { TAKE } from "./scripts/take";
 import { TAKE_MANY } from "./scripts/take-many";
@@ -408,8 +409,7 @@ export class RedisStore implements Store {
     requests: readonly DropRequest[],
     withinMs: number,
   ): Promise<readonly (DropReply | Error)[]> => {
-    if (requests.some(({ closedForMs }) => closedForMs !== undefined))
-      return await eachAlone(requests, (one) => this.drop(one, withinMs));
+    if (!requests.every(goesWithOthers)) return await eachAlone(requests, (one) => this.drop(one, withinMs));
     const cluster = this.cluster;
     if (cluster === undefined) return await this.#dropTogether(requests, withinMs);
     const breaksBefore = this.#breaks;
@@ -464,6 +464,15 @@ export class RedisStore implements Store {
     if (this.#breaks !== breaksBefore) return doubtful();
     const holder = holderOf(found);
     return holder instanceof Error ? holder : { dropped: false, holder };
+  }
+
+  revoke({ key, requestId }: DropRequest, withinMs: number): Promise<boolean> {
+    return this.#scripts.run(REVOKE, [key], [requestId], withinMs, (reply) => {
+      if (Number(reply) === 1) return true;
+      const holder = holderOf((listOf(reply) as unknown as Found)[0]);
+      if (holder instanceof Error) throw holder;
+      return false;
+    });
   }
 
   async look(keys: readonly string[], withinMs: number): Promise<readonly (string | Error | undefined)[]> {
@@ -694,6 +703,11 @@ const CHANNELS_DENIED =
 
 /** How much of its lock time a hold may take to get its token, where it is drawn after the grant. */
 const SHARE_FOR_DRAWING = 0.9;
+
+/** In a script for many, each id takes up as much room as any other; what is not ours may be of another length. */
+function goesWithOthers({ requestId, closedForMs }: DropRequest): boolean {
+  return closedForMs === undefined && requestId.length === 32;
+}
 
 function inspectionOf(reply: readonly unknown[]): Inspection {
   const [value, left, now, waiting] = reply as [string | null | undefined, Figure, Figure, Figure];

@@ -3,7 +3,7 @@ import { QUEUE } from "./queue";
 import { script } from "./script";
 import { SERVER_TIME } from "./server-time";
 import { SHARES } from "./shares";
-import { MANY, VALUES } from "./values";
+import { MANY, REVOKED, VALUES } from "./values";
 
 /** Most of what is found instead of a hold is no hold of several: then nothing is made that is for those. */
 const NOT_SHARED = `
@@ -36,9 +36,10 @@ end
  * Reply: 1 where it was dropped, 2 where besides a PUBLISH was denied, otherwise { what it holds }.
  */
 export const DROP = script(
+  REVOKED,
   `
 local holder = redis.pcall("GET", KEYS[1])
-local is_alone = holder == ARGV[1]
+local is_alone = holder == ARGV[1] or holder == revoked_from(ARGV[1])
 if is_alone and redis.call("EXISTS", KEYS[2]) == 0 then
   redis.call("DEL", KEYS[1])
   return 1
@@ -67,9 +68,10 @@ return 1 + publish_is_denied
  * Reply: 1 where it was dropped, otherwise { what it holds }.
  */
 export const DROP_ALONE = script(
+  REVOKED,
   `
 local holder = redis.pcall("GET", KEYS[1])
-local is_alone = holder == ARGV[1]
+local is_alone = holder == ARGV[1] or holder == revoked_from(ARGV[1])
 `,
   NOT_SHARED,
   SERVER_TIME,
@@ -110,9 +112,10 @@ local holders = redis.call("MGET", unpack(KEYS, 1, count))
 local nobody_waits = redis.call("EXISTS", unpack(KEYS, count + 1)) == 0
 for index = 1, count do
   local lock = KEYS[index]
-  if holders[index] ~= id_of(index) then
+  local holder, id = holders[index], id_of(index)
+  if holder ~= id and holder ~= revoked_from(id) then
     local queue = KEYS[count + index]
-    local done, was_there = pcall(leave_others, lock, queue, as_it_is(lock, holders[index]), id_of(index), ARGV[2])
+    local done, was_there = pcall(leave_others, lock, queue, as_it_is(lock, holder), id, ARGV[2])
     if not done then
       replies[index] = type(was_there) == "table" and was_there or redis.error_reply(was_there)
     else
@@ -144,15 +147,18 @@ return replies
  *
  * Reply: 1 where it is closed, otherwise { what it holds }.
  */
-export const CLOSE = script(`
+export const CLOSE = script(
+  REVOKED,
+  `
 local holder = redis.pcall("GET", KEYS[1])
 local closed = "${closedAfter("")}" .. ARGV[1]
 if holder == closed then
   return 1
 end
-if holder ~= ARGV[1] then
+if holder ~= ARGV[1] and holder ~= revoked_from(ARGV[1]) then
   return { holder }
 end
 redis.call("SET", KEYS[1], closed, "PX", ARGV[2])
 return 1
-`);
+`,
+);

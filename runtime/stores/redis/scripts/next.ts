@@ -2,6 +2,7 @@ import { QUEUE } from "./queue";
 import { script } from "./script";
 import { SERVER_TIME } from "./server-time";
 import { TOKEN } from "./token";
+import { REVOKED } from "./values";
 
 /**
  * Ends a hold for another of the same process, who comes last in the queue.
@@ -16,9 +17,10 @@ export const NEXT = script(
   SERVER_TIME,
   TOKEN,
   QUEUE,
+  REVOKED,
   `
 local holder = redis.pcall("GET", KEYS[1])
-if holder ~= ARGV[1] then
+if holder ~= ARGV[1] and holder ~= revoked_from(ARGV[1]) then
   return { 0, holder }
 end
 local function hand_on()

@@ -20,7 +20,7 @@ local value = redis.call("GET", KEYS[1])
 local shares = {}
 if value then
   shares = shares_in(value)
-  local may_join = shares and not share_of(shares, ARGV[1]) and has_room(shares, ARGV[3])
+  local may_join = shares and not entry_of(shares, ARGV[1]) and has_room(shares, ARGV[3])
   if not may_join or (KEYS[2] and first_after(KEYS[2], 0)) then
     return { 0, value }
   end
@@ -55,7 +55,7 @@ local function take(shares)
 end
 local value = redis.call("GET", KEYS[1])
 local shares = value and shares_in(value)
-if share_of(shares, ARGV[3]) then
+if entry_of(shares, ARGV[3]) then
   return { 0, value, -1, 0 }
 end
 if value == "${reservedFor("")}" .. ARGV[1] then

@@ -1,10 +1,12 @@
 import { sharedBy } from "../../value";
+import { REVOKED } from "./values";
 
 /**
  * Those who hold a key together, in its value; needs the server's time. Each entry ends by itself on the server's clock,
  * and the key with the last of them.
  */
 export const SHARES = `
+${REVOKED}
 local function now_ms()
   return math.floor(now_us() / 1000)
 end
@@ -41,6 +43,11 @@ local function share_of(shares, id)
     end
   end
   return nil
+end
+
+-- The same, revoked or not.
+local function entry_of(shares, id)
+  return share_of(shares, id) or share_of(shares, revoked_from(id))
 end
 
 -- How many may hold the key at once: who asks, and those who hold it.
@@ -99,7 +106,7 @@ end
 -- Those who are left, if it was there.
 local function leave_shares(lock, value, id)
   local shares = shares_in(value)
-  local index = share_of(shares, id)
+  local index = entry_of(shares, id)
   if not index then
     return nil
   end

@@ -1,8 +1,17 @@
+import { revokedFrom } from "../../value";
+
 /** What a key holds. */
 export const VALUES = `
 -- In an array: the text, false where the key is free, or the error of reading it (other data than text is somebody's, too).
 local function found(lock)
   return { redis.pcall("GET", lock) }
+end
+`;
+
+/** What is left of a hold that is revoked. */
+export const REVOKED = `
+local function revoked_from(id)
+  return "${revokedFrom("")}" .. string.sub(id, ${revokedFrom("").length + 1})
 end
 `;
 

@@ -1,0 +1,82 @@
+import { locker } from "./configure";
+import { LockOptionError } from "./errors";
+import { asked, holdersOf, inspected, type InspectedHolder } from "./inspect";
+import { checkedKey } from "./key";
+import type { Locker } from "./lock/locker";
+import { FREED, REVOKED } from "./queue/loss";
+import { isOptions, shown } from "./shown";
+
+export interface ForceOptions {
+  /** The name of the store that the lock lives in. */
+  readonly store?: string;
+  /**
+   * Free the key at once, whatever it holds, **though a body may be at work under it: another one may then run beside
+   * it**. Its holder hears of it when it looks again.
+   */
+  readonly now?: boolean;
+}
+
+const OPTIONS: readonly string[] = ["store", "now"] satisfies (keyof ForceOptions)[];
+
+/**
+ * Takes a lock from those who hold it. It is revoked: nobody renews it any more, and each holder's `signal` aborts when it
+ * looks again, which with a watchdog is within a third of its lock time. Its key is free when its body is done, or its
+ * time is over, so no two bodies run at once. What holds it is compared: of one who takes the lock meanwhile nothing is taken.
+ *
+ * @param key the full name of the lock, as `lockKey()` makes it
+ * @returns those from whom it was taken, as they were before; none where nobody held it
+ * @throws {LockUnreachableError} when the store did not answer: then it may be taken from them, or not
+ * @throws {LockOptionError} when the store cannot revoke a lock
+ */
+export async function forceRelease(
+  key: string,
+  options: ForceOptions = {},
+): Promise<readonly InspectedHolder[]> {
+  const name = checkedKey(key);
+  const { now = false, ...place } = checked(options);
+  const { locker: of } = locker().callSite(place, undefined, []);
+  const { holds } = await inspected(of, name);
+  const holders = holdersOf(of, name, holds);
+  const taken = await Promise.all(
+    now
+      ? holds.map(({ value }) => free(of, name, value))
+      : holders.map(({ storeValue }) => revoke(of, name, storeValue)),
+  );
+  return holders.filter(({ storeValue }) => taken.includes(storeValue));
+}
+
+/** @returns what was taken, if it was still there */
+async function revoke(of: Locker, key: string, requestId: string): Promise<string | undefined> {
+  const { store, queues, name } = of;
+  if (store.revoke === undefined) {
+    const message = `The store \`${name}\` cannot revoke a lock: forceRelease(key, { now: true }) frees it, though its body may still be at work`;
+    throw new LockOptionError(message);
+  }
+  const isRevoked = await asked(
+    of,
+    key,
+    async (withinMs) => await store.revoke?.({ key, requestId }, withinMs),
+  );
+  if (isRevoked !== true) return undefined;
+  queues.lose(key, requestId, REVOKED);
+  return requestId;
+}
+
+async function free(of: Locker, key: string, requestId: string): Promise<string | undefined> {
+  const { store, queues } = of;
+  const { dropped } = await asked(of, key, (withinMs) => store.drop({ key, requestId }, withinMs));
+  if (!dropped) return undefined;
+  queues.lose(key, requestId, FREED);
+  return requestId;
+}
+
+function checked(options: ForceOptions): ForceOptions {
+  const isGood =
+    isOptions(options) &&
+    Object.keys(options).every((name) => OPTIONS.includes(name)) &&
+    ["boolean", "undefined"].includes(typeof options.now);
+  if (isGood) return options;
+  throw new LockOptionError(
+    `Expected forceRelease(key) or forceRelease(key, { now: true, store }), got ${shown(options)}`,
+  );
+}

@@ -1,0 +1,159 @@
+import assert from "node:assert/strict";
+import type { DropRequest, Store } from "../port";
+import { isHeldBy, isRevokedFrom } from "../value";
+import {
+  close,
+  drop,
+  isForgotten,
+  LONG_MS,
+  look,
+  newId,
+  newKey,
+  placing,
+  queued,
+  renew,
+  SHORT_MS,
+  take,
+  TAKEN,
+  takenInTurn,
+  WITHIN_MS,
+  type RegisterTest,
+  type Subject,
+} from "./subject";
+
+const TWO = { permits: 2 };
+
+/** A hold that is revoked, alone. */
+export function revoking(test: RegisterTest, subject: () => Subject): void {
+  testOf(
+    "a hold that is revoked is renewed no more, and keeps the key until its holder drops it",
+    async (own, revoke) => {
+      const [key, id, waits] = [newKey(), newId(), newId()];
+      await take(own, key, id);
+      assert.equal(await revoke({ key, requestId: id }), true);
+      assert.ok(isRevokedFrom(id, String(await look(own, key))), "what the key holds");
+      assert.deepEqual(await renew(own, key, id, LONG_MS), {
+        renewed: false,
+        holder: await look(own, key),
+      });
+      assert.equal((await take(own, key, newId())).taken, false);
+      await queued(own, key, waits);
+      assert.deepEqual(await drop(own, key, id), { dropped: true });
+      await drop(own, key, await takenInTurn(own, key, waits));
+      assert.ok(await isForgotten(own, key));
+    },
+  );
+
+  testOf("a hold that is revoked ends at its time", async (own, revoke, elapse) => {
+    const [key, id] = [newKey(), newId()];
+    await take(own, key, id, { lockTimeMs: SHORT_MS });
+    await revoke({ key, requestId: id });
+    await elapse(SHORT_MS);
+    assert.ok(await isForgotten(own, key));
+  });
+
+  testOf("a revocation that is carried out twice revokes once, and tells the same", async (own, revoke) => {
+    const [key, id] = [newKey(), newId()];
+    await take(own, key, id);
+    const twice = [1, 2].map(() => revoke({ key, requestId: id }));
+    assert.deepEqual(await Promise.all(twice), [true, true]);
+    await drop(own, key, id);
+    assert.equal(await revoke({ key, requestId: id }), false);
+    assert.ok(await isForgotten(own, key));
+  });
+
+  testOf("what another holds is not revoked, nor a key that is free", async (own, revoke) => {
+    const [key, holder] = [newKey(), newId()];
+    assert.equal(await revoke({ key, requestId: newId() }), false);
+    await take(own, key, holder);
+    assert.equal(await revoke({ key, requestId: newId() }), false);
+    assert.equal(await look(own, key), holder);
+    assert.deepEqual(await renew(own, key, holder, LONG_MS), { renewed: true });
+  });
+
+  testOf("a take that comes again after its hold was revoked brings nothing back", async (own, revoke) => {
+    const [key, id] = [newKey(), newId()];
+    await take(own, key, id);
+    await revoke({ key, requestId: id });
+    const again = await take(own, key, id);
+    assert.ok(!again.taken && !isHeldBy(id, again.holder));
+    await drop(own, key, id);
+    assert.ok(await isForgotten(own, key));
+  });
+
+  testOf("a hold that is revoked is handed on, or closed, as any other is", async (own, revoke) => {
+    const [key, id, closed] = [newKey(), newId(), newKey()];
+    await take(own, key, id);
+    await revoke({ key, requestId: id });
+    const next = placing(key, newId());
+    assert.deepEqual(await own.next({ key, requestId: id }, next, WITHIN_MS), { dropped: true, next: TAKEN });
+    assert.equal(await look(own, key), next.requestId);
+    await take(own, closed, id);
+    await revoke({ key: closed, requestId: id });
+    assert.deepEqual(await close(own, closed, id, LONG_MS), { dropped: true });
+    assert.match(String(await look(own, closed)), /^closed:/);
+  });
+
+  testOf("many that are dropped together, where the store can, may be revoked", async (own, revoke) => {
+    if (own.dropMany === undefined) return;
+    const ids = [newId(), newId(), newId()];
+    const holds = ids.map((requestId) => ({ key: newKey(), requestId }));
+    for (const { key, requestId } of holds) await take(own, key, requestId);
+    const [first, second] = holds;
+    assert.ok(first !== undefined && second !== undefined);
+    await queued(own, second.key, newId());
+    for (const hold of [first, second]) await revoke(hold);
+    const replies = await own.dropMany(holds, WITHIN_MS);
+    assert.deepEqual(
+      replies,
+      holds.map(() => ({ dropped: true })),
+    );
+    assert.ok(await isForgotten(own, first.key));
+    assert.match(String(await look(own, second.key)), /^reserved:/);
+  });
+
+  function testOf(
+    title: string,
+    run: (own: Store, revoke: Revoke, elapse: Subject["elapse"]) => Promise<void>,
+  ): void {
+    test(title, async () => {
+      const tested = subject();
+      const revoke = revokeOf(tested.store);
+      if (revoke !== undefined) await run(tested.store, revoke, (ms) => tested.elapse(ms));
+    });
+  }
+}
+
+/** One of several holds of a key. */
+export function revokingShares(test: RegisterTest, subject: () => Subject): void {
+  test("of those who hold a key together one is revoked, and has its place until it leaves", async () => {
+    const { store } = subject();
+    const revoke = revokeOf(store);
+    if (revoke === undefined) return;
+    const [key, one, other, third] = [newKey(), newId(), newId(), newId()];
+    await take(store, key, one, TWO);
+    await take(store, key, other, TWO);
+    for (const _ of ["once", "twice"]) {
+      assert.equal(await revoke({ key, requestId: one }), true);
+    }
+    const value = String(await look(store, key));
+    assert.ok(isRevokedFrom(one, value) && isHeldBy(other, value) && !isHeldBy(one, value), value);
+    const renewed = await renew(store, key, one, LONG_MS);
+    assert.ok(renewed !== undefined && "holder" in renewed && isRevokedFrom(one, renewed.holder));
+    assert.deepEqual(await renew(store, key, other, LONG_MS), { renewed: true });
+    for (const id of [third, one]) assert.equal((await take(store, key, id, TWO)).taken, false);
+    assert.deepEqual(await drop(store, key, one), { dropped: true });
+    assert.deepEqual(await take(store, key, third, TWO), TAKEN);
+    assert.equal(await revoke({ key, requestId: one }), false);
+    await drop(store, key, other);
+    await drop(store, key, third);
+    assert.ok(await isForgotten(store, key));
+  });
+}
+
+type Revoke = (request: DropRequest) => Promise<boolean>;
+
+function revokeOf(store: Store): Revoke | undefined {
+  const { revoke } = store;
+  return revoke && ((request) => revoke.call(store, request, WITHIN_MS));
+}
