@@ -7,7 +7,7 @@ import { PLANS, planOf } from "./plans";
 // Small worlds, in which every schedule is lived that departs from the plain order once, and some that do so twice: many more of
 // those in test:matrix. To live a schedule again that has a problem: npm run explore
 
-const SECONDS_IN_ALL = 8;
+const SECONDS_IN_ALL = 10;
 
 for (const plan of PLANS) {
   test.serial(

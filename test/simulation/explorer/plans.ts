@@ -5,6 +5,12 @@ const PATIENT = { lockTime: "2s", retryTimes: 3, waitTime: "500ms" } as const sa
 
 const READ = { ...PATIENT, mode: "read" } as const satisfies LockOptions;
 
+const TWO = { ...PATIENT, permits: 2 } as const satisfies LockOptions;
+
+const OPEN = { ...PATIENT, release: "background" } as const satisfies LockOptions;
+
+const SHORT = { ...PATIENT, lockTime: "300ms" } as const satisfies LockOptions;
+
 function call(process: number, atMs: number, how: LockOptions = PATIENT, workMs = 5): Plan["calls"][number] {
   return { process, atMs, workMs, how };
 }
@@ -42,6 +48,24 @@ export const PLANS: readonly Plan[] = [
   // What is held back once comes just after the other process has ended its hold.
   { name: "a handover", calls: [call(1, 0), call(1, 0), call(2, 0, PATIENT, 4)] },
   { name: "readers", calls: [call(1, 0, READ), call(2, 0), call(2, 0, READ), call(1, 0, READ)] },
+  { name: "permits", calls: [call(1, 0, TWO), call(2, 0, TWO), call(1, 0, TWO), call(2, 0)] },
+  {
+    name: "several keys",
+    calls: [
+      { ...call(1, 0), keys: ["LOCK_one", "LOCK_two"] },
+      { ...call(2, 0), keys: ["LOCK_two", "LOCK_one"] },
+      call(2, 0),
+    ],
+  },
+  {
+    name: "releases in the background",
+    calls: [call(1, 0, OPEN), call(1, 0, OPEN), call(2, 0, OPEN), call(2, 0)],
+  },
+  {
+    name: "a revoked lock",
+    mayBeRevoked: true,
+    calls: [call(1, 0), call(1, 0), call(2, 0, SHORT), call(2, 0)],
+  },
   { name: "three processes", calls: [call(1, 0), call(1, 0), call(2, 0), call(3, 0)] },
   { name: "a quorum of three", masters: 3, calls: [call(1, 0), call(2, 0)] },
   {

@@ -76,12 +76,21 @@ async function carryOut(process: number, command: Command, key: string): Promise
     if (keys.length > 0) await client.del(keys);
     return undefined;
   }
+  if (command.name === "revoke") {
+    const store = processes[0]?.store;
+    const [requestId] = (await store?.look([command.key], WITHIN_MS)) ?? [];
+    if (typeof requestId === "string") await store?.revoke?.({ key: command.key, requestId }, WITHIN_MS);
+    return undefined;
+  }
   const store = processes[process - 1]?.store;
   if (store === undefined) throw new Error(`Expected process ${process} to have a store`);
   return await sent(store, command);
 }
 
-function sent(store: Store, command: Exclude<Command, { name: "lose everything" }>): Promise<unknown> {
+function sent(
+  store: Store,
+  command: Exclude<Command, { name: "lose everything" | "revoke" }>,
+): Promise<unknown> {
   switch (command.name) {
     case "take":
       return store.take(command.request, WITHIN_MS);
@@ -102,7 +111,7 @@ function sent(store: Store, command: Exclude<Command, { name: "lose everything" 
 
 /** The same for another key. */
 function renamed(command: Command, key: string): Command {
-  return JSON.parse(JSON.stringify(command).replaceAll("LOCK_one", key)) as Command;
+  return JSON.parse(JSON.stringify(command).replaceAll(/LOCK_(one|two)/g, `${key}_$1`)) as Command;
 }
 
 /** What does not depend on how much time has passed. */

@@ -1,3 +1,4 @@
+import type { Lock } from "../../../runtime/lock/lock";
 import type { LockOptions } from "../../../runtime/lock/settings";
 import { reasonOf } from "../../../runtime/errors";
 import type { Caller } from "../caller";
@@ -32,6 +33,8 @@ class SmallWorld implements Judge {
   readonly #processes: SimulatedProcess[] = [];
   readonly #narrator: Narrator;
   readonly #callers = new Set<Caller>();
+  /** Those who wait for several keys. */
+  readonly #partly = new Set<{ readonly process: SimulatedProcess }>();
   /** Those who wait, or are inside. */
   #underWay = 0;
 
@@ -83,10 +86,20 @@ class SmallWorld implements Judge {
       schedule.pass(LATENCY_MS); // It is not there again at the very same moment.
       for (const wire of wires) wire.reconnected();
     });
+    if (plan.mayBeRevoked === true) {
+      schedule.add("fault", "server", "the lock is revoked", Infinity, () => {
+        const command = { name: "revoke", key: KEY } as const;
+        this.#narrator.notes({ process: 0, at: schedule.now(), command, reply: undefined });
+        void this.#server.revoke(KEY);
+      });
+    }
     plan.calls.forEach((call, index) => {
       const name = `caller ${String.fromCodePoint(65 + index)} of process ${call.process}`;
       const at = schedule.now() + call.atMs;
-      schedule.add("act", call.process, `${name} comes`, at, () => void this.#call(name, call));
+      const { keys } = call;
+      const come = (): Promise<void> =>
+        keys === undefined ? this.#call(name, call) : this.#callForAll(name, keys, call);
+      schedule.add("act", call.process, `${name} comes`, at, () => void come());
     });
   }
 
@@ -115,7 +128,7 @@ class SmallWorld implements Judge {
   async #call(name: string, { process: number, workMs, how }: Plan["calls"][number]): Promise<void> {
     const process = this.#processes.find((one) => one.number === number);
     if (process === undefined || process.clock.isDead) return;
-    const caller = newCaller(process, how);
+    const caller = callerOf(process, process.lock(KEY, how), how);
     const { lock, goesAway } = caller;
     const away = this.#schedule.add("act", number, `${name} goes away`, Infinity, () => {
       if (!process.clock.isRunning || caller.state !== "waiting") return;
@@ -158,6 +171,58 @@ class SmallWorld implements Judge {
     this.#over(caller);
   }
 
+  async #callForAll(
+    name: string,
+    keys: readonly string[],
+    { process: number, workMs, how }: Plan["calls"][number],
+  ): Promise<void> {
+    const process = this.#processes.find((one) => one.number === number);
+    if (process === undefined || process.clock.isDead) return;
+    const locks = process.locks(keys, how);
+    const goesAway = new AbortController();
+    const waiting = { process };
+    const away = this.#schedule.add("act", number, `${name} goes away`, Infinity, () => {
+      if (process.clock.isRunning) goesAway.abort();
+    });
+    this.#partly.add(waiting);
+    this.#underWay += 1;
+    this.#invariants.waitsForAll(locks);
+    let isHeld = false;
+    try {
+      isHeld = await locks.acquire(goesAway.signal);
+      while (!isHeld && (await locks.retryCheck())) isHeld = await locks.acquire(goesAway.signal);
+      locks.assertHeld();
+    } catch (error) {
+      isHeld = false;
+      this.#narrator.tell(`${name} was turned away: ${reasonOf(error)}`);
+      await locks.release().catch(() => {});
+    }
+    this.#schedule.cancel(away);
+    this.#invariants.waitsNoMore(locks);
+    if (this.#partly.delete(waiting)) this.#underWay -= 1;
+    if (!isHeld || process.clock.isDead) return;
+    this.#narrator.tell(`${name} is let in by ${locks.locks.map(({ storeValue }) => storeValue).join(", ")}`);
+    const callers = locks.locks.map((lock) => callerOf(process, lock, how, { isOfSeveral: true }));
+    for (const caller of callers) {
+      this.#callers.add(caller);
+      this.#underWay += 1;
+      this.#invariants.joined(caller);
+      this.#invariants.entered(caller);
+    }
+    await this.#work(process, workMs);
+    this.#narrator.tell(`${name} leaves`);
+    for (const caller of callers) this.#invariants.leaves(caller, false);
+    const trouble: unknown = await locks.release().then(
+      () => undefined,
+      (error: unknown) => error,
+    );
+    this.#narrator.tell(`${name} has left${trouble === undefined ? "" : `: ${reasonOf(trouble)}`}`);
+    for (const caller of callers) {
+      this.#invariants.left(caller, trouble);
+      this.#over(caller);
+    }
+  }
+
   /** The shortest body has no turn of the event loop of its own. */
   async #work(process: SimulatedProcess, ms: number): Promise<void> {
     if (ms > 0) await process.passes(ms);
@@ -173,6 +238,9 @@ class SmallWorld implements Judge {
     process.clock.die();
     this.#invariants.crashed(process);
     for (const caller of this.#callers) if (caller.process === process) this.#over(caller);
+    for (const waiting of this.#partly) {
+      if (waiting.process === process && this.#partly.delete(waiting)) this.#underWay -= 1;
+    }
   }
 
   #freeze({ clock, number }: SimulatedProcess): void {
@@ -193,10 +261,9 @@ class SmallWorld implements Judge {
   }
 }
 
-function newCaller(process: SimulatedProcess, how: LockOptions): Caller {
-  const lock = process.lock(KEY, how);
+function callerOf(process: SimulatedProcess, lock: Lock, how: LockOptions, of: Partial<Caller> = {}): Caller {
   return {
-    key: KEY,
+    key: lock.key,
     lock,
     process,
     joinedAt: process.clock.now(),
@@ -206,7 +273,7 @@ function newCaller(process: SimulatedProcess, how: LockOptions): Caller {
     isOfSeveral: false,
     isReentrant: false,
     isHeldToItsEnd: true,
-    isReleasedInBackground: false,
+    isReleasedInBackground: how.release === "background",
     goesAway: new AbortController(),
     state: "waiting",
     grant: undefined,
@@ -215,5 +282,6 @@ function newCaller(process: SimulatedProcess, how: LockOptions): Caller {
     mustBeTold: false,
     mayBeSilent: false,
     silentSince: undefined,
+    ...of,
   };
 }

@@ -10,12 +10,16 @@ export interface Plan {
   readonly name: string;
   /** Over a quorum of so many; without it, with one server. */
   readonly masters?: number;
+  /** Whether somebody may revoke what holds the key, at any time. */
+  readonly mayBeRevoked?: boolean;
   /** One call each: in which process, when, and for how long it works once it is inside. */
   readonly calls: readonly {
     readonly process: number;
     readonly atMs: number;
     readonly workMs: number;
     readonly how: LockOptions;
+    /** Several, which are had together or not at all; without them, one. */
+    readonly keys?: readonly string[];
   }[];
 }
 

@@ -35,7 +35,8 @@ export type Command =
   | { readonly name: "look"; readonly keys: readonly string[] }
   | { readonly name: "leave"; readonly key: string; readonly place: string }
   | { readonly name: "next"; readonly held: DropRequest; readonly request: PlaceRequest }
-  | { readonly name: "lose everything" };
+  | { readonly name: "lose everything" }
+  | { readonly name: "revoke"; readonly key: string };
 
 /** What the world wants to know of it. */
 export interface WireListener {
@@ -88,10 +89,18 @@ export class Wire implements Store {
   }
 
   async drop(request: DropRequest): Promise<DropReply> {
-    this.#listener.onGiveUp(request.requestId);
-    const reply = await this.#carry({ name: "drop", request }, () => this.#server.drop(request));
-    if (!reply.dropped) this.#listener.onNotDropped(request.key, request.requestId);
+    const reply = await this.#drop(request);
+    this.#hears(request, reply);
     return reply;
+  }
+
+  #drop(request: DropRequest): Promise<DropReply> {
+    this.#listener.onGiveUp(request.requestId);
+    return this.#carry({ name: "drop", request }, () => this.#server.drop(request));
+  }
+
+  #hears({ key, requestId }: DropRequest, reply: DropReply): void {
+    if (!reply.dropped) this.#listener.onNotDropped(key, requestId);
   }
 
   async next(held: DropRequest, request: PlaceRequest): Promise<NextReply | NotDropped> {
@@ -110,13 +119,15 @@ export class Wire implements Store {
     return this.#carry({ name: "leave", key, place }, () => this.#server.leave(key, place));
   }
 
-  // As Redis does: what goes together is sent together, and carried out one after the other.
+  // As Redis does: what goes together is sent together, carried out one after the other, and heard of together.
   takeMany(requests: readonly TakeRequest[]): Promise<readonly TakeReply[]> {
     return Promise.all(requests.map((request) => this.take(request)));
   }
 
-  dropMany(requests: readonly DropRequest[]): Promise<readonly DropReply[]> {
-    return Promise.all(requests.map((request) => this.drop(request)));
+  async dropMany(requests: readonly DropRequest[]): Promise<readonly DropReply[]> {
+    const replies = await Promise.all(requests.map((request) => this.#drop(request)));
+    requests.forEach((request, index) => this.#hears(request, replies[index] ?? { dropped: true }));
+    return replies;
   }
 
   #carry<Reply>(command: Command, send: () => Promise<Reply>): Promise<Reply> {
@@ -179,6 +190,7 @@ function told(command: Command): string {
     case "leave":
       return `leave ${shortened(command.place)}`;
     case "lose everything":
+    case "revoke":
       return command.name;
     default:
       return `next ${shortened(command.held.requestId)} to ${shortened(command.request.requestId)}`;
