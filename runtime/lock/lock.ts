@@ -305,15 +305,20 @@ export class Lock implements AsyncDisposable, Waiter, Holder {
     return this.#callSite.asksOnceAt === undefined && budgetMsOf(this.settings) > 0;
   }
 
+  /** On the monotonic clock, in milliseconds. */
+  get waitsSince(): number {
+    return this.#wait?.since ?? 0;
+  }
+
   /** On the monotonic clock, in milliseconds: when a lock that waits gives up. */
   get budgetEndsAt(): number {
-    return this.#callSite.asksOnceAt ?? (this.#wait?.since ?? 0) + budgetMsOf(this.settings);
+    return this.#callSite.asksOnceAt ?? this.waitsSince + budgetMsOf(this.settings);
   }
 
   /** Without a budget, as long as one command may take. */
   get answerBy(): number {
     const budgetMs = budgetMsOf(this.settings);
-    return budgetMs > 0 ? (this.#wait?.since ?? 0) + budgetMs : Infinity;
+    return budgetMs > 0 ? this.waitsSince + budgetMs : Infinity;
   }
 
   wake(): void {

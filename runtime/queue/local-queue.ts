@@ -6,6 +6,7 @@ import type { Holder } from "./holder";
 import type { Lease } from "./lease";
 import { lossOf, unconfirmed, type Trouble } from "./loss";
 import type { Shared } from "./shared";
+import type { SharersLine } from "./sharers";
 import { Turn, type Ended } from "./turn";
 import type { Waiter } from "./waiter";
 
@@ -26,6 +27,9 @@ export type Obstacle =
   | { readonly kind: "held elsewhere" }
   | { readonly kind: "store"; readonly trouble: Trouble };
 
+/** Who waits behind others to share a key, with other numbers of permits among them, may be forgotten by them for so long. */
+const HELD_BACK_MS = 1_000;
+
 /** Who runs out of time before the first reply does not know that somebody else holds the key. */
 const NO_REPLY_YET: Trouble = { error: new NoReplyError("no reply from the store yet") };
 
@@ -34,7 +38,7 @@ const NO_REPLY_YET: Trouble = { error: new NoReplyError("no reply from the store
  * that a crowd costs no more than one caller does. (Its methods are `private` and not `#`, for which each object would
  * carry a mark: there are as many as there are locks.)
  */
-export class LocalQueue implements Line, DropListener<Ending>, NextListener<Ending> {
+export class LocalQueue implements Line, SharersLine, DropListener<Ending>, NextListener<Ending> {
   readonly key: string;
   /** What the process knows it by. */
   readonly name: string;
@@ -83,11 +87,12 @@ export class LocalQueue implements Line, DropListener<Ending>, NextListener<Endi
   }
 
   /**
-   * The first in line asks the store for the key; for anybody else, or while the key is held here, nothing is sent. The
+   * The first in line asks the store for the key; for anybody else, or while the key is held here by as many as may, nothing is sent. The
    * waiter is told when its try is over; if it was granted, it has the lease by then.
    */
   ask(waiter: Waiter): void {
     if (this.first !== waiter || this.heldHereForMs > 0) return waiter.onTried();
+    if (this.#contender === undefined && !this.#shared.sharers.mayAsk(this, waiter)) return waiter.onTried();
     this.#contender ??= new Contender(this.#shared, this);
     this.#contender.ask(waiter);
   }
@@ -101,6 +106,7 @@ export class LocalQueue implements Line, DropListener<Ending>, NextListener<Endi
   /** How soon the waiter should look again, in milliseconds, if nobody wakes it. */
   lookAgainInMs(waiter: Waiter): number {
     if (this.first !== waiter) return Infinity;
+    if (this.#contender === undefined && waiter.permits > 1) return HELD_BACK_MS;
     return this.heldHereForMs || (this.#contender?.lookAgainInMs ?? Infinity);
   }
 
@@ -112,8 +118,14 @@ export class LocalQueue implements Line, DropListener<Ending>, NextListener<Endi
     }
     if (trouble !== undefined) return { kind: "store", trouble };
     if (hasHeard === true) return { kind: "held elsewhere" };
+    if (waiter.permits > 1 && this.#contender === undefined) return this.obstacleToSharer();
     if (this.first !== waiter) return { kind: "asked for here" };
     return { kind: "store", trouble: NO_REPLY_YET };
+  }
+
+  private obstacleToSharer(): Obstacle {
+    const holder = this.#shared.sharers.holderOf(this.key);
+    return holder === undefined ? { kind: "asked for here" } : { kind: "held here", holder };
   }
 
   private remove(waiter: Waiter): void {
@@ -145,8 +157,10 @@ export class LocalQueue implements Line, DropListener<Ending>, NextListener<Endi
   begin(lease: Lease, first: Waiter, now: number): number | undefined {
     if (first.permits > 1) return this.beginBesideOthers(lease, first, now);
     const before = this.lease;
-    const waitedMs = this.give(lease, first, now);
+    const waitedMs = first.onGranted(lease, first.fencing ? lease.tokenOfHolder : undefined, now);
     if (waitedMs === undefined) return undefined;
+    this.remove(first);
+    this.lease = lease;
     this.#contender = undefined;
     this.#stays += 1;
     this.#shared.onBegin();
@@ -170,14 +184,6 @@ export class LocalQueue implements Line, DropListener<Ending>, NextListener<Endi
     return waitedMs;
   }
 
-  private give(lease: Lease, waiter: Waiter, now: number): number | undefined {
-    const waitedMs = waiter.onGranted(lease, waiter.fencing ? lease.tokenOfHolder : undefined, now);
-    if (waitedMs === undefined) return undefined;
-    this.remove(waiter);
-    this.lease = lease;
-    return waitedMs;
-  }
-
   // ---- the end of a hold ------------------------------------------------------------------------------
 
   /** The holder leaves without a release: the key expires by itself. */
@@ -198,7 +204,8 @@ export class LocalQueue implements Line, DropListener<Ending>, NextListener<Endi
     const dropped = lease.dropRequest(now);
     const isFreed = dropped.closedForMs === undefined;
     const isForNext = isCurrent && isFreed && first !== undefined;
-    if (isForNext && mayHandOn && this.handOn(lease, first, since, now, ended)) return;
+    const heirs = isForNext ? this : isCurrent && isFreed ? this.#shared.sharers.nextFor(lease) : undefined;
+    if (heirs !== undefined && mayHandOn && this.handOn(lease, heirs, since, now, ended)) return;
     const { store, inFlight, drops, clock, isClosed } = this.#shared;
     const isBeforeItsTime = lease.untilDeadline(now) > 0;
     if (isClosed && lease.loss?.isGivenBack === true) {
@@ -281,7 +288,9 @@ export class LocalQueue implements Line, DropListener<Ending>, NextListener<Endi
   // ---- handing on -------------------------------------------------------------------------------------
 
   /** Inside the process a lease goes only to one who would have been granted the same. */
-  private handOn(lease: Lease, next: Waiter, since: number, now: number, ended: Ended): boolean {
+  private handOn(lease: Lease, heirs: SharersLine, since: number, now: number, ended: Ended): boolean {
+    const { first: next } = heirs;
+    if (next === undefined) return false;
     this.#shared.suspension.trustedSince(now); // If it was suspended, that is known from here on.
     const { lockTimeMs, fencingToken, replicas } = lease;
     const mayGoOn = lease.turn === undefined ? Turn.mayBegin(since, now) : lease.turn.mayGoOn(now);
@@ -293,17 +302,30 @@ export class LocalQueue implements Line, DropListener<Ending>, NextListener<Endi
       next.isWatched &&
       next.isAutoUnlocked &&
       this.#shared.renewals.isKept(lease) && // At its limit it would end under the next one.
+      this.cameBeforeWhoIsAlone(next) &&
       !this.#shared.isClosed;
     if (!isWorthIt) return false;
     const turn = (lease.turn ??= new Turn(since));
     const previous = lease.holder;
     turn.add(ended);
-    const waitedMs = this.give(lease, next, now);
+    const waitedMs = next.onGranted(lease, next.fencing ? lease.tokenOfHolder : undefined, now);
     if (waitedMs === undefined) return turn.takeBack();
-    if (this.first === undefined) this.askNoMore();
+    heirs.served();
     previous?.onHandedOn();
     next.onEntered(waitedMs);
     this.#shared.looks.onHandedOn(lease, now);
     return true;
+  }
+
+  served(): void {
+    if (this.first !== undefined) this.remove(this.first);
+    if (this.first === undefined) this.askNoMore();
+    this.prune();
+  }
+
+  /** Who shares a key comes before those who want it alone, if it came before them. */
+  private cameBeforeWhoIsAlone(next: Waiter): boolean {
+    const alone = next.permits === 1 ? undefined : this.#shared.firstAlone(this.key);
+    return alone === undefined || next.waitsSince < alone.waitsSince;
   }
 }

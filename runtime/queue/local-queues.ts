@@ -15,6 +15,7 @@ import { Looks } from "./looks";
 import type { Loss } from "./loss";
 import { LocalQueue } from "./local-queue";
 import { Renewals } from "./renewals";
+import { Sharers, type SharersLine } from "./sharers";
 import type { Listening, Shared } from "./shared";
 import type { Ended } from "./turn";
 import type { Waiter } from "./waiter";
@@ -34,6 +35,7 @@ export class LocalQueues implements Shared {
   readonly looks: Looks;
   readonly giveBacks: GiveBacks;
   readonly suspension: Suspension;
+  readonly sharers = new Sharers();
   readonly newRequestId: () => string;
   /** Whether no lock is given any more. */
   isClosed = false;
@@ -98,6 +100,7 @@ export class LocalQueues implements Shared {
       this.#queues.set(name, queue);
     }
     queue.join(waiter);
+    if (name !== waiter.key) this.sharers.joins(queue, waiter);
     return queue;
   }
 
@@ -124,11 +127,17 @@ export class LocalQueues implements Shared {
   stay(lease: Lease): void {
     const name = nameOfStay(lease);
     this.#queues.set(name, LocalQueue.of(this, lease, name));
+    this.sharers.holds(lease);
   }
 
   /** A lease is lost under its holder, or given back: who is next may ask. */
-  onFree({ key }: Lease): void {
-    this.#queues.get(key)?.first?.wake();
+  onFree(lease: Lease): void {
+    this.sharers.ends(lease);
+    this.firstAlone(lease.key)?.wake();
+  }
+
+  firstAlone(key: string): Waiter | undefined {
+    return this.#queues.get(key)?.first;
   }
 
   /** All that this process has, for which it is still responsible. */
@@ -200,8 +209,9 @@ export class LocalQueues implements Shared {
     this.#onChange();
   }
 
-  onEmpty(queue: { readonly name: string }): void {
+  onEmpty(queue: SharersLine & { readonly name: string }): void {
     if (this.#queues.get(queue.name) === queue) this.#queues.delete(queue.name);
+    this.sharers.leaves(queue);
     this.#onChange();
   }
 

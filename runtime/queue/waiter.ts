@@ -13,6 +13,8 @@ export interface Waiter {
   readonly isWatched: boolean;
   /** Whether its hold is dropped at its end, and not left to expire. */
   readonly isAutoUnlocked: boolean;
+  /** On the monotonic clock: when it came. */
+  readonly waitsSince: number;
   /** On the monotonic clock: when it gives up. */
   readonly budgetEndsAt: number;
   /** On the monotonic clock: until when a reply is worth waiting for, however short its patience with the key is. */

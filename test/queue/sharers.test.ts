@@ -1,0 +1,166 @@
+import test from "ava";
+import { LockWaitTimeoutError } from "../../runtime/errors";
+import { deferred } from "../support/deferred";
+import { Fleet, type FleetProcess } from "../support/fleet";
+import { lostOnTheWay } from "../support/tampered-store";
+
+// Those of one process who share a key with permits: who leaves hands its share on, and who would find no room does not ask.
+
+const KEY = "LOCK_mail_1";
+const TWO = { permits: 2 } as const;
+
+/** So many that come at once, each for a millisecond, and how many of them were inside at most. */
+async function crowd(fleet: Fleet, process: FleetProcess, size: number): Promise<number> {
+  let [inside, most] = [0, 0];
+  const calls = Array.from({ length: size }, () =>
+    process.call(KEY, TWO, async () => {
+      inside += 1;
+      most = Math.max(most, inside);
+      await new Promise((resolve) => fleet.clock.after(1, () => resolve(undefined)));
+      inside -= 1;
+    }),
+  );
+  await fleet.clock.advance(1_000);
+  await Promise.all(calls);
+  return most;
+}
+
+test("a crowd in one process shares a key for next to no commands, and as many are inside as may be", async (t) => {
+  const fleet = new Fleet();
+  const process = fleet.process();
+  t.is(await crowd(fleet, process, 28), 2);
+  // Each of the two shares is taken once, and handed on for as long as a turn may last.
+  t.true(fleet.store.asked.length <= 4, `${fleet.store.asked.length} requests`);
+  t.is(fleet.store.placed.length, 0);
+  await fleet.leftNothing(t, KEY, process);
+});
+
+test("the turns of a process come to an end where another one waits", async (t) => {
+  const fleet = new Fleet();
+  const [one, two] = [fleet.process(), fleet.process()];
+  let isServed = false;
+  const crowded = crowd(fleet, one, 200);
+  const other = two.call(KEY, TWO, () => {
+    isServed = true;
+  });
+  await fleet.clock.advance(120);
+  t.true(isServed);
+  await Promise.all([crowded, other]);
+  await fleet.leftNothing(t, KEY, one, two);
+});
+
+test("who wants the key alone, and came first, is not overtaken by those who share it", async (t) => {
+  const fleet = new Fleet();
+  const process = fleet.process();
+  const end = deferred();
+  const order: string[] = [];
+  const shares = [1, 2].map(() => process.call(KEY, TWO, () => end.promise));
+  await fleet.clock.advance(1);
+  const alone = process.call(KEY, {}, () => void order.push("alone"));
+  await fleet.clock.advance(1);
+  const late = process.call(KEY, TWO, () => void order.push("late"));
+  await fleet.clock.advance(1);
+  end.resolve();
+  await fleet.clock.advance(2_000);
+  await Promise.all([...shares, alone, late]);
+  t.deepEqual(order, ["alone", "late"]);
+  await fleet.leftNothing(t, KEY, process);
+});
+
+test("a share is handed on only to who asks for as many permits", async (t) => {
+  const fleet = new Fleet();
+  const process = fleet.process();
+  const end = deferred();
+  const held = [1, 2, 3].map(() => process.call(KEY, { permits: 3 }, () => end.promise));
+  await fleet.clock.advance(1);
+  const values: (string | undefined)[] = [];
+  const others = [TWO, { permits: 3 }].map((how) =>
+    process.call(KEY, how, (lock) => void values.push(lock.storeValue)),
+  );
+  await fleet.clock.advance(1);
+  const before = await fleet.valueOf(KEY);
+  end.resolve();
+  await fleet.clock.advance(3_000);
+  await Promise.all([...held, ...others]);
+  t.is(values.length, 2);
+  t.false(before?.includes(values[0] ?? "-"), "the first has a share of its own");
+  await fleet.leftNothing(t, KEY, process);
+});
+
+test("who is held back is told by whom, and goes on when one before it gives up", async (t) => {
+  const fleet = new Fleet();
+  const process = fleet.process();
+  const [end, leaves] = [deferred(), new AbortController()];
+  const held = [1, 2].map(() => process.call(KEY, TWO, () => end.promise, { site: "Mailer.send" }));
+  await fleet.clock.advance(1);
+  const refused = process.call(KEY, { ...TWO, retryTimes: 0 }, () => {});
+  await t.throwsAsync(refused, {
+    instanceOf: LockWaitTimeoutError,
+    message: /held in this process by Mailer\.send/,
+  });
+  end.resolve();
+  await fleet.clock.advance(10);
+  await Promise.all(held);
+
+  // Somebody else's three: two of ours may ask, and the third comes up when one of them leaves.
+  await fleet.foreignHolder(KEY, 60_000);
+  const asking = [leaves.signal, undefined, undefined].map((signal) =>
+    process.call(KEY, TWO, () => {}, { signal }).catch((error: unknown) => error),
+  );
+  await fleet.clock.advance(1);
+  const askedBefore = new Set(fleet.store.placed.map(({ place }) => place)).size;
+  t.is(askedBefore, 2);
+  leaves.abort("away");
+  await fleet.clock.advance(1);
+  t.is(new Set(fleet.store.placed.map(({ place }) => place)).size, 3);
+  await fleet.foreignerLeaves(KEY);
+  await fleet.clock.advance(2_000);
+  await Promise.all(asking);
+  await fleet.leftNothing(t, KEY, process);
+});
+
+test("who is held back behind others that ask for fewer permits looks again within a second", async (t) => {
+  const fleet = new Fleet();
+  const process = fleet.process();
+  const [end, leaves] = [deferred(), new AbortController()];
+  const held = [1, 2].map(() => process.call(KEY, TWO, () => end.promise));
+  const FIVE = { permits: 5 } as const;
+  const first = process.call(KEY, TWO, () => {});
+  const gone = process.call(KEY, FIVE, () => {}, { signal: leaves.signal }).catch(() => {});
+  const others = [1, 2].map(() => process.call(KEY, FIVE, () => {}));
+  await fleet.clock.advance(1);
+  const places = (): number => new Set(fleet.store.placed.map(({ place }) => place)).size;
+  t.is(places(), 2);
+  leaves.abort();
+  await fleet.clock.advance(1_000);
+  t.is(places(), 3);
+  end.resolve();
+  await fleet.clock.advance(3_000);
+  await Promise.all([...held, first, gone, ...others]);
+  await fleet.leftNothing(t, KEY, process);
+});
+
+test("a share that is lost holds nobody back, though its body goes on", async (t) => {
+  const fleet = new Fleet();
+  const process = fleet.process({ commandTimeout: "100ms" });
+  const end = deferred();
+  const held = [1, 2].map(() =>
+    process.call(KEY, { ...TWO, lockTime: "1s" }, () => end.promise).catch(String),
+  );
+  await fleet.clock.advance(1);
+  fleet.store.onRenew = lostOnTheWay;
+  let isServed = false;
+  const next = process.call(KEY, TWO, () => {
+    isServed = true;
+  });
+  await fleet.clock.advance(2_500);
+  t.true(isServed);
+  await next;
+  end.resolve();
+  await fleet.clock.advance(200);
+  t.deepEqual(
+    (await Promise.all(held)).map((told) => /LockLostError/.test(String(told))),
+    [true, true],
+  );
+  await fleet.leftNothing(t, KEY, process);
+});
