@@ -13,7 +13,7 @@ import {
   type TakeReply,
   type TakeRequest,
 } from "../stores/port";
-import { isHeldBy } from "../stores/value";
+import { isHeldBy, isRevokedFrom } from "../stores/value";
 import { Lease, ofReplicas } from "./lease";
 import type { Trouble } from "./loss";
 import type { Listening, Shared } from "./shared";
@@ -209,6 +209,8 @@ export class Contender implements AttemptListener<Waiter>, Listening {
 
   /** Returns whether the try goes on with another command. */
   #notTaken(attempt: Attempt<Waiter>, { holder, freeInMs }: NotTaken): boolean {
+    const revoked = this.#open.find(({ request }) => isRevokedFrom(request.requestId, holder));
+    if (revoked !== undefined) this.#decline(revoked); // It keeps out whoever comes, and nobody works under it.
     const isOwn = isHeldBy(attempt.request.requestId, holder);
     if (!isOwn) this.#forget(attempt);
     this.#heardAt = this.#shared.clock.now();
@@ -349,7 +351,7 @@ export class Contender implements AttemptListener<Waiter>, Listening {
     if (this.#isClosed || first === undefined) return; // Then it was given back, too.
     this.trouble = undefined;
     if (reply instanceof Error) this.trouble = { error: reply };
-    else if (!reply.renewed) this.#gone(found, first);
+    else if (!reply.renewed) this.#gone(found, first, reply.holder);
     else if (!fits(request, first))
       return void this.#confirm(found); // Somebody else is first by now.
     else if (!this.#believe(found, sentAt, first, reply.fencingToken, false)) this.trouble = TOOK_TOO_LONG;
@@ -359,8 +361,9 @@ export class Contender implements AttemptListener<Waiter>, Listening {
   }
 
   /** The key held it, unbelieved, and holds it no more. */
-  #gone(found: Sent, first: Waiter): void {
-    this.#forget(found);
+  #gone(found: Sent, first: Waiter, holder: string | undefined): void {
+    if (isRevokedFrom(found.request.requestId, holder)) this.#decline(found);
+    else this.#forget(found);
     first.wake();
   }
 

@@ -286,3 +286,34 @@ test("a command that is answered by its deadline leaves no timer", async (t) => 
   await lock.release();
   t.is(fleet.clock.pendingTimers, 0);
 });
+
+for (const when of ["before it is looked for", "while it is looked for"]) {
+  test(`what was taken unheard, and is revoked ${when}, keeps nobody out for its lock time`, async (t) => {
+    const fleet = new Fleet();
+    const process = fleet.process({ commandTimeout: "100ms" });
+    const revoke = async (): Promise<void> => {
+      const requestId = await fleet.valueOf(KEY);
+      if (requestId !== undefined) await fleet.memory.revoke?.({ key: KEY, requestId }, 1);
+    };
+    fleet.store.onTake = (send) => {
+      fleet.store.onTake = (again) => again();
+      return replyLost(send);
+    };
+    if (when === "while it is looked for") {
+      fleet.store.onRenew = async (send) => {
+        await revoke();
+        return await send();
+      };
+    }
+    let isServed = false;
+    const called = process.call(KEY, { lockTime: "20s" }, () => {
+      isServed = true;
+    });
+    await fleet.clock.advance(50);
+    if (when === "before it is looked for") await revoke();
+    await fleet.clock.advance(1_500);
+    t.true(isServed);
+    await called;
+    await fleet.leftNothing(t, KEY, process);
+  });
+}

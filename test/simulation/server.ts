@@ -141,6 +141,7 @@ export class SimulatedServer {
   /** Somebody revokes what holds the key. */
   async revoke(key: string): Promise<void> {
     this.#truth.looksAt(key);
+    await this.#store.look([key], WITHIN_MS); // As before each command, what has expired is gone.
     for (const requestId of this.#truth.values(key)) {
       if (await this.#store.revoke?.({ key, requestId }, WITHIN_MS)) this.#truth.revoked(requestId);
     }
