@@ -271,8 +271,8 @@ class MemoryStore implements Store {
   /** The one with the `requestId` among those who hold the key together, revoked or not, if it is there, and the others. */
   #shareOf(requestId: string, value: string | undefined): [Share | undefined, Share[]] {
     const shares = value === undefined ? [] : (this.#sharesIn(value) ?? []);
-    const ids = [requestId, revokedFrom(requestId)];
-    const share = shares.find((one) => ids.includes(one.requestId));
+    const revoked = revokedFrom(requestId);
+    const share = shares.find((one) => one.requestId === requestId || one.requestId === revoked);
     return [share, shares.filter((one) => one !== share)];
   }
 
