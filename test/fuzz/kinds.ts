@@ -13,6 +13,11 @@ const KINDS: Readonly<Record<string, RegExp>> = {
   "`finally`": /\bfinally\b/,
   "a thenable that begins when it is awaited": /world\.lazy\(|\bthen\(resolve\)/,
   "a reentrant lock": /reentrant=true/,
+  "a lock beside others": /mode=read|permits=/,
+  "a lock of several keys": /each=true/,
+  "a lock by its whole key": /key="/,
+  "a lock only sometimes": /when="/,
+  "a release that nobody waits for": /release=background/,
 };
 
 const GENERATOR = "a generator as the locked function";

@@ -130,8 +130,7 @@ class Writer {
       returnsSettled: false,
     };
     const key = parameters.startsWith("lock") ? "lock" : "a";
-    const reentrant = !this.#isGenerator && dice.chance(0.15) ? " reentrant=true" : "";
-    const tag = `/** @redisLock businessFlag=fuzz keyName=${key} watchdog=false${reentrant} */`;
+    const tag = `/** @redisLock ${this.#attributes(key)} watchdog=false */`;
     const star = this.#isGenerator ? "*" : "";
     const open = isExpression ? ` => ${this.#arrowValue(place)};` : isArrow ? " => {" : " {";
     const body = isExpression
@@ -179,6 +178,25 @@ class Writer {
         return [...all, ...opened, "}", ...EXPORT(form === "static" ? "A" : "new A()", exported)];
       }
     }
+  }
+
+  /** What the weave makes of a body hangs on some of them; none may change what the body does. */
+  #attributes(key: string): string {
+    const dice = this.#dice;
+    const byFlag = `businessFlag=fuzz keyName=${key}`;
+    if (!this.#isGenerator && dice.chance(0.15)) return `${byFlag} reentrant=true`;
+    if (dice.chance(0.6)) return byFlag;
+    const forAll = [
+      `key="fuzz:\${${key}}"`,
+      `${byFlag} each=true`,
+      `${byFlag} when="${key} === 1"`,
+      `${byFlag} permits=2`,
+      `${byFlag} release=background`,
+      `${byFlag} fencing=true`,
+      `${byFlag} mode=write onLost=warn`,
+    ] as const;
+    const forCalls = [`${byFlag} mode=read`, `${byFlag} each=true mode=read when="${key} !== 7"`] as const;
+    return dice.of(this.#isGenerator ? forAll : [...forAll, ...forCalls]);
   }
 
   #directive(): string[] {
