@@ -5,6 +5,7 @@ import { drop, listen, newId, place, take, TAKEN } from "../../../runtime/stores
 import type { TakeRequest } from "../../../runtime/stores/port";
 import { inOrder } from "../../../runtime/stores/quorum/order";
 import { QuorumStore } from "../../../runtime/stores/quorum/quorum";
+import { deferred } from "../../support/deferred";
 import { SuspendableClock } from "../../support/suspendable-clock";
 import { VirtualClock } from "../../support/virtual-clock";
 import { registering } from "../registering";
@@ -265,6 +266,23 @@ test("what masters have, but nobody was told to hold yet, is not renewed: it may
   t.deepEqual(await values(), FREE);
 });
 
+test("what is given back while its fencing token is drawn is never said to be taken", async (t) => {
+  const { clock, store, members, values } = five();
+  const drawn = deferred();
+  for (const member of members) Object.assign(member, { raiseFence: () => drawn.promise });
+  const request = within(60_000);
+  const refusal = t.throwsAsync(store.take({ ...request, fencing: true }, WITHIN_MS), {
+    message: /it was given back before it was there/,
+  });
+  await clock.settle();
+  const { key, requestId } = request;
+  t.deepEqual(await store.drop({ key, requestId }, WITHIN_MS), { dropped: true });
+  drawn.resolve();
+  await refusal;
+  t.deepEqual(await store.renew([request], WITHIN_MS), [{ renewed: false, holder: undefined }]);
+  t.deepEqual(await values(), FREE);
+});
+
 test("a master that was dead when a hold was taken has it once it was renewed, and so others may die", async (t) => {
   const { clock, store, members, values } = five();
   strike(members, refused, 0, 1);
@@ -362,6 +380,65 @@ test("where fewer have it at its end than to prove that it was held all the time
   });
   await clock.advance(WITHIN_MS);
   await ended;
+});
+
+test("who had it before its time was over, and was not heard of since, does not prove that it was held", async (t) => {
+  const { clock, store, members } = five();
+  strike(members, refused, 3, 4);
+  const request = within(200);
+  const { key, requestId } = request;
+  t.true((await store.take(request, WITHIN_MS)).taken);
+  for (const n of [0, 1, 2]) await members[n]?.inside.renew([{ ...request, lockTimeMs: 60_000 }], 1);
+  await members[3]?.inside.take({ ...request, lockTimeMs: 60_000 }, 1);
+  await clock.advance(300);
+  // Its time is over, and the first one's word is missing when a majority confirms it anew.
+  strike(members, refused, 0, 4);
+  strike(members, well, 3);
+  const longer = { ...request, lockTimeMs: 60_000 };
+  t.deepEqual(await store.renew([longer], WITHIN_MS), [{ renewed: true }]);
+  await members[3]?.inside.drop({ key, requestId }, 1);
+  strike(members, well, 0, 4);
+  const ended = t.throwsAsync(store.drop({ key, requestId }, WITHIN_MS), {
+    message: /not known to have had the key/,
+  });
+  await clock.advance(WITHIN_MS);
+  await ended;
+});
+
+test("masters that take it when its time was over already do not prove that it was held", async (t) => {
+  const { clock, store, members, values } = five();
+  const lateToArrive: MemberFate = async (send) => {
+    await passes(clock, 210);
+    return await send();
+  };
+  strike(members, lateToArrive, 1, 2, 3, 4);
+  const request = within(200);
+  const { key, requestId } = request;
+  const taken = store.take(request, WITHIN_MS);
+  await clock.advance(210);
+  t.deepEqual(await taken, { taken: true, mayComeAgain: true });
+  strike(members, well, ...ALL);
+  t.deepEqual(await values(), [undefined, requestId, requestId, requestId, requestId]);
+  const ended = t.throwsAsync(store.drop({ key, requestId }, WITHIN_MS), {
+    message: /not known to have had the key/,
+  });
+  await clock.advance(WITHIN_MS);
+  await ended;
+});
+
+test("what is confirmed by few, and when its time is over, is not put at the masters that lack it", async (t) => {
+  const { clock, store, members, values } = five();
+  strike(members, refused, 3, 4);
+  const request = within(400);
+  t.true((await store.take(request, WITHIN_MS)).taken);
+  await clock.advance(380);
+  strike(members, late(clock, 20), 0, 1);
+  strike(members, refused, 2);
+  strike(members, well, 3, 4);
+  const renewed = store.renew([request], WITHIN_MS);
+  await clock.advance(20);
+  t.true((await renewed)[0] instanceof Error);
+  t.deepEqual((await values()).slice(3), [undefined, undefined]);
 });
 
 test("what was lost while the machine was suspended is not brought back to life by its renewals", async (t) => {
