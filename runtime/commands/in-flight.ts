@@ -1,5 +1,4 @@
 import type { Clock, Timer } from "../clock";
-import { MOST_AT_ONCE } from "../stores/port";
 
 /** The store did not answer in time. What became of the command is unknown. */
 export class NoReplyError extends Error {
@@ -151,11 +150,13 @@ type SendMany<Sent, Reply> = (
 export class Batch<Sent extends Command<Reply>, Reply> {
   readonly #inFlight: InFlight;
   readonly #sendMany: SendMany<Sent, Reply> | undefined;
+  readonly #mostAtOnce: number;
   #pending: Sent[] = [];
 
   /** @param sendMany undefined where each is to be sent by itself */
-  constructor(inFlight: InFlight, sendMany: SendMany<Sent, Reply> | undefined) {
+  constructor(inFlight: InFlight, mostAtOnce: number, sendMany: SendMany<Sent, Reply> | undefined) {
     this.#inFlight = inFlight;
+    this.#mostAtOnce = mostAtOnce;
     this.#sendMany = sendMany;
   }
 
@@ -181,8 +182,8 @@ export class Batch<Sent extends Command<Reply>, Reply> {
   readonly #flush = (): void => {
     const pending = this.#pending;
     this.#pending = [];
-    for (let from = 0; from < pending.length; from += MOST_AT_ONCE) {
-      const some = pending.slice(from, from + MOST_AT_ONCE);
+    for (let from = 0; from < pending.length; from += this.#mostAtOnce) {
+      const some = pending.slice(from, from + this.#mostAtOnce);
       const [first] = some;
       if (first !== undefined && some.length === 1) this.#inFlight.follow(first);
       else void this.#together(some);

@@ -6,7 +6,7 @@ import { LockOptionError } from "../errors";
 import { RESERVED_NAMESPACE } from "../limits";
 import { Roster } from "../roster";
 import { shown } from "../shown";
-import type { DropReply, Store, TakeReply } from "../stores/port";
+import { MOST_AT_ONCE, type DropReply, type Store, type TakeReply } from "../stores/port";
 import { Suspension } from "../suspension";
 import { Deadlines } from "./deadlines";
 import { GiveBacks } from "./give-backs";
@@ -60,13 +60,15 @@ export class LocalQueues implements Shared {
     this.newRequestId = newRequestId;
     this.store = store;
     this.inFlight = new InFlight(clock, commandTimeoutMs);
-    const { takeMany, dropMany } = store;
+    const { takeMany, dropMany, mostAtOnce = MOST_AT_ONCE } = store;
     this.takes = new Batch(
       this.inFlight,
+      mostAtOnce,
       takeMany && ((attempts, withinMs) => takeMany.call(store, attempts.map(requestOf), withinMs)),
     );
     this.drops = new Batch(
       this.inFlight,
+      mostAtOnce,
       dropMany && ((drops, withinMs) => dropMany.call(store, drops.map(requestOf), withinMs)),
     );
     this.deadlines = new Deadlines(clock);

@@ -10,6 +10,7 @@ import { deferred } from "../support/deferred";
 import { FleetProcess } from "../support/fleet";
 import { startRedis, type RedisServer } from "../support/redis-server";
 import { retire } from "../support/retire";
+import { startTcpProxy } from "../support/tcp-proxy";
 import { until } from "../support/until";
 
 // A master with one replica, which hangs where a test says so.
@@ -54,6 +55,11 @@ function openProcess(t: ExecutionContext): FleetProcess {
 async function callsOf(command: string): Promise<number> {
   const stats = await admin.info("commandstats");
   return Number(new RegExp(`^cmdstat_${command}:calls=(\\d+)`, "m").exec(stats)?.[1] ?? 0);
+}
+
+/** Since the master was started. */
+async function connectionsMade(): Promise<number> {
+  return Number(/^total_connections_received:(\d+)/m.exec(await admin.info("stats"))?.[1]);
 }
 
 const request = (key: string) => ({ key, requestId: newId(), lockTimeMs: 10_000, fencing: false });
@@ -180,6 +186,55 @@ test.serial("a reentrant lock is entered again with replicas once they have it",
   hang(t);
   const call = process.call(key, { reentrant: true }, () => process.call(key, inner, () => t.fail()));
   t.like(await t.throwsAsync(call), { code: "LOCK_UNREACHABLE" });
+});
+
+test.serial("a user who may not ask replicas is told so at once, and leaves no key behind", async (t) => {
+  await admin.call("ACL", "SETUSER", "unheard", "reset", "on", "nopass", "~*", "&*", "+@all", "-wait");
+  const own = redisStore(master.client({ username: "unheard", password: "any" }));
+  t.teardown(() => own.close());
+  const key = newKey();
+  const process = new FleetProcess({ store: own, logger: { warn: () => {} } });
+  const call = process.call(key, { replicas: 1, waitTime: "20s" }, () => t.fail());
+  const error = await t.throwsAsync(call, { message: /NOPERM.*wait/ });
+  t.like(error, { code: "LOCK_MISCONFIGURED" });
+  t.is(await admin.exists(key), 0, "it is gone by then");
+});
+
+test.serial("a renewal that needs no replica is heard in time, however late the word of a replica is", async (t) => {
+  const proxy = await startTcpProxy(master.port);
+  const own = redisStore(master.client({ port: proxy.port }));
+  t.teardown(async () => {
+    await own.close();
+    await proxy.stop();
+  });
+  const [plain, late] = [request(newKey()), { ...request(newKey()), replicas: 1 }];
+  t.like(await own.take(plain, WITHIN_MS), { taken: true });
+  t.like(await own.take(late, WITHIN_MS), { taken: true });
+  void proxy.strike(1, "silence", late.key);
+  // Timers ring in the order in which they are due, on a machine that is busy, too.
+  const withinMs = 1_000;
+  const timeIsUp = new Promise<"too late">((resolve) => setTimeout(resolve, 0.95 * withinMs, "too late"));
+  const replies = await Promise.race([own.renew([plain, late], withinMs), timeIsUp]);
+  t.deepEqual(replies[0], { renewed: true });
+  t.true(replies[1] instanceof Error);
+});
+
+test.serial("a store that is closed opens no connection for what it was asked before", async (t) => {
+  const client = master.client();
+  const store = redisStore(client);
+  const one = { ...request(newKey()), replicas: 1 };
+  t.like(await store.take({ ...one, replicas: 0 }, WITHIN_MS), { taken: true });
+  const before = await connectionsMade();
+  const renewed = store.renew([one], WITHIN_MS);
+  await store.close();
+  t.deepEqual(
+    (await renewed).map((reply) => (reply instanceof Error ? reply.message : reply)),
+    ["the store is closed"],
+  );
+  const refused = await t.throwsAsync(store.take({ ...one, key: newKey() }, WITHIN_MS));
+  t.is(refused?.message, "the store is closed");
+  await client.ping();
+  t.is(await connectionsMade(), before);
 });
 
 test.serial("works with min-replicas-to-write, whose refusal is told as it is", async (t) => {

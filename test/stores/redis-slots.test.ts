@@ -16,12 +16,14 @@ import {
   token,
   WITHIN_MS,
 } from "../../runtime/stores/contract/subject";
-import type { Store, TakeRequest } from "../../runtime/stores/port";
+import { MOST_AT_ONCE, type Store, type TakeRequest } from "../../runtime/stores/port";
 import { keyIn, slotOf } from "../../runtime/stores/redis/cluster/slots";
 import { redisStore } from "../../runtime/stores/redis/redis";
 import { queueOf } from "../support/beside";
+import { FleetProcess } from "../support/fleet";
 import { startRedisCluster, type RedisCluster } from "../support/redis-cluster";
 import { migrateSlot, openSlot } from "../support/reshard";
+import { retire } from "../support/retire";
 import { until } from "../support/until";
 import { hearingEverywhere, isHeard } from "./hearing-everywhere";
 import { noting } from "./noting-listener";
@@ -192,6 +194,30 @@ test.serial(
     t.is(await commands("eval"), 0);
     t.is(await commands("script\\|load"), 3 * 3, "each of three scripts to each of three masters");
     t.deepEqual([...writes.values()], [3, 3, 3]);
+  },
+);
+
+test.serial(
+  "however many a process takes and gives back at once, those of one slot go in one command",
+  async (t) => {
+    const { own } = await open(t);
+    const process = new FleetProcess({ store: own, commandTimeout: "20s", logger: { warn: () => {} } });
+    // Those of one slot are further apart than what goes in one command elsewhere.
+    const tags = Array.from({ length: MOST_AT_ONCE + 50 }, newKey);
+    const keys = ["first", "second"].flatMap((name) => tags.map((tag) => `{${tag}}${name}`));
+    const slots = new Set(keys.map(slotOf)).size;
+    const evaluations = async (): Promise<number> => {
+      const masters = cluster.nodes.filter(({ master }) => master === undefined);
+      const stats = await Promise.all(masters.map((node) => node.info("commandstats", "cmdstat_evalsha")));
+      return stats.reduce((sum, stat = "calls=0") => sum + Number(/calls=(\d+)/.exec(stat)?.[1]), 0);
+    };
+    const before = await evaluations();
+    const locks = keys.map((key) => process.lock(key, { lockTime: "60s" }));
+    t.true((await Promise.all(locks.map((lock) => lock.acquire()))).every(Boolean));
+    t.is((await evaluations()) - before, slots);
+    await Promise.all(locks.map((lock) => lock.release()));
+    t.is((await evaluations()) - before, 2 * slots);
+    await retire(process);
   },
 );
 

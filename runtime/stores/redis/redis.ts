@@ -4,6 +4,7 @@
 import { systemClock } from "../../clock";
 import { reasonOf } from "../../errors";
 import {
+  MOST_AT_ONCE,
   type DropReply,
   type DropRequest,
   type Inspection,
@@ -26,6 +27,7 @@ import { askBySlot, chunksOf, unlessParted, type Cluster } from "./cluster/by-sl
 import { Routes } from "./cluster/routes";
 import { ShardInboxes } from "./cluster/shard-inboxes";
 import { Shards } from "./cluster/shards";
+import { SLOTS } from "./cluster/slots";
 import { assertClient, isCluster, type RedisClient } from "./client";
 import { ConfirmingStore } from "./confirming-store";
 import { Database } from "./database";
@@ -121,6 +123,7 @@ export function storeAt(address: RedisAddress, what = "redis"): RedisStore {
 
 export class RedisStore implements Store {
   readonly client: RedisClient;
+  readonly mostAtOnce: number;
   readonly #send: Send;
   readonly #scripts: ScriptRunner;
   readonly #closeClient: () => void;
@@ -158,9 +161,11 @@ export class RedisStore implements Store {
       );
       const routes = new Routes(client, shards);
       this.cluster = { shards, routes };
+      this.mostAtOnce = SLOTS; // Which go in one command for each slot: the more at once, the fewer commands.
       this.#send = (_withinMs, ...command) => routes.send(...command);
       this.#inbox = new ShardInboxes(client, shards, owner);
     } else {
+      this.mostAtOnce = MOST_AT_ONCE;
       this.#send = send;
       this.#inbox = new Inbox(client, owner);
     }
