@@ -231,7 +231,7 @@ test.serial("a store that is closed opens no connection for what it was asked be
     (await renewed).map((reply) => (reply instanceof Error ? reply.message : reply)),
     ["the store is closed"],
   );
-  const refused = await t.throwsAsync(store.take({ ...one, key: newKey() }, WITHIN_MS));
+  const refused = await t.throwsAsync(store.take({ ...one, key: newKey(), replicas: 2 }, WITHIN_MS));
   t.is(refused?.message, "the store is closed");
   await client.ping();
   t.is(await connectionsMade(), before);

@@ -69,7 +69,6 @@ export class Confirmer {
 
   confirm(request: RenewRequest, isAsking: boolean, withinMs: number): Promise<RenewReply> {
     return new Promise((settle) => {
-      if (this.#isClosed) return settle(new Error("the store is closed"));
       this.#pending.push({ request, isAsking, dueAt: systemClock.now() + withinMs, settle });
       if (!this.#isBusy && this.#pending.length === 1) process.nextTick(() => void this.#sendAll());
     });
