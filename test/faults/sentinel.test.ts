@@ -54,8 +54,9 @@ async function cut(): Promise<void> {
   const [master, replica] = servers;
   await master.client().call("ACL", "SETUSER", "default", "-psync", "-sync");
   await master.client().call("CLIENT", "KILL", "TYPE", "replica");
+  const admin = replica.client();
   await until(async () => {
-    const [role, , , link] = await replica.client().role();
+    const [role, , , link] = await admin.role();
     return role === "slave" && link !== "connected";
   });
 }

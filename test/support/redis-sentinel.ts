@@ -53,22 +53,23 @@ export async function startSentinelGroup(replicas = 2, sentinels = 3): Promise<S
   for (let nth = 0; nth < sentinels; nth += 1) {
     watching.push(await startSentinel(join(dir, `${nth}.conf`), dir, master.port, sentinels));
   }
-  const know = async (sentinel: RedisServer): Promise<boolean> => {
-    const told = (await sentinel.client().call("SENTINEL", "MASTER", NAME)) as string[];
+  // One connection to each, however often it is asked: a sentinel takes in so many, and nobody after that.
+  const admins = watching.map((sentinel) => sentinel.client());
+  const know = async (sentinel: Redis): Promise<boolean> => {
+    const told = (await sentinel.call("SENTINEL", "MASTER", NAME)) as string[];
     const valueOf = (field: string): number => Number(told[told.indexOf(field) + 1]);
     return valueOf("num-slaves") === replicas && valueOf("num-other-sentinels") === sentinels - 1;
   };
-  await Promise.all(watching.map((sentinel) => until(() => know(sentinel))));
+  await Promise.all(admins.map((sentinel) => until(() => know(sentinel))));
   const clients: Redis[] = [];
   const restarted: RedisServer[] = [];
   const masterPort = async (): Promise<number> => {
-    const [sentinel] = watching;
-    const address = await sentinel?.client().call("SENTINEL", "GET-MASTER-ADDR-BY-NAME", NAME);
+    const address = await admins[0]?.call("SENTINEL", "GET-MASTER-ADDR-BY-NAME", NAME);
     return Number((address as string[])[1]);
   };
   const failsAfter = async (silenceMs: number): Promise<void> => {
     const set = ["SET", NAME, "down-after-milliseconds", String(silenceMs)];
-    await Promise.all(watching.map((sentinel) => sentinel.client().call("SENTINEL", ...set)));
+    await Promise.all(admins.map((sentinel) => sentinel.call("SENTINEL", ...set)));
   };
   await failsAfter(CALM_MS);
   return {
