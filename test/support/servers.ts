@@ -18,6 +18,7 @@ async function main(): Promise<void> {
     startSentinelGroup(2, 3),
     Promise.all(Array.from({ length: 5 }, () => startRedis())),
   ]);
+  await group.alert(); // Whoever ends its master is to see another one take its place.
   const nodes = cluster.nodes.map(({ port }) => port);
   const sentinels = group.sentinels.map(({ port }) => port);
   const hosts = (ports: readonly number[]): string =>
@@ -39,12 +40,14 @@ A master (port ${group.servers[0]?.port}) with two replicas (${group.servers
   configure({ redis: new Redis({ name: "${group.name}", sentinels: ${hosts(sentinels)} }) });
   redis-cli -p ${sentinels[0]} sentinel get-master-addr-by-name ${group.name}
 
-Five masters that know nothing of one another:
+Five masters that know nothing of one another, as a quorum:
 
-  const clients = [${urls}].map((url) => new Redis(url));
+  configure({ redis: [${urls}] });
+
+They count once they have run for a minute, or for the \`longestLockTime\` of quorumStore(): docs/quorum.md says why.
 
 A node that fails: redis-cli -p <port> shutdown nosave
-A node that hangs: redis-cli -p <port> debug sleep 10
+A node that hangs: pkill -STOP -f 'redis-server 127.0.0.1:<port>', until the same with -CONT
 `);
   await ended;
   await Promise.all([cluster.stop(), group.stop(), ...masters.map((server) => server.stop())]);
