@@ -58,7 +58,10 @@ async function install(version: string): Promise<string> {
 async function versionUnder(env: NodeJS.ProcessEnv): Promise<string> {
   const script = `const { dirname } = require("node:path");
     console.log(require(dirname(require.resolve("ioredis")) + "/../package.json").version)`;
-  const { stdout } = await promisify(execFile)(process.execPath, ["--eval", script], { cwd: REPOSITORY, env });
+  const { stdout } = await promisify(execFile)(process.execPath, ["--eval", script], {
+    cwd: REPOSITORY,
+    env,
+  });
   return stdout.trim();
 }
 
