@@ -214,7 +214,8 @@ async function readyMade(redis: Cluster): Promise<Contestant> {
     const own = [...bySlot].filter(([slot]) => redis.slots[slot]?.[0] === `${host}:${port}`);
     const commands = own.map(([, some]) => {
       const ids = some.map(({ requestId }) => requestId).join("");
-      return [sha1, some.length, ...some.map(({ key }) => key), ids, KEPT_MS] as const;
+      const keys = some.map(({ key }) => key);
+      return [sha1, keys.length].concat(keys, ids, KEPT_MS);
     });
     return { node, commands };
   });

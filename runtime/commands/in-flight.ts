@@ -1,4 +1,5 @@
 import type { Clock, Timer } from "../clock";
+import { MOST_AT_ONCE } from "../stores/port";
 
 /** The store did not answer in time. What became of the command is unknown. */
 export class NoReplyError extends Error {
@@ -154,7 +155,7 @@ export class Batch<Sent extends Command<Reply>, Reply> {
   #pending: Sent[] = [];
 
   /** @param sendMany undefined where each is to be sent by itself */
-  constructor(inFlight: InFlight, mostAtOnce: number, sendMany: SendMany<Sent, Reply> | undefined) {
+  constructor(inFlight: InFlight, sendMany: SendMany<Sent, Reply> | undefined, mostAtOnce = MOST_AT_ONCE) {
     this.#inFlight = inFlight;
     this.#mostAtOnce = mostAtOnce;
     this.#sendMany = sendMany;
@@ -193,7 +194,7 @@ export class Batch<Sent extends Command<Reply>, Reply> {
   async #together(commands: readonly Sent[]): Promise<void> {
     let replies: readonly (Reply | Error)[] = [];
     try {
-      const withinMs = Math.max(...commands.map((command) => command.withinMs));
+      const withinMs = commands.reduce((most, command) => Math.max(most, command.withinMs), 0);
       replies = (await this.#sendMany?.(commands, withinMs)) ?? [];
     } catch (error) {
       for (const command of commands) this.#inFlight.failed(command, error);

@@ -60,16 +60,17 @@ export class LocalQueues implements Shared {
     this.newRequestId = newRequestId;
     this.store = store;
     this.inFlight = new InFlight(clock, commandTimeoutMs);
-    const { takeMany, dropMany, mostAtOnce = MOST_AT_ONCE } = store;
+    const { takeMany, dropMany, splitsMany } = store;
+    const mostAtOnce = splitsMany === true ? Infinity : MOST_AT_ONCE;
     this.takes = new Batch(
       this.inFlight,
-      mostAtOnce,
       takeMany && ((attempts, withinMs) => takeMany.call(store, attempts.map(requestOf), withinMs)),
+      mostAtOnce,
     );
     this.drops = new Batch(
       this.inFlight,
-      mostAtOnce,
       dropMany && ((drops, withinMs) => dropMany.call(store, drops.map(requestOf), withinMs)),
+      mostAtOnce,
     );
     this.deadlines = new Deadlines(clock);
     this.giveBacks = new GiveBacks(clock, store, this.inFlight);

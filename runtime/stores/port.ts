@@ -141,15 +141,15 @@ export interface StoreListener {
 export interface Store {
   /** Whether it heeds a request's `replicas`, or need not: one without it is never asked with them. */
   readonly confirmsReplicas?: boolean;
-  /** How many keys `takeMany` and `dropMany` may be asked for at once, where it is not {@link MOST_AT_ONCE}. */
-  readonly mostAtOnce?: number;
+  /** Whether `takeMany` and `dropMany` may be asked for any number of keys: it makes several commands of them itself. */
+  readonly splitsMany?: boolean;
 
   // ---- who holds --------------------------------------------------------------------------------------
 
   /** Takes the key if it is free, or shared by fewer than may hold it together while nobody waits. */
   take(request: TakeRequest, withinMs: number): Promise<TakeReply>;
   /**
-   * The same for up to `mostAtOnce` keys, each to be held alone, without a fencing token or replicas: one reply for each, in their
+   * The same for up to {@link MOST_AT_ONCE} keys, each to be held alone, without a fencing token or replicas: one reply for each, in their
    * order, or the error that it would have rejected with. A store without it is asked for each by itself.
    */
   readonly takeMany?:
@@ -166,7 +166,7 @@ export interface Store {
    * everybody, the queue too, until that time is over; carried out twice, the second tells the same.
    */
   drop(request: DropRequest, withinMs: number): Promise<DropReply>;
-  /** The same for up to `mostAtOnce` keys, as `takeMany` is for `take`. */
+  /** The same for up to {@link MOST_AT_ONCE} keys, as `takeMany` is for `take`. */
   readonly dropMany?:
     | ((requests: readonly DropRequest[], withinMs: number) => Promise<readonly (DropReply | Error)[]>)
     | undefined;

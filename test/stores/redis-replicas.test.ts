@@ -200,24 +200,27 @@ test.serial("a user who may not ask replicas is told so at once, and leaves no k
   t.is(await admin.exists(key), 0, "it is gone by then");
 });
 
-test.serial("a renewal that needs no replica is heard in time, however late the word of a replica is", async (t) => {
-  const proxy = await startTcpProxy(master.port);
-  const own = redisStore(master.client({ port: proxy.port }));
-  t.teardown(async () => {
-    await own.close();
-    await proxy.stop();
-  });
-  const [plain, late] = [request(newKey()), { ...request(newKey()), replicas: 1 }];
-  t.like(await own.take(plain, WITHIN_MS), { taken: true });
-  t.like(await own.take(late, WITHIN_MS), { taken: true });
-  void proxy.strike(1, "silence", late.key);
-  // Timers ring in the order in which they are due, on a machine that is busy, too.
-  const withinMs = 1_000;
-  const timeIsUp = new Promise<"too late">((resolve) => setTimeout(resolve, 0.95 * withinMs, "too late"));
-  const replies = await Promise.race([own.renew([plain, late], withinMs), timeIsUp]);
-  t.deepEqual(replies[0], { renewed: true });
-  t.true(replies[1] instanceof Error);
-});
+test.serial(
+  "a renewal that needs no replica is heard in time, however late the word of a replica is",
+  async (t) => {
+    const proxy = await startTcpProxy(master.port);
+    const own = redisStore(master.client({ port: proxy.port }));
+    t.teardown(async () => {
+      await own.close();
+      await proxy.stop();
+    });
+    const [plain, late] = [request(newKey()), { ...request(newKey()), replicas: 1 }];
+    t.like(await own.take(plain, WITHIN_MS), { taken: true });
+    t.like(await own.take(late, WITHIN_MS), { taken: true });
+    void proxy.strike(1, "silence", late.key);
+    // Timers ring in the order in which they are due, on a machine that is busy, too.
+    const withinMs = 1_000;
+    const timeIsUp = new Promise<"too late">((resolve) => setTimeout(resolve, 0.95 * withinMs, "too late"));
+    const replies = await Promise.race([own.renew([plain, late], withinMs), timeIsUp]);
+    t.deepEqual(replies[0], { renewed: true });
+    t.true(replies[1] instanceof Error);
+  },
+);
 
 test.serial("a store that is closed opens no connection for what it was asked before", async (t) => {
   const client = master.client();

@@ -27,7 +27,7 @@ const LEAST_GIVE_BACK_MS = 200;
 interface RedisStore extends Store {
   readonly revoke: NonNullable<Store["revoke"]>;
   readonly inspect: NonNullable<Store["inspect"]>;
-  readonly mostAtOnce: number;
+  readonly splitsMany: boolean;
   readonly client: RedisClient;
   readonly cluster: Cluster | undefined;
 }
@@ -39,7 +39,7 @@ interface RedisStore extends Store {
  */
 export class ConfirmingStore implements Store {
   readonly confirmsReplicas = true;
-  readonly mostAtOnce: number;
+  readonly splitsMany: boolean;
   readonly takeMany: Store["takeMany"];
   readonly dropMany: Store["dropMany"];
   readonly #store: RedisStore;
@@ -48,7 +48,7 @@ export class ConfirmingStore implements Store {
   constructor(store: RedisStore) {
     this.#store = store;
     this.#replicas = new Replicas(store.client, store.cluster);
-    this.mostAtOnce = store.mostAtOnce;
+    this.splitsMany = store.splitsMany;
     this.takeMany = store.takeMany;
     this.dropMany = store.dropMany;
   }

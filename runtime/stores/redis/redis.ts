@@ -4,7 +4,6 @@
 import { systemClock } from "../../clock";
 import { reasonOf } from "../../errors";
 import {
-  MOST_AT_ONCE,
   type DropReply,
   type DropRequest,
   type Inspection,
@@ -27,7 +26,6 @@ import { askBySlot, chunksOf, unlessParted, type Cluster } from "./cluster/by-sl
 import { Routes } from "./cluster/routes";
 import { ShardInboxes } from "./cluster/shard-inboxes";
 import { Shards } from "./cluster/shards";
-import { SLOTS } from "./cluster/slots";
 import { assertClient, isCluster, type RedisClient } from "./client";
 import { ConfirmingStore } from "./confirming-store";
 import { Database } from "./database";
@@ -123,7 +121,8 @@ export function storeAt(address: RedisAddress, what = "redis"): RedisStore {
 
 export class RedisStore implements Store {
   readonly client: RedisClient;
-  readonly mostAtOnce: number;
+  /** In a cluster, where one command is for each slot: the more at once, the fewer commands. */
+  readonly splitsMany: boolean;
   readonly #send: Send;
   readonly #scripts: ScriptRunner;
   readonly #closeClient: () => void;
@@ -147,6 +146,7 @@ export class RedisStore implements Store {
     this.#prefix = client.options.keyPrefix ?? "";
     assertPrefix(this.#prefix);
     this.#counts = isCluster(client) ? "0" : "1";
+    this.splitsMany = isCluster(client);
     const owner: InboxOwner = {
       hinted: (place) => {
         for (const listener of this.#listeners) listener.onHint(place);
@@ -161,11 +161,9 @@ export class RedisStore implements Store {
       );
       const routes = new Routes(client, shards);
       this.cluster = { shards, routes };
-      this.mostAtOnce = SLOTS; // Which go in one command for each slot: the more at once, the fewer commands.
       this.#send = (_withinMs, ...command) => routes.send(...command);
       this.#inbox = new ShardInboxes(client, shards, owner);
     } else {
-      this.mostAtOnce = MOST_AT_ONCE;
       this.#send = send;
       this.#inbox = new Inbox(client, owner);
     }

@@ -1,5 +1,5 @@
 /** How many slots the keys of a cluster are divided into. */
-export const SLOTS = 16_384;
+const SLOTS = 16_384;
 
 /** Of CRC-16/XMODEM: the polynomial x^16 + x^12 + x^5 + 1. */
 const TABLE = Uint16Array.from({ length: 256 }, (_, byte) => {
