@@ -25,7 +25,7 @@ import { startRedisCluster, type RedisCluster } from "../support/redis-cluster";
 import { migrateSlot, openSlot } from "../support/reshard";
 import { retire } from "../support/retire";
 import { until } from "../support/until";
-import { hearingEverywhere, isHeard } from "./hearing-everywhere";
+import { hearingEverywhere, hearingOf, isHeard } from "./hearing-everywhere";
 import { noting } from "./noting-listener";
 
 // Slots: how much goes in one command and in one write, and what becomes of locks while theirs are on the way.
@@ -280,6 +280,39 @@ test.serial(
     await ear.heard;
   },
 );
+
+test.serial("a hint is told by the master that has the lock, and is no business of other shards", async (t) => {
+  const { own } = await open(t);
+  const key = newKey();
+  await hearingOf(own, cluster, key);
+  const told = async (): Promise<Map<number, number>> => {
+    const counts = cluster.nodes.map(async ({ port, admin }) => {
+      const stats = await admin.cluster("INFO");
+      const sent = [...stats.matchAll(/^cluster_stats_messages_publish(?:shard)?_received:(\d+)/gm)];
+      return [port, sent.reduce((sum, [, count]) => sum + Number(count), 0)] as const;
+    });
+    return new Map(await Promise.all(counts));
+  };
+  const before = await told();
+  let holder = newId();
+  await take(own, key, holder);
+  for (let turn = 0; turn < 20; turn += 1) {
+    const [waiting, requestId] = [newId(), newId()];
+    const ear = listen(own, waiting);
+    await queued(own, key, waiting);
+    await drop(own, key, holder);
+    await ear.heard;
+    t.deepEqual(await place(own, key, waiting, {}, requestId), TAKEN);
+    holder = requestId;
+  }
+  await drop(own, key, holder);
+  const master = await cluster.masterOf(key);
+  const after = await told();
+  for (const node of cluster.nodes) {
+    if (node === master || node.master === master) continue;
+    t.is(after.get(node.port), before.get(node.port), `node ${node.port}`);
+  }
+});
 
 function mapped(): NonNullable<ClusterOptions> {
   const addresses = cluster.nodes.map(({ port }) => [`127.0.0.1:${port}`, { host: "localhost", port }]);
