@@ -58,8 +58,12 @@ const QUICK = [
 const OTHERS = [
   "test/stores/redis-hints.test.ts",
   "test/stores/redis-cluster.test.ts",
+  "test/stores/redis-slots.test.ts",
+  "test/stores/redis-replicas.test.ts",
+  "test/stores/quorum/redis-masters.test.ts",
   "test/faults/lost-replies.test.ts",
   "test/faults/redis-recoveries.test.ts",
+  "test/faults/sentinel.test.ts",
 ];
 
 const TESTS = process.argv.includes("--all") ? [...QUICK, ...OTHERS] : QUICK;

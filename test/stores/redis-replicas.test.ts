@@ -1,6 +1,7 @@
 import test, { type ExecutionContext } from "ava";
 import type { Redis } from "ioredis";
 import { LockOptionError } from "../../runtime";
+import type { Duration } from "../../runtime/duration";
 import { newId, newKey, WITHIN_MS } from "../../runtime/stores/contract/subject";
 import { memoryStore } from "../../runtime/stores/memory";
 import type { Store } from "../../runtime/stores/port";
@@ -45,9 +46,9 @@ function openStore(t: ExecutionContext): Store {
   return store;
 }
 
-function openProcess(t: ExecutionContext): FleetProcess {
+function openProcess(t: ExecutionContext, commandTimeout: Duration = "300ms"): FleetProcess {
   const store = redisStore(master.client());
-  const process = new FleetProcess({ store, commandTimeout: "300ms", logger: { warn: () => {} } });
+  const process = new FleetProcess({ store, commandTimeout, logger: { warn: () => {} } });
   t.teardown(() => retire(process));
   return process;
 }
@@ -179,10 +180,10 @@ test.serial("who holds it without replicas does not hand it on to one who asks f
 });
 
 test.serial("a reentrant lock is entered again with replicas once they have it", async (t) => {
-  const process = openProcess(t);
+  const [patient, process] = [openProcess(t, "20s"), openProcess(t)];
   const key = newKey();
   const inner = { replicas: 1, reentrant: true } as const;
-  t.is(await process.call(key, { reentrant: true }, () => process.call(key, inner, () => "in")), "in");
+  t.is(await patient.call(key, { reentrant: true }, () => patient.call(key, inner, () => "in")), "in");
   hang(t);
   const call = process.call(key, { reentrant: true }, () => process.call(key, inner, () => t.fail()));
   t.like(await t.throwsAsync(call), { code: "LOCK_UNREACHABLE" });
@@ -248,7 +249,7 @@ test.serial("works with min-replicas-to-write, whose refusal is told as it is", 
   const refused = openProcess(t).call(key, options, () => t.fail());
   t.regex((await t.throwsAsync(refused))?.message ?? "", /NOREPLICAS/);
   await admin.config("SET", "min-replicas-to-write", "1");
-  t.is(await openProcess(t).call(key, options, () => "in"), "in");
+  t.is(await openProcess(t).call(key, { replicas: 1, waitTime: "20s" }, () => "in"), "in");
 });
 
 test("a store of this process has no replicas to ask, and needs none", async (t) => {
