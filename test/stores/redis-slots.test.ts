@@ -68,7 +68,7 @@ test("a key's slot is the one that the server says", async (t) => {
 });
 
 test.serial(
-  "in a slot that is on its way, a lock is taken, renewed, looked at and given back as ever",
+  "in a slot that is on its way, a lock is taken, renewed, looked at, revoked and given back as ever",
   async (t) => {
     const { own } = await open(t);
     const key = newKey();
@@ -89,6 +89,11 @@ test.serial(
         { dropped: true },
         { dropped: false, holder: undefined },
       ]);
+      t.deepEqual(await take(own, name, requestId), TAKEN);
+      t.true(await own.revoke?.(held, WITHIN_MS));
+      t.like(await renew(own, name, requestId, 60_000), { renewed: false });
+      t.deepEqual(await drop(own, name, requestId), { dropped: true }, "its holder may still end it");
+      t.is(await look(own, name), undefined);
     }
     await close();
   },
@@ -281,38 +286,41 @@ test.serial(
   },
 );
 
-test.serial("a hint is told by the master that has the lock, and is no business of other shards", async (t) => {
-  const { own } = await open(t);
-  const key = newKey();
-  await hearingOf(own, cluster, key);
-  const told = async (): Promise<Map<number, number>> => {
-    const counts = cluster.nodes.map(async ({ port, admin }) => {
-      const stats = await admin.cluster("INFO");
-      const sent = [...stats.matchAll(/^cluster_stats_messages_publish(?:shard)?_received:(\d+)/gm)];
-      return [port, sent.reduce((sum, [, count]) => sum + Number(count), 0)] as const;
-    });
-    return new Map(await Promise.all(counts));
-  };
-  const before = await told();
-  let holder = newId();
-  await take(own, key, holder);
-  for (let turn = 0; turn < 20; turn += 1) {
-    const [waiting, requestId] = [newId(), newId()];
-    const ear = listen(own, waiting);
-    await queued(own, key, waiting);
+test.serial(
+  "a hint is told by the master that has the lock, and is no business of other shards",
+  async (t) => {
+    const { own } = await open(t);
+    const key = newKey();
+    await hearingOf(own, cluster, key);
+    const told = async (): Promise<Map<number, number>> => {
+      const counts = cluster.nodes.map(async ({ port, admin }) => {
+        const stats = await admin.cluster("INFO");
+        const sent = [...stats.matchAll(/^cluster_stats_messages_publish(?:shard)?_received:(\d+)/gm)];
+        return [port, sent.reduce((sum, [, count]) => sum + Number(count), 0)] as const;
+      });
+      return new Map(await Promise.all(counts));
+    };
+    const before = await told();
+    let holder = newId();
+    await take(own, key, holder);
+    for (let turn = 0; turn < 20; turn += 1) {
+      const [waiting, requestId] = [newId(), newId()];
+      const ear = listen(own, waiting);
+      await queued(own, key, waiting);
+      await drop(own, key, holder);
+      await ear.heard;
+      t.deepEqual(await place(own, key, waiting, {}, requestId), TAKEN);
+      holder = requestId;
+    }
     await drop(own, key, holder);
-    await ear.heard;
-    t.deepEqual(await place(own, key, waiting, {}, requestId), TAKEN);
-    holder = requestId;
-  }
-  await drop(own, key, holder);
-  const master = await cluster.masterOf(key);
-  const after = await told();
-  for (const node of cluster.nodes) {
-    if (node === master || node.master === master) continue;
-    t.is(after.get(node.port), before.get(node.port), `node ${node.port}`);
-  }
-});
+    const master = await cluster.masterOf(key);
+    const after = await told();
+    for (const node of cluster.nodes) {
+      if (node === master || node.master === master) continue;
+      t.is(after.get(node.port), before.get(node.port), `node ${node.port}`);
+    }
+  },
+);
 
 function mapped(): NonNullable<ClusterOptions> {
   const addresses = cluster.nodes.map(({ port }) => [`127.0.0.1:${port}`, { host: "localhost", port }]);
