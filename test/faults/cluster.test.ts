@@ -2,9 +2,12 @@ import test, { type ExecutionContext } from "ava";
 import { redisStore } from "../../runtime/stores/redis/redis";
 import { fenceOf } from "../support/beside";
 import { Crowd } from "../support/crowd";
+import { deferred } from "../support/deferred";
+import { FleetProcess } from "../support/fleet";
 import { monotonicMs } from "../support/monotonic";
 import { startRedisCluster, type ClusterNode, type RedisCluster } from "../support/redis-cluster";
 import { migrateSlot } from "../support/reshard";
+import { retire } from "../support/retire";
 import { judge } from "../support/sections";
 import { until } from "../support/until";
 
@@ -159,3 +162,56 @@ test.serial(
 );
 
 test.serial("the same holds for locks that nobody waits for", (t) => play(t, false));
+
+function openProcess(t: ExecutionContext, cluster: RedisCluster): FleetProcess {
+  const store = redisStore(cluster.cluster());
+  const own = new FleetProcess({ store, commandTimeout: "500ms", logger: { warn: () => {} } });
+  t.teardown(() => retire(own));
+  return own;
+}
+
+/** The master's replica hears nothing more of it, whose clients hear nothing of that. */
+async function cut(cluster: RedisCluster, master: ClusterNode): Promise<void> {
+  const replica = await replicaOf(cluster, master);
+  await master.admin.call("ACL", "SETUSER", "default", "-psync", "-sync");
+  await master.admin.call("CLIENT", "KILL", "TYPE", "replica");
+  await until(async () => (await replica?.info("replication", "master_link_status")) === "down");
+}
+
+test.serial(
+  "a lock that the replica never had is lost with the master, and its holder is told long before it looks by itself; with replicas it is refused",
+  async (t) => {
+    t.timeout(ROUND_WITHIN_MS);
+    const cluster = await startRedisCluster(3, 3);
+    t.teardown(() => cluster.stop());
+    const [master] = cluster.nodes;
+    if (master === undefined) throw new Error("a cluster of no nodes");
+    const key = await keyOf(cluster, master);
+    const [holder, other] = [openProcess(t, cluster), openProcess(t, cluster)];
+    t.is(await holder.call(key, { replicas: 1, waitTime: "20s" }, () => "in"), "in");
+    await cut(cluster, master);
+    const told = deferred();
+    const entered = deferred();
+    const lost = holder.call(key, { lockTime: "1h" }, async (lock) => {
+      lock.signal.addEventListener("abort", () => told.resolve());
+      entered.resolve();
+      await told.promise;
+    });
+    const isLost = t.throwsAsync(lost);
+    await entered.promise;
+    const options = { replicas: 1, waitTime: "1s", retryTimes: 1 } as const;
+    const refused = await t.throwsAsync(other.call(`${key}, refused`, options, () => t.fail()));
+    t.regex(
+      refused?.message ?? "",
+      /0 of 1 replicas have confirmed|replicas were not heard of in time|no reply from the store/,
+    );
+    await master.kill();
+    await succeeded(cluster, key, master);
+    await told.promise;
+    t.like(await isLost, { code: "LOCK_LOST" });
+    t.is(await other.call(key, { waitTime: "20s" }, () => "in"), "in");
+    await master.start();
+    await until(() => cluster.isWhole());
+    t.is(await other.call(key, { replicas: 1, waitTime: "20s" }, () => "in"), "in");
+  },
+);

@@ -142,6 +142,19 @@ test("when one node of a cluster is gone, the keys of the others are renewed, lo
   await own.close();
 });
 
+test("that a node is gone is told to who listens, and asks for nothing", async (t) => {
+  t.timeout(30_000);
+  const lonely = await startRedisCluster(2);
+  t.teardown(() => lonely.stop());
+  const own = redisStore(lonely.cluster());
+  await hearingEverywhere(own, lonely);
+  const told = noting(own);
+  await lonely.nodes[1]?.kill();
+  await told.reconnected;
+  await own.close();
+  t.pass();
+});
+
 test("that a node is there again is told to who listens", async (t) => {
   const lonely = await startRedisCluster();
   t.teardown(() => lonely.stop());

@@ -22,7 +22,7 @@ export class Shards {
 
   /**
    * @param onBreak a connection to a node broke
-   * @param onMoved some slot has another master than before
+   * @param onMoved some slot has another master than before, or may have one soon
    */
   constructor(client: RedisClient, onBreak: () => void, onMoved: () => void) {
     this.#client = client;
@@ -30,6 +30,7 @@ export class Shards {
     this.#onBreak = onBreak;
     this.#onMoved = onMoved;
     client.on("+node", this.#onNode);
+    client.on("-node", this.#onGone);
     client.on("refresh", this.#onRefresh);
     for (const node of client.nodes?.("all") ?? []) this.#watch(node);
     this.#owners = this.#ownersNow();
@@ -37,6 +38,7 @@ export class Shards {
 
   close(): void {
     this.#client.off("+node", this.#onNode);
+    this.#client.off("-node", this.#onGone);
     this.#client.off("refresh", this.#onRefresh);
     for (const node of this.#watched) node.off("close", this.#onBreak);
     this.#watched.clear();
@@ -80,6 +82,15 @@ export class Shards {
     this.#watch(node as RedisClient);
   };
 
+  /**
+   * The client asks for nothing by itself, and so hears neither of who comes in the node's place, nor of the node when it is
+   * back without its data: those who look do.
+   */
+  readonly #onGone = (): void => {
+    this.forgetMasters();
+    if (this.#client.status === "ready") this.moved();
+  };
+
   /** A node whose connection comes back by itself may be sent again what it had not answered. */
   #watch(node: RedisClient): void {
     if (this.#watched.has(node)) return;
@@ -100,7 +111,7 @@ export class Shards {
     if (before.length > 0 && now.some((owner, slot) => owner !== before[slot])) this.moved();
   };
 
-  /** A slot has another master: a server has said so, or what the client knows has changed. */
+  /** A slot has another master: a server has said so, or what the client knows has changed; or its master is gone. */
   moved(): void {
     this.#hasMovedSince = this.#endPause !== undefined;
     if (this.#hasMovedSince) return;
