@@ -419,14 +419,18 @@ test.serial("what comes for one who gave up, and is kept, is found out", async (
 });
 
 test.serial("a lease that is handed on to one who wants it for longer is found out", async (t) => {
+  interface Heirs {
+    readonly first: Waiter | undefined;
+  }
   interface HandingOn {
-    handOn(lease: Lease, next: Waiter, since: number, now: number, ended: Ended): boolean;
+    handOn(lease: Lease, heirs: Heirs, since: number, now: number, ended: Ended): boolean;
   }
   const generous = (handOn: HandingOn["handOn"]): HandingOn["handOn"] =>
-    function (this: HandingOn, lease, next, since, now, ended) {
+    function (this: HandingOn, lease, heirs, since, now, ended) {
       const { lockTimeMs } = lease;
-      Object.assign(lease, { lockTimeMs: next.lockTimeMs, remaining: () => Infinity });
-      const isHandedOn = handOn.call(this, lease, next, since, now, ended);
+      const longerMs = heirs.first?.lockTimeMs ?? lockTimeMs;
+      Object.assign(lease, { lockTimeMs: longerMs, remaining: () => Infinity });
+      const isHandedOn = handOn.call(this, lease, heirs, since, now, ended);
       Reflect.deleteProperty(lease, "remaining");
       Object.assign(lease, { lockTimeMs });
       return isHandedOn;
