@@ -53,7 +53,7 @@ interface Sent {
  * What makes it safe, whatever is lost, late, carried out twice or in another order: a belief begins in `#believe` and
  * nowhere else, counted from the sending of the very command that took the key (`#taken`), or of a renewal that was
  * sent because the key was seen to hold what a command of ours had written (`#confirm`). Nothing is given back but by a
- * contender that is closed (`#decline`), and a closed one never believes again.
+ * contender that is closed (`#decline`), and a closed one never believes again; and what is renounced, which is not either.
  */
 export class Contender implements AttemptListener<Waiter>, Listening {
   /** Why the store could not be asked at the last try, if it could not. */
@@ -65,6 +65,8 @@ export class Contender implements AttemptListener<Waiter>, Listening {
   /** What may have taken the key, unknown to us: in flight, or without a reply. */
   #open: Sent[] = [];
   #isConfirming = false;
+  /** What was given back before anybody had believed in it, by its `requestId`. */
+  #renounced: Set<string> | undefined;
   /** The longest lock time for which a renewal may have prolonged what was found. */
   #confirmedForMs = 0;
   #place: string | undefined;
@@ -210,7 +212,7 @@ export class Contender implements AttemptListener<Waiter>, Listening {
   /** Returns whether the try goes on with another command. */
   #notTaken(attempt: Attempt<Waiter>, { holder, freeInMs }: NotTaken): boolean {
     const revoked = this.#open.find(({ request }) => isRevokedFrom(request.requestId, holder));
-    if (revoked !== undefined) this.#decline(revoked); // It keeps out whoever comes, and nobody works under it.
+    if (revoked !== undefined) this.#renounce(revoked);
     const isOwn = isHeldBy(attempt.request.requestId, holder);
     if (!isOwn) this.#forget(attempt);
     this.#heardAt = this.#shared.clock.now();
@@ -328,7 +330,8 @@ export class Contender implements AttemptListener<Waiter>, Listening {
   #confirm(found: Sent): boolean {
     const { first } = this.#line;
     if (first === undefined || this.#shared.isClosed) this.#close();
-    if (this.#isClosed || first === undefined) return this.#decline(found);
+    const isOver = this.#isClosed || this.#renounced?.has(found.request.requestId) === true;
+    if (isOver || first === undefined) return this.#decline(found);
     if (!this.#open.includes(found)) this.#open.push(found);
     if (this.#isConfirming) return true;
     this.#isConfirming = true;
@@ -362,7 +365,7 @@ export class Contender implements AttemptListener<Waiter>, Listening {
 
   /** The key held it, unbelieved, and holds it no more. */
   #gone(found: Sent, first: Waiter, holder: string | undefined): void {
-    if (isRevokedFrom(found.request.requestId, holder)) this.#decline(found);
+    if (isRevokedFrom(found.request.requestId, holder)) this.#renounce(found);
     else this.#forget(found);
     first.wake();
   }
@@ -397,6 +400,15 @@ export class Contender implements AttemptListener<Waiter>, Listening {
     if (this.#lease?.requestId === requestId && !this.#lease.isGivenBack) return false;
     this.#shared.giveBacks.drop({ key, requestId }, this.#mayHoldForMs(sent), () => this.#line.first?.wake());
     return false;
+  }
+
+  /**
+   * What was revoked before anybody believed in it keeps out whoever comes, and nobody works under it: it is given back. The
+   * very command may be carried out once more, and so may its end: it is never believed from now on.
+   */
+  #renounce(sent: Sent): void {
+    (this.#renounced ??= new Set()).add(sent.request.requestId);
+    this.#decline(sent);
   }
 
   #mayHoldForMs({ request }: Sent): number {

@@ -35,7 +35,7 @@ export class LocalQueues implements Shared {
   readonly looks: Looks;
   readonly giveBacks: GiveBacks;
   readonly suspension: Suspension;
-  readonly sharers = new Sharers();
+  readonly sharers: Sharers;
   readonly newRequestId: () => string;
   /** Whether no lock is given any more. */
   isClosed = false;
@@ -59,6 +59,7 @@ export class LocalQueues implements Shared {
     this.clock = clock;
     this.newRequestId = newRequestId;
     this.store = store;
+    this.sharers = new Sharers(clock);
     this.inFlight = new InFlight(clock, commandTimeoutMs);
     const { takeMany, dropMany, splitsMany } = store;
     const mostAtOnce = splitsMany === true ? Infinity : MOST_AT_ONCE;

@@ -1,3 +1,4 @@
+import type { Clock } from "../clock";
 import { MOST_PERMITS } from "../limits";
 import type { Holder } from "./holder";
 import type { Lease } from "./lease";
@@ -25,7 +26,12 @@ interface OfKey {
  * no more of them ask the store at once. (Readers are not held back: as many as come may be inside.)
  */
 export class Sharers {
+  readonly #clock: Clock;
   readonly #keys = new Map<string, OfKey>();
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+  }
 
   joins(line: SharersLine, waiter: Waiter): void {
     if (isOfFew(waiter)) this.#of(line.key).waiting.add(line);
@@ -52,7 +58,7 @@ export class Sharers {
   mayAsk(line: SharersLine, waiter: Waiter): boolean {
     const of = this.#keys.get(line.key);
     if (of === undefined || !of.waiting.has(line)) return true;
-    let before = of.leases.size;
+    let before = this.#heldOf(of);
     for (const other of of.waiting) {
       if (other === line) break;
       before += 1;
@@ -85,11 +91,19 @@ export class Sharers {
     return of;
   }
 
+  /** One that nobody renews may be over under its body. */
+  #heldOf({ leases }: OfKey): number {
+    const now = this.#clock.now();
+    let held = 0;
+    for (const lease of leases) if (lease.untilExpiry(now) > 0) held += 1;
+    return held;
+  }
+
   #roomMayBe(key: string): void {
     const of = this.#keys.get(key);
     if (of === undefined) return;
-    let before = of.leases.size;
-    if (before + of.waiting.size === 0) this.#keys.delete(key);
+    if (of.leases.size + of.waiting.size === 0) this.#keys.delete(key);
+    let before = this.#heldOf(of);
     for (const line of Array.from(of.heldBack.size > 0 ? of.waiting : [])) {
       if (before >= (line.first?.permits ?? 0)) break;
       before += 1;

@@ -317,3 +317,35 @@ for (const when of ["before it is looked for", "while it is looked for"]) {
     await fleet.leftNothing(t, KEY, process);
   });
 }
+
+test("what was given back since it was revoked unheard is never believed, though its command is carried out once more", async (t) => {
+  const fleet = new Fleet();
+  const process = fleet.process({ commandTimeout: "100ms" });
+  let comesAgain = async (): Promise<void> => {};
+  fleet.store.onTake = (send) => {
+    fleet.store.onTake = (again) => again();
+    return new Promise((resolve) => {
+      void send();
+      comesAgain = async () => resolve(await send());
+    });
+  };
+  const storeValues: (string | undefined)[] = [];
+  const called = process.call(KEY, { lockTime: "20s" }, (lock) => void storeValues.push(lock.storeValue));
+  await fleet.clock.advance(50);
+  const first = (await fleet.valueOf(KEY)) ?? "";
+  await fleet.memory.revoke?.({ key: KEY, requestId: first }, 1);
+  fleet.store.onDrop = async (send) => {
+    const reply = await send();
+    fleet.store.onDrop = (again) => again();
+    // Its place in the queue is over, too.
+    for (const { place } of fleet.store.placed) await fleet.memory.leave(KEY, place, 1);
+    await comesAgain();
+    return reply;
+  };
+  await fleet.clock.advance(3_000);
+  await called;
+  t.is(storeValues.length, 1);
+  t.not(storeValues[0], first);
+  await fleet.clock.advance(30_000);
+  await fleet.leftNothing(t, KEY, process);
+});

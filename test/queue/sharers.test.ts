@@ -140,6 +140,25 @@ test("who is held back behind others that ask for fewer permits looks again with
   await fleet.leftNothing(t, KEY, process);
 });
 
+test("a share that nobody renews, and is over, holds nobody back, though its body goes on", async (t) => {
+  const fleet = new Fleet();
+  const process = fleet.process();
+  const end = deferred();
+  const brief = { ...TWO, lockTime: "500ms", watchdog: false, onLost: "warn" } as const;
+  const held = [1, 2].map(() => process.call(KEY, brief, () => end.promise));
+  await fleet.clock.advance(1);
+  let isServed = false;
+  const next = process.call(KEY, TWO, () => {
+    isServed = true;
+  });
+  await fleet.clock.advance(1_100);
+  t.true(isServed);
+  await next;
+  end.resolve();
+  await Promise.all(held);
+  await fleet.leftNothing(t, KEY, process);
+});
+
 test("a share that is lost holds nobody back, though its body goes on", async (t) => {
   const fleet = new Fleet();
   const process = fleet.process({ commandTimeout: "100ms" });

@@ -12,7 +12,7 @@ import type {
   TakeReply,
   TakeRequest,
 } from "../../runtime/stores/port";
-import { isRevokedFrom, reservedFor, sharesIn } from "../../runtime/stores/value";
+import { isClosed, isReserved, isRevokedFrom, reservedFor, sharesIn } from "../../runtime/stores/value";
 import type { Tamper } from "./tampering";
 import type { Truth } from "./truth";
 
@@ -143,6 +143,7 @@ export class SimulatedServer {
     this.#truth.looksAt(key);
     await this.#store.look([key], WITHIN_MS); // As before each command, what has expired is gone.
     for (const requestId of this.#truth.values(key)) {
+      if (isReserved(requestId) || isClosed(requestId)) continue; // Nobody holds it.
       if (await this.#store.revoke?.({ key, requestId }, WITHIN_MS)) this.#truth.revoked(requestId);
     }
     await this.#noteReservations();
