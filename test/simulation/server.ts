@@ -144,7 +144,7 @@ export class SimulatedServer {
     await this.#store.look([key], WITHIN_MS); // As before each command, what has expired is gone.
     for (const requestId of this.#truth.values(key)) {
       if (isReserved(requestId) || isClosed(requestId)) continue; // Nobody holds it.
-      if (await this.#store.revoke?.({ key, requestId }, WITHIN_MS)) this.#truth.revoked(requestId);
+      if (await this.#store.revoke?.({ key, requestId }, WITHIN_MS)) this.#truth.revoked(key, requestId);
     }
     await this.#noteReservations();
   }

@@ -192,8 +192,9 @@ export class Truth {
   }
 
   /** It is renewed no more, and keeps the key until it is dropped. */
-  revoked(requestId: string): void {
+  revoked(key: string, requestId: string): void {
     this.#revoked.add(requestId);
+    this.#writes(this.#of(key));
   }
 
   /** @param closedForMs for how long nobody may have it from now on */
