@@ -1,6 +1,7 @@
 import test from "ava";
 import type { Redis } from "ioredis";
 import { CLAIM_TIME_MS, type Store } from "../../../runtime/stores/port";
+import { isClosed, isReserved } from "../../../runtime/stores/value";
 import { startRedis, type RedisServer } from "../../support/redis-server";
 import { timedProcess, type TimedProcess } from "../timed-redis";
 import { written } from "./choices";
@@ -79,7 +80,8 @@ async function carryOut(process: number, command: Command, key: string): Promise
   if (command.name === "revoke") {
     const store = processes[0]?.store;
     const [requestId] = (await store?.look([command.key], WITHIN_MS)) ?? [];
-    if (typeof requestId === "string") await store?.revoke?.({ key: command.key, requestId }, WITHIN_MS);
+    const isHold = typeof requestId === "string" && !isReserved(requestId) && !isClosed(requestId);
+    if (isHold) await store?.revoke?.({ key: command.key, requestId }, WITHIN_MS);
     return undefined;
   }
   const store = processes[process - 1]?.store;
@@ -120,7 +122,7 @@ function comparable(reply: unknown): string {
     if (name === "freeInMs") return undefined;
     if (name === "fencingToken") return "a token";
     // Until when, each by its own clock.
-    return name === "holder" && typeof value === "string" ? value.replaceAll(/@[\d.]+/g, "@then") : value;
+    return typeof value === "string" ? value.replaceAll(/@[\d.]+/g, "@then") : value;
   });
   return withShortIds(text ?? "nothing");
 }
