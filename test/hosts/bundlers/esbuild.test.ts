@@ -52,3 +52,20 @@ console.log(one, two);
   const code = await project.read("dist/main.js");
   t.deepEqual(code.match(/(?<=businessFlag: ")\w+(?=")/g), ["one", "two"]);
 });
+
+test("a configure() that a module of the application hands on fails closed, and its message names that", async (t) => {
+  const project = await projectOf(esbuild, {
+    "src/main.ts": `import { memoryStore } from "lockweave";
+import { configure } from "./locks";
+/** @redisLock businessFlag=pay */
+export async function pay() {}
+configure({ store: memoryStore() });
+`,
+    "src/locks.ts": `export { configure } from "lockweave";\n`,
+  });
+  t.like(await bundle(project, esbuild), { code: 0 });
+  const { code, stderr } = await project.run("dist/main.js");
+  t.not(code, 0);
+  t.regex(stderr, /LockNotWovenError/);
+  t.regex(stderr, /by a name that the file has from lockweave, not handed on/);
+});
