@@ -172,8 +172,7 @@ export class Contender implements AttemptListener<Waiter>, Listening {
 
   onLateReply(attempt: Attempt<Waiter>, reply: TakeReply): void {
     if (reply.taken) return void this.#taken(attempt, reply);
-    if (!isHeldBy(attempt.request.requestId, reply.holder)) this.#forget(attempt);
-    else if (this.#isClosed) this.#decline(attempt);
+    this.#foundLate(attempt, reply.holder);
     if (attempt.isForPlace) this.#placed();
   }
 
@@ -183,7 +182,7 @@ export class Contender implements AttemptListener<Waiter>, Listening {
     if (!reply.dropped) {
       // The very command may have been carried out before, and its reply lost.
       if (isHeldBy(sent.request.requestId, reply.holder)) this.#confirm(sent);
-      else this.#forget(sent);
+      else this.#notFound(sent, reply.holder);
     } else if (reply.next === "placed") {
       this.#heardAt = this.#shared.clock.now();
       this.#forget(sent);
@@ -204,8 +203,8 @@ export class Contender implements AttemptListener<Waiter>, Listening {
     if (reply.dropped && reply.next !== undefined && reply.next !== "placed") {
       return void this.#taken(sent, reply.next);
     }
-    if (reply.dropped || !isHeldBy(sent.request.requestId, reply.holder)) this.#forget(sent);
-    else if (this.#isClosed) this.#decline(sent);
+    if (reply.dropped) this.#forget(sent);
+    else this.#foundLate(sent, reply.holder);
     if (reply.dropped && reply.next === "placed") this.#placed();
   }
 
@@ -365,9 +364,19 @@ export class Contender implements AttemptListener<Waiter>, Listening {
 
   /** The key held it, unbelieved, and holds it no more. */
   #gone(found: Sent, first: Waiter, holder: string | undefined): void {
-    if (isRevokedFrom(found.request.requestId, holder)) this.#renounce(found);
-    else this.#forget(found);
+    this.#notFound(found, holder);
     first.wake();
+  }
+
+  /** What the key holds is not what the command wrote, but may be what is left of that. */
+  #notFound(sent: Sent, holder: string | undefined): void {
+    if (isRevokedFrom(sent.request.requestId, holder)) this.#renounce(sent);
+    else this.#forget(sent);
+  }
+
+  #foundLate(sent: Sent, holder: string | undefined): void {
+    if (!isHeldBy(sent.request.requestId, holder)) this.#notFound(sent, holder);
+    else if (this.#isClosed) this.#decline(sent);
   }
 
   /** Nobody waits any more: what the store may have for us is given back. */

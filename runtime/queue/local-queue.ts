@@ -1,6 +1,7 @@
 import { Drop, Next, type DropListener, type NextListener } from "../commands/drop";
 import { NoReplyError } from "../commands/in-flight";
 import type { DropReply, NextReply, NotDropped } from "../stores/port";
+import { hasTaken } from "../stores/value";
 import { Contender, fits, type Line } from "./contender";
 import type { Holder } from "./holder";
 import type { Lease } from "./lease";
@@ -238,7 +239,7 @@ export class LocalQueue implements Line, SharersLine, DropListener<Ending>, Next
   onNextReply(next: Next<Ending>, reply: NextReply | NotDropped): void {
     const { held, request } = next;
     // Who finds what this very command has written knows that it was carried out.
-    const isDone = !reply.dropped && reply.holder === request.requestId;
+    const isDone = !reply.dropped && hasTaken(request.requestId, reply.holder);
     this.conclude(held, isDone ? { dropped: true } : reply, () => held.contender?.onNextReply(next, reply));
   }
 

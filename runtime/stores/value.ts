@@ -45,6 +45,11 @@ export function isRevokedFrom(requestId: string, value: string | undefined): boo
   return isHeldBy(revokedFrom(requestId), value);
 }
 
+/** Whether the command that asked with it has taken the key: its hold is there, or was revoked since. */
+export function hasTaken(requestId: string, value: string | undefined): boolean {
+  return isHeldBy(requestId, value) || isRevokedFrom(requestId, value);
+}
+
 /** Whether it is kept for one who waits, whoever that is. */
 export function isReserved(value: string): boolean {
   return value.startsWith(RESERVED);

@@ -262,7 +262,8 @@ export class Invariants {
     for (const [key, { lock }] of longestWait) {
       // In other weather the first of those who wait may be dead, and keep its place for a while.
       const withRoom = this.#allowances.isCalm ? this.truth.firstWithRoom(key) : undefined;
-      const isIdle = withRoom !== undefined || (!sure.has(key) && this.#isUnused(key));
+      const isHeld = sure.has(key) || this.#isHeldInPart(key);
+      const isIdle = withRoom !== undefined || (!isHeld && this.#isUnused(key));
       if (!isIdle || withRoom !== this.#firstWithRoom.get(key)) this.#idleSince.delete(key);
       this.#firstWithRoom.set(key, withRoom);
       if (!isIdle) continue;
@@ -273,6 +274,13 @@ export class Invariants {
         this.report(`${key} has been free for ${idleMs} ms while ${lock.requestId} waits`);
     }
     for (const key of this.#idleSince.keys()) if (!longestWait.has(key)) this.#idleSince.delete(key);
+  }
+
+  /** Whether one who waits for others beside it is sure of it. */
+  #isHeldInPart(key: string): boolean {
+    for (const { locks } of this.#partly)
+      if (locks.some((lock) => lock.key === key && lock.remaining() > 0)) return true;
+    return false;
   }
 
   /** Whether somebody works under it, sure of it or in doubt, or gives it back. */

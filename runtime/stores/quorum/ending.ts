@@ -1,4 +1,5 @@
 import type { DropReply, DropRequest, NextReply, NotDropped, PlaceRequest } from "../port";
+import { hasTaken } from "../value";
 import type { Election } from "./election";
 import type { GiveBack } from "./give-back";
 import type { Hold } from "./hold";
@@ -85,7 +86,7 @@ export class Ends {
         const reply = await gate.ask((store) =>
           store.next(ending.request, { ...plain(request), place }, patienceMs),
         );
-        const isDone = reply.dropped || reply.holder === request.requestId;
+        const isDone = reply.dropped || hasTaken(request.requestId, reply.holder);
         await this.#noteEnd(gate, ending, isDone ? DROPPED : reply);
         isPlaced = reply.dropped && reply.next === "placed";
         if (reply.dropped && typeof reply.next === "object") return reply.next;
