@@ -349,3 +349,49 @@ test("what was given back since it was revoked unheard is never believed, though
   await fleet.clock.advance(30_000);
   await fleet.leftNothing(t, KEY, process);
 });
+
+test("a next that is carried out twice, and whose lock is revoked between, is told as done, and keeps nobody out", async (t) => {
+  const fleet = new Fleet();
+  const process = fleet.process();
+  const end = deferred();
+  let isServed = false;
+  fleet.store.onNext = async (send) => {
+    fleet.store.onNext = undefined;
+    await send();
+    const requestId = (await fleet.valueOf(KEY)) ?? "";
+    t.true(await fleet.memory.revoke?.({ key: KEY, requestId }, 1));
+    return await send();
+  };
+  const first = process.call(KEY, { lockTime: "20s" }, () => end.promise);
+  await fleet.clock.advance(1);
+  const second = process.call(KEY, { lockTime: "30s" }, () => {
+    isServed = true;
+  });
+  await fleet.clock.advance(10);
+  end.resolve();
+  await fleet.clock.advance(2_000);
+  t.true(isServed);
+  await t.notThrowsAsync(Promise.all([first, second]));
+  await fleet.leftNothing(t, KEY, process);
+});
+
+test("a late second reply of a take whose lock is revoked keeps nobody out", async (t) => {
+  const fleet = new Fleet();
+  const process = fleet.process({ commandTimeout: "1s" });
+  let isServed = false;
+  fleet.store.onTake = async (send) => {
+    fleet.store.onTake = (again) => again();
+    await send();
+    const requestId = (await fleet.valueOf(KEY)) ?? "";
+    t.true(await fleet.memory.revoke?.({ key: KEY, requestId }, 1));
+    await new Promise((resolve) => fleet.clock.after(1_050, () => resolve(undefined)));
+    return await send();
+  };
+  const called = process.call(KEY, { lockTime: "30s" }, () => {
+    isServed = true;
+  });
+  await fleet.clock.advance(3_000);
+  t.true(isServed);
+  await called;
+  await fleet.leftNothing(t, KEY, process);
+});
