@@ -329,7 +329,7 @@ export class Contender implements AttemptListener<Waiter>, Listening {
   #confirm(found: Sent): boolean {
     const { first } = this.#line;
     if (first === undefined || this.#shared.isClosed) this.#close();
-    const isOver = this.#isClosed || this.#renounced?.has(found.request.requestId) === true;
+    const isOver = this.#isClosed || this.#isRenounced(found);
     if (isOver || first === undefined) return this.#decline(found);
     if (!this.#open.includes(found)) this.#open.push(found);
     if (this.#isConfirming) return true;
@@ -353,6 +353,7 @@ export class Contender implements AttemptListener<Waiter>, Listening {
     if (this.#isClosed || first === undefined) return; // Then it was given back, too.
     this.trouble = undefined;
     if (reply instanceof Error) this.trouble = { error: reply };
+    else if (this.#isRenounced(found)) first.wake(); // Since the renewal was sent.
     else if (!reply.renewed) this.#gone(found, first, reply.holder);
     else if (!fits(request, first))
       return void this.#confirm(found); // Somebody else is first by now.
@@ -418,6 +419,10 @@ export class Contender implements AttemptListener<Waiter>, Listening {
   #renounce(sent: Sent): void {
     (this.#renounced ??= new Set()).add(sent.request.requestId);
     this.#decline(sent);
+  }
+
+  #isRenounced({ request }: Sent): boolean {
+    return this.#renounced?.has(request.requestId) === true;
   }
 
   #mayHoldForMs({ request }: Sent): number {
