@@ -353,7 +353,8 @@ export class Contender implements AttemptListener<Waiter>, Listening {
     if (this.#isClosed || first === undefined) return; // Then it was given back, too.
     this.trouble = undefined;
     if (reply instanceof Error) this.trouble = { error: reply };
-    else if (this.#isRenounced(found)) first.wake(); // Since the renewal was sent.
+    else if (this.#isRenounced(found))
+      first.wake(); // Since the renewal was sent.
     else if (!reply.renewed) this.#gone(found, first, reply.holder);
     else if (!fits(request, first))
       return void this.#confirm(found); // Somebody else is first by now.
