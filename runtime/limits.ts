@@ -9,6 +9,11 @@ export const MS_PER_UNIT = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000 } as const
 /** A unit in which a duration is written. */
 export type DurationUnit = keyof typeof MS_PER_UNIT;
 
+/** What holds where nobody says otherwise: the ancestors' numbers. */
+export const DEFAULT_LOCK_TIME_MS = 30_000;
+export const DEFAULT_RETRY_TIMES = 3;
+export const DEFAULT_WAIT_TIME_MS = 5_000;
+
 /** The longest `lockTime`, `waitTime` or other duration, in hours. */
 export const LONGEST_DURATION_HOURS = 24;
 

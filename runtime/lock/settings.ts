@@ -1,7 +1,10 @@
 import { milliseconds, type Duration } from "../duration";
 import { LockOptionError } from "../errors";
 import {
+  DEFAULT_LOCK_TIME_MS,
+  DEFAULT_RETRY_TIMES,
   DEFAULT_STORE,
+  DEFAULT_WAIT_TIME_MS,
   MOST_PERMITS,
   MOST_REPLICAS,
   MOST_RETRY_TIMES,
@@ -84,11 +87,11 @@ export interface Settings {
   readonly permits: number;
 }
 
-/** What holds where neither the lock nor `configure({ defaults })` says otherwise: the ancestors' numbers. */
+/** What holds where neither the lock nor `configure({ defaults })` says otherwise. */
 export const DEFAULTS: Settings = {
-  lockTimeMs: 30_000,
-  retryTimes: 3,
-  waitTimeMs: 5_000,
+  lockTimeMs: DEFAULT_LOCK_TIME_MS,
+  retryTimes: DEFAULT_RETRY_TIMES,
+  waitTimeMs: DEFAULT_WAIT_TIME_MS,
   onFailure: "throw",
   onLost: "throw",
   watchdog: true,

@@ -1,7 +1,11 @@
 import ts from "typescript";
 
 /** The text with a tag before every function that can be locked, and how many there are. */
-export function tagAll(fileName: string, text: string, attributes: string): { text: string; count: number } {
+export function tagAll(
+  fileName: string,
+  text: string,
+  attributes: string | ((index: number) => string),
+): { text: string; count: number } {
   const file = ts.createSourceFile(fileName, text, ts.ScriptTarget.Latest, true);
   if (!ts.isExternalModule(file)) return { text, count: 0 };
   const places: { at: number; isGenerator: boolean }[] = [];
@@ -12,8 +16,9 @@ export function tagAll(fileName: string, text: string, attributes: string): { te
   };
   visit(file);
   let tagged = text;
-  for (const { at, isGenerator } of places.toReversed()) {
-    const words = isGenerator ? attributes.replace(/reentrant=\w+/, "") : attributes;
+  for (const [index, { at, isGenerator }] of [...places.entries()].toReversed()) {
+    const said = typeof attributes === "string" ? attributes : attributes(index);
+    const words = isGenerator ? said.replace(/reentrant=\w+/, "") : said;
     tagged = `${tagged.slice(0, at)}/** @redisLock ${words} */ ${tagged.slice(at)}`;
   }
   return { text: tagged, count: places.length };

@@ -6,6 +6,7 @@ import { shortPath } from "../verify/outputs";
 import type { Place } from "../verify/place";
 import type { Project } from "../verify/project";
 import { UsageError } from "../verify/usage-error";
+import { analysisRows, type AnalysisRows, type FindingRow } from "./analysis";
 import { HELP, parseCommand, type Command } from "./arguments";
 import { build } from "./build";
 import { init } from "./init/init";
@@ -145,12 +146,18 @@ function check(
     ({ builder, plugin }) => !isBundled && builder === "tspc" && plugin?.transformProgram === true,
   );
   const unchecked = projects.filter((project) => !byTspc.includes(project));
-  const problems = inOrder([
+  const analysis = analysisRows(projects);
+  const problems = inOrder<ProblemRow | FindingRow>([
     ...problemsOf(projects),
     ...dependencyProblems(projects),
     ...typeProblems(unchecked),
+    ...analysis.certain,
   ]);
-  const warnings = inOrder([...warningsOf(projects), ...storeWarnings(projects)]);
+  const warnings = inOrder<ProblemRow | FindingRow>([
+    ...warningsOf(projects),
+    ...storeWarnings(projects),
+    ...analysis.likely,
+  ]);
   const hasOutput = isBundled || projects.every(({ builder }) => builder !== "another");
   const { tags, unproved } = isBundled
     ? checkBundled(projects, outputs, cwd)
@@ -164,13 +171,16 @@ function check(
   const advice = cures(projects, unproved, isBundled);
   const isProved = problems.length + unproved.length === 0;
   if (json) {
-    const short = <R extends { readonly file?: string }>(row: R): R =>
+    const short = <R extends Partial<Place>>(row: R): R =>
       row.file === undefined ? row : { ...row, file: shortPath(row.file, cwd) };
+    const withProof = (row: ProblemRow | FindingRow): ProblemRow | FindingRow =>
+      "proof" in row ? { ...short(row), proof: row.proof.map(short) } : short(row);
     const result = {
       tags,
-      problems: problems.map(short),
-      warnings: warnings.map(short),
+      problems: problems.map(withProof),
+      warnings: warnings.map(withProof),
       unproved: unproved.map(short),
+      unfollowed: analysis.unfollowed.map(short),
       cures: advice,
     };
     process.stdout.write(`${JSON.stringify(result, undefined, 2)}\n`);
@@ -182,7 +192,10 @@ function check(
       ...advice.map((cure) => cyan(`-> ${cure}`)),
     ];
     process.stderr.write(lines.map((line) => `${line}\n`).join(""));
-    if (isProved) process.stdout.write(`${proved(tags, hasOutput)} ${aboutTypes(projects, byTspc, cwd)}\n`);
+    if (isProved) {
+      const said = [proved(tags, hasOutput), aboutTypes(projects, byTspc, cwd), aboutCalls(analysis)];
+      process.stdout.write(`${said.filter((sentence) => sentence !== "").join(" ")}\n`);
+    }
   }
   return isProved ? 0 : 1;
 }
@@ -204,6 +217,14 @@ function aboutTypes(projects: readonly Project[], byTspc: readonly Project[], cw
   if (byTspc.length === projects.length) return "Types are left to `tspc`, which checks them as it compiles.";
   const left = byTspc.map(({ config }) => `\`${shortPath(config, cwd)}\``).join(", ");
   return `Types were checked, but for ${left}, where \`tspc\` checks them as it compiles.`;
+}
+
+/** What cannot be followed is told, and never guessed. */
+function aboutCalls({ unfollowed, left }: AnalysisRows): string {
+  if (left.length > 0) return "Calls between locks were not followed: that takes TypeScript 5.9 or 6.";
+  if (unfollowed.length === 0) return "";
+  const calls = unfollowed.length === 1 ? "One call" : `${unfollowed.length} calls`;
+  return `${calls} inside locks could not be followed: \`--json\` names them.`;
 }
 
 /** Where nobody has said which files are the sources. */

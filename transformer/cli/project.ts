@@ -2,13 +2,16 @@ import { realpathSync, statSync } from "node:fs";
 import { createRequire } from "node:module";
 import { dirname, join, resolve } from "node:path";
 import type * as TS from "typescript";
+import type { Analysis } from "../analyze/analyze";
 import { checkableProject } from "../hosts/native/checkable";
 import { nativeCompiler, type NativeCompiler } from "../hosts/native/compiler";
 import { projectsInOrder } from "../hosts/native/config";
 import { NoProjectError } from "../hosts/native/project";
+import { analysisOf } from "../hosts/ts-patch/analysis";
 import { unlockedDependencies } from "../hosts/ts-patch/dependencies";
 import { wovenProgram, type PluginConfig } from "../hosts/ts-patch/weave-program";
 import type { Compiler } from "../hosts/ts-patch/compiler";
+import { wovenFiles } from "../hosts/ts-patch/woven-files";
 import { parser } from "../parser/parser";
 import { readDefaults } from "../read/options";
 import type { PlacedProblem, Project, TaggedFile } from "../verify/project";
@@ -174,10 +177,16 @@ function projectOf(ts: Compiler, config: string, parsed: TS.ParsedCommandLine): 
   };
   // What references make is checked as a project of its own.
   const unlocked = (): readonly PlacedProblem[] => unlockedDependencies(ts, program);
+  let whole: TS.Program | undefined;
+  const withTypes = (): TS.Program => (whole ??= create({ ...options, noEmit: true }));
   const typeProblems = (): readonly PlacedProblem[] => {
-    const plain = create({ ...options, noEmit: true });
-    const { woven: checked } = wovenProgram(plain, undefined, entry, { ts });
+    const { woven: checked } = wovenProgram(withTypes(), undefined, entry, { ts });
     return files.flatMap((file) => typeProblemsIn(ts, checked, file));
+  };
+  const analysis = (): Analysis => {
+    const hasTags = files.some(({ sites }) => sites.length > 0);
+    if (!hasTags) return { findings: [], unfollowed: [] };
+    return analysisOf(ts, withTypes(), wovenFiles(ts, withTypes(), defaults));
   };
   return {
     ts,
@@ -191,6 +200,7 @@ function projectOf(ts: Compiler, config: string, parsed: TS.ParsedCommandLine): 
     problems,
     unlocked,
     typeProblems,
+    analysis,
     emitWoven,
   };
 }

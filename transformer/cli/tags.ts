@@ -3,6 +3,7 @@ import { lockKey } from "../../runtime/key";
 import { DEFAULT_STORE } from "../../runtime/limits";
 import type { KeyPart } from "../read/key";
 import { mayConfigure } from "../read/own-calls";
+import { siteOptions } from "../read/site-options";
 import { configuredStores } from "../read/stores";
 import { problem } from "../text/problems";
 import { placeIn, placeOf, type Place } from "../verify/place";
@@ -114,13 +115,13 @@ function placedRow(config: string, { file, problem: { code, message, start } }: 
 }
 
 /** A file may belong to several projects. */
-function onceEach<R extends Partial<Place>>(rows: readonly R[]): R[] {
+export function onceEach<R extends Partial<Place>>(rows: readonly R[]): R[] {
   return [...new Map(rows.map((row) => [JSON.stringify(row), row])).values()];
 }
 
 function rowOf(file: TaggedFile, site: WovenSite): TagRow {
   const { plan } = site;
-  const { site: name, businessFlag, ...options } = entriesOf(plan.options);
+  const { site: name, businessFlag, ...options } = siteOptions(plan);
   const { failure } = plan.onFailure;
   return {
     ...placeOf(file, site),
@@ -132,16 +133,6 @@ function rowOf(file: TaggedFile, site: WovenSite): TagRow {
       ...(plan.when && { when: plan.when.code }),
     },
   };
-}
-
-/** The entries of the site's object, which the plan has as code: `lockTime: "20s"`. */
-function entriesOf(options: readonly string[]): Record<string, unknown> {
-  return Object.fromEntries(
-    options.map((entry) => {
-      const colon = entry.indexOf(":");
-      return [entry.slice(0, colon), JSON.parse(entry.slice(colon + 1)) as unknown];
-    }),
-  );
 }
 
 function keyOf(flag: string, parts: readonly KeyPart[], isOfEach: boolean): string {

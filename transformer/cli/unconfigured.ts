@@ -60,6 +60,7 @@ export function uncheckedProject(ts: Parser, config: string, sources: readonly s
     problems: [],
     unlocked: () => [],
     typeProblems: () => [],
+    analysis: () => undefined,
     emitWoven: ({ source }) => outputs.get(source.fileName) ?? new Map<string, string>(),
   };
 }

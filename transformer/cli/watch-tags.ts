@@ -2,6 +2,7 @@ import { join } from "node:path";
 import { numberOf } from "../hosts/ts-patch/report-on-disk";
 import { printed } from "../hosts/native/diagnostics";
 import { UsageError } from "../verify/usage-error";
+import { analysisRows } from "./analysis";
 import { openProjects } from "./project";
 import { dependencyProblems, problemsOf, typeProblems, type ProblemRow } from "./tags";
 import { watchSources, type Run } from "./watch";
@@ -13,8 +14,15 @@ export function watchTags(config: string | undefined, cwd: string): void {
     try {
       const projects = openProjects(config, cwd);
       sources = projects.flatMap((project) => project.sources);
-      const found = [...problemsOf(projects), ...dependencyProblems(projects), ...typeProblems(projects)];
-      process.stdout.write(found.map((row) => shown(row, cwd)).join(""));
+      const { certain, likely } = analysisRows(projects);
+      const found = [
+        ...problemsOf(projects),
+        ...dependencyProblems(projects),
+        ...typeProblems(projects),
+        ...certain,
+      ];
+      process.stdout.write(found.map((row) => shown(row, "error", cwd)).join(""));
+      process.stdout.write(likely.map((row) => shown(row, "warning", cwd)).join(""));
       return { errors: found.length, sources };
     } catch (error) {
       if (!(error instanceof UsageError)) throw error;
@@ -25,10 +33,14 @@ export function watchTags(config: string | undefined, cwd: string): void {
 }
 
 /** As the compiler prints it, so that editors know it. */
-function shown({ file, line = 1, column = 1, code, message }: ProblemRow, cwd: string): string {
+function shown(
+  { file, line = 1, column = 1, code, message }: ProblemRow,
+  category: "error" | "warning",
+  cwd: string,
+): string {
   const isOurs = code.startsWith("LW");
   const asTheirs = isOurs
     ? { code: `TS${numberOf(code)}`, message: `${code}: ${message}` }
     : { code, message };
-  return printed({ file, line, column, category: "error", ...asTheirs }, cwd);
+  return printed({ file, line, column, category, ...asTheirs }, cwd);
 }

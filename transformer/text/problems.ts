@@ -283,6 +283,56 @@ const PROBLEMS = {
     () =>
       "A call with a spread is not told that the build was woven, and fails with LOCK_NOT_WOVEN. Call `configure` with one argument: `configure({ ... })`.",
   ],
+  // What the tagged functions of a program do to each other.
+  lockOrder: [
+    "LW1501",
+    (flags, paths) =>
+      `${flags} are taken in different orders, so callers can wait for each other until their budgets are spent: ${paths}. Take them in one order everywhere.`,
+  ],
+  waitsForItself: [
+    "LW1502",
+    (name, flag, path, cure) => `${tick(name)} waits for its own lock ${tick(flag)}: ${path}. ${cure}`,
+  ],
+  mayWaitForItself: [
+    "LW1502",
+    (name, flag, path, cure) =>
+      `${tick(name)} holds ${tick(flag)} and waits for another lock of that flag: ${path}. With the same key it waits for itself, and with keys in different orders callers wait for each other. ${cure}`,
+  ],
+  outlivesLock: [
+    "LW1503",
+    (what, name) =>
+      `${what}: it may still run when \`${name}\` has given its lock back. Wait for it before the end of the body, or start it when the lock is released.`,
+  ],
+  outlastsLock: [
+    "LW1504",
+    (name, ends, other, budget, path) =>
+      `The lock of ${tick(name)} is over after ${ends}, and inside it ${tick(other)} may be waited for as long as ${budget}: ${path}. Give that one a shorter \`waitTime\`, or this one more time.`,
+  ],
+  keysNeverMeet: [
+    "LW1505",
+    (flag, here, there, name, why) =>
+      `The keys of ${tick(flag)} here and at ${tick(name)} can never be the same, so neither waits for the other: ${here} here, ${there} there${why}. Make them the same, or give one of them another \`businessFlag\`.`,
+  ],
+  similarFlag: [
+    "LW1506",
+    (flag, other, name) =>
+      `The flag ${tick(flag)} is used here alone, and ${tick(other)} at ${tick(name)}: is it the same? Keys of different flags never meet.`,
+  ],
+  untaggedOverride: [
+    "LW1507",
+    (name, other) =>
+      `${tick(name)} overrides ${tick(other)}, which is locked, and has no lock itself: a tag is not inherited. Tag it, too, or call the other one.`,
+  ],
+  untaggedSibling: [
+    "LW1507",
+    (name, member, other) =>
+      `${tick(name)} implements ${tick(member)} without a lock, and ${tick(other)} with one: a tag is not inherited. Tag it, too.`,
+  ],
+  allowedWithoutReason: [
+    "LW1508",
+    (code) =>
+      `Expected a reason after \`lockweave-allow ${code}\`: \`// lockweave-allow ${code}: the audit trail may be late\`.`,
+  ],
   badPluginOption: ["LW1401", (found) => found],
 } satisfies Record<string, [string, Text]>;
 

@@ -1,3 +1,4 @@
+import { groupedBy } from "../text/grouped-by";
 import type { WovenSite } from "../weave/weave";
 import { isSameEssence } from "./canonical";
 import { locksIn, type Lock, type Locks } from "./locks";
@@ -224,15 +225,4 @@ function because(reason: Reason, { file, site }: Expected, message: string): Unp
 
 function nameOf({ name }: WovenSite): string {
   return `\`${name}\``;
-}
-
-function groupedBy<T, K>(all: readonly T[], keyOf: (one: T) => K): Map<K, T[]> {
-  const groups = new Map<K, T[]>();
-  for (const one of all) {
-    const key = keyOf(one);
-    const group = groups.get(key);
-    if (group === undefined) groups.set(key, [one]);
-    else group.push(one);
-  }
-  return groups;
 }

@@ -1,4 +1,5 @@
 import type * as TS from "typescript";
+import type { Analysis } from "../analyze/analyze";
 import type { Parser } from "../parser/parser";
 import type { Problem } from "../text/problems";
 import type { WovenSite } from "../weave/weave";
@@ -24,6 +25,8 @@ export interface Project {
   readonly unlocked: () => readonly PlacedProblem[];
   /** What only a type checker knows of the tags. */
   readonly typeProblems: () => readonly PlacedProblem[];
+  /** What the tagged functions do to each other; `undefined` where there is no type checker that could be asked. */
+  readonly analysis: () => Analysis | undefined;
   /** What the woven file would be compiled to, by the names of the outputs. */
   readonly emitWoven: (file: TaggedFile) => ReadonlyMap<string, string>;
 }

@@ -36,6 +36,7 @@ export function checkableProject(ts: Parser, compiler: NativeCompiler, config: s
     problems: project.problems,
     unlocked: () => unlockedDependencies(ts, project).map((found) => ({ file: undefined, problem: found })),
     typeProblems: () => typeProblems(ts, project, files, cwd),
+    analysis: () => undefined,
     emitWoven: ({ source }) => {
       emitted ??= emit(ts, project, cwd);
       return emitted.get(resolve(source.fileName)) ?? new Map<string, string>();

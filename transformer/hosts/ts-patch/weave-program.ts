@@ -4,6 +4,8 @@ import { problem, type Problem } from "../../text/problems";
 import { readDefaults } from "../../read/options";
 import { wovenMark } from "../../read/woven-mark";
 import { takeDirectives } from "./comment-directives";
+import type { PlacedProblem } from "../../verify/project";
+import { analysisOf } from "./analysis";
 import type { Compiler } from "./compiler";
 import { unlockedDependencies, unlockedReferences } from "./dependencies";
 import { isEditor } from "./editor";
@@ -18,6 +20,8 @@ export interface PluginConfig {
   readonly transformProgram?: boolean;
   /** For all tags of the project that do not say otherwise, in the words of the tag. */
   readonly defaults?: Readonly<Record<string, unknown>>;
+  /** Whether what the tagged functions do to each other is told with the errors of the build. */
+  readonly analyze?: boolean;
 }
 
 /**
@@ -31,8 +35,8 @@ export function weaveProgram(
   config: PluginConfig,
   extras: { readonly ts: Compiler },
 ): TS.Program {
-  const { woven, files } = wovenProgram(program, host, config, extras);
-  warn(extras.ts, program, files);
+  const { woven, files, doubts } = wovenProgram(program, host, config, extras);
+  warn(extras.ts, program, files, doubts);
   return woven;
 }
 
@@ -42,13 +46,13 @@ export function wovenProgram(
   host: TS.CompilerHost | undefined,
   config: PluginConfig,
   extras: { readonly ts: Compiler },
-): { readonly woven: TS.Program; readonly files: WovenFiles } {
+): { readonly woven: TS.Program; readonly files: WovenFiles; readonly doubts: readonly PlacedProblem[] } {
   if (config.transformProgram !== true) {
     throw new Error(
       'lockweave transforms the whole program. In tsconfig.json, write { "transform": "lockweave/transformer", "transformProgram": true }.',
     );
   }
-  if (isEditor()) return { woven: program, files: new Map() };
+  if (isEditor()) return { woven: program, files: new Map(), doubts: [] };
   const { ts } = extras; // Which are missing when ts-patch takes us for another kind of transformer.
   const { defaults, problems } = readDefaults(config.defaults ?? {});
   const files = wovenFiles(ts, program, defaults);
@@ -59,21 +63,30 @@ export function wovenProgram(
     problem: found,
   }));
   const unlocked = [...unlockedDependencies(ts, program), ...unlockedReferences(ts, program)];
-  reportOnDisk(ts, woven, files, [...ofConfig, ...unlocked]);
+  const { findings } = config.analyze === true ? analysisOf(ts, program, files) : { findings: [] };
+  const certain = findings.filter(({ isCertain }) => isCertain);
+  reportOnDisk(ts, woven, files, [...ofConfig, ...unlocked, ...certain]);
   emitOnDisk(ts, woven, original, files);
-  return { woven, files };
+  return { woven, files, doubts: findings.filter(({ isCertain }) => !isCertain) };
 }
 
 /** The texts of the files of which it was told: whoever makes another program of them has heard it. */
 const warned = new Map<string, string>();
 
 /** To the error stream: to the compiler, each diagnostic that it is given is a failure. */
-function warn(ts: Compiler, program: TS.Program, files: WovenFiles): void {
-  const found = [...files.values()].flatMap(({ woven: { warnings }, onDisk }) => {
+function warn(ts: Compiler, program: TS.Program, files: WovenFiles, doubts: readonly PlacedProblem[]): void {
+  const ofFiles = [...files.values()].flatMap(({ woven: { warnings }, onDisk }) => {
     if (warned.get(onDisk.fileName) === onDisk.text) return [];
     warned.set(onDisk.fileName, onDisk.text);
     return warnings.map((doubt) => diagnosticOf(ts, doubt, onDisk, ts.DiagnosticCategory.Warning));
   });
+  const ofProgram = doubts.flatMap(({ problem: doubt, file }) => {
+    const said = JSON.stringify([file?.fileName, doubt]);
+    if (warned.has(said)) return [];
+    warned.set(said, "");
+    return [diagnosticOf(ts, doubt, file, ts.DiagnosticCategory.Warning)];
+  });
+  const found = [...ofFiles, ...ofProgram];
   if (found.length === 0) return;
   const host: TS.FormatDiagnosticsHost = {
     getCanonicalFileName: (name) => name,
@@ -83,7 +96,7 @@ function warn(ts: Compiler, program: TS.Program, files: WovenFiles): void {
   process.stderr.write(ts.formatDiagnostics(found, host));
 }
 
-const OPTIONS: readonly string[] = ["defaults"];
+const OPTIONS: readonly string[] = ["analyze", "defaults"];
 
 /** ts-patch's own: not ours to judge. */
 const TS_PATCH_OPTIONS: ReadonlySet<string> = new Set([
@@ -98,12 +111,16 @@ const TS_PATCH_OPTIONS: ReadonlySet<string> = new Set([
 ]);
 
 function unknownOptions(config: PluginConfig): Problem[] {
-  return Object.keys(config)
+  const messages = Object.keys(config)
     .filter((name) => !OPTIONS.includes(name) && !TS_PATCH_OPTIONS.has(name))
-    .map((name) => {
-      const message = `The plugin lockweave/transformer has no option \`${name}\`.${didYouMean(name, OPTIONS)}`;
-      return problem("badPluginOption", { start: 0, end: 0 }, message);
-    });
+    .map((name) => `The plugin lockweave/transformer has no option \`${name}\`.${didYouMean(name, OPTIONS)}`);
+  const analyze: unknown = config.analyze ?? false;
+  if (typeof analyze !== "boolean") {
+    messages.push(
+      `Expected the plugin's \`analyze\` to be true or false, got \`${JSON.stringify(analyze)}\`.`,
+    );
+  }
+  return messages.map((message) => problem("badPluginOption", { start: 0, end: 0 }, message));
 }
 
 /** The same program over the woven files. Everything else is taken over from the first one. */

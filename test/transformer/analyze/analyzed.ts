@@ -1,0 +1,61 @@
+import { join } from "node:path";
+import ts from "typescript";
+import { analyze, type Analysis } from "../../../transformer/analyze/analyze";
+import { weave } from "../../../transformer/weave/weave";
+
+const ROOT = join(__dirname, "../../../virtual");
+
+const OPTIONS: ts.CompilerOptions = {
+  target: ts.ScriptTarget.ES2022,
+  lib: ["lib.es2022.d.ts", "lib.esnext.disposable.d.ts"],
+  types: [],
+  module: ts.ModuleKind.NodeNext,
+  strict: true,
+  skipLibCheck: true,
+  noEmit: true,
+};
+
+const libraries = new Map<string, ts.SourceFile | undefined>();
+
+/** What is found in a program of these files, which type-checks. */
+export function analyzed(files: Readonly<Record<string, string>>): Analysis {
+  const texts = new Map(Object.entries(files).map(([name, text]) => [join(ROOT, name), text]));
+  const host = ts.createCompilerHost(OPTIONS);
+  const { getSourceFile, fileExists, readFile } = host;
+  delete host.directoryExists; // Ours are nowhere.
+  host.fileExists = (path) => texts.has(path) || fileExists(path);
+  host.readFile = (path) => texts.get(path) ?? readFile(path);
+  host.getSourceFile = (path, ...rest) => {
+    if (texts.has(path)) return getSourceFile(path, ...rest);
+    if (!libraries.has(path)) libraries.set(path, getSourceFile(path, ...rest));
+    return libraries.get(path);
+  };
+  const program = ts.createProgram({ rootNames: [...texts.keys()], options: OPTIONS, host });
+  const [error] = ts.getPreEmitDiagnostics(program);
+  if (error !== undefined) {
+    const where = error.file?.text.slice(error.start, (error.start ?? 0) + 40);
+    throw new Error(`${ts.flattenDiagnosticMessageText(error.messageText, "\n")} at ${where}`);
+  }
+  const tagged = program
+    .getSourceFiles()
+    .filter(({ fileName }) => texts.has(fileName))
+    .map((source) => {
+      const woven = weave(source.fileName, source.text, { ts, module: "esm", sourceFile: source });
+      const [wrong] = woven?.diagnostics ?? [];
+      if (wrong !== undefined) throw new Error(wrong.message);
+      return { source, plans: (woven?.sites ?? []).map(({ plan }) => plan) };
+    });
+  return analyze(ts, program, tagged);
+}
+
+/** The findings, each by its code and the words that it stands at. */
+export function found(files: Readonly<Record<string, string>>): string[] {
+  return analyzed(files).findings.map(
+    ({ file, problem: { code, start, end } }) => `${code} ${file.text.slice(start, end)}`,
+  );
+}
+
+/** The messages. */
+export function said(files: Readonly<Record<string, string>>): string[] {
+  return analyzed(files).findings.map(({ problem: { message } }) => message);
+}

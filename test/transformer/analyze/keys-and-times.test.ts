@@ -1,0 +1,112 @@
+import test from "ava";
+import { found, said } from "./analyzed";
+
+const two = (one: string, other: string): Record<string, string> => ({
+  "one.ts": `type Id = string & { readonly brand: unique symbol };
+interface Order { id: string; nr: number; isPaid: boolean; maybe?: number }
+/** @redisLock ${one} */
+export async function a(text: string, nr: number, is: boolean, order: Order, id: Id): Promise<void> { void [text, nr, is, order, id]; }
+/** @redisLock ${other} */
+export async function b(text: string, nr: number, is: boolean, order: Order, id: Id): Promise<void> { void [text, nr, is, order, id]; }`,
+});
+
+const NEVER_MEET: readonly (readonly [string, string])[] = [
+  ["businessFlag=pay keyName=text", "businessFlag=pay keyName=text,nr"],
+  ["businessFlag=pay keyName=text", "businessFlag=pay"],
+  ["businessFlag=pay keyName=nr", "businessFlag=pay keyName=is"],
+  ["businessFlag=pay keyName=order.nr", "businessFlag=pay keyName=order.isPaid"],
+  ["businessFlag=pay keyName=text,nr each=true", "businessFlag=pay keyName=text,nr"],
+];
+
+for (const [one, other] of NEVER_MEET) {
+  test(`keys that never meet: ${one} and ${other}`, (t) => {
+    t.deepEqual(found(two(one, other)), ["LW1505 @redisLock"]);
+  });
+}
+
+const MEET: readonly (readonly [string, string])[] = [
+  ["businessFlag=pay keyName=text", "businessFlag=pay keyName=nr"],
+  ["businessFlag=pay keyName=text", "businessFlag=pay keyName=order.id"],
+  ["businessFlag=pay keyName=nr", "businessFlag=pay keyName=order.maybe"],
+  ["businessFlag=pay keyName=id", "businessFlag=pay keyName=nr"],
+  ["businessFlag=pay keyName=text,nr each=true", "businessFlag=pay keyName=text"],
+  ["businessFlag=pay keyName=text", "businessFlag=other keyName=text,nr"],
+  ["businessFlag=pay keyName=text", "businessFlag=pay keyName=text,nr store=other"],
+  ['businessFlag=pay keyName="nr + 1"', "businessFlag=pay keyName=is"],
+];
+
+for (const [one, other] of MEET) {
+  test(`keys that may meet: ${one} and ${other}`, (t) => {
+    t.deepEqual(found(two(one, other)), []);
+  });
+}
+
+test("it says what the keys are", (t) => {
+  t.deepEqual(said(two("businessFlag=pay keyName=text", "businessFlag=pay keyName=text,nr")), [
+    "The keys of `pay` here and at `a` can never be the same, so neither waits for the other: " +
+      "2 parts (text, number) here, one part (text) there. Make them the same, or give one of them another `businessFlag`.",
+  ]);
+});
+
+const SIMILAR: readonly (readonly [string, string])[] = [
+  ["payOrder", "payorder"],
+  ["payOrder", "pay-order"],
+  ["payOrder", "payOder"],
+  ["payOrder", "payOrdre"],
+];
+
+for (const [one, other] of SIMILAR) {
+  test(`flags that look like one: ${one} and ${other}`, (t) => {
+    t.deepEqual(found(two(`businessFlag=${one}`, `businessFlag=${other}`)), ["LW1506 @redisLock"]);
+  });
+}
+
+const APART: readonly (readonly [string, string])[] = [
+  ["order", "orders"],
+  ["shard1", "shard2"],
+  ["account1", "account12"],
+  ["debit", "debut"],
+  ["pay", "payOrder"],
+  ["import", "export"],
+];
+
+for (const [one, other] of APART) {
+  test(`flags that are two: ${one} and ${other}`, (t) => {
+    t.deepEqual(found(two(`businessFlag=${one}`, `businessFlag=${other}`)), []);
+  });
+}
+
+test("a flag that is used several times is meant", (t) => {
+  const files = two("businessFlag=payOrder", "businessFlag=payorder");
+  const text = files["one.ts"] ?? "";
+  const twice = text
+    .split("\n")
+    .slice(2)
+    .join("\n")
+    .replace("function a(", "function c(")
+    .replace("function b(", "function d(");
+  t.deepEqual(found({ "one.ts": `${text}\n${twice}` }), []);
+});
+
+const inside = (outer: string, inner: string): Record<string, string> => ({
+  "one.ts": `/** @redisLock businessFlag=outer ${outer} */
+export async function outer(): Promise<void> { await inner(); }
+/** @redisLock businessFlag=inner ${inner} */
+export async function inner(): Promise<void> {}`,
+});
+
+test("a lock that is over before one inside it may be there is told", (t) => {
+  t.deepEqual(found(inside("lockTime=10s watchdog=false", "")), ["LW1504 @redisLock"]);
+  t.deepEqual(found(inside("holdAtMost=5s lockTime=5s", "waitTime=5s retryTimes=1")), ["LW1504 @redisLock"]);
+  t.deepEqual(said(inside("lockTime=10s watchdog=false", "waitTime=20s retryTimes=1")), [
+    "The lock of `outer` is over after 10 s (`lockTime`), and inside it `inner` may be waited for as long as 20 s: " +
+      "`outer` calls `inner` (one.ts:2). Give that one a shorter `waitTime`, or this one more time.",
+  ]);
+});
+
+test("one that is renewed, or that is longer, is no finding", (t) => {
+  t.deepEqual(found(inside("lockTime=10s", "")), []);
+  t.deepEqual(found(inside("lockTime=20s watchdog=false", "")), []);
+  t.deepEqual(found(inside("lockTime=10s watchdog=false", "retryTimes=1")), []);
+  t.deepEqual(found(inside("holdAtMost=1m", "")), []);
+});

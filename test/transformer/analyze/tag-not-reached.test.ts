@@ -1,0 +1,57 @@
+import test from "ava";
+import { found, said } from "./analyzed";
+
+const file = (text: string): Record<string, string> => ({ "one.ts": text });
+
+const BASE = `export class Base {
+  /** @redisLock businessFlag=pay */
+  async pay(): Promise<void> {}
+}
+`;
+
+test("an override without the tag of what it overrides is told", (t) => {
+  const files = file(`${BASE} export class Own extends Base { override async pay(): Promise<void> {} }`);
+  t.deepEqual(found(files), ["LW1507 pay"]);
+  t.deepEqual(said(files), [
+    "`Own.pay` overrides `Base.pay`, which is locked, and has no lock itself: a tag is not inherited. Tag it, too, or call the other one.",
+  ]);
+});
+
+test("an override with a tag, one that calls the locked one, and none at all are no finding", (t) => {
+  for (const inside of [
+    "/** @redisLock businessFlag=pay */ override async pay(): Promise<void> {}",
+    "override async pay(): Promise<void> { await super.pay(); }",
+    "override pay(): Promise<void> { return super.pay(); }",
+    "async other(): Promise<void> {}",
+  ]) {
+    t.deepEqual(found(file(`${BASE} export class Own extends Base { ${inside} }`)), [], inside);
+  }
+});
+
+const STOCK = `export interface Stock { reserve(): Promise<void>; look(): Promise<void> }
+export class One implements Stock {
+  /** @redisLock businessFlag=stock */
+  async reserve(): Promise<void> {}
+  async look(): Promise<void> {}
+}
+`;
+
+test("an implementation without the tag that another one has is told", (t) => {
+  const files = file(`${STOCK} export class Two implements Stock { async reserve() {} async look() {} }`);
+  t.deepEqual(found(files), ["LW1507 reserve"]);
+  t.deepEqual(said(files), [
+    "`Two.reserve` implements `Stock.reserve` without a lock, and `One.reserve` with one: a tag is not inherited. Tag it, too.",
+  ]);
+});
+
+test("one that hands on to a locked one, or is another interface's, is no finding", (t) => {
+  for (const more of [
+    "export class Two implements Stock { constructor(readonly one: One) {} async reserve() { await this.one.reserve(); } async look() {} }",
+    "export class Two implements Stock { constructor(readonly one: Stock) {} reserve() { return this.one.reserve(); } async look() {} }",
+    `export class Two implements Stock { constructor(readonly one: Stock) {} async reserve() { await this.run(() => this.one.reserve()); } async look() {}
+      private async run(work: () => Promise<void>) { await work(); } }`,
+    "export class Two { constructor(readonly name: string) {} async reserve(many: number) { return many; } }",
+  ]) {
+    t.deepEqual(found(file(STOCK + more)), [], more);
+  }
+});

@@ -1,0 +1,89 @@
+import test from "ava";
+import { analyzed, found, said } from "./analyzed";
+
+const file = (text: string): Record<string, string> => ({ "one.ts": text });
+
+test("a function that reaches itself with the same key waits for itself", (t) => {
+  const files = file(`/** @redisLock businessFlag=pay keyName=orderNo */
+export async function pay(orderNo: string): Promise<void> { await again(orderNo); }
+async function again(nr: string): Promise<void> { await pay(nr); }`);
+  t.deepEqual(found(files), ["LW1502 again"]);
+  t.deepEqual(said(files), [
+    "`pay` waits for its own lock `pay`: `pay` calls `again` (one.ts:2), which calls `pay` (one.ts:3). " +
+      "Write `reentrant=true` at its tag, so that it is entered again.",
+  ]);
+  t.true(analyzed(files).findings[0]?.isCertain);
+});
+
+test("one that reaches another with the same flag and key waits for itself", (t) => {
+  const files = file(`export class Orders {
+  id = "1";
+  /** @redisLock businessFlag=order keyName=this.id,order.nr */
+  async pay(order: { nr: string }): Promise<void> { await this.close(order.nr, 1); }
+  /** @redisLock businessFlag=order keyName=this.id,nr */
+  async close(nr: string, times: number): Promise<void> { void times; }
+}`);
+  t.deepEqual(found(files), ["LW1502 close"]);
+  t.true(analyzed(files).findings[0]?.isCertain);
+  t.regex(said(files)[0] ?? "", /^`Orders\.pay` waits for its own lock `order`.*at both tags/);
+});
+
+test("with a key that may be another one, it is no certain mistake", (t) => {
+  const files = file(`interface Tree { id: string; children: Tree[] }
+/** @redisLock businessFlag=tree keyName=tree.id */
+export async function walk(tree: Tree): Promise<void> { for (const one of tree.children) await walk(one); }`);
+  t.deepEqual(found(files), ["LW1502 walk"]);
+  t.false(analyzed(files).findings[0]?.isCertain);
+  t.regex(said(files)[0] ?? "", /With the same key it waits for itself/);
+});
+
+test("a chain that comes back through another lock is told once, and as no cycle of orders", (t) => {
+  const files = file(`/** @redisLock businessFlag=a */ export async function a(): Promise<void> { await b(); }
+/** @redisLock businessFlag=b */ export async function b(): Promise<void> { await a2(); }
+/** @redisLock businessFlag=a */ export async function a2(): Promise<void> {}`);
+  t.deepEqual(found(files), ["LW1502 b"]);
+});
+
+const FINE = {
+  "that hands on to another one of its kind": `interface Stock { reserve(): Promise<void> }
+class Plain implements Stock { async reserve(): Promise<void> {} } // lockweave-allow LW1507: of tests
+class Counted implements Stock { constructor(readonly inner: Stock) {}
+  /** @redisLock businessFlag=a */ async reserve(): Promise<void> { await this.inner.reserve(); } }
+void [Plain, Counted];`,
+  "that is entered again": `/** @redisLock businessFlag=a reentrant=true */ export async function a(n: number): Promise<void> { if (n > 0) await a(n - 1); }`,
+  "that only reads": `/** @redisLock businessFlag=a mode=read */ export async function a(n: number): Promise<void> { if (n > 0) await a(n - 1); }`,
+  "that does not wait": `/** @redisLock businessFlag=a waitTime=0 onFailure=skip */ export async function a(n: number): Promise<void> { if (n > 0) await a(n - 1); }`,
+  "that starts itself and does not wait for that": `/** @redisLock businessFlag=a */ export async function a(): Promise<void> {
+    // lockweave-allow LW1503: it is the next round
+    void a();
+  }`,
+  "that takes a key of another number of parts": `/** @redisLock businessFlag=a keyName=n */ export async function a(n: number): Promise<void> { await b(n, n); }
+/** @redisLock businessFlag=a keyName=n,m */ export async function b(n: number, m: number): Promise<void> { void m; void n; }`,
+};
+
+for (const [what, text] of Object.entries(FINE)) {
+  test(`a function ${what} does not wait for itself`, (t) => {
+    t.deepEqual(
+      found(file(text)).filter((one) => !one.startsWith("LW1505")),
+      [],
+    );
+  });
+}
+
+test("only one of two is entered again: it waits for itself", (t) => {
+  t.deepEqual(
+    found(
+      file(`/** @redisLock businessFlag=a */ export async function a(): Promise<void> { await b(); }
+/** @redisLock businessFlag=a reentrant=true */ export async function b(): Promise<void> {}`),
+    ),
+    ["LW1502 b"],
+  );
+});
+
+test("one who reads, and writes inside, is told that this cannot be", (t) => {
+  const [message] = said(
+    file(`/** @redisLock businessFlag=a mode=read */ export async function a(): Promise<void> { await b(); }
+/** @redisLock businessFlag=a */ export async function b(): Promise<void> {}`),
+  );
+  t.regex(message ?? "", /Who reads cannot write inside/);
+});

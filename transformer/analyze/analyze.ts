@@ -1,0 +1,43 @@
+import type * as TS from "typescript";
+import { notAllowed } from "./allowed";
+import { Calls, type Unfollowed } from "./calls";
+import type { Finding } from "./finding";
+import { reachedFrom } from "./reach";
+import { keysNeverMeet, similarFlags } from "./rules/keys-never-meet";
+import { lockOrder } from "./rules/lock-order";
+import { outlastsLock } from "./rules/outlasts-lock";
+import { outlivesLock } from "./rules/outlives-lock";
+import { tagNotReached } from "./rules/tag-not-reached";
+import { waitsForItself } from "./rules/waits-for-itself";
+import type { Callable } from "./syntax";
+import { taggedLocks, type TaggedSource } from "./tagged-locks";
+
+export interface Analysis {
+  readonly findings: readonly Finding[];
+  /** Calls on the way of which nobody knows what they run. */
+  readonly unfollowed: readonly Unfollowed[];
+}
+
+/**
+ * What the tagged functions of a program do to each other. Only what they reach is looked into.
+ *
+ * @param files of the program, those with tags
+ */
+export function analyze(ts: typeof TS, program: TS.Program, files: readonly TaggedSource[]): Analysis {
+  const locks = taggedLocks(files);
+  const holders = new Set<Callable>(locks.map(({ fn }) => fn));
+  const calls = new Calls(ts, program, holders);
+  const reached = reachedFrom(locks, calls);
+  const { unfollowed } = calls;
+  const onTheWay = [...unfollowed]; // And not what is looked into besides.
+  const findings = [
+    ...lockOrder(ts, reached),
+    ...waitsForItself(ts, reached),
+    ...outlivesLock(ts, locks, calls),
+    ...outlastsLock(ts, reached),
+    ...keysNeverMeet(ts, locks, program.getTypeChecker()),
+    ...similarFlags(locks),
+    ...tagNotReached(ts, locks, calls),
+  ];
+  return { findings: notAllowed(findings), unfollowed: onTheWay };
+}

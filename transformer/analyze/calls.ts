@@ -1,0 +1,222 @@
+import type * as TS from "typescript";
+import { CalleeFinder, type Unknown } from "./callees";
+import type { Member } from "./implementations";
+import { bare, isFunctionWithBody, type Callable } from "./syntax";
+
+/** A place in a body at which other functions of the program are run. */
+export interface Call {
+  readonly node: TS.CallExpression | TS.NewExpression;
+  readonly runs: readonly Callable[];
+  /** Handed over at the call, and run before its caller goes on. */
+  readonly isCallback: boolean;
+  /** Whether the body goes on only when what it runs is done. */
+  readonly isWaited: boolean;
+}
+
+/** What could not be followed. */
+export interface Unfollowed {
+  readonly node: TS.Node;
+  readonly why: Unknown;
+}
+
+/** What the functions of a program call. Each is looked into once, when somebody asks. */
+export class Calls {
+  readonly unfollowed: Unfollowed[] = [];
+  readonly #ts: typeof TS;
+  readonly #holders: ReadonlySet<Callable>;
+  readonly #checker: TS.TypeChecker;
+  readonly #callees: CalleeFinder;
+  readonly #calls = new Map<Callable, readonly Call[]>();
+  readonly #given = new Map<Callable, ReadonlySet<string>>();
+
+  /** @param holders of locks: what is handed to one of them runs under its lock, whoever hands it over */
+  constructor(ts: typeof TS, program: TS.Program, holders: ReadonlySet<Callable>) {
+    this.#ts = ts;
+    this.#holders = holders;
+    this.#checker = program.getTypeChecker();
+    this.#callees = new CalleeFinder(ts, program);
+  }
+
+  /** In the function itself, and not in those that are written inside it. */
+  in(fn: Callable): readonly Call[] {
+    const known = this.#calls.get(fn);
+    if (known !== undefined) return known;
+    const calls: Call[] = [];
+    this.#calls.set(fn, calls);
+    for (const node of this.nodesIn(fn)) {
+      if (this.#ts.isCallExpression(node) || this.#ts.isNewExpression(node))
+        calls.push(...this.#at(node, fn));
+    }
+    return calls;
+  }
+
+  /** Every node of the function's own code. */
+  *nodesIn(fn: Callable): Iterable<TS.Node> {
+    const ts = this.#ts;
+    const around: TS.Node[] = [fn.body, ...fn.parameters.toReversed()];
+    for (let node = around.pop(); node !== undefined; node = around.pop()) {
+      if (ts.isFunctionLike(node) || ts.isClassLike(node)) continue;
+      yield node;
+      const children: TS.Node[] = [];
+      ts.forEachChild(node, (child) => void children.push(child));
+      around.push(...children.toReversed());
+    }
+  }
+
+  /** Whether whoever calls back throws away what the callback returns. */
+  dropsResult(argument: TS.Expression): boolean {
+    const context = this.#checker.getContextualType(argument);
+    const signatures = context?.getNonNullableType().getCallSignatures() ?? [];
+    return (
+      signatures.length > 0 &&
+      signatures.every((one) => (one.getReturnType().flags & this.#ts.TypeFlags.Void) !== 0)
+    );
+  }
+
+  /** Whether what an expression gives is a promise. */
+  isPromise(expression: TS.Expression): boolean {
+    return this.isPromiseType(this.#checker.getTypeAtLocation(expression));
+  }
+
+  isPromiseType(type: TS.Type): boolean {
+    if (type.isUnionOrIntersection()) return type.types.some((one) => this.isPromiseType(one));
+    const name = type.symbol?.name;
+    if (name === "Promise" || name === "PromiseLike") return true;
+    return type.isClassOrInterface() && (type.getBaseTypes() ?? []).some((one) => this.isPromiseType(one));
+  }
+
+  /** Of the program, all that implement or override the member. */
+  implementationsOf(member: Member): readonly Callable[] {
+    return this.#callees.implementations.of(member);
+  }
+
+  /** The members of interfaces that the method implements, as its class says. */
+  implementedBy(method: TS.MethodDeclaration): readonly Member[] {
+    return this.#callees.implementations.implementedBy(method);
+  }
+
+  /** What an array has in it; `undefined` of what is no array. */
+  elementOf(expression: TS.Expression): TS.Type | undefined {
+    const type = this.#checker.getTypeAtLocation(expression);
+    if (!this.#checker.isArrayType(type)) return undefined;
+    return this.#checker.getTypeArguments(type as TS.TypeReference)[0];
+  }
+
+  /** Whether a call of what is handed over gives a promise. */
+  givesPromise(argument: TS.Expression): boolean {
+    const signatures = this.#checker.getTypeAtLocation(argument).getCallSignatures();
+    return signatures.some((one) => this.isPromiseType(one.getReturnType()));
+  }
+
+  #at(node: TS.CallExpression | TS.NewExpression, around: Callable): Call[] {
+    const ts = this.#ts;
+    const isWaited = this.isWaited(node);
+    const calls: Call[] = [];
+    const { functions, isUnknown } = ts.isNewExpression(node)
+      ? { functions: [], isUnknown: false }
+      : this.#callees.of(node.expression);
+    if (isUnknown && !this.#isGivenTo(around, node.expression)) {
+      this.unfollowed.push({ node: node.expression, why: "dynamic" });
+    }
+    if (functions.length > 0) calls.push({ node, runs: functions, isCallback: false, isWaited });
+    for (const [index, argument] of (node.arguments ?? []).entries()) {
+      const given = this.#callees.ofArgument(argument);
+      if (given === undefined) continue;
+      const callbacks = given.functions;
+      if (this.#isRunBy(node.expression, functions, index)) {
+        const isDropped = this.dropsResult(argument) && this.givesPromise(argument);
+        calls.push({ node, runs: callbacks, isCallback: true, isWaited: isWaited && !isDropped });
+      } else if (functions.length === 0 && !isUnknown) {
+        const isOfInterest = given.isUnknown || callbacks.some((one) => this.in(one).length > 0);
+        if (isOfInterest && !this.#isKept(node)) this.unfollowed.push({ node: argument, why: "callback" });
+      }
+    }
+    return calls;
+  }
+
+  /** Whether the body does something with what the call gives: of a promise, there is nothing to do but to wait for it. */
+  isWaited(node: TS.Expression): boolean {
+    const ts = this.#ts;
+    let outer: TS.Expression = node;
+    for (;;) {
+      const { parent } = outer;
+      if (ts.isExpressionStatement(parent) || ts.isVoidExpression(parent)) return !this.isPromise(outer);
+      const isHandedOn =
+        (ts.isExpression(parent) && bare(ts, parent) === bare(ts, outer)) ||
+        (ts.isBinaryExpression(parent) && parent.right === outer && isChoice(ts, parent)) ||
+        (ts.isConditionalExpression(parent) && parent.condition !== outer) ||
+        (ts.isPropertyAccessExpression(parent) && CONTINUES.has(parent.name.text)) ||
+        (ts.isCallExpression(parent) && parent.expression === outer);
+      if (!isHandedOn) return true;
+      outer = parent;
+    }
+  }
+
+  /** Whether the callee runs its argument before it gives its result. */
+  #isRunBy(called: TS.Expression, callees: readonly Callable[], index: number): boolean {
+    if (callees.length > 0) return callees.some((callee) => this.#runsParameter(callee, index));
+    return this.#callees.runsCallbacks(called);
+  }
+
+  #runsParameter(callee: Callable, index: number): boolean {
+    const parameter = callee.parameters[index]?.name;
+    return (
+      parameter !== undefined && this.#ts.isIdentifier(parameter) && this.#run(callee).has(parameter.text)
+    );
+  }
+
+  /** Whether it is a parameter of a function around: where that is called, it is told what runs. */
+  #isGivenTo(fn: Callable, called: TS.Expression): boolean {
+    const name = bare(this.#ts, called);
+    if (!this.#ts.isIdentifier(name)) return false;
+    for (let node: TS.Node | undefined = fn; node !== undefined; node = node.parent) {
+      if (!isFunctionWithBody(this.#ts, node) || this.#holders.has(node)) continue;
+      if (this.#run(node).has(name.text)) return true;
+    }
+    return false;
+  }
+
+  /** The parameters that the function, or one written inside it, calls or hands to one who does. */
+  #run(fn: Callable): ReadonlySet<string> {
+    const known = this.#given.get(fn);
+    if (known !== undefined) return known;
+    const ts = this.#ts;
+    const parameters = new Set(
+      fn.parameters.flatMap(({ name }) => (ts.isIdentifier(name) ? [name.text] : [])),
+    );
+    const run = new Set<string>();
+    this.#given.set(fn, run);
+    const visit = (node: TS.Node): void => {
+      if (ts.isCallExpression(node)) {
+        const name = bare(ts, node.expression);
+        if (ts.isIdentifier(name) && parameters.has(name.text)) run.add(name.text);
+        for (const [index, argument] of node.arguments.entries()) {
+          if (!ts.isIdentifier(argument) || !parameters.has(argument.text)) continue;
+          if (this.#isRunBy(node.expression, this.#callees.of(node.expression).functions, index)) {
+            run.add(argument.text);
+          }
+        }
+      }
+      ts.forEachChild(node, visit);
+    };
+    visit(fn.body);
+    return run;
+  }
+
+  /** Whether the language keeps what it is given, as an array does, or runs it when the caller has gone on. */
+  #isKept({ expression }: TS.CallExpression | TS.NewExpression): boolean {
+    return this.#callees.isOfLanguage(expression);
+  }
+}
+
+const CONTINUES: ReadonlySet<string> = new Set(["then", "catch", "finally"]);
+
+function isChoice(ts: typeof TS, { operatorToken: { kind } }: TS.BinaryExpression): boolean {
+  const { SyntaxKind: Kind } = ts;
+  return [
+    Kind.AmpersandAmpersandToken,
+    Kind.BarBarToken,
+    Kind.QuestionQuestionToken,
+    Kind.CommaToken,
+  ].includes(kind);
+}

@@ -1,0 +1,53 @@
+import type * as TS from "typescript";
+import type { Problem } from "../text/problems";
+import type { Span } from "../text/span";
+import type { Step } from "./reach";
+import { bare, nameOf } from "./syntax";
+import type { TaggedLock } from "./tagged-locks";
+
+/** A place in the program's sources. */
+export interface Spot extends Span {
+  readonly file: TS.SourceFile;
+}
+
+/** What a rule has found. */
+export interface Finding {
+  readonly file: TS.SourceFile;
+  readonly problem: Problem;
+  /** A certain mistake, or what is likely to be one. */
+  readonly isCertain: boolean;
+  /** The calls and tags that prove it, in the order of the message; a comment at any of them allows it. */
+  readonly proof: readonly Spot[];
+}
+
+export function spotOf(node: TS.Node): Spot {
+  const file = node.getSourceFile();
+  return { file, start: node.getStart(file), end: node.end };
+}
+
+/** The words by which something is called. */
+export function spotOfCall(ts: typeof TS, { call: { expression } }: Step): Spot {
+  const called = bare(ts, expression);
+  return spotOf(ts.isPropertyAccessExpression(called) ? called.name : called);
+}
+
+export function tagOf({ file, at }: TaggedLock): Spot {
+  return { file, ...at };
+}
+
+/** `OrderService.pay` calls `retry`, which calls `Stock.reserve`. */
+export function pathText(ts: typeof TS, from: TaggedLock, path: readonly Step[]): string {
+  const steps = path.map((step, index) => {
+    const { to, isCallback } = step;
+    const verb = isCallback ? "hands over" : "calls";
+    const name =
+      ts.isArrowFunction(to) && nameOf(ts, to) === "a function" ? "a function" : `\`${nameOf(ts, to)}\``;
+    return `${index === 0 ? "" : "which "}${verb} ${name} (${placeText(spotOfCall(ts, step))})`;
+  });
+  return [`\`${from.name}\` ${steps[0] ?? ""}`, ...steps.slice(1)].join(", ");
+}
+
+function placeText({ file, start }: Spot): string {
+  const { line } = file.getLineAndCharacterOfPosition(start);
+  return `${file.fileName.split("/").at(-1) ?? ""}:${line + 1}`;
+}

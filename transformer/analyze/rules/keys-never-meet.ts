@@ -1,0 +1,129 @@
+import type * as TS from "typescript";
+import { groupedBy } from "../../text/grouped-by";
+import { problem } from "../../text/problems";
+import { tagOf, type Finding } from "../finding";
+import type { TaggedLock } from "../tagged-locks";
+
+/** Tags of one flag whose keys are of different shapes, so that they are different locks. */
+export function keysNeverMeet(
+  ts: typeof TS,
+  locks: readonly TaggedLock[],
+  checker: TS.TypeChecker,
+): Finding[] {
+  const plain = locks.filter(({ plan }) => plan.wholeKey === undefined);
+  const groups = groupedBy(plain, ({ store, flag }) => JSON.stringify([store, flag]));
+  return [...groups.values()].flatMap((group) => {
+    const shapes = group.map((lock) => ({ lock, shape: shapeOf(ts, lock, checker) }));
+    return shapes.flatMap(({ lock, shape }, index): Finding[] => {
+      const before = shapes.slice(0, index);
+      const other = before.find((one) => !canMeet(one.shape, shape));
+      // One who meets nobody at all is told; who meets some has been told of by the other one.
+      if (other === undefined || before.some((one) => canMeet(one.shape, shape))) return [];
+      const [here, there] = [textOf(shape), textOf(other.shape)];
+      const why = shape.length === other.shape.length ? ", which are never written alike" : "";
+      return [
+        {
+          file: lock.file,
+          problem: problem("keysNeverMeet", lock.at, lock.flag, here, there, other.lock.name, why),
+          isCertain: false,
+          proof: [tagOf(lock), tagOf(other.lock)],
+        },
+      ];
+    });
+  });
+}
+
+/** Flags that differ in what is easily mistyped, of which one is used once. */
+export function similarFlags(locks: readonly TaggedLock[]): Finding[] {
+  const plain = locks.filter(({ plan }) => plan.wholeKey === undefined);
+  const groups = [...groupedBy(plain, ({ flag }) => flag).values()];
+  const told = new Set<TaggedLock>();
+  return groups.flatMap((group): Finding[] => {
+    const [lock, another] = group;
+    if (lock === undefined || another !== undefined) return [];
+    const others = groups.find(
+      ([other]) => other !== undefined && other !== lock && isSimilar(lock.flag, other.flag),
+    );
+    const [other, second] = others ?? [];
+    if (other === undefined || (second === undefined && told.has(other))) return [];
+    told.add(lock);
+    return [
+      {
+        file: lock.file,
+        problem: problem("similarFlag", lock.at, lock.flag, other.flag, other.name),
+        isCertain: false,
+        proof: [tagOf(lock), tagOf(other)],
+      },
+    ];
+  });
+}
+
+/** Of which texts a part of the key is. */
+type Part = "number" | "boolean" | "text";
+
+function shapeOf(ts: typeof TS, { plan }: TaggedLock, checker: TS.TypeChecker): Part[] {
+  const isOfEach = plan.options.includes("each: true");
+  const parts = plan.key.map(({ shown }) => partOf(ts, typeAt(ts, plan.fn, shown, checker), checker));
+  return isOfEach ? parts.slice(0, 1) : parts;
+}
+
+function typeAt(
+  ts: typeof TS,
+  fn: TaggedLock["fn"],
+  path: string,
+  checker: TS.TypeChecker,
+): TS.Type | undefined {
+  const [root = "", ...fields] = path.split(/\??\./u);
+  const parameter = fn.parameters.find(({ name }) => ts.isIdentifier(name) && name.text === root);
+  let type = parameter && checker.getTypeAtLocation(parameter);
+  for (const field of fields) {
+    const member = type && checker.getPropertyOfType(checker.getNonNullableType(type), field);
+    type = member && checker.getTypeOfSymbol(member);
+  }
+  return type && checker.getNonNullableType(type);
+}
+
+function partOf(ts: typeof TS, type: TS.Type | undefined, checker: TS.TypeChecker): Part {
+  if (type === undefined) return "text";
+  const kinds = new Set(
+    (type.isUnion() ? type.types : [type]).map(({ flags }): Part => {
+      if ((flags & (ts.TypeFlags.NumberLike | ts.TypeFlags.BigIntLike)) !== 0) return "number";
+      return (flags & ts.TypeFlags.BooleanLike) === 0 ? "text" : "boolean";
+    }),
+  );
+  const [only, another] = kinds;
+  return only !== undefined && another === undefined && type !== checker.getNeverType() ? only : "text";
+}
+
+/** A number may be written in a text, and a truth, too; no number is a truth. */
+function canMeet(one: readonly Part[], other: readonly Part[]): boolean {
+  return (
+    one.length === other.length &&
+    one.every((part, index) => part === other[index] || part === "text" || other[index] === "text")
+  );
+}
+
+function textOf(shape: readonly Part[]): string {
+  if (shape.length === 0) return "no part";
+  const parts = shape.length === 1 ? "one part" : `${shape.length} parts`;
+  return `${parts} (${shape.join(", ")})`;
+}
+
+/** The same but for capitals and what joins words, or one letter too many in the middle, or two that have changed places. */
+function isSimilar(one: string, other: string): boolean {
+  const [a, b] = [plainLetters(one), plainLetters(other)];
+  if (a === b) return true;
+  const [short, long] = a.length < b.length ? [a, b] : [b, a];
+  if (short.length < 6) return false;
+  const at = Array.from(short).findIndex((letter, index) => letter !== long[index]);
+  if (at < 1) return false;
+  if (long.length === short.length + 1) {
+    return /\p{L}/u.test(long[at] ?? "") && short.slice(at) === long.slice(at + 1);
+  }
+  const swapped = `${short.slice(0, at)}${short[at + 1] ?? ""}${short[at] ?? ""}${short.slice(at + 2)}`;
+  return long.length === short.length && swapped === long && /^\p{L}+$/u.test(short.slice(at, at + 2));
+}
+
+function plainLetters(flag: string): string {
+  return flag.replaceAll(/[-_.: ]/g, "").toLowerCase();
+}

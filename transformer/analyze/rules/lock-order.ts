@@ -1,0 +1,92 @@
+import type * as TS from "typescript";
+import { problem } from "../../text/problems";
+import { pathText, spotOfCall, tagOf, type Finding } from "../finding";
+import type { Reached } from "../reach";
+
+/**
+ * Locks that are taken in different orders: a cycle in the graph of who is waited for by the holder of what.
+ *
+ * Such a cycle is what a deadlock needs: E. G. Coffman, M. J. Elphick, A. Shoshani, "System Deadlocks", ACM Computing Surveys
+ * 3 (2), 1971.
+ */
+export function lockOrder(ts: typeof TS, reached: readonly Reached[]): Finding[] {
+  const edges = onceEach(
+    reached.filter(({ from, to, isDirect }) => isDirect && to.budgetMs > 0 && from.family !== to.family),
+  );
+  const findings: Finding[] = [];
+  const told = new Set<Reached>();
+  for (const edge of edges) {
+    if (told.has(edge)) continue;
+    const cycle = shortestCycle(edge, edges);
+    if (cycle === undefined || isOneChain(cycle)) continue;
+    for (const one of cycle) told.add(one);
+    findings.push(findingOf(ts, cycle));
+  }
+  return findings;
+}
+
+/** One of those who take the same locks in the same way and order is enough. */
+function onceEach(edges: readonly Reached[]): Reached[] {
+  const found = new Map<string, Reached>();
+  for (const edge of edges) {
+    const { from, to } = edge;
+    const key = JSON.stringify([from.family, from.isReader, to.family, to.isReader]);
+    if (!found.has(key)) found.set(key, edge);
+  }
+  return [...found.values()];
+}
+
+function shortestCycle(first: Reached, edges: readonly Reached[]): Reached[] | undefined {
+  const seen = new Set<Reached>([first]);
+  for (let level: Reached[][] = [[first]]; level.length > 0;) {
+    const next: Reached[][] = [];
+    for (const path of level) {
+      const last = path.at(-1);
+      if (last === undefined) continue;
+      if (path.length > 1 && waitsFor(last, first)) return path;
+      for (const edge of edges) {
+        if (seen.has(edge) || !waitsFor(last, edge)) continue;
+        seen.add(edge);
+        next.push([...path, edge]);
+      }
+    }
+    level = next;
+  }
+  return undefined;
+}
+
+/** Whether the one waits while the other holds: those who read do not keep each other out. */
+function waitsFor({ to }: Reached, { from }: Reached): boolean {
+  return to.family === from.family && !(to.isReader && from.isReader);
+}
+
+/** Of a chain of calls that comes back to its first lock another rule tells. */
+function isOneChain(cycle: readonly Reached[]): boolean {
+  return cycle.some(({ from }, start) => {
+    const chain = [...cycle.slice(start), ...cycle.slice(0, start)];
+    const isChained = chain.every(({ to }, index) => {
+      const next = chain[index + 1];
+      return next === undefined || next.from.fn === to.fn;
+    });
+    return isChained && !(from.mayBeEnteredAgain && chain.at(-1)?.to.mayBeEnteredAgain === true);
+  });
+}
+
+function findingOf(ts: typeof TS, cycle: readonly Reached[]): Finding {
+  const flags = cycle.map(({ from }) => `\`${from.flag}\``);
+  const list = `${flags.slice(0, -1).join(", ")} and ${flags.at(-1) ?? ""}`;
+  const paths = cycle.map(
+    ({ from, to, path }) =>
+      `${pathText(ts, from, path)}, and so \`${to.flag}\` is taken inside \`${from.flag}\``,
+  );
+  const [first] = cycle;
+  const [step] = first?.path ?? [];
+  if (first === undefined || step === undefined) throw new Error("Expected a cycle to have calls.");
+  const at = spotOfCall(ts, step);
+  return {
+    file: at.file,
+    problem: problem("lockOrder", at, list, paths.join("; ")),
+    isCertain: cycle.every(({ path }) => path.every(({ isOnly }) => isOnly)),
+    proof: cycle.flatMap(({ from, path }) => [tagOf(from), ...path.map((one) => spotOfCall(ts, one))]),
+  };
+}

@@ -1,0 +1,52 @@
+import type * as TS from "typescript";
+import { problem } from "../../text/problems";
+import type { Calls } from "../calls";
+import { spotOf, tagOf, type Finding } from "../finding";
+import type { Member } from "../implementations";
+import { nameOf, type Callable } from "../syntax";
+import type { TaggedLock } from "../tagged-locks";
+
+/** Functions that are called where a locked one is expected, and have no lock: overrides, and other implementations. */
+export function tagNotReached(ts: typeof TS, locks: readonly TaggedLock[], calls: Calls): Finding[] {
+  const tagged = new Map<Callable, TaggedLock>(locks.map((lock) => [lock.fn, lock]));
+  const told = new Set<Callable>();
+  return locks.flatMap((lock) => {
+    const { fn } = lock;
+    if (!ts.isMethodDeclaration(fn)) return [];
+    const overriding = calls
+      .implementationsOf(fn)
+      .map((other) => ({ other, name: "untaggedOverride" as const, words: [lock.name] }));
+    const beside = calls.implementedBy(fn).flatMap((member) =>
+      calls.implementationsOf(member).map((other) => ({
+        other,
+        name: "untaggedSibling" as const,
+        words: [memberName(member), lock.name],
+      })),
+    );
+    return [...overriding, ...beside].flatMap(({ other, name, words }): Finding[] => {
+      if (tagged.has(other) || told.has(other) || handsOn(other, tagged, calls)) return [];
+      told.add(other);
+      const at = spotOf(other.name ?? other);
+      const said = problem(name, at, nameOf(ts, other), ...words);
+      return [{ file: at.file, problem: said, isCertain: false, proof: [at, tagOf(lock)] }];
+    });
+  });
+}
+
+/** Whether it waits for one that is locked, as a decorator of another implementation does, or an override that calls `super`. */
+function handsOn(fn: Callable, tagged: ReadonlyMap<Callable, TaggedLock>, calls: Calls): boolean {
+  const seen = new Set([fn]);
+  for (const one of seen) {
+    for (const { runs, isWaited } of calls.in(one)) {
+      if (!isWaited) continue;
+      if (runs.some((callee) => tagged.has(callee))) return true;
+      for (const callee of runs) seen.add(callee);
+    }
+  }
+  return false;
+}
+
+function memberName({ name, parent }: Member): string {
+  const type = (parent as { readonly name?: TS.Node }).name;
+  return type === undefined ? name.getText() : `${type.getText()}.${name.getText()}`;
+}

@@ -1,0 +1,94 @@
+import type * as TS from "typescript";
+import { problem } from "../../text/problems";
+import { pathText, spotOfCall, tagOf, type Finding } from "../finding";
+import type { Reached, Step } from "../reach";
+import { bare } from "../syntax";
+import type { TaggedLock } from "../tagged-locks";
+
+/** Locks that are waited for by who holds them, or others of their flag. */
+export function waitsForItself(ts: typeof TS, reached: readonly Reached[]): Finding[] {
+  const found = reached.filter(
+    ({ from, to }) =>
+      from.family === to.family && to.budgetMs > 0 && !(from.mayBeEnteredAgain && to.mayBeEnteredAgain),
+  );
+  const told = new Set<Step["call"]>();
+  return found.flatMap(({ from, to, path }): Finding[] => {
+    const [first] = path;
+    const last = path.at(-1);
+    if (first === undefined || last === undefined || told.has(last.call)) return [];
+    told.add(last.call);
+    const isSame = isSameKey(ts, from, to, path);
+    const at = spotOfCall(ts, first);
+    const name = isSame ? "waitsForItself" : "mayWaitForItself";
+    const words = [from.name, from.flag, pathText(ts, from, path), cureOf(from, to, isSame)];
+    return [
+      {
+        file: at.file,
+        problem: problem(name, at, ...words),
+        isCertain: isSame && path.every(({ isOnly }) => isOnly),
+        proof: [tagOf(from), ...path.map((step) => spotOfCall(ts, step)), tagOf(to)],
+      },
+    ];
+  });
+}
+
+function cureOf(from: TaggedLock, to: TaggedLock, isSame: boolean): string {
+  if (from.isReader !== to.isReader)
+    return "Who reads cannot write inside, nor the other way round: lock for writing once, around both.";
+  const where = from.fn === to.fn ? "at its tag" : "at both tags";
+  const enter = `Write \`reentrant=true\` ${where}, so that it is entered again`;
+  return isSame
+    ? `${enter}.`
+    : `${enter} where the key is the same; lock several keys at once with \`each=true\`.`;
+}
+
+/** Whether the key that is asked for is certainly the one that is held: the same words, of values that are handed on unchanged. */
+function isSameKey(ts: typeof TS, from: TaggedLock, to: TaggedLock, path: readonly Step[]): boolean {
+  if (from.plan.wholeKey !== undefined || to.plan.wholeKey !== undefined)
+    return from.flag === to.flag && !from.flag.includes("{");
+  const held = from.plan.key.map(({ shown }) => shown);
+  if (held.length === 0) return true;
+  let known = new Map(rootsOf(ts, from).map((name) => [name, name]));
+  for (const { call, to: callee, isCallback } of path) {
+    if (isCallback) continue; // It sees what is around it.
+    const next = new Map<string, string>();
+    callee.parameters.forEach(({ name }, index) => {
+      const argument = call.arguments?.[index];
+      const text = argument && handedOn(ts, argument, known);
+      if (ts.isIdentifier(name) && text !== undefined) next.set(name.text, text);
+    });
+    const called = bare(ts, call.expression);
+    if (ts.isPropertyAccessExpression(called)) {
+      const receiver = handedOn(ts, called.expression, known);
+      if (receiver !== undefined) next.set("this", receiver);
+    }
+    known = next;
+  }
+  const asked = to.plan.key.map(({ shown }) => renamed(shown, known));
+  return asked.every((part, index) => part !== undefined && part === held[index]);
+}
+
+function rootsOf(ts: typeof TS, { fn }: TaggedLock): string[] {
+  return ["this", ...fn.parameters.flatMap(({ name }) => (ts.isIdentifier(name) ? [name.text] : []))];
+}
+
+/** The words of the holder for what is handed on: a parameter, or a path from one. */
+function handedOn(
+  ts: typeof TS,
+  argument: TS.Expression,
+  known: ReadonlyMap<string, string>,
+): string | undefined {
+  const value = bare(ts, argument);
+  if (value.kind === ts.SyntaxKind.ThisKeyword) return known.get("this");
+  if (ts.isIdentifier(value)) return known.get(value.text);
+  if (!ts.isPropertyAccessExpression(value)) return undefined;
+  const root = handedOn(ts, value.expression, known);
+  return root === undefined ? undefined : `${root}.${value.name.text}`;
+}
+
+/** A path of the callee in the words of the holder. */
+function renamed(path: string, known: ReadonlyMap<string, string>): string | undefined {
+  const [, root = "", rest = ""] = /^([\p{ID_Continue}$]+)(.*)$/u.exec(path) ?? [];
+  const text = known.get(root);
+  return text === undefined ? undefined : text + rest;
+}

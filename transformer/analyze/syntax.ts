@@ -1,0 +1,52 @@
+import type * as TS from "typescript";
+import type { LockableFunction } from "../read/syntax";
+
+/** A function whose body can be looked into. */
+export type Callable = LockableFunction;
+
+export function isFunctionWithBody(ts: typeof TS, node: TS.Node): node is Callable {
+  const isFunction =
+    ts.isFunctionDeclaration(node) ||
+    ts.isMethodDeclaration(node) ||
+    ts.isFunctionExpression(node) ||
+    ts.isArrowFunction(node);
+  return isFunction && node.body !== undefined;
+}
+
+/** The expression without what does not change its value. */
+export function bare(ts: typeof TS, expression: TS.Expression): TS.Expression {
+  let inner = expression;
+  while (
+    ts.isParenthesizedExpression(inner) ||
+    ts.isAsExpression(inner) ||
+    ts.isSatisfiesExpression(inner) ||
+    ts.isTypeAssertionExpression(inner) ||
+    ts.isNonNullExpression(inner)
+  ) {
+    inner = inner.expression;
+  }
+  return inner;
+}
+
+export function functionIn(ts: typeof TS, expression: TS.Expression): Callable | undefined {
+  const inner = bare(ts, expression);
+  return isFunctionWithBody(ts, inner) ? inner : undefined;
+}
+
+/** What people call the function: `Stock.reserve`, or where it stands. */
+export function nameOf(ts: typeof TS, fn: Callable): string {
+  const named =
+    fn.name === undefined && (ts.isVariableDeclaration(fn.parent) || isPropertyOf(ts, fn.parent))
+      ? fn.parent
+      : fn;
+  const { name } = named as { readonly name?: TS.Node };
+  if (name === undefined) return "a function";
+  const { parent } = named;
+  const own = name.getText();
+  const isMember = ts.isClassLike(parent) && parent.name !== undefined;
+  return isMember ? `${parent.name?.text ?? ""}.${own}` : own;
+}
+
+function isPropertyOf(ts: typeof TS, node: TS.Node): boolean {
+  return ts.isPropertyDeclaration(node) || ts.isPropertyAssignment(node);
+}

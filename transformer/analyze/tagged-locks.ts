@@ -1,0 +1,86 @@
+import type * as TS from "typescript";
+import {
+  DEFAULT_LOCK_TIME_MS,
+  DEFAULT_RETRY_TIMES,
+  DEFAULT_STORE,
+  DEFAULT_WAIT_TIME_MS,
+  MS_PER_UNIT,
+  type DurationUnit,
+} from "../../runtime/limits";
+import type { Plan } from "../read/plan";
+import { siteOptions } from "../read/site-options";
+import type { LockableFunction } from "../read/syntax";
+import type { Span } from "../text/span";
+
+/** A source file of the program, and what its tags say. */
+export interface TaggedSource {
+  readonly source: TS.SourceFile;
+  /** Of nodes of `source`. */
+  readonly plans: readonly Plan[];
+}
+
+/** What the tag of a function locks, as those see it who wait for it. Times are in milliseconds. */
+export interface TaggedLock {
+  readonly fn: LockableFunction;
+  readonly file: TS.SourceFile;
+  /** `OrderService.pay` */
+  readonly name: string;
+  /** The tag. */
+  readonly at: Span;
+  readonly plan: Plan;
+  /** What people call the lock: its flag, or its whole key. */
+  readonly flag: string;
+  readonly store: string;
+  /** Only locks of one family can ever be the same: the flag, the number of the key's parts and the store. */
+  readonly family: string;
+  readonly isReader: boolean;
+  readonly mayBeEnteredAgain: boolean;
+  /** How long it is waited for. */
+  readonly budgetMs: number;
+  /** After which it is over, though the body may run still. */
+  readonly endsAfterMs: number;
+  /** The attribute that says when it ends, for people. */
+  readonly endsBy: string;
+}
+
+/** In the order of the files' names, which does not change with what imports what. */
+export function taggedLocks(files: readonly TaggedSource[]): TaggedLock[] {
+  const inOrder = files.toSorted((a, b) => (a.source.fileName < b.source.fileName ? -1 : 1));
+  return inOrder.flatMap(({ source, plans }) => plans.map((plan) => lockOf(source, plan)));
+}
+
+function lockOf(file: TS.SourceFile, plan: Plan): TaggedLock {
+  const options = siteOptions(plan);
+  const flag = plan.wholeKey?.shown ?? String(options["businessFlag"]);
+  const store = plan.store ?? DEFAULT_STORE;
+  const parts = options["each"] === true ? 1 : plan.key.length;
+  const isReader = options["mode"] === "read";
+  const lockTime = milliseconds(options["lockTime"]) ?? DEFAULT_LOCK_TIME_MS;
+  const holdAtMost = milliseconds(options["holdAtMost"]);
+  const isRenewed = options["watchdog"] !== false;
+  const waitMs = milliseconds(options["waitTime"]) ?? DEFAULT_WAIT_TIME_MS;
+  const ends =
+    holdAtMost === undefined
+      ? ([isRenewed ? Infinity : lockTime, "lockTime"] as const)
+      : ([holdAtMost, "holdAtMost"] as const);
+  return {
+    fn: plan.fn,
+    file,
+    name: plan.site,
+    at: plan.at,
+    plan,
+    flag,
+    store,
+    family: JSON.stringify([store, plan.wholeKey?.kind ?? [flag, parts]]),
+    isReader,
+    mayBeEnteredAgain: isReader || options["reentrant"] === true,
+    budgetMs: waitMs * Number(options["retryTimes"] ?? DEFAULT_RETRY_TIMES),
+    endsAfterMs: ends[0],
+    endsBy: ends[1],
+  };
+}
+
+function milliseconds(duration: unknown): number | undefined {
+  const [, amount, unit] = /^([\d.]+)(\D+)$/.exec(typeof duration === "string" ? duration : "") ?? [];
+  return unit === undefined ? undefined : Number(amount) * MS_PER_UNIT[unit as DurationUnit];
+}
