@@ -39,10 +39,10 @@ function read(path) {
   }
 }
 
-/** In one step: other processes look for it at the same time. */
+/** In one step: other processes and threads look for it at the same time. */
 function write(path, data) {
   mkdirSync(CACHE, { recursive: true });
-  const unfinished = `${path}.${process.pid}`;
+  const unfinished = `${path}.${process.pid}.${threadId}`;
   writeFileSync(unfinished, data);
   renameSync(unfinished, path);
 }

@@ -3,6 +3,7 @@
 const { createHash } = require("node:crypto");
 const { mkdirSync, readFileSync, renameSync, writeFileSync } = require("node:fs");
 const { join } = require("node:path");
+const { threadId } = require("node:worker_threads");
 
 const ROOT = join(__dirname, "../..");
 const CACHE = join(ROOT, "node_modules/.cache/transpiled");
@@ -39,10 +40,10 @@ function transpile(text, path) {
   return service.compile(text, path);
 }
 
-/** In one step: other processes look for it at the same time. */
+/** In one step: other processes and threads look for it at the same time. */
 function keep(path, code) {
   mkdirSync(CACHE, { recursive: true });
-  const unfinished = `${path}.${process.pid}`;
+  const unfinished = `${path}.${process.pid}.${threadId}`;
   writeFileSync(unfinished, code);
   renameSync(unfinished, path);
   return code;
