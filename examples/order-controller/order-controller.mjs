@@ -29,11 +29,11 @@ export class OrderController {
     /**
      * One lock for each order of each user.
      *
-     * @redisLock businessFlag=payOrder keyName=order keyType=CLASS keyClass=Order
+     * @redisLock businessFlag=userOrder keyName=order keyType=CLASS keyClass=Order
      *            fieldName=user.id,orderNo
      */
     async testBean(order) {
-        const lock = lockweave.open({ site: "OrderController.testBean", businessFlag: "payOrder" }, order.user.id, order.orderNo);
+        const lock = lockweave.open({ site: "OrderController.testBean", businessFlag: "userOrder" }, order.user.id, order.orderNo);
         while (!(await lockweave.acquire(lock)))
             await lockweave.retryCheck(lock);
         try {

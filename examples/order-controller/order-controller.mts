@@ -25,7 +25,7 @@ export class OrderController {
   /**
    * One lock for each order of each user.
    *
-   * @redisLock businessFlag=payOrder keyName=order keyType=CLASS keyClass=Order
+   * @redisLock businessFlag=userOrder keyName=order keyType=CLASS keyClass=Order
    *            fieldName=user.id,orderNo
    */
   async testBean(order: Order): Promise<string> {

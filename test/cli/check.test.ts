@@ -475,7 +475,8 @@ test.serial(
     t.is(code, 1);
     t.true(said.includes("-> Compile with `lockweave build`: "), said);
     t.like(await lockweave(project, "build"), { code: 0, stdout: "" });
-    t.deepEqual(await check(project), { code: 0, said: ALL_AND_TYPES });
+    const calls = "Calls between locks were not followed: that takes TypeScript 5.9 or 6.";
+    t.deepEqual(await check(project), { code: 0, said: `${ALL_AND_TYPES.trim()} ${calls}\n` });
   },
 );
 

@@ -41,3 +41,14 @@ export function analyze(ts: typeof TS, program: TS.Program, files: readonly Tagg
   ];
   return { findings: notAllowed(findings), unfollowed: onTheWay };
 }
+
+/** Of one file, what it takes no look at the others' bodies to tell: for who asks at each key that is typed. */
+export function analyzeFile(
+  ts: typeof TS,
+  program: TS.Program,
+  { source, plans }: TaggedSource,
+): readonly Finding[] {
+  const locks = taggedLocks([{ source, plans }]);
+  const calls = new Calls(ts, program, new Set(locks.map(({ fn }) => fn)));
+  return notAllowed(outlivesLock(ts, locks, calls));
+}

@@ -49,6 +49,7 @@ export class CalleeFinder {
       return either([this.of(expression.left), this.of(expression.right)]);
     const symbol = this.#symbolOf(expression);
     if (symbol === undefined) return ANYTHING;
+    if (this.#isHandedOverByTheLanguage(expression)) return NOTHING;
     const isOfSuper =
       ts.isPropertyAccessExpression(expression) && expression.expression.kind === ts.SyntaxKind.SuperKeyword;
     return either((symbol.declarations ?? []).map((one) => this.#declared(one, isOfSuper)));
@@ -79,6 +80,18 @@ export class CalleeFinder {
     return (
       declarations.length > 0 &&
       declarations.every((one) => this.#program.isSourceFileDefaultLibrary(one.getSourceFile()))
+    );
+  }
+
+  /** As `resolve` is. */
+  #isHandedOverByTheLanguage(expression: TS.Expression): boolean {
+    const signatures = this.#checker.getTypeAtLocation(expression).getCallSignatures();
+    return (
+      signatures.length > 0 &&
+      signatures.every(({ declaration }) => {
+        const file = declaration?.getSourceFile();
+        return file !== undefined && this.#program.isSourceFileDefaultLibrary(file);
+      })
     );
   }
 

@@ -78,6 +78,13 @@ export class Calls {
     return this.isPromiseType(this.#checker.getTypeAtLocation(expression));
   }
 
+  /** Whether there may be something to wait for: what is no promise has done all that it does. */
+  #mayBePromise(expression: TS.Expression): boolean {
+    const type = this.#checker.getTypeAtLocation(expression);
+    const { Any, Unknown } = this.#ts.TypeFlags;
+    return (type.flags & (Any | Unknown)) !== 0 || this.isPromiseType(type);
+  }
+
   isPromiseType(type: TS.Type): boolean {
     if (type.isUnionOrIntersection()) return type.types.some((one) => this.isPromiseType(one));
     const name = type.symbol?.name;
@@ -102,6 +109,11 @@ export class Calls {
     return this.#checker.getTypeArguments(type as TS.TypeReference)[0];
   }
 
+  returnsPromise(fn: Callable): boolean {
+    const signature = this.#checker.getSignatureFromDeclaration(fn);
+    return signature !== undefined && this.isPromiseType(signature.getReturnType());
+  }
+
   /** Whether a call of what is handed over gives a promise. */
   givesPromise(argument: TS.Expression): boolean {
     const signatures = this.#checker.getTypeAtLocation(argument).getCallSignatures();
@@ -115,7 +127,7 @@ export class Calls {
     const { functions, isUnknown } = ts.isNewExpression(node)
       ? { functions: [], isUnknown: false }
       : this.#callees.of(node.expression);
-    if (isUnknown && !this.#isGivenTo(around, node.expression)) {
+    if (isUnknown && isWaited && this.#mayBePromise(node) && !this.#isGivenTo(around, node.expression)) {
       this.unfollowed.push({ node: node.expression, why: "dynamic" });
     }
     if (functions.length > 0) calls.push({ node, runs: functions, isCallback: false, isWaited });
@@ -127,8 +139,10 @@ export class Calls {
         const isDropped = this.dropsResult(argument) && this.givesPromise(argument);
         calls.push({ node, runs: callbacks, isCallback: true, isWaited: isWaited && !isDropped });
       } else if (functions.length === 0 && !isUnknown) {
+        const mayWait = isWaited && this.#mayBePromise(node) && this.givesPromise(argument);
         const isOfInterest = given.isUnknown || callbacks.some((one) => this.in(one).length > 0);
-        if (isOfInterest && !this.#isKept(node)) this.unfollowed.push({ node: argument, why: "callback" });
+        if (mayWait && isOfInterest && !this.#isKept(node))
+          this.unfollowed.push({ node: argument, why: "callback" });
       }
     }
     return calls;

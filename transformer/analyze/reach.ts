@@ -41,8 +41,8 @@ export function reachedFrom(locks: readonly TaggedLock[], calls: Calls): Reached
         for (const { node, runs, isCallback, isWaited } of calls.in(fn)) {
           for (const to of isWaited ? runs : []) {
             // Who hands on to another one of its kind hardly hands on to itself.
-            const isItself = to === fn && runs.length > 1;
-            if (seen.has(to) || isItself) continue;
+            const isOnTheWay = to === from.fn || path.some((step) => step.to === to);
+            if (seen.has(to) || (isOnTheWay && runs.length > 1)) continue;
             seen.add(to);
             const further = [...path, { call: node, to, isCallback, isOnly: runs.length === 1 }];
             const lock = tagged.get(to);

@@ -221,7 +221,9 @@ function aboutTypes(projects: readonly Project[], byTspc: readonly Project[], cw
 
 /** What cannot be followed is told, and never guessed. */
 function aboutCalls({ unfollowed, left }: AnalysisRows): string {
-  if (left.length > 0) return "Calls between locks were not followed: that takes TypeScript 5.9 or 6.";
+  // Where types were not checked, it is told that this takes a compiler.
+  if (left.some(({ checksTypes }) => checksTypes))
+    return "Calls between locks were not followed: that takes TypeScript 5.9 or 6.";
   if (unfollowed.length === 0) return "";
   const calls = unfollowed.length === 1 ? "One call" : `${unfollowed.length} calls`;
   return `${calls} inside locks could not be followed: \`--json\` names them.`;

@@ -71,6 +71,19 @@ const WRONG = `/** @redisLock businessFlag=pay keyName=orderNO */
 export async function pay(orderNo: string): Promise<string> { return orderNo; }
 `;
 
+test.serial("work that outlives its lock is a warning where it is started, as it is typed", async (t) => {
+  const body = (inside: string): string => `/** @redisLock businessFlag=pay */
+export async function pay(): Promise<void> { ${inside} }
+declare function work(): Promise<void>;
+`;
+  await server.open("src/orders.ts", body("await work();"));
+  t.deepEqual(await errorsOf("src/orders.ts"), []);
+  await server.open("src/orders.ts", body("void work();"));
+  const [warning, ...others] = await errorsOf("src/orders.ts");
+  t.like(warning, { code: 901_503, category: "warning", start: { line: 2, offset: 51 } });
+  t.deepEqual(others, []);
+});
+
 test.serial("a wrong tag is an error at the word, as it is typed", async (t) => {
   await server.open("src/orders.ts", WRONG);
   const [error, ...others] = await errorsOf("src/orders.ts");

@@ -50,8 +50,17 @@ test("one that hands on to a locked one, or is another interface's, is no findin
     "export class Two implements Stock { constructor(readonly one: Stock) {} reserve() { return this.one.reserve(); } async look() {} }",
     `export class Two implements Stock { constructor(readonly one: Stock) {} async reserve() { await this.run(() => this.one.reserve()); } async look() {}
       private async run(work: () => Promise<void>) { await work(); } }`,
+    `declare function run(work: () => Promise<void>): Promise<void>;
+      export class Two implements Stock { constructor(readonly one: Stock) {} reserve() { return run(() => this.one.reserve()); } async look() {} }`,
     "export class Two { constructor(readonly name: string) {} async reserve(many: number) { return many; } }",
   ]) {
     t.deepEqual(found(file(STOCK + more)), [], more);
   }
+});
+
+test("one that could not be locked, since it waits for nothing, is no finding", (t) => {
+  const files = file(`interface Ends { end(): void | Promise<void> }
+export class One implements Ends { /** @redisLock businessFlag=end */ async end(): Promise<void> {} }
+export class Two implements Ends { end(): void {} }`);
+  t.deepEqual(found(files), []);
 });

@@ -1,4 +1,5 @@
 import type * as TS from "typescript";
+import { isAsync } from "../../read/promised";
 import { problem } from "../../text/problems";
 import type { Calls } from "../calls";
 import { spotOf, tagOf, type Finding } from "../finding";
@@ -24,7 +25,8 @@ export function tagNotReached(ts: typeof TS, locks: readonly TaggedLock[], calls
       })),
     );
     return [...overriding, ...beside].flatMap(({ other, name, words }): Finding[] => {
-      if (tagged.has(other) || told.has(other) || handsOn(other, tagged, calls)) return [];
+      if (!mayWait(ts, other, calls)) return []; // It could take no lock.
+      if (tagged.has(other) || told.has(other) || handsOn(ts, other, tagged, calls)) return [];
       told.add(other);
       const at = spotOf(other.name ?? other);
       const said = problem(name, at, nameOf(ts, other), ...words);
@@ -34,7 +36,13 @@ export function tagNotReached(ts: typeof TS, locks: readonly TaggedLock[], calls
 }
 
 /** Whether it waits for one that is locked, as a decorator of another implementation does, or an override that calls `super`. */
-function handsOn(fn: Callable, tagged: ReadonlyMap<Callable, TaggedLock>, calls: Calls): boolean {
+function handsOn(
+  ts: typeof TS,
+  fn: Callable,
+  tagged: ReadonlyMap<Callable, TaggedLock>,
+  calls: Calls,
+): boolean {
+  if (callsItsLike(ts, fn)) return true;
   const seen = new Set([fn]);
   for (const one of seen) {
     for (const { runs, isWaited } of calls.in(one)) {
@@ -44,6 +52,25 @@ function handsOn(fn: Callable, tagged: ReadonlyMap<Callable, TaggedLock>, calls:
     }
   }
   return false;
+}
+
+/** Whether there is a call of a member of its own name in it, as in `return run(() => this.inner.reserve())`. */
+function callsItsLike(ts: typeof TS, fn: Callable): boolean {
+  const name = fn.name?.getText();
+  let isFound = false;
+  const visit = (node: TS.Node): void => {
+    isFound ||=
+      ts.isCallExpression(node) &&
+      ts.isPropertyAccessExpression(node.expression) &&
+      node.expression.name.text === name;
+    ts.forEachChild(node, visit);
+  };
+  visit(fn.body);
+  return isFound;
+}
+
+function mayWait(ts: typeof TS, fn: Callable, calls: Calls): boolean {
+  return isAsync(ts, fn) || calls.returnsPromise(fn);
 }
 
 function memberName({ name, parent }: Member): string {

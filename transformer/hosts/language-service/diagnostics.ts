@@ -18,7 +18,11 @@ export function problemsOf(ts: typeof TS, project: OpenProject, fileName: string
 }
 
 /** The file as it is in the editor. */
-function weaveOpen(ts: typeof TS, { program, defaults }: OpenProject, fileName: string): Woven | undefined {
+export function weaveOpen(
+  ts: typeof TS,
+  { program, defaults }: OpenProject,
+  fileName: string,
+): Woven | undefined {
   const sourceFile = program.getSourceFile(fileName);
   if (sourceFile === undefined || sourceFile.isDeclarationFile) return undefined;
   if (program.isSourceFileFromExternalLibrary(sourceFile)) return undefined;

@@ -9,6 +9,7 @@ import { FIXABLE, fixesAt, isInTag } from "./quick-fixes";
 import { declaredNames, referenceAt, type DeclaredName } from "./references";
 import { renamedInTags } from "./renames";
 import { typeErrors } from "./type-errors";
+import { workThatOutlives } from "./work-that-outlives";
 import { organizing, withoutUsed } from "./unused";
 
 /** What tsserver loads: TypeScript's answers, with ours of the tags among them. */
@@ -44,6 +45,7 @@ function answers(
   const ownDiagnostics = (project: OpenProject, fileName: string): TS.Diagnostic[] => [
     ...problemsOf(ts, project, fileName),
     ...ofTypes(project, fileName),
+    ...workThatOutlives(ts, project, fileName),
   ];
   const renameLocations = (
     fileName: string,

@@ -1,0 +1,122 @@
+import { join } from "node:path";
+import test from "ava";
+import { makeProject, PACKAGE, PLUGIN, type Files } from "../hosts/project";
+import { Watch } from "../hosts/watch";
+import { lockweave } from "./command";
+
+const ORDERS = `import { reserve } from "./stock.js";
+/** @redisLock businessFlag=payOrder */
+export async function pay(): Promise<void> { await reserve(); }
+/** @redisLock businessFlag=payOrder */
+export async function cancel(): Promise<void> {}
+`;
+const STOCK = `import { cancel } from "./orders.js";
+/** @redisLock businessFlag=stock */
+export async function reserve(): Promise<void> {}
+/** @redisLock businessFlag=stock */
+export async function recall(): Promise<void> { await cancel(); }
+/** @redisLock businessFlag=Stock */
+export async function count(): Promise<void> { await given(); }
+let given = Math.random() > 1 ? reserve : recall;
+export const give = (another: () => Promise<void>): void => { given = another; };
+`;
+const FILES: Files = { "src/orders.ts": ORDERS, "src/stock.ts": STOCK };
+const WITH_ANALYSIS = { plugins: [{ ...PLUGIN, analyze: true }] };
+
+const CYCLE =
+  "LW1501: `payOrder` and `stock` are taken in different orders, so callers can wait for each other until their budgets are spent: " +
+  "`pay` calls `reserve` (orders.ts:3), and so `stock` is taken inside `payOrder`; " +
+  "`recall` calls `cancel` (stock.ts:5), and so `payOrder` is taken inside `stock`. Take them in one order everywhere.";
+const SIMILAR =
+  "LW1506: The flag `Stock` is used here alone, and `stock` at `reserve`: is it the same? Keys of different flags never meet.";
+
+test.serial("the check tells of orders of locks, and of what is likely to be wrong", async (t) => {
+  const project = await makeProject(FILES);
+  t.is((await project.tspc()).code, 0);
+  const { code, stdout, stderr } = await lockweave(project, "check");
+  t.deepEqual({ code, stdout }, { code: 1, stdout: "" });
+  t.is(stderr, `src/stock.ts:6:5: warning: ${SIMILAR}\nsrc/orders.ts:3:52: ${CYCLE}\n`);
+});
+
+test.serial(
+  "in JSON each has the places that prove it, and what could not be followed is there",
+  async (t) => {
+    const project = await makeProject(FILES);
+    t.is((await project.tspc()).code, 0);
+    const { stdout } = await lockweave(project, "check", "--json");
+    const { problems, warnings, unfollowed, unproved } = JSON.parse(stdout) as Record<string, unknown>;
+    t.deepEqual(problems, [
+      {
+        file: "src/orders.ts",
+        line: 3,
+        column: 52,
+        code: "LW1501",
+        message: CYCLE.slice("LW1501: ".length),
+        proof: [
+          { file: "src/orders.ts", line: 2, column: 5 },
+          { file: "src/orders.ts", line: 3, column: 52 },
+          { file: "src/stock.ts", line: 4, column: 5 },
+          { file: "src/stock.ts", line: 5, column: 55 },
+        ],
+      },
+    ]);
+    t.like(warnings, [{ code: "LW1506", file: "src/stock.ts", line: 6 }]);
+    t.deepEqual(unfollowed, [{ file: "src/stock.ts", line: 7, column: 54, call: "given", why: "dynamic" }]);
+    t.deepEqual(unproved, []);
+  },
+);
+
+test.serial("where nothing is wrong, it says how much could not be followed", async (t) => {
+  const project = await makeProject({
+    "src/one.ts": `/** @redisLock businessFlag=a */
+export async function one(work: () => Promise<void>): Promise<void> { await work(); }`,
+  });
+  t.is((await project.tspc()).code, 0);
+  t.deepEqual(await lockweave(project, "check"), {
+    code: 0,
+    stdout:
+      "The lock of the only tag is in the output. Types are left to `tspc`, which checks them as it compiles. " +
+      "One call inside locks could not be followed: `--json` names them.\n",
+    stderr: "",
+  });
+});
+
+test.serial("a check that watches tells it, too, and what is likely as a warning", async (t) => {
+  const project = await makeProject(FILES);
+  const watch = new Watch(project, [join(PACKAGE, "dist/transformer/cli/main.js"), "check", "--watch"]);
+  const said = await watch.build();
+  t.true(said.includes(`src/orders.ts(3,52): error TS901501: ${CYCLE}`), said);
+  t.true(said.includes(`src/stock.ts(6,5): warning TS901506: ${SIMILAR}`), said);
+  await watch.stop();
+});
+
+test.serial(
+  'with "analyze", the build tells it: what is certain as an error, what is likely as a warning',
+  async (t) => {
+    const project = await makeProject(FILES, WITH_ANALYSIS);
+    const { code, stdout, stderr } = await project.tspc();
+    t.is(code, 2);
+    t.is(stdout, `src/orders.ts(3,52): error TS901501: ${CYCLE}\n`);
+    t.is(stderr, `src/stock.ts(6,5): warning TS901506: ${SIMILAR}\n`);
+  },
+);
+
+test.serial("without it, the build says nothing of it", async (t) => {
+  const project = await makeProject(FILES);
+  t.deepEqual(await project.tspc(), { code: 0, stdout: "", stderr: "" });
+});
+
+test.serial("another value than true or false is refused", async (t) => {
+  const project = await makeProject(FILES, { plugins: [{ ...PLUGIN, analyze: "yes" }] });
+  const { code, stdout } = await project.tspc();
+  t.is(code, 2);
+  t.regex(stdout, /LW1401: Expected the plugin's `analyze` to be true or false, got `"yes"`\./);
+});
+
+test.serial("an incremental build that took nothing back tells it again", async (t) => {
+  const project = await makeProject(FILES, { ...WITH_ANALYSIS, incremental: true });
+  const first = await project.tspc();
+  const second = await project.tspc();
+  t.deepEqual([second.code, second.stdout], [first.code, first.stdout]);
+  t.true(second.stdout.includes("LW1501"));
+});
