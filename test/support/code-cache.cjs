@@ -6,6 +6,7 @@ const { mkdirSync, readFileSync, renameSync, writeFileSync } = require("node:fs"
 const Module = require("node:module");
 const { dirname, join } = require("node:path");
 const { Script, ...vm } = require("node:vm");
+const { threadId } = require("node:worker_threads");
 
 const CACHE = join(__dirname, "../../node_modules/.cache/code");
 const LARGE = 1_000_000;
