@@ -75,7 +75,9 @@ for (const server of ["the memory store", "Redis"]) {
       "client B gets 200: testValue Test001: ok",
     ]);
     t.true(lines.includes("LOCK_payOrder_Test001 (OrderController.testValue) ID waits"));
-    t.true(lines.includes("LOCK_userOrder_7,Test001 (OrderController.testBean) ID holds the lock after N ms"));
+    t.true(
+      lines.includes("LOCK_userOrder_7,Test001 (OrderController.testBean) ID holds the lock after N ms"),
+    );
     t.true(lines.includes("LOCK_payOrder_Test001 (OrderController.testJson) ID holds the lock after N ms"));
   });
 

@@ -40,8 +40,8 @@ export function pathText(ts: typeof TS, from: TaggedLock, path: readonly Step[])
   const steps = path.map((step, index) => {
     const { to, isCallback } = step;
     const verb = isCallback ? "hands over" : "calls";
-    const name =
-      ts.isArrowFunction(to) && nameOf(ts, to) === "a function" ? "a function" : `\`${nameOf(ts, to)}\``;
+    const called = nameOf(ts, to);
+    const name = called === undefined ? "a function" : `\`${called}\``;
     return `${index === 0 ? "" : "which "}${verb} ${name} (${placeText(spotOfCall(ts, step))})`;
   });
   return [`\`${from.name}\` ${steps[0] ?? ""}`, ...steps.slice(1)].join(", ");

@@ -33,14 +33,14 @@ export function functionIn(ts: typeof TS, expression: TS.Expression): Callable |
   return isFunctionWithBody(ts, inner) ? inner : undefined;
 }
 
-/** What people call the function: `Stock.reserve`, or where it stands. */
-export function nameOf(ts: typeof TS, fn: Callable): string {
+/** What people call the function: `Stock.reserve`; `undefined` of one without a name. */
+export function nameOf(ts: typeof TS, fn: Callable): string | undefined {
   const named =
     fn.name === undefined && (ts.isVariableDeclaration(fn.parent) || isPropertyOf(ts, fn.parent))
       ? fn.parent
       : fn;
   const { name } = named as { readonly name?: TS.Node };
-  if (name === undefined) return "a function";
+  if (name === undefined) return undefined;
   const { parent } = named;
   const own = name.getText();
   const isMember = ts.isClassLike(parent) && parent.name !== undefined;

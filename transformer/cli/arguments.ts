@@ -5,6 +5,8 @@ import { UsageError } from "../verify/usage-error";
 export type Command =
   | { readonly name: "help" | "version" }
   | { readonly name: "init"; readonly isAgreed: boolean }
+  | { readonly name: "eject"; readonly project: string | undefined; readonly isAgreed: boolean }
+  | { readonly name: "diff"; readonly project: string | undefined; readonly wanted: string | undefined }
   | { readonly name: "list"; readonly project: string | undefined; readonly json: boolean }
   | { readonly name: "build"; readonly project: string | undefined; readonly watch: boolean }
   | {
@@ -21,6 +23,8 @@ export const HELP = `Usage: lockweave <command> [options]
   list    shows every @redisLock tag of the project, with its key and its options
   check   proves that the built output holds the lock of every tag
   build   compiles the project with its locks, with a TypeScript that takes no plugins, such as TypeScript 7
+  diff    shows a tagged function as it is written and as it is woven, side by side: \`diff OrderService.pay\`; without a name, all
+  eject   writes the locks into the sources, in the place of the tags, for who leaves
 
 Options:
   -p, --project <path>   the tsconfig.json, or its directory; with the projects that it references
@@ -29,12 +33,13 @@ Options:
   -w, --watch            build: again after each change; check: what is wrong with the tags, again after each change
       --output <path>    check: what a bundler made: a file, a directory or a glob such as "dist/**/*.js";
                          may be given several times (default: the files that tsconfig.json says)
-  -y, --yes              init: changes it without asking
+  -y, --yes              init, eject: changes it without asking
   -h, --help             shows this
   -v, --version          shows the version
 
 Exit code: 0 when all is well, 1 when a tag is wrong or its lock is not in the output, 2 on wrong use. Of \`build\`, that
-of the compiler. Of \`init\`, 1 when something is left to you, 3 when nobody said yes and so nothing was changed.
+of the compiler. Of \`init\`, 1 when something is left to you, and of \`eject\`, when the result would not compile; of both, 3 when
+nobody said yes and so nothing was changed.
 `;
 
 const OPTIONS = {
@@ -54,6 +59,8 @@ const COMMANDS: Readonly<Record<string, readonly OptionName[]>> = {
   list: ["project", "json"],
   check: ["project", "output", "json", "watch"],
   build: ["project", "watch"],
+  diff: ["project"],
+  eject: ["project", "yes"],
 };
 
 /** @throws {UsageError} */
@@ -89,7 +96,10 @@ function commandOf(
   given: ReadonlyMap<OptionName, readonly string[]>,
 ): Command {
   const allowed = name !== undefined && Object.hasOwn(COMMANDS, name) ? COMMANDS[name] : undefined;
-  if (name === undefined) throw new UsageError("Expected a command: `init`, `list`, `check` or `build`.");
+  if (name === undefined) {
+    const names = Object.keys(COMMANDS).map((one) => `\`${one}\``);
+    throw new UsageError(`Expected a command: ${names.slice(0, -1).join(", ")} or ${names.at(-1) ?? ""}.`);
+  }
   if (allowed === undefined) {
     throw new UsageError(`There is no command \`${name}\`.${didYouMean(name, Object.keys(COMMANDS))}`);
   }
@@ -99,11 +109,17 @@ function commandOf(
   const [project, anotherProject] = given.get("project") ?? [];
   if (anotherProject !== undefined) throw new UsageError("`--project` is given twice.");
   const outputs = given.get("output") ?? [];
+  if (name === "diff") {
+    const [wanted, another] = rest;
+    if (another !== undefined) throw new UsageError(`Did not expect \`${another}\`.`);
+    return { name, project, wanted };
+  }
   const [stray] = rest;
   // More paths behind `--output`: a shell has put them there for a glob without quotes.
   if (stray !== undefined && outputs.length === 0) throw new UsageError(`Did not expect \`${stray}\`.`);
   if (name === "init") return { name, isAgreed: given.has("yes") };
   if (name === "build") return { name, project, watch: given.has("watch") };
+  if (name === "eject") return { name, project, isAgreed: given.has("yes") };
   const json = given.has("json");
   if (name === "list") return { name, project, json };
   const watch = given.has("watch");

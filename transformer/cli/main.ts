@@ -9,6 +9,8 @@ import { UsageError } from "../verify/usage-error";
 import { analysisRows, type AnalysisRows, type FindingRow } from "./analysis";
 import { HELP, parseCommand, type Command } from "./arguments";
 import { build } from "./build";
+import { diff } from "./eject/diff";
+import { eject } from "./eject/eject";
 import { init } from "./init/init";
 import { palette } from "./palette";
 import { configFile, openProjects } from "./project";
@@ -51,6 +53,10 @@ function run(command: Command, cwd: string): number | Promise<number> {
       return init(cwd, command.isAgreed);
     case "list":
       return list(openProjects(command.project, cwd), command.json, cwd);
+    case "diff":
+      return diff(openProjects(command.project, cwd), command.wanted, cwd);
+    case "eject":
+      return eject(openProjects(command.project, cwd), command.isAgreed, cwd);
     case "build":
       return build(configFile(command.project, cwd), cwd, command.watch);
     default:

@@ -14,7 +14,7 @@ import type { Compiler } from "../hosts/ts-patch/compiler";
 import { wovenFiles } from "../hosts/ts-patch/woven-files";
 import { parser } from "../parser/parser";
 import { readDefaults } from "../read/options";
-import type { PlacedProblem, Project, TaggedFile } from "../verify/project";
+import type { PlacedProblem, Project, TaggedFile, WovenSource } from "../verify/project";
 import { UsageError } from "../verify/usage-error";
 import { sourcesUnder, uncheckedProject, usualOptions } from "./unconfigured";
 import { isOfTag, mayNeedWeave, weave } from "../weave/weave";
@@ -147,10 +147,11 @@ function projectOf(ts: Compiler, config: string, parsed: TS.ParsedCommandLine): 
   const { fileNames, options, projectReferences } = parsed;
   const plugin = pluginIn(config, options);
   const { defaults, problems } = readDefaults(plugin?.defaults ?? {});
-  const create = (settings: TS.CompilerOptions): TS.Program =>
+  const create = (settings: TS.CompilerOptions, host?: TS.CompilerHost): TS.Program =>
     (ts.originalCreateProgram ?? ts.createProgram)({
       rootNames: fileNames,
       options: settings,
+      ...(host && { host }),
       ...(projectReferences && { projectReferences }),
     });
   const program = create(emitOptions(config, options));
@@ -174,6 +175,16 @@ function projectOf(ts: Compiler, config: string, parsed: TS.ParsedCommandLine): 
       if (/\.[cm]?jsx?$/.test(name)) outputs.set(resolve(name), text);
     });
     return outputs;
+  };
+  const wovenSources = (): WovenSource[] =>
+    [...wovenFiles(ts, withTypes(), defaults).values()].map(({ woven: by, onDisk: { fileName, text } }) => ({
+      fileName,
+      text,
+      woven: by,
+    }));
+  const errorsWith = (texts: ReadonlyMap<string, string>): PlacedProblem[] => {
+    const settings = { ...options, noEmit: true };
+    return errorsOf(ts, create(settings, hostWith(ts, settings, texts)));
   };
   // What references make is checked as a project of its own.
   const unlocked = (): readonly PlacedProblem[] => unlockedDependencies(ts, program);
@@ -201,6 +212,8 @@ function projectOf(ts: Compiler, config: string, parsed: TS.ParsedCommandLine): 
     unlocked,
     typeProblems,
     analysis,
+    wovenSources,
+    errorsWith,
     emitWoven,
   };
 }
@@ -212,6 +225,27 @@ function typeProblemsIn(ts: Compiler, checked: TS.Program, { source, sites }: Ta
     const message = ts.flattenDiagnosticMessageText(messageText, "\n");
     return [{ file: source, problem: { code: `TS${code}`, message, start, end: start + length } }];
   });
+}
+
+function hostWith(
+  ts: Compiler,
+  settings: TS.CompilerOptions,
+  texts: ReadonlyMap<string, string>,
+): TS.CompilerHost {
+  const host = ts.createCompilerHost(settings);
+  const { readFile } = host;
+  host.readFile = (path) => texts.get(path) ?? readFile(path);
+  return host;
+}
+
+function errorsOf(ts: Compiler, program: TS.Program): PlacedProblem[] {
+  return ts
+    .getPreEmitDiagnostics(program)
+    .filter(({ category }) => category === ts.DiagnosticCategory.Error)
+    .map(({ file, code, messageText, start = 0, length = 0 }) => {
+      const message = ts.flattenDiagnosticMessageText(messageText, "\n");
+      return { file, problem: { code: `TS${code}`, message, start, end: start + length } };
+    });
 }
 
 /** So that JavaScript is emitted, and nothing else, to where the project's own build puts it. */

@@ -61,6 +61,8 @@ export function uncheckedProject(ts: Parser, config: string, sources: readonly s
     unlocked: () => [],
     typeProblems: () => [],
     analysis: () => undefined,
+    wovenSources: () => undefined,
+    errorsWith: () => [],
     emitWoven: ({ source }) => outputs.get(source.fileName) ?? new Map<string, string>(),
   };
 }

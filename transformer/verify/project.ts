@@ -2,7 +2,7 @@ import type * as TS from "typescript";
 import type { Analysis } from "../analyze/analyze";
 import type { Parser } from "../parser/parser";
 import type { Problem } from "../text/problems";
-import type { WovenSite } from "../weave/weave";
+import type { Woven, WovenSite } from "../weave/weave";
 
 /** The compiler's project behind one tsconfig.json. */
 export interface Project {
@@ -27,8 +27,19 @@ export interface Project {
   readonly typeProblems: () => readonly PlacedProblem[];
   /** What the tagged functions do to each other; `undefined` where there is no type checker that could be asked. */
   readonly analysis: () => Analysis | undefined;
+  /** All that the weave changes; `undefined` where TypeScript's own formatter and checker are missing. */
+  readonly wovenSources: () => readonly WovenSource[] | undefined;
+  /** The errors of the project, were these the texts of its files. */
+  readonly errorsWith: (texts: ReadonlyMap<string, string>) => readonly PlacedProblem[];
   /** What the woven file would be compiled to, by the names of the outputs. */
   readonly emitWoven: (file: TaggedFile) => ReadonlyMap<string, string>;
+}
+
+/** A source file with its tags, and what the weave makes of it. */
+export interface WovenSource {
+  readonly fileName: string;
+  readonly text: string;
+  readonly woven: Woven;
 }
 
 /** A problem that stands in a file of the program; in none where nothing of the program is to blame. */

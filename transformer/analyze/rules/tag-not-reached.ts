@@ -29,7 +29,7 @@ export function tagNotReached(ts: typeof TS, locks: readonly TaggedLock[], calls
       if (tagged.has(other) || told.has(other) || handsOn(ts, other, tagged, calls)) return [];
       told.add(other);
       const at = spotOf(other.name ?? other);
-      const said = problem(name, at, nameOf(ts, other), ...words);
+      const said = problem(name, at, nameOf(ts, other) ?? "a function", ...words);
       return [{ file: at.file, problem: said, isCertain: false, proof: [at, tagOf(lock)] }];
     });
   });

@@ -1,7 +1,7 @@
 import { spawnSync } from "node:child_process";
 import { mkdirSync, writeFileSync } from "node:fs";
 import { dirname } from "node:path";
-import { createInterface } from "node:readline/promises";
+import { agrees, NOT_AGREED } from "../agrees";
 import { palette } from "../palette";
 import { BUNDLERS } from "./bundlers";
 import { COMPILERS, usualCompiler } from "./compilers";
@@ -15,9 +15,6 @@ import { PLAIN_NODE, RUNNERS } from "./runners";
 /** By their names in docs/hosts.md; the first that is found and can do it shows the first lock. */
 export const HOSTS: readonly Host[] = [...BUNDLERS, ...COMPILERS, ...RUNNERS, JEST];
 
-/** Nobody said yes, so nothing was changed. */
-const NOT_AGREED = 3;
-
 /**
  * Sets the project up for what compiles it, once that is agreed to, and shows a first lock.
  *
@@ -29,7 +26,7 @@ export async function init(dir: string, isAgreed: boolean): Promise<number> {
   const plan = planFor(project);
   say(report(project, plan));
   if (hasChanges(plan)) {
-    if (!isAgreed && !(await agrees())) {
+    if (!isAgreed && !(await agrees("Change it?"))) {
       say("Nothing was changed. `npx lockweave init --yes` changes it.\n");
       return NOT_AGREED;
     }
@@ -138,14 +135,6 @@ function differing(before: string, after: string): { readonly removed: string[];
     });
   };
   return { removed: only(before, after), added: only(after, before) };
-}
-
-async function agrees(): Promise<boolean> {
-  if (!process.stdin.isTTY || !process.stdout.isTTY) return false;
-  const terminal = createInterface({ input: process.stdin, output: process.stdout });
-  const answer = await terminal.question("Change it? [y/N] ");
-  terminal.close();
-  return /^y(?:es)?$/i.test(answer.trim());
 }
 
 // ---- what is done ---------------------------------------------------------------------------------------

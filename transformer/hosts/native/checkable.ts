@@ -37,6 +37,8 @@ export function checkableProject(ts: Parser, compiler: NativeCompiler, config: s
     unlocked: () => unlockedDependencies(ts, project).map((found) => ({ file: undefined, problem: found })),
     typeProblems: () => typeProblems(ts, project, files, cwd),
     analysis: () => undefined,
+    wovenSources: () => undefined,
+    errorsWith: () => [],
     emitWoven: ({ source }) => {
       emitted ??= emit(ts, project, cwd);
       return emitted.get(resolve(source.fileName)) ?? new Map<string, string>();

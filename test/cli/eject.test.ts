@@ -1,0 +1,235 @@
+import { rm } from "node:fs/promises";
+import test from "ava";
+import { makeProject, tsconfig, type Files, type Project } from "../hosts/project";
+import { lockweave } from "./command";
+import { linkTypeScript7 } from "./tools";
+
+const SERVICE = `import { work } from "./work.js";
+
+export interface Order { id: string; paid: boolean }
+
+export class OrderService {
+  readonly seen: string[] = [];
+
+  /**
+   * Pays.
+   *
+   * @redisLock businessFlag=payOrder keyName=order.id
+   *            lockTime=20s
+   */
+  async pay(order: Order): Promise<string> {
+    if (order.paid) return "paid";
+
+    // Slow.
+    await work();
+    return \`a
+  text\`;
+  }
+
+  /** @redisLock businessFlag=refund keyName=order.id reentrant=true */
+  refund(order: Order): Promise<string> { return this.pay(order); }
+
+  /** @redisLock businessFlag=close when="!order.paid" */
+  close = async (order: Order): Promise<boolean> => order.paid;
+}
+`;
+const MAIN = `import { configure, memoryStore } from "lockweave";
+import { OrderService } from "./service.js";
+const { log } = (globalThis as unknown as { console: { log(line: unknown): void } }).console;
+configure({ store: memoryStore(), logger: { debug: (line: string) => log(line.replace(/ [0-9a-f]{8} (\\w+).*/, " $1")), warn: log } });
+const service = new OrderService();
+log(await service.refund({ id: "1", paid: false }));
+log(await service.close({ id: "2", paid: true }));
+`;
+const FILES: Files = {
+  "src/service.ts": SERVICE,
+  "src/main.ts": MAIN,
+  "src/work.ts": "export const work = async (): Promise<void> => {};\n",
+};
+
+const EJECTED = `import * as lockweave from "lockweave/runtime";
+import { work } from "./work.js";
+
+export interface Order { id: string; paid: boolean }
+
+export class OrderService {
+  readonly seen: string[] = [];
+
+  /**
+   * Pays.
+   *
+   * Locked by: businessFlag=payOrder keyName=order.id
+   *            lockTime=20s
+   */
+  async pay(order: Order): Promise<string> {
+    const lock = lockweave.open({ site: "OrderService.pay", businessFlag: "payOrder", lockTime: "20s" }, order.id);
+    while (!(await lockweave.acquire(lock))) await lockweave.retryCheck(lock);
+    try {
+      lockweave.assertHeld(lock);
+      if (order.paid) return "paid";
+
+      // Slow.
+      await work();
+      return \`a
+  text\`;
+    } catch (error) {
+      throw lockweave.fail(lock, error);
+    } finally {
+      await lockweave.release(lock);
+    }
+  }
+
+  /** Locked by: businessFlag=refund keyName=order.id reentrant=true */
+  async refund(order: Order): Promise<string> {
+    const lock = lockweave.open({ site: "OrderService.refund", businessFlag: "refund", reentrant: true }, order.id);
+    while (!(await lockweave.acquire(lock))) await lockweave.retryCheck(lock);
+    try {
+      return await lockweave.runReentrant(lock, (): Promise<string> => {
+        return this.pay(order);
+      });
+    } catch (error) {
+      throw lockweave.fail(lock, error);
+    } finally {
+      await lockweave.release(lock);
+    }
+  }
+
+  /** Locked by: businessFlag=close when="!order.paid" */
+  close = async (order: Order): Promise<boolean> => {
+    const lock = lockweave.when(!order.paid) ? lockweave.open({ site: "OrderService.close", businessFlag: "close" }) : lockweave.unlocked();
+    while (!(await lockweave.acquire(lock))) await lockweave.retryCheck(lock);
+    try {
+      lockweave.assertHeld(lock);
+      return await order.paid;
+    } catch (error) {
+      throw lockweave.fail(lock, error);
+    } finally {
+      await lockweave.release(lock);
+    }
+  };
+}
+`;
+
+async function output(project: Project): Promise<string> {
+  const { code, stdout, stderr } = await project.run("out/main.js");
+  return code === 0 ? stdout : stderr;
+}
+
+test.serial("who leaves keeps the locks: written out, formatted, with the tags' words", async (t) => {
+  const project = await makeProject(FILES);
+  t.is((await project.tspc()).code, 0);
+  const before = await output(project);
+  const { code, stdout, stderr } = await lockweave(project, "eject", "--yes");
+  t.deepEqual([code, stderr], [0, ""]);
+  t.true(
+    stdout.startsWith(
+      "src/main.ts\nsrc/service.ts\nWrote the locks of all 3 tags. They need `lockweave` when they run, and no transformer any more:\n",
+    ),
+    stdout,
+  );
+  t.is(await project.read("src/service.ts"), EJECTED);
+  await project.write({ "tsconfig.json": tsconfig({ plugins: [] }) });
+  await rm(project.path("out"), { recursive: true });
+  t.deepEqual(await project.tsc(), { code: 0, stdout: "", stderr: "" });
+  t.is(await output(project), before);
+  t.true(before.includes("LOCK_payOrder_1 (OrderService.pay)"), before);
+});
+
+test.serial("there is nothing left to write out, and whoever weaves still does no harm", async (t) => {
+  const project = await makeProject(FILES);
+  t.is((await lockweave(project, "eject", "--yes")).code, 0);
+  const { code, stderr } = await lockweave(project, "eject", "--yes");
+  t.is(code, 2);
+  t.regex(stderr, /This project has no tags, so there is nothing to write out\./);
+  t.deepEqual(await project.tspc(), { code: 0, stdout: "", stderr: "" });
+  t.true((await output(project)).includes("LOCK_payOrder_1"));
+});
+
+test.serial("nothing is changed until somebody says yes", async (t) => {
+  const project = await makeProject(FILES);
+  const { code, stdout } = await lockweave(project, "eject");
+  t.is(code, 3);
+  t.true(stdout.endsWith("Nothing was changed. `npx lockweave eject --yes` changes it.\n"));
+  t.is(await project.read("src/service.ts"), SERVICE);
+});
+
+test.serial("a tag that is wrong, and a result that would not compile, change nothing", async (t) => {
+  const wrong = await makeProject({
+    ...FILES,
+    "src/service.ts": SERVICE.replace("keyName=order.id", "keyName=nr"),
+  });
+  t.like(await lockweave(wrong, "eject", "--yes"), { code: 2 });
+  // Of a field that is not there, only a type checker knows.
+  const text = SERVICE.replace("keyName=order.id", "keyName=order.nr");
+  const untyped = await makeProject({ ...FILES, "src/service.ts": text });
+  const { code, stderr } = await lockweave(untyped, "eject", "--yes");
+  t.is(code, 1);
+  t.regex(
+    stderr,
+    /^src\/service\.ts:\d+:\d+: TS2339: .*\nWritten out, this would not compile: nothing was changed\.\n$/,
+  );
+  t.is(await untyped.read("src/service.ts"), text);
+});
+
+test.serial("an error that was there before is no obstacle; tabs and CRLF stay what they are", async (t) => {
+  const windows =
+    "export class A {\r\n\t/** @redisLock businessFlag=a */\r\n\tasync a(): Promise<number> {\r\n\t\treturn 1;\r\n\t}\r\n}\r\n";
+  const project = await makeProject({ "src/a.ts": windows, "src/b.ts": "export const b: string = 1;\n" });
+  t.is((await lockweave(project, "eject", "--yes")).code, 0);
+  const ejected = await project.read("src/a.ts");
+  t.is(ejected.replaceAll("\r\n", "").includes("\n"), false);
+  t.true(
+    ejected.includes("\r\n\t\ttry {\r\n\t\t\tlockweave.assertHeld(lock);\r\n\t\t\treturn 1;\r\n\t\t} catch"),
+    ejected,
+  );
+});
+
+test.serial("with TypeScript 7 it says what it takes", async (t) => {
+  const project = await makeProject(FILES);
+  await linkTypeScript7(project);
+  const { code, stderr } = await lockweave(project, "eject", "--yes");
+  t.is(code, 2);
+  t.regex(stderr, /To write locks out takes TypeScript 5\.9 or 6/);
+});
+
+test.serial("a function is shown as it is written and as it is woven, side by side", async (t) => {
+  const project = await makeProject(FILES);
+  const { code, stdout, stderr } = await lockweave(project, "diff", "close");
+  t.deepEqual([code, stderr], [0, ""]);
+  t.is(
+    stdout,
+    `src/service.ts:26:7: OrderService.close
+/** @redisLock businessFlag=close when="!order.paid" */        /** @redisLock businessFlag=close when="!order.paid" */
+close = async (order: Order): Promise<boolean> => order.paid <
+                                                             > close = async (order: Order): Promise<boolean> => {
+                                                             >   const lock = lockweave.when(!order.paid) ? lockweave.open({ site: "OrderService.close", busines
+                                                             > sFlag: "close" }) : lockweave.unlocked();
+                                                             >   while (!(await lockweave.acquire(lock))) await lockweave.retryCheck(lock);
+                                                             >   try {
+                                                             >     lockweave.assertHeld(lock);
+                                                             >     return await order.paid;
+                                                             >   } catch (error) {
+                                                             >     throw lockweave.fail(lock, error);
+                                                             >   } finally {
+                                                             >     await lockweave.release(lock);
+                                                             >   }
+                                                             > }
+`,
+  );
+});
+
+test.serial("without a name all are shown, and another name is told which there are", async (t) => {
+  const project = await makeProject(FILES);
+  const { stdout } = await lockweave(project, "diff");
+  t.deepEqual(
+    stdout.split("\n").filter((line) => line.startsWith("src/")),
+    [
+      "src/service.ts:11:6: OrderService.pay",
+      "src/service.ts:23:7: OrderService.refund",
+      "src/service.ts:26:7: OrderService.close",
+    ],
+  );
+  const { code, stderr } = await lockweave(project, "diff", "OrderService.clos");
+  t.is(code, 2);
+  t.regex(stderr, /No tagged function is called `OrderService\.clos`\. Did you mean `OrderService\.close`\?/);
+});

@@ -1,0 +1,145 @@
+import type { Compiler } from "../../hosts/ts-patch/compiler";
+import { nearestOrAll } from "../../text/did-you-mean";
+import { shortPath } from "../../verify/outputs";
+import { placeIn } from "../../verify/place";
+import type { Project, WovenSource } from "../../verify/project";
+import { UsageError } from "../../verify/usage-error";
+import { palette } from "../palette";
+import { sourcesOf } from "./eject";
+import { parsed, wovenBodies, wovenText } from "./written-out";
+
+/** A function, as it is written and as it is woven. */
+interface Pair {
+  readonly name: string;
+  readonly place: string;
+  readonly written: readonly string[];
+  readonly woven: readonly string[];
+}
+
+/**
+ * Shows tagged functions as they are written and as they are woven, side by side.
+ *
+ * @param wanted the name of a function, such as `OrderService.pay` or `pay`; of all, if there is none
+ * @returns the exit code
+ * @throws {UsageError} where there is no such function
+ */
+export function diff(projects: readonly Project[], wanted: string | undefined, cwd: string): number {
+  const files = new Map<string, Pair[]>();
+  for (const project of projects) {
+    for (const source of sourcesOf(project)) {
+      if (!files.has(source.fileName))
+        files.set(source.fileName, pairsIn(project.ts as Compiler, source, cwd));
+    }
+  }
+  const all = [...files.values()].flat();
+  if (all.length === 0) throw new UsageError("This project has no tags that are woven.");
+  const shown = all.filter(
+    ({ name }) => wanted === undefined || name === wanted || name.endsWith(`.${wanted}`),
+  );
+  if (shown.length === 0) {
+    const names = [...new Set(all.map(({ name }) => name))];
+    throw new UsageError(
+      `No tagged function is called \`${wanted ?? ""}\`.${nearestOrAll(wanted ?? "", names)}`,
+    );
+  }
+  process.stdout.write(shown.map((pair) => sideBySide(pair)).join("\n"));
+  return 0;
+}
+
+function pairsIn(ts: Compiler, source: WovenSource, cwd: string): Pair[] {
+  const { fileName, text, woven } = source;
+  const file = parsed(ts, fileName, text);
+  const lockedText = wovenText(ts, source);
+  const bodies = wovenBodies(ts, parsed(ts, fileName, lockedText));
+  const sites = woven.sites.toSorted((a, b) => a.start - b.start);
+  return sites.flatMap(({ name, start, plan }, index): Pair[] => {
+    const body = bodies[index];
+    if (body === undefined) return [];
+    const { line, column } = placeIn(file, start);
+    return [
+      {
+        name,
+        place: `${shortPath(fileName, cwd)}:${line}:${column}`,
+        written: linesFrom(text, start, plan.fn.end),
+        woven: linesFrom(lockedText, lockedText.lastIndexOf("@redisLock", body.pos), body.end),
+      },
+    ];
+  });
+}
+
+/** From the line at which the comment begins, without the indentation that all of them have. */
+function linesFrom(text: string, tag: number, end: number): string[] {
+  const comment = text.lastIndexOf("/**", tag);
+  const lines = text.slice(text.lastIndexOf("\n", comment) + 1, end).split(/\r?\n/);
+  const indents = lines
+    .filter((line) => line.trim() !== "")
+    .map((line) => line.length - line.trimStart().length);
+  const common = Math.min(...indents);
+  return lines.map((line) => line.slice(common));
+}
+
+// ---- side by side ---------------------------------------------------------------------------------------
+
+const WIDEST = 160;
+const NARROWEST_COLUMN = 20;
+
+function sideBySide({ name, place, written, woven }: Pair): string {
+  const { bold, red, cyan } = palette(process.stdout, process.env);
+  const width = process.stdout.isTTY ? process.stdout.columns : WIDEST;
+  const longest = Math.max(...written.map(({ length }) => length));
+  const half = Math.floor((width - 3) / 2);
+  const left = Math.max(NARROWEST_COLUMN, Math.min(longest, half));
+  const right = Math.max(NARROWEST_COLUMN, width - 3 - left);
+  const rows = aligned(written, woven).flatMap(([before, after]) => {
+    const mark = before === undefined ? ">" : after === undefined ? "<" : " ";
+    const [befores, afters] = [wrapped(before ?? "", left), wrapped(after ?? "", right)];
+    return Array.from({ length: Math.max(befores.length, afters.length) }, (_, index) => {
+      const one = (befores[index] ?? "").padEnd(left);
+      const other = afters[index] ?? "";
+      return `${mark === "<" ? red(one) : one} ${mark} ${mark === ">" ? cyan(other) : other}`.trimEnd();
+    });
+  });
+  return `${bold(`${place}: ${name}`)}\n${rows.map((row) => `${row}\n`).join("")}`;
+}
+
+function wrapped(line: string, width: number): string[] {
+  const pieces: string[] = [];
+  for (let rest = line; pieces.length === 0 || rest !== ""; rest = rest.slice(width))
+    pieces.push(rest.slice(0, width));
+  return pieces;
+}
+
+type Row = readonly [before: string | undefined, after: string | undefined];
+
+/** What a line says, whatever its indentation; of one that only closes something, that is all it says. */
+function saying(line: string | undefined): string | undefined {
+  const words = line?.trim().replace(/\breturn await\b/, "return");
+  return words !== undefined && /\p{L}/u.test(words) ? words : line;
+}
+
+/** By the longest common subsequence of their lines. */
+function aligned(written: readonly string[], woven: readonly string[]): Row[] {
+  const isSame = (one: number, other: number): boolean => saying(written[one]) === saying(woven[other]);
+  const common = Array.from({ length: written.length + 1 }, () => woven.map(() => 0));
+  const at = (one: number, other: number): number => common[one]?.[other] ?? 0;
+  for (let one = written.length - 1; one >= 0; one -= 1) {
+    for (let other = woven.length - 1; other >= 0; other -= 1) {
+      const row = common[one];
+      if (row === undefined) continue;
+      row[other] = isSame(one, other)
+        ? at(one + 1, other + 1) + 1
+        : Math.max(at(one + 1, other), at(one, other + 1));
+    }
+  }
+  const rows: Row[] = [];
+  for (let one = 0, other = 0; one < written.length || other < woven.length;) {
+    if (one < written.length && other < woven.length && isSame(one, other)) {
+      rows.push([written[one++], woven[other++]]);
+    } else if (other >= woven.length || (one < written.length && at(one + 1, other) >= at(one, other + 1))) {
+      rows.push([written[one++], undefined]);
+    } else {
+      rows.push([undefined, woven[other++]]);
+    }
+  }
+  return rows;
+}

@@ -1,0 +1,83 @@
+import { writeFileSync } from "node:fs";
+import type { Compiler } from "../../hosts/ts-patch/compiler";
+import { shortPath } from "../../verify/outputs";
+import { placeIn } from "../../verify/place";
+import type { PlacedProblem, Project, WovenSource } from "../../verify/project";
+import { UsageError } from "../../verify/usage-error";
+import { agrees, NOT_AGREED } from "../agrees";
+import { problemsOf } from "../tags";
+import { writtenOut } from "./written-out";
+
+/**
+ * Writes the woven code into the sources, in the place of the tags: whoever leaves keeps working locks, with the tags'
+ * words as comments. Nothing is written where the result would not compile.
+ *
+ * @returns the exit code
+ * @throws {UsageError} where there is nothing to write, or no compiler that could check it
+ */
+export async function eject(projects: readonly Project[], isAgreed: boolean, cwd: string): Promise<number> {
+  const [wrong, ...others] = problemsOf(projects);
+  if (wrong !== undefined) {
+    const more = others.length === 0 ? "" : ` (and ${others.length} more)`;
+    throw new UsageError(`A tag is wrong, so its lock cannot be written out: ${wrong.message}${more}`);
+  }
+  const texts = new Map<string, string>();
+  let tags = 0;
+  for (const project of projects) {
+    for (const source of sourcesOf(project)) {
+      if (texts.has(source.fileName)) continue; // Of several projects.
+      texts.set(source.fileName, writtenOut(project.ts as Compiler, source));
+      tags += source.woven.sites.length;
+    }
+  }
+  if (tags === 0) throw new UsageError("This project has no tags, so there is nothing to write out.");
+  const errors = projects.flatMap((project) => newErrors(project, texts));
+  if (errors.length > 0) {
+    process.stderr.write(errors.map((error) => `${errorText(error, cwd)}\n`).join(""));
+    process.stderr.write("Written out, this would not compile: nothing was changed.\n");
+    return 1;
+  }
+  const locks = tags === 1 ? "the lock of the only tag" : `the locks of all ${tags} tags`;
+  process.stdout.write(
+    [...texts.keys()]
+      .toSorted()
+      .map((file) => `${shortPath(file, cwd)}\n`)
+      .join(""),
+  );
+  const files = texts.size === 1 ? "this file" : `these ${texts.size} files`;
+  if (!isAgreed && !(await agrees(`Write ${locks} into ${files}?`))) {
+    process.stdout.write("Nothing was changed. `npx lockweave eject --yes` changes it.\n");
+    return NOT_AGREED;
+  }
+  for (const [file, text] of texts) writeFileSync(file, text);
+  process.stdout.write(`Wrote ${locks}. They need \`lockweave\` when they run, and no transformer any more:
+take its entry out of the \`plugins\` in tsconfig.json, compile with \`tsc\`, and let your formatter go over ${files}.
+`);
+  return 0;
+}
+
+/** @throws {UsageError} */
+export function sourcesOf(project: Project): readonly WovenSource[] {
+  const sources = project.wovenSources();
+  if (sources === undefined) {
+    throw new UsageError(
+      "To write locks out takes TypeScript 5.9 or 6: `npm install --save-dev typescript@6`.",
+    );
+  }
+  return sources;
+}
+
+function newErrors(project: Project, texts: ReadonlyMap<string, string>): PlacedProblem[] {
+  const before = new Set(project.errorsWith(new Map()).map(keyOf));
+  return project.errorsWith(texts).filter((error) => !before.has(keyOf(error)));
+}
+
+function keyOf({ file, problem: { code, message } }: PlacedProblem): string {
+  return JSON.stringify([file?.fileName, code, message]);
+}
+
+function errorText({ file, problem: { code, message, start } }: PlacedProblem, cwd: string): string {
+  if (file === undefined) return `${code}: ${message}`;
+  const { line, column } = placeIn(file, start);
+  return `${shortPath(file.fileName, cwd)}:${line}:${column}: ${code}: ${message}`;
+}

@@ -1,0 +1,152 @@
+import type * as TS from "typescript";
+import type { Compiler } from "../../hosts/ts-patch/compiler";
+import { runtimeNames } from "../../read/imports";
+import { wovenMark } from "../../read/woven-mark";
+import type { WovenSource } from "../../verify/project";
+import type { Woven } from "../../weave/weave";
+
+const TAG = "@redisLock";
+/** As long as the tag: what stands below it in its comment stays where it is. */
+const WORDS = "Locked by:";
+
+/** The source as somebody writes it who writes the locks by hand; what the tags said stays in their comments. */
+export function writtenOut(ts: Compiler, source: WovenSource): string {
+  return formatted(ts, source, withoutTags(source));
+}
+
+/** The same with its tags. */
+export function wovenText(ts: Compiler, source: WovenSource): string {
+  return formatted(ts, source, source.woven.code);
+}
+
+function formatted(ts: Compiler, { fileName, woven }: WovenSource, code: string): string {
+  const broken = applied(code, lineBreaks(ts, parsed(ts, fileName, code), woven));
+  return applied(broken, formatting(ts, fileName, broken));
+}
+
+interface Edit {
+  readonly start: number;
+  readonly end: number;
+  readonly text: string;
+}
+
+function applied(text: string, edits: readonly Edit[]): string {
+  let result = text;
+  for (const { start, end, text: by } of edits.toSorted((a, b) => b.start - a.start)) {
+    result = result.slice(0, start) + by + result.slice(end);
+  }
+  return result;
+}
+
+export function parsed(ts: typeof TS, fileName: string, text: string): TS.SourceFile {
+  return ts.createSourceFile(fileName, text, ts.ScriptTarget.Latest, true);
+}
+
+/** The woven code has all that the text has, in its order: the same tags, too. */
+function withoutTags({ text, woven: { code, sites } }: WovenSource): string {
+  const tags = new Set(sites.map(({ start }) => start));
+  let before = -1;
+  return code.replaceAll(TAG, () => {
+    before = text.indexOf(TAG, before + 1);
+    return tags.has(before) ? WORDS : TAG;
+  });
+}
+
+// ---- one statement a line -------------------------------------------------------------------------------
+
+function lineBreaks(ts: typeof TS, file: TS.SourceFile, { namespace }: Woven): Edit[] {
+  const newLine = file.text.includes("\r\n") ? "\r\n" : "\n";
+  const edits: Edit[] = [];
+  const between = (start: number, end: number): void => {
+    if (/^[ \t]*$/.test(file.text.slice(start, end))) edits.push({ start, end, text: newLine });
+  };
+  const breakBlock = (block: TS.Block): void => {
+    const { statements, end } = block;
+    let last = block.getStart(file) + 1;
+    for (const statement of statements) {
+      between(last, statement.getStart(file));
+      last = statement.end;
+    }
+    between(last, end - 1);
+  };
+  for (const body of wovenBodies(ts, file)) {
+    breakBlock(body);
+    const tried = body.statements.at(-1);
+    if (tried === undefined || !ts.isTryStatement(tried)) continue;
+    breakBlock(tried.tryBlock);
+    if (tried.catchClause !== undefined) breakBlock(tried.catchClause.block);
+    if (tried.finallyBlock !== undefined) breakBlock(tried.finallyBlock);
+    const apart = bodyApart(ts, tried.tryBlock);
+    if (apart !== undefined) breakBlock(apart);
+  }
+  const own = file.statements.find(
+    (statement) => namespace !== undefined && runtimeNames(ts, statement).includes(namespace),
+  );
+  const next = own && file.statements[file.statements.indexOf(own) + 1];
+  if (own !== undefined && next !== undefined) between(own.end, next.getStart(file));
+  return edits;
+}
+
+/** The bodies with a lock of ours, in their order. */
+export function wovenBodies(ts: typeof TS, file: TS.SourceFile): TS.Block[] {
+  const isWoven = wovenMark(ts, file);
+  const bodies: TS.Block[] = [];
+  const visit = (node: TS.Node): void => {
+    const { body } = node as { readonly body?: TS.ConciseBody };
+    if (ts.isFunctionLike(node) && body !== undefined && ts.isBlock(body) && isWoven(body)) bodies.push(body);
+    ts.forEachChild(node, visit);
+  };
+  visit(file);
+  return bodies;
+}
+
+/** The function that a body has become: `return await lockweave.runReentrant(lock, async () => { ... })`. */
+function bodyApart(ts: typeof TS, { statements }: TS.Block): TS.Block | undefined {
+  const last = statements.at(-1);
+  let node: TS.Node | undefined = last && ts.isReturnStatement(last) ? last.expression : undefined;
+  while (node !== undefined && !ts.isArrowFunction(node)) {
+    if (ts.isAwaitExpression(node) || ts.isParenthesizedExpression(node)) node = node.expression;
+    else if (ts.isCallExpression(node))
+      node = node.arguments.find((one) => ts.isArrowFunction(one)) ?? node.expression;
+    else return undefined;
+  }
+  return node !== undefined && ts.isBlock(node.body) ? node.body : undefined;
+}
+
+// ---- indentation ----------------------------------------------------------------------------------------
+
+/** Of the woven functions alone, by TypeScript's own formatter. */
+function formatting(ts: typeof TS, fileName: string, text: string): Edit[] {
+  const file = parsed(ts, fileName, text);
+  const service = ts.createLanguageService({
+    getScriptFileNames: () => [fileName],
+    getScriptVersion: () => "1",
+    getScriptSnapshot: () => ts.ScriptSnapshot.fromString(text),
+    getCurrentDirectory: () => "/",
+    getCompilationSettings: () => ({ noLib: true, noResolve: true, allowJs: true }),
+    getDefaultLibFileName: () => "",
+    fileExists: (path) => path === fileName,
+    readFile: (path) => (path === fileName ? text : undefined),
+  });
+  const settings: TS.FormatCodeSettings = {
+    ...ts.getDefaultFormatCodeSettings(text.includes("\r\n") ? "\r\n" : "\n"),
+    ...indentationOf(text),
+  };
+  const outermost = wovenBodies(ts, file).filter(
+    (body, _, all) => !all.some((other) => other !== body && other.pos <= body.pos && body.end <= other.end),
+  );
+  return outermost.flatMap((body) =>
+    service
+      .getFormattingEditsForRange(fileName, body.getStart(file), body.end, settings)
+      .map(({ span, newText }) => ({ start: span.start, end: span.start + span.length, text: newText })),
+  );
+}
+
+function indentationOf(
+  text: string,
+): Pick<TS.FormatCodeSettings, "indentSize" | "tabSize" | "convertTabsToSpaces"> {
+  const indents = text.match(/^(?:\t+| {2,})(?=\S)(?!\*)/gm) ?? [];
+  const isByTabs = indents.filter((indent) => indent.startsWith("\t")).length > indents.length / 2;
+  const size = isByTabs ? 4 : Math.min(4, ...indents.map(({ length }) => length));
+  return { indentSize: size, tabSize: size, convertTabsToSpaces: !isByTabs };
+}
