@@ -119,7 +119,7 @@ function hasTypeParameters(node: TS.Node): boolean {
 }
 
 /** The function that a class or an object has under the name. */
-export function memberNamed(ts: typeof TS, type: Type, name: string): Callable | undefined {
+function memberNamed(ts: typeof TS, type: Type, name: string): Callable | undefined {
   for (const member of ts.isClassLike(type) ? type.members : type.properties) {
     if (member.name?.getText() !== name) continue;
     if (isFunctionWithBody(ts, member)) return member;

@@ -9,7 +9,7 @@ export interface FindingRow extends ProblemRow {
 }
 
 /** A call of which nobody knows what it runs. */
-export interface UnfollowedRow extends Place {
+interface UnfollowedRow extends Place {
   readonly call: string;
   /** A function of which only the value at run time is known, or a callback that is given to code outside of the program. */
   readonly why: "dynamic" | "callback";
