@@ -55,7 +55,16 @@ const HOUSES: Readonly<Record<string, House>> = {
 const NEIGHBOURS: Readonly<Record<string, readonly string[]>> = {
   // `lockweave list` shows keys as the runtime makes them. The limits that both halves know are written once,
   // and so is what does not go together.
-  transformer: ["runtime/key", "runtime/limits", "runtime/pairs"],
+  // Who looks at a server from outside knows the names and values that stand there, and where it is.
+  transformer: [
+    "runtime/index",
+    "runtime/key",
+    "runtime/limits",
+    "runtime/pairs",
+    "runtime/stores/redis/address",
+    "runtime/stores/redis/keys",
+    "runtime/stores/value",
+  ],
   // Where ts-patch looks for the short plugin name: asked for by nobody else, and then only.
   runtime: ["transformer"],
 };

@@ -31,6 +31,8 @@ export interface Locker {
 export interface Lockers {
   get(store: string): Locker | undefined;
   values(): Iterable<Locker>;
+  /** Ends what the process says of itself. */
+  fallSilent(): void;
 }
 
 /** What all locks that one place in the code asks for have in common. */

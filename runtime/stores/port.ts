@@ -49,6 +49,15 @@ export interface Taken {
   readonly fencingToken?: number;
 }
 
+/** What a process says of itself. */
+export interface AnnounceRequest {
+  /** With which its request ids begin: 12 hex characters. */
+  readonly processNumber: string;
+  /** JSON. */
+  readonly about: string;
+  readonly forMs: number;
+}
+
 /** What a key holds, as {@link Store.inspect} finds it. */
 export interface Inspection {
   /** Each of those who hold it; or what else it holds; none where it is free. */
@@ -185,6 +194,9 @@ export interface Store {
    * moment ago. Of a store without it, these are not known.
    */
   readonly inspect?: ((key: string, withinMs: number) => Promise<Inspection>) | undefined;
+
+  /** Keeps for a time what a process says of itself, for people who look at its locks. Of a store without it, nothing is known. */
+  readonly announce?: ((request: AnnounceRequest, withinMs: number) => Promise<void>) | undefined;
 
   // ---- who comes next ---------------------------------------------------------------------------------
 

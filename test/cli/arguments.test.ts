@@ -62,7 +62,10 @@ test("what is not understood is named, with the nearest that is", (t) => {
     complaint("check", "-w", "--output", "a"),
     "`--watch` looks at the tags alone, and takes no `--output`.",
   );
-  t.is(complaint(), "Expected a command: `init`, `list`, `check`, `build`, `diff` or `eject`.");
+  t.is(
+    complaint(),
+    "Expected a command: `init`, `list`, `check`, `build`, `diff`, `eject`, `top`, `inspect` or `release`.",
+  );
   t.is(complaint("constructor"), "There is no command `constructor`.");
 });
 

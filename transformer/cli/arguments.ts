@@ -4,6 +4,17 @@ import { UsageError } from "../verify/usage-error";
 
 export type Command =
   | { readonly name: "help" | "version" }
+  | {
+      readonly name: "top" | "inspect" | "release";
+      readonly urls: readonly string[];
+      /** Of a lock. */
+      readonly key: string;
+      readonly match: string;
+      readonly prefix: string;
+      readonly json: boolean;
+      readonly now: boolean;
+      readonly isAgreed: boolean;
+    }
   | { readonly name: "init"; readonly isAgreed: boolean }
   | { readonly name: "eject"; readonly project: string | undefined; readonly isAgreed: boolean }
   | { readonly name: "diff"; readonly project: string | undefined; readonly wanted: string | undefined }
@@ -26,14 +37,23 @@ export const HELP = `Usage: lockweave <command> [options]
   diff    shows a tagged function as it is written and as it is woven, side by side: \`diff OrderService.pay\`; without a name, all
   eject   writes the locks into the sources, in the place of the tags, for who leaves
 
+  top            shows who holds what, for how long yet, and who waits: on a terminal time and again
+  inspect <key>  shows one lock
+  release <key>  takes a lock from those who hold it: its key is free when its body has ended
+
 Options:
   -p, --project <path>   the tsconfig.json, or its directory; with the projects that it references
                          (default: tsconfig.json here or further up; list and check do without, too)
-      --json             list, check: as JSON
+      --json             list, check, top, inspect: as JSON
   -w, --watch            build: again after each change; check: what is wrong with the tags, again after each change
       --output <path>    check: what a bundler made: a file, a directory or a glob such as "dist/**/*.js";
                          may be given several times (default: the files that tsconfig.json says)
-  -y, --yes              init, eject: changes it without asking
+      --redis <url>      top, inspect, release: the Redis, Sentinel or a node of the cluster; several times: the masters of a
+                         quorum (default: REDIS_URL in the environment)
+      --match <pattern>  top: the names of locks, as Redis' SCAN has them (default: LOCK_*, and all that are waited for)
+      --prefix <text>    top, inspect, release: the client's keyPrefix
+      --now              release: frees the key at once, though a body may be at work under it
+  -y, --yes              init, eject, release: changes it without asking
   -h, --help             shows this
   -v, --version          shows the version
 
@@ -47,6 +67,10 @@ const OPTIONS = {
   json: { type: "boolean" },
   watch: { type: "boolean", short: "w" },
   output: { type: "string", multiple: true },
+  redis: { type: "string", multiple: true },
+  match: { type: "string" },
+  prefix: { type: "string" },
+  now: { type: "boolean" },
   yes: { type: "boolean", short: "y" },
   help: { type: "boolean", short: "h" },
   version: { type: "boolean", short: "v" },
@@ -61,6 +85,9 @@ const COMMANDS: Readonly<Record<string, readonly OptionName[]>> = {
   build: ["project", "watch"],
   diff: ["project"],
   eject: ["project", "yes"],
+  top: ["redis", "match", "prefix", "json"],
+  inspect: ["redis", "prefix", "json"],
+  release: ["redis", "prefix", "now", "yes"],
 };
 
 /** @throws {UsageError} */
@@ -81,7 +108,8 @@ export function parseCommand(args: readonly string[]): Command {
     if (!isOption(name)) throw new UsageError(`There is no option \`${rawName}\`.${nearestOption(rawName)}`);
     const takesValue = OPTIONS[name].type === "string";
     if (takesValue && (value === undefined || value === "" || (value.startsWith("-") && !inlineValue))) {
-      throw new UsageError(`Expected a path after \`${rawName}\`.`);
+      const what = { redis: "a URL", match: "a pattern", prefix: "a text" }[name as string] ?? "a path";
+      throw new UsageError(`Expected ${what} after \`${rawName}\`.`);
     }
     if (!takesValue && value !== undefined) throw new UsageError(`\`${rawName}\` takes no value.`);
     given.set(name, [...(given.get(name) ?? []), value ?? ""]);
@@ -109,6 +137,7 @@ function commandOf(
   const [project, anotherProject] = given.get("project") ?? [];
   if (anotherProject !== undefined) throw new UsageError("`--project` is given twice.");
   const outputs = given.get("output") ?? [];
+  if (name === "top" || name === "inspect" || name === "release") return liveCommand(name, rest, given);
   if (name === "diff") {
     const [wanted, another] = rest;
     if (another !== undefined) throw new UsageError(`Did not expect \`${another}\`.`);
@@ -128,6 +157,26 @@ function commandOf(
     throw new UsageError(`\`--watch\` looks at the tags alone, and takes no \`${other}\`.`);
   }
   return { name: "check", project, outputs: [...outputs, ...rest], json, watch };
+}
+
+function liveCommand(
+  name: "top" | "inspect" | "release",
+  rest: readonly string[],
+  given: ReadonlyMap<OptionName, readonly string[]>,
+): Command {
+  const { REDIS_URL: usual = "" } = process.env;
+  const urls = given.get("redis") ?? (usual === "" ? [] : [usual]);
+  const [key = "", ...others] = name === "top" ? ["", ...rest] : rest;
+  const [stray] = others;
+  if (stray !== undefined) throw new UsageError(`Did not expect \`${stray}\`.`);
+  if (name !== "top" && key === "") {
+    throw new UsageError(`Expected the key of a lock: \`lockweave ${name} LOCK_payOrder_4711\`.`);
+  }
+  if (urls.length === 0) throw new UsageError("Expected `--redis <url>`, or REDIS_URL in the environment.");
+  const [match = "LOCK_*"] = given.get("match") ?? [];
+  const [prefix = ""] = given.get("prefix") ?? [];
+  const [json, now, isAgreed] = [given.has("json"), given.has("now"), given.has("yes")];
+  return { name, urls, key, match, prefix, json, now, isAgreed };
 }
 
 function isOption(name: string): name is OptionName {

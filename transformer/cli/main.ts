@@ -12,6 +12,8 @@ import { build } from "./build";
 import { diff } from "./eject/diff";
 import { eject } from "./eject/eject";
 import { init } from "./init/init";
+import { inspectLock, releaseLock } from "./live/lock";
+import { top } from "./live/top";
 import { palette } from "./palette";
 import { configFile, openProjects } from "./project";
 import { watchTags } from "./watch-tags";
@@ -53,6 +55,12 @@ function run(command: Command, cwd: string): number | Promise<number> {
       return init(cwd, command.isAgreed);
     case "list":
       return list(openProjects(command.project, cwd), command.json, cwd);
+    case "top":
+      return top(command.urls, command, command.json);
+    case "inspect":
+      return inspectLock(command.urls, command.key, command, command.json);
+    case "release":
+      return releaseLock(command.urls, command.key, command, command);
     case "diff":
       return diff(openProjects(command.project, cwd), command.wanted, cwd);
     case "eject":

@@ -3,6 +3,7 @@
 
 import type { Clock } from "../../clock";
 import type {
+  AnnounceRequest,
   DropReply,
   DropRequest,
   NextReply,
@@ -111,6 +112,15 @@ export class QuorumStore implements Store {
       return true;
     });
     return isRevoked;
+  }
+
+  /** To each of the masters that answers. */
+  async announce(request: AnnounceRequest, withinMs: number): Promise<void> {
+    const patienceMs = patienceOf(withinMs);
+    await this.#masters.poll(patienceMs, async ({ store }) => {
+      await store.announce?.(request, patienceMs);
+      return true;
+    });
   }
 
   look(keys: readonly string[], withinMs: number): Promise<readonly (string | Error | undefined)[]> {

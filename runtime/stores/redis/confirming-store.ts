@@ -1,6 +1,7 @@
 import { systemClock } from "../../clock";
 import { LockMisconfiguredError } from "../../errors";
 import type {
+  AnnounceRequest,
   DropReply,
   DropRequest,
   Inspection,
@@ -27,6 +28,7 @@ const LEAST_GIVE_BACK_MS = 200;
 interface RedisStore extends Store {
   readonly revoke: NonNullable<Store["revoke"]>;
   readonly inspect: NonNullable<Store["inspect"]>;
+  readonly announce: NonNullable<Store["announce"]>;
   readonly splitsMany: boolean;
   readonly client: RedisClient;
   readonly cluster: Cluster | undefined;
@@ -128,6 +130,10 @@ export class ConfirmingStore implements Store {
 
   inspect(key: string, withinMs: number): Promise<Inspection> {
     return this.#store.inspect(key, withinMs);
+  }
+
+  announce(request: AnnounceRequest, withinMs: number): Promise<void> {
+    return this.#store.announce(request, withinMs);
   }
 
   leave(key: string, place: string, withinMs: number): Promise<void> {

@@ -15,6 +15,11 @@ export function shardInboxName(id: string, tag: string): string {
   return `${inboxName(id)}:{${tag}}`;
 }
 
+/** Where a process says who it is. */
+export function processName(processNumber: string): string {
+  return `${PROTOCOL}process:${processNumber}`;
+}
+
 /** What stands beside a lock: its queue, and the counter of its fencing tokens. */
 type Beside = "queue" | "fence";
 

@@ -11,6 +11,7 @@ import {
   type NotDropped,
   type NotHeld,
   type PlaceRequest,
+  type AnnounceRequest,
   type Renewed,
   type RenewReply,
   type RenewRequest,
@@ -32,7 +33,7 @@ import { Database } from "./database";
 import { isBeforeRedis7, wrapped } from "./errors";
 import { evictionWarning } from "./eviction";
 import { Inbox, type Ears, type InboxOwner } from "./inbox";
-import { assertPrefix, isInSlot, nameBeside } from "./keys";
+import { assertPrefix, isInSlot, nameBeside, processName } from "./keys";
 import {
   eachAlone,
   idsOf,
@@ -515,6 +516,10 @@ export class RedisStore implements Store {
     return await (this.cluster === undefined
       ? all
       : unlessParted(all, (ms) => inspected([key], ms), withinMs));
+  }
+
+  async announce({ processNumber, about, forMs }: AnnounceRequest, withinMs: number): Promise<void> {
+    await this.#send(withinMs, "set", processName(processNumber), about, "PX", forMs);
   }
 
   // ---- who comes next ---------------------------------------------------------------------------------

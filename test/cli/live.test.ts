@@ -1,0 +1,265 @@
+import { spawn, type ChildProcess } from "node:child_process";
+import { once } from "node:events";
+import { hostname } from "node:os";
+import { join } from "node:path";
+import test from "ava";
+import type { Redis } from "ioredis";
+import { COMPILER, PACKAGE, type Finished } from "../hosts/project";
+import { startRedis, type RedisServer } from "../support/redis-server";
+import { startRedisCluster } from "../support/redis-cluster";
+import { until } from "../support/until";
+
+// What `top`, `inspect` and `release` tell of real processes on a real server.
+
+let server: RedisServer;
+let admin: Redis;
+const children = new Set<ChildProcess>();
+
+test.before(async () => {
+  server = await startRedis();
+  admin = server.client();
+});
+test.afterEach.always(async () => {
+  for (const child of children) {
+    const ended = once(child, "exit");
+    child.kill("SIGKILL");
+    await ended;
+  }
+  children.clear();
+  await admin.flushall();
+});
+test.after.always(() => server.stop());
+
+const CLI = join(PACKAGE, "dist/transformer/cli/main.js");
+
+async function lockweave(args: readonly string[], env: Record<string, string> = {}): Promise<Finished> {
+  const child = spawn(process.execPath, [...COMPILER, CLI, ...args], {
+    env: { ...process.env, REDIS_URL: server.url, ...env },
+  });
+  let [stdout, stderr] = ["", ""];
+  child.stdout.setEncoding("utf8").on("data", (text: string) => void (stdout += text));
+  child.stderr.setEncoding("utf8").on("data", (text: string) => void (stderr += text));
+  const [code] = (await once(child, "close")) as [number | null];
+  return { code, stdout, stderr };
+}
+
+/** A process that runs the body, and says "ready" when it is through. */
+async function program(
+  body: string,
+  configuration = `{ redis: ${JSON.stringify(server.url)}, announce: true }`,
+): Promise<ChildProcess> {
+  const script = `
+    const { configure, withLock, obtain, lockKey, wholeKey, memoryStore } = require(${JSON.stringify(join(PACKAGE, "dist/runtime/index.js"))});
+    configure({ woven: false, ...${configuration} });
+    const never = () => new Promise(() => {});
+    (async () => { ${body} })().then(() => process.send("ready"));
+    process.on("disconnect", () => process.exit());`;
+  const child = spawn(process.execPath, ["--eval", script], {
+    stdio: ["ignore", "inherit", "inherit", "ipc"],
+  });
+  children.add(child);
+  await once(child, "message");
+  return child;
+}
+
+interface Look {
+  readonly locks: readonly {
+    readonly key: string;
+    readonly state: string;
+    readonly holders: readonly {
+      readonly leftMs: number;
+      readonly isRevoked: boolean;
+      readonly process?: object;
+    }[];
+    readonly waiting: number;
+    readonly waiters: readonly object[];
+    readonly masters: number;
+  }[];
+  readonly keys: number;
+  readonly commands: number;
+  readonly isWhole: boolean;
+}
+
+async function look(...args: readonly string[]): Promise<Look> {
+  const { stdout, stderr } = await lockweave(["top", "--json", ...args]);
+  if (stdout === "") throw new Error(stderr);
+  return JSON.parse(stdout) as Look;
+}
+
+const hasWaiter = async (key: string): Promise<boolean> =>
+  (await admin.zcard(`lockweave:2:queue:{${key}}`)) > 0;
+
+test.serial("top tells who holds what and who waits, with host and pid of who says so", async (t) => {
+  const holder = await program('await obtain(lockKey("pay", 1)); await obtain(lockKey("quiet"));');
+  const waiter = await program('void withLock(lockKey("pay", 1), { waitTime: "60s" }, never);');
+  await until(() => hasWaiter("LOCK_pay_1"));
+  const { locks } = await look();
+  t.deepEqual(
+    locks.map(({ key, state, waiting }) => [key, state, waiting]),
+    [
+      ["LOCK_pay_1", "held", 1],
+      ["LOCK_quiet", "held", 0],
+    ],
+  );
+  const host = hostname();
+  t.like(locks[0]?.holders[0], { isRevoked: false, process: { host, pid: holder.pid } });
+  t.like(locks[0]?.waiters[0], { host, pid: waiter.pid });
+  const { stdout, code } = await lockweave(["top"]);
+  t.is(code, 0);
+  t.regex(
+    stdout,
+    /^2 held, 1 waiting, of 2 locks\. \d+ commands in \d+ ms, up to \d+ names looked through\.\n/,
+  );
+  t.regex(stdout, new RegExp(`LOCK_pay_1 +${host}/${holder.pid} +${host}/${waiter.pid}\\n`));
+});
+
+test.serial(
+  "who says nothing of himself is known by his number, and other people's holds by what they wrote",
+  async (t) => {
+    await program('await obtain(lockKey("pay"));', `{ redis: ${JSON.stringify(server.url)} }`);
+    await admin.set("LOCK_other", "somebody\nelse", "PX", 60_000);
+    const id = (await admin.get("LOCK_pay")) ?? "";
+    const { stdout } = await lockweave(["top"]);
+    t.regex(stdout, new RegExp(`LOCK_pay +${id.slice(0, 12)} +-\\n`));
+    t.regex(stdout, /LOCK_other +somebody\\u000aelse +-\n/);
+  },
+);
+
+test.serial(
+  "locks of any name are seen where somebody waits, and by --match; those behind a prefix by --prefix",
+  async (t) => {
+    await program(
+      'await obtain(wholeKey`mutex:${7}`); void withLock(wholeKey`mutex:${7}`, { waitTime: "60s" }, never); await obtain(wholeKey`job:${1}`);',
+    );
+    await program(
+      'await obtain(lockKey("pay"));',
+      `{ redis: new (require(${JSON.stringify(join(PACKAGE, "node_modules/ioredis"))}).Redis)(${JSON.stringify(server.url)}, { keyPrefix: "app:" }), announce: true }`,
+    );
+    await program('void withLock(wholeKey`mutex:${7}`, { waitTime: "60s" }, never);');
+    await until(() => hasWaiter("mutex:7"));
+    t.deepEqual(
+      (await look()).locks.map(({ key }) => key),
+      ["mutex:7"],
+    );
+    t.deepEqual((await look("--match", "job:*")).locks.map(({ key }) => key).toSorted(), [
+      "job:1",
+      "mutex:7",
+    ]);
+    t.like((await look("--prefix", "app:")).locks, [
+      { key: "LOCK_pay", holders: [{ process: { host: hostname() } }] },
+    ]);
+  },
+);
+
+test.serial("readers and permits are told one by one", async (t) => {
+  await program(
+    'await obtain(lockKey("read"), { mode: "read" }); await obtain(lockKey("read"), { mode: "read" });',
+  );
+  const [lock] = (await look()).locks;
+  t.is(lock?.holders.length, 2);
+  t.true(lock?.holders.every(({ leftMs }) => leftMs > 0 && leftMs <= 30_000));
+});
+
+test.serial(
+  "of a thousand locks and more keys than a look takes in, all are told, and KEYS is never asked",
+  async (t) => {
+    const pipeline = admin.pipeline();
+    for (let index = 0; index < 50_000; index += 1) pipeline.set(`cache:${index}`, "x");
+    for (let index = 0; index < 1_000; index += 1)
+      pipeline.set(`LOCK_many_${index}`, `${index}`.padStart(32, "0"), "PX", 60_000);
+    await pipeline.exec();
+    await admin.config("RESETSTAT");
+    const { locks, keys, isWhole, commands } = await look();
+    t.deepEqual([locks.length, keys, isWhole], [1_000, 51_000, true]);
+    const stats = await admin.info("commandstats");
+    const asked = [...stats.matchAll(/^cmdstat_([^:]+):calls=(\d+)/gm)].map(
+      ([, name = "", calls]) => [name, Number(calls)] as const,
+    );
+    t.false(asked.some(([name]) => ["keys", "eval", "evalsha", "set", "del"].includes(name)));
+    t.true(commands > 4_000 && commands < 40_000);
+  },
+);
+
+test.serial("inspect tells of one lock, also of one that nobody holds", async (t) => {
+  await program('await obtain(lockKey("pay", 1));');
+  const { stdout } = await lockweave(["inspect", "LOCK_pay_1"]);
+  t.regex(stdout, /LOCK_pay_1/);
+  t.is((await lockweave(["inspect", "LOCK_none"])).stdout, "LOCK_none is free, and nobody waits for it.\n");
+  t.like(JSON.parse((await lockweave(["inspect", "LOCK_pay_1", "--json"])).stdout), {
+    key: "LOCK_pay_1",
+    state: "held",
+  });
+});
+
+test.serial("release asks first, revokes what is held, and frees it at once only with --now", async (t) => {
+  await program('await obtain(lockKey("pay", 1));');
+  const refused = await lockweave(["release", "LOCK_pay_1"]);
+  t.is(refused.code, 3);
+  t.true(refused.stdout.endsWith("Nothing was changed. With `--yes` nobody is asked.\n"));
+  t.regex((await admin.get("LOCK_pay_1")) ?? "", /^[0-9a-f]{32}$/);
+  const revoked = await lockweave(["release", "LOCK_pay_1", "--yes"]);
+  t.is(revoked.code, 0);
+  t.regex(revoked.stdout, /\nRevoked: it was held by .*\n$/);
+  t.regex((await admin.get("LOCK_pay_1")) ?? "", /^revoked:[0-9a-f]{24}$/);
+  const freed = await lockweave(["release", "LOCK_pay_1", "--yes", "--now"]);
+  t.is(freed.code, 0);
+  t.is(await admin.get("LOCK_pay_1"), null);
+  t.is(
+    (await lockweave(["release", "LOCK_pay_1", "--yes"])).stdout,
+    "LOCK_pay_1 is free: there is nothing to release.\n",
+  );
+});
+
+test.serial("what cannot be looked at is told, without its password", async (t) => {
+  const { code, stderr } = await lockweave(["top", "--redis", "redis://:secret@127.0.0.1:1"]);
+  t.is(code, 2);
+  t.regex(stderr, /^lockweave: redis:\/\/127\.0\.0\.1:1 cannot be looked at: .*ECONNREFUSED.*\.\n/);
+  t.false(stderr.includes("secret"));
+  t.regex((await lockweave(["top"], { REDIS_URL: "" })).stderr, /Expected `--redis <url>`, or REDIS_URL/);
+  t.regex((await lockweave(["inspect"])).stderr, /Expected the key of a lock/);
+});
+
+test.serial("of a quorum's masters all are looked at, and told how many have it", async (t) => {
+  const others = [await startRedis(), await startRedis()];
+  const servers = [server, ...others];
+  try {
+    for (const one of servers) await one.client().set("LOCK_pay_1", "0".repeat(32), "PX", 60_000);
+    await server.client().set("LOCK_pay_2", "1".repeat(32), "PX", 60_000);
+    const { locks } = await look(...servers.flatMap(({ url }) => ["--redis", url]));
+    t.deepEqual(
+      locks.map(({ key, masters }) => [key, masters]),
+      [
+        ["LOCK_pay_1", 3],
+        ["LOCK_pay_2", 1],
+      ],
+    );
+  } finally {
+    for (const other of others) await other.stop();
+  }
+});
+
+test.serial("a node of a cluster leads to all of it", async (t) => {
+  const cluster = await startRedisCluster(3);
+  try {
+    const client = cluster.cluster();
+    for (let index = 0; index < 30; index += 1)
+      await client.set(`LOCK_pay_${index}`, "0".repeat(32), "PX", 60_000);
+    const [node] = client.nodes("master");
+    const { host, port } = node?.options ?? {};
+    const { locks } = await look("--redis", `redis://${host}:${port}`);
+    t.is(locks.length, 30);
+  } finally {
+    await cluster.stop();
+  }
+});
+
+test.serial("a process says who it is as long as it lives, and no other one says anything", async (t) => {
+  await program('await obtain(lockKey("pay", 1));');
+  const [name = ""] = await admin.keys("lockweave:2:process:*");
+  t.regex(name, /^lockweave:2:process:[0-9a-f]{12}$/);
+  t.is(name.slice(-12), ((await admin.get("LOCK_pay_1")) ?? "").slice(0, 12));
+  const left = await admin.pttl(name);
+  t.true(left > 0 && left <= 60_000);
+  await program('await obtain(lockKey("pay", 2));', `{ redis: ${JSON.stringify(server.url)} }`);
+  t.is((await admin.keys("lockweave:2:process:*")).length, 1);
+});

@@ -1,0 +1,87 @@
+import type { Cluster, Redis } from "ioredis";
+import { connectionTo } from "../../../runtime/stores/redis/address";
+import { UsageError } from "../../verify/usage-error";
+
+/** Where locks live, looked at from outside. */
+export interface Home {
+  /** What `configure({ redis })` takes. */
+  readonly redis: Redis | Cluster | readonly Redis[];
+  /** Of one Redis, it alone; of a cluster or a quorum, each that has locks of its own. */
+  masters(): readonly Redis[];
+  /** What stands under a name, wherever that is. */
+  get(name: string): Promise<string | null>;
+  close(): void;
+}
+
+/** A look at a server that hangs ends. */
+const OPTIONS = { maxRetriesPerRequest: 1, commandTimeout: 5_000, connectTimeout: 5_000 };
+
+/**
+ * @param urls one Redis, Sentinel or node of a cluster; or the masters of a quorum
+ * @throws {UsageError} when one cannot be reached
+ */
+export async function openHome(urls: readonly string[]): Promise<Home> {
+  const { Redis: Client, Cluster: ClusterClient } = loadIoredis();
+  const clients: Redis[] = [];
+  let trouble: unknown;
+  const close = (): void => {
+    for (const client of clients) client.disconnect();
+  };
+  try {
+    for (const url of urls) {
+      const { url: plain, options } = connectionTo(url, "--redis");
+      const settings = { ...options, ...OPTIONS, lazyConnect: true };
+      const client = plain === undefined ? new Client(settings) : new Client(plain, settings);
+      clients.push(client);
+      client.on("error", (error) => void (trouble ??= error)); // Which tells more than the command that fails.
+      await client.connect();
+    }
+    const [first] = clients;
+    if (first === undefined)
+      throw new UsageError("Expected `--redis <url>`, or REDIS_URL in the environment.");
+    if (clients.length > 1)
+      return { redis: clients, masters: () => clients, get: (name) => first.get(name), close };
+    if (!(await isInCluster(first)))
+      return { redis: first, masters: () => clients, get: (name) => first.get(name), close };
+    const { host = "localhost", port = 6379, username, password, tls } = first.options;
+    const redisOptions = { ...OPTIONS, username, password, tls };
+    const cluster = new ClusterClient([{ host, port }], { redisOptions });
+    cluster.on("error", () => {});
+    const isReady = new Promise<void>((resolve, reject) => {
+      cluster.once("ready", resolve);
+      cluster.once("end", () => reject(new Error("the cluster cannot be reached")));
+    });
+    await isReady;
+    close();
+    return {
+      redis: cluster,
+      masters: () => cluster.nodes("master"),
+      get: (name) => cluster.get(name),
+      close: () => cluster.disconnect(),
+    };
+  } catch (error) {
+    close();
+    if (error instanceof UsageError) throw error;
+    const { message, code } = (trouble ?? error) as { readonly message: string; readonly code?: string };
+    const reason = (message === "" ? code : message) ?? "unknown";
+    throw new UsageError(
+      `${urls.map(withoutPassword).join(", ")} cannot be looked at: ${reason.replace(/\.+$/, "")}.`,
+    );
+  }
+}
+
+async function isInCluster(client: Redis): Promise<boolean> {
+  return /^cluster_enabled:1/m.test(await client.info("cluster"));
+}
+
+function withoutPassword(url: string): string {
+  return url.replace(/\/\/[^@/]*@/, "//");
+}
+
+function loadIoredis(): typeof import("ioredis") {
+  try {
+    return require("ioredis") as typeof import("ioredis");
+  } catch {
+    throw new UsageError("To look at a Redis takes the package ioredis: `npm install ioredis`.");
+  }
+}

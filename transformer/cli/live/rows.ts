@@ -1,0 +1,66 @@
+import type { HolderRow, LockRow, Look, Process } from "./survey";
+
+/** `worker-3/4711`, as it says of itself, or the number with which its request ids begin. */
+export function processText({ number, host, pid }: Process): string {
+  return host === undefined ? number : `${host}/${pid ?? "?"}`;
+}
+
+export function holderText({ process, storeValue, isRevoked }: HolderRow): string {
+  const who = process === undefined ? onOneLine(storeValue) : processText(process);
+  return isRevoked ? `${who} (revoked)` : who;
+}
+
+/** The locks as a table, as many as there is room for. */
+export function lockTable(locks: readonly LockRow[], most: number): string {
+  const shown = locks.slice(0, most);
+  const rows = shown.map((lock) => [
+    String(lock.waiting),
+    lock.state,
+    lock.holders.length === 0 ? "-" : inSeconds(Math.min(...lock.holders.map(({ leftMs }) => leftMs))),
+    inSeconds(lock.seenForMs),
+    onOneLine(lock.key),
+    few(lock.holders.map(holderText)),
+    few(lock.waiters.map(processText)),
+  ]);
+  const lines = [["waiting", "state", "left", "seen for", "lock", "held by", "next"], ...rows];
+  const widths = lines.reduce<number[]>(
+    (widest, line) => line.map((cell, index) => Math.max(widest[index] ?? 0, cell.length)),
+    [],
+  );
+  const table = lines.map((line) =>
+    line
+      .map((cell, index) => cell.padEnd(widths[index] ?? 0))
+      .join("  ")
+      .trimEnd(),
+  );
+  const left = locks.length - shown.length;
+  return [...table, ...(left > 0 ? [`... and ${left} more`] : [])].map((line) => `${line}\n`).join("");
+}
+
+/** What was looked at, and what it has cost. */
+export function lookText({ locks, keys, scanned, isWhole, commands, tookMs }: Look): string {
+  const held = locks.filter(({ state }) => state === "held").length;
+  const waiting = locks.reduce((all, lock) => all + lock.waiting, 0);
+  const rest = isWhole ? "" : ` Not all of its ${keys} keys have been looked at yet: the next look goes on.`;
+  return `${held} held, ${waiting} waiting, of ${locks.length} locks. ${commands} commands in ${Math.round(tookMs)} ms, up to ${Math.min(scanned, keys)} names looked through.${rest}\n`;
+}
+
+const MOST_NAMED = 3;
+
+function few(names: readonly string[]): string {
+  if (names.length === 0) return "-";
+  const more = names.length - MOST_NAMED;
+  return names.slice(0, MOST_NAMED).join(", ") + (more > 0 ? ` and ${more} more` : "");
+}
+
+function inSeconds(ms: number): string {
+  return ms < 0 ? "no end" : `${(ms / 1_000).toFixed(1)} s`;
+}
+
+/** Keys may be any text. */
+function onOneLine(text: string): string {
+  return text.replaceAll(
+    /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu,
+    (found) => `\\u${found.charCodeAt(0).toString(16).padStart(4, "0")}`,
+  );
+}
