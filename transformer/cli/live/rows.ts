@@ -1,7 +1,7 @@
 import type { HolderRow, LockRow, Look, Process } from "./survey";
 
 /** `worker-3/4711`, as it says of itself, or the number with which its request ids begin. */
-export function processText({ number, host, pid }: Process): string {
+function processText({ number, host, pid }: Process): string {
   return host === undefined ? number : `${host}/${pid ?? "?"}`;
 }
 

@@ -1,11 +1,12 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import { openHome } from "./home";
+import { openHome, type Home } from "./home";
 import { lockTable, lookText } from "./rows";
-import { Survey, type SurveyOptions } from "./survey";
+import { Survey, type Look, type SurveyOptions } from "./survey";
 
 const REFRESHED_EVERY_MS = 1_000;
 const LINES_BESIDE_THE_TABLE = 5;
 const CLEAR = "\u001B[2J\u001B[H";
+const MOST_LOOKS_AT_ONCE = 50;
 
 /**
  * Shows who holds what, and who waits: on a terminal time and again until it is ended, otherwise once.
@@ -16,26 +17,32 @@ export async function top(urls: readonly string[], options: SurveyOptions, json:
   const home = await openHome(urls);
   const survey = new Survey(options);
   try {
-    const isLive = process.stdout.isTTY && !json;
-    let look = await survey.look(home);
-    // Nobody waits for a second look: this one is to be whole, as far as that takes no more than a few.
-    for (let more = 0; !isLive && !look.isWhole && more < MOST_LOOKS_AT_ONCE; more += 1)
-      look = await survey.look(home);
-    if (json) process.stdout.write(`${JSON.stringify(look, undefined, 2)}\n`);
-    else if (!isLive)
-      process.stdout.write(
-        lookText(look) + (look.locks.length > 0 ? `\n${lockTable(look.locks, Infinity)}` : ""),
-      );
-    while (isLive) {
-      const room = Math.max(1, process.stdout.rows - LINES_BESIDE_THE_TABLE);
-      process.stdout.write(`${CLEAR}${lookText(look)}\n${lockTable(look.locks, room)}`);
-      await sleep(REFRESHED_EVERY_MS);
-      look = await survey.look(home);
-    }
+    if (process.stdout.isTTY && !json) await live(survey, home);
+    process.stdout.write(textOf(await wholeLook(survey, home), json));
     return 0;
   } finally {
     home.close();
   }
 }
 
-const MOST_LOOKS_AT_ONCE = 50;
+/** Nobody waits for a second look: it is to be whole, as far as that takes no more than a few. */
+async function wholeLook(survey: Survey, home: Home): Promise<Look> {
+  let look = await survey.look(home);
+  for (let more = 0; !look.isWhole && more < MOST_LOOKS_AT_ONCE; more += 1) look = await survey.look(home);
+  return look;
+}
+
+function textOf(look: Look, json: boolean): string {
+  if (json) return `${JSON.stringify(look, undefined, 2)}\n`;
+  return look.locks.length === 0 ? lookText(look) : `${lookText(look)}\n${lockTable(look.locks, Infinity)}`;
+}
+
+/** Until the process is ended. */
+async function live(survey: Survey, home: Home): Promise<never> {
+  for (;;) {
+    const look = await survey.look(home);
+    const room = Math.max(1, process.stdout.rows - LINES_BESIDE_THE_TABLE);
+    process.stdout.write(`${CLEAR}${lookText(look)}\n${lockTable(look.locks, room)}`);
+    await sleep(REFRESHED_EVERY_MS);
+  }
+}
