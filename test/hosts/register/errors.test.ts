@@ -55,3 +55,16 @@ cannotStrip("TypeScript on a Node that cannot strip types does not run, and the 
   t.is(code, 1);
   t.regex(stderr, /run it with tsx, `node --import tsx --import lockweave\/register`/);
 });
+
+test("TypeScript that may have JSX does not run on any Node alone, and the cure is named", async (t) => {
+  const project = await makeHosted({
+    "src/main.mjs": 'import "./orders.tsx";',
+    "src/orders.tsx": WRONG.replace("orderNO", "orderNo").replace("businesFlag", "businessFlag"),
+  });
+  const { code, stderr } = await project.run(...HOSTS.Node, "src/main.mjs");
+  t.is(code, 1);
+  t.regex(
+    stderr,
+    /orders\.tsx, which is TypeScript that may have JSX: run it with tsx, `node --import tsx --import lockweave\/register`\./,
+  );
+});
