@@ -4,7 +4,7 @@ import test from "ava";
 import { lockweave } from "../../cli/command";
 import { linkTypeScript7 } from "../../cli/tools";
 import { exampleFiles, linesOf, storyOf } from "../examples";
-import { makeProject, PACKAGE, tsconfig, type Files, type Project, type Settings } from "../project";
+import { makeProject, PACKAGE, Project, tsconfig, type Files, type Settings } from "../project";
 import { Watch } from "../watch";
 
 /** A project whose TypeScript is 7. */
@@ -113,6 +113,26 @@ src/a.ts(9,14): ${notANumber}
       }),
     { message: /The function refuses to run unlocked/ },
   );
+});
+
+test("a project is built and checked from where nothing of it is", async (t) => {
+  const project = await makeNativeProject({
+    "app/tsconfig.json": tsconfig({ plugins: undefined }),
+    "app/src/a.ts": `/** @redisLock businessFlag=pay keyName=orderNo.size */
+export async function pay(orderNo: string): Promise<void> {}
+`,
+    "tools/empty.txt": "",
+  });
+  const tools = new Project(project.path("tools"));
+  const said = "Property 'size' does not exist on type 'string'.";
+  t.deepEqual(await lockweave(tools, "build", "-p", "../app"), {
+    code: 2,
+    stdout: `../app/src/a.ts(1,49): error TS2339: ${said}\n`,
+    stderr: "",
+  });
+  const { code, stderr } = await lockweave(tools, "check", "-p", "../app");
+  t.is(code, 1);
+  t.true(stderr.startsWith(`../app/src/a.ts:1:49: TS2339: ${said}\n`), stderr);
 });
 
 test("a project that is not to be emitted with errors is not emitted with a wrong tag", async (t) => {
