@@ -53,6 +53,49 @@ console.log(one, two);
   t.deepEqual(code.match(/(?<=businessFlag: ")\w+(?=")/g), ["one", "two"]);
 });
 
+/** A build of a text that is in no file. */
+const ofStdin = (stdin: string): string => `import { build } from "esbuild";
+import lockweave from "lockweave/esbuild";
+const stdin = { resolveDir: ".", ...${stdin} };
+const bundled = { bundle: true, platform: "node", format: "esm", packages: "external", outfile: "dist/main.js", sourcemap: true };
+await build({ ...bundled, stdin, plugins: [lockweave()] }).catch(() => process.exit(1));
+`;
+
+const PAY = `/** @redisLock businessFlag=pay */
+export async function pay() { throw new Error("stopped"); }
+`;
+
+test("esbuild's text that is in no file is woven, and its source map leads to its own lines", async (t) => {
+  const main = `import { configure, memoryStore } from "lockweave";
+${PAY}configure({ store: memoryStore() });
+pay().catch((error: Error) => console.log(error.stack?.match(/main\\.\\w+:\\d+:\\d+/)?.[0]));
+`;
+  const project = await projectOf(esbuild, {});
+  const options = `loader: "ts", sourcefile: "src/main.ts"`;
+  for (const contents of [JSON.stringify(main), `Buffer.from(${JSON.stringify(main)})`]) {
+    await project.write({ "esbuild.config.mjs": ofStdin(`{ contents: ${contents}, ${options} }`) });
+    t.like(await bundle(project, esbuild), { code: 0, stderr: "" });
+    t.like(await project.run("--enable-source-maps", "dist/main.js"), {
+      code: 0,
+      stdout: "main.ts:3:37\n",
+      stderr: "",
+    });
+  }
+});
+
+test("a wrong tag in a text that is in no file is esbuild's error; what is no code to it stays", async (t) => {
+  const project = await projectOf(esbuild, {});
+  const wrong = JSON.stringify(PAY.replace(" */", " keyName=no lockTime=30000 */"));
+  await project.write({ "esbuild.config.mjs": ofStdin(`{ contents: ${wrong} }`) });
+  const { code, stderr } = await bundle(project, esbuild);
+  t.is(code, 1);
+  t.regex(stderr, /LW1202: The function has no parameter `no`[^]*<stdin>:1:40:/);
+  const text = JSON.stringify(PAY);
+  await project.write({ "esbuild.config.mjs": ofStdin(`{ contents: ${text}, loader: "text" }`) });
+  t.like(await bundle(project, esbuild), { code: 0 });
+  t.true((await project.read("dist/main.js")).includes(JSON.stringify(PAY).slice(1, 20)));
+});
+
 test("a configure() that a module of the application hands on fails closed, and its message names that", async (t) => {
   const project = await projectOf(esbuild, {
     "src/main.ts": `import { memoryStore } from "lockweave";
