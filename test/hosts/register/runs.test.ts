@@ -43,6 +43,9 @@ const FILES = {
   "orders.cjs": withoutTypes(ordersAsScript("pay")),
   "required.cjs": withoutTypes(ordersAsScript("pay")),
   "orders.mjs": withoutTypes(orders("pay")),
+  // As commands are named.
+  orders: withoutTypes(orders("pay")),
+  "common/required": withoutTypes(ordersAsScript("pay")),
 };
 const JAVASCRIPT = [
   "./orders.js",
@@ -52,6 +55,8 @@ const JAVASCRIPT = [
   "./required.js",
   "./unsaid/orders.js",
   "./unsaid/required.js",
+  "./orders",
+  "./common/required",
 ];
 
 test("Node runs JavaScript under its locks, imported and required, as modules and as CommonJS", async (t) => {
@@ -68,6 +73,8 @@ const BY_TSX = [
   "./common/required.service.ts",
   "./orders.js",
   "./required.cjs",
+  "./orders",
+  "./common/required",
 ];
 
 test("tsx runs each kind of file under its locks, whichever of the two is registered first", async (t) => {
