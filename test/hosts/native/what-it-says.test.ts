@@ -187,9 +187,9 @@ test("what a referenced project has made is its own to tell, and nothing else", 
   t.regex(said, /^error TS90\d{4}: LW\d{4}: .*`pay`.*\n$/);
 });
 
-async function woven(files: Files, options: object, file = "src/a.ts"): Promise<string> {
-  const project = await makeProject({ ...files, [file]: PAY });
-  const compiler = compilerOf(project, { [file]: PAY }, { options });
+async function woven(files: Files, options: object, file = "src/a.ts", text = PAY): Promise<string> {
+  const project = await makeProject({ ...files, [file]: text });
+  const compiler = compilerOf(project, { [file]: text }, { options });
   const config = project.path("tsconfig.json");
   const opened = openNativeProject(parser(), compiler, config, project.dir);
   return opened.woven.get(project.path(file))?.woven.code ?? "";
@@ -216,6 +216,23 @@ test("the name of a file says so before any package.json", async (t) => {
   const manifest = (type: string): Files => ({ "package.json": JSON.stringify({ type }) });
   t.regex(await woven(manifest("commonjs"), options, "src/a.mts"), / import \* as lockweave from /);
   t.regex(await woven(manifest("module"), options, "src/a.cts"), / import lockweave = require\(/);
+});
+
+test("a module by its name is one where all else is CommonJS", async (t) => {
+  const options = { module: "CommonJS" };
+  t.regex(await woven({}, options, "src/a.mts"), / import \* as lockweave from /);
+  for (const file of ["src/a.ts", "src/a.cts"]) {
+    t.regex(await woven({}, options, file), / import lockweave = require\(/, file);
+  }
+});
+
+test("where modules are preserved, the words of the file say how it takes in the runtime", async (t) => {
+  const asScript = `import path = require("node:path");\n${PAY}void path;\n`;
+  for (const file of ["src/a.ts", "src/a.cts"]) {
+    t.regex(await woven({}, { module: "preserve" }, file), /\bimport \* as lockweave from /, file);
+    t.regex(await woven({}, { module: "preserve" }, file, asScript), /\bimport lockweave = require\(/, file);
+    t.regex(await woven({}, { module: "esnext" }, file, asScript), /\bimport \* as lockweave from /, file);
+  }
 });
 
 test("CommonJS without `import x = require()` takes in the runtime in the words that are left", async (t) => {

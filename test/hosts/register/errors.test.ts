@@ -21,6 +21,9 @@ test("a file with errors does not run, and all of them are told in the compiler'
   t.is(code, 1);
   t.is(stdout, "");
   t.true(stderr.includes(SAID), stderr);
+  await project.write({ "src/orders.mjs": withoutTypes(WRONG.replace("businesFlag", "businessFlag")) });
+  const { stderr: one } = await project.run(...HOSTS.Node, "src/main.mjs");
+  t.true(one.includes(SAID.split("\n", 1).join()), one);
 });
 
 test("the defaults in tsconfig.json count, and so do their errors", async (t) => {
