@@ -160,6 +160,19 @@ test("what remains is that of the weakest, its signal aborts with the first that
   t.true(one.isIdle);
 });
 
+test("none is extended where not all are held", async (t) => {
+  const fleet = new Fleet();
+  const one = fleet.process();
+  await fleet.foreignHolder("b", 5_000);
+  const locks = one.locks(["a", "b"], { lockTime: "9s" });
+  t.false(await locks.acquire());
+  t.is(locks.locks.length, 1);
+  await t.throwsAsync(locks.extend("20s"), { instanceOf: LockLostError });
+  t.true((locks.locks[0]?.remaining() ?? Infinity) <= 9_000);
+  await locks.release();
+  t.true(one.isIdle);
+});
+
 test("one that is lost while the others are waited for lets no body in", async (t) => {
   const fleet = new Fleet();
   const one = fleet.process();
