@@ -72,3 +72,7 @@ test("the name of a file says what is in it", (t) => {
     t.throws(() => compiled(generic, "module", `/app/src/pay.${ending}`));
   }
 });
+
+test("functions keep the names that the source gives them", (t) => {
+  t.regex(compiled("export const first = () => 1;", "module"), /__name\(.*"first"\)/);
+});
