@@ -160,6 +160,27 @@ test("what remains is that of the weakest, its signal aborts with the first that
   t.true(one.isIdle);
 });
 
+test("keys that are all free are had by the first try", async (t) => {
+  const fleet = new Fleet();
+  const locks = fleet.process().locks(["b", "a", "c"]);
+  t.true(await locks.acquire());
+  t.deepEqual(
+    locks.locks.map(({ key }) => key),
+    ["a", "b", "c"],
+  );
+  await locks.release();
+});
+
+test("the body's own error is not followed by what was lost meanwhile", async (t) => {
+  const fleet = new Fleet();
+  const locks = await enter(fleet.process(), ["a", "b"]);
+  await fleet.takeAway("b");
+  const error = new Error("no money");
+  t.is(locks.fail(error), error);
+  await t.notThrowsAsync(locks.release());
+  t.true(await fleet.isFree("a"));
+});
+
 test("none is extended where not all are held", async (t) => {
   const fleet = new Fleet();
   const one = fleet.process();

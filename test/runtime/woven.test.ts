@@ -62,6 +62,25 @@ test("a whole key is refused that is ours, and beside a flag or parts", (t) => {
   t.throws(() => lockweave.open({ site: "OrderService.pay", key: "mutex" }, "Test001"), error);
 });
 
+test("a lock for each of several keys has them all, of parts and of lists", async (t) => {
+  const { each } = { each: true } as const;
+  const locks = lockweave.open({ ...site, each }, "b", ["c", "a"]);
+  t.deepEqual(locks.keys, ["LOCK_payOrder_a", "LOCK_payOrder_b", "LOCK_payOrder_c"]);
+  t.true(await lockweave.acquire(locks));
+  for (const key of locks.keys) t.false(await fleet.isFree(key));
+  await lockweave.release(locks);
+  for (const key of locks.keys) t.true(await fleet.isFree(key));
+});
+
+test("the name of the function may be left out, and is a text", (t) => {
+  const open = lockweave.open as (site: object, ...parts: readonly string[]) => Lock;
+  t.is(open({ businessFlag: "payOrder" }, "1").key, "LOCK_payOrder_1");
+  t.throws(() => open({ site: 5, businessFlag: "payOrder" }, "1"), {
+    instanceOf: LockOptionError,
+    message: /^Expected open\(\) to be given \{ site, businessFlag \}, got /,
+  });
+});
+
 test("where `when` is false, the steps hold nothing, and leave what the body does as it is", async (t) => {
   const lock = lockweave.unlocked();
   t.true(await lockweave.acquire(lock));
