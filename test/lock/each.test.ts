@@ -240,6 +240,22 @@ test("keys that the context holds are entered again", async (t) => {
   t.true(one.isIdle);
 });
 
+test("a shutdown waits for who has all of them", async (t) => {
+  const fleet = new Fleet();
+  const one = fleet.process();
+  const locks = await enter(one, ["a", "b"]);
+  let isDrained = false;
+  const drained = one.locker.queues.drain(10_000).then(() => {
+    isDrained = true;
+  });
+  await fleet.clock.advance(5_000);
+  t.false(isDrained);
+  await locks.release();
+  await fleet.clock.advance(10);
+  t.true(isDrained);
+  await drained;
+});
+
 test("a wait budget holds also where the store does not answer", async (t) => {
   const fleet = new Fleet();
   const one = fleet.process({ commandTimeout: "5s" });
