@@ -168,7 +168,18 @@ test("keys that are all free are had by the first try", async (t) => {
     locks.locks.map(({ key }) => key),
     ["a", "b", "c"],
   );
+  const { signal } = locks;
+  t.false(signal.aborted);
   await locks.release();
+  t.is(locks.remaining(), 0);
+});
+
+test("the signal of what is not held has aborted, and says why", async (t) => {
+  const locks = new Fleet().process().locks(["a", "b"]);
+  t.true(await locks.acquire());
+  await locks.release();
+  t.true(locks.signal.aborted);
+  t.regex(String(locks.signal.reason), /a b are not held: they were released/);
 });
 
 test("the body's own error is not followed by what was lost meanwhile", async (t) => {

@@ -177,3 +177,20 @@ test("a body that could not be woven refuses to run unlocked", (t) => {
     message: "a.ts(3,9): unknown attribute",
   });
 });
+
+test("a function with all the steps counts as woven, and one without any of them does not", (t) => {
+  const all = async (): Promise<void> => {
+    const lock = lockweave.open({ site: "f", businessFlag: "f" });
+    while (!(await lockweave.acquire(lock))) await lockweave.retryCheck(lock);
+    await lockweave.release(lock);
+  };
+  t.notThrows(() => lockweave.assertWoven(all));
+  const some = async (): Promise<void> => {
+    const lock = lockweave.open({ site: "f", businessFlag: "f" });
+    while (!(await lockweave.acquire(lock))) await lockweave.retryCheck(lock);
+  };
+  t.throws(() => lockweave.assertWoven(some), {
+    instanceOf: LockNotWovenError,
+    message: /^The function `some` was not woven/,
+  });
+});
