@@ -182,6 +182,29 @@ test("the signal of what is not held has aborted, and says why", async (t) => {
   t.regex(String(locks.signal.reason), /a b are not held: they were released/);
 });
 
+test("what is asked for at the same time is one try, and what is over is not tried again", async (t) => {
+  const fleet = new Fleet();
+  const locks = fleet.process().locks(["a", "b"]);
+  t.is(locks.acquire(), locks.acquire());
+  t.true(await locks.acquire());
+  t.true(await locks.retryCheck());
+  const releasing = locks.release();
+  t.deepEqual(locks.locks, []);
+  await releasing;
+  await t.notThrowsAsync(locks.release());
+  await t.throwsAsync(locks.acquire(), { instanceOf: LockLostError });
+  await t.throwsAsync(locks.retryCheck(), { instanceOf: LockLostError });
+});
+
+test("the loss of one alone is told in its own words", async (t) => {
+  const fleet = new Fleet();
+  const locks = await enter(fleet.process(), ["a", "b"]);
+  await fleet.takeAway("b");
+  const error = await t.throwsAsync(locks.release(), { instanceOf: LockLostError });
+  t.regex(error.message, /^b: the lock was lost /);
+  t.false(error.cause instanceof AggregateError);
+});
+
 test("the body's own error is not followed by what was lost meanwhile", async (t) => {
   const fleet = new Fleet();
   const locks = await enter(fleet.process(), ["a", "b"]);

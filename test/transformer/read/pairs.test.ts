@@ -135,6 +135,11 @@ test("a token goes with one permit, of which there is no other", (t) => {
   t.deepEqual(problemsOf("permits=2 fencing=true"), ["LW1123 fencing=true"]);
 });
 
+test("holdAtMost is at least lockTime", (t) => {
+  t.deepEqual(problemsOf("lockTime=10s holdAtMost=9999ms"), ["LW1132 holdAtMost=9999ms"]);
+  t.deepEqual(problemsOf("lockTime=10s holdAtMost=10s"), []);
+});
+
 test("where one of two is the project's default, the words of the other are told", (t) => {
   const told = (attributes: string, defaults: Readonly<Record<string, unknown>>): string[] =>
     diagnosed(`${FLAG_AND_KEY} ${attributes}`, defaults).map(({ at }) => at);
