@@ -130,6 +130,30 @@ exports.Orders = exports.Outer;
   t.is(stdout, "plain, A1 under LOCK_inner_A1, A1 under LOCK_outer_A1\n", stderr);
 });
 
+test("that a function returns a promise is said in types, which a name without an ending has not", async (t) => {
+  const pay = `/** @redisLock businessFlag=pay */
+exports.pay = function ()TYPE { return Promise.resolve(require("lockweave").currentLock().key); };
+`;
+  const project = await makeHosted({
+    "package.json": "{}",
+    "main.cjs": `const { configure, memoryStore, shutdown } = require("lockweave");
+configure({ store: memoryStore() });
+require(process.argv[2]).pay().then(console.log).finally(shutdown);
+`,
+    "typed.cts": `import lockweave = require("lockweave");
+/** @redisLock businessFlag=pay */
+export function pay(): Promise<string> { return Promise.resolve(lockweave.currentLock().key); }
+`,
+    untyped: pay.replace("TYPE", ""),
+  });
+  t.is((await project.run(...HOSTS.tsx, "main.cjs", "./typed.cts")).stdout, "LOCK_pay\n");
+  const { stderr } = await project.run(...HOSTS.tsx, "main.cjs", "./untyped");
+  t.true(
+    stderr.includes("untyped(1,5): error LW1302: `exports.pay` cannot wait for a lock: make it `async`.\n"),
+    stderr,
+  );
+});
+
 test("ts-node runs CommonJS under its locks when it does not check types, whichever is registered first", async (t) => {
   const files = ["./required.ts", "./required.cts", "./required.service.ts"];
   const project = await makeHosted({
