@@ -96,6 +96,24 @@ test("a wrong tag in a text that is in no file is esbuild's error; what is no co
   t.true((await project.read("dist/main.js")).includes(JSON.stringify(PAY).slice(1, 20)));
 });
 
+test("in Bun, which passes over what plugins say of a file, it is said all the same", async (t) => {
+  const project = await projectOf(esbuild, {});
+  const asBun = `Object.defineProperty(process.versions, "bun", { value: "1.4.5" });
+const plugin = require("lockweave/esbuild")();
+const onLoad = (_, load) => {
+  load({ path: "src/pay.ts" }).then(() => console.log("loaded"), (error) => console.log(error.message));
+};
+plugin.setup({ initialOptions: {}, onLoad });
+`;
+  await project.write({ "src/pay.ts": PAY.replace(" */", " lockTime=30000 */"), "as-bun.cjs": asBun });
+  const warned = await project.run("as-bun.cjs");
+  t.is(warned.stdout, "loaded\n");
+  t.regex(warned.stderr, /^src\/pay\.ts\(1,42\): warning LW1111: .*\n$/);
+  await project.write({ "src/pay.ts": PAY.replace(" */", " keyName=no */") });
+  const { stdout } = await project.run("as-bun.cjs");
+  t.is(stdout, "src/pay.ts(1,41): error LW1202: The function has no parameter `no`. It has none.\n");
+});
+
 test("a configure() that a module of the application hands on fails closed, and its message names that", async (t) => {
   const project = await projectOf(esbuild, {
     "src/main.ts": `import { memoryStore } from "lockweave";

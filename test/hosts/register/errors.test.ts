@@ -1,4 +1,7 @@
 import test from "ava";
+import { fileWeaver } from "../../../transformer/hosts/one-file/weaver";
+import { byNode } from "../../../transformer/hosts/register/compilers/node";
+import { parser } from "../../../transformer/parser/parser";
 import type { Settings } from "../project";
 import { HOSTS, makeHosted, withoutTypes } from "./project";
 
@@ -73,4 +76,25 @@ test("TypeScript that may have JSX does not run on any Node alone, and the cure 
     stderr,
     /orders\.tsx, which is TypeScript that may have JSX: run it with tsx, `node --import tsx --import lockweave\/register`\./,
   );
+});
+
+test.serial("Node strips types where it says so itself, of whatever format", (t) => {
+  const file = fileWeaver(parser())(
+    "/app/pay.ts",
+    WRONG.replace("orderNO", "orderNo").replace("businesF", "businessF"),
+  );
+  if (file === undefined) throw new Error("There is nothing to weave");
+  const before = Object.getOwnPropertyDescriptor(process.features, "typescript");
+  const formatWhere = (typescript: unknown): string => {
+    Object.defineProperty(process.features, "typescript", { value: typescript, configurable: true });
+    return byNode.compile(file, "/app/pay.ts", "module").format;
+  };
+  try {
+    t.is(formatWhere("strip"), "module-typescript");
+    t.is(formatWhere("transform"), "module-typescript");
+    t.throws(() => formatWhere(false), { message: /cannot run \/app\/pay\.ts, which is TypeScript: / });
+  } finally {
+    if (before === undefined) Reflect.deleteProperty(process.features, "typescript");
+    else Object.defineProperty(process.features, "typescript", before);
+  }
 });
