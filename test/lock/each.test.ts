@@ -170,6 +170,7 @@ test("keys that are all free are had by the first try", async (t) => {
   );
   const { signal } = locks;
   t.false(signal.aborted);
+  t.is(locks.signal, signal);
   await locks.release();
   t.is(locks.remaining(), 0);
 });
