@@ -83,6 +83,17 @@ pay().catch((error: Error) => console.log(error.stack?.match(/main\\.\\w+:\\d+:\
   }
 });
 
+test("a text that is in no file is woven in each of esbuild's languages", async (t) => {
+  const project = await projectOf(esbuild, {});
+  for (const loader of ["js", "jsx", "ts", "tsx"]) {
+    await project.write({
+      "esbuild.config.mjs": ofStdin(`{ contents: ${JSON.stringify(PAY)}, loader: "${loader}" }`),
+    });
+    t.like(await bundle(project, esbuild), { code: 0, stderr: "" }, loader);
+    t.regex(await project.read("dist/main.js"), /businessFlag: "pay"/, loader);
+  }
+});
+
 test("a wrong tag in a text that is in no file is esbuild's error; what is no code to it stays", async (t) => {
   const project = await projectOf(esbuild, {});
   const wrong = JSON.stringify(PAY.replace(" */", " keyName=no lockTime=30000 */"));

@@ -18,6 +18,8 @@ test("a tsconfig.json extends others by path, with and without the ending, and b
     "node_modules/shared/index.js": "",
     "node_modules/shared/tsconfig.json": "{}",
     "node_modules/shared/strict.json": "{}",
+    "node_modules/mapped/package.json": JSON.stringify({ exports: { "./*.json": "./*.json" } }),
+    "node_modules/mapped/base.json": "{}",
     "node_modules/alone/package.json": JSON.stringify({ exports: "./alone.json" }),
     "node_modules/alone/alone.json": "{}",
   });
@@ -28,6 +30,7 @@ test("a tsconfig.json extends others by path, with and without the ending, and b
     ["shared", "node_modules/shared/tsconfig.json"],
     ["shared/strict", "node_modules/shared/strict.json"],
     ["shared/strict.json", "node_modules/shared/strict.json"],
+    ["mapped/base", "node_modules/mapped/base.json"],
     ["alone", "node_modules/alone/alone.json"],
   ] as const) {
     await project.write({ "tsconfig.json": JSON.stringify({ extends: name }) });
