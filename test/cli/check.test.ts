@@ -207,6 +207,30 @@ export const shop = async () => { for await (const text of tick()) return text; 
   t.regex(missing, /tspc -b --force/);
 });
 
+test.serial(
+  "where tspc compiles some of the projects only, it is told whose types were checked",
+  async (t) => {
+    const into = (outDir: string, others: Settings = {}): Settings => ({
+      composite: true,
+      rootDir: undefined,
+      outDir,
+      ...others,
+    });
+    const project = await makeProject({
+      "tsconfig.json": JSON.stringify({ files: [], references: [{ path: "orders" }, { path: "plain" }] }),
+      "orders/tsconfig.json": tsconfig(into("../out/orders"), {}),
+      "orders/order.ts": ORDER,
+      "orders/work.ts": WORK,
+      "plain/tsconfig.json": tsconfig(into("../out/plain", { plugins: [] }), {}),
+      "plain/plain.ts": "export const plain = 1;\n",
+    });
+    t.like(await project.tspc("-b"), { code: 0, stdout: "" });
+    const said =
+      "The locks of all 3 tags are in the output. Types were checked, but for `orders/tsconfig.json`, where `tspc` checks them as it compiles.\n";
+    t.deepEqual(await check(project), { code: 0, said });
+  },
+);
+
 test.serial("names with quotes, line breaks and other scripts are proved", async (t) => {
   const project = await built({
     "src/a.ts": `\uFEFFexport const 注文 = {

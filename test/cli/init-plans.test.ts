@@ -105,6 +105,19 @@ test("each host tells the command to type next, and where the woven code is to b
   }
 });
 
+test("a build with Bun is found by its usual names, where no script names it", async (t) => {
+  for (const name of ["build", "bun.build", "scripts/build"]) {
+    for (const ending of ["ts", "mts", "js", "mjs"]) {
+      const file = `${name}.${ending}`;
+      const { changes } = await drafted(
+        { scripts: { build: "make" }, devDependencies: { "bun-types": "*" } },
+        { "bun.lock": "", [file]: `await Bun.build({ entrypoints: ["src/main.ts"] });\n` },
+      );
+      t.regex(changes[file] ?? "", /plugins: \[lockweave\(\)\]/, file);
+    }
+  }
+});
+
 test("a script that builds with Bun is given the plugin, first of all", async (t) => {
   const build = `await Bun.build({
   entrypoints: ["src/main.ts"],

@@ -1,6 +1,7 @@
 import test from "ava";
+import ts from "typescript";
 import { openProjects } from "../../transformer/cli/project";
-import { makeProject } from "../hosts/project";
+import { makeProject, type Files } from "../hosts/project";
 
 test("what TypeScript 7 says of a tsconfig.json that it cannot read is told", async (t) => {
   for (const [said, message] of [
@@ -14,5 +15,22 @@ test("what TypeScript 7 says of a tsconfig.json that it cannot read is told", as
     });
     const config = project.path("app/tsconfig.json");
     t.throws(() => openProjects(config, project.dir), { message: `${config}: ${message}` });
+  }
+});
+
+test("TypeScript is the project's own, where that is one that can be asked", async (t) => {
+  const standIn = (version: string): Files => ({
+    "app/tsconfig.json": JSON.stringify({ compilerOptions: { types: [] }, files: ["a.ts"] }),
+    "app/a.ts": "export {};\n",
+    "app/node_modules/typescript/index.js": `module.exports = { ...require(${JSON.stringify(require.resolve("typescript"))}), version: "${version}" };`,
+  });
+  for (const [version, used] of [
+    ["6.99.0", "6.99.0"],
+    ["5.9.0", "5.9.0"],
+    ["5.8.9", ts.version],
+  ] as const) {
+    const project = await makeProject(standIn(version));
+    const [opened] = openProjects(project.path("app/tsconfig.json"), project.dir);
+    t.is((opened?.ts as typeof ts | undefined)?.version, used);
   }
 });

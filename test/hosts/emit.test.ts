@@ -241,6 +241,7 @@ export async function f(id: string): Promise<string> { return id; }
 for (const [module, ofTs, ofMts, ofCts] of [
   ["commonjs", "const lockweave = require(", "import * as lockweave from ", "const lockweave = require("],
   ["esnext", "import * as lockweave from ", "import * as lockweave from ", "const lockweave = __importStar("],
+  ["es2015", "import * as lockweave from ", "import * as lockweave from ", "const lockweave = __importStar("],
   ["preserve", "import * as lockweave from ", "import * as lockweave from ", "const lockweave = require("],
   [
     undefined,
@@ -266,3 +267,24 @@ for (const [module, ofTs, ofMts, ofCts] of [
     }
   });
 }
+
+test.serial("where modules are preserved, a file in the words of CommonJS runs as CommonJS", async (t) => {
+  const project = await makeProject(
+    {
+      "package.json": "{}",
+      "src/pay.ts": `import lockweave = require("lockweave");
+lockweave.configure({ store: lockweave.memoryStore() });
+/** @redisLock businessFlag=pay keyName=id */
+async function pay(id: string): Promise<string> { return id + " under " + lockweave.currentLock().key; }
+export = pay;
+`,
+    },
+    { module: "preserve", moduleResolution: "bundler" },
+  );
+  t.like(await project.tspc(), { code: 0, stdout: "" });
+  t.deepEqual(await project.run("--eval", 'require("./out/pay.js")("A1").then(console.log)'), {
+    code: 0,
+    stdout: "A1 under LOCK_pay_A1\n",
+    stderr: "",
+  });
+});

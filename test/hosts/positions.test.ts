@@ -98,6 +98,30 @@ function inlineMap(emitted: string): SourceMapPayload {
   return JSON.parse(Buffer.from(encoded, "base64").toString()) as SourceMapPayload;
 }
 
+test.serial("the source map of a bundle leads to the right one of files that have one name", async (t) => {
+  const body = `return "the inner one";`;
+  const inner = `/** @redisLock businessFlag=inner */ export async function inner() { ${body} }\n`;
+  const plain = `export const plain = "the plain one";\n`;
+  const outer = `export const outer = 1;\n\n/** @redisLock businessFlag=outer */\nexport async function pay() {\n  return "the outer one";\n}\n`;
+  const project = await makeProject(
+    { "src/pay.ts": outer, "src/inner/pay.ts": inner, "src/inner/most/pay.ts": plain },
+    {
+      module: "amd",
+      moduleResolution: "node10",
+      ignoreDeprecations: "6.0",
+      sourceMap: true,
+      outDir: undefined,
+      outFile: "out/all.js",
+    },
+  );
+  t.like(await project.tspc(), { code: 0, stdout: "" });
+  const emitted = await project.read("out/all.js");
+  const map = await mapAt(project, "out/all.js.map");
+  assertLeadsTo(t, emitted, map, outer, [`"the outer one"`]);
+  assertLeadsTo(t, emitted, map, inner, [`"the inner one"`]);
+  assertLeadsTo(t, emitted, map, plain, [`"the plain one"`]);
+});
+
 for (const module of ["nodenext", "commonjs"]) {
   test.serial(`the source maps of ${module} lead to the file on disk`, async (t) => {
     const inSteps = module === "commonjs" ? { ignoreDeprecations: "6.0", moduleResolution: "bundler" } : {};

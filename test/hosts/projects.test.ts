@@ -339,3 +339,26 @@ test.serial("the plugin has a short name, too", async (t) => {
   t.like(await project.run("out/main.js"), { code: 0, stderr: "" });
   t.is((await lockweave(project, "check")).code, 0);
 });
+
+test.serial("of what an unlocked reference has made, the import of the tagged file is blamed", async (t) => {
+  const pay = `/** @redisLock businessFlag=pay */\nexport async function pay(): Promise<void> {}\n`;
+  const composite = { composite: true, rootDir: ".", outDir: "out" };
+  const project = await makeProject({
+    "lib/tsconfig.json": tsconfig(composite, {}),
+    "lib/after.ts": "export const after = 1;\n",
+    "lib/before.ts": "export const before = 1;\n",
+    "lib/pay.ts": pay,
+    "app/tsconfig.json": tsconfig(composite, { references: [{ path: "../lib" }] }),
+    "app/main.ts": `import { before } from "../lib/before.js";
+import { pay } from "../lib/pay.js";
+import { after } from "../lib/after.js";
+export const all = [before, pay, after];
+`,
+  });
+  t.like(await project.tsc("-b", "lib"), { code: 0 });
+  const { code, stdout } = await project.tspc("-p", "app");
+  t.is(code, 2);
+  const [first, ...others] = stdout.trim().split("\n");
+  t.true(first?.startsWith(`app/main.ts(2,21): error TS901403: LW1403: This takes in \`pay\``), stdout);
+  t.deepEqual(others, []);
+});

@@ -160,6 +160,75 @@ test("what remains is that of the weakest, its signal aborts with the first that
   t.true(one.isIdle);
 });
 
+test("keys that are all free are had by the first try", async (t) => {
+  const fleet = new Fleet();
+  const locks = fleet.process().locks(["b", "a", "c"]);
+  t.true(await locks.acquire());
+  t.deepEqual(
+    locks.locks.map(({ key }) => key),
+    ["a", "b", "c"],
+  );
+  const { signal } = locks;
+  t.false(signal.aborted);
+  t.is(locks.signal, signal);
+  await locks.release();
+  t.is(locks.remaining(), 0);
+});
+
+test("the signal of what is not held has aborted, and says why", async (t) => {
+  const locks = new Fleet().process().locks(["a", "b"]);
+  t.true(await locks.acquire());
+  await locks.release();
+  t.true(locks.signal.aborted);
+  t.regex(String(locks.signal.reason), /a b are not held: they were released/);
+});
+
+test("what is asked for at the same time is one try, and what is over is not tried again", async (t) => {
+  const fleet = new Fleet();
+  const locks = fleet.process().locks(["a", "b"]);
+  t.is(locks.acquire(), locks.acquire());
+  t.true(await locks.acquire());
+  t.true(await locks.retryCheck());
+  const releasing = locks.release();
+  t.deepEqual(locks.locks, []);
+  await releasing;
+  await t.notThrowsAsync(locks.release());
+  await t.throwsAsync(locks.acquire(), { instanceOf: LockLostError });
+  await t.throwsAsync(locks.retryCheck(), { instanceOf: LockLostError });
+});
+
+test("the loss of one alone is told in its own words", async (t) => {
+  const fleet = new Fleet();
+  const locks = await enter(fleet.process(), ["a", "b"]);
+  await fleet.takeAway("b");
+  const error = await t.throwsAsync(locks.release(), { instanceOf: LockLostError });
+  t.regex(error.message, /^b: the lock was lost /);
+  t.false(error.cause instanceof AggregateError);
+});
+
+test("the body's own error is not followed by what was lost meanwhile", async (t) => {
+  const fleet = new Fleet();
+  const locks = await enter(fleet.process(), ["a", "b"]);
+  await fleet.takeAway("b");
+  const error = new Error("no money");
+  t.is(locks.fail(error), error);
+  await t.notThrowsAsync(locks.release());
+  t.true(await fleet.isFree("a"));
+});
+
+test("none is extended where not all are held", async (t) => {
+  const fleet = new Fleet();
+  const one = fleet.process();
+  await fleet.foreignHolder("b", 5_000);
+  const locks = one.locks(["a", "b"], { lockTime: "9s" });
+  t.false(await locks.acquire());
+  t.is(locks.locks.length, 1);
+  await t.throwsAsync(locks.extend("20s"), { instanceOf: LockLostError });
+  t.true((locks.locks[0]?.remaining() ?? Infinity) <= 9_000);
+  await locks.release();
+  t.true(one.isIdle);
+});
+
 test("one that is lost while the others are waited for lets no body in", async (t) => {
   const fleet = new Fleet();
   const one = fleet.process();
@@ -204,6 +273,22 @@ test("keys that the context holds are entered again", async (t) => {
   t.true(outer.remaining() > 0);
   await outer.release();
   t.true(one.isIdle);
+});
+
+test("a shutdown waits for who has all of them", async (t) => {
+  const fleet = new Fleet();
+  const one = fleet.process();
+  const locks = await enter(one, ["a", "b"]);
+  let isDrained = false;
+  const drained = one.locker.queues.drain(10_000).then(() => {
+    isDrained = true;
+  });
+  await fleet.clock.advance(5_000);
+  t.false(isDrained);
+  await locks.release();
+  await fleet.clock.advance(10);
+  t.true(isDrained);
+  await drained;
 });
 
 test("a wait budget holds also where the store does not answer", async (t) => {

@@ -62,6 +62,25 @@ test("a whole key is refused that is ours, and beside a flag or parts", (t) => {
   t.throws(() => lockweave.open({ site: "OrderService.pay", key: "mutex" }, "Test001"), error);
 });
 
+test("a lock for each of several keys has them all, of parts and of lists", async (t) => {
+  const { each } = { each: true } as const;
+  const locks = lockweave.open({ ...site, each }, "b", ["c", "a"]);
+  t.deepEqual(locks.keys, ["LOCK_payOrder_a", "LOCK_payOrder_b", "LOCK_payOrder_c"]);
+  t.true(await lockweave.acquire(locks));
+  for (const key of locks.keys) t.false(await fleet.isFree(key));
+  await lockweave.release(locks);
+  for (const key of locks.keys) t.true(await fleet.isFree(key));
+});
+
+test("the name of the function may be left out, and is a text", (t) => {
+  const open = lockweave.open as (site: object, ...parts: readonly string[]) => Lock;
+  t.is(open({ businessFlag: "payOrder" }, "1").key, "LOCK_payOrder_1");
+  t.throws(() => open({ site: 5, businessFlag: "payOrder" }, "1"), {
+    instanceOf: LockOptionError,
+    message: /^Expected open\(\) to be given \{ site, businessFlag \}, got /,
+  });
+});
+
 test("where `when` is false, the steps hold nothing, and leave what the body does as it is", async (t) => {
   const lock = lockweave.unlocked();
   t.true(await lockweave.acquire(lock));
@@ -156,5 +175,22 @@ test("a body that could not be woven refuses to run unlocked", (t) => {
   t.throws(() => lockweave.refuse("a.ts(3,9): unknown attribute"), {
     instanceOf: LockNotWovenError,
     message: "a.ts(3,9): unknown attribute",
+  });
+});
+
+test("a function with all the steps counts as woven, and one without any of them does not", (t) => {
+  const all = async (): Promise<void> => {
+    const lock = lockweave.open({ site: "f", businessFlag: "f" });
+    while (!(await lockweave.acquire(lock))) await lockweave.retryCheck(lock);
+    await lockweave.release(lock);
+  };
+  t.notThrows(() => lockweave.assertWoven(all));
+  const some = async (): Promise<void> => {
+    const lock = lockweave.open({ site: "f", businessFlag: "f" });
+    while (!(await lockweave.acquire(lock))) await lockweave.retryCheck(lock);
+  };
+  t.throws(() => lockweave.assertWoven(some), {
+    instanceOf: LockNotWovenError,
+    message: /^The function `some` was not woven/,
   });
 });

@@ -3,6 +3,7 @@ import type { Parser } from "../parser/parser";
 import { problem, type Problem } from "../text/problems";
 import type { Span } from "../text/span";
 import { commentsThatMentionIt } from "./comments";
+import { isJavaScript } from "./file-kind";
 import { placeOf, type FoundFunction } from "./place";
 import { hasOwnPromise, isAsync, type Promised } from "./promised";
 import type { AnyFunction, LockableFunction } from "./syntax";
@@ -92,7 +93,8 @@ function whyNot(
   }
   if (fn.asteriskToken !== undefined && !isAsync(ts, fn)) return problem("generatorTagged", at);
   if (!isAsync(ts, fn)) {
-    if (promised === undefined) return problem("notAsync", at, name);
+    const types = isJavaScript(file) ? [] : ["Promise<...>"]; // JavaScript has no place for one.
+    if (promised === undefined) return problem("notAsync", at, name, ...types);
     if (hasOwnPromise(ts, file)) return problem("ownPromise", at, name);
   }
   const again = tagged.has(fn) ? at : secondTag;

@@ -62,6 +62,8 @@ export function roleOf(ts: Parser, file: TS.SourceFile, node: TS.Node): Role {
     case Kind.AwaitExpression: // Where an outer function is woven, of what it returns.
     case Kind.AsExpression:
     case Kind.SatisfiesExpression:
+    case Kind.TypeAssertionExpression:
+    case Kind.NonNullExpression:
       return { is: "around", inside: (node as TS.ReturnStatement | TS.AsExpression).expression };
     case Kind.ClassDeclaration:
     case Kind.ClassExpression:

@@ -209,8 +209,8 @@ const PROBLEMS = {
   ],
   notAsync: [
     "LW1302",
-    (name) =>
-      `${tick(name)} cannot wait for a lock: make it \`async\`, or give it the return type \`Promise<...>\`.`,
+    (name, ...types) =>
+      `${tick(name)} cannot wait for a lock: make it \`async\`${types.map((type) => `, or give it the return type ${tick(type)}`).join("")}.`,
   ],
   ownPromise: [
     "LW1314",

@@ -53,6 +53,78 @@ console.log(one, two);
   t.deepEqual(code.match(/(?<=businessFlag: ")\w+(?=")/g), ["one", "two"]);
 });
 
+/** A build of a text that is in no file. */
+const ofStdin = (stdin: string): string => `import { build } from "esbuild";
+import lockweave from "lockweave/esbuild";
+const stdin = { resolveDir: ".", ...${stdin} };
+const bundled = { bundle: true, platform: "node", format: "esm", packages: "external", outfile: "dist/main.js", sourcemap: true };
+await build({ ...bundled, stdin, plugins: [lockweave()] }).catch(() => process.exit(1));
+`;
+
+const PAY = `/** @redisLock businessFlag=pay */
+export async function pay() { throw new Error("stopped"); }
+`;
+
+test("esbuild's text that is in no file is woven, and its source map leads to its own lines", async (t) => {
+  const main = `import { configure, memoryStore } from "lockweave";
+${PAY}configure({ store: memoryStore() });
+pay().catch((error: Error) => console.log(error.stack?.match(/main\\.\\w+:\\d+:\\d+/)?.[0]));
+`;
+  const project = await projectOf(esbuild, {});
+  const options = `loader: "ts", sourcefile: "src/main.ts"`;
+  for (const contents of [JSON.stringify(main), `Buffer.from(${JSON.stringify(main)})`]) {
+    await project.write({ "esbuild.config.mjs": ofStdin(`{ contents: ${contents}, ${options} }`) });
+    t.like(await bundle(project, esbuild), { code: 0, stderr: "" });
+    t.like(await project.run("--enable-source-maps", "dist/main.js"), {
+      code: 0,
+      stdout: "main.ts:3:37\n",
+      stderr: "",
+    });
+  }
+});
+
+test("a text that is in no file is woven in each of esbuild's languages", async (t) => {
+  const project = await projectOf(esbuild, {});
+  for (const loader of ["js", "jsx", "ts", "tsx"]) {
+    await project.write({
+      "esbuild.config.mjs": ofStdin(`{ contents: ${JSON.stringify(PAY)}, loader: "${loader}" }`),
+    });
+    t.like(await bundle(project, esbuild), { code: 0, stderr: "" }, loader);
+    t.regex(await project.read("dist/main.js"), /businessFlag: "pay"/, loader);
+  }
+});
+
+test("a wrong tag in a text that is in no file is esbuild's error; what is no code to it stays", async (t) => {
+  const project = await projectOf(esbuild, {});
+  const wrong = JSON.stringify(PAY.replace(" */", " keyName=no lockTime=30000 */"));
+  await project.write({ "esbuild.config.mjs": ofStdin(`{ contents: ${wrong} }`) });
+  const { code, stderr } = await bundle(project, esbuild);
+  t.is(code, 1);
+  t.regex(stderr, /LW1202: The function has no parameter `no`[^]*<stdin>:1:40:/);
+  const text = JSON.stringify(PAY);
+  await project.write({ "esbuild.config.mjs": ofStdin(`{ contents: ${text}, loader: "text" }`) });
+  t.like(await bundle(project, esbuild), { code: 0 });
+  t.true((await project.read("dist/main.js")).includes(JSON.stringify(PAY).slice(1, 20)));
+});
+
+test("in Bun, which passes over what plugins say of a file, it is said all the same", async (t) => {
+  const project = await projectOf(esbuild, {});
+  const asBun = `Object.defineProperty(process.versions, "bun", { value: "1.4.5" });
+const plugin = require("lockweave/esbuild")();
+const onLoad = (_, load) => {
+  load({ path: "src/pay.ts" }).then(() => console.log("loaded"), (error) => console.log(error.message));
+};
+plugin.setup({ initialOptions: {}, onLoad });
+`;
+  await project.write({ "src/pay.ts": PAY.replace(" */", " lockTime=30000 */"), "as-bun.cjs": asBun });
+  const warned = await project.run("as-bun.cjs");
+  t.is(warned.stdout, "loaded\n");
+  t.regex(warned.stderr, /^src\/pay\.ts\(1,42\): warning LW1111: .*\n$/);
+  await project.write({ "src/pay.ts": PAY.replace(" */", " keyName=no */") });
+  const { stdout } = await project.run("as-bun.cjs");
+  t.is(stdout, "src/pay.ts(1,41): error LW1202: The function has no parameter `no`. It has none.\n");
+});
+
 test("a configure() that a module of the application hands on fails closed, and its message names that", async (t) => {
   const project = await projectOf(esbuild, {
     "src/main.ts": `import { memoryStore } from "lockweave";

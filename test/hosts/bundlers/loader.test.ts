@@ -42,3 +42,59 @@ test("the source map leads through that of an earlier loader", (t) => {
     t.like(entry, { originalLine: source.line - 1, originalColumn: source.column - 1 }, anchor);
   }
 });
+
+class WebpackError extends Error {
+  loc?: unknown;
+  hideStack?: boolean;
+}
+
+type Loader = ThisParameterType<typeof lockweave>;
+
+/** What the loader hands on, and what it says to webpack. */
+function loaded(
+  text: string,
+  map?: string,
+): { handedOn: unknown[]; errors: WebpackError[]; warnings: WebpackError[] } {
+  const [errors, warnings, handedOn]: [WebpackError[], WebpackError[], unknown[]] = [[], [], []];
+  const context: Loader = {
+    resource: "/app/src/order.ts",
+    resourcePath: "/app/src/order.ts",
+    getOptions: () => ({}),
+    callback: (...all) => void handedOn.push(...all),
+    emitError: () => undefined,
+    emitWarning: () => undefined,
+    _module: {
+      addError: (error) => void errors.push(error),
+      addWarning: (error) => void warnings.push(error),
+    },
+    _compiler: { webpack: { WebpackError } },
+  };
+  lockweave.call(context, text, map);
+  return { handedOn, errors, warnings };
+}
+
+test("a file without tags goes on as it is, with the map of the loader before", (t) => {
+  const map = { version: 3, sources: ["a.ts"], names: [], mappings: "AAAA" };
+  t.deepEqual(loaded("export {};", JSON.stringify(map)).handedOn, [null, "export {};", map]);
+  t.deepEqual(loaded("export {};").handedOn, [null, "export {};", undefined]);
+});
+
+test("webpack is told the words that are wrong, and shows no stack of ours", (t) => {
+  const tag = "/** @redisLock businessFlag=pay keyName=orderNO lockTime=30000 */";
+  const { errors, warnings } = loaded(`${tag}\nexport async function pay(orderNo: string) {}`);
+  const told = [...errors, ...warnings].map(({ loc, hideStack }) => ({ loc, hideStack }));
+  const on = (words: string): object => ({
+    loc: {
+      start: { line: 1, column: tag.indexOf(words) },
+      end: { line: 1, column: tag.indexOf(words) + words.length },
+    },
+    hideStack: true,
+  });
+  t.deepEqual(told, [on("orderNO")]);
+  const likely = loaded(`${tag.replace("NO", "No")}\nexport async function pay(orderNo: string) {}`);
+  t.deepEqual(likely.errors, []);
+  t.deepEqual(
+    likely.warnings.map(({ loc }) => loc),
+    [(on("30000") as { loc: unknown }).loc],
+  );
+});

@@ -37,3 +37,12 @@ test("a transformer that compiles only what is imported is named where something
     message: "./inner compiles what is imported, and not what is required.",
   });
 });
+
+test("without a word about what compiles, that is Jest's own choice", async (t) => {
+  const project = await makeProject({
+    "package.json": "{}",
+    "node_modules/babel-jest/index.js": "exports.process = (code) => ({ code: `${code}// By Babel.` });",
+  });
+  const given = { config: { rootDir: project.dir }, configString: "", instrument: false };
+  t.true(createTransformer().process?.("export {};", path, given).code.endsWith("// By Babel."));
+});

@@ -12,3 +12,16 @@ test("a script with a tag is made a module, on a line of its own", (t) => {
     t.is(text + change?.newText, `${script}\nexport {};\n`);
   }
 });
+
+test("a tag without a flag is given the name of its function, as the cure says", (t) => {
+  const text = "/** @redisLock keyName=id */\nexport async function pay(id: string) {}";
+  const file = ts.createSourceFile("pay.ts", text, ts.ScriptTarget.Latest);
+  const start = text.indexOf("@");
+  const found = { ts, file, start, length: "@redisLock".length, words: "@redisLock", message: "" };
+  t.deepEqual(curesOf("LW1101", found), [
+    {
+      description: "Add `businessFlag=pay`",
+      changes: [{ span: { start: start + "@redisLock".length, length: 0 }, newText: " businessFlag=pay" }],
+    },
+  ]);
+});

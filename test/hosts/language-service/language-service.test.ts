@@ -10,7 +10,10 @@ import { TsServer, type Range } from "./tsserver";
 /** The one entry that serves the compiler and the editor. */
 const ENTRY = { name: "lockweave/language-service", ...PLUGIN, defaults: { lockTime: "20s" } };
 
-const ERRORS = `export class Busy extends Error {}
+const EVERYWHERE = "declare global { interface Everywhere { everywhere: string } }";
+const ERRORS = `export const limit = 0;
+${EVERYWHERE}
+export class Busy extends Error {}
 export class OrderBusy extends Busy {}
 export abstract class AbstractBusy extends Error {}
 export interface User { id: number; name?: string; greet(): void }
@@ -99,7 +102,7 @@ test.serial("a wrong tag is an error at the word, as it is typed", async (t) => 
   t.deepEqual(await errorsOf("src/orders.ts"), []);
 });
 
-const SERVICE = `import { OrderBusy, AbstractBusy, type Order } from "./errors.js";
+const SERVICE = `import { limit, OrderBusy, AbstractBusy, type Order } from "./errors.js";
 export class Orders {
   readonly tenant = "t";
   #secret = "s";
@@ -110,11 +113,12 @@ export class Orders {
    * TAG
    */
   async pay(order: Order, { sku }: { sku: string }, count?: number): Promise<string> {
-    if (count === 0) throw new OrderBusy(AbstractBusy.name + this.#secret + this.region);
+    if (count === limit) throw new OrderBusy(AbstractBusy.name + this.#secret + this.region);
     return order.no + sku;
   }
 }
 export class Late extends Error {}
+${EVERYWHERE}
 `;
 
 /** What the server suggests at the `|` in the tag. */
@@ -152,7 +156,7 @@ const SUGGESTIONS: readonly (readonly [title: string, tag: string, names: readon
   [
     "what there is to check a key against",
     "@redisLock keyClass=|",
-    ["Orders", "OrderBusy", "AbstractBusy", "Order", "Late"],
+    ["Orders", "OrderBusy", "AbstractBusy", "Order", "Late", "Everywhere"],
   ],
   [
     "ways to fail, and error classes in scope",

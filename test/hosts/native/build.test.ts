@@ -4,7 +4,7 @@ import test from "ava";
 import { lockweave } from "../../cli/command";
 import { linkTypeScript7 } from "../../cli/tools";
 import { exampleFiles, linesOf, storyOf } from "../examples";
-import { makeProject, PACKAGE, tsconfig, type Files, type Project, type Settings } from "../project";
+import { makeProject, PACKAGE, Project, tsconfig, type Files, type Settings } from "../project";
 import { Watch } from "../watch";
 
 /** A project whose TypeScript is 7. */
@@ -115,6 +115,26 @@ src/a.ts(9,14): ${notANumber}
   );
 });
 
+test("a project is built and checked from where nothing of it is", async (t) => {
+  const project = await makeNativeProject({
+    "app/tsconfig.json": tsconfig({ plugins: undefined }),
+    "app/src/a.ts": `/** @redisLock businessFlag=pay keyName=orderNo.size */
+export async function pay(orderNo: string): Promise<void> {}
+`,
+    "tools/empty.txt": "",
+  });
+  const tools = new Project(project.path("tools"));
+  const said = "Property 'size' does not exist on type 'string'.";
+  t.deepEqual(await lockweave(tools, "build", "-p", "../app"), {
+    code: 2,
+    stdout: `../app/src/a.ts(1,49): error TS2339: ${said}\n`,
+    stderr: "",
+  });
+  const { code, stderr } = await lockweave(tools, "check", "-p", "../app");
+  t.is(code, 1);
+  t.true(stderr.startsWith(`../app/src/a.ts:1:49: TS2339: ${said}\n`), stderr);
+});
+
 test("a project that is not to be emitted with errors is not emitted with a wrong tag", async (t) => {
   const files = {
     "src/a.ts": `/** @redisLock businessFlag=pay keyName=no */\nexport async function pay(): Promise<void> {}\n`,
@@ -148,6 +168,7 @@ test("what silences a function does not silence its tag", async (t) => {
     "src/a.ts": `/** @redisLock businessFlag=pay keyName=orderNo.size */
 // @ts-ignore
 export async function pay(orderNo: string): Promise<void> {}
+export const base = "@tsconfig/base";
 `,
   });
   t.deepEqual(await lockweave(project, "build"), {
@@ -155,7 +176,9 @@ export async function pay(orderNo: string): Promise<void> {}
     stdout: "src/a.ts(1,49): error TS2339: Property 'size' does not exist on type 'string'.\n",
     stderr: "",
   });
-  t.true((await project.read("out/a.js")).includes("// @ts-ignore\n"));
+  const emitted = await project.read("out/a.js");
+  t.true(emitted.includes("// @ts-ignore\n"));
+  t.true(emitted.includes('"@tsconfig/base"'));
 });
 
 test("paths, referenced projects and JSON are found from the woven files, too", async (t) => {

@@ -1,3 +1,4 @@
+import { existsSync } from "node:fs";
 import test from "ava";
 import { buildNative } from "../../../transformer/hosts/native/build";
 import type { NativeCompiler } from "../../../transformer/hosts/native/compiler";
@@ -23,12 +24,18 @@ interface Said {
 
 const NOTHING: Ran = { code: 0, output: "" };
 
-function compilerOf(project: Project, files: Files, said: Said): NativeCompiler {
+function compilerOf(
+  project: Project,
+  files: Files,
+  said: Said,
+  runs: (readonly string[])[] = [],
+): NativeCompiler {
   const { options = {}, ofOriginals = NOTHING, ofMirror = NOTHING } = said;
-  const sources = Object.keys(files).filter((file) => file.endsWith(".ts"));
+  const sources = Object.keys(files).filter((file) => /\.[cm]?ts$/.test(file));
   return {
     version: "7.0.0",
     run(args) {
+      runs.push(args);
       const shown = { compilerOptions: options, files: sources };
       if (args.includes("--showConfig")) return { code: 0, output: JSON.stringify(shown) };
       if (args.includes("--listFilesOnly")) return { code: 0, output: sources.join("\n") };
@@ -37,12 +44,21 @@ function compilerOf(project: Project, files: Files, said: Said): NativeCompiler 
   };
 }
 
-async function built(files: Files, said: Said = {}): Promise<{ code: number; said: string; warned: string }> {
+interface BuiltBySaying {
+  readonly code: number;
+  readonly said: string;
+  readonly warned: string;
+  /** What the compiler was run with. */
+  readonly runs: readonly (readonly string[])[];
+}
+
+async function built(files: Files, said: Said = {}): Promise<BuiltBySaying> {
   const project = await makeProject(files);
-  const compiler = compilerOf(project, files, said);
+  const runs: (readonly string[])[] = [];
+  const compiler = compilerOf(project, files, said, runs);
   const found = buildNative(parser(), compiler, project.path("tsconfig.json"), project.dir);
   const shown = (all: typeof found.said): string => all.map((one) => printed(one, project.dir)).join("");
-  return { code: found.code, said: shown(found.said), warned: shown(found.warnings) };
+  return { code: found.code, said: shown(found.said), warned: shown(found.warnings), runs };
 }
 
 const PAY = `/** @redisLock businessFlag=pay */
@@ -81,30 +97,103 @@ test("what a comment silences stays silent although the same is said of another 
   t.is(said, unused);
 });
 
+for (const [code, what] of [
+  ["TS6133", "'OrderBusy' is declared but its value is never read."],
+  ["TS6138", "Property 'region' is declared but its value is never read."],
+  ["TS6192", "All imports in import declaration are unused."],
+  ["TS6196", "'OrderBusy' is declared but never used."],
+  ["TS6198", "All destructured elements are unused."],
+  ["TS6199", "All variables are unused."],
+  ["TS6205", "All type parameters are unused."],
+] as const) {
+  test(`${code}, of what only a tag uses, is said where the woven text has it, too`, async (t) => {
+    const ofOriginals = { code: 2, output: `src/a.ts(2,1): error ${code}: ${what}\n` };
+    t.like(await built({ "src/a.ts": PAY }, { ofOriginals }), { code: 0, said: "" });
+    t.is((await built({ "src/a.ts": PAY }, { ofOriginals, ofMirror: ofOriginals })).said, ofOriginals.output);
+    const elsewhere = { code: 2, output: `src/b.ts(2,1): error ${code}: ${what}\n` };
+    t.is((await built({ "src/a.ts": PAY }, { ofOriginals: elsewhere })).said, elsewhere.output);
+  });
+}
+
+test("what concerns no file is said once, whether of the originals, of the woven texts or of both", async (t) => {
+  const ofNone = { code: 2, output: "error TS5011: The common source directory is elsewhere.\n" };
+  for (const said of [
+    { ofOriginals: ofNone },
+    { ofMirror: ofNone },
+    { ofOriginals: ofNone, ofMirror: ofNone },
+  ]) {
+    t.is((await built({ "src/a.ts": PAY }, said)).said, ofNone.output, JSON.stringify(said));
+  }
+});
+
+test("errors of tags stand among those of the compiler, in the order of the files", async (t) => {
+  const error = (file: string): string => `src/${file}.ts(9,1): error TS2322: No number.\n`;
+  const { said } = await built(
+    { "src/a.ts": "", "src/b.ts": PAY.replace(" */", " keyName=no */"), "src/c.ts": "" },
+    { ofOriginals: { code: 2, output: error("a") + error("c") } },
+  );
+  const [first, second, third, ...others] = said.split(/(?<=\n)/);
+  t.deepEqual([first, third, others], [error("a"), error("c"), []]);
+  t.regex(second ?? "", /^src\/b\.ts\(1,41\): error TS901202:/);
+});
+
+test("declarations are made, but not beside wrong tags where errors are to block them", async (t) => {
+  const wrong = PAY.replace(" */", " keyName=no */");
+  for (const [options, text, words] of [
+    [{ declaration: true }, PAY, "--emitDeclarationOnly"],
+    [{ composite: true }, wrong, "--emitDeclarationOnly"],
+    [{ declaration: true, noEmitOnError: true }, PAY, "--emitDeclarationOnly"],
+    [{ declaration: true, noEmitOnError: true }, wrong, "--noEmit"],
+    [{ declaration: true, noEmit: true }, PAY, "--noEmit"],
+    [{}, PAY, "--noEmit"],
+  ] as const) {
+    const { runs } = await built({ "src/a.ts": text }, { options });
+    t.true(runs.at(-1)?.includes(words), JSON.stringify(options));
+  }
+});
+
+test("nothing is left of the woven texts when they are built", async (t) => {
+  const { runs } = await built({ "src/a.ts": PAY });
+  const config = runs.flat().find((word) => /lockweave-build-.*tsconfig\.json$/.test(word)) ?? "";
+  const mirror = config.replace(/(?<=lockweave-build-\w+).*/, "");
+  t.regex(mirror, /lockweave-build-/);
+  t.false(existsSync(mirror));
+});
+
 test("what is likely to be a mistake is told as a warning, and fails nothing", async (t) => {
   const { code, said, warned } = await built({ "src/a.ts": PAY.replace(" */", " lockTime=30000 */") });
   t.deepEqual({ code, said }, { code: 0, said: "" });
   t.regex(warned, /^src\/a\.ts\(1,42\): warning TS90\d{4}: LW\d{4}: .*lockTime.*\n$/);
 });
 
+const UNLOCKED_LIBRARY = {
+  "lib/pay.d.ts": "export declare function pay(): Promise<void>;\n//# sourceMappingURL=pay.d.ts.map",
+  "lib/pay.d.ts.map": JSON.stringify({ version: 3, sources: ["pay.source"], mappings: "" }),
+  "lib/pay.source": PAY.replace("businessFlag=pay", "businessFlag=orders"),
+  "lib/pay.js": "export async function pay() {}\n",
+};
+
 test("declarations without their comments are held against the sources that they come from", async (t) => {
-  const library = {
-    "lib/pay.d.ts": "export declare function pay(): Promise<void>;\n//# sourceMappingURL=pay.d.ts.map",
-    "lib/pay.d.ts.map": JSON.stringify({ version: 3, sources: ["pay.source"], mappings: "" }),
-    "lib/pay.source": PAY,
-    "lib/pay.js": "export async function pay() {}\n",
-  };
-  const { code, said } = await built(library);
+  const { code, said } = await built(UNLOCKED_LIBRARY);
   t.is(code, 2);
   t.regex(said, /^error TS90\d{4}: LW\d{4}: .*`pay`.*pay\.js/);
 });
 
-async function woven(files: Files, options: object): Promise<string> {
-  const project = await makeProject({ ...files, "src/a.ts": PAY });
-  const compiler = compilerOf(project, { "src/a.ts": PAY }, { options });
+test("what a referenced project has made is its own to tell, and nothing else", async (t) => {
+  const config = { references: [{ path: "./lib" }] };
+  const project = { "tsconfig.json": JSON.stringify(config), "lib/tsconfig.json": "{}", ...UNLOCKED_LIBRARY };
+  t.is((await built(project)).said, "");
+  const beside = Object.entries(UNLOCKED_LIBRARY).map(([file, text]) => [file.replace("lib", "other"), text]);
+  const { said } = await built({ ...project, ...(Object.fromEntries(beside) as Files) });
+  t.regex(said, /^error TS90\d{4}: LW\d{4}: .*`pay`.*\n$/);
+});
+
+async function woven(files: Files, options: object, file = "src/a.ts", text = PAY): Promise<string> {
+  const project = await makeProject({ ...files, [file]: text });
+  const compiler = compilerOf(project, { [file]: text }, { options });
   const config = project.path("tsconfig.json");
   const opened = openNativeProject(parser(), compiler, config, project.dir);
-  return opened.woven.get(project.path("src/a.ts"))?.woven.code ?? "";
+  return opened.woven.get(project.path(file))?.woven.code ?? "";
 }
 
 test("the nearest package.json says how a file of Node takes in the runtime", async (t) => {
@@ -121,6 +210,36 @@ test("the nearest package.json says how a file of Node takes in the runtime", as
     await woven({ "package.json": `{}`, "src/package.json": `{ "type": "module" }` }, options),
     / import \* as lockweave from "lockweave\/runtime";$/m,
   );
+});
+
+test("the name of a file says so before any package.json", async (t) => {
+  const options = { module: "node20" };
+  const manifest = (type: string): Files => ({ "package.json": JSON.stringify({ type }) });
+  t.regex(await woven(manifest("commonjs"), options, "src/a.mts"), / import \* as lockweave from /);
+  t.regex(await woven(manifest("module"), options, "src/a.cts"), / import lockweave = require\(/);
+});
+
+test("a module by its name is one where all else is CommonJS", async (t) => {
+  const options = { module: "CommonJS" };
+  t.regex(await woven({}, options, "src/a.mts"), / import \* as lockweave from /);
+  for (const file of ["src/a.ts", "src/a.cts"]) {
+    t.regex(await woven({}, options, file), / import lockweave = require\(/, file);
+  }
+});
+
+test("where modules are preserved, the words of the file say how it takes in the runtime", async (t) => {
+  const asScript = `import path = require("node:path");\n${PAY}void path;\n`;
+  for (const file of ["src/a.ts", "src/a.cts"]) {
+    t.regex(await woven({}, { module: "preserve" }, file), /\bimport \* as lockweave from /, file);
+    t.regex(await woven({}, { module: "preserve" }, file, asScript), /\bimport lockweave = require\(/, file);
+    t.regex(await woven({}, { module: "esnext" }, file, asScript), /\bimport \* as lockweave from /, file);
+  }
+});
+
+test("CommonJS without `import x = require()` takes in the runtime in the words that are left", async (t) => {
+  const options = { module: "commonjs", erasableSyntaxOnly: true };
+  t.regex(await woven({}, options), / import \* as lockweave from /);
+  t.regex(await woven({}, { ...options, verbatimModuleSyntax: true }), / const lockweave: .* = require\(/);
 });
 
 test("of two entries of the plugin the defaults of the first count", async (t) => {

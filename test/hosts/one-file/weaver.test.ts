@@ -1,9 +1,23 @@
 import test from "ava";
-import { fileWeaver } from "../../../transformer/hosts/one-file/weaver";
+import { fileWeaver, type PluginOptions } from "../../../transformer/hosts/one-file/weaver";
 import { parser } from "../../../transformer/parser/parser";
 
 test("a mistake is at its line and column, also at the very start of a line", (t) => {
   const text = "/**\n@redisLock businessFlag=pay\nkeyNmae=id\n*/\nexport async function pay(id: string) {}\n";
   const { errors } = fileWeaver(parser())("a.ts", text) ?? {};
   t.like(errors, [{ code: "LW1002", line: 3, column: 0, length: 7, lineText: "keyNmae=id" }]);
+});
+
+test("declarations are not woven: nothing of them runs", (t) => {
+  const tagged = "/** @redisLock businessFlag=pay */\nexport declare function pay(): Promise<void>;\n";
+  for (const name of ["pay.d.ts", "pay.d.mts", "pay.d.cts", "pay.d.vue.ts"]) {
+    t.is(fileWeaver(parser())(name, tagged), undefined, name);
+  }
+  t.is(fileWeaver(parser())("pay.ts", tagged)?.errors.length, 1);
+});
+
+test("of several options that do not exist the first is named", (t) => {
+  t.throws(() => fileWeaver(parser(), { default: {}, deflauts: {} } as PluginOptions), {
+    message: "lockweave's plugin has no option `default`. Did you mean `defaults`?",
+  });
 });

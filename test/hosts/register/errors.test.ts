@@ -1,4 +1,7 @@
 import test from "ava";
+import { fileWeaver } from "../../../transformer/hosts/one-file/weaver";
+import { byNode } from "../../../transformer/hosts/register/compilers/node";
+import { parser } from "../../../transformer/parser/parser";
 import type { Settings } from "../project";
 import { HOSTS, makeHosted, withoutTypes } from "./project";
 
@@ -21,6 +24,9 @@ test("a file with errors does not run, and all of them are told in the compiler'
   t.is(code, 1);
   t.is(stdout, "");
   t.true(stderr.includes(SAID), stderr);
+  await project.write({ "src/orders.mjs": withoutTypes(WRONG.replace("businesFlag", "businessFlag")) });
+  const { stderr: one } = await project.run(...HOSTS.Node, "src/main.mjs");
+  t.true(one.includes(SAID.split("\n", 1).join()), one);
 });
 
 test("the defaults in tsconfig.json count, and so do their errors", async (t) => {
@@ -53,5 +59,42 @@ cannotStrip("TypeScript on a Node that cannot strip types does not run, and the 
   });
   const { code, stderr } = await project.run("--require", "lockweave/register", "src/main.cjs");
   t.is(code, 1);
-  t.regex(stderr, /run it with tsx, `node --import tsx --import lockweave\/register`/);
+  t.regex(
+    stderr,
+    /orders\.cts, which is TypeScript: run it with tsx, `node --import tsx --import lockweave\/register`, or with Node 22\.18/,
+  );
+});
+
+test("TypeScript that may have JSX does not run on any Node alone, and the cure is named", async (t) => {
+  const project = await makeHosted({
+    "src/main.mjs": 'import "./orders.tsx";',
+    "src/orders.tsx": WRONG.replace("orderNO", "orderNo").replace("businesFlag", "businessFlag"),
+  });
+  const { code, stderr } = await project.run(...HOSTS.Node, "src/main.mjs");
+  t.is(code, 1);
+  t.regex(
+    stderr,
+    /orders\.tsx, which is TypeScript that may have JSX: run it with tsx, `node --import tsx --import lockweave\/register`\./,
+  );
+});
+
+test.serial("Node strips types where it says so itself, of whatever format", (t) => {
+  const file = fileWeaver(parser())(
+    "/app/pay.ts",
+    WRONG.replace("orderNO", "orderNo").replace("businesF", "businessF"),
+  );
+  if (file === undefined) throw new Error("There is nothing to weave");
+  const before = Object.getOwnPropertyDescriptor(process.features, "typescript");
+  const formatWhere = (typescript: unknown): string => {
+    Object.defineProperty(process.features, "typescript", { value: typescript, configurable: true });
+    return byNode.compile(file, "/app/pay.ts", "module").format;
+  };
+  try {
+    t.is(formatWhere("strip"), "module-typescript");
+    t.is(formatWhere("transform"), "module-typescript");
+    t.throws(() => formatWhere(false), { message: /cannot run \/app\/pay\.ts, which is TypeScript: / });
+  } finally {
+    if (before === undefined) Reflect.deleteProperty(process.features, "typescript");
+    else Object.defineProperty(process.features, "typescript", before);
+  }
 });

@@ -1,4 +1,5 @@
 import test from "ava";
+import { getsAlongWithThreads } from "../../../transformer/hosts/register/import-hook";
 import { installNode, OTHER_NODES } from "./nodes";
 import { HOSTS, makeHosted, orders, ordersAsScript, withoutTypes } from "./project";
 
@@ -43,6 +44,9 @@ const FILES = {
   "orders.cjs": withoutTypes(ordersAsScript("pay")),
   "required.cjs": withoutTypes(ordersAsScript("pay")),
   "orders.mjs": withoutTypes(orders("pay")),
+  // As commands are named.
+  orders: withoutTypes(orders("pay")),
+  "common/required": withoutTypes(ordersAsScript("pay")),
 };
 const JAVASCRIPT = [
   "./orders.js",
@@ -52,6 +56,8 @@ const JAVASCRIPT = [
   "./required.js",
   "./unsaid/orders.js",
   "./unsaid/required.js",
+  "./orders",
+  "./common/required",
 ];
 
 test("Node runs JavaScript under its locks, imported and required, as modules and as CommonJS", async (t) => {
@@ -68,6 +74,8 @@ const BY_TSX = [
   "./common/required.service.ts",
   "./orders.js",
   "./required.cjs",
+  "./orders",
+  "./common/required",
 ];
 
 test("tsx runs each kind of file under its locks, whichever of the two is registered first", async (t) => {
@@ -94,6 +102,57 @@ for (const version of OTHER_NODES) {
     }
   });
 }
+
+test("hooks in the thread that loads are used from the versions of Node on where CommonJS can be imported beside others", (t) => {
+  const from = ["22.22.3", "22.22.4", "22.23.0", "24.11.1", "24.12.0", "25.1.0", "25.2.0", "26.0.0"];
+  const before = ["20.19.0", "22.18.9", "22.22.2", "23.11.9", "24.10.5", "24.11.0", "25.0.9"];
+  t.deepEqual([...before, ...from].filter(getsAlongWithThreads), from);
+});
+
+test("what a tagged file requires is loaded as ever, while it is loaded itself", async (t) => {
+  const project = await makeHosted({
+    "package.json": "{}",
+    "main.cjs": `const { configure, memoryStore, shutdown } = require("lockweave");
+configure({ store: memoryStore() });
+new (require("./outer.cjs").Orders)().pay("A1").then(console.log).then(shutdown);
+`,
+    "outer.cjs": `const { name } = require("./plain.cjs");
+const { Orders } = require("./inner.cjs");
+${withoutTypes(ordersAsScript("outer"))
+  .replaceAll("Orders", "Outer")
+  .replace("return orderNo", "return name + ', ' + (await new Orders().pay(orderNo)) + ', ' + orderNo")}
+exports.Orders = exports.Outer;
+`,
+    "inner.cjs": withoutTypes(ordersAsScript("inner")),
+    "plain.cjs": 'exports.name = "plain";\n',
+  });
+  const { stdout, stderr } = await project.run("--require", "lockweave/register", "main.cjs");
+  t.is(stdout, "plain, A1 under LOCK_inner_A1, A1 under LOCK_outer_A1\n", stderr);
+});
+
+test("that a function returns a promise is said in types, which a name without an ending has not", async (t) => {
+  const pay = `/** @redisLock businessFlag=pay */
+exports.pay = function ()TYPE { return Promise.resolve(require("lockweave").currentLock().key); };
+`;
+  const project = await makeHosted({
+    "package.json": "{}",
+    "main.cjs": `const { configure, memoryStore, shutdown } = require("lockweave");
+configure({ store: memoryStore() });
+require(process.argv[2]).pay().then(console.log).finally(shutdown);
+`,
+    "typed.cts": `import lockweave = require("lockweave");
+/** @redisLock businessFlag=pay */
+export function pay(): Promise<string> { return Promise.resolve(lockweave.currentLock().key); }
+`,
+    untyped: pay.replace("TYPE", ""),
+  });
+  t.is((await project.run(...HOSTS.tsx, "main.cjs", "./typed.cts")).stdout, "LOCK_pay\n");
+  const { stderr } = await project.run(...HOSTS.tsx, "main.cjs", "./untyped");
+  t.true(
+    stderr.includes("untyped(1,5): error LW1302: `exports.pay` cannot wait for a lock: make it `async`.\n"),
+    stderr,
+  );
+});
 
 test("ts-node runs CommonJS under its locks when it does not check types, whichever is registered first", async (t) => {
   const files = ["./required.ts", "./required.cts", "./required.service.ts"];

@@ -11,22 +11,23 @@ import { parser } from "../../../transformer/parser/parser";
 
 const PATH = "/app/src/pay.ts";
 
-let compiler: Compiler | undefined;
-
-test.before(() => {
+function tsx(): Compiler | undefined {
   const { NODE_OPTIONS = "" } = process.env;
   process.env["NODE_OPTIONS"] = "--import tsx";
-  compiler = registeredTsx();
-  process.env["NODE_OPTIONS"] = NODE_OPTIONS;
-});
+  try {
+    return registeredTsx();
+  } finally {
+    process.env["NODE_OPTIONS"] = NODE_OPTIONS;
+  }
+}
 
-function compiled(text: string, format: "module" | "commonjs"): string {
+function compiled(text: string, format: "module" | "commonjs", path = PATH): string {
   const file = fileWeaver(parser())(
-    PATH,
+    path,
     `/** @redisLock businessFlag=pay */\nasync function pay() {}\n${text}`,
   );
   if (file === undefined) throw new Error("There is nothing to weave");
-  return compiler?.compile(file, PATH, format).source ?? "";
+  return tsx()?.compile(file, path, format).source ?? "";
 }
 
 test("in CommonJS modules are required, and `import.meta.url` is the file's", (t) => {
@@ -54,4 +55,24 @@ test("what this Node does not know is compiled away", (t) => {
   const text = compiled("class Order { accessor id = 1 }\nvoid Order;", "commonjs");
   t.notThrows(() => new Script(text));
   t.regex(text, /get id\(\)/);
+});
+
+test("the name of a file says what is in it", (t) => {
+  const generic = "export const first = <T>(value: T) => <T>value;";
+  for (const ending of ["ts", "mts", "cts"]) {
+    t.regex(compiled(generic, "module", `/app/src/pay.${ending}`), /const first = .*\(value\) => value/);
+  }
+  for (const ending of ["tsx", "jsx"]) {
+    t.regex(
+      compiled("export const line = <b>1</b>;", "module", `/app/src/pay.${ending}`),
+      /createElement\("b"/,
+    );
+  }
+  for (const ending of ["js", "mjs", "cjs", "jsx"]) {
+    t.throws(() => compiled(generic, "module", `/app/src/pay.${ending}`));
+  }
+});
+
+test("functions keep the names that the source gives them", (t) => {
+  t.regex(compiled("export const first = () => 1;", "module"), /__name\(.*"first"\)/);
 });

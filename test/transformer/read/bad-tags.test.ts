@@ -1048,6 +1048,13 @@ const PLACES: readonly Row[] = [
     message: notAsync("pay"),
   },
   {
+    title: "a synchronous function of JavaScript, which has no types",
+    source: `${TAG}\nexport function pay() {}`,
+    fileName: "a.js",
+    code: "LW1302",
+    message: "`pay` cannot wait for a lock: make it `async`.",
+  },
+  {
     title: "a synchronous arrow function that returns a promise, and does not say so",
     source: `${TAG}\nexport const pay = () => Promise.resolve();`,
     code: "LW1302",

@@ -1,7 +1,7 @@
 import test from "ava";
 import ts from "typescript";
 import { assertForEach, DEFAULTS, settle, type Settings } from "../../../runtime/lock/settings";
-import { OPTION_READERS } from "../../../transformer/read/options";
+import { OPTION_READERS, readDefaults } from "../../../transformer/read/options";
 import { weave } from "../../../transformer/weave/weave";
 
 // Every pair of attributes: those that are refused, and that all others work, in tags and by hand.
@@ -44,11 +44,23 @@ const REFUSED = [
   "mode=read permits=5",
 ];
 
+const FLAG_AND_KEY = "businessFlag=pay keyName=orderNo";
+
+function diagnosed(
+  attributes: string,
+  defaults: Readonly<Record<string, unknown>> = {},
+): { readonly at: string; readonly message: string }[] {
+  const text = `export {};\n/** @redisLock ${attributes} */\nasync function pay(orderNo: string): Promise<void> {}\n`;
+  const options = { ts, module: "esm", defaults: readDefaults(defaults).defaults } as const;
+  const { diagnostics = [] } = weave("pay.ts", text, options) ?? {};
+  return diagnostics.map(({ code, start, end, message }) => ({
+    at: `${code} ${text.slice(start, end)}`,
+    message,
+  }));
+}
+
 function problemsOf(attributes: string): readonly string[] {
-  const tag = `/** @redisLock businessFlag=pay keyName=orderNo ${attributes} */`;
-  const text = `export {};\n${tag}\nasync function pay(orderNo: string): Promise<void> {}\n`;
-  const { diagnostics = [] } = weave("pay.ts", text, { ts, module: "esm" }) ?? {};
-  return diagnostics.map(({ code, start, end }) => `${code} ${text.slice(start, end)}`);
+  return diagnosed(`${FLAG_AND_KEY} ${attributes}`).map(({ at }) => at);
 }
 
 function byHand(attributes: string): object {
@@ -92,6 +104,51 @@ test("one of a pair may be a default of the project, or stand where it has none"
   t.throws(() => settle({ lockAtLeast: "10s" }, { ...DEFAULTS, autoUnlock: false }), {
     code: "LOCK_BAD_OPTION",
   });
+});
+
+test("of each refused pair it is told why", (t) => {
+  for (const pair of REFUSED) {
+    const [found] = diagnosed(`${FLAG_AND_KEY} ${pair}`);
+    if (pair === "mode=read permits=5" || /fencing=true (?:mode|permits)/.test(pair)) continue; // In other words.
+    t.regex(found?.message ?? "", / do not go together: \S[^:]+\. Leave out one of the two\.$/, pair);
+  }
+});
+
+test("a whole key goes with nothing that makes one of parts", (t) => {
+  const whole = `key="k:\${orderNo}"`;
+  t.deepEqual(diagnosed(whole), []);
+  for (const [words, at] of [
+    ["businessFlag=pay", "LW1130 businessFlag=pay"],
+    ["keyName=orderNo", "LW1130 keyName=orderNo"],
+    ["each=true", "LW1130 each=true"],
+  ] as const) {
+    t.true(
+      diagnosed(`${whole} ${words}`).some((one) => one.at === at),
+      words,
+    );
+  }
+  t.deepEqual(diagnosed(`${whole} each=false`), []);
+});
+
+test("a token goes with one permit, of which there is no other", (t) => {
+  t.deepEqual(problemsOf("permits=1 fencing=true"), []);
+  t.deepEqual(problemsOf("permits=2 fencing=true"), ["LW1123 fencing=true"]);
+});
+
+test("holdAtMost is at least lockTime", (t) => {
+  t.deepEqual(problemsOf("lockTime=10s holdAtMost=9999ms"), ["LW1132 holdAtMost=9999ms"]);
+  t.deepEqual(problemsOf("lockTime=10s holdAtMost=10s"), []);
+});
+
+test("where one of two is the project's default, the words of the other are told", (t) => {
+  const told = (attributes: string, defaults: Readonly<Record<string, unknown>>): string[] =>
+    diagnosed(`${FLAG_AND_KEY} ${attributes}`, defaults).map(({ at }) => at);
+  t.deepEqual(told("lockTime=10s", { lockAtLeast: "20s" }), ["LW1131 lockTime=10s"]);
+  t.deepEqual(told("lockAtLeast=20s", { lockTime: "10s" }), ["LW1131 lockAtLeast=20s"]);
+  t.deepEqual(told("lockTime=10s", { holdAtMost: "5s" }), ["LW1132 lockTime=10s"]);
+  t.deepEqual(told("holdAtMost=5s", { lockTime: "10s" }), ["LW1132 holdAtMost=5s"]);
+  t.deepEqual(told("autoUnlock=false", { lockAtLeast: "10s" }), ["LW1130 autoUnlock=false"]);
+  t.deepEqual(told("", { lockAtLeast: "20s", lockTime: "10s" }), ["LW1131 @redisLock"]);
 });
 
 test("lockAtLeast is at most lockTime", (t) => {

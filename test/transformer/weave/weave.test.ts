@@ -380,3 +380,25 @@ function typeErrors(compiled: readonly Fixture[], textOf: (fixture: Fixture) => 
     });
   });
 }
+
+test("a function behind any assertion about its type is locked", (t) => {
+  for (const value of [
+    "<Pay>(FN)",
+    "(FN)!",
+    "(FN) as Pay",
+    "(FN) satisfies Pay",
+    "<Pay>(((FN) satisfies Pay)!)",
+  ]) {
+    const fn = value.replace("FN", "async (id: string) => id");
+    for (const text of [
+      `/** @redisLock businessFlag=pay keyName=id */\nexport const pay = ${fn};`,
+      `/** @redisLock businessFlag=pay keyName=id */\nexport default ${fn};`,
+      `export class A {\n  /** @redisLock businessFlag=pay keyName=id */\n  pay = ${fn};\n}`,
+      `export const a = {\n  /** @redisLock businessFlag=pay keyName=id */\n  pay: ${fn},\n};`,
+    ]) {
+      const { sites = [], diagnostics, code = "" } = weave("a.ts", text, { ts, module: "esm" }) ?? {};
+      t.deepEqual([sites.length, diagnostics], [1, []], text);
+      t.regex(code, /async \(id: string\) => \{ const lock = /);
+    }
+  }
+});

@@ -15,7 +15,9 @@ interface Build {
   readonly initialOptions: {
     readonly absWorkingDir?: string;
     readonly loader?: Readonly<Record<string, string>>;
+    stdin?: Stdin;
   };
+  onStart(start: () => Pick<Loaded, "errors" | "warnings">): void;
   onLoad(
     options: { filter: RegExp; namespace: string },
     load: (file: {
@@ -24,6 +26,13 @@ interface Build {
       readonly with?: Readonly<Record<string, string>>;
     }) => Promise<Loaded | undefined>,
   ): void;
+}
+
+/** A text that is in no file. */
+interface Stdin {
+  readonly contents: string | Uint8Array;
+  readonly sourcefile?: string;
+  readonly loader?: string;
 }
 
 interface Loaded {
@@ -48,29 +57,40 @@ interface Message {
  */
 function lockweave(options?: PluginOptions): Plugin {
   const weave = fileWeaver(parser(), options);
+  const load = (path: string, text: string, loader: Loader, file: string): Loaded | undefined => {
+    const woven = weave(SOURCE_FILES.test(path) ? path : `${path}.${loader}`, text);
+    if (woven === undefined) return undefined; // esbuild reads it itself.
+    const { code, map, errors, warnings } = woven;
+    if (isBun) tellBun(file, errors, warnings);
+    const messageOf = (finding: Finding): Message => message(file, finding);
+    map.sources = [basename(path)];
+    return {
+      contents: `${code}\n//# sourceMappingURL=${map.toUrl()}`,
+      loader,
+      errors: errors.map(messageOf),
+      warnings: warnings.map(messageOf),
+    };
+  };
   return {
     name: "lockweave",
-    setup({ initialOptions, onLoad }) {
+    setup({ initialOptions, onStart, onLoad }) {
       const loaders = { ...LOADERS, ...initialOptions.loader };
       onLoad({ filter: filterFor(loaders), namespace: "file" }, async ({ path, with: attributes = {} }) => {
         const loader = loaderOf(path, loaders);
         const isOther = OTHER_FILES.some((others) => others.test(path)) || "type" in attributes;
         if (loader === undefined || isOther) return undefined;
-        const fileName = SOURCE_FILES.test(path) ? path : `${path}.${loader}`;
-        const woven = weave(fileName, await readFile(path, "utf8"));
-        if (woven === undefined) return undefined; // esbuild reads it itself.
-        const { code, map, errors, warnings } = woven;
         const file = shortPath(path, initialOptions.absWorkingDir);
-        if (isBun) tellBun(file, errors, warnings);
-        const messageOf = (finding: Finding): Message => message(file, finding);
-        map.sources = [basename(path)];
-        return {
-          contents: `${code}\n//# sourceMappingURL=${map.toUrl()}`,
-          loader,
-          errors: errors.map(messageOf),
-          warnings: warnings.map(messageOf),
-        };
+        return load(path, await readFile(path, "utf8"), loader, file);
       });
+      const { stdin } = initialOptions;
+      if (stdin === undefined) return;
+      const { contents, sourcefile = "<stdin>", loader = "js" } = stdin;
+      const text = typeof contents === "string" ? contents : Buffer.from(contents).toString();
+      const loaded = isCode(loader) ? load(sourcefile, text, loader, sourcefile) : undefined;
+      if (loaded === undefined) return;
+      const { contents: locked, errors, warnings } = loaded;
+      initialOptions.stdin = { ...stdin, contents: locked };
+      onStart(() => ({ errors, warnings }));
     },
   };
 }

@@ -32,9 +32,7 @@ export function buildNative(ts: Parser, compiler: NativeCompiler, config: string
   const { options, sources } = project;
   const mirror = Mirror.of(ts, project);
   try {
-    const ofMirror = run(compiler, ["-p", mirror.pathOf(config)], mirror.pathOf(cwd), (output) =>
-      parseDiagnostics(mirror.withOriginalPaths(output), cwd),
-    );
+    const ofMirror = mirror.compile(compiler, config);
     const led = ofMirror.said.map((one) => toDisk(one, project));
     const ofProject = [...project.problems, ...unlockedDependencies(ts, project)].map((found) => said(found));
     const ofTags = [
@@ -47,12 +45,11 @@ export function buildNative(ts: Parser, compiler: NativeCompiler, config: string
       (options["declaration"] === true || options["composite"] === true) &&
       options["noEmit"] !== true &&
       !(blocks && ofTags.length > 0);
-    const ofOriginals = run(
-      compiler,
-      ["-p", config, makesDeclarations ? "--emitDeclarationOnly" : "--noEmit"],
+    const ran = compiler.run(
+      ["-p", config, makesDeclarations ? "--emitDeclarationOnly" : "--noEmit", "--pretty", "false"],
       cwd,
-      (output) => parseDiagnostics(output, cwd),
     );
+    const ofOriginals = parseDiagnostics(ran.output, cwd);
     const all = [
       ...ofOriginals.said.filter((one) => !isUnused(one, project)),
       ...led.filter((one) => isUnused(one, project) && maySay(one, ofOriginals.said, project)),
@@ -60,7 +57,7 @@ export function buildNative(ts: Parser, compiler: NativeCompiler, config: string
       ...ofMirror.said.filter((one) => one.file === undefined && !isAmong(one, ofOriginals.said)),
     ].toSorted(byPlace);
     const others = [...ofOriginals.others, ...ofMirror.others];
-    const failed = all.length > 0 || (others.length > 0 && ofMirror.code + ofOriginals.code > 0);
+    const failed = all.length > 0 || (others.length > 0 && ofMirror.code + ran.code > 0);
     if (!failed || !blocks) writeOutputs(mirror, project);
     return {
       code: failed ? (blocks || options["noEmit"] === true ? 1 : 2) : 0,
@@ -72,18 +69,6 @@ export function buildNative(ts: Parser, compiler: NativeCompiler, config: string
   } finally {
     mirror.remove();
   }
-}
-
-type Parsed = ReturnType<typeof parseDiagnostics>;
-
-function run(
-  compiler: NativeCompiler,
-  args: readonly string[],
-  cwd: string,
-  parse: (output: string) => Parsed,
-): Parsed & { readonly code: number } {
-  const { code, output } = compiler.run([...args, "--pretty", "false"], cwd);
-  return { ...parse(output), code };
 }
 
 /** Of a tagged file, where the originals do not show what only tags use: an error class, and its import. */

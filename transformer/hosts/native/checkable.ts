@@ -6,7 +6,6 @@ import type { SourceMap } from "../../text/source-map";
 import type { PlacedProblem, Project, TaggedFile } from "../../verify/project";
 import type { NativeCompiler } from "./compiler";
 import { unlockedDependencies } from "./dependencies";
-import { parseDiagnostics } from "./diagnostics";
 import { Mirror } from "./mirror";
 import { placeInTag, toDisk } from "./places";
 import { openNativeProject, type NativeProject } from "./project";
@@ -35,28 +34,22 @@ export function checkableProject(ts: Parser, compiler: NativeCompiler, config: s
     sources: [...project.sources, ...project.configs.map(({ path }) => path)],
     problems: project.problems,
     unlocked: () => unlockedDependencies(ts, project).map((found) => ({ file: undefined, problem: found })),
-    typeProblems: () => typeProblems(ts, project, files, cwd),
+    typeProblems: () => typeProblems(ts, project, files),
     analysis: () => undefined,
     wovenSources: () => undefined,
     errorsWith: () => [],
     emitWoven: ({ source }) => {
-      emitted ??= emit(ts, project, cwd);
+      emitted ??= emit(ts, project);
       return emitted.get(resolve(source.fileName)) ?? new Map<string, string>();
     },
   };
 }
 
-function typeProblems(
-  ts: Parser,
-  project: NativeProject,
-  files: readonly TaggedFile[],
-  cwd: string,
-): PlacedProblem[] {
+function typeProblems(ts: Parser, project: NativeProject, files: readonly TaggedFile[]): PlacedProblem[] {
   const mirror = Mirror.of(ts, project, { noEmit: true });
   try {
     const { compiler, config } = project;
-    const { output } = compiler.run(["-p", mirror.pathOf(config), "--pretty", "false"], mirror.pathOf(cwd));
-    return parseDiagnostics(mirror.withOriginalPaths(output), cwd).said.flatMap((one): PlacedProblem[] => {
+    return mirror.compile(compiler, config).said.flatMap((one): PlacedProblem[] => {
       const led = toDisk(one, project);
       const start = placeInTag(led, project);
       const file = files.find(({ source }) => source.fileName === led.file)?.source;
@@ -69,11 +62,11 @@ function typeProblems(
 }
 
 /** What the compiler makes of the woven files, by their sources, which the maps tell. */
-function emit(ts: Parser, project: NativeProject, cwd: string): Map<string, Map<string, string>> {
+function emit(ts: Parser, project: NativeProject): Map<string, Map<string, string>> {
   const mirror = Mirror.of(ts, project, EMIT);
   try {
     const { compiler, config } = project;
-    compiler.run(["-p", mirror.pathOf(config)], mirror.pathOf(cwd));
+    mirror.compile(compiler, config);
     const outputs = mirror.outputs();
     const bySource = new Map<string, Map<string, string>>();
     for (const [name, path] of outputs) {

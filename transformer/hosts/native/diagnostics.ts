@@ -15,8 +15,14 @@ export interface Said {
 
 const SAID = /^(?:(.+?)\((\d+),(\d+)\): )?(error|warning) (TS\d+): (.*)$/;
 
-/** Reads what `tsc --pretty false` prints, and all that is none of it. */
-export function parseDiagnostics(output: string, cwd: string): { said: Said[]; others: string[] } {
+/** What `tsc --pretty false` prints, and all that is none of it. */
+export interface Parsed {
+  readonly said: Said[];
+  readonly others: string[];
+}
+
+/** @param cwd where the compiler ran */
+export function parseDiagnostics(output: string, cwd: string): Parsed {
   const said: Said[] = [];
   const others: string[] = [];
   for (const line of output.split(/\r?\n/)) {

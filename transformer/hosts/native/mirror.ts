@@ -13,6 +13,8 @@ import { tmpdir } from "node:os";
 import { dirname, join, parse, relative, resolve, sep } from "node:path";
 import type * as TS from "typescript";
 import type { Parser } from "../../parser/parser";
+import type { NativeCompiler } from "./compiler";
+import { parseDiagnostics, type Parsed } from "./diagnostics";
 import type { NativeProject } from "./project";
 
 /**
@@ -44,6 +46,15 @@ export class Mirror {
     return join(this.#root, relative(parse(original).root, original));
   }
 
+  /** What the compiler says of it. From the project's own directory: of all others the mirror may have none. */
+  compile(compiler: NativeCompiler, config: string): Parsed & { readonly code: number } {
+    const { code, output } = compiler.run(
+      ["-p", this.pathOf(config), "--pretty", "false"],
+      dirname(this.pathOf(config)),
+    );
+    return { ...parseDiagnostics(this.#withOriginalPaths(output), dirname(config)), code };
+  }
+
   /** What is emitted, by the paths where it belongs. */
   outputs(): Map<string, string> {
     const found = new Map<string, string>();
@@ -63,7 +74,7 @@ export class Mirror {
   }
 
   /** A text in which the compiler names the mirror's files. */
-  withOriginalPaths(text: string): string {
+  #withOriginalPaths(text: string): string {
     return text.replaceAll(this.#root.split(sep).join("/"), "");
   }
 

@@ -1,6 +1,8 @@
 import { readFileSync } from "node:fs";
 import { dirname, extname, join, resolve } from "node:path";
+import type * as TS from "typescript";
 import type { Parser } from "../../parser/parser";
+import { moduleSyntax } from "../../read/module-syntax";
 import { readDefaults } from "../../read/options";
 import type { Problem } from "../../text/problems";
 import type { ModuleFormat } from "../../weave/runtime-import";
@@ -76,9 +78,14 @@ export function openNativeProject(
     sources.flatMap((file): [string, WovenSource][] => {
       if (!/(?<!\.d)\.[cm]?[jt]sx?$/.test(file)) return [];
       const text = readFileSync(file, "utf8");
-      const found = mayNeedWeave(text)
-        ? weave(file, text, { ts, module: formatOf(file, options), defaults })
-        : undefined;
+      if (!mayNeedWeave(text)) return [];
+      const sourceFile = ts.createSourceFile(file, text, ts.ScriptTarget.Latest);
+      const found = weave(file, text, {
+        ts,
+        module: formatOf(ts, sourceFile, options),
+        defaults,
+        sourceFile,
+      });
       return found === undefined ? [] : [[file, { text, woven: found }]];
     }),
   );
@@ -108,10 +115,12 @@ function pluginIn(configs: readonly ConfigFile[]): PluginEntry | undefined {
 }
 
 /** As the compiler will emit the file. */
-function formatOf(file: string, options: NativeProject["options"]): ModuleFormat {
+function formatOf(ts: Parser, file: TS.SourceFile, options: NativeProject["options"]): ModuleFormat {
   const module = typeof options["module"] === "string" ? options["module"].toLowerCase() : "";
-  const isNode = /^node(?:16|18|20|next)$/.test(module);
-  const isCommonJs = ["commonjs", "amd", "umd"].includes(module) || (isNode && isCommonJsFile(file));
+  const isCommonJs =
+    (["commonjs", "amd", "umd"].includes(module) && !extname(file.fileName).startsWith(".m")) ||
+    (module === "preserve" && moduleSyntax(ts, file) === "commonjs") ||
+    (/^node(?:16|18|20|next)$/.test(module) && isCommonJsFile(file.fileName));
   if (!isCommonJs) return "esm";
   if (options["erasableSyntaxOnly"] !== true) return "commonjs";
   return options["verbatimModuleSyntax"] === true ? "require" : "esm";

@@ -40,7 +40,7 @@ export function hookImport(): void {
 }
 
 /** Before these versions, CommonJS could not be imported where others had hooks in a thread. */
-function getsAlongWithThreads(version: string): boolean {
+export function getsAlongWithThreads(version: string): boolean {
   const [major = 0, minor = 0, patch = 0] = version.split(".").map(Number);
   if (major > 25) return true;
   const [sinceMinor, sincePatch] = FIRST_BY_MAJOR[major] ?? [Infinity, 0];

@@ -4,7 +4,7 @@ import { byNode } from "./compilers/node";
 import { registeredTsNode } from "./compilers/ts-node";
 import { registeredTsx } from "./compilers/tsx";
 import { formatOf } from "./format";
-import { isScript, weaveFile } from "./tagged-file";
+import { hasNoEnding, isScript, weaveFile } from "./tagged-file";
 
 /**
  * What Node is to run in the place of a tagged file.
@@ -24,6 +24,7 @@ export function loadFile(name: string, told?: string | null): Compiled | undefin
 }
 
 function compilerFor(path: string): Compiler {
+  if (hasNoEnding(path)) return byNode;
   return registeredTsNode(path) ?? registeredTsx() ?? byNode;
 }
 

@@ -47,8 +47,9 @@ export function hookRequire(): void {
   };
 }
 
-/** `.service.ts` of `pay.service.ts`: the first that Node looks for. */
+/** `.service.ts` of `pay.service.ts`: the first that Node looks for. What has none is loaded as if it had `.js`. */
 function longestExtension(path: string): string {
   const name = basename(path);
-  return name.slice(name.indexOf(".", 1));
+  const dot = name.indexOf(".", 1);
+  return dot === -1 ? ".js" : name.slice(dot);
 }

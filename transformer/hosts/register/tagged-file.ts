@@ -1,5 +1,5 @@
 import { readFileSync } from "node:fs";
-import { relative, sep } from "node:path";
+import { extname, relative, sep } from "node:path";
 import { mayNeedWeave } from "../../weave/weave";
 import { fileWeaver, shown, type FileWeaver, type WovenFile } from "../one-file/weaver";
 import type { Format } from "./format";
@@ -9,7 +9,12 @@ import { refuseUnlocked } from "./unlocked";
 
 /** Whether files of this name may hold tags. */
 export function isScript(path: string): boolean {
-  return /\.(?:[cm]?[jt]s|[jt]sx)$/.test(path);
+  return hasNoEnding(path) || /\.(?:[cm]?[jt]s|[jt]sx)$/.test(path);
+}
+
+/** Of a command, say: it is JavaScript to Node. */
+export function hasNoEnding(path: string): boolean {
+  return extname(path) === "";
 }
 
 /**
@@ -28,7 +33,8 @@ export function weaveFile(path: string, format: Format | undefined): WovenFile |
 
 function weaveText(path: string, text: string, format: Format | undefined): WovenFile | undefined {
   if (!mayNeedWeave(text)) return undefined;
-  const woven = weaverFor(path)(path, text, format === "module" ? "esm" : "as written");
+  const fileName = hasNoEnding(path) ? `${path}.js` : path;
+  const woven = weaverFor(path)(fileName, text, format === "module" ? "esm" : "as written");
   if (woven === undefined) return undefined;
   const name = shownPath(path);
   const { errors, warnings } = woven;

@@ -1,4 +1,3 @@
-import { basename } from "node:path";
 import type * as TS from "typescript";
 import { mapToDisk, type Source } from "../../text/source-map";
 
@@ -16,14 +15,20 @@ export function correctSourceMaps(
   return mapToDisk(fileName, output, (name) => sourceNamed(name, compiled, sourceOf));
 }
 
-/** One output nearly always has one source; the sources of a bundle are told apart by their names. */
+/**
+ * One output nearly always has one source; the sources of a bundle are told apart by the ends of their paths. From where
+ * on these are written is for all the same, so where several end so, the shortest is meant.
+ */
 function sourceNamed(
   name: string,
   compiled: readonly TS.SourceFile[],
   sourceOf: (file: TS.SourceFile) => Source | undefined,
 ): Source | undefined {
   const [only, another] = compiled;
-  const file =
-    another === undefined ? only : compiled.find(({ fileName }) => basename(fileName) === basename(name));
+  if (another === undefined) return only && sourceOf(only);
+  const end = `/${name.replace(/^(?:\.{0,2}\/)+/, "")}`;
+  const [file] = compiled
+    .filter(({ fileName }) => fileName.endsWith(end))
+    .toSorted((a, b) => a.fileName.length - b.fileName.length);
   return file && sourceOf(file);
 }

@@ -1,6 +1,7 @@
 import { createHash } from "node:crypto";
 import type * as TS from "typescript";
 import { runtimeNames } from "../../read/imports";
+import { moduleSyntax } from "../../read/module-syntax";
 import type { Defaults } from "../../read/options";
 import type { ModuleFormat } from "../../weave/runtime-import";
 import type { Compiler } from "./compiler";
@@ -114,7 +115,8 @@ function formatOf(ts: Compiler, program: TS.Program, file: TS.SourceFile): Modul
   const project = ts.getEmitModuleKind(options);
   if (project >= ES2015 && project <= ESNext) return "esm"; // No `import x = require()`, not even in `.cts`.
   const { getEmitModuleFormatOfFile } = program as TS.Program & ProgramInternals;
-  if (![CommonJS, AMD, UMD].includes(getEmitModuleFormatOfFile(file))) return "esm";
+  const isAsWritten = project === ts.ModuleKind.Preserve && moduleSyntax(ts, file) === "commonjs";
+  if (!isAsWritten && ![CommonJS, AMD, UMD].includes(getEmitModuleFormatOfFile(file))) return "esm";
   if (options.erasableSyntaxOnly !== true) return "commonjs";
   return options.verbatimModuleSyntax === true ? "require" : "esm";
 }

@@ -7,15 +7,17 @@ export const byNode: Compiler = {
   formatOfModules: "module",
   compile({ code, map }, path, format) {
     const source = code + inlineMap(Object.assign(map, { sources: [pathToFileURL(path).href] }));
-    if (!path.endsWith("ts")) return { format, source };
-    if (!stripsTypes()) {
-      throw new Error(
-        `Node ${process.versions.node} cannot run ${path}, which is TypeScript: run it with tsx, \`node --import tsx --import lockweave/register\`, or with Node 22.18 or later.`,
-      );
-    }
+    if (!/tsx?$/.test(path)) return { format, source };
+    if (path.endsWith("x")) throw new Error(`${cannotRun(path)}.`); // What no Node does.
+    if (!stripsTypes()) throw new Error(`${cannotRun(path)}, or with Node 22.18 or later.`);
     return { format: `${format}-typescript`, source };
   },
 };
+
+function cannotRun(path: string): string {
+  const words = path.endsWith("x") ? "TypeScript that may have JSX" : "TypeScript";
+  return `Node ${process.versions.node} cannot run ${path}, which is ${words}: run it with tsx, \`node --import tsx --import lockweave/register\``;
+}
 
 function stripsTypes(): boolean {
   const { typescript } = process.features as { readonly typescript?: unknown };

@@ -38,7 +38,7 @@ function compilerOf(esbuild: Esbuild): Compiler {
       const url = pathToFileURL(path).href;
       const made = esbuild.transformSync(code, {
         format: format === "module" ? "esm" : "cjs",
-        loader: /[jt]sx?$/.exec(extname(path))?.[0] ?? "ts",
+        loader: extname(path).replace(/^\.[cm]?/, ""),
         platform: "node",
         target: `node${process.versions.node}`,
         keepNames: true,

@@ -1,0 +1,61 @@
+import test from "ava";
+import { inOrder, storeWarnings, tagsOf } from "../../transformer/cli/tags";
+import { sourcesUnder, uncheckedProject } from "../../transformer/cli/unconfigured";
+import { parser } from "../../transformer/parser/parser";
+import type { Project } from "../../transformer/verify/project";
+import { makeProject, type Files } from "../hosts/project";
+
+// What the commands tell of tags, as far as it takes no compiler.
+
+async function projectOf(files: Files): Promise<Project> {
+  const { dir } = await makeProject(files);
+  return uncheckedProject(parser(), `${dir}/tsconfig.json`, sourcesUnder(dir));
+}
+
+test("rows are in the order of files, lines and columns; what is of no place comes first", (t) => {
+  const rows = [
+    {},
+    { file: "a.ts", line: 1, column: 2 },
+    { file: "a.ts", line: 1, column: 10 },
+    { file: "a.ts", line: 2, column: 1 },
+    { file: "a.ts", line: 10, column: 1 },
+    { file: "b.ts", line: 1, column: 1 },
+  ];
+  t.deepEqual(inOrder(rows.toReversed()), rows);
+  t.deepEqual(inOrder(rows), rows);
+});
+
+test("each key of a lock on several is listed, and one of several parts as one", async (t) => {
+  const tag = (flag: string, more: string): string =>
+    `/** @redisLock businessFlag=${flag} keyName=from,to${more} */\nexport async function ${flag}(from: string, to: string) {}\n`;
+  const project = await projectOf({ "src/a.ts": tag("all", " each=true") + tag("one", "") });
+  t.deepEqual(
+    tagsOf([project]).tags.map(({ key }) => key),
+    ["LOCK_all_{from} LOCK_all_{to}", "LOCK_one_{from},{to}"],
+  );
+});
+
+const LEDGER = `/** @redisLock businessFlag=late store=ledger */
+export const late = async () => "late";
+`;
+const CONFIGURED = `import { configure } from "lockweave";
+configure({ redis: "redis://localhost", stores: { payments: "redis://localhost" } });
+`;
+
+test("a store is missing where the sources say which there are, whether they say so once or twice", async (t) => {
+  for (const files of [
+    { "src/configured.ts": CONFIGURED },
+    { "src/configured.ts": CONFIGURED, "src/again.ts": CONFIGURED },
+  ]) {
+    const [warning, ...others] = storeWarnings([await projectOf({ ...files, "src/late.ts": LEDGER })]);
+    t.regex(warning?.message ?? "", /^There is no store `ledger`: .* `default`, `payments`\./);
+    t.deepEqual(others, []);
+  }
+});
+
+test("no store is missing where nothing is configured, or in a way that cannot be read", async (t) => {
+  t.deepEqual(storeWarnings([await projectOf({ "src/late.ts": LEDGER })]), []);
+  const unknown = CONFIGURED.replace("{ payments", "{ ...others(), payments");
+  const files = { "src/late.ts": LEDGER, "src/configured.ts": CONFIGURED, "src/again.ts": unknown };
+  t.deepEqual(storeWarnings([await projectOf(files)]), []);
+});
