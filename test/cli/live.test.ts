@@ -180,6 +180,36 @@ test.serial(
   },
 );
 
+test.serial("tail writes what changes, as it sees it", async (t) => {
+  const child = spawn(process.execPath, [...COMPILER, CLI, "tail", "--json"], {
+    env: { ...process.env, REDIS_URL: server.url },
+  });
+  children.add(child);
+  let output = "";
+  child.stdout.setEncoding("utf8").on("data", (text: string) => void (output += text));
+  const changes = (): string[] =>
+    output
+      .split("\n")
+      .slice(0, -1)
+      .map((line) => {
+        const { key, what, by } = JSON.parse(line) as {
+          key: string;
+          what: string;
+          by?: { process?: { pid: number } };
+        };
+        return `${key} ${what} ${by?.process?.pid ?? ""}`.trim();
+      });
+  const holder = await program('await obtain(lockKey("pay", 1));');
+  await until(() => changes().includes(`LOCK_pay_1 taken ${holder.pid}`));
+  await program('void withLock(lockKey("pay", 1), { waitTime: "60s" }, never);');
+  await until(() => changes().includes("LOCK_pay_1 waited for"));
+  t.is((await lockweave(["release", "LOCK_pay_1", "--yes"])).code, 0);
+  await until(() => changes().includes("LOCK_pay_1 revoked"));
+  t.false(changes().some((change) => change.includes("ended")));
+  await admin.del("LOCK_pay_1");
+  await until(() => changes().some((change) => change.startsWith("LOCK_pay_1 ended")));
+});
+
 test.serial("inspect tells of one lock, also of one that nobody holds", async (t) => {
   await program('await obtain(lockKey("pay", 1));');
   const { stdout } = await lockweave(["inspect", "LOCK_pay_1"]);

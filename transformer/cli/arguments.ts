@@ -5,7 +5,7 @@ import { UsageError } from "../verify/usage-error";
 export type Command =
   | { readonly name: "help" | "version" }
   | {
-      readonly name: "top" | "inspect" | "release";
+      readonly name: "top" | "tail" | "inspect" | "release";
       readonly urls: readonly string[];
       /** Of a lock. */
       readonly key: string;
@@ -38,20 +38,21 @@ export const HELP = `Usage: lockweave <command> [options]
   eject   writes the locks into the sources, in the place of the tags, for who leaves
 
   top            shows who holds what, for how long yet, and who waits: on a terminal time and again
+  tail           writes a line for each lock that is taken, waited for, revoked or ended, as far as it sees it by looking
   inspect <key>  shows one lock
   release <key>  takes a lock from those who hold it: its key is free when its body has ended
 
 Options:
   -p, --project <path>   the tsconfig.json, or its directory; with the projects that it references
                          (default: tsconfig.json here or further up; list and check do without, too)
-      --json             list, check, top, inspect: as JSON
+      --json             list, check, top, tail, inspect: as JSON
   -w, --watch            build: again after each change; check: what is wrong with the tags, again after each change
       --output <path>    check: what a bundler made: a file, a directory or a glob such as "dist/**/*.js";
                          may be given several times (default: the files that tsconfig.json says)
-      --redis <url>      top, inspect, release: the Redis, Sentinel or a node of the cluster; several times: the masters of a
+      --redis <url>      top, tail, inspect, release: the Redis, Sentinel or a node of the cluster; several times: the masters of a
                          quorum (default: REDIS_URL in the environment)
-      --match <pattern>  top: the names of locks, as Redis' SCAN has them (default: LOCK_*, and all that are waited for)
-      --prefix <text>    top, inspect, release: the client's keyPrefix
+      --match <pattern>  top, tail: the names of locks, as Redis' SCAN has them (default: LOCK_*, and all that are waited for)
+      --prefix <text>    top, tail, inspect, release: the client's keyPrefix
       --now              release: frees the key at once, though a body may be at work under it
   -y, --yes              init, eject, release: changes it without asking
   -h, --help             shows this
@@ -86,6 +87,7 @@ const COMMANDS: Readonly<Record<string, readonly OptionName[]>> = {
   diff: ["project"],
   eject: ["project", "yes"],
   top: ["redis", "match", "prefix", "json"],
+  tail: ["redis", "match", "prefix", "json"],
   inspect: ["redis", "prefix", "json"],
   release: ["redis", "prefix", "now", "yes"],
 };
@@ -137,7 +139,8 @@ function commandOf(
   const [project, anotherProject] = given.get("project") ?? [];
   if (anotherProject !== undefined) throw new UsageError("`--project` is given twice.");
   const outputs = given.get("output") ?? [];
-  if (name === "top" || name === "inspect" || name === "release") return liveCommand(name, rest, given);
+  if (name === "top" || name === "tail" || name === "inspect" || name === "release")
+    return liveCommand(name, rest, given);
   if (name === "diff") {
     const [wanted, another] = rest;
     if (another !== undefined) throw new UsageError(`Did not expect \`${another}\`.`);
@@ -160,16 +163,17 @@ function commandOf(
 }
 
 function liveCommand(
-  name: "top" | "inspect" | "release",
+  name: "top" | "tail" | "inspect" | "release",
   rest: readonly string[],
   given: ReadonlyMap<OptionName, readonly string[]>,
 ): Command {
   const { REDIS_URL: usual = "" } = process.env;
   const urls = given.get("redis") ?? (usual === "" ? [] : [usual]);
-  const [key = "", ...others] = name === "top" ? ["", ...rest] : rest;
+  const isOfAll = name === "top" || name === "tail";
+  const [key = "", ...others] = isOfAll ? ["", ...rest] : rest;
   const [stray] = others;
   if (stray !== undefined) throw new UsageError(`Did not expect \`${stray}\`.`);
-  if (name !== "top" && key === "") {
+  if (!isOfAll && key === "") {
     throw new UsageError(`Expected the key of a lock: \`lockweave ${name} LOCK_payOrder_4711\`.`);
   }
   if (urls.length === 0) throw new UsageError("Expected `--redis <url>`, or REDIS_URL in the environment.");

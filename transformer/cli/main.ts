@@ -13,6 +13,7 @@ import { diff } from "./eject/diff";
 import { eject } from "./eject/eject";
 import { init } from "./init/init";
 import { inspectLock, releaseLock } from "./live/lock";
+import { tail } from "./live/tail";
 import { top } from "./live/top";
 import { palette } from "./palette";
 import { configFile, openProjects } from "./project";
@@ -57,6 +58,8 @@ function run(command: Command, cwd: string): number | Promise<number> {
       return list(openProjects(command.project, cwd), command.json, cwd);
     case "top":
       return top(command.urls, command, command.json);
+    case "tail":
+      return tail(command.urls, command, command.json);
     case "inspect":
       return inspectLock(command.urls, command.key, command, command.json);
     case "release":

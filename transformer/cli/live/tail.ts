@@ -1,0 +1,87 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import { openHome } from "./home";
+import { holderText } from "./rows";
+import { Survey, type HolderRow, type LockRow, type SurveyOptions } from "./survey";
+
+/** What has changed from one look to the next. */
+interface Change {
+  readonly key: string;
+  readonly what: "taken" | "waited for" | "waited for no more" | "revoked" | "ended";
+  readonly by?: HolderRow;
+  /** How many wait. */
+  readonly waiting: number;
+}
+
+const LOOKS_EVERY_MS = 500;
+/** A look that took long is not followed by another one at once. */
+const SHARE_OF_THE_TIME = 10;
+
+/**
+ * Writes a line for each change, from now on until it is ended. It looks time and again: what comes and goes between two
+ * looks is not seen.
+ *
+ * @throws {UsageError} when the server cannot be looked at
+ */
+export async function tail(urls: readonly string[], options: SurveyOptions, json: boolean): Promise<never> {
+  const home = await openHome(urls);
+  const survey = new Survey(options);
+  try {
+    let before: readonly LockRow[] = [];
+    for (;;) {
+      const { locks, tookMs } = await survey.look(home);
+      const at = new Date().toISOString();
+      for (const change of changesBetween(before, locks)) process.stdout.write(lineOf(change, at, json));
+      before = locks;
+      await sleep(Math.max(LOOKS_EVERY_MS, SHARE_OF_THE_TIME * tookMs));
+    }
+  } finally {
+    home.close();
+  }
+}
+
+/** In the order of the keys, each that ended before what came after it. */
+function changesBetween(before: readonly LockRow[], after: readonly LockRow[]): Change[] {
+  const [old, now] = [before, after].map((locks) => new Map(locks.map((lock) => [lock.key, lock])));
+  const keys = [...new Set([...before, ...after].map(({ key }) => key))].toSorted();
+  const changes: Change[] = [];
+  for (const key of keys) {
+    const [was, is] = [old?.get(key), now?.get(key)];
+    const waiting = is?.waiting ?? 0;
+    const say = (what: Change["what"], by?: HolderRow): void =>
+      void changes.push({ key, what, waiting, ...(by && { by }) });
+    for (const one of was?.holders ?? []) if (!hasHold(is, one)) say("ended", one);
+    for (const one of is?.holders ?? []) {
+      const known = hasHold(was, one);
+      if (known === undefined) say("taken", one);
+      if (one.isRevoked && known?.isRevoked !== true) say("revoked", one);
+    }
+    if (waiting > (was?.waiting ?? 0)) say("waited for");
+    if (waiting === 0 && (was?.waiting ?? 0) > 0) say("waited for no more");
+  }
+  return changes;
+}
+
+function hasHold(lock: LockRow | undefined, hold: HolderRow): HolderRow | undefined {
+  return lock?.holders.find(({ storeValue }) => isSameHold(storeValue, hold.storeValue));
+}
+
+const REVOKED = "revoked:";
+
+/** A hold that was revoked meanwhile is the same one, known by the end of its id. */
+function isSameHold(one: string, other: string): boolean {
+  const end = (value: string): string => value.slice(REVOKED.length);
+  const isEither = one.startsWith(REVOKED) || other.startsWith(REVOKED);
+  return one === other || (isEither && end(one) === end(other));
+}
+
+function lineOf(change: Change, at: string, json: boolean): string {
+  if (json) return `${JSON.stringify({ at, ...change })}\n`;
+  const { key, what, by, waiting } = change;
+  const who = by === undefined ? "" : ` by ${holderText(by)}`;
+  const others = waiting > 0 ? `, ${waiting} waiting` : "";
+  return `${at} ${onOneLine(key)} ${what}${who}${others}\n`;
+}
+
+function onOneLine(key: string): string {
+  return JSON.stringify(key).slice(1, -1);
+}
