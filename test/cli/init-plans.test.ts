@@ -489,6 +489,17 @@ test("ts-node is registered where it checks no types, and has a compiler of ours
   t.true(checking.changes["tsconfig.json"]?.includes("lockweave/transformer"));
 });
 
+test("what is registered already is not registered once more", async (t) => {
+  for (const script of [
+    "tsx --import lockweave/register src/main.ts",
+    "tsx --import=lockweave/register src/main.ts",
+    "node --import lockweave/register src/main.ts",
+  ]) {
+    const { changes } = await drafted({ scripts: { start: script } });
+    t.is(changes["package.json"], undefined, script);
+  }
+});
+
 test("ava is registered beside what it has", async (t) => {
   const devDependencies = { ava: "7" };
   const ava = { extensions: ["ts"], require: ["ts-node/register/transpile-only"] };

@@ -328,12 +328,13 @@ export class Orders {
   async check(order: Order): Promise<void> {}
   /** @redisLock businessFlag=pay keyName=order keyType=CLASS keyClass=Busy fieldName=name */
   async busy(order: Error): Promise<void> {}
+  static readonly size: number = "3";
 }
 `;
   await server.open("src/orders.ts", text);
   const namesIn = (found: readonly Diagnostic[]): string[] =>
     found.map((one) => server.textOf("src/orders.ts", one)).toSorted();
-  t.deepEqual(namesIn(await errorsOf("src/orders.ts")), ["count"]);
+  t.deepEqual(namesIn(await errorsOf("src/orders.ts")), ["count", "size"]);
   const hints = await server.ask<Diagnostic[]>("suggestionDiagnosticsSync", {
     file: server.path("src/orders.ts"),
   });

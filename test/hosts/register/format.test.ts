@@ -1,0 +1,31 @@
+import test from "ava";
+import { formatOf } from "../../../transformer/hosts/register/format";
+import { makeProject } from "../project";
+
+test("how Node runs a file is said by Node itself, else by its name, else by the nearest package.json", async (t) => {
+  const project = await makeProject({
+    "package.json": '{ "type": "module" }',
+    "common/package.json": '{ "type": "commonjs" }',
+    "unsaid/package.json": "{}",
+    "strange/package.json": '{ "type": "other" }',
+  });
+  for (const [file, told, format] of [
+    ["a.ts", undefined, "module"],
+    ["deep/er/a.js", undefined, "module"],
+    ["command", undefined, "module"],
+    ["common/a.ts", undefined, "commonjs"],
+    ["common/a.mts", undefined, "module"],
+    ["common/a.mjs", null, "module"],
+    ["a.cts", undefined, "commonjs"],
+    ["a.cjs", undefined, "commonjs"],
+    ["unsaid/a.ts", undefined, undefined],
+    ["strange/a.ts", undefined, undefined],
+    ["a.ts", "commonjs-typescript", "commonjs"],
+    ["common/a.ts", "module-typescript", "module"],
+    ["unsaid/a.js", "module", "module"],
+    ["unsaid/a.ts", "typescript", undefined],
+    ["unsaid/a.json", "json", undefined],
+  ] as const) {
+    t.is(formatOf(project.path(file), told), format, `${file} ${told}`);
+  }
+});
