@@ -362,3 +362,24 @@ export const all = [before, pay, after];
   t.true(first?.startsWith(`app/main.ts(2,21): error TS901403: LW1403: This takes in \`pay\``), stdout);
   t.deepEqual(others, []);
 });
+
+test.serial("what the reference of a reference was built to without locks is an error, too", async (t) => {
+  const composite = { composite: true, rootDir: ".", outDir: "out" };
+  const referring = (...paths: readonly string[]): string =>
+    tsconfig(composite, { references: paths.map((path) => ({ path })) });
+  const project = await makeProject({
+    "deep/tsconfig.json": referring(),
+    "deep/pay.ts": "/** @redisLock businessFlag=pay */\nexport async function pay(): Promise<void> {}\n",
+    "lib/tsconfig.json": referring("../deep"),
+    "lib/shop.ts": `import { pay } from "../deep/pay.js";\nexport const shop = async (): Promise<void> => pay();\n`,
+    "app/tsconfig.json": referring("../lib"),
+    "app/main.ts": `import { shop } from "../lib/shop.js";\nexport const main = shop;\n`,
+  });
+  t.like(await project.tsc("-b", "lib"), { code: 0 });
+  const { code, stdout } = await project.tspc("-p", "app");
+  t.is(code, 2);
+  t.regex(
+    stdout,
+    /error TS901403: LW1403: This takes in `pay` with `@redisLock`, and `pay\.js` does not hold/,
+  );
+});

@@ -130,6 +130,19 @@ exports.Orders = exports.Outer;
   t.is(stdout, "plain, A1 under LOCK_inner_A1, A1 under LOCK_outer_A1\n", stderr);
 });
 
+test("who hooks into require while a tagged file is loaded stays", async (t) => {
+  const project = await makeHosted({
+    "package.json": "{}",
+    "main.cjs": `require("./tagged.cjs");
+console.log(require.extensions[".cjs"] === globalThis.theirs);
+`,
+    "tagged.cjs": `globalThis.theirs = require.extensions[".cjs"] = (module, path) => module._compile("", path);
+${withoutTypes(ordersAsScript("pay"))}`,
+  });
+  const { stdout, stderr } = await project.run("--require", "lockweave/register", "main.cjs");
+  t.is(stdout, "true\n", stderr);
+});
+
 test("that a function returns a promise is said in types, which a name without an ending has not", async (t) => {
   const pay = `/** @redisLock businessFlag=pay */
 exports.pay = function ()TYPE { return Promise.resolve(require("lockweave").currentLock().key); };
