@@ -159,6 +159,8 @@ const FILES: Files = {
 };
 
 interface Application {
+  /** Until it listens once more, as that which was built anew. */
+  restarted(): Promise<void>;
   get(path: string): Promise<string>;
   /** What it has said, once it has said these words. */
   said(words: string): Promise<void>;
@@ -168,6 +170,7 @@ interface Application {
 
 class NestProject extends Project {
   readonly node: string;
+  readonly #stops: (() => void)[] = [];
 
   private constructor(dir: string, node: string) {
     super(dir);
@@ -205,10 +208,23 @@ class NestProject extends Project {
     return this.runWith(this.node, ...args, this.#main, example);
   }
 
-  async start(...args: readonly string[]): Promise<Application> {
-    const child = spawn(this.node, ["--enable-source-maps", ...args, this.#main], {
+  start(...args: readonly string[]): Promise<Application> {
+    return this.#run("--enable-source-maps", ...args, this.#main);
+  }
+
+  /** `nest start --watch` */
+  watch(...args: readonly string[]): Promise<Application> {
+    return this.#run("../node_modules/@nestjs/cli/bin/nest.js", "start", "--watch", ...args);
+  }
+
+  async #run(...args: readonly string[]): Promise<Application> {
+    const child = spawn(this.node, args, {
       cwd: this.dir,
       stdio: ["ignore", "pipe", "pipe"],
+      detached: true, // A group: the command that watches starts a process of its own.
+    });
+    this.#stops.push(() => {
+      if (child.pid !== undefined && child.exitCode === null) process.kill(-child.pid, "SIGKILL");
     });
     const lines: string[] = [];
     let complaints = "";
@@ -216,22 +232,34 @@ class NestProject extends Project {
     const reader = createInterface({ input: child.stdout });
     reader.on("line", (line) => lines.push(line));
     const closed = once(child, "close");
-    const said = async (words: string): Promise<void> => {
-      while (!lines.some((line) => line.includes(words))) {
-        await Promise.race([once(reader, "line"), closed]);
-        if (child.exitCode !== null) throw new Error(complaints);
+    const until = async (isSo: () => boolean): Promise<void> => {
+      while (!isSo()) {
+        await Promise.race([once(reader, "line"), once(child.stderr, "data"), closed]);
+        // What watches lives on when that which it has started dies.
+        if (child.exitCode !== null || complaints.includes("LOCK_NOT_WOVEN")) throw new Error(complaints);
       }
     };
-    await said("http://");
+    const urls = (): string[] => lines.filter((line) => line.startsWith("http://"));
+    let starts = 1;
+    await until(() => urls().length === starts);
     return {
-      said,
-      get: async (path) => await (await fetch(`${lines[0]}/${path}`)).text(),
+      said: (words) => until(() => lines.some((line) => line.includes(words))),
+      restarted: async () => {
+        starts += 1;
+        await until(() => urls().length === starts);
+      },
+      get: async (path) => await (await fetch(`${urls().at(-1)}/${path}`)).text(),
       end: async (signal) => {
         child.kill(signal);
         await closed;
         return { said: lines.slice(1), signal: child.signalCode };
       },
     };
+  }
+
+  /** Ends what was started, and what that has started. */
+  stop(): void {
+    for (const stop of this.#stops) stop();
   }
 }
 
@@ -285,6 +313,27 @@ for (const [version, builder, { patch, files, build, start, lines }] of BUILDS) 
         const played = await project.play(example, ...start);
         t.deepEqual(linesOf(played.stdout), await storyOf(example), played.stderr);
       }
+    },
+  );
+}
+
+for (const [version, builder, { patch, files, build }] of BUILDS.filter(
+  ([, name]) => !name.startsWith("swc"),
+)) {
+  inMatrix(
+    `NestJS ${version}, ${builder}: \`nest start --watch\` weaves again what was edited`,
+    async (t) => {
+      t.timeout(300_000);
+      const project = await NestProject.make(files, version);
+      await project.patch(patch ? "install" : "uninstall");
+      t.teardown(() => project.patch("uninstall"));
+      t.teardown(() => project.stop());
+      const application = await project.watch(...build);
+      t.is(await application.get("pay/A1"), "A1 under LOCK_pay_A1");
+      const edited = SERVICE.replace("businessFlag=pay", "businessFlag=settle");
+      await project.write({ "src/orders.service.ts": edited });
+      await application.restarted();
+      t.is(await application.get("pay/A1"), "A1 under LOCK_settle_A1");
     },
   );
 }
