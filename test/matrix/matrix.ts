@@ -26,6 +26,8 @@ const ROWS: readonly Row[] = [
   { typescript: "6.0.3", tsPatch: "4.0.1", node: 24 },
   { typescript: "7.0.2", tsPatch: undefined, node: 20 },
   { typescript: "7.0.2", tsPatch: undefined, node: 24 },
+  { typescript: "7.1.0-beta", tsPatch: undefined, node: 24 },
+  { typescript: "7.1.0-dev.20261021.1", tsPatch: undefined, node: 24 },
 ];
 
 const CACHE = path.join(tmpdir(), "lockweave-matrix");
@@ -68,6 +70,8 @@ async function pack(): Promise<string> {
 interface Toolchain {
   readonly dir: string;
   readonly node: string;
+  /** What was installed, as package.json asks for it. */
+  readonly packages: Readonly<Record<string, string>>;
 }
 
 async function install({ typescript, tsPatch, node }: Row, tarball: string): Promise<Toolchain> {
@@ -77,7 +81,13 @@ async function install({ typescript, tsPatch, node }: Row, tarball: string): Pro
   const tools = [`typescript@${typescript}`, "@types/node@20"];
   if (tsPatch !== undefined) tools.push(`ts-patch@${tsPatch}`, "ts-node@10.9.2", "tslib@2");
   await npmInstall(dir, [...tools, tarball]);
-  return { dir, node: await installNode(node) };
+  const packages = {
+    typescript,
+    "@types/node": "20",
+    ...(tsPatch !== undefined && { "ts-patch": tsPatch }),
+    lockweave: `file:${tarball}`,
+  };
+  return { dir, node: await installNode(node), packages };
 }
 
 async function installNode(major: number): Promise<string> {
@@ -156,9 +166,9 @@ class Project {
   readonly #node: string;
   readonly #dir: string;
 
-  private constructor({ node, dir }: Toolchain) {
+  private constructor({ node }: Toolchain, dir: string) {
     this.#node = node;
-    this.#dir = path.join(dir, "project");
+    this.#dir = dir;
   }
 
   static async make(
@@ -166,8 +176,10 @@ class Project {
     type: Type,
     orders: string,
     settings: object = {},
+    dir = path.join(toolchain.dir, "project"),
+    manifest: object = {},
   ): Promise<Project> {
-    const project = new Project(toolchain);
+    const project = new Project(toolchain, dir);
     await rm(project.#dir, { recursive: true, force: true });
     await mkdir(path.join(project.#dir, "src"), { recursive: true });
     const compilerOptions = {
@@ -184,7 +196,7 @@ class Project {
     };
     const tsNode = { compiler: "ts-patch/compiler", experimentalResolver: true };
     const files = {
-      "package.json": JSON.stringify({ type }),
+      "package.json": JSON.stringify({ type, ...manifest }),
       "tsconfig.json": JSON.stringify({ compilerOptions, include: ["src"], "ts-node": tsNode }),
       "register.mjs": 'import { register } from "node:module";\nregister("ts-node/esm", import.meta.url);\n',
       "src/orders.ts": orders,
@@ -206,8 +218,22 @@ class Project {
     return this.run(path.join(this.#dir, "../node_modules/ts-node/dist/bin.js"), ...args);
   }
 
-  async run(...args: readonly string[]): Promise<Finished> {
-    const child = spawn(this.#node, args, { cwd: this.#dir, stdio: ["ignore", "pipe", "pipe"] });
+  run(...args: readonly string[]): Promise<Finished> {
+    return this.#finished(this.#node, args);
+  }
+
+  /** With the project's Node for its scripts. */
+  npm(...args: readonly string[]): Promise<Finished> {
+    return this.#finished("npm", args);
+  }
+
+  async #finished(command: string, args: readonly string[]): Promise<Finished> {
+    const PATH = `${path.dirname(this.#node)}${path.delimiter}${process.env["PATH"]}`;
+    const child = spawn(command, args, {
+      cwd: this.#dir,
+      stdio: ["ignore", "pipe", "pipe"],
+      env: { ...process.env, PATH },
+    });
     let stdout = "";
     let stderr = "";
     child.stdout.setEncoding("utf8").on("data", (text: string) => (stdout += text));
@@ -246,6 +272,23 @@ const CHECKS: Readonly<Record<string, Check>> = {
     if (complaint !== undefined) return complaint;
     const badType = await Project.make(toolchain, "module", BAD_TYPE);
     return unlike(await badType.tspc(), 2, BAD_TYPE_AT);
+  },
+  "`prepare: ts-patch install` makes each install's plain tsc weave": async (toolchain) => {
+    const dir = path.join(CACHE, "prepared");
+    await rm(dir, { recursive: true, force: true });
+    const project = await Project.make(toolchain, "module", ORDERS, {}, dir, {
+      scripts: { prepare: "ts-patch install -s", build: "tsc" },
+      devDependencies: toolchain.packages,
+    });
+    for (const command of ["install", "ci"]) {
+      const quiet = ["--no-audit", "--no-fund", "--prefer-offline"];
+      const complaint =
+        unlike(await project.npm(command, ...quiet), 0, "added ") ??
+        unlike(await project.npm("run", "--silent", "build"), 0, "") ??
+        unlike(await project.run("out/main.js"), 0, OUTPUT);
+      if (complaint !== undefined) return complaint;
+    }
+    return undefined;
   },
   "the parser of the package weaves the fixtures as this TypeScript": async ({ dir }) => {
     const parts = (await import(path.join(REPOSITORY, "dist/transformer/parser/typescript.js"))) as Parser;
