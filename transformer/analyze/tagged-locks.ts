@@ -34,6 +34,8 @@ export interface TaggedLock {
   /** Only locks of one family can ever be the same: the flag, the number of the key's parts and the store. */
   readonly family: string;
   readonly isReader: boolean;
+  /** Whether it is always taken, and held alone. */
+  readonly isAlwaysAlone: boolean;
   readonly mayBeEnteredAgain: boolean;
   /** How long it is waited for. */
   readonly budgetMs: number;
@@ -73,6 +75,7 @@ function lockOf(file: TS.SourceFile, plan: Plan): TaggedLock {
     store,
     family: JSON.stringify([store, plan.wholeKey?.kind ?? [flag, parts]]),
     isReader,
+    isAlwaysAlone: plan.when === undefined && plan.sharing === undefined,
     mayBeEnteredAgain: isReader || options["reentrant"] === true,
     budgetMs: waitMs * Number(options["retryTimes"] ?? DEFAULT_RETRY_TIMES),
     endsAfterMs: ends[0],

@@ -37,6 +37,15 @@ export async function walk(tree: Tree): Promise<void> { for (const one of tree.c
   t.regex(said(files)[0] ?? "", /With the same key it waits for itself/);
 });
 
+test("where it is locked on a condition, or not alone, it is no certain mistake", (t) => {
+  for (const words of ['when="n > 1"', "permits=5"]) {
+    const files = file(`/** @redisLock businessFlag=a ${words} */
+export async function a(n: number): Promise<void> { await a(n); }`);
+    t.deepEqual(found(files), ["LW1502 a"]);
+    t.false(analyzed(files).findings[0]?.isCertain, words);
+  }
+});
+
 test("a chain that comes back through another lock is told once, and as no cycle of orders", (t) => {
   const files = file(`/** @redisLock businessFlag=a */ export async function a(): Promise<void> { await b(); }
 /** @redisLock businessFlag=b */ export async function b(): Promise<void> { await a2(); }

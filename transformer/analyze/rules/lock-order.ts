@@ -86,7 +86,9 @@ function findingOf(ts: typeof TS, cycle: readonly Reached[]): Finding {
   return {
     file: at.file,
     problem: problem("lockOrder", at, list, paths.join("; ")),
-    isCertain: cycle.every(({ path }) => path.every(({ isOnly }) => isOnly)),
+    isCertain: cycle.every(
+      ({ from, to, path }) => from.isAlwaysAlone && to.isAlwaysAlone && path.every(({ isOnly }) => isOnly),
+    ),
     proof: cycle.flatMap(({ from, path }) => [tagOf(from), ...path.map((one) => spotOfCall(ts, one))]),
   };
 }

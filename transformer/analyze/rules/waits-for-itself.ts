@@ -25,7 +25,7 @@ export function waitsForItself(ts: typeof TS, reached: readonly Reached[]): Find
       {
         file: at.file,
         problem: problem(name, at, ...words),
-        isCertain: isSame && path.every(({ isOnly }) => isOnly),
+        isCertain: isSame && from.isAlwaysAlone && to.isAlwaysAlone && path.every(({ isOnly }) => isOnly),
         proof: [tagOf(from), ...path.map((step) => spotOfCall(ts, step)), tagOf(to)],
       },
     ];
