@@ -1,3 +1,4 @@
+import { createRequire } from "node:module";
 import { hostname } from "node:os";
 import type { Clock } from "./clock";
 import type { Store } from "./stores/port";
@@ -32,7 +33,8 @@ export function announce(
 
 function ownVersion(): string | undefined {
   try {
-    return (require("lockweave/package.json") as { version: string }).version;
+    // A plain `require` would be taken into the bundle, with what it takes to have a module in it.
+    return (createRequire(__filename)("lockweave/package.json") as { version: string }).version;
   } catch {
     return undefined; // In a bundle.
   }

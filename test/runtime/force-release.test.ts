@@ -23,6 +23,9 @@ import { until } from "../support/until";
 // What `forceRelease()` does to those who hold a lock. Two stores over the same keys are two processes: neither knows the
 // other's holders.
 
+/** What it warns of is not looked at here. */
+const QUIET = { woven: false, logger: { warn() {} } };
+
 let server: RedisServer;
 test.before(async () => {
   server = await startRedis();
@@ -50,7 +53,7 @@ for (const [name, pair] of Object.entries(PAIRS)) {
 
   function twoProcesses(): void {
     const [store, there] = pair();
-    configure({ woven: false, store, stores: { there } });
+    configure({ ...QUIET, store, stores: { there } });
   }
 
   test.serial(
@@ -155,7 +158,7 @@ for (const [name, pair] of Object.entries(PAIRS)) {
 }
 
 test.serial("of somebody else's hold the value is put aside, and it ends at its time", async (t) => {
-  configure({ woven: false, redis: server.url });
+  configure({ ...QUIET, redis: server.url });
   const client = server.client();
   await client.set("theirs", "whoever", "PX", 20_000);
   t.like(await forceRelease("theirs"), [{ storeValue: "whoever" }]);
@@ -183,7 +186,7 @@ test.serial("nothing is taken of one who takes the lock meanwhile", async (t) =>
       return await inside.drop(request, withinMs);
     },
   });
-  configure({ woven: false, store, stores: { there: inside } });
+  configure({ ...QUIET, store, stores: { there: inside } });
   for (const now of [true, false]) {
     const first = await obtain("k", THERE);
     beforeRevoking = async () => {
@@ -200,7 +203,7 @@ test.serial("nothing is taken of one who takes the lock meanwhile", async (t) =>
 });
 
 test.serial("a store that cannot revoke says what can be done", async (t) => {
-  configure({ woven: false, store: but(memoryStore(), { revoke: undefined }) });
+  configure({ ...QUIET, store: but(memoryStore(), { revoke: undefined }) });
   const lock = await obtain("k");
   await t.throwsAsync(forceRelease("k"), { code: "LOCK_BAD_OPTION", message: /now: true/ });
   t.is((await forceRelease("k", { now: true })).length, 1);
@@ -208,7 +211,7 @@ test.serial("a store that cannot revoke says what can be done", async (t) => {
 });
 
 test.serial("what is no key, and no option, is refused", async (t) => {
-  configure({ woven: false, store: memoryStore() });
+  configure({ ...QUIET, store: memoryStore() });
   await t.throwsAsync(forceRelease(""), { code: "LOCK_BAD_KEY" });
   for (const options of [{ Now: true }, { now: "yes" }, true]) {
     await t.throwsAsync(forceRelease("k", options as object), {
@@ -221,6 +224,6 @@ test.serial("what is no key, and no option, is refused", async (t) => {
 
 test.serial("a store that does not answer is told", async (t) => {
   const store = but(memoryStore(), { look: () => Promise.reject(new Error("no route")) });
-  configure({ woven: false, store });
+  configure({ ...QUIET, store });
   await t.throwsAsync(forceRelease("k"), { code: "LOCK_UNREACHABLE", message: /no route/ });
 });

@@ -1,0 +1,152 @@
+import { subscribe, unsubscribe } from "node:diagnostics_channel";
+import type { Attributes, Meter, Span, Tracer } from "@opentelemetry/api";
+import type { LockEvent, LockEvents } from "./lock/events";
+
+// As it is loaded otherwise: an import would take a helper of the bundler's, which all of the runtime would load then.
+const { metrics, SpanStatusCode, trace } =
+  require("@opentelemetry/api") as typeof import("@opentelemetry/api");
+
+export interface ObserveOptions {
+  /** Default: that of the global provider. */
+  readonly tracer?: Tracer;
+  /** Default: that of the global provider. */
+  readonly meter?: Meter;
+  /** Whether spans have the lock's key, which may say whose order it is. Metrics never have it. Default `true`. */
+  readonly keys?: boolean;
+}
+
+/** A lock that is asked for, or held. */
+interface Observed {
+  readonly span: Span;
+  readonly attributes: Attributes;
+  isWaiting: boolean;
+  isHeld: boolean;
+}
+
+const NAME = "lockweave";
+
+/** Of a wait and of a hold, in seconds: from what a Redis nearby takes to what nobody should wait for. */
+const SECONDS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60];
+
+/**
+ * Makes a span of each lock of this process, from the moment it is asked for to its release, as a child of the span that is
+ * active there; and metrics of all, by the function that asks (`lockweave.site`) and the store (`lockweave.store`).
+ *
+ * @returns ends it
+ */
+export function observeLocks(options: ObserveOptions = {}): () => void {
+  const { tracer = trace.getTracer(NAME), meter = metrics.getMeter(NAME), keys = true } = options;
+  const instruments = instrumentsOf(meter);
+  const locks = new Map<string, Observed>();
+
+  const listeners: { readonly [Name in keyof LockEvents]: (event: LockEvents[Name]) => void } = {
+    "lockweave:acquire"(event) {
+      const attributes = attributesOf(event);
+      const span = tracer.startSpan(`lock ${event.site ?? "by hand"}`, {
+        attributes: { ...attributes, ...(keys && { "lockweave.key": event.key }) },
+      });
+      locks.set(event.requestId, { span, attributes, isWaiting: false, isHeld: false });
+    },
+    "lockweave:wait"({ requestId }) {
+      const lock = locks.get(requestId);
+      if (lock === undefined || lock.isWaiting) return;
+      lock.isWaiting = true;
+      lock.span.addEvent("wait");
+      instruments.contended.add(1, lock.attributes);
+      instruments.waiting.add(1, lock.attributes);
+    },
+    "lockweave:grant"({ requestId, waitedMs, fencingToken }) {
+      const lock = locks.get(requestId);
+      if (lock === undefined) return;
+      endOfWait(lock, waitedMs, "granted");
+      lock.isHeld = true;
+      instruments.held.add(1, lock.attributes);
+      lock.span.addEvent("grant");
+      if (fencingToken !== undefined) lock.span.setAttribute("lockweave.fencing_token", fencingToken);
+    },
+    "lockweave:give-up"({ requestId, waitedMs }) {
+      const lock = locks.get(requestId);
+      if (lock === undefined) return;
+      endOfWait(lock, waitedMs, "given up");
+      lock.span.setStatus({ code: SpanStatusCode.ERROR, message: "the lock was not granted" });
+      end(requestId, lock);
+    },
+    "lockweave:renew"({ requestId }) {
+      locks.get(requestId)?.span.addEvent("renew");
+    },
+    "lockweave:lost"({ requestId, reason }) {
+      const lock = locks.get(requestId);
+      if (lock === undefined) return;
+      instruments.lost.add(1, lock.attributes);
+      lock.span.setStatus({ code: SpanStatusCode.ERROR, message: reason });
+    },
+    "lockweave:release"({ requestId, heldMs, outcome }) {
+      const lock = locks.get(requestId);
+      if (lock === undefined) return;
+      instruments.holds.record(heldMs / 1_000, { ...lock.attributes, "lockweave.outcome": outcome });
+      lock.span.setAttribute("lockweave.outcome", outcome);
+      end(requestId, lock);
+    },
+  };
+
+  function endOfWait(lock: Observed, waitedMs: number, outcome: "granted" | "given up"): void {
+    instruments.waits.record(waitedMs / 1_000, { ...lock.attributes, "lockweave.outcome": outcome });
+    if (lock.isWaiting) instruments.waiting.add(-1, lock.attributes);
+    lock.isWaiting = false;
+  }
+
+  function end(requestId: string, lock: Observed): void {
+    if (lock.isHeld) instruments.held.add(-1, lock.attributes);
+    lock.span.end();
+    locks.delete(requestId);
+  }
+
+  const subscribed = Object.entries(listeners).map(([name, listener]) => {
+    const hear = (event: unknown): void => (listener as (event: unknown) => void)(event);
+    subscribe(name, hear);
+    return { name, hear };
+  });
+  return () => {
+    for (const { name, hear } of subscribed) unsubscribe(name, hear);
+    for (const [requestId, lock] of locks) {
+      if (lock.isWaiting) instruments.waiting.add(-1, lock.attributes);
+      end(requestId, lock);
+    }
+  };
+}
+
+function attributesOf({ site, store }: LockEvent): Attributes {
+  return { "lockweave.site": site ?? "by hand", "lockweave.store": store };
+}
+
+function instrumentsOf(meter: Meter) {
+  const advice = { explicitBucketBoundaries: SECONDS };
+  return {
+    waits: meter.createHistogram("lockweave.lock.wait", {
+      unit: "s",
+      description: "How long a lock was waited for, by whether it was granted",
+      advice,
+    }),
+    holds: meter.createHistogram("lockweave.lock.hold", {
+      unit: "s",
+      description: "How long a lock was held, by what became of it",
+      advice,
+    }),
+    contended: meter.createCounter("lockweave.lock.contended", {
+      unit: "{lock}",
+      description: "Locks that were not to be had at once",
+    }),
+    lost: meter.createCounter("lockweave.lock.lost", {
+      unit: "{lock}",
+      description: "Locks that ended before the work under them did",
+    }),
+    held: meter.createUpDownCounter("lockweave.lock.held", {
+      unit: "{lock}",
+      description: "Locks that are held now",
+    }),
+    waiting: meter.createUpDownCounter("lockweave.lock.waiting", {
+      unit: "{lock}",
+      description: "Calls that wait for a lock now",
+    }),
+  };
+}

@@ -1,0 +1,144 @@
+import test from "ava";
+import { SpanStatusCode } from "@opentelemetry/api";
+import {
+  AggregationTemporality,
+  InMemoryMetricExporter,
+  MeterProvider,
+  PeriodicExportingMetricReader,
+} from "@opentelemetry/sdk-metrics";
+import {
+  BasicTracerProvider,
+  InMemorySpanExporter,
+  SimpleSpanProcessor,
+} from "@opentelemetry/sdk-trace-base";
+import { configure, lockKey, memoryStore, obtain, shutdown, tryObtain, withLock } from "../../runtime";
+import { observeLocks, type ObserveOptions } from "../../runtime/opentelemetry";
+import { deferred } from "../support/deferred";
+import { until } from "../support/until";
+
+// With OpenTelemetry's own SDK: what it exports is what is looked at.
+
+const spans = new InMemorySpanExporter();
+const tracer = new BasicTracerProvider({ spanProcessors: [new SimpleSpanProcessor(spans)] }).getTracer(
+  "test",
+);
+
+/** Observes until the end of the test. */
+function observing(options: ObserveOptions = {}): {
+  readonly stop: () => void;
+  readonly metrics: () => Promise<Record<string, unknown>>;
+} {
+  const exporter = new InMemoryMetricExporter(AggregationTemporality.CUMULATIVE);
+  const reader = new PeriodicExportingMetricReader({ exporter, exportIntervalMillis: 3_600_000 });
+  const provider = new MeterProvider({ readers: [reader] });
+  const stop = observeLocks({ tracer, meter: provider.getMeter("test"), ...options });
+  return {
+    stop,
+    async metrics() {
+      exporter.reset();
+      await reader.forceFlush();
+      const found = exporter
+        .getMetrics()
+        .flatMap(({ scopeMetrics }) => scopeMetrics.flatMap((one) => one.metrics));
+      return Object.fromEntries(
+        found.map(({ descriptor: { name }, dataPoints }) => [
+          name,
+          dataPoints.map(({ attributes, value }) => [
+            Object.values(attributes).join(" "),
+            typeof value === "number" ? value : (value as { count: number }).count,
+          ]),
+        ]),
+      );
+    },
+  };
+}
+
+test.beforeEach(() => {
+  spans.reset();
+  configure({ store: memoryStore(), woven: false, logger: { warn() {} } });
+});
+test.afterEach.always(() => shutdown({ patience: "0s" }));
+
+test.serial("each lock is a span, with its wait, its key and what became of it", async (t) => {
+  const { stop } = observing();
+  await withLock(lockKey("pay", 1), { fencing: true }, () => Promise.resolve());
+  stop();
+  const [span, ...others] = spans.getFinishedSpans();
+  t.deepEqual(others, []);
+  t.is(span?.name, "lock by hand");
+  t.like(span?.attributes, {
+    "lockweave.key": "LOCK_pay_1",
+    "lockweave.site": "by hand",
+    "lockweave.store": "default",
+    "lockweave.outcome": "released",
+  });
+  t.is(typeof span?.attributes["lockweave.fencing_token"], "number");
+  t.deepEqual(
+    span?.events.map(({ name }) => name),
+    ["grant"],
+  );
+  t.is(span?.status.code, SpanStatusCode.UNSET);
+});
+
+test.serial("who does not get the lock is an error, and who waits is counted while he does", async (t) => {
+  const { stop, metrics } = observing();
+  const key = lockKey("pay", 2);
+  const held = await obtain(key);
+  t.is(await tryObtain(key), undefined);
+  const began = deferred();
+  const waiting = withLock(key, { waitTime: "60s" }, () => Promise.resolve(began.resolve()));
+  await until(async () => "lockweave.lock.waiting" in (await metrics()));
+  t.like(await metrics(), {
+    "lockweave.lock.held": [["by hand default", 1]],
+    "lockweave.lock.waiting": [["by hand default", 1]],
+  });
+  await held.release();
+  await began.promise;
+  await waiting;
+  t.deepEqual(await metrics(), {
+    "lockweave.lock.wait": [
+      ["by hand default granted", 2],
+      ["by hand default given up", 1],
+    ],
+    "lockweave.lock.hold": [
+      ["by hand default handed on", 1],
+      ["by hand default released", 1],
+    ],
+    "lockweave.lock.contended": [["by hand default", 1]],
+    "lockweave.lock.held": [["by hand default", 0]],
+    "lockweave.lock.waiting": [["by hand default", 0]],
+  });
+  stop();
+  const refused = spans.getFinishedSpans().filter(({ status }) => status.code === SpanStatusCode.ERROR);
+  t.deepEqual(
+    refused.map(({ status }) => status.message),
+    ["the lock was not granted"],
+  );
+});
+
+test.serial("a lock that is lost is an error with its reason, and is counted", async (t) => {
+  const { stop, metrics } = observing();
+  await obtain(lockKey("pay", 3));
+  await shutdown({ patience: "0s" });
+  t.like(await metrics(), { "lockweave.lock.lost": [["by hand default", 1]] });
+  stop();
+  t.like(spans.getFinishedSpans()[0]?.status, { code: SpanStatusCode.ERROR });
+  t.regex(spans.getFinishedSpans()[0]?.status.message ?? "", /shutdown/);
+});
+
+test.serial("keys stay out where they are to, and nothing is heard when it has ended", async (t) => {
+  const { stop } = observing({ keys: false });
+  await withLock(lockKey("pay", 4), {}, () => Promise.resolve());
+  t.false("lockweave.key" in (spans.getFinishedSpans()[0]?.attributes ?? {}));
+  stop();
+  await withLock(lockKey("pay", 5), {}, () => Promise.resolve());
+  t.is(spans.getFinishedSpans().length, 1);
+});
+
+test.serial("what is open when it ends is ended, and counts no more", async (t) => {
+  const { stop, metrics } = observing();
+  await obtain(lockKey("pay", 6));
+  stop();
+  t.is(spans.getFinishedSpans().length, 1);
+  t.like(await metrics(), { "lockweave.lock.held": [["by hand default", 0]] });
+});
