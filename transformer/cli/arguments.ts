@@ -32,7 +32,7 @@ export const HELP = `Usage: lockweave <command> [options]
 
   init    looks at the project, says what has to be changed, changes it after a yes, and shows a first lock
   list    shows every @redisLock tag of the project, with its key and its options
-  check   proves that the built output holds the lock of every tag
+  check   proves that the built output holds the lock of every tag, and tells what locks do to each other
   build   compiles the project with its locks, with a TypeScript that takes no plugins, such as TypeScript 7
   diff    shows a tagged function as it is written and as it is woven, side by side: \`diff OrderService.pay\`; without a name, all
   eject   writes the locks into the sources, in the place of the tags, for who leaves
@@ -59,8 +59,8 @@ Options:
   -v, --version          shows the version
 
 Exit code: 0 when all is well, 1 when a tag is wrong or its lock is not in the output, 2 on wrong use. Of \`build\`, that
-of the compiler. Of \`init\`, 1 when something is left to you, and of \`eject\`, when the result would not compile; of both, 3 when
-nobody said yes and so nothing was changed.
+of the compiler. Of \`init\`, 1 when something is left to you, and of \`eject\`, when the result would not compile; of these and
+\`release\`, 3 when nobody said yes and so nothing was changed.
 `;
 
 const OPTIONS = {
