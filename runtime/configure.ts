@@ -23,6 +23,7 @@ import { LocalQueues } from "./queue/local-queues";
 import type { Loss } from "./queue/loss";
 import type { Store } from "./stores/port";
 import { isOptions, shown } from "./shown";
+import { warnOfSlowLocks } from "./slow-locks";
 
 /** Such as `"SIGTERM"`. (Node's own type for it is there only for those who have installed Node's types.) */
 export type SignalName = `SIG${string}`;
@@ -65,6 +66,11 @@ export interface Configuration {
    * lock is: one `SET` each 20 s, and nothing on the way of a lock. Default `false`.
    */
   readonly announce?: boolean;
+  /**
+   * Warn of a lock that is waited for or held longer than that, such as `"5s"`; of one that is waited for, with the function or
+   * the process that holds it. By default nobody is warned.
+   */
+  readonly warnAfter?: Duration;
   /** `false` says that this application has no tags, and so need not be woven. */
   readonly woven?: boolean;
 }
@@ -80,6 +86,7 @@ const OPTIONS: readonly string[] = [
   "shutdownOn",
   "clock",
   "announce",
+  "warnAfter",
   "woven",
 ] satisfies (keyof Configuration)[];
 
@@ -204,7 +211,7 @@ export function createLocker(configuration: Configuration, means: Means = {}): L
   if (logger.debug !== undefined && typeof logger.debug !== "function") {
     throw new LockOptionError(`Expected \`logger.debug\` to be a function, got ${shown(logger.debug)}`);
   }
-  const { woven, announce: isAnnounced = false } = configuration;
+  const { woven, warnAfter, announce: isAnnounced = false } = configuration;
   if (woven !== undefined && typeof woven !== "boolean") {
     throw new LockOptionError(`Expected \`woven\` to be true or false, got ${shown(woven)}`);
   }
@@ -214,6 +221,7 @@ export function createLocker(configuration: Configuration, means: Means = {}): L
   assertClock(clock);
   const settings = settle(defaults, DEFAULTS);
   const commandTimeoutMs = milliseconds("commandTimeout", commandTimeout, 10);
+  const slowAfterMs = warnAfter === undefined ? undefined : milliseconds("warnAfter", warnAfter, 10);
   const { assertNames = () => {}, always = {}, openStore } = means;
   const names = namesOf(configuration);
   if (!names.includes(settings.store) && openStore === undefined) {
@@ -227,6 +235,7 @@ export function createLocker(configuration: Configuration, means: Means = {}): L
   const { processNumber, next: newRequestId } = requestIds();
   const lockers = new Map<string, Locker>();
   let stopAnnouncing = (): void => {};
+  let stopWarning = (): void => {};
   const open = (name: string, store: Store): Locker => {
     const where = name === DEFAULT_STORE ? "" : `${name}: `;
     const warn = (message: string): void => told.warnOnce(where + message);
@@ -242,7 +251,10 @@ export function createLocker(configuration: Configuration, means: Means = {}): L
   const all: Lockers = {
     get: (name) => lockers.get(name) ?? (openStore && open(name, openStore())),
     values: () => lockers.values(),
-    fallSilent: () => stopAnnouncing(),
+    fallSilent() {
+      stopAnnouncing();
+      stopWarning();
+    },
   };
   const shared = {
     defaults: settings,
@@ -259,6 +271,9 @@ export function createLocker(configuration: Configuration, means: Means = {}): L
     all,
   };
   for (const [name, store] of stores) open(name, store);
+  if (slowAfterMs !== undefined) {
+    stopWarning = warnOfSlowLocks(all, slowAfterMs, clock, (message) => told.warn(message));
+  }
   if (isAnnounced) stopAnnouncing = announce([...stores.values()], processNumber, clock, commandTimeoutMs);
   return lockerOf(DEFAULT_STORE, [], all);
 }

@@ -1,6 +1,6 @@
 import { locker } from "./configure";
 import { LockOptionError } from "./errors";
-import { asked, holdersOf, inspected, type InspectedHolder } from "./inspect";
+import { asked, holdersOf, inspected, type InspectedHolder } from "./holders";
 import { checkedKey } from "./key";
 import type { Locker } from "./lock/locker";
 import { FREED, REVOKED } from "./queue/loss";

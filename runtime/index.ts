@@ -10,7 +10,8 @@ export {
   type TryOptions,
 } from "./by-hand";
 export { forceRelease, type ForceOptions } from "./force-release";
-export { inspect, type InspectedHolder, type InspectedLock } from "./inspect";
+export { type InspectedHolder } from "./holders";
+export { inspect, type InspectedLock } from "./inspect";
 export { assertWoven, currentLock, type HeldLock } from "./woven";
 export { lockKey, wholeKey, type KeyValue } from "./key";
 export type { LockOptions } from "./lock/settings";

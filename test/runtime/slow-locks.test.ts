@@ -1,0 +1,68 @@
+import test from "ava";
+import { configure, lockKey, memoryStore, obtain, redisStore, shutdown, withLock } from "../../runtime";
+import { createLocker } from "../../runtime/configure";
+import { startRedis, type RedisServer } from "../support/redis-server";
+import { until } from "../support/until";
+
+let server: RedisServer;
+let said: string[] = [];
+const logger = { warn: (message: string): void => void said.push(message) };
+
+test.before(async () => {
+  server = await startRedis();
+});
+test.beforeEach(() => {
+  said = [];
+});
+test.afterEach.always(() => shutdown({ patience: "0s" }));
+test.after.always(() => server.stop());
+
+const slow = (): string[] => said.filter((message) => / has (?:waited|held) /.test(message));
+
+test.serial("who waits long is told of, once, with the function that holds the lock", async (t) => {
+  configure({ woven: false, store: memoryStore(), logger, warnAfter: "50ms" });
+  const key = lockKey("pay", 1);
+  const held = await obtain(key);
+  const waiting = withLock(key, { waitTime: "60s" }, () => "done");
+  await until(() => slow().length === 2);
+  const telling = (word: string): string => slow().find((message) => message.includes(` has ${word} `)) ?? "";
+  t.regex(telling("held"), /^LOCK_pay_1 [0-9a-f]{8} has held the lock for [\d.]+ m?s$/);
+  t.regex(
+    telling("waited"),
+    /^LOCK_pay_1 [0-9a-f]{8} has waited for the lock for [\d.]+ m?s: it is held by this process here, for [\d.]+ m?s$/,
+  );
+  await held.release();
+  t.is(await waiting, "done");
+});
+
+test.serial("of another process its number is told", async (t) => {
+  const other = createLocker({ store: redisStore(server.client()), woven: false });
+  configure({ woven: false, redis: server.url, logger, warnAfter: "50ms" });
+  const key = lockKey("pay", 2);
+  const admin = server.client();
+  const requestId = other.newRequestId();
+  await admin.set(key, requestId, "PX", 60_000);
+  const ending = new AbortController();
+  const waiting = withLock(key, { waitTime: "60s", signal: ending.signal }, () => "done");
+  await until(() => slow().length === 1);
+  t.true(slow()[0]?.endsWith(`: it is held by process ${requestId.slice(0, 12)}`), slow()[0]);
+  ending.abort();
+  await t.throwsAsync(waiting, { any: true });
+  await other.store.close();
+});
+
+test.serial("what ends in time, and all where nobody asks for it, is not told of", async (t) => {
+  configure({ woven: false, store: memoryStore(), logger, warnAfter: "1h" });
+  await withLock(lockKey("pay", 3), {}, () => "done");
+  await shutdown();
+  configure({ woven: false, store: memoryStore(), logger });
+  await withLock(lockKey("pay", 3), {}, () => "done");
+  t.deepEqual(slow(), []);
+});
+
+test.serial("a time that cannot be is refused, and nothing is left open", (t) => {
+  t.throws(() => configure({ woven: false, store: memoryStore(), warnAfter: "soon" as never }), {
+    message: /warnAfter/,
+  });
+  t.notThrows(() => configure({ woven: false, store: memoryStore() }));
+});
