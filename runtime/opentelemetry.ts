@@ -1,6 +1,5 @@
-import { subscribe, unsubscribe } from "node:diagnostics_channel";
 import type { Attributes, Meter, Span, Tracer } from "@opentelemetry/api";
-import type { LockEvent, LockEvents } from "./lock/events";
+import { listenToLocks, type LockEvent, type LockListeners } from "./lock/events";
 
 // As it is loaded otherwise: an import would take a helper of the bundler's, which all of the runtime would load then.
 const { metrics, SpanStatusCode, trace } =
@@ -39,7 +38,7 @@ export function observeLocks(options: ObserveOptions = {}): () => void {
   const instruments = instrumentsOf(meter);
   const locks = new Map<string, Observed>();
 
-  const listeners: { readonly [Name in keyof LockEvents]: (event: LockEvents[Name]) => void } = {
+  const listeners: LockListeners = {
     "lockweave:acquire"(event) {
       const attributes = attributesOf(event);
       const span = tracer.startSpan(`lock ${event.site ?? "by hand"}`, {
@@ -101,13 +100,9 @@ export function observeLocks(options: ObserveOptions = {}): () => void {
     locks.delete(requestId);
   }
 
-  const subscribed = Object.entries(listeners).map(([name, listener]) => {
-    const hear = (event: unknown): void => (listener as (event: unknown) => void)(event);
-    subscribe(name, hear);
-    return { name, hear };
-  });
+  const stop = listenToLocks(listeners);
   return () => {
-    for (const { name, hear } of subscribed) unsubscribe(name, hear);
+    stop();
     for (const [requestId, lock] of locks) {
       if (lock.isWaiting) instruments.waiting.add(-1, lock.attributes);
       end(requestId, lock);

@@ -1,8 +1,7 @@
-import { subscribe, unsubscribe } from "node:diagnostics_channel";
 import type { Clock } from "./clock";
 import { reasonOf } from "./errors";
 import { holdersOf, inspected, type InspectedHolder } from "./holders";
-import { nameOf, type LockEvent, type LockEvents } from "./lock/events";
+import { listenToLocks, nameOf, type LockEvent, type LockListeners } from "./lock/events";
 import type { Lockers } from "./lock/locker";
 
 /** A lock that is waited for or held, and since when. */
@@ -57,7 +56,7 @@ export function warnOfSlowLocks(
   };
   const remove = ({ requestId }: LockEvent): void => void slow.delete(requestId);
 
-  const listeners: Partial<{ readonly [Name in keyof LockEvents]: (event: LockEvents[Name]) => void }> = {
+  const listeners: LockListeners = {
     "lockweave:wait": (lock) => {
       if (!slow.has(lock.requestId)) add(lock, "waits");
     },
@@ -65,13 +64,9 @@ export function warnOfSlowLocks(
     "lockweave:give-up": remove,
     "lockweave:release": remove,
   };
-  const subscribed = Object.entries(listeners).map(([name, listener]) => {
-    const hear = (event: unknown): void => (listener as (event: unknown) => void)(event);
-    subscribe(name, hear);
-    return { name, hear };
-  });
+  const stop = listenToLocks(listeners);
   return () => {
-    for (const { name, hear } of subscribed) unsubscribe(name, hear);
+    stop();
     cancel?.();
     slow.clear();
   };

@@ -1,4 +1,4 @@
-import { channel } from "node:diagnostics_channel";
+import { channel, subscribe, unsubscribe } from "node:diagnostics_channel";
 import { reasonOf } from "../errors";
 import { DEFAULT_STORE } from "../limits";
 import type { Logger } from "../logger";
@@ -42,6 +42,23 @@ export interface LockEvents {
   "lockweave:lost": LockEvent & { readonly reason: string };
   /** The work under it is done: see {@link Outcome}. */
   "lockweave:release": LockEvent & { readonly heldMs: number; readonly outcome: Outcome };
+}
+
+/** What is to be done about some of them. */
+export type LockListeners = Partial<{
+  readonly [Name in keyof LockEvents]: (event: LockEvents[Name]) => void;
+}>;
+
+/** @returns ends it */
+export function listenToLocks(listeners: LockListeners): () => void {
+  const subscribed = Object.entries(listeners).map(([name, listener]) => {
+    const hear = (event: unknown): void => (listener as (event: unknown) => void)(event);
+    subscribe(name, hear);
+    return { name, hear };
+  });
+  return () => {
+    for (const { name, hear } of subscribed) unsubscribe(name, hear);
+  };
 }
 
 const acquire = channel("lockweave:acquire");

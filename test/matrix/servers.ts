@@ -139,6 +139,14 @@ async function obtain({ name, suite, program, packages }: Server): Promise<strin
   return bin;
 }
 
+/** Where this machine takes Debian's packages from. */
+async function archive(): Promise<string> {
+  const { stdout } = await execute("apt-get", ["indextargets", "--format", "$(REPO_URI)"]);
+  const found = stdout.split("\n").find((uri) => uri !== "" && !uri.includes("security"));
+  if (found === undefined) throw new Error("this machine knows no archive of Debian's");
+  return found;
+}
+
 /** Options with which apt-get knows that suite alone, and keeps what it knows to itself. */
 async function aptFor(suite: string): Promise<readonly string[]> {
   if (!existsSync(KEYS)) throw new Error("this is no Debian");
@@ -147,7 +155,7 @@ async function aptFor(suite: string): Promise<readonly string[]> {
   await mkdir(join(dir, "cache/archives/partial"), { recursive: true });
   await writeFile(join(dir, "status"), "");
   const list = join(dir, "sources.list");
-  await writeFile(list, `deb [signed-by=${KEYS}] http://deb.debian.org/debian ${suite} main\n`);
+  await writeFile(list, `deb [signed-by=${KEYS}] ${await archive()} ${suite} main\n`);
   const options = {
     "Dir::Etc::SourceList": list,
     "Dir::Etc::SourceParts": "/dev/null",

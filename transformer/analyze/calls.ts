@@ -1,7 +1,7 @@
 import type * as TS from "typescript";
 import { CalleeFinder, type Unknown } from "./callees";
 import type { Member } from "./implementations";
-import { bare, isFunctionWithBody, type Callable } from "./syntax";
+import { bare, CONTINUES, isFunctionWithBody, type Callable } from "./syntax";
 
 /** A place in a body at which other functions of the program are run. */
 export interface Call {
@@ -222,8 +222,6 @@ export class Calls {
     return this.#callees.isOfLanguage(expression);
   }
 }
-
-const CONTINUES: ReadonlySet<string> = new Set(["then", "catch", "finally"]);
 
 function isChoice(ts: typeof TS, { operatorToken: { kind } }: TS.BinaryExpression): boolean {
   const { SyntaxKind: Kind } = ts;

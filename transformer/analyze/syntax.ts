@@ -13,6 +13,9 @@ export function isFunctionWithBody(ts: typeof TS, node: TS.Node): node is Callab
   return isFunction && node.body !== undefined;
 }
 
+/** Methods of a promise that give the next one. */
+export const CONTINUES: ReadonlySet<string> = new Set(["then", "catch", "finally"]);
+
 /** The expression without what does not change its value. */
 export function bare(ts: typeof TS, expression: TS.Expression): TS.Expression {
   let inner = expression;

@@ -15,6 +15,7 @@ import { init } from "./init/init";
 import { inspectLock, releaseLock } from "./live/lock";
 import { tail } from "./live/tail";
 import { top } from "./live/top";
+import { onOneLine } from "./one-line";
 import { palette } from "./palette";
 import { configFile, openProjects } from "./project";
 import { watchTags } from "./watch-tags";
@@ -118,14 +119,6 @@ function table(tags: readonly TagRow[], cwd: string): string {
     )
     .map((line) => `${line}\n`)
     .join("");
-}
-
-/** Names may be any text: what would break the table is shown as in code. */
-function onOneLine(text: string): string {
-  return text.replaceAll(
-    /[\p{Cc}\p{Zl}\p{Zp}]/gu,
-    (found) => `\\u${found.charCodeAt(0).toString(16).padStart(4, "0")}`,
-  );
 }
 
 /** Of a lock that is not proved, no tag is wrong, and so there is no code. */

@@ -81,7 +81,7 @@ export function revoking(test: RegisterTest, subject: () => Subject): void {
     assert.ok(await isForgotten(own, key));
   });
 
-  testOf("a hold that is revoked is handed on, or closed, as any other is", async (own, revoke) => {
+  testOf("a hold that is revoked is handed on, or closed, like every other", async (own, revoke) => {
     const [key, id, closed] = [newKey(), newId(), newKey()];
     await take(own, key, id);
     await revoke({ key, requestId: id });

@@ -2,7 +2,7 @@ import type * as TS from "typescript";
 import { problem } from "../../text/problems";
 import type { Calls } from "../calls";
 import { spotOf, tagOf, type Finding } from "../finding";
-import { bare, functionIn, type Callable } from "../syntax";
+import { bare, CONTINUES, functionIn, type Callable } from "../syntax";
 import type { TaggedLock } from "../tagged-locks";
 
 /** Work that a locked body starts, and that nobody has waited for when the lock is given back. */
@@ -134,7 +134,6 @@ function isAwaited(ts: typeof TS, queue: TS.Expression): boolean {
   return isFound;
 }
 
-const CONTINUES: ReadonlySet<string> = new Set(["then", "catch", "finally"]);
 const TIMERS: ReadonlySet<string> = new Set([
   "nextTick",
   "queueMicrotask",

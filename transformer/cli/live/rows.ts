@@ -1,3 +1,4 @@
+import { onOneLine } from "../one-line";
 import type { HolderRow, LockRow, Look, Process } from "./survey";
 
 /** `worker-3/4711`, as it says of itself, or the number with which its request ids begin. */
@@ -55,12 +56,4 @@ function few(names: readonly string[]): string {
 
 function inSeconds(ms: number): string {
   return ms < 0 ? "no end" : `${(ms / 1_000).toFixed(1)} s`;
-}
-
-/** Keys may be any text. */
-function onOneLine(text: string): string {
-  return text.replaceAll(
-    /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu,
-    (found) => `\\u${found.charCodeAt(0).toString(16).padStart(4, "0")}`,
-  );
 }

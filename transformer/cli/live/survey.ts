@@ -327,6 +327,11 @@ function joined(locks: readonly LockRow[]): LockRow[] {
   return [...byKey.values()];
 }
 
+/** A look that took long is not followed by another one at once: a slow server is not to be made slower. */
+export function pauseAfter(tookMs: number, everyMs: number): number {
+  return Math.max(everyMs, 10 * tookMs);
+}
+
 function byContention(locks: readonly LockRow[]): LockRow[] {
   return locks.toSorted(
     (a, b) => b.waiting - a.waiting || b.seenForMs - a.seenForMs || (a.key < b.key ? -1 : 1),

@@ -1,7 +1,8 @@
 import { setTimeout as sleep } from "node:timers/promises";
+import { onOneLine } from "../one-line";
 import { openHome } from "./home";
 import { holderText } from "./rows";
-import { Survey, type HolderRow, type LockRow, type SurveyOptions } from "./survey";
+import { pauseAfter, Survey, type HolderRow, type LockRow, type SurveyOptions } from "./survey";
 
 /** What has changed from one look to the next. */
 interface Change {
@@ -13,8 +14,6 @@ interface Change {
 }
 
 const LOOKS_EVERY_MS = 500;
-/** A look that took long is not followed by another one at once. */
-const SHARE_OF_THE_TIME = 10;
 
 /**
  * Writes a line for each change, from now on until it is ended. It looks time and again: what comes and goes between two
@@ -32,7 +31,7 @@ export async function tail(urls: readonly string[], options: SurveyOptions, json
       const at = new Date().toISOString();
       for (const change of changesBetween(before, locks)) process.stdout.write(lineOf(change, at, json));
       before = locks;
-      await sleep(Math.max(LOOKS_EVERY_MS, SHARE_OF_THE_TIME * tookMs));
+      await sleep(pauseAfter(tookMs, LOOKS_EVERY_MS));
     }
   } finally {
     home.close();
@@ -80,8 +79,4 @@ function lineOf(change: Change, at: string, json: boolean): string {
   const who = by === undefined ? "" : ` by ${holderText(by)}`;
   const others = waiting > 0 ? `, ${waiting} waiting` : "";
   return `${at} ${onOneLine(key)} ${what}${who}${others}\n`;
-}
-
-function onOneLine(key: string): string {
-  return JSON.stringify(key).slice(1, -1);
 }

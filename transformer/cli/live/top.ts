@@ -1,11 +1,9 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { openHome, type Home } from "./home";
 import { lockTable, lookText } from "./rows";
-import { Survey, type Look, type SurveyOptions } from "./survey";
+import { pauseAfter, Survey, type Look, type SurveyOptions } from "./survey";
 
 const REFRESHED_EVERY_MS = 1_000;
-/** A look that took long is not followed by another one at once. */
-const SHARE_OF_THE_TIME = 10;
 const LINES_BESIDE_THE_TABLE = 5;
 const CLEAR = "\u001B[2J\u001B[H";
 const MOST_LOOKS_AT_ONCE = 50;
@@ -45,6 +43,6 @@ async function live(survey: Survey, home: Home): Promise<never> {
     const look = await survey.look(home);
     const room = Math.max(1, process.stdout.rows - LINES_BESIDE_THE_TABLE);
     process.stdout.write(`${CLEAR}${lookText(look)}\n${lockTable(look.locks, room)}`);
-    await sleep(Math.max(REFRESHED_EVERY_MS, SHARE_OF_THE_TIME * look.tookMs));
+    await sleep(pauseAfter(look.tookMs, REFRESHED_EVERY_MS));
   }
 }
