@@ -1,4 +1,4 @@
-import { readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { copyFileSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, join, relative, resolve, sep } from "node:path";
 import { rolldown, type OutputChunk, type Plugin } from "rolldown";
 import { removeUnreachable } from "./declarations";
@@ -14,6 +14,8 @@ const DIST = join(REPOSITORY, "dist");
 const COMPILE_SIDE = join(DIST, "transformer");
 const RUNTIME = join(DIST, "runtime");
 const PARSER = join(COMPILE_SIDE, "parser/typescript.js");
+/** What `lockweave ui` shows in a browser. */
+const PAGE = join(REPOSITORY, "transformer/cli/live/ui/page");
 /** What the runtime requires when the first quorum is asked for. */
 const QUORUM = ["quorum.js", "redis-member.js"].map((file) => join(RUNTIME, "stores/quorum", file));
 
@@ -33,6 +35,7 @@ async function main(): Promise<void> {
   const chunks = [...compileSide, ...(await bundleRuntime())];
   for (const file of [...filesOf(COMPILE_SIDE, ".js"), ...filesOf(RUNTIME, ".js")]) rmSync(file);
   for (const { fileName, code } of chunks) writeFileSync(join(DIST, fileName), code);
+  await bundlePage();
   const modules = compileSide.flatMap(({ moduleIds }) => moduleIds);
   writeFileSync(join(COMPILE_SIDE, "THIRD-PARTY-NOTICES.txt"), notices(modules));
   removeUnreachable(DIST, entriesOf(".d.ts"));
@@ -133,6 +136,14 @@ async function bundleParser(): Promise<Written[]> {
       "/*! Parts of TypeScript 6.0.3 (Microsoft Corporation, Apache-2.0), cut out and minified. See ../THIRD-PARTY-NOTICES.txt. */",
   });
   return chunksIn(output);
+}
+
+async function bundlePage(): Promise<void> {
+  const written = join(COMPILE_SIDE, "page");
+  const bundle = await rolldown({ input: join(PAGE, "page.ts"), platform: "browser", onLog: fail });
+  await bundle.write({ format: "esm", dir: written, entryFileNames: "[name].js" });
+  for (const file of ["index.html", "style.css", "icon.svg"])
+    copyFileSync(join(PAGE, file), join(written, file));
 }
 
 function fail(_level: string, { message }: { readonly message: string }): never {

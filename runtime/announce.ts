@@ -1,34 +1,79 @@
 import { createRequire } from "node:module";
 import { hostname } from "node:os";
+import { STANDS_FOR_MS, type Announced, type AnnouncedLock } from "./announced";
 import type { Clock } from "./clock";
+import { followLocks, type UnderWay } from "./lock/under-way";
 import type { Store } from "./stores/port";
 
-/** What a process says of itself stands for so long after it was said last. */
-const STANDS_FOR_MS = 60_000;
 const SAID_EVERY_MS = STANDS_FOR_MS / 3;
+/** And anew so often, while there are locks that last. */
+const SAID_ANEW_EVERY_MS = 5_000;
+/** Of a lock that is over before anybody could read of it, nothing is said. */
+const LASTS_FROM_MS = 1_000;
+const MOST_TOLD = 100;
+const LONGEST_KEY = 1_000;
 
 /**
  * Keeps in each store who the process is, by the number with which its request ids begin: so whoever looks at a lock can
- * tell whose it is. Nothing is added to a lock. What cannot be said now is said the next time; it costs no lock.
+ * tell whose it is, and of one that lasts, since when and for which function. Nothing is added to a lock. What cannot be said
+ * now is said the next time; it costs no lock.
  *
+ * @param stores by their names
  * @returns ends it
  */
 export function announce(
-  stores: readonly Store[],
+  stores: ReadonlyMap<string, Store>,
   processNumber: string,
   clock: Clock,
   withinMs: number,
 ): () => void {
-  const about = JSON.stringify({ host: hostname(), pid: process.pid, version: ownVersion() });
+  const [host, version] = [hostname(), ownVersion()];
+  const locks = followLocks(clock);
+  let saidAt = -Infinity;
+  let toldOfLocks = false;
   let cancel = (): void => {};
   const say = (): void => {
-    for (const store of stores) {
-      store.announce?.({ processNumber, about, forMs: STANDS_FOR_MS }, withinMs).catch(() => {});
+    cancel = clock.afterInBackground(SAID_ANEW_EVERY_MS, say);
+    const now = clock.now();
+    const lasting = locks.all().filter(({ since }) => now - since >= LASTS_FROM_MS);
+    if (lasting.length === 0 && !toldOfLocks && now - saidAt < SAID_EVERY_MS) return;
+    saidAt = now;
+    toldOfLocks = lasting.length > 0;
+    for (const [name, store] of stores) {
+      const about: Announced = {
+        host,
+        pid: process.pid,
+        ...(version !== undefined && { version }),
+        ...(toldOfLocks && {
+          holds: toldOf(lasting, "holds", name, now),
+          waits: toldOf(lasting, "waits", name, now),
+        }),
+      };
+      const request = { processNumber, about: JSON.stringify(about), forMs: STANDS_FOR_MS };
+      store.announce?.(request, withinMs).catch(() => {});
     }
-    cancel = clock.afterInBackground(SAID_EVERY_MS, say);
   };
   say();
-  return () => cancel();
+  return () => {
+    locks.stop();
+    cancel();
+  };
+}
+
+function toldOf(
+  locks: readonly UnderWay[],
+  wanted: UnderWay["what"],
+  store: string,
+  now: number,
+): readonly AnnouncedLock[] {
+  return locks
+    .filter(({ what, lock }) => what === wanted && lock.store === store && lock.key.length <= LONGEST_KEY)
+    .toSorted((one, other) => one.since - other.since)
+    .slice(0, MOST_TOLD)
+    .map(({ lock: { key, site }, since }) => {
+      const forMs = Math.round(now - since);
+      return site === undefined ? { key, forMs } : { key, site, forMs };
+    });
 }
 
 function ownVersion(): string | undefined {

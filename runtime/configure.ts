@@ -274,7 +274,7 @@ export function createLocker(configuration: Configuration, means: Means = {}): L
   if (slowAfterMs !== undefined) {
     stopWarning = warnOfSlowLocks(all, slowAfterMs, clock, (message) => told.warn(message));
   }
-  if (isAnnounced) stopAnnouncing = announce([...stores.values()], processNumber, clock, commandTimeoutMs);
+  if (isAnnounced) stopAnnouncing = announce(stores, processNumber, clock, commandTimeoutMs);
   return lockerOf(DEFAULT_STORE, [], all);
 }
 

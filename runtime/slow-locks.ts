@@ -1,23 +1,15 @@
 import type { Clock } from "./clock";
 import { reasonOf } from "./errors";
 import { holdersOf, inspected, type InspectedHolder } from "./holders";
-import { listenToLocks, nameOf, type LockEvent, type LockListeners } from "./lock/events";
+import { nameOf, type LockEvent } from "./lock/events";
 import type { Lockers } from "./lock/locker";
-
-/** A lock that is waited for or held, and since when. */
-interface Slow {
-  readonly lock: LockEvent;
-  readonly what: "waits" | "holds";
-  readonly since: number;
-  isTold: boolean;
-}
+import { followLocks, type UnderWay } from "./lock/under-way";
 
 const LOOKS_PER_TIME = 4;
 
 /**
  * Warns, once for each, of a lock that is waited for or held longer than `afterMs`; of one that is waited for, with those
- * who hold it. It listens to what is told of all locks, and looks at its list a few times in that time: a lock costs it two
- * entries of a map.
+ * who hold it. It looks at its list a few times in that time.
  *
  * @returns ends it
  */
@@ -27,48 +19,34 @@ export function warnOfSlowLocks(
   clock: Clock,
   warn: (message: string) => void,
 ): () => void {
-  const slow = new Map<string, Slow>();
+  const told = new WeakSet<UnderWay>();
   let cancel: (() => void) | undefined;
 
   const look = (): void => {
     cancel = undefined;
     const now = clock.now();
-    for (const one of slow.values()) {
-      if (one.isTold || now - one.since < afterMs) continue;
-      one.isTold = true;
+    const untold = locks.all().filter((one) => !told.has(one));
+    const slow = untold.filter(({ since }) => now - since >= afterMs);
+    for (const one of slow) {
+      told.add(one);
       void tell(one, now - one.since);
     }
-    if ([...slow.values()].some(({ isTold }) => !isTold)) lookLater();
+    if (slow.length < untold.length) lookLater();
   };
   const lookLater = (): void => {
     cancel ??= clock.afterInBackground(afterMs / LOOKS_PER_TIME, look);
   };
-  const tell = async ({ lock, what }: Slow, sinceMs: number): Promise<void> => {
+  const tell = async ({ lock, what }: UnderWay, sinceMs: number): Promise<void> => {
     const beginning = `${nameOf(lock)} ${lock.requestId.slice(-8)}`;
     const seconds = inSeconds(sinceMs);
     if (what === "holds") return warn(`${beginning} has held the lock for ${seconds}`);
     const by = await holdersText(all, lock);
     warn(`${beginning} has waited for the lock for ${seconds}: ${by}`);
   };
-  const add = (lock: LockEvent, what: Slow["what"]): void => {
-    slow.set(lock.requestId, { lock, what, since: clock.now(), isTold: false });
-    lookLater();
-  };
-  const remove = ({ requestId }: LockEvent): void => void slow.delete(requestId);
-
-  const listeners: LockListeners = {
-    "lockweave:wait": (lock) => {
-      if (!slow.has(lock.requestId)) add(lock, "waits");
-    },
-    "lockweave:grant": (lock) => add(lock, "holds"),
-    "lockweave:give-up": remove,
-    "lockweave:release": remove,
-  };
-  const stop = listenToLocks(listeners);
+  const locks = followLocks(clock, lookLater);
   return () => {
-    stop();
+    locks.stop();
     cancel?.();
-    slow.clear();
   };
 }
 

@@ -57,6 +57,7 @@ const NEIGHBOURS: Readonly<Record<string, readonly string[]>> = {
   // and so is what does not go together.
   // Who looks at a server from outside knows the names and values that stand there, and where it is.
   transformer: [
+    "runtime/announced",
     "runtime/index",
     "runtime/key",
     "runtime/limits",

@@ -1,66 +1,33 @@
-import { spawn, type ChildProcess } from "node:child_process";
-import { once } from "node:events";
 import { hostname } from "node:os";
 import { join } from "node:path";
 import test from "ava";
 import type { Redis } from "ioredis";
-import { COMPILER, PACKAGE, type Finished } from "../hosts/project";
-import { startRedis, type RedisServer } from "../support/redis-server";
+import { PACKAGE } from "../hosts/project";
+import { startRedis, startRedisAt, type RedisServer } from "../support/redis-server";
+import { startSentinelGroup } from "../support/redis-sentinel";
 import { startRedisCluster } from "../support/redis-cluster";
 import { until } from "../support/until";
+import { Programs } from "./programs";
 
 // What `top`, `inspect` and `release` tell of real processes on a real server.
 
 let server: RedisServer;
 let admin: Redis;
-const children = new Set<ChildProcess>();
+let programs: Programs;
 
 test.before(async () => {
   server = await startRedis();
   admin = server.client();
+  programs = new Programs(server.url);
 });
 test.afterEach.always(async () => {
-  for (const child of children) {
-    const ended = once(child, "exit");
-    child.kill("SIGKILL");
-    await ended;
-  }
-  children.clear();
+  await programs.end();
   await admin.flushall();
 });
 test.after.always(() => server.stop());
 
-const CLI = join(PACKAGE, "dist/transformer/cli/main.js");
-
-async function lockweave(args: readonly string[], env: Record<string, string> = {}): Promise<Finished> {
-  const child = spawn(process.execPath, [...COMPILER, CLI, ...args], {
-    env: { ...process.env, REDIS_URL: server.url, ...env },
-  });
-  let [stdout, stderr] = ["", ""];
-  child.stdout.setEncoding("utf8").on("data", (text: string) => void (stdout += text));
-  child.stderr.setEncoding("utf8").on("data", (text: string) => void (stderr += text));
-  const [code] = (await once(child, "close")) as [number | null];
-  return { code, stdout, stderr };
-}
-
-/** A process that runs the body, and says "ready" when it is through. */
-async function program(
-  body: string,
-  configuration = `{ redis: ${JSON.stringify(server.url)}, announce: true }`,
-): Promise<ChildProcess> {
-  const script = `
-    const { configure, withLock, obtain, lockKey, wholeKey, memoryStore } = require(${JSON.stringify(join(PACKAGE, "dist/runtime/index.js"))});
-    configure({ woven: false, ...${configuration} });
-    const never = () => new Promise(() => {});
-    (async () => { ${body} })().then(() => process.send("ready"));
-    process.on("disconnect", () => process.exit());`;
-  const child = spawn(process.execPath, ["--eval", script], {
-    stdio: ["ignore", "inherit", "inherit", "ipc"],
-  });
-  children.add(child);
-  await once(child, "message");
-  return child;
-}
+const lockweave: Programs["lockweave"] = (args, env) => programs.lockweave(args, env);
+const program: Programs["program"] = (body, configuration) => programs.program(body, configuration);
 
 interface Look {
   readonly locks: readonly {
@@ -70,9 +37,11 @@ interface Look {
       readonly leftMs: number;
       readonly isRevoked: boolean;
       readonly process?: object;
+      readonly site?: string;
+      readonly forMs?: number;
     }[];
     readonly waiting: number;
-    readonly waiters: readonly object[];
+    readonly waiters: readonly { readonly site?: string; readonly forMs?: number }[];
     readonly masters: number;
   }[];
   readonly keys: number;
@@ -181,10 +150,7 @@ test.serial(
 );
 
 test.serial("tail writes what changes, as it sees it", async (t) => {
-  const child = spawn(process.execPath, [...COMPILER, CLI, "tail", "--json"], {
-    env: { ...process.env, REDIS_URL: server.url },
-  });
-  children.add(child);
+  const child = programs.start(["tail", "--json"]);
   let output = "";
   child.stdout.setEncoding("utf8").on("data", (text: string) => void (output += text));
   const changes = (): string[] =>
@@ -238,6 +204,77 @@ test.serial("release asks first, revokes what is held, and frees it at once only
     (await lockweave(["release", "LOCK_pay_1", "--yes"])).stdout,
     "LOCK_pay_1 is free: there is nothing to release.\n",
   );
+});
+
+test.serial("release takes a lock of a client with a keyPrefix, and no other", async (t) => {
+  await admin.mset("app:LOCK_pay", "a".repeat(32), "LOCK_pay", "b".repeat(32));
+  t.is((await lockweave(["release", "LOCK_pay", "--prefix", "app:", "--yes", "--now"])).code, 0);
+  t.deepEqual(await admin.mget("app:LOCK_pay", "LOCK_pay"), [null, "b".repeat(32)]);
+});
+
+test.serial(
+  "of a lock that lasts, an announced process says for which function, and since when",
+  async (t) => {
+    const holder = await program('await take("OrderService.pay", "pay", 1);');
+    const waiter = await program('void take("OrderService.pay", "pay", 1);');
+    await until(() => hasWaiter("LOCK_pay_1"));
+    const told = async (): Promise<Look["locks"][number]> => {
+      const [lock] = (await look()).locks;
+      if (lock === undefined) throw new Error("the lock is not told");
+      return lock;
+    };
+    await until(async () => (await told()).waiters.some(({ forMs = 0 }) => forMs >= 1_000));
+    const { holders, waiters } = await told();
+    t.like(holders[0], { process: { pid: holder.pid }, site: "OrderService.pay" });
+    t.like(waiters[0], { pid: waiter.pid, site: "OrderService.pay" });
+    const { stdout } = await lockweave(["top"]);
+    t.regex(
+      stdout,
+      new RegExp(`^1 +\\d+\\.\\d s +held +\\d+\\.\\d s .*${holder.pid} OrderService\\.pay`, "m"),
+    );
+  },
+);
+
+test.serial("what is not of a process is not taken for its word", async (t) => {
+  await admin.set("LOCK_pay", "a".repeat(32), "PX", 60_000);
+  for (const said of ["no JSON", "[]", "null", '{"host":7,"holds":[7,{"key":7}]}', '{"holds":{}}']) {
+    await admin.set(`lockweave:2:process:${"a".repeat(12)}`, said, "PX", 60_000);
+    const [lock] = (await look()).locks;
+    t.like(lock?.holders[0], { process: { number: "a".repeat(12) } }, said);
+  }
+});
+
+test.serial("a Sentinel leads to the master that it knows", async (t) => {
+  const group = await startSentinelGroup(1, 1);
+  try {
+    await group.client().set("LOCK_pay_1", "0".repeat(32), "PX", 60_000);
+    const { locks } = await look("--redis", group.url);
+    t.deepEqual(
+      locks.map(({ key }) => key),
+      ["LOCK_pay_1"],
+    );
+    t.is((await lockweave(["release", "LOCK_pay_1", "--redis", group.url, "--yes", "--now"])).code, 0);
+    t.is(await group.client().get("LOCK_pay_1"), null);
+  } finally {
+    await group.stop();
+  }
+});
+
+test.serial("tail says that the server is gone, and goes on when it is back", async (t) => {
+  const other = await startRedis();
+  const child = programs.start(["tail", "--redis", other.url]);
+  let [output, errors] = ["", ""];
+  child.stdout.setEncoding("utf8").on("data", (text: string) => void (output += text));
+  child.stderr.setEncoding("utf8").on("data", (text: string) => void (errors += text));
+  await other.client().set("LOCK_one", "0".repeat(32), "PX", 60_000);
+  await until(() => output.includes("LOCK_one taken"));
+  await other.stop();
+  await until(() => errors.includes("The server cannot be looked at now: "));
+  const again = await startRedisAt(other.port);
+  await again.client().set("LOCK_two", "1".repeat(32), "PX", 60_000);
+  await until(() => output.includes("LOCK_two taken"));
+  t.is(child.exitCode, null);
+  await again.stop();
 });
 
 test.serial("what cannot be looked at is told, without its password", async (t) => {

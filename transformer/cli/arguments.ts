@@ -15,6 +15,14 @@ export type Command =
       readonly now: boolean;
       readonly isAgreed: boolean;
     }
+  | {
+      readonly name: "ui";
+      readonly urls: readonly string[];
+      readonly match: string;
+      readonly prefix: string;
+      /** 0: any that is free. */
+      readonly port: number;
+    }
   | { readonly name: "init"; readonly isAgreed: boolean }
   | { readonly name: "eject"; readonly project: string | undefined; readonly isAgreed: boolean }
   | { readonly name: "diff"; readonly project: string | undefined; readonly wanted: string | undefined }
@@ -39,6 +47,7 @@ export const HELP = `Usage: lockweave <command> [options]
 
   top            shows who holds what, for how long yet, and who waits: on a terminal time and again
   tail           writes a line for each lock that is taken, waited for, revoked or ended, as far as it sees it by looking
+  ui             the same in a browser of this machine, with what was seen in the last hour, and one lock's time line
   inspect <key>  shows one lock
   release <key>  takes a lock from those who hold it: its key is free when its body has ended
 
@@ -49,10 +58,11 @@ Options:
   -w, --watch            build: again after each change; check: what is wrong with the tags, again after each change
       --output <path>    check: what a bundler made: a file, a directory or a glob such as "dist/**/*.js";
                          may be given several times (default: the files that tsconfig.json says)
-      --redis <url>      top, tail, inspect, release: the Redis, Sentinel or a node of the cluster; several times: the masters of a
-                         quorum (default: REDIS_URL in the environment)
-      --match <pattern>  top, tail: the names of locks, as Redis' SCAN has them (default: LOCK_*, and all that are waited for)
-      --prefix <text>    top, tail, inspect, release: the client's keyPrefix
+      --redis <url>      top, tail, ui, inspect, release: the Redis, Sentinel or a node of the cluster; several times: the masters
+                         of a quorum (default: REDIS_URL in the environment)
+      --match <pattern>  top, tail, ui: the names of locks, as Redis' SCAN has them (default: LOCK_*, and all that are waited for)
+      --prefix <text>    top, tail, ui, inspect, release: the client's keyPrefix
+      --port <number>    ui: where the page is served, on loopback only (default: any that is free)
       --now              release: frees the key at once, though a body may be at work under it
   -y, --yes              init, eject, release: changes it without asking
   -h, --help             shows this
@@ -71,6 +81,7 @@ const OPTIONS = {
   redis: { type: "string", multiple: true },
   match: { type: "string" },
   prefix: { type: "string" },
+  port: { type: "string" },
   now: { type: "boolean" },
   yes: { type: "boolean", short: "y" },
   help: { type: "boolean", short: "h" },
@@ -88,6 +99,7 @@ const COMMANDS: Readonly<Record<string, readonly OptionName[]>> = {
   eject: ["project", "yes"],
   top: ["redis", "match", "prefix", "json"],
   tail: ["redis", "match", "prefix", "json"],
+  ui: ["redis", "match", "prefix", "port"],
   inspect: ["redis", "prefix", "json"],
   release: ["redis", "prefix", "now", "yes"],
 };
@@ -110,7 +122,7 @@ export function parseCommand(args: readonly string[]): Command {
     if (!isOption(name)) throw new UsageError(`There is no option \`${rawName}\`.${nearestOption(rawName)}`);
     const takesValue = OPTIONS[name].type === "string";
     if (takesValue && (value === undefined || value === "" || (value.startsWith("-") && !inlineValue))) {
-      const what = { redis: "a URL", match: "a pattern", prefix: "a text" }[name as string] ?? "a path";
+      const what = { redis: "a URL", match: "a pattern", prefix: "a text", port: "a number" }[name as string] ?? "a path";
       throw new UsageError(`Expected ${what} after \`${rawName}\`.`);
     }
     if (!takesValue && value !== undefined) throw new UsageError(`\`${rawName}\` takes no value.`);
@@ -139,6 +151,10 @@ function commandOf(
   const [project, anotherProject] = given.get("project") ?? [];
   if (anotherProject !== undefined) throw new UsageError("`--project` is given twice.");
   const outputs = given.get("output") ?? [];
+  if (name === "ui") {
+    const { urls, match, prefix } = liveCommand("top", rest, given);
+    return { name, urls, match, prefix, port: portIn(given.get("port")) };
+  }
   if (name === "top" || name === "tail" || name === "inspect" || name === "release")
     return liveCommand(name, rest, given);
   if (name === "diff") {
@@ -166,7 +182,7 @@ function liveCommand(
   name: "top" | "tail" | "inspect" | "release",
   rest: readonly string[],
   given: ReadonlyMap<OptionName, readonly string[]>,
-): Command {
+): Extract<Command, { readonly now: boolean }> {
   const { REDIS_URL: usual = "" } = process.env;
   const urls = given.get("redis") ?? (usual === "" ? [] : [usual]);
   const isOfAll = name === "top" || name === "tail";
@@ -181,6 +197,13 @@ function liveCommand(
   const [prefix = ""] = given.get("prefix") ?? [];
   const [json, now, isAgreed] = [given.has("json"), given.has("now"), given.has("yes")];
   return { name, urls, key, match, prefix, json, now, isAgreed };
+}
+
+function portIn([text = "0", another]: readonly string[] = []): number {
+  if (another !== undefined) throw new UsageError("`--port` is given twice.");
+  const port = Number(text);
+  if (/^\d+$/.test(text) && port <= 65_535) return port;
+  throw new UsageError(`Expected \`--port\` to be a number up to 65535, got \`${text}\`.`);
 }
 
 function isOption(name: string): name is OptionName {

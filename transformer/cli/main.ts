@@ -15,6 +15,7 @@ import { init } from "./init/init";
 import { inspectLock, releaseLock } from "./live/lock";
 import { tail } from "./live/tail";
 import { top } from "./live/top";
+import { ui } from "./live/ui/ui";
 import { onOneLine } from "./one-line";
 import { palette } from "./palette";
 import { configFile, openProjects } from "./project";
@@ -61,6 +62,8 @@ function run(command: Command, cwd: string): number | Promise<number> {
       return top(command.urls, command, command.json);
     case "tail":
       return tail(command.urls, command, command.json);
+    case "ui":
+      return ui(command.urls, command, command.port);
     case "inspect":
       return inspectLock(command.urls, command.key, command, command.json);
     case "release":

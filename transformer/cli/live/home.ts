@@ -8,8 +8,10 @@ export interface Home {
   readonly redis: Redis | Cluster | readonly Redis[];
   /** Of one Redis, it alone; of a cluster or a quorum, each that has locks of its own. */
   masters(): readonly Redis[];
-  /** What stands under a name, wherever that is. */
-  get(name: string): Promise<string | null>;
+  /** What stands under a name, wherever that is, and for how long yet. */
+  read(name: string): Promise<{ readonly value: string | null; readonly leftMs: number }>;
+  /** The same for a client with a `keyPrefix`. */
+  prefixed(prefix: string): Pick<Home, "redis" | "close">;
   close(): void;
 }
 
@@ -39,10 +41,21 @@ export async function openHome(urls: readonly string[]): Promise<Home> {
     const [first] = clients;
     if (first === undefined)
       throw new UsageError("Expected `--redis <url>`, or REDIS_URL in the environment.");
-    if (clients.length > 1)
-      return { redis: clients, masters: () => clients, get: (name) => first.get(name), close };
-    if (!(await isInCluster(first)))
-      return { redis: first, masters: () => clients, get: (name) => first.get(name), close };
+    if (clients.length > 1 || !(await isInCluster(first)))
+      return {
+        redis: clients.length > 1 ? clients : first,
+        masters: () => clients,
+        read: (name) => readFrom(first, name),
+        prefixed: (keyPrefix) => {
+          const others = clients.map((client) => client.duplicate({ keyPrefix }));
+          const [only = first] = others;
+          return {
+            redis: others.length > 1 ? others : only,
+            close: () => others.forEach((client) => client.disconnect()),
+          };
+        },
+        close,
+      };
     const { host = "localhost", port = 6379, username, password, tls } = first.options;
     const redisOptions = { ...OPTIONS, username, password, tls };
     const cluster = new ClusterClient([{ host, port }], { redisOptions });
@@ -56,7 +69,11 @@ export async function openHome(urls: readonly string[]): Promise<Home> {
     return {
       redis: cluster,
       masters: () => cluster.nodes("master"),
-      get: (name) => cluster.get(name),
+      read: (name) => readFrom(cluster, name),
+      prefixed: (keyPrefix) => {
+        const other = cluster.duplicate([], { redisOptions: { ...redisOptions, keyPrefix } });
+        return { redis: other, close: () => other.disconnect() };
+      },
       close: () => cluster.disconnect(),
     };
   } catch (error) {
@@ -70,11 +87,16 @@ export async function openHome(urls: readonly string[]): Promise<Home> {
   }
 }
 
+async function readFrom(redis: Redis | Cluster, name: string): ReturnType<Home["read"]> {
+  const [value, leftMs] = await Promise.all([redis.get(name), redis.pttl(name)]);
+  return { value, leftMs };
+}
+
 async function isInCluster(client: Redis): Promise<boolean> {
   return /^cluster_enabled:1/m.test(await client.info("cluster"));
 }
 
-function withoutPassword(url: string): string {
+export function withoutPassword(url: string): string {
   return url.replace(/\/\/[^@/]*@/, "//");
 }
 

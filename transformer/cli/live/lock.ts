@@ -1,9 +1,9 @@
 import { agrees, NOT_AGREED } from "../agrees";
 import { openHome, type Home } from "./home";
 import { holderText, lockTable } from "./rows";
-import { Survey, type LockRow, type SurveyOptions } from "./survey";
-
-type Runtime = typeof import("../../../runtime/index");
+import type { LockRow } from "./look";
+import { Survey, type SurveyOptions } from "./survey";
+import { take, takeQuestion } from "./take";
 
 /** Shows one lock. */
 export async function inspectLock(
@@ -48,28 +48,18 @@ export async function releaseLock(
       return 0;
     }
     process.stdout.write(lockTable([lock], 1));
-    const question = how.now
-      ? "Free it at once? A body may be at work under it, and another one would run beside it."
-      : "Revoke it? Its holder is told, and its key is free when its body has ended, or its time is over.";
-    if (!how.isAgreed && !(await agrees(question))) {
+    if (!how.isAgreed && !(await agrees(takeQuestion(how.now)))) {
       process.stdout.write("Nothing was changed. With `--yes` nobody is asked.\n");
       return NOT_AGREED;
     }
-    const { configure, forceRelease, shutdown } = require("lockweave") as Runtime;
-    configure({
-      redis: home.redis,
-      woven: false,
-      logger: { warn: (line) => void process.stderr.write(`${line}\n`) },
-    });
-    const taken = await forceRelease(key, { now: how.now });
-    await shutdown({ patience: "0s" });
+    const isTaken = await take(home, options.prefix, key, how.now);
     const names = lock.holders.map(holderText).join(", ");
     process.stdout.write(
-      taken.length === 0
+      !isTaken
         ? "Meanwhile somebody else holds it, or nobody: nothing was changed.\n"
         : `${how.now ? "Freed" : "Revoked"}: it was held by ${names}.\n`,
     );
-    return taken.length === 0 ? 1 : 0;
+    return isTaken ? 0 : 1;
   } finally {
     home.close();
   }

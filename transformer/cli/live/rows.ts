@@ -1,5 +1,5 @@
 import { onOneLine } from "../one-line";
-import type { HolderRow, LockRow, Look, Process } from "./survey";
+import type { HolderRow, LockRow, Look, Process, Said } from "./look";
 
 /** `worker-3/4711`, as it says of itself, or the number with which its request ids begin. */
 function processText({ number, host, pid }: Process): string {
@@ -11,19 +11,25 @@ export function holderText({ process, storeValue, isRevoked }: HolderRow): strin
   return isRevoked ? `${who} (revoked)` : who;
 }
 
+/** The same with its function, where that is known. */
+function withSite(text: string, { site }: Said): string {
+  return site === undefined ? text : `${text} ${onOneLine(site)}`;
+}
+
 /** The locks as a table, as many as there is room for. */
 export function lockTable(locks: readonly LockRow[], most: number): string {
   const shown = locks.slice(0, most);
   const rows = shown.map((lock) => [
     String(lock.waiting),
+    longest(lock.waiters) ?? "-",
     lock.state,
+    longest(lock.holders) ?? `>= ${inSeconds(lock.seenForMs)}`,
     lock.holders.length === 0 ? "-" : inSeconds(Math.min(...lock.holders.map(({ leftMs }) => leftMs))),
-    inSeconds(lock.seenForMs),
     onOneLine(lock.key),
-    few(lock.holders.map(holderText)),
-    few(lock.waiters.map(processText)),
+    few(lock.holders.map((holder) => withSite(holderText(holder), holder))),
+    few(lock.waiters.map((waiter) => withSite(processText(waiter), waiter))),
   ]);
-  const lines = [["waiting", "state", "left", "seen for", "lock", "held by", "next"], ...rows];
+  const lines = [["waiting", "longest", "state", "for", "left", "lock", "held by", "next"], ...rows];
   const widths = lines.reduce<number[]>(
     (widest, line) => line.map((cell, index) => Math.max(widest[index] ?? 0, cell.length)),
     [],
@@ -44,6 +50,12 @@ export function lookText({ locks, keys, scanned, isWhole, commands, tookMs }: Lo
   const waiting = locks.reduce((all, lock) => all + lock.waiting, 0);
   const rest = isWhole ? "" : ` Not all of its ${keys} keys have been looked at yet: the next look goes on.`;
   return `${held} held, ${waiting} waiting, of ${locks.length} locks. ${commands} commands in ${Math.round(tookMs)} ms, up to ${Math.min(scanned, keys)} names looked through.${rest}\n`;
+}
+
+/** As far as somebody says it. */
+function longest(said: readonly Said[]): string | undefined {
+  const times = said.flatMap(({ forMs }) => (forMs === undefined ? [] : [forMs]));
+  return times.length === 0 ? undefined : inSeconds(Math.max(...times));
 }
 
 const MOST_NAMED = 3;

@@ -1,53 +1,9 @@
 import type { Redis } from "ioredis";
+import { nameBeside } from "../../../runtime/stores/redis/keys";
+import { foundOf, type Found } from "./found";
 import type { Home } from "./home";
-import { nameBeside, processName } from "../../../runtime/stores/redis/keys";
-import { isClosed, isReserved, isRevoked, sharesIn } from "../../../runtime/stores/value";
-
-/** One process, as far as it is known. */
-export interface Process {
-  /** With which its request ids begin. */
-  readonly number: string;
-  /** Of one that was configured with `announce: true`. */
-  readonly host?: string;
-  readonly pid?: number;
-  readonly version?: string;
-}
-
-export interface HolderRow {
-  /** What the key holds of it. */
-  readonly storeValue: string;
-  /** Of a lock of ours. */
-  readonly process: Process | undefined;
-  readonly leftMs: number;
-  readonly isRevoked: boolean;
-}
-
-export interface LockRow {
-  readonly key: string;
-  readonly state: "held" | "free" | "next" | "closed";
-  readonly holders: readonly HolderRow[];
-  /** How many have a place in its queue: one for all of a process that wait to be alone. */
-  readonly waiting: number;
-  /** The first of them. */
-  readonly waiters: readonly Process[];
-  /** Since it was first seen held by these, or waited for; the server does not know since when it is. */
-  readonly seenForMs: number;
-  /** By how many masters of a quorum. */
-  readonly masters: number;
-}
-
-export interface Look {
-  readonly locks: readonly LockRow[];
-  /** How many keys the servers have in all. */
-  readonly keys: number;
-  /** How many of them were looked at for it, of those whose names were not known yet. */
-  readonly scanned: number;
-  /** Whether all keys have been looked at since the survey began. */
-  readonly isWhole: boolean;
-  /** What it has cost the servers, and how long it waited for them. */
-  readonly commands: number;
-  readonly tookMs: number;
-}
+import type { LockRow, Look } from "./look";
+import { Processes } from "./processes";
 
 export interface SurveyOptions {
   /** Of the locks' keys, as Redis' SCAN has it. */
@@ -61,7 +17,6 @@ const MOST_SCANNED = 20_000;
 const SCAN_COUNT = 1_000;
 const AT_ONCE = 200;
 const MOST_WAITERS = 20;
-const ASKED_EVERY_MS = 5_000;
 const QUEUES = "lockweave:2:queue*";
 
 interface Master {
@@ -79,20 +34,23 @@ interface Master {
 export class Survey {
   readonly #options: SurveyOptions;
   readonly #masters = new Map<Redis, Master>();
-  readonly #processes = new Map<string, Process>();
-  readonly #askAgainAt = new Map<string, number>();
-  readonly #firstSeen = new Map<string, { what: string; at: number }>();
+  readonly #processes: Processes;
+  /** Of each lock, who held it at the last look, since which look, and whether it was somebody else before. */
+  readonly #firstSeen = new Map<string, { what: string; at: number; isAnother: boolean }>();
   #commands = 0;
 
   constructor(options: SurveyOptions) {
     this.#options = options;
+    this.#processes = new Processes(options.prefix);
   }
 
   async look(home: Home): Promise<Look> {
     const startedAt = performance.now();
     this.#commands = 0;
-    const looks = await Promise.all(home.masters().map((redis) => this.#lookAt(this.#masterOf(redis), home)));
-    const locks = joined(looks.flatMap((look) => look.locks)).map((lock) => this.#timed(lock, startedAt));
+    const looks = await Promise.all(home.masters().map((redis) => this.#lookAt(this.#masterOf(redis))));
+    const found = joined(looks.flatMap((look) => look.found));
+    await this.#askProcesses(home, found);
+    const locks = found.map((lock) => this.#row(lock, startedAt));
     const seen = new Set(locks.map(({ key }) => key));
     for (const key of this.#firstSeen.keys()) if (!seen.has(key)) this.#firstSeen.delete(key);
     return {
@@ -113,9 +71,9 @@ export class Survey {
       const known = new Set([key]);
       found.push(...(await this.#holds({ redis, cursors: new Map(), known, isWhole: false }, [key])));
     }
-    await this.#name(home, found, performance.now());
-    const [lock] = joined(found.map((one) => this.#named(one)));
-    return lock;
+    await this.#askProcesses(home, found);
+    const [lock] = joined(found);
+    return lock && this.#row(lock, performance.now());
   }
 
   #masterOf(redis: Redis): Master {
@@ -134,17 +92,15 @@ export class Survey {
 
   async #lookAt(
     master: Master,
-    home: Home,
-  ): Promise<{ locks: LockRow[]; keys: number; scanned: number; isWhole: boolean }> {
+  ): Promise<{ found: Found[]; keys: number; scanned: number; isWhole: boolean }> {
     const scanned = await this.#scan(master);
     const keys = await this.#ask(() => master.redis.dbsize());
     const keysKnown = [...master.known];
-    const locks: Found[] = [];
+    const found: Found[] = [];
     for (let from = 0; from < keysKnown.length; from += AT_ONCE) {
-      locks.push(...(await this.#holds(master, keysKnown.slice(from, from + AT_ONCE))));
+      found.push(...(await this.#holds(master, keysKnown.slice(from, from + AT_ONCE))));
     }
-    await this.#name(home, locks, performance.now());
-    return { locks: locks.map((lock) => this.#named(lock)), keys, scanned, isWhole: master.isWhole };
+    return { found, keys, scanned, isWhole: master.isWhole };
   }
 
   /** Goes on through the names, by both patterns in turns. */
@@ -210,45 +166,35 @@ export class Survey {
     });
   }
 
-  /** What processes say of themselves. Who says nothing is asked again after a while. */
-  async #name(home: Home, locks: readonly Found[], now: number): Promise<void> {
-    const numbers = locks.flatMap(({ holders, waiters }) =>
-      [...holders, ...waiters].map(({ process }) => process),
-    );
-    const unknown = [...new Set(numbers)].filter(
-      (number): number is string =>
-        number !== undefined && !this.#processes.has(number) && now >= (this.#askAgainAt.get(number) ?? 0),
-    );
-    const ask = async (number: string): Promise<void> => {
-      this.#askAgainAt.set(number, now + ASKED_EVERY_MS);
-      const said = await this.#ask(() => home.get(this.#options.prefix + processName(number)));
-      if (said !== null) this.#processes.set(number, { number, ...aboutOf(said) });
-    };
-    await Promise.all(unknown.map(ask));
+  async #askProcesses(home: Home, locks: readonly Found[]): Promise<void> {
+    const numbers = locks.flatMap(({ holders, waiters }) => [
+      ...holders.flatMap(({ process }) => (process === undefined ? [] : [process])),
+      ...waiters,
+    ]);
+    this.#commands += await this.#processes.ask(home, numbers);
   }
 
-  #named({ key, state, holders, waiting, waiters }: Found): LockRow {
-    const processOf = (number: string): Process => this.#processes.get(number) ?? { number };
+  #row({ holders, waiters, ...lock }: FoundOfAll, now: number): LockRow {
+    const what = holders.map(({ storeValue }) => storeValue).join();
+    const { key } = lock;
+    const before = this.#firstSeen.get(key);
+    const seen = before?.what === what ? before : { what, at: now, isAnother: before !== undefined };
+    this.#firstSeen.set(key, seen);
+    const since = seen.isAnother ? seen.at : -Infinity;
+    const processes = this.#processes;
     return {
-      key,
-      state,
-      holders: holders.map(({ process, ...holder }) => ({
+      ...lock,
+      holders: holders.map(({ process: number, ...holder }) => ({
         ...holder,
-        process: process === undefined ? undefined : processOf(process),
+        process: number === undefined ? undefined : processes.named(number),
+        ...(number !== undefined && processes.holds(number, key, now, since)),
       })),
-      waiting,
-      waiters: waiters.flatMap(({ process }) => (process === undefined ? [] : [processOf(process)])),
-      seenForMs: 0,
-      masters: 1,
+      waiters: waiters.map((number) => ({
+        ...processes.named(number),
+        ...processes.waits(number, key, now),
+      })),
+      seenForMs: now - seen.at,
     };
-  }
-
-  #timed(lock: LockRow, now: number): LockRow {
-    const what = lock.holders.map(({ storeValue }) => storeValue).join();
-    const before = this.#firstSeen.get(lock.key);
-    if (before?.what === what) return { ...lock, seenForMs: now - before.at };
-    this.#firstSeen.set(lock.key, { what, at: now });
-    return lock;
   }
 
   async #ask<Reply>(command: () => Promise<Reply>): Promise<Reply> {
@@ -257,79 +203,21 @@ export class Survey {
   }
 }
 
-interface Found {
-  readonly key: string;
-  readonly state: LockRow["state"];
-  readonly holders: readonly (Omit<HolderRow, "process"> & { readonly process: string | undefined })[];
-  readonly waiting: number;
-  readonly waiters: readonly { readonly process: string | undefined }[];
-}
-
-function foundOf(
-  key: string,
-  value: unknown,
-  leftMs: number,
-  waiting: number,
-  waiters: readonly unknown[],
-): Found {
-  const holds =
-    typeof value !== "string"
-      ? []
-      : (sharesIn(value)?.map(({ requestId }) => ({ value: requestId, leftMs })) ?? [{ value, leftMs }]);
-  const holders = holds.filter((hold) => !isReserved(hold.value) && !isClosed(hold.value));
-  const [other] = holds;
-  const otherwise = other === undefined ? "free" : isReserved(other.value) ? "next" : "closed";
-  return {
-    key,
-    state: holders.length > 0 ? "held" : otherwise,
-    holders: holders.map((hold) => ({
-      storeValue: hold.value,
-      process: isRevoked(hold.value) ? undefined : processIn(hold.value),
-      leftMs: hold.leftMs,
-      isRevoked: isRevoked(hold.value),
-    })),
-    waiting,
-    waiters: waiters.map((entry) => ({ process: processIn(String(entry).slice(0, 32)) })),
-  };
-}
-
-/** The number of the process that an id of ours is from. */
-function processIn(id: string): string | undefined {
-  return /^[0-9a-f]{32}$/.test(id) ? id.slice(0, 12) : undefined;
-}
-
-function aboutOf(said: string): Omit<Process, "number"> {
-  try {
-    const { host, pid, version } = JSON.parse(said) as Record<string, unknown>;
-    return {
-      ...(typeof host === "string" && { host }),
-      ...(typeof pid === "number" && { pid }),
-      ...(typeof version === "string" && { version }),
-    };
-  } catch {
-    return {};
-  }
-}
+type FoundOfAll = Found & { readonly masters: number };
 
 /** What several masters of a quorum have of one lock. */
-function joined(locks: readonly LockRow[]): LockRow[] {
-  const byKey = new Map<string, LockRow>();
+function joined(locks: readonly Found[]): readonly FoundOfAll[] {
+  const byKey = new Map<string, FoundOfAll>();
   for (const lock of locks) {
     const other = byKey.get(lock.key);
     const isBetter = other === undefined || lock.holders.length > other.holders.length;
-    const masters = (other?.masters ?? 0) + 1;
     byKey.set(lock.key, {
       ...(isBetter ? lock : other),
       waiting: Math.max(lock.waiting, other?.waiting ?? 0),
-      masters,
+      masters: (other?.masters ?? 0) + 1,
     });
   }
   return [...byKey.values()];
-}
-
-/** A look that took long is not followed by another one at once: a slow server is not to be made slower. */
-export function pauseAfter(tookMs: number, everyMs: number): number {
-  return Math.max(everyMs, 10 * tookMs);
 }
 
 function byContention(locks: readonly LockRow[]): LockRow[] {

@@ -1,8 +1,9 @@
-import { setTimeout as sleep } from "node:timers/promises";
 import { onOneLine } from "../one-line";
 import { openHome } from "./home";
 import { holderText } from "./rows";
-import { pauseAfter, Survey, type HolderRow, type LockRow, type SurveyOptions } from "./survey";
+import { holdId, type HolderRow, type LockRow } from "./look";
+import { looks } from "./looks";
+import { Survey, type SurveyOptions } from "./survey";
 
 /** What has changed from one look to the next. */
 interface Change {
@@ -21,18 +22,23 @@ const LOOKS_EVERY_MS = 500;
  *
  * @throws {UsageError} when the server cannot be looked at
  */
-export async function tail(urls: readonly string[], options: SurveyOptions, json: boolean): Promise<never> {
+export async function tail(urls: readonly string[], options: SurveyOptions, json: boolean): Promise<0> {
   const home = await openHome(urls);
   const survey = new Survey(options);
   try {
     let before: readonly LockRow[] = [];
-    for (;;) {
-      const { locks, tookMs } = await survey.look(home);
+    let told = "";
+    for await (const seen of looks(survey, home, LOOKS_EVERY_MS)) {
+      const trouble = "trouble" in seen ? seen.trouble : "";
+      if (trouble !== "" && trouble !== told) process.stderr.write(`${trouble}\n`);
+      told = trouble;
+      if ("trouble" in seen) continue;
+      const { locks } = seen.look;
       const at = new Date().toISOString();
       for (const change of changesBetween(before, locks)) process.stdout.write(lineOf(change, at, json));
       before = locks;
-      await sleep(pauseAfter(tookMs, LOOKS_EVERY_MS));
     }
+    return 0;
   } finally {
     home.close();
   }
@@ -61,16 +67,7 @@ function changesBetween(before: readonly LockRow[], after: readonly LockRow[]): 
 }
 
 function hasHold(lock: LockRow | undefined, hold: HolderRow): HolderRow | undefined {
-  return lock?.holders.find(({ storeValue }) => isSameHold(storeValue, hold.storeValue));
-}
-
-const REVOKED = "revoked:";
-
-/** A hold that was revoked meanwhile is the same one, known by the end of its id. */
-function isSameHold(one: string, other: string): boolean {
-  const end = (value: string): string => value.slice(REVOKED.length);
-  const isEither = one.startsWith(REVOKED) || other.startsWith(REVOKED);
-  return one === other || (isEither && end(one) === end(other));
+  return lock?.holders.find((one) => holdId(one) === holdId(hold));
 }
 
 function lineOf(change: Change, at: string, json: boolean): string {

@@ -1,7 +1,8 @@
-import { setTimeout as sleep } from "node:timers/promises";
 import { openHome, type Home } from "./home";
 import { lockTable, lookText } from "./rows";
-import { pauseAfter, Survey, type Look, type SurveyOptions } from "./survey";
+import type { Look } from "./look";
+import { looks } from "./looks";
+import { Survey, type SurveyOptions } from "./survey";
 
 const REFRESHED_EVERY_MS = 1_000;
 const LINES_BESIDE_THE_TABLE = 5;
@@ -38,11 +39,11 @@ function textOf(look: Look, json: boolean): string {
 }
 
 /** Until the process is ended. */
-async function live(survey: Survey, home: Home): Promise<never> {
-  for (;;) {
-    const look = await survey.look(home);
+async function live(survey: Survey, home: Home): Promise<void> {
+  for await (const seen of looks(survey, home, REFRESHED_EVERY_MS)) {
     const room = Math.max(1, process.stdout.rows - LINES_BESIDE_THE_TABLE);
-    process.stdout.write(`${CLEAR}${lookText(look)}\n${lockTable(look.locks, room)}`);
-    await sleep(pauseAfter(look.tookMs, REFRESHED_EVERY_MS));
+    const text =
+      "trouble" in seen ? `${seen.trouble}\n` : `${lookText(seen.look)}\n${lockTable(seen.look.locks, room)}`;
+    process.stdout.write(CLEAR + text);
   }
 }

@@ -1,19 +1,21 @@
-// The tests run against a real redis-server. Where there is none, and this is a machine to build on (root, with
-// apt), it is installed; elsewhere one line says what to install.
+// The tests run against real programs. Those that are named here and are not there are installed, if this is a machine to
+// build on (root, with apt); elsewhere one line says what to install.
 import { spawnSync } from "node:child_process";
 import { existsSync, rmSync, writeFileSync } from "node:fs";
 
-if (!isOnPath("redis-server")) {
+const missing = process.argv.slice(2).filter((program) => !isOnPath(program));
+if (missing.length > 0) {
+  const names = missing.join(" and ");
   if (process.getuid?.() !== 0 || !isOnPath("apt-get")) {
     console.error(
-      "The tests need redis-server on the PATH: `sudo apt-get install redis-server`, `brew install redis`, or your system's own package.",
+      `The tests need ${names} on the PATH: \`sudo apt-get install ${missing.join(" ")}\`, \`brew install ${missing.join(" ")}\`, or your system's own package.`,
     );
     process.exit(1);
   }
-  console.log("redis-server is not installed: installing Debian's package redis-server for the tests");
+  console.log(`Installing for the tests, as Debian packages: ${names}`);
   withoutStartingServices(() => {
     run("apt-get", "-qq", "update");
-    run("apt-get", "-qq", "install", "--yes", "--no-install-recommends", "redis-server");
+    run("apt-get", "-qq", "install", "--yes", "--no-install-recommends", ...missing);
   });
 }
 
@@ -29,10 +31,10 @@ function run(program, ...args) {
   if (status === 0) return;
   console.error(`${program} ${args.join(" ")} failed:\n${stdout}${stderr}`);
   process.exitCode = 1;
-  throw new Error("redis-server could not be installed");
+  throw new Error(`${args.at(-1)} could not be installed`);
 }
 
-/** The package would start a server on port 6379, for good. Debian asks this file first; 101 means no. */
+/** redis-server's package would start one on port 6379, for good. Debian asks this file first; 101 means no. */
 function withoutStartingServices(install) {
   const policy = "/usr/sbin/policy-rc.d";
   const isOurs = !existsSync(policy);

@@ -1,0 +1,68 @@
+import { spawn, type ChildProcess, type ChildProcessWithoutNullStreams } from "node:child_process";
+import { once } from "node:events";
+import { join } from "node:path";
+import { COMPILER, PACKAGE, type Finished } from "../hosts/project";
+
+const CLI = join(PACKAGE, "dist/transformer/cli/main.js");
+
+/** The processes of a test, which live on one Redis: programs with locks, and commands that look at them. */
+export class Programs {
+  readonly #url: string;
+  readonly #children = new Set<ChildProcess>();
+
+  constructor(url: string) {
+    this.#url = url;
+  }
+
+  /** Runs a command to its end. */
+  async lockweave(args: readonly string[], env: Record<string, string> = {}): Promise<Finished> {
+    const child = this.start(args, env);
+    let [stdout, stderr] = ["", ""];
+    child.stdout.setEncoding("utf8").on("data", (text: string) => void (stdout += text));
+    child.stderr.setEncoding("utf8").on("data", (text: string) => void (stderr += text));
+    const [code] = (await once(child, "close")) as [number | null];
+    return { code, stdout, stderr };
+  }
+
+  /** A command that goes on until `end()`. */
+  start(args: readonly string[], env: Record<string, string> = {}): ChildProcessWithoutNullStreams {
+    const child = spawn(process.execPath, [...COMPILER, CLI, ...args], {
+      env: { ...process.env, REDIS_URL: this.#url, ...env },
+    });
+    this.#children.add(child);
+    return child;
+  }
+
+  /** A process that runs the body, with `take(site, flag, part)` as a tagged function takes a lock, which goes on as long as its process does. */
+  async program(
+    body: string,
+    configuration = `{ redis: ${JSON.stringify(this.#url)}, announce: true }`,
+  ): Promise<ChildProcess> {
+    const script = `
+      const { configure, withLock, obtain, lockKey, wholeKey, open, acquire, retryCheck } = require(${JSON.stringify(join(PACKAGE, "dist/runtime/index.js"))});
+      configure({ woven: false, ...${configuration} });
+      const take = async (site, businessFlag, part) => {
+        const lock = open({ site, businessFlag, waitTime: "60s" }, part);
+        while (!(await acquire(lock))) await retryCheck(lock);
+      };
+      const never = () => new Promise(() => {});
+      (async () => { ${body} })().then(() => process.send("ready"));
+      process.on("disconnect", () => process.exit());`;
+    const child = spawn(process.execPath, ["--eval", script], {
+      stdio: ["ignore", "inherit", "inherit", "ipc"],
+    });
+    this.#children.add(child);
+    await once(child, "message");
+    return child;
+  }
+
+  async end(): Promise<void> {
+    for (const child of this.#children) {
+      if (child.exitCode !== null || child.signalCode !== null) continue;
+      const ended = once(child, "exit");
+      child.kill("SIGKILL");
+      await ended;
+    }
+    this.#children.clear();
+  }
+}

@@ -1,0 +1,28 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import type { Home } from "./home";
+import type { Look } from "./look";
+import type { Survey } from "./survey";
+
+/** So many times as long as the look took. */
+const PAUSE_PER_LOOK = 10;
+
+/**
+ * One look after the other; of one that fails, why: the next one may not. One that took long is not followed by another at
+ * once: a slow server is not to be made slower.
+ */
+export async function* looks(
+  survey: Survey,
+  home: Home,
+  everyMs: number,
+): AsyncGenerator<{ readonly look: Look } | { readonly trouble: string }, never> {
+  for (;;) {
+    const startedAt = performance.now();
+    try {
+      yield { look: await survey.look(home) };
+    } catch (error) {
+      const reason = error instanceof Error ? error.message : String(error);
+      yield { trouble: `The server cannot be looked at now: ${reason}` };
+    }
+    await sleep(Math.max(everyMs, PAUSE_PER_LOOK * (performance.now() - startedAt)));
+  }
+}

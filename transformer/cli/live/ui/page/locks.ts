@@ -1,0 +1,51 @@
+import type { HolderRow, LockRow, Said } from "../../look";
+import { element, show } from "./dom";
+import { holderText, processText, timeText } from "./words";
+
+const MOST_NAMED = 3;
+
+/** The locks, the most contended first. */
+export function showLocks(body: Element, locks: readonly LockRow[]): void {
+  show(body, new Map(locks.map((lock) => [lock.key, rowOf(lock)])));
+}
+
+export function lockLink(key: string): HTMLAnchorElement {
+  return element("a", { href: `#lock=${encodeURIComponent(key)}` }, key);
+}
+
+function rowOf(lock: LockRow): HTMLTableRowElement {
+  const { key, state, waiting, holders, waiters } = lock;
+  return element(
+    "tr",
+    { class: state },
+    element("td", { class: waiting > 0 ? "number waiting" : "number" }, String(waiting)),
+    element("td", { class: "number" }, longest(waiters) ?? "–"),
+    element("th", { scope: "row" }, lockLink(key)),
+    element("td", {}, element("span", { class: `state ${state}` }, state)),
+    element("td", { class: "number" }, longest(holders) ?? `≥ ${timeText(lock.seenForMs)}`),
+    element("td", { class: "number" }, leftText(holders)),
+    element("td", {}, few(holders.map((one) => withSite(holderText(one), one)))),
+    element("td", {}, few(waiters.map((one) => withSite(processText(one), one)))),
+  );
+}
+
+export function withSite(text: string, { site }: Said): string {
+  return site === undefined ? text : `${text} · ${site}`;
+}
+
+/** Until the first of them expires, unless it is renewed. */
+export function leftText(holders: readonly HolderRow[]): string {
+  return holders.length === 0 ? "–" : timeText(Math.min(...holders.map(({ leftMs }) => leftMs)));
+}
+
+/** As far as somebody says it. */
+function longest(said: readonly Said[]): string | undefined {
+  const times = said.flatMap(({ forMs }) => (forMs === undefined ? [] : [forMs]));
+  return times.length === 0 ? undefined : timeText(Math.max(...times));
+}
+
+function few(names: readonly string[]): string {
+  if (names.length === 0) return "–";
+  const more = names.length - MOST_NAMED;
+  return names.slice(0, MOST_NAMED).join(", ") + (more > 0 ? ` and ${more} more` : "");
+}

@@ -1,0 +1,110 @@
+import type { LockRow } from "../../look";
+import type { State } from "../state";
+import { byId } from "./dom";
+import { showHeat } from "./heat";
+import { leftText, showLocks, withSite } from "./locks";
+import { offerRelease } from "./release";
+import { askState, takeToken } from "./requests";
+import { showTimeLine, showWaits } from "./time-line";
+import { clockText, countText, holderText, timeText } from "./words";
+
+const ASKED_EVERY_MS = 500;
+
+const find = byId("find", HTMLInputElement);
+const span = byId("span", HTMLSelectElement);
+
+/** The one that is shown by itself: it stands in the address, so that it can be kept and gone back to. */
+function keyShown(): string | undefined {
+  return new URLSearchParams(location.hash.slice(1)).get("lock") ?? undefined;
+}
+
+function showState(state: State): void {
+  const { at, since, servers, count, look, locks, more, heat, trouble = "" } = state;
+  text("servers", servers.join(", "));
+  text("trouble", trouble);
+  const isAlive = trouble === "";
+  byId("status", HTMLElement).className = isAlive ? "alive" : "";
+  text("count", `${count.held} held, ${count.waiting} waiting, of ${countText(count.locks, "lock")}`);
+  text("cost", look === undefined ? "" : costText(look));
+  text("more", more > 0 ? `and ${more} more: look for a part of their names` : "");
+  text(
+    "since",
+    `It has looked since ${clockText(since)}, twice a second: what was shorter than that was seen by chance.`,
+  );
+  showLocks(byId("locks", HTMLElement), locks);
+  hide("no-locks", locks.length > 0);
+  showHeat(byId("heat", HTMLElement), heat, at);
+  hide("no-heat", heat.length > 0);
+  showLock(state);
+}
+
+function costText({ commands, tookMs, scanned, keys, isWhole }: NonNullable<State["look"]>): string {
+  const rest = isWhole ? "" : `; not all of its ${keys.toLocaleString()} keys have been looked at yet`;
+  return `A look: ${countText(commands, "command")} in ${Math.round(tookMs)} ms, up to ${countText(Math.min(scanned, keys), "name")} looked through${rest}`;
+}
+
+function showLock({ at, lock, line = [] }: State): void {
+  const key = keyShown();
+  hide("lock", key === undefined);
+  if (key === undefined) return;
+  text("lock-key", key);
+  text("lock-state", lock === undefined ? "free, and nobody waits" : stateText(lock));
+  for (const id of ["revoke", "free"]) byId(id, HTMLButtonElement).disabled = lock?.state !== "held";
+  showTimeLine(byId("line", HTMLElement), line, at, Number(span.value));
+  hide(
+    "no-waits",
+    line.some(({ what }) => what === "waits"),
+  );
+  showWaits(byId("waits", HTMLElement), line, at);
+}
+
+function stateText({ state, holders, waiting, seenForMs, masters }: LockRow): string {
+  const by = holders.map((holder) => {
+    const lasting = holder.forMs === undefined ? "" : ` for ${timeText(holder.forMs)}`;
+    return `${withSite(holderText(holder), holder)}${lasting}`;
+  });
+  const parts = [
+    by.length === 0 ? state : `held by ${by.join(", ")}`,
+    ...(by.length === 0 ? [] : [`${leftText(holders)} left`]),
+    `seen for ${timeText(seenForMs)}`,
+    `${waiting} waiting`,
+    ...(masters > 1 ? [`on ${masters} masters`] : []),
+  ];
+  return parts.join("; ");
+}
+
+function text(id: string, value: string): void {
+  const place = byId(id, HTMLElement);
+  if (place.textContent !== value) place.textContent = value;
+}
+
+function hide(id: string, isHidden: boolean): void {
+  byId(id, HTMLElement).hidden = isHidden;
+}
+
+let isAsking = false;
+
+async function refresh(): Promise<void> {
+  if (isAsking) return;
+  isAsking = true;
+  try {
+    showState(await askState(find.value, keyShown()));
+  } catch (error) {
+    byId("status", HTMLElement).className = "";
+    text("trouble", (error as Error).message);
+  } finally {
+    isAsking = false;
+  }
+}
+
+takeToken();
+offerRelease(keyShown);
+find.addEventListener("input", () => void refresh());
+span.addEventListener("change", () => void refresh());
+addEventListener("hashchange", () => {
+  takeToken();
+  text("release-said", "");
+  void refresh();
+});
+setInterval(() => void (document.hidden || refresh()), ASKED_EVERY_MS);
+void refresh();

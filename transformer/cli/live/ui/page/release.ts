@@ -1,0 +1,70 @@
+import { byId, element } from "./dom";
+import { leftText, withSite } from "./locks";
+import { askRelease, confirmRelease } from "./requests";
+import { holderText } from "./words";
+
+/**
+ * Takes a lock from those who hold it: the first question is which way, the second shows who holds it, and wants its name to be
+ * written if a body may be at work under it.
+ */
+export function offerRelease(keyShown: () => string | undefined): void {
+  const dialog = byId("release", HTMLDialogElement);
+  const said = byId("release-said", HTMLElement);
+  const ask = async (now: boolean): Promise<void> => {
+    const key = keyShown();
+    if (key === undefined) return;
+    said.textContent = "";
+    try {
+      const reply = await askRelease(key, now);
+      if ("said" in reply) said.textContent = reply.said;
+      else
+        second(
+          key,
+          now,
+          reply.question,
+          reply.confirmation,
+          reply.lock.holders.map((one) => `${withSite(holderText(one), one)}, ${leftText([one])} left`),
+        );
+    } catch (error) {
+      said.textContent = (error as Error).message;
+    }
+  };
+  const second = (
+    key: string,
+    now: boolean,
+    question: string,
+    confirmation: string,
+    holders: readonly string[],
+  ): void => {
+    const written = element("input", {
+      "aria-label": "The lock's name",
+      autocomplete: "off",
+      spellcheck: "false",
+    });
+    const yes = element("button", { type: "submit", class: "danger" }, now ? "Free it at once" : "Revoke it");
+    yes.disabled = now;
+    written.addEventListener("input", () => (yes.disabled = written.value !== key));
+    const form = element(
+      "form",
+      { method: "dialog" },
+      element("h2", {}, key),
+      element("p", {}, "It is held by:"),
+      element("ul", {}, ...holders.map((holder) => element("li", {}, holder))),
+      element("p", { class: "question" }, question),
+      ...(now ? [element("label", {}, "Write its name to go on: ", written)] : []),
+      element("menu", {}, element("button", { type: "button", value: "no" }, "Leave it"), yes),
+    );
+    form.querySelector("button[value=no]")?.addEventListener("click", () => dialog.close());
+    form.addEventListener("submit", () => {
+      if (yes.disabled) return;
+      void confirmRelease(confirmation).then(
+        (reply) => void (said.textContent = reply.said),
+        (error: unknown) => void (said.textContent = (error as Error).message),
+      );
+    });
+    dialog.replaceChildren(form);
+    dialog.showModal();
+  };
+  byId("revoke", HTMLButtonElement).addEventListener("click", () => void ask(false));
+  byId("free", HTMLButtonElement).addEventListener("click", () => void ask(true));
+}

@@ -1,0 +1,37 @@
+import type { Question, State } from "../state";
+
+const STORED_AS = "lockweave token";
+
+/** What stands in the address is kept for this tab, and taken out of the address: it is not to be seen on a screen that is shared. */
+export function takeToken(): void {
+  const token = new URLSearchParams(location.hash.slice(1)).get("token");
+  if (token === null) return;
+  sessionStorage.setItem(STORED_AS, token);
+  history.replaceState(undefined, "", location.pathname);
+}
+
+/** @throws {Error} with what is to be told */
+async function ask<Reply>(path: string, body?: object): Promise<Reply> {
+  const response = await fetch(path, {
+    headers: { authorization: `Bearer ${sessionStorage.getItem(STORED_AS) ?? ""}` },
+    ...(body !== undefined && { method: "POST", body: JSON.stringify(body) }),
+  }).catch(() => {
+    throw new Error("`lockweave ui` has ended: start it again, and open the address that it writes.");
+  });
+  const reply = (await response.json()) as Reply & { readonly error?: string };
+  if (!response.ok) throw new Error(reply.error ?? response.statusText);
+  return reply;
+}
+
+export function askState(find: string, lock: string | undefined): Promise<State> {
+  const query = new URLSearchParams({ find, ...(lock !== undefined && { lock }) });
+  return ask(`state?${query.toString()}`);
+}
+
+export function askRelease(key: string, now: boolean): Promise<Question | { readonly said: string }> {
+  return ask("release", { key, now });
+}
+
+export function confirmRelease(confirmation: string): Promise<{ readonly said: string }> {
+  return ask("confirm", { confirmation });
+}

@@ -1,0 +1,28 @@
+import type { HolderRow, Process } from "../../look";
+
+/** `worker-3/4711`, as it says of itself, or the number with which its request ids begin. */
+export function processText({ number, host, pid }: Process): string {
+  return host === undefined ? number : `${host}/${pid ?? "?"}`;
+}
+
+export function whoText(who: Process | string): string {
+  return typeof who === "string" ? `“${who}”` : processText(who);
+}
+
+export function holderText({ process, storeValue, isRevoked }: HolderRow): string {
+  return `${whoText(process ?? storeValue)}${isRevoked ? " (revoked)" : ""}`;
+}
+
+export function timeText(ms: number): string {
+  if (ms < 0) return "no end";
+  if (ms < 60_000) return `${(ms / 1_000).toFixed(1)} s`;
+  return ms < 3_600_000 ? `${Math.floor(ms / 60_000)} min` : `${(ms / 3_600_000).toFixed(1)} h`;
+}
+
+export function clockText(at: number): string {
+  return new Date(at).toLocaleTimeString(undefined, { hour12: false });
+}
+
+export function countText(count: number, one: string, many = `${one}s`): string {
+  return `${count.toLocaleString()} ${count === 1 ? one : many}`;
+}

@@ -1,0 +1,117 @@
+import { once } from "node:events";
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
+import { readFileSync } from "node:fs";
+import { dirname, join } from "node:path";
+import type { AddressInfo } from "node:net";
+import { UsageError } from "../../../verify/usage-error";
+import { Guard } from "./guard";
+import type { Releases } from "./releases";
+import type { State } from "./state";
+
+const PAGE: Readonly<Record<string, readonly [file: string, type: string]>> = {
+  "/": ["index.html", "text/html"],
+  "/page.js": ["page.js", "text/javascript"],
+  "/style.css": ["style.css", "text/css"],
+  "/icon.svg": ["icon.svg", "image/svg+xml"],
+};
+
+const HEADERS = {
+  "cache-control": "no-store",
+  "content-security-policy":
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+  "cross-origin-opener-policy": "same-origin",
+  "cross-origin-resource-policy": "same-origin",
+  "referrer-policy": "no-referrer",
+  "x-content-type-options": "nosniff",
+};
+
+const LONGEST_BODY = 100_000;
+
+/** What the page asks for. */
+export interface Answers {
+  /** @param lock the key of one that is shown by itself */
+  state(find: string, lock: string | undefined): State;
+  readonly releases: Releases;
+}
+
+/**
+ * Serves the page and what it asks for, on loopback only.
+ *
+ * @param port 0: any that is free
+ * @returns the page's address, with the token behind the `#`, where no server and no log sees it
+ * @throws {UsageError} when the port is taken
+ */
+export async function serve(
+  answers: Answers,
+  port: number,
+): Promise<{ readonly server: Server; readonly url: string }> {
+  const guard = new Guard();
+  const files = new Map(
+    Object.entries(PAGE).map(([path, [file, type]]) => [path, { type, text: readFileSync(pageFile(file)) }]),
+  );
+  const server = createServer((request, response) => {
+    void answer(request, response).catch((error: unknown) => {
+      const said = error instanceof Error ? error.message : String(error);
+      if (response.headersSent) response.destroy();
+      else send(response, 500, { error: said });
+    });
+  });
+  const answer = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
+    const { port: own } = server.address() as AddressInfo;
+    if (!guard.isOwn(request, own)) return send(response, 403, { error: "This is not for pages elsewhere." });
+    const { pathname, searchParams } = new URL(request.url ?? "/", `http://127.0.0.1:${own}`);
+    const what = `${request.method ?? ""} ${pathname}`;
+    const file = request.method === "GET" ? files.get(pathname) : undefined;
+    if (file !== undefined) {
+      response.writeHead(200, { ...HEADERS, "content-type": `${file.type}; charset=utf-8` }).end(file.text);
+      return;
+    }
+    if (!guard.isBearer(request))
+      return send(response, 401, { error: "Open the address that `lockweave ui` has written." });
+    if (what === "GET /state")
+      return send(
+        response,
+        200,
+        answers.state(searchParams.get("find") ?? "", searchParams.get("lock") ?? undefined),
+      );
+    if (what !== "POST /release" && what !== "POST /confirm")
+      return send(response, 404, { error: `There is no ${pathname}.` });
+    const { key, now, confirmation } = await bodyOf(request);
+    if (what === "POST /confirm" && typeof confirmation === "string")
+      return send(response, 200, { said: await answers.releases.confirm(confirmation) });
+    if (what === "POST /release" && typeof key === "string") {
+      const asked = await answers.releases.ask(key, now === true);
+      return send(response, 200, typeof asked === "string" ? { said: asked } : asked);
+    }
+    send(response, 400, { error: "Expected a JSON object with a key, or a confirmation." });
+  };
+  server.listen(port, "127.0.0.1");
+  try {
+    await once(server, "listening");
+  } catch (error) {
+    throw new UsageError(`The page cannot be served: ${(error as Error).message}.`);
+  }
+  const { port: own } = server.address() as AddressInfo;
+  return { server, url: `http://127.0.0.1:${own}/#token=${guard.token}` };
+}
+
+function send(response: ServerResponse, status: number, value: object): void {
+  response
+    .writeHead(status, { ...HEADERS, "content-type": "application/json; charset=utf-8" })
+    .end(JSON.stringify(value));
+}
+
+async function bodyOf(request: IncomingMessage): Promise<Readonly<Record<string, unknown>>> {
+  let text = "";
+  for await (const chunk of request.setEncoding("utf8")) {
+    text += String(chunk);
+    if (text.length > LONGEST_BODY) throw new Error("That is too long.");
+  }
+  const value: unknown = JSON.parse(text);
+  return typeof value === "object" && value !== null ? (value as Record<string, unknown>) : {};
+}
+
+function pageFile(name: string): string {
+  const root = dirname(require.resolve("lockweave/package.json"));
+  return join(root, "dist/transformer/page", name);
+}

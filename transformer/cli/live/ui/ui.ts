@@ -1,0 +1,73 @@
+import { once } from "node:events";
+import { openHome, withoutPassword } from "../home";
+import type { Look } from "../look";
+import { looks } from "../looks";
+import { Survey, type SurveyOptions } from "../survey";
+import { History } from "./history";
+import { Releases } from "./releases";
+import { serve } from "./server";
+import type { State } from "./state";
+
+const LOOKS_EVERY_MS = 500;
+const MOST_LOCKS = 200;
+const MOST_HEAT_ROWS = 25;
+
+/**
+ * Shows who holds what, who waits, and what was in the last hour, in a browser of this machine, until it is ended.
+ *
+ * @param port 0: any that is free
+ * @throws {UsageError} when the server cannot be looked at, or the port is taken
+ */
+export async function ui(urls: readonly string[], options: SurveyOptions, port: number): Promise<number> {
+  const home = await openHome(urls);
+  const history = new History();
+  const since = Date.now();
+  let at = since;
+  let look: Look | undefined;
+  let trouble: string | undefined;
+  const state = (find: string, lock: string | undefined): State => {
+    const locks = look?.locks ?? [];
+    const wanted = locks.filter(({ key }) => key.toLowerCase().includes(find.toLowerCase()));
+    const shown = lock === undefined ? undefined : locks.find(({ key }) => key === lock);
+    return {
+      at,
+      since,
+      servers: urls.map(withoutPassword),
+      ...(trouble !== undefined && { trouble }),
+      ...(look && { look: costOf(look) }),
+      count: {
+        locks: locks.length,
+        held: locks.filter(({ state: is }) => is === "held").length,
+        waiting: locks.reduce((all, { waiting }) => all + waiting, 0),
+      },
+      locks: wanted.slice(0, MOST_LOCKS),
+      more: Math.max(0, wanted.length - MOST_LOCKS),
+      heat: history.heat(MOST_HEAT_ROWS, at),
+      ...(lock !== undefined && { line: history.line(lock) }),
+      ...(shown && { lock: shown }),
+    };
+  };
+  const watch = async (): Promise<void> => {
+    for await (const seen of looks(new Survey(options), home, LOOKS_EVERY_MS)) {
+      at = Date.now();
+      trouble = "trouble" in seen ? seen.trouble : undefined;
+      if ("trouble" in seen) continue;
+      look = seen.look;
+      history.add(look.locks, at);
+    }
+  };
+  try {
+    const { server, url } = await serve({ state, releases: new Releases(home, options) }, port);
+    process.stdout.write(
+      `Open ${url}\nWho has this address can look at the locks, and take them. It ends with Ctrl-C.\n`,
+    );
+    await Promise.race([watch(), once(server, "close")]);
+    return 0;
+  } finally {
+    home.close();
+  }
+}
+
+function costOf({ keys, scanned, isWhole, commands, tookMs }: Look): NonNullable<State["look"]> {
+  return { keys, scanned, isWhole, commands, tookMs };
+}
