@@ -63,7 +63,8 @@ export interface Configuration {
   readonly clock?: Clock;
   /**
    * Whether this process says in the stores who it is, by host, pid and version, so that `npx lockweave top` can tell whose a
-   * lock is: one `SET` each 20 s, and nothing on the way of a lock. Default `false`.
+   * lock is: one `SET` each 20 s, and nothing on the way of a lock. While it holds or waits for one longer than a second, it is one
+   * each 5 s, which says for which function, and since when. Default `false`.
    */
   readonly announce?: boolean;
   /**

@@ -39,7 +39,7 @@ export class Programs {
     configuration = `{ redis: ${JSON.stringify(this.#url)}, announce: true }`,
   ): Promise<ChildProcess> {
     const script = `
-      const { configure, withLock, obtain, lockKey, wholeKey, open, acquire, retryCheck } = require(${JSON.stringify(join(PACKAGE, "dist/runtime/index.js"))});
+      const { configure, withLock, obtain, lockKey, wholeKey, open, acquire, retryCheck, release } = require(${JSON.stringify(join(PACKAGE, "dist/runtime/index.js"))});
       configure({ woven: false, ...${configuration} });
       const take = async (site, businessFlag, part) => {
         const lock = open({ site, businessFlag, waitTime: "60s" }, part);

@@ -122,7 +122,9 @@ export function parseCommand(args: readonly string[]): Command {
     if (!isOption(name)) throw new UsageError(`There is no option \`${rawName}\`.${nearestOption(rawName)}`);
     const takesValue = OPTIONS[name].type === "string";
     if (takesValue && (value === undefined || value === "" || (value.startsWith("-") && !inlineValue))) {
-      const what = { redis: "a URL", match: "a pattern", prefix: "a text", port: "a number" }[name as string] ?? "a path";
+      const what =
+        { redis: "a URL", match: "a pattern", prefix: "a text", port: "a number" }[name as string] ??
+        "a path";
       throw new UsageError(`Expected ${what} after \`${rawName}\`.`);
     }
     if (!takesValue && value !== undefined) throw new UsageError(`\`${rawName}\` takes no value.`);

@@ -26,8 +26,14 @@ export function lockTable(locks: readonly LockRow[], most: number): string {
     longest(lock.holders) ?? `>= ${inSeconds(lock.seenForMs)}`,
     lock.holders.length === 0 ? "-" : inSeconds(Math.min(...lock.holders.map(({ leftMs }) => leftMs))),
     onOneLine(lock.key),
-    few(lock.holders.map((holder) => withSite(holderText(holder), holder))),
-    few(lock.waiters.map((waiter) => withSite(processText(waiter), waiter))),
+    few(
+      lock.holders.map((holder) => withSite(holderText(holder), holder)),
+      lock.holders.length,
+    ),
+    few(
+      lock.waiters.map((waiter) => withSite(processText(waiter), waiter)),
+      lock.waiting,
+    ),
   ]);
   const lines = [["waiting", "longest", "state", "for", "left", "lock", "held by", "next"], ...rows];
   const widths = lines.reduce<number[]>(
@@ -60,10 +66,12 @@ function longest(said: readonly Said[]): string | undefined {
 
 const MOST_NAMED = 3;
 
-function few(names: readonly string[]): string {
+/** @param all how many there are, of whom these are the first */
+function few(names: readonly string[], all: number): string {
   if (names.length === 0) return "-";
-  const more = names.length - MOST_NAMED;
-  return names.slice(0, MOST_NAMED).join(", ") + (more > 0 ? ` and ${more} more` : "");
+  const named = names.slice(0, MOST_NAMED);
+  const more = all - named.length;
+  return named.join(", ") + (more > 0 ? ` and ${more} more` : "");
 }
 
 function inSeconds(ms: number): string {

@@ -95,8 +95,14 @@ export class History {
     }
     if (this.#lines.size <= MOST_LINES) return;
     const quietest = [...this.#lines]
-      .map(([key, { ended }]) => ({ key, until: ended.at(-1)?.to ?? 0, isHeated: this.#heat.has(key) }))
-      .toSorted((one, other) => Number(one.isHeated) - Number(other.isHeated) || one.until - other.until);
+      .map(([key, { open, ended }]) => ({
+        key,
+        until: open.size > 0 ? Infinity : (ended.at(-1)?.to ?? 0),
+        isHeated: this.#heat.has(key),
+      }))
+      .toSorted(
+        (one, other) => Number(one.isHeated) - Number(other.isHeated) || (one.until < other.until ? -1 : 1),
+      );
     for (const { key } of quietest.slice(0, this.#lines.size - MOST_LINES)) this.#lines.delete(key);
   }
 }

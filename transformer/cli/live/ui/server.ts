@@ -101,14 +101,18 @@ function send(response: ServerResponse, status: number, value: object): void {
     .end(JSON.stringify(value));
 }
 
+/** What is no JSON object, or too long, is one with nothing in it. */
 async function bodyOf(request: IncomingMessage): Promise<Readonly<Record<string, unknown>>> {
   let text = "";
   for await (const chunk of request.setEncoding("utf8")) {
-    text += String(chunk);
-    if (text.length > LONGEST_BODY) throw new Error("That is too long.");
+    if (text.length <= LONGEST_BODY) text += String(chunk);
   }
-  const value: unknown = JSON.parse(text);
-  return typeof value === "object" && value !== null ? (value as Record<string, unknown>) : {};
+  try {
+    const value: unknown = text.length > LONGEST_BODY ? undefined : JSON.parse(text);
+    return typeof value === "object" && value !== null ? (value as Record<string, unknown>) : {};
+  } catch {
+    return {};
+  }
 }
 
 function pageFile(name: string): string {

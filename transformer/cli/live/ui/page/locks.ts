@@ -24,8 +24,22 @@ function rowOf(lock: LockRow): HTMLTableRowElement {
     element("td", {}, element("span", { class: `state ${state}` }, state)),
     element("td", { class: "number" }, longest(holders) ?? `≥ ${timeText(lock.seenForMs)}`),
     element("td", { class: "number" }, leftText(holders)),
-    element("td", {}, few(holders.map((one) => withSite(holderText(one), one)))),
-    element("td", {}, few(waiters.map((one) => withSite(processText(one), one)))),
+    element(
+      "td",
+      {},
+      few(
+        holders.map((one) => withSite(holderText(one), one)),
+        holders.length,
+      ),
+    ),
+    element(
+      "td",
+      {},
+      few(
+        waiters.map((one) => withSite(processText(one), one)),
+        waiting,
+      ),
+    ),
   );
 }
 
@@ -44,8 +58,10 @@ function longest(said: readonly Said[]): string | undefined {
   return times.length === 0 ? undefined : timeText(Math.max(...times));
 }
 
-function few(names: readonly string[]): string {
+/** @param all how many there are, of whom these are the first */
+function few(names: readonly string[], all: number): string {
   if (names.length === 0) return "–";
-  const more = names.length - MOST_NAMED;
-  return names.slice(0, MOST_NAMED).join(", ") + (more > 0 ? ` and ${more} more` : "");
+  const named = names.slice(0, MOST_NAMED);
+  const more = all - named.length;
+  return named.join(", ") + (more > 0 ? ` and ${more} more` : "");
 }

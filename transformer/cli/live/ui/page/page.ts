@@ -24,7 +24,10 @@ function showState(state: State): void {
   text("trouble", trouble);
   const isAlive = trouble === "";
   byId("status", HTMLElement).className = isAlive ? "alive" : "";
-  text("count", `${count.held} held, ${count.waiting} waiting, of ${countText(count.locks, "lock")}`);
+  text(
+    "count",
+    `${count.held.toLocaleString()} held, ${count.waiting.toLocaleString()} waiting, of ${countText(count.locks, "lock")}`,
+  );
   text("cost", look === undefined ? "" : costText(look));
   text("more", more > 0 ? `and ${more} more: look for a part of their names` : "");
   text(

@@ -87,10 +87,9 @@ function waitRow(wait: Segment, holds: readonly Segment[], until: number): HTMLT
   return element(
     "tr",
     {},
-    element("td", {}, clockText(from)),
+    element("td", { class: "time" }, clockText(from)),
     element("th", { scope: "row" }, whoText(wait.who)),
-    element("td", { class: "number" }, timeText(to - from)),
+    element("td", { class: "number" }, `${timeText(to - from)}${wait.to === undefined ? ", still" : ""}`),
     element("td", {}, others.length === 0 ? "nobody that was seen" : others.join(", ")),
-    element("td", {}, wait.to === undefined ? "waits" : "has waited"),
   );
 }

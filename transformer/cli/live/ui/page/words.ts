@@ -13,10 +13,13 @@ export function holderText({ process, storeValue, isRevoked }: HolderRow): strin
   return `${whoText(process ?? storeValue)}${isRevoked ? " (revoked)" : ""}`;
 }
 
+const NO_BREAK = "\u00A0";
+
 export function timeText(ms: number): string {
-  if (ms < 0) return "no end";
-  if (ms < 60_000) return `${(ms / 1_000).toFixed(1)} s`;
-  return ms < 3_600_000 ? `${Math.floor(ms / 60_000)} min` : `${(ms / 3_600_000).toFixed(1)} h`;
+  if (ms < 0) return `no${NO_BREAK}end`;
+  const [value, unit] =
+    ms < 60_000 ? [ms / 1_000, "s"] : ms < 3_600_000 ? [ms / 60_000, "min"] : [ms / 3_600_000, "h"];
+  return `${value.toFixed(1)}${NO_BREAK}${unit}`;
 }
 
 export function clockText(at: number): string {

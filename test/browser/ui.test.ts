@@ -1,0 +1,276 @@
+import { fork, type ChildProcess } from "node:child_process";
+import { once } from "node:events";
+import { mkdir } from "node:fs/promises";
+import { join } from "node:path";
+import test from "ava";
+import type { Redis } from "ioredis";
+import { chromium, type Browser, type Page } from "playwright-core";
+import { isMatrix } from "../hosts/bundlers/bundlers";
+import { PACKAGE } from "../hosts/project";
+import { startRedis, type RedisServer } from "../support/redis-server";
+import { until } from "../support/until";
+import { Programs } from "../cli/programs";
+
+// What somebody sees who opens the page of `ui` in a browser, and what is told of a thousand locks of a hundred processes.
+// With `SCREENSHOTS=1`, the pictures of `docs/images` are made anew.
+
+const inBrowser = isMatrix ? test.serial : test.serial.skip;
+
+let server: RedisServer;
+let admin: Redis;
+let browser: Browser;
+let programs: Programs;
+let workers: ChildProcess[] = [];
+
+test.before(async () => {
+  if (!isMatrix) return;
+  server = await startRedis();
+  admin = server.client();
+  programs = new Programs(server.url);
+  browser = await chromium.launch({
+    executablePath: "/usr/bin/chromium",
+    args: [
+      "--no-sandbox", // As root there is none.
+      "--disable-gpu",
+      "--disable-quic",
+      "--no-first-run",
+      "--disable-background-networking",
+      "--disable-component-update",
+      "--disable-sync",
+    ],
+  });
+});
+test.afterEach.always(async () => {
+  if (!isMatrix) return;
+  await Promise.all(workers.map(endOf));
+  workers = [];
+  await programs.end();
+  await admin.flushall();
+});
+test.after.always(async () => {
+  if (!isMatrix) return;
+  await browser.close();
+  await server.stop();
+});
+
+async function endOf(worker: ChildProcess): Promise<void> {
+  if (worker.exitCode !== null) return;
+  const ended = once(worker, "exit");
+  worker.kill("SIGKILL");
+  await ended;
+}
+
+async function addressOf(): Promise<string> {
+  const child = programs.start(["ui"]);
+  let output = "";
+  child.stdout.setEncoding("utf8").on("data", (text: string) => void (output += text));
+  await until(() => output.includes("Ctrl-C"));
+  return /^Open (\S+)\n/.exec(output)?.[1] ?? "";
+}
+
+interface Opened {
+  readonly page: Page;
+  /** What went wrong in it. */
+  readonly errors: readonly string[];
+}
+
+async function open(url: string): Promise<Opened> {
+  const page = await browser.newPage({ viewport: { width: 1_200, height: 800 } });
+  const errors: string[] = [];
+  page.on("pageerror", (error) => void errors.push(error.message));
+  page.on("console", (message) => void (message.type() === "error" && errors.push(message.text())));
+  await page.goto(url);
+  return { page, errors };
+}
+
+inBrowser("locks are shown as they come and go, and the token is not left in the address", async (t) => {
+  const { page, errors } = await open(await addressOf());
+  await page.getByText("No locks are held or waited for.").waitFor();
+  t.false(page.url().includes("token"));
+  const holder = await programs.program('await take("OrderService.pay", "pay", 1);');
+  const row = page.locator("#locks tr", { hasText: "LOCK_pay_1" });
+  await row.getByText(`/${holder.pid}`).waitFor();
+  await row.getByText("OrderService.pay").waitFor();
+  await programs.program('void take("OrderService.pay", "pay", 1);');
+  await page.locator("#heat tr", { hasText: "LOCK_pay_1" }).waitFor();
+  await page.getByText("1 held, 1 waiting, of 1 lock").waitFor();
+  await page.reload();
+  await row.waitFor();
+  await page.getByLabel("Show locks whose name contains").fill("nothing");
+  await row.waitFor({ state: "detached" });
+  t.deepEqual(errors, []);
+});
+
+inBrowser("a lock is shown by itself, with who held it, and who waited for whom", async (t) => {
+  const { page, errors } = await open(await addressOf());
+  const holder = await programs.program('await obtain(lockKey("pay", 1));');
+  const waiter = await programs.program('void take("OrderService.pay", "pay", 1);');
+  await page.getByRole("link", { name: "LOCK_pay_1" }).first().click();
+  await page.getByRole("heading", { name: "LOCK_pay_1" }).waitFor();
+  await page.locator(`#line tr:has-text("${holder.pid}") rect.holds`).waitFor();
+  await page.locator(`#line tr:has-text("${waiter.pid}") rect.waits`).waitFor();
+  await page
+    .locator("#waits tr", { hasText: `/${waiter.pid}` })
+    .getByText(`/${holder.pid}`)
+    .waitFor();
+  await page.goBack();
+  await page.locator("#lock").waitFor({ state: "hidden" });
+  t.deepEqual(errors, []);
+});
+
+inBrowser("a lock is taken only when both questions are answered", async (t) => {
+  const { page, errors } = await open(await addressOf());
+  await programs.program('await obtain(lockKey("pay", 1));');
+  const held = await admin.get("LOCK_pay_1");
+  await page.getByRole("link", { name: "LOCK_pay_1" }).first().click();
+  await page.getByRole("button", { name: "Revoke …" }).click();
+  await page.getByText("Revoke it? Its holder is told").waitFor();
+  await page.getByRole("button", { name: "Leave it" }).click();
+  t.is(await admin.get("LOCK_pay_1"), held);
+  await page.getByRole("button", { name: "Revoke …" }).click();
+  await page.getByRole("button", { name: "Revoke it" }).click();
+  await page.getByText("Revoked: it was held by").waitFor();
+  t.regex((await admin.get("LOCK_pay_1")) ?? "", /^revoked:/);
+  await page.getByRole("button", { name: "Free at once …" }).click();
+  const yes = page.getByRole("button", { name: "Free it at once" });
+  t.true(await yes.isDisabled());
+  await page.getByLabel("The lock's name").fill("LOCK_pay_2");
+  t.true(await yes.isDisabled());
+  await page.getByLabel("The lock's name").press("Enter");
+  t.not(await admin.get("LOCK_pay_1"), null);
+  await page.getByLabel("The lock's name").fill("LOCK_pay_1");
+  await yes.click();
+  await page.getByText("Freed: it was held by").waitFor();
+  t.is(await admin.get("LOCK_pay_1"), null);
+  t.deepEqual(errors, []);
+});
+
+inBrowser("names of locks and words of holders are text, whatever they are", async (t) => {
+  const nasty = '<img src=x onerror="document.title=1"><script>document.title=2</script>';
+  await admin.set(`LOCK_${nasty}`, nasty, "PX", 60_000);
+  const { page, errors } = await open(await addressOf());
+  await page
+    .getByRole("link", { name: `LOCK_${nasty}` })
+    .first()
+    .click();
+  await page.getByRole("heading", { name: `LOCK_${nasty}` }).waitFor();
+  await page.locator("#line", { hasText: nasty }).waitFor();
+  await page.getByRole("button", { name: "Free at once …" }).click();
+  await page.locator("dialog", { hasText: nasty }).waitFor();
+  t.is(await page.title(), "Lockweave");
+  t.is(await page.locator("img, main script, dialog script").count(), 0);
+  t.deepEqual(errors, []);
+});
+
+inBrowser("a page elsewhere neither reads it nor frees a lock, though it knew the address", async (t) => {
+  await admin.set("LOCK_pay", "a".repeat(32), "PX", 60_000);
+  const address = new URL(await addressOf());
+  const token = new URLSearchParams(address.hash.slice(1)).get("token") ?? "";
+  const { page } = await open(await addressOf()); // Another port: another origin.
+  const answers = await page.evaluate(
+    async ([origin, bearer]) => {
+      const tried = async (path: string, init: RequestInit): Promise<string> =>
+        await fetch(`${origin}${path}`, init).then(
+          (response) => `${response.type} ${response.status}`,
+          () => "refused",
+        );
+      const headers = { authorization: `Bearer ${bearer}` };
+      return [
+        await tried("/state", {}),
+        await tried("/state", { headers }),
+        await tried("/release", { method: "POST", headers, body: '{"key":"LOCK_pay","now":true}' }),
+      ];
+    },
+    [address.origin, token] as const,
+  );
+  t.deepEqual(answers, ["refused", "refused", "refused"]);
+  t.is(await admin.get("LOCK_pay"), "a".repeat(32));
+});
+
+inBrowser("who has no token is told what to open; when `ui` has ended, that is told", async (t) => {
+  const url = await addressOf();
+  const { page } = await open(url.replace(/#.*/, ""));
+  await page.getByText("Open the address that `lockweave ui` has written.").waitFor();
+  await page.goto(url);
+  await page.getByText("No locks are held or waited for.").waitFor();
+  await programs.end();
+  await page.getByText("`lockweave ui` has ended").waitFor();
+  t.pass();
+});
+
+inBrowser("a thousand locks of a hundred processes are told by every command", async (t) => {
+  const PROCESSES = 100;
+  workers = Array.from({ length: PROCESSES }, (_, index) =>
+    fork(join(__dirname, "worker.cjs"), [String(index)], { env: { ...process.env, REDIS_URL: server.url } }),
+  );
+  await Promise.all(workers.map((worker) => once(worker, "message")));
+  // Each wants the shared one again as soon as it has had it: one may be between the two.
+  await until(async () => (await admin.zcard("lockweave:2:queue:{LOCK_shared}")) >= PROCESSES - 1);
+  const { stdout: json } = await programs.lockweave(["top", "--json"]);
+  const { locks, commands, tookMs, isWhole } = JSON.parse(json) as {
+    locks: { waiting: number; state: string; holders: { process?: { pid?: number } }[] }[];
+    commands: number;
+    tookMs: number;
+    isWhole: boolean;
+  };
+  t.true(isWhole);
+  t.is(locks.filter(({ state }) => state === "held").length, 10 * PROCESSES + 1);
+  t.true((locks[0]?.waiting ?? 0) >= PROCESSES - 2);
+  const pids = new Set(locks.flatMap(({ holders }) => holders.map(({ process: who }) => who?.pid)));
+  t.is(pids.size, PROCESSES);
+  t.true(workers.every(({ pid }) => pids.has(pid)));
+  t.log(`top: ${commands} commands in ${Math.round(tookMs)} ms`);
+  const { stdout: table } = await programs.lockweave(["top"]);
+  t.is(table.split("\n").length, 10 * PROCESSES + 1 + 4);
+  const tail = programs.start(["tail", "--json"]);
+  let lines = "";
+  tail.stdout.setEncoding("utf8").on("data", (text: string) => void (lines += text));
+  const taken = (): Set<string | undefined> =>
+    new Set([...lines.matchAll(/"key":"([^"]+)","what":"taken"/g)].map(([, key]) => key));
+  await until(() => taken().size === 10 * PROCESSES + 1);
+  const inspected = await programs.lockweave(["inspect", "LOCK_shared"]);
+  t.regex(inspected.stdout, /^9[89] .*LOCK_shared/m);
+  const { page, errors } = await open(await addressOf());
+  await page
+    .getByText(`${(10 * PROCESSES + 1).toLocaleString("en")} held, ${PROCESSES - 1} waiting`)
+    .waitFor();
+  await page.getByText(`and ${10 * PROCESSES + 1 - 200} more`).waitFor();
+  const released = await programs.lockweave(["release", "LOCK_shared", "--yes"]);
+  t.is(released.code, 0);
+  await page.getByRole("link", { name: "LOCK_shared" }).first().click();
+  await until(async () => (await page.locator("#line rect.holds").count()) >= 3);
+  t.deepEqual(errors, []);
+});
+
+const forPictures = process.env["SCREENSHOTS"] === undefined ? test.serial.skip : test.serial;
+
+forPictures("the pictures of the docs are made", async (t) => {
+  t.timeout(300_000);
+  const directory = join(PACKAGE, "docs/images");
+  await mkdir(directory, { recursive: true });
+  const { page } = await open(await addressOf());
+  const names = ["payOrder", "reserveStock", "mail", "invoice"];
+  const sites = ["OrderService.pay", "StockService.reserve", "MailJob.send", "InvoiceJob.run"];
+  const busy = (seed: number): string => `
+    const sleep = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
+    let state = ${seed};
+    const random = () => (state = (state * 48271) % 2147483647) / 2147483647;
+    for (let nth = 0; nth < 3; nth += 1) void (async () => {
+      for (;;) {
+        const kind = Math.floor(random() * 4);
+        const site = ${JSON.stringify(sites)}[kind];
+        const lock = open({ site, businessFlag: ${JSON.stringify(names)}[kind], waitTime: "10m" }, 4700 + Math.floor(random() ** 2 * 4));
+        while (!(await acquire(lock))) await retryCheck(lock);
+        await sleep(1_000 + random() * 7_000);
+        await release(lock);
+        await sleep(random() * 2_000);
+      }
+    })();`;
+  for (let seed = 1; seed <= 6; seed += 1) await programs.program(busy(seed * 7_919));
+  await page.waitForTimeout(150_000);
+  await page.screenshot({ path: join(directory, "ui-locks.png") });
+  await page.locator("#locks a").first().click();
+  await page.locator("#line rect.holds").first().waitFor();
+  await page.screenshot({ path: join(directory, "ui-lock.png") });
+  t.pass();
+});

@@ -1,0 +1,19 @@
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import test from "ava";
+
+const DOCS = join(__dirname, "../../docs");
+
+test("the dashboard asks what docs/telemetry.md says that can be asked", (t) => {
+  const { panels } = JSON.parse(readFileSync(join(DOCS, "grafana-dashboard.json"), "utf8")) as {
+    panels: readonly { readonly targets: readonly { readonly expr: string }[] }[];
+  };
+  const documented = [...readFileSync(join(DOCS, "telemetry.md"), "utf8").matchAll(/^\| .*\| `(.+)` +\|$/gm)]
+    .map(([, query = ""]) => query)
+    .filter((query) => query.includes("lockweave_lock_"));
+  t.true(documented.length > 3);
+  t.deepEqual(
+    panels.flatMap(({ targets }) => targets.map(({ expr }) => expr)),
+    documented,
+  );
+});
