@@ -64,7 +64,7 @@ test("what is not understood is named, with the nearest that is", (t) => {
   );
   t.is(
     complaint(),
-    "Expected a command: `init`, `list`, `check`, `build`, `diff`, `eject`, `top`, `tail`, `inspect` or `release`.",
+    "Expected a command: `init`, `list`, `check`, `build`, `diff`, `eject`, `top`, `tail`, `ui`, `inspect` or `release`.",
   );
   t.is(complaint("constructor"), "There is no command `constructor`.");
 });

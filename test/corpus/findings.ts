@@ -3,12 +3,12 @@ import path from "node:path";
 import ts from "typescript";
 import { analyze } from "../../transformer/analyze/analyze";
 import { weave } from "../../transformer/weave/weave";
-import { install, OPTIONS, PACKAGES, sourcesIn, type Package } from "./packages";
+import { install, OPTIONS, PACKAGES, SERVICES, sourcesIn, type Package } from "./packages";
 import { tagAll } from "./tag-all";
 
 // npm run corpus:findings [-- package ...]
 //
-// The same packages, each function that can be locked with a lock of its own: what the analysis says of them, with
+// The same packages, and services, each function that can be locked with a lock of its own: what the analysis says of them, with
 // the source lines, so that somebody can read whether it is true. Locks in all functions are far more than anybody has.
 
 const counts = new Map<string, number>();
@@ -53,6 +53,8 @@ function report(found: Package): void {
 }
 
 const wanted = process.argv.slice(2);
-for (const found of PACKAGES.filter(({ name }) => wanted.length === 0 || wanted.includes(name)))
+for (const found of [...PACKAGES, ...SERVICES].filter(
+  ({ name }) => wanted.length === 0 || wanted.includes(name),
+))
   report(found);
 console.log(`${functions} functions: ${[...counts].map(([code, count]) => `${code} ${count}`).join(", ")}`);
