@@ -1,4 +1,4 @@
-import { randomFillSync } from "node:crypto";
+import { loadCrypto } from "./node-crypto";
 import { loadUuid } from "./uuid";
 
 const BYTES = 16;
@@ -20,6 +20,7 @@ export interface RequestIds {
 /** Draws the number of a process: each configuration has its own, as if it were alone in its process. */
 export function requestIds(): RequestIds {
   const id = Buffer.alloc(BYTES);
+  const { randomFillSync } = loadCrypto();
   loadUuid()({}, id);
   return {
     processNumber: id.toString("hex", 0, NUMBER_BYTES),

@@ -40,6 +40,7 @@ const HOUSES: Readonly<Record<string, House>> = {
       "key",
       "limits",
       "logger",
+      "node-crypto",
       "on-signals",
       "pairs",
       "request-id",

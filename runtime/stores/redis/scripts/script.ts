@@ -1,4 +1,4 @@
-import { createHash } from "node:crypto";
+import { loadCrypto } from "../../../node-crypto";
 
 // The scripts are TypeScript modules with the Lua text in them, and no `.lua` files: a bundler takes no file along that
 // is read at run time.
@@ -14,14 +14,27 @@ export interface Script {
 
 const SOURCES = new Map<string, string>();
 
-export function script(...parts: readonly string[]): Script {
-  const source = parts.join("");
-  const sha1 = createHash("sha1").update(source).digest("hex");
-  SOURCES.set(sha1, source);
-  return { source, sha1 };
+class NamedWhenUsed implements Script {
+  readonly source: string;
+  #sha1: string | undefined;
+
+  constructor(source: string) {
+    this.source = source;
+  }
+
+  get sha1(): string {
+    if (this.#sha1 !== undefined) return this.#sha1;
+    this.#sha1 = loadCrypto().createHash("sha1").update(this.source).digest("hex");
+    SOURCES.set(this.#sha1, this.source);
+    return this.#sha1;
+  }
 }
 
-/** Of a script of ours. */
+export function script(...parts: readonly string[]): Script {
+  return new NamedWhenUsed(parts.join(""));
+}
+
+/** Of a script of ours that was sent. */
 export function sourceOf(sha1: string): string | undefined {
   return SOURCES.get(sha1);
 }

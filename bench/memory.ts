@@ -1,0 +1,103 @@
+/**
+ * What a lock costs beside nothing at all: a tagged function on the memory store, beside a lock by hand in a `Map` with
+ * try/finally. Each plays in a process of its own, by turns. A section of length zero leaves out the work that a lock is for.
+ *
+ *     npm run bench:memory [-- rounds]
+ */
+import { execFileSync } from "node:child_process";
+import * as lockweave from "../dist/runtime/index";
+import { quartiles } from "./quantiles";
+
+const WARM_MS = 1_500;
+const MEASURED_MS = 1_500;
+
+type Section = (orderNo: number) => Promise<number>;
+
+/** What a careful programmer writes: the next one waits for the promise of the one before. */
+function byHand(): Section {
+  const held = new Map<string, Promise<void>>();
+  return async (orderNo) => {
+    const key = `payOrder_${orderNo}`;
+    while (held.has(key)) await held.get(key);
+    let release = (): void => {};
+    const released = new Promise<void>((resolve) => {
+      release = resolve;
+    });
+    held.set(key, released);
+    try {
+      return await body(orderNo);
+    } finally {
+      held.delete(key);
+      release();
+    }
+  };
+}
+
+/** As the weave writes it. */
+function woven(): Section {
+  lockweave.configure({ store: lockweave.memoryStore(), woven: false });
+  return async (orderNo) => {
+    const lock = lockweave.open({ site: "OrderService.pay", businessFlag: "payOrder" }, orderNo);
+    while (!(await lockweave.acquire(lock))) await lockweave.retryCheck(lock);
+    try {
+      lockweave.assertHeld(lock);
+      return await body(orderNo);
+    } catch (error) {
+      throw lockweave.fail(lock, error);
+    } finally {
+      await lockweave.release(lock);
+    }
+  };
+}
+
+async function body(orderNo: number): Promise<number> {
+  return await Promise.resolve(orderNo);
+}
+
+const PLAYERS = { byHand, woven };
+type Player = keyof typeof PLAYERS;
+
+/** @returns microseconds of CPU time a section */
+async function play(section: Section): Promise<number> {
+  const until = async (ms: number): Promise<number> => {
+    const end = performance.now() + ms;
+    let sections = 0;
+    while (performance.now() < end) {
+      for (let nth = 0; nth < 100; nth += 1) await section(sections + nth);
+      sections += 100;
+    }
+    return sections;
+  };
+  await until(WARM_MS);
+  const before = process.cpuUsage();
+  const sections = await until(MEASURED_MS);
+  const { user, system } = process.cpuUsage(before);
+  return (user + system) / sections;
+}
+
+function inOwnProcess(player: Player): number {
+  const args = ["--require", "ts-node/register/transpile-only", __filename, "--play", player];
+  return Number(execFileSync(process.execPath, args, { encoding: "utf8" }));
+}
+
+async function main([first, second]: readonly string[]): Promise<void> {
+  if (first === "--play") {
+    console.log(await play(PLAYERS[second as Player]()));
+    return;
+  }
+  const rounds = Number(first ?? 5);
+  const figures = Array.from({ length: rounds }, () => ({
+    hand: inOwnProcess("byHand"),
+    ours: inOwnProcess("woven"),
+  }));
+  const told = (numbers: readonly number[]): string => {
+    const { low, median, high } = quartiles(numbers);
+    return `${median.toFixed(2)} (${low.toFixed(2)} to ${high.toFixed(2)})`;
+  };
+  console.log("microseconds of CPU a section, medians (quartiles)");
+  console.log(`  by hand  ${told(figures.map(({ hand }) => hand))}`);
+  console.log(`  woven    ${told(figures.map(({ ours }) => ours))}`);
+  console.log(`  ratio    ${told(figures.map(({ hand, ours }) => ours / hand))}`);
+}
+
+void main(process.argv.slice(2));
