@@ -51,6 +51,11 @@ export class Crew implements AsyncDisposable {
     return await this.#each("hold", () => holding);
   }
 
+  /** Asks for keys that others hold, and goes on waiting until the processes end. */
+  async wait(holding: Holding): Promise<HoldingRecord[]> {
+    return await this.#each("wait", () => holding);
+  }
+
   async [Symbol.asyncDispose](): Promise<void> {
     await Promise.all(
       this.#processes.map(async (child) => {

@@ -1,4 +1,5 @@
 import { randomBytes } from "node:crypto";
+import { setTimeout as pause } from "node:timers/promises";
 import type { Contestant, Held } from "./contestants/contestant";
 import { heapBytes } from "./heap";
 
@@ -41,6 +42,17 @@ export async function takeAndHold(client: Contestant, holding: Holding): Promise
   return { heapPerLockBytes: (grown - tokensOnly) / count };
 }
 
+/** Asks for what others hold, and resolves when all wait. */
+export async function askAndWait(client: Contestant, { count, keyPrefix }: Holding): Promise<HoldingRecord> {
+  const keys = Array.from({ length: count }, (_, index) => `${keyPrefix}:${index}`);
+  keepAlive.push(keys);
+  const before = await heapBytes();
+  for (const key of keys) client.run(key, async () => {}).catch(() => {});
+  await pause(ALL_WAIT_AFTER_MS);
+  return { heapPerLockBytes: ((await heapBytes()) - before) / count };
+}
+
+const ALL_WAIT_AFTER_MS = 5_000;
 const keepAlive: unknown[] = [];
 
 async function take(client: Contestant, keys: readonly string[], held: (Held | undefined)[]): Promise<void> {

@@ -1,7 +1,7 @@
 /** A process of clients: a crew starts it, and tells it what to do. */
 import { enter, isContestant } from "./contestants";
 import type { Contestant } from "./contestants/contestant";
-import { takeAndHold, type Holding, type HoldingRecord } from "./holding";
+import { askAndWait, takeAndHold, type Holding, type HoldingRecord } from "./holding";
 import { runLoop, type Loop, type LoopRecord } from "./loop";
 
 export interface Opening {
@@ -16,6 +16,7 @@ export interface Jobs {
   open(opening: Opening): Promise<void>;
   loop(loop: Loop): Promise<LoopRecord>;
   hold(holding: Holding): Promise<HoldingRecord>;
+  wait(holding: Holding): Promise<HoldingRecord>;
 }
 
 export interface Order {
@@ -48,12 +49,15 @@ const jobs: Jobs = {
     await Promise.all(clients.map(warmUp));
   },
   loop: (loop) => runLoop(clients, loop),
-  async hold(holding) {
-    const [client] = clients;
-    if (client === undefined) throw new Error("Expected an open client");
-    return await takeAndHold(client, holding);
-  },
+  hold: (holding) => takeAndHold(only(), holding),
+  wait: (holding) => askAndWait(only(), holding),
 };
+
+function only(): Contestant {
+  const [client] = clients;
+  if (client === undefined) throw new Error("Expected an open client");
+  return client;
+}
 
 process.on("message", async ({ job, argument }: Order) => {
   let answer: Answer;

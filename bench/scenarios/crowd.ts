@@ -1,12 +1,21 @@
 import { judgeOneKey } from "../referee";
 import { openCrew, type Scenario } from "./scenario";
 
+/** What a section is, when nothing is done in it: it gives way to other promises, or to all that waits for its turn. */
+const NO_TIME = 0;
+const ONE_TURN = 0.001;
+
 /** One process whose callers all want the same key; after its section, each pauses or asks again at once. */
-export const crowd: readonly Scenario<"sections" | "overtakes" | "longestWait">[] = [1, 0].map((pauseMs) => ({
-  name: pauseMs > 0 ? "crowd-with-pauses" : "crowd",
-  title: `64 callers, one key, one process, ${pauseMs > 0 ? `pauses of ${pauseMs} ms` : "no pauses"}`,
+export const crowd: readonly Scenario<"sections" | "cpu" | "overtakes" | "longestWait">[] = [
+  { name: "crowd-with-pauses", sectionMs: NO_TIME, pauseMs: 1, how: "sections of no time, pauses of 1 ms" },
+  { name: "crowd", sectionMs: NO_TIME, pauseMs: 0, how: "sections of no time, no pauses" },
+  { name: "crowd-turn", sectionMs: ONE_TURN, pauseMs: 0, how: "sections of one turn of the event loop" },
+].map(({ name, sectionMs, pauseMs, how }) => ({
+  name,
+  title: `64 callers, one key, one process, ${how}`,
   figures: {
     sections: { title: "sections/s", unit: "/s", better: "more", show: "ratio" },
+    cpu: { title: "client CPU per section", unit: "µs", better: "less", show: "ratio" },
     overtakes: {
       title: "overtaking grants",
       unit: "%",
@@ -18,9 +27,14 @@ export const crowd: readonly Scenario<"sections" | "overtakes" | "longestWait">[
   async play(stage) {
     await using crew = await openCrew(stage, 1);
     const { settlingMs, durationMs } = stage;
-    const { sectionsPerSecond, overtakes, longestWaitMs } = judgeOneKey(
-      await crew.loop({ keys: "one", callers: 64, sectionMs: 0, pauseMs, settlingMs, durationMs }),
+    const { sectionsPerSecond, cpuMsPerSection, overtakes, longestWaitMs } = judgeOneKey(
+      await crew.loop({ keys: "one", callers: 64, sectionMs, pauseMs, settlingMs, durationMs }),
     );
-    return { sections: sectionsPerSecond, overtakes: 100 * overtakes, longestWait: longestWaitMs };
+    return {
+      sections: sectionsPerSecond,
+      cpu: 1_000 * cpuMsPerSection,
+      overtakes: 100 * overtakes,
+      longestWait: longestWaitMs,
+    };
   },
 }));

@@ -5,6 +5,8 @@ import { fleet } from "./fleet";
 import { growth } from "./growth";
 import { held } from "./held";
 import { oneCaller, oneCallerThatLeaves } from "./one-caller";
+import { steady } from "./steady";
+import { waiters } from "./waiters";
 import type { Scenario } from "./scenario";
 
 /** In the order in which they are played and told. */
@@ -14,7 +16,9 @@ export const SCENARIOS: readonly Scenario[] = [
   ...distinctKeys,
   ...crowd,
   fleet,
+  ...steady,
   held,
+  waiters,
   growth,
   ...far,
 ];

@@ -95,11 +95,11 @@ export const PACKAGES: readonly Package[] = [
 
 /** Services, and what services are made of: for what only their like does, controllers, queues and transactions. */
 export const SERVICES: readonly Package[] = [
-  { name: "@budibase/server", version: "3.38.1", sources: "src" },
   { name: "@evershop/evershop", version: "2.2.1", sources: "src" },
   { name: "@loopback/rest", version: "15.0.16", sources: "src" },
   { name: "@fluidframework/server-lambdas", version: "7.0.1", sources: "src" },
   { name: "matrix-appservice-bridge", version: "11.2.0", sources: "src" },
+  { name: "@temporalio/worker", version: "1.24.0", sources: "src" },
 ];
 
 const CACHE = path.join(tmpdir(), "lockweave-corpus");

@@ -1,0 +1,35 @@
+import { setTimeout as pause } from "node:timers/promises";
+import { Crew } from "../crew";
+import { LOCK_TIME_MS, type Scenario } from "./scenario";
+
+const LOOKED_AT_FOR_MS = 5_000;
+
+/**
+ * A process that waits for many keys which another one holds for long: what it sends meanwhile, and what a call that waits adds to its
+ * heap. Who looks again each 10 ms for each of them is not among the players: it would be a million commands a second.
+ */
+export const waiters: Scenario<"commands" | "heap"> = {
+  name: "waiters",
+  title: "10,000 keys waited for in one process",
+  figures: {
+    commands: { title: "commands/s", unit: "/s", better: "less", show: "value" },
+    heap: { title: "heap per waiter", unit: "B", better: "less", show: "value" },
+  },
+  players: ["lockweave"],
+  async play({ contestant, redis, counting, quick }) {
+    const count = quick ? 1_000 : 10_000;
+    const holding = { count, keyPrefix: `waited-for-by-${contestant}` };
+    await using holders = new Crew(contestant, 1);
+    await holders.open({ port: redis, clients: 1, lockTimeMs: LOCK_TIME_MS });
+    await holders.hold(holding);
+    await using crew = new Crew(contestant, 1);
+    await crew.open({ port: counting.port, clients: 1, lockTimeMs: LOCK_TIME_MS });
+    const [record] = await crew.wait(holding);
+    const before = counting.commands;
+    await pause(LOOKED_AT_FOR_MS);
+    return {
+      commands: (counting.commands - before) / (LOOKED_AT_FOR_MS / 1_000),
+      heap: record?.heapPerLockBytes ?? NaN,
+    };
+  },
+};
