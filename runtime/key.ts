@@ -16,21 +16,30 @@ export type KeyValue = string | number | bigint | boolean;
  *   beyond 2 ** 53, ...
  */
 export function lockKey(businessFlag: string, ...parts: readonly KeyValue[]): string {
-  if (typeof businessFlag !== "string" || businessFlag === "") {
-    throw new LockKeyError(`Expected \`businessFlag\` to be a non-empty string, got ${shown(businessFlag)}`);
+  const name = nameOfFlag(businessFlag);
+  if (parts.length === 0) return name;
+  const pieces = [name];
+  for (let index = 0; index < parts.length; index += 1) {
+    const text = textOf(parts[index], () => `key part ${index + 1} of "${businessFlag}"`);
+    pieces.push(index === 0 ? "_" : ",", escape(text, ","));
   }
-  const flag = escape(
-    wellFormed(businessFlag, () => "businessFlag"),
+  return pieces.join(""); // A concatenated string would keep its pieces.
+}
+
+/** A call site has the same flag each time. */
+let last = { flag: "", name: "" };
+
+function nameOfFlag(flag: string): string {
+  if (flag === last.flag && flag !== "") return last.name;
+  if (typeof flag !== "string" || flag === "") {
+    throw new LockKeyError(`Expected \`businessFlag\` to be a non-empty string, got ${shown(flag)}`);
+  }
+  const escaped = escape(
+    wellFormed(flag, () => "businessFlag"),
     "_",
   );
-  if (parts.length === 0) return `LOCK_${flag}`;
-  const texts = parts.map((part, index) =>
-    escape(
-      textOf(part, () => nameOf(index, businessFlag)),
-      ",",
-    ),
-  );
-  return ["LOCK_", flag, "_", texts.join(",")].join(""); // A concatenated string would keep its pieces.
+  last = { flag, name: `LOCK_${escaped}` };
+  return last.name;
 }
 
 /**
@@ -120,10 +129,6 @@ function textOf(part: unknown, name: () => string): string {
   throw new LockKeyError(
     `Expected ${name()} to be a non-empty string, a finite number in the safe range, a bigint or a boolean, got ${shown(part)}`,
   );
-}
-
-function nameOf(index: number, businessFlag: string): string {
-  return `key part ${index + 1} of "${businessFlag}"`;
 }
 
 /** A lone surrogate has no UTF-8 of its own: two of them would meet in one key on the wire. */
