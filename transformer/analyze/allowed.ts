@@ -2,7 +2,7 @@ import { problem } from "../text/problems";
 import type { Finding, Spot } from "./finding";
 
 /** `lockweave-allow LW1503: the audit trail may be late`, in a comment of the line or of the one above it. */
-const ALLOW = /(?:\/\/|\*).*?\blockweave-allow\s+(LW15\d\d)\b(?:\s*:\s*(\S))?/;
+const ALLOW = /(?:\/\/|\*).*?\blockweave-allow\s+(LW1[45]\d\d)\b(?:\s*:\s*(\S))?/;
 
 /** Without those that a comment allows. One that gives no reason is a finding of its own. */
 export function notAllowed(findings: readonly Finding[]): Finding[] {

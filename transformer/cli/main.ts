@@ -162,7 +162,7 @@ function check(
   const analysis = analysisRows(projects);
   const problems = inOrder<ProblemRow | FindingRow>([
     ...problemsOf(projects),
-    ...dependencyProblems(projects),
+    ...dependencyProblems(projects, isBundled),
     ...typeProblems(unchecked),
     ...analysis.certain,
   ]);

@@ -8,7 +8,12 @@ import { nativeCompiler, type NativeCompiler } from "../hosts/native/compiler";
 import { projectsInOrder } from "../hosts/native/config";
 import { NoProjectError } from "../hosts/native/project";
 import { analysisOf } from "../hosts/ts-patch/analysis";
-import { unlockedDependencies } from "../hosts/ts-patch/dependencies";
+import {
+  emitsCode,
+  linkedSources,
+  unlockedDependencies,
+  unlockedSources,
+} from "../hosts/ts-patch/dependencies";
 import { wovenProgram, type PluginConfig } from "../hosts/ts-patch/weave-program";
 import type { Compiler } from "../hosts/ts-patch/compiler";
 import { wovenFiles } from "../hosts/ts-patch/woven-files";
@@ -65,6 +70,7 @@ function openUnconfigured(cwd: string): Project {
   return {
     ...projectOf(ts, config, { fileNames, options: usualOptions(ts), errors: [] }),
     builder: "another",
+    unlockedSources: () => [], // Nobody knows what runs them.
   };
 }
 
@@ -147,9 +153,12 @@ function projectOf(ts: Compiler, config: string, parsed: TS.ParsedCommandLine): 
   const { fileNames, options, projectReferences } = parsed;
   const plugin = pluginIn(config, options);
   const { defaults, problems } = readDefaults(plugin?.defaults ?? {});
-  const create = (settings: TS.CompilerOptions, host?: TS.CompilerHost): TS.Program =>
+  const create = (
+    settings: TS.CompilerOptions,
+    { also = [], host }: { readonly also?: readonly string[]; readonly host?: TS.CompilerHost } = {},
+  ): TS.Program =>
     (ts.originalCreateProgram ?? ts.createProgram)({
-      rootNames: fileNames,
+      rootNames: [...fileNames, ...also],
       options: settings,
       ...(host && { host }),
       ...(projectReferences && { projectReferences }),
@@ -159,17 +168,28 @@ function projectOf(ts: Compiler, config: string, parsed: TS.ParsedCommandLine): 
   const own = program.getSourceFiles().filter((file) => !program.isSourceFileFromExternalLibrary(file));
   const paths = own.map(({ fileName }) => fileName).filter((path) => !path.includes("/node_modules/"));
   const sources = [config, ...paths];
-  const files = own
-    .filter((file) => !file.isDeclarationFile && mayNeedWeave(file.text))
-    .flatMap((source): TaggedFile[] => {
+  const taggedIn = (among: readonly TS.SourceFile[]): TaggedFile[] =>
+    among.flatMap((source): TaggedFile[] => {
+      if (source.isDeclarationFile || !mayNeedWeave(source.text)) return [];
       const woven = weave(source.fileName, source.text, { ts, module: "esm", defaults, sourceFile: source });
       if (woven === undefined || woven.sites.length + woven.diagnostics.length + woven.warnings.length === 0)
         return [];
       return [{ source, sites: woven.sites, problems: woven.diagnostics, warnings: woven.warnings }];
     });
-  let woven: TS.Program | undefined;
-  const emitWoven = ({ source }: TaggedFile): ReadonlyMap<string, string> => {
-    woven ??= wovenProgram(program, undefined, entry, { ts }).woven;
+  const files = taggedIn(own);
+  let ofPackages: readonly TaggedFile[] | undefined;
+  const linked = (): readonly TaggedFile[] => (ofPackages ??= taggedIn(linkedSources(program)));
+  const wovenOf = (unwoven: TS.Program): TS.Program => wovenProgram(unwoven, undefined, entry, { ts }).woven;
+  let wovenOwn: TS.Program | undefined;
+  let wovenWhole: TS.Program | undefined;
+  // As files of its own, they are emitted, too: a bundler does not ask whose they are.
+  const withLinked = (): TS.Program =>
+    create(emitOptions(config, options), { also: linked().map(({ source }) => source.fileName) });
+  const emitWoven = (file: TaggedFile): ReadonlyMap<string, string> => {
+    const { source } = file;
+    const woven = linked().includes(file)
+      ? (wovenWhole ??= wovenOf(withLinked()))
+      : (wovenOwn ??= wovenOf(program));
     const outputs = new Map<string, string>();
     woven.emit(woven.getSourceFile(source.fileName), (name, text) => {
       if (/\.[cm]?jsx?$/.test(name)) outputs.set(resolve(name), text);
@@ -184,7 +204,7 @@ function projectOf(ts: Compiler, config: string, parsed: TS.ParsedCommandLine): 
     }));
   const errorsWith = (texts: ReadonlyMap<string, string>): PlacedProblem[] => {
     const settings = { ...options, noEmit: true };
-    return errorsOf(ts, create(settings, hostWith(ts, settings, texts)));
+    return errorsOf(ts, create(settings, { host: hostWith(ts, settings, texts) }));
   };
   // What references make is checked as a project of its own.
   const unlocked = (): readonly PlacedProblem[] => unlockedDependencies(ts, program);
@@ -210,6 +230,8 @@ function projectOf(ts: Compiler, config: string, parsed: TS.ParsedCommandLine): 
     sources,
     problems,
     unlocked,
+    unlockedSources: () => (emitsCode(options) ? unlockedSources(ts, program) : []),
+    linked,
     typeProblems,
     analysis,
     wovenSources,

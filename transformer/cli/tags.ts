@@ -95,10 +95,13 @@ export function inOrder<R extends Partial<Place>>(rows: readonly R[]): R[] {
   );
 }
 
-/** What the projects take in from builds that ignored the weave. */
-export function dependencyProblems(projects: readonly Project[]): ProblemRow[] {
+/** What the projects take in from builds that ignored the weave, or by what was never built. */
+export function dependencyProblems(projects: readonly Project[], isBundled: boolean): ProblemRow[] {
   return onceEach(
-    projects.flatMap(({ config, unlocked }) => unlocked().map((one) => placedRow(config, one))),
+    projects.flatMap(({ config, unlocked, unlockedSources }) =>
+      // What is bundled is held against the bundle.
+      [...unlocked(), ...(isBundled ? [] : unlockedSources())].map((one) => placedRow(config, one)),
+    ),
   );
 }
 

@@ -59,6 +59,8 @@ export function uncheckedProject(ts: Parser, config: string, sources: readonly s
     sources: [config, ...sources],
     problems: [],
     unlocked: () => [],
+    unlockedSources: () => [],
+    linked: () => [],
     typeProblems: () => [],
     analysis: () => undefined,
     wovenSources: () => undefined,

@@ -17,7 +17,7 @@ export function watchTags(config: string | undefined, cwd: string): void {
       const { certain, likely } = analysisRows(projects);
       const found = [
         ...problemsOf(projects),
-        ...dependencyProblems(projects),
+        ...dependencyProblems(projects, false),
         ...typeProblems(projects),
         ...certain,
       ];

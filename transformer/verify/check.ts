@@ -46,7 +46,7 @@ type Level = "exact" | "loose";
  */
 export function checkCompiled(projects: readonly Project[], cwd: string): Checked {
   for (const project of projects) refuseWithoutEmit(project);
-  const { expected, unproved } = expectedOf(projects);
+  const { expected, unproved } = expectedOf(projects, ({ files }) => files);
   for (const [output, ofOutput] of groupedBy(expected, (one) => one.output)) {
     const text = readOutput(output);
     const name = shortPath(output, cwd);
@@ -73,7 +73,8 @@ export function checkCompiled(projects: readonly Project[], cwd: string): Checke
  */
 export function checkBundled(projects: readonly Project[], outputs: readonly string[], cwd: string): Checked {
   const files = outputFiles(outputs, cwd);
-  const { expected, unproved } = expectedOf(projects);
+  const filesOf = ({ files: own, linked }: Project): readonly TaggedFile[] => [...own, ...linked()];
+  const { expected, unproved } = expectedOf(projects, filesOf);
   const [first] = projects;
   if (first === undefined) return { tags: 0, unproved };
   const found = files.map((name) => locksIn(first.ts, name, readOutput(name) ?? ""));
@@ -86,13 +87,15 @@ export function checkBundled(projects: readonly Project[], outputs: readonly str
     expected.map((one) => [`${one.file.source.fileName} ${one.site.start}`, one] as const),
   );
   unproved.push(...compare([...once.values()], all, outputs.join(", "), "loose"));
-  return { tags: countTags(projects), unproved };
+  return { tags: countTags(projects, filesOf), unproved };
 }
 
+type FilesOf = (project: Project) => readonly TaggedFile[];
+
 /** The number of places in the sources that have a tag. */
-export function countTags(projects: readonly Project[]): number {
-  const places = projects.flatMap(({ files }) =>
-    files.flatMap(({ source, sites }) => sites.map(({ start }) => `${source.fileName} ${start}`)),
+export function countTags(projects: readonly Project[], filesOf: FilesOf = ({ files }) => files): number {
+  const places = projects.flatMap((project) =>
+    filesOf(project).flatMap(({ source, sites }) => sites.map(({ start }) => `${source.fileName} ${start}`)),
   );
   return new Set(places).size;
 }
@@ -108,12 +111,15 @@ function refuseWithoutEmit({ config, files, options }: Project): void {
 
 // ---- what is to be there --------------------------------------------------------------------------------
 
-function expectedOf(projects: readonly Project[]): { expected: Expected[]; unproved: Unproved[] } {
+function expectedOf(
+  projects: readonly Project[],
+  filesOf: FilesOf,
+): { expected: Expected[]; unproved: Unproved[] } {
   const expected: Expected[] = [];
   const unproved: Unproved[] = [];
   for (const project of projects) {
     const made = new Map<string, Lock[]>();
-    for (const file of project.files) {
+    for (const file of filesOf(project)) {
       const emitted = project.emitWoven(file);
       for (const [name, text] of emitted) {
         if (!made.has(name)) made.set(name, [...locksIn(project.ts, name, text).locks]);

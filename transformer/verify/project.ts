@@ -23,6 +23,10 @@ export interface Project {
   readonly problems: readonly Problem[];
   /** What it takes in from elsewhere that was built without the weave. */
   readonly unlocked: () => readonly PlacedProblem[];
+  /** What linked packages hand out without its locks, where no bundler takes it in. */
+  readonly unlockedSources: () => readonly PlacedProblem[];
+  /** The sources of linked packages that have tags: a bundler may take them in. */
+  readonly linked: () => readonly TaggedFile[];
   /** What only a type checker knows of the tags. */
   readonly typeProblems: () => readonly PlacedProblem[];
   /** What the tagged functions do to each other; `undefined` where there is no type checker that could be asked. */

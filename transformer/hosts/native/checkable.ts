@@ -34,6 +34,8 @@ export function checkableProject(ts: Parser, compiler: NativeCompiler, config: s
     sources: [...project.sources, ...project.configs.map(({ path }) => path)],
     problems: project.problems,
     unlocked: () => unlockedDependencies(ts, project).map((found) => ({ file: undefined, problem: found })),
+    unlockedSources: () => [], // They are among the files, and it is told that they are not emitted.
+    linked: () => [],
     typeProblems: () => typeProblems(ts, project, files),
     analysis: () => undefined,
     wovenSources: () => undefined,

@@ -1,12 +1,15 @@
-import { basename } from "node:path";
+import { basename, dirname } from "node:path";
 import type * as TS from "typescript";
-import { problem } from "../../text/problems";
+import { notAllowed } from "../../analyze/allowed";
+import type { DeclaredTag } from "../../read/declared-tags";
+import { problem, type Problem } from "../../text/problems";
 import { tagsInFile, unlockedIn, unlockedOf, type Unlocked } from "../../verify/declared";
+import { handedOut, isTypeScript, javaScriptOf } from "../../verify/handed-out";
 import type { PlacedProblem } from "../../verify/project";
 import { internals } from "./woven-files";
 
 // What is compiled apart from this program, and taken in by its declarations, was woven by its own build or not at
-// all: an error at the import that takes in what is not.
+// all: an error at the import that takes in what is not. What it takes in by its sources is emitted by nobody.
 
 /** What comes from elsewhere than from referenced projects. */
 export function unlockedDependencies(ts: typeof TS, program: TS.Program): PlacedProblem[] {
@@ -34,24 +37,105 @@ export function unlockedReferences(ts: typeof TS, program: TS.Program): PlacedPr
           : ts.getOutputFileNames(commandLine, source, !ts.sys.useCaseSensitiveFileNames);
       const javaScript = outputs.find((output) => /\.[cm]?jsx?$/.test(output));
       const unlocked = javaScript === undefined ? undefined : unlockedOf(ts, tags, javaScript);
-      if (unlocked === undefined) return [];
-      const declarations = program
-        .getSourceFiles()
-        .filter((file) => referenceOf(program, file)?.resolvedRef === reference)
-        .toSorted((a, b) => Number(outputs.includes(b.fileName)) - Number(outputs.includes(a.fileName)));
-      return [placed(program, declarations[0], unlocked)];
+      return unlocked === undefined
+        ? []
+        : [placed(program, takenFrom(program, reference, outputs)[0], unlocked)];
     });
   });
 }
 
+/** The declarations of a referenced project that the program takes in: first those of one of its sources. */
+function takenFrom(
+  program: TS.Program,
+  reference: TS.ResolvedProjectReference,
+  outputs: readonly string[],
+): TS.SourceFile[] {
+  return program
+    .getSourceFiles()
+    .filter((file) => referenceOf(program, file)?.resolvedRef === reference)
+    .toSorted((a, b) => Number(outputs.includes(b.fileName)) - Number(outputs.includes(a.fileName)));
+}
+
+// ---- sources of linked packages -------------------------------------------------------------------------
+
+/** The sources that the program takes in from packages, for its own project to emit. */
+export function linkedSources(program: TS.Program): TS.SourceFile[] {
+  return program
+    .getSourceFiles()
+    .filter((file) => !file.isDeclarationFile && program.isSourceFileFromExternalLibrary(file));
+}
+
+/** Where it emits none, a bundler or a loader makes the code, with a plugin of its own. */
+export function emitsCode({ noEmit = false, emitDeclarationOnly = false }: TS.CompilerOptions): boolean {
+  return !noEmit && !emitDeclarationOnly;
+}
+
+/** Tags in what a linked package hands out to Node: sources as they are, or what they were built to. */
+export function unlockedSources(ts: typeof TS, program: TS.Program): PlacedProblem[] {
+  const ofPackages = linkedSources(program).map((file) => ({
+    file,
+    source: file.fileName,
+    isBuiltApart: false,
+  }));
+  // Of these the program takes in the declarations, and Node whatever their package hands out.
+  const ofReferences = referencesOf(program).flatMap((reference) =>
+    reference.commandLine.fileNames.filter(isTypeScript).flatMap((source) => {
+      const [file] = takenFrom(
+        program,
+        reference,
+        ts.getOutputFileNames(reference.commandLine, source, !ts.sys.useCaseSensitiveFileNames),
+      );
+      return file === undefined ? [] : [{ file, source, isBuiltApart: true }];
+    }),
+  );
+  return [...ofPackages, ...ofReferences].flatMap(({ file, source, isBuiltApart }) => {
+    const tags = tagsInFile(ts, source);
+    const taken = tags.length === 0 ? undefined : importOf(program, file, isLoaded(ts));
+    if (taken?.file === undefined) return [];
+    const loaded = handedOut(taken.specifier, dirname(taken.file.fileName));
+    if (loaded === undefined) return [];
+    if (isTypeScript(loaded)) return notLoadedWoven(taken.file, taken.at, tags, source);
+    const javaScript = isBuiltApart ? undefined : javaScriptOf(source, loaded);
+    const unlocked = javaScript === undefined ? undefined : unlockedOf(ts, tags, javaScript);
+    return unlocked === undefined ? [] : [placedAt(taken, unlocked)];
+  });
+}
+
+function notLoadedWoven(
+  file: TS.SourceFile,
+  at: Pick<Problem, "start" | "end">,
+  tags: readonly DeclaredTag[],
+  source: string,
+): PlacedProblem[] {
+  const found = problem("handedOutAsSource", at, namesOf(tags), basename(source));
+  return notAllowed([{ file, problem: found, isCertain: true, proof: [{ file, ...at }] }]);
+}
+
+/** Whether the import is there when the program runs. */
+function isLoaded(ts: typeof TS): (specifier: TS.Node) => boolean {
+  return ({ parent }) => {
+    if (ts.isImportDeclaration(parent)) return parent.importClause?.isTypeOnly !== true;
+    if (ts.isExportDeclaration(parent)) return !parent.isTypeOnly;
+    return !ts.isLiteralTypeNode(parent); // `import("shop").Order`
+  };
+}
+
+// ---- where it comes in ----------------------------------------------------------------------------------
+
 function placed(
   program: TS.Program,
   declarations: TS.SourceFile | undefined,
-  { tags, javaScript }: Unlocked,
+  unlocked: Unlocked,
 ): PlacedProblem {
-  const { file, at } = importOf(program, declarations);
-  const names = tags.map(({ name, flag }) => `\`${name ?? flag}\``).join(", ");
-  return { file, problem: problem("unlockedDependency", at, names, basename(javaScript)) };
+  return placedAt(importOf(program, declarations), unlocked);
+}
+
+function placedAt({ file, at }: Taken, { tags, javaScript }: Unlocked): PlacedProblem {
+  return { file, problem: problem("unlockedDependency", at, namesOf(tags), basename(javaScript)) };
+}
+
+function namesOf(tags: readonly DeclaredTag[]): string {
+  return tags.map(({ name, flag }) => `\`${name ?? flag}\``).join(", ");
 }
 
 /** TypeScript's own, which its declarations leave out. */
@@ -60,7 +144,9 @@ interface ProgramInternals {
     string,
     readonly { readonly file?: string; readonly index?: number }[]
   >;
-  getSourceFileByPath(path: string): (TS.SourceFile & { readonly imports?: readonly TS.Node[] }) | undefined;
+  getSourceFileByPath(
+    path: string,
+  ): (TS.SourceFile & { readonly imports?: readonly TS.StringLiteralLike[] }) | undefined;
   getRedirectFromOutput(path: string): { readonly resolvedRef: TS.ResolvedProjectReference } | undefined;
 }
 
@@ -86,27 +172,37 @@ function referencesOf(program: TS.Program): TS.ResolvedProjectReference[] {
   return [...found];
 }
 
-/** The import in a source file by which the declarations came in, maybe through other declarations. */
+/** An import in a source file of the program's own. */
+interface Taken {
+  readonly file: TS.SourceFile | undefined;
+  readonly specifier: string;
+  readonly at: { readonly start: number; readonly end: number };
+}
+
+/** The import by which the file came in, maybe through others that are not the program's own. */
 function importOf(
   program: TS.Program,
-  declarations: TS.SourceFile | undefined,
-): { file: TS.SourceFile | undefined; at: { start: number; end: number } } {
+  taken: TS.SourceFile | undefined,
+  counts: (specifier: TS.Node) => boolean = () => true,
+): Taken {
   const { getFileIncludeReasons, getSourceFileByPath } = program as unknown as ProgramInternals;
   const reasons = getFileIncludeReasons();
   const seen = new Set<string>();
-  const waiting = declarations === undefined ? [] : [internals(declarations).path];
+  const waiting = taken === undefined ? [] : [internals(taken).path];
   for (let path = waiting.shift(); path !== undefined; path = waiting.shift()) {
     if (seen.has(path)) continue;
     seen.add(path);
     for (const { file: importer, index } of reasons.get(path) ?? []) {
       const file = importer === undefined ? undefined : getSourceFileByPath(importer);
       if (importer === undefined || file === undefined || index === undefined) continue;
-      if (file.isDeclarationFile) waiting.push(importer);
       const specifier = file.imports?.[index];
-      if (!file.isDeclarationFile && specifier !== undefined) {
-        return { file, at: { start: specifier.getStart(file), end: specifier.end } };
+      if (specifier !== undefined && !counts(specifier)) continue;
+      if (file.isDeclarationFile || program.isSourceFileFromExternalLibrary(file)) waiting.push(importer);
+      else if (specifier !== undefined) {
+        const at = { start: specifier.getStart(file), end: specifier.end };
+        return { file, specifier: specifier.text, at };
       }
     }
   }
-  return { file: undefined, at: { start: 0, end: 0 } };
+  return { file: undefined, specifier: "", at: { start: 0, end: 0 } };
 }

@@ -7,7 +7,7 @@ import { takeDirectives } from "./comment-directives";
 import type { PlacedProblem } from "../../verify/project";
 import { analysisOf } from "./analysis";
 import type { Compiler } from "./compiler";
-import { unlockedDependencies, unlockedReferences } from "./dependencies";
+import { emitsCode, unlockedDependencies, unlockedReferences, unlockedSources } from "./dependencies";
 import { isEditor } from "./editor";
 import { emitOnDisk } from "./emit-on-disk";
 import { isCompleteIn, leavingOut, tellLeftOut } from "./own-imports";
@@ -62,7 +62,11 @@ export function wovenProgram(
     file: undefined,
     problem: found,
   }));
-  const unlocked = [...unlockedDependencies(ts, program), ...unlockedReferences(ts, program)];
+  const unlocked = [
+    ...unlockedDependencies(ts, program),
+    ...unlockedReferences(ts, program),
+    ...(emitsCode(program.getCompilerOptions()) ? unlockedSources(ts, program) : []),
+  ];
   const { findings } = config.analyze === true ? analysisOf(ts, program, files) : { findings: [] };
   const certain = findings.filter(({ isCertain }) => isCertain);
   reportOnDisk(ts, woven, files, [...ofConfig, ...unlocked, ...certain]);

@@ -1,0 +1,161 @@
+import { mkdir, symlink } from "node:fs/promises";
+import test from "ava";
+import { lockweave } from "../cli/command";
+import { runTool } from "../cli/tools";
+import { makeProject, tsconfig, type Files, type Project, type Settings } from "./project";
+
+// A package of the same workspace, linked into `node_modules`, whose sources the application takes in: who emits them, and
+// what does Node load?
+
+const PAY = `/** @redisLock businessFlag=pay keyName=id */
+export async function pay(id: string): Promise<string> { return id; }
+export interface Order { id: string }
+`;
+const OWN = `/** @redisLock businessFlag=own */
+export async function own(): Promise<void> {}
+`;
+const MAIN = `import { configure, memoryStore } from "lockweave";
+import { pay } from "shop";
+configure({ store: memoryStore() });
+export const paid = pay("A1");
+`;
+const AT = "src/main.ts(2,21): error TS901406: LW1406: This takes in `pay` with `@redisLock` from `pay.ts`";
+const IN_CHECK = "src/main.ts:2:21: LW1406: This takes in `pay`";
+
+const LAX: Settings = { allowImportingTsExtensions: true, rewriteRelativeImportExtensions: true };
+
+async function withShop(manifest: object, files: Files = {}, settings: Settings = {}): Promise<Project> {
+  const project = await makeProject(
+    {
+      "packages/shop/package.json": JSON.stringify({ name: "shop", type: "module", ...manifest }),
+      "packages/shop/src/index.ts": `export * from "./pay.ts";\n`,
+      "packages/shop/src/pay.ts": PAY,
+      "src/main.ts": MAIN,
+      ...files,
+    },
+    { ...LAX, ...settings },
+  );
+  await symlink(project.path("packages/shop"), project.path("node_modules/shop"));
+  return project;
+}
+
+const AS_SOURCE = { exports: "./src/index.ts" };
+
+test("tags in the TypeScript that a linked package hands out are an error at the import, to the check too", async (t) => {
+  const project = await withShop(AS_SOURCE);
+  const { code, stdout } = await project.tspc();
+  t.is(code, 2);
+  t.true(stdout.startsWith(AT), stdout);
+  const checked = await lockweave(project, "check");
+  t.is(checked.code, 1);
+  t.true(checked.stderr.startsWith(IN_CHECK), checked.stderr);
+});
+
+test("what only other sources of the linked package take in is told at the import of the application", async (t) => {
+  const project = await withShop(AS_SOURCE, {
+    "packages/shop/src/index.ts": `import "./orders.ts";\nexport * from "./till.ts";\n`,
+    "packages/shop/src/till.ts": `export { pay } from "./pay.ts";\n`,
+    "packages/shop/src/orders.ts": `/** @redisLock businessFlag=order */\nexport async function order() {}\n`,
+  });
+  const { stdout } = await project.tspc();
+  t.regex(stdout, /^src\/main\.ts\(2,21\): error TS901406: .* `order` .* from `orders\.ts`/m);
+  t.regex(stdout, /^src\/main\.ts\(2,21\): error TS901406: .* `pay` .* from `pay\.ts`/m);
+});
+
+for (const [what, line] of [
+  ["an import of types alone", `import type { Order } from "shop"; export let order: Order;`],
+  ["an export of types alone", `export type { Order } from "shop";`],
+  ["a type that names the package", `export let order: import("shop").Order;`],
+  [
+    "an import that a comment allows with a reason",
+    `import { pay } from "shop"; // lockweave-allow LW1406: lockweave/register loads it\nexport { pay };`,
+  ],
+] as const) {
+  test(`${what} of a linked package's TypeScript is no error`, async (t) => {
+    const project = await withShop(AS_SOURCE, {
+      "src/main.ts": `${line}\n${OWN}`,
+    });
+    t.like(await project.tspc(), { code: 0, stdout: "" });
+    t.like(await lockweave(project, "check"), { code: 0 });
+  });
+}
+
+test("a comment that allows it has to give a reason", async (t) => {
+  const project = await withShop(AS_SOURCE, {
+    "src/main.ts": MAIN.replace('"shop";', '"shop"; // lockweave-allow LW1406'),
+  });
+  const { code, stdout } = await project.tspc();
+  t.is(code, 2);
+  t.regex(stdout, /^src\/main\.ts\(2,32\): error TS901508: /);
+});
+
+test("a build that emits nothing says nothing of what a bundler will weave", async (t) => {
+  const project = await withShop(AS_SOURCE, {}, { noEmit: true });
+  t.like(await project.tspc(), { code: 0, stdout: "" });
+  const declarations = await withShop(AS_SOURCE, {}, { declaration: true, emitDeclarationOnly: true });
+  t.like(await declarations.tspc(), { code: 0, stdout: "" });
+});
+
+test("the check of a bundle looks for the locks of linked sources, too", async (t) => {
+  const project = await withShop(AS_SOURCE);
+  const bundle = (name: string, plugins: string): Promise<unknown> =>
+    runTool(
+      project,
+      "esbuild",
+      `tool.build({ entryPoints: ["src/main.ts"], outfile: "${name}/main.js", bundle: true, format: "esm", external: ["lockweave"], plugins: ${plugins} })`,
+    );
+  await bundle("woven", '[require("lockweave/esbuild")()]');
+  await bundle("plain", "[]");
+  const woven = await lockweave(project, "check", "--output", "woven");
+  t.like(woven, { code: 0 });
+  t.regex(woven.stdout, /^The lock of the only tag is in the output\./);
+  const plain = await lockweave(project, "check", "--output", "plain");
+  t.is(plain.code, 1);
+  t.regex(plain.stderr, /^packages\/shop\/src\/pay\.ts:1:5: `pay` is not proved to be locked/);
+});
+
+const TYPES_ALONE = { exports: { types: "./src/index.ts", default: "./dist/index.js" } };
+
+test("where only its types are sources, their tags are held against the JavaScript that Node loads", async (t) => {
+  const shop = { extends: "../../tsconfig.json", include: ["src"] };
+  const project = await withShop(TYPES_ALONE, {
+    "packages/shop/tsconfig.json": JSON.stringify({
+      ...shop,
+      compilerOptions: { rootDir: "src", outDir: "dist" },
+    }),
+  });
+  t.like(await project.tspc(), { code: 0, stdout: "" }, "nothing is known of what is not built");
+  t.is((await project.tsc("-p", "packages/shop")).code, 0);
+  const { code, stdout } = await project.tspc();
+  t.is(code, 2);
+  t.regex(stdout, /^src\/main\.ts\(2,21\): error TS901403: .* `pay` .* `pay\.js` does not hold the lock/);
+  t.is((await lockweave(project, "check")).code, 1);
+  t.is((await project.tspc("-p", "packages/shop")).code, 0);
+  t.like(await project.tspc(), { code: 0, stdout: "" });
+});
+
+test("a referenced project that hands out its sources is built with its locks, and Node runs those sources", async (t) => {
+  const project = await withShop(AS_SOURCE, {
+    "packages/shop/tsconfig.json": tsconfig({ ...LAX, composite: true, rootDir: "src", outDir: "dist" }),
+    "tsconfig.json": tsconfig(LAX, { include: ["src"], references: [{ path: "packages/shop" }] }),
+  });
+  t.true((await project.tspc("-b")).stdout.startsWith(AT));
+  await project.write({
+    "packages/shop/package.json": JSON.stringify({
+      name: "shop",
+      type: "module",
+      exports: "./dist/index.js",
+    }),
+  });
+  t.like(await project.tspc("-b"), { code: 0, stdout: "" });
+});
+
+test("an installed package's sources are its own affair: Node does not run them", async (t) => {
+  const project = await makeProject({ "src/main.ts": MAIN }, LAX);
+  await mkdir(project.path("node_modules/shop"));
+  await project.write({
+    "node_modules/shop/package.json": JSON.stringify({ name: "shop", type: "module", ...AS_SOURCE }),
+    "node_modules/shop/src/index.ts": PAY,
+  });
+  t.like(await project.tspc(), { code: 0, stdout: "" });
+});

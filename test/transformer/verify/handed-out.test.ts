@@ -1,0 +1,114 @@
+import { mkdir, mkdtemp, realpath, rm, symlink, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { dirname, join, relative } from "node:path";
+import test from "ava";
+import { handedOut, javaScriptOf } from "../../../transformer/verify/handed-out";
+
+const dirs: string[] = [];
+test.after.always("remove the workspaces", async () => {
+  for (const dir of dirs) await rm(dir, { recursive: true, force: true });
+});
+
+/** A workspace whose application has a package linked under that name. */
+async function workspace(name: string, manifest: string): Promise<string> {
+  const dir = await realpath(await mkdtemp(join(tmpdir(), "workspace-")));
+  dirs.push(dir);
+  await mkdir(join(dir, "shop"));
+  await mkdir(join(dir, "app/src"), { recursive: true });
+  await mkdir(dirname(join(dir, "app/node_modules", name)), { recursive: true });
+  await writeFile(join(dir, "shop/package.json"), manifest);
+  await symlink(join(dir, "shop"), join(dir, "app/node_modules", name));
+  return dir;
+}
+
+/** From the package's directory. */
+async function found(
+  manifest: object | string,
+  specifier = "shop",
+  name = "shop",
+): Promise<string | undefined> {
+  const text = typeof manifest === "string" ? manifest : JSON.stringify(manifest);
+  const dir = await workspace(name, text);
+  const file = handedOut(specifier, join(dir, "app/src"));
+  return file === undefined ? undefined : relative(join(dir, "shop"), file);
+}
+
+const PER_SUBPATH = {
+  exports: {
+    ".": "./src/index.ts",
+    "./*": "./dist/*.js",
+    "./orders/*.ts": "./src/orders/*.ts",
+    "./orders/*": "./src/orders/*/index.ts",
+    "./private/*": null,
+  },
+};
+
+for (const [what, manifest, specifier, expected] of [
+  ["the only export", { exports: "./src/index.ts", main: "main.js" }, "shop", "src/index.ts"],
+  [
+    "what Node imports, before what it requires",
+    { exports: { import: "./a.ts", require: "./a.cjs" } },
+    "shop",
+    "a.ts",
+  ],
+  [
+    "conditions within conditions",
+    { exports: { node: { types: "./a.ts", default: "./a.js" } } },
+    "shop",
+    "a.js",
+  ],
+  [
+    "the default, where a condition is not Node's",
+    { exports: { source: "./a.ts", default: "./a.js" } },
+    "shop",
+    "a.js",
+  ],
+  ["the first of several that there can be", { exports: [{ browser: "./b.ts" }, "./a.ts"] }, "shop", "a.ts"],
+  ["the way in", PER_SUBPATH, "shop", "src/index.ts"],
+  ["a subpath by a pattern", PER_SUBPATH, "shop/pay", "dist/pay.js"],
+  ["a subpath by the longest pattern", PER_SUBPATH, "shop/orders/big", "src/orders/big/index.ts"],
+  ["a subpath by a pattern with an ending", PER_SUBPATH, "shop/orders/big.ts", "src/orders/big.ts"],
+  ["nothing of what is private", PER_SUBPATH, "shop/private/a", undefined],
+  ["nothing of a subpath that is not exported", { exports: "./a.ts" }, "shop/b", undefined],
+  ["nothing where no condition is Node's", { exports: { types: "./a.ts" } }, "shop", undefined],
+  ["the main file, without exports", { main: "src/main.ts" }, "shop", "src/main.ts"],
+  ["index.js, without a main file", {}, "shop", "index.js"],
+  ["any file, without exports", { main: "src/main.ts" }, "shop/src/pay.ts", "src/pay.ts"],
+  ["index.js of a package.json that is no JSON", "{", "shop", "index.js"],
+  ["nothing of a package that is not there", {}, "ship", undefined],
+  ["nothing of a path", {}, "./shop", undefined],
+  ["nothing of Node's own", {}, "node:fs", undefined],
+  ["nothing of an import within the package", {}, "#shop", undefined],
+] as const) {
+  test(`a linked package hands out ${what}`, async (t) => {
+    t.is(await found(manifest, specifier), expected);
+  });
+}
+
+test("a linked package may have a scope", async (t) => {
+  t.is(await found({ exports: { "./pay": "./pay.ts" } }, "@acme/shop/pay", "@acme/shop"), "pay.ts");
+});
+
+test("what is installed, and not linked, hands out nothing that Node would strip", async (t) => {
+  const dir = await workspace("shop", "{}");
+  await mkdir(join(dir, "app/node_modules/orders"));
+  await writeFile(join(dir, "app/node_modules/orders/package.json"), `{ "exports": "./index.ts" }`);
+  t.is(handedOut("orders", join(dir, "app/src")), undefined);
+});
+
+test("JavaScript is known by the name of its source, where only one has it", async (t) => {
+  const dir = await workspace("shop", "{}");
+  const dist = join(dir, "shop/dist");
+  t.is(javaScriptOf("src/pay.ts", join(dist, "index.js")), undefined);
+  await mkdir(join(dist, "orders/node_modules"), { recursive: true });
+  for (const file of ["pay.js", "view.js", "old.cjs", "orders/ship.mjs", "orders/node_modules/pay.js"]) {
+    await writeFile(join(dist, file), "");
+  }
+  const of = (source: string): string | undefined => javaScriptOf(source, join(dist, "index.js"));
+  t.is(of("src/pay.ts"), join(dist, "pay.js"));
+  t.is(of("src/view.tsx"), join(dist, "view.js"));
+  t.is(of("src/old.cts"), join(dist, "old.cjs"));
+  t.is(of("src/orders/ship.mts"), join(dist, "orders/ship.mjs"));
+  await writeFile(join(dist, "orders/view.js"), "");
+  t.is(of("src/view.tsx"), undefined);
+});

@@ -1,0 +1,101 @@
+import { existsSync, readdirSync, readFileSync, realpathSync } from "node:fs";
+import { basename, dirname, join, resolve, sep } from "node:path";
+
+// What Node loads is not what a type checker reads: `types`, or a condition of its own, may lead that elsewhere. And what
+// is linked into `node_modules` lies outside of it, where Node runs TypeScript, too.
+
+const TYPESCRIPT = /(?<!\.d)\.[cm]?tsx?$/;
+
+export function isTypeScript(file: string): boolean {
+  return TYPESCRIPT.test(file);
+}
+
+/**
+ * The file that Node loads for the specifier in a module of that directory: of a package that is linked. It need not
+ * be there.
+ */
+export function handedOut(specifier: string, from: string): string | undefined {
+  const [, name = "", subpath = ""] = /^((?:@[^/]+\/)?[^./@#:][^/:]*)(\/.*)?$/.exec(specifier) ?? [];
+  const dir = name === "" ? undefined : linkedPackage(name, from);
+  if (dir === undefined) return undefined;
+  const { exports, main } = manifestIn(dir);
+  const target =
+    exports === undefined
+      ? subpath.slice(1) || main || "index.js"
+      : targetOf(entryFor(`.${subpath}`, exports));
+  return target === undefined ? undefined : resolve(dir, target);
+}
+
+/** The JavaScript beside what is handed out that was made of the source, as its name tells; where there is one. */
+export function javaScriptOf(source: string, handedOutFile: string): string | undefined {
+  const dir = dirname(handedOutFile);
+  if (!existsSync(dir)) return undefined;
+  const name = basename(source).replace(TYPESCRIPT, (ending) => ending.replace("ts", "js").replace("x", ""));
+  const found = readdirSync(dir, { recursive: true, encoding: "utf8" }).filter(
+    (file) => basename(file) === name && !file.split(sep).includes("node_modules"),
+  );
+  const [only, another] = found;
+  return only === undefined || another !== undefined ? undefined : join(dir, only);
+}
+
+function linkedPackage(name: string, from: string): string | undefined {
+  for (let dir = from; ; dir = dirname(dir)) {
+    const found = join(dir, "node_modules", name);
+    if (existsSync(join(found, "package.json"))) {
+      const path = realpathSync(found);
+      return path.split(sep).includes("node_modules") ? undefined : path;
+    }
+    if (dir === dirname(dir)) return undefined;
+  }
+}
+
+interface Manifest {
+  readonly exports?: unknown;
+  readonly main?: string;
+}
+
+function manifestIn(dir: string): Manifest {
+  try {
+    return JSON.parse(readFileSync(join(dir, "package.json"), "utf8")) as Manifest;
+  } catch {
+    return {};
+  }
+}
+
+interface Entry {
+  readonly target: unknown;
+  /** What stands for the `*`. */
+  readonly star: string;
+}
+
+function entryFor(subpath: string, exports: unknown): Entry | undefined {
+  const isOfSubpaths =
+    typeof exports === "object" &&
+    exports !== null &&
+    Object.keys(exports).every((key) => key.startsWith("."));
+  if (!isOfSubpaths) return subpath === "." ? { target: exports, star: "" } : undefined;
+  const entries = Object.entries(exports) as [string, unknown][];
+  const exact = entries.find(([key]) => key === subpath);
+  if (exact !== undefined) return { target: exact[1], star: "" };
+  const fitting = entries.flatMap(([key, target]) => {
+    const [start = "", end] = key.split("*");
+    const fits = end !== undefined && subpath.startsWith(start) && subpath.endsWith(end);
+    return fits ? [{ start, target, star: subpath.slice(start.length, subpath.length - end.length) }] : [];
+  });
+  return fitting.toSorted((a, b) => b.start.length - a.start.length)[0];
+}
+
+const CONDITIONS: ReadonlySet<string> = new Set(["node", "import", "module-sync", "require", "default"]);
+
+function targetOf(entry: Entry | undefined): string | undefined {
+  if (entry === undefined) return undefined;
+  const { target, star } = entry;
+  if (typeof target === "string") return target.replaceAll("*", star);
+  if (typeof target !== "object" || target === null) return undefined;
+  const inner = Object.entries(target).filter(([key]) => Array.isArray(target) || CONDITIONS.has(key));
+  for (const [, each] of inner) {
+    const found = targetOf({ target: each, star });
+    if (found !== undefined) return found;
+  }
+  return undefined;
+}
