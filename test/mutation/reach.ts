@@ -1,5 +1,6 @@
 import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { beginTest, testAt } from "./counting";
 import { CACHE, filesAt, hashOf, ROOT, textOf } from "./sources";
 import { TestProcess } from "./test-process";
 import type { Tested } from "./worker";
@@ -47,6 +48,7 @@ export async function measureReach(
   mkdirSync(DIRECTORY, { recursive: true });
   const reachedPath = join(DIRECTORY, `${process.pid}.reached`);
   writeFileSync(reachedPath, "");
+  beginTest(reachedPath, 0);
   const tester = new TestProcess({ root: ROOT, mirror: counting, reached: reachedPath });
   const tests: ReachingTest[] = [];
   for (const testFile of filesAt(...paths).filter((file) => file.endsWith(".test.ts"))) {
@@ -65,7 +67,7 @@ export async function measureReach(
     for (const test of measured.tests) tests.push({ ...test, reached: union(atLoad, test.reached) });
   }
   tester.close();
-  rmSync(reachedPath);
+  for (const file of [reachedPath, testAt(reachedPath)]) rmSync(file);
   return tests;
 }
 

@@ -2,7 +2,7 @@ import { readFileSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
-import { counters } from "./counting";
+import { beginTest, counters } from "./counting";
 import { asEnvironment, settings, type Settings } from "./settings";
 
 // A process that runs one test file after another with AVA's own runner, each with the code loaded anew, and so without
@@ -91,11 +91,14 @@ function select(tasks: RunnerTask[], titles: readonly string[]): void {
   tasks.sort((a, b) => (places.get(a.title) ?? 0) - (places.get(b.title) ?? 0));
 }
 
+let tests = 0;
+
 /** What was reached since the last time, here and in the processes that were started. */
 function reached(): string[] {
   if (ours.reached === undefined) return [];
   const regions = readFileSync(ours.reached, "utf8").split("\n").slice(0, -1);
   writeFileSync(ours.reached, "");
+  beginTest(ours.reached, (tests += 1));
   counters.lockweaveForget();
   return regions;
 }
