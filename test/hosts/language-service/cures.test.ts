@@ -1,6 +1,7 @@
 import test from "ava";
 import ts from "typescript";
 import { curesOf } from "../../../transformer/hosts/language-service/cures";
+import { Editor } from "./in-process";
 
 test("a script with a tag is made a module, on a line of its own", (t) => {
   const script = "/** @redisLock businessFlag=pay */\nasync function pay() {}";
@@ -24,4 +25,177 @@ test("a tag without a flag is given the name of its function, as the cure says",
       changes: [{ span: { start: start + "@redisLock".length, length: 0 }, newText: " businessFlag=pay" }],
     },
   ]);
+});
+
+const BODY = "(a: string): Promise<string> { return a; }\nexport { pay };\n";
+const ASYNC = `async function pay${BODY}`;
+
+for (const [what, text, ...cures] of [
+  ["a flag that no function has a name for", "/** @redisLock */\nexport async function 付款() {}\n"],
+  [
+    "a second attribute",
+    `/** @redisLock businessFlag=pay keyName=a keyName="a" */\n${ASYNC}`,
+    ["Remove the second `keyName`", `/** @redisLock businessFlag=pay keyName=a */\n${ASYNC}`],
+  ],
+  [
+    "a second list",
+    `/** @redisLock businessFlag=pay keyName=a   keyName=a,a lockTime=3s */\n${ASYNC}`,
+    ["Remove the second `keyName`", `/** @redisLock businessFlag=pay keyName=a lockTime=3s */\n${ASYNC}`],
+  ],
+  ["a quote that nothing is behind", `/** @redisLock businessFlag=pay keyName=" */\n${ASYNC}`],
+  [
+    "a quote that is not closed",
+    `/** @redisLock businessFlag=pay keyName="a lockTime=3s */\n${ASYNC}`,
+    ['Close the quote: `"a"`', `/** @redisLock businessFlag=pay keyName="a" lockTime=3s */\n${ASYNC}`],
+  ],
+  [
+    "a line comment behind others",
+    `// Pays.\n  // @redisLock businessFlag=pay  \n${ASYNC}`,
+    ["Begin the comment with `/**`", `// Pays.\n  /** @redisLock businessFlag=pay */\n${ASYNC}`],
+  ],
+  [
+    "a plain comment behind a line comment",
+    `// Pays.\n/* @redisLock businessFlag=pay */\n${ASYNC}`,
+    ["Begin the comment with `/**`", `// Pays.\n/** @redisLock businessFlag=pay */\n${ASYNC}`],
+  ],
+  [
+    "a plain comment of several lines",
+    `/*\n * @redisLock businessFlag=pay\n */\n${ASYNC}`,
+    ["Begin the comment with `/**`", `/**\n * @redisLock businessFlag=pay\n */\n${ASYNC}`],
+  ],
+  [
+    "a tag behind words",
+    `  /**\n   * Pays. @redisLock businessFlag=pay\n   */\n${ASYNC}`,
+    [
+      "Put the tag on a line of its own",
+      `  /**\n   * Pays.\n   * @redisLock businessFlag=pay\n   */\n${ASYNC}`,
+    ],
+  ],
+  [
+    "a tag behind words in the comment's first line",
+    `  /** Pays. @redisLock businessFlag=pay */\n${ASYNC}`,
+    ["Put the tag on a line of its own", `  /** Pays.\n   * @redisLock businessFlag=pay */\n${ASYNC}`],
+  ],
+  [
+    "parentheses behind a blank",
+    `/** @redisLock ( businessFlag=pay ) */\n${ASYNC}`,
+    ["Remove the parentheses", `/** @redisLock businessFlag=pay */\n${ASYNC}`],
+  ],
+  [
+    "parentheses at the tag's name",
+    `/** @redisLock(businessFlag=pay) */\n${ASYNC}`,
+    ["Remove the parentheses", `/** @redisLock businessFlag=pay */\n${ASYNC}`],
+  ],
+  [
+    "a comma behind a value",
+    `/** @redisLock businessFlag=pay, keyName=a */\n${ASYNC}`,
+    ["Remove the comma", `/** @redisLock businessFlag=pay keyName=a */\n${ASYNC}`],
+  ],
+  [
+    "a number that is too small",
+    `/** @redisLock businessFlag=pay lockTime=30000 */\n${ASYNC}`,
+    ["Change to `30000ms`", `/** @redisLock businessFlag=pay lockTime=30000ms */\n${ASYNC}`],
+    ["Change to `30000s`", `/** @redisLock businessFlag=pay lockTime=30000s */\n${ASYNC}`],
+  ],
+  [
+    "a word for true",
+    `/** @redisLock businessFlag=pay fencing=On */\n${ASYNC}`,
+    ["Change to `true`", `/** @redisLock businessFlag=pay fencing=true */\n${ASYNC}`],
+  ],
+  [
+    "almost true",
+    `/** @redisLock businessFlag=pay fencing=tru */\n${ASYNC}`,
+    ["Change to `true`", `/** @redisLock businessFlag=pay fencing=true */\n${ASYNC}`],
+  ],
+  [
+    "a word for false",
+    `/** @redisLock businessFlag=pay watchdog=no */\n${ASYNC}`,
+    ["Change to `false`", `/** @redisLock businessFlag=pay watchdog=false */\n${ASYNC}`],
+  ],
+  [
+    "almost false",
+    `/** @redisLock businessFlag=pay watchdog=fals */\n${ASYNC}`,
+    ["Change to `false`", `/** @redisLock businessFlag=pay watchdog=false */\n${ASYNC}`],
+  ],
+  ["neither true nor false", `/** @redisLock businessFlag=pay watchdog=sometimes */\n${ASYNC}`],
+  ["an expression with a quote in it", `/** @redisLock businessFlag=pay keyName=a+"b" */\n${ASYNC}`],
+  [
+    "a function",
+    `/** @redisLock businessFlag=pay */\nfunction pay${BODY.replace("Promise<string>", "string")}`,
+    [
+      "Make the function `async`",
+      `/** @redisLock businessFlag=pay */\nasync function pay${BODY.replace("Promise<string>", "string")}`,
+    ],
+  ],
+  [
+    "an exported function",
+    `/** @redisLock businessFlag=pay */\nexport default function pay() { return 1; }\n`,
+    [
+      "Make the function `async`",
+      "/** @redisLock businessFlag=pay */\nexport default async function pay() { return 1; }\n",
+    ],
+  ],
+  [
+    "the second function of a file",
+    `/** @redisLock businessFlag=a */\nasync function a() {}\n/** @redisLock businessFlag=pay */\nfunction pay() { return 1; }\nexport { a, pay };\n`,
+    [
+      "Make the function `async`",
+      `/** @redisLock businessFlag=a */\nasync function a() {}\n/** @redisLock businessFlag=pay */\nasync function pay() { return 1; }\nexport { a, pay };\n`,
+    ],
+  ],
+  [
+    "the first function of a file",
+    `/** @redisLock keyName=id */\nexport async function pay(id: string) {}\n/** @redisLock businessFlag=a */\nexport async function a() {}\n`,
+    [
+      "Add `businessFlag=pay`",
+      `/** @redisLock businessFlag=pay keyName=id */\nexport async function pay(id: string) {}\n/** @redisLock businessFlag=a */\nexport async function a() {}\n`,
+    ],
+  ],
+  [
+    "a script",
+    `/** @redisLock businessFlag=pay */\nasync function pay() {}\n`,
+    ["Add `export {}`", "/** @redisLock businessFlag=pay */\nasync function pay() {}\nexport {};\n"],
+  ],
+] as const) {
+  test(`${what} is cured ${cures.length === 0 ? "by its author alone" : "as the fix says"}`, (t) => {
+    const editor = new Editor(
+      { "pay.ts": text },
+      { options: { moduleDetection: ts.ModuleDetectionKind.Legacy } },
+    );
+    t.deepEqual(editor.fixes() as unknown, cures);
+  });
+}
+
+test("inside a tag TypeScript offers no fixes of what stands behind the comment, and elsewhere all of its own", (t) => {
+  const text = `/** @redisLock businessFlag=pay */
+export async function pay(): Promise<void> { cost = 1; }
+export class Shop { /** @redisLock businessFlag=ship */ async ship(): Promise<void> { this.sent = true; } }
+`;
+  const editor = new Editor({ "pay.ts": text });
+  const file = editor.pathOf("pay.ts");
+  const fixesAt = (words: string, code: number): number => {
+    const start = text.indexOf(words);
+    return editor.service.getCodeFixesAtPosition(file, start, start + words.length, [code], {}, {}).length;
+  };
+  const sent = text.indexOf("sent");
+  const own = editor.plain.getCodeFixesAtPosition(file, sent, sent + 4, [2339], {}, {}).length;
+  t.true(own > 0);
+  t.is(fixesAt("sent", 2339), own);
+  t.is(fixesAt("businessFlag=ship", 2339), 0);
+});
+
+test("a fix is for what was found at that place, with that code", (t) => {
+  const text = `/** @redisLock businessFlag=pay keyName=idd,iddd fencing=yes */\nexport async function pay(id: string): Promise<void> {}\n`;
+  const editor = new Editor({ "pay.ts": text });
+  const fixes = (words: string, code: number): string[] => {
+    const start = text.indexOf(words);
+    return editor.service
+      .getCodeFixesAtPosition(editor.pathOf("pay.ts"), start, start + words.length, [code], {}, {})
+      .map(({ fixName, description }) => `${fixName}: ${description}`);
+  };
+  t.deepEqual(fixes("yes", 901_106), ["lockweave: Change to `true`"]);
+  t.deepEqual(fixes("idd", 901_106), []);
+  t.deepEqual(fixes("yes", 901_202), []);
+  t.deepEqual(fixes("ye", 901_106), []);
+  t.deepEqual(fixes("idd", 901_202), ["lockweave: Change to `id`"]);
 });

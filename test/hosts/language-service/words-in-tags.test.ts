@@ -3,6 +3,7 @@ import ts from "typescript";
 import { aboutAttribute, ABOUT_ATTRIBUTES } from "../../../transformer/hosts/language-service/attributes";
 import { completionsAt } from "../../../transformer/hosts/language-service/completions";
 import { referencesIn } from "../../../transformer/hosts/language-service/references";
+import { weave } from "../../../transformer/weave/weave";
 import { readDefaults } from "../../../transformer/read/options";
 
 // What the language service answers, without a server. That editors get it is told in language-service.test.ts.
@@ -37,6 +38,19 @@ test("people are told of each attribute whether it is required, and what holds w
   for (const [meaning = ""] of told) t.regex(meaning, /^(?:[A-Z]|`).*\.\)?$/);
   const ofProject = readDefaults({ lockTime: "20s" }).defaults;
   t.regex(aboutAttribute("lockTime", ofProject), /\n\nDefault: `20s` in this project\.$/);
+});
+
+test("each value that is suggested for an attribute is one that the compiler takes", (t) => {
+  const beside: Readonly<Record<string, string>> = { keyType: "fieldName=id", lockAtLeast: "lockTime=2m" };
+  for (const [name, { values = [] }] of Object.entries(ABOUT_ATTRIBUTES)) {
+    for (const value of values) {
+      const needed = value === "VALUE" ? "" : (beside[name] ?? "");
+      const tag = `@redisLock businessFlag=pay keyName=order ${name}=${value} ${needed}`;
+      const text = `/** ${tag} */\nexport async function pay(order: { id: string }): Promise<void> {}\n`;
+      const problems = weave(FILE, text, { ts, module: "esm" })?.diagnostics.map(({ message }) => message);
+      t.deepEqual(problems, [], tag);
+    }
+  }
 });
 
 const SHOP = `declare class Order { id: string; private secret: string; #hash: string; pay(): void; }

@@ -47,7 +47,7 @@ const CURES: Readonly<Record<string, (found: Found) => readonly Cure[]>> = {
       ? []
       : [other, `${amount}${name === "lockTime" ? "s" : "ms"}`].map((text) => changeTo(found, text));
   },
-  LW1201: (found) => (/["\s]/.test(found.words) ? [] : [changeTo(found, `"${found.words}"`)]),
+  LW1201: inQuotes,
   LW1202: meant,
   LW1302: makeAsync,
   LW1306: makeAsync,
@@ -78,6 +78,12 @@ function inserted(start: number, newText: string): TS.TextChange {
 function meant(found: Found): readonly Cure[] {
   const word = meantIn(found.message);
   return word === undefined ? [] : [changeTo(found, word)];
+}
+
+/** The whole expression: where it goes on with a quote, its author has to say which quotes go around. */
+function inQuotes(found: Found): readonly Cure[] {
+  const behind = found.file.text.charAt(found.start + found.length);
+  return /["'`]/.test(behind) ? [] : [changeTo(found, `"${found.words}"`)];
 }
 
 function withoutTheSecond({ ts, file, start }: Found): readonly Cure[] {

@@ -1,0 +1,166 @@
+import { join } from "node:path";
+import ts from "typescript";
+import plugin = require("../../../transformer/hosts/language-service/plugin");
+import type { Files } from "../project";
+
+/** Where the files seem to be: there they find the runtime's types, which the type checker asks for. */
+const APP = join(__dirname, "app");
+const pathOf = (file: string): string => `${APP}/${file}`;
+
+/** What of the library the tests need. */
+const LIBRARY = `interface Array<T> { [index: number]: T; readonly length: number }
+interface Boolean {} interface CallableFunction {} interface Function {} interface IArguments {} interface NewableFunction {}
+interface Number {} interface Object {} interface RegExp {} interface String {}
+interface Error { message: string }
+interface ErrorOptions { cause?: unknown }
+declare var Error: { new (message?: string, options?: ErrorOptions): Error };
+interface PromiseLike<T> { then<R>(done: (value: T) => R | PromiseLike<R>): PromiseLike<R> }
+interface Promise<T> { then<R>(done: (value: T) => R | PromiseLike<R>): Promise<R> }
+interface PromiseConstructor { resolve<T>(value: T): Promise<T>; new <T>(run: (resolve: (value: T) => void) => void): Promise<T> }
+declare var Promise: PromiseConstructor;
+`;
+
+export interface Settings {
+  /** The plugin's entry in tsconfig.json. */
+  readonly entry?: object;
+  /** All that stand there. */
+  readonly plugins?: unknown;
+  readonly options?: ts.CompilerOptions;
+  readonly cancellation?: ts.HostCancellationToken;
+}
+
+export interface Cursor {
+  readonly file: string;
+  readonly offset: number;
+}
+
+/** TypeScript's language service with the plugin, in this process, and files that only an editor has. */
+export class Editor {
+  readonly service: ts.LanguageService;
+  /** TypeScript's own answers. */
+  readonly plain: ts.LanguageService;
+  readonly logged: string[] = [];
+  readonly #texts = new Map<string, string>();
+  #version = 0;
+
+  /** @param files with a `‸` where the cursor is */
+  constructor(files: Files, { entry = {}, plugins = [entry], options = {}, cancellation }: Settings = {}) {
+    for (const [file, text] of Object.entries({ ...files, "library.d.ts": LIBRARY })) this.type(file, text);
+    const host: ts.LanguageServiceHost = {
+      getScriptFileNames: () => [...this.#texts.keys()],
+      getScriptVersion: () => String(this.#version),
+      getScriptSnapshot: (path) => {
+        const text = this.#texts.get(path);
+        return text === undefined ? undefined : ts.ScriptSnapshot.fromString(text.replace("‸", ""));
+      },
+      getCompilationSettings: () => ({
+        noLib: true,
+        types: [],
+        strict: true,
+        target: ts.ScriptTarget.ES2022,
+        module: ts.ModuleKind.ESNext,
+        moduleResolution: ts.ModuleResolutionKind.Bundler,
+        plugins: plugins as ts.PluginImport[],
+        ...options,
+      }),
+      getCurrentDirectory: () => APP,
+      getDefaultLibFileName: () => pathOf("library.d.ts"),
+      fileExists: (path) => this.#texts.has(path),
+      readFile: (path) => this.#texts.get(path)?.replace("‸", ""),
+      directoryExists: () => true,
+      ...(cancellation && { getCancellationToken: () => cancellation }),
+    };
+    this.plain = ts.createLanguageService(host);
+    const info = {
+      languageService: this.plain,
+      languageServiceHost: host,
+      config: entry,
+      project: { projectService: { logger: { info: (line: string) => void this.logged.push(line) } } },
+    };
+    this.service = plugin({ typescript: ts }).create(info as unknown as ts.server.PluginCreateInfo);
+  }
+
+  /** Another text for the file. */
+  type(file: string, text: string): void {
+    this.#texts.set(pathOf(file), text);
+    this.#version += 1;
+  }
+
+  get cursor(): Cursor {
+    for (const [file, text] of this.#texts) {
+      if (text.includes("‸")) return { file, offset: text.indexOf("‸") };
+    }
+    throw new Error("There is no cursor");
+  }
+
+  pathOf(file: string): string {
+    return pathOf(file);
+  }
+
+  textOf(file: string, { start, length }: ts.TextSpan): string {
+    return (this.#texts.get(file) ?? "").replace("‸", "").slice(start, start + length);
+  }
+
+  /** The file's text, changed. */
+  changed(file: string, changes: readonly ts.TextChange[]): string {
+    let text = (this.#texts.get(file) ?? "").replace("‸", "");
+    for (const { span, newText } of changes.toSorted((a, b) => b.span.start - a.span.start)) {
+      text = text.slice(0, span.start) + newText + text.slice(span.start + span.length);
+    }
+    return text;
+  }
+
+  /** What is suggested at the cursor, without what TypeScript suggests by itself. */
+  suggestions(): ts.CompletionEntry[] {
+    const { file, offset } = this.cursor;
+    const theirs = this.plain.getCompletionsAtPosition(file, offset, {})?.entries.length ?? 0;
+    const all = this.service.getCompletionsAtPosition(file, offset, {})?.entries ?? [];
+    return all.slice(0, all.length - theirs);
+  }
+
+  /** What is told of what the cursor is at. */
+  hover(): { readonly at: string; readonly title: string; readonly text: string } | undefined {
+    const { file, offset } = this.cursor;
+    const found = this.service.getQuickInfoAtPosition(file, offset);
+    return (
+      found && {
+        at: this.textOf(file, found.textSpan),
+        title: ts.displayPartsToString(found.displayParts),
+        text: ts.displayPartsToString(found.documentation),
+      }
+    );
+  }
+
+  /** The places that are renamed with what the cursor is at, with the text around them. */
+  renamed(): string[] {
+    const { file, offset } = this.cursor;
+    return (this.service.findRenameLocations(file, offset, false, false, {}) ?? [])
+      .map(({ fileName, textSpan: { start, length } }) => {
+        const before = this.textOf(fileName, { start: Math.max(0, start - 6), length: Math.min(6, start) });
+        return `${fileName.replace(pathOf(""), "")}: ${before}[${this.textOf(fileName, { start, length })}]`;
+      })
+      .toSorted();
+  }
+
+  /** By their codes and the words that they stand at. */
+  errors(file = "pay.ts"): string[] {
+    const path = pathOf(file);
+    return this.service
+      .getSemanticDiagnostics(path)
+      .map(({ code, start = 0, length = 0 }) => `${code} ${this.textOf(path, { start, length })}`);
+  }
+
+  /** Each fix of the only error, by what it says, with the text that it makes. */
+  fixes(file = "pay.ts"): [description: string, text: string][] {
+    const path = pathOf(file);
+    const found = this.service.getSemanticDiagnostics(path).filter(({ source }) => source === "lockweave");
+    return found.flatMap(({ code, start = 0, length = 0 }) =>
+      this.service
+        .getCodeFixesAtPosition(path, start, start + length, [code], {}, {})
+        .map(({ description, changes }): [string, string] => [
+          description,
+          this.changed(path, changes[0]?.textChanges ?? []),
+        ]),
+    );
+  }
+}
