@@ -1,0 +1,237 @@
+import module, { syncBuiltinESMExports } from "node:module";
+import { pathToFileURL } from "node:url";
+import test from "ava";
+import { create } from "ts-node";
+import { hookImport } from "../../../transformer/hosts/register/import-hook";
+import { loadFile, pathOf } from "../../../transformer/hosts/register/load-file";
+import { load as loadInThread } from "../../../transformer/hosts/register/loader-thread";
+import { makeProject, type Files, type Project } from "../project";
+
+// What the hooks hand to Node in the place of a file, in this process. That Node runs it is told in runs.test.ts.
+
+const JAVASCRIPT = `/** @redisLock businessFlag=pay keyName=id */
+export async function pay(id) { return id; }
+`;
+const TYPESCRIPT = JAVASCRIPT.replace("(id)", "(id: string): Promise<string>");
+const SCRIPT = `${JAVASCRIPT.replace("export ", "")}exports.pay = pay;\n`;
+const LOCK = /lockweave\.open\(/;
+
+function withFiles(files: Files): Promise<Project> {
+  return makeProject({ "package.json": "{}", ...files });
+}
+
+/** The source map at the end of the code. */
+function mapIn(code: string): {
+  readonly sources: readonly string[];
+  readonly sourcesContent?: readonly string[];
+} {
+  const [, map = ""] =
+    /\n\/\/# sourceMappingURL=data:application\/json;[^,]*base64,(\S+)\s*$/.exec(code) ?? [];
+  return JSON.parse(Buffer.from(map, "base64").toString()) as { sources: string[] };
+}
+
+test.serial("a tagged file is loaded with its lock, and a map that leads to the file", async (t) => {
+  const project = await withFiles({ "pay.mjs": JAVASCRIPT });
+  const loaded = loadFile(project.path("pay.mjs"));
+  t.is(loaded?.format, "module");
+  t.regex(loaded?.source ?? "", LOCK);
+  t.deepEqual(mapIn(loaded?.source ?? "").sources, [pathToFileURL(project.path("pay.mjs")).href]);
+});
+
+test.serial("what has no tag, and what is no script, is of no concern", async (t) => {
+  const project = await withFiles({
+    "plain.mjs": "export const a = 1;\n",
+    "tags.json": `"@redisLock businessFlag=pay"`,
+    "tags.node": JAVASCRIPT,
+    "tags.d": JAVASCRIPT,
+  });
+  for (const file of ["plain.mjs", "tags.json", "tags.node", "tags.d"]) {
+    t.is(loadFile(project.path(file)), undefined, file);
+  }
+  t.is(loadFile("node:fs.thing"), undefined);
+});
+
+test.serial("a file that is loaded again by a query is the same file", async (t) => {
+  const project = await withFiles({ "pay.mjs": JAVASCRIPT });
+  const path = project.path("pay.mjs");
+  t.deepEqual(loadFile(`${path}?again=1\n2`), loadFile(path));
+});
+
+test.serial("a file runs as Node says, else as it takes in other modules", async (t) => {
+  const project = await withFiles({ "module.js": JAVASCRIPT, "script.js": SCRIPT, command: SCRIPT });
+  const format = (file: string, told?: string): string | undefined =>
+    loadFile(project.path(file), told)?.format;
+  t.is(format("module.js"), "module");
+  t.is(format("script.js"), "commonjs");
+  t.is(format("module.js", "module"), "module");
+  t.is(format("command"), "commonjs");
+  t.is(format("command", "commonjs"), "commonjs");
+});
+
+test.serial("a command without an ending is JavaScript", async (t) => {
+  const project = await withFiles({ "bin/pay": SCRIPT });
+  t.regex(loadFile(project.path("bin/pay"))?.source ?? "", LOCK);
+});
+
+test.serial("what is installed is not woven", async (t) => {
+  const project = await withFiles({
+    "node_modules/shop/pay.mjs": "/** Pays. */\nexport async function pay() {}\n",
+  });
+  t.is(loadFile(project.path("node_modules/shop/pay.mjs")), undefined);
+});
+
+const REGISTERED = Symbol.for("ts-node.register.instance");
+
+test.serial(
+  "where ts-node is registered it compiles what it does not ignore, and its maps lead to the file",
+  async (t) => {
+    const project = await withFiles({
+      "pay.ts": TYPESCRIPT,
+      "script.ts": TYPESCRIPT.replace("export ", "").concat("module.exports = { pay };\n"),
+      "vendor/pay.js": SCRIPT,
+      pay: SCRIPT,
+    });
+    const service = create({
+      cwd: project.dir,
+      transpileOnly: true,
+      compilerOptions: { module: "commonjs", target: "es2022" },
+    });
+    Object.defineProperty(process, REGISTERED, { value: service, configurable: true });
+    t.teardown(() => Reflect.deleteProperty(process, REGISTERED));
+    const path = project.path("pay.ts");
+    const loaded = loadFile(path);
+    t.is(loaded?.format, "commonjs");
+    t.regex(loaded?.source ?? "", LOCK);
+    t.regex(loaded?.source ?? "", /exports\.pay = pay/);
+    const { sources, sourcesContent } = mapIn(loaded?.source ?? "");
+    t.deepEqual([sources.length, sourcesContent], [1, [TYPESCRIPT]]);
+    t.is(loadFile(path, "module-typescript")?.format, "module");
+    t.is(loadFile(project.path("script.ts"))?.format, "commonjs");
+    t.false(loadFile(project.path("vendor/pay.js"))?.source.includes("exports.pay = pay;\nexports"));
+    t.regex(loadFile(project.path("pay"))?.source ?? "", LOCK);
+  },
+);
+
+test.serial("a URL of a file has a path, and no other", (t) => {
+  t.is(pathOf("file:///app/a%20b.ts"), "/app/a b.ts");
+  t.is(pathOf("node:fs"), undefined);
+  t.is(pathOf("https://example.org/a.ts"), undefined);
+});
+
+// ---- in a thread of its own -----------------------------------------------------------------------------
+
+test.serial(
+  "in the thread of older versions of Node, modules are handed over, and of CommonJS what Node knows",
+  async (t) => {
+    const project = await withFiles({ "pay.mjs": JAVASCRIPT, "script.cjs": SCRIPT, "plain.mjs": "" });
+    const url = (file: string): string => pathToFileURL(project.path(file)).href;
+    const asked: string[] = [];
+    const next =
+      (source: string | undefined) =>
+      (name: string): { format: string; source: string | undefined } => {
+        asked.push(name);
+        return { format: "theirs", source };
+      };
+    const load = async (
+      name: string,
+      source?: string,
+    ): Promise<{ source?: unknown; format?: unknown; shortCircuit?: unknown }> =>
+      await loadInThread(
+        name,
+        { conditions: [], format: undefined, importAssertions: {}, importAttributes: {} },
+        next(source),
+      );
+    const loaded = await load(url("pay.mjs"));
+    t.like(loaded, { format: "module", shortCircuit: true });
+    t.regex(String(loaded.source), LOCK);
+    t.deepEqual(asked, []);
+    t.regex(String((await load(url("script.cjs"), SCRIPT)).source), LOCK);
+    t.deepEqual(await load(url("script.cjs")), { format: "theirs", source: undefined });
+    t.deepEqual(await load(url("plain.mjs"), "text"), { format: "theirs", source: "text" });
+    t.deepEqual(await load("node:fs", "text"), { format: "theirs", source: "text" });
+    t.is(asked.length, 4);
+  },
+);
+
+// ---- beside other hooks ---------------------------------------------------------------------------------
+
+type Load = (url: string, context: object, next: (url: string, context: object) => unknown) => unknown;
+type Hooking = Record<"register" | "registerHooks", unknown>;
+
+/** Stands in for newer and older versions of Node than this: `load` asks the hooks as Node does, the last one first. */
+function standIn(version: string): { load(url: string): unknown; registered: unknown[]; restore(): void } {
+  const hooked = module as unknown as Hooking;
+  const { register, registerHooks } = hooked;
+  const { node } = process.versions;
+  const hooks: Load[] = [];
+  const registered: unknown[] = [];
+  const setVersion = (value: string): void => void Object.defineProperty(process.versions, "node", { value });
+  setVersion(version);
+  hooked.register = (...args: unknown[]) => registered.push(...args);
+  hooked.registerHooks = ({ load }: { load: Load }) => {
+    hooks.push(load);
+    return { deregister: () => void hooks.splice(hooks.indexOf(load), 1) };
+  };
+  const ask = (url: string, context: object, at: number): unknown =>
+    hooks[at]?.(url, context, (name, inner) => ask(name, inner, at - 1)) ?? "Node's";
+  return {
+    load: (url) => ask(url, {}, hooks.length - 1),
+    registered,
+    restore() {
+      Object.assign(hooked, { register, registerHooks });
+      setVersion(node);
+      syncBuiltinESMExports();
+    },
+  };
+}
+
+test.serial("hooks that come later get what is not tagged, and no tagged file before us", async (t) => {
+  const node = standIn("26.0.0");
+  t.teardown(() => node.restore());
+  hookImport();
+  const seen: string[] = [];
+  const { registerHooks } = module as unknown as { registerHooks(hooks: { load: Load }): object };
+  const theirs = registerHooks({
+    load: (url, context, next) => {
+      seen.push(url);
+      return next(url, context);
+    },
+  });
+  t.deepEqual(Object.keys(theirs), ["deregister"]);
+  const project = await withFiles({ "pay.mjs": JAVASCRIPT, "plain.mjs": "" });
+  const url = (file: string): string => pathToFileURL(project.path(file)).href;
+  t.like(node.load(url("pay.mjs")), { format: "module", shortCircuit: true });
+  t.deepEqual(seen, []);
+  t.is(node.load(url("plain.mjs")), "Node's");
+  t.is(node.load("node:fs"), "Node's");
+  t.deepEqual(seen, [url("plain.mjs"), "node:fs"]);
+  t.deepEqual(node.registered, []);
+});
+
+for (const [version, isInThread] of [
+  ["22.18.0", true],
+  ["22.22.2", true],
+  ["22.22.3", false],
+  ["22.23.0", false],
+  ["23.11.0", true],
+  ["24.11.0", true],
+  ["24.11.1", false],
+  ["24.12.0", false],
+  ["25.0.0", true],
+  ["25.1.0", false],
+  ["26.0.0", false],
+] as const) {
+  test.serial(
+    `Node ${version} loads tagged files ${isInThread ? "in a thread, behind all others'" : "in the thread that asks"}`,
+    (t) => {
+      const node = standIn(version);
+      t.teardown(() => node.restore());
+      hookImport();
+      const ours = pathToFileURL(require.resolve("lockweave/register/thread"));
+      t.deepEqual(node.registered, isInThread ? [ours] : []);
+      const hooked = module as unknown as { register(...hooks: unknown[]): void };
+      hooked.register("theirs");
+      t.deepEqual(node.registered, isInThread ? [ours, "theirs", ours] : ["theirs"]);
+    },
+  );
+}
