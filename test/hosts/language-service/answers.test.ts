@@ -14,6 +14,8 @@ export declare namespace errors { class Late extends Error {} interface Late { a
 /** A class with a tagged method, in a file beside that of the orders. */
 function tagged(words: string, settings: Settings = {}): Editor {
   const text = `import { Busy, errors, type Order } from "./orders";
+declare namespace shapes { interface Named { no: string } }
+interface count { no: string }
 export class Shop {
   tenant = "t";
   /** @redisLock ${words} */
@@ -84,6 +86,27 @@ test("a field is suggested of the key's object, and not of another attribute's",
   t.deepEqual(namesAt(`${words}‸`), ["no", "user", "lines"]);
   t.deepEqual(namesAt(`${words}user.‸`), ["id"]);
   t.deepEqual(namesAt("businessFlag=pay fieldName=‸"), []);
+  t.deepEqual(namesAt("businessFlag=pay keyName=order.lines[0].‸"), ["sku"]);
+  t.deepEqual(namesAt("businessFlag=pay keyName=order.lines.none.‸"), []);
+});
+
+test("fields that no declaration has are suggested, too", (t) => {
+  const text = `type Both = { [Name in "no" | "id"]: string };
+/** @redisLock businessFlag=pay keyName=order.‸ */
+export async function pay(this: Both, order: Both): Promise<void> {}
+`;
+  const names = (of: string): string[] => new Editor({ "pay.ts": of }).suggestions().map(({ name }) => name);
+  t.deepEqual(names(text), ["no", "id"]);
+  t.deepEqual(names(text.replace("order.‸", "‸")), ["order", "this"]);
+});
+
+test("what an editor is told beside our suggestions is that they are neither of all names nor of members", (t) => {
+  const { service, cursor } = tagged("businessFlag=pay keyName=‸");
+  t.like(service.getCompletionsAtPosition(cursor.file, cursor.offset, {}), {
+    isGlobalCompletion: false,
+    isMemberCompletion: false,
+    isNewIdentifierLocation: false,
+  });
 });
 
 test("`when` is suggested what a key may be", (t) => {
@@ -100,7 +123,7 @@ test("`this` is suggested where there is one with properties", (t) => {
 });
 
 test("a type that a key is checked against is a class or an interface of this file or an imported one", (t) => {
-  t.deepEqual(namesAt("businessFlag=pay keyClass=‸").toSorted(), ["Busy", "Order", "Shop"]);
+  t.deepEqual(namesAt("businessFlag=pay keyClass=‸").toSorted(), ["Busy", "Order", "Shop", "count"]);
 });
 
 test("nothing is suggested before the tag, in another tag behind it, and outside of its comment", (t) => {
@@ -108,6 +131,7 @@ test("nothing is suggested before the tag, in another tag behind it, and outside
   const fn = "export async function pay(id: string): Promise<void> {}\n";
   t.deepEqual(at(`/** Pays. ‸ @redisLock businessFlag=pay */\n${fn}`), []);
   t.deepEqual(at(`/** @redis‸Lock businessFlag=pay */\n${fn}`), ["redisLock"]);
+  t.deepEqual(at(`/** @redisLock‸ businessFlag=pay */\n${fn}`), ["redisLock"]);
   t.deepEqual(at(`/**\n * @redisLock businessFlag=pay\n * @param id ‸\n */\n${fn}`), []);
   t.deepEqual(at(`/** @redisLock businessFlag=pay */ ‸\n${fn}`), []);
   t.deepEqual(at(`/** @redisLock businessFlag=pay */\n${fn.replace("{}", "{ ‸ }")}`), []);
@@ -198,7 +222,12 @@ for (const [words, title] of [
       editor.service.getProgram()?.getSourceFile(editor.pathOf("pay.ts"))?.text.indexOf("redisLock") ?? 0;
     const info = editor.service.getQuickInfoAtPosition(editor.pathOf("pay.ts"), offset);
     t.is(ts.displayPartsToString(info?.displayParts), `(lock) ${title}`);
-    t.like(info, { kind: ts.ScriptElementKind.memberVariableElement, kindModifiers: "" });
+    t.like(info, {
+      kind: ts.ScriptElementKind.memberVariableElement,
+      kindModifiers: "",
+      displayParts: [{ kind: "text" }],
+      documentation: [{ kind: "text" }],
+    });
   });
 }
 
@@ -227,6 +256,8 @@ for (const [words, at, title] of [
     "Order",
     "(alias) interface Order\nimport Order",
   ],
+  ["keyName=order keyType=CLASS keyClass=shapes.Nam‸ed fieldName=no", "Named", "interface shapes.Named"],
+  ["keyName=order keyType=CLASS keyClass=co‸unt fieldName=no", "count", "interface count"],
   ["onFailure=Bu‸sy", "Busy", "(alias) class Busy\nimport Busy"],
   ["onFailure=errors.La‸te", "Late", "class errors.Late\ninterface errors.Late"],
   ["onFailure=err‸ors.Late", "errors", "(alias) namespace errors\nimport errors"],
@@ -283,9 +314,28 @@ test("from a word in a tag its name is renamed wherever it stands", (t) => {
   const editor = tagged("businessFlag=order keyName=or‸der.no,count");
   t.deepEqual(editor.renamed(), ["pay.ts: c pay([order]", "pay.ts: yName=[order]"]);
   const { file, offset } = editor.cursor;
+  const inComments = editor.service.findRenameLocations(file, offset, false, true, {}) ?? [];
+  const places = inComments.map(({ textSpan }) => textSpan.start);
+  t.deepEqual(places.length, new Set(places).size);
   const info = editor.service.getRenameInfo(file, offset, {});
   t.true(info.canRename);
   t.is(info.canRename ? editor.textOf(file, info.triggerSpan) : "", "order");
+});
+
+test("the tags of installed packages are not renamed", (t) => {
+  const text = `import type { Order } from "../../orders";
+/** @redisLock businessFlag=pay keyName=order.no */
+export async function pay(order: Order): Promise<void> {}
+`;
+  const editor = new Editor({
+    "orders.ts": ORDERS.replace("no: string", "n‸o: string"),
+    "main.ts": `import { pay } from "shop";\nexport { pay };\n`,
+    "node_modules/shop/index.ts": text,
+    "node_modules/shop/package.json": `{ "name": "shop", "main": "index.ts", "types": "index.ts" }`,
+  });
+  const program = editor.service.getProgram();
+  t.truthy(program?.getSourceFile(editor.pathOf("node_modules/shop/index.ts")));
+  t.deepEqual(editor.renamed(), ["orders.ts: der { [no]"]);
 });
 
 test("what a file calls by a name of its own keeps that name in its tags", (t) => {
@@ -340,6 +390,20 @@ for (const [what, text] of [
   });
 }
 
+test("private parameters and variables that only tags use are not unused", (t) => {
+  const text = `const before = "a", after = "b";
+export class Shop {
+  constructor(private readonly tenant: string) {}
+  /** @redisLock businessFlag=pay keyName="this.tenant + before + after" */
+  async pay(): Promise<void> {}
+}
+`;
+  const editor = new Editor({ "pay.ts": text }, STRICT);
+  t.deepEqual(editor.errors(), []);
+  const theirs = editor.plain.getSemanticDiagnostics(editor.pathOf("pay.ts")).map(({ code }) => code);
+  t.deepEqual(theirs.toSorted(), [6138, 6199]);
+});
+
 test("what no tag uses is unused, beside what one uses, and other errors stay", (t) => {
   const text = `import { Busy } from "./orders";
 import { errors } from "./orders";
@@ -374,6 +438,8 @@ test("imports are organized as an editor asks where no tag uses one", (t) => {
   );
   t.is(first(organized(using("Pays."), SortAndCombine)), 'import { Busy, errors } from "./orders";');
   t.is(first(organized(using("@redisLock businessFlag=pay"))), "/** @redisLock businessFlag=pay */");
+  const two = `import { errors } from "./orders";\n${using("@redisLock businessFlag=pay onFailure=Busy").replace("errors, ", "")}`;
+  t.is(first(organized(two)), 'import { Busy, errors } from "./orders";');
   const own = `class Late extends Error {}\n${using("@redisLock businessFlag=pay onFailure=Late")}`;
   t.is(organized(own).includes("import"), false);
 });
@@ -404,6 +470,7 @@ test("errors outside of the tags are told once, and those of a file without tags
   t.deepEqual(editor.errors(), ["2322 return"]);
   t.deepEqual(editor.errors("plain.ts"), ["2322 id"]);
   t.deepEqual(editor.errors("library.d.ts"), []);
+  t.deepEqual(editor.logged, []);
 });
 
 test("tags in declarations are of no concern to an editor", (t) => {
@@ -439,6 +506,7 @@ test("where an editor wants something else, it is not kept waiting", (t) => {
     editor.service.getCodeFixesAtPosition(editor.pathOf("pay.ts"), 0, 1, [901_202], {}, {});
   t.deepEqual(fixes(), []);
   editor.type("orders.ts", `${ORDERS}\n`);
+  editor.plain.getProgram();
   isCancelled = true;
   t.throws(fixes, { any: true, instanceOf: ts.OperationCanceledException });
   t.deepEqual(editor.logged, []);
@@ -455,5 +523,9 @@ test("a failure of ours is written down, and takes none of TypeScript's answers 
   t.deepEqual(editor.errors(), ["2322 id"]);
   t.like(editor.hover(), { title: "const id: number" });
   t.true(editor.suggestions().length === 0 && editor.renamed().length === 1);
+  editor.type("pay.ts", "class Shop { pay() { this.sent = true; } }\nnew Shop();\n");
+  const sent = "class Shop { pay() { this.".length;
+  const file = editor.pathOf("pay.ts");
+  t.true(editor.service.getCodeFixesAtPosition(file, sent, sent + 4, [2339], {}, {}).length > 0);
   t.regex(editor.logged[0] ?? "", /^lockweave: Error: broken\n/);
 });

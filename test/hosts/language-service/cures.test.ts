@@ -54,6 +54,29 @@ for (const [what, text, ...cures] of [
     ["Begin the comment with `/**`", `// Pays.\n  /** @redisLock businessFlag=pay */\n${ASYNC}`],
   ],
   [
+    "a line comment without a blank, behind a URL",
+    `const url = "https://example.org"; //@redisLock businessFlag=pay\n${ASYNC}url;\n`,
+    [
+      "Begin the comment with `/**`",
+      `const url = "https://example.org"; /** @redisLock businessFlag=pay */\n${ASYNC}url;\n`,
+    ],
+  ],
+  [
+    "a plain comment with a URL in it",
+    `/* See https://example.org @redisLock businessFlag=pay */\n${ASYNC}`,
+    ["Begin the comment with `/**`", `/** See https://example.org @redisLock businessFlag=pay */\n${ASYNC}`],
+  ],
+  [
+    "parentheses with a blank before them",
+    `/** @redisLock (businessFlag=pay) */\n${ASYNC}`,
+    ["Remove the parentheses", `/** @redisLock businessFlag=pay */\n${ASYNC}`],
+  ],
+  [
+    "parentheses with a blank in them",
+    `/** @redisLock( businessFlag=pay ) */\n${ASYNC}`,
+    ["Remove the parentheses", `/** @redisLock businessFlag=pay */\n${ASYNC}`],
+  ],
+  [
     "a plain comment behind a line comment",
     `// Pays.\n/* @redisLock businessFlag=pay */\n${ASYNC}`,
     ["Begin the comment with `/**`", `// Pays.\n/** @redisLock businessFlag=pay */\n${ASYNC}`],
@@ -182,6 +205,15 @@ export class Shop { /** @redisLock businessFlag=ship */ async ship(): Promise<vo
   t.true(own > 0);
   t.is(fixesAt("sent", 2339), own);
   t.is(fixesAt("businessFlag=ship", 2339), 0);
+  const unused = new Editor(
+    { "pay.ts": text.replace("async ship", "private async ship") },
+    { options: { noUnusedLocals: true } },
+  );
+  const tag = text.indexOf("businessFlag=ship");
+  const fixes = (service: ts.LanguageService): number =>
+    service.getCodeFixesAtPosition(file, tag, tag + 12, [6133], ts.getDefaultFormatCodeSettings(), {}).length;
+  t.is(fixes(unused.service), 0);
+  t.true(fixes(unused.plain) > 0);
 });
 
 test("a fix is for what was found at that place, with that code", (t) => {
@@ -197,5 +229,19 @@ test("a fix is for what was found at that place, with that code", (t) => {
   t.deepEqual(fixes("idd", 901_106), []);
   t.deepEqual(fixes("yes", 901_202), []);
   t.deepEqual(fixes("ye", 901_106), []);
+  const misspelt = new Editor({ "pay.ts": text.replace("redisLock", "redisLok") });
+  const start = text.indexOf("@");
+  const both = misspelt.service.getCodeFixesAtPosition(
+    misspelt.pathOf("pay.ts"),
+    start,
+    start + "@redisLok".length,
+    [2304, 901_007],
+    {},
+    {},
+  );
+  t.deepEqual(
+    both.map(({ description }) => description),
+    ["Change to `@redisLock`"],
+  );
   t.deepEqual(fixes("idd", 901_202), ["lockweave: Change to `id`"]);
 });

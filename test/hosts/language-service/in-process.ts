@@ -47,7 +47,8 @@ export class Editor {
   constructor(files: Files, { entry = {}, plugins = [entry], options = {}, cancellation }: Settings = {}) {
     for (const [file, text] of Object.entries({ ...files, "library.d.ts": LIBRARY })) this.type(file, text);
     const host: ts.LanguageServiceHost = {
-      getScriptFileNames: () => [...this.#texts.keys()],
+      getScriptFileNames: () =>
+        [...this.#texts.keys()].filter((path) => path.endsWith("ts") && !path.includes("node_modules")),
       getScriptVersion: () => String(this.#version),
       getScriptSnapshot: (path) => {
         const text = this.#texts.get(path);

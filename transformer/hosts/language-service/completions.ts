@@ -130,7 +130,7 @@ function valuesFor(
     case "when":
       return fn === undefined ? [] : pathsFrom(ts, checker, fn, [], item);
     case "key": {
-      const opened = fn === undefined ? undefined : OPEN_VALUE.exec(item)?.[1];
+      const opened = OPEN_VALUE.exec(item)?.[1];
       return fn === undefined || opened === undefined ? [] : pathsFrom(ts, checker, fn, [], opened);
     }
     case "fieldName": {

@@ -1,5 +1,6 @@
 import type * as TS from "typescript";
 import { didYouMean, meantIn } from "../../text/did-you-mean";
+import { commentsThatMentionIt } from "../../read/comments";
 import { tagsIn } from "./tag-at";
 
 /** A change of the file that cures a problem. */
@@ -43,9 +44,7 @@ const CURES: Readonly<Record<string, (found: Found) => readonly Cure[]>> = {
   LW1111: (found) => {
     const [, name = "", other = ""] = /`(\w+)=([^`=]+)` may be\.$/.exec(found.message) ?? [];
     const amount = Number.parseInt(other, 10);
-    return other === ""
-      ? []
-      : [other, `${amount}${name === "lockTime" ? "s" : "ms"}`].map((text) => changeTo(found, text));
+    return [other, `${amount}${name === "lockTime" ? "s" : "ms"}`].map((text) => changeTo(found, text));
   },
   LW1201: inQuotes,
   LW1202: meant,
@@ -130,15 +129,19 @@ function withoutComma({ file, start, length }: Found): readonly Cure[] {
 }
 
 /** `/* @redisLock ... *\/`, and `// @redisLock ...` */
-function asJsDoc({ file: { text }, start }: Found): readonly Cure[] {
-  const block = text.lastIndexOf("/*", start);
-  const line = text.lastIndexOf("//", start);
-  const description = "Begin the comment with `/**`";
-  if (block > line) return [{ description, changes: [inserted(block + 2, "*")] }];
-  const [rest = ""] = text.slice(line).split(/\r?\n/);
-  if (line === -1 || line + rest.length < start) return [];
-  const span = { start: line, length: rest.length };
-  return [{ description, changes: [{ span, newText: `/** ${rest.slice(2).trim()} */` }] }];
+function asJsDoc({ ts, file, start }: Found): readonly Cure[] {
+  const comments = [...commentsThatMentionIt(ts, file)].map(({ comment }) => comment);
+  return comments
+    .filter((comment) => comment.start <= start && start < comment.end)
+    .map((comment) => {
+      const text = file.text.slice(comment.start, comment.end);
+      const words = text.slice("//".length).trim();
+      const span = { start: comment.start, length: text.length };
+      const change = text.startsWith("//")
+        ? { span, newText: `/** ${words} */` }
+        : inserted(comment.start + "/*".length, "*");
+      return { description: "Begin the comment with `/**`", changes: [change] };
+    });
 }
 
 function onItsOwnLine({ file: { text }, start }: Found): readonly Cure[] {

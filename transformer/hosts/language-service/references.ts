@@ -160,8 +160,7 @@ function named(
   meaning: TS.SymbolFlags,
 ): TS.Symbol | undefined {
   const parameter = parametersOf(ts, fn).find(({ text }) => text === name);
-  if (parameter !== undefined && (meaning & ts.SymbolFlags.Value) !== 0) {
-    return checker.getSymbolAtLocation(parameter);
-  }
+  const isOfVariables = (meaning & ts.SymbolFlags.Variable) !== 0;
+  if (parameter !== undefined && isOfVariables) return checker.getSymbolAtLocation(parameter);
   return inScope(ts, checker, fn, meaning).find((symbol) => symbol.name === name);
 }
