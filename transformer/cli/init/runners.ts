@@ -94,8 +94,8 @@ const NODE: Host = {
 /** Where no compiler is, JavaScript is what is written. Else what lies in a directory of outputs was compiled. */
 function runsSources(project: Project): RegExp {
   return project.isTypeScript
-    ? /\bnode\s(?!.*\b(?:tsx|ts-node)\b)[^&|;]*\.[cm]?ts(?=\s|$)/
-    : /\bnode\s[^&|;]*?(?<!\S)(?!\S*(?:dist|build|out)\/)[\w./-]+\.[cm]?js(?=\s|$)/;
+    ? /(?<![\w./@:-])node\s(?!.*\b(?:tsx|ts-node)\b)[^&|;]*\.[cm]?ts(?=\s|$)/
+    : /(?<![\w./@:-])node\s[^&|;]*?(?<!\S)(?!\S*(?:dist|build|out)\/)[\w./-]+\.[cm]?js(?=\s|$)/;
 }
 
 const AVA: Host = {

@@ -48,11 +48,16 @@ export function changeScripts(draft: Draft, project: Project, change: Change): s
 const SEPARATORS = /(\s*(?:&&|\|\||;|\||(?<!\d>)&)\s*)/;
 const COMMAND = /^(\s*(?:(?:cross-env|npx|\w+=\S*)\s+)*)(\S+)(.*?)(\s*)$/s;
 
-/** Behind what runs other commands, such as `concurrently "tsc -w"`. */
+/** Behind what runs other commands, such as `concurrently "tsc -w"` and `nodemon --exec tsx`. */
 export function hides(tool: string, program: string, rest: readonly string[]): typeof BY_HAND | undefined {
-  const isThere = [program, ...rest].some((word) => new RegExp(`^["']+${tool}["']*$`).test(word));
+  const quoted = new RegExp(`^["']+${tool}["']*$`);
+  const isThere =
+    quoted.test(program) ||
+    rest.some((word, at) => quoted.test(word) || (word === tool && RUNS_THE_NEXT.has(rest[at - 1] ?? "")));
   return isThere ? BY_HAND : undefined;
 }
+
+const RUNS_THE_NEXT: ReadonlySet<string> = new Set(["--", "--exec", "-x", "exec"]);
 
 /** How people start the program: by the script that does, as it will be; else by itself. */
 export function commandFor(

@@ -1,0 +1,493 @@
+import { rm } from "node:fs/promises";
+import test from "ava";
+import { planFor } from "../../transformer/cli/init/init";
+import { Project } from "../../transformer/cli/init/project";
+import { makeProject, type Files } from "../hosts/project";
+
+// What `lockweave init` makes of the scripts in package.json, and what it leaves to people.
+
+interface Scripted {
+  /** By what is seen in the project. */
+  readonly found: readonly (readonly [host: string, evidence: string])[];
+  /** The scripts as they would be. */
+  readonly scripts: Readonly<Record<string, string>>;
+  readonly tsconfig: string | undefined;
+  readonly byHand: readonly {
+    readonly file: string;
+    readonly why: string;
+    readonly lines: readonly string[];
+  }[];
+  readonly commands: readonly string[];
+}
+
+async function scripted(
+  scripts: Readonly<Record<string, string>>,
+  manifest: object = {},
+  files: Files = {},
+): Promise<Scripted> {
+  const project = await makeProject({
+    ...files,
+    "package.json": JSON.stringify({ scripts, ...manifest }, undefined, 2),
+  });
+  const { draft, found } = planFor(new Project(project.dir));
+  const after = JSON.parse(draft.text("package.json") ?? "") as { scripts: Record<string, string> };
+  return {
+    found: found.map(([{ name }, evidence]) => [name, evidence]),
+    scripts: after.scripts,
+    tsconfig: draft.changes.get("tsconfig.json"),
+    byHand: draft.byHand,
+    commands: draft.commands.map((words) => words.join(" ")),
+  };
+}
+
+const PATCHED = /"ts-node": \{ "compiler": "ts-patch\/compiler" \}/;
+
+for (const [host, evidence, before, after] of [
+  ["tsx", "`tsx` in a script", "tsx src/main.ts", "tsx --import lockweave/register src/main.ts"],
+  ["tsx", "`tsx` in a script", "npx tsx main.ts", "npx tsx --import lockweave/register main.ts"],
+  [
+    "tsx",
+    "`tsx` in a script",
+    "tsx watch --clear main.ts",
+    "tsx watch --import lockweave/register --clear main.ts",
+  ],
+  [
+    "tsx",
+    "`tsx` in a script",
+    "tsx a.ts && A=1 tsx b.ts; echo tsx done",
+    "tsx --import lockweave/register a.ts && A=1 tsx --import lockweave/register b.ts; echo tsx done",
+  ],
+  [
+    "tsx",
+    "`tsx` in a script",
+    "node --import tsx main.ts",
+    "node --import lockweave/register --import tsx main.ts",
+  ],
+  ["ts-node", "`ts-node` in a script", "ts-node -T main.ts", "ts-node -r lockweave/register -T main.ts"],
+  [
+    "ts-node",
+    "`ts-node` in a script",
+    "ts-node --transpile-only main.ts",
+    "ts-node -r lockweave/register --transpile-only main.ts",
+  ],
+  [
+    "ts-node",
+    "`ts-node` in a script",
+    "ts-node --transpileOnly main.ts",
+    "ts-node -r lockweave/register --transpileOnly main.ts",
+  ],
+  [
+    "ts-node",
+    "`ts-node` in a script",
+    "ts-node --swc main.ts",
+    "ts-node -r lockweave/register --swc main.ts",
+  ],
+  [
+    "ts-node",
+    "`ts-node` in a script",
+    "ts-node-transpile-only main.ts",
+    "ts-node-transpile-only -r lockweave/register main.ts",
+  ],
+  [
+    "ts-node",
+    "`ts-node` in a script",
+    "ts-node -T -r lockweave/register main.ts",
+    "ts-node -T -r lockweave/register main.ts",
+  ],
+  [
+    "Node",
+    "`node --watch src/main.mts` in a script",
+    "node --watch src/main.mts",
+    "node --import lockweave/register --watch src/main.mts",
+  ],
+  [
+    "tspc",
+    "`tsc -p . && node out/main.js` in a script",
+    "tsc -p . && node out/main.js",
+    "tspc -p . && node out/main.js",
+  ],
+  [
+    "tspc",
+    "`tsc -w & node --watch out/main.js` in a script",
+    "tsc -w & node --watch out/main.js",
+    "tspc -w & node --watch out/main.js",
+  ],
+] as const) {
+  test(`by \`${before}\`, ${host} is seen to run, and it becomes \`${after}\``, async (t) => {
+    const { found, scripts, byHand } = await scripted({ it: before });
+    t.deepEqual(found, [[host, evidence]]);
+    t.deepEqual(scripts, { it: after });
+    t.deepEqual(byHand, []);
+  });
+}
+
+for (const [what, script] of [
+  ["a program of a similar name", "tsx-like main.ts && my-tsc && ./tools/ts-node main.ts"],
+  ["a path of that name", "cat src/tsx.ts node_modules/tsc.js"],
+  ["a compiler that emits nothing", "tsc --noEmit && tsc -p . --emitDeclarationOnly"],
+  ["what a compiler has made", "node dist/main.js"],
+] as const) {
+  test(`${what} in a script is no evidence, and stays`, async (t) => {
+    const { found, scripts } = await scripted({ it: script });
+    t.deepEqual(found, [["tspc", "nothing else is seen to compile"]]);
+    t.is(scripts["it"], script.replaceAll(/(?<![\w-])tsc(?= )/g, "tspc"));
+  });
+}
+
+for (const [script, tool, line] of [
+  ['concurrently "tsx" "tsc"', "tsx", "tsx --import lockweave/register ..."],
+  ["nodemon --exec 'tsx' main.ts", "tsx", "tsx --import lockweave/register ..."],
+  [
+    "nodemon --exec ts-node main.ts",
+    "ts-node",
+    "node --import ./ts-node-esm.mjs --import lockweave/register ...",
+  ],
+  ["ts-node --esm main.ts", "ts-node", "node --import ./ts-node-esm.mjs --import lockweave/register ..."],
+] as const) {
+  test(`\`${script}\` is left to people, who are told how ${tool} is to run`, async (t) => {
+    const { scripts, byHand } = await scripted({ it: script });
+    t.is(scripts["it"], script);
+    t.deepEqual(
+      byHand.find(({ lines }) => lines[0] === line),
+      { file: "package.json", why: "Not understood: `it`. There, run", lines: [line] },
+    );
+  });
+}
+
+test("all scripts that are left to people are told in one sentence", async (t) => {
+  const { byHand } = await scripted({
+    a: "ts-node --esm a.ts",
+    b: "ts-node --esm b.ts",
+    c: "ts-node -T c.ts",
+  });
+  t.deepEqual(
+    byHand.map(({ why }) => why),
+    ["Not understood: `a`, `b`. There, run"],
+  );
+  const tsc = await scripted({ build: "tsc", a: 'concurrently "tsc"', b: "npm-run-all 'tsc'" });
+  t.deepEqual(
+    tsc.byHand.map(({ why, lines }) => ({ why, lines })),
+    [{ why: "In the scripts `a`, `b`, `tspc` has to take the place of", lines: ["tsc"] }],
+  );
+  const one = await scripted({ build: "tsc", a: 'concurrently "tsc"' });
+  t.is(one.byHand[0]?.why, "In the script `a`, `tspc` has to take the place of");
+});
+
+// ---- ts-node that checks types --------------------------------------------------------------------------
+
+test("ts-node that checks types stays as it is in the scripts, and has a compiler with the plugin", async (t) => {
+  const { scripts, tsconfig } = await scripted({ it: "ts-node main.ts" });
+  t.deepEqual(scripts, { it: "ts-node main.ts" });
+  t.regex(tsconfig ?? "", PATCHED);
+});
+
+for (const [setting, isTranspiled] of [
+  ['{ "transpileOnly": true }', true],
+  ['{ "swc": true }', true],
+  ['{ "transpileOnly": false }', false],
+] as const) {
+  test(`ts-node with ${setting} in tsconfig.json ${isTranspiled ? "checks no types" : "checks types"}`, async (t) => {
+    const files = { "tsconfig.json": `{ "ts-node": ${setting} }` };
+    const { scripts, tsconfig } = await scripted({ it: "ts-node main.ts" }, {}, files);
+    t.is(scripts["it"], isTranspiled ? "ts-node -r lockweave/register main.ts" : "ts-node main.ts");
+    t.is(tsconfig?.includes("ts-patch/compiler") ?? false, !isTranspiled);
+  });
+}
+
+for (const [what, before, after] of [
+  ["of other settings", '{ "files": true }', '"compiler": "ts-patch/compiler"'],
+  ["that is ours", '{ "compiler": "ts-patch/compiler" }', '{ "compiler": "ts-patch/compiler" }'],
+  ["that is another", '{ "compiler": "ttypescript" }', '{ "compiler": "ttypescript" }'],
+] as const) {
+  test(`a ts-node section ${what} ${what === "that is another" ? "is left to people" : "has our compiler"}`, async (t) => {
+    const files = { "tsconfig.json": `{ "ts-node": ${before} }` };
+    const { tsconfig, byHand } = await scripted({ it: "ts-node main.ts" }, {}, files);
+    t.true(tsconfig?.includes(after), tsconfig);
+    t.deepEqual(
+      byHand,
+      what === "that is another"
+        ? [
+            {
+              file: "tsconfig.json",
+              why: "It is written in a way that is not understood here. Write into it",
+              lines: ['"ts-node": { "compiler": "ts-patch/compiler" }'],
+            },
+          ]
+        : [],
+    );
+  });
+}
+
+// ---- ava ------------------------------------------------------------------------------------------------
+
+for (const [what, manifest, config, registered] of [
+  ["requires something", { ava: { require: ["a"] } }, undefined, '"lockweave/register"'],
+  [
+    "gives Node arguments",
+    { ava: { nodeArguments: ["--import=tsx"] } },
+    undefined,
+    '"--import=lockweave/register"',
+  ],
+] as const) {
+  test(`ava that ${what} in package.json is registered there`, async (t) => {
+    const project = await makeProject({
+      "package.json": JSON.stringify({ devDependencies: { ava: "7" }, ...manifest }, undefined, 2),
+      ...(config === undefined ? {} : { "ava.config.mjs": config }),
+    });
+    const { draft, found } = planFor(new Project(project.dir));
+    t.deepEqual(
+      found.map(([{ name }, evidence]) => [name, evidence]),
+      [
+        ["tspc", "nothing else is seen to compile"],
+        ["ava", "`ava` in package.json"],
+      ],
+    );
+    const { ava } = JSON.parse(draft.changes.get("package.json") ?? "") as { ava: Record<string, string[]> };
+    t.deepEqual(JSON.stringify(Object.values(ava)[0]?.at(-1)), registered);
+    t.deepEqual(draft.byHand, []);
+  });
+}
+
+for (const [what, manifest, files, file, line] of [
+  [
+    "has no settings, in ES modules",
+    { type: "module" },
+    {},
+    "package.json",
+    'nodeArguments: ["--import=tsx", "--import=lockweave/register"]',
+  ],
+  [
+    "has no settings, in CommonJS",
+    {},
+    {},
+    "package.json",
+    'require: ["ts-node/register/transpile-only", "lockweave/register"]',
+  ],
+  [
+    "has settings that say nothing of it",
+    { ava: { files: ["a"] } },
+    {},
+    "package.json",
+    'require: ["ts-node/register/transpile-only", "lockweave/register"]',
+  ],
+  [
+    "is configured in a file",
+    {},
+    { "ava.config.mjs": "export default {};" },
+    "ava.config.mjs",
+    'require: ["ts-node/register/transpile-only", "lockweave/register"]',
+  ],
+] as const) {
+  test(`ava that ${what} is left to people`, async (t) => {
+    const { byHand } = await scripted({}, { devDependencies: { ava: "7" }, ...manifest }, files);
+    t.deepEqual(byHand, [
+      { file, why: "It is written in a way that is not understood here. Write into it", lines: [line] },
+    ]);
+  });
+}
+
+test("ava that registers us in its file needs nothing", async (t) => {
+  const { byHand } = await scripted(
+    {},
+    { devDependencies: { ava: "7" } },
+    { "ava.config.mjs": 'export default { nodeArguments: ["--import=lockweave/register"] };' },
+  );
+  t.deepEqual(byHand, []);
+});
+
+// ---- JavaScript that nobody compiles --------------------------------------------------------------------
+
+test("where nobody writes TypeScript, JavaScript outside of outputs is what runs", async (t) => {
+  const project = await makeProject({
+    "package.json": JSON.stringify({
+      scripts: { start: "node bin/main.mjs", old: "node dist/main.js", lint: "node-lint a.js" },
+    }),
+  });
+  for (const path of ["tsconfig.json", "node_modules/typescript"]) await rm(project.path(path));
+  const { draft, found } = planFor(new Project(project.dir));
+  t.deepEqual(
+    found.map(([{ name }, evidence]) => [name, evidence]),
+    [["Node", "`node bin/main.mjs` in a script"]],
+  );
+  const { scripts } = JSON.parse(draft.changes.get("package.json") ?? "") as { scripts: unknown };
+  t.deepEqual(scripts, {
+    start: "node --import lockweave/register bin/main.mjs",
+    old: "node dist/main.js",
+    lint: "node-lint a.js",
+  });
+});
+
+// ---- NestJS ---------------------------------------------------------------------------------------------
+
+for (const [what, scripts, prepare] of [
+  ["no scripts", undefined, "ts-patch install -s"],
+  ["no such script", { build: "nest build" }, "ts-patch install -s"],
+  ["another command in it", { prepare: "husky" }, "ts-patch install -s && husky"],
+  ["it already", { prepare: "ts-patch install && husky" }, "ts-patch install && husky"],
+] as const) {
+  test(`a NestJS project patches its compiler when it is installed, where it has ${what}`, async (t) => {
+    const project = await makeProject({
+      "package.json": JSON.stringify({ dependencies: { "@nestjs/core": "11" }, scripts }, undefined, 2),
+    });
+    const { draft, found } = planFor(new Project(project.dir));
+    t.deepEqual(
+      found.map(([{ name }, evidence]) => [name, evidence]),
+      [["NestJS", "`@nestjs/core` in package.json"]],
+    );
+    const after = JSON.parse(draft.text("package.json") ?? "") as { scripts: Record<string, string> };
+    t.is(after.scripts["prepare"], prepare);
+    t.deepEqual(draft.commands, [["npx", "ts-patch", "install", "-s"]]);
+    t.deepEqual(draft.byHand, []);
+  });
+}
+
+for (const [builder, isTold] of [
+  ['"swc"', true],
+  ['{ "type": "rspack" }', true],
+  ['"webpack"', false],
+  ['"tsc"', false],
+] as const) {
+  test(`a NestJS builder ${builder} ${isTold ? "takes no plugins, and the one that does is told" : "takes the plugin"}`, async (t) => {
+    const { found, byHand } = await scripted(
+      { build: "nest build" },
+      {},
+      { "nest-cli.json": `{ "compilerOptions": { "builder": ${builder} } }` },
+    );
+    t.deepEqual(found, [["NestJS", "nest-cli.json"]]);
+    const name = /\w+(?="[^"]*$)/.exec(builder)?.[0];
+    t.deepEqual(
+      byHand,
+      isTold
+        ? [
+            {
+              file: "nest-cli.json",
+              why: `The builder \`${name}\` takes no TypeScript plugins. Let TypeScript build`,
+              lines: ['"compilerOptions": { "builder": "tsc" }'],
+            },
+          ]
+        : [],
+    );
+  });
+}
+
+// ---- tsconfig.json --------------------------------------------------------------------------------------
+
+const ENTRY = '{ "transform": "lockweave/transformer", "transformProgram": true }';
+
+for (const [what, before, after] of [
+  ["no compiler options", "{}", `{\n  "compilerOptions": {\n    "plugins": [${ENTRY}]\n  }\n}`],
+  ["no plugins", '{ "compilerOptions": {} }', `{ "compilerOptions": {\n  "plugins": [${ENTRY}]\n} }`],
+  [
+    "no plugin yet",
+    '{ "compilerOptions": { "plugins": [] } }',
+    `{ "compilerOptions": { "plugins": [${ENTRY}] } }`,
+  ],
+  [
+    "another plugin",
+    '{ "compilerOptions": { "plugins": [{ "name": "a" }] } }',
+    `{ "compilerOptions": { "plugins": [{ "name": "a" }, ${ENTRY}] } }`,
+  ],
+  ["the plugin", `{ "compilerOptions": { "plugins": [${ENTRY}] } }`, undefined],
+  [
+    "the plugin by its short name",
+    '{ "compilerOptions": { "plugins": [{ "transform": "lockweave" }] } }',
+    undefined,
+  ],
+] as const) {
+  test(`a tsconfig.json with ${what} ${after === undefined ? "stays" : "gets the plugin"}`, async (t) => {
+    const { tsconfig, byHand } = await scripted({ build: "tsc" }, {}, { "tsconfig.json": before });
+    t.is(tsconfig, after);
+    t.deepEqual(byHand, []);
+  });
+}
+
+for (const [what, text] of [
+  ["compiler options that are no object", '{ "compilerOptions": [] }'],
+  ["plugins that are no list", '{ "compilerOptions": { "plugins": {} } }'],
+] as const) {
+  test(`a tsconfig.json with ${what} is left to people`, async (t) => {
+    const { tsconfig, byHand } = await scripted({ build: "tsc" }, {}, { "tsconfig.json": text });
+    t.is(tsconfig, undefined);
+    t.deepEqual(byHand, [
+      {
+        file: "tsconfig.json",
+        why: "It is written in a way that is not understood here. Write into it",
+        lines: ['"compilerOptions": {', `  "plugins": [${ENTRY}]`, "}"],
+      },
+    ]);
+  });
+}
+
+test("what an installed package says for tsconfig.json is not changed", async (t) => {
+  const { tsconfig } = await scripted(
+    { build: "tsc" },
+    {},
+    {
+      "tsconfig.json": '{ "extends": "base/tsconfig.json" }',
+      "node_modules/base/tsconfig.json": '{ "compilerOptions": {} }',
+    },
+  );
+  t.is(tsconfig, `{ "extends": "base/tsconfig.json", "compilerOptions": {\n    "plugins": [${ENTRY}]\n  } }`);
+});
+
+// ---- where the output is --------------------------------------------------------------------------------
+
+for (const [what, compilerOptions, typescript, about] of [
+  ["nowhere else", {}, "6.0.0", "src/first-lock.ts becomes src/first-lock.js"],
+  [
+    "a directory, from that of the project",
+    { outDir: "out" },
+    "6.0.0",
+    "src/first-lock.ts becomes out/src/first-lock.js",
+  ],
+  [
+    "a directory, from what all files share",
+    { outDir: "out" },
+    "5.9.0",
+    "src/first-lock.ts becomes out/first-lock.js",
+  ],
+  [
+    "a directory, from one that is named",
+    { outDir: "./out", rootDir: "src" },
+    "6.0.0",
+    "src/first-lock.ts becomes out/first-lock.js",
+  ],
+] as const) {
+  test(`it is told where the first lock is compiled to: ${what}`, async (t) => {
+    const project = await makeProject({
+      "package.json": JSON.stringify({
+        type: "module",
+        scripts: { build: "tsc" },
+        devDependencies: { typescript },
+      }),
+      "tsconfig.json": JSON.stringify({ compilerOptions }),
+      "src/main.ts": "",
+    });
+    await rm(project.path("node_modules/typescript"));
+    const model = new Project(project.dir);
+    const { draft, found, lock } = planFor(model);
+    t.deepEqual(found[0]?.[0].next(model, draft, lock.file), {
+      command: "npm run build",
+      about: `compiles with locks; ${about}`,
+    });
+  });
+}
+
+test("the output is told of the tsconfig.json that the script names, and of none that writes nothing", async (t) => {
+  const aboutOf = async (settings: object): Promise<string | undefined> => {
+    const project = await makeProject({
+      "package.json": JSON.stringify({ type: "module", scripts: { build: "tsc -p tsconfig.build.json" } }),
+      "tsconfig.json": "{}",
+      "tsconfig.build.json": JSON.stringify({ compilerOptions: settings }),
+      "src/main.ts": "",
+    });
+    const model = new Project(project.dir);
+    const { draft, found, lock } = planFor(model);
+    return found[0]?.[0].next(model, draft, lock.file).about;
+  };
+  t.is(
+    await aboutOf({ outDir: "lib", rootDir: "." }),
+    "compiles with locks; src/first-lock.ts becomes lib/src/first-lock.js",
+  );
+  t.is(await aboutOf({ outDir: "lib", noEmit: true }), "compiles with locks");
+});
