@@ -103,15 +103,16 @@ const AVA: Host = {
   isForTests: true,
   evidence: (project) => (project.asksFor("ava") ? "`ava` in package.json" : undefined),
   setUp(draft, project) {
-    const isWorking = /lockweave\/register/.test(
-      draft.text(project.config("ava.config") ?? "package.json") ?? "",
-    );
-    const isDone = isWorking || draft.edit("package.json", (config) => registerInAva(config));
+    const file = project.config("ava.config");
+    const isDone =
+      file === undefined
+        ? draft.edit("package.json", (config) => registerInAva(config))
+        : draft.text(file)?.includes("lockweave/register");
     if (isDone) return;
     const lines = project.isModule
       ? ['nodeArguments: ["--import=tsx", "--import=lockweave/register"]']
       : ['require: ["ts-node/register/transpile-only", "lockweave/register"]'];
-    draft.byHand.push({ file: project.config("ava.config") ?? "package.json", why: NOT_UNDERSTOOD, lines });
+    draft.byHand.push({ file: file ?? "package.json", why: NOT_UNDERSTOOD, lines });
   },
   next: (project, draft) => ({
     command: commandFor(project, draft, "ava"),
@@ -130,6 +131,7 @@ function registerInAva(config: ConfigText): boolean {
   const root = config.root();
   const ava = root && config.objectAt(root, "ava");
   if (ava === undefined) return false;
+  if (config.textOf(ava).includes("lockweave/register")) return true;
   const required = config.arrayAt(ava, "require");
   const nodeArguments = config.arrayAt(ava, "nodeArguments");
   if (required !== undefined) config.addElement(required, '"lockweave/register"', "last");

@@ -1,0 +1,231 @@
+import { rm } from "node:fs/promises";
+import test from "ava";
+import { init } from "../../transformer/cli/init/init";
+import { makeProject, type Files, type Project } from "../hosts/project";
+
+// What `lockweave init` says to those who type it, word by word, and with which code it ends.
+
+interface Said {
+  readonly code: number;
+  readonly text: string;
+}
+
+/** One after the other: there is one stdout. */
+async function saidBy(project: Project, isAgreed: boolean): Promise<Said> {
+  const { write } = process.stdout;
+  const told: string[] = [];
+  process.stdout.write = (text: string | Uint8Array): boolean => told.push(String(text)) > 0;
+  try {
+    const code = await init(project.dir, isAgreed);
+    return { code, text: told.join("") };
+  } finally {
+    process.stdout.write = write;
+  }
+}
+
+/** Where nobody writes TypeScript. */
+async function javaScript(files: Files, manifest: object = {}): Promise<Project> {
+  const project = await makeProject({
+    "package.json": `${JSON.stringify({ type: "module", dependencies: { ioredis: "*" }, ...manifest }, undefined, 2)}\n`,
+    ...files,
+  });
+  for (const path of ["tsconfig.json", "node_modules/typescript"]) await rm(project.path(path));
+  return project;
+}
+
+const NEXT = (commands: string, lock: string): string => `
+Next
+${commands}
+Write \`/** @redisLock businessFlag=payOrder keyName=orderNo */\` above an async method of yours, say
+\`configure({ redis: "redis://localhost:6379" })\` where your application starts, and delete ${lock}.
+\`npx lockweave list\` shows every lock; \`npx lockweave check\` proves them.
+`;
+const RUNS = "runs it with its locks, woven as it is loaded; nothing is written";
+
+test.serial(
+  "a project is told what was found, what changes, and what to type next, and its first lock runs",
+  async (t) => {
+    const project = await javaScript({ "main.js": "" }, { scripts: { start: "node main.js", lint: "lint" } });
+    const { code, text } = await saidBy(project, true);
+    const lock = await project.read("first-lock.mjs");
+    t.is(
+      text,
+      `Found
+  no TypeScript, ES modules, npm
+  Node: \`node main.js\` in a script
+
+To change
+  package.json
+  -     "start": "node main.js",
+  +     "start": "node --import lockweave/register main.js",
+  first-lock.mjs (new)
+${lock
+  .split("\n")
+  .filter((line) => line !== "")
+  .map((line) => `  + ${line}\n`)
+  .join("")}
+Your first lock, woven by Node, is first-lock.mjs:
+A1 is paid under LOCK_firstLock_A1
+${NEXT(`  node --import lockweave/register first-lock.mjs  ${RUNS}\n`, "first-lock.mjs")}`,
+    );
+    t.is(code, 0);
+    const again = await saidBy(project, false);
+    t.true(again.text.includes("\nTo change\n  nothing\n\nYour first lock, woven by Node,"), again.text);
+    t.is(again.code, 0);
+  },
+);
+
+test.serial("commands are told one below the other, in columns", async (t) => {
+  const project = await javaScript(
+    {},
+    {
+      scripts: { start: "node main.js" },
+      devDependencies: { ava: "7" },
+      ava: { require: ["lockweave/register"] },
+    },
+  );
+  const { text } = await saidBy(project, true);
+  const node = "node --import lockweave/register first-lock.mjs";
+  const tests = "runs the tests with their locks; nothing is written";
+  t.true(
+    text.endsWith(
+      NEXT(`  ${node}  ${RUNS}\n  ${"npx ava".padEnd(node.length)}  ${tests}\n`, "first-lock.mjs"),
+    ),
+    text,
+  );
+});
+
+test.serial("an application in which nothing changes without being asked stays as it is", async (t) => {
+  const project = await javaScript({}, { scripts: { start: "node main.js" } });
+  const before = await project.read("package.json");
+  const { code, text } = await saidBy(project, false);
+  t.is(code, 3);
+  t.true(text.endsWith("\n\nNothing was changed. `npx lockweave init --yes` changes it.\n"), text);
+  t.is(await project.read("package.json"), before);
+});
+
+test.serial(
+  "where a first lock does not run under its lock, that is told with what it printed",
+  async (t) => {
+    for (const [program, printed] of [
+      ['console.log("no lock");\n', "no lock\n"],
+      ['console.log("LOCK_firstLock_A1"); process.exit(1);\n', "LOCK_firstLock_A1\n"],
+    ] as const) {
+      const project = await javaScript(
+        { "first-lock.mjs": program },
+        { scripts: { start: "node --import lockweave/register main.js" } },
+      );
+      const { code, text } = await saidBy(project, false);
+      t.is(code, 1);
+      t.true(
+        text.includes(`\n\nfirst-lock.mjs does not run under its lock with Node:\n${printed}\nNext\n`),
+        text,
+      );
+      t.deepEqual(await project.read("first-lock.mjs"), program);
+    }
+  },
+);
+
+test.serial("what is left to people is told, and the first lock when they have done it", async (t) => {
+  const project = await makeProject({
+    "package.json": JSON.stringify({
+      type: "commonjs",
+      scripts: { build: "vite build" },
+      dependencies: { ioredis: "5" },
+    }),
+    "vite.config.ts": "export default configFor(1);\n",
+  });
+  const { code, text } = await saidBy(project, true);
+  t.is(code, 1);
+  t.regex(
+    text,
+    /^Found\n {2}TypeScript \d+\.\d+\.\d+, CommonJS, npm\n {2}Vite: vite\.config\.ts\n\nTo change\n {2}first-lock\.ts \(new\)\n/,
+  );
+  t.true(
+    text.includes(`
+Left to you
+  vite.config.ts: It is written in a way that is not understood here. Write into it
+    import lockweave from "lockweave/vite";
+    plugins: [lockweave(), /* before the others */],
+
+When you have done what is left to you, run \`npx lockweave init\` again: it shows your first lock.
+`),
+    text,
+  );
+});
+
+test.serial(
+  "where one host is left to people and another is done, the first lock runs, and the rest is told",
+  async (t) => {
+    const project = await javaScript(
+      {},
+      { scripts: { start: "node --import lockweave/register main.js" }, devDependencies: { ava: "7" } },
+    );
+    const { code, text } = await saidBy(project, true);
+    t.is(code, 1);
+    t.true(
+      text.includes("A1 is paid under LOCK_firstLock_A1\nThe rest is left to you: see above.\n\nNext\n"),
+      text,
+    );
+  },
+);
+
+test.serial("a host that takes the whole application is told to take in the first lock", async (t) => {
+  const project = await makeProject({
+    "package.json": JSON.stringify({
+      type: "module",
+      scripts: { build: "rspack build" },
+      dependencies: { ioredis: "5" },
+    }),
+    "rspack.config.mjs":
+      'import lockweave from "lockweave/rspack";\nexport default { plugins: [lockweave()] };\n',
+  });
+  const { code, text } = await saidBy(project, true);
+  t.is(code, 0);
+  t.true(
+    text.includes(
+      "\n\nYour first lock is first-lock.ts. Rspack takes the whole application: import it there, and it says its lock.\n\nNext\n",
+    ),
+    text,
+  );
+});
+
+test.serial("what cannot be installed is told, and no more is done", async (t) => {
+  const project = await javaScript({}, { dependencies: {}, scripts: { start: "node main.js" } });
+  const { PATH = "" } = process.env;
+  process.env["PATH"] = project.path("nothing");
+  try {
+    const { code, text } = await saidBy(project, true);
+    t.is(code, 1);
+    t.true(text.includes("\n  npm install ioredis\n\n"), text);
+    t.true(
+      text.endsWith(
+        "\n`npm install ioredis` has failed. Once it does not, run `npx lockweave init` again.\n",
+      ),
+      text,
+    );
+  } finally {
+    process.env["PATH"] = PATH;
+  }
+});
+
+test.serial("a TypeScript that is too old is left to people, and shows no first lock", async (t) => {
+  const project = await makeProject({
+    "package.json": JSON.stringify({
+      type: "module",
+      scripts: { start: "node --import lockweave/register src/main.ts" },
+      dependencies: { ioredis: "5" },
+      devDependencies: { typescript: "5.8.3" },
+    }),
+  });
+  await rm(project.path("node_modules/typescript"));
+  const { code, text } = await saidBy(project, true);
+  t.is(code, 1);
+  t.true(
+    text.includes(
+      "  package.json: Lockweave works with TypeScript 5.9 and later, and here is 5.8.3:\n    npm install --save-dev typescript@6\n",
+    ),
+    text,
+  );
+  t.true(text.includes("\nWhen you have done what is left to you,"), text);
+});
