@@ -336,6 +336,8 @@ export async function pay(order: Order): Promise<void> {}
   const program = editor.service.getProgram();
   t.truthy(program?.getSourceFile(editor.pathOf("node_modules/shop/index.ts")));
   t.deepEqual(editor.renamed(), ["orders.ts: der { [no]"]);
+  editor.type("node_modules/shop/index.ts", text.replace("keyName", "keyNme"));
+  t.deepEqual(editor.errors("node_modules/shop/index.ts"), []);
 });
 
 test("what a file calls by a name of its own keeps that name in its tags", (t) => {
@@ -505,8 +507,9 @@ test("where an editor wants something else, it is not kept waiting", (t) => {
   const editor = tagged("businessFlag=pay keyName=order.nr", {
     cancellation: { isCancellationRequested: () => isCancelled },
   });
+  const at = editor.service.getProgram()?.getSourceFile(editor.pathOf("pay.ts"))?.text.indexOf("nr") ?? 0;
   const fixes = (): unknown =>
-    editor.service.getCodeFixesAtPosition(editor.pathOf("pay.ts"), 0, 1, [901_202], {}, {});
+    editor.service.getCodeFixesAtPosition(editor.pathOf("pay.ts"), at, at + 2, [901_202], {}, {});
   t.deepEqual(fixes(), []);
   editor.type("orders.ts", `${ORDERS}\n`);
   editor.plain.getProgram();

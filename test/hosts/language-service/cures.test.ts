@@ -62,6 +62,18 @@ for (const [what, text, ...cures] of [
     ],
   ],
   [
+    "each of two plain comments",
+    `/* @redisLock businessFlag=a */\nexport async function a() {}\n/* @redisLock businessFlag=b */\nexport async function b() {}\n`,
+    [
+      "Begin the comment with `/**`",
+      `/** @redisLock businessFlag=a */\nexport async function a() {}\n/* @redisLock businessFlag=b */\nexport async function b() {}\n`,
+    ],
+    [
+      "Begin the comment with `/**`",
+      `/* @redisLock businessFlag=a */\nexport async function a() {}\n/** @redisLock businessFlag=b */\nexport async function b() {}\n`,
+    ],
+  ],
+  [
     "a plain comment with a URL in it",
     `/* See https://example.org @redisLock businessFlag=pay */\n${ASYNC}`,
     ["Begin the comment with `/**`", `/** See https://example.org @redisLock businessFlag=pay */\n${ASYNC}`],
