@@ -1,4 +1,5 @@
 import module, { syncBuiltinESMExports } from "node:module";
+import { relative } from "node:path";
 import { pathToFileURL } from "node:url";
 import test from "ava";
 import { create } from "ts-node";
@@ -78,6 +79,72 @@ test.serial("what is installed is not woven", async (t) => {
     "node_modules/shop/pay.mjs": "/** Pays. */\nexport async function pay() {}\n",
   });
   t.is(loadFile(project.path("node_modules/shop/pay.mjs")), undefined);
+});
+
+test.serial(
+  "what was built without the weave is refused, by its own comments or by its declarations",
+  async (t) => {
+    const tag = "/** @redisLock businessFlag=pay keyName=id */";
+    const plain = "exports.pay = async function pay(id) { return id; };\n";
+    const project = await withFiles({
+      "node_modules/own/index.js": SCRIPT,
+      "node_modules/declared/index.cjs": plain,
+      "node_modules/declared/index.d.cts": `${tag}\nexport declare function pay(id: string): Promise<string>;\n`,
+      "node_modules/untagged/index.js": plain,
+      "node_modules/untagged/index.d.ts": "export declare function pay(id: string): Promise<string>;\n",
+      "node_modules/sources/index.ts": TYPESCRIPT,
+    });
+    const load = (file: string): unknown => loadFile(project.path(`node_modules/${file}`));
+    for (const [file, name] of [
+      ["own/index.js", "index.js"],
+      ["declared/index.cjs", "index.cjs"],
+    ] as const) {
+      const { message } = t.throws(() => load(file));
+      const words = `node_modules/${file}: error LW1403: This takes in \`pay\` with \`@redisLock\`, and \`${name}\` does not hold`;
+      t.true(message.includes(words), message);
+    }
+    t.is(load("untagged/index.js"), undefined);
+    t.is(load("sources/index.ts"), undefined);
+  },
+);
+
+test.serial("what is wrong with a tag is thrown, and what is likely to be is told", async (t) => {
+  const project = await withFiles({
+    "wrong.mjs": JAVASCRIPT.replace("keyName=id", "keyName=idd"),
+    "doubtful.mjs": JAVASCRIPT.replace("keyName=id", "keyName=id lockTime=30000"),
+  });
+  const place = relative(process.cwd(), project.path("")).replaceAll("\\", "/");
+  t.throws(() => loadFile(project.path("wrong.mjs")), {
+    message: new RegExp(`^${place}/?wrong\\.mjs\\(1,41\\): error LW1202: `),
+  });
+  const { write } = process.stderr;
+  const told: string[] = [];
+  process.stderr.write = (text: string | Uint8Array): boolean => told.push(String(text)) > 0;
+  try {
+    t.regex(loadFile(project.path("doubtful.mjs"))?.source ?? "", LOCK);
+  } finally {
+    process.stderr.write = write;
+  }
+  t.regex(told.join(""), /doubtful\.mjs\(1,\d+\): warning LW1111: .*\n$/);
+});
+
+test.serial("the defaults of the nearest tsconfig.json count, and each project has its own", async (t) => {
+  const config = (lockTime: string): string =>
+    JSON.stringify({
+      compilerOptions: { plugins: [{ name: "other" }, { transform: "lockweave", defaults: { lockTime } }] },
+    });
+  const project = await withFiles({
+    "a/tsconfig.json": config("11s"),
+    "a/deep/pay.mjs": JAVASCRIPT,
+    "b/tsconfig.json": config("22s"),
+    "b/pay.mjs": JAVASCRIPT,
+    "c/tsconfig.json": "{}",
+    "c/pay.mjs": JAVASCRIPT,
+  });
+  const source = (file: string): string => loadFile(project.path(file))?.source ?? "";
+  t.regex(source("a/deep/pay.mjs"), /lockTime: "11s"/);
+  t.regex(source("b/pay.mjs"), /lockTime: "22s"/);
+  t.false(source("c/pay.mjs").split("\n//#")[0]?.includes("lockTime"));
 });
 
 const REGISTERED = Symbol.for("ts-node.register.instance");
