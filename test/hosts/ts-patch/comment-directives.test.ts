@@ -36,10 +36,13 @@ const OPTIONS: ts.CompilerOptions = {
   noEmit: true,
 };
 
-function programOf(text: string): { program: ts.Program; host: ts.CompilerHost } {
+const PLAIN = join(__dirname, "plain.ts");
+
+function programOf(text: string, plain = "export {};"): { program: ts.Program; host: ts.CompilerHost } {
   const host = ts.createCompilerHost(OPTIONS);
   const texts = new Map([
     [FILE, text],
+    [PLAIN, plain],
     [LIBRARY, `${GLOBALS}\n${PROMISE}`],
   ]);
   const { getSourceFile } = host;
@@ -49,7 +52,7 @@ function programOf(text: string): { program: ts.Program; host: ts.CompilerHost }
       ? getSourceFile(name, settings, ...rest)
       : ts.createSourceFile(name, found, settings);
   };
-  return { program: ts.createProgram([FILE, LIBRARY], OPTIONS, host), host };
+  return { program: ts.createProgram([FILE, PLAIN, LIBRARY], OPTIONS, host), host };
 }
 
 /** The errors of the program: their codes, and the words that they stand at. */
@@ -103,6 +106,14 @@ for (const [what, text, ...errors] of [
   [
     "an expectation above comments and blank lines",
     `${TAG}\n${PAY} {\n  // @ts-expect-error\n\n  // Not a number.\n  const n: number = id;\n}`,
+  ],
+  [
+    "an expectation above one blank line",
+    `${TAG}\n${PAY} {\n  // @ts-expect-error\n\n  const n: number = id;\n}`,
+  ],
+  [
+    "an expectation above one comment",
+    `${TAG}\n${PAY} {\n  // @ts-expect-error\n  // Not a number.\n  const n: number = id;\n}`,
   ],
   [
     "an expectation above other code",
@@ -165,4 +176,15 @@ test("an import that leads nowhere is silenced by a directive, and otherwise tol
     t.deepEqual(errorsPlain(text(directive)), said);
     t.deepEqual(errorsWoven(text(directive)), said);
   }
+});
+
+test("an expectation that nothing meets in a file without tags is told beside those of a file with some", (t) => {
+  const text = `${TAG}\n${PAY} {\n  // @ts-expect-error\n  id;\n}`;
+  const { program, host } = programOf(text, "// @ts-expect-error\nexport const a = 1;\n");
+  const { woven } = wovenProgram(program, host, { transformProgram: true }, { ts: ts as Compiler });
+  const told = woven
+    .getSemanticDiagnostics()
+    .filter(({ code }) => code === 2578) // Without a library, the runtime's types have errors.
+    .map(({ code, file, start }) => `${code} ${file?.fileName} ${start}`);
+  t.deepEqual(told.toSorted(), [`2578 ${FILE} ${text.indexOf("// @ts")}`, `2578 ${PLAIN} 0`]);
 });
