@@ -531,3 +531,78 @@ test("TypeScript that Node strips is TypeScript, though no compiler is there", a
   );
   t.is(lock.file, "first-lock.ts");
 });
+
+for (const [tool, name, property, entry] of [
+  ["rolldown -c", "rolldown", "plugins", "rolldown"],
+  ["rollup -c", "rollup", "plugins", "rollup"],
+  ["webpack", "webpack", "plugins", "webpack"],
+  ["rspack build", "rspack", "plugins", "rspack"],
+  ["farm build", "farm", "vitePlugins", "vite"],
+] as const) {
+  test(`${name} without a configuration is told which to write, and one that is there gets the plugin`, async (t) => {
+    const file = `${name}.config.mjs`;
+    const lines = [
+      `import lockweave from "lockweave/${entry}";`,
+      `${property}: [lockweave(), /* before the others */],`,
+    ];
+    t.deepEqual((await drafted({ scripts: { build: tool } })).byHand, { [file]: lines });
+    const { hosts, changes, byHand } = await drafted({}, { [file]: `export default { a: "b" };\n` });
+    t.is(hosts.length, 1);
+    t.deepEqual(byHand, {});
+    t.is(
+      changes[file],
+      `import lockweave from "lockweave/${entry}";\n\nexport default { a: "b", ${property}: [lockweave()] };\n`,
+    );
+  });
+}
+
+test("Next.js that has the plugin and configures its locks needs nothing", async (t) => {
+  const { changes, byHand } = await drafted(
+    { dependencies: { next: "16" } },
+    {
+      "next.config.mjs":
+        'import lockweave from "lockweave/webpack";\nexport default { webpack: f(lockweave) };\n',
+      "instrumentation.ts": 'export async function register() { await import("lockweave"); }\n',
+    },
+  );
+  t.deepEqual(changes, {});
+  t.deepEqual(byHand, {});
+});
+
+test("a configuration of Next.js that has rules of its own for either bundler is left to people", async (t) => {
+  for (const config of [
+    "{ turbopack: {} }",
+    "{ webpack: f }",
+    "{ ...base }",
+    "{ serverExternalPackages: f() }",
+  ]) {
+    const { changes, byHand } = await drafted(
+      { dependencies: { next: "16" } },
+      { "next.config.mjs": `export default ${config};\n` },
+    );
+    t.deepEqual(changes, {}, config);
+    t.deepEqual(byHand["next.config.mjs"], [
+      'import lockweave from "lockweave/webpack";',
+      'serverExternalPackages: ["lockweave"],',
+      'turbopack: { rules: { "*.{ts,tsx}": { loaders: ["lockweave/loader"] } } },',
+      "webpack: (config) => {",
+      "  config.plugins.push(lockweave());",
+      "  return config;",
+      "},",
+    ]);
+  }
+  const { changes } = await drafted(
+    { dependencies: { next: "16" } },
+    { "next.config.mjs": 'export default { serverExternalPackages: ["a"] };\n' },
+  );
+  t.true(changes["next.config.mjs"]?.includes('serverExternalPackages: ["a", "lockweave"]'));
+});
+
+test("a package.json that is no JSON, or is not there, is told", async (t) => {
+  const project = await makeProject({ "package.json": "{" });
+  t.throws(() => new Project(project.dir), { message: "The package.json here is no JSON." });
+  await rm(project.path("package.json"));
+  t.throws(() => new Project(project.dir), {
+    message: "There is no package.json here: go to the project's directory.",
+  });
+});

@@ -1,4 +1,4 @@
-import { rm } from "node:fs/promises";
+import { readdir, rm } from "node:fs/promises";
 import test from "ava";
 import { init } from "../../transformer/cli/init/init";
 import { makeProject, type Files, type Project } from "../hosts/project";
@@ -69,6 +69,8 @@ A1 is paid under LOCK_firstLock_A1
 ${NEXT(`  node --import lockweave/register first-lock.mjs  ${RUNS}\n`, "first-lock.mjs")}`,
     );
     t.is(code, 0);
+    const left = await readdir(project.dir);
+    t.deepEqual(left.toSorted(), ["first-lock.mjs", "main.js", "node_modules", "package.json"]);
     const again = await saidBy(project, false);
     t.true(again.text.includes("\nTo change\n  nothing\n\nYour first lock, woven by Node,"), again.text);
     t.is(again.code, 0);
