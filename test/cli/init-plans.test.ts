@@ -455,6 +455,11 @@ for (const [what, before, after] of [
     `{ "\\\\.ts$": ["@swc/jest", { "a": 1 }], "\\\\.svg$": "svg" }`,
     `{ "\\\\.ts$": ["lockweave/jest", { "transformer": ["@swc/jest", { "a": 1 }] }], "\\\\.svg$": "svg" }`,
   ],
+  [
+    "a preset spread into it",
+    "{ ...createDefaultPreset().transform }",
+    `{ ...Object.fromEntries(Object.entries(createDefaultPreset().transform).map(([files, transformer]) => [files, ["lockweave/jest", { transformer }]])) }`,
+  ],
 ] as const) {
   test(`Jest's configuration with ${what} gets ours around it`, async (t) => {
     const config = (transform: string): string => `module.exports = {\n  transform: ${transform},\n};\n`;
@@ -485,6 +490,7 @@ test("ts-node is registered where it checks no types, and has a compiler of ours
   const fast = await drafted({ scripts: { start: "ts-node -T src/main.ts" } });
   t.true(fast.changes["package.json"]?.includes(`"ts-node -r lockweave/register -T src/main.ts"`));
   const checking = await drafted({ scripts: { start: "ts-node src/main.ts" } });
+  t.deepEqual(checking.hosts, ["ts-node"]);
   t.true(checking.changes["tsconfig.json"]?.includes(`"ts-node": { "compiler": "ts-patch/compiler" }`));
   t.true(checking.changes["tsconfig.json"]?.includes("lockweave/transformer"));
 });

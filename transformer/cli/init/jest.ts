@@ -50,8 +50,15 @@ function wrapTransforms(config: ConfigText, settings: Settings, project: Project
     config.addProperties(settings, { transform });
     return true;
   }
-  if (!config.isWhole(transforms) || transforms.properties.length === 0) return false;
+  if (transforms.properties.length === 0) return false;
   for (const property of transforms.properties) {
+    if ("expression" in property) {
+      // Of a preset, as `ts-jest config:init` writes it: which files it compiles with what, only the preset knows.
+      const wrapped = `([files, transformer]) => [files, ["lockweave/jest", { transformer }]]`;
+      const entries = `Object.entries(${config.textOf(property.expression)})`;
+      config.replace(property, `...Object.fromEntries(${entries}.map(${wrapped}))`);
+      continue;
+    }
     const name = property.name !== undefined && "text" in property.name ? property.name.text : "";
     const value = config.value(transforms, name);
     const code = value && config.textOf(value);
