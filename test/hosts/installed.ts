@@ -1,11 +1,16 @@
 import { execFile } from "node:child_process";
+import { createHash } from "node:crypto";
 import { existsSync } from "node:fs";
 import { mkdir, mkdtemp, rename, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
+import { PACKAGE } from "./project";
 
 const HOME = join(tmpdir(), "lockweave-test-tools");
+
+/** For what the tests change in the directory: those of another checkout, which may run at the same time, have their own. */
+export const OF_THIS_CHECKOUT = createHash("sha256").update(PACKAGE).digest("hex").slice(0, 8);
 
 /**
  * Installs packages beside each other, once for all runs of the tests on this machine. Returns their `node_modules`.

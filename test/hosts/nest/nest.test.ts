@@ -8,7 +8,7 @@ import { stripVTControlCharacters } from "node:util";
 import test from "ava";
 import { installLockweave } from "../bundlers/bundlers";
 import { EXAMPLE_SCRIPTS, EXAMPLES, linesOf, storyOf, type Example } from "../examples";
-import { installed } from "../installed";
+import { installed, OF_THIS_CHECKOUT } from "../installed";
 import { installNode, isMatrix } from "../register/nodes";
 import { Project, type Files, type Finished } from "../project";
 import { codeUnder } from "../bundlers/recipes";
@@ -178,7 +178,7 @@ class NestProject extends Project {
   }
 
   static async make(files: Files = {}, version: Version = "12"): Promise<NestProject> {
-    const modules = await installed(PACKAGES[version], `nest-${version}`);
+    const modules = await installed(PACKAGES[version], `nest-${version}-${OF_THIS_CHECKOUT}`);
     const home = new Project(dirname(modules));
     await installLockweave(home);
     const project = new NestProject(join(home.dir, "app"), await installNode("24"));
@@ -213,8 +213,15 @@ class NestProject extends Project {
   }
 
   /** `nest start --watch` */
-  watch(...args: readonly string[]): Promise<Application> {
-    return this.#run("../node_modules/@nestjs/cli/bin/nest.js", "start", "--watch", ...args);
+  watch(build: readonly string[], start: readonly string[]): Promise<Application> {
+    const command = [
+      "../node_modules/@nestjs/cli/bin/nest.js",
+      "start",
+      "--watch",
+      ...build,
+      ...(start.length === 0 ? [] : ["--exec", `node ${start.join(" ")}`]),
+    ];
+    return this.#run(...command);
   }
 
   async #run(...args: readonly string[]): Promise<Application> {
@@ -271,6 +278,8 @@ const WITH_MAPS = {
 };
 const WEBPACK = { "webpack.config.js": codeUnder("NestJS", "webpack.config.js") };
 
+const REGISTER = ["--import", "lockweave/register"];
+
 const BUILDERS = {
   "tsc, patched": { patch: true, files: {}, build: [], start: [], lines: IN_SOURCES },
   "webpack, patched": { patch: true, files: WITH_MAPS, build: ["--webpack"], start: [], lines: IN_SOURCES },
@@ -285,7 +294,7 @@ const BUILDERS = {
     patch: false,
     files: {},
     build: ["-b", "swc"],
-    start: ["--import", "lockweave/register"],
+    start: REGISTER,
     lines: /dist\/(?:src\/)?orders\.service\.js:\d+:/,
   },
 };
@@ -317,9 +326,7 @@ for (const [version, builder, { patch, files, build, start, lines }] of BUILDS) 
   );
 }
 
-for (const [version, builder, { patch, files, build }] of BUILDS.filter(
-  ([, name]) => !name.startsWith("swc"),
-)) {
+for (const [version, builder, { patch, files, build, start }] of BUILDS) {
   inMatrix(
     `NestJS ${version}, ${builder}: \`nest start --watch\` weaves again what was edited`,
     async (t) => {
@@ -328,7 +335,7 @@ for (const [version, builder, { patch, files, build }] of BUILDS.filter(
       await project.patch(patch ? "install" : "uninstall");
       t.teardown(() => project.patch("uninstall"));
       t.teardown(() => project.stop());
-      const application = await project.watch(...build);
+      const application = await project.watch(build, start);
       t.is(await application.get("pay/A1"), "A1 under LOCK_pay_A1");
       const edited = SERVICE.replace("businessFlag=pay", "businessFlag=settle");
       await project.write({ "src/orders.service.ts": edited });

@@ -3,7 +3,7 @@ import { dirname, join } from "node:path";
 import test from "ava";
 import { installLockweave } from "../bundlers/bundlers";
 import { codeUnder } from "../bundlers/recipes";
-import { installed } from "../installed";
+import { installed, OF_THIS_CHECKOUT } from "../installed";
 import { Project, type Files, type Finished } from "../project";
 import { installNode, isMatrix } from "../register/nodes";
 
@@ -87,7 +87,10 @@ for (const [name, { packages, config, command, plain }] of Object.entries(RUNNER
   inMatrix(`${name}: its unit tests run under locks, and without the weave they fail`, async (t) => {
     t.timeout(300_000);
     const [nest = ""] = name.split(", ");
-    const modules = await installed(packages, `${nest.toLowerCase().replace("js ", "-")}-tests`);
+    const modules = await installed(
+      packages,
+      `${nest.toLowerCase().replace("js ", "-")}-tests-${OF_THIS_CHECKOUT}`,
+    );
     const home = new Project(dirname(modules));
     await installLockweave(home);
     const project = new Project(join(home.dir, "app"));
