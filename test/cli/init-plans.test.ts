@@ -237,6 +237,29 @@ test("what is not understood is left as it is, and the lines to write are told",
   t.deepEqual(hidden.byHand, { "package.json": ["tsc"] });
 });
 
+test("a configuration that only a script names is set up, too", async (t) => {
+  const scripts = {
+    test: "vitest run",
+    "test:e2e": "vitest run --config ./vitest.config.e2e.ts",
+    old: "jest --config=test/jest-e2e.json",
+  };
+  const { changes, byHand } = await drafted(
+    { scripts, devDependencies: { jest: "30" } },
+    {
+      "vitest.config.ts": "export default { plugins: [] };\n",
+      "vitest.config.e2e.ts": "export default { plugins: [] };\n",
+      "test/jest-e2e.json": `{ "transform": { "^.+\\\\.(t|j)s$": "ts-jest" } }`,
+    },
+  );
+  t.deepEqual(byHand, {});
+  for (const file of ["vitest.config.ts", "vitest.config.e2e.ts"])
+    t.true(changes[file]?.includes("plugins: [lockweave()]"));
+  t.is(
+    changes["test/jest-e2e.json"],
+    `{ "transform": { "^.+\\\\.(t|j)s$": ["lockweave/jest", { "transformer": "ts-jest" }] } }`,
+  );
+});
+
 test("Vite and Vitest share one new configuration", async (t) => {
   const { changes } = await drafted({ scripts: { build: "vite build", test: "vitest run" } });
   t.true("vite.config.mts" in changes);
@@ -425,7 +448,21 @@ const nextConfig: NextConfig = {
 export default nextConfig;
 `,
   );
-  t.true(byHand["instrumentation.ts"]?.includes('const { configure } = await import("lockweave");'));
+  t.deepEqual(byHand, {});
+  t.is(
+    changes["instrumentation.ts"],
+    `export async function register(): Promise<void> {
+  if (process.env.NEXT_RUNTIME !== "nodejs") return;
+  const { configure } = await import("lockweave");
+  configure({ redis: process.env.REDIS_URL ?? "redis://localhost:6379" });
+}
+`,
+  );
+  const own = await drafted(
+    { dependencies: { next: "16" } },
+    { "src/instrumentation.ts": "export function register() {}", "src/app/page.tsx": "" },
+  );
+  t.true(own.byHand["src/instrumentation.ts"]?.includes('const { configure } = await import("lockweave");'));
   const other = await drafted(
     { dependencies: { next: "16" } },
     { "next.config.mjs": "export default { webpack };" },

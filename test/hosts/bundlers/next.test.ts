@@ -1,12 +1,14 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { mkdir, rm } from "node:fs/promises";
+import { cp, mkdir, rm } from "node:fs/promises";
 import { join } from "node:path";
 import test from "ava";
 import { EXAMPLE_SCRIPTS, EXAMPLES, linesOf, SCRIPT_ENTRIES, storyOf, type Example } from "../examples";
+import { lockweave } from "../../cli/command";
+import { startRedis } from "../../support/redis-server";
 import { Project, type Files, type Finished } from "../project";
 import { installLockweave, isMatrix } from "./bundlers";
-import { installed } from "../installed";
+import { installed, OF_THIS_CHECKOUT } from "../installed";
 import { recipe, unwoven } from "./recipes";
 import { ORDER, RECEIPT, TOLD_OF_WRONG, WRONG } from "./sources";
 
@@ -83,7 +85,7 @@ async function application(
   { file, text } = recipe("Next.js"),
   others: Files = { "instrumentation.ts": INSTRUMENTATION },
 ): Promise<Project> {
-  const project = new Project(join(await installed(PACKAGES), "../project"));
+  const project = new Project(join(await installed(PACKAGES), `../project-${OF_THIS_CHECKOUT}`));
   await rm(project.dir, { recursive: true, force: true });
   await mkdir(project.dir);
   await installLockweave(project);
@@ -101,8 +103,15 @@ async function application(
 }
 
 /** Starts what was built. Returns what the route answers, and what the server has said. */
-async function answer(project: Project, route = "pay"): Promise<{ answered: unknown; said: string }> {
-  const server = spawn(process.execPath, [NEXT, "start", "-p", "0"], { cwd: project.dir });
+async function answer(
+  project: Project,
+  route = "pay",
+  env: NodeJS.ProcessEnv = {},
+): Promise<{ answered: unknown; said: string }> {
+  const server = spawn(process.execPath, [NEXT, "start", "-p", "0"], {
+    cwd: project.dir,
+    env: { ...process.env, ...env },
+  });
   const ended = once(server, "close");
   let said = "";
   const answered = await new Promise<unknown>((resolve) => {
@@ -178,4 +187,39 @@ inMatrix("Next.js: what was built without the plugin does not start", async (t) 
   t.like(await project.run(NEXT, "build"), { code: 0 });
   const { said } = await answer(project);
   t.regex(said, /This build was not woven/);
+});
+
+/** As `npx create-next-app` lays them out. */
+const STARTED: Files = {
+  "next.config.ts": `import type { NextConfig } from "next";
+
+const nextConfig: NextConfig = {
+  /* config options here */
+};
+
+export default nextConfig;
+`,
+  "package.json": JSON.stringify({
+    scripts: { dev: "next dev", build: "next build", start: "next start" },
+    dependencies: { lockweave: "*", ioredis: "*", next: "16.4.6", react: "19.2.0", "react-dom": "19.2.0" },
+    devDependencies: { typescript: "^5", "@types/node": "^20", "@types/react": "^19" },
+  }),
+};
+
+inMatrix("Next.js: what init has set up runs under its locks, on the Redis of the environment", async (t) => {
+  t.timeout(300_000);
+  const redis = await startRedis();
+  t.teardown(() => redis.stop());
+  const project = await application(
+    ORDER.replace("./receipt.js", "./receipt"),
+    { file: "next-env.d.ts", text: "" },
+    STARTED,
+  );
+  await cp(await installed(["ioredis@6.0.0"]), project.path("node_modules"), { recursive: true });
+  const set = await lockweave(project, "init", "--yes");
+  t.is(set.code, 0, set.stdout + set.stderr);
+  const { code, stdout, stderr } = await project.run(NEXT, "build");
+  t.is(code, 0, stdout + stderr);
+  const { answered, said } = await answer(project, "pay", { REDIS_URL: redis.url });
+  t.deepEqual(answered, { paid: ["paid A1", "paid A1"], together: false }, said);
 });

@@ -1,4 +1,4 @@
-import { readdirSync } from "node:fs";
+import { existsSync, readdirSync } from "node:fs";
 import { basename, join } from "node:path";
 import type { ConfigText } from "./config-text";
 import { NOT_UNDERSTOOD, type Draft } from "./draft";
@@ -150,6 +150,7 @@ function pluginHost({
       (isForTests && project.asksFor(tool) ? `\`${tool}\` in package.json` : undefined),
     setUp(draft, project) {
       const from = `lockweave/${entry}`;
+      for (const other of project.configsNamedTo(tool)) addPlugin(draft, other, from, property);
       const planned = configs.map((config) => `${config}.mts`).find((path) => draft.text(path) !== undefined);
       const file = project.config(...configs) ?? planned;
       if (file !== undefined) {
@@ -344,24 +345,43 @@ const NEXT: Host = {
     else if (!changeNextConfig(draft, file)) {
       draft.byHand.push({ file, why: NOT_UNDERSTOOD, lines: NEXT_LINES });
     }
-    const instrumentation = ["instrumentation.ts", "src/instrumentation.ts"];
-    const isConfigured = instrumentation.some((path) => project.read(path)?.includes("lockweave"));
-    if (isConfigured) return;
-    draft.byHand.push({
-      file: project.files.includes("src") ? "src/instrumentation.ts" : "instrumentation.ts",
-      why: "The locks need their store when the server starts. In `register()`, write",
-      lines: [
-        'if (process.env.NEXT_RUNTIME !== "nodejs") return;',
-        'const { configure } = await import("lockweave");',
-        'configure({ redis: "redis://localhost:6379" });',
-      ],
-    });
+    const places = [
+      "instrumentation.ts",
+      "src/instrumentation.ts",
+      "instrumentation.js",
+      "src/instrumentation.js",
+    ];
+    const there = places.find((path) => project.read(path) !== undefined);
+    if (there === undefined) {
+      // Beside the routes: elsewhere Next.js does not look.
+      const dir = ["src/app", "src/pages"].some((path) => existsSync(project.path(path))) ? "src/" : "";
+      draft.create(`${dir}instrumentation.${project.isTypeScript ? "ts" : "js"}`, instrumentation(project));
+    } else if (project.read(there)?.includes("lockweave") !== true) {
+      draft.byHand.push({
+        file: there,
+        why: "The locks need their store when the server starts. In `register()`, write",
+        lines: CONFIGURE_IN_NEXT,
+      });
+    }
   },
   next: (project, draft) => ({
     command: commandFor(project, draft, "next build"),
     about: "builds with locks: what a route imports is under .next/server",
   }),
 };
+
+const CONFIGURE_IN_NEXT = [
+  'if (process.env.NEXT_RUNTIME !== "nodejs") return;',
+  'const { configure } = await import("lockweave");',
+  'configure({ redis: process.env.REDIS_URL ?? "redis://localhost:6379" });',
+];
+
+/** What Next.js calls when the server starts, before any request. */
+function instrumentation(project: Project): string {
+  const type = project.isTypeScript ? ": Promise<void>" : "";
+  const lines = CONFIGURE_IN_NEXT.map((line) => `  ${line}\n`).join("");
+  return `export async function register()${type} {\n${lines}}\n`;
+}
 
 const NEXT_CONFIG = `import lockweave from "lockweave/webpack";
 

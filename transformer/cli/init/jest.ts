@@ -1,5 +1,5 @@
 import type { ConfigText } from "./config-text";
-import { NOT_UNDERSTOOD } from "./draft";
+import { NOT_UNDERSTOOD, type Draft } from "./draft";
 import type { Host } from "./host";
 import type { Project } from "./project";
 import { commandFor } from "./scripts";
@@ -10,31 +10,36 @@ export const JEST: Host = {
   evidence: (project) =>
     project.config("jest.config") ?? (project.asksFor("jest") ? "`jest` in package.json" : undefined),
   setUp(draft, project) {
+    for (const other of project.configsNamedTo("jest")) setUpFile(draft, project, other);
     const json = project.files.find((file) => file === "jest.config.json");
     const file = project.config("jest.config") ?? json ?? "package.json";
-    const isInPackage = file === "package.json";
-    const isDone = draft.edit(file, (config) => {
-      if (draft.text(file)?.includes("lockweave/jest") === true) return true;
-      const root = config.root();
-      if (root === undefined) return false;
-      if (isInPackage && config.value(root, "jest") === undefined) {
-        config.addProperties(root, {
-          jest: `{\n    "transform": ${usualTransform(undefined, project)}\n  }`,
-        });
-        return true;
-      }
-      const settings = isInPackage ? config.objectAt(root, "jest") : root;
-      return settings !== undefined && wrapTransforms(config, settings, project);
-    });
-    if (isDone) return;
-    const lines = ['transform: { "\\\\.[jt]sx?$": ["lockweave/jest", { transformer: "ts-jest" }] }'];
-    draft.byHand.push({ file, why: NOT_UNDERSTOOD, lines });
+    setUpFile(draft, project, file);
   },
   next: (project, draft) => ({
     command: commandFor(project, draft, "jest"),
     about: "runs the tests with their locks; nothing is written",
   }),
 };
+
+function setUpFile(draft: Draft, project: Project, file: string): void {
+  const isInPackage = file === "package.json";
+  const isDone = draft.edit(file, (config) => {
+    if (draft.text(file)?.includes("lockweave/jest") === true) return true;
+    const root = config.root();
+    if (root === undefined) return false;
+    if (isInPackage && config.value(root, "jest") === undefined) {
+      config.addProperties(root, {
+        jest: `{\n    "transform": ${usualTransform(undefined, project)}\n  }`,
+      });
+      return true;
+    }
+    const settings = isInPackage ? config.objectAt(root, "jest") : root;
+    return settings !== undefined && wrapTransforms(config, settings, project);
+  });
+  if (isDone) return;
+  const lines = ['transform: { "\\\\.[jt]sx?$": ["lockweave/jest", { transformer: "ts-jest" }] }'];
+  draft.byHand.push({ file, why: NOT_UNDERSTOOD, lines });
+}
 
 type Settings = NonNullable<ReturnType<ConfigText["root"]>>;
 

@@ -90,6 +90,16 @@ export class Project {
     return this.scripts.some((script) => new RegExp(`(?<![\\w./@:-])${program}(?![\\w./:-])`).test(script));
   }
 
+  /** Those that scripts name to the program, beside the one that it finds by itself. */
+  configsNamedTo(program: string): string[] {
+    const named = this.scripts.flatMap((script) =>
+      [
+        ...script.matchAll(new RegExp(`(?<![\\w./@:-])${program}\\s[^&|;]*?--config[\\s=]+([\\w./-]+)`, "g")),
+      ].map(([, file = ""]) => file.replace(/^\.\//, "")),
+    );
+    return [...new Set(named)].filter((file) => existsSync(this.path(file)));
+  }
+
   /** `undefined` where no TypeScript is. */
   get typescript():
     { readonly version: string; readonly major: number; readonly isTooOld: boolean } | undefined {
