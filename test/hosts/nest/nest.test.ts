@@ -6,6 +6,7 @@ import { dirname, join } from "node:path";
 import { createInterface } from "node:readline";
 import { stripVTControlCharacters } from "node:util";
 import test from "ava";
+import { lockweave } from "../../cli/command";
 import { installLockweave } from "../bundlers/bundlers";
 import { EXAMPLE_SCRIPTS, EXAMPLES, linesOf, storyOf, type Example } from "../examples";
 import { installed, OF_THIS_CHECKOUT } from "../installed";
@@ -38,6 +39,9 @@ const PACKAGES: Readonly<Record<Version, readonly string[]>> = {
     "@nestjs/common@12.5.1",
     "@nestjs/platform-express@12.5.1",
     "@nestjs/cli@12.0.8",
+    "@nestjs/testing@12",
+    "vitest@4",
+    "vite-tsconfig-paths@5",
     "typescript@6.0.3",
     ...BOTH,
   ],
@@ -46,6 +50,7 @@ const PACKAGES: Readonly<Record<Version, readonly string[]>> = {
     "@nestjs/common@11.2.10",
     "@nestjs/platform-express@11.2.10",
     "@nestjs/cli@11.0.24",
+    "@nestjs/testing@11",
     "typescript@5.9.3",
     "jest@30",
     "ts-jest@29",
@@ -178,15 +183,37 @@ class NestProject extends Project {
   }
 
   static async make(files: Files = {}, version: Version = "12"): Promise<NestProject> {
+    const project = await NestProject.#beside(version, "app");
+    await mkdir(project.dir);
+    await project.#useInstalled();
+    await project.write({ ...FILES, ...files });
+    return project;
+  }
+
+  /** What `nest new` makes, and these files. */
+  static async started(version: Version, files: Files): Promise<NestProject> {
+    const project = await NestProject.#beside(version, "started");
+    const home = new Project(dirname(project.dir));
+    const cli = "node_modules/@nestjs/cli/bin/nest.js";
+    const command = ["new", "started", "--skip-git", "--skip-install", "--package-manager", "npm"];
+    const { code, stdout, stderr } = await home.runWith(project.node, cli, ...command);
+    if (code !== 0) throw new Error(stdout + stderr);
+    await project.#useInstalled();
+    await project.write(files);
+    return project;
+  }
+
+  static async #beside(version: Version, name: string): Promise<NestProject> {
     const modules = await installed(PACKAGES[version], `nest-${version}-${OF_THIS_CHECKOUT}`);
     const home = new Project(dirname(modules));
     await installLockweave(home);
-    const project = new NestProject(join(home.dir, "app"), await installNode("24"));
+    const project = new NestProject(join(home.dir, name), await installNode("24"));
     await rm(project.dir, { recursive: true, force: true });
-    await mkdir(project.dir);
-    await symlink(modules, project.path("node_modules")); // What lies there is no part of webpack's bundle.
-    await project.write({ ...FILES, ...files });
     return project;
+  }
+
+  async #useInstalled(): Promise<void> {
+    await symlink("../node_modules", this.path("node_modules")); // What lies there is no part of webpack's bundle.
   }
 
   /** `npx ts-patch install`, and its contrary. */
@@ -453,3 +480,77 @@ inMatrix(
     t.is(code, 0, stderr);
   },
 );
+
+/** By which the sources take in each other: `nest new` makes ES modules of 12, and CommonJS of 11. */
+const EXTENSIONS: Readonly<Record<Version, string>> = { "12": ".js", "11": "" };
+
+const STARTED: Files = {
+  "src/orders.service.ts": SERVICE,
+  "src/orders.controller.ts": CONTROLLER,
+  "src/app.module.ts": MODULE.replace(/^.*locks-shutdown.*\n/m, "").replace(", LocksShutdown", ""),
+  "src/main.ts": `import { NestFactory } from "@nestjs/core";
+import { configure, memoryStore } from "lockweave";
+import { AppModule } from "./app.module";
+
+async function bootstrap(): Promise<void> {
+  configure({ store: memoryStore() });
+  const app = await NestFactory.create(AppModule, { logger: ["error"] });
+  await app.listen(0, "127.0.0.1");
+  console.log(await app.getUrl());
+}
+void bootstrap();
+`,
+  "src/orders.controller.spec.ts": `import { Test } from "@nestjs/testing";
+import { assertWoven, testLocks } from "lockweave/testing";
+import { OrdersController } from "./orders.controller";
+import { OrdersService } from "./orders.service";
+
+const locks = testLocks();
+afterEach(() => locks.reset());
+afterAll(() => locks.close());
+
+test("an order is paid under its lock", async () => {
+  assertWoven(OrdersService.prototype.pay);
+  const parts = { controllers: [OrdersController], providers: [OrdersService] };
+  const application = await Test.createTestingModule(parts).compile();
+  expect(await application.get(OrdersController).pay("A1")).toBe("A1 under LOCK_pay_A1");
+  expect(locks.taken).toEqual(["LOCK_pay_A1"]);
+});
+`,
+};
+
+const TESTED_BY = {
+  "12": ["node_modules/vitest/vitest.mjs", "run", "--no-color"],
+  "11": ["node_modules/jest/bin/jest.js"],
+} as const;
+
+for (const version of VERSIONS) {
+  inMatrix(
+    `NestJS ${version}: what \`nest new\` starts runs and is tested under its locks once init has set it up`,
+    async (t) => {
+      t.timeout(300_000);
+      const files = Object.entries(STARTED).map(([file, text]) => [
+        file,
+        text.replace(/(?<=from "\.\/[\w.-]+)(?=")/g, EXTENSIONS[version]),
+      ]);
+      const project = await NestProject.started(version, Object.fromEntries(files) as Files);
+      await rm(project.path("src/app.controller.spec.ts"));
+      await project.patch("uninstall");
+      const tested = (): Promise<Finished> => project.runWith(project.node, ...TESTED_BY[version]);
+      const unwoven = await tested();
+      t.is(unwoven.code, 1);
+      t.regex(unwoven.stdout + unwoven.stderr, /`pay` was not woven/);
+
+      t.teardown(() => project.patch("uninstall"));
+      const set = await lockweave(project, "init", "--yes");
+      t.is(set.code, 0, set.stdout + set.stderr);
+      const { code, stdout, stderr } = await tested();
+      t.is(code, 0, stdout + stderr);
+      const built = await project.build();
+      t.is(built.code, 0, built.stdout + built.stderr);
+      const application = await project.start();
+      t.is(await application.get("pay/A1"), "A1 under LOCK_pay_A1");
+      await application.end("SIGKILL");
+    },
+  );
+}
