@@ -452,9 +452,10 @@ export default nextConfig;
   t.is(
     changes["instrumentation.ts"],
     `export async function register(): Promise<void> {
-  if (process.env.NEXT_RUNTIME !== "nodejs") return;
-  const { configure } = await import("lockweave");
-  configure({ redis: process.env.REDIS_URL ?? "redis://localhost:6379" });
+  if (process.env.NEXT_RUNTIME === "nodejs") {
+    const { configure } = await import("lockweave");
+    configure({ redis: process.env.REDIS_URL ?? "redis://localhost:6379" });
+  }
 }
 `,
   );
@@ -462,7 +463,9 @@ export default nextConfig;
     { dependencies: { next: "16" } },
     { "src/instrumentation.ts": "export function register() {}", "src/app/page.tsx": "" },
   );
-  t.true(own.byHand["src/instrumentation.ts"]?.includes('const { configure } = await import("lockweave");'));
+  t.true(
+    own.byHand["src/instrumentation.ts"]?.includes('  const { configure } = await import("lockweave");'),
+  );
   const other = await drafted(
     { dependencies: { next: "16" } },
     { "next.config.mjs": "export default { webpack };" },

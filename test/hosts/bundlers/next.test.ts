@@ -10,7 +10,7 @@ import { Project, type Files, type Finished } from "../project";
 import { installLockweave, isMatrix } from "./bundlers";
 import { installed, OF_THIS_CHECKOUT } from "../installed";
 import { recipe, unwoven } from "./recipes";
-import { ORDER, RECEIPT, TOLD_OF_WRONG, WRONG } from "./sources";
+import { ORDER, placeIn, RECEIPT, TOLD_OF_WRONG, WRONG } from "./sources";
 
 // Too heavy for every run of the tests. One after another: they share what is installed.
 const inMatrix = isMatrix ? test.serial : test.skip;
@@ -58,9 +58,10 @@ export default function Layout({ children }: { children: ReactNode }) {
 }
 `;
 const INSTRUMENTATION = `export async function register(): Promise<void> {
-  if (process.env.NEXT_RUNTIME !== "nodejs") return;
-  const { configure, memoryStore } = await import("lockweave");
-  configure({ store: memoryStore() });
+  if (process.env.NEXT_RUNTIME === "nodejs") {
+    const { configure, memoryStore } = await import("lockweave");
+    configure({ store: memoryStore() });
+  }
 }
 `;
 const TSCONFIG = {
@@ -107,8 +108,9 @@ async function answer(
   project: Project,
   route = "pay",
   env: NodeJS.ProcessEnv = {},
+  command: readonly string[] = ["start"],
 ): Promise<{ answered: unknown; said: string }> {
-  const server = spawn(process.execPath, [NEXT, "start", "-p", "0"], {
+  const server = spawn(process.execPath, [NEXT, ...command, "-p", "0"], {
     cwd: project.dir,
     env: { ...process.env, ...env },
   });
@@ -223,3 +225,44 @@ inMatrix("Next.js: what init has set up runs under its locks, on the Redis of th
   const { answered, said } = await answer(project, "pay", { REDIS_URL: redis.url });
   t.deepEqual(answered, { paid: ["paid A1", "paid A1"], together: false }, said);
 });
+
+/** Says the error by the console, where Next.js has the stack led back. */
+const FAILING = `import { OrderService } from "../../src/order";
+
+export const dynamic = "force-dynamic";
+
+export async function GET(): Promise<Response> {
+  await new OrderService().pay("none").catch((error) => console.error("said", error));
+  return Response.json({});
+}
+`;
+/** As docs/hosts.md says. */
+const MAPPED = {
+  text: "export default {\n  experimental: { serverSourceMaps: true },",
+  env: { NODE_OPTIONS: "--enable-source-maps" },
+};
+
+for (const [bundler, ...flags] of [["Turbopack"], ["webpack", "--webpack"]] as const) {
+  inMatrix(
+    `Next.js with ${bundler}: stack traces show the lines of the sources, in development and built`,
+    async (t) => {
+      t.timeout(300_000);
+      const { file, text } = recipe("Next.js");
+      const project = await application(
+        ORDER.replace("./receipt.js", "./receipt"),
+        { file, text: text.replace("export default {", MAPPED.text) },
+        { "instrumentation.ts": INSTRUMENTATION, "app/failing/route.ts": FAILING },
+      );
+      const inSource = new RegExp(
+        `pay \\((?:webpack:///)?src/order\\.ts:${placeIn(ORDER, "return this.refuse").line}:`,
+      );
+      const developed = await answer(project, "failing", {}, ["dev", ...flags]);
+      t.regex(developed.said, inSource);
+      await rm(project.path(".next"), { recursive: true });
+      const { code, stdout, stderr } = await project.run(NEXT, "build", ...flags);
+      t.is(code, 0, stdout + stderr);
+      const { said } = await answer(project, "failing", MAPPED.env);
+      t.regex(said, inSource);
+    },
+  );
+}

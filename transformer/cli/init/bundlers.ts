@@ -370,10 +370,12 @@ const NEXT: Host = {
   }),
 };
 
+/** Within the `if`, and not behind one that returns: webpack would take the runtime into what it builds for the edge. */
 const CONFIGURE_IN_NEXT = [
-  'if (process.env.NEXT_RUNTIME !== "nodejs") return;',
-  'const { configure } = await import("lockweave");',
-  'configure({ redis: process.env.REDIS_URL ?? "redis://localhost:6379" });',
+  'if (process.env.NEXT_RUNTIME === "nodejs") {',
+  '  const { configure } = await import("lockweave");',
+  '  configure({ redis: process.env.REDIS_URL ?? "redis://localhost:6379" });',
+  "}",
 ];
 
 /** What Next.js calls when the server starts, before any request. */
