@@ -1,23 +1,25 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { existsSync } from "node:fs";
-import { mkdir, rm, symlink } from "node:fs/promises";
+import { cp, mkdir, rm, symlink } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { createInterface } from "node:readline";
 import { stripVTControlCharacters } from "node:util";
 import test from "ava";
 import { lockweave } from "../../cli/command";
 import { installLockweave } from "../bundlers/bundlers";
+import { startRedis } from "../../support/redis-server";
 import { EXAMPLE_SCRIPTS, EXAMPLES, linesOf, storyOf, type Example } from "../examples";
 import { installed, OF_THIS_CHECKOUT } from "../installed";
 import { installNode, isMatrix } from "../register/nodes";
-import { Project, type Files, type Finished } from "../project";
+import { PACKAGE, Project, type Files, type Finished } from "../project";
 import { codeUnder } from "../bundlers/recipes";
 
 // Too heavy for every run of the tests. One after another: they share what is installed, the compiler among it.
 const inMatrix = isMatrix ? test.serial : test.skip;
 
 const BOTH = [
+  "ioredis@6.0.0",
   "reflect-metadata@0.2.2",
   "rxjs@7",
   "ts-patch@3.3.0",
@@ -167,6 +169,7 @@ interface Application {
   /** Until it listens once more, as that which was built anew. */
   restarted(): Promise<void>;
   get(path: string): Promise<string>;
+  post(path: string): Promise<string>;
   /** What it has said, once it has said these words. */
   said(words: string): Promise<void>;
   /** Sends the signal, and resolves to all that the process said, and how it ended. */
@@ -203,6 +206,17 @@ class NestProject extends Project {
     return project;
   }
 
+  /** The one in the repository. */
+  static async example(): Promise<NestProject> {
+    const project = await NestProject.#beside("12", "example");
+    await cp(join(PACKAGE, "examples/nest"), project.dir, {
+      recursive: true,
+      filter: (path) => !/[/\\](?:node_modules|dist)$/.test(path),
+    });
+    await project.#useInstalled();
+    return project;
+  }
+
   static async #beside(version: Version, name: string): Promise<NestProject> {
     const modules = await installed(PACKAGES[version], `nest-${version}-${OF_THIS_CHECKOUT}`);
     const home = new Project(dirname(modules));
@@ -235,8 +249,13 @@ class NestProject extends Project {
     return this.runWith(this.node, ...args, this.#main, example);
   }
 
+  /** With variables of the environment. */
+  startWith(env: NodeJS.ProcessEnv): Promise<Application> {
+    return this.#run(["--enable-source-maps", this.#main], env);
+  }
+
   start(...args: readonly string[]): Promise<Application> {
-    return this.#run("--enable-source-maps", ...args, this.#main);
+    return this.#run(["--enable-source-maps", ...args, this.#main]);
   }
 
   /** `nest start --watch` */
@@ -248,17 +267,19 @@ class NestProject extends Project {
       ...build,
       ...(start.length === 0 ? [] : ["--exec", `node ${start.join(" ")}`]),
     ];
-    return this.#run(...command);
+    return this.#run(command);
   }
 
-  async #run(...args: readonly string[]): Promise<Application> {
+  async #run(args: readonly string[], env: NodeJS.ProcessEnv = {}): Promise<Application> {
     const child = spawn(this.node, args, {
       cwd: this.dir,
+      env: { ...process.env, ...env },
       stdio: ["ignore", "pipe", "pipe"],
       detached: true, // A group: the command that watches starts a process of its own.
     });
     this.#stops.push(() => {
-      if (child.pid !== undefined && child.exitCode === null) process.kill(-child.pid, "SIGKILL");
+      if (child.pid !== undefined && child.exitCode === null && child.signalCode === null)
+        process.kill(-child.pid, "SIGKILL");
     });
     const lines: string[] = [];
     let complaints = "";
@@ -282,6 +303,7 @@ class NestProject extends Project {
         starts += 1;
         await until(() => urls().length === starts);
       },
+      post: async (path) => await (await fetch(`${urls().at(-1)}/${path}`, { method: "POST" })).text(),
       get: async (path) => await (await fetch(`${urls().at(-1)}/${path}`)).text(),
       end: async (signal) => {
         child.kill(signal);
@@ -554,3 +576,21 @@ for (const version of VERSIONS) {
     },
   );
 }
+
+inMatrix("NestJS: the example in the repository is built and tested, and pays once on a Redis", async (t) => {
+  t.timeout(300_000);
+  const redis = await startRedis();
+  t.teardown(() => redis.stop());
+  const project = await NestProject.example();
+  await project.patch("install");
+  t.teardown(() => project.patch("uninstall"));
+  const tested = await project.runWith(project.node, ...TESTED_BY["12"]);
+  t.is(tested.code, 0, tested.stdout + tested.stderr);
+  const { code, stdout, stderr } = await project.build();
+  t.is(code, 0, stdout + stderr);
+  const application = await project.startWith({ PORT: "0", REDIS_URL: redis.url });
+  t.teardown(() => project.stop());
+  const answers = await Promise.all([1, 2].map(() => application.post("orders/A1/payment")));
+  t.deepEqual(answers.toSorted(), ["A1 is paid", "A1 was paid before"]);
+  t.is((await application.end("SIGTERM")).signal, "SIGTERM");
+});
