@@ -257,3 +257,20 @@ test("a fix is for what was found at that place, with that code", (t) => {
   );
   t.deepEqual(fixes("idd", 901_202), ["lockweave: Change to `id`"]);
 });
+
+for (const [code, words, meant] of [
+  ["LW1110", "trow", "throw"],
+  ["LW1114", "backgruond", "background"],
+  ["LW1114", "awaitd", "awaited"],
+  ["LW1120", "reads", "read"],
+  ["LW1120", "writ", "write"],
+] as const) {
+  test(`a misspelt value is changed to the one that was meant: ${words}`, (t) => {
+    const file = ts.createSourceFile("pay.ts", words, ts.ScriptTarget.Latest);
+    const cures = curesOf(code, { ts, file, start: 0, length: words.length, words, message: "" });
+    t.deepEqual(
+      cures.map(({ description }) => description),
+      [`Change to \`${meant}\``],
+    );
+  });
+}

@@ -37,15 +37,14 @@ const CURES: Readonly<Record<string, (found: Found) => readonly Cure[]>> = {
   LW1106: (found) => trueOrFalse(found).map((word) => changeTo(found, word)),
   LW1107: meant,
   LW1108: meant,
-  LW1110: (found) => {
-    const word = meantIn(didYouMean(found.words, ["throw", "warn"]));
-    return word === undefined ? [] : [changeTo(found, word)];
-  },
+  LW1110: (found) => oneOf(found, "throw", "warn"),
   LW1111: (found) => {
     const [, name = "", other = ""] = /`(\w+)=([^`=]+)` may be\.$/.exec(found.message) ?? [];
     const amount = Number.parseInt(other, 10);
     return [other, `${amount}${name === "lockTime" ? "s" : "ms"}`].map((text) => changeTo(found, text));
   },
+  LW1114: (found) => oneOf(found, "awaited", "background"),
+  LW1120: (found) => oneOf(found, "read", "write"),
   LW1201: inQuotes,
   LW1202: meant,
   LW1302: makeAsync,
@@ -83,6 +82,11 @@ function meant(found: Found): readonly Cure[] {
 function inQuotes(found: Found): readonly Cure[] {
   const behind = found.file.text.charAt(found.start + found.length);
   return /["'`]/.test(behind) ? [] : [changeTo(found, `"${found.words}"`)];
+}
+
+function oneOf(found: Found, ...words: readonly string[]): readonly Cure[] {
+  const word = meantIn(didYouMean(found.words, words));
+  return word === undefined ? [] : [changeTo(found, word)];
 }
 
 function withoutTheSecond({ ts, file, start }: Found): readonly Cure[] {
