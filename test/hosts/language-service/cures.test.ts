@@ -274,3 +274,21 @@ for (const [code, words, meant] of [
     );
   });
 }
+
+for (const [words, ...meant] of [
+  ["5sec", "5s"],
+  ["1.5minutes", "1.5m"],
+  ["200millis", "200ms"],
+  ["2H", "2h"],
+  ["soon"],
+  ["999h"],
+] as const) {
+  test(`a unit that is spelt otherwise is changed to ours, and nothing else of a duration is guessed: ${words}`, (t) => {
+    const file = ts.createSourceFile("pay.ts", words, ts.ScriptTarget.Latest);
+    const cures = curesOf("LW1104", { ts, file, start: 0, length: words.length, words, message: "" });
+    t.deepEqual(
+      cures.map(({ description }) => description),
+      meant.map((text) => `Change to \`${text}\``),
+    );
+  });
+}

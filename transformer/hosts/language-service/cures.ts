@@ -34,6 +34,7 @@ const CURES: Readonly<Record<string, (found: Found) => readonly Cure[]>> = {
   LW1011: withoutParentheses,
   LW1012: (found) => [changeTo(found, found.words.replace(/;+$/, ""))],
   LW1101: flagOfItsName,
+  LW1104: withShortUnit,
   LW1106: (found) => trueOrFalse(found).map((word) => changeTo(found, word)),
   LW1107: meant,
   LW1108: meant,
@@ -170,6 +171,21 @@ function trueOrFalse({ words }: Found): string[] {
   if (/^(?:yes|y|on|1)$/i.test(words) || word === "true") return ["true"];
   return /^(?:no|n|off|0)$/i.test(words) || word === "false" ? ["false"] : [];
 }
+
+/** `5sec` is `5s`. Of a number that is no duration at all, nobody can tell. */
+function withShortUnit(found: Found): readonly Cure[] {
+  const [, amount = "", word = ""] = /^(\d+(?:\.\d+)?)([a-z]+)$/i.exec(found.words) ?? [];
+  const unit = UNITS.find(([, names]) => names.test(word))?.[0];
+  // Where the unit is as it should be, the amount is what is wrong.
+  return unit === undefined || unit === word ? [] : [changeTo(found, `${amount}${unit}`)];
+}
+
+const UNITS = [
+  ["ms", /^(?:ms|msecs?|millis|milliseconds?)$/i],
+  ["s", /^(?:s|secs?|seconds?)$/i],
+  ["m", /^(?:m|mins?|minutes?)$/i],
+  ["h", /^(?:h|hrs?|hours?)$/i],
+] as const;
 
 /** The problem is at the tag of the function. */
 function makeAsync({ ts, file, start }: Found): readonly Cure[] {
