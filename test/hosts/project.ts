@@ -67,8 +67,15 @@ export class Project {
     return `${file}(${lines.length},${(lines.at(-1) ?? "").length + 1})`;
   }
 
-  tspc(...args: readonly string[]): Promise<Finished> {
-    return finished(this.dir, [...COMPILER, require.resolve("ts-patch/bin/tspc.js"), ...args]);
+  /**
+   * ts-patch reads its cache under a lock file, for which it waits for two seconds, also where the process that made it has
+   * been killed. Then it takes the file away, and the next one finds the way free.
+   */
+  async tspc(...args: readonly string[]): Promise<Finished> {
+    const tspc = (): Promise<Finished> =>
+      finished(this.dir, [...COMPILER, require.resolve("ts-patch/bin/tspc.js"), ...args]);
+    const first = await tspc();
+    return first.stderr.includes("Could not acquire lock to write file") ? await tspc() : first;
   }
 
   tsc(...args: readonly string[]): Promise<Finished> {
