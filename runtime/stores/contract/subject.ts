@@ -133,6 +133,17 @@ export async function timeLeft(store: Store, key: string): Promise<number> {
   return leftMs;
 }
 
+const MOST_LOOKS = 10;
+
+/** The same, of one that was prolonged: of several servers, the one that is asked may be the last to hear of that. */
+export async function timeLeftBeyond(store: Store, key: string, leastMs: number): Promise<number> {
+  let leftMs = await timeLeft(store, key);
+  for (let looks = 1; looks < MOST_LOOKS && leftMs <= leastMs; looks += 1)
+    leftMs = await timeLeft(store, key);
+  assert.ok(leftMs > leastMs, `${leftMs} ms are left`);
+  return leftMs;
+}
+
 /** When the key becomes free for the one who was told so. */
 export function freeIn(reply: TakeReply): number | undefined {
   assert.ok(!reply.taken, "the key is held by another");
