@@ -1,6 +1,6 @@
 import { createRequire } from "node:module";
 import { hostname } from "node:os";
-import { STANDS_FOR_MS, type Announced, type AnnouncedLock } from "./announced";
+import { MOST_TOLD, STANDS_FOR_MS, type Announced, type AnnouncedLock } from "./announced";
 import type { Clock } from "./clock";
 import { followLocks, type UnderWay } from "./lock/under-way";
 import type { Store } from "./stores/port";
@@ -10,7 +10,6 @@ const SAID_EVERY_MS = STANDS_FOR_MS / 3;
 const SAID_ANEW_EVERY_MS = 5_000;
 /** Of a lock that is over before anybody could read of it, nothing is said. */
 const LASTS_FROM_MS = 1_000;
-const MOST_TOLD = 100;
 const LONGEST_KEY = 1_000;
 
 /**

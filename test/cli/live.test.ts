@@ -237,11 +237,34 @@ test.serial(
 
 test.serial("what is not of a process is not taken for its word", async (t) => {
   await admin.set("LOCK_pay", "a".repeat(32), "PX", 60_000);
-  for (const said of ["no JSON", "[]", "null", '{"host":7,"holds":[7,{"key":7}]}', '{"holds":{}}']) {
+  for (const said of [
+    "no JSON",
+    "[]",
+    "null",
+    '{"host":7,"pid":1e300,"holds":[7,{"key":7},{"key":"LOCK_pay","forMs":-1}]}',
+    '{"holds":{}}',
+  ]) {
     await admin.set(`lockweave:2:process:${"a".repeat(12)}`, said, "PX", 60_000);
     const [lock] = (await look()).locks;
-    t.like(lock?.holders[0], { process: { number: "a".repeat(12) } }, said);
+    t.deepEqual(lock?.holders[0]?.process, { number: "a".repeat(12) }, said);
+    t.is(lock?.holders[0]?.forMs, undefined, said);
   }
+});
+
+test.serial("of what is very long the beginning is shown, and nothing of it moves the cursor", async (t) => {
+  const escape = "\u001B[2J";
+  await admin.set("LOCK_big", escape + "x".repeat(2_000_000), "PX", 60_000);
+  await admin.set("LOCK_pay", "a".repeat(32), "PX", 60_000);
+  const said = {
+    host: escape + "h".repeat(100_000),
+    pid: 7,
+    holds: [{ key: "LOCK_pay", site: escape + "s".repeat(100_000), forMs: 5_000 }],
+  };
+  await admin.set(`lockweave:2:process:${"a".repeat(12)}`, JSON.stringify(said), "PX", 60_000);
+  const { stdout } = await lockweave(["top"]);
+  t.true(stdout.length < 10_000);
+  t.false(stdout.includes("\u001B"));
+  t.true(stdout.includes("x... (1000001 characters)"));
 });
 
 test.serial("a Sentinel leads to the master that it knows", async (t) => {

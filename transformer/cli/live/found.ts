@@ -1,5 +1,6 @@
 import { isClosed, isReserved, isRevoked, sharesIn } from "../../../runtime/stores/value";
 import type { HolderRow, LockRow } from "./look";
+import { shortened } from "./shortened";
 
 /** What a server has of one lock. */
 export interface Found {
@@ -36,7 +37,7 @@ export function foundOf(
     key,
     state: holders.length > 0 ? "held" : otherwise,
     holders: holders.map((hold) => ({
-      storeValue: hold.value,
+      storeValue: shortened(hold.value),
       process: isRevoked(hold.value) ? undefined : processIn(hold.value),
       leftMs: hold.leftMs,
       isRevoked: isRevoked(hold.value),

@@ -1,7 +1,8 @@
-import { STANDS_FOR_MS, type AnnouncedLock } from "../../../runtime/announced";
+import { MOST_TOLD, STANDS_FOR_MS, type AnnouncedLock } from "../../../runtime/announced";
 import { processName } from "../../../runtime/stores/redis/keys";
 import type { Home } from "./home";
 import type { Process, Said } from "./look";
+import { shortened } from "./shortened";
 
 /** What a process said, and when, by the clock here. */
 interface Word {
@@ -73,9 +74,9 @@ function wordOf(number: string, text: string, at: number): Word {
   const { host, pid, version } = said;
   const process = {
     number,
-    ...(typeof host === "string" && { host }),
-    ...(typeof pid === "number" && { pid }),
-    ...(typeof version === "string" && { version }),
+    ...(typeof host === "string" && { host: shortened(host) }),
+    ...(Number.isSafeInteger(pid) && { pid: Number(pid) }),
+    ...(typeof version === "string" && { version: shortened(version) }),
   };
   return { process, at, holds: locksIn(said["holds"]), waits: locksIn(said["waits"]) };
 }
@@ -91,10 +92,10 @@ function objectIn(text: string): Readonly<Record<string, unknown>> {
 
 function locksIn(value: unknown): readonly AnnouncedLock[] {
   if (!Array.isArray(value)) return [];
-  return value.filter((one: unknown): one is AnnouncedLock => {
-    if (typeof one !== "object" || one === null) return false;
+  return value.slice(0, MOST_TOLD).flatMap((one: unknown): AnnouncedLock[] => {
+    if (typeof one !== "object" || one === null) return [];
     const { key, site, forMs } = one as Readonly<Record<string, unknown>>;
-    const isSite = site === undefined || typeof site === "string";
-    return typeof key === "string" && isSite && typeof forMs === "number";
+    if (typeof key !== "string" || typeof forMs !== "number" || !(forMs >= 0)) return [];
+    return [typeof site === "string" ? { key, site: shortened(site), forMs } : { key, forMs }];
   });
 }

@@ -3,7 +3,7 @@ import type { HolderRow, LockRow, Look, Process, Said } from "./look";
 
 /** `worker-3/4711`, as it says of itself, or the number with which its request ids begin. */
 function processText({ number, host, pid }: Process): string {
-  return host === undefined ? number : `${host}/${pid ?? "?"}`;
+  return host === undefined ? number : `${onOneLine(host)}/${pid ?? "?"}`;
 }
 
 export function holderText({ process, storeValue, isRevoked }: HolderRow): string {

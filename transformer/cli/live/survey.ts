@@ -17,6 +17,10 @@ const MOST_SCANNED = 20_000;
 const SCAN_COUNT = 1_000;
 const AT_ONCE = 200;
 const MOST_WAITERS = 20;
+/** Of what a key holds, in bytes: very many who share one, or something of somebody else's. */
+const MOST_READ = 1_000_000;
+/** What PTTL says. */
+const NO_KEY = -2;
 const QUEUES = "lockweave:2:queue*";
 
 interface Master {
@@ -28,7 +32,7 @@ interface Master {
 }
 
 /**
- * Looks at all locks of a server, time and again. It reads: `SCAN`, `GET`, `PTTL`, `ZRANGE`, `DBSIZE`. What a look may cost is
+ * Looks at all locks of a server, time and again. It reads: `SCAN`, `GETRANGE`, `PTTL`, `ZRANGE`, `DBSIZE`. What a look may cost is
  * bounded; of many keys, the next look goes on where this one has ended, and all that is known is looked at each time.
  */
 export class Survey {
@@ -149,7 +153,7 @@ export class Survey {
     const pipeline = redis.pipeline();
     for (const key of keys) {
       const queue = prefix + nameBeside("queue", prefix, key);
-      pipeline.get(prefix + key).pttl(prefix + key);
+      pipeline.getrange(prefix + key, 0, MOST_READ).pttl(prefix + key);
       pipeline.zcount(queue, "(0", "+inf").zrangebyscore(queue, "(0", "+inf", "LIMIT", 0, MOST_WAITERS);
     }
     this.#commands += 4 * keys.length;
@@ -158,11 +162,13 @@ export class Survey {
       const [value, left, waiting, waiters] = replies
         .slice(4 * index, 4 * index + 4)
         .map(([, reply]) => reply);
-      if (typeof value !== "string" && !(Number(waiting) > 0)) {
+      const isThere = typeof value === "string" && Number(left) !== NO_KEY;
+      if (!isThere && !(Number(waiting) > 0)) {
         known.delete(key);
         return [];
       }
-      return [foundOf(key, value, Number(left), Number(waiting), Array.isArray(waiters) ? waiters : [])];
+      const held = isThere ? value : undefined;
+      return [foundOf(key, held, Number(left), Number(waiting), Array.isArray(waiters) ? waiters : [])];
     });
   }
 

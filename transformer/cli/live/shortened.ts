@@ -1,0 +1,6 @@
+const MOST = 200;
+
+/** What somebody else wrote may be as long as he likes. */
+export function shortened(text: string): string {
+  return text.length <= MOST ? text : `${text.slice(0, MOST)}... (${text.length} characters)`;
+}
