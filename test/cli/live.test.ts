@@ -1,3 +1,4 @@
+import { once } from "node:events";
 import { hostname } from "node:os";
 import { join } from "node:path";
 import test from "ava";
@@ -307,6 +308,19 @@ test.serial("what cannot be looked at is told, without its password", async (t) 
   t.false(stderr.includes("secret"));
   t.regex((await lockweave(["top"], { REDIS_URL: "" })).stderr, /Expected `--redis <url>`, or REDIS_URL/);
   t.regex((await lockweave(["inspect"])).stderr, /Expected the key of a lock/);
+});
+
+test.serial("it ends without a word when nobody reads any more", async (t) => {
+  const child = programs.start(["tail"]);
+  let errors = "";
+  child.stderr.setEncoding("utf8").on("data", (text: string) => void (errors += text));
+  await admin.set("LOCK_pay_0", "0".repeat(32), "PX", 60_000);
+  await once(child.stdout, "data");
+  child.stdout.destroy();
+  const ended = once(child, "exit");
+  await admin.set("LOCK_pay_1", "0".repeat(32), "PX", 60_000);
+  t.deepEqual(await ended, [0, null]);
+  t.is(errors, "");
 });
 
 test.serial("of a quorum's masters all are looked at, and told how many have it", async (t) => {

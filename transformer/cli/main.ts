@@ -32,6 +32,11 @@ import {
   type TagRow,
 } from "./tags";
 
+process.stdout.on("error", (error: NodeJS.ErrnoException) => {
+  if (error.code === "EPIPE") process.exit(); // Who reads has read enough, as `head` has.
+  throw error;
+});
+
 void main(process.argv.slice(2), process.cwd()).then((code) => {
   process.exitCode = code;
 });
