@@ -1,5 +1,6 @@
 import { onOneLine } from "../one-line";
 import type { HolderRow, LockRow, Look, Process, Said } from "./look";
+import { few, longest } from "./words";
 
 /** `worker-3/4711`, as it says of itself, or the number with which its request ids begin. */
 function processText({ number, host, pid }: Process): string {
@@ -21,18 +22,20 @@ export function lockTable(locks: readonly LockRow[], most: number): string {
   const shown = locks.slice(0, most);
   const rows = shown.map((lock) => [
     String(lock.waiting),
-    longest(lock.waiters) ?? "-",
+    longest(lock.waiters, inSeconds) ?? "-",
     lock.state,
-    longest(lock.holders) ?? `>= ${inSeconds(lock.seenForMs)}`,
+    longest(lock.holders, inSeconds) ?? `>= ${inSeconds(lock.seenForMs)}`,
     lock.holders.length === 0 ? "-" : inSeconds(Math.min(...lock.holders.map(({ leftMs }) => leftMs))),
     onOneLine(lock.key),
     few(
       lock.holders.map((holder) => withSite(holderText(holder), holder)),
       lock.holders.length,
+      "-",
     ),
     few(
       lock.waiters.map((waiter) => withSite(processText(waiter), waiter)),
       lock.waiting,
+      "-",
     ),
   ]);
   const lines = [["waiting", "longest", "state", "for", "left", "lock", "held by", "next"], ...rows];
@@ -56,22 +59,6 @@ export function lookText({ locks, keys, scanned, isWhole, commands, tookMs }: Lo
   const waiting = locks.reduce((all, lock) => all + lock.waiting, 0);
   const rest = isWhole ? "" : ` Not all of its ${keys} keys have been looked at yet: the next look goes on.`;
   return `${held} held, ${waiting} waiting, of ${locks.length} locks. ${commands} commands in ${Math.round(tookMs)} ms, up to ${Math.min(scanned, keys)} names looked through.${rest}\n`;
-}
-
-/** As far as somebody says it. */
-function longest(said: readonly Said[]): string | undefined {
-  const times = said.flatMap(({ forMs }) => (forMs === undefined ? [] : [forMs]));
-  return times.length === 0 ? undefined : inSeconds(Math.max(...times));
-}
-
-const MOST_NAMED = 3;
-
-/** @param all how many there are, of whom these are the first */
-function few(names: readonly string[], all: number): string {
-  if (names.length === 0) return "-";
-  const named = names.slice(0, MOST_NAMED);
-  const more = all - named.length;
-  return named.join(", ") + (more > 0 ? ` and ${more} more` : "");
 }
 
 function inSeconds(ms: number): string {

@@ -1,8 +1,7 @@
 import type { HolderRow, LockRow, Said } from "../../look";
+import { few, longest } from "../../words";
 import { element, show } from "./dom";
 import { holderText, processText, timeText } from "./words";
-
-const MOST_NAMED = 3;
 
 /** The locks, the most contended first. */
 export function showLocks(body: Element, locks: readonly LockRow[]): void {
@@ -19,10 +18,10 @@ function rowOf(lock: LockRow): HTMLTableRowElement {
     "tr",
     { class: state },
     element("td", { class: waiting > 0 ? "number waiting" : "number" }, String(waiting)),
-    element("td", { class: "number" }, longest(waiters) ?? "–"),
+    element("td", { class: "number" }, longest(waiters, timeText) ?? "–"),
     element("th", { scope: "row" }, lockLink(key)),
     element("td", {}, element("span", { class: `state ${state}` }, state)),
-    element("td", { class: "number" }, longest(holders) ?? `≥ ${timeText(lock.seenForMs)}`),
+    element("td", { class: "number" }, longest(holders, timeText) ?? `≥ ${timeText(lock.seenForMs)}`),
     element("td", { class: "number" }, leftText(holders)),
     element(
       "td",
@@ -30,6 +29,7 @@ function rowOf(lock: LockRow): HTMLTableRowElement {
       few(
         holders.map((one) => withSite(holderText(one), one)),
         holders.length,
+        "–",
       ),
     ),
     element(
@@ -38,6 +38,7 @@ function rowOf(lock: LockRow): HTMLTableRowElement {
       few(
         waiters.map((one) => withSite(processText(one), one)),
         waiting,
+        "–",
       ),
     ),
   );
@@ -50,18 +51,4 @@ export function withSite(text: string, { site }: Said): string {
 /** Until the first of them expires, unless it is renewed. */
 export function leftText(holders: readonly HolderRow[]): string {
   return holders.length === 0 ? "–" : timeText(Math.min(...holders.map(({ leftMs }) => leftMs)));
-}
-
-/** As far as somebody says it. */
-function longest(said: readonly Said[]): string | undefined {
-  const times = said.flatMap(({ forMs }) => (forMs === undefined ? [] : [forMs]));
-  return times.length === 0 ? undefined : timeText(Math.max(...times));
-}
-
-/** @param all how many there are, of whom these are the first */
-function few(names: readonly string[], all: number): string {
-  if (names.length === 0) return "–";
-  const named = names.slice(0, MOST_NAMED);
-  const more = all - named.length;
-  return named.join(", ") + (more > 0 ? ` and ${more} more` : "");
 }
