@@ -310,6 +310,23 @@ test.serial("what cannot be looked at is told, without its password", async (t) 
   t.regex((await lockweave(["inspect"])).stderr, /Expected the key of a lock/);
 });
 
+test.serial("what a user may not read is told, and not taken for free", async (t) => {
+  await admin.set("LOCK_pay", "0".repeat(32), "PX", 60_000);
+  await admin.call("ACL", "SETUSER", "blind", "on", ">secret", "~*", "&*", "+@all", "-getrange");
+  const { code, stdout, stderr } = await lockweave([
+    "inspect",
+    "LOCK_pay",
+    "--redis",
+    server.url.replace("redis://", "redis://blind:secret@"),
+  ]);
+  t.is(code, 2);
+  t.is(stdout, "");
+  t.regex(stderr, /^lockweave: It cannot be looked at who holds what: NOPERM/);
+  t.is((await look("--match", "LOCK_queue*")).locks.length, 0);
+  await admin.set("LOCK_queue_1", "0".repeat(32), "PX", 60_000);
+  t.is((await look("--match", "LOCK_queue*")).locks.length, 1);
+});
+
 test.serial("it ends without a word when nobody reads any more", async (t) => {
   const child = programs.start(["tail"]);
   let errors = "";

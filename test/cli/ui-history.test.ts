@@ -60,10 +60,29 @@ test("a hold that is revoked is the same one, and one of somebody else another",
   t.deepEqual(
     history.line("k").map(({ who, to }) => [who, to]),
     [
-      [`revoked:${id.slice(8)}`, START + 1_000],
+      [id, START + 1_000],
       ["theirs", undefined],
     ],
   );
+});
+
+test("a revoked hold is still shown as its holder's", (t) => {
+  const history = new History();
+  const id = "0123456789abcdef".repeat(2);
+  history.add([lock("k", 0, { holders: [holder(id, "aaa")] })], START);
+  history.add([lock("k", 0, { holders: [holder(`revoked:${id.slice(8)}`)] })], START + 500);
+  t.deepEqual(history.line("k"), [{ what: "holds", who: { number: "aaa" }, from: START }]);
+});
+
+test("of more locks than it keeps, those that it knows go on", (t) => {
+  const history = new History();
+  const all = Array.from({ length: 700 }, (_, index) =>
+    lock(`k${index}`, 0, { holders: [holder(`${index}`)] }),
+  );
+  for (const at of [START, START + 500, START + 1_000]) history.add(all, at);
+  t.is(history.line("k0")[0]?.from, START);
+  t.is(history.line("k499")[0]?.from, START);
+  t.deepEqual(history.line("k699"), []);
 });
 
 test("what was longer ago than an hour is forgotten", (t) => {

@@ -17,12 +17,15 @@ export async function* looks(
 ): AsyncGenerator<{ readonly look: Look } | { readonly trouble: string }, never> {
   for (;;) {
     const startedAt = performance.now();
+    let pauseMs = everyMs;
     try {
-      yield { look: await survey.look(home) };
+      const look = await survey.look(home);
+      pauseMs = Math.max(everyMs, PAUSE_PER_LOOK * (performance.now() - startedAt));
+      yield { look };
     } catch (error) {
       const reason = error instanceof Error ? error.message : String(error);
       yield { trouble: `The server cannot be looked at now: ${reason}` };
     }
-    await sleep(Math.max(everyMs, PAUSE_PER_LOOK * (performance.now() - startedAt)));
+    await sleep(pauseMs);
   }
 }

@@ -1,8 +1,9 @@
 import type { Redis } from "ioredis";
 import { nameBeside } from "../../../runtime/stores/redis/keys";
+import { UsageError } from "../../verify/usage-error";
 import { foundOf, type Found } from "./found";
 import type { Home } from "./home";
-import type { LockRow, Look } from "./look";
+import { holdId, type LockRow, type Look } from "./look";
 import { Processes } from "./processes";
 
 export interface SurveyOptions {
@@ -19,6 +20,8 @@ const AT_ONCE = 200;
 const MOST_WAITERS = 20;
 /** Of what a key holds, in bytes: very many who share one, or something of somebody else's. */
 const MOST_READ = 1_000_000;
+/** What is no lock, and in a cluster what another node has. */
+const IS_ELSEWHERE = /^(?:WRONGTYPE|MOVED|ASK)\b/;
 /** What PTTL says. */
 const NO_KEY = -2;
 const QUEUES = "lockweave:2:queue*";
@@ -122,7 +125,7 @@ export class Survey {
             "COUNT",
             SCAN_COUNT,
             "TYPE",
-            pattern.includes("queue") ? "zset" : "string",
+            pattern === this.#options.prefix + QUEUES ? "zset" : "string",
           ),
         );
         scanned += SCAN_COUNT;
@@ -158,6 +161,10 @@ export class Survey {
     }
     this.#commands += 4 * keys.length;
     const replies = (await pipeline.exec()) ?? [];
+    for (const [error] of replies) {
+      if (error !== null && !IS_ELSEWHERE.test(error.message))
+        throw new UsageError(`It cannot be looked at who holds what: ${error.message}`);
+    }
     return keys.flatMap((key, index): Found[] => {
       const [value, left, waiting, waiters] = replies
         .slice(4 * index, 4 * index + 4)
@@ -181,7 +188,7 @@ export class Survey {
   }
 
   #row({ holders, waiters, ...lock }: FoundOfAll, now: number): LockRow {
-    const what = holders.map(({ storeValue }) => storeValue).join();
+    const what = holders.map(holdId).join();
     const { key } = lock;
     const before = this.#firstSeen.get(key);
     const seen = before?.what === what ? before : { what, at: now, isAnother: before !== undefined };

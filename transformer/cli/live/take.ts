@@ -17,8 +17,8 @@ export function takeQuestion(now: boolean): string {
 export async function take(home: Home, prefix: string, key: string, now: boolean): Promise<boolean> {
   const { configure, forceRelease, shutdown } = require("lockweave") as Runtime;
   const { redis, close } = home.prefixed(prefix);
-  configure({ redis, woven: false, logger: { warn: (line) => void process.stderr.write(`${line}\n`) } });
   try {
+    configure({ redis, woven: false, logger: { warn: (line) => void process.stderr.write(`${line}\n`) } });
     return (await forceRelease(key, { now })).length > 0;
   } finally {
     await shutdown({ patience: "0s" });

@@ -79,8 +79,10 @@ export class History {
     }
     for (const [id, segment] of now) {
       // Who he is, may be known by now; since when, is not to move.
-      const from = line.open.get(id)?.from ?? segment.from;
-      line.open.set(id, { ...segment, from });
+      const before = line.open.get(id);
+      // What is left of a revoked hold does not say whose it was.
+      const who = typeof segment.who === "string" ? (before?.who ?? segment.who) : segment.who;
+      line.open.set(id, { ...segment, who, from: before?.from ?? segment.from });
     }
     line.ended.splice(0, line.ended.length - LONGEST_LINE);
     if (line.open.size + line.ended.length > 0) this.#lines.set(key, line);
@@ -95,13 +97,16 @@ export class History {
     }
     if (this.#lines.size <= MOST_LINES) return;
     const quietest = [...this.#lines]
-      .map(([key, { open, ended }]) => ({
+      .map(([key, { open, ended }], index) => ({
         key,
+        index,
         until: open.size > 0 ? Infinity : (ended.at(-1)?.to ?? 0),
         isHeated: this.#heat.has(key),
       }))
       .toSorted(
-        (one, other) => Number(one.isHeated) - Number(other.isHeated) || (one.until < other.until ? -1 : 1),
+        (one, other) =>
+          Number(one.isHeated) - Number(other.isHeated) ||
+          (one.until === other.until ? other.index - one.index : one.until < other.until ? -1 : 1),
       );
     for (const { key } of quietest.slice(0, this.#lines.size - MOST_LINES)) this.#lines.delete(key);
   }
