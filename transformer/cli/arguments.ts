@@ -62,7 +62,7 @@ Options:
                          of a quorum (default: REDIS_URL in the environment)
       --match <pattern>  top, tail, ui: the names of locks, as Redis' SCAN has them (default: LOCK_*, and all that are waited for)
       --prefix <text>    top, tail, ui, inspect, release: the client's keyPrefix
-      --port <number>    ui: where the page is served, on loopback only (default: any that is free)
+      --port <number>    ui: where the page is served, on loopback only (default: a free one)
       --now              release: frees the key at once, though a body may be at work under it
   -y, --yes              init, eject, release: changes it without asking
   -h, --help             shows this
