@@ -171,7 +171,7 @@ export class Lock implements AsyncDisposable, Waiter, Holder {
 
   private standInLine(signal: AbortSignal | undefined): Wait {
     const { clock, queues, events } = this.locker;
-    const wait = new Wait(clock, queues.join(this), this.#callSite.waitsSince);
+    const wait = new Wait(clock, queues.alarms, queues.join(this), this.#callSite.waitsSince);
     this.#wait = wait;
     if (signal !== undefined && !signal.aborted) wait.listen(signal, () => this.abandon(wait, signal));
     events.asks(this);

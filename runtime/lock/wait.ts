@@ -1,4 +1,5 @@
 import type { Clock } from "../clock";
+import type { Alarms, Sleeper } from "../queue/alarms";
 import type { LocalQueue } from "../queue/local-queue";
 import { onAbort } from "./on-abort";
 
@@ -6,7 +7,7 @@ import { onAbort } from "./on-abort";
  * One lock's stay in a queue, until it is held or gives up. Its caller awaits one thing at a time: how a try ends,
  * or when to try again.
  */
-export class Wait {
+export class Wait implements Sleeper {
   readonly queue: LocalQueue;
   /** On the monotonic clock. */
   readonly since: number;
@@ -15,9 +16,11 @@ export class Wait {
   /** Whether it was told that the lock waits. */
   hasTold = false;
   readonly #clock: Clock;
+  readonly #alarms: Alarms;
   #isWoken = false;
   #sleep: Promise<void> | undefined;
-  #wakeUp: (() => void) | undefined;
+  #alarmAt = 0;
+  #endSleep: (() => void) | undefined;
   #failSleep: ((error: unknown) => void) | undefined;
   #try: Promise<boolean> | undefined;
   #endTry: ((isHeld: boolean) => void) | undefined;
@@ -25,8 +28,9 @@ export class Wait {
   #failure: { readonly error: unknown } | undefined;
   #stopListening: (() => void) | undefined;
 
-  constructor(clock: Clock, queue: LocalQueue, since = clock.now()) {
+  constructor(clock: Clock, alarms: Alarms, queue: LocalQueue, since = clock.now()) {
     this.#clock = clock;
+    this.#alarms = alarms;
     this.queue = queue;
     this.since = since;
   }
@@ -71,22 +75,25 @@ export class Wait {
   async sleep(ms: number): Promise<void> {
     if (!this.#isWoken) {
       await (this.#sleep ??= new Promise<void>((resolve, reject) => {
-        const cancel = this.#clock.after(ms, resolve);
+        this.#endSleep = resolve;
         this.#failSleep = reject;
-        this.#wakeUp = () => {
-          cancel();
-          resolve();
-        };
+        this.#alarmAt = this.#alarms.set(this, ms);
       }));
     }
     this.#sleep = undefined;
-    this.#wakeUp = undefined;
+    this.#endSleep = undefined;
     this.#isWoken = false;
+  }
+
+  onAlarm(): void {
+    this.#endSleep?.();
   }
 
   wake(): void {
     this.#isWoken = true;
-    this.#wakeUp?.();
+    if (this.#endSleep === undefined) return;
+    this.#alarms.cancel(this, this.#alarmAt);
+    this.#endSleep();
   }
 
   // ---- the end ----------------------------------------------------------------------------------------

@@ -6,8 +6,9 @@ import { LockOptionError } from "../errors";
 import { RESERVED_NAMESPACE } from "../limits";
 import { Roster } from "../roster";
 import { shown } from "../shown";
-import { MOST_AT_ONCE, type DropReply, type Store, type TakeReply } from "../stores/port";
+import { MOST_AT_ONCE, type DropReply, type PlaceRequest, type Store, type TakeReply } from "../stores/port";
 import { Suspension } from "../suspension";
+import { Alarms } from "./alarms";
 import { Deadlines } from "./deadlines";
 import { GiveBacks } from "./give-backs";
 import type { Lease } from "./lease";
@@ -28,7 +29,10 @@ export class LocalQueues implements Shared {
   readonly clock: Clock;
   readonly store: Store;
   readonly inFlight: InFlight;
+  /** For those who wait. */
+  readonly alarms: Alarms;
   readonly takes: Batch<Attempt, TakeReply>;
+  readonly places: Batch<Attempt, TakeReply>;
   readonly drops: Batch<Drop<unknown>, DropReply>;
   readonly deadlines: Deadlines;
   readonly renewals: Renewals;
@@ -61,7 +65,7 @@ export class LocalQueues implements Shared {
     this.store = store;
     this.sharers = new Sharers(clock);
     this.inFlight = new InFlight(clock, commandTimeoutMs);
-    const { takeMany, dropMany, splitsMany } = store;
+    const { takeMany, placeMany, dropMany, splitsMany } = store;
     const mostAtOnce = splitsMany === true ? Infinity : MOST_AT_ONCE;
     this.takes = new Batch(
       this.inFlight,
@@ -73,6 +77,12 @@ export class LocalQueues implements Shared {
       dropMany && ((drops, withinMs) => dropMany.call(store, drops.map(requestOf), withinMs)),
       mostAtOnce,
     );
+    this.places = new Batch(
+      this.inFlight,
+      placeMany &&
+        ((attempts, withinMs) => placeMany.call(store, attempts.flatMap(placeRequestOf), withinMs)),
+    );
+    this.alarms = new Alarms(clock);
     this.deadlines = new Deadlines(clock);
     this.giveBacks = new GiveBacks(clock, store, this.inFlight);
     this.suspension = new Suspension(clock, () => this.#onSuspended());
@@ -285,6 +295,11 @@ export class LocalQueues implements Shared {
 
 function requestOf<Request>({ request }: { readonly request: Request }): Request {
   return request;
+}
+
+/** None is in it but those for a place. */
+function placeRequestOf({ request }: Attempt): PlaceRequest | [] {
+  return "place" in request ? request : [];
 }
 
 /** A lease beside which others may be is there by itself, by a name that no lock has. */

@@ -25,6 +25,7 @@ export interface Shared {
   readonly inFlight: InFlight;
   /** What asks for keys, and what gives them back, goes together. */
   readonly takes: Batch<Attempt, TakeReply>;
+  readonly places: Batch<Attempt, TakeReply>;
   readonly drops: Batch<Drop<unknown>, DropReply>;
   readonly renewals: Renewals;
   readonly looks: Looks;

@@ -207,6 +207,10 @@ export interface Store {
    * {@link PLACE_TIME_MS}.
    */
   place(request: PlaceRequest, withinMs: number): Promise<TakeReply>;
+  /** The same for up to {@link MOST_AT_ONCE} keys, as `takeMany` is for `take`. */
+  readonly placeMany?:
+    | ((requests: readonly PlaceRequest[], withinMs: number) => Promise<readonly (TakeReply | Error)[]>)
+    | undefined;
   /**
    * Gives up the place. If the key is reserved for it, the next one has its turn, or the key is free; if it is shared, the
    * first in its queue is told.

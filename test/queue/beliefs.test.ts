@@ -21,12 +21,12 @@ for (const [what, abortAfterMs, hintsArrive] of [
   test(`who stands behind one who is aborted ${what} believes no more than the store has`, async (t) => {
     const fleet = new Fleet();
     const [other, third] = [fleet.process(), fleet.process()];
-    const process = fleet.process({ store: batching(fleet.store) });
+    const process = fleet.process({ store: { ...batching(fleet.store), placeMany: undefined } });
     const holder = job();
     const released = other.call(KEY, SHORT, holder.body);
     await holder.running;
 
-    // So that commands of the process wait for each other, to go together; and those that take arrive late.
+    // So that commands of the process wait for each other, to go together, but those for a place; and those that take arrive late.
     const late = deferred();
     fleet.store.onTake = async (send) => {
       await late.promise;

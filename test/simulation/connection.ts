@@ -107,6 +107,14 @@ export class Connection implements Store {
     return this.#took(request, await this.#carry(() => this.#server.place(request)));
   }
 
+  async placeMany(requests: readonly PlaceRequest[]): Promise<readonly (TakeReply | Error)[]> {
+    for (const { requestId } of requests) this.#hearing.onAsk(requestId);
+    const replies = await this.#carry(() =>
+      Promise.all(requests.map((request) => this.#server.place(request))),
+    );
+    return requests.map((request, index) => this.#took(request, replies[index] ?? NOTHING));
+  }
+
   #took({ requestId }: TakeRequest, reply: TakeReply): TakeReply {
     if (reply.taken) this.#hearing.onTaken(requestId);
     return reply;

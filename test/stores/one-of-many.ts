@@ -2,7 +2,7 @@ import type { Store } from "../../runtime/stores/port";
 
 /** The store, in which also what is asked for alone goes as one of many, where it can. */
 export function asOneOfMany(store: Store): Store {
-  const { takeMany, dropMany } = store;
+  const { takeMany, placeMany, dropMany } = store;
   if (takeMany === undefined || dropMany === undefined) throw new Error("Expected a store that takes many");
   return {
     take: async (request, withinMs) =>
@@ -14,7 +14,11 @@ export function asOneOfMany(store: Store): Store {
     drop: async (request, withinMs) => only(await dropMany([request], withinMs)),
     dropMany,
     look: (keys, withinMs) => store.look(keys, withinMs),
-    place: (request, withinMs) => store.place(request, withinMs),
+    place: async (request, withinMs) =>
+      placeMany === undefined || request.fencing || request.permits !== undefined
+        ? await store.place(request, withinMs)
+        : only(await placeMany([request], withinMs)),
+    placeMany,
     leave: (key, place, withinMs) => store.leave(key, place, withinMs),
     next: (held, request, withinMs) => store.next(held, request, withinMs),
     listen: (listener) => store.listen(listener),

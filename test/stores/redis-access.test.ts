@@ -136,6 +136,10 @@ test("of many keys, only the ones that the user may not use are refused for it",
   check(await partly.takeMany?.(requests, WITHIN_MS), TAKEN);
   check(await partly.renew(requests, WITHIN_MS), { renewed: true });
   check(await partly.look(keys, WITHIN_MS), ids[0]);
+  const places = keys.map((key) => placing(key, newId()));
+  const [placed, refused] = (await partly.placeMany?.(places, WITHIN_MS)) ?? [];
+  t.like(placed, { taken: false, holder: ids[0] });
+  t.true(refused instanceof LockMisconfiguredError);
   check(await partly.dropMany?.(requests, WITHIN_MS), { dropped: true });
 });
 

@@ -23,30 +23,34 @@ test.before(async () => {
 
 test.after.always(() => server.stop());
 
-type Many = Required<Pick<Store, "takeMany" | "dropMany">>;
+type Many = Required<Pick<Store, "takeMany" | "placeMany" | "dropMany">>;
 
 /** A store of its own whose scripts the server knows already, and what is sent over it. */
 async function countedStore(): Promise<{
   own: Store;
   takeMany: NonNullable<Many["takeMany"]>;
+  placeMany: NonNullable<Many["placeMany"]>;
   dropMany: NonNullable<Many["dropMany"]>;
   commands: () => string[];
 }> {
   const { client, commands } = counting(server.client());
   const own = redisStore(client);
-  const { takeMany, dropMany } = own;
-  if (takeMany === undefined || dropMany === undefined) throw new Error("Expected a store that takes many");
+  const { takeMany, placeMany, dropMany } = own;
+  if (takeMany === undefined || placeMany === undefined || dropMany === undefined) {
+    throw new Error("Expected a store that takes many");
+  }
   const key = newKey();
   await takeMany([request(key, newId())], WITHIN_MS);
   await own.renew([renewal(key, newId())], WITHIN_MS);
   await own.look([key], WITHIN_MS);
   await dropMany([{ key, requestId: newId() }], WITHIN_MS);
+  await placeMany([placing(newKey(), newId())], WITHIN_MS);
   commands();
-  return { own, takeMany, dropMany, commands };
+  return { own, takeMany, placeMany, dropMany, commands };
 }
 
 test("as many keys as may be asked for at once go in one command", async (t) => {
-  const { own, takeMany, dropMany, commands } = await countedStore();
+  const { own, takeMany, placeMany, dropMany, commands } = await countedStore();
   const holds = Array.from({ length: MOST_AT_ONCE }, () => ({ key: newKey(), requestId: newId() }));
   const requests = holds.map(({ key, requestId }) => request(key, requestId));
   t.true((await takeMany(requests, WITHIN_MS)).every((reply) => "taken" in reply && reply.taken));
@@ -59,7 +63,15 @@ test("as many keys as may be asked for at once go in one command", async (t) => 
     holds.map(({ requestId }) => requestId),
   );
   t.deepEqual(commands(), ["EVALSHA"]);
+  const waiting = keys.map((key) => placing(key, newId()));
+  const held = (replies: readonly object[]): boolean =>
+    replies.every((reply, index) => "holder" in reply && reply.holder === holds[index]?.requestId);
+  t.true(held(await placeMany(waiting, WITHIN_MS)));
+  t.deepEqual(commands(), ["EVALSHA"]);
   t.true((await dropMany(holds, WITHIN_MS)).every((reply) => "dropped" in reply && reply.dropped));
+  t.deepEqual(commands(), ["EVALSHA"]);
+  const inTurn = waiting.map(({ key, place }) => placing(key, place));
+  t.true((await placeMany(inTurn, WITHIN_MS)).every((reply) => "taken" in reply && reply.taken));
   t.deepEqual(commands(), ["EVALSHA"]);
   await own.close();
 });
@@ -77,7 +89,7 @@ test("a script holds up the server for a few hundred keys at most", async (t) =>
 
 test("of those who ask together, only the one whose key holds other data is refused for it", async (t) => {
   const foreigner = server.client();
-  const { own, takeMany, dropMany, commands } = await countedStore();
+  const { own, takeMany, placeMany, dropMany, commands } = await countedStore();
   const [free, wrong, held] = [newKey(), newKey(), newKey()];
   const [requestId, holder] = [newId(), newId()];
   await foreigner.rpush(wrong, "an element");
@@ -99,6 +111,13 @@ test("of those who ask together, only the one whose key holds other data is refu
   const other = "(other data than text)";
   t.deepEqual(renewed, [{ renewed: true }, { renewed: false, holder: other }, { renewed: false, holder }]);
   t.deepEqual(await own.look(keys, WITHIN_MS), [requestId, other, holder]);
+  const places = await placeMany(
+    keys.map((key) => placing(key, newId())),
+    WITHIN_MS,
+  );
+  t.like(places[0], { taken: false, holder: requestId });
+  t.true(places[1] instanceof LockMisconfiguredError);
+  t.like(places[2], { taken: false, holder });
   const drops = keys.map((key) => ({ key, requestId }));
   t.deepEqual(await dropMany(drops, WITHIN_MS), [
     { dropped: true },

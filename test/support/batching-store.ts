@@ -10,6 +10,7 @@ export function batching(store: Store): Store {
     dropMany: (requests, withinMs) => Promise.all(requests.map((request) => store.drop(request, withinMs))),
     look: (keys, withinMs) => store.look(keys, withinMs),
     place: (request, withinMs) => store.place(request, withinMs),
+    placeMany: (requests, withinMs) => Promise.all(requests.map((request) => store.place(request, withinMs))),
     leave: (key, place, withinMs) => store.leave(key, place, withinMs),
     next: (held, request, withinMs) => store.next(held, request, withinMs),
     listen: (listener) => store.listen(listener),

@@ -11,6 +11,7 @@ import {
   newId,
   newKey,
   place,
+  placing,
   queued,
   renew,
   take,
@@ -300,5 +301,39 @@ export function queue(test: RegisterTest, subject: () => Subject): void {
     await store.leave(key, gone, WITHIN_MS);
     await drop(store, key, holder);
     assert.ok(await isForgotten(store, key));
+  });
+
+  test("many places that are asked for together, where the store can, go as each would alone", async () => {
+    const { store } = subject();
+    const { placeMany } = store;
+    if (placeMany === undefined) return;
+    const [free, held, given, twice] = [newKey(), newKey(), newKey(), newKey()];
+    const [holder, own, first, second] = [newId(), newId(), newId(), newId()];
+    for (const key of [held, given]) await take(store, key, holder);
+    await take(store, twice, own);
+    for (const key of [held, given]) await queued(store, key, first);
+    await drop(store, given, holder);
+    const ids = [newId(), newId(), newId(), own] as const;
+    const replies = await placeMany(
+      [
+        placing(free, second, {}, ids[0]),
+        placing(held, second, { lockTimeMs: 2 * LONG_MS }, ids[1]),
+        placing(given, first, {}, ids[2]),
+        placing(twice, second, {}, ids[3]),
+      ],
+      WITHIN_MS,
+    );
+    assert.deepEqual(replies, [
+      TAKEN,
+      { taken: false, holder, freeInMs: undefined },
+      TAKEN,
+      { taken: false, holder: own, freeInMs: undefined },
+    ]);
+    for (const [index, key] of [free, held, given, twice].entries()) {
+      assert.equal(await look(store, key), key === held ? holder : ids[index]);
+    }
+    await drop(store, held, holder);
+    await drop(store, held, await takenInTurn(store, held, first));
+    await takenInTurn(store, held, second);
   });
 }

@@ -44,6 +44,7 @@ export class ConfirmingStore implements Store {
   readonly splitsMany: boolean;
   readonly takeMany: Store["takeMany"];
   readonly dropMany: Store["dropMany"];
+  readonly placeMany: Store["placeMany"];
   readonly #store: RedisStore;
   readonly #replicas: Replicas;
 
@@ -53,6 +54,7 @@ export class ConfirmingStore implements Store {
     this.splitsMany = store.splitsMany;
     this.takeMany = store.takeMany;
     this.dropMany = store.dropMany;
+    this.placeMany = store.placeMany;
   }
 
   take(request: TakeRequest, withinMs: number): Promise<TakeReply> {

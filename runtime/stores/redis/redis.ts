@@ -64,7 +64,7 @@ import { CLOSE, DROP, DROP_ALONE, DROP_MANY } from "./scripts/drop";
 import { LEAVE } from "./scripts/leave";
 import { INSPECT, LOOK, TIME_LEFT } from "./scripts/look";
 import { NEXT } from "./scripts/next";
-import { PLACE } from "./scripts/place";
+import { PLACE, PLACE_MANY } from "./scripts/place";
 import { RAISE_FENCE } from "./scripts/raise-fence";
 import { RENEW, RENEW_WITH_TOKEN } from "./scripts/renew";
 import { REVOKE } from "./scripts/revoke";
@@ -124,6 +124,8 @@ export class RedisStore implements Store {
   readonly client: RedisClient;
   /** In a cluster, where one command is for each slot: the more at once, the fewer commands. */
   readonly splitsMany: boolean;
+  /** Not in a cluster, where nearly each key has a slot of its own, and no two go in one script. */
+  readonly placeMany: Store["placeMany"];
   readonly #send: Send;
   readonly #scripts: ScriptRunner;
   readonly #closeClient: () => void;
@@ -148,6 +150,7 @@ export class RedisStore implements Store {
     assertPrefix(this.#prefix);
     this.#counts = isCluster(client) ? "0" : "1";
     this.splitsMany = isCluster(client);
+    this.placeMany = isCluster(client) ? undefined : this.#placeTogether;
     const owner: InboxOwner = {
       hinted: (place) => {
         for (const listener of this.#listeners) listener.onHint(place);
@@ -535,17 +538,52 @@ export class RedisStore implements Store {
     const isShared = permits > 1;
     const [script, more] = isShared ? [PLACE_TO_SHARE, [permits, ...before]] : [PLACE, before];
     const placed = this.#scripts.run(script, keys, [...args, ...more], withinMs, (reply): TakeReply => {
+      if (!isShared) return this.#placeReply(listOf(reply), place, inbox, fencing, breaksBefore);
       this.#notePlace(place, inbox, Number(listOf(reply)[0]) !== 1);
-      if (isShared) return this.#shareReply(listOf(reply), permits, breaksBefore);
-      const [isTaken, detail, pttl, isChannelDenied] = listOf(reply) as [Figure, string?, Figure?, Figure?];
-      if (Number(isTaken) === 1) return this.#taken(breaksBefore, fencing, detail);
-      if (Number(isChannelDenied) === 1) this.warn(CHANNELS_DENIED);
-      return notTaken(detail, Number(pttl));
+      return this.#shareReply(listOf(reply), permits, breaksBefore);
     });
     return this.cluster !== undefined
       ? unlessParted(placed, (ms) => this.#lookAgain(request, ms), withinMs)
       : placed;
   }
+
+  #placeReply(
+    reply: readonly unknown[],
+    place: string,
+    inbox: string,
+    fencing: boolean,
+    breaksBefore: number,
+  ): TakeReply {
+    const [isTaken, detail, pttl, isChannelDenied] = reply as [Figure, string?, Figure?, Figure?];
+    this.#notePlace(place, inbox, Number(isTaken) !== 1);
+    if (Number(isTaken) === 1) return this.#taken(breaksBefore, fencing, detail);
+    if (Number(isChannelDenied) === 1) this.warn(CHANNELS_DENIED);
+    return notTaken(detail, Number(pttl));
+  }
+
+  /** A property, since {@link placeMany} is called by itself. */
+  readonly #placeTogether = async (
+    requests: readonly PlaceRequest[],
+    withinMs: number,
+  ): Promise<readonly (TakeReply | Error)[]> => {
+    const eachByItself = (): Promise<(TakeReply | Error)[]> =>
+      eachAlone(requests, (one) => this.place(one, withinMs));
+    const keys = requests.map(({ key }) => key);
+    const inbox = this.#inbox.addressFor(keys[0] ?? "");
+    if (requests.some(({ place }) => this.#places.before(place, inbox).length > 0))
+      return await eachByItself();
+    const places = requests.map(({ place }) => place).join("");
+    const args = [idsOf(requests), ...lockTimesOf(requests), places, inbox, this.#counts];
+    const breaksBefore = this.#breaks;
+    const queues = keys.map((key) => this.#queue(key));
+    const replies = await this.#scripts.runMany(PLACE_MANY, [...keys, ...queues], args, withinMs);
+    if (replies === "each alone") return await eachByItself();
+    return requests.map(({ place }, index) => {
+      const reply = replies[index];
+      if (!Array.isArray(reply)) return reply instanceof Error ? wrapped(reply) : unexpected(reply);
+      return this.#placeReply(reply, place, inbox, false, breaksBefore);
+    });
+  };
 
   #notePlace(place: string, inbox: string, stands: boolean): void {
     if (stands) this.#places.stands(place, inbox);

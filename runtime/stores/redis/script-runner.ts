@@ -1,6 +1,7 @@
 import { systemClock } from "../../clock";
 import { PartedKeysError, type Routes } from "./cluster/routes";
 import { isDenied, isUnknownScript, wrapped } from "./errors";
+import { listOf } from "./replies";
 import type { Script } from "./scripts/script";
 
 /** @param withinMs later than that nothing need be sent */
@@ -25,7 +26,7 @@ export class ScriptRunner {
     withinMs: number,
   ): Promise<readonly unknown[] | "each alone"> {
     try {
-      return await this.run(script, keys, args, withinMs, (reply) => reply as unknown[]);
+      return await this.run(script, keys, args, withinMs, listOf);
     } catch (error) {
       const isOfOneKey =
         error instanceof PartedKeysError || (error instanceof Error && isDenied(error.cause));

@@ -3,7 +3,7 @@ import { QUEUE } from "./queue";
 import { script } from "./script";
 import { SERVER_TIME } from "./server-time";
 import { SHARES } from "./shares";
-import { MANY, REVOKED, VALUES } from "./values";
+import { ERROR_OF, MANY, REVOKED, VALUES } from "./values";
 
 /** Most of what is found instead of a hold is no hold of several: then nothing is made that is for those. */
 const NOT_SHARED = `
@@ -101,6 +101,7 @@ return 1
 export const DROP_MANY = script(
   MANY,
   VALUES,
+  ERROR_OF,
   SERVER_TIME,
   SHARES,
   QUEUE,
@@ -117,7 +118,7 @@ for index = 1, count do
     local queue = KEYS[count + index]
     local done, was_there = pcall(leave_others, lock, queue, as_it_is(lock, holder), id, ARGV[2])
     if not done then
-      replies[index] = type(was_there) == "table" and was_there or redis.error_reply(was_there)
+      replies[index] = error_of(was_there)
     else
       replies[index] = was_there and 1 + publish_is_denied or found(lock)
     end
@@ -126,11 +127,7 @@ for index = 1, count do
     replies[index] = 1
   else
     local done, failure = pcall(pass_on, lock, KEYS[count + index], ARGV[2])
-    if done then
-      replies[index] = 1 + publish_is_denied
-    else
-      replies[index] = type(failure) == "table" and failure or redis.error_reply(failure)
-    end
+    replies[index] = done and 1 + publish_is_denied or error_of(failure)
   end
 end
 if #ours > 0 then

@@ -3,6 +3,37 @@ import { QUEUE } from "./queue";
 import { script } from "./script";
 import { SERVER_TIME } from "./server-time";
 import { TOKEN } from "./token";
+import { ERROR_OF, MANY } from "./values";
+
+/** Needs the server's time and the queue; with a `fence` also the tokens. */
+const PLACE_ONE = `
+local function place_one(lock, queue, fence, place, inbox, id, lock_time, counts, before)
+  local waiter = place .. " " .. inbox
+  local function take()
+    local token = fence and draw_token(fence, lock_time)
+    forget(queue, waiter)
+    redis.call("SET", lock, id, "PX", lock_time)
+    return { 1, token }
+  end
+  local holder = redis.call("GET", lock)
+  if holder == id then
+    return { 0, holder, -1, 0 }
+  end
+  if holder == "${reservedFor("")}" .. place then
+    return take()
+  end
+  keep_place(queue, waiter, before and place .. " " .. before)
+  if not holder then
+    local chosen = choose(queue, counts, waiter)
+    if chosen == waiter then
+      return take()
+    end
+    holder = reserve(lock, queue, chosen)
+  end
+  local is_first = first_after(queue, 0) == waiter
+  return { 0, holder, is_first and redis.call("PTTL", lock) or -1, publish_is_denied }
+end
+`;
 
 /**
  * Takes the key whose turn it is to have it, or keeps the place of one who waits.
@@ -17,30 +48,34 @@ export const PLACE = script(
   SERVER_TIME,
   TOKEN,
   QUEUE,
+  PLACE_ONE,
+  `return place_one(KEYS[1], KEYS[2], KEYS[3], ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6])`,
+);
+
+/**
+ * The same for many keys, without fencing tokens. The error of one key is its own.
+ *
+ * KEYS: the locks, then the queue of each. ARGV: their requestIds; the lock times in ms, or one for all; their places, the inbox, "1" where
+ * PUBLISH counts all who listen.
+ *
+ * Reply: for each as that of PLACE, or its error.
+ */
+export const PLACE_MANY = script(
+  MANY,
+  ERROR_OF,
+  SERVER_TIME,
+  QUEUE,
+  PLACE_ONE,
   `
-local waiter = ARGV[1] .. " " .. ARGV[2]
-local function take()
-  local token = KEYS[3] and draw_token(KEYS[3], ARGV[4])
-  forget(KEYS[2], waiter)
-  redis.call("SET", KEYS[1], ARGV[3], "PX", ARGV[4])
-  return { 1, token }
+local counts, inbox, places = table.remove(ARGV), table.remove(ARGV), table.remove(ARGV)
+local count = #KEYS / 2
+local replies = {}
+for index = 1, count do
+  local place = string.sub(places, 32 * index - 31, 32 * index)
+  local lock, queue = KEYS[index], KEYS[count + index]
+  local done, reply = pcall(place_one, lock, queue, nil, place, inbox, id_of(index), lock_time_of(index), counts)
+  replies[index] = done and reply or error_of(reply)
 end
-local holder = redis.call("GET", KEYS[1])
-if holder == ARGV[3] then
-  return { 0, holder, -1, 0 }
-end
-if holder == "${reservedFor("")}" .. ARGV[1] then
-  return take()
-end
-keep_place(KEYS[2], waiter, ARGV[6] and ARGV[1] .. " " .. ARGV[6])
-if not holder then
-  local chosen = choose(KEYS[2], ARGV[5], waiter)
-  if chosen == waiter then
-    return take()
-  end
-  holder = reserve(KEYS[1], KEYS[2], chosen)
-end
-local is_first = first_after(KEYS[2], 0) == waiter
-return { 0, holder, is_first and redis.call("PTTL", KEYS[1]) or -1, publish_is_denied }
+return replies
 `,
 );

@@ -15,6 +15,13 @@ local function revoked_from(id)
 end
 `;
 
+/** What a script for many keys replies for one that failed by itself. */
+export const ERROR_OF = `
+local function error_of(failure)
+  return type(failure) == "table" and failure or redis.error_reply(failure)
+end
+`;
+
 /** How a script for many keys reads its arguments: all requestIds are in one, since fewer arguments cost less. */
 export const MANY = `
 local function id_of(index)

@@ -1,0 +1,53 @@
+import test from "ava";
+import { Alarms, type Sleeper } from "../../runtime/queue/alarms";
+import { VirtualClock } from "../support/virtual-clock";
+
+class Noting implements Sleeper {
+  rang = 0;
+  onAlarm(): void {
+    this.rang += 1;
+  }
+}
+
+test("those who sleep until the same millisecond have one timer, and are woken together", async (t) => {
+  const clock = new VirtualClock();
+  const alarms = new Alarms(clock);
+  const sleepers = Array.from({ length: 1_000 }, () => new Noting());
+  for (const [index, sleeper] of sleepers.entries()) alarms.set(sleeper, 100 - (index % 10) / 10);
+  t.is(clock.pendingTimers, 1);
+  await clock.advance(99);
+  t.true(
+    sleepers.every(({ rang }) => rang === 0),
+    "nobody is woken early",
+  );
+  await clock.advance(1);
+  t.true(sleepers.every(({ rang }) => rang === 1));
+  t.is(clock.pendingTimers, 0);
+});
+
+test("who is woken otherwise is woken no more, and the last of them takes the timer along", async (t) => {
+  const clock = new VirtualClock();
+  const alarms = new Alarms(clock);
+  const [one, other] = [new Noting(), new Noting()];
+  const at = alarms.set(one, 100);
+  alarms.set(other, 100);
+  alarms.cancel(one, at);
+  t.is(clock.pendingTimers, 1);
+  alarms.cancel(one, at);
+  alarms.cancel(other, at);
+  t.is(clock.pendingTimers, 0);
+  await clock.advance(100);
+  t.deepEqual([one.rang, other.rang], [0, 0]);
+  alarms.cancel(one, at);
+});
+
+test("who sleeps again until the same millisecond is woken again", async (t) => {
+  const clock = new VirtualClock();
+  const alarms = new Alarms(clock);
+  const sleeper = new Noting();
+  alarms.cancel(sleeper, alarms.set(sleeper, 50));
+  alarms.set(sleeper, 50);
+  await clock.advance(50);
+  t.is(sleeper.rang, 1);
+  t.is(clock.pendingTimers, 0);
+});

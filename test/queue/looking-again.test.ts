@@ -1,0 +1,107 @@
+import test from "ava";
+import { PLACE_TIME_MS, type PlaceRequest } from "../../runtime/stores/port";
+import { batching } from "../support/batching-store";
+import { Fleet, type FleetProcess } from "../support/fleet";
+import { idle } from "../support/jobs";
+
+const SECOND = 1_000;
+const KEYS = Array.from({ length: 40 }, (_, index) => `LOCK_payOrder_${index}`);
+
+interface Asked {
+  readonly at: number;
+  readonly keys: readonly string[];
+}
+
+/** A process, and which places it asks for in one command, and when. */
+function observed(fleet: Fleet): { readonly process: FleetProcess; readonly asked: Asked[] } {
+  const asked: Asked[] = [];
+  const store = batching(fleet.memory);
+  const note = (requests: readonly PlaceRequest[]): void =>
+    void asked.push({ at: fleet.clock.now(), keys: requests.map(({ key }) => key) });
+  const process = fleet.process({
+    store: {
+      ...store,
+      place(request, withinMs) {
+        note([request]);
+        return store.place(request, withinMs);
+      },
+      placeMany(requests, withinMs) {
+        note(requests);
+        return store.placeMany?.(requests, withinMs) ?? Promise.reject(new Error("cannot"));
+      },
+    },
+  });
+  return { process, asked };
+}
+
+test("whoever waits for a key looks again once a second, and all of a process in a few commands", async (t) => {
+  const fleet = new Fleet();
+  const { process, asked } = observed(fleet);
+  const controller = new AbortController();
+  const outcomes: Promise<unknown>[] = [];
+  for (const key of KEYS) {
+    await fleet.foreignHolder(key, 60 * SECOND);
+    const { signal } = controller;
+    outcomes.push(t.throwsAsync(process.call(key, { waitTime: "1m" }, idle, { signal }), { any: true }));
+    await fleet.clock.settle();
+    await fleet.clock.advance(20);
+  }
+  t.is(asked.length, KEYS.length, "each its first");
+  for (let second = 0; second < 10; second += 1) {
+    asked.length = 0;
+    await fleet.clock.advance(SECOND);
+    t.true(asked.length <= 10, `${asked.length} commands`);
+    t.deepEqual(new Set(asked.flatMap(({ keys }) => keys)), new Set(KEYS));
+  }
+  controller.abort();
+  await Promise.all(outcomes);
+  for (const key of KEYS) await fleet.foreignerLeaves(key);
+  for (const key of KEYS) t.true(await fleet.isForgotten(key));
+  t.is(fleet.clock.pendingTimers, 0);
+});
+
+test("whenever one came, it is heard of in time to keep its place", async (t) => {
+  for (const late of [0, 1, 37.5, 99, 99.999]) {
+    const fleet = new Fleet();
+    const { process, asked } = observed(fleet);
+    const [key = ""] = KEYS;
+    await fleet.foreignHolder(key, 8 * SECOND);
+    await fleet.clock.advance(late);
+    const called = process.call(key, {}, idle);
+    await fleet.clock.advance(7 * SECOND);
+    const gaps = asked.slice(1).map(({ at }, index) => at - (asked[index]?.at ?? 0));
+    t.true(gaps.length >= 6);
+    t.true(Math.max(...gaps) <= SECOND + 1 && SECOND + 1 < PLACE_TIME_MS);
+    await fleet.foreignerLeaves(key);
+    await fleet.clock.advance(SECOND);
+    t.is(await called, "done");
+  }
+});
+
+test("a place that was asked for in the tick in which its waiter gives up is not sent", async (t) => {
+  const fleet = new Fleet();
+  const controller = new AbortController();
+  const store = batching(fleet.store);
+  const process = fleet.process({
+    store: {
+      ...store,
+      async takeMany(requests, withinMs) {
+        const replies = (await store.takeMany?.(requests, withinMs)) ?? [];
+        // After the promise jobs in which they are heard, and before the tick in which what goes together is sent.
+        void passed(20).then(() => controller.abort());
+        return replies;
+      },
+    },
+  });
+  const keys = KEYS.slice(0, 3);
+  for (const key of keys) await fleet.foreignHolder(key, 60 * SECOND);
+  await Promise.all(keys.map((key) => t.throwsAsync(process.call(key, {}, idle, controller), { any: true })));
+  await fleet.clock.settle();
+  t.is(fleet.store.asked.length, keys.length, "the takes, and no place");
+  for (const key of keys) await fleet.foreignerLeaves(key);
+  await fleet.leftNothing(t, keys[0] ?? "", process);
+});
+
+async function passed(jobs: number): Promise<void> {
+  for (let job = 0; job < jobs; job += 1) await Promise.resolve();
+}
