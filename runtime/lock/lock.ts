@@ -283,22 +283,30 @@ export class Lock implements AsyncDisposable, Waiter, Holder {
    * @throws {LockUnreachableError} when the store did not answer the last try
    * @throws {LockClosedError} after `shutdown()`
    */
-  async retryCheck(Failure?: FailureClass): Promise<boolean> {
-    if (this.isHeld) return true;
-    if (this.isSpent) throw this.notHeld();
-    if (this.#entry !== undefined) return await this.#entry;
+  retryCheck(Failure?: FailureClass): Promise<boolean> {
+    if (this.isHeld) return IS_HELD;
+    if (this.isSpent) return Promise.reject(this.notHeld());
+    if (this.#entry !== undefined) return this.#entry;
     const wait = this.#wait ?? this.standInLine(undefined);
-    if (this.isHeld) return true;
+    if (this.isHeld) return IS_HELD;
     if (this.locker.queues.isClosed) this.onClosed();
+    try {
+      return this.untilNextTry(wait, Failure);
+    } catch (error) {
+      return Promise.reject(error);
+    }
+  }
+
+  /** No function of its own stands still while one waits: there may be many who do. */
+  private untilNextTry(wait: Wait, Failure: FailureClass | undefined): Promise<boolean> {
     wait.check();
     const budgetLeftMs = this.budgetEndsAt - this.locker.clock.now();
-    if (budgetLeftMs <= 0) return this.outOfTime(wait, Failure);
+    if (budgetLeftMs <= 0) return Promise.resolve(this.outOfTime(wait, Failure));
     if (!wait.hasTold) this.locker.events.waits(this);
     wait.hasTold = true;
     const { waitTimeMs } = this.settings;
     const untilNextCheckMs = waitTimeMs - (wait.pastMs % waitTimeMs);
-    await wait.sleep(Math.min(untilNextCheckMs, budgetLeftMs, wait.queue.lookAgainInMs(this)));
-    return true;
+    return wait.sleep(Math.min(untilNextCheckMs, budgetLeftMs, wait.queue.lookAgainInMs(this)));
   }
 
   get isPatient(): boolean {

@@ -18,13 +18,11 @@ export class Wait implements Sleeper {
   readonly #clock: Clock;
   readonly #alarms: Alarms;
   #isWoken = false;
-  #sleep: Promise<void> | undefined;
+  #sleep: Promise<true> | undefined;
+  #endSleep: ((how: true | Promise<never>) => void) | undefined;
   #alarmAt = 0;
-  #endSleep: (() => void) | undefined;
-  #failSleep: ((error: unknown) => void) | undefined;
   #try: Promise<boolean> | undefined;
-  #endTry: ((isHeld: boolean) => void) | undefined;
-  #failTry: ((error: unknown) => void) | undefined;
+  #endTry: ((how: boolean | Promise<never>) => void) | undefined;
   #failure: { readonly error: unknown } | undefined;
   #stopListening: (() => void) | undefined;
 
@@ -51,49 +49,52 @@ export class Wait implements Sleeper {
    * held.
    */
   try(begin: () => void): Promise<boolean> {
-    if (this.#endTry !== undefined && this.#try !== undefined) return this.#try;
-    this.#try = new Promise((resolve, reject) => {
-      this.#endTry = resolve;
-      this.#failTry = reject;
-    });
-    if (this.#failure === undefined) begin();
-    else this.#failTry?.(this.#failure.error);
-    return this.#try;
+    if (this.#try !== undefined) return this.#try;
+    if (this.#failure !== undefined) return Promise.reject(this.#failure.error);
+    this.#isWoken = false; // By what was before this try.
+    const begun = new Promise<boolean>((resolve) => (this.#endTry = resolve));
+    this.#try = begun;
+    begin();
+    return begun;
   }
 
-  tryEnds(isHeld: boolean): void {
-    this.#endTry?.(isHeld);
+  tryEnds(how: boolean | Promise<never>): void {
+    this.#endTry?.(how);
     this.#endTry = undefined;
+    this.#try = undefined;
   }
 
   // ---- between two tries ------------------------------------------------------------------------------
 
   /**
-   * Sleeps until somebody wakes us, at most `ms`. Who was woken since the last sleep does not sleep at all; who comes
+   * Sleeps until somebody wakes us, at most `ms`. Who was woken since the last try does not sleep at all; who comes
    * while we sleep sleeps along.
    */
-  async sleep(ms: number): Promise<void> {
-    if (!this.#isWoken) {
-      await (this.#sleep ??= new Promise<void>((resolve, reject) => {
-        this.#endSleep = resolve;
-        this.#failSleep = reject;
-        this.#alarmAt = this.#alarms.set(this, ms);
-      }));
+  sleep(ms: number): Promise<true> {
+    if (this.#isWoken) {
+      this.#isWoken = false;
+      return AWAKE;
     }
-    this.#sleep = undefined;
-    this.#endSleep = undefined;
-    this.#isWoken = false;
+    return (this.#sleep ??= new Promise((resolve) => {
+      this.#endSleep = resolve;
+      this.#alarmAt = this.#alarms.set(this, ms);
+    }));
   }
 
   onAlarm(): void {
-    this.#endSleep?.();
+    this.#wakeUp(true);
   }
 
   wake(): void {
-    this.#isWoken = true;
-    if (this.#endSleep === undefined) return;
+    if (this.#sleep === undefined) this.#isWoken = true;
+    else this.#wakeUp(true);
+  }
+
+  #wakeUp(how: true | Promise<never>): void {
     this.#alarms.cancel(this, this.#alarmAt);
-    this.#endSleep();
+    this.#endSleep?.(how);
+    this.#sleep = undefined;
+    this.#endSleep = undefined;
   }
 
   // ---- the end ----------------------------------------------------------------------------------------
@@ -106,13 +107,12 @@ export class Wait implements Sleeper {
   }
 
   /** The wait is over for this reason: the caller is told now, or when it comes next. */
-  fail(error: unknown): void {
+  fail(reason: unknown): void {
     this.end();
-    this.#failure ??= { error };
-    this.#failTry?.(error);
-    this.#failSleep?.(error);
-    this.#endTry = undefined;
-    this.wake();
+    this.#failure ??= { error: reason };
+    if (this.#try !== undefined) this.tryEnds(Promise.reject(reason));
+    if (this.#sleep === undefined) this.#isWoken = true;
+    else this.#wakeUp(Promise.reject(reason));
   }
 
   /** Throws the reason for which the wait is over. */
@@ -125,3 +125,5 @@ export class Wait implements Sleeper {
     this.#stopListening = undefined;
   }
 }
+
+const AWAKE = Promise.resolve<true>(true);

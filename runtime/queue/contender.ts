@@ -252,6 +252,7 @@ export class Contender implements AttemptListener<Waiter>, Listening {
   #forget(sent: Sent): void {
     const index = this.#open.indexOf(sent);
     if (index >= 0) this.#open.splice(index, 1);
+    if (this.#open.length === 0) this.#open = []; // Without the room that it had.
     if (this.#isClosed) this.#leave();
   }
 

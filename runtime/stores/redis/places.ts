@@ -1,16 +1,24 @@
 import { Roster } from "../../roster";
 
+interface Inbox {
+  readonly inbox: string;
+}
+
 /**
  * With which inbox the places of this process stand in their queues. An inbox may change while one waits: that the user has
  * no right to it is known only later, and in a cluster a slot may go to another master. Without its former inbox, a place
  * would be put in the queue a second time, and stand there in the way of others when it is left.
  */
 export class Places {
-  readonly #all = new Roster<string, { readonly inbox: string }>();
+  readonly #all = new Roster<string, Inbox>();
+  /** That of most of them, since there may be many. */
+  #last: Inbox = { inbox: "" };
 
   /** It stands in the queue. */
   stands(place: string, inbox: string): void {
-    if (this.#all.get(place)?.inbox !== inbox) this.#all.set(place, { inbox });
+    if (this.#all.get(place)?.inbox === inbox) return;
+    if (this.#last.inbox !== inbox) this.#last = { inbox };
+    this.#all.set(place, this.#last);
   }
 
   /** It stands nowhere any more. */
