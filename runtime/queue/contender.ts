@@ -115,8 +115,13 @@ export class Contender implements AttemptListener<Waiter>, Listening {
     const isWorthless = this.#isJustPlaced && !this.#isHinted;
     this.#isJustPlaced = false;
     if (isWorthless || this.#isConfirming) first.onTried();
-    else if (this.#isPlaced || this.#open.length > 0) this.#send(first, true);
-    else this.#send(first, false);
+    else this.#send(first, this.#isPlaced || this.#open.length > 0 || this.#isLikelyInVain(first));
+  }
+
+  /** Then it asks for a place at once, which takes the key where it is free: to ask for less costs a command more. */
+  #isLikelyInVain(first: Waiter): boolean {
+    const { clock, contended } = this.#shared;
+    return first.isPatient && first.permits === 1 && contended.has(first.key, clock.now());
   }
 
   /** A request for the first in line, to go with the end of a hold of ours. It counts as sent from now on. */
@@ -188,7 +193,7 @@ export class Contender implements AttemptListener<Waiter>, Listening {
       if (isHeldBy(sent.request.requestId, reply.holder)) this.#confirm(sent);
       else this.#notFound(sent, reply.holder);
     } else if (reply.next === "placed") {
-      this.#heardAt = this.#shared.clock.now();
+      this.#heardOfAnother();
       this.#forget(sent);
       this.#isJustPlaced = this.#open.length === 0;
       this.#placed();
@@ -212,13 +217,19 @@ export class Contender implements AttemptListener<Waiter>, Listening {
     if (reply.dropped && reply.next === "placed") this.#placed();
   }
 
+  #heardOfAnother(): void {
+    const now = this.#shared.clock.now();
+    this.#heardAt = now;
+    this.#shared.contended.add(this.#line.key, now);
+  }
+
   /** Returns whether the try goes on with another command. */
   #notTaken(attempt: Attempt<Waiter>, { holder, freeInMs }: NotTaken): boolean {
     const revoked = this.#open.find(({ request }) => isRevokedFrom(request.requestId, holder));
     if (revoked !== undefined) this.#renounce(revoked);
     const isOwn = isHeldBy(attempt.request.requestId, holder);
     if (!isOwn) this.#forget(attempt);
-    this.#heardAt = this.#shared.clock.now();
+    this.#heardOfAnother();
     this.#freeInMs = freeInMs;
     if (attempt.isForPlace) this.#placed();
     const found = this.#open.find(({ request }) => isHeldBy(request.requestId, holder));

@@ -9,6 +9,7 @@ import { shown } from "../shown";
 import { MOST_AT_ONCE, type DropReply, type PlaceRequest, type Store, type TakeReply } from "../stores/port";
 import { Suspension } from "../suspension";
 import { Alarms } from "./alarms";
+import { Contended } from "./contended";
 import { Deadlines } from "./deadlines";
 import { GiveBacks } from "./give-backs";
 import type { Lease } from "./lease";
@@ -35,6 +36,7 @@ export class LocalQueues implements Shared {
   readonly places: Batch<Attempt, TakeReply>;
   readonly drops: Batch<Drop<unknown>, DropReply>;
   readonly deadlines: Deadlines;
+  readonly contended = new Contended();
   readonly renewals: Renewals;
   readonly looks: Looks;
   readonly giveBacks: GiveBacks;

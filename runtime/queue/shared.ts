@@ -4,6 +4,7 @@ import type { Drop } from "../commands/drop";
 import type { Batch, InFlight } from "../commands/in-flight";
 import type { DropReply, Store, TakeReply } from "../stores/port";
 import type { Suspension } from "../suspension";
+import type { Contended } from "./contended";
 import type { Deadlines } from "./deadlines";
 import type { GiveBacks } from "./give-backs";
 import type { Lease } from "./lease";
@@ -27,6 +28,7 @@ export interface Shared {
   readonly takes: Batch<Attempt, TakeReply>;
   readonly places: Batch<Attempt, TakeReply>;
   readonly drops: Batch<Drop<unknown>, DropReply>;
+  readonly contended: Contended;
   readonly renewals: Renewals;
   readonly looks: Looks;
   readonly deadlines: Deadlines;

@@ -1,0 +1,65 @@
+import test from "ava";
+import { Contended } from "../../runtime/queue/contended";
+import { Fleet } from "../support/fleet";
+import { idle, job } from "../support/jobs";
+
+const KEY = "LOCK_payOrder_1";
+const SECOND = 1_000;
+
+test("a key is remembered for a second at least, and for two at most", (t) => {
+  for (const addedAt of [0, 1, 999, 1_000, 1_500, 123_456]) {
+    const contended = new Contended();
+    contended.add("another", addedAt - 900);
+    contended.add(KEY, addedAt);
+    t.true(contended.has(KEY, addedAt));
+    t.true(contended.has(KEY, addedAt + 999));
+    t.false(contended.has("a third", addedAt));
+    t.false(contended.has(KEY, addedAt + 2 * SECOND));
+  }
+});
+
+test("who asks for a key that was somebody else's lately asks for a place at once, which takes it where it is free", async (t) => {
+  const fleet = new Fleet();
+  const process = fleet.process();
+  await fleet.foreignHolder(KEY, 60 * SECOND);
+  const called = process.call(KEY, {}, idle);
+  await fleet.clock.settle();
+  await fleet.foreignerLeaves(KEY);
+  await fleet.clock.advance(SECOND);
+  t.is(await called, "done");
+  const kinds = (): string[] =>
+    fleet.store.asked.splice(0).map((request) => ("place" in request ? "place" : "take"));
+  t.deepEqual(kinds(), ["take", "place", "place"]);
+
+  await fleet.clock.advance(SECOND - 1);
+  t.is(await process.call(KEY, {}, idle), "done");
+  t.deepEqual(kinds(), ["place"]);
+  t.is(await process.call("LOCK_another", {}, idle), "done");
+  t.deepEqual(kinds(), ["take"]);
+  t.is(await process.call(KEY, { retryTimes: 0 }, idle), "done");
+  t.deepEqual(kinds(), ["take"], "who does not wait takes no place");
+
+  await fleet.clock.advance(SECOND);
+  t.is(await process.call(KEY, {}, idle), "done");
+  t.deepEqual(kinds(), ["take"], "nobody else was found to hold it since");
+  await fleet.leftNothing(t, KEY, process);
+});
+
+test("who is given up at once after that leaves its place, too", async (t) => {
+  const fleet = new Fleet();
+  const [process, other] = [fleet.process(), fleet.process()];
+  const holder = job();
+  const released = other.call(KEY, {}, holder.body);
+  await holder.running;
+  const inVain = t.throwsAsync(process.call(KEY, { retryTimes: 1, waitTime: "10ms" }, idle), { any: true });
+  await fleet.clock.settle();
+  await fleet.clock.advance(10);
+  await inVain;
+  const controller = new AbortController();
+  const aborted = t.throwsAsync(process.call(KEY, {}, idle, { signal: controller.signal }), { any: true });
+  controller.abort();
+  await aborted;
+  holder.end();
+  await released;
+  await fleet.leftNothing(t, KEY, process, other);
+});
