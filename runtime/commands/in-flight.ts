@@ -26,6 +26,12 @@ export const NEVER_DUE = 0;
 
 const NOW = Promise.resolve();
 
+/**
+ * So many go at once where the store has nothing to do for us, and the others after them: so the store and this process work at
+ * the same time, and do not wait for each other by turns. With fewer the commands themselves cost more than that saves.
+ */
+const ENOUGH_TO_BEGIN = 32;
+
 /** How many that have ended may stand among those in flight, unless more than that are in flight. */
 const FEW = 16;
 
@@ -152,12 +158,17 @@ export class Batch<Sent extends Command<Reply>, Reply> {
   readonly #inFlight: InFlight;
   readonly #sendMany: SendMany<Sent, Reply> | undefined;
   readonly #mostAtOnce: number;
+  readonly #enoughToBegin: number;
   #pending: Sent[] = [];
+  /** How often some were sent together of which nothing was heard yet. */
+  #underWay = 0;
 
   /** @param sendMany undefined where each is to be sent by itself */
   constructor(inFlight: InFlight, sendMany: SendMany<Sent, Reply> | undefined, mostAtOnce = MOST_AT_ONCE) {
     this.#inFlight = inFlight;
     this.#mostAtOnce = mostAtOnce;
+    // A store that takes any number makes several commands of them itself: the fewer, the more it has of them.
+    this.#enoughToBegin = mostAtOnce === Infinity ? Infinity : ENOUGH_TO_BEGIN;
     this.#sendMany = sendMany;
   }
 
@@ -165,7 +176,9 @@ export class Batch<Sent extends Command<Reply>, Reply> {
   send(command: Sent, now: number, mostMs = Infinity): void {
     if (this.#sendMany === undefined) return this.#inFlight.send(command, now, mostMs);
     this.#inFlight.begin(command, now, mostMs);
-    if (this.#pending.push(command) > 1) return;
+    const count = this.#pending.push(command);
+    if (count >= (this.#underWay === 0 ? this.#enoughToBegin : this.#mostAtOnce)) return this.#flush();
+    if (count > 1) return;
     // In a tick, which comes after all promise jobs that are due, callers meet whom one reply woke. A lone caller is not
     // kept waiting for it: the next promise job is late enough for what one piece of code asks for at once.
     if (this.#inFlight.size > 1) process.nextTick(this.#flush);
@@ -193,12 +206,15 @@ export class Batch<Sent extends Command<Reply>, Reply> {
 
   async #together(commands: readonly Sent[]): Promise<void> {
     let replies: readonly (Reply | Error)[] = [];
+    this.#underWay += 1;
     try {
       const withinMs = commands.reduce((most, command) => Math.max(most, command.withinMs), 0);
       replies = (await this.#sendMany?.(commands, withinMs)) ?? [];
     } catch (error) {
       for (const command of commands) this.#inFlight.failed(command, error);
       return;
+    } finally {
+      this.#underWay -= 1;
     }
     commands.forEach((command, index) => {
       const reply = replies[index] ?? new Error("the store sent fewer replies than it was asked for");

@@ -90,13 +90,39 @@ test("of those sent together each hears its own reply, or its own error", async 
 
 test("more than go together go in several, and one that is left over by itself", async (t) => {
   const { clock, send, together } = bench();
-  const commands = send(2 * MOST_AT_ONCE + 1);
+  const commands = send(32 + 2 * MOST_AT_ONCE + 1);
   await clock.settle();
   t.deepEqual(
     together.map(({ names }) => names.length),
-    [MOST_AT_ONCE, MOST_AT_ONCE],
+    [32, MOST_AT_ONCE, MOST_AT_ONCE],
   );
-  t.deepEqual(commands.at(-1)?.told, [`heard ${2 * MOST_AT_ONCE} alone`]);
+  t.deepEqual(commands.at(-1)?.told, [`heard ${commands.length - 1} alone`]);
+});
+
+test("of many the first are sent at once where the store has nothing to do, and the others as they meet", async (t) => {
+  const { clock, send, together } = bench();
+  const sizes = (): number[] => together.map(({ names }) => names.length);
+  send(31);
+  t.deepEqual(sizes(), [], "not yet");
+  await clock.settle();
+  t.deepEqual(sizes(), [31]);
+  send(40);
+  t.deepEqual(sizes(), [31], "it is at work");
+  await clock.settle();
+  t.deepEqual(sizes(), [31, 40]);
+  for (const { answer } of together) answer.reject(new Error("connection refused"));
+  await clock.settle();
+  const commands = send(40);
+  t.deepEqual(sizes(), [31, 40, 32], "it is not at work any more");
+  await clock.settle();
+  t.deepEqual(sizes(), [31, 40, 32, 8]);
+  together[2]?.answer.resolve(Array.from({ length: 32 }, () => "yes"));
+  together[3]?.answer.resolve(Array.from({ length: 8 }, () => "no"));
+  await clock.settle();
+  t.deepEqual(
+    told(commands),
+    commands.map((_, nth) => [nth < 32 ? "heard yes" : "heard no"]),
+  );
 });
 
 test("an error of all is the error of each", async (t) => {
