@@ -114,14 +114,14 @@ export class Contender implements AttemptListener<Waiter>, Listening {
   ask(first: Waiter): void {
     const isWorthless = this.#isJustPlaced && !this.#isHinted;
     this.#isJustPlaced = false;
-    if (isWorthless || this.#isConfirming) first.onTried();
-    else this.#send(first, this.#isPlaced || this.#open.length > 0 || this.#isLikelyInVain(first));
+    if (isWorthless || this.#isConfirming) return first.onTried();
+    const now = this.#shared.clock.now();
+    this.#send(first, this.#isPlaced || this.#open.length > 0 || this.#isLikelyInVain(first, now), now);
   }
 
   /** Then it asks for a place at once, which takes the key where it is free: to ask for less costs a command more. */
-  #isLikelyInVain(first: Waiter): boolean {
-    const { clock, contended } = this.#shared;
-    return first.isPatient && first.permits === 1 && contended.has(first.key, clock.now());
+  #isLikelyInVain(first: Waiter, now: number): boolean {
+    return first.isPatient && first.permits === 1 && this.#shared.contended.has(first.key, now);
   }
 
   /** A request for the first in line, to go with the end of a hold of ours. It counts as sent from now on. */
@@ -131,11 +131,10 @@ export class Contender implements AttemptListener<Waiter>, Listening {
     return { ...requestOf(first), place: this.place };
   }
 
-  #send(first: Waiter, isForPlace: boolean): void {
-    const { clock, store, inFlight, takes, places } = this.#shared;
+  #send(first: Waiter, isForPlace: boolean, sentAt: number): void {
+    const { store, inFlight, takes, places } = this.#shared;
     const request = isForPlace ? this.requestFor(first) : requestOf(first);
     this.#isHinted = false;
-    const sentAt = clock.now();
     const attempt = new Attempt(store, this, request, sentAt, first);
     this.sent(attempt);
     const mostMs = this.#mayTakeMs(first, sentAt);
@@ -235,7 +234,7 @@ export class Contender implements AttemptListener<Waiter>, Listening {
     const found = this.#open.find(({ request }) => isHeldBy(request.requestId, holder));
     if (found !== undefined) return this.#confirm(found);
     if (attempt.isForPlace || !this.#hasReasonToWait(attempt.asker)) return false;
-    this.#send(attempt.asker, true);
+    this.#send(attempt.asker, true, this.#shared.clock.now());
     return true;
   }
 
