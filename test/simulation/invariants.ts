@@ -112,13 +112,19 @@ export class Invariants {
 
   /**
    * The process heard that the key did not hold what it was to drop: those under whom the server broke its word, before
-   * the time was over, must be told, also where they have handed it on and still wait to hear of it.
+   * the time was over, must be told, also where they have handed it on and still wait to hear of it. When it is over, a key
+   * that is free proves nothing to these any more.
    */
   heardOfLoss(key: string, requestId: string): void {
     if (this.truth.hasKeptItsWord(key, requestId) || this.beliefs.isGivenUpAnew(requestId)) return;
-    for (const caller of this.#callers) {
-      const hadIt = caller.storeValue === requestId && caller.state !== "waiting";
-      if (hadIt && caller.isHeldToItsEnd && !caller.wasKeptToItsEnd) caller.mustBeTold = true;
+    const having = [...this.#callers].filter(
+      (caller) => caller.storeValue === requestId && caller.state !== "waiting",
+    );
+    const isOver = this.truth.isOver(requestId);
+    for (const caller of having) {
+      const hasHandedOn = caller !== having.at(-1);
+      if (isOver && hasHandedOn) continue;
+      if (caller.isHeldToItsEnd && !caller.wasKeptToItsEnd) caller.mustBeTold = true;
     }
   }
 

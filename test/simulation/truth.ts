@@ -115,6 +115,11 @@ export class Truth {
     return this.#grants.get(requestId);
   }
 
+  /** Whether the time for which it was granted is over, whatever came of it before. */
+  isOver(requestId: string): boolean {
+    return (this.#grants.get(requestId)?.until ?? Infinity) <= this.#now();
+  }
+
   /** Whether the server may keep it longer than its process knows. */
   isOverstaying(value: string): boolean {
     return this.#overstaying.has(value);
