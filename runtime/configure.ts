@@ -320,9 +320,9 @@ export async function shutdown(options: { readonly patience?: Duration } = {}): 
 
 async function close({ queues, all }: Locker, patienceMs: number): Promise<void> {
   const lockers = [...all.values()];
-  all.fallSilent();
   const others = lockers.map((each) => each.queues).filter((each) => each !== queues);
   await queues.drain(patienceMs, others);
+  all.fallSilent(); // Not before: who drains for long is asked after most.
   for (const each of lockers) each.queues.revokeAll(SHUT_DOWN);
   // What cannot be given back by then expires by itself.
   await Promise.all(lockers.map((each) => each.queues.settled()));

@@ -14,9 +14,14 @@ export interface ForceOptions {
    * it**. Its holder hears of it when it looks again.
    */
   readonly now?: boolean;
+  /**
+   * From these alone, by the `storeValue`s that `inspect()` told: whoever has taken the lock since then keeps it. By default
+   * from all who hold it.
+   */
+  readonly from?: readonly string[];
 }
 
-const OPTIONS: readonly string[] = ["store", "now"] satisfies (keyof ForceOptions)[];
+const OPTIONS: readonly string[] = ["store", "now", "from"] satisfies (keyof ForceOptions)[];
 
 /**
  * Takes a lock from those who hold it. It is revoked: nobody renews it any more, and each holder's `signal` aborts when it
@@ -33,9 +38,10 @@ export async function forceRelease(
   options: ForceOptions = {},
 ): Promise<readonly InspectedHolder[]> {
   const name = checkedKey(key);
-  const { now = false, ...place } = checked(options);
+  const { now = false, from, ...place } = checked(options);
   const { locker: of } = locker().callSite(place, undefined, []);
-  const { holds } = await inspected(of, name);
+  const found = await inspected(of, name);
+  const holds = found.holds.filter(({ value }) => from?.includes(value) !== false);
   const holders = holdersOf(of, name, holds);
   const taken = await Promise.all(
     now
@@ -74,9 +80,14 @@ function checked(options: ForceOptions): ForceOptions {
   const isGood =
     isOptions(options) &&
     Object.keys(options).every((name) => OPTIONS.includes(name)) &&
-    ["boolean", "undefined"].includes(typeof options.now);
+    ["boolean", "undefined"].includes(typeof options.now) &&
+    (options.from === undefined || isTexts(options.from));
   if (isGood) return options;
   throw new LockOptionError(
-    `Expected forceRelease(key) or forceRelease(key, { now: true, store }), got ${shown(options)}`,
+    `Expected forceRelease(key) or forceRelease(key, { now: true, from: [storeValue], store }), got ${shown(options)}`,
   );
+}
+
+function isTexts(value: unknown): boolean {
+  return Array.isArray(value) && value.every((one) => typeof one === "string");
 }

@@ -3,6 +3,8 @@ import { hostname } from "node:os";
 import { join } from "node:path";
 import test from "ava";
 import type { Redis } from "ioredis";
+import { openHome } from "../../transformer/cli/live/home";
+import { take } from "../../transformer/cli/live/take";
 import { PACKAGE } from "../hosts/project";
 import { startRedis, startRedisAt, type RedisServer } from "../support/redis-server";
 import { startSentinelGroup } from "../support/redis-sentinel";
@@ -207,6 +209,44 @@ test.serial("release asks first, revokes what is held, and frees it at once only
   );
 });
 
+test.serial("a prefix is taken as it is written, whatever SCAN would make of it", async (t) => {
+  const prefix = String.raw`a[bc]?*\:`;
+  await admin.set(`${prefix}LOCK_pay`, "somebody", "PX", 60_000);
+  await admin.zadd(`${prefix}lockweave:2:queue:{${prefix}mutex}`, 1, "f".repeat(32));
+  await admin.set(String.raw`abx\:LOCK_alien`, "somebody", "PX", 60_000);
+  const { locks } = await look("--prefix", prefix);
+  t.deepEqual(locks.map(({ key }) => key).toSorted(), ["LOCK_pay", "mutex"]);
+});
+
+test.serial("of those who share a lock each is shown with its own time", async (t) => {
+  await program(
+    'await obtain(lockKey("pay", 1), { mode: "read", lockTime: "20s" }); await obtain(lockKey("pay", 1), { mode: "read", lockTime: "10m" });',
+  );
+  const { locks } = await look();
+  const times = (locks[0]?.holders ?? []).map(({ leftMs }) => leftMs).toSorted((one, other) => one - other);
+  t.is(times.length, 2);
+  t.true((times[0] ?? NaN) <= 20_000 && (times[1] ?? NaN) > 500_000, times.join());
+});
+
+test.serial("who has taken the lock since it was shown keeps it", async (t) => {
+  const [shown, later] = ["a".repeat(32), "b".repeat(32)];
+  const row = (storeValue: string): Parameters<typeof take>[2] => ({
+    key: "LOCK_pay",
+    holders: [{ storeValue, process: undefined, leftMs: 1_000, isRevoked: false }],
+  });
+  await admin.set("LOCK_pay", later, "PX", 60_000);
+  const home = await openHome([server.url]);
+  for (const now of [false, true]) t.false(await take(home, "", row(shown), now));
+  t.is(await admin.get("LOCK_pay"), later);
+  t.true(await take(home, "", row(later), true));
+  t.is(await admin.get("LOCK_pay"), null);
+  // Of what is too long to be shown as it is, nothing is known that could be compared.
+  await admin.set("LOCK_pay", "somebody else's ".repeat(100), "PX", 60_000);
+  t.is((await lockweave(["release", "LOCK_pay", "--yes", "--now"])).code, 0);
+  t.is(await admin.get("LOCK_pay"), null);
+  home.close();
+});
+
 test.serial("release takes a lock of a client with a keyPrefix, and no other", async (t) => {
   await admin.mset("app:LOCK_pay", "a".repeat(32), "LOCK_pay", "b".repeat(32));
   t.is((await lockweave(["release", "LOCK_pay", "--prefix", "app:", "--yes", "--now"])).code, 0);
@@ -359,6 +399,33 @@ test.serial("of a quorum's masters all are looked at, and told how many have it"
   }
 });
 
+test.serial("a master of a quorum that is dead is named, and the others are looked at", async (t) => {
+  const others = [await startRedis(), await startRedis()];
+  const urls = [server, ...others].flatMap(({ url }) => ["--redis", url]);
+  try {
+    await others[0]?.stop();
+    for (const one of [server, others[1]])
+      await one?.client().set("LOCK_pay_1", "0".repeat(32), "PX", 60_000);
+    const { stdout, stderr } = await lockweave(["top", "--json", ...urls]);
+    t.regex(
+      stderr,
+      /^lockweave: redis:\/\/127\.0\.0\.1:\d+ cannot be looked at: .*ECONNREFUSED.*\. It is done without it\.\n$/,
+    );
+    t.like(JSON.parse(stdout), { masters: 3, unanswered: 1, locks: [{ key: "LOCK_pay_1", masters: 2 }] });
+    t.regex((await lockweave(["inspect", "LOCK_pay_1", ...urls])).stdout, /LOCK_pay_1/);
+    // Those that are left were started a short time ago, and count for no lock yet.
+    const refused = await lockweave(["release", "LOCK_pay_1", "--yes", "--now", ...urls]);
+    t.is(refused.code, 2);
+    t.regex(refused.stderr, /\nlockweave: LOCK_pay_1: .*2 of 3 masters must agree, and 0 did.*\nSee .*\n$/);
+    await others[1]?.stop();
+    const alone = await lockweave(["top", "--json", ...urls]);
+    t.deepEqual([alone.code, alone.stdout], [2, ""]);
+    t.regex(alone.stderr, /cannot be looked at: .*ECONNREFUSED.*\.\n/);
+  } finally {
+    for (const other of others) await other.stop();
+  }
+});
+
 test.serial("a node of a cluster leads to all of it", async (t) => {
   const cluster = await startRedisCluster(3);
   try {
@@ -383,4 +450,32 @@ test.serial("a process says who it is as long as it lives, and no other one says
   t.true(left > 0 && left <= 60_000);
   await program('await obtain(lockKey("pay", 2));', `{ redis: ${JSON.stringify(server.url)} }`);
   t.is((await admin.keys("lockweave:2:process:*")).length, 1);
+});
+
+async function announcedKeys(): Promise<string[][]> {
+  const names = await admin.keys("lockweave:2:process:*");
+  const said = await Promise.all(names.map((name) => admin.get(name)));
+  return said
+    .map((text) => (JSON.parse(text ?? "{}") as { holds?: { key: string }[] }).holds ?? [])
+    .map((holds) => holds.map(({ key }) => key));
+}
+
+test.serial("of two configurations in one process, each says what it holds itself", async (t) => {
+  await program(`
+    await obtain(lockKey("one"));
+    for (const file of Object.keys(require.cache)) if (!file.includes("node_modules")) delete require.cache[file];
+    const other = require(${JSON.stringify(join(PACKAGE, "dist/runtime/index.js"))});
+    other.configure({ woven: false, redis: ${JSON.stringify(server.url)}, announce: true });
+    await other.obtain(other.lockKey("two"));`);
+  await until(async () => (await announcedKeys()).filter((keys) => keys.length > 0).length === 2);
+  t.deepEqual((await announcedKeys()).toSorted(), [["LOCK_one"], ["LOCK_two"]]);
+});
+
+test.serial("a process that drains goes on to say what it holds", async (t) => {
+  await program(`
+    await obtain(lockKey("pay"));
+    const { shutdown } = require(${JSON.stringify(join(PACKAGE, "dist/runtime/index.js"))});
+    void shutdown({ patience: "60s" });`);
+  await until(async () => (await announcedKeys()).some((keys) => keys.includes("LOCK_pay")));
+  t.is(await admin.exists("LOCK_pay"), 1);
 });

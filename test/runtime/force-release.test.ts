@@ -135,6 +135,21 @@ for (const [name, pair] of Object.entries(PAIRS)) {
     t.is((await inspect(k)).state, isQuorum ? (await inspect(k)).state : "free");
   });
 
+  test.serial(`${name}: who has taken the lock since it was looked at keeps it`, async (t) => {
+    twoProcesses();
+    const k = key("from");
+    const first = await obtain(k, THERE);
+    const from = (await inspect(k)).holders.map(({ storeValue }) => storeValue);
+    await first.release();
+    const second = await obtain(k, THERE);
+    for (const now of [false, true]) t.deepEqual(await forceRelease(k, { from, now }), []);
+    t.like(await inspect(k), { state: "held", holders: [{ isRevoked: false }] });
+    const [own = ""] = (await inspect(k)).holders.map(({ storeValue }) => storeValue);
+    t.like(await forceRelease(k, { from: [...from, own] }), [{ storeValue: own }]);
+    t.like(await inspect(k), { state: "held", holders: [{ isRevoked: true }] });
+    await second.release().catch(() => {});
+  });
+
   if (isQuorum) continue;
 
   test.serial(
@@ -213,10 +228,10 @@ test.serial("a store that cannot revoke says what can be done", async (t) => {
 test.serial("what is no key, and no option, is refused", async (t) => {
   configure({ ...QUIET, store: memoryStore() });
   await t.throwsAsync(forceRelease(""), { code: "LOCK_BAD_KEY" });
-  for (const options of [{ Now: true }, { now: "yes" }, true]) {
+  for (const options of [{ Now: true }, { now: "yes" }, { from: "one" }, { from: [1] }, true]) {
     await t.throwsAsync(forceRelease("k", options as object), {
       code: "LOCK_BAD_OPTION",
-      message: /forceRelease\(key, \{ now: true, store \}\)/,
+      message: /forceRelease\(key, \{ now: true, from: \[storeValue\], store \}\)/,
     });
   }
   await t.throwsAsync(forceRelease("k", { store: "nowhere" }), { code: "LOCK_MISCONFIGURED" });

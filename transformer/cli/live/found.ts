@@ -26,10 +26,7 @@ export function foundOf(
   waiting: number,
   waiters: readonly unknown[],
 ): Found {
-  const holds =
-    typeof value !== "string"
-      ? []
-      : (sharesIn(value)?.map(({ requestId }) => ({ value: requestId, leftMs })) ?? [{ value, leftMs }]);
+  const holds = typeof value === "string" ? (sharesOf(value, leftMs) ?? [{ value, leftMs }]) : [];
   const holders = holds.filter((hold) => !isReserved(hold.value) && !isClosed(hold.value));
   const [other] = holds;
   const otherwise = other === undefined ? "free" : isReserved(other.value) ? "next" : "closed";
@@ -47,6 +44,20 @@ export function foundOf(
       .map((entry) => processIn(String(entry).slice(0, 32)))
       .filter((number) => number !== undefined),
   };
+}
+
+interface Hold {
+  readonly value: string;
+  readonly leftMs: number;
+}
+
+/** Each has a time of its own; the key ends with the last of them, by which the server's clock is known. */
+function sharesOf(value: string, leftMs: number): readonly Hold[] | undefined {
+  const shares = sharesIn(value);
+  const last = Math.max(...(shares ?? []).map(({ expiresAt }) => expiresAt));
+  return shares
+    ?.map(({ requestId, expiresAt }) => ({ value: requestId, leftMs: leftMs - (last - expiresAt) }))
+    .filter((share) => share.leftMs >= 0);
 }
 
 /** The number of the process that an id of ours is from. */

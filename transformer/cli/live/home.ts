@@ -8,6 +8,8 @@ export interface Home {
   readonly redis: Redis | Cluster | readonly Redis[];
   /** Of one Redis, it alone; of a cluster or a quorum, each that has locks of its own. */
   masters(): readonly Redis[];
+  /** How many of them must answer: all, and of a quorum more than half. */
+  needed(): number;
   /** What stands under a name, wherever that is, and for how long yet. */
   read(name: string): Promise<{ readonly value: string | null; readonly leftMs: number }>;
   /** The same for a client with a `keyPrefix`. */
@@ -25,6 +27,7 @@ const OPTIONS = { maxRetriesPerRequest: 1, commandTimeout: 5_000, connectTimeout
 export async function openHome(urls: readonly string[]): Promise<Home> {
   const { Redis: Client, Cluster: ClusterClient } = loadIoredis();
   const clients: Redis[] = [];
+  const silent: string[] = [];
   let trouble: unknown;
   const close = (): void => {
     for (const client of clients) client.disconnect();
@@ -36,8 +39,13 @@ export async function openHome(urls: readonly string[]): Promise<Home> {
       const client = plain === undefined ? new Client(settings) : new Client(plain, settings);
       clients.push(client);
       client.on("error", (error) => void (trouble ??= error)); // Which tells more than the command that fails.
-      await client.connect();
+      await client.connect().catch((error: unknown) => {
+        silent.push(`${withoutPassword(url)} cannot be looked at: ${reasonOf(trouble ?? error)}.`);
+        if (2 * silent.length >= urls.length) throw error;
+        trouble = undefined;
+      });
     }
+    for (const line of silent) process.stderr.write(`lockweave: ${line} It is done without it.\n`);
     const [first] = clients;
     if (first === undefined)
       throw new UsageError("Expected `--redis <url>`, or REDIS_URL in the environment.");
@@ -45,9 +53,10 @@ export async function openHome(urls: readonly string[]): Promise<Home> {
       return {
         redis: clients.length > 1 ? clients : first,
         masters: () => clients,
-        read: (name) => readFrom(first, name),
+        needed: () => Math.floor(clients.length / 2) + 1,
+        read: (name) => readFromAny(clients, name),
         prefixed: (keyPrefix) => {
-          const others = clients.map((client) => client.duplicate({ keyPrefix }));
+          const others = clients.map((client) => client.duplicate({ keyPrefix }).on("error", () => {}));
           const [only = first] = others;
           return {
             redis: others.length > 1 ? others : only,
@@ -69,6 +78,7 @@ export async function openHome(urls: readonly string[]): Promise<Home> {
     return {
       redis: cluster,
       masters: () => cluster.nodes("master"),
+      needed: () => cluster.nodes("master").length,
       read: (name) => readFrom(cluster, name),
       prefixed: (keyPrefix) => {
         const other = cluster.duplicate([], { redisOptions: { ...redisOptions, keyPrefix } });
@@ -79,17 +89,29 @@ export async function openHome(urls: readonly string[]): Promise<Home> {
   } catch (error) {
     close();
     if (error instanceof UsageError) throw error;
-    const { message, code } = (trouble ?? error) as { readonly message: string; readonly code?: string };
-    const reason = (message === "" ? code : message) ?? "unknown";
     throw new UsageError(
-      `${urls.map(withoutPassword).join(", ")} cannot be looked at: ${reason.replace(/\.+$/, "")}.`,
+      `${urls.map(withoutPassword).join(", ")} cannot be looked at: ${reasonOf(trouble ?? error)}.`,
     );
   }
+}
+
+function reasonOf(error: unknown): string {
+  const { message, code } = error as { readonly message: string; readonly code?: string };
+  return ((message === "" ? code : message) ?? "unknown").replace(/\.+$/, "");
 }
 
 async function readFrom(redis: Redis | Cluster, name: string): ReturnType<Home["read"]> {
   const [value, leftMs] = await Promise.all([redis.get(name), redis.pttl(name)]);
   return { value, leftMs };
+}
+
+/** Of a quorum: what stands on one of those that answer. */
+async function readFromAny(clients: readonly Redis[], name: string): ReturnType<Home["read"]> {
+  const settled = await Promise.allSettled(clients.map((client) => readFrom(client, name)));
+  const found = settled.flatMap((one) => (one.status === "fulfilled" ? [one.value] : []));
+  const [first] = found;
+  if (first === undefined) throw settled.find((one) => one.status === "rejected")?.reason;
+  return found.find(({ value }) => value !== null) ?? first;
 }
 
 async function isInCluster(client: Redis): Promise<boolean> {

@@ -52,7 +52,7 @@ export async function releaseLock(
       process.stdout.write("Nothing was changed. With `--yes` nobody is asked.\n");
       return NOT_AGREED;
     }
-    const isTaken = await take(home, options.prefix, key, how.now);
+    const isTaken = await take(home, options.prefix, lock, how.now);
     const names = lock.holders.map(holderText).join(", ");
     process.stdout.write(
       !isTaken

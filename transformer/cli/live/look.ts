@@ -48,6 +48,9 @@ export interface Look {
   readonly scanned: number;
   /** Whether all keys have been looked at since the survey began. */
   readonly isWhole: boolean;
+  readonly masters: number;
+  /** How many of them did not answer. */
+  readonly unanswered: number;
   /** What it has cost the servers, and how long it waited for them. */
   readonly commands: number;
   readonly tookMs: number;

@@ -54,11 +54,13 @@ export function lockTable(locks: readonly LockRow[], most: number): string {
 }
 
 /** What was looked at, and what it has cost. */
-export function lookText({ locks, keys, scanned, isWhole, commands, tookMs }: Look): string {
+export function lookText(look: Look): string {
+  const { locks, keys, scanned, isWhole, commands, tookMs, masters, unanswered } = look;
   const held = locks.filter(({ state }) => state === "held").length;
   const waiting = locks.reduce((all, lock) => all + lock.waiting, 0);
   const rest = isWhole ? "" : ` Not all of its ${keys} keys have been looked at yet: the next look goes on.`;
-  return `${held} held, ${waiting} waiting, of ${locks.length} locks. ${commands} commands in ${Math.round(tookMs)} ms, up to ${Math.min(scanned, keys)} names looked through.${rest}\n`;
+  const missing = unanswered === 0 ? "" : ` ${unanswered} of ${masters} masters did not answer.`;
+  return `${held} held, ${waiting} waiting, of ${locks.length} locks. ${commands} commands in ${Math.round(tookMs)} ms, up to ${Math.min(scanned, keys)} names looked through.${missing}${rest}\n`;
 }
 
 function inSeconds(ms: number): string {

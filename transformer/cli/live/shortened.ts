@@ -4,3 +4,7 @@ const MOST = 200;
 export function shortened(text: string): string {
   return text.length <= MOST ? text : `${text.slice(0, MOST)}... (${text.length} characters)`;
 }
+
+export function isShortened(text: string): boolean {
+  return text.length > MOST;
+}

@@ -54,7 +54,11 @@ export class Survey {
   async look(home: Home): Promise<Look> {
     const startedAt = performance.now();
     this.#commands = 0;
-    const looks = await Promise.all(home.masters().map((redis) => this.#lookAt(this.#masterOf(redis))));
+    const masters = home.masters();
+    const looks = await ofThoseThere(
+      home,
+      masters.map((redis) => this.#lookAt(this.#masterOf(redis))),
+    );
     const found = joined(looks.flatMap((look) => look.found));
     await this.#askProcesses(home, found);
     const locks = found.map((lock) => this.#row(lock, startedAt));
@@ -65,6 +69,8 @@ export class Survey {
       keys: sum(looks.map(({ keys }) => keys)),
       scanned: sum(looks.map(({ scanned }) => scanned)),
       isWhole: looks.every(({ isWhole }) => isWhole),
+      masters: masters.length,
+      unanswered: masters.length - looks.length,
       commands: this.#commands,
       tookMs: performance.now() - startedAt,
     };
@@ -72,12 +78,13 @@ export class Survey {
 
   /** Of one lock; `undefined` where nobody holds it and nobody waits. */
   async lookAtOne(home: Home, key: string): Promise<LockRow | undefined> {
-    const found: Found[] = [];
-    for (const redis of home.masters()) {
-      // In a cluster, it is on one of them: the others say so.
-      const known = new Set([key]);
-      found.push(...(await this.#holds({ redis, cursors: new Map(), known, isWhole: false }, [key])));
-    }
+    // In a cluster, it is on one of them: the others say so.
+    const looks = home
+      .masters()
+      .map((redis) =>
+        this.#holds({ redis, cursors: new Map(), known: new Set([key]), isWhole: false }, [key]),
+      );
+    const found = (await ofThoseThere(home, looks)).flat();
     await this.#askProcesses(home, found);
     const [lock] = joined(found);
     return lock && this.#row(lock, performance.now());
@@ -89,7 +96,7 @@ export class Survey {
     const { match, prefix } = this.#options;
     const master: Master = {
       redis,
-      cursors: new Map([prefix + match, prefix + QUEUES].map((pattern) => [pattern, "0"])),
+      cursors: new Map([match, QUEUES].map((pattern) => [literally(prefix) + pattern, "0"])),
       known: new Set(),
       isWhole: false,
     };
@@ -125,7 +132,7 @@ export class Survey {
             "COUNT",
             SCAN_COUNT,
             "TYPE",
-            pattern === this.#options.prefix + QUEUES ? "zset" : "string",
+            pattern === literally(this.#options.prefix) + QUEUES ? "zset" : "string",
           ),
         );
         scanned += SCAN_COUNT;
@@ -214,6 +221,20 @@ export class Survey {
     this.#commands += 1;
     return await command();
   }
+}
+
+/** Of a quorum those who answer are enough, if they are most of it. */
+async function ofThoseThere<Reply>(home: Home, looks: readonly Promise<Reply>[]): Promise<readonly Reply[]> {
+  const settled = await Promise.allSettled(looks);
+  const replies = settled.flatMap((one) => (one.status === "fulfilled" ? [one.value] : []));
+  const failed = settled.find((one) => one.status === "rejected");
+  if (failed !== undefined && replies.length < home.needed()) throw failed.reason;
+  return replies;
+}
+
+/** As SCAN's patterns have it. */
+function literally(text: string): string {
+  return text.replace(/[\\*?[\]]/g, "\\$&");
 }
 
 type FoundOfAll = Found & { readonly masters: number };

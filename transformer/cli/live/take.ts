@@ -1,4 +1,7 @@
+import { UsageError } from "../../verify/usage-error";
 import type { Home } from "./home";
+import type { LockRow } from "./look";
+import { isShortened } from "./shortened";
 
 type Runtime = typeof import("../../../runtime/index");
 
@@ -10,16 +13,29 @@ export function takeQuestion(now: boolean): string {
 }
 
 /**
+ * Takes the lock from those who were seen to hold it, and from nobody who has taken it since.
+ *
  * @param prefix the `keyPrefix` of the client that took the lock
  * @param now free the key at once, though a body may be at work under it
- * @returns whether somebody held it
+ * @returns whether one of them held it still
+ * @throws {UsageError} when too few servers answer; then it may be taken, or not
  */
-export async function take(home: Home, prefix: string, key: string, now: boolean): Promise<boolean> {
-  const { configure, forceRelease, shutdown } = require("lockweave") as Runtime;
+export async function take(
+  home: Home,
+  prefix: string,
+  { key, holders }: Pick<LockRow, "key" | "holders">,
+  now: boolean,
+): Promise<boolean> {
+  const { configure, forceRelease, shutdown, LockError } = require("lockweave") as Runtime;
   const { redis, close } = home.prefixed(prefix);
   try {
     configure({ redis, woven: false, logger: { warn: (line) => void process.stderr.write(`${line}\n`) } });
-    return (await forceRelease(key, { now })).length > 0;
+    const from = holders.map(({ storeValue }) => storeValue);
+    // What only keeps others from it has no holder; what somebody else wrote may be known by its beginning alone.
+    const isKnown = from.length > 0 && !from.some(isShortened);
+    return (await forceRelease(key, isKnown ? { now, from } : { now })).length > 0;
+  } catch (error) {
+    throw error instanceof LockError ? new UsageError(error.message) : error;
   } finally {
     await shutdown({ patience: "0s" });
     close();

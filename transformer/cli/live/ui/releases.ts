@@ -54,7 +54,7 @@ export class Releases {
   async #take({ key, now, heldBy: before }: Asked): Promise<string> {
     const lock = await this.#look(key);
     const isSame = lock !== undefined && heldBy(lock) === before;
-    if (!isSame || !(await take(this.#home, this.#options.prefix, key, now)))
+    if (!isSame || !(await take(this.#home, this.#options.prefix, lock, now)))
       return "Meanwhile somebody else holds it, or nobody: nothing was changed.";
     return `${now ? "Freed" : "Revoked"}: it was held by ${lock.holders.map(holderText).join(", ")}.`;
   }

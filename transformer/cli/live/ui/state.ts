@@ -28,7 +28,7 @@ export interface State {
   readonly servers: readonly string[];
   /** Why the last look failed. */
   readonly trouble?: string;
-  readonly look?: Pick<Look, "keys" | "scanned" | "isWhole" | "commands" | "tookMs">;
+  readonly look?: Omit<Look, "locks">;
   /** How many locks there are, and how many of them are held, and waited for. */
   readonly count: { readonly locks: number; readonly held: number; readonly waiting: number };
   /** Those that were asked for, the most contended first. */

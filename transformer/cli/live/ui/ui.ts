@@ -68,6 +68,6 @@ export async function ui(urls: readonly string[], options: SurveyOptions, port: 
   }
 }
 
-function costOf({ keys, scanned, isWhole, commands, tookMs }: Look): NonNullable<State["look"]> {
-  return { keys, scanned, isWhole, commands, tookMs };
+function costOf({ locks: _, ...cost }: Look): NonNullable<State["look"]> {
+  return cost;
 }

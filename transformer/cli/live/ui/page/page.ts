@@ -41,9 +41,11 @@ function showState(state: State): void {
   showLock(state);
 }
 
-function costText({ commands, tookMs, scanned, keys, isWhole }: NonNullable<State["look"]>): string {
+function costText(look: NonNullable<State["look"]>): string {
+  const { commands, tookMs, scanned, keys, isWhole, masters, unanswered } = look;
+  const missing = unanswered === 0 ? "" : `; ${unanswered} of ${masters} masters did not answer`;
   const rest = isWhole ? "" : `; not all of its ${keys.toLocaleString()} keys have been looked at yet`;
-  return `A look: ${countText(commands, "command")} in ${Math.round(tookMs)} ms, up to ${countText(Math.min(scanned, keys), "name")} looked through${rest}`;
+  return `A look: ${countText(commands, "command")} in ${Math.round(tookMs)} ms, up to ${countText(Math.min(scanned, keys), "name")} looked through${missing}${rest}`;
 }
 
 function showLock({ at, lock, line = [] }: State): void {
