@@ -121,7 +121,8 @@ export class Contender implements AttemptListener<Waiter>, Listening {
 
   /** Then it asks for a place at once, which takes the key where it is free: to ask for less costs a command more. */
   #isLikelyInVain(first: Waiter, now: number): boolean {
-    return first.isPatient && first.permits === 1 && this.#shared.contended.has(first.key, now);
+    const mayWait = first.isPatient && now < first.budgetEndsAt;
+    return mayWait && first.permits === 1 && this.#shared.contended.has(first.key, now);
   }
 
   /** A request for the first in line, to go with the end of a hold of ours. It counts as sent from now on. */

@@ -63,3 +63,32 @@ test("who is given up at once after that leaves its place, too", async (t) => {
   await released;
   await fleet.leftNothing(t, KEY, process, other);
 });
+
+test("who has nothing left to wait when the turn of a key comes takes no place in its queue", async (t) => {
+  const fleet = new Fleet();
+  const process = fleet.process();
+  const [before, last] = ["LOCK_payOrder_1", "LOCK_payOrder_2"];
+  for (const key of [before, last]) await fleet.foreignHolder(key, 60 * SECOND);
+  const locks = process.locks([before, last], { retryTimes: 1, waitTime: "700ms" });
+  const waiting = (async () => {
+    while (!(await locks.acquire())) await locks.retryCheck();
+  })();
+  const inVain = t.throwsAsync(waiting, { code: "LOCK_WAIT_TIME_OUT" });
+  await fleet.clock.advance(650);
+  fleet.store.onPlace = async (send) => {
+    const reply = await send();
+    await new Promise<void>((resolve) => fleet.clock.after(100, resolve));
+    return reply;
+  };
+  await fleet.foreignerLeaves(before);
+  await fleet.clock.advance(500);
+  await inVain;
+  t.deepEqual([...new Set(fleet.store.placed.map(({ key }) => key))], [before]);
+  t.is(
+    fleet.store.asked.filter(({ key }) => key === last).length,
+    2,
+    "together with the other, and in its turn",
+  );
+  await fleet.foreignerLeaves(last);
+  for (const key of [before, last]) await fleet.leftNothing(t, key, process);
+});
