@@ -68,6 +68,7 @@ export async function ui(urls: readonly string[], options: SurveyOptions, port: 
   }
 }
 
-function costOf({ locks: _, ...cost }: Look): NonNullable<State["look"]> {
-  return cost;
+function costOf(look: Look): NonNullable<State["look"]> {
+  const { keys, scanned, isWhole, masters, unanswered, commands, tookMs } = look;
+  return { keys, scanned, isWhole, masters, unanswered, commands, tookMs };
 }
