@@ -27,17 +27,14 @@ export function announce(
   withinMs: number,
 ): () => void {
   const [host, version] = [hostname(), ownVersion()];
-  const locks = followLocks(clock);
+  const locks = followLocks(clock, processNumber);
   let saidAt = -Infinity;
   let toldOfLocks = false;
   let cancel = (): void => {};
   const say = (): void => {
     cancel = clock.afterInBackground(SAID_ANEW_EVERY_MS, say);
     const now = clock.now();
-    // Those of another configuration of this process are told under its own number.
-    const lasting = locks
-      .all()
-      .filter(({ lock, since }) => lock.requestId.startsWith(processNumber) && now - since >= LASTS_FROM_MS);
+    const lasting = locks.all().filter(({ since }) => now - since >= LASTS_FROM_MS);
     if (lasting.length === 0 && !toldOfLocks && now - saidAt < SAID_EVERY_MS) return;
     saidAt = now;
     toldOfLocks = lasting.length > 0;

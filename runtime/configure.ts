@@ -273,7 +273,7 @@ export function createLocker(configuration: Configuration, means: Means = {}): L
   };
   for (const [name, store] of stores) open(name, store);
   if (slowAfterMs !== undefined) {
-    stopWarning = warnOfSlowLocks(all, slowAfterMs, clock, (message) => told.warn(message));
+    stopWarning = warnOfSlowLocks(all, processNumber, slowAfterMs, clock, (message) => told.warn(message));
   }
   if (isAnnounced) stopAnnouncing = announce(stores, processNumber, clock, commandTimeoutMs);
   return lockerOf(DEFAULT_STORE, [], all);

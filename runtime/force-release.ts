@@ -15,8 +15,8 @@ export interface ForceOptions {
    */
   readonly now?: boolean;
   /**
-   * From these alone, by the `storeValue`s that `inspect()` told: whoever has taken the lock since then keeps it. By default
-   * from all who hold it.
+   * From these alone, by the `storeValue`s that `inspect()` told: whoever has taken the lock in the store since then keeps
+   * it. To whom it was handed on inside its process has the same one, and loses it. By default from all who hold it.
    */
   readonly from?: readonly string[];
 }

@@ -15,6 +15,7 @@ const LOOKS_PER_TIME = 4;
  */
 export function warnOfSlowLocks(
   all: Lockers,
+  processNumber: string,
   afterMs: number,
   clock: Clock,
   warn: (message: string) => void,
@@ -43,7 +44,7 @@ export function warnOfSlowLocks(
     const by = await holdersText(all, lock);
     warn(`${beginning} has waited for the lock for ${seconds}: ${by}`);
   };
-  const locks = followLocks(clock, lookLater);
+  const locks = followLocks(clock, processNumber, lookLater);
   return () => {
     locks.stop();
     cancel?.();

@@ -17,11 +17,17 @@ export interface LocksUnderWay {
 /**
  * Keeps what is waited for and held, by listening to what is told of all locks: a lock costs it two entries of a map.
  *
+ * @param processNumber of the configuration whose locks they are: those of another one in this process are its own affair
  * @param onMore told of each as it begins
  */
-export function followLocks(clock: Clock, onMore: () => void = () => {}): LocksUnderWay {
+export function followLocks(
+  clock: Clock,
+  processNumber: string,
+  onMore: () => void = () => {},
+): LocksUnderWay {
   const underWay = new Map<string, UnderWay>();
   const add = (lock: LockEvent, what: UnderWay["what"]): void => {
+    if (!lock.requestId.startsWith(processNumber)) return;
     underWay.set(lock.requestId, { lock, what, since: clock.now() });
     onMore();
   };

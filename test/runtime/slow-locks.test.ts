@@ -51,6 +51,26 @@ test.serial("of another process its number is told", async (t) => {
   await other.store.close();
 });
 
+test.serial("what a configuration drains and what the next one has are told of by each itself", async (t) => {
+  const drained: string[] = [];
+  const former = { warn: (message: string): void => void drained.push(message) };
+  configure({ woven: false, store: memoryStore(), logger: former, warnAfter: "50ms" });
+  const before = await obtain(lockKey("pay", 4));
+  const ended = shutdown({ patience: "1m" });
+  configure({ woven: false, store: memoryStore(), logger, warnAfter: "50ms" });
+  const after = await obtain(lockKey("pay", 5));
+  await until(() => drained.length > 0 && slow().length > 0);
+  const late = await obtain(lockKey("pay", 6));
+  await until(() => slow().length === 2);
+  await before.release();
+  await ended;
+  await Promise.all([after.release(), late.release()]);
+  t.deepEqual(
+    [drained, slow()].map((messages) => messages.map((message) => message.split(" ")[0])),
+    [[lockKey("pay", 4)], [lockKey("pay", 5), lockKey("pay", 6)]],
+  );
+});
+
 test.serial("what ends in time, and all where nobody asks for it, is not told of", async (t) => {
   configure({ woven: false, store: memoryStore(), logger, warnAfter: "1h" });
   await withLock(lockKey("pay", 3), {}, () => "done");

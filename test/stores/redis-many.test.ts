@@ -128,6 +128,32 @@ test("of those who ask together, only the one whose key holds other data is refu
   await own.close();
 });
 
+test("a server that takes no writes any more says so to the client of many as of one, which looks for another", async (t) => {
+  const former = await startRedis();
+  const client = former.client();
+  const own = redisStore(client);
+  t.teardown(() => Promise.all([own.close(), former.stop()]));
+  const refused: string[] = [];
+  client.options.reconnectOnError = ({ message }) => {
+    refused.push(message);
+    return false;
+  };
+  await former.client().replicaof("127.0.0.1", String(server.port));
+  const keys = [newKey(), newKey()];
+  const asked = [
+    own.takeMany?.(
+      keys.map((key) => request(key, newId())),
+      WITHIN_MS,
+    ),
+    own.placeMany?.(
+      keys.map((key) => placing(key, newId())),
+      WITHIN_MS,
+    ),
+  ];
+  for (const one of asked) await t.throwsAsync(async () => await one, { message: /READONLY/ });
+  t.is(refused.filter((message) => message.includes("READONLY")).length, asked.length);
+});
+
 test("of those who renew together, one whose counter of tokens holds other data is told it by itself", async (t) => {
   const foreigner = server.client();
   const { own } = await countedStore();

@@ -3,7 +3,7 @@ import { QUEUE } from "./queue";
 import { script } from "./script";
 import { SERVER_TIME } from "./server-time";
 import { TOKEN } from "./token";
-import { ERROR_OF, MANY } from "./values";
+import { ERROR_OF, MANY, OF_ALL } from "./values";
 
 /** Needs the server's time and the queue; with a `fence` also the tokens. */
 const PLACE_ONE = `
@@ -58,11 +58,12 @@ export const PLACE = script(
  * KEYS: the locks, then the queue of each. ARGV: their requestIds; the lock times in ms, or one for all; their places, the inbox, "1" where
  * PUBLISH counts all who listen.
  *
- * Reply: for each as that of PLACE, or its error.
+ * Reply: for each as that of PLACE, or its error; where the server takes no writes, that alone.
  */
 export const PLACE_MANY = script(
   MANY,
   ERROR_OF,
+  OF_ALL,
   SERVER_TIME,
   QUEUE,
   PLACE_ONE,
@@ -76,6 +77,6 @@ for index = 1, count do
   local done, reply = pcall(place_one, lock, queue, nil, place, inbox, id_of(index), lock_time_of(index), counts)
   replies[index] = done and reply or error_of(reply)
 end
-return replies
+return of_all(replies)
 `,
 );

@@ -1,20 +1,21 @@
 import { script } from "./script";
-import { MANY } from "./values";
+import { MANY, OF_ALL } from "./values";
 
 /**
  * Takes those of many keys that are free, as a plain SET would each.
  *
  * KEYS: the locks. ARGV: their requestIds; the lock times in ms, or one for all.
  *
- * Reply: for each nothing where it was taken, otherwise what it holds, or its error.
+ * Reply: for each nothing where it was taken, otherwise what it holds, or its error; where the server takes no writes, that alone.
  */
 export const TAKE_MANY = script(
   MANY,
+  OF_ALL,
   `
 local replies = {}
 for index, lock in ipairs(KEYS) do
   replies[index] = redis.pcall("SET", lock, id_of(index), "PX", lock_time_of(index), "NX", "GET")
 end
-return replies
+return of_all(replies)
 `,
 );

@@ -22,6 +22,18 @@ local function error_of(failure)
 end
 `;
 
+/**
+ * A server that takes no writes says so of the first key as of all. It is the reply to the command then: a client looks for
+ * another server by the errors of commands (`reconnectOnError` of ioredis), and by no others.
+ */
+export const OF_ALL = `
+local function of_all(replies)
+  local first = replies[1]
+  local is_read_only = type(first) == "table" and first.err and string.find(first.err, "READONLY", 1, true)
+  return is_read_only and first or replies
+end
+`;
+
 /** How a script for many keys reads its arguments: all requestIds are in one, since fewer arguments cost less. */
 export const MANY = `
 local function id_of(index)
