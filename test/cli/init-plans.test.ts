@@ -221,6 +221,7 @@ test("what is not understood is left as it is, and the lines to write are told",
     ["vite.config.ts", "export default { ...base };"],
     ["vite.config.ts", "export default configFor(1);"],
     ["vite.config.ts", "export default {"],
+    ["vite.config.ts", 'export default { ["plugins"]: [a] };'],
   ] as const) {
     const { changes, byHand } = await drafted({ scripts: { build: "vite build" } }, { [config]: text });
     t.deepEqual(changes, {}, text);
