@@ -6,7 +6,8 @@ import { join } from "node:path";
 import { setTimeout as timer } from "node:timers/promises";
 import test, { type ExecutionContext } from "ava";
 import { watchSources, type Run } from "../../transformer/cli/watch";
-import type { Files } from "../hosts/project";
+import { makeProject, PACKAGE, tsconfig, type Files } from "../hosts/project";
+import { Watch } from "../hosts/watch";
 import { deferred } from "../support/deferred";
 
 // When a check that watches looks again, and what it says. One after the other: there is one stdout.
@@ -190,3 +191,60 @@ test.serial("a directory is watched once, and no longer than it has sources", as
   await timer(0);
   t.is(watched(), 1);
 });
+
+test.serial("a directory that has a source again is watched again", async (t) => {
+  const other = await realpath(await mkdtemp(join(tmpdir(), "watched-")));
+  t.teardown(() => rm(other, { recursive: true }));
+  const { path, ran } = await watching(
+    t,
+    (run, at) => ({ errors: 0, sources: run === 2 ? [at("a.ts")] : [at("a.ts"), join(other, "b.ts")] }),
+    { "a.ts": "" },
+  );
+  for (const run of [2, 3]) {
+    writeFileSync(path("a.ts"), String(run));
+    await ran(run);
+  }
+  await timer(AFTER_SETTLING_MS);
+  writeFileSync(join(other, "b.ts"), "");
+  await ran(4);
+  t.pass();
+});
+
+// ---- what a check that watches looks at --------------------------------------------------------------------
+
+const CHECK = [join(PACKAGE, "dist/transformer/cli/main.js"), "check", "--watch"];
+
+test.serial("while a configuration is broken, all that it was made of is watched", async (t) => {
+  const project = await makeProject({
+    "tsconfig.json": '{ "extends": "./config/base.json", "include": ["src"] }',
+    "config/base.json": tsconfig({}, {}),
+    "src/a.ts": "export {};\n",
+  });
+  const watch = new Watch(project, CHECK);
+  t.teardown(() => watch.stop());
+  t.regex(await watch.build(), /Found 0 errors\./);
+  await project.write({ "tsconfig.json": "{" });
+  t.regex(await watch.build(), /\nerror TS901401: .*tsconfig\.json.*\n.*Found 1 error\./);
+  await project.write({ "src/a.ts": "export const a = 1;\n" });
+  t.regex(await watch.build(), /File change detected.*\n\nerror TS901401: /);
+});
+
+for (const [what, args, file, text] of [
+  ["that is broken from the start", [], "tsconfig.json", "{"],
+  ["that is named, and is not there", ["-p", "config/build.json"], "config/build.json", undefined],
+] as const) {
+  test.serial(`a configuration ${what} is waited for`, async (t) => {
+    const project = await makeProject({
+      "config/other.json": "{}",
+      "src/a.ts": "export {};\n",
+      ...(text !== undefined && { [file]: text }),
+    });
+    const watch = new Watch(project, [...CHECK, ...args]);
+    t.teardown(() => watch.stop());
+    t.regex(await watch.build(), /\nerror TS901401: .*\n.*Found 1 error\./);
+    await project.write({ [file]: tsconfig({ rootDir: undefined }, { files: [project.path("src/a.ts")] }) });
+    let said = await watch.build();
+    while (said.includes("TS901401")) said = await watch.build(); // It may be seen before all of it is written.
+    t.regex(said, /Found 0 errors\./);
+  });
+}
