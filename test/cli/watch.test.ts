@@ -220,13 +220,13 @@ test.serial("while a configuration is broken, all that it was made of is watched
     "config/base.json": tsconfig({}, {}),
     "src/a.ts": "export {};\n",
   });
-  const watch = new Watch(project, CHECK);
-  t.teardown(() => watch.stop());
-  t.regex(await watch.build(), /Found 0 errors\./);
+  const checking = new Watch(project, CHECK);
+  t.teardown(() => checking.stop());
+  t.regex(await checking.build(), /Found 0 errors\./);
   await project.write({ "tsconfig.json": "{" });
-  t.regex(await watch.build(), /\nerror TS901401: .*tsconfig\.json.*\n.*Found 1 error\./);
+  t.regex(await checking.build(), /\nerror TS901401: .*tsconfig\.json.*\n.*Found 1 error\./);
   await project.write({ "src/a.ts": "export const a = 1;\n" });
-  t.regex(await watch.build(), /File change detected.*\n\nerror TS901401: /);
+  t.regex(await checking.build(), /File change detected.*\n\nerror TS901401: /);
 });
 
 for (const [what, args, file, text] of [
@@ -239,12 +239,12 @@ for (const [what, args, file, text] of [
       "src/a.ts": "export {};\n",
       ...(text !== undefined && { [file]: text }),
     });
-    const watch = new Watch(project, [...CHECK, ...args]);
-    t.teardown(() => watch.stop());
-    t.regex(await watch.build(), /\nerror TS901401: .*\n.*Found 1 error\./);
+    const checking = new Watch(project, [...CHECK, ...args]);
+    t.teardown(() => checking.stop());
+    t.regex(await checking.build(), /\nerror TS901401: .*\n.*Found 1 error\./);
     await project.write({ [file]: tsconfig({ rootDir: undefined }, { files: [project.path("src/a.ts")] }) });
-    let said = await watch.build();
-    while (said.includes("TS901401")) said = await watch.build(); // It may be seen before all of it is written.
+    let said = await checking.build();
+    while (said.includes("TS901401")) said = await checking.build(); // It may be seen before all of it is written.
     t.regex(said, /Found 0 errors\./);
   });
 }

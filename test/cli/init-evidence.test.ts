@@ -1,0 +1,295 @@
+import { mkdir, rm, writeFile } from "node:fs/promises";
+import { dirname, join } from "node:path";
+import test from "ava";
+import { HOSTS, planFor } from "../../transformer/cli/init/init";
+import { Project } from "../../transformer/cli/init/project";
+import { makeProject, type Files } from "../hosts/project";
+
+// By what `lockweave init` sees what a project is made of.
+
+/** @param missing of what is installed elsewhere */
+async function projectOf(
+  manifest: object,
+  files: Files = {},
+  missing: readonly string[] = [],
+): Promise<Project> {
+  const project = await makeProject({ ...files, "package.json": JSON.stringify(manifest, undefined, 2) });
+  for (const path of missing) await rm(project.path(path));
+  return new Project(project.dir);
+}
+
+const NO_TYPESCRIPT = ["tsconfig.json", "node_modules/typescript"];
+
+for (const [version, major, isTooOld] of [
+  ["5.9.0", 5, false],
+  ["~5.9", 5, false],
+  ["^5.8.3", 5, true],
+  ["4", 4, true],
+  [">=6", 6, false],
+  ["7.0.2", 7, false],
+] as const) {
+  test(`TypeScript ${version} is ${isTooOld ? "too old" : "new enough"}, wherever it is asked for`, async (t) => {
+    for (const kind of ["dependencies", "devDependencies"]) {
+      const project = await projectOf({ [kind]: { typescript: version } }, {}, NO_TYPESCRIPT);
+      t.deepEqual(project.typescript, { version, major, isTooOld });
+      t.true(project.isCompiled);
+    }
+  });
+}
+
+test("what is installed says which TypeScript it is, and a name without a number says nothing", async (t) => {
+  const manifest = { devDependencies: { typescript: "latest" } };
+  t.is((await projectOf(manifest, {}, NO_TYPESCRIPT)).typescript, undefined);
+  t.regex((await projectOf(manifest)).typescript?.version ?? "", /^\d+\.\d+\.\d+$/);
+});
+
+for (const [what, files, scripts, isTypeScript, isCompiled] of [
+  ["a tsconfig.json alone", { "tsconfig.json": "{}" }, {}, true, true],
+  ["a module beside package.json", { "a.mts": "" }, {}, true, false],
+  ["a script that runs one", {}, { start: "node src/main.ts" }, true, false],
+  ["declarations", { "a.d.ts": "" }, {}, false, false],
+  ["JavaScript", { "a.js": "" }, { start: "node a.js" }, false, false],
+] as const) {
+  test(`${what} says that TypeScript ${isTypeScript ? "is" : "is not"} written, and ${isCompiled ? "" : "not "}that it is compiled`, async (t) => {
+    const missing = "tsconfig.json" in files ? ["node_modules/typescript"] : NO_TYPESCRIPT;
+    const project = await projectOf({ scripts }, files, missing);
+    t.is(project.isTypeScript, isTypeScript);
+    t.is(project.isCompiled, isCompiled);
+  });
+}
+
+test("a script runs a program where its name stands alone", async (t) => {
+  for (const [script, runs] of [
+    ["vite", true],
+    ["A=1 npx vite build", true],
+    ["clean && vite;", true],
+    ["my-vite", false],
+    ["vite-node a.ts", false],
+    ["./vite", false],
+    ["node vite.js", false],
+    ["npm i @a/vite", false],
+    ["npm run vite:build", false],
+    ["npm run build:vite", false],
+  ] as const) {
+    t.is((await projectOf({ scripts: { it: script } })).runs("vite"), runs, script);
+  }
+});
+
+test("a configuration is named to the program that its option belongs to", async (t) => {
+  for (const [script, named] of [
+    ["vitest --config ./a.ts", ["a.ts"]],
+    ["vitest run --config=a.ts && vitest --config a.ts", ["a.ts"]],
+    ["vitest --config a.ts; vitest --config b/c.ts", ["a.ts", "b/c.ts"]],
+    ["vitest && other --config a.ts", []],
+    ["my-vitest --config a.ts", []],
+    ["vitest --config gone.ts", []],
+  ] as const) {
+    const project = await projectOf({ scripts: { it: script } }, { "a.ts": "", "b/c.ts": "" });
+    t.deepEqual(project.configsNamedTo("vitest"), named, script);
+  }
+});
+
+test("a configuration has its name, and the ending of a program", async (t) => {
+  for (const [file, isFound] of [
+    ["vite.config.ts", true],
+    ["vite.config.cjs", true],
+    ["vite.config.json", false],
+    ["vite.config.tsx", false],
+    ["vite.config.old.ts", false],
+  ] as const) {
+    const project = await projectOf({}, { [file]: "" });
+    t.is(project.config("vitest.config", "vite.config"), isFound ? file : undefined, file);
+  }
+  const both = await projectOf({}, { "a.config.js": "", "b.config.js": "" });
+  t.is(both.config("b.config", "a.config"), "b.config.js");
+});
+
+test("the program of a package is what its package.json says", async (t) => {
+  for (const [bin, script] of [
+    ["./one.js", "one.js"],
+    [{ tool: "named.js", other: "other.js" }, "named.js"],
+    [{ other: "other.js" }, "other.js"],
+    [undefined, "tool"],
+  ] as const) {
+    const project = await projectOf({}, { "node_modules/tool/package.json": JSON.stringify({ bin }) });
+    t.is(project.bin("tool"), project.path(`node_modules/tool/${script}`));
+  }
+});
+
+test("the package manager is that of the nearest lock file, and has its own words", async (t) => {
+  for (const [lock, install, installDev] of [
+    ["pnpm-lock.yaml", "pnpm add", "pnpm add --save-dev"],
+    ["yarn.lock", "yarn add", "yarn add --dev"],
+    ["bun.lockb", "bun add", "bun add --dev"],
+    ["package-lock.json", "npm install", "npm install --save-dev"],
+  ] as const) {
+    const workspace = await makeProject({
+      [lock]: "",
+      "packages/a/package.json": "{}",
+      "packages/b/package.json": "{}",
+      "packages/b/package-lock.json": "",
+    });
+    const { packageManager } = new Project(workspace.path("packages/a"));
+    t.is(packageManager.install.join(" "), install);
+    t.is(packageManager.installDev.join(" "), installDev);
+    t.is(new Project(workspace.path("packages/b")).packageManager.name, "npm");
+  }
+});
+
+/** The hosts and their evidence. */
+function foundIn(project: Project): readonly (readonly [string, string])[] {
+  return planFor(project).found.map(([{ name }, evidence]) => [name, evidence]);
+}
+
+for (const [host, evidence, manifest, files] of [
+  ["Jest", "jest.config.ts", {}, { "jest.config.ts": "" }],
+  ["Jest", "`jest` in package.json", { devDependencies: { jest: "30" } }, {}],
+  ["Vitest", "`vitest` in a script", { scripts: { test: "vitest run" } }, {}],
+  ["Vitest", "`vitest` in package.json", { devDependencies: { vitest: "4" } }, {}],
+  ["Next.js", "next.config.mjs", {}, { "next.config.mjs": "" }],
+  ["Next.js", "`next` in package.json", { dependencies: { next: "16" } }, {}],
+  ["Vite", "vite.config.ts", { scripts: { build: "vite build" } }, { "vite.config.ts": "" }],
+  ["Rollup", "`rollup` in a script", { scripts: { build: "rollup -c" } }, {}],
+  ["esbuild", "`esbuild` in a script", { scripts: { build: "esbuild a.ts" } }, {}],
+  [
+    "esbuild",
+    "tools/b.mjs",
+    { scripts: { build: "node ./tools/b.mjs" } },
+    { "tools/b.mjs": "import 'esbuild';" },
+  ],
+  ["esbuild", "esbuild.config.js", {}, { "esbuild.config.js": 'require("esbuild");' }],
+  ["Bun", "build.ts", {}, { "build.ts": "Bun.build({});" }],
+  ["Bun", "b.ts", { scripts: { build: "bun run ./b.ts" } }, { "b.ts": "Bun.build({});" }],
+  ["tspc", "nothing else is seen to compile", {}, { "build.ts": "make({});", "esbuild.js": "" }],
+  [
+    "tspc",
+    "nothing else is seen to compile",
+    { scripts: { types: "tsc" } },
+    { "tsconfig.json": '{ "compilerOptions": { "noEmit": true } }' },
+  ],
+] as const) {
+  const by = [...Object.values(manifest).map((value) => JSON.stringify(value)), ...Object.keys(files)];
+  test(`${host} is seen by ${evidence}: ${by.join(", ")}`, async (t) => {
+    const found = foundIn(await projectOf(manifest, files));
+    t.deepEqual(
+      found.find(([name]) => name === host),
+      [host, evidence],
+    );
+    if (host !== "Jest" && host !== "Vitest") t.is(found.length, 1);
+  });
+}
+
+test("the plugin is written into the nearest tsconfig.json, where none brings plugins", async (t) => {
+  const project = await projectOf(
+    { scripts: { build: "tsc" } },
+    { "tsconfig.json": '{ "extends": "./base.json" }', "base.json": '{ "compilerOptions": {} }' },
+  );
+  const { draft } = planFor(project);
+  t.true(draft.changes.has("tsconfig.json"));
+  t.false(draft.changes.has("base.json"));
+});
+
+// ---- Jest -----------------------------------------------------------------------------------------------
+
+const OURS = (files: string, transformer: string): string =>
+  `"transform": { "${files}": ["lockweave/jest", { "transformer": "${transformer}" }] }`;
+
+for (const [what, manifest, jest, after] of [
+  ["asks for ts-jest", { "ts-jest": "29" }, {}, OURS(String.raw`\\.[cm]?tsx?$`, "ts-jest")],
+  [
+    "has the preset of ts-jest by its path",
+    {},
+    { preset: "ts-jest/presets/default" },
+    OURS(String.raw`\\.[cm]?tsx?$`, "ts-jest"),
+  ],
+  ["asks for nothing", {}, {}, String.raw`"transform": { "\\.[jt]sx?$": "lockweave/jest" }`],
+  ["has a preset that is not known", {}, { preset: "ts-jest/presets/js-with-ts" }, undefined],
+  ["has a transform that does nothing", {}, { transform: {} }, undefined],
+  ["has a transform that is none", {}, { transform: null }, undefined],
+] as const) {
+  test(`a project with Jest that ${what} ${after === undefined ? "is left to people" : "gets ours around it"}`, async (t) => {
+    const project = await projectOf(
+      { devDependencies: { jest: "30", ...manifest } },
+      {
+        "jest.config.json": JSON.stringify(jest),
+      },
+    );
+    const { draft } = planFor(project);
+    const text = draft.changes.get("jest.config.json")?.replaceAll(/\s+/g, " ");
+    if (after !== undefined) t.true(text?.includes(after), text);
+    else {
+      t.is(text, undefined);
+      t.deepEqual(
+        draft.byHand.map(({ file, lines }) => [file, lines]),
+        [
+          [
+            "jest.config.json",
+            [String.raw`transform: { "\\.[jt]sx?$": ["lockweave/jest", { transformer: "ts-jest" }] }`],
+          ],
+        ],
+      );
+    }
+  });
+}
+
+test("what a configuration of Jest computes is left to people", async (t) => {
+  for (const config of [
+    String.raw`{ transform: { "\\.ts$": transformer } }`,
+    "{ transform }",
+    "{ ...base }",
+    "{ preset }",
+  ]) {
+    const files = { "jest.config.js": `module.exports = ${config};\n` };
+    const { draft } = planFor(await projectOf({ devDependencies: { jest: "30" } }, files));
+    t.false(draft.changes.has("jest.config.js"), config);
+    t.deepEqual(
+      draft.byHand.map(({ file }) => file),
+      ["jest.config.js"],
+      config,
+    );
+  }
+});
+
+// ---- what builds the first lock alone -----------------------------------------------------------------------
+
+for (const [name, tool, config] of [
+  ["Vite", "vite", "vite.config.js"],
+  ["tsdown", "tsdown", "tsdown.config.js"],
+  ["tsup", "tsup", "tsup.config.js"],
+  ["Rolldown", "rolldown", "rolldown.config.js"],
+  ["Rollup", "rollup", "rollup.config.js"],
+  ["webpack", "webpack-cli", "webpack.config.js"],
+] as const) {
+  test(`${name} builds the first lock by its own program, and the output is run whatever it is called`, async (t) => {
+    const bin = { [tool]: "cli.js" };
+    const project = await projectOf(
+      {},
+      {
+        [config]: "",
+        [`node_modules/${tool}/package.json`]: JSON.stringify({ bin }),
+      },
+    );
+    const host = HOSTS.find((one) => one.name === name);
+    for (const [files, output] of [
+      [["first-lock.mjs", "main.js", "a.js"], "first-lock.mjs"],
+      [["main.cjs", "a.js", "first-lock.d.ts"], "main.cjs"],
+      [["chunks/a.js", "a.css"], "chunks/a.js"],
+      [[], "main.js"],
+    ] as const) {
+      const dir = project.path(`out-${output.replace("/", "-")}-${files.length}`);
+      await mkdir(dir);
+      for (const file of files) {
+        await mkdir(dirname(join(dir, file)), { recursive: true });
+        await writeFile(join(dir, file), "");
+      }
+      const [build, run, ...rest] = host?.tryOut?.(project, "src/first-lock.ts", dir) ?? [];
+      const words = typeof build === "object" ? build : [];
+      t.is(words[0], project.path(`node_modules/${tool}/cli.js`));
+      t.true(words.some((word) => /^(?:\.\/)?src\/first-lock\.ts$/.test(word)));
+      t.true(words.includes(dir));
+      if (name === "Rolldown") t.true(words.includes(config));
+      t.deepEqual(typeof run === "function" ? run() : [], [join(dir, output)]);
+      t.deepEqual(rest, []);
+    }
+  });
+}
