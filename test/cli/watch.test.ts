@@ -1,12 +1,12 @@
 import { rmSync, utimesSync, watch, writeFileSync } from "node:fs";
 import { once } from "node:events";
-import { mkdtemp, realpath, rm } from "node:fs/promises";
+import { mkdtemp, realpath, rm, symlink } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as timer } from "node:timers/promises";
 import test, { type ExecutionContext } from "ava";
 import { watchSources, type Run } from "../../transformer/cli/watch";
-import { makeProject, PACKAGE, tsconfig, type Files } from "../hosts/project";
+import { makeProject, PACKAGE, PLUGIN, tsconfig, type Files } from "../hosts/project";
 import { Watch } from "../hosts/watch";
 import { deferred } from "../support/deferred";
 
@@ -248,3 +248,32 @@ for (const [what, args, file, text] of [
     t.regex(said, /Found 0 errors\./);
   });
 }
+
+test.serial("what is wrong with the plugin's entry stands at the beginning of tsconfig.json", async (t) => {
+  const plugins = [{ ...PLUGIN, defaults: { lockTme: 1 } }];
+  const project = await makeProject(
+    { "src/a.ts": "/** @redisLock businessFlag=a */\nexport async function a() {}\n" },
+    { plugins },
+  );
+  const checking = new Watch(project, CHECK);
+  t.teardown(() => checking.stop());
+  t.regex(
+    await checking.build(),
+    /\ntsconfig\.json\(1,1\): error TS901401: LW1401: .* Did you mean `lockTime`\?\n.*Found 1 error\./,
+  );
+});
+
+test.serial("tags in the TypeScript that a linked package hands out are told at the import", async (t) => {
+  const project = await makeProject({
+    "packages/shop/package.json": '{ "name": "shop", "type": "module", "exports": "./index.ts" }',
+    "packages/shop/index.ts": "/** @redisLock businessFlag=pay */\nexport async function pay() {}\n",
+    "src/main.ts": 'export { pay } from "shop";\n',
+  });
+  await symlink(project.path("packages/shop"), project.path("node_modules/shop"));
+  const checking = new Watch(project, CHECK);
+  t.teardown(() => checking.stop());
+  t.regex(
+    await checking.build(),
+    /\nsrc\/main\.ts\(1,21\): error TS901406: LW1406: This takes in `pay` .*\n.*Found 1 error\./,
+  );
+});
