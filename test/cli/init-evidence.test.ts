@@ -179,6 +179,25 @@ for (const [host, evidence, manifest, files] of [
   });
 }
 
+test("where nothing else is seen, the TypeScript that is there compiles, and Node where there is none", async (t) => {
+  const nothing = "nothing else is seen to compile";
+  const withTypeScript = (typescript: string): Promise<Project> =>
+    projectOf({ devDependencies: { typescript } }, {}, ["node_modules/typescript"]);
+  t.deepEqual(foundIn(await withTypeScript("7.0.2")), [["TypeScript 7", nothing]]);
+  t.deepEqual(foundIn(await withTypeScript("6.0.2")), [["tspc", nothing]]);
+  t.deepEqual(foundIn(await projectOf({}, {}, NO_TYPESCRIPT)), [["Node", nothing]]);
+});
+
+test("of several that can, the first shows the first lock: what builds, before what runs", async (t) => {
+  const scripts = { start: "tsx src/main.ts", build: "vite build", types: "tsc" };
+  const { found, host } = planFor(await projectOf({ scripts }));
+  t.deepEqual(
+    found.map(([{ name }]) => name),
+    ["Vite", "tspc", "tsx"],
+  );
+  t.is(host?.name, "Vite");
+});
+
 test("the plugin is written into the nearest tsconfig.json, where none brings plugins", async (t) => {
   const project = await projectOf(
     { scripts: { build: "tsc" } },
@@ -293,3 +312,73 @@ for (const [name, tool, config] of [
     }
   });
 }
+
+// ---- Next.js and NestJS -------------------------------------------------------------------------------------
+
+test("Next.js without a configuration gets one that both of its bundlers can load", async (t) => {
+  const project = await makeProject({ "package.json": '{ "dependencies": { "next": "16" } }' });
+  const { draft } = planFor(new Project(project.dir));
+  await project.write({ "next.config.mjs": draft.changes.get("next.config.mjs") ?? "" });
+  const { code, stdout, stderr } = await project.run(
+    "--input-type=module",
+    "--eval",
+    `import config from "./next.config.mjs";
+const { webpack, ...others } = config;
+console.log(JSON.stringify([others, webpack({ plugins: [] }).plugins.length]));`,
+  );
+  t.is(code, 0, stderr);
+  const rules = { "*.{ts,tsx}": { loaders: ["lockweave/loader"] } };
+  t.deepEqual(JSON.parse(stdout), [{ serverExternalPackages: ["lockweave"], turbopack: { rules } }, 1]);
+});
+
+for (const [what, files, missing, file] of [
+  ["the project", {}, [], "instrumentation.ts"],
+  ["`src/app`", { "src/app/page.tsx": "" }, [], "src/instrumentation.ts"],
+  ["`src/pages`", { "src/pages/index.tsx": "" }, [], "src/instrumentation.ts"],
+  ["other sources in `src`", { "src/a.ts": "" }, [], "instrumentation.ts"],
+  ["a project without types", {}, NO_TYPESCRIPT, "instrumentation.js"],
+] as const) {
+  test(`Next.js is told where the locks live beside its routes, in ${what}: ${file}`, async (t) => {
+    const { draft } = planFor(await projectOf({ dependencies: { next: "16" } }, files, missing));
+    const written = [...draft.changes].filter(([name]) => name.includes("instrumentation"));
+    const type = file.endsWith(".ts") ? ": Promise<void>" : "";
+    t.deepEqual(
+      written.map(([name, text]) => [name, text.split("\n")[0]]),
+      [[file, `export async function register()${type} {`]],
+    );
+  });
+}
+
+test("instrumentation that knows nothing of locks is found wherever Next.js finds it", async (t) => {
+  for (const file of ["instrumentation", "src/instrumentation"].flatMap((name) => [
+    `${name}.ts`,
+    `${name}.js`,
+  ])) {
+    const files = { [file]: "export function register() {}\n" };
+    const { draft } = planFor(await projectOf({ dependencies: { next: "16" } }, files));
+    t.deepEqual(
+      draft.byHand.map((one) => [one.file, one.why]),
+      [[file, "The locks need their store when the server starts. In `register()`, write"]],
+    );
+    t.deepEqual([...draft.changes.keys()], ["next.config.mjs", ...firstLockOf(draft.changes)]);
+  }
+});
+
+function firstLockOf(changes: ReadonlyMap<string, string>): string[] {
+  return [...changes.keys()].filter((file) => file.includes("first-lock"));
+}
+
+test("a compiler of NestJS that is patched already is not patched once more", async (t) => {
+  for (const [library, commands] of [
+    ["/// tsp-module:\n", []],
+    ["\n", [["npx", "ts-patch", "install", "-s"]]],
+  ] as const) {
+    const project = await makeProject({ "package.json": "{}", "nest-cli.json": "{}" });
+    await rm(project.path("node_modules/typescript"));
+    await project.write({
+      "node_modules/typescript/package.json": '{ "version": "6.0.0" }',
+      "node_modules/typescript/lib/typescript.js": library,
+    });
+    t.deepEqual(planFor(new Project(project.dir)).draft.commands, commands);
+  }
+});
