@@ -271,13 +271,13 @@ test("what a configuration of Jest computes is left to people", async (t) => {
 
 // ---- what builds the first lock alone -----------------------------------------------------------------------
 
-for (const [name, tool, config] of [
-  ["Vite", "vite", "vite.config.js"],
-  ["tsdown", "tsdown", "tsdown.config.js"],
-  ["tsup", "tsup", "tsup.config.js"],
-  ["Rolldown", "rolldown", "rolldown.config.js"],
-  ["Rollup", "rollup", "rollup.config.js"],
-  ["webpack", "webpack-cli", "webpack.config.js"],
+for (const [name, tool, config, command] of [
+  ["Vite", "vite", "vite.config.js", "build --ssr FILE --outDir DIR --logLevel warn"],
+  ["tsdown", "tsdown", "tsdown.config.js", "FILE -d DIR"],
+  ["tsup", "tsup", "tsup.config.js", "FILE -d DIR"],
+  ["Rolldown", "rolldown", "rolldown.config.js", "-c rolldown.config.js -d DIR --input FILE"],
+  ["Rollup", "rollup", "rollup.config.js", "--silent -c -i FILE -d DIR"],
+  ["webpack", "webpack-cli", "webpack.config.js", "--entry-reset --entry ./FILE -o DIR"],
 ] as const) {
   test(`${name} builds the first lock by its own program, and the output is run whatever it is called`, async (t) => {
     const bin = { [tool]: "cli.js" };
@@ -304,9 +304,8 @@ for (const [name, tool, config] of [
       const [build, run, ...rest] = host?.tryOut?.(project, "src/first-lock.ts", dir) ?? [];
       const words = typeof build === "object" ? build : [];
       t.is(words[0], project.path(`node_modules/${tool}/cli.js`));
-      t.true(words.some((word) => /^(?:\.\/)?src\/first-lock\.ts$/.test(word)));
-      t.true(words.includes(dir));
-      if (name === "Rolldown") t.true(words.includes(config));
+      const told = command.replace("FILE", "src/first-lock.ts").replace("DIR", dir);
+      t.is(words.slice(1).join(" "), told);
       t.deepEqual(typeof run === "function" ? run() : [], [join(dir, output)]);
       t.deepEqual(rest, []);
     }
@@ -381,4 +380,39 @@ test("a compiler of NestJS that is patched already is not patched once more", as
     });
     t.deepEqual(planFor(new Project(project.dir)).draft.commands, commands);
   }
+});
+
+// ---- the first lock -----------------------------------------------------------------------------------------
+
+test("a console that the types do not have is declared below the import", async (t) => {
+  const settings = { lib: ["es2022"], types: [] };
+  const { lock } = planFor(
+    await projectOf({}, { "tsconfig.json": JSON.stringify({ compilerOptions: settings }) }),
+  );
+  t.regex(lock.text, /^import .*\n\ndeclare const console: .*\n\n\/\*\* @redisLock /);
+});
+
+test("the first lock is compiled with the settings of the project, where it has any", async (t) => {
+  for (const [files, missing, extended] of [
+    [{ "tsconfig.json": "{}" }, [], "../tsconfig.json"],
+    [{}, ["tsconfig.json"], undefined],
+  ] as const) {
+    const project = await projectOf({ scripts: { build: "tsc" } }, files, missing);
+    await mkdir(project.path("out"));
+    planFor(project).host?.tryOut?.(project, "src/first-lock.ts", project.path("out"));
+    const written = JSON.parse(project.read("out/tsconfig.json") ?? "") as {
+      extends?: string;
+      files: unknown;
+    };
+    t.is(written.extends, extended);
+    t.deepEqual(written.files, [project.path("src/first-lock.ts")]);
+  }
+});
+
+test("a bundler that has no configuration is told to have one", async (t) => {
+  const { draft } = planFor(await projectOf({ scripts: { build: "rollup -c" } }));
+  t.deepEqual(
+    draft.byHand.map(({ why }) => why),
+    ["Rollup has no configuration here: give it one with"],
+  );
 });

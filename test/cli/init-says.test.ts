@@ -248,6 +248,20 @@ test.serial("what is only to be installed and what is new are told beside each o
   t.regex(text, /\n\nTo change\n {2}first-lock\.mjs \(new\)\n(?: {2}\+ .*\n)+ {2}npm install ioredis\n\n/);
 });
 
+test.serial("what is only to be installed is asked for, too", async (t) => {
+  const project = await makeProject({
+    "package.json": JSON.stringify({ type: "module", scripts: { build: "tspc" } }),
+    "first-lock.ts": "",
+  });
+  await rm(project.path("node_modules/ts-patch"));
+  const { code, text } = await saidBy(project, false);
+  t.is(code, 3);
+  t.regex(
+    text,
+    /\n\nTo change\n {2}npm install ioredis\n {2}npm install --save-dev ts-patch@3\n\nNothing was changed\./,
+  );
+});
+
 test.serial("of lines that are alike, as many are told as change", async (t) => {
   const project = await javaScript({}, { devDependencies: { jest: "30" } });
   const { text } = await saidBy(project, false);
