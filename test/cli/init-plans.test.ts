@@ -421,15 +421,15 @@ module.exports = {
 });
 
 test("tools that need no configuration get one that has the plugin", async (t) => {
-  for (const [tool, file, property] of [
-    ["vite", "vite.config.mts", "plugins"],
-    ["tsup", "tsup.config.mts", "esbuildPlugins"],
-    ["tsdown", "tsdown.config.mts", "plugins"],
+  for (const [tool, file, property, entry] of [
+    ["vite", "vite.config.mts", "plugins", "vite"],
+    ["tsup", "tsup.config.mts", "esbuildPlugins", "esbuild"],
+    ["tsdown", "tsdown.config.mts", "plugins", "rolldown"],
   ] as const) {
     const { changes } = await drafted({ scripts: { build: `${tool} src/main.ts` } });
     t.regex(
       changes[file] ?? "",
-      new RegExp(`from "${tool}";[^]*  ${property}: \\[lockweave\\(\\)\\],`),
+      new RegExp(`from "lockweave/${entry}";\n[^]*from "${tool}";[^]*  ${property}: \\[lockweave\\(\\)\\],`),
       tool,
     );
   }
