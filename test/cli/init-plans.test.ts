@@ -65,10 +65,26 @@ const NEXT: readonly (readonly [script: string, command: string, woven?: RegExp]
   ["vite", "npm run it", /`npx vite build --ssr/],
   ["tsup src/main.ts", "npm run it", /`npx tsup src\/first-lock\.ts` shows .* in dist$/],
   ["tsdown src/main.ts --watch", "npx tsdown", /`npx tsdown src\/first-lock\.ts` shows .* in dist$/],
-  ["rolldown -c", "npm run it", /`npx rolldown -c --input src\/first-lock\.ts/],
-  ["rollup -c", "npm run it", /`npx rollup -c -i src\/first-lock\.ts/],
-  ["webpack", "npm run it", /`npx webpack --entry-reset --entry \.\/src\/first-lock\.ts/],
-  ["rspack build", "npm run it", /`npx rspack build --entry \.\/src\/first-lock\.ts/],
+  [
+    "rolldown -c",
+    "npm run it",
+    /`npx rolldown -c --input src\/first-lock\.ts -d dist\/first` shows .* in dist\/first$/,
+  ],
+  [
+    "rollup -c",
+    "npm run it",
+    /`npx rollup -c -i src\/first-lock\.ts -d dist\/first` shows .* in dist\/first$/,
+  ],
+  [
+    "webpack",
+    "npm run it",
+    /`npx webpack --entry-reset --entry \.\/src\/first-lock\.ts -o dist\/first` shows .* in dist\/first$/,
+  ],
+  [
+    "rspack build",
+    "npm run it",
+    /`npx rspack build --entry \.\/src\/first-lock\.ts -o dist\/first` shows .* in dist\/first$/,
+  ],
   ["farm build", "npm run it", /^builds with locks$/],
   ["esbuild src/main.ts", "node esbuild.config.mjs", /what your entry points import/],
   ["next build", "npm run it", /under \.next\/server$/],
@@ -221,6 +237,7 @@ test("what is not understood is left as it is, and the lines to write are told",
     ["vite.config.ts", "export default { ...base };"],
     ["vite.config.ts", "export default configFor(1);"],
     ["vite.config.ts", "export default {"],
+    ["vite.config.ts", 'export default { ["plugins"]: [a] };'],
   ] as const) {
     const { changes, byHand } = await drafted({ scripts: { build: "vite build" } }, { [config]: text });
     t.deepEqual(changes, {}, text);
@@ -404,15 +421,15 @@ module.exports = {
 });
 
 test("tools that need no configuration get one that has the plugin", async (t) => {
-  for (const [tool, file, property] of [
-    ["vite", "vite.config.mts", "plugins"],
-    ["tsup", "tsup.config.mts", "esbuildPlugins"],
-    ["tsdown", "tsdown.config.mts", "plugins"],
+  for (const [tool, file, property, entry] of [
+    ["vite", "vite.config.mts", "plugins", "vite"],
+    ["tsup", "tsup.config.mts", "esbuildPlugins", "esbuild"],
+    ["tsdown", "tsdown.config.mts", "plugins", "rolldown"],
   ] as const) {
     const { changes } = await drafted({ scripts: { build: `${tool} src/main.ts` } });
     t.regex(
       changes[file] ?? "",
-      new RegExp(`from "${tool}";[^]*  ${property}: \\[lockweave\\(\\)\\],`),
+      new RegExp(`from "lockweave/${entry}";\n[^]*from "${tool}";[^]*  ${property}: \\[lockweave\\(\\)\\],`),
       tool,
     );
   }

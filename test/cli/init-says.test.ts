@@ -1,4 +1,4 @@
-import { readdir, rm } from "node:fs/promises";
+import { chmod, readdir, rm } from "node:fs/promises";
 import test from "ava";
 import { init } from "../../transformer/cli/init/init";
 import { makeProject, type Files, type Project } from "../hosts/project";
@@ -209,6 +209,72 @@ test.serial("what cannot be installed is told, and no more is done", async (t) =
   } finally {
     process.env["PATH"] = PATH;
   }
+});
+
+const onPosix = process.platform === "win32" ? test.serial.skip : test.serial;
+onPosix(
+  "what is missing is installed before the first lock runs, by the package manager of the project",
+  async (t) => {
+    const project = await makeProject({
+      "package.json": JSON.stringify({ type: "module", dependencies: { "@nestjs/core": "11" } }),
+      "pnpm-lock.yaml": "",
+      "tools/pnpm": '#!/bin/sh\necho "pnpm $*" >> ran\n',
+      "tools/npx": '#!/bin/sh\necho "npx $*" >> ran\n',
+      "src/a.ts": "",
+    });
+    await rm(project.path("node_modules/ts-patch"));
+    for (const tool of ["tools/pnpm", "tools/npx"]) await chmod(project.path(tool), 0o755);
+    const { PATH = "" } = process.env;
+    process.env["PATH"] = `${project.path("tools")}:${PATH}`;
+    try {
+      const { text } = await saidBy(project, true);
+      const commands = ["pnpm add ioredis", "pnpm add --save-dev ts-patch@3", "npx ts-patch install -s"];
+      t.true(text.includes(`\n${commands.map((command) => `  ${command}\n`).join("")}\n`), text);
+      t.is(await project.read("ran"), `${commands.join("\n")}\n`);
+      // Nobody has installed a compiler that weaves.
+      t.true(text.includes("src/first-lock.ts does not run under its lock with NestJS:\n"), text);
+    } finally {
+      process.env["PATH"] = PATH;
+    }
+  },
+);
+
+test.serial("what is only to be installed and what is new are told beside each other", async (t) => {
+  const project = await javaScript(
+    {},
+    { dependencies: {}, scripts: { start: "node --import lockweave/register main.js" } },
+  );
+  const { text } = await saidBy(project, false);
+  t.regex(text, /\n\nTo change\n {2}first-lock\.mjs \(new\)\n(?: {2}\+ .*\n)+ {2}npm install ioredis\n\n/);
+});
+
+test.serial("what is only to be installed is asked for, too", async (t) => {
+  const project = await makeProject({
+    "package.json": JSON.stringify({ type: "module", scripts: { build: "tspc" } }),
+    "first-lock.ts": "",
+  });
+  await rm(project.path("node_modules/ts-patch"));
+  const { code, text } = await saidBy(project, false);
+  t.is(code, 3);
+  t.regex(
+    text,
+    /\n\nTo change\n {2}npm install ioredis\n {2}npm install --save-dev ts-patch@3\n\nNothing was changed\./,
+  );
+});
+
+test.serial("of lines that are alike, as many are told as change", async (t) => {
+  const project = await javaScript({}, { devDependencies: { jest: "30" } });
+  const { text } = await saidBy(project, false);
+  t.true(
+    text.includes(String.raw`
+  package.json
+  +   },
+  +   "jest": {
+  +     "transform": { "\\.[jt]sx?$": "lockweave/jest" }
+  first-lock.mjs (new)
+`),
+    text,
+  );
 });
 
 test.serial("a TypeScript that is too old is left to people, and shows no first lock", async (t) => {

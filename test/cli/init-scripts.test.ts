@@ -341,6 +341,19 @@ for (const [what, scripts, prepare] of [
   });
 }
 
+test("a package.json that is no object is left to people, with what NestJS needs", async (t) => {
+  const project = await makeProject({ "package.json": "[]", "nest-cli.json": "{}" });
+  const { draft } = planFor(new Project(project.dir));
+  t.false(draft.changes.has("package.json"));
+  t.deepEqual(draft.byHand, [
+    {
+      file: "package.json",
+      why: "It is written in a way that is not understood here. Write into it",
+      lines: ['"prepare": "ts-patch install -s"'],
+    },
+  ]);
+});
+
 for (const [builder, isTold] of [
   ['"swc"', true],
   ['{ "type": "rspack" }', true],

@@ -77,9 +77,11 @@ export class ConfigText {
     return value && this.#ts.isArrayLiteralExpression(value) ? value : undefined;
   }
 
-  /** Whether all that the object has stands in it. */
+  /** Whether all that the object has stands in it, by a name that can be read. */
   isWhole(object: TS.ObjectLiteralExpression): boolean {
-    return object.properties.every((property) => property.name !== undefined);
+    return object.properties.every(
+      ({ name }) => name !== undefined && !this.#ts.isComputedPropertyName(name),
+    );
   }
 
   textOf(node: TS.Node): string {

@@ -80,12 +80,11 @@ const NODE: Host = {
     return script === undefined ? undefined : `\`${script}\` in a script`;
   },
   setUp(draft, project) {
-    const left = changeScripts(draft, project, ({ program, rest }) =>
+    changeScripts(draft, project, ({ program, rest }) =>
       program === "node" && runsSources(project).test(`node ${rest.join(" ")}`)
         ? registered(program, rest)
         : undefined,
     );
-    tell(draft, left, `node ${REGISTER} ...`);
   },
   next: (_, __, lock) => running("node", REGISTER, lock),
   tryOut: (_, file) => [["--import", "lockweave/register", file]],

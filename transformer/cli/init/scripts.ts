@@ -74,7 +74,7 @@ export function commandFor(
     .filter(([, text]) => starts.test(text) && !/\s(?:-w|--watch|watch|--noEmit)(?=\s|$)/.test(text))
     .map(([name]) => name);
   if (script !== undefined) return `${project.packageManager.name} run ${script}`;
-  return (program === "node" ? [program, ...rest] : ["npx", program, ...rest]).join(" ");
+  return ["npx", program, ...rest].join(" ");
 }
 
 /** The paths that `tsc -p` is given. */
