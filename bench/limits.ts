@@ -1,10 +1,13 @@
 /**
- * What stands between a lock and the limit: sections of length zero by hand, by lockweave, by the very commands that
- * lockweave sends without anything around them, and by two PINGs. Each plays in a process of its own, by turns, on one Redis.
+ * What stands between a lock and the limit. Of keys of their own: sections of length zero by hand, by lockweave, by the very
+ * commands that lockweave sends without anything around them, and by two PINGs. Of one key: sections of one turn of the event
+ * loop by hand, by lockweave, and by a queue in the process that asks no store at all. Each plays in a process of its own, by
+ * turns, on one Redis.
  *
  *     npm run bench:limits [-- rounds]
  */
 import { execFileSync } from "node:child_process";
+import { setImmediate } from "node:timers/promises";
 import type { Redis } from "ioredis";
 import { DROP, DROP_MANY } from "../runtime/stores/redis/scripts/drop";
 import type { Script } from "../runtime/stores/redis/scripts/script";
@@ -18,7 +21,6 @@ import { quartiles } from "./quantiles";
 const WARM_MS = 1_000;
 const MEASURED_MS = 2_000;
 const LOCK_TIME_MS = 30_000;
-const CALLERS = [1, 64, 1_000];
 
 /** One who comes again and again, so many of them: each time, how many sections it was. */
 interface Team {
@@ -28,23 +30,73 @@ interface Team {
 
 type Enter = (port: number, callers: number) => Promise<Team>;
 
-const PLAYERS: Readonly<Record<string, Enter>> = {
-  "by hand": contestant("raw"),
-  lockweave: contestant("lockweave"),
+interface Workload {
+  readonly title: string;
+  readonly callers: number;
+  /** The ratios are to the first. */
+  readonly players: Readonly<Record<string, Enter>>;
+}
+
+const KEYS_OF_THEIR_OWN: Workload["players"] = {
+  "by hand": contestant("raw", ownKey, noTime),
+  lockweave: contestant("lockweave", ownKey, noTime),
   "its commands alone": itsCommands,
   "two PINGs": twoPings,
 };
 
-function contestant(name: ContestantName): Enter {
+const ONE_KEY: Workload["players"] = {
+  "by hand": contestant("raw", oneKey, oneTurn),
+  lockweave: contestant("lockweave", oneKey, oneTurn),
+  "a queue, no store": queueAlone,
+};
+
+const WORKLOADS: readonly Workload[] = [
+  { title: "1 caller, distinct keys", callers: 1, players: KEYS_OF_THEIR_OWN },
+  { title: "64 callers, distinct keys", callers: 64, players: KEYS_OF_THEIR_OWN },
+  { title: "1,000 callers, distinct keys", callers: 1_000, players: KEYS_OF_THEIR_OWN },
+  { title: "64 callers, one key, sections of one turn of the event loop", callers: 64, players: ONE_KEY },
+];
+
+function ownKey(caller: number, turn: number): string {
+  return `${caller}:${turn}`;
+}
+
+function oneKey(): string {
+  return "one";
+}
+
+async function noTime(): Promise<void> {}
+
+async function oneTurn(): Promise<void> {
+  await setImmediate();
+}
+
+function contestant(
+  name: ContestantName,
+  keyOf: (caller: number, turn: number) => string,
+  section: () => Promise<void>,
+): Enter {
   return async (port, callers) => {
     const client = await enter(name, port, LOCK_TIME_MS);
     return {
       members: callers,
       async comeAgain(caller, turn) {
-        await client.run(`${caller}:${turn}`, async () => {});
+        await client.run(keyOf(caller, turn), section);
         return 1;
       },
     };
+  };
+}
+
+/** First come, first served. */
+async function queueAlone(_: number, callers: number): Promise<Team> {
+  let last = Promise.resolve();
+  return {
+    members: callers,
+    async comeAgain() {
+      await (last = last.then(oneTurn));
+      return 1;
+    },
   };
 }
 
@@ -97,9 +149,7 @@ interface Figures {
   readonly cpu: number;
 }
 
-async function play(name: string, callers: number, port: number): Promise<Figures> {
-  const { members, comeAgain } = (await PLAYERS[name]?.(port, callers)) ?? { members: 0 };
-  if (comeAgain === undefined) throw new Error(`There is no player ${name}`);
+async function play({ members, comeAgain }: Team): Promise<Figures> {
   let turns = 0;
   const until = async (ms: number): Promise<number> => {
     const end = performance.now() + ms;
@@ -123,28 +173,33 @@ async function play(name: string, callers: number, port: number): Promise<Figure
   };
 }
 
-function inOwnProcess(name: string, callers: number, port: number): Figures {
+function inOwnProcess({ title }: Workload, name: string, port: number): Figures {
   const args = ["--require", "ts-node/register/transpile-only", __filename];
-  const told = execFileSync(process.execPath, [...args, "--play", name, String(callers), String(port)], {
+  const told = execFileSync(process.execPath, [...args, "--play", title, name, String(port)], {
     encoding: "utf8",
   });
   return JSON.parse(told) as Figures;
 }
 
+async function playOne(title = "", name = "", port: number): Promise<void> {
+  const workload = WORKLOADS.find((one) => one.title === title);
+  const enterOne = workload?.players[name];
+  if (enterOne === undefined) throw new Error(`There is no player ${name} of ${title}`);
+  console.log(JSON.stringify(await play(await enterOne(port, workload?.callers ?? 0))));
+  process.exit();
+}
+
 async function main(args: readonly string[]): Promise<void> {
-  if (args[0] === "--play") {
-    console.log(JSON.stringify(await play(String(args[1]), Number(args[2]), Number(args[3]))));
-    process.exit();
-  }
+  if (args[0] === "--play") return playOne(args[1], args[2], Number(args[3]));
   const rounds = Number(args[0] ?? 5);
-  const names = Object.keys(PLAYERS);
   const server = await startRedis();
   console.log(`sections/s and client CPU a section, to those by hand; ${rounds} rounds, medians (quartiles)`);
-  for (const callers of CALLERS) {
+  for (const workload of WORKLOADS) {
+    const names = Object.keys(workload.players);
     const played = Array.from({ length: rounds }, () =>
-      names.map((name) => inOwnProcess(name, callers, server.port)),
+      names.map((name) => inOwnProcess(workload, name, server.port)),
     );
-    console.log(`\n${callers.toLocaleString("en")} ${callers === 1 ? "caller" : "callers"}, distinct keys`);
+    console.log(`\n${workload.title}`);
     for (const [nth, name] of names.entries()) {
       const told = (figure: keyof Figures): string => {
         const ratios = played.map(
