@@ -108,13 +108,13 @@ function quantile(values: readonly number[], share: number): number {
 
 function build(variant: Variant, ...args: readonly string[]): Cost {
   const start = performance.now();
-  const { status, stdout } = spawnSync(
+  const { status, stdout, stderr } = spawnSync(
     process.execPath,
     ["--require", join(project, "cpu.cjs"), tspc, "-p", `tsconfig.${variant}.json`, ...args],
     { cwd: project, encoding: "utf8" },
   );
   const wallMs = performance.now() - start;
-  if (status !== 0) throw new Error(`the ${variant} build failed:\n${stdout}`);
+  if (status !== 0) throw new Error(`the ${variant} build failed:\n${stdout}${stderr}`);
   return { cpuMs: Number(readFileSync(join(project, "cpu.txt"), "utf8")), wallMs };
 }
 
