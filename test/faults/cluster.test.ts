@@ -93,8 +93,6 @@ async function giveAway(cluster: RedisCluster, key: string): Promise<void> {
     const replica = await replicaOf(cluster, master);
     await replica?.admin.cluster("FAILOVER").catch(() => {}); // It has become the master meanwhile.
     return false;
-  }).catch(async (error: Error) => {
-    throw new Error(`${error.message}\n${await cluster.views()}`);
   });
 }
 
@@ -128,8 +126,12 @@ async function play(t: ExecutionContext, isShared: boolean): Promise<void> {
     for (const [name, { play: strike, isHeavy = false }] of Object.entries(SCENARIOS)) {
       if (isHeavy && ROUNDS === 1) continue;
       if (!isShared && name.startsWith("a master is killed")) continue; // Nobody waits: no hints are heard.
-      await strike(cluster, keys, crowd);
-      await crowd.goesOn();
+      try {
+        await strike(cluster, keys, crowd);
+        await crowd.goesOn();
+      } catch (error) {
+        throw new Error(`${name}, round ${round}:\n${await cluster.views()}`, { cause: error });
+      }
     }
   }
   await crowd.end();

@@ -38,9 +38,12 @@ export class Crowd {
   /** Resolves when every lock has been entered once more. */
   async goesOn(): Promise<void> {
     const before = new Map([...this.sections].map(([key, sections]) => [key, sections.length]));
-    await until(() =>
-      [...this.sections].every(([key, sections]) => sections.length > (before.get(key) ?? 0)),
-    );
+    const standStill = (): string[] =>
+      [...this.sections].flatMap(([key, { length }]) => (length > (before.get(key) ?? 0) ? [] : [key]));
+    await until(() => standStill().length === 0).catch(() => {
+      const failures = JSON.stringify(Object.fromEntries(this.failures));
+      throw new Error(`nobody enters ${standStill().join(", ")} any more; failures so far: ${failures}`);
+    });
   }
 
   /** Resolves when none has entered for a while in which many would have. */

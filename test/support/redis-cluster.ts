@@ -28,7 +28,7 @@ export interface RedisCluster {
   otherMaster(key: string): Promise<ClusterNode>;
   /** Every node says that all slots are served, and every replica follows its master. */
   isWhole(): Promise<boolean>;
-  /** What each node believes of all of them. */
+  /** What each node believes of all of them, and has. */
   views(): Promise<string>;
   stop(): Promise<void>;
 }
@@ -208,7 +208,10 @@ function clusterOf(nodes: readonly ClusterNode[], dir: string): RedisCluster {
     async views() {
       const running = nodes.filter(({ isRunning }) => isRunning);
       const views = await Promise.all(
-        running.map(async ({ admin, port }) => `${port}:\n${String(await admin.cluster("NODES"))}`),
+        running.map(async ({ admin, port }) => {
+          const keys = (await admin.keys("*")).join(" ");
+          return `${port}: ${keys}\n${String(await admin.cluster("NODES"))}`;
+        }),
       );
       return views.join("\n");
     },

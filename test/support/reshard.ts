@@ -1,3 +1,4 @@
+import { monotonicMs } from "./monotonic";
 import type { ClusterNode, RedisCluster } from "./redis-cluster";
 import { until } from "./until";
 
@@ -5,6 +6,8 @@ import { until } from "./until";
 const AT_ONCE = 100;
 const MIGRATE_WITHIN_MS = 5_000;
 const MOST_TIMES = 10_000;
+/** Much longer than the nodes take to tell each other. */
+const ASKED_AGAIN_MS = 3_000;
 
 /**
  * The slot of the key is on its way to another master, and stays so: the keys that are there stay, and new ones are made
@@ -42,6 +45,31 @@ export async function migrateSlot(cluster: RedisCluster, key: string, to: Cluste
     if (node === to || node === from || !node.isRunning) continue;
     await node.admin.cluster("SETSLOT", slot, "NODE", to.id).catch(() => {}); // A replica hears it from its master.
   }
+  await agreedUpon(cluster, slot, to);
+}
+
+/**
+ * All nodes name one owner of the slot. On a machine that is so busy that a node was taken for dead meanwhile, a fail-over
+ * and the move may be of the same epoch: then the new owner says its word once more, in a higher one.
+ */
+async function agreedUpon(cluster: RedisCluster, slot: number, to: ClusterNode): Promise<void> {
+  let askedAt = monotonicMs();
+  await until(async () => {
+    const running = cluster.nodes.filter(({ isRunning }) => isRunning);
+    const owners = await Promise.all(running.map((node) => ownerOf(node, slot)));
+    if (owners[0] !== undefined && new Set(owners).size === 1) return true;
+    if (monotonicMs() - askedAt > ASKED_AGAIN_MS) {
+      askedAt = monotonicMs();
+      await to.admin.cluster("BUMPEPOCH");
+    }
+    return false;
+  });
+}
+
+async function ownerOf({ admin }: ClusterNode, slot: number): Promise<number | undefined> {
+  const table = await admin.cluster("SLOTS");
+  const [, , master] = table.find(([from, to]) => from <= slot && slot <= to) ?? [];
+  return master?.[1];
 }
 
 /**
