@@ -56,7 +56,10 @@ export function countInto(path: string): void {
       return {
         source,
         get sha1() {
-          for (const text of texts) lockweaveReached(regionOfText.get(text) ?? "");
+          for (const text of texts) {
+            const region = regionOfText.get(text);
+            if (region !== undefined) lockweaveReached(region);
+          }
           return sha1;
         },
       };
