@@ -9,6 +9,7 @@ import { runInside } from "../../runtime/lock/reentrancy";
 import type { Locks } from "../../runtime/lock/locks";
 import type { LockOptions } from "../../runtime/lock/settings";
 import { batching } from "../support/batching-store";
+import { deferred } from "../support/deferred";
 import { lostOnTheWay } from "../support/tampered-store";
 import { Fleet, type FleetProcess } from "../support/fleet";
 
@@ -225,6 +226,27 @@ test("none is extended where not all are held", async (t) => {
   t.is(locks.locks.length, 1);
   await t.throwsAsync(locks.extend("20s"), { instanceOf: LockLostError });
   t.true((locks.locks[0]?.remaining() ?? Infinity) <= 9_000);
+  await locks.release();
+  t.true(one.isIdle);
+});
+
+test("one that goes while the others are extended fails the extension", async (t) => {
+  const fleet = new Fleet();
+  const one = fleet.process();
+  const locks = await enter(one, ["a", "b"]);
+  const arrival = deferred();
+  fleet.store.onRenew = async (send) => {
+    const isFirst = fleet.store.renewals === 1;
+    const reply = await send();
+    if (!isFirst) await arrival.promise;
+    return reply;
+  };
+  const extending = t.throwsAsync(locks.extend("40s"), { instanceOf: LockLostError, message: /^a is/ });
+  await fleet.clock.settle();
+  t.is(fleet.store.renewals, 2);
+  await locks.locks[0]?.release();
+  arrival.resolve();
+  await extending;
   await locks.release();
   t.true(one.isIdle);
 });

@@ -28,4 +28,5 @@ test("how Node runs a file is said by Node itself, else by its name, else by the
   ] as const) {
     t.is(formatOf(project.path(file), told), format, `${file} ${told}`);
   }
+  t.is(formatOf("/nowhere/at/all/a.ts", undefined), undefined);
 });

@@ -3,9 +3,11 @@ import { relative } from "node:path";
 import { pathToFileURL } from "node:url";
 import test from "ava";
 import { create } from "ts-node";
+import type { Format } from "../../../transformer/hosts/register/format";
 import { hookImport } from "../../../transformer/hosts/register/import-hook";
 import { loadFile, pathOf } from "../../../transformer/hosts/register/load-file";
 import { load as loadInThread } from "../../../transformer/hosts/register/loader-thread";
+import { weaveFile } from "../../../transformer/hosts/register/tagged-file";
 import { makeProject, type Files, type Project } from "../project";
 
 // What the hooks hand to Node in the place of a file, in this process. That Node runs it is told in runs.test.ts.
@@ -69,6 +71,23 @@ test.serial("a file runs as Node says, else as it takes in other modules", async
   t.is(format("command", "commonjs"), "commonjs");
 });
 
+test.serial("a module that takes in nothing but types takes in the runtime as modules do", async (t) => {
+  const text = `import type { Order } from "./order.js";\n${TYPESCRIPT.replace("export ", "")}void pay("A1");\n`;
+  const project = await withFiles({ "pay.ts": text });
+  const woven = (format: Format): string => weaveFile(project.path("pay.ts"), format)?.code ?? "";
+  t.regex(woven("module"), /^import \* as lockweave from/);
+  t.regex(woven("commonjs"), /^const lockweave = require\(/);
+});
+
+test.serial("what a text is written in is said by its name", async (t) => {
+  const text = (types: string): string =>
+    `/** @redisLock businessFlag=pay keyType=CLASS keyName=order fieldName=no keyClass=Order */\nexports.pay = async (order${types}) => 1;\n`;
+  const project = await withFiles({ "pay.cts": text(": Order"), pay: text(""), "pay.cjs": text("") });
+  const woven = (file: string): string => weaveFile(project.path(file), "commonjs")?.code ?? "";
+  t.is(woven("pay"), woven("pay.cjs"));
+  t.not(woven("pay.cts").replace(": Order", ""), woven("pay.cjs"));
+});
+
 test.serial("a command without an ending is JavaScript", async (t) => {
   const project = await withFiles({ "bin/pay": SCRIPT });
   t.regex(loadFile(project.path("bin/pay"))?.source ?? "", LOCK);
@@ -88,6 +107,7 @@ test.serial(
     const plain = "exports.pay = async function pay(id) { return id; };\n";
     const project = await withFiles({
       "node_modules/own/index.js": SCRIPT,
+      "node_modules/two/index.js": SCRIPT + SCRIPT.replaceAll("pay", "refund"),
       "node_modules/declared/index.cjs": plain,
       "node_modules/declared/index.d.cts": `${tag}\nexport declare function pay(id: string): Promise<string>;\n`,
       "node_modules/untagged/index.js": plain,
@@ -103,6 +123,7 @@ test.serial(
       const words = `node_modules/${file}: error LW1403: This takes in \`pay\` with \`@redisLock\`, and \`${name}\` does not hold`;
       t.true(message.includes(words), message);
     }
+    t.throws(() => load("two/index.js"), { message: /This takes in `pay`, `refund` with/ });
     t.is(load("untagged/index.js"), undefined);
     t.is(load("sources/index.ts"), undefined);
   },
@@ -158,6 +179,7 @@ test.serial(
       "vendor/pay.js": SCRIPT,
       pay: SCRIPT,
     });
+    const command = loadFile(project.path("pay"));
     const service = create({
       cwd: project.dir,
       transpileOnly: true,
@@ -175,7 +197,7 @@ test.serial(
     t.is(loadFile(path, "module-typescript")?.format, "module");
     t.is(loadFile(project.path("script.ts"))?.format, "commonjs");
     t.false(loadFile(project.path("vendor/pay.js"))?.source.includes("exports.pay = pay;\nexports"));
-    t.regex(loadFile(project.path("pay"))?.source ?? "", LOCK);
+    t.deepEqual(loadFile(project.path("pay")), command);
   },
 );
 
@@ -226,7 +248,12 @@ type Load = (url: string, context: object, next: (url: string, context: object) 
 type Hooking = Record<"register" | "registerHooks", unknown>;
 
 /** Stands in for newer and older versions of Node than this: `load` asks the hooks as Node does, the last one first. */
-function standIn(version: string): { load(url: string): unknown; registered: unknown[]; restore(): void } {
+function standIn(version: string): {
+  readonly hooks: readonly Load[];
+  readonly registered: readonly unknown[];
+  load(url: string): unknown;
+  restore(): void;
+} {
   const hooked = module as unknown as Hooking;
   const { register, registerHooks } = hooked;
   const { node } = process.versions;
@@ -242,6 +269,7 @@ function standIn(version: string): { load(url: string): unknown; registered: unk
   const ask = (url: string, context: object, at: number): unknown =>
     hooks[at]?.(url, context, (name, inner) => ask(name, inner, at - 1)) ?? "Node's";
   return {
+    hooks,
     load: (url) => ask(url, {}, hooks.length - 1),
     registered,
     restore() {
@@ -273,6 +301,7 @@ test.serial("hooks that come later get what is not tagged, and no tagged file be
   t.is(node.load("node:fs"), "Node's");
   t.deepEqual(seen, [url("plain.mjs"), "node:fs"]);
   t.deepEqual(node.registered, []);
+  t.is(node.hooks.length, 2);
 });
 
 for (const [version, isInThread] of [

@@ -1,6 +1,9 @@
+import { join } from "node:path";
+import { pathToFileURL } from "node:url";
 import test from "ava";
 import { getsAlongWithThreads } from "../../../transformer/hosts/register/import-hook";
 import { installNode, OTHER_NODES } from "./nodes";
+import { PACKAGE } from "../project";
 import { HOSTS, makeHosted, orders, ordersAsScript, withoutTypes } from "./project";
 
 const MAIN = `import { createRequire } from "node:module";
@@ -34,6 +37,7 @@ const FILES = {
   "common/orders.ts": orders("pay"),
   "common/required.ts": orders("pay"),
   "common/required.service.ts": orders("pay"),
+  "common/short-required/p.ts": orders("pay"),
   "unsaid/package.json": "{}",
   "unsaid/orders.ts": orders("pay"),
   "unsaid/required.ts": ordersAsScript("pay"),
@@ -72,6 +76,7 @@ const BY_TSX = [
   "./common/orders.ts",
   "./common/required.ts",
   "./common/required.service.ts",
+  "./common/short-required/p.ts",
   "./orders.js",
   "./required.cjs",
   "./orders",
@@ -85,6 +90,41 @@ test("tsx runs each kind of file under its locks, whichever of the two is regist
     const { stdout, stderr } = await project.run(...host, "main.mts", ...BY_TSX);
     t.is(stdout, underLocks(BY_TSX), stderr);
   }
+});
+
+test("tsx is known by its files, too, by which its command starts Node", async (t) => {
+  const project = await makeHosted(FILES);
+  const dist = join(PACKAGE, "node_modules/tsx/dist");
+  const [, , ...ours] = HOSTS.tsx;
+  for (const host of [
+    [`${dist}/cli.mjs`, ...ours],
+    [`--import=${pathToFileURL(`${dist}/loader.mjs`).href}`, ...ours],
+  ]) {
+    const { stdout, stderr } = await project.run(...host, "main.mts", "./orders.ts");
+    t.is(stdout, underLocks(["./orders.ts"]), stderr);
+  }
+});
+
+test("hooks that are registered later, by the name that a module has of `register`, get no tagged file before us", async (t) => {
+  const project = await makeHosted({
+    ...FILES,
+    "late.mjs": `import { register } from "node:module";
+register("./hooks.mjs", import.meta.url);
+`,
+    "hooks.mjs": `export async function load(url, context, next) {
+  if (url.endsWith("orders.mjs")) throw new Error("It came to us");
+  return next(url, context);
+}
+`,
+  });
+  const { stdout, stderr } = await project.run(
+    ...HOSTS.Node,
+    "--import",
+    "./late.mjs",
+    "main.mjs",
+    "./orders.mjs",
+  );
+  t.is(stdout, underLocks(["./orders.mjs"]), stderr);
 });
 
 for (const version of OTHER_NODES) {

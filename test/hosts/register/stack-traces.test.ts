@@ -53,6 +53,16 @@ for (const [host, extension] of [
   });
 }
 
+test("ts-node: stack traces of a program in one file show its lines and columns", async (t) => {
+  const main = `${SOURCE}${MAIN.replace(/import .*Orders.*\n/, "")}`;
+  const project = await makeHosted({ "package.json": "{}", "main.ts": main }, { types: ["node"] });
+  const { stdout, stderr } = await project.run(...HOSTS["ts-node"], "main.ts");
+  const [message, first, second] = stdout.split("\n");
+  t.is(message, "Error: A1 is paid", stderr);
+  t.true(first?.includes(`main.ts${placeOf("new Error")}`), stdout);
+  t.true(second?.includes(`main.ts${placeOf("fails(this.kind")}`), stdout);
+});
+
 /** What Node strips of its types has only such as can be stripped. */
 const ERASABLE = SOURCE.replace(
   "enum Kind { Paid = 1 }",

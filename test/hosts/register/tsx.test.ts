@@ -42,6 +42,11 @@ test("in CommonJS modules are required, and `import.meta.url` is the file's", (t
   t.is(module.exports.url, `${pathToFileURL(PATH).href}/`);
 });
 
+test("what CommonJS exports can be imported by its names", (t) => {
+  const text = compiled("export const first = 1, second = 2;", "commonjs");
+  t.regex(text, /\bmodule\.exports = \{\s*first,\s*second\s*\}/);
+});
+
 test("in an ES module `import.meta.url` is Node's, which may have a query", (t) => {
   const text = compiled("export const { url } = import.meta, other = import.meta.url;", "module");
   t.regex(text, /\bother = import\.meta\.url\b/);

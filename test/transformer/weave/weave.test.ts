@@ -170,6 +170,18 @@ test("the import of the runtime is mapped to its own place, not to a column of t
   }
 });
 
+test("all of the call that asks for a store leads to the tag that names it first", (t) => {
+  const tag = "@redisLock businessFlag=pay store=payments";
+  const text = `/** Pays.\n * ${tag} */\nexport async function pay() {}\n`;
+  const { code = "", positions } = weave("a.ts", text, { ts, module: "esm" }) ?? {};
+  const call = 'lockweave.needsStore("payments", "pay");';
+  const start = code.indexOf(call);
+  for (let at = start; at < start + call.length; at += 1) {
+    const place = positions?.toDisk({ start: at, end: at + 1 });
+    t.is(text.slice(place?.start, place?.end), "@redisLock", code.slice(at));
+  }
+});
+
 test("all of the `return` that an arrow function's value gets leads to the value", (t) => {
   const text = "/** @redisLock businessFlag=pay */\nexport const pay = async () => work();\n";
   const { code = "", positions } = weave("a.ts", text, { ts, module: "esm" }) ?? {};

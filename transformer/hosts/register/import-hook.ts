@@ -41,16 +41,16 @@ export function hookImport(): void {
 
 /** Before these versions, CommonJS could not be imported where others had hooks in a thread. */
 export function getsAlongWithThreads(version: string): boolean {
-  const [major = 0, minor = 0, patch = 0] = version.split(".").map(Number);
-  if (major > 25) return true;
-  const [sinceMinor, sincePatch] = FIRST_BY_MAJOR[major] ?? [Infinity, 0];
-  return minor > sinceMinor || (minor === sinceMinor && patch >= sincePatch);
+  const [major, minor, patch] = version.split(".").map(Number) as [number, number, number];
+  const first = FIRST_BY_MAJOR[major];
+  if (first === undefined) return major > 25;
+  return minor > first.minor || (minor === first.minor && patch >= first.patch);
 }
 
-const FIRST_BY_MAJOR: Readonly<Record<number, readonly [minor: number, patch: number]>> = {
-  22: [22, 3],
-  24: [11, 1],
-  25: [1, 0],
+const FIRST_BY_MAJOR: Readonly<Record<number, { readonly minor: number; readonly patch: number }>> = {
+  22: { minor: 22, patch: 3 },
+  24: { minor: 11, patch: 1 },
+  25: { minor: 1, patch: 0 },
 };
 
 const load: LoadHook = (url, context, next) => {

@@ -38,7 +38,7 @@ export function hookRequire(): void {
       restore();
       prototype[COMPILE].call(module, loaded.source, path, loaded.format);
     };
-    Object.defineProperty(extensions, extension, { value: run, configurable: true, enumerable: true });
+    Object.defineProperty(extensions, extension, { value: run, configurable: true });
     try {
       return load.call(this, path);
     } finally {

@@ -1,5 +1,4 @@
 import { createRequire } from "node:module";
-import { fileURLToPath } from "node:url";
 import { mapToDisk } from "../../../text/source-map";
 import type { Compiler } from "./compiler";
 
@@ -35,15 +34,11 @@ function tellStackTraces(path: string, output: string): void {
     const tsNode =
       Object.keys(require.cache).find((file) => /[\\/]ts-node[\\/]dist[\\/]/.test(file)) ?? __filename;
     const { install } = createRequire(tsNode)("@cspotcode/source-map-support") as SourceMapSupport;
-    install({ environment: "node", retrieveFile: (name) => outputs.get(pathOf(name)) ?? "" });
+    install({ environment: "node", retrieveFile: (name) => outputs.get(name) ?? "" });
   }
-  outputs.set(pathOf(path), output);
+  outputs.set(path, output);
 }
 
 interface SourceMapSupport {
   install(options: { readonly environment: "node"; retrieveFile(name: string): string }): void;
-}
-
-function pathOf(name: string): string {
-  return (name.startsWith("file:") ? fileURLToPath(name) : name).replaceAll("\\", "/");
 }

@@ -1,6 +1,6 @@
 import { createRequire } from "node:module";
 import { extname } from "node:path";
-import { fileURLToPath, pathToFileURL } from "node:url";
+import { pathToFileURL } from "node:url";
 import { mapToDisk } from "../../../text/source-map";
 import { tsconfigFor } from "../tsconfig";
 import type { Compiler } from "./compiler";
@@ -19,14 +19,17 @@ export function registeredTsx(): Compiler | undefined {
   return (compiler = compilerOf(createRequire(file)("esbuild") as Esbuild));
 }
 
-/** tsx is registered by an argument of Node's, and leaves no other sign in each thread but that it is loaded. */
+/**
+ * A file of tsx's, by its path or its URL. It is registered by an argument of Node's, and leaves no other sign in each
+ * thread but that it is loaded.
+ */
 function tsxFile(): string | undefined {
   const { NODE_OPTIONS = "" } = process.env;
   const words = [...process.execArgv, ...NODE_OPTIONS.split(/\s+/), ...Object.keys(require.cache)];
   for (const word of words) {
     const value = word.replace(/^--[\w-]+=/, "");
     if (/^tsx(?:\/|$)/.test(value)) return createRequire(`${process.cwd()}/`).resolve("tsx/package.json");
-    if (/[\\/]tsx[\\/]dist[\\/]/.test(value)) return value.startsWith("file:") ? fileURLToPath(value) : value;
+    if (/[\\/]tsx[\\/]dist[\\/]/.test(value)) return value;
   }
   return undefined;
 }
