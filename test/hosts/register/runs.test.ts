@@ -109,6 +109,7 @@ test("hooks that are registered later, by the name that a module has of `registe
   const project = await makeHosted({
     ...FILES,
     "late.mjs": `import { register } from "node:module";
+await import("lockweave/register");
 register("./hooks.mjs", import.meta.url);
 `,
     "hooks.mjs": `export async function load(url, context, next) {
@@ -117,13 +118,7 @@ register("./hooks.mjs", import.meta.url);
 }
 `,
   });
-  const { stdout, stderr } = await project.run(
-    ...HOSTS.Node,
-    "--import",
-    "./late.mjs",
-    "main.mjs",
-    "./orders.mjs",
-  );
+  const { stdout, stderr } = await project.run("--import", "./late.mjs", "main.mjs", "./orders.mjs");
   t.is(stdout, underLocks(["./orders.mjs"]), stderr);
 });
 
