@@ -529,6 +529,12 @@ for (const [what, before, after] of [
   });
 }
 
+test("Jest that has ours around it needs nothing", async (t) => {
+  const transform = { "\\.ts$": ["lockweave/jest", { transformer: "ts-jest" }] };
+  const { changes, byHand } = await drafted({ devDependencies: { jest: "30" }, jest: { transform } });
+  t.deepEqual([changes, byHand], [{}, {}]);
+});
+
 test("Jest without a transform gets one around that which it uses by itself, or by its preset", async (t) => {
   const devDependencies = { jest: "30" };
   const inPackage = await drafted({ devDependencies, jest: { preset: "ts-jest" } });

@@ -9,7 +9,8 @@ import { makeProject, type Files } from "../hosts/project";
 interface Scripted {
   /** By what is seen in the project. */
   readonly found: readonly (readonly [host: string, evidence: string])[];
-  /** The scripts as they would be. */
+  /** package.json as it would be, and its scripts. */
+  readonly manifest: Readonly<Record<string, unknown>>;
   readonly scripts: Readonly<Record<string, string>>;
   readonly tsconfig: string | undefined;
   readonly byHand: readonly {
@@ -18,25 +19,33 @@ interface Scripted {
     readonly lines: readonly string[];
   }[];
   readonly commands: readonly string[];
+  readonly installs: readonly string[];
 }
 
 async function scripted(
   scripts: Readonly<Record<string, string>>,
   manifest: object = {},
   files: Files = {},
+  missing: readonly string[] = [],
 ): Promise<Scripted> {
   const project = await makeProject({
     ...files,
     "package.json": JSON.stringify({ scripts, ...manifest }, undefined, 2),
   });
+  for (const name of missing) await rm(project.path(`node_modules/${name}`));
   const { draft, found } = planFor(new Project(project.dir));
-  const after = JSON.parse(draft.text("package.json") ?? "") as { scripts: Record<string, string> };
+  const after = JSON.parse(draft.text("package.json") ?? "") as {
+    readonly [name: string]: unknown;
+    readonly scripts: Record<string, string>;
+  };
   return {
     found: found.map(([{ name }, evidence]) => [name, evidence]),
+    manifest: after,
     scripts: after.scripts,
     tsconfig: draft.changes.get("tsconfig.json"),
     byHand: draft.byHand,
     commands: draft.commands.map((words) => words.join(" ")),
+    installs: [...draft.devDependencies],
   };
 }
 
@@ -99,6 +108,12 @@ for (const [host, evidence, before, after] of [
     "`node --watch src/main.mts` in a script",
     "node --watch src/main.mts",
     "node --import lockweave/register --watch src/main.mts",
+  ],
+  [
+    "Node",
+    "`node src/main.ts --port 80 && node src/other.ts` in a script",
+    "node src/main.ts --port 80 && node src/other.ts",
+    "node --import lockweave/register src/main.ts --port 80 && node --import lockweave/register src/other.ts",
   ],
   [
     "tspc",
@@ -176,7 +191,8 @@ test("all scripts that are left to people are told in one sentence", async (t) =
 // ---- ts-node that checks types --------------------------------------------------------------------------
 
 test("ts-node that checks types stays as it is in the scripts, and has a compiler with the plugin", async (t) => {
-  const { scripts, tsconfig } = await scripted({ it: "ts-node main.ts" });
+  const { scripts, tsconfig, installs } = await scripted({ it: "ts-node main.ts" }, {}, {}, ["ts-patch"]);
+  t.true(installs.includes("ts-patch@3"));
   t.deepEqual(scripts, { it: "ts-node main.ts" });
   t.regex(tsconfig ?? "", PATCHED);
 });
@@ -285,6 +301,13 @@ for (const [what, manifest, files, file, line] of [
     ]);
   });
 }
+
+test("ava that registers us in package.json needs nothing", async (t) => {
+  const ava = { require: ["ts-node/register/transpile-only", "lockweave/register"] };
+  const { byHand, manifest } = await scripted({}, { devDependencies: { ava: "7" }, ava });
+  t.deepEqual(byHand, []);
+  t.deepEqual(manifest["ava"], ava);
+});
 
 test("ava that registers us in its file needs nothing", async (t) => {
   const { byHand } = await scripted(

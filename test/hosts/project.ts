@@ -121,9 +121,10 @@ export async function makeProject(files: Files, settings: Settings = {}): Promis
   const dir = await realpath(await mkdtemp(join(tmpdir(), "project-")));
   const project = new Project(dir);
   projects.push(project);
-  await mkdir(join(dir, "node_modules"));
+  await mkdir(join(dir, "node_modules/@types"), { recursive: true });
   await symlink(PACKAGE, join(dir, "node_modules/lockweave"));
-  for (const name of ["typescript", "ts-patch", "@types"]) {
+  // Each by itself: a package manager that is run there takes away links, and not what is behind them.
+  for (const name of ["typescript", "ts-patch", "@types/node"]) {
     await symlink(join(PACKAGE, "node_modules", name), join(dir, "node_modules", name));
   }
   await project.write({
