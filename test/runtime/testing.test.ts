@@ -86,6 +86,10 @@ test.serial("each test begins with an empty store, and with nothing taken", asyn
 test.serial(
   "a lock that a test leaves behind is named at its end, and the next test has a fresh start",
   async (t) => {
+    const { warn } = console;
+    const warnings: string[] = [];
+    console.warn = (message: string) => void warnings.push(message);
+    t.teardown(() => (console.warn = warn));
     await using locks = testLocks();
     const left = deferred();
     const entered = deferred();
@@ -102,6 +106,11 @@ test.serial(
     t.deepEqual(locks.held, []);
     left.resolve();
     await t.throwsAsync(unfinished, { code: "LOCK_LOST" });
+    t.is(warnings.length, 1);
+    t.regex(
+      warnings[0] ?? "",
+      /^LOCK_payOrder_A1 \(pay\) [0-9a-f]{8} lost the lock: shutdown\(\) gave it back/,
+    );
   },
 );
 

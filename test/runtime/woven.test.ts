@@ -12,8 +12,11 @@ const lockweave = { ...woven, wholeKey };
 const fleet = new Fleet();
 const site = { site: "OrderService.pay", businessFlag: "payOrder", lockTime: "20s" } as const;
 
+const warnings: string[] = [];
+
 test.before(() => {
-  configure({ store: fleet.store, clock: fleet.clock }, "woven");
+  const logger = { warn: (message: string): void => void warnings.push(message) };
+  configure({ store: fleet.store, clock: fleet.clock, logger }, "woven");
 });
 
 class OrderBusyError extends Error {}
@@ -128,6 +131,10 @@ test.serial("a body whose lock was over before its first statement never begins"
   const told = await Promise.allSettled([1, 2].map((part) => blockedFor(lockweave.open(site, "both", part))));
   t.is(begun, 1);
   t.like(told[1], { status: "rejected", reason: { code: "LOCK_LOST" } });
+  t.regex(
+    warnings.join("\n"),
+    /^LOCK_payOrder_both,2 \(OrderService\.pay\): the lock was lost before its work was done/,
+  );
 
   const lock = lockweave.open({ ...site, reentrant: true }, "reentrant");
   t.true(await lockweave.acquire(lock));
