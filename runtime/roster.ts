@@ -1,21 +1,19 @@
-/** How many who left are remembered at most, unless more than that are there. */
-const FEW = 64;
+/** After so many have left at least, and more than are there, it starts anew. */
+const MANY = 1_000;
 
 /**
- * A map of those who come and go all the time, in no order. It remembers the keys of those who left, until it starts
- * anew with those who are there.
+ * A map of those who come and go all the time, in no order. Now and then it starts anew with those who are there.
  *
  * A `Map` in V8 links the table that it outgrew to the next one. A table that has become old, in the sense of the garbage
  * collector, so keeps all later ones from being freed early, with everything that was in them: measured, a third more
- * work for a busy process. To start anew breaks the chain. And a `Map` that loses its last entry gets a new table,
- * which would happen with each lock of a lone caller.
+ * work for a busy process. To start anew breaks the chain.
  */
 export class Roster<Key, Value extends object> {
-  #map = new Map<Key, Value | undefined>();
-  #size = 0;
+  #map = new Map<Key, Value>();
+  #left = 0;
 
   get size(): number {
-    return this.#size;
+    return this.#map.size;
   }
 
   get(key: Key): Value | undefined {
@@ -23,24 +21,25 @@ export class Roster<Key, Value extends object> {
   }
 
   set(key: Key, value: Value): void {
-    if (this.#map.get(key) === undefined) this.#size += 1;
     this.#map.set(key, value);
   }
 
   /** Whether it was there. */
   delete(key: Key): boolean {
-    if (this.#map.get(key) === undefined) return false;
-    this.#map.set(key, undefined);
-    this.#size -= 1;
-    if (this.#map.size > 2 * this.#size + FEW) this.#map = new Map(this.entries());
+    if (!this.#map.delete(key)) return false;
+    this.#left += 1;
+    if (this.#left > MANY + this.#map.size) {
+      this.#map = new Map(this.#map);
+      this.#left = 0;
+    }
     return true;
   }
 
-  *entries(): Iterable<[Key, Value]> {
-    for (const [key, value] of this.#map) if (value !== undefined) yield [key, value];
+  entries(): Iterable<[Key, Value]> {
+    return this.#map.entries();
   }
 
-  *values(): Iterable<Value> {
-    for (const value of this.#map.values()) if (value !== undefined) yield value;
+  values(): Iterable<Value> {
+    return this.#map.values();
   }
 }
