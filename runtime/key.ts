@@ -16,14 +16,16 @@ export type KeyValue = string | number | bigint | boolean;
  *   beyond 2 ** 53, ...
  */
 export function lockKey(businessFlag: string, ...parts: readonly KeyValue[]): string {
-  const name = nameOfFlag(businessFlag);
-  if (parts.length === 0) return name;
-  const pieces = [name];
+  let key = nameOfFlag(businessFlag);
   for (let index = 0; index < parts.length; index += 1) {
-    const text = textOf(parts[index], () => `key part ${index + 1} of "${businessFlag}"`);
-    pieces.push(index === 0 ? "_" : ",", escape(text, ","));
+    const text = textOf(parts[index], nameOfPart, businessFlag, index);
+    key += (index === 0 ? "_" : ",") + escape(text, ",");
   }
-  return pieces.join(""); // A concatenated string would keep its pieces.
+  return key;
+}
+
+function nameOfPart(flag: string, index: number): string {
+  return `key part ${index + 1} of "${flag}"`;
 }
 
 /** A call site has the same flag each time. */
@@ -34,10 +36,7 @@ function nameOfFlag(flag: string): string {
   if (typeof flag !== "string" || flag === "") {
     throw new LockKeyError(`Expected \`businessFlag\` to be a non-empty string, got ${shown(flag)}`);
   }
-  const escaped = escape(
-    wellFormed(flag, () => "businessFlag"),
-    "_",
-  );
+  const escaped = escape(wellFormed(flag, itself, "businessFlag"), "_");
   last = { flag, name: `LOCK_${escaped}` };
   return last.name;
 }
@@ -77,26 +76,30 @@ export function wholeKey(template: TemplateStringsArray, ...values: readonly Key
       `Expected wholeKey to stand before a template, as in wholeKey\`mutex:\${orderNo}\`, got ${shown(template)}`,
     );
   }
-  const nameOfValue = (index: number): string => `value ${index + 1} of the key "${template.join("${}")}"`;
+  const shape = template.join("${}");
   const pieces: string[] = [];
   values.forEach((value, index) => {
-    const text = textOf(value, () => nameOfValue(index));
+    const text = textOf(value, nameOfValue, shape, index);
     const behind = template[index + 1] ?? "";
     const isLast = index === values.length - 1;
     if (!isLast && behind === "") {
       throw new LockKeyError(
-        `Expected a text between values ${index + 1} and ${index + 2} of the key "${template.join("${}")}": without one, "1" and "23" make what "12" and "3" do`,
+        `Expected a text between values ${index + 1} and ${index + 2} of the key "${shape}": without one, "1" and "23" make what "12" and "3" do`,
       );
     }
     // A value that ends with half of it makes it begin earlier, too.
     if (!isLast && (text + behind).indexOf(behind) < text.length) {
       throw new LockKeyError(
-        `Expected ${nameOfValue(index)} to have nothing in it that could be taken for the ${shown(behind)} behind it, got ${shown(value)}`,
+        `Expected ${nameOfValue(shape, index)} to have nothing in it that could be taken for the ${shown(behind)} behind it, got ${shown(value)}`,
       );
     }
     pieces.push(template[index] ?? "", text);
   });
   return [...pieces, template[values.length] ?? ""].join("");
+}
+
+function nameOfValue(shape: string, index: number): string {
+  return `value ${index + 1} of the key "${shape}"`;
 }
 
 /** @throws {LockKeyError} when it cannot be the name of a lock */
@@ -109,14 +112,21 @@ export function checkedKey(key: unknown): string {
       `Expected a lock key that does not begin with "${RESERVED_NAMESPACE}", which is kept for the queues of locks, got ${shown(key)}`,
     );
   }
-  return wellFormed(key, () => "the lock key");
+  return wellFormed(key, itself, "the lock key");
 }
 
-function textOf(part: unknown, name: () => string): string {
+/** What messages call a value: put together only for them. */
+type NameOf = (of: string, index: number) => string;
+
+function itself(name: string): string {
+  return name;
+}
+
+function textOf(part: unknown, nameOf: NameOf, of: string, index: number): string {
   switch (typeof part) {
     case "string":
       if (part === "") break;
-      return wellFormed(part, name);
+      return wellFormed(part, nameOf, of, index);
     case "number":
       // Beyond the safe integers two identities have one number: 2 ** 53 and 2 ** 53 + 1.
       if (!Number.isFinite(part) || (Number.isInteger(part) && !Number.isSafeInteger(part))) break;
@@ -127,14 +137,14 @@ function textOf(part: unknown, name: () => string): string {
     default:
   }
   throw new LockKeyError(
-    `Expected ${name()} to be a non-empty string, a finite number in the safe range, a bigint or a boolean, got ${shown(part)}`,
+    `Expected ${nameOf(of, index)} to be a non-empty string, a finite number in the safe range, a bigint or a boolean, got ${shown(part)}`,
   );
 }
 
 /** A lone surrogate has no UTF-8 of its own: two of them would meet in one key on the wire. */
-function wellFormed(text: string, name: () => string): string {
+function wellFormed(text: string, nameOf: NameOf, of: string, index = 0): string {
   if (text.isWellFormed()) return text;
-  throw new LockKeyError(`Expected ${name()} to be well-formed Unicode, got ${shown(text)}`);
+  throw new LockKeyError(`Expected ${nameOf(of, index)} to be well-formed Unicode, got ${shown(text)}`);
 }
 
 function escape(text: string, separator: "_" | ","): string {

@@ -3,11 +3,8 @@ import { loadUuid } from "./uuid";
 
 const BYTES = 16;
 const NUMBER_BYTES = 6;
-const RANDOM_BYTES = BYTES - NUMBER_BYTES;
-
-/** Drawn for many at once: to ask the system for random bytes costs as much as half a lock. */
-const random = Buffer.alloc(256 * RANDOM_BYTES);
-let used = random.length;
+/** Drawn for so many at once: to ask the system for random bytes costs as much as half a lock. */
+const DRAWN_AT_ONCE = 256;
 
 /** Where the ids of one process come from. */
 export interface RequestIds {
@@ -19,18 +16,22 @@ export interface RequestIds {
 
 /** Draws the number of a process: each configuration has its own, as if it were alone in its process. */
 export function requestIds(): RequestIds {
-  const id = Buffer.alloc(BYTES);
   const { randomFillSync } = loadCrypto();
-  loadUuid()({}, id);
+  const uuid = Buffer.alloc(BYTES);
+  loadUuid()({}, uuid);
+  const number = uuid.subarray(0, NUMBER_BYTES);
+  const drawn = Buffer.alloc(DRAWN_AT_ONCE * BYTES);
+  let used = drawn.length;
+  const draw = (): void => {
+    randomFillSync(drawn);
+    for (let at = 0; at < drawn.length; at += BYTES) drawn.set(number, at);
+    used = 0;
+  };
   return {
-    processNumber: id.toString("hex", 0, NUMBER_BYTES),
+    processNumber: number.toString("hex"),
     next() {
-      if (used === random.length) {
-        randomFillSync(random);
-        used = 0;
-      }
-      random.copy(id, NUMBER_BYTES, used, (used += RANDOM_BYTES));
-      return id.toString("hex");
+      if (used === drawn.length) draw();
+      return drawn.toString("hex", used, (used += BYTES));
     },
   };
 }
