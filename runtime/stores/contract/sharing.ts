@@ -128,7 +128,7 @@ export function sharing(test: RegisterTest, subject: () => Subject): void {
   test("a renewal of one of several prolongs that one, and shortens none", async () => {
     const { store, elapse } = subject();
     const [key, one, other] = [newKey(), newId(), newId()];
-    await take(store, key, one, { ...READS, lockTimeMs: SHORT_MS });
+    await take(store, key, one, { ...READS, lockTimeMs: LONG_MS / 2 });
     await take(store, key, other, { ...READS, lockTimeMs: SHORT_MS });
     assert.deepEqual(await renew(store, key, one, LONG_MS), { renewed: true });
     assert.deepEqual(await renew(store, key, one, SHORT_MS), { renewed: true });
