@@ -37,7 +37,7 @@ import {
 interface Entry {
   held: { value: string; expiresAt: number } | undefined;
   /** When each of the places ends, in microseconds on the wall clock: as in Redis, it has no say in their order. */
-  readonly queue: Map<string, number>;
+  queue: Map<string, number>;
   /** When the whole queue ends if nobody in it is heard of, as the places do. */
   queueEndsAt: number;
 }
@@ -100,16 +100,14 @@ class MemoryStore implements Store {
 
   async drop({ key, requestId, closedForMs }: DropRequest): Promise<DropReply> {
     const entry = this.#known(key);
-    const closed = closedAfter(requestId);
-    if (closedForMs !== undefined && entry?.held?.value === closed) return { dropped: true };
-    if (closedForMs !== undefined && entry !== undefined && isAlone(requestId, entry)) {
-      entry.held = { value: closed, expiresAt: this.#clock.now() + closedForMs };
+    if (closedForMs !== undefined && entry?.held?.value === closedAfter(requestId)) return { dropped: true };
+    if (entry !== undefined && isAlone(requestId, entry)) {
+      if (closedForMs === undefined) this.#passOn(key, entry);
+      else entry.held = { value: closedAfter(requestId), expiresAt: this.#clock.now() + closedForMs };
       return { dropped: true };
     }
     const [share, others] = this.#shareOf(requestId, entry?.held?.value);
-    if (entry === undefined || (share === undefined && !isAlone(requestId, entry))) {
-      return { dropped: false, holder: entry?.held?.value };
-    }
+    if (entry === undefined || share === undefined) return { dropped: false, holder: entry?.held?.value };
     if (others.length === 0) {
       this.#passOn(key, entry);
     } else {
@@ -231,7 +229,7 @@ class MemoryStore implements Store {
     const known = this.#known(key);
     if (known !== undefined) return known;
     if (this.#entries.size >= this.#sweepAtSize) this.#sweep();
-    const entry: Entry = { held: undefined, queue: new Map(), queueEndsAt: 0 };
+    const entry: Entry = { held: undefined, queue: NOBODY, queueEndsAt: 0 };
     this.#entries.set(key, entry);
     return entry;
   }
@@ -270,7 +268,8 @@ class MemoryStore implements Store {
 
   /** The one with the `requestId` among those who hold the key together, revoked or not, if it is there, and the others. */
   #shareOf(requestId: string, value: string | undefined): [Share | undefined, Share[]] {
-    const shares = value === undefined ? [] : (this.#sharesIn(value) ?? []);
+    const shares = value === undefined ? undefined : this.#sharesIn(value);
+    if (shares === undefined) return [undefined, []];
     const revoked = revokedFrom(requestId);
     const share = shares.find((one) => one.requestId === requestId || one.requestId === revoked);
     return [share, shares.filter((one) => one !== share)];
@@ -313,6 +312,7 @@ class MemoryStore implements Store {
 
   #keepPlace(entry: Entry, place: string): void {
     const now = this.#clock.epochMicroseconds();
+    if (entry.queue === NOBODY) entry.queue = new Map();
     entry.queue.set(place, now + PLACE_TIME_MS * 1_000);
     entry.queueEndsAt = now + 2 * PLACE_TIME_MS * 1_000;
   }
@@ -335,6 +335,9 @@ class MemoryStore implements Store {
     this.#sweepAtSize = Math.max(1_024, 2 * this.#entries.size);
   }
 }
+
+/** The queue of all keys for which nobody has ever waited: most of them. Nobody is put into it. */
+const NOBODY = new Map<string, number>();
 
 /** Whether it has the key alone, revoked or not. */
 function isAlone(requestId: string, { held }: Entry): boolean {
