@@ -49,6 +49,8 @@ import { Places } from "./places";
 import {
   doubtful,
   DROPPED,
+  eachDone,
+  eachTaken,
   holderOf,
   listOf,
   notTaken,
@@ -261,7 +263,7 @@ export class RedisStore implements Store {
     return await askBySlot(cluster, requests, {
       command: (some) => single(some, setOf) ?? scriptFor(TAKE_MANY, some),
       read: (reply, some) =>
-        (some.length === 1 && !Array.isArray(reply) ? [reply] : listOf(reply)).map((found) =>
+        (some.length === 1 && !Array.isArray(reply) ? [reply] : eachTaken(reply, some.length)).map((found) =>
           found instanceof Error ? wrapped(found) : this.#takeReply(found as string | null, breaksBefore),
         ),
       again: (some) => eachAlone(some, (one) => this.take(one, withinMs)),
@@ -277,7 +279,8 @@ export class RedisStore implements Store {
     const keys = requests.map(({ key }) => key);
     const args = [idsOf(requests), ...lockTimesOf(requests)];
     const breaksBefore = this.#breaks;
-    const replies = await this.#scripts.runMany(TAKE_MANY, keys, args, withinMs);
+    const read = (reply: unknown): readonly unknown[] => eachTaken(reply, requests.length);
+    const replies = await this.#scripts.runMany(TAKE_MANY, keys, args, withinMs, read);
     if (replies === "each alone") return await eachAlone(requests, (one) => this.take(one, withinMs));
     if (replies.some(isBeforeRedis7)) {
       this.#setCanGet = false;
@@ -326,7 +329,7 @@ export class RedisStore implements Store {
     if (this.cluster !== undefined) {
       return await askBySlot(this.cluster, requests, {
         command: (some) => scriptFor(RENEW, some),
-        read: (reply) => listOf(reply).map(renewReply),
+        read: (reply, some) => eachDone(reply, some.length).map(renewReply),
         again: async (some) =>
           await this.#renewMany(some, withinMs).catch((error: Error) => some.map(() => error)),
       });
@@ -340,7 +343,8 @@ export class RedisStore implements Store {
   async #renewMany(requests: readonly RenewRequest[], withinMs: number): Promise<readonly RenewReply[]> {
     const keys = requests.map(({ key }) => key);
     const args = [idsOf(requests), ...lockTimesOf(requests)];
-    const replies = await this.#scripts.runMany(RENEW, keys, args, withinMs);
+    const read = (reply: unknown): readonly unknown[] => eachDone(reply, requests.length);
+    const replies = await this.#scripts.runMany(RENEW, keys, args, withinMs, read);
     if (replies !== "each alone") return replies.map(renewReply);
     const alone = requests.map(async (request) => (await this.#renewMany([request], withinMs))[0] ?? TOO_FEW);
     return (await Promise.allSettled(alone)).map(settledOrError);
@@ -426,7 +430,9 @@ export class RedisStore implements Store {
       askBySlot(cluster, queued, {
         command: (some) => this.#dropCommand(some),
         read: (reply, some) =>
-          (some.length === 1 ? [reply] : listOf(reply)).map((one) => this.#dropReply(one, breaksBefore)),
+          (some.length === 1 ? [reply] : eachDone(reply, some.length)).map((one) =>
+            this.#dropReply(one, breaksBefore),
+          ),
         again: (some) => eachAlone(some, (one) => this.drop(one, withinMs)),
       }),
       eachAlone(others, (one) => this.drop(one, withinMs)),
@@ -451,7 +457,8 @@ export class RedisStore implements Store {
     const keys = requests.map(({ key }) => key);
     const queues = keys.map((key) => this.#queue(key));
     const args = [idsOf(requests), this.#counts];
-    const replies = await this.#scripts.runMany(DROP_MANY, [...keys, ...queues], args, withinMs);
+    const read = (reply: unknown): readonly unknown[] => eachDone(reply, requests.length);
+    const replies = await this.#scripts.runMany(DROP_MANY, [...keys, ...queues], args, withinMs, read);
     if (replies === "each alone") return await eachAlone(requests, (one) => this.drop(one, withinMs));
     return replies.map((reply) => this.#dropReply(reply, breaksBefore));
   }
@@ -503,7 +510,7 @@ export class RedisStore implements Store {
 
   async #lookAt(keys: readonly string[], withinMs: number): Promise<readonly (string | Error | undefined)[]> {
     try {
-      const replies = await this.#scripts.runMany(LOOK, keys, [], withinMs);
+      const replies = await this.#scripts.runMany(LOOK, keys, [], withinMs, listOf);
       if (replies !== "each alone") return (replies as Found[0][]).map(holderOf);
     } catch (error) {
       return keys.map(() => wrapped(error));
@@ -576,7 +583,7 @@ export class RedisStore implements Store {
     const args = [idsOf(requests), ...lockTimesOf(requests), places, inbox, this.#counts];
     const breaksBefore = this.#breaks;
     const queues = keys.map((key) => this.#queue(key));
-    const replies = await this.#scripts.runMany(PLACE_MANY, [...keys, ...queues], args, withinMs);
+    const replies = await this.#scripts.runMany(PLACE_MANY, [...keys, ...queues], args, withinMs, listOf);
     if (replies === "each alone") return await eachByItself();
     return requests.map(({ place }, index) => {
       const reply = replies[index];

@@ -33,6 +33,21 @@ export function listOf(reply: unknown): readonly unknown[] {
   throw unexpected(reply);
 }
 
+/** Of a script that takes many keys: for each what SET would say. */
+export function eachTaken(reply: unknown, count: number): readonly unknown[] {
+  return isOne(reply) ? Array.from({ length: count }, () => null) : listOf(reply);
+}
+
+/** Of a script that does something with many keys, which says 1 where it was done. */
+export function eachDone(reply: unknown, count: number): readonly unknown[] {
+  return isOne(reply) ? Array.from({ length: count }, () => reply) : listOf(reply);
+}
+
+/** For all of them. */
+function isOne(reply: unknown): boolean {
+  return !Array.isArray(reply) && Number(reply) === 1;
+}
+
 /** @param pttl -1 for a key that never expires, and for those who are not next */
 export function notTaken(holder: string | undefined, pttl: number): NotTaken {
   return { taken: false, holder, freeInMs: pttl === -1 ? undefined : Math.max(pttl, 0) };

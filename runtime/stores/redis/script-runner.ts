@@ -1,7 +1,6 @@
 import { systemClock } from "../../clock";
 import { PartedKeysError, type Routes } from "./cluster/routes";
 import { isDenied, isUnknownScript, wrapped } from "./errors";
-import { listOf } from "./replies";
 import type { Script } from "./scripts/script";
 
 /** @param withinMs later than that nothing need be sent */
@@ -18,15 +17,20 @@ export class ScriptRunner {
     this.#routes = routes;
   }
 
-  /** A script for many keys, in which each has a reply of its own; `"each alone"` where one key keeps it from all. */
+  /**
+   * A script for many keys, in which each has a reply of its own; `"each alone"` where one key keeps it from all.
+   *
+   * @param read the replies, from that of the script
+   */
   async runMany(
     script: Script,
     keys: readonly string[],
     args: readonly (string | number)[],
     withinMs: number,
+    read: (reply: unknown) => readonly unknown[],
   ): Promise<readonly unknown[] | "each alone"> {
     try {
-      return await this.run(script, keys, args, withinMs, listOf);
+      return await this.run(script, keys, args, withinMs, read);
     } catch (error) {
       const isOfOneKey =
         error instanceof PartedKeysError || (error instanceof Error && isDenied(error.cause));

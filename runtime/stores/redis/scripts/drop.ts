@@ -96,7 +96,7 @@ return 1
  *
  * KEYS: the locks, then the queue of each. ARGV: their requestIds, "1" where PUBLISH counts all who listen.
  *
- * Reply: for each as that of DROP, or its error.
+ * Reply: 1 where all were dropped, and no more is to be said. Otherwise for each as that of DROP, or its error.
  */
 export const DROP_MANY = script(
   MANY,
@@ -133,7 +133,7 @@ end
 if #ours > 0 then
   redis.call("DEL", unpack(ours))
 end
-return replies
+return #ours == count and 1 or replies
 `,
 );
 

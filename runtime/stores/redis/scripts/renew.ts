@@ -19,7 +19,7 @@ end
  *
  * KEYS: the locks. ARGV: their requestIds; the lock times in ms, or one for all.
  *
- * Reply: for each 1 where it was renewed, otherwise { what it holds }.
+ * Reply: 1 where all are held alone, and were renewed. Otherwise for each 1 where it was renewed, or { what it holds }.
  */
 export const RENEW = script(
   MANY,
@@ -37,7 +37,7 @@ for index, lock in ipairs(KEYS) do
   end
 end
 if #others == 0 then
-  return replies
+  return 1
 end
 `,
   // Where all are held alone, nothing is made that is for several.
