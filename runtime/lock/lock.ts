@@ -141,7 +141,7 @@ export class Lock implements AsyncDisposable, Waiter, Holder {
     if (this.isSpent) return Promise.reject(this.notHeld());
     if (this.#entry !== undefined) return this.#entry;
     if (this.#wait === undefined) {
-      const around = findAround((lock): lock is Lock => lock instanceof Lock && lock.isEnteredBy(this));
+      const around = findAround(Lock.isEntered, this);
       if (around !== undefined && this.permits < around.root.permits) {
         return Promise.reject(this.wouldWaitForItself(around.root));
       }
@@ -152,7 +152,7 @@ export class Lock implements AsyncDisposable, Waiter, Holder {
     const wait = this.#wait ?? this.standInLine(signal);
     if (this.isHeld) return IS_HELD; // By who was told that it asks, and gave way.
     if (this.locker.queues.isClosed) this.onClosed();
-    return wait.try(() => wait.queue.ask(this));
+    return wait.try(this);
   }
 
   /** Whoever holds a key beside others, and asks for fewer of them, waits for all others and for itself. */
@@ -235,9 +235,10 @@ export class Lock implements AsyncDisposable, Waiter, Holder {
 
   // ---- re-entrancy by count ---------------------------------------------------------------------------
 
-  /** Whether the body around which this lock stands may be entered by that one. */
-  private isEnteredBy({ key, locker }: Lock): boolean {
-    return this.key === key && this.locker === locker && this.isHeld && this.root.isHeld;
+  /** Whether the body around which the one lock stands may be entered by the other. */
+  private static isEntered(this: void, around: object, { key, locker }: Lock): around is Lock {
+    if (!(around instanceof Lock)) return false;
+    return around.key === key && around.locker === locker && around.isHeld && around.root.isHeld;
   }
 
   /** The async context that holds the key is let in again: on the terms of both, or not at all. */

@@ -19,10 +19,13 @@ export function runInside<T>(locks: readonly object[], body: () => T): T {
   return frame === undefined ? body() : frames.run(frame, body);
 }
 
-/** The innermost lock around the running code that `isWanted`. */
-export function findAround<Lock extends object>(isWanted: (lock: object) => lock is Lock): Lock | undefined {
+/** The innermost lock around the running code that `isWanted` by that one. */
+export function findAround<Lock extends object>(
+  isWanted: (lock: object, by: Lock) => lock is Lock,
+  by: Lock,
+): Lock | undefined {
   for (let frame = frames.getStore(); frame !== undefined; frame = frame.outer) {
-    if (isWanted(frame.lock)) return frame.lock;
+    if (isWanted(frame.lock, by)) return frame.lock;
   }
   return undefined;
 }

@@ -1,6 +1,7 @@
 import type { Clock } from "../clock";
 import type { Alarms, Sleeper } from "../queue/alarms";
 import type { LocalQueue } from "../queue/local-queue";
+import type { Waiter } from "../queue/waiter";
 import { onAbort } from "./on-abort";
 
 /**
@@ -44,17 +45,14 @@ export class Wait implements Sleeper {
 
   // ---- a try ------------------------------------------------------------------------------------------
 
-  /**
-   * A try, begun by `begin` unless one is under way: then it is that one. Resolves when it ends, to whether the lock is
-   * held.
-   */
-  try(begin: () => void): Promise<boolean> {
+  /** A try for that waiter, unless one is under way: then it is that one. Resolves when it ends, to whether the lock is held. */
+  try(waiter: Waiter): Promise<boolean> {
     if (this.#try !== undefined) return this.#try;
     if (this.#failure !== undefined) return Promise.reject(this.#failure.error);
     this.#isWoken = false; // By what was before this try.
     const begun = new Promise<boolean>((resolve) => (this.#endTry = resolve));
     this.#try = begun;
-    begin();
+    this.queue.ask(waiter);
     return begun;
   }
 

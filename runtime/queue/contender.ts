@@ -66,7 +66,7 @@ export class Contender implements AttemptListener<Waiter>, Listening {
   /** When the store said last that somebody else holds the key, if it did. */
   #heardAt: number | undefined;
   /** What may have taken the key, unknown to us: in flight, or without a reply. */
-  #open: Sent[] = [];
+  #open: readonly Sent[] = NONE;
   #isConfirming = false;
   /** What was given back before anybody had believed in it, by its `requestId`. */
   #renounced: Set<string> | undefined;
@@ -148,10 +148,15 @@ export class Contender implements AttemptListener<Waiter>, Listening {
   sent(sent: Sent): void {
     if (this.#open.length >= MOST_UNANSWERED) {
       // Of those that a server has not seen yet, the oldest takes the key; of those that were lost, none.
-      const middle = Math.floor(this.#open.length / 2);
-      if (this.#open[middle]?.isInFlight === false) this.#open.splice(middle, 1);
+      const middle = this.#open[Math.floor(this.#open.length / 2)];
+      if (middle?.isInFlight === false) this.#open = without(middle, this.#open);
     }
-    this.#open.push(sent);
+    this.#remember(sent);
+  }
+
+  /** Most contenders never have more than one. */
+  #remember(sent: Sent): void {
+    this.#open = this.#open.length === 0 ? [sent] : [...this.#open, sent];
   }
 
   /** Who waits for nobody waits for the store's answer all the same, in the time of one command. */
@@ -261,9 +266,7 @@ export class Contender implements AttemptListener<Waiter>, Listening {
   }
 
   #forget(sent: Sent): void {
-    const index = this.#open.indexOf(sent);
-    if (index >= 0) this.#open.splice(index, 1);
-    if (this.#open.length === 0) this.#open = []; // Without the room that it had.
+    this.#open = without(sent, this.#open);
     if (this.#isClosed) this.#leave();
   }
 
@@ -329,7 +332,7 @@ export class Contender implements AttemptListener<Waiter>, Listening {
     lease.prove(sentAt, first.lockTimeMs, suspension.trustedSince(now));
     const waitedMs = this.#line.begin(lease, first, now);
     if (waitedMs === undefined) return false;
-    this.#open = this.#open.filter((other) => other.request.requestId !== requestId);
+    this.#open = without(sent, this.#open);
     this.#lease = lease;
     this.#close();
     // The key may hold these beside the one that is used.
@@ -347,7 +350,7 @@ export class Contender implements AttemptListener<Waiter>, Listening {
     if (first === undefined || this.#shared.isClosed) this.#close();
     const isOver = this.#isClosed || this.#isRenounced(found);
     if (isOver || first === undefined) return this.#decline(found);
-    if (!this.#open.includes(found)) this.#open.push(found);
+    if (!this.#open.includes(found)) this.#remember(found);
     if (this.#isConfirming) return true;
     this.#isConfirming = true;
     const { clock, store, inFlight } = this.#shared;
@@ -406,7 +409,7 @@ export class Contender implements AttemptListener<Waiter>, Listening {
   /** What is in flight is given back when its reply comes. */
   #giveBackOpen(): void {
     const { takes, places } = this.#shared;
-    for (const sent of this.#open.slice()) {
+    for (const sent of this.#open) {
       if (sent instanceof Attempt && (takes.cancel(sent) || places.cancel(sent))) this.#forget(sent);
       else if (!sent.isInFlight) this.#decline(sent);
     }
@@ -448,13 +451,21 @@ export class Contender implements AttemptListener<Waiter>, Listening {
   }
 }
 
+const NONE: readonly Sent[] = [];
+
+function without(one: Sent, all: readonly Sent[]): readonly Sent[] {
+  if (!all.includes(one)) return all;
+  return all.length === 1 ? NONE : all.filter((other) => other !== one);
+}
+
 const TOOK_TOO_LONG: Trouble = { error: new NoReplyError("the reply took the whole lock time") };
 
 /** What a waiter asks for, with a `requestId` that no other command has. */
 function requestOf(waiter: Waiter): TakeRequest {
-  const { key, lockTimeMs, fencing, permits } = waiter;
-  const request = { key, requestId: waiter.nextRequestId(), lockTimeMs, fencing, ...ofReplicas(waiter) };
-  return permits === 1 ? request : { ...request, permits };
+  const { key, lockTimeMs, fencing, permits, replicas } = waiter;
+  const request = { key, requestId: waiter.nextRequestId(), lockTimeMs, fencing };
+  if (permits === 1 && replicas === 0) return request; // As nearly all are.
+  return { ...request, ...ofReplicas(waiter), ...(permits > 1 && { permits }) };
 }
 
 /** Whether a hold that was asked for like this is what the waiter would ask for. */
