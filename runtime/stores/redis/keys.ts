@@ -23,6 +23,11 @@ export function processName(processNumber: string): string {
 /** What stands beside a lock: its queue, and the counter of its fencing tokens. */
 type Beside = "queue" | "fence";
 
+const BEFORE_WHOLE: Readonly<Record<Beside, string>> = {
+  queue: `${PROTOCOL}queue:{`,
+  fence: `${PROTOCOL}fence:{`,
+};
+
 /**
  * Where the cluster slot of a lock comes from. Redis hashes what stands between the first `{` of a key and the next `}`;
  * where nothing stands there, the whole key. The prefix that the client puts before a key is part of it.
@@ -32,7 +37,7 @@ type Beside = "queue" | "fence";
 type SlotSource = "prefix" | "tag" | "whole" | "none";
 
 function slotSource(prefix: string, key: string): SlotSource {
-  const full = prefix + key;
+  const full = prefix === "" ? key : prefix + key;
   const opens = full.indexOf("{");
   const closes = full.indexOf("}", opens + 1);
   const isTagged = closes > opens + 1;
@@ -50,7 +55,7 @@ function slotSource(prefix: string, key: string): SlotSource {
  */
 export function nameBeside(beside: Beside, prefix: string, key: string): string {
   const source = slotSource(prefix, key);
-  if (source === "whole") return `${PROTOCOL}${beside}:{${prefix}${key}}`;
+  if (source === "whole") return `${BEFORE_WHOLE[beside]}${prefix}${key}}`; // As nearly all are.
   if (source !== "tag") return `${PROTOCOL}${beside}-by-name:${key}`;
   // The prefix has no brace: the tag is in the key.
   const opens = key.indexOf("{");
