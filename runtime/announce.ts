@@ -3,7 +3,7 @@ import { hostname } from "node:os";
 import { MOST_TOLD, STANDS_FOR_MS, type Announced, type AnnouncedLock } from "./announced";
 import type { Clock } from "./clock";
 import { followLocks, type UnderWay } from "./lock/under-way";
-import type { Store } from "./stores/port";
+import type { AnnounceRequest, Store } from "./stores/port";
 
 const SAID_EVERY_MS = STANDS_FOR_MS / 3;
 /** And anew so often, while there are locks that last. */
@@ -49,7 +49,7 @@ export function announce(
         }),
       };
       const request = { processNumber, about: JSON.stringify(about), forMs: STANDS_FOR_MS };
-      store.announce?.(request, withinMs).catch(() => {});
+      void said(store, request, withinMs);
     }
   };
   say();
@@ -57,6 +57,15 @@ export function announce(
     locks.stop();
     cancel();
   };
+}
+
+/** What a store of somebody's own throws or returns instead of a promise is no matter either. */
+async function said(store: Store, request: AnnounceRequest, withinMs: number): Promise<void> {
+  try {
+    await store.announce?.(request, withinMs);
+  } catch {
+    // The next time.
+  }
 }
 
 function toldOf(

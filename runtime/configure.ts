@@ -229,54 +229,55 @@ export function createLocker(configuration: Configuration, means: Means = {}): L
     throw noStore([[settings.store, ["configure({ defaults })"]]], names);
   }
   assertNames(names);
-  const stores = openStores(configuration);
-  const usual = stores.get(settings.store);
-  if (usual !== undefined) confirmable(settings, usual);
-  const told = safeLogger(logger);
-  const { processNumber, next: newRequestId } = requestIds();
-  const lockers = new Map<string, Locker>();
-  let stopAnnouncing = (): void => {};
-  let stopWarning = (): void => {};
-  const open = (name: string, store: Store): Locker => {
-    const where = name === DEFAULT_STORE ? "" : `${name}: `;
-    const warn = (message: string): void => told.warnOnce(where + message);
-    const made: Locker = {
-      ...shared,
-      name,
-      store,
-      queues: new LocalQueues(clock, store, commandTimeoutMs, newRequestId, warn),
+  return openStores(configuration, (stores) => {
+    const usual = stores.get(settings.store);
+    if (usual !== undefined) confirmable(settings, usual);
+    const told = safeLogger(logger);
+    const { processNumber, next: newRequestId } = requestIds();
+    const lockers = new Map<string, Locker>();
+    let stopAnnouncing = (): void => {};
+    let stopWarning = (): void => {};
+    const open = (name: string, store: Store): Locker => {
+      const where = name === DEFAULT_STORE ? "" : `${name}: `;
+      const warn = (message: string): void => told.warnOnce(where + message);
+      const made: Locker = {
+        ...shared,
+        name,
+        store,
+        queues: new LocalQueues(clock, store, commandTimeoutMs, newRequestId, warn),
+      };
+      lockers.set(name, made);
+      return made;
     };
-    lockers.set(name, made);
-    return made;
-  };
-  const all: Lockers = {
-    get: (name) => lockers.get(name) ?? (openStore && open(name, openStore())),
-    values: () => lockers.values(),
-    fallSilent() {
-      stopAnnouncing();
-      stopWarning();
-    },
-  };
-  const shared = {
-    defaults: settings,
-    callSite: oncePerCallSite((options, site, others) => {
-      const settled = { ...settle(options, settings, others), ...always };
-      const found = lockerOf(settled.store, site === undefined ? [] : [site], all);
-      return { locker: found, settings: confirmable(settled, found.store), site };
-    }),
-    clock,
-    logger: told,
-    events: new Events(told),
-    openReleases: new OpenReleases(wholeNumber("openReleases", openReleases, MOST_OPEN_RELEASES)),
-    newRequestId,
-    all,
-  };
-  for (const [name, store] of stores) open(name, store);
-  if (slowAfterMs !== undefined) {
-    stopWarning = warnOfSlowLocks(all, processNumber, slowAfterMs, clock, (message) => told.warn(message));
-  }
-  if (isAnnounced) stopAnnouncing = announce(stores, processNumber, clock, commandTimeoutMs);
-  return lockerOf(DEFAULT_STORE, [], all);
+    const all: Lockers = {
+      get: (name) => lockers.get(name) ?? (openStore && open(name, openStore())),
+      values: () => lockers.values(),
+      fallSilent() {
+        stopAnnouncing();
+        stopWarning();
+      },
+    };
+    const shared = {
+      defaults: settings,
+      callSite: oncePerCallSite((options, site, others) => {
+        const settled = { ...settle(options, settings, others), ...always };
+        const found = lockerOf(settled.store, site === undefined ? [] : [site], all);
+        return { locker: found, settings: confirmable(settled, found.store), site };
+      }),
+      clock,
+      logger: told,
+      events: new Events(told),
+      openReleases: new OpenReleases(wholeNumber("openReleases", openReleases, MOST_OPEN_RELEASES)),
+      newRequestId,
+      all,
+    };
+    for (const [name, store] of stores) open(name, store);
+    if (slowAfterMs !== undefined) {
+      stopWarning = warnOfSlowLocks(all, processNumber, slowAfterMs, clock, (message) => told.warn(message));
+    }
+    if (isAnnounced) stopAnnouncing = announce(stores, processNumber, clock, commandTimeoutMs);
+    return lockerOf(DEFAULT_STORE, [], all);
+  });
 }
 
 /** @throws {LockOptionError} when replicas are asked for, and the store asks none */

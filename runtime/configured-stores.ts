@@ -37,12 +37,12 @@ export function namesOf({ stores = {} }: Places): readonly string[] {
 }
 
 /**
- * Opens them.
+ * Opens them, for what `use` makes of them.
  *
- * @returns by their names, that of `redis` or `store` first
- * @throws {LockOptionError} on what cannot be a store; nothing is left open then
+ * @param use given them by their names, that of `redis` or `store` first
+ * @throws {LockOptionError} on what cannot be a store, and what `use` throws; nothing is left open then
  */
-export function openStores(places: Places): Map<string, Store> {
+export function openStores<Made>(places: Places, use: (stores: ReadonlyMap<string, Store>) => Made): Made {
   const { stores = {} } = places;
   const opened = new Map<string, Store>();
   const ours: Store[] = [];
@@ -53,11 +53,11 @@ export function openStores(places: Places): Map<string, Store> {
       const what = `stores.${name}`;
       opened.set(name, isStore ? checked(place as Store, what) : openRedis(place as RedisPlace, what, ours));
     }
+    return use(opened);
   } catch (error) {
     for (const store of ours) void store.close();
     throw error;
   }
-  return opened;
 }
 
 function assertName(name: string): void {

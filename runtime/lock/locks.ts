@@ -22,6 +22,8 @@ export class Locks implements AsyncDisposable {
   #held: Lock[] = [];
   /** That of the key behind them, which is waited for; or it was asked for together with others, and is not to be had at once. */
   #next: { readonly lock: Lock; readonly isWaitedFor: boolean } | undefined;
+  /** Those that are being asked for at once. */
+  #tried: readonly Lock[] = [];
   #try: Promise<boolean> | undefined;
   #isOver = false;
   /** Whether all were held at once. */
@@ -89,12 +91,14 @@ export class Locks implements AsyncDisposable {
     const { locker } = this.#callSite;
     const once: CallSite = {
       ...this.#callSite,
-      isInUse: () => this.#wereHad,
+      isInUse: this.#isInUse,
       waitsSince: this.#since,
       asksOnceAt: locker.clock.now(),
     };
     const locks = this.keys.slice(this.#held.length).map((key) => new Lock(once, key));
+    this.#tried = locks;
     const tries = await Promise.allSettled(locks.map((lock) => lock.acquire(signal)));
+    this.#tried = [];
     const missed = tries.findIndex((tried) => tried.status === "rejected" || !tried.value);
     const had = missed === -1 ? locks.length : missed;
     this.#held.push(...locks.slice(0, had));
@@ -107,10 +111,17 @@ export class Locks implements AsyncDisposable {
   #waiter(): { readonly lock: Lock; readonly isWaitedFor: true } | undefined {
     const key = this.keys[this.#held.length];
     if (key === undefined) return undefined;
-    const isInUse = (): boolean => this.#wereHad;
-    const lock = new Lock({ ...this.#callSite, isInUse, waitsSince: this.#since }, key);
+    const lock = new Lock({ ...this.#callSite, isInUse: this.#isInUse, waitsSince: this.#since }, key);
     return { lock, isWaitedFor: true };
   }
+
+  /** Also between the grant of the last of them and the body, whose caller hears of it some promise jobs later. */
+  readonly #isInUse = (): boolean => {
+    if (this.#wereHad) return true;
+    const asked = this.#next === undefined ? this.#tried : [this.#next.lock];
+    const areAll = !this.#isOver && this.#held.length + asked.length === this.keys.length;
+    return areAll && asked.every((lock) => lock.remaining() > 0);
+  };
 
   /** Waits as {@link Lock.retryCheck}. Where that gives up, what is held of the others is given back before it is told. */
   async retryCheck(Failure?: FailureClass): Promise<boolean> {

@@ -119,3 +119,19 @@ test("a store whose listen() returns nothing that ends it is refused at once", (
     message: /listen\(\) to return a function that ends the listening, got undefined/,
   });
 });
+
+function refuse(): never {
+  throw new Error("refused");
+}
+
+test("a store whose announce() throws, or returns no promise, costs no lock", async (t) => {
+  for (const announce of [refuse, (): undefined => undefined]) {
+    const fleet = new Fleet();
+    Object.assign(fleet.store, { announce });
+    const process = fleet.process({ announce: true });
+    t.is(await process.call(KEY, {}, idle), "done");
+    await fleet.clock.advance(30 * SECOND);
+    process.locker.all.fallSilent();
+    await fleet.leftNothing(t, KEY, process);
+  }
+});

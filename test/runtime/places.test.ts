@@ -324,6 +324,20 @@ test.serial("when one of the places cannot be, no connection to another one is l
   );
 });
 
+test.serial("nor is one when what is found out later cannot be", async (t) => {
+  const server = await startRedis();
+  t.teardown(server.stop);
+  const redis = server.url;
+  const stores = { payments: memoryStore(), ledger: memoryStore() };
+  t.throws(() => configure({ redis, stores, openReleases: -1 }, "woven"), { message: /openReleases/ });
+  const ledger = Object.assign(memoryStore(), { listen: () => undefined as never });
+  t.throws(() => configure({ redis, stores: { ...stores, ledger } }, "woven"), { message: /listen/ });
+  const connections = String(await server.client().client("LIST"))
+    .trim()
+    .split("\n");
+  t.is(connections.length, 1);
+});
+
 test.serial("in unit tests every store that a tag names is there, with locks of its own", async (t) => {
   await using locks = testLocks();
   needsStore("ledger", "Ledger.book");

@@ -63,6 +63,25 @@ test.serial("a shutdown that begins in the middle of a grant waits for the body"
   t.is(fleet.clock.pendingTimers, 0);
 });
 
+test.serial("so does one that begins in the middle of the grant of the last of several keys", async (t) => {
+  const fleet = configured();
+  const keys = ["shutdown-4a", "shutdown-4b"];
+  const ended: string[] = [];
+  let down: Promise<unknown> | undefined;
+  inTheMiddleOf(t, "lockweave:grant", "shutdown-4b", () => {
+    down = shutdown({ patience: "10s" }).then(() => ended.push("shutdown"));
+  });
+  const call = withLock(keys, {}, async (lock) => {
+    await passes(fleet.clock, 5_000);
+    lock.assertHeld();
+    ended.push("body");
+  });
+  await fleet.clock.advance(5_000);
+  await Promise.all([call, down]);
+  t.deepEqual(ended, ["body", "shutdown"]);
+  for (const key of keys) t.true(await fleet.isForgotten(key));
+});
+
 test.serial(
   "who has handed its lock on in good order is not told that it was lost when it is taken from the next",
   async (t) => {

@@ -114,6 +114,21 @@ test("close() leaves the caller's cluster client open", async (t) => {
   t.is(await cluster.ping(), "PONG");
 });
 
+test("close() leaves no listener on the caller's cluster client, nor on its nodes", async (t) => {
+  const cluster = server.cluster();
+  await cluster.ping();
+  const listeners = (): unknown =>
+    [cluster, ...cluster.nodes()].map((one) =>
+      one.eventNames().map((event) => [event, one.listenerCount(event)]),
+    );
+  const before = listeners();
+  const own = redisStore(cluster);
+  t.true((await take(own, newKey(), newId())).taken);
+  t.notDeepEqual(listeners(), before);
+  await own.close();
+  t.deepEqual(listeners(), before);
+});
+
 test("when one node of a cluster is gone, the keys of the others are renewed, looked at and given back all the same", async (t) => {
   const lonely = await startRedisCluster(2);
   t.teardown(() => lonely.stop());

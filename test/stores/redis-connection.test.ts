@@ -356,6 +356,26 @@ test("where the database cannot be selected nothing is locked in another one, un
   await ofCaller.close();
 });
 
+for (const enableReadyCheck of [true, false]) {
+  test(`what waited for a connection to another database is not believed (enableReadyCheck=${enableReadyCheck})`, async (t) => {
+    const name = `elsewhere${enableReadyCheck}`;
+    await server
+      .client()
+      .call("ACL", "SETUSER", name, "on", ">pw", "allkeys", "allchannels", "+@all", "-select");
+    const holder = redisStore(server.client({ db: 5 }));
+    const key = newKey();
+    t.like(await take(holder, key, newId()), TAKEN);
+    const client = server.client({ username: name, password: "pw", db: 5, enableReadyCheck });
+    const store = redisStore(client);
+    t.not(client.status, "ready", "what is asked for now waits for the connection");
+    await t.throwsAsync(take(store, key, newId()), {
+      instanceOf: LockMisconfiguredError,
+      message: /select/,
+    });
+    await Promise.all([holder.close(), store.close()]);
+  });
+}
+
 test("what a client has queued for a transaction may still be carried out: nothing is known of it", async (t) => {
   const client = server.client();
   const store = redisStore(client);

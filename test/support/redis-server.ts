@@ -22,6 +22,7 @@ export interface RedisServer {
 export type ClientOptions = Pick<
   RedisOptions,
   | "port"
+  | "db"
   | "keyPrefix"
   | "username"
   | "password"

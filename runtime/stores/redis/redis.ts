@@ -94,8 +94,7 @@ export function storeOver(client: RedisClient, what = "redis"): RedisStore {
   const database = new Database(client);
   return new RedisStore(
     client,
-    (_withinMs, ...command) =>
-      database.fault === undefined ? client.call(...command) : Promise.reject(database.fault),
+    database.guard((_withinMs, ...command) => client.call(...command)),
     () => database.close(),
   );
 }

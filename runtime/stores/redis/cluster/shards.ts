@@ -11,7 +11,8 @@ export class Shards {
   readonly #prefix: string;
   readonly #onBreak: () => void;
   readonly #onMoved: () => void;
-  readonly #watched = new Set<RedisClient>();
+  /** Nodes, each with what ends the watch. */
+  readonly #watched = new Map<RedisClient, () => void>();
   /** By address: what `Cluster#nodes` makes anew at each call. */
   #masters: ReadonlyMap<string, RedisClient> | undefined;
   /** Whose each slot was at the last look. */
@@ -40,8 +41,7 @@ export class Shards {
     this.#client.off("+node", this.#onNode);
     this.#client.off("-node", this.#onGone);
     this.#client.off("refresh", this.#onRefresh);
-    for (const node of this.#watched) node.off("close", this.#onBreak);
-    this.#watched.clear();
+    for (const forget of this.#watched.values()) forget();
     this.#endPause?.();
   }
 
@@ -94,13 +94,13 @@ export class Shards {
   /** A node whose connection comes back by itself may be sent again what it had not answered. */
   #watch(node: RedisClient): void {
     if (this.#watched.has(node)) return;
-    this.#watched.add(node);
-    node.on("close", this.#onBreak);
     const forget = (): void => {
       node.off("close", this.#onBreak);
       node.off("end", forget);
       this.#watched.delete(node);
     };
+    this.#watched.set(node, forget);
+    node.on("close", this.#onBreak);
     node.on("end", forget);
   }
 
