@@ -117,6 +117,7 @@ test("close() leaves the caller's cluster client open", async (t) => {
 test("close() leaves no listener on the caller's cluster client, nor on its nodes", async (t) => {
   const cluster = server.cluster();
   await cluster.ping();
+  await Promise.all(cluster.nodes().map((node) => node.ping())); // From here on each is ready, and waits for nothing.
   const listeners = (): unknown =>
     [cluster, ...cluster.nodes()].map((one) =>
       one.eventNames().map((event) => [event, one.listenerCount(event)]),
