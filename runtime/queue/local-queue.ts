@@ -298,7 +298,8 @@ export class LocalQueue implements Line, SharersLine, DropListener<Ending>, Next
     const isWorthIt =
       mayGoOn &&
       this.remaining(lease, now) > lockTimeMs / 2 &&
-      lease.untilDeadline(now) <= lockTimeMs && // It may have been extended for the one who has it, and for nobody else.
+      // It may have been extended for the one who has it, and for nobody else; or that may be under way.
+      this.#shared.renewals.mostLockTimeMs(lease) <= lockTimeMs &&
       fits({ lockTimeMs, fencing: fencingToken !== undefined, replicas }, next) &&
       next.isWatched &&
       next.isAutoUnlocked &&

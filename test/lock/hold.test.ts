@@ -4,7 +4,7 @@ import { LockLostError, LockMisconfiguredError } from "../../runtime/errors";
 import { deferred } from "../support/deferred";
 import { Fleet } from "../support/fleet";
 import { idle, job, passes } from "../support/jobs";
-import { connectionRefused, lostOnTheWay, replyLost } from "../support/tampered-store";
+import { connectionRefused, lostOnTheWay, replyLate, replyLost } from "../support/tampered-store";
 
 const KEY = "LOCK_payOrder_1";
 const SECOND = 1_000;
@@ -448,6 +448,31 @@ test("what was extended for one is not handed on: the next has the lock on its o
   await running;
   end();
   t.is(await next, "done");
+});
+
+test("nor is it where the extension is under way as the lock is released", async (t) => {
+  const fleet = new Fleet();
+  const process = fleet.process();
+  const lock = process.lock(KEY, { lockTime: "1s" });
+  t.true(await lock.acquire());
+  const next = process.lock(KEY, { lockTime: "1s", retryTimes: 1, waitTime: "1m" });
+  t.false(await next.acquire());
+  const answered = deferred();
+  fleet.store.onRenew = replyLate(answered.promise);
+  const extended = t.throwsAsync(lock.extend("1h"), { instanceOf: LockLostError });
+  const released = lock.release();
+  await fleet.clock.advance(10);
+  answered.resolve();
+  await Promise.all([released, extended]);
+  t.true(await next.acquire());
+  const [holder] = (await fleet.memory.inspect?.(KEY, SECOND))?.holds ?? [];
+  t.is(holder?.value, next.storeValue);
+  t.true(
+    (holder?.leftMs ?? Infinity) <= SECOND,
+    "were the process killed now, its key would be free in time",
+  );
+  await next.release();
+  await fleet.leftNothing(t, KEY, process);
 });
 
 test("an extension of no duration is refused before anything is sent", async (t) => {
