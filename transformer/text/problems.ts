@@ -288,6 +288,11 @@ const PROBLEMS = {
     (names, file) =>
       `This takes in ${names} with \`@redisLock\` from ${tick(file)}, the TypeScript that a linked package hands out as it is. This build does not emit it, and Node, or a bundler behind the build, runs it without its lock. Let the package hand out what \`tspc\` makes of it, or take in its types alone, with \`import type\`. Where Lockweave's plugin bundles this, or \`lockweave/register\` loads it, allow it here, with the reason: \`// lockweave-allow LW1406: ...\`.`,
   ],
+  installedAsSource: [
+    "LW1406",
+    (names, file) =>
+      `This takes in ${names} with \`@redisLock\` from ${tick(file)}, the TypeScript that an installed package hands out as it is. What is in \`node_modules\` nobody weaves, so what bundles or runs this runs it without its lock. Let the package hand out what \`tspc\` makes of it, or take in its types alone, with \`import type\`.`,
+  ],
 
   // What the tagged functions of a program do to each other.
   lockOrder: [

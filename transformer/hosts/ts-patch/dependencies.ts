@@ -4,7 +4,7 @@ import { notAllowed } from "../../analyze/allowed";
 import type { DeclaredTag } from "../../read/declared-tags";
 import { problem, type Problem } from "../../text/problems";
 import { tagsInFile, unlockedIn, unlockedOf, type Unlocked } from "../../verify/declared";
-import { handedOut, isTypeScript, javaScriptOf } from "../../verify/handed-out";
+import { handedOut, isInstalled, isTypeScript, javaScriptOf } from "../../verify/handed-out";
 import type { PlacedProblem } from "../../verify/project";
 import { internals } from "./woven-files";
 
@@ -70,15 +70,18 @@ export function emitsCode({ noEmit = false, emitDeclarationOnly = false }: TS.Co
   return !noEmit && !emitDeclarationOnly;
 }
 
-/** Tags in what a linked package hands out to Node: sources as they are, or what they were built to. */
-export function unlockedSources(ts: typeof TS, program: TS.Program): PlacedProblem[] {
+/**
+ * Tags in what a package hands out: sources as they are, or what they were built to. Where this build emits nothing, a bundler
+ * or a loader weaves those of linked packages, and those of installed ones nobody does.
+ */
+export function unlockedSources(ts: typeof TS, program: TS.Program, emits: boolean): PlacedProblem[] {
   const ofPackages = linkedSources(program).map((file) => ({
     file,
     source: file.fileName,
     isBuiltApart: false,
   }));
   // Of these the program takes in the declarations, and Node whatever their package hands out.
-  const ofReferences = referencesOf(program).flatMap((reference) =>
+  const ofReferences = (emits ? referencesOf(program) : []).flatMap((reference) =>
     reference.commandLine.fileNames.filter(isTypeScript).flatMap((source) => {
       const [file] = takenFrom(
         program,
@@ -93,7 +96,7 @@ export function unlockedSources(ts: typeof TS, program: TS.Program): PlacedProbl
     const taken = tags.length === 0 ? undefined : importOf(program, file, isLoaded(ts));
     if (taken?.file === undefined) return [];
     const loaded = handedOut(taken.specifier, dirname(taken.file.fileName));
-    if (loaded === undefined) return [];
+    if (loaded === undefined || (!emits && !isInstalled(loaded))) return [];
     if (isTypeScript(loaded)) return notLoadedWoven(taken.file, taken.at, tags, source);
     const javaScript = isBuiltApart ? undefined : javaScriptOf(source, loaded);
     const unlocked = javaScript === undefined ? undefined : unlockedOf(ts, tags, javaScript);
@@ -107,7 +110,8 @@ function notLoadedWoven(
   tags: readonly DeclaredTag[],
   source: string,
 ): PlacedProblem[] {
-  const found = problem("handedOutAsSource", at, namesOf(tags), basename(source));
+  const kind = isInstalled(source) ? "installedAsSource" : "handedOutAsSource";
+  const found = problem(kind, at, namesOf(tags), basename(source));
   return notAllowed([{ file, problem: found, isCertain: true, proof: [{ file, ...at }] }]);
 }
 
