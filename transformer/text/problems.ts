@@ -273,6 +273,11 @@ const PROBLEMS = {
     () =>
       "A tag in a component would be lost with its comment, so it is not taken: move the function into a `.ts` or `.js` file, and import it.",
   ],
+  tagLostBefore: [
+    "LW1404",
+    (name) =>
+      `Another plugin has loaded this file and left out the comment of ${tick(name)}, which runs without its lock. Let it keep comments (no \`removeComments\`), or let one take its place that compiles in its \`transform\`.`,
+  ],
   configureAsValue: [
     "LW1405",
     () =>
