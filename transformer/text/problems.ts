@@ -298,6 +298,11 @@ const PROBLEMS = {
     (names, file) =>
       `This takes in ${names} with \`@redisLock\` from ${tick(file)}, the TypeScript that an installed package hands out as it is. What is in \`node_modules\` nobody weaves, so what bundles or runs this runs it without its lock. Let the package hand out what \`tspc\` makes of it, or take in its types alone, with \`import type\`.`,
   ],
+  scriptAside: [
+    "LW1406",
+    (names, file) =>
+      `This takes in ${names} with \`@redisLock\` from ${tick(file)}, JavaScript that this build does not emit, and so does not weave. Set \`allowJs\`, and remove a \`.d.ts\` beside it. Where \`lockweave/register\` loads it, allow it here, with the reason: \`// lockweave-allow LW1406: ...\`.`,
+  ],
 
   // What the tagged functions of a program do to each other.
   lockOrder: [

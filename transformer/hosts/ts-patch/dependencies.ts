@@ -91,7 +91,7 @@ export function unlockedSources(ts: typeof TS, program: TS.Program, emits: boole
       return file === undefined ? [] : [{ file, source, isBuiltApart: true }];
     }),
   );
-  return [...ofPackages, ...ofReferences].flatMap(({ file, source, isBuiltApart }) => {
+  const unlocked = [...ofPackages, ...ofReferences].flatMap(({ file, source, isBuiltApart }) => {
     const tags = tagsInFile(ts, source);
     const taken = tags.length === 0 ? undefined : importOf(program, file, isLoaded(ts));
     if (taken?.file === undefined) return [];
@@ -99,9 +99,37 @@ export function unlockedSources(ts: typeof TS, program: TS.Program, emits: boole
     if (loaded === undefined || (!emits && !isInstalled(loaded))) return [];
     if (isTypeScript(loaded)) return notLoadedWoven(taken.file, taken.at, tags, source);
     const javaScript = isBuiltApart ? undefined : javaScriptOf(source, loaded);
-    const unlocked = javaScript === undefined ? undefined : unlockedOf(ts, tags, javaScript);
-    return unlocked === undefined ? [] : [placedAt(taken, unlocked)];
+    const found = javaScript === undefined ? undefined : unlockedOf(ts, tags, javaScript);
+    return found === undefined ? [] : [placedAt(taken, found)];
   });
+  return emits ? [...unlocked, ...unlockedScripts(ts, program)] : unlocked;
+}
+
+/** Tags in JavaScript that the program's own files import, and which it does not emit: it is copied to the output, without locks. */
+function unlockedScripts(ts: typeof TS, program: TS.Program): PlacedProblem[] {
+  const { getResolvedModuleFromModuleSpecifier: resolved } = program as unknown as ProgramInternals;
+  const own = program
+    .getSourceFiles()
+    .filter((file) => !file.isDeclarationFile && !program.isSourceFileFromExternalLibrary(file));
+  return own.flatMap((file) =>
+    ((file as ImportingFile).imports ?? []).flatMap((specifier) => {
+      const name = resolved(specifier, file)?.resolvedModule?.resolvedFileName ?? "";
+      const script = name.replace(/\.d\.([cm]?)ts$/, ".$1js");
+      if (!/\.[cm]?jsx?$/.test(script) || isInstalled(script) || !isLoaded(ts)(specifier)) return [];
+      const { tags = [] } = unlockedOf(ts, tagsInFile(ts, script), script) ?? {};
+      if (tags.length === 0 || isToldOf(ts, program, program.getSourceFile(name))) return [];
+      const at = { start: specifier.getStart(file), end: specifier.end };
+      const found = problem("scriptAside", at, namesOf(tags), basename(script));
+      return notAllowed([{ file, problem: found, isCertain: true, proof: [{ file, ...at }] }]);
+    }),
+  );
+}
+
+/** What is emitted is woven, and what referenced projects make or declarations show is told of already. */
+function isToldOf(ts: typeof TS, program: TS.Program, file: TS.SourceFile | undefined): boolean {
+  if (file === undefined) return false;
+  if (!file.isDeclarationFile || referenceOf(program, file) !== undefined) return true;
+  return unlockedIn(ts, file) !== undefined;
 }
 
 function notLoadedWoven(
@@ -143,14 +171,18 @@ function namesOf(tags: readonly DeclaredTag[]): string {
 }
 
 /** TypeScript's own, which its declarations leave out. */
+type ImportingFile = TS.SourceFile & { readonly imports?: readonly TS.StringLiteralLike[] };
+
 interface ProgramInternals {
   getFileIncludeReasons(): ReadonlyMap<
     string,
     readonly { readonly file?: string; readonly index?: number }[]
   >;
-  getSourceFileByPath(
-    path: string,
-  ): (TS.SourceFile & { readonly imports?: readonly TS.StringLiteralLike[] }) | undefined;
+  getSourceFileByPath(path: string): ImportingFile | undefined;
+  getResolvedModuleFromModuleSpecifier(
+    specifier: TS.StringLiteralLike,
+    file: TS.SourceFile,
+  ): { readonly resolvedModule?: { readonly resolvedFileName: string } } | undefined;
   getRedirectFromOutput(path: string): { readonly resolvedRef: TS.ResolvedProjectReference } | undefined;
 }
 
