@@ -326,7 +326,7 @@ const { webpack, ...others } = config;
 console.log(JSON.stringify([others, webpack({ plugins: [] }).plugins.length]));`,
   );
   t.is(code, 0, stderr);
-  const rules = { "*.{ts,tsx}": { loaders: ["lockweave/loader"] } };
+  const rules = { "*.{ts,tsx,mts,cts,js,jsx,mjs,cjs}": { loaders: ["lockweave/loader"] } };
   t.deepEqual(JSON.parse(stdout), [{ serverExternalPackages: ["lockweave"], turbopack: { rules } }, 1]);
 });
 

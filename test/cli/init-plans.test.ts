@@ -454,7 +454,7 @@ import lockweave from "lockweave/webpack";
 
 const nextConfig: NextConfig = {
   serverExternalPackages: ["lockweave"],
-  turbopack: { rules: { "*.{ts,tsx}": { loaders: ["lockweave/loader"] } } },
+  turbopack: { rules: { "*.{ts,tsx,mts,cts,js,jsx,mjs,cjs}": { loaders: ["lockweave/loader"] } } },
   webpack: (config) => {
     config.plugins.push(lockweave());
     return config;
@@ -653,7 +653,7 @@ test("a configuration of Next.js that has rules of its own for either bundler is
     t.deepEqual(byHand["next.config.mjs"], [
       'import lockweave from "lockweave/webpack";',
       'serverExternalPackages: ["lockweave"],',
-      'turbopack: { rules: { "*.{ts,tsx}": { loaders: ["lockweave/loader"] } } },',
+      'turbopack: { rules: { "*.{ts,tsx,mts,cts,js,jsx,mjs,cjs}": { loaders: ["lockweave/loader"] } } },',
       "webpack: (config) => {",
       "  config.plugins.push(lockweave());",
       "  return config;",

@@ -155,12 +155,75 @@ test("a referenced project that hands out its sources is built with its locks, a
   t.like(await project.tspc("-b"), { code: 0, stdout: "" });
 });
 
-test("an installed package's sources are its own affair: Node does not run them", async (t) => {
-  const project = await makeProject({ "src/main.ts": MAIN }, LAX);
+/** An application with the package as a copy in `node_modules`. */
+async function withInstalled(
+  settings: Settings = {},
+  line = 'import { pay } from "shop";',
+): Promise<Project> {
+  const project = await makeProject(
+    { "src/main.ts": MAIN.replace('import { pay } from "shop";', line) },
+    { ...LAX, ...settings },
+  );
   await mkdir(project.path("node_modules/shop"));
   await project.write({
     "node_modules/shop/package.json": JSON.stringify({ name: "shop", type: "module", ...AS_SOURCE }),
     "node_modules/shop/src/index.ts": PAY,
   });
+  return project;
+}
+
+test("tags in the TypeScript that an installed package hands out are an error, since bundlers run it and nobody weaves it", async (t) => {
+  for (const settings of [{}, { noEmit: true }]) {
+    const project = await withInstalled(settings);
+    const { code, stdout } = await project.tspc();
+    t.is(code, 2);
+    t.true(stdout.startsWith(AT.replace("pay.ts", "index.ts")), stdout);
+    t.regex(stdout, /an installed package hands out as it is/);
+    const checked = await lockweave(project, "check");
+    t.is(checked.code, 1);
+    t.true(checked.stderr.includes(IN_CHECK), checked.stderr);
+  }
+});
+
+test("a comment allows it where the bundler weaves installed packages by other means", async (t) => {
+  const line = 'import { pay } from "shop"; // lockweave-allow LW1406: our bundler weaves it';
+  t.like(await (await withInstalled({ noEmit: true }, line)).tspc(), { code: 0, stdout: "" });
+});
+
+const SCRIPT =
+  "/** @redisLock businessFlag=pay keyName=id */\nexport async function pay(id) { return id; }\n";
+const OF_SCRIPT = MAIN.replace('"shop"', '"./pay.js"');
+const DECLARED = "export declare function pay(id: string): Promise<string>;\n";
+
+for (const [what, files, settings] of [
+  ["beside declarations of its own", { "src/pay.d.ts": DECLARED }, {}],
+  ["without types", {}, { noImplicitAny: false }],
+] as const) {
+  test(`tags in JavaScript ${what}, which the build takes in and does not emit, are an error at the import`, async (t) => {
+    const project = await makeProject(
+      { "src/main.ts": OF_SCRIPT, "src/pay.js": SCRIPT, "src/own.ts": OWN, ...files },
+      settings,
+    );
+    const { code, stdout } = await project.tspc();
+    t.is(code, 2);
+    t.true(stdout.startsWith(AT.replace("pay.ts", "pay.js")), stdout);
+    const checked = await lockweave(project, "check");
+    t.is(checked.code, 1);
+    t.true(checked.stderr.startsWith(IN_CHECK), checked.stderr);
+    for (const change of [
+      {
+        "src/main.ts": OF_SCRIPT.replace('pay.js";', 'pay.js"; // lockweave-allow LW1406: the hook loads it'),
+      },
+      { "src/pay.js": "export async function pay(id) { return id; }\n", "src/main.ts": OF_SCRIPT },
+    ]) {
+      await project.write(change);
+      t.like(await project.tspc(), { code: 0, stdout: "" });
+    }
+  });
+}
+
+test("JavaScript that the build emits is woven, and no error", async (t) => {
+  const project = await makeProject({ "src/main.ts": OF_SCRIPT, "src/pay.js": SCRIPT }, { allowJs: true });
   t.like(await project.tspc(), { code: 0, stdout: "" });
+  t.regex(await project.read("out/pay.js"), /lockweave\.acquire/);
 });

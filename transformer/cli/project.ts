@@ -230,7 +230,7 @@ function projectOf(ts: Compiler, config: string, parsed: TS.ParsedCommandLine): 
     sources,
     problems,
     unlocked,
-    unlockedSources: () => (emitsCode(options) ? unlockedSources(ts, program) : []),
+    unlockedSources: () => unlockedSources(ts, program, emitsCode(options)),
     linked,
     typeProblems,
     analysis,

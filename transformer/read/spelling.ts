@@ -4,10 +4,10 @@ export const TAG_NAME = "redisLock";
 
 /**
  * Whatever may be the tag, or a slip of it: one look at a file decides whether to read on, so it must not miss
- * any. Of three parts of the name, two slips leave one whole.
+ * any. Of three parts of the name, two slips leave one whole. Letters that only look like its own are none of them.
  */
 const MENTION =
-  /@[\w.-]{0,8}?(?:r[-_.]*e[-_.]*d|i[-_.]*s[-_. \t]*l|o[-_.]*c[-_.]*k)|\b(?:businessFlag|lockTime)\s*=/i;
+  /@[ \t]*[\w.-]{0,8}?(?:r[-_.]*e[-_.]*d|i[-_.]*s[-_. \t]*l|o[-_.]*c[-_.]*k)|@[ \t]*[\w.-]{0,10}[^\0-\x7f]|[＠﹫]|\b(?:businessFlag|lockTime)\s*=|redis[-_]?lock[ \t]+key=/i;
 const MENTIONS = new RegExp(MENTION.source, "gi");
 
 /** Cheap, and never misses a tag: most files have none and are not looked at any further. */
@@ -31,6 +31,11 @@ export function isNear(name: string): boolean {
   return Math.abs(letters.length - TAG_NAME.length) <= 2 && distance(letters, lettersOf(TAG_NAME)) <= 2;
 }
 
+/** Without its `@` it is no prose, where the whole key is beside it. */
+export function isMeantWithKey(name: string, text: string): boolean {
+  return isMeant(name) && /^[ \t]+key=["'`]/.test(text);
+}
+
 /** Whether a tag of this name has what only ours has beside it. Those of JSDoc and TSDoc have any text. */
 export function hasOurAttributes(name: string, text: string): boolean {
   if (DOCUMENTATION.has(name)) return false;
@@ -41,8 +46,9 @@ export function hasOurAttributes(name: string, text: string): boolean {
 /** Attributes behind `@mutex`: `@mutex (a=`, `@mutex - a=`, `@mutex/redis a=`, `@mutex lock a=`. */
 const LIST = /^(?:[:/][\w.-]+)*(?:[ \t]+\w*lock\w*)?[^\w=]*\b[A-Za-z]\w*\s*=/i;
 
+/** Full-width ones are letters as others; those that look like others are slips; nobody sees what is no letter. */
 function lettersOf(name: string): string {
-  return name.replaceAll(/[^a-z]/gi, "").toLowerCase();
+  return name.normalize("NFKC").replaceAll(/\P{L}/gu, "").toLowerCase();
 }
 
 const DOCUMENTATION: ReadonlySet<string> = new Set(

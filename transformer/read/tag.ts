@@ -1,6 +1,6 @@
 import { problem, type Problem } from "../text/problems";
 import type { Span } from "../text/span";
-import { hasOurAttributes, isMeant, isNear, TAG_NAME } from "./spelling";
+import { hasOurAttributes, isMeant, isMeantWithKey, isNear, TAG_NAME } from "./spelling";
 
 /** A part of the tag's text, with where it stands in the file. */
 export interface Word extends Span {
@@ -45,7 +45,7 @@ export function parseTags(text: string, comment: Span): { tags: Tag[]; problems:
     return found === undefined ? [] : [{ start, end: ends[index] ?? content.length, name: found }];
   });
   if (meant.length === 0) {
-    const disguised = disguisedIn(content);
+    const disguised = disguisedIn(content, isJsDoc);
     if (disguised !== undefined) {
       const span = { start: comment.start + disguised.start, end: comment.start + disguised.end };
       return {
@@ -90,14 +90,22 @@ function spelt(content: string, start: number, end: number): string | undefined 
 const DISGUISED =
   /^[ \t]*(\p{Cf}*[@＠﹫][ \t]*[\p{L}\p{M}\p{N}\p{Cf}_-]+|[#$%&+!?~^]?([A-Za-z][\w-]*))(?![\w-])/gmu;
 
+/** What follows a tag that is no prose. */
+const ATTRIBUTE = /^\s*[:(]?\s*\w+\s*=/;
+
 /** The tag behind an `@`, or with letters, that only look like it; or without the `@`. Beside it is what only ours has. */
-function disguisedIn(content: string): Span | undefined {
+function disguisedIn(content: string, isJsDoc: boolean): Span | undefined {
   for (const { index, 0: found, 1: name = "", 2: withoutAt } of content.matchAll(DISGUISED)) {
     const end = index + found.length;
     const [rest = ""] = content.slice(end).split(/^[ \t]*@/m);
     const isPlain = /^@[\w-]*$/.test(name);
     const isOther = withoutAt !== undefined && !isNear(withoutAt);
-    if (!isPlain && !isOther && hasOurAttributes(name, rest)) return { start: end - name.length, end };
+    if (isPlain || isOther) continue;
+    const isTag =
+      withoutAt === undefined
+        ? isNear(name) && (isJsDoc || ATTRIBUTE.test(rest))
+        : isMeantWithKey(withoutAt, rest);
+    if (isTag || hasOurAttributes(name, rest)) return { start: end - name.length, end };
   }
   return undefined;
 }
@@ -110,7 +118,7 @@ function strayIn(content: string, isJsDoc: boolean): Span | undefined {
     const isInline = content.charAt(index - 1) === "{";
     if (isInline && !(isNear(name) && hasOurAttributes(name, rest))) continue;
     const isFirst = /^[\s*]*$/.test(content.slice(0, index));
-    const hasAttributes = /^\s*[:(]?\s*\w+\s*=/.test(rest) && isNear(name);
+    const hasAttributes = ATTRIBUTE.test(rest) && isNear(name);
     const hasColon = isJsDoc && isMeant(name) && /^\s*:/.test(rest);
     if (hasAttributes || hasColon || (!isJsDoc && isFirst && isMeant(name))) return { start: index, end };
   }

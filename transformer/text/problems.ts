@@ -273,6 +273,11 @@ const PROBLEMS = {
     () =>
       "A tag in a component would be lost with its comment, so it is not taken: move the function into a `.ts` or `.js` file, and import it.",
   ],
+  tagLostBefore: [
+    "LW1404",
+    (name) =>
+      `Another plugin has loaded this file and left out the comment of ${tick(name)}, which runs without its lock. Let it keep comments (no \`removeComments\`), or let one take its place that compiles in its \`transform\`.`,
+  ],
   configureAsValue: [
     "LW1405",
     () =>
@@ -287,6 +292,16 @@ const PROBLEMS = {
     "LW1406",
     (names, file) =>
       `This takes in ${names} with \`@redisLock\` from ${tick(file)}, the TypeScript that a linked package hands out as it is. This build does not emit it, and Node, or a bundler behind the build, runs it without its lock. Let the package hand out what \`tspc\` makes of it, or take in its types alone, with \`import type\`. Where Lockweave's plugin bundles this, or \`lockweave/register\` loads it, allow it here, with the reason: \`// lockweave-allow LW1406: ...\`.`,
+  ],
+  installedAsSource: [
+    "LW1406",
+    (names, file) =>
+      `This takes in ${names} with \`@redisLock\` from ${tick(file)}, the TypeScript that an installed package hands out as it is. What is in \`node_modules\` nobody weaves, so what bundles or runs this runs it without its lock. Let the package hand out what \`tspc\` makes of it, or take in its types alone, with \`import type\`.`,
+  ],
+  scriptAside: [
+    "LW1406",
+    (names, file) =>
+      `This takes in ${names} with \`@redisLock\` from ${tick(file)}, JavaScript that this build does not emit, and so does not weave. Set \`allowJs\`, and remove a \`.d.ts\` beside it. Where \`lockweave/register\` loads it, allow it here, with the reason: \`// lockweave-allow LW1406: ...\`.`,
   ],
 
   // What the tagged functions of a program do to each other.

@@ -68,9 +68,9 @@ export function tagsInFile(ts: Parser, source: string): readonly DeclaredTag[] {
 const MAP = /\n\/\/# sourceMappingURL=(\S+\.map)\s*$/;
 const LONGEST_NAME = 1_000;
 
-/** Installed packages have maps, too, but seldom their sources, and are many. */
-function mappedSources({ fileName, text }: TS.SourceFile): string[] {
-  const [, name] = fileName.includes("/node_modules/") ? [] : (MAP.exec(text.slice(-LONGEST_NAME)) ?? []);
+/** What a file was made of. Installed packages have maps, too, but seldom their sources, and are many. */
+export function mappedSources({ fileName, text }: Pick<TS.SourceFile, "fileName" | "text">): string[] {
+  const [, name] = /[\\/]node_modules[\\/]/.test(fileName) ? [] : (MAP.exec(text.slice(-LONGEST_NAME)) ?? []);
   const map = name === undefined ? "" : resolve(dirname(fileName), name);
   if (!existsSync(map)) return [];
   const { sourceRoot, sources } = sourceMapIn(readFileSync(map, "utf8"));

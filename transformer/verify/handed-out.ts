@@ -10,13 +10,15 @@ export function isTypeScript(file: string): boolean {
   return TYPESCRIPT.test(file);
 }
 
-/**
- * The file that Node loads for the specifier in a module of that directory: of a package that is linked. It need not
- * be there.
- */
+/** What lies in a package that is not linked: no plugin of ours touches it, and Node runs no TypeScript there. */
+export function isInstalled(file: string): boolean {
+  return file.split(/[\\/]/).includes("node_modules");
+}
+
+/** The file that Node loads for the specifier in a module of that directory: of a package. It need not be there. */
 export function handedOut(specifier: string, from: string): string | undefined {
   const [, name = "", subpath = ""] = /^((?:@[^/]+\/)?[^./@#:][^/:]*)(\/.*)?$/.exec(specifier) ?? [];
-  const dir = name === "" ? undefined : linkedPackage(name, from);
+  const dir = name === "" ? undefined : packageAt(name, from);
   if (dir === undefined) return undefined;
   const { exports, main } = manifestIn(dir);
   const target =
@@ -38,13 +40,10 @@ export function javaScriptOf(source: string, handedOutFile: string): string | un
   return only === undefined || another !== undefined ? undefined : join(dir, only);
 }
 
-function linkedPackage(name: string, from: string): string | undefined {
+function packageAt(name: string, from: string): string | undefined {
   for (let dir = from; ; dir = dirname(dir)) {
     const found = join(dir, "node_modules", name);
-    if (existsSync(join(found, "package.json"))) {
-      const path = realpathSync(found);
-      return path.split(sep).includes("node_modules") ? undefined : path;
-    }
+    if (existsSync(join(found, "package.json"))) return realpathSync(found);
     if (dir === dirname(dir)) return undefined;
   }
 }

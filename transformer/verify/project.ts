@@ -23,7 +23,7 @@ export interface Project {
   readonly problems: readonly Problem[];
   /** What it takes in from elsewhere that was built without the weave. */
   readonly unlocked: () => readonly PlacedProblem[];
-  /** What linked packages hand out without its locks, where no bundler takes it in. */
+  /** What packages hand out without its locks, where nobody is to weave it. */
   readonly unlockedSources: () => readonly PlacedProblem[];
   /** The sources of linked packages that have tags: a bundler may take them in. */
   readonly linked: () => readonly TaggedFile[];

@@ -47,6 +47,28 @@ test("Rollup, Rolldown and Vite are given the line, with marks under the words",
   );
 });
 
+test("Rollup, Rolldown and Vite are warned of tags that another plugin has lost when it loaded the file", async (t) => {
+  const project = await makeProject({ "src/pay.ts": PAY.replace("keyNmae", "keyName") });
+  const warnedOf = (text: string, file = "src/pay.ts"): string[] => {
+    const told: string[] = [];
+    const context = {
+      warn: ({ message }: { readonly message: string }) => void told.push(message),
+      error: ({ message }: { readonly message: string }): never => t.fail(message),
+    };
+    ofRollup().transform.handler.call(context, text, project.path(file));
+    return told;
+  };
+  const [pay, refund, ...others] = warnedOf(
+    "export async function pay(id) { return id; }\nexport async function refund() {}\n",
+  );
+  t.regex(pay ?? "", /pay\.ts\(2,5\): warning LW1404: .* left out the comment of `pay`/);
+  t.regex(refund ?? "", /pay\.ts\(8,5\): warning LW1404: .* `refund`/);
+  t.deepEqual(others, []);
+  t.deepEqual(warnedOf("export {};"), [], "a stand-in for a browser");
+  t.deepEqual(warnedOf("export const pay = new Worker('pay.js');", "src/pay.ts?worker"), []);
+  t.deepEqual(warnedOf("export async function pay() {}", "src/none.ts"), []);
+});
+
 test("esbuild is given what is wrong, and the woven text with its map", async (t) => {
   const project = await makeProject({ "src/pay.ts": PAY, "src/good.ts": PAY.replace("keyNmae", "keyName") });
   const bundled = (file: string): ReturnType<typeof build> =>

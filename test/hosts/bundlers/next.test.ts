@@ -168,6 +168,34 @@ for (const [bundler, ...flags] of [["Turbopack"], ["webpack", "--webpack"]] as c
     },
   );
 
+  inMatrix(`Next.js with ${bundler}: a route of JavaScript, and what it imports, is woven`, async (t) => {
+    t.timeout(300_000);
+    const kinds = ["ts", "tsx", "mts", "js", "jsx", "mjs"];
+    const imports = kinds.map((kind) => `import { ${kind} as in_${kind} } from "../../src/in.${kind}";\n`);
+    const sources = kinds.map((kind) => [
+      `src/in.${kind}`,
+      `/** @redisLock businessFlag=${kind} */\nexport async function ${kind}() { return "${kind}"; }\n`,
+    ]);
+    const project = await application(ORDER.replace("./receipt.js", "./receipt"), recipe("Next.js"), {
+      "instrumentation.ts": INSTRUMENTATION,
+      ...(Object.fromEntries(sources) as Files),
+      "app/kinds/route.js": `${imports.join("")}import { assertWoven } from "lockweave";
+export const dynamic = "force-dynamic";
+/** @redisLock businessFlag=route */
+async function route() {}
+export async function GET() {
+  const all = [route, ${kinds.map((kind) => `in_${kind}`).join(", ")}];
+  for (const each of all) assertWoven(each);
+  return Response.json({ woven: all.length });
+}
+`,
+    });
+    const { code, stdout, stderr } = await build(project);
+    t.is(code, 0, stdout + stderr);
+    const { answered, said } = await answer(project, "kinds");
+    t.deepEqual(answered, { woven: kinds.length + 1 }, said);
+  });
+
   inMatrix(
     `Next.js with ${bundler}: each wrong tag of a file is an error of the build, at its words`,
     async (t) => {

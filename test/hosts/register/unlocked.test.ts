@@ -64,3 +64,57 @@ export class Orders {
   const { stdout, stderr } = await project.run(...HOSTS.Node, "main.js", "orders");
   t.is(stdout, "A1 under LOCK_pay_A1\n", stderr);
 });
+
+const SOURCE = `export class Orders {
+  /** @redisLock businessFlag=pay keyName=orderNo */
+  async pay(orderNo: string): Promise<string> { return orderNo; }
+}
+`;
+
+test("an installed package that hands out TypeScript with tags is refused, which tsx would run without locks", async (t) => {
+  const project = await makeHosted({
+    "package.json": "{}",
+    "main.js": MAIN,
+    "node_modules/orders/package.json": '{ "name": "orders", "main": "./index.ts" }',
+    "node_modules/orders/index.ts": SOURCE,
+    "node_modules/others/index.ts": "exports.Orders = class { async pay() { return 'paid'; } };",
+    "node_modules/others/package.json": '{ "name": "others", "main": "./index.ts" }',
+  });
+  const { code, stdout, stderr } = await project.run(...HOSTS.tsx, "main.js", "orders");
+  t.like({ code, stdout }, { code: 1, stdout: "" });
+  t.true(stderr.includes(`node_modules/orders/${REFUSED.replaceAll("index.js", "index.ts")}`), stderr);
+  t.like(await project.run(...HOSTS.tsx, "main.js", "others"), { code: 0, stdout: "paid\n" });
+});
+
+const APPLICATION = `import { configure, memoryStore } from "lockweave";
+import { Orders } from "./orders.cjs";
+configure({ store: memoryStore() });
+void new Orders().pay("A1").then(console.log);
+`;
+const WITHOUT_COMMENTS = { removeComments: true, sourceMap: true, types: ["node"] };
+
+test("an application that was built without the weave and without comments is refused by the sources its maps lead to", async (t) => {
+  const project = await makeHosted(
+    { "src/orders.cts": SOURCE, "src/main.cts": APPLICATION },
+    WITHOUT_COMMENTS,
+  );
+  t.is((await project.tsc()).code, 0);
+  t.notRegex(await project.read("out/orders.cjs"), /redisLock/);
+  const { code, stdout, stderr } = await project.run(...HOSTS.Node, "out/main.cjs");
+  t.like({ code, stdout }, { code: 1, stdout: "" });
+  t.true(stderr.includes("out/" + REFUSED.replaceAll("index.js", "orders.cjs")), stderr);
+  t.is((await project.tspc()).code, 0);
+  t.like(await project.run(...HOSTS.Node, "out/main.cjs"), { code: 0, stdout: "A1\n" });
+});
+
+test("of a bundle, whose maps have several sources, nothing is asked that a bundler may have left out", async (t) => {
+  const map = JSON.stringify({ version: 3, sources: ["a.ts", "b.ts"], names: [], mappings: "" });
+  const project = await makeHosted({
+    "package.json": "{}",
+    "main.js": "console.log('runs');\n//# sourceMappingURL=main.js.map\n",
+    "main.js.map": map,
+    "a.ts": SOURCE,
+    "b.ts": "",
+  });
+  t.like(await project.run(...HOSTS.Node, "main.js"), { code: 0, stdout: "runs\n" });
+});

@@ -252,12 +252,23 @@ const GRAMMAR: readonly Row[] = [
     ["no `@`, and a hyphen", "redis-lock"],
     ["a blank behind the `@`", "@ redisLock"],
     ["another mark", "#redisLock"],
-  ].map(([what = "", tag = ""]) => ({
-    title: `a tag with ${what}`,
-    source: onMethod(`«${tag}» businessFlag=pay keyName=orderNo`),
+    ["full-width letters", "\uff20\uff52\uff45\uff44\uff49\uff53\uff2c\uff4f\uff43\uff4b"],
+    ["two letters of another alphabet at its end", "@redisL\u043e\u0441k"],
+    ["a soft hyphen", "@redis\u00adLock"],
+  ].flatMap(([what = "", tag = ""]) =>
+    ["businessFlag=pay keyName=orderNo", 'key="pay:${orderNo}"'].map((attributes) => ({
+      title: `a tag with ${what}, and ${attributes}`,
+      source: onMethod(`«${tag}» ${attributes}`),
+      code: "LW1007",
+      message: `There is no tag \`${tag}\`. Did you mean \`@redisLock\`?`,
+    })),
+  ),
+  {
+    title: "a tag with a full-width `@` and a full-width `=`",
+    source: onMethod("«\uff20redisLock» businessFlag\uff1dpay"),
     code: "LW1007",
-    message: `There is no tag \`${tag}\`. Did you mean \`@redisLock\`?`,
-  })),
+    message: "There is no tag `\uff20redisLock`. Did you mean `@redisLock`?",
+  },
   ...[
     ["a hyphen", "«@mutex» - businessFlag=pay"],
     ["a comma", "«@mutex», businessFlag=pay"],

@@ -20,3 +20,21 @@ test("the tag with a colon inside of a sentence is no mention, also where braces
     t.deepEqual(refused(sentence), ["@redisLock"], sentence);
   }
 });
+
+test("what only begins like the tag, in letters of any alphabet or without the `@`, is a mention", (t) => {
+  for (const sentence of [
+    "@r\u00e9f\u00e9rence key=a",
+    "@\u0440\u0435\u0434\u0438\u0441 key=a",
+    "\uff20all: redisLock",
+    "redisLock key = 'a' + id",
+    "redlock key='a'",
+    "redisLock takes the key.",
+  ]) {
+    t.deepEqual(refused(sentence), [], sentence);
+  }
+});
+
+test("outside of JSDoc, a blank behind the `@` is prose where no attribute follows", (t) => {
+  const text = "// @ redlock, see there\nexport async function pay() {}";
+  t.is(weave("a.ts", text, { ts, module: "esm" }), undefined);
+});

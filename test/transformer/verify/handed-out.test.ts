@@ -2,7 +2,7 @@ import { mkdir, mkdtemp, realpath, rm, symlink, writeFile } from "node:fs/promis
 import { tmpdir } from "node:os";
 import { dirname, join, relative } from "node:path";
 import test from "ava";
-import { handedOut, javaScriptOf } from "../../../transformer/verify/handed-out";
+import { handedOut, isInstalled, javaScriptOf } from "../../../transformer/verify/handed-out";
 
 const dirs: string[] = [];
 test.after.always("remove the workspaces", async () => {
@@ -89,11 +89,14 @@ test("a linked package may have a scope", async (t) => {
   t.is(await found({ exports: { "./pay": "./pay.ts" } }, "@acme/shop/pay", "@acme/shop"), "pay.ts");
 });
 
-test("what is installed, and not linked, hands out nothing that Node would strip", async (t) => {
+test("an installed package hands out what a linked one does, and is known as installed", async (t) => {
   const dir = await workspace("shop", "{}");
   await mkdir(join(dir, "app/node_modules/orders"));
   await writeFile(join(dir, "app/node_modules/orders/package.json"), `{ "exports": "./index.ts" }`);
-  t.is(handedOut("orders", join(dir, "app/src")), undefined);
+  const file = handedOut("orders", join(dir, "app/src")) ?? "";
+  t.is(file, join(dir, "app/node_modules/orders/index.ts"));
+  t.true(isInstalled(file));
+  t.false(isInstalled(handedOut("shop", join(dir, "app/src")) ?? ""));
 });
 
 test("JavaScript is known by the name of its source, where only one has it", async (t) => {

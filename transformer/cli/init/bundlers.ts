@@ -325,10 +325,13 @@ function bunScript(project: Project): string | undefined {
   return [...run, ...names].find((file) => project.read(file)?.includes("Bun.build(") === true);
 }
 
+/** For Turbopack: of any ending that it is not told of, tags would be lost without a word. */
+const TURBOPACK = '{ rules: { "*.{ts,tsx,mts,cts,js,jsx,mjs,cjs}": { loaders: ["lockweave/loader"] } } }';
+
 const NEXT_LINES = [
   'import lockweave from "lockweave/webpack";',
   'serverExternalPackages: ["lockweave"],',
-  'turbopack: { rules: { "*.{ts,tsx}": { loaders: ["lockweave/loader"] } } },',
+  `turbopack: ${TURBOPACK},`,
   "webpack: (config) => {",
   "  config.plugins.push(lockweave());",
   "  return config;",
@@ -390,7 +393,7 @@ const NEXT_CONFIG = `import lockweave from "lockweave/webpack";
 /** @type {import("next").NextConfig} */
 export default {
   serverExternalPackages: ["lockweave"],
-  turbopack: { rules: { "*.{ts,tsx}": { loaders: ["lockweave/loader"] } } },
+  turbopack: ${TURBOPACK},
   webpack: (config) => {
     config.plugins.push(lockweave());
     return config;
@@ -411,7 +414,7 @@ function changeNextConfig(draft: Draft, file: string): boolean {
     else if (!isFree("serverExternalPackages")) return false;
     config.addProperties(root, {
       ...(list === undefined && { serverExternalPackages: '["lockweave"]' }),
-      turbopack: '{ rules: { "*.{ts,tsx}": { loaders: ["lockweave/loader"] } } }',
+      turbopack: TURBOPACK,
       webpack: "(config) => {\n    config.plugins.push(lockweave());\n    return config;\n  }",
     });
     config.takeIn("lockweave", "lockweave/webpack", how);

@@ -1,6 +1,7 @@
 import { fileWeaver, shown, type Finding, type PluginOptions, type WovenFile } from "../one-file/weaver";
 import { parser } from "../../parser/parser";
 import { COMPONENTS, tagsInComponent } from "./components";
+import { tagsLostFrom } from "./lost-comments";
 import { INSTALLED, OTHER_FILES, pathOf, shortPath, SOURCE_FILES, sourceFileOf } from "./source-files";
 
 // Vite, Rollup and Rolldown take plugins of one kind. These are the parts of it that are used here, in words of our
@@ -53,6 +54,10 @@ function lockweave(options?: PluginOptions): Plugin {
         const lost = COMPONENTS.test(id) && !INSTALLED.test(id) ? tagsInComponent(text) : [];
         if (lost[0] !== undefined) this.error(logOf(id, lost, lost[0], "error"));
         const fileName = sourceFileOf(id); // Asked again: older hosts do not know the filter.
+        // What a host knows with a query need not be the file: a worker's, say, is what starts it.
+        if (fileName === id) {
+          for (const lostTag of tagsLostFrom(id, text)) this.warn(logOf(id, [lostTag], lostTag, "warning"));
+        }
         const woven = fileName === undefined ? undefined : weave(fileName, text);
         if (woven === undefined) return undefined;
         const { code, map, errors, warnings } = woven;

@@ -5,7 +5,7 @@ import { fileWeaver, shown, type FileWeaver, type WovenFile } from "../one-file/
 import type { Format } from "./format";
 import { parser } from "../../parser/parser";
 import { tsconfigFor } from "./tsconfig";
-import { refuseUnlocked } from "./unlocked";
+import { isInstalled, refuseUnlocked } from "./unlocked";
 
 /** Whether files of this name may hold tags. */
 export function isScript(path: string): boolean {
@@ -41,11 +41,6 @@ function weaveText(path: string, text: string, format: Format | undefined): Wove
   if (errors.length > 0) throw new Error(errors.map((found) => shown(name, found)).join("\n"));
   for (const found of warnings) process.stderr.write(`${shown(name, found, "warning")}\n`);
   return woven;
-}
-
-/** What others have built is not ours to compile. */
-function isInstalled(path: string): boolean {
-  return path.includes(`${sep}node_modules${sep}`);
 }
 
 /** As compilers print it. */

@@ -4,7 +4,7 @@ import { notAllowed } from "../../analyze/allowed";
 import type { DeclaredTag } from "../../read/declared-tags";
 import { problem, type Problem } from "../../text/problems";
 import { tagsInFile, unlockedIn, unlockedOf, type Unlocked } from "../../verify/declared";
-import { handedOut, isTypeScript, javaScriptOf } from "../../verify/handed-out";
+import { handedOut, isInstalled, isTypeScript, javaScriptOf } from "../../verify/handed-out";
 import type { PlacedProblem } from "../../verify/project";
 import { internals } from "./woven-files";
 
@@ -70,15 +70,18 @@ export function emitsCode({ noEmit = false, emitDeclarationOnly = false }: TS.Co
   return !noEmit && !emitDeclarationOnly;
 }
 
-/** Tags in what a linked package hands out to Node: sources as they are, or what they were built to. */
-export function unlockedSources(ts: typeof TS, program: TS.Program): PlacedProblem[] {
+/**
+ * Tags in what a package hands out: sources as they are, or what they were built to. Where this build emits nothing, a bundler
+ * or a loader weaves those of linked packages, and those of installed ones nobody does.
+ */
+export function unlockedSources(ts: typeof TS, program: TS.Program, emits: boolean): PlacedProblem[] {
   const ofPackages = linkedSources(program).map((file) => ({
     file,
     source: file.fileName,
     isBuiltApart: false,
   }));
   // Of these the program takes in the declarations, and Node whatever their package hands out.
-  const ofReferences = referencesOf(program).flatMap((reference) =>
+  const ofReferences = (emits ? referencesOf(program) : []).flatMap((reference) =>
     reference.commandLine.fileNames.filter(isTypeScript).flatMap((source) => {
       const [file] = takenFrom(
         program,
@@ -88,17 +91,45 @@ export function unlockedSources(ts: typeof TS, program: TS.Program): PlacedProbl
       return file === undefined ? [] : [{ file, source, isBuiltApart: true }];
     }),
   );
-  return [...ofPackages, ...ofReferences].flatMap(({ file, source, isBuiltApart }) => {
+  const unlocked = [...ofPackages, ...ofReferences].flatMap(({ file, source, isBuiltApart }) => {
     const tags = tagsInFile(ts, source);
     const taken = tags.length === 0 ? undefined : importOf(program, file, isLoaded(ts));
     if (taken?.file === undefined) return [];
     const loaded = handedOut(taken.specifier, dirname(taken.file.fileName));
-    if (loaded === undefined) return [];
+    if (loaded === undefined || (!emits && !isInstalled(loaded))) return [];
     if (isTypeScript(loaded)) return notLoadedWoven(taken.file, taken.at, tags, source);
     const javaScript = isBuiltApart ? undefined : javaScriptOf(source, loaded);
-    const unlocked = javaScript === undefined ? undefined : unlockedOf(ts, tags, javaScript);
-    return unlocked === undefined ? [] : [placedAt(taken, unlocked)];
+    const found = javaScript === undefined ? undefined : unlockedOf(ts, tags, javaScript);
+    return found === undefined ? [] : [placedAt(taken, found)];
   });
+  return emits ? [...unlocked, ...unlockedScripts(ts, program)] : unlocked;
+}
+
+/** Tags in JavaScript that the program's own files import, and which it does not emit: it is copied to the output, without locks. */
+function unlockedScripts(ts: typeof TS, program: TS.Program): PlacedProblem[] {
+  const { getResolvedModuleFromModuleSpecifier: resolved } = program as unknown as ProgramInternals;
+  const own = program
+    .getSourceFiles()
+    .filter((file) => !file.isDeclarationFile && !program.isSourceFileFromExternalLibrary(file));
+  return own.flatMap((file) =>
+    ((file as ImportingFile).imports ?? []).flatMap((specifier) => {
+      const name = resolved(specifier, file)?.resolvedModule?.resolvedFileName ?? "";
+      const script = name.replace(/\.d\.([cm]?)ts$/, ".$1js");
+      if (!/\.[cm]?jsx?$/.test(script) || isInstalled(script) || !isLoaded(ts)(specifier)) return [];
+      const { tags = [] } = unlockedOf(ts, tagsInFile(ts, script), script) ?? {};
+      if (tags.length === 0 || isToldOf(ts, program, program.getSourceFile(name))) return [];
+      const at = { start: specifier.getStart(file), end: specifier.end };
+      const found = problem("scriptAside", at, namesOf(tags), basename(script));
+      return notAllowed([{ file, problem: found, isCertain: true, proof: [{ file, ...at }] }]);
+    }),
+  );
+}
+
+/** What is emitted is woven, and what referenced projects make or declarations show is told of already. */
+function isToldOf(ts: typeof TS, program: TS.Program, file: TS.SourceFile | undefined): boolean {
+  if (file === undefined) return false;
+  if (!file.isDeclarationFile || referenceOf(program, file) !== undefined) return true;
+  return unlockedIn(ts, file) !== undefined;
 }
 
 function notLoadedWoven(
@@ -107,7 +138,8 @@ function notLoadedWoven(
   tags: readonly DeclaredTag[],
   source: string,
 ): PlacedProblem[] {
-  const found = problem("handedOutAsSource", at, namesOf(tags), basename(source));
+  const kind = isInstalled(source) ? "installedAsSource" : "handedOutAsSource";
+  const found = problem(kind, at, namesOf(tags), basename(source));
   return notAllowed([{ file, problem: found, isCertain: true, proof: [{ file, ...at }] }]);
 }
 
@@ -139,14 +171,18 @@ function namesOf(tags: readonly DeclaredTag[]): string {
 }
 
 /** TypeScript's own, which its declarations leave out. */
+type ImportingFile = TS.SourceFile & { readonly imports?: readonly TS.StringLiteralLike[] };
+
 interface ProgramInternals {
   getFileIncludeReasons(): ReadonlyMap<
     string,
     readonly { readonly file?: string; readonly index?: number }[]
   >;
-  getSourceFileByPath(
-    path: string,
-  ): (TS.SourceFile & { readonly imports?: readonly TS.StringLiteralLike[] }) | undefined;
+  getSourceFileByPath(path: string): ImportingFile | undefined;
+  getResolvedModuleFromModuleSpecifier(
+    specifier: TS.StringLiteralLike,
+    file: TS.SourceFile,
+  ): { readonly resolvedModule?: { readonly resolvedFileName: string } } | undefined;
   getRedirectFromOutput(path: string): { readonly resolvedRef: TS.ResolvedProjectReference } | undefined;
 }
 

@@ -65,7 +65,7 @@ export function wovenProgram(
   const unlocked = [
     ...unlockedDependencies(ts, program),
     ...unlockedReferences(ts, program),
-    ...(emitsCode(program.getCompilerOptions()) ? unlockedSources(ts, program) : []),
+    ...unlockedSources(ts, program, emitsCode(program.getCompilerOptions())),
   ];
   const { findings } = config.analyze === true ? analysisOf(ts, program, files) : { findings: [] };
   const certain = findings.filter(({ isCertain }) => isCertain);
