@@ -65,7 +65,7 @@ function beforeAllElse(
 /** Whether code may follow the statement on its line. */
 function endsItself(ts: Parser, statement: TS.Statement, file: TS.SourceFile): boolean {
   const isDeclaration =
-    ts.isFunctionDeclaration(statement) ||
+    (ts.isFunctionDeclaration(statement) && statement.body !== undefined) || // Without, a brace ends its type.
     ts.isClassDeclaration(statement) ||
     ts.isInterfaceDeclaration(statement) ||
     ts.isEnumDeclaration(statement) ||
