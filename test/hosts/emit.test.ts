@@ -288,3 +288,35 @@ export = pay;
     stderr: "",
   });
 });
+
+for (const settings of [{ module: "nodenext" }, { module: "commonjs", moduleResolution: "bundler" }]) {
+  test.serial(
+    `JavaScript in the words of CommonJS keeps its exports, with module ${settings.module}`,
+    async (t) => {
+      const project = await makeProject(
+        {
+          "package.json": "{}",
+          "src/pay.js": `/** @redisLock businessFlag=pay keyName=order.id
+ * @param {{ id: string }} order */
+exports.pay = async (order) => order.id + " under " + lockweave.currentLock().key;
+const lockweave = require("lockweave");
+`,
+          "src/main.js": `const { configure, memoryStore } = require("lockweave");
+const { pay } = require("./pay.js");
+configure({ store: memoryStore() });
+pay({ id: "A1" }).then(console.log);
+`,
+        },
+        { allowJs: true, checkJs: true, declaration: true, types: ["node"], ...settings },
+      );
+      t.like(await project.tsc("--outDir", "plain"), { code: 0, stdout: "" });
+      t.like(await project.tspc(), { code: 0, stdout: "" });
+      t.is(await project.read("out/pay.d.ts"), await project.read("plain/pay.d.ts"));
+      t.deepEqual(await project.run("out/main.js"), {
+        code: 0,
+        stdout: "A1 under LOCK_pay_A1\n",
+        stderr: "",
+      });
+    },
+  );
+}

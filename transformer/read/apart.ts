@@ -49,7 +49,7 @@ export function apartOf(
     isAsync: isOwnAsync,
     type: type ?? (isOwnAsync ? undefined : promised?.type),
     isVoid: isVoid(ts, point),
-    assigned: assignedParameters(ts, fn),
+    assigned: assignedParameters(ts, file, fn),
     hidden: redeclaredParameter(ts, fn),
   };
 }

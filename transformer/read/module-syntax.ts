@@ -1,5 +1,7 @@
 import type * as TS from "typescript";
 import type { Parser } from "../parser/parser";
+import { isJavaScript } from "./file-kind";
+import { identifiersIn } from "./names";
 
 /**
  * In what words a file takes in and hands on values: `esm`: `import` and `export`; `commonjs`: TypeScript's
@@ -12,6 +14,13 @@ export function moduleSyntax(ts: Parser, file: TS.SourceFile): ModuleSyntax {
   const found = new Set(file.statements.map((statement) => syntaxOf(ts, statement)));
   if (found.has("commonjs")) return "commonjs";
   return found.has("esm") || hasMeta(ts, file) ? "esm" : "script";
+}
+
+/** JavaScript in the words of CommonJS: with an `import`, the compiler would take it for an ES module without exports. */
+export function isCommonJsScript(ts: Parser, file: TS.SourceFile): boolean {
+  if (!isJavaScript(file) || moduleSyntax(ts, file) !== "script") return false;
+  const names = identifiersIn(ts, file);
+  return ["exports", "module", "require"].some((name) => names.has(name));
 }
 
 function syntaxOf(ts: Parser, statement: TS.Statement): ModuleSyntax {

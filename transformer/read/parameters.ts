@@ -2,6 +2,7 @@ import type * as TS from "typescript";
 import type { Parser } from "../parser/parser";
 import type { Span } from "../text/span";
 import { isJavaScript } from "./file-kind";
+import { moduleSyntax } from "./module-syntax";
 import { identifiersIn } from "./names";
 import { declaredInBlock, namesIn, varsIn } from "./scopes";
 import type { LockableFunction } from "./syntax";
@@ -67,11 +68,11 @@ function declaredAtTop(
  * The parameters that the body gives other values. Types that are narrowed by that reach into functions only
  * where the parameter is the function's own, so a body apart gets them as parameters of its own.
  */
-export function assignedParameters(ts: Parser, fn: LockableFunction): string[] {
+export function assignedParameters(ts: Parser, file: TS.SourceFile, fn: LockableFunction): string[] {
   const assigned = assignedIn(ts, fn.body, new Set(parameterNames(ts, fn)));
-  // A function among the parameters, or `arguments`, may look at the outer one.
+  // A function among the parameters may look at the outer one; in sloppy code, which no ES module is, `arguments` may.
   const looksAt = new Set(fn.parameters.flatMap((parameter) => [...closuresIn(ts, parameter)]));
-  if (identifiersIn(ts, fn.body).has("arguments")) return [];
+  if (identifiersIn(ts, fn.body).has("arguments") && moduleSyntax(ts, file) !== "esm") return [];
   return [...assigned].filter((name) => !looksAt.has(name));
 }
 
@@ -79,8 +80,8 @@ export function assignedParameters(ts: Parser, fn: LockableFunction): string[] {
  * Those of them that a function in the body looks at, and gives no other value, of a body that stands in a `try`:
  * the narrowed type reaches into that function only where the parameter is declared beside the assignment.
  */
-export function narrowedParameters(ts: Parser, fn: LockableFunction): string[] {
-  const assigned = assignedParameters(ts, fn);
+export function narrowedParameters(ts: Parser, file: TS.SourceFile, fn: LockableFunction): string[] {
+  const assigned = assignedParameters(ts, file, fn);
   if (assigned.length === 0) return [];
   const lookedAt = closuresIn(ts, fn.body);
   const others = new Set([...assignedInClosures(ts, fn.body, new Set(assigned)), ...declaredIn(ts, fn.body)]);
@@ -130,9 +131,14 @@ function isAssignment(ts: Parser, kind: TS.SyntaxKind): boolean {
   return kind >= ts.SyntaxKind.FirstAssignment && kind <= ts.SyntaxKind.LastAssignment;
 }
 
-/** The names in the functions inside the node. */
+/** The names in the functions inside the node that are not those of their own parameters. */
 function closuresIn(ts: Parser, node: TS.Node): Set<string> {
-  if (ts.isFunctionLike(node)) return identifiersIn(ts, node);
+  if (ts.isFunctionLike(node)) {
+    const { body, parameters } = node as Partial<LockableFunction>;
+    if (body === undefined) return new Set(); // A type of functions, whose parameters are names for people.
+    const own = new Set(parameters?.flatMap(({ name }) => namesIn(ts, name).map(({ text }) => text)));
+    return new Set([...identifiersIn(ts, node)].filter((name) => !own.has(name)));
+  }
   const names = new Set<string>();
   ts.forEachChild(node, (child) => {
     for (const name of closuresIn(ts, child)) names.add(name);

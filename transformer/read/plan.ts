@@ -142,7 +142,7 @@ export function plan(
       wholeKey?.kind ?? `${flag} ${literalOf(values.get("each")) === "true" ? 1 : key.length}`,
     ),
     apart,
-    narrowed: apart === undefined ? narrowedParameters(ts, fn) : [],
+    narrowed: apart === undefined ? narrowedParameters(ts, file, fn) : [],
     named,
     warnings: reading.warnings,
   };

@@ -1,6 +1,7 @@
 import type * as TS from "typescript";
 import type { Parser } from "../parser/parser";
 import { identifiersIn } from "./names";
+import { namesIn } from "./scopes";
 import type { LockableFunction } from "./syntax";
 
 export function isAsync(ts: Parser, { modifiers }: Pick<LockableFunction, "modifiers">): boolean {
@@ -16,16 +17,20 @@ export interface Promised {
 /** Said with its own return type, or with the function type of the variable or property that it is the value of. */
 export function promisedBy(
   ts: Parser,
-  { type }: Pick<LockableFunction, "type">,
+  fn: Pick<LockableFunction, "type" | "typeParameters" | "parameters">,
   around: readonly TS.Node[],
 ): Promised | undefined {
+  const { type } = fn;
   if (type !== undefined) return isPromise(ts, type) ? { type } : undefined;
   const typed = around.findLast((node) => "type" in node && node.type !== undefined);
   const outer = (typed as { readonly type?: TS.TypeNode } | undefined)?.type;
   if (outer === undefined || !ts.isFunctionTypeNode(outer) || !isPromise(ts, outer.type)) return undefined;
   const names = identifiersIn(ts, outer.type);
-  const isGeneric = outer.typeParameters?.some(({ name }) => names.has(name.text)) ?? false;
-  return { type: isGeneric ? undefined : outer.type };
+  // What only the outer type declares, or the function declares otherwise: type parameters, and the `id` of `typeof id`.
+  const parameters = [...outer.parameters, ...fn.parameters].flatMap(({ name }) => namesIn(ts, name));
+  const typeParameters = [...(outer.typeParameters ?? []), ...(fn.typeParameters ?? [])];
+  const own = [...parameters, ...typeParameters.map(({ name }) => name)];
+  return { type: own.some(({ text }) => names.has(text)) ? undefined : outer.type };
 }
 
 /**

@@ -13,7 +13,9 @@ export type ModuleFormat =
   /** CommonJS whose syntax must be erasable, and must be kept: it has no word for imports at all. */
   | "require"
   /** CommonJS that runs as it stands, once its types are gone: nothing hoists its imports. */
-  | "script";
+  | "script"
+  /** JavaScript in the words of CommonJS, whose host moves the line up: before the first comment, it would take its types away. */
+  | "raised script";
 
 /**
  * Before the first import (`export from` is one too), so that the runtime is there when an import cycle calls
@@ -31,9 +33,8 @@ export function importRuntime(
   then: readonly Piece[] = [],
 ): Insertion {
   if (module === "script") return beforeAllElse(ts, file, IMPORTS.script(namespace), from, then);
-  const code = isJavaScript(file) // It knows no `import x = require()`.
-    ? IMPORTS.esm(namespace)
-    : IMPORTS[module](namespace);
+  const isEsm = isJavaScript(file) && module !== "raised script"; // It knows no `import x = require()`.
+  const code = IMPORTS[isEsm ? "esm" : module](namespace);
   const firstImport = file.statements.find(
     (statement) => ts.isImportEqualsDeclaration(statement) || importedModule(ts, statement) !== undefined,
   );
@@ -65,7 +66,7 @@ function beforeAllElse(
 /** Whether code may follow the statement on its line. */
 function endsItself(ts: Parser, statement: TS.Statement, file: TS.SourceFile): boolean {
   const isDeclaration =
-    ts.isFunctionDeclaration(statement) ||
+    (ts.isFunctionDeclaration(statement) && statement.body !== undefined) || // Without, a brace ends its type.
     ts.isClassDeclaration(statement) ||
     ts.isInterfaceDeclaration(statement) ||
     ts.isEnumDeclaration(statement) ||
@@ -74,9 +75,12 @@ function endsItself(ts: Parser, statement: TS.Statement, file: TS.SourceFile): b
   return last === ";" || (last === "}" && (isDeclaration || ts.isBlock(statement)));
 }
 
+const script = (namespace: string): string => `const ${namespace} = require("${RUNTIME}");`;
+
 const IMPORTS: Readonly<Record<ModuleFormat, (namespace: string) => string>> = {
   esm: (namespace) => `import * as ${namespace} from "${RUNTIME}";`,
   commonjs: (namespace) => `import ${namespace} = require("${RUNTIME}");`,
-  script: (namespace) => `const ${namespace} = require("${RUNTIME}");`,
+  script,
+  "raised script": script,
   require: (namespace) => `const ${namespace}: typeof import("${RUNTIME}") = require("${RUNTIME}");`,
 };

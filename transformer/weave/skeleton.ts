@@ -5,6 +5,7 @@ import { isJavaScript } from "../read/file-kind";
 import type { KeyPart } from "../read/key";
 import { freshName, identifiersIn } from "../read/names";
 import type { Plan } from "../read/plan";
+import { namesIn } from "../read/scopes";
 import type { Insertion, Piece } from "../text/edits";
 import { stringLiteral } from "../text/string-literal";
 import { awaited, awaitedReturns } from "./awaits";
@@ -63,12 +64,14 @@ export function weaveFunction(ts: Parser, file: TS.SourceFile, plan: Plan, names
     ...(apart === undefined ? [] : headOfBody(ts, file, plan, apart, names)),
   ];
   const closeBody = plan.reentrant ? "); " : ")(); ";
-  const variables = narrowed.map(({ declared, copy }) => ` let ${declared} = ${copy};`).join("");
+  const variables = narrowed.flatMap(({ declared, copy }) =>
+    [glue(plan, " let ")].concat(declared, glue(plan, ` = ${copy};`)),
+  );
   const after = glue(plan, `${apart === undefined ? "" : closeBody}${tail(names)}`);
   if (ts.isBlock(body)) {
     const [open, close] = apart === undefined ? ["", ""] : [" {", "}"];
     return [
-      startOfBody(ts, file, body, [...before, glue(plan, open + variables)]),
+      startOfBody(ts, file, body, [...before, glue(plan, open), ...variables]),
       ...(apart === undefined ? awaitedReturns(ts, file, plan.fn) : []),
       { at: body.end - 1, pieces: [glue(plan, close), after] },
     ];
@@ -81,7 +84,7 @@ export function weaveFunction(ts: Parser, file: TS.SourceFile, plan: Plan, names
   const [returns, ends] = start === value.start ? ["return ", "; "] : ["return (", "); "];
   return [
     // Right behind the arrow: a comment before the value stays with it.
-    { at: body.pos, pieces: [glue(plan, " {"), ...before, glue(plan, variables)] },
+    { at: body.pos, pieces: [glue(plan, " {"), ...before, ...variables] },
     ...(apart === undefined ? [{ at: start, pieces: [ofValue(returns)] }] : []),
     ...(apart === undefined ? awaited(ts, file, plan.fn, body) : []),
     {
@@ -147,53 +150,57 @@ function headOfBody(
   const from = own === undefined ? plan.at : { start: own.getStart(file), end: own.end };
   const copies = copiesOf(ts, file, plan, assigned, names);
   const kept = copies.map(({ parameter, copy }) => ` const ${copy} = ${parameter};`).join("");
-  const parameters = copies.map(({ declared, copy }) => `${declared} = ${copy}`).join(", ");
+  const ofOwn = (code: string): Piece => ({ code, from, exact: false });
+  const parameters = copies.flatMap(({ declared, copy }, index) =>
+    (index === 0 ? [] : [ofOwn(", ")]).concat(declared, ofOwn(` = ${copy}`)),
+  );
+  const returned = type && typePiece(ts, file, type);
+  const isDocumented = isJavaScript(file); // JavaScript says the type in a comment.
+  const documented = returned && isDocumented ? [ofOwn("/** @returns {"), returned, ofOwn("} */ ")] : [];
   const handsOn = isVoid ? "await" : "return await";
   return [
     glue(plan, `${kept} ${handsOn} ${plan.reentrant ? `${namespace}.runReentrant(${lock}, ` : "("}`),
-    {
-      code: typedParameters(ts, file, `${isAsync ? "async " : ""}(${parameters})`, type),
-      from,
-      exact: false,
-    },
+    ...documented,
+    ofOwn(isAsync ? "async (" : "("),
+    ...parameters,
+    ofOwn(")"),
+    ...(returned && !isDocumented ? [ofOwn(": "), returned] : []),
     glue(plan, " =>"),
   ];
 }
 
-/** `(limit = limit_1): Promise<void>`; JavaScript says the type in a comment. */
-function typedParameters(
-  ts: Parser,
-  file: TS.SourceFile,
-  parameters: string,
-  type: TS.TypeNode | undefined,
-): string {
-  if (type === undefined) return parameters;
-  const text = onOneLine(ts, file, type);
-  return isJavaScript(file) ? `/** @returns {${text}} */ ${parameters}` : `${parameters}: ${text}`;
+/** What is wrong in it is told once where it is said at the same words. */
+function typePiece(ts: Parser, file: TS.SourceFile, type: TS.TypeNode): Piece {
+  const code = onOneLine(ts, file, type);
+  return { code, from: { start: type.getStart(file), end: type.end }, exact: code === type.getText(file) };
 }
 
 interface Copy {
   readonly parameter: string;
   /** The parameter, with its type where that allows more than the value that it begins with: `id: string | undefined`. */
-  readonly declared: string;
+  readonly declared: readonly Piece[];
   readonly copy: string;
 }
 
 function copiesOf(
   ts: Parser,
   file: TS.SourceFile,
-  { fn }: Plan,
+  { fn, at }: Plan,
   parameters: readonly string[],
   { namespace, lock, words }: Names,
 ): readonly Copy[] {
   const used = new Set([...identifiersIn(ts, fn), namespace, lock, ...words]);
+  const declarations = fn.parameters.flatMap(({ name }) => namesIn(ts, name));
   return parameters.map((parameter) => {
     const defaulted = fn.parameters.find(
       ({ name, initializer }) =>
         initializer !== undefined && ts.isIdentifier(name) && name.text === parameter,
     );
     const type = isJavaScript(file) ? undefined : defaulted?.type;
-    const declared = type === undefined ? parameter : `${parameter}: ${onOneLine(ts, file, type)}`;
+    const name = declarations.find(({ text }) => text === parameter);
+    const from = name === undefined ? at : { start: name.getStart(file), end: name.end };
+    const declared: Piece[] = [{ code: parameter, from, exact: false }];
+    if (type !== undefined) declared.push({ code: ": ", from, exact: false }, typePiece(ts, file, type));
     return { parameter, declared, copy: freshName(`${parameter}_1`, used) };
   });
 }

@@ -98,7 +98,7 @@ export function weave(fileName: string, text: string, options: WeaveOptions): Wo
   if (!mayNeedWeave(text) && handedOn === undefined) return undefined;
   const file = options.sourceFile ?? ts.createSourceFile(fileName, text, ts.ScriptTarget.Latest);
   if (!parses(file)) return unparsed(ts, file);
-  const isModule = options.module === "script" || ts.isExternalModule(file);
+  const isModule = ["script", "raised script"].includes(options.module) || ts.isExternalModule(file);
   const { plans, forbidden, diagnostics } = planAll(ts, file, defaults, isModule);
   const { insertions, namespace } = insertionsFor(ts, file, plans, forbidden, isModule, options);
   const warnings = [...plans.flatMap((planned) => planned.warnings), ...unreached(ts, file, handedOn)];

@@ -57,6 +57,24 @@ for (const type of ["module", "commonjs"]) {
   });
 }
 
+test("JavaScript in the words of CommonJS keeps its exports", async (t) => {
+  const project = await makeNativeProject(
+    {
+      "package.json": "{}",
+      "src/pay.js": `const lockweave = require("lockweave");
+lockweave.configure({ store: lockweave.memoryStore() });
+/** @redisLock businessFlag=pay keyName=order.id
+ * @param {{ id: string }} order */
+exports.pay = async (order) => order.id + " under " + lockweave.currentLock().key;
+`,
+      "src/main.js": `const { pay } = require("./pay.js");\npay({ id: "A1" }).then(console.log);\n`,
+    },
+    { allowJs: true, checkJs: true, types: ["node"] },
+  );
+  t.deepEqual(await lockweave(project, "build"), { code: 0, stdout: "", stderr: "" });
+  t.like(await project.run("out/main.js"), { code: 0, stdout: "A1 under LOCK_pay_A1\n" });
+});
+
 test("the examples that TypeScript 7 has built do what they do when tspc has compiled them", async (t) => {
   const files = Object.entries(exampleFiles("mts", "mjs")).map(
     ([file, text]) => [`src/${file}`, text] as const,

@@ -59,6 +59,20 @@ test("a parameter that the body gives another value is a parameter of the body's
   );
 });
 
+test("what is wrong with a parameter of the body's function, or with a type there, is told at its words", (t) => {
+  const source = `${TAG}\nexport async function pay(id: string, limit: Limit = 1): Promise<Paid> { id = ""; limit = 2; }`;
+  const woven = weave("a.ts", source, { ts, module: "esm" });
+  const [, head = ""] = /runReentrant\(lock, (.*?) =>/.exec(woven?.code ?? "") ?? [];
+  t.is(head, "async (id = id_1, limit: Limit = limit_1): Promise<Paid>");
+  const from = woven?.code.indexOf(head) ?? 0;
+  const onDisk = (words: string): string => {
+    const start = from + head.indexOf(words);
+    const place = woven?.positions.toDisk({ start, end: start + words.length });
+    return source.slice(place?.start, place?.end);
+  };
+  for (const words of ["id", "limit", "Limit", "Promise<Paid>", "Paid"]) t.is(onDisk(words), words);
+});
+
 test("the body's function says the type where the file says it: JavaScript in a comment", (t) => {
   const typed = `${TAG}\nexport async function pay(): Promise<void> { work(); }`;
   t.is(headOf(typed), "async (): Promise<void>");

@@ -2,7 +2,7 @@ import { readFileSync } from "node:fs";
 import { dirname, extname, join, resolve } from "node:path";
 import type * as TS from "typescript";
 import type { Parser } from "../../parser/parser";
-import { moduleSyntax } from "../../read/module-syntax";
+import { isCommonJsScript, moduleSyntax } from "../../read/module-syntax";
 import { readDefaults } from "../../read/options";
 import type { Problem } from "../../text/problems";
 import type { ModuleFormat } from "../../weave/runtime-import";
@@ -122,6 +122,7 @@ function formatOf(ts: Parser, file: TS.SourceFile, options: NativeProject["optio
     (module === "preserve" && moduleSyntax(ts, file) === "commonjs") ||
     (/^node(?:16|18|20|next)$/.test(module) && isCommonJsFile(file.fileName));
   if (!isCommonJs) return "esm";
+  if (module !== "amd" && module !== "umd" && isCommonJsScript(ts, file)) return "script";
   if (options["erasableSyntaxOnly"] !== true) return "commonjs";
   return options["verbatimModuleSyntax"] === true ? "require" : "esm";
 }

@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
 import type * as TS from "typescript";
 import { runtimeNames } from "../../read/imports";
-import { moduleSyntax } from "../../read/module-syntax";
+import { isCommonJsScript, moduleSyntax } from "../../read/module-syntax";
 import type { Defaults } from "../../read/options";
 import type { ModuleFormat } from "../../weave/runtime-import";
 import type { Compiler } from "./compiler";
@@ -116,7 +116,9 @@ function formatOf(ts: Compiler, program: TS.Program, file: TS.SourceFile): Modul
   if (project >= ES2015 && project <= ESNext) return "esm"; // No `import x = require()`, not even in `.cts`.
   const { getEmitModuleFormatOfFile } = program as TS.Program & ProgramInternals;
   const isAsWritten = project === ts.ModuleKind.Preserve && moduleSyntax(ts, file) === "commonjs";
-  if (!isAsWritten && ![CommonJS, AMD, UMD].includes(getEmitModuleFormatOfFile(file))) return "esm";
+  const emitted = getEmitModuleFormatOfFile(file);
+  if (!isAsWritten && ![CommonJS, AMD, UMD].includes(emitted)) return "esm";
+  if (emitted === CommonJS && isCommonJsScript(ts, file)) return "raised script";
   if (options.erasableSyntaxOnly !== true) return "commonjs";
   return options.verbatimModuleSyntax === true ? "require" : "esm";
 }
