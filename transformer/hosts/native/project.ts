@@ -67,7 +67,8 @@ export function openNativeProject(
   const { compilerOptions: options = {}, files: rootNames = [] } = shown;
   const here = dirname(config);
   // Allowed only to who emits nothing.
-  const also = options["allowImportingTsExtensions"] === true ? ["--allowImportingTsExtensions", "false"] : [];
+  const also =
+    options["allowImportingTsExtensions"] === true ? ["--allowImportingTsExtensions", "false"] : [];
   const files = ask("--listFilesOnly", "--noEmit", "false", ...also)
     .split(/\r?\n/)
     .filter((file) => file !== "" && !/[\\/]lib\.[\w.]*d\.ts$/.test(file))
