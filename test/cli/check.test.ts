@@ -472,6 +472,21 @@ test.serial("the sources themselves, as Node runs them, are no proof", async (t)
   t.like(await check(project, "--output", "src/order.ts"), { code: 1 });
 });
 
+test.serial(
+  "what a bundle lacks is for its bundler's plugin, and not for that of tsconfig.json",
+  async (t) => {
+    const project = await makeProject({ ...FILES, "bundle.js": "" }, { plugins: undefined });
+    const { code, said } = await check(project, "--output", "bundle.js");
+    t.is(code, 1);
+    t.true(
+      said.includes("\n-> Bundle with Lockweave's plugin for your bundler, or compile with `tspc`"),
+      said,
+    );
+    t.true(said.includes("\n-> What no entry of the bundle takes in is not in it.\n"), said);
+    t.false(said.includes("tsconfig.json"), said);
+  },
+);
+
 async function useTypeScript7(project: Project): Promise<void> {
   const seven = join(dirname(await install("typescript")), "node_modules/typescript");
   await rm(project.path("node_modules/typescript"));
