@@ -432,16 +432,28 @@ test.serial("a plugin's entry that is missing or incomplete is told about", asyn
   }
 });
 
-test.serial("a project that writes no code needs --output", async (t) => {
-  for (const settings of [{ noEmit: true }, { emitDeclarationOnly: true, declaration: true }]) {
-    const { code, said } = await check(await makeProject(FILES, settings));
-    t.is(code, 2);
-    t.regex(
-      said,
-      new RegExp(`\`${Object.keys(settings)[0]}\`, so TypeScript writes no code: name with \`--output\``),
-    );
-  }
-});
+test.serial(
+  "a project that writes no code needs --output, once nothing is wrong with its tags",
+  async (t) => {
+    for (const settings of [{ noEmit: true }, { emitDeclarationOnly: true, declaration: true }]) {
+      const project = await makeProject(FILES, settings);
+      const { code, said } = await check(project);
+      t.is(code, 2);
+      t.regex(
+        said,
+        new RegExp(`\`${Object.keys(settings)[0]}\`, so TypeScript writes no code: name with \`--output\``),
+      );
+      t.true(said.includes("Where nothing is written, `lockweave check --watch` says"), said);
+      await project.write({ "src/order.ts": ORDER.replace("order.id,tenant", "order.no,tenant") });
+      const wrong = await check(project);
+      t.is(wrong.code, 1);
+      t.is(
+        wrong.said,
+        "src/order.ts:7:52: TS2339: Property 'no' does not exist on type '{ id: string; }'.\n",
+      );
+    }
+  },
+);
 
 test.serial("an output that --output names must be there", async (t) => {
   const project = await builtSample();
@@ -459,6 +471,21 @@ test.serial("the sources themselves, as Node runs them, are no proof", async (t)
   const project = await makeProject(FILES);
   t.like(await check(project, "--output", "src/order.ts"), { code: 1 });
 });
+
+test.serial(
+  "what a bundle lacks is for its bundler's plugin, and not for that of tsconfig.json",
+  async (t) => {
+    const project = await makeProject({ ...FILES, "bundle.js": "" }, { plugins: undefined });
+    const { code, said } = await check(project, "--output", "bundle.js");
+    t.is(code, 1);
+    t.true(
+      said.includes("\n-> Bundle with Lockweave's plugin for your bundler, or compile with `tspc`"),
+      said,
+    );
+    t.true(said.includes("\n-> What no entry of the bundle takes in is not in it.\n"), said);
+    t.false(said.includes("tsconfig.json"), said);
+  },
+);
 
 async function useTypeScript7(project: Project): Promise<void> {
   const seven = join(dirname(await install("typescript")), "node_modules/typescript");

@@ -211,7 +211,7 @@ test("a tsconfig.json that inherits its plugins gets none of its own, which woul
   );
 });
 
-test("each referenced project gets its plugin", async (t) => {
+test("each referenced project gets its plugin, and the first of them the first lock", async (t) => {
   const { changes } = await drafted(
     { scripts: { build: "tsc -b" } },
     {
@@ -220,7 +220,8 @@ test("each referenced project gets its plugin", async (t) => {
       "b/tsconfig.json": `{\n\t"compilerOptions": {}\n}`,
     },
   );
-  t.deepEqual(Object.keys(changes), ["a/tsconfig.json", "b/tsconfig.json", "package.json"]);
+  const files = ["a/tsconfig.json", "b/tsconfig.json", "package.json", "a/first-lock.ts"];
+  t.deepEqual(Object.keys(changes), files);
   t.is(
     changes["b/tsconfig.json"],
     `{\n\t"compilerOptions": {\n\t\t"plugins": [{ "transform": "lockweave/transformer", "transformProgram": true }]\n\t}\n}`,

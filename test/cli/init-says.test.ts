@@ -192,6 +192,30 @@ test.serial("a host that takes the whole application is told to take in the firs
   );
 });
 
+test.serial("what proves the locks is told by what writes them", async (t) => {
+  const proofs: readonly (readonly [script: string, noEmit: boolean, proof: string])[] = [
+    ["tsc", false, "`npx lockweave check` proves them."],
+    ["vite build", true, "`npx lockweave check --output` with what was built proves them."],
+    ["tsx src/main.ts", true, "`npx lockweave check --watch` says what is wrong with a tag."],
+    ["vitest", true, "`npx lockweave check --watch` says what is wrong with a tag."],
+    ["tsx src/main.ts && tsc", false, "`npx lockweave check` proves them."],
+  ];
+  for (const [script, noEmit, proof] of proofs) {
+    const project = await makeProject({
+      "package.json": JSON.stringify({
+        type: "module",
+        scripts: { it: script },
+        dependencies: { ioredis: "5" },
+      }),
+      "tsconfig.json": JSON.stringify({ compilerOptions: { noEmit } }),
+      "src/main.ts": "",
+      "src/first-lock.ts": "",
+    });
+    const { text } = await saidBy(project, true);
+    t.true(text.endsWith(`\n\`npx lockweave list\` shows every lock; ${proof}\n`), `${script}: ${text}`);
+  }
+});
+
 test.serial("what cannot be installed is told, and no more is done", async (t) => {
   const project = await javaScript({}, { dependencies: {}, scripts: { start: "node main.js" } });
   const { PATH = "" } = process.env;

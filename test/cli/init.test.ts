@@ -260,6 +260,39 @@ for (const [host, { tools, scripts, before, after }] of Object.entries(SHOWING))
   );
 }
 
+test("init sets up a library of Vite, which builds its own entry, and ends with a lock that runs", async (t) => {
+  const project = await projectWith(
+    {
+      "package.json": manifest({ build: "vite build" }),
+      "vite.config.ts": `export default { build: { lib: { entry: "src/main.ts", formats: ["es"] } } };\n`,
+      "src/main.ts": "export const one = 1;\n",
+    },
+    "vite",
+  );
+  const { code, stdout, stderr } = await lockweave(project, "init", "--yes");
+  t.is(code, 0, stdout + stderr);
+  t.true(stdout.includes(`Your first lock, woven by Vite, is src/first-lock.ts:\n${SHOWN}\nNext\n`), stdout);
+  t.true(stdout.includes("\n  npm run build  builds with locks\n"), stdout);
+});
+
+test("init puts the first lock into a referenced project, where the tsconfig.json beside package.json has no files", async (t) => {
+  const part = `{ "compilerOptions": { "composite": true, "module": "nodenext", "target": "es2022", "skipLibCheck": true, "rootDir": "src", "outDir": "dist" }, "include": ["src"] }`;
+  const project = await projectWith({
+    "package.json": manifest({ build: "tsc -b" }).replace(`"type": "module",`, ""),
+    "tsconfig.json": `{ "files": [], "references": [{ "path": "packages/orders" }] }`,
+    "packages/orders/package.json": `{ "name": "orders", "type": "module" }`,
+    "packages/orders/tsconfig.json": part,
+    "packages/orders/src/main.ts": "export const one = 1;\n",
+  });
+  const { code, stdout, stderr } = await lockweave(project, "init", "--yes");
+  t.is(code, 0, stdout + stderr);
+  const [lock, output] = ["packages/orders/src/first-lock.ts", "packages/orders/dist/first-lock.js"];
+  t.true(stdout.includes(`Your first lock, woven by tspc, is ${lock}:\n${SHOWN}\nNext\n`), stdout);
+  t.true(stdout.includes(`\n  npm run build  compiles with locks; ${lock} becomes ${output}\n`), stdout);
+  t.like(await project.tspc("-b"), { code: 0 });
+  t.is((await project.run(output)).stdout, SHOWN);
+});
+
 test("init sets up JavaScript that nobody compiles", async (t) => {
   const project = await javaScript();
   const { code, stdout } = await lockweave(project, "init", "--yes");

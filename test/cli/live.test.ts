@@ -173,10 +173,10 @@ test.serial("tail writes what changes, as it sees it", async (t) => {
   await program('void withLock(lockKey("pay", 1), { waitTime: "60s" }, never);');
   await until(() => changes().includes("LOCK_pay_1 waited for"));
   t.is((await lockweave(["release", "LOCK_pay_1", "--yes"])).code, 0);
-  await until(() => changes().includes("LOCK_pay_1 revoked"));
+  await until(() => changes().includes(`LOCK_pay_1 revoked ${holder.pid}`)); // Of it, the key holds no longer who it was.
   t.false(changes().some((change) => change.includes("ended")));
   await admin.del("LOCK_pay_1");
-  await until(() => changes().some((change) => change.startsWith("LOCK_pay_1 ended")));
+  await until(() => changes().includes(`LOCK_pay_1 ended ${holder.pid}`));
 });
 
 test.serial("inspect tells of one lock, also of one that nobody holds", async (t) => {

@@ -1,6 +1,6 @@
 #!/usr/bin/env node
 import { packageVersion } from "../hosts/ts-patch/woven-files";
-import { checkBundled, checkCompiled, countTags } from "../verify/check";
+import { checkBundled, checkCompiled, countTags, settingAgainstOutput } from "../verify/check";
 import { cures } from "../verify/cures";
 import { shortPath } from "../verify/outputs";
 import type { Place } from "../verify/place";
@@ -160,8 +160,13 @@ function check(
 ): number {
   const isBundled = outputs.length > 0;
   // Where `tspc` compiles, it says what a type checker knows. Of a bundle nobody knows whether `tspc` ever saw the sources.
+  const writesNothing = (project: Project): boolean => settingAgainstOutput(project) !== undefined;
   const byTspc = projects.filter(
-    ({ builder, plugin }) => !isBundled && builder === "tspc" && plugin?.transformProgram === true,
+    (project) =>
+      !isBundled &&
+      project.builder === "tspc" &&
+      project.plugin?.transformProgram === true &&
+      !writesNothing(project),
   );
   const unchecked = projects.filter((project) => !byTspc.includes(project));
   const analysis = analysisRows(projects);
@@ -176,7 +181,9 @@ function check(
     ...storeWarnings(projects),
     ...analysis.likely,
   ]);
-  const hasOutput = isBundled || projects.every(({ builder }) => builder !== "another");
+  const isWrongUnwritten = problems.length > 0 && projects.some((project) => writesNothing(project));
+  const hasOutput =
+    isBundled || (!isWrongUnwritten && projects.every(({ builder }) => builder !== "another"));
   const { tags, unproved } = isBundled
     ? checkBundled(projects, outputs, cwd)
     : hasOutput

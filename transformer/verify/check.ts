@@ -100,13 +100,17 @@ export function countTags(projects: readonly Project[], filesOf: FilesOf = ({ fi
   return new Set(places).size;
 }
 
-function refuseWithoutEmit({ config, files, options }: Project): void {
-  const hasTags = files.some(({ sites }) => sites.length > 0);
-  const setting = options.noEmit ? "noEmit" : options.emitDeclarationOnly ? "emitDeclarationOnly" : undefined;
-  if (!hasTags || setting === undefined) return;
+function refuseWithoutEmit(project: Project): void {
+  const setting = settingAgainstOutput(project);
+  if (setting === undefined || project.files.every(({ sites }) => sites.length === 0)) return;
   throw new UsageError(
-    `${config} has \`${setting}\`, so TypeScript writes no code: name with \`--output\` what your bundler wrote.`,
+    `${project.config} has \`${setting}\`, so TypeScript writes no code: name with \`--output\` what your bundler wrote. Where nothing is written, \`lockweave check --watch\` says what is wrong with the tags.`,
   );
+}
+
+/** The setting by which TypeScript writes no code. */
+export function settingAgainstOutput({ options }: Project): string | undefined {
+  return options.noEmit ? "noEmit" : options.emitDeclarationOnly ? "emitDeclarationOnly" : undefined;
 }
 
 // ---- what is to be there --------------------------------------------------------------------------------

@@ -27,7 +27,11 @@ export function cures(
       advice.push("Install TypeScript 5.9 or 6, which compiles what the output is held against.");
     return advice;
   }
-  if (has("unwoven", "tooFew", "broken") && entries.some((plugin) => plugin?.transformProgram !== true)) {
+  if (
+    !isBundled &&
+    has("unwoven", "tooFew", "broken") &&
+    entries.some((plugin) => plugin?.transformProgram !== true)
+  ) {
     advice.push(
       'Among the `plugins` in tsconfig.json, write { "transform": "lockweave/transformer", "transformProgram": true }.',
     );
@@ -36,9 +40,10 @@ export function cures(
     const tools =
       "plain `tsc`, TypeScript 7, esbuild, swc and Node's type stripping ignore plugins in silence";
     const how = isBundled
-      ? `Compile with \`${builder}\`, and bundle what it writes`
+      ? `Bundle with Lockweave's plugin for your bundler, or compile with \`${builder}\` and bundle what it writes`
       : `Compile with \`${builder}\``;
     advice.push(`${how}: ${tools}.`);
+    if (isBundled) advice.push("What no entry of the bundle takes in is not in it.");
   }
   if (has("missing", "stale"))
     advice.push(`Build again, with \`${builder}\`: the output is not that of these sources.`);

@@ -162,6 +162,33 @@ test("a project that is not to be emitted with errors is not emitted with a wron
   await t.throwsAsync(access(project.path("out")));
 });
 
+test("a project that imports `.ts` files, and so emits nothing, is looked at as it is", async (t) => {
+  const settings = { noEmit: true, allowImportingTsExtensions: true, types: ["node"] };
+  const project = await makeNativeProject(
+    { ...FILES, "src/main.ts": MAIN.replace("./orders.js", "./orders.ts") },
+    settings,
+  );
+  t.like(await tsc7(project), { code: 0, stdout: "" });
+  t.deepEqual(await lockweave(project, "build"), { code: 0, stdout: "", stderr: "" });
+  t.regex((await lockweave(project, "list")).stdout, /^src\/orders\.ts:5 +Orders\.pay /m);
+  // What its bundler makes of it has the same locks.
+  const bundled = await makeNativeProject(FILES, { types: ["node"] });
+  t.like(await lockweave(bundled, "build"), { code: 0 });
+  await project.write({ "dist/main.js": await bundled.read("out/orders.js") });
+  const { code, stdout, stderr } = await lockweave(project, "check", "--output", "dist");
+  t.is(code, 0, stderr);
+  t.true(stdout.startsWith("The lock of the only tag is in the output. Types were checked."), stdout);
+});
+
+test("what is wrong with the settings is said in the compiler's words alone", async (t) => {
+  const project = await makeNativeProject(FILES, { module: "nodenext", moduleResolution: "bundler" });
+  const { code, stdout } = await tsc7(project);
+  t.not(code, 0);
+  const options = stdout.split("\n").filter((line) => line.startsWith("tsconfig.json("));
+  t.true(options.length > 0, stdout);
+  t.deepEqual(await lockweave(project, "build"), { code: 1, stdout: `${options.join("\n")}\n`, stderr: "" });
+});
+
 test("what only a tag uses is used", async (t) => {
   const project = await makeNativeProject(
     {

@@ -21,8 +21,8 @@ interface PluginHost {
   readonly isForTests?: true;
   /** What follows the tool on the command line, to build or to test. */
   readonly args?: readonly string[];
-  /** What builds the first lock alone, and where to. */
-  readonly alone?: (lock: string) => readonly [command: string, output: string];
+  /** What builds the first lock alone, and where to; nothing where the configuration's own entry would be built. */
+  readonly alone?: (lock: string, config: string) => readonly [command: string, output: string] | undefined;
   readonly build?: (project: Project, file: string, dir: string) => readonly Step[];
 }
 
@@ -31,13 +31,16 @@ const PLUGIN_HOSTS: readonly PluginHost[] = [
     name: "Vite",
     tool: "vite",
     args: ["build"],
-    alone: (lock) => [`npx vite build --ssr ${lock}`, "dist/first-lock.js"],
+    alone: (lock, config) =>
+      isLibrary(config) ? undefined : [`npx vite build --ssr ${lock}`, "dist/first-lock.js"],
     entry: "vite",
     configs: ["vite.config"],
     property: "plugins",
     defineConfig: "vite",
     build: (project, file, dir) => [
-      [project.bin("vite"), "build", "--ssr", file, "--outDir", dir, "--logLevel", "warn"],
+      isLibrary(project.read(project.config("vite.config") ?? "vite.config.mts") ?? "")
+        ? ["--input-type=module", "--eval", buildingByVite(file, dir)]
+        : [project.bin("vite"), "build", "--ssr", file, "--outDir", dir, "--logLevel", "warn"],
       () => [built(dir)],
     ],
   },
@@ -128,6 +131,16 @@ const PLUGIN_HOSTS: readonly PluginHost[] = [
   },
 ];
 
+/** Whether Vite's command builds the entry that the configuration has, whatever else it is told to. */
+function isLibrary(config: string): boolean {
+  return /\blib\s*:/.test(config);
+}
+
+function buildingByVite(file: string, dir: string): string {
+  const options = { build: { ssr: file, lib: false, outDir: dir }, logLevel: "warn" };
+  return `import { build } from "vite"; await build(${JSON.stringify(options)});`;
+}
+
 function pluginHost({
   name,
   tool,
@@ -177,7 +190,9 @@ export default defineConfig({
     next(project, draft, lock) {
       const command = commandFor(project, draft, tool, ...args);
       if (isForTests) return { command, about: "runs the tests with their locks; nothing is written" };
-      const [first, output] = alone?.(lock) ?? [];
+      const file = project.config(...configs);
+      const config = file === undefined ? "" : (draft.text(file) ?? "");
+      const [first, output] = alone?.(lock, config) ?? [];
       const where = first === undefined ? "" : `; \`${first}\` shows ${lock} in ${output}`;
       return { command, about: `builds with locks${where}` };
     },

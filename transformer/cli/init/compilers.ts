@@ -126,7 +126,7 @@ function compilingTo(project: Project, lock: string, command: string): NextStep 
 /** Where the compiler writes what it makes of the file; `undefined` where it does not say. */
 function outputOf(project: Project, file: string): string | undefined {
   const [named] = projectsOf(project);
-  const config = existsSync(project.path(named ?? "tsconfig.json")) ? named : undefined;
+  const config = named !== undefined && existsSync(project.path(named)) ? named : project.home;
   const setting = (name: string): unknown => project.setting(name, config);
   const [outDir, rootDir] = [setting("outDir"), setting("rootDir")];
   if (setting("noEmit") === true) return undefined;
@@ -134,8 +134,9 @@ function outputOf(project: Project, file: string): string | undefined {
   if (typeof outDir !== "string") return emitted;
   // Until TypeScript 6 it is what all files have in common, which only the compiler knows.
   const isCommon = rootDir === undefined && (project.typescript?.major ?? 6) < 6;
-  const root = typeof rootDir === "string" ? rootDir : isCommon ? dirname(file) : ".";
-  return slashed(join(outDir, relative(root, emitted)));
+  const home = dirname(project.home);
+  const root = typeof rootDir === "string" ? join(home, rootDir) : isCommon ? dirname(file) : home;
+  return slashed(join(home, outDir, relative(root, emitted)));
 }
 
 /** With the settings of the project, but of this file alone. */
@@ -152,7 +153,8 @@ function compiling(compiler: (project: Project) => string, ...command: readonly 
       declaration: false,
       declarationMap: false,
     };
-    const extended = project.files.includes("tsconfig.json") ? { extends: "../tsconfig.json" } : {};
+    const { home } = project;
+    const extended = existsSync(project.path(home)) ? { extends: `../${basename(home)}` } : {};
     const settings = {
       ...extended,
       compilerOptions,

@@ -1,5 +1,6 @@
 import { spawnSync } from "node:child_process";
-import { mkdtempSync, rmSync } from "node:fs";
+import { existsSync, mkdtempSync, rmSync } from "node:fs";
+import { dirname, join, sep } from "node:path";
 import type { TryOut } from "./host";
 import type { Project } from "./project";
 
@@ -8,10 +9,12 @@ export function firstLock(
   project: Project,
   isForNode: boolean,
 ): { readonly file: string; readonly text: string } {
-  const dir = project.files.includes("src") ? "src/" : "";
+  const home = dirname(project.home);
+  const sources = existsSync(project.path(join(home, "src"))) ? join(home, "src") : home;
+  const dir = sources === "." ? "" : `${sources.split(sep).join("/")}/`;
   if (!project.isTypeScript) return { file: `${dir}first-lock.mjs`, text: withoutTypes(PROGRAM) };
   // Node takes a .ts file for CommonJS where package.json says so, and so does a compiler that leaves imports as they are.
-  const needsEnding = isForNode || project.setting("verbatimModuleSyntax") === true;
+  const needsEnding = isForNode || project.setting("verbatimModuleSyntax", project.home) === true;
   const file = `${dir}first-lock.${needsEnding && !project.isModule ? "mts" : "ts"}`;
   return { file, text: knowsConsole(project) ? PROGRAM : PROGRAM.replace("\n\n", `\n\n${CONSOLE}\n\n`) };
 }
@@ -40,7 +43,7 @@ function withoutTypes(program: string): string {
 
 /** Whether the types of the project have a console. */
 function knowsConsole(project: Project): boolean {
-  const [lib, types] = [project.setting("lib"), project.setting("types")];
+  const [lib, types] = [project.setting("lib", project.home), project.setting("types", project.home)];
   if (!Array.isArray(lib) || lib.some((name) => /^dom$/i.test(String(name)))) return true;
   if (Array.isArray(types)) return types.includes("node") || types.includes("*");
   return (project.typescript?.major ?? 6) < 6 && project.has("@types/node");
@@ -56,7 +59,7 @@ export function tryFirstLock(
   file: string,
   tryOut: TryOut,
 ): { isHeld: boolean; output: string } {
-  const dir = mkdtempSync(project.path(".lockweave-"));
+  const dir = mkdtempSync(project.path(join(dirname(project.home), ".lockweave-")));
   try {
     let output = "";
     for (const step of tryOut(project, file, dir)) {

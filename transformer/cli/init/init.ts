@@ -205,6 +205,17 @@ ${bold("Next")}
 ${steps.map(({ command, about }) => `  ${cyan(command.padEnd(width))}  ${about}\n`).join("")}
 Write \`/** @redisLock businessFlag=payOrder keyName=orderNo */\` above an async method of yours, say
 \`configure({ redis: "redis://localhost:6379" })\` where your application starts, and delete ${lock.file}.
-\`npx lockweave list\` shows every lock; \`npx lockweave check\` proves them.
+\`npx lockweave list\` shows every lock; ${proofOf(project, found)}
 `;
+}
+
+/** What there is to be looked at depends on what writes it. */
+function proofOf(project: Project, found: Plan["found"]): string {
+  const isThere = (hosts: readonly Host[]): boolean =>
+    found.some(([host]) => hosts.includes(host) && host.isForTests !== true);
+  if (isThere(BUNDLERS)) return "`npx lockweave check --output` with what was built proves them.";
+  const isEmitted = isThere(COMPILERS) && project.setting("noEmit", project.home) !== true;
+  return isEmitted || !project.isCompiled
+    ? "`npx lockweave check` proves them."
+    : "`npx lockweave check --watch` says what is wrong with a tag.";
 }

@@ -1,6 +1,6 @@
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { createRequire } from "node:module";
-import { dirname, join } from "node:path";
+import { dirname, join, relative } from "node:path";
 import { configFiles, projectsInOrder } from "../../hosts/native/config";
 import { parser } from "../../parser/parser";
 import { UsageError } from "../../verify/usage-error";
@@ -133,6 +133,13 @@ export class Project {
       .filter((path) => existsSync(path));
     const all = new Set(paths.flatMap((path) => projectsInOrder(parser(), path)));
     return [...all].map((path) => configFiles(parser(), path));
+  }
+
+  /** The tsconfig.json of the first files that are compiled: of a referenced project, where the one here has no files. */
+  get home(): string {
+    const path = this.path("tsconfig.json");
+    const all = existsSync(path) ? projectsInOrder(parser(), path) : [];
+    return all.length === 0 || all.includes(path) ? "tsconfig.json" : relative(this.dir, all[0] ?? path);
   }
 
   /** A setting of the nearest tsconfig.json, or of another. */

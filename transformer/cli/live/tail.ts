@@ -33,7 +33,8 @@ export async function tail(urls: readonly string[], options: SurveyOptions, json
       if (trouble !== "" && trouble !== told) process.stderr.write(`${trouble}\n`);
       told = trouble;
       if ("trouble" in seen) continue;
-      const { locks } = seen.look;
+      const known = new Map(before.map((lock) => [lock.key, lock]));
+      const locks = seen.look.locks.map((lock) => withProcesses(lock, known.get(lock.key)));
       const at = new Date().toISOString();
       for (const change of changesBetween(before, locks)) process.stdout.write(lineOf(change, at, json));
       before = locks;
@@ -42,6 +43,12 @@ export async function tail(urls: readonly string[], options: SurveyOptions, json
   } finally {
     home.close();
   }
+}
+
+/** What a key holds of a revoked lock does not tell the process any more: it is that of the hold which was seen before. */
+function withProcesses(lock: LockRow, was: LockRow | undefined): LockRow {
+  const holders = lock.holders.map((one) => ({ ...one, process: one.process ?? hasHold(was, one)?.process }));
+  return { ...lock, holders };
 }
 
 /** In the order of the keys, each that ended before what came after it. */
@@ -73,7 +80,10 @@ function hasHold(lock: LockRow | undefined, hold: HolderRow): HolderRow | undefi
 function lineOf(change: Change, at: string, json: boolean): string {
   if (json) return `${JSON.stringify({ at, ...change })}\n`;
   const { key, what, by, waiting } = change;
-  const who = by === undefined ? "" : ` by ${holderText(by)}`;
+  const who =
+    by === undefined
+      ? ""
+      : ` ${what === "revoked" ? "from" : "by"} ${holderText({ ...by, isRevoked: false })}`;
   const others = waiting > 0 ? `, ${waiting} waiting` : "";
   return `${at} ${onOneLine(key)} ${what}${who}${others}\n`;
 }

@@ -1,5 +1,5 @@
 import { readFileSync } from "node:fs";
-import { dirname, extname, join, resolve } from "node:path";
+import { dirname, extname, isAbsolute, join, resolve } from "node:path";
 import type * as TS from "typescript";
 import type { Parser } from "../../parser/parser";
 import { isCommonJsScript, moduleSyntax } from "../../read/module-syntax";
@@ -46,7 +46,7 @@ export class NoProjectError extends Error {
 
   constructor(output: string, cwd: string) {
     const { said, others } = parseDiagnostics(output, cwd);
-    super(others.join("\n"));
+    super(others.filter((line) => !isAbsolute(line)).join("\n")); // Files may be listed behind what is wrong.
     this.said = said;
   }
 }
@@ -66,7 +66,10 @@ export function openNativeProject(
   const shown = JSON.parse(ask("--showConfig")) as ShownConfig;
   const { compilerOptions: options = {}, files: rootNames = [] } = shown;
   const here = dirname(config);
-  const files = ask("--listFilesOnly", "--noEmit", "false")
+  // Allowed only to who emits nothing.
+  const also =
+    options["allowImportingTsExtensions"] === true ? ["--allowImportingTsExtensions", "false"] : [];
+  const files = ask("--listFilesOnly", "--noEmit", "false", ...also)
     .split(/\r?\n/)
     .filter((file) => file !== "" && !/[\\/]lib\.[\w.]*d\.ts$/.test(file))
     .map((file) => resolve(cwd, file));
