@@ -26,7 +26,9 @@ interface Score {
   score: number;
 }
 
-const known = JSON.parse(readFileSync(join(__dirname, "equivalent.json"), "utf8")) as Equivalent[];
+export const EQUIVALENTS = JSON.parse(
+  readFileSync(join(__dirname, "equivalent.json"), "utf8"),
+) as readonly Equivalent[];
 
 /** @param what which mutants were chosen */
 export function report(what: Readonly<Record<string, unknown>>, tried: readonly Tried[]): void {
@@ -54,7 +56,7 @@ export function describe({ file, line, from, to }: Change): string {
 }
 
 export function whyEquivalent({ file, from, to }: Change): string | undefined {
-  return known.find((one) => one.file === file && one.from === from && one.to === to)?.why;
+  return EQUIVALENTS.find((one) => one.file === file && one.from === from && one.to === to)?.why;
 }
 
 function tellOf(verdict: Verdict): string {

@@ -1,0 +1,17 @@
+import test from "ava";
+import { changesOf } from "./change";
+import { EQUIVALENTS } from "./score";
+
+test("each mutant that is named as equivalent is one of the code that is there, and named once", (t) => {
+  const files = new Set(EQUIVALENTS.map(({ file }) => file));
+  const mutants = new Set([...files].flatMap(changesOf).map(nameOf));
+  t.deepEqual(
+    EQUIVALENTS.map(nameOf).filter((name) => !mutants.has(name)),
+    [],
+  );
+  t.is(new Set(EQUIVALENTS.map(nameOf)).size, EQUIVALENTS.length);
+});
+
+function nameOf({ file, from, to }: Pick<(typeof EQUIVALENTS)[number], "file" | "from" | "to">): string {
+  return `${file}\n- ${from}\n+ ${to}`;
+}
