@@ -50,6 +50,7 @@ export class Wait implements Sleeper {
     if (this.#try !== undefined) return this.#try;
     if (this.#failure !== undefined) return Promise.reject(this.#failure.error);
     this.#isWoken = false; // By what was before this try.
+    if (!this.queue.mayAsk(waiter)) return NOT_YET;
     const begun = new Promise<boolean>((resolve) => (this.#endTry = resolve));
     this.#try = begun;
     this.queue.ask(waiter);
@@ -125,3 +126,4 @@ export class Wait implements Sleeper {
 }
 
 const AWAKE = Promise.resolve<true>(true);
+const NOT_YET = Promise.resolve(false);

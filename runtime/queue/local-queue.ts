@@ -87,13 +87,14 @@ export class LocalQueue implements Line, SharersLine, DropListener<Ending>, Next
     this.prune();
   }
 
-  /**
-   * The first in line asks the store for the key; for anybody else, or while the key is held here by as many as may, nothing is sent. The
-   * waiter is told when its try is over; if it was granted, it has the lease by then.
-   */
+  /** Whether it is for the waiter to ask the store: it is the first in line, and the key is not held here by as many as may. */
+  mayAsk(waiter: Waiter): boolean {
+    if (this.first !== waiter || this.heldHereForMs > 0) return false;
+    return this.#contender !== undefined || this.#shared.sharers.mayAsk(this, waiter);
+  }
+
+  /** One who may asks the store for the key. It is told when its try is over; if it was granted, it has the lease by then. */
   ask(waiter: Waiter): void {
-    if (this.first !== waiter || this.heldHereForMs > 0) return waiter.onTried();
-    if (this.#contender === undefined && !this.#shared.sharers.mayAsk(this, waiter)) return waiter.onTried();
     this.#contender ??= new Contender(this.#shared, this);
     this.#contender.ask(waiter);
   }
