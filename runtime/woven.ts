@@ -11,32 +11,36 @@ import { isOptions, shown } from "./shown";
 // The calls that the transformer weaves, in the order in which they appear around a body.
 
 /** The tag's attributes, as the transformer writes them. */
-export type Site = (Flagged | Keyed) &
-  LockOptions & {
-    /** The name of the function, for messages: `OrderService.pay`. */
-    readonly site: string;
-  };
+export type Site = Flagged<boolean> | Keyed;
 
-interface Flagged {
+interface Named extends LockOptions {
+  /** The name of the function, for messages: `OrderService.pay`. */
+  readonly site: string;
+}
+
+interface Flagged<Each extends boolean> extends Named {
   readonly businessFlag: string;
   /** Each part, and each element of an array, is a key of its own. */
-  readonly each?: boolean;
+  readonly each?: Each;
   readonly key?: undefined;
 }
 
-interface Keyed {
+interface Keyed extends Named {
   readonly businessFlag?: undefined;
   readonly each?: undefined;
   /** The whole of it: wholeKey`mutex:${orderNo}`. */
   readonly key: string;
 }
 
-/** What the key is made of: arrays only where each element is a key. */
-type Parts<Of extends Site> = Of extends { readonly each: true }
+/**
+ * What the key is made of: arrays only where each element is a key. By `each` and not by the whole site, of which a
+ * compiler would have to make another type for each function of a build.
+ */
+type Parts<Each extends boolean> = Each extends true
   ? readonly (KeyValue | readonly KeyValue[])[]
   : readonly KeyValue[];
 
-type Opened<Of extends Site> = Of extends { readonly each: true } ? Locks : Lock;
+type Opened<Each extends boolean> = Each extends true ? Locks : Lock;
 
 const SITE_NAMES = ["site", "businessFlag", "each", "key"] satisfies (keyof Site)[];
 
@@ -46,7 +50,10 @@ const SITE_NAMES = ["site", "businessFlag", "each", "key"] satisfies (keyof Site
  * @throws {LockKeyError} when a part is no identity
  * @throws {LockMisconfiguredError} before `configure()`
  */
-export function open<Of extends Site>(site: Of, ...parts: Parts<Of>): Opened<Of>;
+export function open<Each extends boolean = false>(
+  site: Flagged<Each> | Keyed,
+  ...parts: Parts<Each>
+): Opened<Each>;
 export function open(site: Site, ...parts: readonly (KeyValue | readonly KeyValue[])[]): Lock | Locks {
   const current = locker();
   if (!isOptions(site) || (site.site !== undefined && typeof site.site !== "string")) {

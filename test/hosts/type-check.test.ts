@@ -24,6 +24,20 @@ const MISTAKES = [
       "error TS2345: Argument of type 'string | undefined' is not assignable to parameter of type 'KeyValue'.",
   },
   {
+    what: "a list for a key",
+    tag: "businessFlag=f keyName=order.lines",
+    at: "order.lines",
+    error:
+      "error TS2345: Argument of type '{ sku: string; }[]' is not assignable to parameter of type 'KeyValue'.",
+  },
+  {
+    what: "a list of objects for a key each",
+    tag: "businessFlag=f keyName=number,order.lines each=true",
+    at: "order.lines",
+    error:
+      "error TS2345: Argument of type '{ sku: string; }[]' is not assignable to parameter of type 'KeyValue | readonly KeyValue[]'.",
+  },
+  {
     what: "an expression that does not check",
     tag: `businessFlag=f keyName="order.lines[0]?.skuu ?? ''"`,
     at: "skuu",

@@ -187,7 +187,10 @@ function compile(
 /** The weave keeps to the lines that are there; the emitted code has lines of its own. */
 function breakLines(ts: typeof TS, file: TS.SourceFile): void {
   const isWoven = wovenMark(ts, file);
+  const opened = [...file.text.matchAll(/\.open\(/g)].map(({ index }) => index);
   const visit = (node: TS.Node): void => {
+    // Few nodes of a file are around what was woven, and the first build runs this while it is still cold.
+    if (!opened.some((at) => node.pos <= at && at < node.end)) return;
     const { body } = node as { body?: TS.ConciseBody & { multiLine?: boolean } };
     if (ts.isFunctionLike(node) && body !== undefined && isWoven(body)) body.multiLine = true;
     ts.forEachChild(node, visit);

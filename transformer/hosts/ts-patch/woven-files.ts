@@ -54,6 +54,16 @@ export function isOwnImport(
 /** The files of one watch run are woven once for each change. */
 const cache = new WeakMap<TS.SourceFile, { file: WovenFile | undefined; madeFor: string }>();
 
+/** The same of the one look at all others, which a watch would take at each change. */
+const unconcerned = new WeakSet<TS.SourceFile>();
+
+function isConcerned(file: TS.SourceFile): boolean {
+  if (unconcerned.has(file)) return false;
+  if (mayNeedWeave(file.text)) return true;
+  unconcerned.add(file);
+  return false;
+}
+
 /** The files of the program that have something to weave. */
 export function wovenFiles(ts: Compiler, program: TS.Program, defaults: Defaults): WovenFiles {
   const files = new Map<string, WovenFile>();
@@ -62,7 +72,7 @@ export function wovenFiles(ts: Compiler, program: TS.Program, defaults: Defaults
   for (const sourceFile of program.getSourceFiles()) {
     if (sourceFile.isDeclarationFile) continue;
     const handedOn = handedOnTo(sourceFile);
-    if (!mayNeedWeave(sourceFile.text) && handedOn === undefined) continue;
+    if (handedOn === undefined && !isConcerned(sourceFile)) continue;
     if (program.isSourceFileFromExternalLibrary(sourceFile)) continue; // Its own project emits it, and weaves it.
     const module = formatOf(ts, program, sourceFile);
     const madeFor = `${module} ${salt}`;
