@@ -131,8 +131,8 @@ export class LocalQueues implements Shared {
   }
 
   /** See {@link Renewals.strengthen}. */
-  strengthen(lease: Lease, wanted: Waiter): Promise<void> {
-    return this.renewals.strengthen(lease, wanted);
+  strengthen(lease: Lease, wanted: Waiter, signal: AbortSignal | undefined): Promise<void> {
+    return this.renewals.strengthen(lease, wanted, signal);
   }
 
   /** See {@link Renewals.prolong}. */
