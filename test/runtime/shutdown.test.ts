@@ -2,11 +2,12 @@ import test from "ava";
 import { withLock } from "../../runtime/by-hand";
 import { configure, shutdown } from "../../runtime/configure";
 import { LockClosedError, LockLostError } from "../../runtime/errors";
+import { memoryStore } from "../../runtime/stores/memory";
 import { deferred } from "../support/deferred";
 import { Fleet } from "../support/fleet";
 import { inTheMiddleOf } from "../support/in-the-middle-of";
 import { job, passes } from "../support/jobs";
-import { replyLate } from "../support/tampered-store";
+import { replyLate, TamperedStore } from "../support/tampered-store";
 
 // A shutdown, from when it waits for those who are inside until it takes what they hold.
 
@@ -117,3 +118,13 @@ test.serial(
     t.true(await fleet.isForgotten("shutdown-3"));
   },
 );
+
+test.serial("a store that cannot be closed is told of, and the others are closed all the same", async (t) => {
+  const stores = { broken: new TamperedStore(memoryStore()), whole: new TamperedStore(memoryStore()) };
+  stores.broken.close = () => {
+    throw new Error("it is closed already");
+  };
+  configure({ store: memoryStore(), stores }, "woven");
+  await t.throwsAsync(shutdown(), { message: "it is closed already" });
+  t.true(stores.whole.closed);
+});
