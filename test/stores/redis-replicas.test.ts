@@ -76,6 +76,19 @@ test.serial("what is taken is at the replica when the reply comes", async (t) =>
   }
 });
 
+test.serial("what is taken in a database that was selected at run time is confirmed there", async (t) => {
+  const client = master.client();
+  const store = redisStore(client);
+  t.teardown(() => store.close());
+  for (const db of [3, 5]) {
+    await client.select(db);
+    const one = { ...request(newKey()), replicas: 1 };
+    t.deepEqual(await store.take(one, WITHIN_MS), { taken: true });
+    t.is(await replica.client({ db }).get(one.key), one.requestId);
+    t.deepEqual(await store.renew([one], WITHIN_MS), [{ renewed: true }]);
+  }
+});
+
 test.serial("what was taken is not known to be, where the replica has not confirmed it", async (t) => {
   hang(t);
   const store = openStore(t);
