@@ -214,6 +214,20 @@ test("a hold whose gate breaks off after its time is ended there, too, when it i
   t.deepEqual(await values(), FREE);
 });
 
+test("a gate that was cut off when the key was closed keeps it closed for no longer, once it is back", async (t) => {
+  const { clock, store, members, values } = five();
+  const { key, requestId, ...rest } = within(60_000);
+  t.true((await store.take({ key, requestId, ...rest }, WITHIN_MS)).taken);
+  strike(members, refused, 0);
+  t.deepEqual(await store.drop({ key, requestId, closedForMs: 10_000 }, WITHIN_MS), { dropped: true });
+  await clock.advance(8_000);
+  strike(members, well, 0);
+  await take(store, "LOCK_other", newId());
+  await clock.advance(2_000);
+  t.deepEqual(await values(), FREE);
+  t.deepEqual(await store.take(within(60_000), WITHIN_MS), TAKEN);
+});
+
 test("who is to come next and asks for too long a lock time does not keep the hold before from its end", async (t) => {
   const { store, values } = five(60_000);
   const request = within(60_000);
