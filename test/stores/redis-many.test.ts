@@ -12,6 +12,7 @@ import {
 } from "../../runtime/stores/contract/subject";
 import { MOST_AT_ONCE, type Store } from "../../runtime/stores/port";
 import { redisStore } from "../../runtime/stores/redis/redis";
+import { closedAfter, revokedFrom } from "../../runtime/stores/value";
 import { counting } from "../support/counting-client";
 import { startRedis, type RedisServer } from "../support/redis-server";
 
@@ -212,6 +213,22 @@ test("of many who share a key each is renewed, and the key is written once", asy
   t.regex(await admin.info("commandstats"), /cmdstat_set:calls=1,/);
   for (const requestId of readers) await own.drop({ key, requestId }, WITHIN_MS);
   t.is(await admin.exists(key), 0);
+});
+
+test("where no memory is left, a hold is closed and revoked as ever", async (t) => {
+  const full = await startRedis("--maxmemory-policy", "noeviction");
+  const own = redisStore(full.client());
+  const holds = [newKey(), newKey()].map((key) => ({ key, requestId: newId() }));
+  for (const { key, requestId } of holds) await take(own, key, requestId);
+  await full.client().config("SET", "maxmemory", "1");
+  const [first, second] = holds;
+  if (first === undefined || second === undefined) throw new Error("too few holds");
+  t.deepEqual(await own.drop({ ...first, closedForMs: 60_000 }, WITHIN_MS), { dropped: true });
+  t.is(await full.client().get(first.key), closedAfter(first.requestId));
+  t.true(await own.revoke?.(second, WITHIN_MS));
+  t.is(await full.client().get(second.key), revokedFrom(second.requestId));
+  await own.close();
+  await full.stop();
 });
 
 test("where no memory is left, those who share a key renew it and give it back, and nobody comes in", async (t) => {

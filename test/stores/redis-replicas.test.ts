@@ -157,6 +157,15 @@ test.serial("a renewal that the replica does not confirm does not count", async 
   t.like(await t.throwsAsync(call), { code: "LOCK_LOST" });
 });
 
+test.serial("where no memory is left, what is held is renewed and confirmed", async (t) => {
+  const store = openStore(t);
+  const one = { ...request(newKey()), replicas: 1 };
+  t.deepEqual(await store.take(one, WITHIN_MS), { taken: true });
+  t.teardown(() => admin.config("SET", "maxmemory", "0"));
+  await admin.config("SET", "maxmemory", "1");
+  t.deepEqual(await store.renew([one], WITHIN_MS), [{ renewed: true }]);
+});
+
 test.serial("the next one in the process has the lock when the replica has it, too", async (t) => {
   const process = openProcess(t);
   const there = replica.client();

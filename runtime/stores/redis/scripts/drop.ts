@@ -3,7 +3,7 @@ import { QUEUE } from "./queue";
 import { script } from "./script";
 import { SERVER_TIME } from "./server-time";
 import { SHARES } from "./shares";
-import { ERROR_OF, MANY, REVOKED, VALUES } from "./values";
+import { ERROR_OF, MANY, REVOKED, REWRITE, VALUES } from "./values";
 
 /** Most of what is found instead of a hold is no hold of several: then nothing is made that is for those. */
 const NOT_SHARED = `
@@ -146,6 +146,7 @@ return #ours == count and 1 or replies
  */
 export const CLOSE = script(
   REVOKED,
+  REWRITE,
   `
 local holder = redis.pcall("GET", KEYS[1])
 local closed = "${closedAfter("")}" .. ARGV[1]
@@ -155,7 +156,7 @@ end
 if holder ~= ARGV[1] and holder ~= revoked_from(ARGV[1]) then
   return { holder }
 end
-redis.call("SET", KEYS[1], closed, "PX", ARGV[2])
+rewrite(KEYS[1], closed, ARGV[2])
 return 1
 `,
 );
