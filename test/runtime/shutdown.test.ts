@@ -128,3 +128,27 @@ test.serial("a store that cannot be closed is told of, and the others are closed
   await t.throwsAsync(shutdown(), { message: "it is closed already" });
   t.true(stores.whole.closed);
 });
+
+test.serial(
+  "a store that throws where its listening ends is warned of, and keeps nobody from the end",
+  async (t) => {
+    const stores = { broken: new TamperedStore(memoryStore()), whole: new TamperedStore(memoryStore()) };
+    stores.broken.listen = () => () => {
+      throw new Error("nobody listens");
+    };
+    const warnings: string[] = [];
+    configure(
+      { store: memoryStore(), stores, logger: { warn: (message) => void warnings.push(message) } },
+      "woven",
+    );
+    const { body, running, end } = job();
+    const holder = withLock("shutdown-6", { store: "broken" }, body);
+    await running;
+    const down = shutdown();
+    end();
+    t.is(await holder, "done");
+    await down;
+    t.true(stores.broken.closed && stores.whole.closed);
+    t.deepEqual(warnings, ["broken: the store did not end the listening: nobody listens"]);
+  },
+);
