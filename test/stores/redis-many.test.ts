@@ -1,9 +1,11 @@
 import test from "ava";
 import { LockMisconfiguredError } from "../../runtime/errors";
+import { hearing } from "../../runtime/stores/contract";
 import {
   newId,
   newKey,
   placing,
+  queued,
   renewal,
   request,
   take,
@@ -12,7 +14,7 @@ import {
 } from "../../runtime/stores/contract/subject";
 import { MOST_AT_ONCE, type Store } from "../../runtime/stores/port";
 import { redisStore } from "../../runtime/stores/redis/redis";
-import { closedAfter, revokedFrom } from "../../runtime/stores/value";
+import { closedAfter, reservedFor, revokedFrom } from "../../runtime/stores/value";
 import { counting } from "../support/counting-client";
 import { startRedis, type RedisServer } from "../support/redis-server";
 
@@ -213,6 +215,20 @@ test("of many who share a key each is renewed, and the key is written once", asy
   t.regex(await admin.info("commandstats"), /cmdstat_set:calls=1,/);
   for (const requestId of readers) await own.drop({ key, requestId }, WITHIN_MS);
   t.is(await admin.exists(key), 0);
+});
+
+test("a hold that is given back twice in one command is passed on once", async (t) => {
+  const own = redisStore(server.client());
+  t.teardown(() => own.close());
+  await hearing(own);
+  const [key, requestId, first, second] = [newKey(), newId(), newId(), newId()];
+  await take(own, key, requestId);
+  for (const waiting of [first, second]) await queued(own, key, waiting);
+  const held = { key, requestId };
+  t.deepEqual(await own.dropMany?.([held, held], WITHIN_MS), [
+    { dropped: true },
+    { dropped: false, holder: reservedFor(first) },
+  ]);
 });
 
 test("where no memory is left, a hold is closed and revoked as ever", async (t) => {

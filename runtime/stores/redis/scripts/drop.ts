@@ -108,7 +108,7 @@ export const DROP_MANY = script(
   LEAVE_OTHERS,
   `
 local count = #KEYS / 2
-local replies, ours = {}, {}
+local replies, ours, passed_on = {}, {}, {}
 local holders = redis.call("MGET", unpack(KEYS, 1, count))
 local nobody_waits = redis.call("EXISTS", unpack(KEYS, count + 1)) == 0
 for index = 1, count do
@@ -125,7 +125,10 @@ for index = 1, count do
   elseif nobody_waits then
     ours[#ours + 1] = lock
     replies[index] = 1
+  elseif passed_on[lock] then
+    replies[index] = found(lock) -- The same hold was asked for twice.
   else
+    passed_on[lock] = true
     local done, failure = pcall(pass_on, lock, KEYS[count + index], ARGV[2])
     replies[index] = done and 1 + publish_is_denied or error_of(failure)
   end
