@@ -327,7 +327,9 @@ async function close({ queues, all }: Locker, patienceMs: number): Promise<void>
   for (const each of lockers) each.queues.revokeAll(SHUT_DOWN);
   // What cannot be given back by then expires by itself.
   await Promise.all(lockers.map((each) => each.queues.settled()));
-  await Promise.all(lockers.map(({ store }) => store.close()));
+  // One that fails, or throws at once, keeps no other one open.
+  const closed = await Promise.allSettled(lockers.map(async ({ store }) => await store.close()));
+  for (const one of closed) if (one.status === "rejected") throw one.reason;
 }
 
 const SHUT_DOWN: Loss = {

@@ -253,7 +253,7 @@ export class Lock implements AsyncDisposable, Waiter, Holder {
     nest.bodies += 1;
     this.#nest = nest;
     try {
-      if (root.remaining() > 0) await unlessAborted(queues.strengthen(lease, this), signal);
+      if (root.remaining() > 0) await unlessAborted(queues.strengthen(lease, this, signal), signal);
       if (this.isSpent) return await this.turnBack(nest);
       if (!this.letIn(lease, clock.now())) throw root.notHeld();
     } catch (error) {

@@ -1,6 +1,7 @@
 import type { Clock } from "../clock";
 import type { InFlight } from "../commands/in-flight";
 import { LockMisconfiguredError } from "../errors";
+import { closedNoLonger } from "../stores/later-drop";
 import type { DropRequest, Store } from "../stores/port";
 
 /** How long to pause before a store that did not answer is asked again: at first, and at most. */
@@ -104,10 +105,4 @@ export class GiveBacks {
       this.#pauses.add(end);
     });
   }
-}
-
-/** The same request, some time later. */
-function closedNoLonger({ key, requestId }: DropRequest, leftMs: number): DropRequest {
-  const closedForMs = Math.ceil(leftMs);
-  return closedForMs > 0 ? { key, requestId, closedForMs } : { key, requestId };
 }

@@ -133,9 +133,9 @@ export class Lease {
     return this.fencingToken === undefined ? undefined : this.fencingToken + (this.turn?.handOns ?? 0);
   }
 
-  /** A token was drawn for who holds it now. */
+  /** A token was drawn for who holds it now. Of several that were drawn at a time, the largest may be heard first. */
   drawnInside(token: number): void {
-    this.fencingToken = token - (this.turn?.handOns ?? 0);
+    this.fencingToken = Math.max(this.fencingToken ?? 0, token - (this.turn?.handOns ?? 0));
   }
 
   get isOver(): boolean {

@@ -302,6 +302,7 @@ export class LocalQueue implements Line, SharersLine, DropListener<Ending>, Next
       // It may have been extended for the one who has it, and for nobody else; or that may be under way.
       this.#shared.renewals.mostLockTimeMs(lease) <= lockTimeMs &&
       fits({ lockTimeMs, fencing: fencingToken !== undefined, replicas }, next) &&
+      replicas === next.replicas && // Who asks for none is not to lose it where those of the holder are away.
       next.isWatched &&
       next.isAutoUnlocked &&
       this.#shared.renewals.isKept(lease) && // At its limit it would end under the next one.

@@ -2,7 +2,7 @@ import type { CancelTimer, Clock } from "../clock";
 import type { Attempt } from "../commands/attempt";
 import type { Drop } from "../commands/drop";
 import { Batch, InFlight } from "../commands/in-flight";
-import { LockOptionError } from "../errors";
+import { LockOptionError, reasonOf } from "../errors";
 import { RESERVED_NAMESPACE } from "../limits";
 import { Roster } from "../roster";
 import { shown } from "../shown";
@@ -92,16 +92,23 @@ export class LocalQueues implements Shared {
       this.leases(),
     );
     this.looks = new Looks(clock, store, this.inFlight, this.renewals);
-    this.#deafen = store.listen({
+    const deafen = store.listen({
       onHint: (place) => this.#hint(place),
       onReconnect: () => this.looks.doubt(this.leases()),
       onWarning,
     });
-    if (typeof this.#deafen !== "function") {
+    if (typeof deafen !== "function") {
       throw new LockOptionError(
-        `Expected the store's listen() to return a function that ends the listening, got ${shown(this.#deafen)}`,
+        `Expected the store's listen() to return a function that ends the listening, got ${shown(deafen)}`,
       );
     }
+    this.#deafen = () => {
+      try {
+        deafen();
+      } catch (error) {
+        onWarning(`the store did not end the listening: ${reasonOf(error)}`);
+      }
+    };
   }
 
   // ---- waiting and holding ----------------------------------------------------------------------------
@@ -131,8 +138,8 @@ export class LocalQueues implements Shared {
   }
 
   /** See {@link Renewals.strengthen}. */
-  strengthen(lease: Lease, wanted: Waiter): Promise<void> {
-    return this.renewals.strengthen(lease, wanted);
+  strengthen(lease: Lease, wanted: Waiter, signal: AbortSignal | undefined): Promise<void> {
+    return this.renewals.strengthen(lease, wanted, signal);
   }
 
   /** See {@link Renewals.prolong}. */

@@ -1,7 +1,7 @@
 import type { Clock, Timer } from "../clock";
 import type { InFlight } from "../commands/in-flight";
 import { renewMany, renewOne } from "../commands/renew";
-import type { RenewReply, Store } from "../stores/port";
+import type { RenewReply, RenewRequest, Store } from "../stores/port";
 import type { Suspension } from "../suspension";
 import type { Deadlines } from "./deadlines";
 import { ofReplicas, type Lease } from "./lease";
@@ -68,14 +68,16 @@ export class Renewals {
    * Makes of a lease what one more body inside it asks for, too: a longer lock time, a fencing token, more replicas, to be
    * kept.
    *
+   * @param signal once it has aborted nobody asks for that any more: others may have the lease by then
    * @throws what the store fails with, and nothing when it does not have the lease: then it is lost
    */
-  async strengthen(lease: Lease, wanted: Wanted): Promise<void> {
+  async strengthen(lease: Lease, wanted: Wanted, signal: AbortSignal | undefined): Promise<void> {
     const lockTimeMs = Math.max(wanted.lockTimeMs, lease.lockTimeMs);
     const fencing = wanted.fencing && lease.fencingToken === undefined;
     const replicas = Math.max(wanted.replicas, lease.replicas);
     if (lockTimeMs > lease.lockTimeMs || fencing || replicas > lease.replicas) {
       await this.prolong(lease, { lockTimeMs, fencing, replicas });
+      if (signal?.aborted === true) return;
       lease.lockTimeMs = Math.max(lease.lockTimeMs, lockTimeMs);
       lease.replicas = Math.max(lease.replicas, replicas);
     }
@@ -83,7 +85,7 @@ export class Renewals {
   }
 
   /**
-   * Has the store keep the lease for so long from now at least.
+   * Has the store keep the lease for so long from now at least; asked anew where what was asked proves too little by then.
    *
    * @param terms `fencing`: with a new token
    * @throws what the store fails with, and nothing when it does not have the lease: then it is lost
@@ -102,7 +104,9 @@ export class Renewals {
       return this.lose(lease, lossOf(requestId, reply.holder, lease.untilDeadline(now) > 0));
     if (lease.isOver) return;
     const trustedSince = this.#suspension.trustedSince(now);
-    if (sentAt < trustedSince) return await this.prolong(lease, terms);
+    if (sentAt < trustedSince || replicas < lease.replicas) {
+      return await this.prolong(lease, { ...terms, replicas: Math.max(replicas, lease.replicas) });
+    }
     lease.prove(sentAt, askedMs, trustedSince);
     if (reply.fencingToken !== undefined) lease.drawnInside(reply.fencingToken);
   }
@@ -203,14 +207,16 @@ export class Renewals {
     for (const [index, lease] of leases.entries()) {
       const [request, reply] = [requests[index], replies[index]];
       if (request === undefined || reply === undefined || lease.renewAt !== UNDER_WAY) continue;
-      this.#conclude(lease, reply, sentAt, request.lockTimeMs);
+      this.#conclude(lease, reply, sentAt, request);
     }
   }
 
-  #conclude(lease: Lease, reply: RenewReply, sentAt: number, lockTimeMs: number): void {
+  #conclude(lease: Lease, reply: RenewReply, sentAt: number, request: RenewRequest): void {
+    const { lockTimeMs, replicas = 0 } = request;
     const now = this.#clock.now();
     const trustedSince = this.#suspension.trustedSince(now);
-    if (reply instanceof Error || sentAt < trustedSince) {
+    // A body that has entered since may want more replicas to have it than were asked.
+    if (reply instanceof Error || sentAt < trustedSince || replicas < lease.replicas) {
       const trouble = reply instanceof Error ? { error: reply } : undefined;
       if (lease.untilDeadline(now) > 0) return this.#trySoon(lease, now, trouble);
       if (trouble !== undefined) this.#deadlines.watch(lease, now, trouble);

@@ -2,8 +2,8 @@ import test from "ava";
 import { LockLostError, LockUnreachableError, LockWaitTimeoutError } from "../../runtime/errors";
 import { deferred } from "../support/deferred";
 import { Fleet, FleetProcess } from "../support/fleet";
-import { idle, passes } from "../support/jobs";
-import { connectionRefused, replyLost } from "../support/tampered-store";
+import { idle, job, passes } from "../support/jobs";
+import { connectionRefused, replyLate, replyLost } from "../support/tampered-store";
 
 const KEY = "LOCK_account_1";
 const REENTRANT = { reentrant: true } as const;
@@ -530,5 +530,112 @@ test("an abort while the lock is entered again on longer terms ends that entry a
   });
   await fleet.clock.advance(5_000);
   t.is(await outer, 10);
+  await fleet.leftNothing(t, KEY, process);
+});
+
+test("what was asked for an entry that an abort ended asks nothing of who has the lock by then", async (t) => {
+  const fleet = new Fleet();
+  const process = fleet.process();
+  const confirmed = deferred();
+  const renew = fleet.store.renew.bind(fleet.store);
+  const replicas: (number | undefined)[] = [];
+  fleet.store.renew = (requests, withinMs) => {
+    replicas.push(...requests.map((request) => request.replicas));
+    return renew(requests, withinMs);
+  };
+  fleet.store.onRenew = replyLate(confirmed.promise);
+  const controller = new AbortController();
+  const next = job();
+  const outer = process.call(KEY, REENTRANT, async () => {
+    const inner = process.call(KEY, { ...REENTRANT, replicas: 1 }, () => t.fail(), controller);
+    await fleet.clock.settle();
+    controller.abort(new Error("the client went away"));
+    await t.throwsAsync(inner, { message: "the client went away" });
+  });
+  const handedOn = process.call(KEY, {}, next.body);
+  await next.running;
+  confirmed.resolve();
+  fleet.store.onRenew = (send) => send();
+  await fleet.clock.advance(15_000);
+  t.deepEqual(replicas, [1, undefined]);
+  next.end();
+  await Promise.all([outer, handedOn]);
+  await fleet.leftNothing(t, KEY, process);
+});
+
+test("the tokens rise also where two inner bodies drew one at a time, whichever is heard first", async (t) => {
+  const fleet = new Fleet();
+  const process = fleet.process();
+  const fenced = { ...REENTRANT, fencing: true } as const;
+  const heard = [deferred(), deferred()];
+  const tokens: number[] = [];
+  const note = ({ fencingToken = 0 }: { readonly fencingToken: number | undefined }): void =>
+    void tokens.push(fencingToken);
+  let draws = 0;
+  fleet.store.onRenew = async (send) => {
+    const own = heard[draws];
+    draws += 1;
+    return own === undefined ? await send() : await replyLate(own.promise)(send);
+  };
+  const outer = process.call(KEY, REENTRANT, async () => {
+    const first = process.call(KEY, fenced, note);
+    await fleet.clock.settle();
+    const second = process.call(KEY, fenced, note);
+    await fleet.clock.settle();
+    for (const { resolve } of heard.toReversed()) {
+      resolve();
+      await fleet.clock.settle();
+    }
+    await Promise.all([first, second]);
+  });
+  const next = process.call(KEY, fenced, note);
+  await Promise.all([outer, next]);
+  t.is(tokens.length, 3);
+  const [one = 0, other = 0, later = 0] = tokens;
+  t.true(later > Math.max(one, other), tokens.join(" "));
+  await fleet.leftNothing(t, KEY, process);
+});
+
+test("an entry with replicas rests on nothing that was asked of the master alone, and is answered later", async (t) => {
+  const fleet = new Fleet();
+  const process = fleet.process();
+  const extended = deferred();
+  const lockTime = "30s";
+  await process.call(KEY, { ...REENTRANT, lockTime }, async (outer) => {
+    fleet.store.onRenew = replyLate(extended.promise);
+    const extending = outer.extend("10m");
+    fleet.store.onRenew = (send) => send();
+    await process.call(KEY, { ...REENTRANT, lockTime, replicas: 1 }, async (inner) => {
+      fleet.store.onRenew = connectionRefused; // No replica is heard of.
+      extended.resolve();
+      await t.throwsAsync(extending, { instanceOf: LockUnreachableError });
+      t.true(inner.remaining() <= 30_000, `${inner.remaining()} ms`);
+    });
+  });
+  await fleet.leftNothing(t, KEY, process);
+});
+
+test("nor does it rest on a renewal that was under way when it asked", async (t) => {
+  const fleet = new Fleet();
+  const process = fleet.process();
+  const renewed = deferred();
+  const confirmed = deferred();
+  const call = process.call(KEY, { ...REENTRANT, lockTime: "30s" }, async () => {
+    await passes(fleet.clock, 9_900);
+    const askedAt = fleet.clock.now();
+    fleet.store.onRenew = replyLate(confirmed.promise);
+    const inner = process.call(KEY, { ...REENTRANT, lockTime: "30s", replicas: 1 }, async (lock) => {
+      fleet.store.onRenew = connectionRefused; // No replica is heard of.
+      renewed.resolve();
+      await passes(fleet.clock, 100);
+      return fleet.clock.now() + lock.remaining() - askedAt;
+    });
+    fleet.store.onRenew = replyLate(renewed.promise);
+    await passes(fleet.clock, 300);
+    confirmed.resolve();
+    return await inner;
+  });
+  await fleet.clock.advance(11_000);
+  t.is(await call, 29_698, "what the replicas know of");
   await fleet.leftNothing(t, KEY, process);
 });

@@ -199,6 +199,8 @@ test("who did not ask for a fencing token has none, also when the lock that is h
 for (const [what, first, second] of [
   ["another lock time", { lockTime: "20s" }, { lockTime: "40s" }],
   ["a fencing token", {}, { fencing: true }],
+  ["replicas", {}, { replicas: 1 }],
+  ["no replicas", { replicas: 1 }, {}],
   ["no watchdog", {}, { watchdog: false }],
   ["a lock that was not watched", { watchdog: false }, {}],
   ["a lock that is left to expire", {}, { autoUnlock: false, lockTime: "30s" }],

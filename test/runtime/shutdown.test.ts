@@ -2,11 +2,12 @@ import test from "ava";
 import { withLock } from "../../runtime/by-hand";
 import { configure, shutdown } from "../../runtime/configure";
 import { LockClosedError, LockLostError } from "../../runtime/errors";
+import { memoryStore } from "../../runtime/stores/memory";
 import { deferred } from "../support/deferred";
 import { Fleet } from "../support/fleet";
 import { inTheMiddleOf } from "../support/in-the-middle-of";
 import { job, passes } from "../support/jobs";
-import { replyLate } from "../support/tampered-store";
+import { replyLate, TamperedStore } from "../support/tampered-store";
 
 // A shutdown, from when it waits for those who are inside until it takes what they hold.
 
@@ -115,5 +116,39 @@ test.serial(
     await fleet.clock.advance(1_000);
     await Promise.all([next, down]);
     t.true(await fleet.isForgotten("shutdown-3"));
+  },
+);
+
+test.serial("a store that cannot be closed is told of, and the others are closed all the same", async (t) => {
+  const stores = { broken: new TamperedStore(memoryStore()), whole: new TamperedStore(memoryStore()) };
+  stores.broken.close = () => {
+    throw new Error("it is closed already");
+  };
+  configure({ store: memoryStore(), stores }, "woven");
+  await t.throwsAsync(shutdown(), { message: "it is closed already" });
+  t.true(stores.whole.closed);
+});
+
+test.serial(
+  "a store that throws where its listening ends is warned of, and keeps nobody from the end",
+  async (t) => {
+    const stores = { broken: new TamperedStore(memoryStore()), whole: new TamperedStore(memoryStore()) };
+    stores.broken.listen = () => () => {
+      throw new Error("nobody listens");
+    };
+    const warnings: string[] = [];
+    configure(
+      { store: memoryStore(), stores, logger: { warn: (message) => void warnings.push(message) } },
+      "woven",
+    );
+    const { body, running, end } = job();
+    const holder = withLock("shutdown-6", { store: "broken" }, body);
+    await running;
+    const down = shutdown();
+    end();
+    t.is(await holder, "done");
+    await down;
+    t.true(stores.broken.closed && stores.whole.closed);
+    t.deepEqual(warnings, ["broken: the store did not end the listening: nobody listens"]);
   },
 );

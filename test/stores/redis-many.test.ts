@@ -1,9 +1,11 @@
 import test from "ava";
 import { LockMisconfiguredError } from "../../runtime/errors";
+import { hearing } from "../../runtime/stores/contract";
 import {
   newId,
   newKey,
   placing,
+  queued,
   renewal,
   request,
   take,
@@ -12,6 +14,7 @@ import {
 } from "../../runtime/stores/contract/subject";
 import { MOST_AT_ONCE, type Store } from "../../runtime/stores/port";
 import { redisStore } from "../../runtime/stores/redis/redis";
+import { closedAfter, reservedFor, revokedFrom } from "../../runtime/stores/value";
 import { counting } from "../support/counting-client";
 import { startRedis, type RedisServer } from "../support/redis-server";
 
@@ -212,6 +215,36 @@ test("of many who share a key each is renewed, and the key is written once", asy
   t.regex(await admin.info("commandstats"), /cmdstat_set:calls=1,/);
   for (const requestId of readers) await own.drop({ key, requestId }, WITHIN_MS);
   t.is(await admin.exists(key), 0);
+});
+
+test("a hold that is given back twice in one command is passed on once", async (t) => {
+  const own = redisStore(server.client());
+  t.teardown(() => own.close());
+  await hearing(own);
+  const [key, requestId, first, second] = [newKey(), newId(), newId(), newId()];
+  await take(own, key, requestId);
+  for (const waiting of [first, second]) await queued(own, key, waiting);
+  const held = { key, requestId };
+  t.deepEqual(await own.dropMany?.([held, held], WITHIN_MS), [
+    { dropped: true },
+    { dropped: false, holder: reservedFor(first) },
+  ]);
+});
+
+test("where no memory is left, a hold is closed and revoked as ever", async (t) => {
+  const full = await startRedis("--maxmemory-policy", "noeviction");
+  const own = redisStore(full.client());
+  const holds = [newKey(), newKey()].map((key) => ({ key, requestId: newId() }));
+  for (const { key, requestId } of holds) await take(own, key, requestId);
+  await full.client().config("SET", "maxmemory", "1");
+  const [first, second] = holds;
+  if (first === undefined || second === undefined) throw new Error("too few holds");
+  t.deepEqual(await own.drop({ ...first, closedForMs: 60_000 }, WITHIN_MS), { dropped: true });
+  t.is(await full.client().get(first.key), closedAfter(first.requestId));
+  t.true(await own.revoke?.(second, WITHIN_MS));
+  t.is(await full.client().get(second.key), revokedFrom(second.requestId));
+  await own.close();
+  await full.stop();
 });
 
 test("where no memory is left, those who share a key renew it and give it back, and nobody comes in", async (t) => {

@@ -76,6 +76,19 @@ test.serial("what is taken is at the replica when the reply comes", async (t) =>
   }
 });
 
+test.serial("what is taken in a database that was selected at run time is confirmed there", async (t) => {
+  const client = master.client();
+  const store = redisStore(client);
+  t.teardown(() => store.close());
+  for (const db of [3, 5]) {
+    await client.select(db);
+    const one = { ...request(newKey()), replicas: 1 };
+    t.deepEqual(await store.take(one, WITHIN_MS), { taken: true });
+    t.is(await replica.client({ db }).get(one.key), one.requestId);
+    t.deepEqual(await store.renew([one], WITHIN_MS), [{ renewed: true }]);
+  }
+});
+
 test.serial("what was taken is not known to be, where the replica has not confirmed it", async (t) => {
   hang(t);
   const store = openStore(t);
@@ -142,6 +155,15 @@ test.serial("a renewal that the replica does not confirm does not count", async 
     t.true((await admin.pttl(key)) > 0);
   });
   t.like(await t.throwsAsync(call), { code: "LOCK_LOST" });
+});
+
+test.serial("where no memory is left, what is held is renewed and confirmed", async (t) => {
+  const store = openStore(t);
+  const one = { ...request(newKey()), replicas: 1 };
+  t.deepEqual(await store.take(one, WITHIN_MS), { taken: true });
+  t.teardown(() => admin.config("SET", "maxmemory", "0"));
+  await admin.config("SET", "maxmemory", "1");
+  t.deepEqual(await store.renew([one], WITHIN_MS), [{ renewed: true }]);
 });
 
 test.serial("the next one in the process has the lock when the replica has it, too", async (t) => {

@@ -25,7 +25,7 @@ import { startRedisCluster, type ClusterNode, type RedisCluster } from "../suppo
 import { migrateSlot, openSlot } from "../support/reshard";
 import { retire } from "../support/retire";
 import { until } from "../support/until";
-import { hearingEverywhere, hearingOf, isHeard } from "./hearing-everywhere";
+import { hearingEverywhere, hearingOf, isHeard, keyAt } from "./hearing-everywhere";
 import { noting } from "./noting-listener";
 
 // Slots: how much goes in one command and in one write, and what becomes of locks while theirs are on the way.
@@ -282,6 +282,28 @@ test.serial(
       return await isHeard(master, queueOf(key), waiting);
     });
     await drop(own, key, holder);
+    await ear.heard;
+  },
+);
+
+test.serial(
+  "where the slot of the first key that was waited for goes elsewhere, those who wait for others of its master are hinted still",
+  async (t) => {
+    const { own } = await open(t);
+    const first = newKey();
+    const master = await cluster.masterOf(first);
+    const key = await keyAt(cluster, master);
+    await hearingOf(own, cluster, first);
+    const [holder, waiting] = [newId(), newId()];
+    await take(own, key, holder);
+    const ear = listen(own, waiting);
+    await queued(own, key, waiting);
+    await migrateSlot(cluster, first, await cluster.otherMaster(first));
+    await until(async () => {
+      await queued(own, key, waiting); // As one who waits does again and again. Nothing is asked of the slot that has moved.
+      return await isHeard(master, queueOf(key), waiting);
+    });
+    t.deepEqual(await drop(own, key, holder), { dropped: true });
     await ear.heard;
   },
 );

@@ -1,5 +1,6 @@
 import type { Clock } from "../../clock";
 import { LockMisconfiguredError } from "../../errors";
+import { closedNoLonger } from "../later-drop";
 import type { DropReply, DropRequest, Store, TakeReply, TakeRequest } from "../port";
 import { Together } from "./together";
 
@@ -24,6 +25,13 @@ const PROBE_EVERY_MS = 250;
 /** What a command may take that nobody waits for. */
 const COMMAND_MS = 1_000;
 
+/** What it is to be told again: for how long that is worth it, and until when the key is to be closed, on our clock. */
+interface Owed {
+  readonly request: DropRequest;
+  readonly until: number;
+  readonly closedUntil: number;
+}
+
 /** One of the masters, and what is known of its health. */
 export class Master {
   readonly name: string;
@@ -42,7 +50,7 @@ export class Master {
   #askedAt = -Infinity;
   #hasFailed = false;
   /** Holds that it may have, and nobody wants: by their requestIds, and until when. */
-  readonly #owed = new Map<string, { readonly request: DropRequest; readonly until: number }>();
+  readonly #owed = new Map<string, Owed>();
 
   /** @param onRefused told why it never counts, each time that this is found */
   constructor(
@@ -130,8 +138,9 @@ export class Master {
 
   /** Ends what it may hold. What it does not hear of now it is told again when it is back. */
   drop(request: DropRequest, holdsForMs: number, withinMs: number): Promise<DropReply> {
+    const closedUntil = this.#clock.now() + (request.closedForMs ?? 0);
     const dropped = this.#drops.ask(request, withinMs).catch((error: unknown) => {
-      this.#owed.set(request.requestId, { request, until: this.#clock.now() + holdsForMs });
+      this.#owed.set(request.requestId, { request, until: this.#clock.now() + holdsForMs, closedUntil });
       throw error;
     });
     const settled: Promise<void> = dropped.then(
@@ -147,9 +156,10 @@ export class Master {
     const now = this.#clock.now();
     const owed = [...this.#owed.values()];
     this.#owed.clear();
-    for (const { request, until } of owed) {
+    for (const { request, until, closedUntil } of owed) {
       const leftMs = until - now;
-      if (leftMs > 0) this.drop(request, leftMs, COMMAND_MS).catch(() => {});
+      if (leftMs > 0)
+        this.drop(closedNoLonger(request, closedUntil - now), leftMs, COMMAND_MS).catch(() => {});
     }
   }
 }

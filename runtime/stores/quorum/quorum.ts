@@ -103,7 +103,7 @@ export class QuorumStore implements Store {
   ): Promise<readonly (DropReply | Error)[]> =>
     Promise.all(requests.map((request) => orError(this.drop(request, withinMs))));
 
-  /** Of those masters that have answered, a majority, none has it that is not revoked: so no majority can renew it. */
+  /** Of those masters that have answered, a majority, none has it that is not revoked; where some take it after that, those that know better are heard. */
   async revoke(request: DropRequest, withinMs: number): Promise<boolean> {
     const patienceMs = patienceOf(withinMs);
     let isRevoked = false;

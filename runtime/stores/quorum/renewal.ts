@@ -107,10 +107,11 @@ export class Renewal {
     const hold = this.#holds.get(request.requestId);
     if (hold === undefined) return { renewed: false, holder: undefined }; // It was given back meanwhile.
     hold.lockTimeMs = Math.max(hold.lockTimeMs, request.lockTimeMs);
+    const revoked = revokedFrom(request.requestId);
+    // One that knows of it is enough: others may have taken the hold since they were asked to revoke it. Until its body is
+    // done it keeps others out, wherever it is.
+    if (tally.has(revoked)) return { renewed: false, holder: revoked };
     if (tally.isNo) {
-      const revoked = revokedFrom(request.requestId);
-      // Until its body is done it keeps others out, wherever it is.
-      if (tally.has(revoked)) return { renewed: false, holder: revoked };
       await this.#giveBack.giveUp(hold, patienceMs, order[0]);
       return { renewed: false, holder: tally.holder(order) };
     }

@@ -53,6 +53,7 @@ export class Confirmer {
   readonly #node: Duplicable;
   readonly #replicas: number;
   readonly #prefix: string;
+  readonly #db: number;
   readonly #slotOf: (key: string) => number;
   #connection: Connection | undefined;
   #pending: Asked[] = [];
@@ -60,8 +61,15 @@ export class Confirmer {
   #isClosed = false;
 
   /** @param slotOf what must be the same for all keys of one command */
-  constructor(node: Duplicable, replicas: number, prefix: string, slotOf: (key: string) => number) {
+  constructor(
+    node: Duplicable,
+    replicas: number,
+    prefix: string,
+    db: number,
+    slotOf: (key: string) => number,
+  ) {
     this.#node = node;
+    this.#db = db;
     this.#replicas = replicas;
     this.#prefix = prefix;
     this.#slotOf = slotOf;
@@ -159,7 +167,7 @@ export class Confirmer {
   }
 
   #open(): Connection {
-    const redis = this.#node.duplicate(ONCE);
+    const redis = this.#node.duplicate({ ...ONCE, db: this.#db });
     const connection: Connection = { redis, database: new Database(redis), isNew: true };
     redis.on("error", () => {}); // Each command tells its own failure.
     redis.on("end", () => {

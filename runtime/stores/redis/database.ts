@@ -1,6 +1,12 @@
 import type { RedisClient } from "./client";
 import { wrapped } from "./errors";
 
+/** In which database a client works: a `select()` at run time is not among its options. */
+export function databaseOf(client: RedisClient): number {
+  const { condition } = client as { readonly condition?: { readonly select?: number } | null };
+  return condition?.select ?? client.options.db ?? 0;
+}
+
 /**
  * Where the SELECT of its handshake fails, ioredis tells it by an "error" and goes on in database 0. The same key is
  * another lock there: nothing may be sent until a new connection is where it should be.

@@ -15,6 +15,16 @@ export function isUnknownCommand(error: unknown): boolean {
   return error instanceof Error && /^ERR unknown command/i.test(error.message);
 }
 
+/** Whether the key's slot, or the channel's, is with another node of the cluster. */
+export function isMoved(error: unknown): boolean {
+  return error instanceof Error && error.message.startsWith("MOVED ");
+}
+
+/** Whether a server said something without having been asked, as ioredis tells it that does not expect that. */
+export function isUnaskedReply(error: unknown): boolean {
+  return error instanceof Error && error.message.startsWith("Command queue state error");
+}
+
 /** Whether the user may not do what was asked for. */
 export function isDenied(error: unknown): boolean {
   return error instanceof Error && refusalOf(error) === "NOPERM";

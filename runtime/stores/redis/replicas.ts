@@ -3,6 +3,7 @@ import type { RenewReply, RenewRequest } from "../port";
 import type { Duplicable, RedisClient } from "./client";
 import type { Cluster } from "./cluster/by-slot";
 import { Confirmer } from "./confirmer";
+import { databaseOf } from "./database";
 import { wrapped } from "./errors";
 
 /** How often a hold is looked for elsewhere when its slot has gone from where it was looked for. */
@@ -56,7 +57,8 @@ export class Replicas {
 
   #confirmerAt(node: RedisClient, replicas: number): Confirmer {
     const { host, port } = node.options;
-    const name = this.#cluster === undefined ? `${replicas}` : `${replicas} ${host}:${port}`;
+    const db = databaseOf(node);
+    const name = this.#cluster === undefined ? `${replicas} ${db}` : `${replicas} ${host}:${port}`;
     let confirmer = this.#confirmers.get(name);
     if (confirmer === undefined) {
       const { keyPrefix = "" } = this.#client.options;
@@ -64,6 +66,7 @@ export class Replicas {
         node as RedisClient & Duplicable,
         replicas,
         keyPrefix,
+        db,
         (key) => this.#cluster?.shards.slotOf(key) ?? 0,
       );
       this.#confirmers.set(name, confirmer);

@@ -5,6 +5,8 @@ import { drop, listen, newId, place, take, TAKEN } from "../../../runtime/stores
 import type { TakeRequest } from "../../../runtime/stores/port";
 import { inOrder } from "../../../runtime/stores/quorum/order";
 import { QuorumStore } from "../../../runtime/stores/quorum/quorum";
+import { revokedFrom } from "../../../runtime/stores/value";
+import { but } from "../../simulation/tampering";
 import { deferred } from "../../support/deferred";
 import { SuspendableClock } from "../../support/suspendable-clock";
 import { VirtualClock } from "../../support/virtual-clock";
@@ -214,6 +216,20 @@ test("a hold whose gate breaks off after its time is ended there, too, when it i
   t.deepEqual(await values(), FREE);
 });
 
+test("a gate that was cut off when the key was closed keeps it closed for no longer, once it is back", async (t) => {
+  const { clock, store, members, values } = five();
+  const { key, requestId, ...rest } = within(60_000);
+  t.true((await store.take({ key, requestId, ...rest }, WITHIN_MS)).taken);
+  strike(members, refused, 0);
+  t.deepEqual(await store.drop({ key, requestId, closedForMs: 10_000 }, WITHIN_MS), { dropped: true });
+  await clock.advance(8_000);
+  strike(members, well, 0);
+  await take(store, "LOCK_other", newId());
+  await clock.advance(2_000);
+  t.deepEqual(await values(), FREE);
+  t.deepEqual(await store.take(within(60_000), WITHIN_MS), TAKEN);
+});
+
 test("who is to come next and asks for too long a lock time does not keep the hold before from its end", async (t) => {
   const { store, values } = five(60_000);
   const request = within(60_000);
@@ -305,6 +321,39 @@ test("a master that was dead when a hold was taken has it once it was renewed, a
   await take(store, KEY, newId());
   await clock.settle();
   t.false((await values()).includes(requestId), "what a master did not hear of is told it again");
+});
+
+test("a hold that is revoked while those who lacked it are about to take it is renewed no more", async (t) => {
+  const { clock, store, members, values } = five();
+  const request = within(60_000);
+  const { key, requestId } = request;
+  strike(members, refused, 3, 4);
+  t.true((await store.take(request, WITHIN_MS)).taken);
+  await clock.advance(WITHIN_MS);
+  strike(members, well, 3, 4);
+  const arrives = deferred();
+  for (const member of members.slice(3)) {
+    const { take: takeAt } = member.store;
+    member.store.take = async (...args) => {
+      await arrives.promise;
+      return await takeAt(...args);
+    };
+  }
+  t.deepEqual(await store.renew([request], WITHIN_MS), [{ renewed: true }]);
+  // Whoever revokes it does not reach the two that have it beside the gate, and has a majority of the others.
+  const notHeard = { revoke: () => new Promise<boolean>(() => {}) };
+  const cutOff = members.map(({ inside }, n) =>
+    Object.assign(memoryMember(clock), { store: n === 1 || n === 2 ? but(inside, notHeard) : inside }),
+  );
+  const revoked = new QuorumStore(cutOff, clock, LONGEST_MS).revoke({ key, requestId }, WITHIN_MS);
+  await clock.advance(WITHIN_MS);
+  t.true(await revoked);
+  arrives.resolve();
+  await clock.settle();
+  t.deepEqual(await values(), [revokedFrom(requestId), requestId, requestId, requestId, requestId]);
+  t.deepEqual(await store.renew([request], WITHIN_MS), [{ renewed: false, holder: revokedFrom(requestId) }]);
+  t.deepEqual(await store.drop({ key, requestId }, WITHIN_MS), { dropped: true });
+  t.deepEqual(await values(), FREE);
 });
 
 test("a master that was restarted has the holds that are renewed by the time when it counts again", async (t) => {

@@ -1,6 +1,6 @@
 import { loadUuid } from "../../../uuid";
 import type { RedisClient, RedisNode, RedisSubscriber } from "../client";
-import { isDenied, isUnknownCommand } from "../errors";
+import { isDenied, isMoved, isUnaskedReply, isUnknownCommand } from "../errors";
 import { Inbox, type Ears, type InboxOwner } from "../inbox";
 import { shardInboxName } from "../keys";
 import type { Shards } from "./shards";
@@ -68,18 +68,27 @@ export class ShardInboxes implements Ears {
     const end = (): void => {
       if (inbox.ear === ear) inbox.ear = undefined;
     };
-    subscriber.on("error", () => {}); // Who hears nothing still looks again in time.
     subscriber.on("close", () => {
       subscriber.disconnect(); // It would come back without us.
       end();
     });
     subscriber.on("smessage", (_channel, place) => this.#owner.hinted(place));
-    // The slot has gone elsewhere.
-    subscriber.on("sunsubscribe", end);
+    // Whoever waits for keys of other slots only would not hear by them that this one has gone elsewhere.
+    const moved = (): void => {
+      subscriber.disconnect();
+      end();
+      if (!this.#isClosed) this.#client.refreshSlotsCache?.();
+    };
+    // A server ends the subscription unasked then: so a client tells it, and those before ioredis 6 as an error of theirs.
+    subscriber.on("moved", moved);
+    subscriber.on("error", (error: unknown) => {
+      if (isUnaskedReply(error)) moved();
+    });
     subscriber.call("ssubscribe", inbox.name).then(
       // What was published before is gone: everybody looks again.
       () => this.#owner.hinted(undefined),
       (error: unknown) => {
+        if (isMoved(error)) return moved();
         subscriber.disconnect();
         end();
         if (isUnknownCommand(error) || isDenied(error)) this.#fallBack();

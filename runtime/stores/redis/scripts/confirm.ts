@@ -1,5 +1,5 @@
 import { script } from "./script";
-import { MANY, VALUES } from "./values";
+import { MANY, REWRITE, VALUES } from "./values";
 
 /**
  * As RENEW, but each hold is written anew whatever time it has left: WAIT waits for what its own connection has written.
@@ -11,6 +11,7 @@ import { MANY, VALUES } from "./values";
 export const CONFIRM = script(
   MANY,
   VALUES,
+  REWRITE,
   `
 local replies = {}
 for index, lock in ipairs(KEYS) do
@@ -20,7 +21,7 @@ for index, lock in ipairs(KEYS) do
     if left < 0 then
       redis.call("SET", lock, held[1])
     else
-      redis.call("SET", lock, held[1], "PX", math.max(left, tonumber(lock_time_of(index))))
+      rewrite(lock, held[1], math.max(left, tonumber(lock_time_of(index))))
     end
     replies[index] = 1
   else

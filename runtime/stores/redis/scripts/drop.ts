@@ -3,7 +3,7 @@ import { QUEUE } from "./queue";
 import { script } from "./script";
 import { SERVER_TIME } from "./server-time";
 import { SHARES } from "./shares";
-import { ERROR_OF, MANY, REVOKED, VALUES } from "./values";
+import { ERROR_OF, MANY, REVOKED, REWRITE, VALUES } from "./values";
 
 /** Most of what is found instead of a hold is no hold of several: then nothing is made that is for those. */
 const NOT_SHARED = `
@@ -108,7 +108,7 @@ export const DROP_MANY = script(
   LEAVE_OTHERS,
   `
 local count = #KEYS / 2
-local replies, ours = {}, {}
+local replies, ours, passed_on = {}, {}, {}
 local holders = redis.call("MGET", unpack(KEYS, 1, count))
 local nobody_waits = redis.call("EXISTS", unpack(KEYS, count + 1)) == 0
 for index = 1, count do
@@ -125,7 +125,10 @@ for index = 1, count do
   elseif nobody_waits then
     ours[#ours + 1] = lock
     replies[index] = 1
+  elseif passed_on[lock] then
+    replies[index] = found(lock) -- The same hold was asked for twice.
   else
+    passed_on[lock] = true
     local done, failure = pcall(pass_on, lock, KEYS[count + index], ARGV[2])
     replies[index] = done and 1 + publish_is_denied or error_of(failure)
   end
@@ -146,6 +149,7 @@ return #ours == count and 1 or replies
  */
 export const CLOSE = script(
   REVOKED,
+  REWRITE,
   `
 local holder = redis.pcall("GET", KEYS[1])
 local closed = "${closedAfter("")}" .. ARGV[1]
@@ -155,7 +159,7 @@ end
 if holder ~= ARGV[1] and holder ~= revoked_from(ARGV[1]) then
   return { holder }
 end
-redis.call("SET", KEYS[1], closed, "PX", ARGV[2])
+rewrite(KEYS[1], closed, ARGV[2])
 return 1
 `,
 );

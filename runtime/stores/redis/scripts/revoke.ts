@@ -1,6 +1,7 @@
 import { script } from "./script";
 import { SERVER_TIME } from "./server-time";
 import { SHARES } from "./shares";
+import { REWRITE } from "./values";
 
 /**
  * Ends a hold for who has it; for everybody else the key stays as it is.
@@ -12,6 +13,7 @@ import { SHARES } from "./shares";
 export const REVOKE = script(
   SERVER_TIME,
   SHARES,
+  REWRITE,
   `
 local value = redis.pcall("GET", KEYS[1])
 local revoked = revoked_from(ARGV[1])
@@ -23,7 +25,7 @@ if value == ARGV[1] then
   if left < 0 then
     redis.call("SET", KEYS[1], revoked)
   else
-    redis.call("SET", KEYS[1], revoked, "PX", math.max(left, 1))
+    rewrite(KEYS[1], revoked, math.max(left, 1))
   end
   return 1
 end

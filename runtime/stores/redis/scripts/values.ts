@@ -15,6 +15,14 @@ local function revoked_from(id)
 end
 `;
 
+/** Of a key that is there. Who has written may go on where no memory is left: so what is held is renewed and ended there, too. */
+export const REWRITE = `
+local function rewrite(lock, value, ms)
+  redis.call("PEXPIRE", lock, ms)
+  redis.call("SET", lock, value, "PX", ms)
+end
+`;
+
 /** What a script for many keys replies for one that failed by itself. */
 export const ERROR_OF = `
 local function error_of(failure)
