@@ -45,6 +45,43 @@ export function declaredTwice(ts: Parser, fn: LockableFunction): TS.Identifier |
   })?.name;
 }
 
+/**
+ * Whether the body declares one of the names for the whole function, in front of what is woven around it: by `var`, and in
+ * sloppy code, which no ES module is, by any function in a block.
+ */
+export function hoistsOneOf(
+  ts: Parser,
+  file: TS.SourceFile,
+  fn: LockableFunction,
+  names: ReadonlySet<string>,
+): boolean {
+  const parameters = parameterNames(ts, fn);
+  const vars = varsIn(ts, fn.body).flatMap(({ name }) => namesIn(ts, name).map(({ text }) => text));
+  const functions = moduleSyntax(ts, file) === "esm" ? [] : functionsIn(ts, fn.body);
+  return [...vars, ...functions].some((name) => names.has(name) && !parameters.includes(name));
+}
+
+function functionsIn(ts: Parser, node: TS.Node): string[] {
+  const names: string[] = [];
+  ts.forEachChild(node, (child) => {
+    if (ts.isFunctionDeclaration(child) && child.name !== undefined) names.push(child.name.text);
+    if (!ts.isFunctionLike(child)) names.push(...functionsIn(ts, child));
+  });
+  return names;
+}
+
+/** Whether the body speaks of the function's own `arguments`, as the compiler looks for it in JavaScript. */
+export function asksForArguments(ts: Parser, fn: LockableFunction): boolean {
+  const isAsked = (node: TS.Node): boolean => {
+    if (ts.isIdentifier(node)) return node.text === "arguments";
+    if (ts.isFunctionLike(node)) return false;
+    if (ts.isPropertyAccessExpression(node)) return isAsked(node.expression);
+    if (ts.isPropertyAssignment(node)) return isAsked(node.initializer);
+    return ts.forEachChild(node, (child) => isAsked(child) || undefined) ?? false;
+  };
+  return !ts.isArrowFunction(fn) && isAsked(fn.body);
+}
+
 /** What the body itself declares, beside its `var`s. */
 function declaredAtTop(
   ts: Parser,

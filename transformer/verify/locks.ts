@@ -311,8 +311,10 @@ function isNameKeeper(ts: Parser, helper: TS.Expression): boolean {
   return entries.join() === "value,configurable";
 }
 
-/** It declares names, and runs nothing. */
+/** It declares names, and runs nothing: nor does the `void arguments` of a body apart. */
 function isInert(ts: Parser, statement: TS.Statement): boolean {
+  if (ts.isExpressionStatement(statement) && ts.isVoidExpression(statement.expression))
+    return ts.isIdentifier(statement.expression.expression);
   if (ts.isFunctionDeclaration(statement)) return true;
   if (!ts.isVariableStatement(statement)) return false;
   return statement.declarationList.declarations.every(

@@ -194,7 +194,9 @@ test("a reentrant body may stand behind copies of its parameters, and behind not
   t.true(WOVEN.includes(gate));
   const reentrant = WOVEN.replace("fencing: true", "reentrant: true");
   t.truthy(lockIn(reentrant.replace(gate, `const orderNo_1 = orderNo; ${body}`)));
+  t.truthy(lockIn(reentrant.replace(gate, `void arguments; ${body}`)));
   t.is(lockIn(reentrant.replace(gate, `const orderNo_1 = work(); ${body}`)), undefined);
+  t.is(lockIn(reentrant.replace(gate, `void work(); ${body}`)), undefined);
   t.is(lockIn(reentrant.replace(gate, `work(); ${body}`)), undefined);
 });
 
