@@ -46,7 +46,7 @@ export function hasOurAttributes(name: string, text: string): boolean {
 
 /** `@withRedisLock`, `@reidsLcok`: a `key` is anybody's, but not beside such a name. */
 function isAlike(name: string): boolean {
-  const inOrder = (letters: string): string => [...letters].toSorted().join("");
+  const inOrder = (letters: string): string => Array.from(letters).toSorted().join("");
   const [letters, ours] = [lettersOf(name), lettersOf(TAG_NAME)];
   return letters.includes(ours) || inOrder(letters) === inOrder(ours);
 }
