@@ -52,7 +52,7 @@ export function apartOf(
     !isOwnAsync ||
     returnsThroughCode(ts, fn) ||
     declaredTwice(ts, fn) !== undefined ||
-    hoistsOneOf(ts, file, fn, names) ||
+    hoistsOneOf(ts, fn, names) ||
     (type !== undefined &&
       returnsUnsettled(ts, fn) &&
       maySayAwaited(ts, file, type, typeParametersOf(ts, point)));

@@ -47,18 +47,12 @@ export function declaredTwice(ts: Parser, fn: LockableFunction): TS.Identifier |
 
 /**
  * Whether the body declares one of the names for the whole function, in front of what is woven around it: by `var`, and in
- * sloppy code, which no ES module is, by any function in a block.
+ * sloppy code by any function in a block. (So does esbuild, for which `strict` in tsconfig.json makes nothing strict.)
  */
-export function hoistsOneOf(
-  ts: Parser,
-  file: TS.SourceFile,
-  fn: LockableFunction,
-  names: ReadonlySet<string>,
-): boolean {
+export function hoistsOneOf(ts: Parser, fn: LockableFunction, names: ReadonlySet<string>): boolean {
   const parameters = parameterNames(ts, fn);
   const vars = varsIn(ts, fn.body).flatMap(({ name }) => namesIn(ts, name).map(({ text }) => text));
-  const functions = moduleSyntax(ts, file) === "esm" ? [] : functionsIn(ts, fn.body);
-  return [...vars, ...functions].some((name) => names.has(name) && !parameters.includes(name));
+  return [...vars, ...functionsIn(ts, fn.body)].some((name) => names.has(name) && !parameters.includes(name));
 }
 
 function functionsIn(ts: Parser, node: TS.Node): string[] {

@@ -1,9 +1,10 @@
 import { runInThisContext } from "node:vm";
 import test from "ava";
+import { transformSync } from "esbuild";
 import ts from "typescript";
 import * as runtime from "../../../runtime";
 import { weave } from "../../../transformer/weave/weave";
-import { configureObserved, held } from "./woven-module";
+import { configureObserved, held, runWoven } from "./woven-module";
 
 test.before(configureObserved);
 test.after.always(() => runtime.shutdown());
@@ -72,3 +73,19 @@ test.serial("an escape in a name of the key is no other name", async (t) => {
   const text = String.raw`businessFlag=pay keyName="typeof \u006cock + typeof \u{6c}ock"`;
   t.deepEqual(await pay(text, "return [...held];")("A1"), ["LOCK_pay_undefinedundefined"]);
 });
+
+test.serial(
+  "esbuild hoists the functions of blocks in ES modules, too, where tsconfig.json is strict",
+  async (t) => {
+    const text = `const region = (id) => "outer " + id; /** @redisLock businessFlag=pay keyName="region(id)" */
+export async function pay(id) { function region() { return "inner"; } return [region(), ...world]; }`;
+    const tsconfigRaw = { compilerOptions: { strict: true } };
+    const { pay: woven } = runWoven(
+      text,
+      held,
+      undefined,
+      (code) => transformSync(code, { loader: "ts", tsconfigRaw }).code,
+    ) as { pay: Pay };
+    t.deepEqual(await woven("A1"), ["inner", "LOCK_pay_outer A1"]);
+  },
+);
