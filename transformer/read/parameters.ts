@@ -100,11 +100,15 @@ function declaredAtTop(
  * where the parameter is the function's own, so a body apart gets them as parameters of its own.
  */
 export function assignedParameters(ts: Parser, file: TS.SourceFile, fn: LockableFunction): string[] {
-  const assigned = assignedIn(ts, fn.body, new Set(parameterNames(ts, fn)));
+  const parameters = new Set(parameterNames(ts, fn));
+  const assigned = assignedIn(ts, fn.body, parameters);
+  const isSloppy = moduleSyntax(ts, file) !== "esm";
+  // In sloppy code, a function in a block takes the place of what is no parameter of the function around the block.
+  const functions = isSloppy ? functionsIn(ts, fn.body).filter((name) => parameters.has(name)) : [];
   // A function among the parameters may look at the outer one; in sloppy code, which no ES module is, `arguments` may.
   const looksAt = new Set(fn.parameters.flatMap((parameter) => [...closuresIn(ts, parameter)]));
-  if (identifiersIn(ts, fn.body).has("arguments") && moduleSyntax(ts, file) !== "esm") return [];
-  return [...assigned].filter((name) => !looksAt.has(name));
+  if (identifiersIn(ts, fn.body).has("arguments") && isSloppy) return [];
+  return [...new Set([...assigned, ...functions])].filter((name) => !looksAt.has(name));
 }
 
 /**

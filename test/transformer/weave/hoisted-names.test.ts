@@ -69,6 +69,16 @@ test.serial("a parameter that the body declares again is that of the key", async
   t.deepEqual(await pay('businessFlag=pay keyName="`${id}`"', body)("A1"), ["A1", "LOCK_pay_A1"]);
 });
 
+test.serial(
+  "a function in a block does not take the place of a parameter, also where the body becomes a function",
+  async (t) => {
+    const body = "const before = typeof id; { function id() {} } return [before, typeof id];";
+    for (const attributes of ["", "reentrant=true"]) {
+      t.deepEqual(await pay(`businessFlag=pay keyName=id ${attributes}`, body)("A1"), ["string", "string"]);
+    }
+  },
+);
+
 test.serial("an escape in a name of the key is no other name", async (t) => {
   const text = String.raw`businessFlag=pay keyName="typeof \u006cock + typeof \u{6c}ock"`;
   t.deepEqual(await pay(text, "return [...held];")("A1"), ["LOCK_pay_undefinedundefined"]);
