@@ -296,6 +296,33 @@ export class C { /** @redisLock businessFlag=f reentrant=true
   stubs: `export class Base { /** @redisLock businessFlag=f reentrant=true */ async pay() { throw new Error("not yet"); } }
 export class Real extends Base { async pay() {} }
 /** @redisLock businessFlag=f reentrant=true */ export async function pay() { throw new Error("not yet"); }`,
+  "arguments that the body asks for": `/** @redisLock businessFlag=f reentrant=true
+ * @param {string} id */ export async function f(id) { return id + arguments.length; }
+/** @redisLock businessFlag=f */ export async function g() { try { return Promise.resolve(arguments[0]); } finally { f(""); } }
+/** @redisLock businessFlag=f reentrant=true */ export async function h() { const own = function () { return arguments; }; return own; }
+/** @redisLock businessFlag=f reentrant=true */ export async function i() { return { arguments: 1 }.arguments; }
+/** @redisLock businessFlag=f reentrant=true */ export async function j() { return { all: arguments }.all.length; }
+export class C { /** @redisLock businessFlag=f reentrant=true */ async pay() { arguments; } }
+void f("a", 1); void g(1, 2); void h(1); void i(1); void j(1); void new C().pay(1, 2);`,
+  "a parameter that its default narrows": `/** @redisLock businessFlag=f
+ * @param {number[]} list
+ * @param {number | undefined} [limit] */
+export async function f(list, limit = 5) { if (list.length > 3) limit = undefined; return list.filter((n) => limit === undefined || n < limit); }
+/** @redisLock businessFlag=f reentrant=true
+ * @param {number[]} list
+ * @param {"few" |
+ *   undefined} [limit] */
+export async function g(list, limit = "few") { if (list.length > 3) limit = undefined; return limit; }
+/** @redisLock businessFlag=f reentrant=true
+ * @param {string=} id */
+export const h = async (id = "a") => { if (id.length > 3) id = undefined; return id; };
+/** @redisLock businessFlag=f reentrant=true */
+export const i = async (/** @type {string | null} */ id = "a") => { if (id.length > 3) id = null; return id; };
+/** @redisLock businessFlag=f reentrant=true
+ * @template T
+ * @param {T | string} id */
+export async function j(id = "a") { if (id === "b") id = "c"; return id; }
+/** @redisLock businessFlag=f reentrant=true */ export async function k(id = "a") { id = 3; return id; }`,
   "TypeScript in JavaScript": `/** @redisLock businessFlag=f reentrant=true */ export async function f(): Promise<number> { return 1; }`,
 };
 

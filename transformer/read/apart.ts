@@ -1,9 +1,16 @@
 import type * as TS from "typescript";
 import type { Parser } from "../parser/parser";
+import { isJavaScript } from "./file-kind";
 import { importedModule } from "./imports";
 import type { JoinPoint } from "./join-points";
 import { identifiersIn } from "./names";
-import { assignedParameters, declaredTwice, redeclaredParameter } from "./parameters";
+import {
+  asksForArguments,
+  assignedParameters,
+  declaredTwice,
+  hoistsOneOf,
+  redeclaredParameter,
+} from "./parameters";
 import { isAsync } from "./promised";
 import { returnsThroughCode, returnsUnsettled, returnsValue } from "./returns";
 
@@ -16,6 +23,8 @@ export interface Apart {
   readonly isVoid: boolean;
   /** The parameters that it gives other values. */
   readonly assigned: readonly string[];
+  /** JavaScript, whose `arguments` make the compiler take the function for one that has any number of them. */
+  readonly isVariadic: boolean;
   /** A parameter that a `var` in it would hide. */
   readonly hidden: string | undefined;
 }
@@ -26,6 +35,7 @@ export interface Apart {
  * - when it returns promises from where code runs on the way out, since they are to be awaited outside of it;
  * - when the function is no `async` one: what it returns is checked to be a promise, and awaited by nobody else;
  * - when it declares a name twice, as a function may and a block may not;
+ * - when it hoists a name that the tag speaks of;
  * - when it says that it returns what is `Awaited`, or may be: behind an `await`, anything of a type parameter's type is that.
  */
 export function apartOf(
@@ -33,6 +43,7 @@ export function apartOf(
   file: TS.SourceFile,
   point: JoinPoint,
   reentrant: boolean,
+  names: ReadonlySet<string>,
 ): Apart | undefined {
   const { fn, promised, type } = point;
   const isOwnAsync = isAsync(ts, fn);
@@ -41,6 +52,7 @@ export function apartOf(
     !isOwnAsync ||
     returnsThroughCode(ts, fn) ||
     declaredTwice(ts, fn) !== undefined ||
+    hoistsOneOf(ts, fn, names) ||
     (type !== undefined &&
       returnsUnsettled(ts, fn) &&
       maySayAwaited(ts, file, type, typeParametersOf(ts, point)));
@@ -50,6 +62,7 @@ export function apartOf(
     type: type ?? (isOwnAsync ? undefined : promised?.type),
     isVoid: isVoid(ts, point),
     assigned: assignedParameters(ts, file, fn),
+    isVariadic: isJavaScript(file) && asksForArguments(ts, fn),
     hidden: redeclaredParameter(ts, fn),
   };
 }

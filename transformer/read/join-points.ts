@@ -23,6 +23,8 @@ export interface JoinPoint {
   readonly holder: TS.Node;
   /** The type that it returns, as the file says it. */
   readonly type: TS.TypeNode | undefined;
+  /** The type of a parameter, as the file says it. */
+  readonly typeOf: (parameter: TS.ParameterDeclaration) => TS.TypeNode | undefined;
   /** Why the function is not to be woven, although it could be. */
   readonly flaw: Problem | undefined;
 }
@@ -63,8 +65,8 @@ export function findJoinPoints(ts: Parser, file: TS.SourceFile): Found {
     if (misplaced !== undefined && tag !== undefined) problems.push(misplaced);
     const flaw = misplaced ?? parsed.problems[0];
     if ("fn" in place && isLockable(place.fn) && tag !== undefined && misplaced === undefined) {
-      const { fn, name, promised, named, holder, type } = place;
-      points.push({ fn, tag, name, promised, named, holder, type, flaw });
+      const { fn, name, promised, named, holder, type, typeOf } = place;
+      points.push({ fn, tag, name, promised, named, holder, type, typeOf, flaw });
     } else {
       if (flaw !== undefined) forbidden.push(...place.bodies.map((body) => ({ body, because: flaw })));
     }

@@ -19,6 +19,12 @@ export function identifiersIn(ts: Parser, node: TS.Node): Set<string> {
   return names;
 }
 
+/** The same of an expression's text in the file. */
+export function identifiersOf(ts: Parser, code: string, { languageVariant }: TS.SourceFile): Set<string> {
+  const name = languageVariant === ts.LanguageVariant.JSX ? "key.tsx" : "key.ts";
+  return identifiersIn(ts, ts.createSourceFile(name, `[${code}]`, ts.ScriptTarget.Latest));
+}
+
 function isMemberName(ts: Parser, name: TS.Identifier, parent: TS.Node): boolean {
   const hasMemberName =
     ts.isPropertyAccessExpression(parent) ||

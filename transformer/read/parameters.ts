@@ -45,6 +45,37 @@ export function declaredTwice(ts: Parser, fn: LockableFunction): TS.Identifier |
   })?.name;
 }
 
+/**
+ * Whether the body declares one of the names for the whole function, in front of what is woven around it: by `var`, and in
+ * sloppy code by any function in a block. (So does esbuild, for which `strict` in tsconfig.json makes nothing strict.)
+ */
+export function hoistsOneOf(ts: Parser, fn: LockableFunction, names: ReadonlySet<string>): boolean {
+  const parameters = parameterNames(ts, fn);
+  const vars = varsIn(ts, fn.body).flatMap(({ name }) => namesIn(ts, name).map(({ text }) => text));
+  return [...vars, ...functionsIn(ts, fn.body)].some((name) => names.has(name) && !parameters.includes(name));
+}
+
+function functionsIn(ts: Parser, node: TS.Node): string[] {
+  const names: string[] = [];
+  ts.forEachChild(node, (child) => {
+    if (ts.isFunctionDeclaration(child) && child.name !== undefined) names.push(child.name.text);
+    if (!ts.isFunctionLike(child)) names.push(...functionsIn(ts, child));
+  });
+  return names;
+}
+
+/** Whether the body speaks of the function's own `arguments`, as the compiler looks for it in JavaScript. */
+export function asksForArguments(ts: Parser, fn: LockableFunction): boolean {
+  const isAsked = (node: TS.Node): boolean => {
+    if (ts.isIdentifier(node)) return node.text === "arguments";
+    if (ts.isFunctionLike(node)) return false;
+    if (ts.isPropertyAccessExpression(node)) return isAsked(node.expression);
+    if (ts.isPropertyAssignment(node)) return isAsked(node.initializer);
+    return ts.forEachChild(node, (child) => isAsked(child) || undefined) ?? false;
+  };
+  return !ts.isArrowFunction(fn) && isAsked(fn.body);
+}
+
 /** What the body itself declares, beside its `var`s. */
 function declaredAtTop(
   ts: Parser,
@@ -69,11 +100,15 @@ function declaredAtTop(
  * where the parameter is the function's own, so a body apart gets them as parameters of its own.
  */
 export function assignedParameters(ts: Parser, file: TS.SourceFile, fn: LockableFunction): string[] {
-  const assigned = assignedIn(ts, fn.body, new Set(parameterNames(ts, fn)));
+  const parameters = new Set(parameterNames(ts, fn));
+  const assigned = assignedIn(ts, fn.body, parameters);
+  const isSloppy = moduleSyntax(ts, file) !== "esm";
+  // In sloppy code, a function in a block takes the place of what is no parameter of the function around the block.
+  const functions = isSloppy ? functionsIn(ts, fn.body).filter((name) => parameters.has(name)) : [];
   // A function among the parameters may look at the outer one; in sloppy code, which no ES module is, `arguments` may.
   const looksAt = new Set(fn.parameters.flatMap((parameter) => [...closuresIn(ts, parameter)]));
-  if (identifiersIn(ts, fn.body).has("arguments") && moduleSyntax(ts, file) !== "esm") return [];
-  return [...assigned].filter((name) => !looksAt.has(name));
+  if (identifiersIn(ts, fn.body).has("arguments") && isSloppy) return [];
+  return [...new Set([...assigned, ...functions])].filter((name) => !looksAt.has(name));
 }
 
 /**

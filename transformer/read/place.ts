@@ -4,7 +4,7 @@ import { problem, type Problem } from "../text/problems";
 import type { Span } from "../text/span";
 import { directives } from "./directives";
 import { isJavaScript } from "./file-kind";
-import { documentedReturn, promisedBy, type Promised } from "./promised";
+import { documentedParameter, documentedReturn, promisedBy, type Promised } from "./promised";
 import { statementsOf } from "./scopes";
 import { describe, roleOf, type AnyFunction } from "./syntax";
 
@@ -19,6 +19,8 @@ export interface FoundFunction {
   readonly holder: TS.Node;
   /** The type that it returns, as the file says it. */
   readonly type: TS.TypeNode | undefined;
+  /** The type of a parameter, as the file says it. */
+  readonly typeOf: (parameter: TS.ParameterDeclaration) => TS.TypeNode | undefined;
 }
 
 /** `bodies`: what must not run unlocked. */
@@ -47,8 +49,11 @@ export function placeOf(
       const promised = promisedBy(ts, fn, around);
       const name = nameOf(ts, file, [...outer, ...inner, fn]);
       const holder = [...outer, ...inner].at(-1) ?? file;
-      const type = isJavaScript(file) ? documentedReturn(ts, [...around, fn]) : fn.type;
-      return { fn, name, promised, named: namedBy(ts, file, around), holder, type, bodies };
+      const isDocumented = isJavaScript(file);
+      const type = isDocumented ? documentedReturn(ts, [...around, fn]) : fn.type;
+      const typeOf: FoundFunction["typeOf"] = (parameter) =>
+        isDocumented ? documentedParameter(ts, [...around, fn], parameter) : parameter.type;
+      return { fn, name, promised, named: namedBy(ts, file, around), holder, type, typeOf, bodies };
     }
     if (role.is === "never") {
       const inside = bodiesIn(ts, node);

@@ -7,7 +7,7 @@ import type { Span } from "../text/span";
 import { stringLiteral } from "../text/string-literal";
 import type { JoinPoint } from "./join-points";
 import { readKey, readWhen, readWholeKey, type KeyPart, type WholeKey } from "./key";
-import { identifiersIn } from "./names";
+import { identifiersIn, identifiersOf } from "./names";
 import { implausible, literalOf, OPTION_READERS, type Defaults, type Value } from "./options";
 import { readTogether } from "./pairs";
 import { single, spanOf, UNPRINTABLE, type Reading } from "./reading";
@@ -31,6 +31,8 @@ export interface Plan {
   readonly wholeKey: WholeKey | undefined;
   /** It is locked only where this is true. */
   readonly when: Piece | undefined;
+  /** The names that the tag's words bring into the code. */
+  readonly names: ReadonlySet<string>;
   readonly onFailure: {
     readonly action: "throw" | "skip";
     /** What `skip` does with a function that never returns a value, and whose type the compiler finds by that. */
@@ -47,6 +49,8 @@ export interface Plan {
   readonly apart: Apart | undefined;
   /** The parameters that become variables of the body, where that is not apart. */
   readonly narrowed: readonly string[];
+  /** The type of a parameter, as the file says it. */
+  readonly typeOf: JoinPoint["typeOf"];
   /** The name that the function is the value of. */
   readonly named: Span | undefined;
   readonly warnings: readonly Problem[];
@@ -63,7 +67,7 @@ export function plan(
   point: JoinPoint,
   defaults: Defaults,
 ): Plan | Problem[] {
-  const { fn, tag, name, named } = point;
+  const { fn, tag, name, named, typeOf } = point;
   const reading: Reading = { ts, file, problems: [], warnings: [] };
   const attributes = byName(tag.attributes, reading);
   const flag = readFlag(point, attributes, reading);
@@ -105,14 +109,15 @@ export function plan(
     const at = { start: twice.getStart(file), end: twice.end };
     reading.problems.push(problem("duplicateInGenerator", at, twice.text));
   }
-  const apart = isGenerator ? undefined : apartOf(ts, file, point, reentrant);
+  const onFailure = values.get("onFailure");
+  const failure = onFailure?.kind === "failure" ? onFailure.piece : undefined;
+  const names = namesIn(reading, key, wholeKey, [when, failure]);
+  const apart = isGenerator ? undefined : apartOf(ts, file, point, reentrant, names);
   if (apart?.hidden !== undefined) {
     const at = spanOf(attributes.get("reentrant")) ?? tag.word;
     reading.problems.push(problem("redeclaredParameter", at, apart.hidden));
   }
   if (reading.problems.length > 0) return reading.problems;
-  const onFailure = values.get("onFailure");
-  const failure = onFailure?.kind === "failure" ? onFailure.piece : undefined;
   const isSkip = onFailure?.kind === "literal" && onFailure.code === '"skip"';
   return {
     fn,
@@ -128,6 +133,7 @@ export function plan(
     key,
     wholeKey,
     when,
+    names,
     onFailure: {
       action: isSkip ? "skip" : "throw",
       returns: returnsWhenSkipped(ts, point),
@@ -143,9 +149,26 @@ export function plan(
     ),
     apart,
     narrowed: apart === undefined ? narrowedParameters(ts, file, fn) : [],
+    typeOf,
     named,
     warnings: reading.warnings,
   };
+}
+
+/** An escape in a name, `\u006cock`, is none to the parser. */
+function namesIn(
+  { ts, file }: Reading,
+  key: readonly KeyPart[],
+  wholeKey: WholeKey | undefined,
+  others: readonly (Piece | undefined)[],
+): ReadonlySet<string> {
+  const textOf = (pieces: readonly Piece[]): string => pieces.map(({ code }) => code).join("");
+  const expressions = [
+    ...key.map(({ pieces }) => textOf(pieces)),
+    ...(wholeKey === undefined ? [] : [`\`${textOf(wholeKey.pieces)}\``]),
+    ...others.flatMap((piece) => piece?.code ?? []),
+  ];
+  return identifiersOf(ts, expressions.join(", "), file);
 }
 
 function storeOf(code: string | undefined): string | undefined {

@@ -57,12 +57,33 @@ export function hasOwnPromise(ts: Parser, node: TS.Node): boolean {
 
 /** What JavaScript says in the comment of the function, or of what it is the value of. */
 export function documentedReturn(ts: Parser, nodes: readonly TS.Node[]): TS.TypeNode | undefined {
+  return documentation(nodes).find((tag) => ts.isJSDocReturnTag(tag))?.typeExpression?.type;
+}
+
+/** What JavaScript says there, or in the parameter's own comment. */
+export function documentedParameter(
+  ts: Parser,
+  nodes: readonly TS.Node[],
+  parameter: TS.ParameterDeclaration,
+): TS.TypeNode | undefined {
+  const own = documentation([parameter]).find((tag) => ts.isJSDocTypeTag(tag));
+  if (own !== undefined) return own.typeExpression.type;
+  const { name } = parameter;
+  const isOfIt = (tag: TS.JSDocTag): tag is TS.JSDocParameterTag =>
+    ts.isJSDocParameterTag(tag) &&
+    ts.isIdentifier(name) &&
+    ts.isIdentifier(tag.name) &&
+    tag.name.text === name.text;
+  return documentation(nodes).find(isOfIt)?.typeExpression?.type;
+}
+
+/** `getJSDocTags` wants bound nodes. */
+function documentation(nodes: readonly TS.Node[]): readonly TS.JSDocTag[] {
   const comments = nodes.toReversed().flatMap((node) => {
-    const { jsDoc = [] } = node as { readonly jsDoc?: readonly TS.JSDoc[] }; // `getJSDocTags` wants bound nodes.
+    const { jsDoc = [] } = node as { readonly jsDoc?: readonly TS.JSDoc[] };
     return jsDoc;
   });
-  const tags = comments.flatMap(({ tags: ofOne }) => ofOne ?? []);
-  return tags.find((tag) => ts.isJSDocReturnTag(tag))?.typeExpression?.type;
+  return comments.flatMap(({ tags }) => tags ?? []);
 }
 
 function isPromise(ts: Parser, type: TS.TypeNode): boolean {

@@ -4,10 +4,10 @@ export const TAG_NAME = "redisLock";
 
 /**
  * Whatever may be the tag, or a slip of it: one look at a file decides whether to read on, so it must not miss
- * any. Of three parts of the name, two slips leave one whole. Letters that only look like its own are none of them.
+ * any. Of three parts of the name, two slips leave one whole; where `key` follows, its letters may have any order. Letters that only look like its own are none of them.
  */
 const MENTION =
-  /@[ \t]*[\w.-]{0,8}?(?:r[-_.]*e[-_.]*d|i[-_.]*s[-_. \t]*l|o[-_.]*c[-_.]*k)|@[ \t]*[\w.-]{0,10}[^\0-\x7f]|[＠﹫]|\b(?:businessFlag|lockTime)\s*=|redis[-_]?lock[ \t]+key=/i;
+  /@[ \t]*[\w.-]{0,8}?(?:r[-_.]*e[-_.]*d|i[-_.]*s[-_. \t]*l|o[-_.]*c[-_.]*k)|@[ \t]*[\w.-]{0,10}[^\0-\x7f]|[＠﹫]|\b(?:businessFlag|lockTime)\s*=|redis[-_]?lock[ \t]+key=|@[\w.-]+[ \t]+key=["'`]/i;
 const MENTIONS = new RegExp(MENTION.source, "gi");
 
 /** Cheap, and never misses a tag: most files have none and are not looked at any further. */
@@ -40,7 +40,15 @@ export function isMeantWithKey(name: string, text: string): boolean {
 export function hasOurAttributes(name: string, text: string): boolean {
   if (DOCUMENTATION.has(name)) return false;
   if (/[.-](?:businessFlag|lockTime)$/.test(name)) return /^\s*=/.test(text);
-  return LIST.test(text) && /\b(?:businessFlag|lockTime)\s*=/.test(text);
+  const isOurs = /\b(?:businessFlag|lockTime)\s*=/.test(text) || (isAlike(name) && /\bkey\s*=/.test(text));
+  return LIST.test(text) && isOurs;
+}
+
+/** `@withRedisLock`, `@reidsLcok`: a `key` is anybody's, but not beside such a name. */
+function isAlike(name: string): boolean {
+  const inOrder = (letters: string): string => Array.from(letters).toSorted().join("");
+  const [letters, ours] = [lettersOf(name), lettersOf(TAG_NAME)];
+  return letters.includes(ours) || inOrder(letters) === inOrder(ours);
 }
 
 /** Attributes behind `@mutex`: `@mutex (a=`, `@mutex - a=`, `@mutex/redis a=`, `@mutex lock a=`. */

@@ -202,7 +202,24 @@ function isEmptyDeclaration({ initializer }: TS.VariableDeclaration): boolean {
 /** A directive, or variables that the compiler needs for parameters or for itself. */
 function isPreparation(ts: Parser, statement: TS.Statement): boolean {
   if (ts.isExpressionStatement(statement)) return ts.isStringLiteral(statement.expression);
-  return ts.isVariableStatement(statement) && !waits(ts, statement);
+  return (ts.isVariableStatement(statement) || isDefault(ts, statement)) && !waits(ts, statement);
+}
+
+/** `if (limit === void 0) { limit = 5; }` */
+function isDefault(ts: Parser, statement: TS.Statement): boolean {
+  if (!ts.isIfStatement(statement) || statement.elseStatement !== undefined) return false;
+  const { expression: condition, thenStatement } = statement;
+  const only = onlyStatement(ts, thenStatement);
+  if (only === undefined || !ts.isExpressionStatement(only)) return false;
+  const { expression: assigned } = only;
+  if (!ts.isBinaryExpression(condition) || !ts.isBinaryExpression(assigned)) return false;
+  return (
+    condition.operatorToken.kind === ts.SyntaxKind.EqualsEqualsEqualsToken &&
+    assigned.operatorToken.kind === ts.SyntaxKind.EqualsToken &&
+    ts.isIdentifier(condition.left) &&
+    isNamed(ts, assigned.left, condition.left.text) &&
+    constantOf(ts, condition.right)?.value === null
+  );
 }
 
 function waits(ts: Parser, node: TS.Node): boolean {
@@ -311,8 +328,10 @@ function isNameKeeper(ts: Parser, helper: TS.Expression): boolean {
   return entries.join() === "value,configurable";
 }
 
-/** It declares names, and runs nothing. */
+/** It declares names, and runs nothing: nor does the `void arguments` of a body apart. */
 function isInert(ts: Parser, statement: TS.Statement): boolean {
+  if (ts.isExpressionStatement(statement) && ts.isVoidExpression(statement.expression))
+    return ts.isIdentifier(statement.expression.expression);
   if (ts.isFunctionDeclaration(statement)) return true;
   if (!ts.isVariableStatement(statement)) return false;
   return statement.declarationList.declarations.every(

@@ -56,11 +56,28 @@ function beforeAllElse(
   then: readonly Piece[],
 ): Insertion {
   const piece = (text: string): Piece => ({ code: text, from, exact: false });
-  const directive = directives(ts, file).at(-1);
   const [hashbang = ""] = /^#!.*\s*/.exec(file.text) ?? [];
-  if (directive === undefined) return { at: hashbang.length, pieces: [piece(code), ...then, piece(" ")] };
-  const separator = endsItself(ts, directive, file) ? "" : ";";
-  return { at: directive.end, pieces: [piece(`${separator} ${code}`), ...then] };
+  // Of a comment behind other code on its line, the compiler takes no types.
+  const isTyped = isJavaScript(file) && file.text.startsWith("/**", hashbang.length);
+  const documented = isTyped ? file.statements.slice(0, 1).find((first) => isFunction(ts, first)) : undefined;
+  const before = directives(ts, file).at(-1) ?? documented;
+  if (before === undefined) return { at: hashbang.length, pieces: [piece(code), ...then, piece(" ")] };
+  const separator = endsItself(ts, before, file) ? "" : ";";
+  return { at: before.end, pieces: [piece(`${separator} ${code}`), ...then] };
+}
+
+/** A function that it declares or exports: so it runs none. */
+function isFunction(ts: Parser, statement: TS.Statement): boolean {
+  const isOne = (value: TS.Expression | undefined): boolean =>
+    value !== undefined && (ts.isArrowFunction(value) || ts.isFunctionExpression(value));
+  if (ts.isFunctionDeclaration(statement)) return true;
+  if (ts.isVariableStatement(statement))
+    return statement.declarationList.declarations.every(({ initializer }) => isOne(initializer));
+  if (!ts.isExpressionStatement(statement) || !ts.isBinaryExpression(statement.expression)) return false;
+  const { left, right, operatorToken } = statement.expression;
+  return (
+    operatorToken.kind === ts.SyntaxKind.EqualsToken && ts.isPropertyAccessExpression(left) && isOne(right)
+  );
 }
 
 /** Whether code may follow the statement on its line. */

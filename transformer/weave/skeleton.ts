@@ -140,7 +140,7 @@ function headOfBody(
   ts: Parser,
   file: TS.SourceFile,
   plan: Plan,
-  { isAsync, type, isVoid, assigned }: Apart,
+  { isAsync, type, isVoid, assigned, isVariadic }: Apart,
   names: Names,
 ): readonly Piece[] {
   const { namespace, lock } = names;
@@ -157,7 +157,7 @@ function headOfBody(
   const returned = type && typePiece(ts, file, type);
   const isDocumented = isJavaScript(file); // JavaScript says the type in a comment.
   const documented = returned && isDocumented ? [ofOwn("/** @returns {"), returned, ofOwn("} */ ")] : [];
-  const handsOn = isVoid ? "await" : "return await";
+  const handsOn = `${isVariadic ? "void arguments; " : ""}${isVoid ? "await" : "return await"}`;
   return [
     glue(plan, `${kept} ${handsOn} ${plan.reentrant ? `${namespace}.runReentrant(${lock}, ` : "("}`),
     ...documented,
@@ -185,7 +185,7 @@ interface Copy {
 function copiesOf(
   ts: Parser,
   file: TS.SourceFile,
-  { fn, at }: Plan,
+  { fn, at, typeOf }: Plan,
   parameters: readonly string[],
   { namespace, lock, words }: Names,
 ): readonly Copy[] {
@@ -196,13 +196,24 @@ function copiesOf(
       ({ name, initializer }) =>
         initializer !== undefined && ts.isIdentifier(name) && name.text === parameter,
     );
-    const type = isJavaScript(file) ? undefined : defaulted?.type;
+    const type = defaulted && typeOf(defaulted);
     const name = declarations.find(({ text }) => text === parameter);
     const from = name === undefined ? at : { start: name.getStart(file), end: name.end };
-    const declared: Piece[] = [{ code: parameter, from, exact: false }];
-    if (type !== undefined) declared.push({ code: ": ", from, exact: false }, typePiece(ts, file, type));
+    const ofName = (code: string): Piece => ({ code, from, exact: false });
+    const declared = declaration(ofName, parameter, type && typePiece(ts, file, type), isJavaScript(file));
     return { parameter, declared, copy: freshName(`${parameter}_1`, used) };
   });
+}
+
+function declaration(
+  ofName: (code: string) => Piece,
+  name: string,
+  type: Piece | undefined,
+  isJavaScriptFile: boolean,
+): Piece[] {
+  if (type === undefined) return [ofName(name)];
+  if (isJavaScriptFile) return [ofName("/** @type {"), type, ofName(`} */ ${name}`)];
+  return [ofName(`${name}: `), type];
 }
 
 function tail({ namespace, lock }: Names): string {

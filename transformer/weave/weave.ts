@@ -190,7 +190,7 @@ function insertionsFor(
   { module, handedOn }: WeaveOptions,
 ): { readonly insertions: Insertion[]; readonly namespace: string | undefined } {
   // Of all tags: what an inner function's tag speaks of must not be hidden by an outer function's lock.
-  const words = plans.flatMap(wordsOf);
+  const words = plans.flatMap(({ names }) => [...names]);
   const namespace = freshName("lockweave", new Set([...identifiersIn(ts, file), ...words]));
   const insertionsOf = (planned: Plan | Forbidden): Insertion[] => {
     if ("because" in planned) return refuse(ts, file, planned, isModule ? namespace : undefined);
@@ -229,15 +229,4 @@ function expressionOf(ts: Parser, file: TS.SourceFile, { fn: { body }, named }: 
 
 function bodyOf(planned: Plan | Forbidden): TS.ConciseBody {
   return "fn" in planned ? planned.fn.body : planned.body;
-}
-
-/** The identifiers that the tag's words bring into the code, and some that only look like it. */
-function wordsOf({ onFailure, key, wholeKey, when }: Plan): string[] {
-  const pieces = [
-    onFailure.failure,
-    when,
-    ...(wholeKey?.pieces ?? []),
-    ...key.flatMap((part) => part.pieces),
-  ];
-  return pieces.flatMap((piece) => piece?.code.match(/[\p{ID_Continue}$]+/gu) ?? []);
 }

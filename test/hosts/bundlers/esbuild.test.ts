@@ -141,3 +141,29 @@ configure({ store: memoryStore() });
   t.regex(stderr, /LockNotWovenError/);
   t.regex(stderr, /by a name that the file has from lockweave, not handed on/);
 });
+
+test("a tag in a component, which another plugin takes apart, is an error of the build", async (t) => {
+  const component = (tag: string): string => `<script lang="ts">
+/** ${tag} */
+export async function pay(): Promise<number> { return 1; }
+</script>
+`;
+  const project = await projectOf(esbuild, {
+    "src/main.ts":
+      'import { pay } from "./Pay.vue"; import { pay as ship } from "./Ship.vue"; console.log(pay, ship);',
+    "src/Pay.vue": component("@redisLock businessFlag=pay"),
+    "src/Ship.vue": component("Has no @redisLock."),
+  });
+  const vue = `{ name: "vue", setup: (build) => build.onLoad({ filter: /[.]vue$/ }, ({ path }) =>
+  ({ loader: "ts", contents: readFileSync(path, "utf8").replace(/<.*>/g, "") })) }`;
+  const config = await project.read("esbuild.config.mjs");
+  await project.write({
+    "esbuild.config.mjs": `import { readFileSync } from "node:fs";\n${config.replace("lockweave()]", `lockweave(), ${vue}]`)}`,
+  });
+  const { code, stderr } = await bundle(project, esbuild);
+  t.is(code, 1);
+  t.regex(stderr, /LW1404: A tag in a component would be lost[^]*src\/Pay\.vue:2:4/);
+  t.notRegex(stderr, /Ship/);
+  await project.write({ "src/Pay.vue": component("Pays.") });
+  t.like(await bundle(project, esbuild), { code: 0 });
+});

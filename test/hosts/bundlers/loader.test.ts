@@ -2,6 +2,7 @@ import { SourceMap, type SourceMapPayload } from "node:module";
 import test from "ava";
 import ts from "typescript";
 import lockweave = require("../../../transformer/hosts/bundlers/loader");
+import webpack = require("../../../transformer/hosts/bundlers/webpack");
 import { ORDER, placeIn } from "./sources";
 
 const ANCHORS = [
@@ -54,11 +55,12 @@ type Loader = ThisParameterType<typeof lockweave>;
 function loaded(
   text: string,
   map?: string,
+  resource = "/app/src/order.ts",
 ): { handedOn: unknown[]; errors: WebpackError[]; warnings: WebpackError[] } {
   const [errors, warnings, handedOn]: [WebpackError[], WebpackError[], unknown[]] = [[], [], []];
   const context: Loader = {
-    resource: "/app/src/order.ts",
-    resourcePath: "/app/src/order.ts",
+    resource,
+    resourcePath: resource.replace(/\?.*/, ""),
     getOptions: () => ({}),
     callback: (...all) => void handedOn.push(...all),
     emitError: () => undefined,
@@ -97,4 +99,32 @@ test("webpack is told the words that are wrong, and shows no stack of ours", (t)
     likely.warnings.map(({ loc }) => loc),
     [(on("30000") as { loc: unknown }).loc],
   );
+});
+
+test("a tag in a component is an error, once for all of its parts", (t) => {
+  const text = `<template><p/></template>
+<script lang="ts">
+/** @redisLock businessFlag=pay */ async function pay() {}
+</script>`;
+  const { errors, handedOn } = loaded(text, undefined, "/app/src/Pay.vue");
+  t.deepEqual(handedOn, [null, text, undefined]);
+  t.is(errors.length, 1);
+  t.regex(errors[0]?.message ?? "", /Pay\.vue\(3,5\): error LW1404: A tag in a component would be lost/);
+  t.deepEqual(loaded(text, undefined, "/app/src/Pay.vue?vue&type=script&lang=ts"), {
+    handedOn: [null, text, undefined],
+    errors: [],
+    warnings: [],
+  });
+});
+
+test("webpack's plugin looks at components, too", (t) => {
+  const rules: unknown[] = [];
+  webpack().apply({ options: { module: { rules } } });
+  const [{ test: tests }] = rules as [{ test: RegExp[] }];
+  for (const file of ["/app/Pay.vue", "/app/Pay.svelte", "/app/pay.ts", "/app/pay.mjs"]) {
+    t.true(
+      tests.some((each) => each.test(file)),
+      file,
+    );
+  }
 });

@@ -75,6 +75,25 @@ exports.pay = async (order) => order.id + " under " + lockweave.currentLock().ke
   t.like(await project.run("out/main.js"), { code: 0, stdout: "A1 under LOCK_pay_A1\n" });
 });
 
+test("of JavaScript in the words of CommonJS the key is checked, also where a comment is all that comes first", async (t) => {
+  const pay = `/** @redisLock businessFlag=pay keyName=order.idd
+ * @param {{ id: string }} order */
+exports.pay = async (order) => order.id;
+`;
+  const project = await makeNativeProject(
+    { "package.json": "{}", "src/first.js": pay, "src/command.js": `#!/usr/bin/env node\n${pay}` },
+    { allowJs: true, checkJs: true, types: ["node"] },
+  );
+  const { code, stdout } = await lockweave(project, "build");
+  t.is(code, 2);
+  t.deepEqual(
+    stdout.split(/\n(?=src)/).map((line) => line.trim()),
+    [`src/command.js(2,47)`, `src/first.js(1,47)`].map(
+      (place) => `${place}: error TS2339: Property 'idd' does not exist on type '{ id: string; }'.`,
+    ),
+  );
+});
+
 test("the examples that TypeScript 7 has built do what they do when tspc has compiled them", async (t) => {
   const files = Object.entries(exampleFiles("mts", "mjs")).map(
     ([file, text]) => [`src/${file}`, text] as const,

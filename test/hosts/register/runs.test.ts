@@ -226,3 +226,24 @@ test("ts-node runs ES modules under their locks when it does not check types", a
   const { stdout, stderr } = await project.run(...HOSTS["ts-node for ES modules"], "main.mts", ...files);
   t.is(stdout, underLocks(files), stderr);
 });
+
+for (const [type, text] of [
+  ["module", `import { configure, memoryStore } from "lockweave"; configure({ store: memoryStore() });`],
+  [
+    "commonjs",
+    `const { configure, memoryStore } = require("lockweave"); configure({ store: memoryStore() });`,
+  ],
+] as const) {
+  test(`a ${type} that is in no file does not start unlocked`, async (t) => {
+    const project = await makeHosted({ "package.json": "{}" });
+    const tagged = `${text} /** @redisLock businessFlag=pay */ async function pay() { console.log("ran"); } pay();`;
+    const { code, stdout, stderr } = await project.run(
+      ...HOSTS.Node,
+      `--input-type=${type}`,
+      "--eval",
+      tagged,
+    );
+    t.deepEqual({ code, stdout }, { code: 1, stdout: "" });
+    t.regex(stderr, /LOCK_NOT_WOVEN/);
+  });
+}

@@ -38,3 +38,12 @@ test("outside of JSDoc, a blank behind the `@` is prose where no attribute follo
   const text = "// @ redlock, see there\nexport async function pay() {}";
   t.is(weave("a.ts", text, { ts, module: "esm" }), undefined);
 });
+
+test("a name with the tag's in it, or with its letters in another order, is a mention where a key follows", (t) => {
+  for (const name of ["@withRedisLock", "@useRedisLock", "@redisLockable", "@reidsLcok", "@redsiLokc"]) {
+    t.deepEqual(refused(`${name} key="pay:\${id}"`), [name], name);
+    t.deepEqual(refused(name), [], name);
+  }
+  for (const sentence of ['@lock key="a"', '@param key="redisLock"', "@withRedisLock takes a key"])
+    t.deepEqual(refused(sentence), [], sentence);
+});

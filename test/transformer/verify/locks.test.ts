@@ -188,13 +188,30 @@ test("a compiler may keep the names of the body's functions before it is known t
   }
 });
 
+test("in front of the lock, a compiler may give parameters their defaults", (t) => {
+  const before = (code: string): unknown => lockIn(WOVEN.replace("const lock =", `${code} const lock =`));
+  t.truthy(before("var { id } = _a; if (limit === void 0) { limit = id.length; }"));
+  for (const code of [
+    "if (limit === void 0) { limit = await work(); }",
+    "if (limit === void 0) { other = 1; }",
+    "if (limit === 1) { limit = 2; }",
+    "if (limit === void 0) { limit = 1; work(); }",
+    "if (limit === void 0) { limit = 1; } else work();",
+    "if (limit === void 0) work();",
+  ]) {
+    t.is(before(code), undefined, code);
+  }
+});
+
 test("a reentrant body may stand behind copies of its parameters, and behind nothing that runs", (t) => {
   const gate = "lockweave.assertHeld(lock); if (orderNo) return await this.charge(orderNo);";
   const body = "return await lockweave.runReentrant(lock, async (orderNo = orderNo_1) => { orderNo++; });";
   t.true(WOVEN.includes(gate));
   const reentrant = WOVEN.replace("fencing: true", "reentrant: true");
   t.truthy(lockIn(reentrant.replace(gate, `const orderNo_1 = orderNo; ${body}`)));
+  t.truthy(lockIn(reentrant.replace(gate, `void arguments; ${body}`)));
   t.is(lockIn(reentrant.replace(gate, `const orderNo_1 = work(); ${body}`)), undefined);
+  t.is(lockIn(reentrant.replace(gate, `void work(); ${body}`)), undefined);
   t.is(lockIn(reentrant.replace(gate, `work(); ${body}`)), undefined);
 });
 

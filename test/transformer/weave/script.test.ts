@@ -22,8 +22,35 @@ test("CommonJS that calls `require` takes in the runtime so, before all else", (
     [`import type { A } from "a"; export type { B } from "b"; export type C = A; ${PAY}`, ""],
   ] as const) {
     t.is(runtimeIn(text), before + runtime);
-    t.is(runtimeIn(text, "pay.cjs"), before + runtime);
+    if (!/^(?:#!.*\n)?\/\*\*/.test(text)) t.is(runtimeIn(text, "pay.cjs"), before + runtime);
   }
+});
+
+test("JavaScript takes it in behind a first function whose comment says types: it would lose them behind other code", (t) => {
+  const runtime = 'const lockweave = require("lockweave/runtime");';
+  const typed = "/** @redisLock businessFlag=pay\n * @param {string} id */";
+  for (const [first, separator] of [
+    ["async function pay(id) {}", ""],
+    ["exports.pay = async (id) => id;", ""],
+    ["exports.pay = async (id) => id", ";"],
+    ["const pay = async function (id) {};", ""],
+  ] as const) {
+    for (const before of ["", "#!/usr/bin/env node\n"]) {
+      const { code } = weaver("pay.cjs", `${before}${typed} ${first}\npay();`, "as written") ?? {};
+      t.true(code?.startsWith(`${before}/** @redisLock`));
+      t.true(code?.endsWith(`${separator} ${runtime}\npay();`), code);
+    }
+  }
+  for (const [first, fileName] of [
+    ["pay(); async function pay(id) {}", "pay.cjs"], // It may run the tagged function.
+    ["module.exports = pay(); async function pay(id) {}", "pay.cjs"],
+    ["class Pay { static { pay(); } } async function pay(id) {}", "pay.cjs"],
+    ["async function pay(id) {}", "pay.cts"],
+  ] as const) {
+    const text = `/** @type {A} */ ${first.replace("async", `\n${typed} async`)}`;
+    t.is(runtimeIn(text, fileName), runtime, first);
+  }
+  t.is(runtimeIn(`\n${typed} async function pay(id) {}`, "pay.cjs"), runtime);
 });
 
 test("what is imported and exported in other words takes in the runtime in those", (t) => {

@@ -2,6 +2,7 @@ import { readFile } from "node:fs/promises";
 import { basename } from "node:path";
 import { fileWeaver, shown, type Finding, type PluginOptions } from "../one-file/weaver";
 import { parser } from "../../parser/parser";
+import { COMPONENTS, tagsInComponent } from "./components";
 import { OTHER_FILES, shortPath, SOURCE_FILES } from "./source-files";
 
 // The parts of esbuild's plugins that are used here, in words of our own.
@@ -78,9 +79,12 @@ function lockweave(options?: PluginOptions): Plugin {
       onLoad({ filter: filterFor(loaders), namespace: "file" }, async ({ path, with: attributes = {} }) => {
         const loader = loaderOf(path, loaders);
         const isOther = OTHER_FILES.some((others) => others.test(path)) || "type" in attributes;
-        if (loader === undefined || isOther) return undefined;
+        const isComponent = COMPONENTS.test(path);
+        if ((loader === undefined && !isComponent) || isOther) return undefined;
         const file = shortPath(path, initialOptions.absWorkingDir);
-        return load(path, await readFile(path, "utf8"), loader, file);
+        const text = await readFile(path, "utf8");
+        if (isComponent) return refuseTags(file, text);
+        return loader && load(path, text, loader, file);
       });
       const { stdin } = initialOptions;
       if (stdin === undefined) return;
@@ -93,6 +97,14 @@ function lockweave(options?: PluginOptions): Plugin {
       onStart(() => ({ errors, warnings }));
     },
   };
+}
+
+/** Of a component, which another plugin takes apart. */
+function refuseTags(file: string, text: string): Loaded | undefined {
+  const errors = tagsInComponent(text);
+  if (errors.length === 0) return undefined;
+  if (isBun) tellBun(file, errors, []);
+  return { contents: "", loader: "js", errors: errors.map((error) => message(file, error)), warnings: [] };
 }
 
 const isBun = "bun" in process.versions;
@@ -118,7 +130,7 @@ const LOADERS: Readonly<Record<string, string>> = {
 function filterFor(loaders: Readonly<Record<string, string>>): RegExp {
   const endings = Object.keys(loaders).filter((ending) => isCode(loaders[ending]));
   const sources = endings.map((ending) => `${ending.replaceAll(/[^\w]/g, String.raw`\$&`)}$`);
-  return new RegExp([SOURCE_FILES.source, ...sources].join("|"));
+  return new RegExp([SOURCE_FILES.source, COMPONENTS.source, ...sources].join("|"));
 }
 
 /** As esbuild chooses it: by the longest ending that has one. `undefined` where the file is no code. */

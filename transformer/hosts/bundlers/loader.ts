@@ -1,5 +1,6 @@
 import { fileWeaver, shown, type Finding, type PluginOptions } from "../one-file/weaver";
 import { chained, type SourceMap } from "./chained";
+import { COMPONENTS, tagsInComponent } from "./components";
 import { parser } from "../../parser/parser";
 import { shortPath, sourceFileOf } from "./source-files";
 
@@ -23,7 +24,12 @@ interface LoaderContext {
 function lockweave(this: LoaderContext, text: string, map?: SourceMap | string): void {
   const weave = fileWeaver(parser(), this.getOptions());
   const before = typeof map === "string" ? (JSON.parse(map) as SourceMap) : (map ?? undefined);
-  const fileName = sourceFileOf(this.resource);
+  const isComponent = COMPONENTS.test(this.resourcePath);
+  if (isComponent && this.resource === this.resourcePath) {
+    // With a query it is a part of it, of which all is told already.
+    for (const error of tagsInComponent(text)) tell(this, error, "error");
+  }
+  const fileName = isComponent ? undefined : sourceFileOf(this.resource);
   const woven = fileName === undefined ? undefined : weave(fileName, text);
   if (woven === undefined) {
     this.callback(null, text, before);
