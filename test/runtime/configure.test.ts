@@ -91,7 +91,11 @@ for (const [what, configuration, message] of [
     /^Expected `redis` to be an ioredis client/,
   ],
   ["a redis that is null", { redis: null }, /^Expected `redis` to be .*, got null$/],
-  ["connection options", { redis: { host: "h", password: "hunter2" } }, /got \[ 'host', 'password' \]$/],
+  [
+    "connection options",
+    { redis: { host: "h", password: "hunter2" } },
+    /got \[ 'host', 'password' \]\. Make a client/,
+  ],
   [
     "a store that is none",
     { store: {} },

@@ -181,6 +181,7 @@ const ENCODE = "Write `@`, `/`, `?`, `#` and `%` in a password as encodeURICompo
 
 /** Of a URL that cannot be read nobody knows where the password stands: only what can be none is shown. */
 function withoutSecrets(url: string): string {
+  if (url === "") return '""';
   if (/^[\w.-]+(:\d{1,5})?$/.test(url) && !url.includes("_")) return JSON.stringify(url);
   return JSON.stringify(/^[a-z][a-z0-9+.-]*:\/\//i.exec(url)?.[0] ?? "").replace(/"$/, '***"');
 }
