@@ -4,7 +4,7 @@ import type { ConfigText } from "./config-text";
 import { NOT_UNDERSTOOD, type Draft } from "./draft";
 import type { Host, Step } from "./host";
 import type { Project } from "./project";
-import { commandFor } from "./scripts";
+import { commandFor, commandOfFile } from "./scripts";
 
 /** Hosts whose configuration is a module that exports an object with a list of plugins. */
 interface PluginHost {
@@ -268,13 +268,10 @@ const ESBUILD: Host = {
       lines: linesOf(from, "plugins", how),
     });
   },
-  next(project) {
-    const script = esbuildScript(project) ?? "esbuild.config.mjs";
-    return {
-      command: `node ${script}`,
-      about: "builds with locks: what your entry points import is in their output",
-    };
-  },
+  next: (project, draft) => ({
+    command: commandOfFile(project, draft, "node", esbuildScript(project) ?? "esbuild.config.mjs"),
+    about: "builds with locks: what your entry points import is in their output",
+  }),
   // Their own script builds what it builds: this is the plugin with the esbuild that is here.
   tryOut: (_, file, dir) => [
     [
@@ -322,8 +319,8 @@ const BUN: Host = {
     });
     if (!isDone) draft.byHand.push({ file, why: NOT_UNDERSTOOD, lines: linesOf(from, "plugins", how) });
   },
-  next: (project) => ({
-    command: `bun ${bunScript(project) ?? "build.mjs"}`,
+  next: (project, draft) => ({
+    command: commandOfFile(project, draft, "bun", bunScript(project) ?? "build.mjs"),
     about: "builds with locks: what your entry points import is in their output",
   }),
 };
