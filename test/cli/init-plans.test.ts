@@ -121,6 +121,29 @@ test("each host tells the command to type next, and where the woven code is to b
   }
 });
 
+test("of what Vite builds for browsers it is told what a server needs", async (t) => {
+  const lib = 'lib: { entry: "src/main.ts" }';
+  for (const [build, config, isForBrowsers] of [
+    ["vite build", `export default { build: { ${lib} } };`, true],
+    ["vite build", `export default { build: { ${lib}, ssr: true } };`, false],
+    ["vite build", `export default { build: { ${lib}, rollupOptions: { external: /^ioredis/ } } };`, false],
+    ["tsc && vite build --ssr src/main.ts", "export default {};", false],
+    ["vite build && node --ssr", "export default {};", true],
+  ] as const) {
+    const project = await makeProject({
+      "package.json": JSON.stringify({ type: "module", scripts: { build } }),
+      "vite.config.ts": `${config}\n`,
+    });
+    const model = new Project(project.dir);
+    const { draft, found, lock } = planFor(model);
+    const about = found.find(([{ name }]) => name === "Vite")?.[0].next(model, draft, lock.file).about ?? "";
+    const said = about.includes(
+      ", but for browsers, where no Redis client runs: for a server, add `build: { ssr",
+    );
+    t.is(said, isForBrowsers, `${build} ${config}: ${about}`);
+  }
+});
+
 test("of a script that builds, the command is the project's own, where package.json has one", async (t) => {
   for (const [scripts, command] of [
     [{ build: "node build.mjs" }, "npm run build"],

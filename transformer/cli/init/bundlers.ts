@@ -24,6 +24,8 @@ interface PluginHost {
   /** What builds the first lock alone, and where to; nothing where the configuration's own entry would be built. */
   readonly alone?: (lock: string, config: string) => readonly [command: string, output: string] | undefined;
   readonly build?: (project: Project, file: string, dir: string) => readonly Step[];
+  /** What is wrong with its output, as it is configured. */
+  readonly doubt?: (project: Project, config: string) => string | undefined;
 }
 
 const PLUGIN_HOSTS: readonly PluginHost[] = [
@@ -43,6 +45,10 @@ const PLUGIN_HOSTS: readonly PluginHost[] = [
         : [project.bin("vite"), "build", "--ssr", file, "--outDir", dir, "--logLevel", "warn"],
       () => [built(dir)],
     ],
+    doubt: (project, config) =>
+      /\b(?:ssr|external)\b/.test(config) || project.runs("vite\\s[^&|;]*--ssr")
+        ? undefined
+        : "for browsers, where no Redis client runs: for a server, add `build: { ssr: true }` to its configuration",
   },
   {
     name: "Vitest",
@@ -152,6 +158,7 @@ function pluginHost({
   args = [],
   alone,
   build,
+  doubt,
 }: PluginHost): Host {
   return {
     name,
@@ -194,7 +201,8 @@ export default defineConfig({
       const config = file === undefined ? "" : (draft.text(file) ?? "");
       const [first, output] = alone?.(lock, config) ?? [];
       const where = first === undefined ? "" : `; \`${first}\` shows ${lock} in ${output}`;
-      return { command, about: `builds with locks${where}` };
+      const but = doubt?.(project, config);
+      return { command, about: `builds with locks${but === undefined ? "" : `, but ${but}`}${where}` };
     },
     ...(build && { tryOut: build }),
   };
