@@ -75,7 +75,7 @@ function assertName(name: string): void {
 function openDefault(places: Places, ours: Store[]): Store {
   const { redis, store, stores } = places;
   if ((redis === undefined) === (store === undefined)) {
-    const [named] = (["redis", "store"] as const).filter((name) => name in places);
+    const named = (["redis", "store"] as const).find((name) => name in places);
     // As an environment variable is that nobody has set.
     const neither = named === undefined ? "neither" : `neither (\`${named}\` is undefined)`;
     const got = redis === undefined ? neither : "both";

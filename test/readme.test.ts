@@ -38,7 +38,7 @@ test("no other piece of program code stands in the README but the call of config
 
 test("the unit test in the README compiles as it stands, with the README's settings", async (t) => {
   const [, unitTest = ""] = /<!-- docs\/hosts\.md -->\s+```ts\n(.*?)```/s.exec(readme) ?? [];
-  const [settings = ""] = codeIn(readme).filter((code) => code.includes("compilerOptions"));
+  const settings = codeIn(readme).find((code) => code.includes("compilerOptions")) ?? "";
   const project = await makeProject({
     "tsconfig.json": settings,
     "src/orders.ts": `export class Orders {
