@@ -540,5 +540,5 @@ test.serial("warnings go to the console when no logger is given", async (t) => {
     console.log("end");
   `);
   t.is(out, "end");
-  t.regex(err, /^child-warned [0-9a-f]{8} lost the lock: shutdown\(\) gave it back under a body/);
+  t.regex(err, /^lockweave: child-warned [0-9a-f]{8} lost the lock: shutdown\(\) gave it back under a body/);
 });
