@@ -195,6 +195,18 @@ test.serial("an entry of the plugin that is not understood is an error, with tag
   t.like(await project.tspc("--noEmit"), { code: 2, stdout: expected });
 });
 
+test.serial("an attribute of tags among the plugin's options is told to go into its defaults", async (t) => {
+  const project = await makeProject(
+    { "src/order.ts": CORRECTED },
+    { plugins: [{ ...PLUGIN, lockTime: "20s" }] },
+  );
+  t.like(await project.tspc("--noEmit"), {
+    code: 2,
+    stdout:
+      'error TS901401: LW1401: The plugin lockweave/transformer has no option `lockTime`. For all tags of a project it stands in `defaults`: { "defaults": { "lockTime": ... } }.\n',
+  });
+});
+
 for (const transformProgram of [undefined, false]) {
   test.serial(
     `with transformProgram ${transformProgram} the compiler ends with the line to write, and writes nothing`,

@@ -1,7 +1,7 @@
 import type * as TS from "typescript";
 import { didYouMean } from "../../text/did-you-mean";
 import { problem, type Problem } from "../../text/problems";
-import { readDefaults } from "../../read/options";
+import { OPTION_READERS, readDefaults } from "../../read/options";
 import { wovenMark } from "../../read/woven-mark";
 import { takeDirectives } from "./comment-directives";
 import type { PlacedProblem } from "../../verify/project";
@@ -127,10 +127,16 @@ const TS_PATCH_OPTIONS: ReadonlySet<string> = new Set([
   "type",
 ]);
 
+function optionHint(name: string): string {
+  return Object.hasOwn(OPTION_READERS, name)
+    ? ` For all tags of a project it stands in \`defaults\`: { "defaults": { "${name}": ... } }.`
+    : didYouMean(name, OPTIONS);
+}
+
 function unknownOptions(config: PluginConfig): Problem[] {
   const messages = Object.keys(config)
     .filter((name) => !OPTIONS.includes(name) && !TS_PATCH_OPTIONS.has(name))
-    .map((name) => `The plugin lockweave/transformer has no option \`${name}\`.${didYouMean(name, OPTIONS)}`);
+    .map((name) => `The plugin lockweave/transformer has no option \`${name}\`.${optionHint(name)}`);
   const analyze: unknown = config.analyze ?? false;
   if (typeof analyze !== "boolean") {
     messages.push(
