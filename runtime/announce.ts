@@ -27,15 +27,28 @@ export function announce(
   withinMs: number,
 ): () => void {
   const [host, version] = [hostname(), ownVersion()];
-  const locks = followLocks(clock, processNumber);
   let saidAt = -Infinity;
   let toldOfLocks = false;
+  let nextAt = Infinity;
   let cancel = (): void => {};
-  const say = (): void => {
-    cancel = clock.afterInBackground(SAID_ANEW_EVERY_MS, say);
+  const look = (): void => {
     const now = clock.now();
-    const lasting = locks.all().filter(({ since }) => now - since >= LASTS_FROM_MS);
-    if (lasting.length === 0 && !toldOfLocks && now - saidAt < SAID_EVERY_MS) return;
+    const all = locks.all();
+    const lasting = all.filter(({ since }) => now - since >= LASTS_FROM_MS);
+    const areLocks = lasting.length > 0 || toldOfLocks;
+    if (now - saidAt >= (areLocks ? SAID_ANEW_EVERY_MS : SAID_EVERY_MS)) say(lasting, now);
+    nextAt = Infinity;
+    // So that of one that begins to last is told soon after, whenever the last word was.
+    lookIn(all.length > 0 || toldOfLocks ? LASTS_FROM_MS : SAID_ANEW_EVERY_MS, now);
+  };
+  const lookIn = (delayMs: number, now = clock.now()): void => {
+    if (nextAt <= now + delayMs) return;
+    nextAt = now + delayMs;
+    cancel();
+    cancel = clock.afterInBackground(delayMs, look);
+  };
+  const locks = followLocks(clock, processNumber, () => lookIn(LASTS_FROM_MS));
+  const say = (lasting: readonly UnderWay[], now: number): void => {
     saidAt = now;
     toldOfLocks = lasting.length > 0;
     for (const [name, store] of stores) {
@@ -52,7 +65,7 @@ export function announce(
       void said(store, request, withinMs);
     }
   };
-  say();
+  look();
   return () => {
     locks.stop();
     cancel();

@@ -184,7 +184,7 @@ export function createLocker(configuration: Configuration, means: Means = {}): L
   const unknown = Object.keys(configuration).find((name) => !OPTIONS.includes(name));
   if (unknown !== undefined) {
     throw new LockOptionError(
-      `configure() has no option \`${unknown}\`. The options are ${OPTIONS.join(", ")}.`,
+      `configure() has no option \`${unknown}\`. The options are ${OPTIONS.join(", ")}.${OF_AN_ADDRESS.has(unknown) ? IN_ONE : ""}`,
     );
   }
   const { defaults = {}, logger = quietConsole, commandTimeout = "1s", clock = systemClock } = configuration;
@@ -279,6 +279,19 @@ export function createLocker(configuration: Configuration, means: Means = {}): L
     return lockerOf(DEFAULT_STORE, [], all);
   });
 }
+
+/** By which other clients are told of a server. */
+const OF_AN_ADDRESS: ReadonlySet<string> = new Set([
+  "url",
+  "host",
+  "port",
+  "password",
+  "username",
+  "db",
+  "tls",
+]);
+const IN_ONE =
+  ' Where the server is stands in `redis`: { redis: "redis://user:password@host:6379/0" }, or { redis: new Redis({ host, port }) } of ioredis.';
 
 /** @throws {LockOptionError} when replicas are asked for, and the store asks none */
 function confirmable(settings: Settings, { confirmsReplicas = false }: Store): Settings {

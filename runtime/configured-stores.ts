@@ -72,9 +72,13 @@ function assertName(name: string): void {
   );
 }
 
-function openDefault({ redis, store, stores }: Places, ours: Store[]): Store {
+function openDefault(places: Places, ours: Store[]): Store {
+  const { redis, store, stores } = places;
   if ((redis === undefined) === (store === undefined)) {
-    const got = redis === undefined ? "neither" : "both";
+    const named = (["redis", "store"] as const).find((name) => name in places);
+    // As an environment variable is that nobody has set.
+    const neither = named === undefined ? "neither" : `neither (\`${named}\` is undefined)`;
+    const got = redis === undefined ? neither : "both";
     const why = stores === undefined || got === "both" ? "" : ": it is for the locks that name no store";
     throw new LockOptionError(
       `Expected configure() to be given either \`redis\` or \`store\`, got ${got}${why}`,

@@ -33,8 +33,8 @@ export function safeLogger(logger: Logger): SafeLogger {
   };
 }
 
-/** Warns on the console, and is silent about the rest. */
-export const quietConsole: Logger = { warn: (message) => console.warn(message) };
+/** Warns on the console, where others speak as well, and is silent about the rest. */
+export const quietConsole: Logger = { warn: (message) => console.warn(`lockweave: ${message}`) };
 
 /** If it fails, at once or later, there is nobody left to tell. */
 function attempt(tell: () => unknown): void {

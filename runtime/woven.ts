@@ -1,6 +1,6 @@
 /// <reference lib="esnext.disposable" preserve="true" />
 import { locker } from "./configure";
-import { LockNotWovenError, LockOptionError } from "./errors";
+import { LockKeyError, LockNotWovenError, LockOptionError } from "./errors";
 import { checkedKey, lockKey, lockKeys, type KeyValue } from "./key";
 import { Lock, type FailureClass } from "./lock/lock";
 import { Locks } from "./lock/locks";
@@ -60,12 +60,17 @@ export function open(site: Site, ...parts: readonly (KeyValue | readonly KeyValu
     throw new LockOptionError(`Expected open() to be given { site, businessFlag }, got ${shown(site)}`);
   }
   const callSite = current.callSite(site, site.site, SITE_NAMES);
-  if (site.each === true) {
-    assertForEach(callSite.settings);
-    return new Locks(callSite, lockKeys(site.businessFlag, parts));
+  try {
+    if (site.each === true) {
+      assertForEach(callSite.settings);
+      return new Locks(callSite, lockKeys(site.businessFlag, parts));
+    }
+    // Of others than these `lockKey` says what is wrong.
+    return new Lock(callSite, keyOf(site, parts as readonly KeyValue[]));
+  } catch (error) {
+    if (!(error instanceof LockKeyError) || site.site === undefined) throw error;
+    throw new LockKeyError(`${site.site}: ${error.message}`); // A flag may have many functions.
   }
-  // Of others than these `lockKey` says what is wrong.
-  return new Lock(callSite, keyOf(site, parts as readonly KeyValue[]));
 }
 
 function keyOf({ businessFlag, key }: Site, parts: readonly KeyValue[]): string {

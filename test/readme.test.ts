@@ -6,6 +6,7 @@ import * as lockweave from "../runtime";
 import { DEFAULTS } from "../runtime/lock/settings";
 import { ABOUT_ATTRIBUTES } from "../transformer/hosts/language-service/attributes";
 import { ATTRIBUTES } from "../transformer/read/plan";
+import { makeProject } from "./hosts/project";
 import { SMALLEST_ACCESS } from "./stores/access";
 
 const root = resolve(__dirname, "..");
@@ -33,6 +34,28 @@ test("no other piece of program code stands in the README but the call of config
     all.filter((code) => !known.has(code)),
     ['import { configure } from "lockweave";\n\nconfigure({ redis: "redis://localhost:6379" });\n'],
   );
+});
+
+test("the unit test in the README compiles as it stands, with the README's settings", async (t) => {
+  const [, unitTest = ""] = /<!-- docs\/hosts\.md -->\s+```ts\n(.*?)```/s.exec(readme) ?? [];
+  const settings = codeIn(readme).find((code) => code.includes("compilerOptions")) ?? "";
+  const project = await makeProject({
+    "tsconfig.json": settings,
+    "src/orders.ts": `export class Orders {
+  /** @redisLock businessFlag=pay keyName=order.no */
+  async pay(order: { readonly no: string }): Promise<string> { return order.no; }
+}
+`,
+    "src/orders.test.ts": unitTest,
+    "node_modules/vitest/package.json": JSON.stringify({ name: "vitest", types: "index.d.ts" }),
+    "node_modules/vitest/index.d.ts": `type Run = () => unknown;
+export function afterAll(run: Run): void;
+export function afterEach(run: Run): void;
+export function test(name: string, run: Run): void;
+export function expect(value: unknown): { toEqual(value: unknown): void };
+`,
+  });
+  t.like(await project.tspc("--noEmit"), { code: 0, stdout: "" });
 });
 
 test("the README in Chinese has the same code, and the same attributes with the same defaults", (t) => {

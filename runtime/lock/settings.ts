@@ -144,6 +144,11 @@ export function sharingOf({ mode, permits: most }: Settings): string {
   return most === 1 ? "mode=write" : `permits=${most}`;
 }
 
+/** In the tag they make the key. */
+const OF_KEYS: ReadonlySet<string> = new Set(["businessFlag", "keyName", "key", "each"]);
+const ABOUT_KEYS =
+  ' By hand a lock is named by its key, or a list of keys, before the options: withLock(lockKey("payOrder", orderNo), options, body).';
+
 /**
  * The options laid over `defaults`.
  *
@@ -157,7 +162,8 @@ export function settle(options: object, defaults: Settings, others: readonly str
     const check = Object.hasOwn(CHECKS, name) ? CHECKS[name as keyof LockOptions] : undefined;
     if (check === undefined) {
       const known = [...others, ...Object.keys(CHECKS)].join(", ");
-      throw new LockOptionError(`There is no option \`${name}\`. The options are ${known}.`);
+      const cure = OF_KEYS.has(name) ? ABOUT_KEYS : "";
+      throw new LockOptionError(`There is no option \`${name}\`. The options are ${known}.${cure}`);
     }
     Object.assign(settings, check(name, value));
   }

@@ -501,16 +501,20 @@ for (const major of [6, 7]) {
 export async function pay(orderNo: string): Promise<void> {}
 /** @redisLock businessFlag=ship keyName=order */
 export async function ship(order: { id: string }): Promise<void> {}
+/** @redisLock businessFlag=send onFailure=skip */
+export async function send(): Promise<string> { return ""; }
 `;
       const project = await makeProject({ "src/a.ts": tagged, "bundle.js": "" }, { plugins: undefined });
       if (major === 7) await useTypeScript7(project);
       const { code, said } = await check(project, "--output", "bundle.js");
       t.is(code, 1);
       const ofTypes = said.split("\n").filter((line) => /: TS\d+: |^ {2}/.test(line));
-      const [first, second = "", cure = ""] = ofTypes;
+      const [first, second = "", cure = "", third, curedType = ""] = ofTypes;
       t.is(first, "src/a.ts:1:49: TS2339: Property 'size' does not exist on type 'string'.");
       t.regex(second, /^src\/a\.ts:3:42: TS2345: .* parameter of type 'KeyValue'\.$/);
       t.regex(cure, /^ {2}A key is a text, .*`keyName=order\.id`/);
+      t.is(third, "src/a.ts:5:34: TS2322: Type 'undefined' is not assignable to type 'string'.");
+      t.regex(curedType, /^ {2}Where somebody else .* return `Promise<string \| undefined>`/);
     },
   );
 }

@@ -121,6 +121,48 @@ test("each host tells the command to type next, and where the woven code is to b
   }
 });
 
+test("of what Vite builds for browsers it is told what a server needs", async (t) => {
+  const lib = 'lib: { entry: "src/main.ts" }';
+  for (const [build, config, isForBrowsers] of [
+    ["vite build", `export default { build: { ${lib} } };`, true],
+    ["vite build", `export default { build: { ${lib}, ssr: true } };`, false],
+    ["vite build", `export default { build: { ${lib}, rollupOptions: { external: /^ioredis/ } } };`, false],
+    ["tsc && vite build --ssr src/main.ts", "export default {};", false],
+    ["vite build && node --ssr", "export default {};", true],
+  ] as const) {
+    const project = await makeProject({
+      "package.json": JSON.stringify({ type: "module", scripts: { build } }),
+      "vite.config.ts": `${config}\n`,
+    });
+    const model = new Project(project.dir);
+    const { draft, found, lock } = planFor(model);
+    const about = found.find(([{ name }]) => name === "Vite")?.[0].next(model, draft, lock.file).about ?? "";
+    const said = about.includes(
+      ", but for browsers, where no Redis client runs: for a server, add `build: { ssr",
+    );
+    t.is(said, isForBrowsers, `${build} ${config}: ${about}`);
+  }
+});
+
+test("of a script that builds, the command is the project's own, where package.json has one", async (t) => {
+  for (const [scripts, command] of [
+    [{ build: "node build.mjs" }, "npm run build"],
+    [{ bundle: "rm -rf dist && node --enable-source-maps ./build.mjs --minify" }, "npm run bundle"],
+    [{ dev: "node build.mjs --watch" }, "node build.mjs"],
+    [{ start: "node dist/build.mjs" }, "node build.mjs"],
+    [{}, "node build.mjs"],
+  ] as const) {
+    const project = await makeProject({
+      "package.json": JSON.stringify({ type: "module", scripts }),
+      "build.mjs": 'import { build } from "esbuild";\nawait build({ entryPoints: ["src/main.ts"] });\n',
+    });
+    const model = new Project(project.dir);
+    const { draft, found, lock } = planFor(model);
+    const [step] = found.map(([host]) => host.next(model, draft, lock.file));
+    t.is(step?.command, command, JSON.stringify(scripts));
+  }
+});
+
 test("a build with Bun is found by its usual names, where no script names it", async (t) => {
   for (const name of ["build", "bun.build", "scripts/build"]) {
     for (const ending of ["ts", "mts", "js", "mjs"]) {
@@ -155,7 +197,7 @@ test("a script that builds with Bun is given the plugin, first of all", async (t
     draft.changes.get("tools/bundle.mjs"),
     `import lockweave from "lockweave/esbuild";\n\n${build.replace("[other()]", "[lockweave(), other()]")}`,
   );
-  t.is(found[0]?.[0].next(model, draft, lock.file).command, "bun tools/bundle.mjs");
+  t.is(found[0]?.[0].next(model, draft, lock.file).command, "npm run build");
 });
 
 test("the first lock is a module by its ending where the compiler takes no imports in CommonJS", async (t) => {

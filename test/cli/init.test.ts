@@ -231,6 +231,26 @@ esbuild.build({
 `,
     },
   },
+  "ts-node": {
+    tools: ["ts-node"],
+    scripts: { start: "ts-node src/main.ts" },
+    before: {
+      "package.json": manifest({ start: "ts-node src/main.ts" }).replace(`"type": "module",`, ""),
+      "tsconfig.json": `{ "compilerOptions": { "module": "nodenext", "target": "es2022", "types": ["node"], "rootDir": "src" } }`,
+    },
+    after: {
+      "tsconfig.json": `{ "compilerOptions": { "module": "nodenext", "target": "es2022", "types": ["node"], "rootDir": "src", "plugins": [{ "transform": "lockweave/transformer", "transformProgram": true }] }, "ts-node": { "compiler": "ts-patch/compiler" } }`,
+    },
+  },
+  "ts-node in transpile mode": {
+    tools: ["ts-node"],
+    scripts: { start: "ts-node -T src/main.ts" },
+    before: {
+      "package.json": manifest({ start: "ts-node -T src/main.ts" }).replace(`"type": "module",`, ""),
+      "tsconfig.json": `{ "compilerOptions": { "module": "nodenext", "target": "es2022", "rootDir": "src" } }`,
+    },
+    after: {},
+  },
   tsx: {
     tools: ["tsx"],
     scripts: { start: "NODE_ENV=production tsx src/main.ts", dev: "tsx watch src/main.ts" },
@@ -246,14 +266,17 @@ esbuild.build({
 
 for (const [host, { tools, scripts, before, after }] of Object.entries(SHOWING)) {
   // The others take too long for every run of the tests.
-  (isMatrix || host === "Vite" || host === "tsx" ? test : test.skip)(
+  (isMatrix || ["Vite", "tsx", "ts-node"].includes(host) ? test : test.skip)(
     `init sets up ${host}, and ends with a lock that runs`,
     async (t) => {
       const files = { "package.json": manifest(scripts), "src/main.ts": "export {};\n" };
       const project = await projectWith({ ...files, ...before }, ...tools);
       const { code, stdout, stderr } = await lockweave(project, "init", "-y");
       t.is(code, 0, stdout + stderr);
-      t.true(stdout.includes(`Your first lock, woven by ${host}, is src/first-lock.ts:\n`), stdout);
+      t.true(
+        stdout.includes(`Your first lock, woven by ${host.split(" ")[0]}, is src/first-lock.ts:\n`),
+        stdout,
+      );
       t.true(stdout.includes(`${SHOWN}\nNext\n`), stdout);
       for (const [file, text] of Object.entries(after)) t.is(await project.read(file), text, file);
     },
@@ -272,7 +295,7 @@ test("init sets up a library of Vite, which builds its own entry, and ends with 
   const { code, stdout, stderr } = await lockweave(project, "init", "--yes");
   t.is(code, 0, stdout + stderr);
   t.true(stdout.includes(`Your first lock, woven by Vite, is src/first-lock.ts:\n${SHOWN}\nNext\n`), stdout);
-  t.true(stdout.includes("\n  npm run build  builds with locks\n"), stdout);
+  t.true(/\n {2}npm run build {2}builds with locks, but for browsers, .*\n/.test(stdout), stdout);
 });
 
 test("init puts the first lock into a referenced project, where the tsconfig.json beside package.json has no files", async (t) => {

@@ -276,6 +276,11 @@ test.serial(
   },
 );
 
+test.serial("for how long a lock is held that nobody tells of is not known at the first look", async (t) => {
+  await admin.set("LOCK_pay", "a".repeat(32), "PX", 60_000);
+  t.regex((await lockweave(["top"])).stdout, /^0 +- +held +- +\d+\.\d s +LOCK_pay +a{12} +-$/m);
+});
+
 test.serial("what is not of a process is not taken for its word", async (t) => {
   await admin.set("LOCK_pay", "a".repeat(32), "PX", 60_000);
   for (const said of [

@@ -195,23 +195,38 @@ test.serial("an entry of the plugin that is not understood is an error, with tag
   t.like(await project.tspc("--noEmit"), { code: 2, stdout: expected });
 });
 
-test.serial("without `transformProgram` the compiler ends with the line to write", async (t) => {
+test.serial("an attribute of tags among the plugin's options is told to go into its defaults", async (t) => {
   const project = await makeProject(
     { "src/order.ts": CORRECTED },
-    { plugins: [{ transform: PLUGIN.transform }] },
+    { plugins: [{ ...PLUGIN, lockTime: "20s" }] },
   );
-  for (const args of [[], ["--noEmit"]]) {
-    const { code, stderr } = await project.tspc(...args);
-    t.not(code, 0);
-    t.true(
-      stderr.includes(
-        'In tsconfig.json, write { "transform": "lockweave/transformer", "transformProgram": true }.',
-      ),
-      stderr,
-    );
-  }
-  t.false(existsSync(project.path("out")));
+  t.like(await project.tspc("--noEmit"), {
+    code: 2,
+    stdout:
+      'error TS901401: LW1401: The plugin lockweave/transformer has no option `lockTime`. For all tags of a project it stands in `defaults`: { "defaults": { "lockTime": ... } }.\n',
+  });
 });
+
+for (const transformProgram of [undefined, false]) {
+  test.serial(
+    `with transformProgram ${transformProgram} the compiler ends with the line to write, and writes nothing`,
+    async (t) => {
+      const project = await makeProject(
+        { "src/order.ts": CORRECTED },
+        { plugins: [{ transform: PLUGIN.transform, transformProgram }] },
+      );
+      for (const args of [[], ["--noEmit"], ["--incremental"]]) {
+        t.deepEqual(await project.tspc(...args), {
+          code: 1,
+          stdout:
+            'error TS901401: LW1401: lockweave transforms the whole program. In tsconfig.json, write { "transform": "lockweave/transformer", "transformProgram": true }.\n',
+          stderr: "",
+        });
+      }
+      t.false(existsSync(project.path("out")));
+    },
+  );
+}
 
 test.serial("a number that makes no sense in its unit is a warning, and the build succeeds", async (t) => {
   const project = await makeProject({

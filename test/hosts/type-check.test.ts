@@ -142,6 +142,28 @@ test.serial("what the checker finds in woven code is reported at the words of th
   );
 });
 
+test.serial("where skipping does not fit the type, it is said which type does", async (t) => {
+  const project = await makeProject({
+    "src/a.ts": `/** @redisLock businessFlag=f onFailure=skip */
+export async function f(): Promise<{ id: string }[]> { return []; }
+/** @redisLock businessFlag=f onFailure=skip */
+export const g = async (no: string): Promise<string> => no;
+/** @redisLock businessFlag=f onFailure=skip reentrant=true */
+export async function h(): Promise<"a" | "b"> { return "a"; }
+/** @redisLock businessFlag=f onFailure=skip */
+export async function i(): Promise<string | undefined> { return "a"; }
+`,
+  });
+  const { stdout } = await project.tspc("--noEmit");
+  const found = stdout.split("\n").filter((line) => line.includes("`onFailure=skip` returns"));
+  const fitting = found.map((line) => /let the function return `(.*?)`/.exec(line)?.[1]);
+  t.deepEqual(
+    fitting,
+    ["{ id: string; }[]", "string", '"a" | "b"'].map((type) => `Promise<${type} | undefined>`),
+    stdout,
+  );
+});
+
 test.serial("a keyClass that the object is not of is reported at the keyClass", async (t) => {
   const project = await makeProject({
     "src/a.ts": `export interface Order { orderNo: string }

@@ -105,6 +105,16 @@ for (const name of ["locktime", "ttl", "constructor", "__proto__", "toString"]) 
   });
 }
 
+test("of what makes a key in the tag, it is said what does by hand", (t) => {
+  for (const name of ["businessFlag", "keyName", "key", "each"]) {
+    t.throws(() => settle({ [name]: "pay" }, DEFAULTS), {
+      instanceOf: LockOptionError,
+      message:
+        /^There is no option `\w+`\. .* before the options: withLock\(lockKey\("payOrder", orderNo\), options, body\)\.$/,
+    });
+  }
+});
+
 test("names that the caller reads itself are let pass, and named among the options", (t) => {
   t.deepEqual(settle({ site: "a", businessFlag: "b" }, DEFAULTS, ["site", "businessFlag"]), DEFAULTS);
   t.throws(() => settle({ flag: 1 }, DEFAULTS, ["site"]), { message: /The options are site, lockTime, / });

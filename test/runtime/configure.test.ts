@@ -91,7 +91,11 @@ for (const [what, configuration, message] of [
     /^Expected `redis` to be an ioredis client/,
   ],
   ["a redis that is null", { redis: null }, /^Expected `redis` to be .*, got null$/],
-  ["connection options", { redis: { host: "h", password: "hunter2" } }, /got \[ 'host', 'password' \]$/],
+  [
+    "connection options",
+    { redis: { host: "h", password: "hunter2" } },
+    /got \[ 'host', 'password' \]\. Make a client/,
+  ],
   [
     "a store that is none",
     { store: {} },
@@ -536,5 +540,5 @@ test.serial("warnings go to the console when no logger is given", async (t) => {
     console.log("end");
   `);
   t.is(out, "end");
-  t.regex(err, /^child-warned [0-9a-f]{8} lost the lock: shutdown\(\) gave it back under a body/);
+  t.regex(err, /^lockweave: child-warned [0-9a-f]{8} lost the lock: shutdown\(\) gave it back under a body/);
 });

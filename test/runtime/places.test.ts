@@ -289,7 +289,7 @@ for (const [what, configuration, message] of [
   [
     "stores alone",
     { store: undefined, stores: NEEDED },
-    /got neither: it is for the locks that name no store$/,
+    /got neither \(`store` is undefined\): it is for the locks that name no store$/,
   ],
 ] as const) {
   test.serial(`configure refuses ${what}`, (t) => {

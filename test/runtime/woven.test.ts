@@ -160,7 +160,14 @@ test("a busy key throws the time-out, or the tag's own class", async (t) => {
 
 test("a key that is no identity, or a bad attribute, is told before anything is sent", (t) => {
   const asked = fleet.store.asked.length;
-  t.throws(() => lockweave.open(site, undefined as unknown as string), { instanceOf: LockKeyError });
+  t.throws(() => lockweave.open(site, undefined as unknown as string), {
+    instanceOf: LockKeyError,
+    message: /^OrderService\.pay: Expected key part 1 of "payOrder" to be .*, got undefined$/,
+  });
+  t.throws(() => lockweave.open({ ...site, each: true }, []), {
+    instanceOf: LockKeyError,
+    message: /^OrderService\.pay: Expected from 1 to 256 keys of 'payOrder'/,
+  });
   t.throws(() => lockweave.open({ ...site, lockTime: "20" as "20s" }), { instanceOf: LockOptionError });
   t.is(fleet.store.asked.length, asked);
 });

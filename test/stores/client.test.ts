@@ -18,7 +18,7 @@ test("a client is what has all that the store calls", (t) => {
 
 test("of what is no client, its kind and its names are said, and no values", (t) => {
   for (const [value, got] of [
-    [{ host: "a", password: "secret" }, "[ 'host', 'password' ]"],
+    [{ username: "a", password: "secret" }, "[ 'username', 'password' ]"],
     [["a"], "[ '0' ]"],
     [new Map([["a", 1]]), "Map []"],
     [new URL("redis://:secret@a"), "URL []"],

@@ -123,6 +123,8 @@ export function readWholeKey(
   if (item.text.trim() === "" || texts.some(({ text }) => UNPRINTABLE.test(text))) {
     problems.push(problem("badWholeKey", item, item.text));
   }
+  const root = PATH.exec(item.text)?.groups?.["root"] ?? "";
+  if (parameterNames(ts, fn).includes(root)) reading.warnings.push(problem("keyIsText", item, item.text));
   if (item.text.startsWith(RESERVED_NAMESPACE)) {
     const { start } = item;
     const end = start + RESERVED_NAMESPACE.length;
@@ -178,7 +180,7 @@ function readPath(fn: LockableFunction, item: Item, { ts, file, problems }: Read
   }
   const root = PATH.exec(item.text)?.groups?.["root"];
   const names = parameterNames(ts, fn);
-  if (root === undefined) problems.push(problem("badPath", item, item.text));
+  if (root === undefined) problems.push(problem("badPath", item, item.text, pathHint(item.text)));
   else if (root !== "this" && !names.includes(root)) {
     const hint = didYouMean(root, names) || parametersHint(names);
     problems.push(
@@ -186,6 +188,14 @@ function readPath(fn: LockableFunction, item: Item, { ts, file, problems }: Read
     );
   }
   return piece;
+}
+
+/** As other libraries have a parameter in the names of their locks: `${id}`, `#id`, `#{id}`, `{id}`, `:id`. */
+const MARKED = /^(?:[$#]?\{(.+)\}|[#$:@](.+))$/;
+
+function pathHint(text: string): string {
+  const [, braced, marked = braced ?? ""] = MARKED.exec(text) ?? [];
+  return PATH.test(marked) ? ` Did you mean \`${marked}\`?` : " Put other expressions in quotes.";
 }
 
 /** Of the same length: the offsets hold. */

@@ -9,6 +9,7 @@ import type { JoinPoint } from "./join-points";
 import { readKey, readWhen, readWholeKey, type KeyPart, type WholeKey } from "./key";
 import { identifiersIn, identifiersOf } from "./names";
 import { implausible, literalOf, OPTION_READERS, type Defaults, type Value } from "./options";
+import { attributeCalled } from "./other-names";
 import { readTogether } from "./pairs";
 import { single, spanOf, UNPRINTABLE, type Reading } from "./reading";
 import { returnsValue } from "./returns";
@@ -214,7 +215,9 @@ function byName(attributes: readonly Attribute[], { problems }: Reading): Map<st
   for (const attribute of attributes) {
     const { text } = attribute.name;
     if (!ATTRIBUTES.includes(text)) {
-      problems.push(problem("unknownAttribute", attribute.name, text, nearestOrAll(text, ATTRIBUTES)));
+      const other = attributeCalled(text);
+      const hint = other === undefined ? nearestOrAll(text, ATTRIBUTES) : ` Did you mean \`${other}\`?`;
+      problems.push(problem("unknownAttribute", attribute.name, text, hint));
     } else if (found.has(text)) {
       problems.push(problem("duplicateAttribute", attribute.name, text));
     } else {
@@ -229,7 +232,10 @@ function readFlag({ tag, flaw }: JoinPoint, attributes: Map<string, Attribute>, 
   if (attribute === undefined) {
     if (attributes.has("key")) return "";
     // Of a tag that cannot be read, or has it misspelt, that is told already.
-    const isMisspelt = tag.attributes.some(({ name }) => didYouMean(name.text, ["businessFlag"]) !== "");
+    const isMisspelt = tag.attributes.some(
+      ({ name: { text } }) =>
+        didYouMean(text, ["businessFlag"]) !== "" || attributeCalled(text) === "businessFlag",
+    );
     if (flaw === undefined && !isMisspelt) reading.problems.push(problem("missingFlag", tag.word));
     return "";
   }

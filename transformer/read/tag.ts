@@ -1,5 +1,6 @@
 import { problem, type Problem } from "../text/problems";
 import type { Span } from "../text/span";
+import { unitCalled } from "./units";
 import { hasOurAttributes, isMeant, isMeantWithKey, isNear, TAG_NAME } from "./spelling";
 
 /** A part of the tag's text, with where it stands in the file. */
@@ -143,6 +144,8 @@ const EQUALS = /\s*=\s*/y;
 const QUOTED = /"([^"]*)"|'([^']*)'|`([^`]*)`/y;
 /** A word that is followed by `=` is the next attribute's name. */
 const BARE = /[^\s,"'`=]+(?!\s*=)(?![^\s,"'`=])/y;
+/** The attributes that are true or false. */
+const SWITCHES: ReadonlySet<string> = new Set(["watchdog", "autoUnlock", "reentrant", "fencing", "each"]);
 const COMMA = /\s*,\s*/y;
 const JUNK = /\S+/y;
 /** As far as no attribute comes. */
@@ -212,8 +215,17 @@ function parseAttributes(
       take(JUNK);
       const junk = word(start, at);
       const isMore = take(MORE_JUNK) !== null;
-      const kind = COLON.test(junk.text) ? "colon" : isMore ? "prose" : "notAnAttribute";
-      problems.push(problem(kind, junk, junk.text));
+      const before = attributes.at(-1)?.items.at(-1);
+      const unit = before && /^\d+(?:\.\d+)?$/.test(before.text) ? unitCalled(junk.text) : undefined;
+      if (before !== undefined && unit !== undefined) {
+        const value = `${attributes.at(-1)?.name.text}=${before.text}`;
+        problems.push(problem("unitApart", junk, junk.text, value, unit));
+      } else if (!isMore && SWITCHES.has(junk.text)) {
+        problems.push(problem("noValue", junk, junk.text));
+      } else {
+        const kind = COLON.test(junk.text) ? "colon" : isMore ? "prose" : "notAnAttribute";
+        problems.push(problem(kind, junk, junk.text));
+      }
       continue;
     }
     const known = problems.length;

@@ -28,6 +28,12 @@ const PROBLEMS = {
     (found) =>
       `Expected an attribute such as \`keyName=orderNo\`, found ${tick(found)}. Between a name and its value stands \`=\`.`,
   ],
+  noValue: ["LW1001", (name) => `Expected a value after ${tick(name)}, such as \`${name}=true\`.`],
+  unitApart: [
+    "LW1001",
+    (found, value, unit) =>
+      `Expected an attribute such as \`keyName=orderNo\`, found ${tick(found)}. A unit stands right behind its number: ${tick(value + unit)}.`,
+  ],
   unknownAttribute: ["LW1002", (name, hint) => `There is no attribute ${tick(name)}.${hint}`],
   duplicateAttribute: ["LW1003", (name) => `The attribute ${tick(name)} is given twice.`],
   missingValue: ["LW1004", (name) => `Expected a value after \`${name}=\`.`],
@@ -157,8 +163,7 @@ const PROBLEMS = {
   // The key.
   badPath: [
     "LW1201",
-    (found) =>
-      `Expected a parameter or a path such as \`order.user.id\`, got ${tick(found)}. Put other expressions in quotes.`,
+    (found, hint) => `Expected a parameter or a path such as \`order.user.id\`, got ${tick(found)}.${hint}`,
   ],
   unknownParameter: ["LW1202", (found, hint) => `The function has no parameter ${tick(found)}.${hint}`],
   badExpression: ["LW1203", (found) => `Expected an expression between the quotes, got ${tick(found)}.`],
@@ -198,6 +203,11 @@ const PROBLEMS = {
     "LW1214",
     (namespace) =>
       `No lock may have a key that begins with ${tick(namespace)}: there the queues of locks are.`,
+  ],
+  keyIsText: [
+    "LW1215",
+    (key) =>
+      `${tick(`key=${key}`)} is that text, the same for every call. For the value of ${tick(key)}, write ${tick(`key="...:\${${key}}"`)}, or \`businessFlag=... keyName=${key}\`.`,
   ],
 
   // The place of the tag.

@@ -71,7 +71,8 @@ function readUrl(url: string, what: string): Connection {
     throw unreadable(url, what);
   }
   // A `/` in a password ends the host: what comes after it, with the rest of the password, is no database.
-  if (!/^\/?\d*$/.test(path)) throw unreadable(url, what);
+  if (!/^\/?\d*$/.test(path))
+    throw unreadable(url, what, " Behind the host and `/` stands the number of a database.");
   return { url, options: {} };
 }
 
@@ -159,9 +160,9 @@ function decoded(text: string | undefined): string | undefined {
   return text === undefined || text === "" ? undefined : decodeURIComponent(text);
 }
 
-export function unreadable(url: string, what: string): LockOptionError {
+export function unreadable(url: string, what: string, why = ""): LockOptionError {
   return new LockOptionError(
-    `Expected \`${what}\` to be a URL that can be read, such as redis://user:password@host:6379/0, got ${withoutSecrets(url)}. ${ENCODE}`,
+    `Expected \`${what}\` to be a URL that can be read, such as redis://user:password@host:6379/0, got ${withoutSecrets(url)}. ${ENCODE}${why}`,
   );
 }
 
@@ -181,6 +182,9 @@ const ENCODE = "Write `@`, `/`, `?`, `#` and `%` in a password as encodeURICompo
 
 /** Of a URL that cannot be read nobody knows where the password stands: only what can be none is shown. */
 function withoutSecrets(url: string): string {
+  if (url === "") return '""';
+  if (/^\s/.test(url)) return "text that begins with a blank";
+  if (/^["'`]/.test(url)) return "text that begins with a quotation mark";
   if (/^[\w.-]+(:\d{1,5})?$/.test(url) && !url.includes("_")) return JSON.stringify(url);
   return JSON.stringify(/^[a-z][a-z0-9+.-]*:\/\//i.exec(url)?.[0] ?? "").replace(/"$/, '***"');
 }

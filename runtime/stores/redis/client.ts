@@ -85,8 +85,15 @@ export function assertClient(client: RedisClient, what = "redis"): void {
   if (other !== undefined) throw new LockOptionError(`${expected} a client of ${other.name}. ${other.cure}`);
   // Of an object, such as connection options, only the names: a password may be among the values.
   const got = isObject ? `${kindOf(client)}${shown(Object.keys(client))}` : shown(client);
-  throw new LockOptionError(`${expected} ${got}`);
+  const cure =
+    isObject && CONNECTION_OPTIONS.some((name) => Object.hasOwn(client, name)) ? `. ${OF_OPTIONS}` : "";
+  throw new LockOptionError(`${expected} ${got}${cure}`);
 }
+
+/** Of ioredis, by which it finds a server. */
+const CONNECTION_OPTIONS = ["host", "port", "path", "sentinels"] as const;
+const OF_OPTIONS =
+  'Make a client of such options, new Redis({ host, port }) of ioredis, or write a URL: "redis://host:6379".';
 
 /** They may stand beside each other. */
 const BESIDE =

@@ -1,9 +1,10 @@
+import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import test from "ava";
 import { isMatrix, projectOf, type Bundler } from "./bundlers";
 import { EXAMPLE_SCRIPTS, EXAMPLES, exampleTest, linesOf, storyOf } from "../examples";
 import { installed } from "../installed";
-import type { Files, Project } from "../project";
+import { PACKAGE, type Files, type Project } from "../project";
 import { INPUTS, WOVEN } from "./fixtures";
 import { recipe, unwoven } from "./recipes";
 import { MISTAKES, ORDER, placeIn, RECEIPT, WRONG } from "./sources";
@@ -65,6 +66,19 @@ inMatrix(
     t.true(said.includes(`src/order.ts:${line}:${column}`), said);
   },
 );
+
+inMatrix("Vitest: the unit test of the page about hosts passes", async (t) => {
+  const page = await readFile(join(PACKAGE, "docs/hosts.md"), "utf8");
+  const [, unitTest = ""] = /^```ts\n(\/\/ src\/orders\.test\.ts\n.*?)^```/ms.exec(page) ?? [];
+  const orders = `export class Orders {
+  /** @redisLock businessFlag=pay keyName=order.no */
+  async pay(order: { readonly no: string }): Promise<string> { return order.no; }
+}
+`;
+  const { code, said } = await runVitest({ "src/orders.ts": orders, "src/orders.test.ts": unitTest });
+  t.is(code, 0, said);
+  t.regex(said, /2 passed/);
+});
 
 inMatrix("Vitest: each wrong tag of a file fails its tests, at its words", async (t) => {
   const { code, said } = await vitest(WRONG, SPEC);

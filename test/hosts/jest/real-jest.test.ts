@@ -53,7 +53,7 @@ async function withJest(transform: unknown): Promise<Project> {
         transform: { "\\.ts$": transform },
       }),
       "src/orders.ts": ORDERS,
-      "src/orders.test.ts": `${unitTest}
+      "src/orders.test.ts": `${unitTest.replace('"vitest"', '"@jest/globals"').replace("./orders.js", "./orders")}
 test("stack traces show the file on disk", async () => {
   const { fails } = await import("./orders");
   const error = await fails().catch((thrown: Error) => thrown);

@@ -42,6 +42,11 @@ for (const [what, text, ...cures] of [
     `/** @redisLock businessFlag=pay keyName=a   keyName=a,a lockTime=3s */\n${ASYNC}`,
     ["Remove the second `keyName`", `/** @redisLock businessFlag=pay keyName=a lockTime=3s */\n${ASYNC}`],
   ],
+  [
+    "a parameter that is marked as other libraries do",
+    `/** @redisLock businessFlag=pay keyName=#a */\n${ASYNC}`,
+    ["Change to `a`", `/** @redisLock businessFlag=pay keyName=a */\n${ASYNC}`],
+  ],
   ["a quote that nothing is behind", `/** @redisLock businessFlag=pay keyName=" */\n${ASYNC}`],
   [
     "a quote that is not closed",

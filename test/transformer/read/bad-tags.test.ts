@@ -150,6 +150,46 @@ const GRAMMAR: readonly Row[] = [
     code: "LW1002",
     message: "There is no attribute `Reentrant`. Did you mean `reentrant`?",
   },
+  ...[
+    ["ttl", "lockTime"],
+    ["lease_time", "lockTime"],
+    ["lockAtLeastFor", "lockAtLeast"],
+    ["retryCount", "retryTimes"],
+    ["condition", "when"],
+  ].map(([name = "", ours = ""]) => ({
+    title: `${name}, which other libraries have`,
+    source: onMethod(`@redisLock businessFlag=pay «${name}»=3`),
+    code: "LW1002",
+    message: `There is no attribute \`${name}\`. Did you mean \`${ours}\`?`,
+  })),
+  {
+    title: "another name for `businessFlag`",
+    source: onMethod("@redisLock «prefix»=pay keyName=orderNo"),
+    code: "LW1002",
+    message: "There is no attribute `prefix`. Did you mean `businessFlag`?",
+  },
+  ...["watchdog", "autoUnlock", "reentrant", "fencing", "each"].map((name) => ({
+    title: `${name} without a value`,
+    source: onMethod(`@redisLock businessFlag=pay keyName=orderNo «${name}»`),
+    code: "LW1001",
+    message: `Expected a value after \`${name}\`, such as \`${name}=true\`.`,
+  })),
+  {
+    title: "prose that begins as an attribute does",
+    source: onMethod("@redisLock businessFlag=pay keyName=orderNo «each» order by itself"),
+    code: "LW1001",
+    message: "Expected an attribute such as `keyName=orderNo`, found `each`. Prose goes before the tag.",
+  },
+  ...[
+    ["sec", "s"],
+    ["minutes", "m"],
+    ["ms", "ms"],
+  ].map(([unit = "", short = ""]) => ({
+    title: `${unit} apart from its number`,
+    source: onMethod(`@redisLock businessFlag=pay lockTime=5 «${unit}» keyName=orderNo`),
+    code: "LW1001",
+    message: `Expected an attribute such as \`keyName=orderNo\`, found \`${unit}\`. A unit stands right behind its number: \`lockTime=5${short}\`.`,
+  })),
   {
     title: "an attribute from nowhere",
     source: onMethod("@redisLock businessFlag=pay «colour»=green"),
@@ -479,7 +519,7 @@ const VALUES: readonly Row[] = [
           title: `lockTime=${time}`,
           source: onMethod(`@redisLock businessFlag=pay lockTime=${found} «${junk}»`),
           code: "LW1001",
-          message: `Expected an attribute such as \`keyName=orderNo\`, found \`${junk}\`.`,
+          message: `Expected an attribute such as \`keyName=orderNo\`, found \`${junk}\`. A unit stands right behind its number: \`lockTime=${found}${junk}\`.`,
         };
   }),
   {
@@ -625,6 +665,18 @@ const VALUES: readonly Row[] = [
 ];
 
 const KEYS: readonly Row[] = [
+  ...[
+    ["${orderNo}", "orderNo"],
+    ["#order.id", "order.id"],
+    ["#{orderNo}", "orderNo"],
+    ["{orderNo}", "orderNo"],
+    [":orderNo", "orderNo"],
+  ].map(([key = "", meant = ""]) => ({
+    title: `keyName=${key}, as other libraries mark a parameter`,
+    source: onMethod(`@redisLock businessFlag=pay keyName=«${key}»`),
+    code: "LW1201",
+    message: `Expected a parameter or a path such as \`order.user.id\`, got \`${key}\`. Did you mean \`${meant}\`?`,
+  })),
   ...["order.", ".order", "order..id", "order[id]", "2", "orderNo!", "orderNo+1", "f(order)"].map((key) => ({
     title: `keyName=${key}`,
     source: onMethod(`@redisLock businessFlag=pay keyName=«${key}»`),
@@ -1407,6 +1459,22 @@ const DOUBTFUL = [
   },
 ];
 
+test("a whole key that is the text of a parameter is woven, with a warning", (t) => {
+  for (const [key, isDoubtful] of [
+    ["orderNo", true],
+    ["order.id", true],
+    ["orders", false],
+    ["order:1", false],
+    ["pay:${orderNo}", false],
+  ] as const) {
+    const { text, start, end } = unmark(onMethod(`@redisLock key=«${key}»`));
+    const woven = weave("a.ts", text, ESM);
+    const message = `\`key=${key}\` is that text, the same for every call. For the value of \`${key}\`, write \`key="...:\${${key}}"\`, or \`businessFlag=... keyName=${key}\`.`;
+    t.deepEqual(woven?.warnings, isDoubtful ? [{ start, end, code: "LW1215", message }] : []);
+    t.deepEqual(woven?.diagnostics, []);
+  }
+});
+
 for (const { source, message } of DOUBTFUL) {
   test(`a number that makes no sense in its unit is woven, with a warning that names both readings: ${message}`, (t) => {
     const { text, start, end } = unmark(source);
@@ -1479,7 +1547,8 @@ test("the rows are at least sixty, and every code has one", (t) => {
   const { problems } = readDefaults({ lockTme: 20 });
   const warnings = DOUBTFUL.flatMap((row) => weave("a.ts", unmark(row.source).text, ESM)?.warnings ?? []);
   const unparsed = weave("a.ts", UNPARSED, ESM)?.diagnostics ?? [];
-  const shown = new Set([...ROWS, ...problems, ...warnings, ...unparsed].map(({ code }) => code));
+  const textual = weave("a.ts", onMethod("@redisLock key=orderNo"), ESM)?.warnings ?? [];
+  const shown = new Set([...ROWS, ...problems, ...warnings, ...textual, ...unparsed].map(({ code }) => code));
   // What takes a build to be seen: see the hosts' tests of the ways to lose a weave, of components, and of stores. And what
   // is told of no tag: see those of the handshake. What tags do to each other has tests of its own.
   const isOfOne = (code: string): boolean => !code.startsWith("LW15");

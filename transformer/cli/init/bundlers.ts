@@ -4,7 +4,7 @@ import type { ConfigText } from "./config-text";
 import { NOT_UNDERSTOOD, type Draft } from "./draft";
 import type { Host, Step } from "./host";
 import type { Project } from "./project";
-import { commandFor } from "./scripts";
+import { commandFor, commandOfFile } from "./scripts";
 
 /** Hosts whose configuration is a module that exports an object with a list of plugins. */
 interface PluginHost {
@@ -24,6 +24,8 @@ interface PluginHost {
   /** What builds the first lock alone, and where to; nothing where the configuration's own entry would be built. */
   readonly alone?: (lock: string, config: string) => readonly [command: string, output: string] | undefined;
   readonly build?: (project: Project, file: string, dir: string) => readonly Step[];
+  /** What is wrong with its output, as it is configured. */
+  readonly doubt?: (project: Project, config: string) => string | undefined;
 }
 
 const PLUGIN_HOSTS: readonly PluginHost[] = [
@@ -43,6 +45,10 @@ const PLUGIN_HOSTS: readonly PluginHost[] = [
         : [project.bin("vite"), "build", "--ssr", file, "--outDir", dir, "--logLevel", "warn"],
       () => [built(dir)],
     ],
+    doubt: (project, config) =>
+      /\b(?:ssr|external)\b/.test(config) || project.runs("vite\\s[^&|;]*--ssr")
+        ? undefined
+        : "for browsers, where no Redis client runs: for a server, add `build: { ssr: true }` to its configuration",
   },
   {
     name: "Vitest",
@@ -152,6 +158,7 @@ function pluginHost({
   args = [],
   alone,
   build,
+  doubt,
 }: PluginHost): Host {
   return {
     name,
@@ -194,7 +201,8 @@ export default defineConfig({
       const config = file === undefined ? "" : (draft.text(file) ?? "");
       const [first, output] = alone?.(lock, config) ?? [];
       const where = first === undefined ? "" : `; \`${first}\` shows ${lock} in ${output}`;
-      return { command, about: `builds with locks${where}` };
+      const but = doubt?.(project, config);
+      return { command, about: `builds with locks${but === undefined ? "" : `, but ${but}`}${where}` };
     },
     ...(build && { tryOut: build }),
   };
@@ -268,13 +276,10 @@ const ESBUILD: Host = {
       lines: linesOf(from, "plugins", how),
     });
   },
-  next(project) {
-    const script = esbuildScript(project) ?? "esbuild.config.mjs";
-    return {
-      command: `node ${script}`,
-      about: "builds with locks: what your entry points import is in their output",
-    };
-  },
+  next: (project, draft) => ({
+    command: commandOfFile(project, draft, "node", esbuildScript(project) ?? "esbuild.config.mjs"),
+    about: "builds with locks: what your entry points import is in their output",
+  }),
   // Their own script builds what it builds: this is the plugin with the esbuild that is here.
   tryOut: (_, file, dir) => [
     [
@@ -322,8 +327,8 @@ const BUN: Host = {
     });
     if (!isDone) draft.byHand.push({ file, why: NOT_UNDERSTOOD, lines: linesOf(from, "plugins", how) });
   },
-  next: (project) => ({
-    command: `bun ${bunScript(project) ?? "build.mjs"}`,
+  next: (project, draft) => ({
+    command: commandOfFile(project, draft, "bun", bunScript(project) ?? "build.mjs"),
     about: "builds with locks: what your entry points import is in their output",
   }),
 };

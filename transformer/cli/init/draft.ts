@@ -4,8 +4,6 @@ import type { Project } from "./project";
 
 /** What is to be done to a project, of which nothing is done yet. */
 export class Draft {
-  /** What was seen, and where. */
-  readonly found: string[] = [];
   readonly dependencies = new Set<string>();
   readonly devDependencies = new Set<string>();
   readonly byHand: ByHand[] = [];

@@ -175,7 +175,7 @@ function showFirstLock(project: Project, { draft, found, lock, host, isComplete 
   if (host?.tryOut === undefined) {
     const name = found[0]?.[0].name ?? "your compiler";
     say(
-      `Your first lock is ${lock.file}. ${name} takes the whole application: import it there, and it says its lock.\n`,
+      `Your first lock is ${lock.file}. ${name} builds it with your application: import it where that starts, and \`A1 is paid under LOCK_firstLock_A1\` is printed.\n`,
     );
     return true;
   }

@@ -28,7 +28,7 @@ const TS_NODE: Host = {
   name: "ts-node",
   evidence: (project) => (project.runs("ts-node(?:-transpile-only)?") ? "`ts-node` in a script" : undefined),
   setUp(draft, project) {
-    const always = /"(?:transpileOnly|swc)"\s*:\s*true/.test(tsNodeSettings(draft));
+    const always = /"(?:transpileOnly|swc)"\s*:\s*true/.test(tsNodeSettings(draft.text("tsconfig.json")));
     let isChecked = false;
     const left = changeScripts(draft, project, ({ program, rest }) => {
       if (!/^ts-node(?:-transpile-only)?$/.test(program)) return hides("ts-node", program, rest);
@@ -51,10 +51,14 @@ const TS_NODE: Host = {
   },
   next: (project, draft) =>
     running(commandFor(project, draft, project.runs("ts-node") ? "ts-node" : "ts-node-transpile-only")),
+  tryOut(project, file) {
+    const isChecked = tsNodeSettings(project.read("tsconfig.json")).includes("ts-patch/compiler");
+    return [[project.bin("ts-node"), ...(isChecked ? [] : ["-T", "-r", "lockweave/register"]), file]];
+  },
 };
 
-function tsNodeSettings(draft: Draft): string {
-  return /"ts-node"\s*:\s*\{[^}]*\}/.exec(draft.text("tsconfig.json") ?? "")?.[0] ?? "";
+function tsNodeSettings(tsconfig = ""): string {
+  return /"ts-node"\s*:\s*\{[^}]*\}/.exec(tsconfig)?.[0] ?? "";
 }
 
 function compileWithTsPatch(draft: Draft): void {

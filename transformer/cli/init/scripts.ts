@@ -66,15 +66,26 @@ export function commandFor(
   program: string,
   ...rest: readonly string[]
 ): string {
+  const starts = new RegExp(`(?<![\\w./@:-])${program}(?![\\w./:-])`);
+  return scriptThat(project, draft, starts) ?? ["npx", program, ...rest].join(" ");
+}
+
+/** The same of a file that a program runs. */
+export function commandOfFile(project: Project, draft: Draft, program: string, file: string): string {
+  const starts = new RegExp(
+    `(?<![\\w./@:-])${program}\\s[^&|;]*?(?<=\\s)(?:\\./)?${file.replaceAll(".", "\\.")}(?![\\w./-])`,
+  );
+  return scriptThat(project, draft, starts) ?? `${program} ${file}`;
+}
+
+function scriptThat({ packageManager }: Project, draft: Draft, starts: RegExp): string | undefined {
   const { scripts = {} } = JSON.parse(draft.text("package.json") ?? "{}") as {
     scripts?: Readonly<Record<string, string>>;
   };
-  const starts = new RegExp(`(?<![\\w./@:-])${program}(?![\\w./:-])`);
   const [script] = Object.entries(scripts)
     .filter(([, text]) => starts.test(text) && !/\s(?:-w|--watch|watch|--noEmit)(?=\s|$)/.test(text))
     .map(([name]) => name);
-  if (script !== undefined) return `${project.packageManager.name} run ${script}`;
-  return ["npx", program, ...rest].join(" ");
+  return script === undefined ? undefined : `${packageManager.name} run ${script}`;
 }
 
 /** The paths that `tsc -p` is given. */

@@ -17,6 +17,9 @@ function withSite(text: string, { site }: Said): string {
   return site === undefined ? text : `${text} ${onOneLine(site)}`;
 }
 
+/** That is not shown as 0.0 s: of what the first look finds, nothing is known yet. */
+const SHORTEST_MS = 50;
+
 /** The locks as a table, as many as there is room for. */
 export function lockTable(locks: readonly LockRow[], most: number): string {
   const shown = locks.slice(0, most);
@@ -24,7 +27,8 @@ export function lockTable(locks: readonly LockRow[], most: number): string {
     String(lock.waiting),
     longest(lock.waiters, inSeconds) ?? "-",
     lock.state,
-    longest(lock.holders, inSeconds) ?? `>= ${inSeconds(lock.seenForMs)}`,
+    longest(lock.holders, inSeconds) ??
+      (lock.seenForMs < SHORTEST_MS ? "-" : `>= ${inSeconds(lock.seenForMs)}`),
     lock.holders.length === 0 ? "-" : inSeconds(Math.min(...lock.holders.map(({ leftMs }) => leftMs))),
     onOneLine(lock.key),
     few(

@@ -1,6 +1,7 @@
 import type * as TS from "typescript";
 import { didYouMean, meantIn } from "../../text/did-you-mean";
 import { commentsThatMentionIt } from "../../read/comments";
+import { unitCalled } from "../../read/units";
 import { tagsIn } from "./tag-at";
 
 /** A change of the file that cures a problem. */
@@ -46,7 +47,7 @@ const CURES: Readonly<Record<string, (found: Found) => readonly Cure[]>> = {
   },
   LW1114: (found) => oneOf(found, "awaited", "background"),
   LW1120: (found) => oneOf(found, "read", "write"),
-  LW1201: inQuotes,
+  LW1201: (found) => (meantIn(found.message) === undefined ? inQuotes(found) : meant(found)),
   LW1202: meant,
   LW1302: makeAsync,
   LW1306: makeAsync,
@@ -175,17 +176,10 @@ function trueOrFalse({ words }: Found): string[] {
 /** `5sec` is `5s`. Of a number that is no duration at all, nobody can tell. */
 function withShortUnit(found: Found): readonly Cure[] {
   const [, amount = "", word = ""] = /^(\d+(?:\.\d+)?)([a-z]+)$/i.exec(found.words) ?? [];
-  const unit = UNITS.find(([, names]) => names.test(word))?.[0];
+  const unit = unitCalled(word);
   // Where the unit is as it should be, the amount is what is wrong.
   return unit === undefined || unit === word ? [] : [changeTo(found, `${amount}${unit}`)];
 }
-
-const UNITS = [
-  ["ms", /^(?:ms|msecs?|millis|milliseconds?)$/i],
-  ["s", /^(?:s|secs?|seconds?)$/i],
-  ["m", /^(?:m|mins?|minutes?)$/i],
-  ["h", /^(?:h|hrs?|hours?)$/i],
-] as const;
 
 /** The problem is at the tag of the function. */
 function makeAsync({ ts, file, start }: Found): readonly Cure[] {

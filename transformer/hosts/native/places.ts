@@ -1,5 +1,5 @@
 import { lineStarts } from "../../text/line-starts";
-import { keyCure } from "../../text/key-cure";
+import { typeCure } from "../../text/type-cure";
 import type { Problem } from "../../text/problems";
 import { isOfTag } from "../../weave/weave";
 import type { Said } from "./diagnostics";
@@ -43,7 +43,7 @@ export function toDisk(one: Said, project: NativeProject): Said {
   if (found === undefined) return one;
   const { line, column } = found.woven.positions.columnToDisk(one.line - 1, one.column - 1);
   const led = { ...one, line: line + 1, column: column + 1 };
-  const cure = placeInTag(led, project) === undefined ? undefined : keyCure(one.code, one.message);
+  const cure = placeInTag(led, project) === undefined ? undefined : typeCure(one.code, one.message);
   return cure === undefined ? led : { ...led, message: `${one.message}\n  ${cure}` };
 }
 

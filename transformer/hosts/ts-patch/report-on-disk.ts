@@ -1,5 +1,5 @@
 import type * as TS from "typescript";
-import { keyCure } from "../../text/key-cure";
+import { typeCure } from "../../text/type-cure";
 import type { Problem } from "../../text/problems";
 import type { Span } from "../../text/span";
 import type { PlacedProblem } from "../../verify/project";
@@ -103,7 +103,7 @@ function cured(
   { woven, onDisk }: WovenFile,
 ): Partial<Pick<TS.Diagnostic, "messageText">> {
   const said = typeof messageText === "string" ? { category, code, messageText } : messageText;
-  const cure = keyCure(`TS${code}`, said.messageText);
+  const cure = typeCure(`TS${code}`, said.messageText);
   if (cure === undefined || !isOfTag(woven.sites, onDisk.text, start)) return {};
   const { next = [] } = said as Partial<TS.DiagnosticMessageChain>;
   return { messageText: { ...said, next: [...next, { category, code, messageText: cure }] } };

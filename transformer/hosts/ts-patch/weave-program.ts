@@ -1,7 +1,7 @@
 import type * as TS from "typescript";
 import { didYouMean } from "../../text/did-you-mean";
 import { problem, type Problem } from "../../text/problems";
-import { readDefaults } from "../../read/options";
+import { OPTION_READERS, readDefaults } from "../../read/options";
 import { wovenMark } from "../../read/woven-mark";
 import { takeDirectives } from "./comment-directives";
 import type { PlacedProblem } from "../../verify/project";
@@ -11,7 +11,7 @@ import { emitsCode, unlockedDependencies, unlockedReferences, unlockedSources } 
 import { isEditor } from "./editor";
 import { emitOnDisk } from "./emit-on-disk";
 import { isCompleteIn, leavingOut, tellLeftOut } from "./own-imports";
-import { diagnosticOf, reportOnDisk } from "./report-on-disk";
+import { diagnosticOf, numberOf, reportOnDisk } from "./report-on-disk";
 import { internals, wovenFiles, type WovenFile, type WovenFiles } from "./woven-files";
 
 /** The plugin's entry in tsconfig.json. */
@@ -47,11 +47,7 @@ export function wovenProgram(
   config: PluginConfig,
   extras: { readonly ts: Compiler },
 ): { readonly woven: TS.Program; readonly files: WovenFiles; readonly doubts: readonly PlacedProblem[] } {
-  if (config.transformProgram !== true) {
-    throw new Error(
-      'lockweave transforms the whole program. In tsconfig.json, write { "transform": "lockweave/transformer", "transformProgram": true }.',
-    );
-  }
+  if (config.transformProgram !== true) end();
   if (isEditor()) return { woven: program, files: new Map(), doubts: [] };
   const { ts } = extras; // Which are missing when ts-patch takes us for another kind of transformer.
   const { defaults, problems } = readDefaults(config.defaults ?? {});
@@ -72,6 +68,23 @@ export function wovenProgram(
   reportOnDisk(ts, woven, files, [...ofConfig, ...unlocked, ...certain]);
   emitOnDisk(ts, woven, original, files);
   return { woven, files, doubts: findings.filter(({ isCertain }) => !isCertain) };
+}
+
+const NOT_OF_THE_PROGRAM = problem(
+  "badPluginOption",
+  { start: 0, end: 0 },
+  'lockweave transforms the whole program. In tsconfig.json, write { "transform": "lockweave/transformer", "transformProgram": true }.',
+);
+
+/** Where it is started from a command line, nobody is there to catch an error: it would be told with a stack trace. */
+const COMMANDS = /(?:^|[\\/])(?:tsc|tspc)(?:\.js)?$/;
+
+/** Taken for a transformer of single files, we are called when it is emitted, and nothing may be: it would be unlocked. */
+function end(): never {
+  const { code, message } = NOT_OF_THE_PROGRAM;
+  if (!COMMANDS.test(process.argv[1] ?? "")) throw new Error(message);
+  process.stdout.write(`error TS${numberOf(code)}: ${code}: ${message}\n`);
+  process.exit(1);
 }
 
 /** The texts of the files of which it was told: whoever makes another program of them has heard it. */
@@ -114,10 +127,16 @@ const TS_PATCH_OPTIONS: ReadonlySet<string> = new Set([
   "type",
 ]);
 
+function optionHint(name: string): string {
+  return Object.hasOwn(OPTION_READERS, name)
+    ? ` For all tags of a project it stands in \`defaults\`: { "defaults": { "${name}": ... } }.`
+    : didYouMean(name, OPTIONS);
+}
+
 function unknownOptions(config: PluginConfig): Problem[] {
   const messages = Object.keys(config)
     .filter((name) => !OPTIONS.includes(name) && !TS_PATCH_OPTIONS.has(name))
-    .map((name) => `The plugin lockweave/transformer has no option \`${name}\`.${didYouMean(name, OPTIONS)}`);
+    .map((name) => `The plugin lockweave/transformer has no option \`${name}\`.${optionHint(name)}`);
   const analyze: unknown = config.analyze ?? false;
   if (typeof analyze !== "boolean") {
     messages.push(

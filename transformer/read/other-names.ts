@@ -1,0 +1,31 @@
+/** What other libraries and languages call an attribute, too far from its name for a slip; without case and `_`. */
+const OTHER_NAMES: Readonly<Record<string, string>> = {
+  namespace: "businessFlag",
+  prefix: "businessFlag",
+  name: "businessFlag",
+  param: "keyName",
+  condition: "when",
+  ttl: "lockTime",
+  expire: "lockTime",
+  expires: "lockTime",
+  expiry: "lockTime",
+  expiration: "lockTime",
+  duration: "lockTime",
+  lease: "lockTime",
+  leasetime: "lockTime",
+  lockatmostfor: "lockTime",
+  lockatleastfor: "lockAtLeast",
+  retry: "retryTimes",
+  retrycount: "retryTimes",
+  attempts: "retryTimes",
+  retrydelay: "waitTime",
+  retryinterval: "waitTime",
+  autoextend: "watchdog",
+  renew: "watchdog",
+  limit: "permits",
+};
+
+export function attributeCalled(name: string): string | undefined {
+  const plain = name.replaceAll(/[_-]/g, "").toLowerCase();
+  return Object.hasOwn(OTHER_NAMES, plain) ? OTHER_NAMES[plain] : undefined;
+}
