@@ -346,7 +346,10 @@ for (const compiler of NAMES) {
       t.is(saidOf(place, check.stderr), `${place}\`out/${name}/pay.js\` does not lock it.`);
       t.is(saidOf(place, checkOfOutput.stderr), `${place}\`out\` does not lock it.`);
       t.regex(check.stderr, /\n-> Compile with `tspc`: plain `tsc`, TypeScript 7, esbuild, swc/);
-      t.regex(checkOfOutput.stderr, /\n-> Compile with `tspc`, and bundle/);
+      t.regex(
+        checkOfOutput.stderr,
+        /\n-> Bundle with Lockweave's plugin for your bundler, or compile with `tspc` and bundle/,
+      );
     },
   );
 }
