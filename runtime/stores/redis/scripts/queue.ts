@@ -1,5 +1,6 @@
 import { CLAIM_TIME_MS, PLACE_TIME_MS } from "../../port";
 import { reservedFor } from "../../value";
+import { inboxName } from "../keys";
 
 /**
  * Who comes next; needs the server's time.
@@ -32,6 +33,14 @@ local function keep_place(queue, waiter, before)
   redis.call("PEXPIRE", queue, ${2 * PLACE_TIME_MS})
 end
 
+-- Whether a process of ours wrote it. Anybody else who may write to the queue could make us publish on a channel of theirs.
+local function is_ours(waiter)
+  local inbox = string.sub(waiter, 34)
+  return string.sub(waiter, 33, 33) == " "
+    and not string.find(string.sub(waiter, 1, 32), "%X")
+    and (inbox == "" or string.sub(inbox, 1, ${inboxName("").length}) == "${inboxName("")}")
+end
+
 -- The first after that turn who was heard of in time, and its turn. Those who were not lose their places.
 local function first_after(queue, turn)
   while true do
@@ -40,7 +49,7 @@ local function first_after(queue, turn)
       return nil
     end
     local ends = redis.call("ZSCORE", queue, "-" .. first[1])
-    if ends and -ends > now_us() then
+    if ends and -ends > now_us() and is_ours(first[1]) then
       return first[1], first[2]
     end
     forget(queue, first[1])

@@ -1,0 +1,121 @@
+import test from "ava";
+import * as fc from "fast-check";
+import { hearing } from "../../runtime/stores/contract";
+import {
+  drop,
+  look,
+  newId,
+  newKey,
+  place,
+  placing,
+  queued,
+  take,
+  WITHIN_MS,
+} from "../../runtime/stores/contract/subject";
+import type { Store } from "../../runtime/stores/port";
+import { redisStore } from "../../runtime/stores/redis/redis";
+import { reservedFor } from "../../runtime/stores/value";
+import { queueOf } from "../support/beside";
+import { startRedis, type RedisServer } from "../support/redis-server";
+
+// Whoever may write to the queue of a lock can put members into it that no process of ours wrote.
+
+let server: RedisServer;
+let admin: ReturnType<RedisServer["client"]>;
+let store: Store;
+/** On which channels anything was published. */
+const published = new Set<string>();
+let sentinel = (): void => {};
+
+test.before(async () => {
+  server = await startRedis();
+  admin = server.client();
+  store = redisStore(server.client());
+  await hearing(store);
+  const observer = server.client();
+  observer.on("pmessage", (_pattern: string, channel: string) => {
+    if (channel === "sentinel") sentinel();
+    else published.add(channel);
+  });
+  await observer.psubscribe("*");
+});
+
+test.after.always(async () => {
+  await store.close();
+  await server.stop();
+});
+
+/** All channels that were published on by now. */
+async function channels(): Promise<readonly string[]> {
+  const heard = new Promise<void>((resolve) => (sentinel = resolve));
+  await admin.publish("sentinel", "");
+  await heard;
+  return [...published];
+}
+
+const hex = fc.stringMatching(/^[\da-f]{32}$/);
+const channel = fc.oneof(
+  fc.constantFrom("billing:events", "lockweave", "lockweave:2:queue:{LOCK_a}", "lockweave:1:inbox:a", " "),
+  fc.string({ minLength: 1 }),
+);
+const member = fc
+  .oneof(
+    fc.tuple(hex, channel).map(([id, inbox]) => `${id} ${inbox}`),
+    fc.tuple(fc.string({ minLength: 32, maxLength: 32 }), channel).map(([id, inbox]) => `${id} ${inbox}`),
+    fc.tuple(hex, channel).map(([id, inbox]) => `${id}${inbox}`),
+    fc.string({ minLength: 1 }),
+  )
+  .filter((text) => !/^[\da-f]{32} (?:lockweave:2:inbox:.*)?$/is.test(text));
+
+/** Places them before the waiter, so that their turn comes first. */
+async function putInFront(key: string, members: readonly string[]): Promise<void> {
+  const ends = -(Date.now() + 60_000) * 1_000;
+  for (const [index, one] of members.entries()) {
+    await admin.zadd(queueOf(key), 0.001 * (index + 1), one, ends, `-${one}`);
+  }
+}
+
+/** Each way in which a key comes to the one who waits for it. */
+const WAYS: Readonly<Record<string, (key: string, holder: string, waiter: string) => Promise<unknown>>> = {
+  drop: (key, holder) => drop(store, key, holder),
+  dropMany: async (key, requestId) => await store.dropMany?.([{ key, requestId }], WITHIN_MS),
+  next: (key, requestId) => store.next({ key, requestId }, placing(key, newId()), WITHIN_MS),
+  async place(key) {
+    await admin.del(key);
+    await place(store, key, newId());
+  },
+  async leave(key) {
+    const reserved = newId();
+    await admin.set(key, reservedFor(reserved), "PX", 60_000);
+    await store.leave(key, reserved, WITHIN_MS);
+  },
+  async "drop of a shared lock"(key) {
+    const requestId = newId();
+    await admin.del(key);
+    await take(store, key, requestId, { permits: 3 });
+    await admin.set(key, `shared:${requestId}@${Date.now() + 60_000}/3`, "PX", 60_000);
+    await drop(store, key, requestId);
+  },
+};
+
+for (const [way, passOn] of Object.entries(WAYS)) {
+  test.serial(
+    `${way}: a foreign member of a queue is passed over, and makes nobody publish on its channel`,
+    async (t) => {
+      await fc.assert(
+        fc.asyncProperty(fc.array(member, { minLength: 1, maxLength: 4 }), async (members) => {
+          const [key, holder, waiter] = [newKey(), newId(), newId()];
+          await take(store, key, holder);
+          await queued(store, key, waiter);
+          await putInFront(key, members);
+          published.clear();
+          await passOn(key, holder, waiter);
+          t.is(await look(store, key), reservedFor(waiter));
+          const foreign = (await channels()).filter((name) => !name.startsWith("lockweave:2:inbox:"));
+          t.deepEqual(foreign, []);
+        }),
+        { numRuns: 40 },
+      );
+    },
+  );
+}
