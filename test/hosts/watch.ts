@@ -1,9 +1,9 @@
 import { spawn, type ChildProcess } from "node:child_process";
 import { once } from "node:events";
 import { deferred } from "../support/deferred";
-import type { Project } from "./project";
+import { TSPC, type Project } from "./project";
 
-const TSPC = [require.resolve("ts-patch/bin/tspc.js"), "--watch", "--preserveWatchOutput"];
+const TSPC_WATCH = [...TSPC, "--watch", "--preserveWatchOutput"];
 
 /** For what takes a second or two on a machine that is not busy. */
 const BUILT_WITHIN_MS = 120_000;
@@ -14,7 +14,7 @@ export class Watch {
   #unread = "";
   #onOutput = (): void => {};
 
-  constructor(project: Project, command: readonly string[] = TSPC) {
+  constructor(project: Project, command: readonly string[] = TSPC_WATCH) {
     this.#child = spawn(process.execPath, command, {
       cwd: project.dir,
       stdio: ["ignore", "pipe", "inherit"],
