@@ -1,20 +1,28 @@
 import test from "ava";
+import * as fc from "fast-check";
+import { withLock } from "../../runtime/by-hand";
+import { configure, shutdown } from "../../runtime/configure";
+import { LockMisconfiguredError } from "../../runtime/errors";
 import { hearing } from "../../runtime/stores/contract";
 import {
   drop,
+  look,
   newId,
   newKey,
   place,
   placing,
   renewal,
   take,
-  takenInTurn,
+  token,
   WITHIN_MS,
 } from "../../runtime/stores/contract/subject";
-import type { Store } from "../../runtime/stores/port";
+import { FENCING_STRIDE, type Store } from "../../runtime/stores/port";
+import { quorumStore } from "../../runtime/stores/quorum/quorum-store";
 import { redisStore } from "../../runtime/stores/redis/redis";
+import { fenceOf } from "../support/beside";
 import { startRedisCluster } from "../support/redis-cluster";
 import { startRedis } from "../support/redis-server";
+import { until } from "../support/until";
 
 const HOUR_MS = 3_600_000;
 
@@ -31,17 +39,17 @@ const WAYS: Record<string, (store: Store, key: string) => Promise<unknown>> = {
     await take(store, key, holder);
     await place(store, key, waiting);
     await drop(store, key, holder);
-    await takenInTurn(store, key, waiting, WITH_TOKEN);
+    return await place(store, key, waiting, WITH_TOKEN);
   },
   "from the holder before it": async (store, key) => {
     const requestId = newId();
     await take(store, key, requestId);
-    await store.next({ key, requestId }, placing(key, newId(), WITH_TOKEN), WITHIN_MS);
+    return await store.next({ key, requestId }, placing(key, newId(), WITH_TOKEN), WITHIN_MS);
   },
   "by a renewal": async (store, key) => {
     const requestId = newId();
     await take(store, key, requestId);
-    await store.renew([{ ...renewal(key, requestId, LOCK_TIME_MS), fencing: true }], WITHIN_MS);
+    return await store.renew([{ ...renewal(key, requestId, LOCK_TIME_MS), fencing: true }], WITHIN_MS);
   },
 };
 
@@ -70,4 +78,109 @@ test("the same holds in a cluster, whose PUBLISH counts one node's listeners", a
     const pttl = await server.client().pttl(`lockweave:2:fence:{${key}}`);
     t.true(pttl > HOUR_MS + LOCK_TIME_MS / 2 && pttl <= HOUR_MS + LOCK_TIME_MS, `${way}: ${pttl}`);
   }
+});
+
+// ---- a counter that somebody else has written -----------------------------------------------------------
+
+const POISON = [
+  "9007199254740993",
+  "9007199254740991",
+  "abc",
+  "-5",
+  "1e300",
+  "1.5",
+  "0x10",
+  "",
+  " 7",
+  "nan",
+  "inf",
+];
+/** What one draw leaves in the counter must be exact, too. */
+const LARGEST_COUNTER = Number.MAX_SAFE_INTEGER - FENCING_STRIDE;
+
+test("a counter that is no safe integer is refused on each way to the key, and nothing is taken or changed", async (t) => {
+  const server = await startRedis();
+  t.teardown(server.stop);
+  const client = server.client();
+  const store = redisStore(client);
+  t.teardown(() => store.close());
+  await hearing(store);
+  const counter = fc.oneof(
+    fc.constantFrom(...POISON),
+    fc.string(),
+    fc.double().map(String),
+    fc.bigInt().map(String),
+    fc.maxSafeNat().map(String),
+  );
+  const ways = fc.constantFrom(...Object.entries(WAYS));
+  await fc.assert(
+    fc.asyncProperty(counter, ways, async (text, [way, draw]) => {
+      const key = newKey();
+      const isGood = /^\d{1,16}$/.test(text) && Number(text) <= LARGEST_COUNTER;
+      await client.set(fenceOf(key), text);
+      const drawn = await draw(store, key).catch((error: unknown) => error);
+      if (isGood) {
+        t.true(Number(await client.get(fenceOf(key))) > Number(text), way);
+        return;
+      }
+      const isNextAlone = typeof drawn === "object" && drawn !== null && "next" in drawn;
+      if (isNextAlone)
+        t.is(drawn.next, undefined); // The one who is next asks again by itself, and is told then.
+      else t.true(isMisconfigured(drawn), `${way}: ${String(drawn)}`);
+      t.is(await client.get(fenceOf(key)), text, way);
+    }),
+    { numRuns: 300, examples: POISON.flatMap((text) => Object.entries(WAYS).map((way) => [text, way])) },
+  );
+});
+
+/** By its own error, or, where several were asked for, by that of the one. */
+function isMisconfigured(drawn: unknown): boolean {
+  const [error] = Array.isArray(drawn) ? (drawn as unknown[]) : [drawn];
+  return error instanceof LockMisconfiguredError && error.message.includes("lockweave:2:fence:{");
+}
+
+test.serial(
+  "no body runs with a token from a poisoned counter, and the error names the counter and the cure",
+  async (t) => {
+    const server = await startRedis();
+    t.teardown(server.stop);
+    configure({ redis: server.url, woven: false });
+    t.teardown(() => shutdown({ patience: "0s" }));
+    const client = server.client();
+    await client.set("lockweave:2:fence:{LOCK_ledger}", "9007199254740993");
+    const run = (): Promise<number | undefined> =>
+      withLock("LOCK_ledger", { fencing: true }, (lock) => lock.fencingToken);
+    const error = await t.throwsAsync(run(), { instanceOf: LockMisconfiguredError });
+    t.regex(
+      error.message,
+      /counter of the lock's fencing tokens.*lockweave:2:fence:\{LOCK_ledger\} holds 9007199254740993/,
+    );
+    t.is(await client.exists("LOCK_ledger"), 0);
+    await client.del("lockweave:2:fence:{LOCK_ledger}");
+    t.true(Number.isSafeInteger(await run()));
+  },
+);
+
+test("in a quorum, a poisoned counter costs its master's vote for the token, and no token falls", async (t) => {
+  const servers = await Promise.all([startRedis(), startRedis(), startRedis()]);
+  for (const server of servers) t.teardown(server.stop);
+  const store = quorumStore(
+    servers.map(({ url }) => url),
+    { longestLockTime: "200ms" },
+  );
+  t.teardown(() => store.close());
+  const key = newKey();
+  const wish = { fencing: true, lockTimeMs: 200 };
+  const drawn = async (): Promise<number> => token(await take(store, key, newId(), wish));
+  const attempt = (): Promise<number | undefined> => drawn().catch(() => undefined);
+  let first: number | undefined;
+  await until(async () => (first = await attempt()) !== undefined); // Once the masters have run for the lock time.
+  const [one, two] = servers.map((server) => server.client());
+  await one?.set(fenceOf(key), "9007199254740993");
+  let second: number | undefined;
+  await until(async () => (second = await attempt()) !== undefined);
+  t.true(Number(second) > Number(first) && Number.isSafeInteger(second));
+  await two?.set(fenceOf(key), "abc");
+  await until(async () => (await look(store, key)) === undefined);
+  await t.throwsAsync(drawn(), { message: /BADFENCE/ });
 });

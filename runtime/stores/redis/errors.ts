@@ -1,4 +1,5 @@
 import { LockMisconfiguredError } from "../../errors";
+import { BAD_COUNTER } from "./scripts/token";
 
 /** Whether the server is too old for `SET ... NX GET`. */
 export function isBeforeRedis7(error: unknown): boolean {
@@ -41,6 +42,8 @@ const ADVICE: Record<string, string> = {
   WRONGPASS: "Redis refused the password of the client",
   NOPERM: "the Redis user may not run a command that locks need, or not on this key",
   WRONGTYPE: "the key holds other data than a lock: choose another businessFlag",
+  [BAD_COUNTER]:
+    "the counter of the lock's fencing tokens holds what Lockweave did not write. Fix: find out who wrote it, then delete that key: new tokens start from the server's time",
   CROSSSLOT: "with fencing, a lock key in a cluster must not contain `}` outside a hash tag",
 };
 

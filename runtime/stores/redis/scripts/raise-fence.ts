@@ -13,8 +13,7 @@ import { KEEP_TOKEN } from "./token";
 export const RAISE_FENCE = script(
   KEEP_TOKEN,
   `
-local last = tonumber(redis.call("GET", KEYS[1]) or 0) or 0
-if last < ARGV[1] + ${FENCING_STRIDE - 1} then
+if last_token(KEYS[1]) < ARGV[1] + ${FENCING_STRIDE - 1} then
   keep_token(KEYS[1], ARGV[1], ARGV[2])
 end
 return 1
