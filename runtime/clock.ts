@@ -33,6 +33,11 @@ export interface Clock {
   timer(callback: () => void): Timer;
   /** It alone does not keep the process alive. */
   timerInBackground(callback: () => void): Timer;
+  /**
+   * Runs `callback` after the process has read what has already arrived for it. After a stall, timers run before the
+   * replies that lie in the socket. A clock without it gives them no such chance.
+   */
+  afterIo?(callback: () => void): void;
 }
 
 const FUNCTIONS = [
@@ -52,9 +57,17 @@ export function assertClock(clock: Clock): void {
   if (missing !== undefined) {
     throw new LockOptionError(`Expected \`clock\` to have a function \`${missing}\`, got ${shown(clock)}`);
   }
-  const sinceBoot: unknown = clock.sinceBoot;
-  if (sinceBoot === undefined || typeof sinceBoot === "function") return;
-  throw new LockOptionError(`Expected \`clock.sinceBoot\` to be a function, got ${shown(sinceBoot)}`);
+  for (const name of ["sinceBoot", "afterIo"] as const) {
+    const optional: unknown = clock[name];
+    if (optional === undefined || typeof optional === "function") continue;
+    throw new LockOptionError(`Expected \`clock.${name}\` to be a function, got ${shown(optional)}`);
+  }
+}
+
+/** Runs `callback` after what has already arrived was read, or at once on a clock that cannot wait for that. */
+export function afterIo(clock: Clock, callback: () => void): void {
+  if (clock.afterIo === undefined) callback();
+  else clock.afterIo(callback);
 }
 
 export const systemClock: Clock = {
@@ -71,6 +84,8 @@ export const systemClock: Clock = {
   },
   timer: (callback) => new SystemTimer(callback, false),
   timerInBackground: (callback) => new SystemTimer(callback, true),
+  // A timer that calls this is followed by a poll for I/O, and immediates run after that.
+  afterIo: (callback) => void setImmediate(callback),
 };
 
 /**

@@ -1,4 +1,4 @@
-import type { Clock, Timer } from "../clock";
+import { afterIo, type Clock, type Timer } from "../clock";
 import { MOST_AT_ONCE } from "../stores/port";
 
 /** The store did not answer in time. What became of the command is unknown. */
@@ -50,7 +50,7 @@ export class InFlight {
   constructor(clock: Clock, usualTimeoutMs: number) {
     this.#clock = clock;
     this.usualTimeoutMs = usualTimeoutMs;
-    this.#timer = clock.timer(() => this.#expire());
+    this.#timer = clock.timer(() => this.#ring());
   }
 
   get size(): number {
@@ -131,12 +131,17 @@ export class InFlight {
     this.#timer.set(at);
   }
 
-  #expire(): void {
+  #ring(): void {
     const now = this.#clock.now();
-    const overdue = this.#begun.filter((command) => isInFlight(command) && command.dueAt <= now);
-    for (const command of overdue) this.forget(command);
     this.#looksAt = Infinity;
-    for (const command of this.#begun) if (isInFlight(command)) this.#lookAt(command.dueAt);
+    for (const { dueAt } of this.#begun) if (dueAt > now) this.#lookAt(dueAt);
+    // The process may have stalled, and the replies may have arrived long ago.
+    if (this.#begun.some((command) => isOverdue(command, now))) afterIo(this.#clock, () => this.#expire(now));
+  }
+
+  #expire(now: number): void {
+    const overdue = this.#begun.filter((command) => isOverdue(command, now));
+    for (const command of overdue) this.forget(command);
     for (const command of overdue) {
       const { withinMs } = command;
       command.onFailure(new NoReplyError(`no reply from the store within ${Math.round(withinMs)} ms`));
@@ -226,6 +231,10 @@ export class Batch<Sent extends Command<Reply>, Reply> {
 
 function isInFlight({ dueAt }: AnyCommand): boolean {
   return dueAt !== NEVER_DUE;
+}
+
+function isOverdue(command: AnyCommand, now: number): boolean {
+  return isInFlight(command) && command.dueAt <= now;
 }
 
 /** A store that throws has rejected. */

@@ -2,8 +2,50 @@ import test from "ava";
 import { Batch, InFlight, NEVER_DUE, NoReplyError, type Command } from "../../runtime/commands/in-flight";
 import { deferred } from "../support/deferred";
 import { VirtualClock } from "../support/virtual-clock";
+import { ProcessClock } from "../simulation/process-clock";
 
 const SECOND = 1_000;
+
+/** A process whose time can stand still, in a world whose time goes on. */
+function stallable(): { readonly world: VirtualClock; readonly clock: ProcessClock } {
+  const world = new VirtualClock();
+  return { world, clock: new ProcessClock(world, { rate: 1, startsAt: 1, bootStepMs: 0 }) };
+}
+
+for (const first of ["timer", "network"] as const) {
+  test(`a reply that came while the process stood still is read before its time-out counts (${first} first)`, async (t) => {
+    const { world, clock } = stallable();
+    const inFlight = new InFlight(clock, SECOND);
+    const reply = deferred<string>();
+    const asked = inFlight.ask(() => reply.promise);
+    await world.settle();
+    clock.freeze();
+    clock.arrive(() => reply.resolve("yes"));
+    await world.advance(1.2 * SECOND);
+    clock.thaw(first);
+    await world.settle();
+    t.is(await asked, "yes");
+    t.is(world.pendingTimers, 0);
+  });
+}
+
+test("a command without a reply is overdue as soon as the process has read what came", async (t) => {
+  const { world, clock } = stallable();
+  const inFlight = new InFlight(clock, SECOND);
+  const silent = t.throwsAsync(
+    inFlight.ask(() => new Promise(() => {})),
+    { instanceOf: NoReplyError },
+  );
+  await world.settle();
+  clock.freeze();
+  await world.advance(1.2 * SECOND);
+  clock.thaw("timer");
+  const later = inFlight.ask(() => new Promise(() => {}));
+  later.catch(() => {});
+  await world.settle();
+  await silent;
+  t.is(inFlight.size, 1, "what was asked for since has its own time");
+});
 
 test("settled() resolves when the last that is in flight has its reply, its error or its time-out", async (t) => {
   const clock = new VirtualClock();

@@ -1,14 +1,19 @@
+import { execFileSync } from "node:child_process";
 import { setTimeout as pause } from "node:timers/promises";
 import test from "ava";
 import type { Redis } from "ioredis";
+import { memoryStore } from "../../runtime/stores/memory";
 import { redisStore } from "../../runtime/stores/redis/redis";
+import { ProcessClock } from "../simulation/process-clock";
 import { deferred } from "../support/deferred";
 import { FleetProcess } from "../support/fleet";
 import { startLagWatch } from "../support/lag";
 import { startRedis } from "../support/redis-server";
 import { retire } from "../support/retire";
+import { TamperedStore } from "../support/tampered-store";
 import { startTcpProxy } from "../support/tcp-proxy";
 import { until } from "../support/until";
+import { allPromiseJobs, VirtualClock } from "../support/virtual-clock";
 
 const LOCK_TIME_MS = 3_000;
 const RENEWED_EVERY_MS = LOCK_TIME_MS / 3;
@@ -109,4 +114,50 @@ test("a round trip of 250 ms is no reason for a try-lock to fail", async (t) => 
   t.is(await process.call("LOCK_far", tryLock, () => "in"), "in");
   await server.client().set("LOCK_far", "somebody else's");
   t.is(await process.call("LOCK_far", tryLock, () => "in"), undefined);
+});
+
+test("a process that stood still reads the replies that have come before it counts any as missing", async (t) => {
+  const server = await startRedis();
+  const client = server.client();
+  const process = new FleetProcess({ store: redisStore(client), commandTimeout: "100ms" });
+  t.teardown(async () => {
+    await retire(process);
+    await server.stop();
+  });
+  await client.ping();
+  const call = process.call("LOCK_stall", { retryTimes: 0 }, () => "in");
+  await allPromiseJobs(); // The command is written, and nothing has been read since.
+  const writtenAt = performance.now();
+  const exists = (): string =>
+    execFileSync("redis-cli", ["-p", String(server.port), "exists", "LOCK_stall"], { encoding: "utf8" });
+  while (exists().trim() !== "1" || performance.now() - writtenAt < 200);
+  t.is(await call, "in");
+});
+
+test("the deadline of a held lock gets no grace: the body is told, though a renewal's reply has come meanwhile", async (t) => {
+  const world = new VirtualClock();
+  const clock = new ProcessClock(world, { rate: 1, startsAt: 1, bootStepMs: 0 });
+  const store = new TamperedStore(memoryStore({ clock: world }));
+  const stalled = deferred();
+  store.onRenew = async (send) => {
+    const replies = await send();
+    await stalled.promise;
+    return await new Promise((resolve) => clock.arrive(() => resolve(replies)));
+  };
+  const process = new FleetProcess({ store, clock, logger: { warn: () => {} } });
+  const [entered, end] = [deferred(), deferred()];
+  const call = process.call("LOCK_late", { lockTime: "1200ms" }, async ({ signal }) => {
+    entered.resolve();
+    await end.promise;
+    return signal.aborted;
+  });
+  await entered.promise;
+  await world.advanceWhile(() => store.renewed.length === 0, 1_000);
+  clock.freeze();
+  stalled.resolve();
+  await world.advance(900); // Beyond the deadline, and not beyond that of the renewal.
+  clock.thaw("timer");
+  await world.settle();
+  end.resolve();
+  t.true(await call);
 });

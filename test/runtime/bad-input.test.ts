@@ -283,6 +283,11 @@ for (const [what, configuration, ...words] of [
     { store, clock: { ...systemClock, sinceBoot: 7 } },
     "Expected `clock.sinceBoot` to be a function, got 7",
   ],
+  [
+    "a clock whose afterIo is no function",
+    { store, clock: { ...systemClock, afterIo: "soon" } },
+    "Expected `clock.afterIo` to be a function, got 'soon'",
+  ],
   ["a logger whose debug is a text", { store, logger: { warn: body, debug: "x" } }, "`logger.debug`", "'x'"],
   ["a logger that cannot be shown", { store, logger: unshowable }, WARN, "an object that throws"],
   ["a woven that is a text", { store, woven: "false" }, "`woven`", "true or false", "got 'false'"],

@@ -118,6 +118,11 @@ export class ProcessClock implements Clock {
     return new PlainTimer(this, callback);
   }
 
+  /** After what comes over the network at this moment, which includes what came while the process was frozen. */
+  afterIo(callback: () => void): void {
+    this.#world.after(0, () => this.#happen({ from: "timer", run: callback }));
+  }
+
   /** Something comes over the network: a reply, a hint, the end of a connection. */
   arrive(run: () => void): void {
     this.#happen({ from: "network", run });

@@ -39,6 +39,11 @@ export class VirtualClock implements Clock {
     return new PlainTimer(this, callback);
   }
 
+  /** What has arrived by now is among the events of this moment, which come first. */
+  afterIo(callback: () => void): void {
+    this.#timers.add(this.#now, callback);
+  }
+
   /** Lets `ms` pass: timers run when they are due, and between two of them all promise jobs settle. */
   async advance(ms: number): Promise<void> {
     const end = this.#now + ms;

@@ -1,4 +1,4 @@
-import type { Clock } from "../../clock";
+import { afterIo, type Clock } from "../../clock";
 import type { Master, Member } from "./master";
 import { inOrder } from "./order";
 import { Tally, type Votes } from "./tally";
@@ -84,7 +84,7 @@ export class Masters {
         cancel();
         resolve();
       };
-      const cancel = this.#clock.afterInBackground(withinMs, end);
+      const cancel = this.#clock.afterInBackground(withinMs, () => afterIo(this.#clock, end));
       for (const one of waitedFor) {
         void one.then(() => {
           unheard -= 1;
