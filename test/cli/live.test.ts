@@ -3,8 +3,6 @@ import { hostname } from "node:os";
 import { join } from "node:path";
 import test from "ava";
 import type { Redis } from "ioredis";
-import { openHome } from "../../transformer/cli/live/home";
-import { take } from "../../transformer/cli/live/take";
 import { PACKAGE } from "../hosts/project";
 import { startRedis, startRedisAt, type RedisServer } from "../support/redis-server";
 import { startSentinelGroup } from "../support/redis-sentinel";
@@ -226,25 +224,6 @@ test.serial("of those who share a lock each is shown with its own time", async (
   const times = (locks[0]?.holders ?? []).map(({ leftMs }) => leftMs).toSorted((one, other) => one - other);
   t.is(times.length, 2);
   t.true((times[0] ?? NaN) <= 20_000 && (times[1] ?? NaN) > 500_000, times.join());
-});
-
-test.serial("who has taken the lock since it was shown keeps it", async (t) => {
-  const [shown, later] = ["a".repeat(32), "b".repeat(32)];
-  const row = (storeValue: string): Parameters<typeof take>[2] => ({
-    key: "LOCK_pay",
-    holders: [{ storeValue, process: undefined, leftMs: 1_000, isRevoked: false }],
-  });
-  await admin.set("LOCK_pay", later, "PX", 60_000);
-  const home = await openHome([server.url]);
-  for (const now of [false, true]) t.false(await take(home, "", row(shown), now));
-  t.is(await admin.get("LOCK_pay"), later);
-  t.true(await take(home, "", row(later), true));
-  t.is(await admin.get("LOCK_pay"), null);
-  // Of what is too long to be shown as it is, nothing is known that could be compared.
-  await admin.set("LOCK_pay", "somebody else's ".repeat(100), "PX", 60_000);
-  t.is((await lockweave(["release", "LOCK_pay", "--yes", "--now"])).code, 0);
-  t.is(await admin.get("LOCK_pay"), null);
-  home.close();
 });
 
 test.serial("release takes a lock of a client with a keyPrefix, and no other", async (t) => {

@@ -13,6 +13,8 @@ export interface Found {
   readonly waiting: number;
   /** The numbers of the processes of the first. */
   readonly waiters: readonly string[];
+  /** The full text of each hold, reservation or closing that the key contains: the condition for taking it. */
+  readonly values: readonly string[];
 }
 
 /**
@@ -43,6 +45,7 @@ export function foundOf(
     waiters: waiters
       .map((entry) => processIn(String(entry).slice(0, 32)))
       .filter((number) => number !== undefined),
+    values: holds.map((hold) => hold.value),
   };
 }
 

@@ -1,9 +1,8 @@
 import { agrees, NOT_AGREED } from "../agrees";
 import { openHome, type Home } from "./home";
-import { holderText, lockTable } from "./rows";
-import type { LockRow } from "./look";
-import { Survey, type SurveyOptions } from "./survey";
-import { take, takeQuestion } from "./take";
+import { lockTable } from "./rows";
+import { Survey, type SeenLock, type SurveyOptions } from "./survey";
+import { CHANGED_MEANWHILE, nothingToTake, take, takenText, takeQuestion } from "./take";
 
 /** Shows one lock. */
 export async function inspectLock(
@@ -14,7 +13,7 @@ export async function inspectLock(
 ): Promise<number> {
   const home = await openHome(urls);
   try {
-    const lock = await lookAt(home, key, options);
+    const lock = (await lookAt(home, key, options))?.row;
     if (json)
       process.stdout.write(
         `${JSON.stringify(lock ?? { key, state: "free", holders: [], waiting: 0 }, undefined, 2)}\n`,
@@ -29,11 +28,7 @@ export async function inspectLock(
   }
 }
 
-/**
- * Takes a lock from those who hold it, once that is agreed to.
- *
- * @param now free the key at once, though a body may be at work under it
- */
+/** Takes a lock from its holders after a yes. It takes only what was shown before the question. */
 export async function releaseLock(
   urls: readonly string[],
   key: string,
@@ -42,30 +37,26 @@ export async function releaseLock(
 ): Promise<number> {
   const home = await openHome(urls);
   try {
-    const lock = await lookAt(home, key, options);
-    if (lock === undefined || lock.state === "free") {
-      process.stdout.write(`${key} is free: there is nothing to release.\n`);
-      return 0;
+    const seen = await lookAt(home, key, options);
+    const nothing = nothingToTake(key, seen, how.now);
+    if (seen === undefined || nothing !== undefined) {
+      process.stdout.write(`${nothing ?? ""}\n`);
+      return seen === undefined || seen.row.state === "free" ? 0 : 1;
     }
-    process.stdout.write(lockTable([lock], 1));
+    process.stdout.write(lockTable([seen.row], 1));
     if (!how.isAgreed && !(await agrees(takeQuestion(how.now)))) {
       process.stdout.write("Nothing was changed. With `--yes` nobody is asked.\n");
       return NOT_AGREED;
     }
-    const isTaken = await take(home, options.prefix, lock, how.now);
-    const names = lock.holders.map(holderText).join(", ");
-    process.stdout.write(
-      !isTaken
-        ? "Meanwhile somebody else holds it, or nobody: nothing was changed.\n"
-        : `${how.now ? "Freed" : "Revoked"}: it was held by ${names}.\n`,
-    );
+    const isTaken = await take(home, options.prefix, seen, how.now);
+    process.stdout.write(`${isTaken ? takenText(seen.row, how.now) : CHANGED_MEANWHILE}\n`);
     return isTaken ? 0 : 1;
   } finally {
     home.close();
   }
 }
 
-async function lookAt(home: Home, key: string, options: SurveyOptions): Promise<LockRow | undefined> {
+async function lookAt(home: Home, key: string, options: SurveyOptions): Promise<SeenLock | undefined> {
   const survey = new Survey(options);
   return await survey.lookAtOne(home, key);
 }

@@ -18,13 +18,19 @@ const MOST_SCANNED = 20_000;
 const SCAN_COUNT = 1_000;
 const AT_ONCE = 200;
 const MOST_WAITERS = 20;
-/** Of what a key holds, in bytes: very many who share one, or something of somebody else's. */
-const MOST_READ = 1_000_000;
+/** The most bytes that are read of one key: it may be shared by many, or contain another program's data. */
+export const MOST_READ = 1_000_000;
 /** What is no lock, and in a cluster what another node has. */
 const IS_ELSEWHERE = /^(?:WRONGTYPE|MOVED|ASK)\b/;
 /** What PTTL says. */
 const NO_KEY = -2;
 const QUEUES = "lockweave:2:queue*";
+
+/** One lock, with the full texts that its key contained on any master at that moment. */
+export interface SeenLock {
+  readonly row: LockRow;
+  readonly values: readonly string[];
+}
 
 interface Master {
   readonly redis: Redis;
@@ -76,8 +82,8 @@ export class Survey {
     };
   }
 
-  /** Of one lock; `undefined` where nobody holds it and nobody waits. */
-  async lookAtOne(home: Home, key: string): Promise<LockRow | undefined> {
+  /** Reads one lock. Returns `undefined` if nobody holds it and nobody waits for it. */
+  async lookAtOne(home: Home, key: string): Promise<SeenLock | undefined> {
     // In a cluster, it is on one of them: the others say so.
     const looks = home
       .masters()
@@ -87,7 +93,11 @@ export class Survey {
     const found = (await ofThoseThere(home, looks)).flat();
     await this.#askProcesses(home, found);
     const [lock] = joined(found);
-    return lock && this.#row(lock, performance.now());
+    if (lock === undefined) return undefined;
+    return {
+      row: this.#row(lock, performance.now()),
+      values: [...new Set(found.flatMap(({ values }) => values))],
+    };
   }
 
   #masterOf(redis: Redis): Master {
@@ -194,16 +204,18 @@ export class Survey {
     this.#commands += await this.#processes.ask(home, numbers);
   }
 
-  #row({ holders, waiters, ...lock }: FoundOfAll, now: number): LockRow {
+  #row({ key, state, holders, waiting, waiters, masters }: FoundOfAll, now: number): LockRow {
     const what = holders.map(holdId).join();
-    const { key } = lock;
     const before = this.#firstSeen.get(key);
     const seen = before?.what === what ? before : { what, at: now, isAnother: before !== undefined };
     this.#firstSeen.set(key, seen);
     const since = seen.isAnother ? seen.at : -Infinity;
     const processes = this.#processes;
     return {
-      ...lock,
+      key,
+      state,
+      waiting,
+      masters,
       holders: holders.map(({ process: number, ...holder }) => ({
         ...holder,
         process: number === undefined ? undefined : processes.named(number),

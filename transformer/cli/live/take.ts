@@ -1,39 +1,79 @@
 import { UsageError } from "../../verify/usage-error";
 import type { Home } from "./home";
 import type { LockRow } from "./look";
-import { isShortened } from "./shortened";
+import { holderText } from "./rows";
+import { MOST_READ, Survey, type SeenLock } from "./survey";
 
 type Runtime = typeof import("../../../runtime/index");
 
-/** What is asked of who is about to take a lock from its holders. */
+/** The question before a lock is taken. */
 export function takeQuestion(now: boolean): string {
   return now
-    ? "Free it at once? A body may be at work under it, and another one would run beside it."
-    : "Revoke it? Its holder is told, and its key is free when its body has ended, or its time is over.";
+    ? "Free it now? A body may still run under it, and another one could then run beside it."
+    : "Revoke it? Its holder is notified. Its key becomes free when its body ends, or when its lease expires.";
 }
 
 /**
- * Takes the lock from those who were seen to hold it, and from nobody who has taken it since.
+ * Returns why there is nothing to take, or `undefined` if there is.
  *
- * @param prefix the `keyPrefix` of the client that took the lock
- * @param now free the key at once, though a body may be at work under it
- * @returns whether one of them held it still
- * @throws {UsageError} when too few servers answer; then it may be taken, or not
+ * @param now whether the key is to be free at once, although a body may still run under it
+ */
+export function nothingToTake(key: string, seen: SeenLock | undefined, now: boolean): string | undefined {
+  if (seen === undefined || seen.values.length === 0) return `${key} is free: there is nothing to release.`;
+  if (!seen.values.every(canBeCompared))
+    return `${key} contains binary data, or more than ${MOST_READ} bytes. Lockweave did not write that. Fix: delete the key with redis-cli.`;
+  const { holders } = seen.row;
+  if (now) return undefined;
+  if (holders.length === 0)
+    return `Nobody holds ${key}: it is ${seen.row.state === "closed" ? "closed for a time" : "reserved for the next waiter"}. Fix: \`--now\` frees it.`;
+  if (!holders.every(({ process, isRevoked }) => process !== undefined || isRevoked))
+    return `${key} contains a value that Lockweave did not write, so nobody can be notified. Fix: \`--now\` frees it.`;
+  return undefined;
+}
+
+/** The result when the key no longer contained what was shown. */
+export const CHANGED_MEANWHILE = "The lock changed hands in the meantime: nothing was changed.";
+
+export function takenText({ holders, state }: LockRow, now: boolean): string {
+  const what =
+    holders.length > 0
+      ? `it was held by ${holders.map(holderText).join(", ")}`
+      : `it was ${state === "closed" ? "closed" : "reserved"}`;
+  return `${now ? "Freed" : "Revoked"}: ${what}.`;
+}
+
+/** Decoding replaced the bytes that are not UTF-8, so the store would find another value. */
+function canBeCompared(value: string): boolean {
+  return value.length < MOST_READ && !value.includes("\uFFFD");
+}
+
+/**
+ * Takes the lock, if its key still contains what was seen. The store compares the full value, so a process that acquired the
+ * lock in the meantime keeps it, whatever the key contained before: a hold, a reservation, a closing, or another program's value.
+ *
+ * @param prefix the `keyPrefix` of the client that acquired the lock
+ * @param now free the key at once, although a body may still run under it
+ * @returns whether the lock was taken
+ * @throws {UsageError} if too few servers answer. Then the lock may be taken, or not.
  */
 export async function take(
   home: Home,
   prefix: string,
-  { key, holders }: Pick<LockRow, "key" | "holders">,
+  { row: { key, holders }, values }: SeenLock,
   now: boolean,
 ): Promise<boolean> {
   const { configure, forceRelease, shutdown, LockError } = require("lockweave") as Runtime;
+  // A reservation and a closing have no holder that `forceRelease()` could return: their value itself is looked for.
+  const isThere = async (): Promise<boolean> => {
+    const found = await new Survey({ match: "", prefix }).lookAtOne(home, key);
+    return found?.values.some((value) => values.includes(value)) === true;
+  };
+  if (!(await isThere())) return false;
   const { redis, close } = home.prefixed(prefix);
   try {
     configure({ redis, woven: false, logger: { warn: (line) => void process.stderr.write(`${line}\n`) } });
-    const from = holders.map(({ storeValue }) => storeValue);
-    // What only keeps others from it has no holder; what somebody else wrote may be known by its beginning alone.
-    const isKnown = from.length > 0 && !from.some(isShortened);
-    return (await forceRelease(key, isKnown ? { now, from } : { now })).length > 0;
+    const taken = await forceRelease(key, { now, from: values });
+    return holders.length > 0 ? taken.length > 0 : !(await isThere());
   } catch (error) {
     throw error instanceof LockError ? new UsageError(error.message) : error;
   } finally {

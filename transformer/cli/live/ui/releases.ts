@@ -1,21 +1,18 @@
 import { randomUUID } from "node:crypto";
-import { holderText } from "../rows";
 import type { Home } from "../home";
-import type { LockRow } from "../look";
-import { Survey, type SurveyOptions } from "../survey";
-import { take, takeQuestion } from "../take";
+import { Survey, type SeenLock, type SurveyOptions } from "../survey";
+import { CHANGED_MEANWHILE, nothingToTake, take, takenText, takeQuestion } from "../take";
 import type { Question } from "./state";
 
 interface Asked {
-  readonly key: string;
+  readonly seen: SeenLock;
   readonly now: boolean;
-  readonly heldBy: string;
   readonly until: number;
 }
 
 const ANSWERED_WITHIN_MS = 60_000;
 
-/** Takes a lock from those who hold it, once that was asked twice: the answer is good for those who were shown, and once. */
+/** Takes locks after a second question. An answer counts once, and only for what was shown with the question. */
 export class Releases {
   readonly #home: Home;
   readonly #options: SurveyOptions;
@@ -28,45 +25,31 @@ export class Releases {
     this.#options = options;
   }
 
-  /** @returns why there is nothing to ask, as a text */
+  /** Returns the question, or why there is nothing to take. */
   async ask(key: string, now: boolean): Promise<Question | string> {
-    const lock = await this.#look(key);
-    if (lock === undefined || lock.holders.length === 0)
-      return `${key} is free: there is nothing to release.`;
+    const seen = await new Survey(this.#options).lookAtOne(this.#home, key);
+    const nothing = nothingToTake(key, seen, now);
+    if (seen === undefined || nothing !== undefined) return nothing ?? "";
     const time = performance.now();
     for (const [id, { until }] of this.#asked) if (until < time) this.#asked.delete(id);
     const confirmation = randomUUID();
-    this.#asked.set(confirmation, { key, now, heldBy: heldBy(lock), until: time + ANSWERED_WITHIN_MS });
-    return { question: takeQuestion(now), confirmation, lock };
+    this.#asked.set(confirmation, { seen, now, until: time + ANSWERED_WITHIN_MS });
+    return { question: takeQuestion(now), confirmation, lock: seen.row };
   }
 
-  /** @returns what came of it */
+  /** Acts on the answer, and returns what happened. */
   async confirm(confirmation: string): Promise<string> {
     const asked = this.#asked.get(confirmation);
     this.#asked.delete(confirmation);
     if (asked === undefined || asked.until < performance.now())
-      return "Nothing was changed: that question was not asked, or too long ago.";
+      return "Nothing was changed: that question was never asked, or more than a minute ago.";
     const done = this.#last.then(() => this.#take(asked));
     this.#last = done.catch(() => {});
     return await done;
   }
 
-  async #take({ key, now, heldBy: before }: Asked): Promise<string> {
-    const lock = await this.#look(key);
-    const isSame = lock !== undefined && heldBy(lock) === before;
-    if (!isSame || !(await take(this.#home, this.#options.prefix, lock, now)))
-      return "Meanwhile somebody else holds it, or nobody: nothing was changed.";
-    return `${now ? "Freed" : "Revoked"}: it was held by ${lock.holders.map(holderText).join(", ")}.`;
+  async #take({ seen, now }: Asked): Promise<string> {
+    const isTaken = await take(this.#home, this.#options.prefix, seen, now);
+    return isTaken ? takenText(seen.row, now) : CHANGED_MEANWHILE;
   }
-
-  #look(key: string): Promise<LockRow | undefined> {
-    return new Survey(this.#options).lookAtOne(this.#home, key);
-  }
-}
-
-function heldBy({ holders }: LockRow): string {
-  return holders
-    .map(({ storeValue }) => storeValue)
-    .toSorted()
-    .join("\n");
 }

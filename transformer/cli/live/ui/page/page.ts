@@ -54,7 +54,8 @@ function showLock({ at, lock, line = [] }: State): void {
   if (key === undefined) return;
   text("lock-key", key);
   text("lock-state", lock === undefined ? "free, and nobody waits" : stateText(lock));
-  for (const id of ["revoke", "free"]) byId(id, HTMLButtonElement).disabled = lock?.state !== "held";
+  byId("revoke", HTMLButtonElement).disabled = lock?.state !== "held";
+  byId("free", HTMLButtonElement).disabled = lock === undefined || lock.state === "free";
   showTimeLine(byId("line", HTMLElement), line, at, Number(span.value));
   hide(
     "no-waits",

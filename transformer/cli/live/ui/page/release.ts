@@ -48,8 +48,12 @@ export function offerRelease(keyShown: () => string | undefined): void {
       "form",
       { method: "dialog" },
       element("h2", {}, key),
-      element("p", {}, "It is held by:"),
-      element("ul", {}, ...holders.map((holder) => element("li", {}, holder))),
+      ...(holders.length === 0
+        ? []
+        : [
+            element("p", {}, "It is held by:"),
+            element("ul", {}, ...holders.map((holder) => element("li", {}, holder))),
+          ]),
       element("p", { class: "question" }, question),
       ...(now ? [element("label", {}, "Write its name to go on: ", written)] : []),
       element("menu", {}, element("button", { type: "button", value: "no" }, "Leave it"), yes),

@@ -1,0 +1,132 @@
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { join } from "node:path";
+import test from "ava";
+import type { Redis } from "ioredis";
+import { openHome, type Home } from "../../transformer/cli/live/home";
+import { Releases } from "../../transformer/cli/live/ui/releases";
+import { PACKAGE } from "../hosts/project";
+import { startRedis, type RedisServer } from "../support/redis-server";
+import { until } from "../support/until";
+
+// `release` and `ui` take only what they showed with the question.
+
+const CLI = join(PACKAGE, "dist/transformer/cli/main.js");
+const KEY = "LOCK_pay";
+
+let server: RedisServer;
+let admin: Redis;
+let home: Home;
+
+test.before(async () => {
+  server = await startRedis();
+  admin = server.client();
+  home = await openHome([server.url]);
+});
+test.afterEach.always(() => admin.flushall());
+test.after.always(async () => {
+  home.close();
+  await server.stop();
+});
+
+const id = (digit: string): string => digit.repeat(32);
+const share = (digit: string): string => `${id(digit)}@${Date.now() + 600_000}/9007199254740991`;
+
+/** What a key can contain: one value of each form that a process could find between the question and the answer. */
+const FORMS: Readonly<Record<string, () => string>> = {
+  "a hold": () => id("a"),
+  "another hold": () => id("b"),
+  "a revoked hold": () => `revoked:${id("c").slice(8)}`,
+  "one reader": () => `shared:${share("d")}`,
+  "two other readers": () => `shared:${share("e")} ${share("f")}`,
+  "a closed key": () => `closed:${id("a")}`,
+  "a key closed by another": () => `closed:${id("b")}`,
+  "a reservation": () => `reserved:${id("a")}`,
+  "another reservation": () => `reserved:${id("b")}`,
+  "text of another program": () => "somebody else",
+  "long text of another program": () => `${"x".repeat(5_000)} 1`,
+  "long text that ends differently": () => `${"x".repeat(5_000)} 2`,
+};
+
+for (const now of [true, false]) {
+  test.serial(`${now ? "freeing" : "revoking"} takes nothing that came after the question`, async (t) => {
+    const releases = new Releases(home, { match: "*", prefix: "" });
+    let asked = 0;
+    for (const [shown, before] of Object.entries(FORMS)) {
+      for (const [found, after] of Object.entries(FORMS)) {
+        if (shown === found) continue;
+        const title = `${shown}, then ${found}`;
+        await admin.set(KEY, before(), "PX", 600_000);
+        const question = await releases.ask(KEY, now);
+        if (typeof question === "string") continue;
+        asked += 1;
+        const value = after();
+        await admin.set(KEY, value, "PX", 600_000);
+        const said = await releases.confirm(question.confirmation);
+        t.is(await admin.get(KEY), value, title);
+        t.regex(said, /nothing was changed/, title);
+      }
+    }
+    t.true(asked >= (now ? 12 : 5) * 11, String(asked));
+  });
+}
+
+test.serial("freeing takes whatever was shown, if it is still there", async (t) => {
+  const releases = new Releases(home, { match: "*", prefix: "" });
+  for (const [shown, value] of Object.entries(FORMS)) {
+    await admin.set(KEY, value(), "PX", 600_000);
+    const question = await releases.ask(KEY, true);
+    if (typeof question === "string") throw new Error(`${shown}: ${question}`);
+    t.regex(await releases.confirm(question.confirmation), /^Freed: it was /, shown);
+    t.is(await admin.get(KEY), null, shown);
+  }
+});
+
+test.serial("a reader who joins after the question stays", async (t) => {
+  const releases = new Releases(home, { match: "*", prefix: "" });
+  const [first, second] = [share("a"), share("b")];
+  await admin.set(KEY, `shared:${first}`, "PX", 600_000);
+  const question = await releases.ask(KEY, true);
+  if (typeof question === "string") throw new Error(question);
+  await admin.set(KEY, `shared:${first} ${second}`, "PX", 600_000);
+  t.regex(await releases.confirm(question.confirmation), /^Freed: /);
+  t.is(await admin.get(KEY), `shared:${second}`);
+});
+
+test.serial("without --now, only holders that can be notified are revoked", async (t) => {
+  const releases = new Releases(home, { match: "*", prefix: "" });
+  for (const [shown, why] of [
+    ["a closed key", /^Nobody holds LOCK_pay: it is closed for a time\. Fix: /],
+    ["a reservation", /^Nobody holds LOCK_pay: it is reserved for the next waiter\. Fix: /],
+    ["text of another program", /^LOCK_pay contains a value that Lockweave did not write.*Fix: /],
+  ] as const) {
+    await admin.set(KEY, FORMS[shown]?.() ?? "", "PX", 600_000);
+    const answer = await releases.ask(KEY, false);
+    t.regex(typeof answer === "string" ? answer : "a question", why);
+  }
+});
+
+test.serial("a value that cannot be compared is left alone", async (t) => {
+  const releases = new Releases(home, { match: "*", prefix: "" });
+  for (const value of [Buffer.from([0xff, 0xfe]), Buffer.alloc(1_500_000, "x")]) {
+    await admin.set(KEY, value);
+    const answer = await releases.ask(KEY, true);
+    t.regex(typeof answer === "string" ? answer : "a question", /Fix: delete the key with redis-cli/);
+    t.true((await admin.getBuffer(KEY))?.equals(value));
+  }
+});
+
+test.serial("on a terminal, a yes takes nothing that came after the question", async (t) => {
+  const command = [process.execPath, CLI, "release", KEY, "--now", "--redis", server.url];
+  await admin.set(KEY, `closed:${id("a")}`, "PX", 600_000);
+  const terminal = spawn("script", ["--quiet", "--return", "--command", command.join(" "), "/dev/null"]);
+  let shown = "";
+  terminal.stdout.setEncoding("utf8").on("data", (text: string) => void (shown += text));
+  const ended = once(terminal, "exit");
+  await until(() => shown.includes("[y/N]"));
+  await admin.set(KEY, id("b"), "PX", 600_000);
+  terminal.stdin.write("y\n");
+  await ended;
+  t.regex(shown, /nothing was changed/);
+  t.is(await admin.get(KEY), id("b"));
+});
