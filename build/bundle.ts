@@ -19,11 +19,12 @@ const PAGE = join(REPOSITORY, "transformer/cli/live/ui/page");
 /** What the runtime requires when the first quorum is asked for. */
 const QUORUM = ["quorum.js", "redis-member.js"].map((file) => join(RUNTIME, "stores/quorum", file));
 
+/** What the built files require from the application's `node_modules`. Everything else is bundled. */
+const EXTERNAL = ["uuid", "ioredis", "@opentelemetry/api", "typescript", "ts-patch"];
+
 interface Manifest {
   readonly exports: Readonly<Record<string, string | { readonly default: string }>>;
   readonly bin: Readonly<Record<string, string>>;
-  readonly dependencies: Readonly<Record<string, string>>;
-  readonly peerDependencies: Readonly<Record<string, string>>;
 }
 
 type Written = Pick<OutputChunk, "fileName" | "code" | "moduleIds">;
@@ -45,12 +46,12 @@ async function main(): Promise<void> {
 async function bundleEntries(): Promise<Written[]> {
   const input = Object.fromEntries(entriesOf(".js", COMPILE_SIDE).map((path) => [nameOf(path), path]));
   const isOurs = (id: string): boolean => /^lockweave(?:\/|$)/.test(id);
-  const isPeer = (id: string): boolean =>
-    Object.keys(manifest.peerDependencies).some((name) => id === name || id.startsWith(`${name}/`));
+  const isExternal = (id: string): boolean =>
+    EXTERNAL.some((name) => id === name || id.startsWith(`${name}/`));
   const bundle = await rolldown({
     input,
     platform: "node",
-    external: (id) => isOurs(id) || isPeer(id),
+    external: (id) => isOurs(id) || isExternal(id),
     plugins: [apart(DIST, [PARSER])],
     onLog: fail,
   });
@@ -69,7 +70,7 @@ async function bundleRuntime(): Promise<Written[]> {
   const bundle = await rolldown({
     input: Object.fromEntries(entries.map((path) => [nameOf(path), join(REPOSITORY, `${nameOf(path)}.ts`)])),
     platform: "node",
-    external: Object.keys({ ...manifest.dependencies, ...manifest.peerDependencies }),
+    external: EXTERNAL,
     plugins: [apart(REPOSITORY, QUORUM)],
     transform: { target: "es2022" },
     onLog: fail,

@@ -13,6 +13,7 @@ export interface Packed {
   /** The paths in the tarball. */
   readonly files: readonly string[];
   readonly dir: string;
+  readonly tarball: string;
 }
 
 let packed: Promise<Packed> | undefined;
@@ -38,7 +39,11 @@ async function packNow(): Promise<Packed> {
   const { stdout } = await execute("npm", args, { cwd: PACKAGE });
   const [tarball] = JSON.parse(stdout) as [{ filename: string; files: { path: string }[] }];
   await execute("tar", ["-xzf", tarball.filename], { cwd: dir });
-  return { files: tarball.files.map(({ path }) => path), dir: join(dir, "package") };
+  return {
+    files: tarball.files.map(({ path }) => path),
+    dir: join(dir, "package"),
+    tarball: join(dir, tarball.filename),
+  };
 }
 
 /** A project that has installed the packed package, with its dependencies and without its peers. */
