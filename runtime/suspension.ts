@@ -1,53 +1,86 @@
 import type { Clock } from "./clock";
 
-/** A look costs about as much as a command: so not at every question. */
+/** Reading the time since boot costs about as much as a command to the store. */
 const LOOKS_APART_MS = 20;
-/** Time since boot may come in steps of a whole second. */
+/** The time since boot may advance in steps of a whole second. */
 const NOTICED_MS = 1_500;
-/** The two clocks may run apart by some parts in a million: over so long a time, that is nothing. */
+/** The two clocks may drift apart by some parts in a million. In this time, that is negligible. */
 const BASELINE_FOR_MS = 600_000;
-/** Reading two clocks at once took longer: the process was not running in between. */
+/** If two reads take longer, the process was stopped between them. */
 const SLOW_READ_MS = 100;
 const READS = 3;
 
+/** Something that this process believes until a deadline, such as that it holds a key. */
+export interface Belief {
+  /**
+   * The deadline on the monotonic clock, or `-Infinity` if nothing proves the belief.
+   *
+   * @param trustedSince a command that was sent before this time proves nothing
+   */
+  sureUntil(trustedSince: number): number;
+}
+
 /**
- * Notices that the machine was suspended, by a time since boot that ran on further than the monotonic clock. Only
- * that clock is known to deadlines: for them the lock in the store did not grow older, though it did.
+ * Decides for how long a belief is certain. It also notices when the machine was suspended: the time since boot then
+ * advances, and the monotonic clock does not. A lock in the store grows older meanwhile.
  *
- * A machine whose host does not tell it of the pause, and one whose clock has no `sinceBoot`, never knows.
+ * A virtual machine whose host does not report the pause cannot know, nor can a clock without `sinceBoot`.
  */
 export class Suspension {
   readonly #clock: Clock;
   readonly #onSuspended: (suspendedMs: number) => void;
   #trustedSince = -Infinity;
   #lookedAt = -Infinity;
-  /** How far the time since boot is ahead of the monotonic clock: the least that was seen since `#baselineAt`. */
+  /** The smallest lead of the time since boot over the monotonic clock since `#baselineAt`. */
   #aheadMs: number | undefined;
   #baselineAt = 0;
+  /** The last reading of the monotonic clock, for bookkeeping. No check of a belief may use it. */
+  readAt: number;
 
-  /** @param onSuspended called with how long it took, about, each time that a suspension is found */
+  /** @param onSuspended called with the approximate duration each time a suspension is noticed */
   constructor(clock: Clock, onSuspended: (suspendedMs: number) => void = () => {}) {
     this.#clock = clock;
     this.#onSuspended = onSuspended;
     this.#aheadMs = this.#readAhead();
-    this.#baselineAt = clock.now();
+    this.readAt = clock.now();
+    this.#baselineAt = this.readAt;
+    if (clock.sinceBoot === undefined) this.#lookedAt = Infinity; // There is nothing to look at.
   }
 
   /**
-   * The monotonic time, in milliseconds, before which nothing that was sent counts, because the machine was suspended
-   * since. It looks at most once in 20 ms: a suspension just after a look is noticed by the next one.
-   *
-   * @param now the monotonic time
-   * @returns in whole milliseconds, at most that in which `now` is; `-Infinity` as long as no suspension was seen
+   * The milliseconds for which a belief is certain, or 0. Every check of a belief ends here, and no caller passes the
+   * time: the monotonic clock is read after everything else. So a process that was stopped on the way sees the time
+   * that it lost.
    */
-  trustedSince(now: number): number {
-    if (now - this.#lookedAt >= LOOKS_APART_MS) this.#look(now);
+  timeLeft(belief: Belief): number {
+    const leftMs = this.#timeLeft(belief);
+    if (this.readAt - this.#lookedAt < LOOKS_APART_MS) return leftMs;
+    this.#look();
+    return this.#timeLeft(belief);
+  }
+
+  /**
+   * The monotonic time before which no sent command counts, because the machine was suspended since. It looks at most
+   * once in 20 ms, so a suspension right after a look is noticed by the next one.
+   *
+   * @returns whole milliseconds, or `-Infinity` if no suspension was noticed
+   */
+  trustedSince(): number {
+    this.readAt = this.#clock.now();
+    if (this.readAt - this.#lookedAt >= LOOKS_APART_MS) this.#look();
     return this.#trustedSince;
   }
 
-  #look(now: number): void {
+  #timeLeft(belief: Belief): number {
+    const until = belief.sureUntil(this.#trustedSince);
+    this.readAt = this.#clock.now();
+    return Math.max(until - this.readAt, 0);
+  }
+
+  #look(): void {
     const aheadMs = this.#readAhead();
     if (aheadMs === undefined) return;
+    const now = this.readAt;
     this.#lookedAt = now;
     const suspendedMs = aheadMs - (this.#aheadMs ?? aheadMs);
     const isSuspended = suspendedMs > NOTICED_MS;
@@ -59,14 +92,13 @@ export class Suspension {
     this.#onSuspended(suspendedMs);
   }
 
-  /** Undefined when the clock cannot tell. */
+  /** Returns undefined if the clock cannot tell. */
   #readAhead(): number | undefined {
-    if (this.#clock.sinceBoot === undefined) return undefined;
     for (let read = 1; read <= READS; read += 1) {
       const before = this.#clock.now();
-      const sinceBootMs = this.#timeSinceBoot();
-      if (!Number.isFinite(sinceBootMs)) return undefined;
-      if (this.#clock.now() - before < SLOW_READ_MS) return sinceBootMs - before;
+      const aheadMs = this.#timeSinceBoot() - before;
+      this.readAt = this.#clock.now();
+      if (Number.isFinite(aheadMs) && this.readAt - before < SLOW_READ_MS) return aheadMs;
     }
     return undefined;
   }

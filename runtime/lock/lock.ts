@@ -14,7 +14,7 @@ import { SHORTEST_LOCK_TIME_MS } from "../limits";
 import type { Holder } from "../queue/holder";
 import type { Lease } from "../queue/lease";
 import type { Obstacle } from "../queue/local-queue";
-import { deadlinePassed, type Loss } from "../queue/loss";
+import { deadlinePassed, SUSPENDED, type Loss } from "../queue/loss";
 import type { Waiter } from "../queue/waiter";
 import { nameOf } from "./events";
 import type { CallSite, Locker } from "./locker";
@@ -204,9 +204,10 @@ export class Lock implements AsyncDisposable, Waiter, Holder {
     wait.fail(error);
   }
 
-  onGranted(lease: Lease, fencingToken: number | undefined, now: number): number | undefined {
+  onGranted(lease: Lease, fencingToken: number | undefined): number | undefined {
     const wait = this.#wait;
-    if (wait === undefined || !this.letIn(lease, now)) return undefined;
+    if (wait === undefined || !this.letIn(lease)) return undefined;
+    const now = this.locker.queues.suspension.readAt;
     this.#wait = undefined;
     this.#lease = lease;
     this.#fencingToken = fencingToken;
@@ -222,13 +223,14 @@ export class Lock implements AsyncDisposable, Waiter, Holder {
   }
 
   /**
-   * The gate: who waits comes to its body through here alone, whether the lease is new, handed on, or entered again.
+   * The gate: every body begins after passing it, whether the lease is new, handed off, or entered again.
    *
-   * @returns false, and nothing has changed, where the key is not surely ours
+   * @returns false, and nothing has changed, if the key is not surely ours
    */
-  private letIn(lease: Lease, now: number): boolean {
-    const trustedSince = this.locker.queues.suspension.trustedSince(now);
-    if (this.#phase !== "waiting" || lease.remaining(now, trustedSince) === 0) return false;
+  private letIn(lease: Lease): boolean {
+    // It may find a suspension, and end this very wait. So the phase is read afterwards.
+    const leftMs = this.locker.queues.suspension.timeLeft(lease);
+    if (this.#phase !== "waiting" || leftMs === 0) return false;
     this.#phase = "at work";
     return true;
   }
@@ -244,7 +246,7 @@ export class Lock implements AsyncDisposable, Waiter, Holder {
   /** The async context that holds the key is let in again: on the terms of both, or not at all. */
   private async enterAgain(root: Lock, signal: AbortSignal | undefined): Promise<boolean> {
     const [lease, nest] = [root.#lease, root.#nest];
-    const { clock, queues } = this.locker;
+    const { queues } = this.locker;
     if (lease === undefined || nest === undefined) throw root.notHeld();
     if (signal?.aborted === true) {
       this.#phase = "ended";
@@ -255,7 +257,7 @@ export class Lock implements AsyncDisposable, Waiter, Holder {
     try {
       if (root.remaining() > 0) await unlessAborted(queues.strengthen(lease, this, signal), signal);
       if (this.isSpent) return await this.turnBack(nest);
-      if (!this.letIn(lease, clock.now())) throw root.notHeld();
+      if (!this.letIn(lease)) throw root.notHeld();
     } catch (error) {
       this.#phase = "ended";
       await this.turnBack(nest);
@@ -393,12 +395,14 @@ export class Lock implements AsyncDisposable, Waiter, Holder {
     return this.isHeld ? this.root.#lease?.requestId : undefined;
   }
 
-  /** Milliseconds for which the lock is surely held, by arithmetic on a monotonic clock; 0 when it is not. */
+  /** The milliseconds for which the lock is surely held, by arithmetic on a monotonic clock, or 0. */
   remaining(): number {
-    if (!this.isHeld) return 0;
-    const { clock, queues } = this.locker;
-    const now = clock.now();
-    return this.root.#lease?.remaining(now, queues.suspension.trustedSince(now)) ?? 0;
+    return this.locker.queues.suspension.timeLeft(this);
+  }
+
+  /** See {@link Belief.sureUntil}. */
+  sureUntil(trustedSince: number): number {
+    return this.isHeld ? (this.root.#lease?.sureUntil(trustedSince) ?? -Infinity) : -Infinity;
   }
 
   /** @throws {LockLostError} unless the lock is surely held at this moment */
@@ -434,10 +438,11 @@ export class Lock implements AsyncDisposable, Waiter, Holder {
     if (this.#aborter === undefined) {
       this.#aborter = new AbortController();
       const { clock, queues } = this.locker;
+      queues.suspension.trustedSince(); // It may end the lease.
       const now = clock.now();
       const lease = this.isHeld ? this.#lease : undefined;
       if (lease === undefined || lease.untilDeadline(now) === 0) this.abort();
-      else if (!queues.renewals.isKept(lease)) queues.deadlines.watch(lease, now);
+      else if (!queues.renewals.isKept(lease)) queues.deadlines.watch(lease);
     }
     return this.#aborter.signal;
   }
@@ -469,7 +474,10 @@ export class Lock implements AsyncDisposable, Waiter, Holder {
 
   private get loss(): Loss {
     if (!this.isHeld) return RELEASED;
-    return this.root.#lease?.loss ?? deadlinePassed();
+    const lease = this.root.#lease;
+    if (lease?.loss !== undefined) return lease.loss;
+    const isInDoubt = (lease?.untilDeadline(this.locker.clock.now()) ?? 0) > 0;
+    return isInDoubt ? SUSPENDED : deadlinePassed();
   }
 
   private causeOf({ cause }: Loss): LockErrorOptions {
@@ -519,9 +527,9 @@ export class Lock implements AsyncDisposable, Waiter, Holder {
   private end(last: Lock, hasFailed: boolean): Promise<void> {
     const lease = this.#lease;
     if (lease === undefined) return IS_DONE;
-    const { clock, queues, events } = this.locker;
-    const now = clock.now();
-    const wasSure = lease.remaining(now, queues.suspension.trustedSince(now)) > 0;
+    const { queues, events } = this.locker;
+    const wasSure = queues.suspension.timeLeft(lease) > 0;
+    const now = queues.suspension.readAt;
     const before = lease.loss;
     this.#phase = "ended"; // From here on nobody may rely on the lock, or enter it again.
     if (wasSure && this.settings.release === "background" && this.locker.openReleases.begin()) {
@@ -556,8 +564,8 @@ export class Lock implements AsyncDisposable, Waiter, Holder {
   }
 
   onHandedOn(): void {
-    const { clock, events } = this.locker;
-    events.ends(this, "handed on", clock.now() - this.heldSince, undefined);
+    const { queues, events } = this.locker;
+    events.ends(this, "handed on", queues.suspension.readAt - this.heldSince, undefined);
   }
 
   /** Tells what came of the lock. Returns why it was lost, if it was. */
@@ -567,10 +575,10 @@ export class Lock implements AsyncDisposable, Waiter, Holder {
     wasSure: boolean,
     before: Loss | undefined,
   ): Loss | undefined {
-    const { clock, events, queues } = this.locker;
-    const now = clock.now();
-    // A suspension may come to light only now, and may have been under the body.
-    const isSure = wasSure && lease.isTrusted(queues.suspension.trustedSince(now));
+    const { events, queues } = this.locker;
+    // A suspension under the body may be noticed only now.
+    const isSure = wasSure && lease.isTrusted(queues.suspension.trustedSince());
+    const now = queues.suspension.readAt;
     const hasHandedOn = lease.holder !== this;
     // What became of a lease after it was handed on says something only where the store broke its word.
     const isStoreSure = loss !== undefined && (hasHandedOn ? loss.isEarly : loss.outcome !== "unknown");

@@ -167,15 +167,22 @@ export class Locks implements AsyncDisposable {
     return !this.#isOver && this.#held.length === this.keys.length;
   }
 
-  /** Milliseconds for which all are surely held: that of the weakest. */
+  /** The milliseconds for which all are surely held, or 0: until the first of their deadlines. */
   remaining(): number {
-    return this.#isHeld ? Math.min(...this.#held.map((lock) => lock.remaining())) : 0;
+    return this.#callSite.locker.queues.suspension.timeLeft(this);
+  }
+
+  /** See {@link Belief.sureUntil}. */
+  sureUntil(trustedSince: number): number {
+    if (!this.#isHeld) return -Infinity;
+    return Math.min(...this.#held.map((lock) => lock.sureUntil(trustedSince)));
   }
 
   /** @throws {LockLostError} unless all are surely held at this moment */
   assertHeld(): void {
-    if (!this.#isHeld) throw this.#notHeld();
-    for (const lock of this.#held) lock.assertHeld();
+    if (this.remaining() > 0) return;
+    for (const lock of this.#held) lock.assertHeld(); // The first that is lost says why.
+    throw this.#notHeld();
   }
 
   /**

@@ -39,7 +39,7 @@ export interface Line {
   readonly key: string;
   readonly first: Waiter | undefined;
   /** The first has the lease from now on, and is to be told: see {@link Waiter.onGranted}. */
-  begin(lease: Lease, first: Waiter, now: number): number | undefined;
+  begin(lease: Lease, first: Waiter): number | undefined;
 }
 
 /** A command that may take the key for us, and of which we do not know for sure that it did not. */
@@ -322,15 +322,13 @@ export class Contender implements AttemptListener<Waiter>, Listening {
     fencingToken: number | undefined,
     isOnlyGrant: boolean,
   ): boolean {
-    const { clock, suspension, isClosed } = this.#shared;
-    const now = clock.now();
-    if (this.#isClosed || isClosed) return false;
+    if (this.#isClosed || this.#shared.isClosed) return false;
     const { key, requestId } = sent.request;
     const lease = new Lease(key, requestId, first.lockTimeMs, fencingToken, isOnlyGrant);
     lease.replicas = first.replicas;
     this.#shared.renewals.mayLast(lease, this.#mayHoldForMs(sent));
-    lease.prove(sentAt, first.lockTimeMs, suspension.trustedSince(now));
-    const waitedMs = this.#line.begin(lease, first, now);
+    lease.prove(sentAt, first.lockTimeMs);
+    const waitedMs = this.#line.begin(lease, first);
     if (waitedMs === undefined) return false;
     this.#open = without(sent, this.#open);
     this.#lease = lease;

@@ -12,9 +12,9 @@ export class Deadlines {
   }
 
   /** @param trouble why it may not be renewed, if that is known */
-  watch(lease: Lease, now: number, trouble?: Trouble): void {
+  watch(lease: Lease, trouble?: Trouble): void {
     const watched = this.#watched.get(lease);
-    if (watched === undefined) this.#watched.set(lease, { cancel: this.#ring(lease, now), trouble });
+    if (watched === undefined) this.#watched.set(lease, { cancel: this.#ring(lease), trouble });
     else if (trouble !== undefined) watched.trouble = trouble;
   }
 
@@ -35,12 +35,11 @@ export class Deadlines {
     lease.lose(lease.isAtItsLimit(this.#clock.now()) ? HELD_AT_MOST : deadlinePassed(trouble));
   }
 
-  #ring(lease: Lease, now: number): CancelTimer {
-    return this.#clock.afterInBackground(lease.untilDeadline(now), () => {
-      const later = this.#clock.now();
+  #ring(lease: Lease): CancelTimer {
+    return this.#clock.afterInBackground(lease.untilDeadline(this.#clock.now()), () => {
       const watched = this.#watched.get(lease);
       if (watched === undefined) return;
-      if (lease.untilDeadline(later) > 0) watched.cancel = this.#ring(lease, later);
+      if (lease.untilDeadline(this.#clock.now()) > 0) watched.cancel = this.#ring(lease);
       else this.expire(lease);
     });
   }

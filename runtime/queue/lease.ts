@@ -1,4 +1,5 @@
 import type { DropRequest } from "../stores/port";
+import type { Belief } from "../suspension";
 import type { Holder } from "./holder";
 import type { Loss } from "./loss";
 import type { Turn } from "./turn";
@@ -15,7 +16,7 @@ const DRIFT_MS = 2;
  * renewals that name it. Each counts from before it was sent: see {@link prove}. It ends, for good, before anything is
  * sent that could end the hold in the store: see {@link end}.
  */
-export class Lease {
+export class Lease implements Belief {
   readonly key: string;
   /** What the key holds. No command but the one that took the key was ever to write it. */
   readonly requestId: string;
@@ -56,12 +57,14 @@ export class Lease {
   }
 
   /**
-   * A command that was sent at `sentAt` was answered: when it was carried out, the key held our `requestId`, for
-   * `lockTimeMs` at least. What an earlier command proved for longer still holds.
+   * Notes the reply to a command: when the store carried it out, the key held our `requestId`, for `lockTimeMs` at
+   * least. What an earlier command proved for longer still holds.
    *
-   * @param trustedSince in whole milliseconds: what was sent before proves nothing, since our clock may have stood still
+   * @param sentAt the monotonic time that was read before the command was sent
+   * @param trustedSince whole milliseconds: a command that was sent before proves nothing. A new lease needs none, because
+   *   each check looks for a suspension.
    */
-  prove(sentAt: number, lockTimeMs: number, trustedSince: number): void {
+  prove(sentAt: number, lockTimeMs: number, trustedSince = -Infinity): void {
     if (sentAt < trustedSince) return;
     // Whole milliseconds need no memory beside their field.
     const deadline = Math.floor(sentAt + lockTimeMs * (1 - DRIFT_RATIO) - DRIFT_MS);
@@ -70,13 +73,9 @@ export class Lease {
     this.#provenFrom = Math.floor(sentAt);
   }
 
-  /**
-   * Milliseconds for which the key surely holds our `requestId`, by arithmetic; 0 when it may not.
-   *
-   * @param trustedSince see {@link prove}
-   */
-  remaining(now: number, trustedSince: number): number {
-    return this.isTrusted(trustedSince) ? this.untilDeadline(now) : 0;
+  /** Until when the key surely holds our `requestId`: for {@link Suspension.timeLeft}, which alone reads the clock. */
+  sureUntil(trustedSince: number): number {
+    return !this.isOver && this.isTrusted(trustedSince) ? this.#deadline : -Infinity;
   }
 
   /**
@@ -88,7 +87,7 @@ export class Lease {
     return this.#provenFrom >= trustedSince;
   }
 
-  /** The same, trusted or not: 0 when no renewal can come in time any more. */
+  /** The milliseconds until its deadline, trusted or not: 0 when no renewal can come in time any more. */
   untilDeadline(now: number): number {
     return this.isOver ? 0 : this.untilExpiry(now);
   }
@@ -131,6 +130,11 @@ export class Lease {
   /** The fencing token of who holds it now. */
   get tokenOfHolder(): number | undefined {
     return this.fencingToken === undefined ? undefined : this.fencingToken + (this.turn?.handOns ?? 0);
+  }
+
+  /** The fencing token of the next holder in this process. */
+  get tokenOfNext(): number | undefined {
+    return this.tokenOfHolder === undefined ? undefined : this.tokenOfHolder + 1;
   }
 
   /** A token was drawn for who holds it now. Of several that were drawn at a time, the largest may be heard first. */

@@ -142,12 +142,8 @@ export class LocalQueue implements Line, SharersLine, DropListener<Ending>, Next
   /** While the lease is being given back, its end wakes who is first. */
   private get heldHereForMs(): number {
     if (this.lease === undefined) return 0;
-    const now = this.#shared.clock.now();
-    return this.lease.isGivenBack ? this.lease.untilExpiry(now) : this.remaining(this.lease, now);
-  }
-
-  private remaining(lease: Lease, now: number): number {
-    return lease.remaining(now, this.#shared.suspension.trustedSince(now));
+    const { clock, suspension } = this.#shared;
+    return this.lease.isGivenBack ? this.lease.untilExpiry(clock.now()) : suspension.timeLeft(this.lease);
   }
 
   private prune(): void {
@@ -156,32 +152,32 @@ export class LocalQueue implements Line, SharersLine, DropListener<Ending>, Next
 
   // ---- holding ----------------------------------------------------------------------------------------
 
-  begin(lease: Lease, first: Waiter, now: number): number | undefined {
-    if (first.permits > 1) return this.beginBesideOthers(lease, first, now);
+  begin(lease: Lease, first: Waiter): number | undefined {
+    if (first.permits > 1) return this.beginBesideOthers(lease, first);
     const before = this.lease;
-    const waitedMs = first.onGranted(lease, first.fencing ? lease.tokenOfHolder : undefined, now);
+    const waitedMs = first.onGranted(lease, first.fencing ? lease.tokenOfHolder : undefined);
     if (waitedMs === undefined) return undefined;
     this.remove(first);
     this.lease = lease;
     this.#contender = undefined;
     this.#stays += 1;
     this.#shared.onBegin();
+    if (first.isWatched) this.#shared.renewals.keep(lease, this.#shared.suspension.readAt);
     if (before !== undefined) this.#shared.renewals.supersede(before);
-    if (first.isWatched) this.#shared.renewals.keep(lease, now);
     // Nobody tells when a lease that is not renewed is over: who is next looks again then.
-    else this.first?.wake();
+    if (!first.isWatched) this.first?.wake();
     return waitedMs;
   }
 
   /** It waited by itself, and is there by itself: others need not wait for its end. */
-  private beginBesideOthers(lease: Lease, first: Waiter, now: number): number | undefined {
-    const waitedMs = first.onGranted(lease, undefined, now);
+  private beginBesideOthers(lease: Lease, first: Waiter): number | undefined {
+    const waitedMs = first.onGranted(lease, undefined);
     if (waitedMs === undefined) return undefined;
     this.remove(first);
     this.#contender = undefined;
     this.#shared.stay(lease);
     this.#shared.onBegin();
-    if (first.isWatched) this.#shared.renewals.keep(lease, now);
+    if (first.isWatched) this.#shared.renewals.keep(lease, this.#shared.suspension.readAt);
     this.prune();
     return waitedMs;
   }
@@ -291,14 +287,15 @@ export class LocalQueue implements Line, SharersLine, DropListener<Ending>, Next
 
   /** Inside the process a lease goes only to one who would have been granted the same. */
   private handOn(lease: Lease, heirs: SharersLine, since: number, now: number, ended: Ended): boolean {
+    // This may find a suspension, and run code that changes who waits. So it comes first.
+    const leftMs = this.#shared.suspension.timeLeft(lease);
     const { first: next } = heirs;
     if (next === undefined) return false;
-    this.#shared.suspension.trustedSince(now); // If it was suspended, that is known from here on.
     const { lockTimeMs, fencingToken, replicas } = lease;
     const mayGoOn = lease.turn === undefined ? Turn.mayBegin(since, now) : lease.turn.mayGoOn(now);
     const isWorthIt =
       mayGoOn &&
-      this.remaining(lease, now) > lockTimeMs / 2 &&
+      leftMs > lockTimeMs / 2 &&
       // It may have been extended for the one who has it, and for nobody else; or that may be under way.
       this.#shared.renewals.mostLockTimeMs(lease) <= lockTimeMs &&
       fits({ lockTimeMs, fencing: fencingToken !== undefined, replicas }, next) &&
@@ -311,9 +308,9 @@ export class LocalQueue implements Line, SharersLine, DropListener<Ending>, Next
     if (!isWorthIt) return false;
     const turn = (lease.turn ??= new Turn(since));
     const previous = lease.holder;
+    const waitedMs = next.onGranted(lease, next.fencing ? lease.tokenOfNext : undefined);
+    if (waitedMs === undefined) return false;
     turn.add(ended);
-    const waitedMs = next.onGranted(lease, next.fencing ? lease.tokenOfHolder : undefined, now);
-    if (waitedMs === undefined) return turn.takeBack();
     heirs.served();
     previous?.onHandedOn();
     next.onEntered(waitedMs);

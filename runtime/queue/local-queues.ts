@@ -179,7 +179,7 @@ export class LocalQueues implements Shared {
 
   /** Nothing is sure any more, and what nobody renews may be free: who is first looks again, and not when it had meant to. */
   #onSuspended(): void {
-    this.renewals.renewAll(this.clock.now());
+    this.renewals.onSuspended(this.clock.now());
     for (const { first } of this.#queues.values()) first?.wake();
   }
 

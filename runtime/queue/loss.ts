@@ -72,6 +72,13 @@ export function deadlinePassed(trouble?: Trouble): Loss {
   };
 }
 
+/** A hold of which the machine's suspension proved the deadline wrong, and that no renewal has confirmed since. */
+export const SUSPENDED: Loss = {
+  outcome: "expired",
+  because: "the machine was suspended, and no renewal has confirmed the lock since",
+  isEarly: false,
+};
+
 /** Of a hold that was not to last any longer. */
 export const HELD_AT_MOST: Loss = {
   outcome: "expired",

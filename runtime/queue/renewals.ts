@@ -5,7 +5,7 @@ import type { RenewReply, RenewRequest, Store } from "../stores/port";
 import type { Suspension } from "../suspension";
 import type { Deadlines } from "./deadlines";
 import { ofReplicas, type Lease } from "./lease";
-import { lossOf, type Loss, type Trouble } from "./loss";
+import { lossOf, SUSPENDED, type Loss, type Trouble } from "./loss";
 import type { Waiter } from "./waiter";
 
 /**
@@ -49,7 +49,7 @@ export class Renewals {
   keep(lease: Lease, now: number): void {
     const leftMs = lease.untilDeadline(now);
     if (leftMs === 0) return this.#expire(lease);
-    if (lease.isAtItsLimit(now)) return this.#deadlines.watch(lease, now);
+    if (lease.isAtItsLimit(now)) return this.#deadlines.watch(lease);
     const thirdMs = lease.lockTimeMs / 3;
     if (leftMs > thirdMs) this.#schedule(lease, now + thirdMs);
     else this.#trySoon(lease, now); // The reply took so long that a third from now would be too late.
@@ -103,7 +103,7 @@ export class Renewals {
     if (!reply.renewed)
       return this.lose(lease, lossOf(requestId, reply.holder, lease.untilDeadline(now) > 0));
     if (lease.isOver) return;
-    const trustedSince = this.#suspension.trustedSince(now);
+    const trustedSince = this.#suspension.trustedSince();
     if (sentAt < trustedSince || replicas < lease.replicas) {
       return await this.prolong(lease, { ...terms, replicas: Math.max(replicas, lease.replicas) });
     }
@@ -137,10 +137,14 @@ export class Renewals {
     lease.lose(loss);
   }
 
-  /** Our clock may have stood still: until a renewal is answered, nothing is sure. */
-  renewAll(now: number): void {
-    for (const lease of this.#leases()) {
-      if (lease.renewAt !== NEVER && lease.renewAt !== UNDER_WAY) this.#schedule(lease, now);
+  /**
+   * The machine was suspended: until the store answers a renewal, no lock is certain. One that nobody renews is lost,
+   * because it can never be certain again.
+   */
+  onSuspended(now: number): void {
+    for (const lease of Array.from(this.#leases())) {
+      if (lease.renewAt === NEVER) this.lose(lease, SUSPENDED);
+      else if (lease.renewAt !== UNDER_WAY) this.#schedule(lease, now);
     }
   }
 
@@ -150,7 +154,7 @@ export class Renewals {
   }
 
   #trySoon(lease: Lease, now: number, trouble?: Trouble): void {
-    this.#deadlines.watch(lease, now, trouble);
+    this.#deadlines.watch(lease, trouble);
     this.#schedule(lease, now + lease.lockTimeMs / 30);
   }
 
@@ -168,8 +172,8 @@ export class Renewals {
 
   #renewDue(): void {
     this.#looksAt = Infinity;
+    this.#suspension.trustedSince(); // A suspension makes all of them due.
     const now = this.#clock.now();
-    this.#suspension.trustedSince(now);
     const due: Lease[] = [];
     for (const lease of this.#leases()) {
       if (lease.renewAt === NEVER || lease.renewAt === UNDER_WAY) continue;
@@ -192,7 +196,7 @@ export class Renewals {
   async #renew(leases: readonly Lease[], sentAt: number): Promise<void> {
     for (const lease of leases) {
       lease.renewAt = UNDER_WAY;
-      if (lease.untilDeadline(sentAt) <= this.#inFlight.usualTimeoutMs) this.#deadlines.watch(lease, sentAt);
+      if (lease.untilDeadline(sentAt) <= this.#inFlight.usualTimeoutMs) this.#deadlines.watch(lease);
     }
     const requests = leases.map((lease) => ({
       key: lease.key,
@@ -213,13 +217,13 @@ export class Renewals {
 
   #conclude(lease: Lease, reply: RenewReply, sentAt: number, request: RenewRequest): void {
     const { lockTimeMs, replicas = 0 } = request;
+    const trustedSince = this.#suspension.trustedSince();
     const now = this.#clock.now();
-    const trustedSince = this.#suspension.trustedSince(now);
     // A body that has entered since may want more replicas to have it than were asked.
     if (reply instanceof Error || sentAt < trustedSince || replicas < lease.replicas) {
       const trouble = reply instanceof Error ? { error: reply } : undefined;
       if (lease.untilDeadline(now) > 0) return this.#trySoon(lease, now, trouble);
-      if (trouble !== undefined) this.#deadlines.watch(lease, now, trouble);
+      if (trouble !== undefined) this.#deadlines.watch(lease, trouble);
       return this.#expire(lease);
     }
     if (!reply.renewed) {

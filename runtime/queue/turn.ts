@@ -40,13 +40,6 @@ export class Turn {
     this.#unproven.push(ended);
   }
 
-  /** The last one has not handed on. */
-  takeBack(): false {
-    this.handOns -= 1;
-    this.#unproven.pop();
-    return false;
-  }
-
   /** Those of the first `handOns` who were not told yet are told. */
   tell(handOns: number, loss: Loss | undefined): void {
     const told = this.handOns - this.#unproven.length;

@@ -26,10 +26,10 @@ export interface Waiter {
   /**
    * From now on it holds the lease, and waits no more. Nobody is told yet.
    *
-   * @returns for how long it has waited, in milliseconds; `undefined`, and nothing has changed, where the lease is not
-   *   surely ours any more
+   * @returns the milliseconds that it waited; `undefined`, and nothing has changed, if the lease is not surely ours any
+   *   more
    */
-  onGranted(lease: Lease, fencingToken: number | undefined, now: number): number | undefined;
+  onGranted(lease: Lease, fencingToken: number | undefined): number | undefined;
   /** All that changes has changed: it may be told that it holds the lock. */
   onEntered(waitedMs: number): void;
   /** Its try is over, without the lease unless `onGranted` was called. */

@@ -7,7 +7,7 @@ const SECOND = 1_000;
 
 function leaseFor(clock: VirtualClock, lockTimeMs: number): Lease {
   const lease = new Lease("LOCK_payOrder_1", "a".repeat(32), lockTimeMs, undefined, true);
-  lease.prove(clock.now(), lockTimeMs, -Infinity);
+  lease.prove(clock.now(), lockTimeMs);
   return lease;
 }
 
@@ -15,7 +15,7 @@ test("a lease is lost at its deadline, and watched no more", async (t) => {
   const clock = new VirtualClock();
   const deadlines = new Deadlines(clock);
   const lease = leaseFor(clock, SECOND);
-  deadlines.watch(lease, clock.now(), { error: new Error("connection refused") });
+  deadlines.watch(lease, { error: new Error("connection refused") });
   await clock.advance(lease.untilDeadline(clock.now()) - 1);
   t.is(lease.loss, undefined);
   t.true(deadlines.isWatched(lease));
@@ -29,14 +29,14 @@ test("a lease that was forgotten can be watched again", async (t) => {
   const clock = new VirtualClock();
   const deadlines = new Deadlines(clock);
   const lease = leaseFor(clock, SECOND);
-  deadlines.watch(lease, clock.now());
+  deadlines.watch(lease);
   deadlines.forget(lease);
   t.false(deadlines.isWatched(lease));
   t.is(clock.pendingTimers, 0);
   await clock.advance(SECOND);
   t.is(lease.loss, undefined);
-  lease.prove(clock.now(), SECOND, -Infinity);
-  deadlines.watch(lease, clock.now());
+  lease.prove(clock.now(), SECOND);
+  deadlines.watch(lease);
   await clock.advance(SECOND);
   t.is(lease.loss?.outcome, "expired");
 });

@@ -48,7 +48,7 @@ function keeper(): Keeper {
         onRenewed: () => {},
         onLost,
       };
-      lease.prove(clock.now(), lockTimeMs, -Infinity);
+      lease.prove(clock.now(), lockTimeMs);
       await memory.take({ key, requestId, lockTimeMs, fencing: false }, SECOND);
       leases.push(lease);
       renewals.keep(lease, clock.now());
@@ -57,7 +57,8 @@ function keeper(): Keeper {
   };
 }
 
-const isSure = (fleet: Fleet, lease: Lease): boolean => lease.remaining(fleet.clock.now(), -Infinity) > 0;
+const timeLeft = (fleet: Fleet, lease: Lease): number => new Suspension(fleet.clock).timeLeft(lease);
+const isSure = (fleet: Fleet, lease: Lease): boolean => timeLeft(fleet, lease) > 0;
 
 test("ten thousand locks that were had at about the same time cost one timer, and one renewal together", async (t) => {
   const { fleet, renewals, keep } = keeper();
@@ -197,7 +198,7 @@ test("a renewal that comes through at the last moment saves the lock, and takes 
   t.is(fleet.clock.pendingTimers, 2, "the next try, and the deadline");
   fleet.store.onRenew = (send) => send();
   await fleet.clock.advance(700);
-  t.is(lease.remaining(fleet.clock.now(), -Infinity) > 28_000, true);
+  t.is(timeLeft(fleet, lease) > 28_000, true);
   t.is(fleet.clock.pendingTimers, 1);
   await fleet.clock.advance(300 * SECOND);
   t.true(isSure(fleet, lease));
@@ -214,7 +215,7 @@ test("a renewed lock counts from before its renewal was sent, however long the r
     return replies;
   };
   await fleet.clock.advance(10_800);
-  t.is(lease.remaining(fleet.clock.now(), -Infinity), 30_000 * 0.99 - 2 - 800);
+  t.is(timeLeft(fleet, lease), 30_000 * 0.99 - 2 - 800);
 });
 
 test("one lock that is about to end does not cut short the wait for the reply that keeps the others", async (t) => {
@@ -233,7 +234,7 @@ test("one lock that is about to end does not cut short the wait for the reply th
   t.is(fleet.store.renewed.at(-1), 2, "the one is tried a last time, and the other is due");
   await fleet.clock.advance(100);
   t.regex(short.loss?.because ?? "", /deadline passed/);
-  t.true(long.remaining(fleet.clock.now(), -Infinity) > 29_000);
+  t.true(timeLeft(fleet, long) > 29_000);
 });
 
 test("of a short lock, one renewal that is lost on the way is not the end", async (t) => {
@@ -302,7 +303,7 @@ test("after a standstill, what is over is lost, and what is not is renewed at on
   await fleet.clock.settle();
   t.regex(short.loss?.because ?? "", /deadline passed/);
   t.is(fleet.store.renewals, 1);
-  t.true(long.remaining(fleet.clock.now(), -Infinity) > 29_000);
+  t.true(timeLeft(fleet, long) > 29_000);
 });
 
 test("who gives back other locks when it learns that one is lost is not told that those are lost, too", async (t) => {

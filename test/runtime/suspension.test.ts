@@ -33,7 +33,7 @@ class Machine extends VirtualClock {
 function watched(machine: Machine): { suspension: Suspension; told: number[]; since: () => number } {
   const told: number[] = [];
   const suspension = new Suspension(machine, (suspendedMs) => void told.push(suspendedMs));
-  return { suspension, told, since: () => suspension.trustedSince(machine.now()) };
+  return { suspension, told, since: () => suspension.trustedSince() };
 }
 
 test("as long as the machine runs, all that was ever sent counts", (t) => {
@@ -75,11 +75,9 @@ test("a suspension before the first question is noticed as well", (t) => {
 test("who is told may ask again at once", (t) => {
   const machine = new Machine();
   const answers: number[] = [];
-  const suspension: Suspension = new Suspension(machine, () =>
-    answers.push(suspension.trustedSince(machine.now())),
-  );
+  const suspension: Suspension = new Suspension(machine, () => answers.push(suspension.trustedSince()));
   machine.isSuspended(60_000);
-  suspension.trustedSince(machine.now());
+  suspension.trustedSince();
   t.deepEqual(answers, [machine.now()]);
 });
 
@@ -171,10 +169,10 @@ test("a suspension is seen by the third reading, where the process stood still i
     machine.isSuspended(60_000);
     machine.runs(20);
     stall(5_000, times);
-    const lookedAt = machine.now();
-    t.is(suspension.trustedSince(lookedAt), isSeen ? lookedAt : -Infinity);
+    const since = suspension.trustedSince();
+    t.is(since, isSeen ? machine.now() : -Infinity);
     t.is(machine.looks - looksAtFirst, 3);
-    t.not(suspension.trustedSince(machine.now()), -Infinity);
+    t.not(suspension.trustedSince(), -Infinity);
   }
 });
 
@@ -189,15 +187,15 @@ test("a process that stands still between two readings is no machine that was su
     [60_000, 9],
   ] as const) {
     stall(ms, times);
-    t.is(suspension.trustedSince(machine.now()), -Infinity);
+    t.is(suspension.trustedSince(), -Infinity);
     stall(0, 0);
     machine.runs(20);
-    t.is(suspension.trustedSince(machine.now()), -Infinity);
+    t.is(suspension.trustedSince(), -Infinity);
   }
   t.deepEqual(told, []);
   machine.isSuspended(2_000);
   machine.runs(20);
-  t.is(suspension.trustedSince(machine.now()), machine.now());
+  t.is(suspension.trustedSince(), machine.now());
 });
 
 for (const [what, sinceBoot] of [
@@ -217,7 +215,7 @@ for (const [what, sinceBoot] of [
     for (let count = 0; count < 3; count += 1) {
       machine.runs(10_000);
       machine.isSuspended(60_000);
-      t.is(suspension.trustedSince(machine.now()), -Infinity);
+      t.is(suspension.trustedSince(), -Infinity);
     }
   });
 }
@@ -228,7 +226,7 @@ test("the system's clock agrees with itself over real time", async (t) => {
   const before = ahead();
   const endsAt = systemClock.now() + 1_200;
   while (systemClock.now() < endsAt) {
-    t.is(suspension.trustedSince(systemClock.now()), -Infinity);
+    t.is(suspension.trustedSince(), -Infinity);
     await new Promise<void>((resolve) => void systemClock.after(25, resolve));
   }
   t.true(Math.abs(ahead() - before) < 1_100, `${before} ms, then ${ahead()} ms`);

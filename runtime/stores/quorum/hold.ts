@@ -1,3 +1,4 @@
+import type { Belief } from "../../suspension";
 import type { TakeRequest } from "../port";
 import type { Master } from "./master";
 import { Tally, type Votes } from "./tally";
@@ -7,7 +8,7 @@ const DRIFT_RATIO = 0.01;
 const DRIFT_MS = 2;
 
 /** One requestId: what the masters have for it. */
-export class Hold {
+export class Hold implements Belief {
   readonly request: TakeRequest;
   readonly tally: Tally;
   /** Those that were asked for it, each with the promise that what it said is noted. */
@@ -46,13 +47,9 @@ export class Hold {
     this.#provenFrom = sentAt;
   }
 
-  /**
-   * Whether nobody else can have a majority, provided that it had one.
-   *
-   * @param trustedSince what was sent before proves nothing: the machine was suspended since
-   */
-  isSure(now: number, trustedSince: number): boolean {
-    return now < this.#sureUntil && this.#provenFrom >= trustedSince;
+  /** Until when nobody else can have a majority, provided that it had one. */
+  sureUntil(trustedSince: number): number {
+    return this.#provenFrom >= trustedSince ? this.#sureUntil : -Infinity;
   }
 
   /** Whether it is long gone at all masters. */

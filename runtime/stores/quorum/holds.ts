@@ -51,8 +51,7 @@ export class Holds {
   }
 
   isSure(hold: Hold): boolean {
-    const now = this.#clock.now();
-    return hold.isSure(now, this.#suspension.trustedSince(now));
+    return this.#suspension.timeLeft(hold) > 0;
   }
 
   /** Whether the same command was carried out before, and has the key. */

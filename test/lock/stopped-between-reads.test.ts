@@ -1,0 +1,160 @@
+import test, { type ExecutionContext } from "ava";
+import type { LockOptions } from "../../runtime/lock/settings";
+import { Holds } from "../../runtime/stores/quorum/holds";
+import { deferred } from "../support/deferred";
+import { Fleet, type FleetProcess } from "../support/fleet";
+import { inTheMiddleOf } from "../support/in-the-middle-of";
+import { StoppingClock } from "../support/stopping-clock";
+
+// A process can be stopped between any two reads of its clocks. Each check is repeated here with a stop before each of its
+// reads. The stop is longer than the lock time, so no check may pass after it.
+
+const LOCK_TIME_MS = 1_000;
+const STOP_MS = 5_000;
+const LOCK: LockOptions = { lockTime: `${LOCK_TIME_MS}ms` };
+
+interface World {
+  readonly fleet: Fleet;
+  readonly clock: StoppingClock;
+  readonly process: FleetProcess;
+}
+
+function newWorld(): World {
+  const fleet = new Fleet();
+  const clock = new StoppingClock(fleet.clock);
+  return { fleet, clock, process: fleet.process({ clock, logger: { warn: () => {} } }) };
+}
+
+/** Runs the check without a stop, and then once for each of its reads. */
+async function atEachRead(
+  t: ExecutionContext,
+  arrange: (world: World) => Promise<() => boolean | Promise<boolean>>,
+): Promise<void> {
+  const passes = async (nth?: number): Promise<readonly [passes: boolean, reads: number]> => {
+    const world = newWorld();
+    const check = await arrange(world);
+    const { reads } = world.clock;
+    if (nth !== undefined) world.clock.stopBefore(nth, STOP_MS);
+    return [await check(), world.clock.reads - reads];
+  };
+  const [passesUnstopped, reads] = await passes();
+  t.true(passesUnstopped);
+  t.true(reads >= 3, "it reads the time since boot, and the monotonic clock before and after");
+  for (let nth = 1; nth <= reads; nth += 1) {
+    const [passesStopped] = await passes(nth);
+    t.false(passesStopped, `stopped before read ${nth} of ${reads}`);
+  }
+}
+
+async function held({ process, fleet }: World, key: string): Promise<ReturnType<FleetProcess["lock"]>> {
+  const lock = process.lock(key, LOCK);
+  await lock.acquire();
+  await fleet.clock.advance(50);
+  return lock;
+}
+
+async function allHeld({ process, fleet }: World): Promise<ReturnType<FleetProcess["locks"]>> {
+  const locks = process.locks(["one", "two", "three"], LOCK);
+  await locks.acquire();
+  await locks.locks[2]?.extend("1m"); // The last to be asked outlasts the others.
+  await fleet.clock.advance(50);
+  return locks;
+}
+
+function doesNotThrow(check: () => void): boolean {
+  try {
+    check();
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+test("remaining() is 0 if the lock expired while it looked", async (t) => {
+  await atEachRead(t, async (world) => {
+    const lock = await held(world, "remaining");
+    return () => lock.remaining() > 0;
+  });
+});
+
+test("assertHeld() throws if the lock expired while it looked", async (t) => {
+  await atEachRead(t, async (world) => {
+    const lock = await held(world, "assertHeld");
+    return () => doesNotThrow(() => lock.assertHeld());
+  });
+});
+
+test("remaining() of several locks is 0 if any of them expired while it looked", async (t) => {
+  await atEachRead(t, async (world) => {
+    const locks = await allHeld(world);
+    return () => locks.remaining() > 0;
+  });
+});
+
+test("assertHeld() of several locks throws if any of them expired while it looked", async (t) => {
+  await atEachRead(t, async (world) => {
+    const locks = await allHeld(world);
+    return () => doesNotThrow(() => locks.assertHeld());
+  });
+});
+
+test("several locks need one reading of the clock", async (t) => {
+  const world = newWorld();
+  const locks = await allHeld(world);
+  locks.remaining(); // It looks at the time since boot at most once in 20 ms.
+  const { reads } = world.clock;
+  t.true(locks.remaining() > 0);
+  locks.assertHeld();
+  t.is(world.clock.reads - reads, 2);
+});
+
+test("a waiter is not let in if its lock expired while the gate looked", async (t) => {
+  const key = "stopped gate";
+  await atEachRead(t, async ({ process, fleet, clock }) => {
+    const reply = deferred();
+    fleet.store.onTake = async (send) => {
+      const taken = await send();
+      await reply.promise;
+      return taken;
+    };
+    inTheMiddleOf(t, "lockweave:grant", key, () => clock.ignoreFurtherReads());
+    const acquired = process.lock(key, LOCK).acquire();
+    await fleet.clock.settle();
+    return async () => {
+      reply.resolve();
+      return await acquired;
+    };
+  });
+});
+
+test("a lock that expired while its holder looked is not handed off", async (t) => {
+  const key = "stopped hand-off";
+  await atEachRead(t, async (world) => {
+    const holder = await held(world, key);
+    const next = world.process.lock(key, LOCK);
+    await next.acquire();
+    await world.fleet.clock.advance(25); // Long enough for another look, and not too long for a hand-off.
+    let isHandedOff = false;
+    inTheMiddleOf(
+      t,
+      "lockweave:release",
+      key,
+      () => (isHandedOff = true),
+      ({ outcome }) => outcome === "handed on",
+    );
+    return () => {
+      void holder.release().catch(() => {});
+      return isHandedOff;
+    };
+  });
+});
+
+test("a quorum is not sure of a hold that expired while it looked", async (t) => {
+  await atEachRead(t, async ({ clock, fleet }) => {
+    const holds = new Holds(clock, { all: 3, majority: 2 }, 60_000);
+    const requestId = "1".padStart(32, "0");
+    const hold = holds.begin({ key: "quorum", requestId, lockTimeMs: LOCK_TIME_MS, fencing: false });
+    await fleet.clock.advance(50);
+    return () => holds.isSure(hold);
+  });
+});
