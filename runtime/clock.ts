@@ -1,6 +1,7 @@
 import { uptime } from "node:os";
 import { performance } from "node:perf_hooks";
 import { LockOptionError } from "./errors";
+import { inRoot, rooted } from "./root-context";
 import { shown } from "./shown";
 
 /** Cancels a timer. Calling it again, or after the timer ran, does nothing. */
@@ -70,22 +71,23 @@ export function afterIo(clock: Clock, callback: () => void): void {
   else clock.afterIo(callback);
 }
 
+/** Its timers run in the root context. */
 export const systemClock: Clock = {
   now: () => performance.now(),
   sinceBoot: () => uptime() * 1000,
   epochMicroseconds: () => Math.round((performance.timeOrigin + performance.now()) * 1000),
   after(delayMs, callback) {
-    const timer = setTimeout(callback, neverEarly(delayMs));
+    const timer = inRoot(() => setTimeout(callback, neverEarly(delayMs)));
     return () => clearTimeout(timer);
   },
   afterInBackground(delayMs, callback) {
-    const timer = setTimeout(callback, neverEarly(delayMs)).unref();
+    const timer = inRoot(() => setTimeout(callback, neverEarly(delayMs)).unref());
     return () => clearTimeout(timer);
   },
   timer: (callback) => new SystemTimer(callback, false),
   timerInBackground: (callback) => new SystemTimer(callback, true),
   // A timer that calls this is followed by a poll for I/O, and immediates run after that.
-  afterIo: (callback) => void setImmediate(callback),
+  afterIo: (callback) => void inRoot(() => setImmediate(callback)),
 };
 
 /**
@@ -117,7 +119,8 @@ class SystemTimer implements Timer {
 
   #arm(at: number): void {
     clearTimeout(this.#armed);
-    this.#armed = setTimeout(this.#ring, neverEarly(Math.max(at - performance.now(), 0)));
+    const delayMs = neverEarly(Math.max(at - performance.now(), 0));
+    this.#armed = inRoot(() => setTimeout(this.#ring, delayMs));
     this.#ringsAt = at;
     if (this.#isInBackground) this.#armed.unref();
   }
@@ -130,6 +133,32 @@ class SystemTimer implements Timer {
     this.#at = undefined;
     this.#callback();
   };
+}
+
+/** The same clock, but its timers run in the root context, whatever context it runs them in itself. */
+export function inRootContext(clock: Clock): Clock {
+  if (clock === systemClock) return clock;
+  const needed = {
+    now: () => clock.now(),
+    epochMicroseconds: () => clock.epochMicroseconds(),
+    after: (delayMs, callback) => inRoot(() => clock.after(delayMs, rooted(callback))),
+    afterInBackground: (delayMs, callback) =>
+      inRoot(() => clock.afterInBackground(delayMs, rooted(callback))),
+    timer: (callback) => timerInRoot(clock.timer(rooted(callback))),
+    timerInBackground: (callback) => timerInRoot(clock.timerInBackground(rooted(callback))),
+  } satisfies Required<Omit<Clock, keyof OptionalParts>>;
+  const optional: OptionalParts = {
+    ...(clock.sinceBoot && { sinceBoot: () => clock.sinceBoot?.() ?? NaN }),
+    ...(clock.afterIo && { afterIo: (callback) => inRoot(() => clock.afterIo?.(rooted(callback))) }),
+  };
+  return { ...needed, ...optional };
+}
+
+/** What is optional is named here, so that the compiler asks for whatever a clock gets besides. */
+type OptionalParts = Pick<Clock, "sinceBoot" | "afterIo">;
+
+function timerInRoot(timer: Timer): Timer {
+  return { set: (at) => inRoot(() => timer.set(at)), clear: () => timer.clear() };
 }
 
 /** Node cuts delays, and its own clock, to whole milliseconds: a timer could run before `now()` is there. */

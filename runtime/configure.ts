@@ -1,6 +1,6 @@
 import { announce } from "./announce";
 import { requestIds } from "./request-id";
-import { assertClock, systemClock, type Clock } from "./clock";
+import { assertClock, inRootContext, systemClock, type Clock } from "./clock";
 import { milliseconds, type Duration } from "./duration";
 import { namesOf, openStores, type RedisPlace } from "./configured-stores";
 import { LockMisconfiguredError, LockNotWovenError, LockOptionError } from "./errors";
@@ -21,6 +21,7 @@ import {
 } from "./lock/settings";
 import { LocalQueues } from "./queue/local-queues";
 import type { Loss } from "./queue/loss";
+import { inRoot } from "./root-context";
 import type { Store } from "./stores/port";
 import { isOptions, shown } from "./shown";
 import { warnOfSlowLocks } from "./slow-locks";
@@ -176,6 +177,11 @@ interface Means {
  * whole fleets so.
  */
 export function createLocker(configuration: Configuration, means: Means = {}): Locker {
+  // Connections serve all callers, and may be opened while one of them is served.
+  return inRoot(() => openLocker(configuration, means));
+}
+
+function openLocker(configuration: Configuration, means: Means): Locker {
   if (!isOptions(configuration)) {
     throw new LockOptionError(
       `Expected configure({ redis }) or configure({ store }), got ${shown(configuration)}`,
@@ -187,7 +193,12 @@ export function createLocker(configuration: Configuration, means: Means = {}): L
       `configure() has no option \`${unknown}\`. The options are ${OPTIONS.join(", ")}.${OF_AN_ADDRESS.has(unknown) ? IN_ONE : ""}`,
     );
   }
-  const { defaults = {}, logger = quietConsole, commandTimeout = "1s", clock = systemClock } = configuration;
+  const {
+    defaults = {},
+    logger = quietConsole,
+    commandTimeout = "1s",
+    clock: given = systemClock,
+  } = configuration;
   const { openReleases = OPEN_RELEASES } = configuration;
   if (!isOptions(defaults)) {
     throw new LockOptionError(
@@ -219,7 +230,8 @@ export function createLocker(configuration: Configuration, means: Means = {}): L
   if (typeof isAnnounced !== "boolean") {
     throw new LockOptionError(`Expected \`announce\` to be true or false, got ${shown(isAnnounced)}`);
   }
-  assertClock(clock);
+  assertClock(given);
+  const clock = inRootContext(given);
   const settings = settle(defaults, DEFAULTS);
   const commandTimeoutMs = milliseconds("commandTimeout", commandTimeout, 10);
   const slowAfterMs = warnAfter === undefined ? undefined : milliseconds("warnAfter", warnAfter, 10);

@@ -1,3 +1,5 @@
+import { inRoot } from "./root-context";
+
 /** Where the runtime tells what happens; `console` fits. It may be asynchronous: nobody waits for what it returns. */
 export interface Logger {
   /** The time line: who waits, who holds, who released. */
@@ -36,16 +38,18 @@ export function safeLogger(logger: Logger): SafeLogger {
 /** Warns on the console, where others speak as well, and is silent about the rest. */
 export const quietConsole: Logger = { warn: (message) => console.warn(`lockweave: ${message}`) };
 
-/** If it fails, at once or later, there is nobody left to tell. */
+/** Runs it in the root context: a message may be about another caller. If it fails, nobody is left to report that to. */
 function attempt(tell: () => unknown): void {
-  try {
-    const told = tell();
-    if (typeof told !== "object" || told === null) return;
-    // Not by the `then` or `catch` of what it returned, which may throw.
-    new Promise((resolve) => resolve(told)).catch(() => {});
-  } catch {
-    // As above.
-  }
+  inRoot(() => {
+    try {
+      const told = tell();
+      if (typeof told !== "object" || told === null) return;
+      // Not by the `then` or `catch` of what it returned, which may throw.
+      new Promise((resolve) => resolve(told)).catch(() => {});
+    } catch {
+      // As above.
+    }
+  });
 }
 
 /** What is no character to read: controls, line and paragraph separators, and what turns the direction of text. */

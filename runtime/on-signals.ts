@@ -2,6 +2,7 @@ import { constants } from "node:os";
 import type { Clock } from "./clock";
 import { LockOptionError } from "./errors";
 import type { Logger } from "./logger";
+import { rooted } from "./root-context";
 import { shown } from "./shown";
 
 /** Ends the process at once, whatever anybody listens to. */
@@ -48,7 +49,7 @@ export function shutdownOnSignals(
     cancelLook();
     for (const signal of signals) process.off(signal, onSignal);
   };
-  const onSignal = async (signal: NodeJS.Signals): Promise<void> => {
+  const onSignal = rooted(async (signal: NodeJS.Signals): Promise<void> => {
     const isOursAlone = process.listenerCount(signal) === 1;
     lookForOthers();
     // First, since a signal that nobody listens to for a moment is lost on process 1.
@@ -59,7 +60,7 @@ export function shutdownOnSignals(
     } finally {
       if (isOursAlone) process.kill(process.pid, signal);
     }
-  };
+  });
   lookForOthers();
   if (signals.length === 0) return () => {};
   const cancelLook = clock.afterInBackground(STARTED_AFTER_MS, lookForOthers);

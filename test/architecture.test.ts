@@ -44,6 +44,7 @@ const HOUSES: Readonly<Record<string, House>> = {
       "on-signals",
       "pairs",
       "request-id",
+      "root-context",
       "roster",
       "shown",
       "suspension",

@@ -1,4 +1,5 @@
 import { afterIo, type Clock, type Timer } from "../clock";
+import { inRoot, runInNextTick, runInPromiseJob } from "../root-context";
 import { MOST_AT_ONCE } from "../stores/port";
 
 /** The store did not answer in time. What became of the command is unknown. */
@@ -23,8 +24,6 @@ type AnyCommand = Pick<Command<unknown>, "withinMs" | "dueAt" | "onFailure">;
 
 /** `dueAt` of a command that is not in flight. */
 export const NEVER_DUE = 0;
-
-const NOW = Promise.resolve();
 
 /**
  * So many go at once where the store has nothing to do for us, and the others after them: so the store and this process work at
@@ -65,7 +64,7 @@ export class InFlight {
   /** @param mostMs never more than the usual time-out */
   send<Reply>(command: Command<Reply>, now = this.#clock.now(), mostMs = Infinity): void {
     this.begin(command, now, mostMs);
-    this.follow(command);
+    inRoot(() => this.follow(command));
   }
 
   /** The same, as a promise. */
@@ -92,7 +91,7 @@ export class InFlight {
     this.#lookAt(command.dueAt);
   }
 
-  /** Sends what has begun, and tells it how it ends. */
+  /** Sends what has begun, and reports its end to it. To be called in the root context, so that the report runs there. */
   follow<Reply>(command: Command<Reply>): void {
     sent(command).then(
       (reply) => this.replied(command, reply),
@@ -182,12 +181,12 @@ export class Batch<Sent extends Command<Reply>, Reply> {
     if (this.#sendMany === undefined) return this.#inFlight.send(command, now, mostMs);
     this.#inFlight.begin(command, now, mostMs);
     const count = this.#pending.push(command);
-    if (count >= (this.#underWay === 0 ? this.#enoughToBegin : this.#mostAtOnce)) return this.#flush();
+    if (count >= (this.#underWay === 0 ? this.#enoughToBegin : this.#mostAtOnce)) return inRoot(this.#flush);
     if (count > 1) return;
     // In a tick, which comes after all promise jobs that are due, callers meet whom one reply woke. A lone caller is not
     // kept waiting for it: the next promise job is late enough for what one piece of code asks for at once.
-    if (this.#inFlight.size > 1) process.nextTick(this.#flush);
-    else void NOW.then(this.#flush);
+    if (this.#inFlight.size > 1) runInNextTick(this.#flush);
+    else runInPromiseJob(this.#flush);
   }
 
   /** Takes back what was not sent yet. Returns whether it was. */

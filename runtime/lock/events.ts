@@ -1,8 +1,9 @@
-import { channel, subscribe, unsubscribe } from "node:diagnostics_channel";
+import { channel, subscribe, unsubscribe, type Channel } from "node:diagnostics_channel";
 import { reasonOf } from "../errors";
 import { DEFAULT_STORE } from "../limits";
 import type { Logger } from "../logger";
 import type { Loss } from "../queue/loss";
+import { inRoot } from "../root-context";
 
 /** What every message says of the lock that it speaks of. */
 export interface LockEvent {
@@ -26,6 +27,9 @@ export type Outcome = "released" | "handed on" | "left to expire" | Loss["outcom
  * What is published on `node:diagnostics_channel`, by the channel's name. Times are in milliseconds. Each lock
  * begins with `acquire`, and ends with `release` if it was granted, and with `give-up` if it was not. To be let in
  * again by a reentrant lock is no event.
+ *
+ * Subscribers to `acquire` run in the caller's async context, so that a span has its parent. All others run outside of every
+ * caller's context: `requestId` says which lock a message is about.
  */
 export interface LockEvents {
   /** It is asked for. */
@@ -88,33 +92,34 @@ export class Events {
     this.#logger = logger;
   }
 
+  /** In the caller's context: a span that begins here is a child of the caller's span. */
   asks(lock: LockEvent): void {
     if (acquire.hasSubscribers) acquire.publish(about(lock));
   }
 
   waits(lock: LockEvent): void {
     this.#logger.debug?.(`${beginning(lock)} waits`);
-    if (wait.hasSubscribers) wait.publish(about(lock));
+    if (wait.hasSubscribers) publish(wait, about(lock));
   }
 
   holds(lock: LockEvent & { readonly fencingToken: number | undefined }, waitedMs: number): void {
     this.#logger.debug?.(`${beginning(lock)} holds the lock after ${Math.round(waitedMs)} ms`);
     const { fencingToken } = lock;
-    if (grant.hasSubscribers) grant.publish({ ...about(lock), waitedMs, fencingToken });
+    if (grant.hasSubscribers) publish(grant, { ...about(lock), waitedMs, fencingToken });
   }
 
   givesUp(lock: LockEvent, waitedMs: number): void {
     this.#logger.debug?.(`${beginning(lock)} gives up after ${Math.round(waitedMs)} ms`);
-    if (giveUp.hasSubscribers) giveUp.publish({ ...about(lock), waitedMs });
+    if (giveUp.hasSubscribers) publish(giveUp, { ...about(lock), waitedMs });
   }
 
   renewed(lock: LockEvent): void {
-    if (renew.hasSubscribers) renew.publish(about(lock));
+    if (renew.hasSubscribers) publish(renew, about(lock));
   }
 
   lost(lock: LockEvent, { because }: Loss): void {
     this.#logger.warn(`${beginning(lock)} lost the lock: ${because}`);
-    if (lost.hasSubscribers) lost.publish({ ...about(lock), reason: because });
+    if (lost.hasSubscribers) publish(lost, { ...about(lock), reason: because });
   }
 
   ends(lock: LockEvent, outcome: Outcome, heldMs: number, trouble: unknown): void {
@@ -125,8 +130,13 @@ export class Events {
     } else {
       this.#logger.debug?.(line());
     }
-    if (release.hasSubscribers) release.publish({ ...about(lock), heldMs, outcome });
+    if (release.hasSubscribers) publish(release, { ...about(lock), heldMs, outcome });
   }
+}
+
+/** An event happens while the code of any caller runs, which may be another one than the event is about. */
+function publish(to: Channel, event: object): void {
+  inRoot(() => to.publish(event));
 }
 
 /** The last digits tell two requests apart: the first are the process's number. */

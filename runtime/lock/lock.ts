@@ -16,6 +16,7 @@ import type { Lease } from "../queue/lease";
 import type { Obstacle } from "../queue/local-queue";
 import { deadlinePassed, SUSPENDED, type Loss } from "../queue/loss";
 import type { Waiter } from "../queue/waiter";
+import { Aborter } from "./aborter";
 import { nameOf } from "./events";
 import type { CallSite, Locker } from "./locker";
 import { unlessAborted } from "./on-abort";
@@ -44,7 +45,7 @@ export class Lock implements AsyncDisposable, Waiter, Holder {
   #lease: Lease | undefined;
   /** On the monotonic clock, in milliseconds: since when it is held. */
   heldSince = 0;
-  #aborter: AbortController | undefined;
+  #aborter: Aborter | undefined;
   #fencingToken: number | undefined;
   /** Of a reentrant lock. */
   #nest: Nest | undefined;
@@ -432,11 +433,14 @@ export class Lock implements AsyncDisposable, Waiter, Holder {
     this.assertHeld();
   }
 
-  /** Aborts, with a `LockLostError` as its reason, at the moment the lock is lost. */
+  /**
+   * Aborts, with a `LockLostError` as its reason, at the moment the lock is lost. Its listeners run in the async context in
+   * which the signal was first read.
+   */
   get signal(): AbortSignal {
     if (this.root !== this) return this.root.signal;
     if (this.#aborter === undefined) {
-      this.#aborter = new AbortController();
+      this.#aborter = new Aborter();
       const { clock, queues } = this.locker;
       queues.suspension.trustedSince(); // It may end the lease.
       const now = clock.now();

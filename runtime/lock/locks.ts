@@ -1,7 +1,9 @@
 import type { Duration } from "../duration";
 import { LockLostError } from "../errors";
+import { Aborter } from "./aborter";
 import { Lock, type FailureClass } from "./lock";
 import type { CallSite } from "./locker";
+import { onAbort } from "./on-abort";
 import { budgetMsOf } from "./settings";
 
 /**
@@ -28,7 +30,7 @@ export class Locks implements AsyncDisposable {
   #isOver = false;
   /** Whether all were held at once. */
   #wereHad = false;
-  #signal: AbortSignal | undefined;
+  #aborter: Aborter | undefined;
 
   constructor(callSite: CallSite, keys: readonly string[]) {
     this.#callSite = callSite;
@@ -197,12 +199,18 @@ export class Locks implements AsyncDisposable {
     this.assertHeld();
   }
 
-  /** Aborts at the moment the first of them is lost. */
+  /** Aborts at the moment the first of them is lost. Its listeners run in the async context in which it was first read. */
   get signal(): AbortSignal {
-    this.#signal ??= this.#isHeld
-      ? AbortSignal.any(this.#held.map((lock) => lock.signal))
-      : AbortSignal.abort(this.#notHeld());
-    return this.#signal;
+    if (this.#aborter === undefined) {
+      const aborter = new Aborter();
+      this.#aborter = aborter;
+      if (!this.#isHeld) aborter.abort(this.#notHeld());
+      for (const { signal } of this.#isHeld ? this.#held : []) {
+        if (signal.aborted) aborter.abort(signal.reason);
+        else onAbort(signal, () => aborter.abort(signal.reason));
+      }
+    }
+    return this.#aborter.signal;
   }
 
   #notHeld(): LockLostError {

@@ -1,3 +1,5 @@
+import { inRoot } from "../root-context";
+
 /** Who waits for a signal. A listener each would make Node warn of a leak from the eleventh on. */
 const waiting = new WeakMap<AbortSignal, Set<() => void>>();
 
@@ -36,5 +38,7 @@ export async function unlessAborted<T>(promise: Promise<T>, signal: AbortSignal 
 }
 
 function callAll(this: AbortSignal): void {
-  for (const callback of waiting.get(this) ?? []) callback();
+  inRoot(() => {
+    for (const callback of waiting.get(this) ?? []) callback();
+  });
 }

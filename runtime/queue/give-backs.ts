@@ -1,6 +1,7 @@
 import type { Clock } from "../clock";
 import type { InFlight } from "../commands/in-flight";
 import { LockMisconfiguredError } from "../errors";
+import { inRoot } from "../root-context";
 import { closedNoLonger } from "../stores/later-drop";
 import type { DropRequest, Store } from "../stores/port";
 
@@ -73,7 +74,7 @@ export class GiveBacks {
   }
 
   #add(work: () => Promise<void>): void {
-    const done = work()
+    const done = inRoot(work)
       .catch(() => {}) // Nobody waits for it: what fails expires by itself.
       .finally(() => this.#underWay.delete(done));
     this.#underWay.add(done);

@@ -4,6 +4,7 @@ import type { Drop } from "../commands/drop";
 import { Batch, InFlight } from "../commands/in-flight";
 import { LockOptionError, reasonOf } from "../errors";
 import { RESERVED_NAMESPACE } from "../limits";
+import { inRoot, rooted } from "../root-context";
 import { Roster } from "../roster";
 import { shown } from "../shown";
 import { MOST_AT_ONCE, type DropReply, type PlaceRequest, type Store, type TakeReply } from "../stores/port";
@@ -93,9 +94,9 @@ export class LocalQueues implements Shared {
     );
     this.looks = new Looks(clock, store, this.inFlight, this.renewals);
     const deafen = store.listen({
-      onHint: (place) => this.#hint(place),
-      onReconnect: () => this.looks.doubt(this.leases()),
-      onWarning,
+      onHint: rooted((place) => this.#hint(place)),
+      onReconnect: rooted(() => this.looks.doubt(this.leases())),
+      onWarning: rooted(onWarning),
     });
     if (typeof deafen !== "function") {
       throw new LockOptionError(
@@ -255,7 +256,8 @@ export class LocalQueues implements Shared {
       };
       const cancel = this.clock.after(mostMs, end);
       const onChange = (): void => {
-        if (!all.some((each) => each.isAnybodyInside)) end();
+        // The last one to leave is another caller than the one that drains.
+        if (!all.some((each) => each.isAnybodyInside)) inRoot(end);
       };
       for (const each of all) each.#onChange = onChange;
       onChange();

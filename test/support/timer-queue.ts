@@ -1,3 +1,5 @@
+import { AsyncResource } from "node:async_hooks";
+
 export interface Timer {
   readonly dueAt: number;
   /** Of two that are due at the same time, the one that was set first runs first. */
@@ -17,8 +19,14 @@ export class TimerQueue {
     return this.#size;
   }
 
+  /** The callback runs in the async context of this call, as a timer of Node's does. */
   add(dueAt: number, callback: () => void): Timer {
-    const timer: Timer = { dueAt, order: (this.#order += 1), callback, isCancelled: false };
+    const timer: Timer = {
+      dueAt,
+      order: (this.#order += 1),
+      callback: AsyncResource.bind(callback),
+      isCancelled: false,
+    };
     this.#size += 1;
     this.#heap.push(timer);
     this.#rise(this.#heap.length - 1, timer);

@@ -1,5 +1,6 @@
 import type { Clock } from "../../clock";
 import { LockMisconfiguredError, reasonOf } from "../../errors";
+import { listenInRoot } from "../../root-context";
 import type { RedisClient } from "../redis/client";
 import { wrapped } from "../redis/errors";
 
@@ -30,14 +31,14 @@ export class StartTime {
   readonly #client: RedisClient;
   readonly #clock: Clock;
   readonly #servers: Servers;
+  readonly #stopListening: () => void;
   #read: Promise<number> | undefined;
 
   constructor(client: RedisClient, clock: Clock, servers: Servers) {
     this.#client = client;
     this.#clock = clock;
     this.#servers = servers;
-    client.on("close", this.#forget);
-    client.on("ready", this.#readAhead);
+    this.#stopListening = listenInRoot(client, { close: this.#forget, ready: this.#readAhead });
   }
 
   /**
@@ -50,8 +51,7 @@ export class StartTime {
   }
 
   close(): void {
-    this.#client.off("close", this.#forget);
-    this.#client.off("ready", this.#readAhead);
+    this.#stopListening();
   }
 
   readonly #forget = (): void => {

@@ -1,3 +1,4 @@
+import { runInPromiseJob } from "../../root-context";
 import { MOST_AT_ONCE } from "../port";
 
 type Send<Request, Reply> = (request: Request, withinMs: number) => Promise<Reply>;
@@ -25,15 +26,15 @@ export class Together<Request, Reply> {
 
   ask(request: Request, withinMs: number): Promise<Reply> {
     return new Promise((resolve, reject) => {
-      if (this.#asked.push({ request, withinMs, resolve, reject }) === 1) queueMicrotask(() => this.#flush());
+      if (this.#asked.push({ request, withinMs, resolve, reject }) === 1) runInPromiseJob(this.#flush);
     });
   }
 
-  #flush(): void {
+  readonly #flush = (): void => {
     const asked = this.#asked;
     this.#asked = [];
     for (let at = 0; at < asked.length; at += MOST_AT_ONCE) this.#carry(asked.slice(at, at + MOST_AT_ONCE));
-  }
+  };
 
   #carry(asked: readonly Asked<Request, Reply>[]): void {
     if (asked.length === 1 || this.#sendMany === undefined) {

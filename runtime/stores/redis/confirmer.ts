@@ -1,4 +1,5 @@
 import { systemClock } from "../../clock";
+import { listenInRoot, runInNextTick } from "../../root-context";
 import { MOST_AT_ONCE, type RenewReply, type RenewRequest } from "../port";
 import type { Duplicable, OwnConnection } from "./client";
 import { Database } from "./database";
@@ -78,7 +79,7 @@ export class Confirmer {
   confirm(request: RenewRequest, isAsking: boolean, withinMs: number): Promise<RenewReply> {
     return new Promise((settle) => {
       this.#pending.push({ request, isAsking, dueAt: systemClock.now() + withinMs, settle });
-      if (!this.#isBusy && this.#pending.length === 1) process.nextTick(() => void this.#sendAll());
+      if (!this.#isBusy && this.#pending.length === 1) runInNextTick(() => void this.#sendAll());
     });
   }
 
@@ -169,9 +170,11 @@ export class Confirmer {
   #open(): Connection {
     const redis = this.#node.duplicate({ ...ONCE, db: this.#db });
     const connection: Connection = { redis, database: new Database(redis), isNew: true };
-    redis.on("error", () => {}); // Each command tells its own failure.
-    redis.on("end", () => {
-      if (this.#connection === connection) this.#connection = undefined;
+    listenInRoot(redis, {
+      error() {}, // Each command tells its own failure.
+      end: () => {
+        if (this.#connection === connection) this.#connection = undefined;
+      },
     });
     return connection;
   }

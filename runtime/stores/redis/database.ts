@@ -1,3 +1,4 @@
+import { listenInRoot } from "../../root-context";
 import type { RedisClient } from "./client";
 import { wrapped } from "./errors";
 
@@ -14,15 +15,13 @@ export function databaseOf(client: RedisClient): number {
 export class Database {
   /** Why the connection is to another database. */
   fault: Error | undefined;
-  readonly #client: RedisClient;
   readonly #isSelected: boolean;
+  readonly #stopListening: () => void = () => {};
 
   constructor(client: RedisClient) {
-    this.#client = client;
     this.#isSelected = (client.options.db ?? 0) !== 0;
     if (!this.#isSelected) return;
-    client.on("connect", this.#forget);
-    client.on("error", this.#hear);
+    this.#stopListening = listenInRoot(client, { connect: this.#forget, error: this.#hear });
   }
 
   /**
@@ -42,8 +41,7 @@ export class Database {
   }
 
   close(): void {
-    this.#client.off("connect", this.#forget);
-    this.#client.off("error", this.#hear);
+    this.#stopListening();
   }
 
   readonly #forget = (): void => {

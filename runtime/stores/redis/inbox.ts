@@ -1,3 +1,4 @@
+import { inRoot, listenInRoot } from "../../root-context";
 import { loadUuid } from "../../uuid";
 import { isCluster, type RedisClient, type RedisNode, type RedisSubscriber } from "./client";
 import { isDenied } from "./errors";
@@ -38,17 +39,14 @@ export class Inbox implements Ears {
   }
 
   open(): void {
-    if (this.#subscriber !== undefined || this.#isClosed) return;
+    if (this.#subscriber === undefined && !this.#isClosed) inRoot(() => this.#subscribe());
+  }
+
+  #subscribe(): void {
     // We subscribe ourselves on each "ready". A `Redis` would too, and leave a failure of that to nobody.
     const client: RedisNode = this.#client;
     const subscriber = isCluster(client) ? client.duplicate() : client.duplicate({ autoResubscribe: false });
     this.#subscriber = subscriber;
-    subscriber.on("error", () => {}); // Who hears nothing still looks again in time.
-    subscriber.on("message", (_channel, place) => this.#owner.hinted(place));
-    // One that hears of a new master while it looks for one has ended for good: the next who waits opens another.
-    subscriber.on("end", () => {
-      if (this.#subscriber === subscriber) this.#subscriber = undefined;
-    });
     const subscribe = (): void => {
       subscriber.subscribe(this.#name).then(
         () => {
@@ -63,8 +61,17 @@ export class Inbox implements Ears {
         },
       );
     };
-    // A `Cluster` hears on a node of its choice, and tells of none but new ones.
-    for (const event of isCluster(client) ? ["ready", "+node"] : ["ready"]) subscriber.on(event, subscribe);
+    listenInRoot(subscriber, {
+      error() {}, // Who hears nothing still looks again in time.
+      message: (_channel, place) => this.#owner.hinted(place),
+      // One that hears of a new master while it looks for one has ended for good: the next who waits opens another.
+      end: () => {
+        if (this.#subscriber === subscriber) this.#subscriber = undefined;
+      },
+      ready: subscribe,
+      // A `Cluster` hears on a node of its choice, and tells of none but new ones.
+      ...(isCluster(client) && { "+node": subscribe }),
+    });
     subscriber.subscribe(this.#name).catch(() => {}); // A client with `lazyConnect` connects for it.
   }
 

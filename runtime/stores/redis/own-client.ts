@@ -1,5 +1,6 @@
 import { systemClock } from "../../clock";
 import { LockMisconfiguredError } from "../../errors";
+import { listenInRoot } from "../../root-context";
 import { connectionTo, unreadable, type RedisAddress } from "./address";
 import type { RedisClient } from "./client";
 import { Database } from "./database";
@@ -46,16 +47,18 @@ export class OwnClient {
     this.client = ioredis;
     this.#ioredis = ioredis;
     this.#database = new Database(ioredis);
-    ioredis.on("error", (error) => {
-      this.#lastError = wrapped(error);
-      this.#failAll();
-    });
-    ioredis.on("close", () => this.#failAll());
-    ioredis.on("end", () => this.#begin());
-    ioredis.on("ready", () => {
-      if (this.#database.fault !== undefined) return ioredis.disconnect(true);
-      this.#lastError = undefined;
-      for (const { go } of this.#waiting) go();
+    listenInRoot(this.client, {
+      error: (error) => {
+        this.#lastError = wrapped(error);
+        this.#failAll();
+      },
+      close: () => this.#failAll(),
+      end: () => this.#begin(),
+      ready: () => {
+        if (this.#database.fault !== undefined) return ioredis.disconnect(true);
+        this.#lastError = undefined;
+        for (const { go } of this.#waiting) go();
+      },
     });
   }
 
@@ -68,7 +71,7 @@ export class OwnClient {
 
   /** Calls `tell` each time that there is no connection, or is none any more, with the reason. */
   onTrouble(tell: (error: Error) => void): void {
-    this.#ioredis.on("error", (error) => tell(wrapped(error)));
+    listenInRoot(this.client, { error: (error) => tell(wrapped(error)) });
   }
 
   close(): void {

@@ -1,3 +1,4 @@
+import { listenInRoot, runInPromiseJob } from "../../root-context";
 import type { StoreListener } from "../port";
 import type { Cluster } from "./cluster/by-slot";
 import { Routes } from "./cluster/routes";
@@ -26,6 +27,7 @@ export class Server {
   breaks = 0;
   readonly #prefix: string;
   readonly #listeners = new Set<StoreListener>();
+  readonly #stopListening: () => void;
   readonly #warnings: string[] = [];
   #hasBeenReady = false;
   #isClosed = false;
@@ -57,7 +59,7 @@ export class Server {
       this.inbox = new Inbox(client, owner);
     }
     this.scripts = new ScriptRunner(this.send, this.cluster?.routes);
-    for (const [event, hear] of this.#events) client.on(event, hear);
+    this.#stopListening = listenInRoot(client, this.#events);
     if (client.status === "ready") this.#connected();
   }
 
@@ -82,7 +84,7 @@ export class Server {
     this.#listeners.add(listener);
     // Also what was seen before it came; later, since nobody expects to be told during the call.
     const earlier = [...this.#warnings];
-    queueMicrotask(() => {
+    runInPromiseJob(() => {
       if (this.#listeners.has(listener)) earlier.forEach((message) => listener.onWarning(message));
     });
     return () => this.#listeners.delete(listener);
@@ -101,12 +103,12 @@ export class Server {
   }
 
   /** How a client tells that a connection broke, or is there: a `Redis`, and a `Cluster` of its nodes. */
-  readonly #events: readonly (readonly [event: string, hear: () => void])[] = [
-    ["close", () => void (this.breaks += 1)],
-    ["-node", () => void (this.breaks += 1)],
-    ["ready", () => this.#connected()],
-    ["+node", () => this.#hasBeenReady && this.#tellOfReconnection()],
-  ];
+  readonly #events: Readonly<Record<string, () => void>> = {
+    close: () => void (this.breaks += 1),
+    "-node": () => void (this.breaks += 1),
+    ready: () => this.#connected(),
+    "+node": () => this.#hasBeenReady && this.#tellOfReconnection(),
+  };
 
   #connected(): void {
     if (this.#hasBeenReady) this.#tellOfReconnection();
@@ -129,7 +131,7 @@ export class Server {
 
   close(): void {
     this.#isClosed = true;
-    for (const [event, hear] of this.#events) this.client.off(event, hear);
+    this.#stopListening();
     this.cluster?.shards.close();
     this.inbox.close();
   }

@@ -1,3 +1,4 @@
+import { runInPromiseJob } from "../../../root-context";
 import type { RedisClient } from "../client";
 import type { Command } from "../many";
 import { sourceOf, type Script } from "../scripts/script";
@@ -82,7 +83,7 @@ export class Routes {
   }
 
   #add(node: RedisClient, sending: Sending): void {
-    if (this.#open.size === 0) queueMicrotask(this.#flush);
+    if (this.#open.size === 0) runInPromiseJob(this.#flush);
     const others = this.#open.get(node);
     if (others === undefined) this.#open.set(node, [sending]);
     else others.push(sending);

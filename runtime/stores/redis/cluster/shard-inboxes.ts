@@ -1,3 +1,4 @@
+import { inRoot, listenInRoot } from "../../../root-context";
 import { loadUuid } from "../../../uuid";
 import type { RedisClient, RedisNode, RedisSubscriber } from "../client";
 import { isDenied, isMoved, isUnaskedReply, isUnknownCommand } from "../errors";
@@ -48,7 +49,7 @@ export class ShardInboxes implements Ears {
       inbox = { name: shardInboxName(this.#id, keyIn(slot)), slot, ear: undefined };
       this.#inboxes.push(inbox);
     }
-    if (inbox.ear?.address !== address) this.#open(inbox, address);
+    if (inbox.ear?.address !== address) inRoot(() => this.#open(inbox, address));
     return inbox.name;
   }
 
@@ -68,21 +69,23 @@ export class ShardInboxes implements Ears {
     const end = (): void => {
       if (inbox.ear === ear) inbox.ear = undefined;
     };
-    subscriber.on("close", () => {
-      subscriber.disconnect(); // It would come back without us.
-      end();
-    });
-    subscriber.on("smessage", (_channel, place) => this.#owner.hinted(place));
     // Whoever waits for keys of other slots only would not hear by them that this one has gone elsewhere.
     const moved = (): void => {
       subscriber.disconnect();
       end();
       if (!this.#isClosed) this.#client.refreshSlotsCache?.();
     };
-    // A server ends the subscription unasked then: so a client tells it, and those before ioredis 6 as an error of theirs.
-    subscriber.on("moved", moved);
-    subscriber.on("error", (error: unknown) => {
-      if (isUnaskedReply(error)) moved();
+    listenInRoot(subscriber, {
+      close() {
+        subscriber.disconnect(); // It would come back without us.
+        end();
+      },
+      smessage: (_channel, place) => this.#owner.hinted(place),
+      // A server ends the subscription unasked then: so a client tells it, and those before ioredis 6 as an error of theirs.
+      moved,
+      error(error: unknown) {
+        if (isUnaskedReply(error)) moved();
+      },
     });
     subscriber.call("ssubscribe", inbox.name).then(
       // What was published before is gone: everybody looks again.

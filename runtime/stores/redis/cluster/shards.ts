@@ -1,4 +1,5 @@
 import { systemClock, type CancelTimer } from "../../../clock";
+import { listenInRoot } from "../../../root-context";
 import type { NatMap, NatMapper, RedisClient } from "../client";
 import { slotOf } from "./slots";
 
@@ -10,6 +11,7 @@ export class Shards {
   readonly #client: RedisClient;
   readonly #prefix: string;
   readonly #onBreak: () => void;
+  readonly #stopListening: () => void;
   readonly #onMoved: () => void;
   /** Nodes, each with what ends the watch. */
   readonly #watched = new Map<RedisClient, () => void>();
@@ -30,17 +32,17 @@ export class Shards {
     this.#prefix = client.options.keyPrefix ?? "";
     this.#onBreak = onBreak;
     this.#onMoved = onMoved;
-    client.on("+node", this.#onNode);
-    client.on("-node", this.#onGone);
-    client.on("refresh", this.#onRefresh);
+    this.#stopListening = listenInRoot(client, {
+      "+node": this.#onNode,
+      "-node": this.#onGone,
+      refresh: this.#onRefresh,
+    });
     for (const node of client.nodes?.("all") ?? []) this.#watch(node);
     this.#owners = this.#ownersNow();
   }
 
   close(): void {
-    this.#client.off("+node", this.#onNode);
-    this.#client.off("-node", this.#onGone);
-    this.#client.off("refresh", this.#onRefresh);
+    this.#stopListening();
     for (const forget of this.#watched.values()) forget();
     this.#endPause?.();
   }
@@ -95,13 +97,11 @@ export class Shards {
   #watch(node: RedisClient): void {
     if (this.#watched.has(node)) return;
     const forget = (): void => {
-      node.off("close", this.#onBreak);
-      node.off("end", forget);
+      stopListening();
       this.#watched.delete(node);
     };
     this.#watched.set(node, forget);
-    node.on("close", this.#onBreak);
-    node.on("end", forget);
+    const stopListening = listenInRoot(node, { close: this.#onBreak, end: forget });
   }
 
   readonly #onRefresh = (): void => {

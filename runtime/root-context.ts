@@ -1,0 +1,62 @@
+import { AsyncResource } from "node:async_hooks";
+
+// Some of our timers, ticks, and event handlers serve several callers. Node runs each of them in the async context of
+// the caller that happened to arm it. They must not: an abort listener of one caller would then look like a part of
+// another caller's body, and log lines of one request would carry another request's ID. So all of them run in the
+// root context, through the functions of this file.
+
+/** The context in which this file was loaded: before any lock was held, and so inside no reentrant body. */
+const root = new AsyncResource("lockweave.root");
+
+const COLLECTED = { requireManualDestroy: true } as const;
+
+/** Runs `callback` now, outside of every caller's async context. Promises and timers that it creates stay there too. */
+export function inRoot<Result>(callback: () => Result): Result {
+  return root.runInAsyncScope(newResource).runInAsyncScope(callback);
+}
+
+/** One for each run: on Node 20 and 22, `enterWith()` in a callback would change the root itself for good. */
+function newResource(): AsyncResource {
+  return new AsyncResource("lockweave.root", COLLECTED);
+}
+
+/** Returns a function that calls `callback` in the root context, whatever context it is called in. */
+export function rooted<Args extends readonly unknown[], Result>(
+  callback: (...args: Args) => Result,
+): (...args: Args) => Result {
+  return (...args) => inRoot(() => callback(...args));
+}
+
+interface Emitter<Args extends readonly unknown[]> {
+  on(event: string, listener: (...args: Args) => void): unknown;
+  off?(event: string, listener: (...args: Args) => void): unknown;
+}
+
+/**
+ * Listens to an emitter, such as a Redis client. It emits in the context of whoever connected it, or sent something first.
+ *
+ * @param listeners by the names of the events
+ * @returns ends the listening
+ */
+export function listenInRoot<Args extends readonly unknown[]>(
+  emitter: Emitter<Args>,
+  listeners: Readonly<Record<string, NoInfer<(...args: Args) => void>>>,
+): () => void {
+  const all = Object.entries(listeners).map(([event, listener]) => ({ event, listener: rooted(listener) }));
+  for (const { event, listener } of all) emitter.on(event, listener);
+  return () => {
+    for (const { event, listener } of all) emitter.off?.(event, listener);
+  };
+}
+
+/** Runs `callback` after all promise jobs that are due. */
+export function runInNextTick(callback: () => void): void {
+  inRoot(() => process.nextTick(callback));
+}
+
+const NOW = Promise.resolve();
+
+/** Runs `job` as the next promise job. */
+export function runInPromiseJob(job: () => void): void {
+  inRoot(() => void NOW.then(job));
+}
