@@ -1,40 +1,37 @@
-// Runs AVA with the given arguments, and says of what passes only how much it is. What fails is told in full.
+// Runs AVA with the given arguments. Prints how many tests pass, and failures in full. At the end it repeats what failed.
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
 import { stripVTControlCharacters } from "node:util";
+import { Summary } from "./summary.mjs";
 
 const AVA = fileURLToPath(new URL("../../node_modules/ava/entrypoints/cli.mjs", import.meta.url));
 const EVERY_MS = 20_000;
-const PASSED = /^ {2}✔ /;
-const SKIPPED = /^ {2}- /;
+const DROPPED = /^ {2}[✔-] /;
 const LOGGED = /^ {4}/;
-/** Behind it AVA tells what failed. */
-const END = "  ─";
 
-const child = spawn(
-  process.execPath,
-  [AVA, ...(process.stdout.isTTY ? ["--color"] : []), ...process.argv.slice(2)],
-  { stdio: ["inherit", "pipe", "inherit"] },
-);
+const args = process.argv.slice(2);
+const child = spawn(process.execPath, [AVA, ...(process.stdout.isTTY ? ["--color"] : []), ...args], {
+  stdio: ["inherit", "pipe", "inherit"],
+});
+
+// AVA then ends its run, and names the tests that are not finished.
+process.on("SIGINT", () => child.kill("SIGINT"));
 
 const ended = once(child, "exit");
-let passed = 0;
-let toldAt = performance.now();
-let isAtEnd = false;
+const summary = new Summary();
+let reportedAt = performance.now();
 let isDropped = false;
 for await (const line of createInterface({ input: child.stdout })) {
   const plain = stripVTControlCharacters(line);
-  isAtEnd ||= plain === END;
-  const hasPassed = PASSED.test(plain);
-  isDropped = !isAtEnd && (hasPassed || SKIPPED.test(plain) || (isDropped && LOGGED.test(plain)));
+  summary.read(plain);
+  isDropped = !summary.isAtEnd && (DROPPED.test(plain) || (isDropped && LOGGED.test(plain)));
   if (!isDropped) console.log(line);
-  if (!hasPassed || isAtEnd) continue;
-  passed += 1;
-  if (performance.now() - toldAt < EVERY_MS) continue;
-  toldAt = performance.now();
-  console.log(`  ${passed} tests passed so far`);
+  if (summary.isAtEnd || performance.now() - reportedAt < EVERY_MS) continue;
+  reportedAt = performance.now();
+  console.log(`  ${summary.passed} tests passed so far`);
 }
 const [code] = await ended;
 process.exitCode = code ?? 1;
+console.log(summary.lines(args, code).join("\n"));
