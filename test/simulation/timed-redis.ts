@@ -3,6 +3,8 @@ import { redisStore } from "../../runtime/stores/redis/redis";
 import type { Store } from "../../runtime/stores/port";
 import { deferred } from "../support/deferred";
 
+const MINUTE_MS = 60_000;
+
 /** Moves the ends of places, which a queue has as minus the time on the server's clock. */
 const MOVE_ENDS = `
 local function move_ends(queue, ms)
@@ -69,6 +71,21 @@ export async function passInRedis(client: Redis, pattern: string, ms: number): P
   await client.eval(PASS, 0, ms, pattern);
 }
 
+/**
+ * Returns a client whose commands take no time on the server's clock: each of them adds a minute to everything that has a
+ * time, in one transaction. Nothing expires unless a minute of real time passes between two commands.
+ */
+export function withoutTime(client: Redis, pattern: string): Redis {
+  const call = async (command: string, ...args: (string | number)[]): Promise<unknown> => {
+    const transaction = client.multi().call(command, ...args);
+    const [[error, reply] = [new Error("the transaction failed"), undefined]] =
+      (await transaction.eval(PASS, 0, -MINUTE_MS, pattern).exec()) ?? [];
+    if (error !== null) throw error;
+    return reply;
+  };
+  return Object.create(client, { call: { value: call } }) as Redis;
+}
+
 /** Steps the clock by which the places in the queues that match end. */
 export async function stepClockInRedis(client: Redis, pattern: string, ms: number): Promise<void> {
   await client.eval(STEP_CLOCK, 0, ms, pattern);
@@ -90,7 +107,8 @@ export async function timedProcess(client: Redis, opener: string): Promise<Timed
     onWarning() {},
   });
   // The inbox opens when somebody first waits.
-  const [key, place, requestId] = [`LOCK_${opener}`, opener.padStart(32, "0"), opener.padStart(32, "1")];
+  const id = Buffer.from(opener).toString("hex");
+  const [key, place, requestId] = [`LOCK_${opener}`, id.padStart(32, "0"), id.padStart(32, "1")];
   await store.place({ key, place, requestId, lockTimeMs: 1_000, fencing: false }, 30_000);
   await open.promise;
   await store.drop({ key, requestId }, 30_000);
