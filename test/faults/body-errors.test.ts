@@ -2,7 +2,6 @@ import test, { type ExecutionContext } from "ava";
 import type { Redis } from "ioredis";
 import { redisStore } from "../../runtime/stores/redis/redis";
 import { FleetProcess } from "../support/fleet";
-import { monotonicMs } from "../support/monotonic";
 import { startRedis, type RedisServer } from "../support/redis-server";
 import { retire } from "../support/retire";
 import { startTcpProxy, type TcpProxy } from "../support/tcp-proxy";
@@ -16,11 +15,6 @@ test.before(async () => {
 });
 
 test.after.always(() => server.stop());
-
-/** The default, after which a release is given up. */
-const COMMAND_TIMEOUT_MS = 1_000;
-/** For a machine that is busy. */
-const NOISE_MS = 1_500;
 
 const THROWN: Record<string, unknown> = {
   "an error": new Error("the body's own"),
@@ -68,18 +62,14 @@ async function run(
     await proxy.stop().catch(() => {}); // It may be stopped already.
   });
   await process.call(`${key}:first`, {}, () => {}); // It is connected, and Redis knows the scripts.
-  let endedAt = Infinity;
   const call = process.call(key, { lockTime: "10m" }, async () => {
     await trouble({ proxy, watcher, key });
-    endedAt = monotonicMs();
     return body();
   });
   const outcome = await call.then(
     (result) => ({ result }),
     (error: unknown) => ({ thrown: [error] }),
   );
-  const tookMs = monotonicMs() - endedAt;
-  t.true(tookMs < COMMAND_TIMEOUT_MS + NOISE_MS, `${tookMs} ms`);
   return { ...outcome, warnings };
 }
 

