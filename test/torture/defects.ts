@@ -1,0 +1,68 @@
+import { LockLostError } from "../../runtime/errors";
+import { Lock } from "../../runtime/lock/lock";
+import * as reentrancy from "../../runtime/lock/reentrancy";
+import type { Store } from "../../runtime/stores/port";
+import { but, type Tamper } from "../simulation/tampering";
+
+// Deliberate defects, which the torture must find. They are planted when a process starts. The product has no switch for them.
+
+const WITHIN_MS = 1_000;
+
+const DEFECTS = {
+  /** A release deletes the key, whoever holds it by now. */
+  "any-release": { tamper: releasingAnyHold },
+  /** `assertHeld()` passes until somebody reports a loss, even if the time of the lock is over. */
+  "no-clock": { plant: ignoreTheClock },
+  /** The frame of a reentrant body is seen by all callers of its process. */
+  "leaking-frame": { plant: leakFrames },
+} as const satisfies Record<string, { readonly plant?: () => void; readonly tamper?: Tamper }>;
+
+export type Defect = keyof typeof DEFECTS;
+
+export function isDefect(name: string): name is Defect {
+  return name in DEFECTS;
+}
+
+export const DEFECT_NAMES = Object.keys(DEFECTS);
+
+/** Plants the defect, and returns the store that the process is to use. */
+export function withDefect(defect: Defect | undefined, store: Store): Store {
+  const { plant, tamper }: { readonly plant?: () => void; readonly tamper?: Tamper } =
+    defect === undefined ? {} : DEFECTS[defect];
+  plant?.();
+  return tamper?.(store) ?? store;
+}
+
+function releasingAnyHold(store: Store): Store {
+  return but(store, {
+    async drop(request, withinMs) {
+      const [holder] = await store.look([request.key], WITHIN_MS);
+      return await store.drop(
+        { ...request, ...(typeof holder === "string" && { requestId: holder }) },
+        withinMs,
+      );
+    },
+  });
+}
+
+function ignoreTheClock(): void {
+  Lock.prototype.assertHeld = function assertHeld(this: Lock): void {
+    if (this.signal.aborted) throw new LockLostError(`${this.key} is lost`);
+  };
+}
+
+function leakFrames(): void {
+  const { runInside, findAround } = reentrancy;
+  const leaked = new Set<object>();
+  const exported: object = reentrancy;
+  Object.assign<object, Pick<typeof reentrancy, "runInside" | "findAround">>(exported, {
+    runInside(locks, body) {
+      for (const lock of locks) leaked.add(lock);
+      return runInside(locks, body);
+    },
+    findAround<Around extends object>(isWanted: (lock: object, by: Around) => lock is Around, by: Around) {
+      const around = findAround(isWanted, by);
+      return around ?? [...leaked].find((lock): lock is Around => isWanted(lock, by));
+    },
+  });
+}

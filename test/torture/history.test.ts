@@ -1,0 +1,81 @@
+import test from "ava";
+import { startRedis } from "../support/redis-server";
+import { beliefsIn, complaintsIn, hungCallsIn, type Entry, type History } from "./history";
+import { leftoversIn } from "./leftovers";
+
+function history(entries: readonly Entry[], killedAt?: number): History {
+  return { name: "process 1", entries, killedAt };
+}
+
+const ENTERED: Entry = { event: "entered", call: 1, at: 10, keys: ["LOCK_a"], room: 1, fencingToken: 7 };
+const SURE: Entry = { event: "sure", call: 1, at: 20, until: 50 };
+
+/** When the only belief begins and ends. */
+function timesOf(entries: readonly Entry[], killedAt?: number): readonly [number, number] | undefined {
+  const [belief] = beliefsIn(history(entries, killedAt));
+  return belief && [belief.from, belief.to];
+}
+
+test("a belief lasts from the entry until the caller leaves", (t) => {
+  t.deepEqual(timesOf([ENTERED, SURE, { event: "left", call: 1, at: 30 }]), [10, 30]);
+});
+
+test("a belief ends at its deadline if the caller stays for longer", (t) => {
+  t.deepEqual(timesOf([ENTERED, SURE]), [10, 50]);
+  t.deepEqual(timesOf([ENTERED, SURE, { event: "left", call: 1, at: 60 }]), [10, 50]);
+});
+
+test("a check that passes after the deadline prolongs the belief", (t) => {
+  t.deepEqual(timesOf([ENTERED, SURE, { event: "sure", call: 1, at: 70, until: 70 }]), [10, 70]);
+});
+
+test("a lock that is lost was believed in until the last check at least", (t) => {
+  t.deepEqual(timesOf([ENTERED, SURE, { event: "lost", call: 1, at: 40 }]), [10, 20]);
+});
+
+test("a belief ends when the process is killed", (t) => {
+  t.deepEqual(timesOf([ENTERED, SURE], 25), [10, 25]);
+});
+
+test("a call for several keys believes in each of them", (t) => {
+  const beliefs = beliefsIn(history([{ ...ENTERED, keys: ["LOCK_a", "LOCK_b"] }, SURE]));
+  t.deepEqual(
+    beliefs.map(({ key, id }) => `${key}: ${id}`),
+    ["LOCK_a: process 1, call 1", "LOCK_b: process 1, call 1"],
+  );
+});
+
+const CALLED: Entry = { event: "called", call: 1, at: 0, what: "LOCK_a" };
+
+test("a call that never ends is found, unless its process was killed", (t) => {
+  t.deepEqual(hungCallsIn(history([CALLED])), ["process 1, call 1 never ended: LOCK_a"]);
+  t.deepEqual(hungCallsIn(history([CALLED], 5)), []);
+  t.deepEqual(hungCallsIn(history([CALLED, { event: "ended", call: 1, at: 1, with: "success" }])), []);
+});
+
+test("an unhandled rejection and an unexpected error are found, and the errors that faults bring are not", (t) => {
+  const end = (how: string): Entry => ({ event: "ended", call: 1, at: 1, with: how });
+  t.deepEqual(complaintsIn(history([end("LOCK_LOST"), end("LOCK_UNREACHABLE"), end("success")])), []);
+  t.deepEqual(complaintsIn(history([end("TypeError: no"), { event: "complaint", at: 2, text: "oops" }])), [
+    "process 1, call 1 ended with TypeError: no",
+    "process 1 did not handle: oops",
+  ]);
+});
+
+test("keys that would stay for longer than they may are found", async (t) => {
+  const server = await startRedis();
+  t.teardown(server.stop);
+  const client = server.client();
+  await client.set("LOCK_good", "held", "PX", 1_000);
+  await client.set("lockweave:2:fence:{LOCK_good}", "1", "PX", 3_601_000);
+  t.deepEqual(await leftoversIn(client), []);
+  await client.set("LOCK_long", "held", "PX", 600_000);
+  await client.set("LOCK_forever", "held");
+  await client.set("lockweave:2:fence:{LOCK_long}", "1", "PX", 9_000_000);
+  const found = await leftoversIn(client);
+  t.deepEqual(found.map((problem) => problem.replace(/ stays.*/, "")).toSorted(), [
+    "LOCK_forever",
+    "LOCK_long",
+    "lockweave:2:fence:{LOCK_long}",
+  ]);
+});

@@ -1,0 +1,120 @@
+import { readFileSync } from "node:fs";
+import type { Belief } from "./beliefs";
+
+/** What a process writes down, one line of JSON each. All times are on the shared monotonic clock, in milliseconds. */
+export type Entry =
+  | { readonly event: "called"; readonly call: number; readonly at: number; readonly what: string }
+  | {
+      readonly event: "entered";
+      readonly call: number;
+      readonly at: number;
+      readonly keys: readonly string[];
+      readonly room: number | "any";
+      readonly fencingToken?: number | undefined;
+    }
+  /** `assertHeld()` passed after `at` was read, and `remaining()` then returned the time up to `until`, or more. */
+  | { readonly event: "sure"; readonly call: number; readonly at: number; readonly until: number }
+  | { readonly event: "left" | "lost"; readonly call: number; readonly at: number }
+  | { readonly event: "ended"; readonly call: number; readonly at: number; readonly with: string }
+  | { readonly event: "complaint"; readonly at: number; readonly text: string };
+
+export interface History {
+  readonly name: string;
+  readonly entries: readonly Entry[];
+  /** Read before the process was killed. */
+  readonly killedAt?: number | undefined;
+}
+
+/** Reads what a process wrote. A killed process may have left half a line at the end. */
+export function readHistory(name: string, file: string, killedAt?: number): History {
+  const lines = readFileSync(file, "utf8").split("\n").slice(0, -1);
+  return { name, entries: lines.map((line) => JSON.parse(line) as Entry), killedAt };
+}
+
+/** Returns what the callers of a process believed, and when. */
+export function beliefsIn({ name, entries, killedAt = Infinity }: History): Belief[] {
+  const open = new Map<number, Stay>();
+  const stays: Stay[] = [];
+  for (const entry of entries) {
+    if (entry.event === "entered") {
+      const stay = new Stay(entry);
+      open.set(entry.call, stay);
+      stays.push(stay);
+    } else if (entry.event === "sure") open.get(entry.call)?.sure(entry.at, entry.until);
+    else if (entry.event === "left") open.get(entry.call)?.leave(entry.at);
+    else if (entry.event === "lost") open.get(entry.call)?.lose();
+  }
+  return stays.flatMap(({ entered, to }) => {
+    const { call, keys, at: from, room, fencingToken } = entered;
+    return keys.map((key) => ({
+      id: `${name}, call ${call}`,
+      key,
+      from,
+      to: Math.min(to, killedAt),
+      room: room === "any" ? Infinity : room,
+      fencingToken,
+    }));
+  });
+}
+
+/** One caller inside the body of its call. */
+class Stay {
+  readonly entered: Entry & { event: "entered" };
+  #checkedAt: number;
+  #deadline: number;
+  #endedAt = Infinity;
+
+  constructor(entered: Entry & { event: "entered" }) {
+    this.entered = entered;
+    this.#checkedAt = entered.at;
+    this.#deadline = entered.at;
+  }
+
+  sure(at: number, until: number): void {
+    this.#checkedAt = Math.max(this.#checkedAt, at);
+    this.#deadline = Math.max(this.#deadline, until);
+  }
+
+  leave(at: number): void {
+    this.#endedAt = Math.min(this.#endedAt, at);
+  }
+
+  /** It may have learned so at any time since its last check. */
+  lose(): void {
+    this.#endedAt = Math.min(this.#endedAt, this.#checkedAt);
+  }
+
+  get to(): number {
+    return Math.min(this.#endedAt, Math.max(this.#checkedAt, this.#deadline));
+  }
+}
+
+const EXPECTED = new Set([
+  "success",
+  "skipped",
+  "aborted",
+  "LOCK_WAIT_TIME_OUT",
+  "LOCK_UNREACHABLE",
+  "LOCK_LOST",
+  "LOCK_CLOSED",
+]);
+
+/** Returns the calls that ended in another way than a fault may bring about, and all that nobody handled. */
+export function complaintsIn({ name, entries }: History): string[] {
+  return entries.flatMap((entry) => {
+    if (entry.event === "complaint") return [`${name} did not handle: ${entry.text}`];
+    if (entry.event !== "ended" || EXPECTED.has(entry.with)) return [];
+    return [`${name}, call ${entry.call} ended with ${entry.with}`];
+  });
+}
+
+/** Returns the calls that have not ended, though their process was left to itself. */
+export function hungCallsIn({ name, entries, killedAt }: History): string[] {
+  if (killedAt !== undefined) return [];
+  const open = new Map<number, string>();
+  for (const entry of entries) {
+    if (entry.event === "called") open.set(entry.call, entry.what);
+    else if (entry.event === "ended") open.delete(entry.call);
+  }
+  return [...open].map(([call, what]) => `${name}, call ${call} never ended: ${what}`);
+}
