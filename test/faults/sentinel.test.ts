@@ -140,7 +140,7 @@ function openProcess(t: ExecutionContext): FleetProcess {
 test.serial(
   "a lock that the replica never had is lost with the master, and its holder is told long before its time is over; with replicas it is refused",
   async (t) => {
-    t.timeout(90_000);
+    t.timeout(300_000);
     const [holder, other] = [openProcess(t), openProcess(t)];
     t.is(await holder.call("LOCK_lost", { replicas: 1 }, () => "in"), "in");
     await cut();

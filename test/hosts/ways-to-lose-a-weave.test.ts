@@ -115,7 +115,7 @@ let ways = 0;
 function way(title: string, run: (t: ExecutionContext) => Promise<void>): void {
   ways += 1;
   test(title, (t) => {
-    t.timeout(180_000); // Many wait for one build, on a machine that may be busy.
+    t.timeout(300_000); // Many wait for one build, on a machine that may be busy.
     return run(t);
   });
 }

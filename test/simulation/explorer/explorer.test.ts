@@ -13,7 +13,7 @@ for (const plan of PLANS) {
   test.serial(
     `of ${plan.name} no schedule lets a process believe what is not so, or leaves anything behind`,
     async (t) => {
-      t.timeout(120_000);
+      t.timeout(300_000);
       const withinMs = (SECONDS_IN_ALL * 1_000) / PLANS.length;
       const seen = await explore(plan, { deviations: 2, withinMs });
       for (const { choices, problems } of seen.failures) {
