@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import path from "node:path";
 import ts from "typescript";
-import { weaveProgram } from "../../transformer/hosts/ts-patch/weave-program";
+import { wovenProgram } from "../../transformer/hosts/ts-patch/weave-program";
 import type { Parser } from "../../transformer/parser/parser";
 import { weave } from "../../transformer/weave/weave";
 import { install, OPTIONS, PACKAGES, REPOSITORY, sourcesIn, type Package } from "./packages";
@@ -59,7 +59,7 @@ function check({ known = [], knownAlways = [] }: Package, root: string, attribut
   const { readFile } = host;
   host.readFile = (fileName) => tagged.get(path.normalize(fileName)) ?? readFile(fileName);
   const plain = ts.createProgram({ rootNames: [...tagged.keys()], options: settings, host });
-  const woven = weaveProgram(plain, host, { transformProgram: true }, { ts: ts as never });
+  const woven = wovenProgram(plain, host, { transformProgram: true }, { ts: ts as never }).woven;
 
   const complaints: string[] = [];
   const before = errorsOf(plain, root, tagged);

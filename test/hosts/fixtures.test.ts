@@ -2,7 +2,7 @@ import test from "ava";
 import ts from "typescript";
 import { createTransformer } from "../../transformer/hosts/jest/transformer";
 import type { Compiler } from "../../transformer/hosts/ts-patch/compiler";
-import { weaveProgram } from "../../transformer/hosts/ts-patch/weave-program";
+import { wovenProgram } from "../../transformer/hosts/ts-patch/weave-program";
 import { weaveFile } from "../../transformer/hosts/register/tagged-file";
 import { lockweave } from "../cli/command";
 import { linkTypeScript7 } from "../cli/tools";
@@ -25,7 +25,7 @@ test("tspc: the text of every fixture is the committed one", async (t) => {
     jsx: ts.JsxEmit.Preserve,
   };
   await project.write({ "package.json": JSON.stringify({ type: "module" }) });
-  const program = weaveProgram(
+  const { woven: program } = wovenProgram(
     ts.createProgram({ rootNames, options }),
     undefined,
     { transformProgram: true },

@@ -1,6 +1,6 @@
 import test from "ava";
 import ts from "typescript";
-import { weaveProgram } from "../../transformer/hosts/ts-patch/weave-program";
+import { wovenProgram } from "../../transformer/hosts/ts-patch/weave-program";
 import { makeProject, type Project } from "./project";
 
 const FILES = {
@@ -31,7 +31,7 @@ function programs(project: Project): (oldProgram?: ts.Program) => { disk: ts.Pro
   return (oldProgram) => {
     const before = oldProgram && { oldProgram };
     const disk = ts.createProgram({ rootNames: fileNames, options, host, ...before });
-    return { disk, woven: weaveProgram(disk, host, { transformProgram: true }, { ts: ts as never }) };
+    return { disk, woven: wovenProgram(disk, host, { transformProgram: true }, { ts: ts as never }).woven };
   };
 }
 

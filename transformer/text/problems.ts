@@ -313,6 +313,11 @@ const PROBLEMS = {
     (names, file) =>
       `This takes in ${names} with \`@redisLock\` from ${tick(file)}, JavaScript that this build does not emit, and so does not weave. Set \`allowJs\`, and remove a \`.d.ts\` beside it. Where \`lockweave/register\` loads it, allow it here, with the reason: \`// lockweave-allow LW1406: ...\`.`,
   ],
+  emittedUnlocked: [
+    "LW1407",
+    (name, caller) =>
+      `${tick(name)} would run without its lock. Only compilers get woven code from a patched TypeScript, and ${caller} is not one that Lockweave knows. Fix: build with \`tspc\` or \`nest build\`, use Lockweave's plugin for your bundler, or give this tool \`ts-patch/compiler\` as its TypeScript.`,
+  ],
 
   // What the tagged functions of a program do to each other.
   lockOrder: [

@@ -1,6 +1,5 @@
 import type * as TS from "typescript";
 import type { Span } from "../../text/span";
-import { serveEditor } from "../ts-patch/editor";
 import { completionDetails, completionsAt } from "./completions";
 import { problemsOf } from "./diagnostics";
 import { hoverAt } from "./hovers";
@@ -16,7 +15,6 @@ import { organizing, withoutUsed } from "./unused";
 function languageService({ typescript: ts }: { readonly typescript: typeof TS }): TS.server.PluginModule {
   return {
     create(info) {
-      serveEditor();
       const theirs = info.languageService;
       return { ...theirs, ...answers(ts, theirs, projectOf(ts, info)) };
     },

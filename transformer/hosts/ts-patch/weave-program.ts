@@ -6,11 +6,12 @@ import { wovenMark } from "../../read/woven-mark";
 import { takeDirectives } from "./comment-directives";
 import type { PlacedProblem } from "../../verify/project";
 import { analysisOf } from "./analysis";
+import { callerOf } from "./caller";
 import type { Compiler } from "./compiler";
 import { emitsCode, unlockedDependencies, unlockedReferences, unlockedSources } from "./dependencies";
-import { isEditor } from "./editor";
 import { emitOnDisk } from "./emit-on-disk";
 import { isCompleteIn, leavingOut, tellLeftOut } from "./own-imports";
+import { refuseToEmit } from "./refuse-emit";
 import { diagnosticOf, numberOf, reportOnDisk } from "./report-on-disk";
 import { internals, wovenFiles, type WovenFile, type WovenFiles } from "./woven-files";
 
@@ -25,9 +26,9 @@ export interface PluginConfig {
 }
 
 /**
- * A ts-patch program transformer: the program with the woven text in the place of each tagged file, before
- * anything is bound or checked. So the checker sees real code, and every error, position and source map is
- * led back to the file on disk.
+ * A ts-patch program transformer. A compiler gets a program with the woven text in the place of each tagged file, before
+ * anything is bound or checked: so the checker sees real code, and every error, position and source map is led back to
+ * the file on disk. Every other caller gets the program as it is, and an error if it emits a tagged file.
  */
 export function weaveProgram(
   program: TS.Program,
@@ -35,21 +36,25 @@ export function weaveProgram(
   config: PluginConfig,
   extras: { readonly ts: Compiler },
 ): TS.Program {
+  if (config.transformProgram !== true) end();
+  const { isCompiler, name } = callerOf(extras.ts, host, weaveProgram);
+  if (!isCompiler) {
+    refuseToEmit(extras.ts, program, readDefaults(config.defaults ?? {}).defaults, name);
+    return program;
+  }
   const { woven, files, doubts } = wovenProgram(program, host, config, extras);
   warn(extras.ts, program, files, doubts);
   return woven;
 }
 
-/** The same, without a word about what is likely to be a mistake. */
+/** The same for a caller that compiles, without a word about what is likely to be a mistake. */
 export function wovenProgram(
   program: TS.Program,
   host: TS.CompilerHost | undefined,
   config: PluginConfig,
   extras: { readonly ts: Compiler },
 ): { readonly woven: TS.Program; readonly files: WovenFiles; readonly doubts: readonly PlacedProblem[] } {
-  if (config.transformProgram !== true) end();
-  if (isEditor()) return { woven: program, files: new Map(), doubts: [] };
-  const { ts } = extras; // Which are missing when ts-patch takes us for another kind of transformer.
+  const { ts } = extras;
   const { defaults, problems } = readDefaults(config.defaults ?? {});
   const files = wovenFiles(ts, program, defaults);
   const original = host ?? ts.createCompilerHost(program.getCompilerOptions());
@@ -79,7 +84,7 @@ const NOT_OF_THE_PROGRAM = problem(
 /** Where it is started from a command line, nobody is there to catch an error: it would be told with a stack trace. */
 const COMMANDS = /(?:^|[\\/])(?:tsc|tspc)(?:\.js)?$/;
 
-/** Taken for a transformer of single files, we are called when it is emitted, and nothing may be: it would be unlocked. */
+/** Taken for a transformer of single files, we are called without `extras` when it is emitted, and nothing may be: it would be unlocked. */
 function end(): never {
   const { code, message } = NOT_OF_THE_PROGRAM;
   if (!COMMANDS.test(process.argv[1] ?? "")) throw new Error(message);
