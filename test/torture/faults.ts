@@ -35,8 +35,10 @@ export class Faults {
 
   /** Does harm to one of the living processes, or to all. */
   async doOne(): Promise<void> {
-    const [first, ...others] = this.#members.filter(({ killedAt }) => killedAt === undefined);
-    if (first === undefined) throw new Error("no process is alive");
+    const [first, ...others] = this.#members.filter(
+      ({ isReady, killedAt }) => isReady && killedAt === undefined,
+    );
+    if (first === undefined) return; // New ones are starting.
     const member = this.#random.oneOf(first, ...others);
     const kinds = Object.keys(this.#faults);
     const kind = kinds[this.#random.below(kinds.length)] ?? "";
@@ -56,7 +58,7 @@ export class Faults {
     SIGKILL: async (member) => {
       member.killedAt = monotonicMs();
       await member.child.kill();
-      await this.#add();
+      this.#open.add(this.#add().then(() => {}));
     },
     SIGSTOP: (member) => {
       member.child.signal("SIGSTOP");

@@ -32,6 +32,8 @@ export interface Member {
   readonly child: Child<ProcessReport>;
   readonly route: Route;
   readonly file: string;
+  /** No harm is done to a process that still starts. */
+  isReady: boolean;
   killedAt: number | undefined;
 }
 
@@ -65,6 +67,7 @@ class Round {
   readonly #random: SeededRandom;
   readonly #members: Member[] = [];
   readonly #problems: string[] = [];
+  #processes = 0;
 
   constructor(place: Place, seed: number, defect: Defect | undefined) {
     this.#place = place;
@@ -74,7 +77,7 @@ class Round {
   }
 
   async run(): Promise<RoundResult> {
-    for (let nth = 0; nth < PROCESSES; nth += 1) await this.#add();
+    await Promise.all(Array.from({ length: PROCESSES }, () => this.#add()));
     const keys = new Keys(String(this.#seed));
     const faults = new Faults(this.#place, keys, this.#random, this.#members, () => this.#add());
     const endsAt = monotonicMs() + ROUND_MS;
@@ -113,21 +116,30 @@ class Round {
 
   async #add(): Promise<Member> {
     const { server, dir } = this.#place;
-    const number = this.#members.length + 1;
+    const number = (this.#processes += 1);
+    const hasClient = this.#random.happens(0.5);
     const route = await openRoute(server.port);
     const file = join(dir, `${this.#seed}-${number}.jsonl`);
     const child = startChild<ProcessReport>("../../torture/process.ts", {
       url: `redis://127.0.0.1:${route.port}`,
-      hasClient: this.#random.happens(0.5),
+      hasClient,
       round: String(this.#seed),
       seed: this.#seed * 1_000 + number,
       callers: CALLERS,
       file,
       defect: this.#defect,
     } satisfies ProcessConfiguration);
-    const member: Member = { name: `process ${number}`, child, route, file, killedAt: undefined };
+    const member: Member = {
+      name: `process ${number}`,
+      child,
+      route,
+      file,
+      isReady: false,
+      killedAt: undefined,
+    };
     this.#members.push(member);
     await child.reported(({ event }) => event === "ready");
+    member.isReady = true;
     return member;
   }
 
