@@ -3,35 +3,38 @@ import type { Entry, History } from "./history";
 import type { RoundResult } from "./round";
 
 const BEFORE_MS = 3_000;
-const MOST_LINES = 60;
+const MOST_LINES_BEFORE = 50;
+const MOST_LINES_AFTER = 10;
 
 /** Returns what happened around a violation: to the key, and to all processes. */
 export function storyAround(violation: Violation, { histories, story }: RoundResult): string[] {
   const { at } = violation;
-  const isNear = (event: { readonly at: number }): boolean =>
-    event.at > at - BEFORE_MS && event.at <= at + 100;
-  const lines = [
-    ...story.filter(isNear),
-    ...histories.flatMap((history) => linesOf(history, violation.key)).filter(isNear),
-    { at, text: "THE VIOLATION" },
-  ];
-  return lines
-    .toSorted((one, other) => one.at - other.at)
-    .slice(-MOST_LINES)
-    .map((line) => `${(line.at - at).toFixed(1).padStart(9)} ms  ${line.text}`);
+  const lines = [...story, ...histories.flatMap((history) => linesOf(history, violation.key))].toSorted(
+    (one, other) => one.at - other.at,
+  );
+  const before = lines.filter((line) => line.at <= at && line.at > at - BEFORE_MS).slice(-MOST_LINES_BEFORE);
+  const after = lines.filter((line) => line.at > at).slice(0, MOST_LINES_AFTER);
+  return [...before, { at, text: "THE VIOLATION" }, ...after].map(
+    (line) => `${(line.at - at).toFixed(1).padStart(9)} ms  ${line.text}`,
+  );
 }
 
-/** A caller checks its lock every other millisecond: of its checks only the last is told. */
+/** A caller checks its lock every other millisecond: only the last check that passes counts, and the first that fails. */
 function linesOf({ name, entries }: History, key: string): { readonly at: number; readonly text: string }[] {
   const calls = new Set<number>();
   for (const entry of entries) {
     if (entry.event === "called" && entry.what.includes(key)) calls.add(entry.call);
   }
   const lastChecks = new Map<number, Entry>();
-  for (const entry of entries) if (entry.event === "sure") lastChecks.set(entry.call, entry);
+  const firstLosses = new Map<number, Entry>();
+  for (const entry of entries) {
+    if (entry.event === "sure") lastChecks.set(entry.call, entry);
+    else if (entry.event === "lost" && !firstLosses.has(entry.call)) firstLosses.set(entry.call, entry);
+  }
   return entries.flatMap((entry) => {
     if (entry.event === "complaint" || !calls.has(entry.call)) return [];
     if (entry.event === "sure" && lastChecks.get(entry.call) !== entry) return [];
+    if (entry.event === "lost" && firstLosses.get(entry.call) !== entry) return [];
     return [{ at: entry.at, text: `${name}, call ${entry.call} ${detailsOf(entry)}` }];
   });
 }
