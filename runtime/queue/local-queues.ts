@@ -97,6 +97,7 @@ export class LocalQueues implements Shared {
       onHint: rooted((place) => this.#hint(place)),
       onReconnect: rooted(() => this.looks.doubt(this.leases())),
       onWarning: rooted(onWarning),
+      shortestLeaseMs: () => this.#shortestLeaseMs(),
     });
     if (typeof deafen !== "function") {
       throw new LockOptionError(
@@ -167,6 +168,14 @@ export class LocalQueues implements Shared {
   /** All that this process has, for which it is still responsible. */
   *leases(): Iterable<Lease> {
     for (const { lease } of this.#queues.values()) if (lease !== undefined) yield lease;
+  }
+
+  #shortestLeaseMs(): number {
+    const now = this.clock.now();
+    let shortest = Infinity;
+    for (const lease of this.leases())
+      if (!lease.isOver) shortest = Math.min(shortest, lease.untilDeadline(now));
+    return shortest;
   }
 
   /** Those of this process who hold the key, and how many wait for it. */

@@ -138,6 +138,11 @@ export interface StoreListener {
   onReconnect(): void;
   /** What somebody should look at. Each is told once. */
   onWarning(message: string): void;
+  /**
+   * The shortest time left of a lease that is held, in milliseconds; `Infinity` if none is. The store asks for it before
+   * it waits with the next attempt to connect.
+   */
+  shortestLeaseMs?(): number;
 }
 
 /**

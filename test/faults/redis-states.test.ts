@@ -89,7 +89,7 @@ const STATES: Record<string, State> = {
     },
     end: (admin) => config(admin, "requirepass", ""),
     error: LockMisconfiguredError,
-    words: /Redis asks for a password: give it to the client \(NOAUTH/,
+    words: /Redis asks for a password \(NOAUTH.*\)\. Fix: give it to the client/,
   },
   "NOPERM: its user may not run a command": {
     begin: (admin) => admin.call("ACL", "SETUSER", "default", "-set"),
@@ -102,7 +102,7 @@ const STATES: Record<string, State> = {
     begin: (admin, key) => admin.rpush(key, "somebody's list"),
     end: (admin, key) => admin.del(key),
     error: LockMisconfiguredError,
-    words: /the key holds other data than a lock: choose another businessFlag \(WRONGTYPE/,
+    words: /the key holds other data than a lock \(WRONGTYPE.*\)\. Fix: choose another businessFlag/,
   },
 };
 

@@ -14,6 +14,15 @@ export interface TcpProxy {
   blackHole(): void;
   /** Ends both: what was kept back arrives now, as it does when TCP sends it again. */
   heal(): void;
+  /**
+   * The route of the connections of now is dead: what either side sends is lost, and neither is told. New ones are made
+   * over another route, which works.
+   */
+  loseRoute(): void;
+  /** The connections of now lead to what has become a replica, and new ones to its new master. */
+  demote(): void;
+  /** How many connections the clients have made. */
+  readonly connectionsMade: number;
   /** From now on the server's words take so much longer. */
   delayReplies(ms: number): void;
   /**
@@ -56,6 +65,11 @@ export async function startTcpProxy(serverPort: number): Promise<TcpProxy> {
       network.holdsCommands = true;
     },
     heal: () => network.heal(),
+    loseRoute: () => network.loseRoute(),
+    demote: () => network.demote(),
+    get connectionsMade() {
+      return network.connectionsMade;
+    },
     delayReplies(ms) {
       network.replyDelayMs = ms;
     },
@@ -80,6 +94,7 @@ interface Strike {
 
 class Network {
   bytesSent = 0;
+  connectionsMade = 0;
   holdsCommands = false;
   holdsReplies = false;
   replyDelayMs = 0;
@@ -88,6 +103,7 @@ class Network {
 
   add(client: Socket, server: Socket): void {
     const connection = new Connection(this, client, server);
+    this.connectionsMade += 1;
     this.#connections.add(connection);
     for (const [socket, other] of [
       [client, server],
@@ -107,6 +123,14 @@ class Network {
     for (const connection of this.#connections) connection.heal();
   }
 
+  loseRoute(): void {
+    for (const connection of this.#connections) connection.isLost = true;
+  }
+
+  demote(): void {
+    for (const connection of this.#connections) connection.isDemoted = true;
+  }
+
   break(end: (socket: Socket) => void): void {
     this.holdsCommands = false;
     this.holdsReplies = false;
@@ -120,8 +144,9 @@ class Network {
   }
 
   /** What is to become of this command. */
-  struck([name = "", ...words]: readonly string[]): Strike | undefined {
-    if (!/^(set|eval|evalsha|pttl)$/i.test(name)) return undefined;
+  struck(command: readonly string[]): Strike | undefined {
+    const [, ...words] = command;
+    if (!isAboutLocks(command)) return undefined;
     for (const strike of this.#strikes) {
       if (strike.key !== undefined && !words.includes(strike.key)) continue;
       strike.nth -= 1;
@@ -134,6 +159,8 @@ class Network {
 }
 
 class Connection {
+  isLost = false;
+  isDemoted = false;
   readonly #network: Network;
   readonly #client: Socket;
   readonly #server: Socket;
@@ -168,8 +195,9 @@ class Connection {
 
   #fromClient(data: Buffer): void {
     this.#network.bytesSent += data.length;
+    if (this.isLost) return;
     for (const { bytes, words } of this.#commands.cut(data)) {
-      const strike = this.#network.struck(words);
+      const strike = this.isDemoted && isAboutLocks(words) ? readOnly() : this.#network.struck(words);
       if (!isSubscription(words)) this.#unanswered.push(strike);
       if (typeof strike?.fate === "object") this.#answerWhatIsOurs();
       else if (this.#network.holdsCommands) this.#heldCommands.push(bytes);
@@ -178,6 +206,7 @@ class Connection {
   }
 
   #fromServer(data: Buffer): void {
+    if (this.isLost) return;
     for (const { bytes, words } of this.#replies.cut(data)) {
       const strike = isSubscription(words) ? undefined : this.#unanswered.shift();
       if (strike !== undefined) strike.happened.resolve();
@@ -208,6 +237,15 @@ class Connection {
     if (this.#isDumb || this.#network.holdsReplies) this.#heldReplies.push(bytes);
     else if (!this.#client.destroyed) this.#client.write(bytes);
   }
+}
+
+function isAboutLocks([name = ""]: readonly string[]): boolean {
+  return /^(set|eval|evalsha|pttl)$/i.test(name);
+}
+
+function readOnly(): Strike {
+  const answer = "-READONLY You can't write against a read only replica.\r\n";
+  return { nth: 1, fate: { answer }, key: undefined, happened: deferred() };
 }
 
 /** What is subscribed to is confirmed, and comes, without being a reply. */

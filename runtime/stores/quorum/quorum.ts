@@ -155,6 +155,7 @@ export class QuorumStore implements Store {
         onHint: (place) => listener.onHint(place),
         onReconnect: () => listener.onReconnect(),
         onWarning: (message) => listener.onWarning(`${name}: ${message}`),
+        shortestLeaseMs: () => listener.shortestLeaseMs?.() ?? Infinity,
       }),
     );
     return () => {

@@ -15,29 +15,11 @@ export function databaseOf(client: RedisClient): number {
 export class Database {
   /** Why the connection is to another database. */
   fault: Error | undefined;
-  readonly #isSelected: boolean;
   readonly #stopListening: () => void = () => {};
 
   constructor(client: RedisClient) {
-    this.#isSelected = (client.options.db ?? 0) !== 0;
-    if (!this.#isSelected) return;
+    if ((client.options.db ?? 0) === 0) return;
     this.#stopListening = listenInRoot(client, { connect: this.#forget, error: this.#hear });
-  }
-
-  /**
-   * The same, unless the connection is to another database. What ioredis kept until there was a connection is sent all the
-   * same: its reply comes after that to SELECT, and counts for nothing.
-   */
-  guard<Args extends readonly unknown[]>(
-    call: (...args: Args) => Promise<unknown>,
-  ): (...args: Args) => Promise<unknown> {
-    if (!this.#isSelected) return call;
-    return async (...args) => {
-      if (this.fault !== undefined) throw this.fault;
-      const reply = await call(...args);
-      if (this.fault !== undefined) throw this.fault;
-      return reply;
-    };
   }
 
   close(): void {

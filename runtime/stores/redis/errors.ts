@@ -1,5 +1,5 @@
 import { LockMisconfiguredError } from "../../errors";
-import { BAD_COUNTER } from "./scripts/token";
+import { STATES_BY_REPLY, STATES_BY_TEXT, type State } from "./states";
 
 /** Whether the server is too old for `SET ... NX GET`. */
 export function isBeforeRedis7(error: unknown): boolean {
@@ -36,16 +36,15 @@ export function isWrongType(error: unknown): boolean {
   return error instanceof Error && refusalOf(error) === "WRONGTYPE";
 }
 
-/** What to do about the replies after which trying again cannot help. */
-const ADVICE: Record<string, string> = {
-  NOAUTH: "Redis asks for a password: give it to the client",
-  WRONGPASS: "Redis refused the password of the client",
-  NOPERM: "the Redis user may not run a command that locks need, or not on this key",
-  WRONGTYPE: "the key holds other data than a lock: choose another businessFlag",
-  [BAD_COUNTER]:
-    "the counter of the lock's fencing tokens holds what Lockweave did not write. Fix: find out who wrote it, then delete that key: new tokens start from the server's time",
-  CROSSSLOT: "with fencing, a lock key in a cluster must not contain `}` outside a hash tag",
-};
+/** Whether the server is a replica, to which nothing can be written. */
+export function isReadOnly(error: unknown): error is Error {
+  return error instanceof Error && refusalOf(error) === "READONLY";
+}
+
+/** Whether the password was refused, which may be one that is about to change. */
+export function isWrongPassword(error: unknown): boolean {
+  return error instanceof Error && refusalOf(error) === "WRONGPASS";
+}
 
 /** Before Redis 7, an error inside a script comes in a sentence about the script. */
 const REFUSAL = /^(?:ERR )?(?:.*?@?user_script: ?\d+: )?-?([A-Z]+)\b/;
@@ -57,13 +56,37 @@ function refusalOf({ message }: Error): string | undefined {
   return DENIED_IN_SCRIPT.test(message) ? "NOPERM" : REFUSAL.exec(message)?.[1];
 }
 
-/** The error as the runtime is to see it: one that trying again cannot mend says what to do. */
+/** What is wrong, as far as the error tells. */
+function stateOf(error: Error): State | undefined {
+  const byText = STATES_BY_TEXT.find(([text]) => text.test(error.message));
+  return byText?.[1] ?? STATES_BY_REPLY[refusalOf(error) ?? ""];
+}
+
+/** An error of a store that names what is wrong and what to do about it, and that may pass. */
+export class PassingError extends Error {
+  override readonly name = "PassingError";
+}
+
+/** The error as the runtime is to see it: what is known to be wrong is named, with what to do about it. */
 export function wrapped(thrown: unknown): Error {
-  if (thrown instanceof LockMisconfiguredError) return thrown;
+  if (thrown instanceof LockMisconfiguredError || thrown instanceof PassingError) return thrown;
   const error = withoutArguments(thrown instanceof Error ? thrown : new Error(String(thrown)));
-  const advice = ADVICE[refusalOf(error) ?? ""];
-  if (advice === undefined) return error;
-  return new LockMisconfiguredError(`${advice} (${error.message})`, { cause: error });
+  const state = stateOf(error);
+  return state === undefined ? error : errorOf(state, error);
+}
+
+/** @param cause what the client or the server said, if anything */
+export function errorOf({ mayPass, what, fix }: State, cause?: Error): Error {
+  const said = cause === undefined ? "" : ` (${cause.message})`;
+  const message = `${what}${said}. Fix: ${fix}`;
+  return mayPass ? new PassingError(message, { cause }) : new LockMisconfiguredError(message, { cause });
+}
+
+/** The same state, of which more is known: it may pass after all. */
+export function passing(error: Error): Error {
+  return error instanceof LockMisconfiguredError
+    ? new PassingError(error.message, { cause: error.cause })
+    : error;
 }
 
 /** The client hangs the command on an error reply, and with it the password that AUTH or HELLO was sent with. */

@@ -1,23 +1,31 @@
-import { systemClock } from "../../clock";
+import { afterIo, systemClock } from "../../clock";
 import { LockMisconfiguredError } from "../../errors";
 import { listenInRoot } from "../../root-context";
 import { connectionTo, unreadable, type RedisAddress } from "./address";
+import { Backoff, backoffMs } from "./backoff";
 import type { RedisClient } from "./client";
 import { Database } from "./database";
-import { wrapped } from "./errors";
+import { isWrongPassword, passing, wrapped } from "./errors";
+import { ReadOnlyServer } from "./read-only";
+import { SecondConnection } from "./second-connection";
+import { bytesReadBy, Silence } from "./silence";
+import { faultOfTls } from "./tls-options";
 
 type Ioredis = InstanceType<(typeof import("ioredis"))["Redis"]>;
 
 /**
  * An ioredis client neither sends again what has no reply when the connection breaks, nor keeps what is asked for while
- * there is none: that would be an order of messages that nobody here controls. And what has no reply rejects when the
- * connection breaks. (With no retry, since ioredis otherwise forgets such commands, and they never settle.)
+ * there is none: that would be an order of messages that nobody here controls. It never reconnects by itself either: each
+ * attempt comes from a backoff timer of ours.
  */
-const NO_SECOND_SENDING = {
+const ONE_CONNECTION = {
   autoResendUnfulfilledCommands: false,
   enableOfflineQueue: false,
   maxRetriesPerRequest: 0,
-  retryStrategy: (attempt: number): number => Math.min(attempt * 50, 200),
+  retryStrategy: (): null => null,
+  reconnectOnError: null,
+  // A route that is dead takes no farewell.
+  disconnectTimeout: 50,
 };
 
 /** What is asked for before there is a connection waits for it so much of the time that the reply may take. */
@@ -28,65 +36,111 @@ interface Waiting {
   readonly fail: (cause: Error | undefined) => void;
 }
 
-/** A connection of the store's own to a Redis, which it closes itself. */
+/** A connection of the store's own to a Redis, which it makes anew when it breaks, and closes itself. */
 export class OwnClient {
   readonly client: RedisClient;
   readonly #ioredis: Ioredis;
   readonly #database: Database;
+  readonly #backoff: Backoff;
+  readonly #silence: Silence;
+  readonly #second: SecondConnection;
+  readonly #readOnly: ReadOnlyServer;
   readonly #waiting = new Set<Waiting>();
   #isClosed = false;
+  #hasBeenReady = false;
   /** Why there is no connection, as far as it is known. */
   #lastError: Error | undefined;
 
   /**
+   * @param shortestLeaseMs the shortest time left of a held lease: its renewal cannot wait for long
    * @throws {LockOptionError} when the address cannot be read
    * @throws {LockMisconfiguredError} when ioredis is not installed, or too old
    */
-  constructor(address: RedisAddress, what: string) {
-    const ioredis = connect(address, what);
+  constructor(address: RedisAddress, what: string, shortestLeaseMs: () => number) {
+    const ioredis = connect(address, what, shortestLeaseMs);
     this.client = ioredis;
     this.#ioredis = ioredis;
     this.#database = new Database(ioredis);
+    this.#backoff = new Backoff(systemClock, shortestLeaseMs);
+    this.#second = new SecondConnection(systemClock, ioredis);
+    this.#silence = new Silence(
+      systemClock,
+      () => bytesReadBy(ioredis),
+      () => this.#onSilent(),
+    );
+    this.#readOnly = new ReadOnlyServer(new Backoff(systemClock, shortestLeaseMs), () => this.#reconnect());
     listenInRoot(this.client, {
       error: (error) => {
-        this.#lastError = wrapped(error);
+        this.#lastError = this.#explained(error);
         this.#failAll();
       },
-      close: () => this.#failAll(),
-      end: () => this.#begin(),
-      ready: () => {
-        if (this.#database.fault !== undefined) return ioredis.disconnect(true);
-        this.#lastError = undefined;
-        for (const { go } of this.#waiting) go();
+      close: () => {
+        this.#silence.reset();
+        this.#second.close();
+        this.#failAll();
       },
+      end: () => this.#connectLater(),
+      ready: () => this.#onReady(),
     });
   }
 
   /** Sends it as soon as there is a connection, if that is in time. */
   call(withinMs: number, ...command: [name: string, ...args: (string | number)[]]): Promise<unknown> {
     const isThere = this.#ioredis.status === "ready" && this.#database.fault === undefined;
-    if (isThere) return this.#callNow(command);
-    return this.#ready(withinMs).then(() => this.#callNow(command));
+    if (isThere) return this.#callNow(withinMs, command);
+    return this.#ready(withinMs).then(() => this.#callNow(withinMs, command));
   }
 
   /** Calls `tell` each time that there is no connection, or is none any more, with the reason. */
   onTrouble(tell: (error: Error) => void): void {
-    listenInRoot(this.client, { error: (error) => tell(wrapped(error)) });
+    listenInRoot(this.client, { error: () => this.#lastError && tell(this.#lastError) });
   }
 
   close(): void {
     this.#isClosed = true;
+    this.#backoff.stop();
+    this.#readOnly.stop();
+    this.#silence.stop();
+    this.#second.close();
     this.#ioredis.disconnect();
     this.#failAll();
   }
 
-  /** ioredis ends for good where it hears of a new master while it looks for one. */
-  #begin(): void {
-    if (!this.#isClosed) this.#ioredis.connect().catch(() => {});
+  #onReady(): void {
+    if (this.#database.fault !== undefined) return this.#ioredis.disconnect(true);
+    this.#lastError = undefined;
+    this.#hasBeenReady = true;
+    this.#backoff.connected();
+    for (const { go } of this.#waiting) go();
+  }
+
+  #connectLater(): void {
+    if (!this.#isClosed) this.#backoff.schedule(() => void this.#ioredis.connect().catch(() => {}));
+  }
+
+  #reconnect(): void {
+    if (this.#ioredis.status === "ready") this.#ioredis.disconnect(true);
+  }
+
+  /** The route may be dead. A server that is slow or paused answers nobody else either: then the connection stays. */
+  #onSilent(): void {
+    if (this.#ioredis.status !== "ready") return;
+    this.#second.ask(() => {
+      if (this.#silence.isSilent) this.#reconnect();
+    });
+  }
+
+  #explained(error: Error): Error {
+    const explained = wrapped(error);
+    // A password may be about to change. One that never worked is wrong.
+    if (this.#hasBeenReady && isWrongPassword(error)) return passing(explained);
+    return this.#hasBeenReady ? explained : (faultOfTls(this.#ioredis.options.tls) ?? explained);
   }
 
   #ready(withinMs: number): Promise<void> {
     if (this.#ioredis.status === "wait") this.#ioredis.connect().catch(() => {});
+    // What is wrong for good is told at once, though attempts go on.
+    if (this.#lastError instanceof LockMisconfiguredError) return Promise.reject(this.#lastError);
     return new Promise((resolve, reject) => {
       const settle = (how: () => void): void => {
         cancel();
@@ -98,7 +152,9 @@ export class OwnClient {
         fail: (cause) => settle(() => reject(cause ?? new Error("Redis closed the connection"))),
       };
       const cancel = systemClock.afterInBackground(withinMs * SHARE_FOR_CONNECTING, () =>
-        waiting.fail(this.#lastError ?? new Error("there is no connection to Redis yet")),
+        afterIo(systemClock, () =>
+          waiting.fail(this.#lastError ?? new Error("there is no connection to Redis yet")),
+        ),
       );
       this.#waiting.add(waiting);
     });
@@ -108,20 +164,39 @@ export class OwnClient {
     for (const { fail } of this.#waiting) fail(this.#lastError);
   }
 
-  #callNow(command: [name: string, ...args: (string | number)[]]): Promise<unknown> {
-    return this.#ioredis.call(...command).catch((error: unknown) => {
-      const { name = "", message = "" } = error instanceof Error ? error : {};
-      // What our options make of a connection that breaks, in ioredis' words.
-      if (name !== "MaxRetriesPerRequestError" && !message.includes("enableOfflineQueue")) throw error;
-      throw new Error("the connection to Redis broke", { cause: this.#lastError });
-    });
+  #callNow(withinMs: number, command: [name: string, ...args: (string | number)[]]): Promise<unknown> {
+    this.#silence.sent(withinMs);
+    return this.#ioredis.call(...command).then(this.#onReply, this.#onFailure);
   }
+
+  readonly #onReply = (reply: unknown): unknown => {
+    this.#silence.heard();
+    this.#readOnly.look(Array.isArray(reply) ? reply[0] : reply);
+    return reply;
+  };
+
+  readonly #onFailure = (thrown: unknown): never => {
+    const { name = "", message = "" } = thrown instanceof Error ? thrown : {};
+    if (name === "ReplyError") {
+      this.#silence.heard();
+      throw this.#readOnly.look(thrown) ?? thrown;
+    }
+    // What our options make of a connection that breaks, in ioredis' words.
+    if (message === "Connection is closed." || message.includes("enableOfflineQueue")) {
+      throw new Error("the connection to Redis broke", { cause: this.#lastError });
+    }
+    throw thrown;
+  };
 }
 
-function connect(address: RedisAddress, what: string): Ioredis {
+function connect(address: RedisAddress, what: string, shortestLeaseMs: () => number): Ioredis {
   const { url, options } = connectionTo(address, what);
   const Redis = loadRedis();
-  const all = { ...options, ...NO_SECOND_SENDING };
+  // Between two rounds of all sentinels ioredis waits by itself.
+  const sentinelRetryStrategy = (attempt: number): number =>
+    backoffMs(attempt - 1, shortestLeaseMs(), Math.random());
+  const fixed = { ...ONE_CONNECTION, sentinelRetryStrategy };
+  const all = { ...options, ...fixed };
   let client: Ioredis;
   try {
     client = url === undefined ? new Redis(all) : new Redis(url, all);
@@ -129,7 +204,7 @@ function connect(address: RedisAddress, what: string): Ioredis {
     if (url === undefined) throw error;
     throw unreadable(url, what); // Not with the error as the cause: the whole URL, and so the password, is in it.
   }
-  Object.assign(client.options, NO_SECOND_SENDING); // What stands in the URL would have precedence.
+  Object.assign(client.options, fixed); // What stands in the URL would have precedence.
   return client;
 }
 

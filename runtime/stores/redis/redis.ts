@@ -18,10 +18,10 @@ import type {
   TakeRequest,
 } from "../port";
 import type { RedisAddress } from "./address";
-import { assertClient, type RedisClient } from "./client";
+import { assertClient, isCluster, type RedisClient } from "./client";
 import type { Cluster } from "./cluster/by-slot";
 import { ConfirmingStore } from "./confirming-store";
-import { Database } from "./database";
+import { GivenClient } from "./given-client";
 import { Holding } from "./holding";
 import { processName } from "./keys";
 import { OwnClient } from "./own-client";
@@ -45,12 +45,19 @@ export function redisStore(client: RedisClient, what = "redis"): Store {
 /** The same, with what a quorum of several needs besides. */
 export function storeOver(client: RedisClient, what = "redis"): RedisStore {
   assertClient(client, what);
-  const database = new Database(client);
-  return new RedisStore(
+  if (isCluster(client))
+    return new RedisStore(
+      client,
+      (_withinMs, ...command) => client.call(...command),
+      () => {},
+    );
+  const given = new GivenClient(client, (message) => store.warn(message));
+  const store: RedisStore = new RedisStore(
     client,
-    database.guard((_withinMs, ...command) => client.call(...command)),
-    () => database.close(),
+    (...command) => given.call(...command),
+    () => given.close(),
   );
+  return store;
 }
 
 /**
@@ -65,8 +72,8 @@ export function redisStoreAt(address: RedisAddress, what = "redis"): Store {
 
 /** The same, with what a quorum of several needs besides. */
 export function storeAt(address: RedisAddress, what = "redis"): RedisStore {
-  const own = new OwnClient(address, what);
-  const store = new RedisStore(
+  const own = new OwnClient(address, what, () => store.shortestLeaseMs());
+  const store: RedisStore = new RedisStore(
     own.client,
     (...command) => own.call(...command),
     () => own.close(),
@@ -165,6 +172,11 @@ export class RedisStore implements Store {
 
   warn(message: string): void {
     this.#server.warn(message);
+  }
+
+  /** The shortest time left of a lease that is held here. */
+  shortestLeaseMs(): number {
+    return this.#server.shortestLeaseMs();
   }
 
   async announce({ processNumber, about, forMs }: AnnounceRequest, withinMs: number): Promise<void> {

@@ -43,6 +43,7 @@ export class Server {
         for (const listener of this.#listeners) listener.onHint(place);
       },
       denied: () => this.channelsAreDenied(),
+      shortestLeaseMs: () => this.shortestLeaseMs(),
     };
     if (isCluster(client)) {
       const shards = new Shards(
@@ -88,6 +89,15 @@ export class Server {
       if (this.#listeners.has(listener)) earlier.forEach((message) => listener.onWarning(message));
     });
     return () => this.#listeners.delete(listener);
+  }
+
+  /** The shortest time left of a lease that those who listen hold. */
+  shortestLeaseMs(): number {
+    let shortest = Infinity;
+    for (const listener of this.#listeners) {
+      shortest = Math.min(shortest, listener.shortestLeaseMs?.() ?? Infinity);
+    }
+    return shortest;
   }
 
   /** Tells those who listen, and those who will; the same words once. */

@@ -1,7 +1,10 @@
+import { systemClock } from "../../../clock";
 import { inRoot, listenInRoot } from "../../../root-context";
 import { loadUuid } from "../../../uuid";
+import { Backoff } from "../backoff";
 import type { RedisClient, RedisNode, RedisSubscriber } from "../client";
 import { isDenied, isMoved, isUnaskedReply, isUnknownCommand } from "../errors";
+import { Heartbeat } from "../heartbeat";
 import { Inbox, type Ears, type InboxOwner } from "../inbox";
 import { shardInboxName } from "../keys";
 import type { Shards } from "./shards";
@@ -13,7 +16,15 @@ interface ShardInbox {
   /** It lies where this slot lies. */
   readonly slot: number;
   /** Whose connection it hears on, and where that is. */
-  ear: { readonly address: string; readonly subscriber: RedisSubscriber } | undefined;
+  ear: Ear | undefined;
+  /** Between two attempts to hear there. */
+  readonly backoff: Backoff;
+  readonly heartbeat: Heartbeat;
+}
+
+interface Ear {
+  readonly address: string;
+  readonly subscriber: RedisSubscriber;
 }
 
 /**
@@ -46,28 +57,58 @@ export class ShardInboxes implements Ears {
     // By its slot, and not by its node: after a fail-over its name is the same.
     let inbox = this.#inboxes.find((one) => this.#shards.addressOf(one.slot) === address);
     if (inbox === undefined) {
-      inbox = { name: shardInboxName(this.#id, keyIn(slot)), slot, ear: undefined };
+      inbox = this.#newInbox(slot);
       this.#inboxes.push(inbox);
     }
-    if (inbox.ear?.address !== address) inRoot(() => this.#open(inbox, address));
+    if (inbox.ear?.address !== address && !inbox.backoff.isPending) {
+      inRoot(() => this.#open(inbox, address));
+    }
+    inbox.heartbeat.needed();
     return inbox.name;
+  }
+
+  #newInbox(slot: number): ShardInbox {
+    const inbox: ShardInbox = {
+      name: shardInboxName(this.#id, keyIn(slot)),
+      slot,
+      ear: undefined,
+      backoff: new Backoff(systemClock, () => this.#owner.shortestLeaseMs()),
+      heartbeat: new Heartbeat(
+        systemClock,
+        () => inbox.ear?.subscriber.call("ping"),
+        () => this.#replace(inbox),
+      ),
+    };
+    return inbox;
+  }
+
+  /** It does not answer: another one takes its place once that one hears. */
+  #replace(inbox: ShardInbox): void {
+    if (inbox.ear !== undefined) this.#open(inbox, inbox.ear.address, inbox.ear);
   }
 
   close(): void {
     this.#isClosed = true;
-    for (const { ear } of this.#inboxes) ear?.subscriber.disconnect();
+    for (const { ear, backoff, heartbeat } of this.#inboxes) {
+      backoff.stop();
+      heartbeat.stop();
+      ear?.subscriber.disconnect();
+    }
     this.#plain?.close();
   }
 
-  #open(inbox: ShardInbox, address: string): void {
+  /** @param dead one that stays until the new one hears */
+  #open(inbox: ShardInbox, address: string, dead?: Ear): void {
     const node: RedisNode | undefined = this.#shards.masterAt(address);
     if (node === undefined || this.#isClosed) return;
-    inbox.ear?.subscriber.disconnect();
+    if (dead === undefined) inbox.ear?.subscriber.disconnect();
     const subscriber = node.duplicate({ autoResubscribe: false, keyPrefix: "" });
     const ear = { address, subscriber };
-    inbox.ear = ear;
+    if (dead === undefined) inbox.ear = ear;
     const end = (): void => {
-      if (inbox.ear === ear) inbox.ear = undefined;
+      if (inbox.ear !== ear || this.#isClosed) return;
+      inbox.ear = undefined;
+      inbox.backoff.schedule(() => {});
     };
     // Whoever waits for keys of other slots only would not hear by them that this one has gone elsewhere.
     const moved = (): void => {
@@ -88,8 +129,15 @@ export class ShardInboxes implements Ears {
       },
     });
     subscriber.call("ssubscribe", inbox.name).then(
-      // What was published before is gone: everybody looks again.
-      () => this.#owner.hinted(undefined),
+      () => {
+        inbox.backoff.connected();
+        if (dead !== undefined && inbox.ear === dead) {
+          inbox.ear = ear;
+          dead.subscriber.disconnect();
+        }
+        // What was published before is gone: everybody looks again.
+        this.#owner.hinted(undefined);
+      },
       (error: unknown) => {
         if (isMoved(error)) return moved();
         subscriber.disconnect();

@@ -1,0 +1,33 @@
+import type { RedisClient } from "./client";
+import { errorOf } from "./errors";
+import { CLIENT_STATES } from "./states";
+import { faultOfTls } from "./tls-options";
+
+/** What an ioredis client shows of its state, beside what the store needs of it. */
+interface Inside {
+  readonly status?: string;
+  readonly mode?: string;
+  readonly retryAttempts?: number;
+  readonly options: {
+    readonly retryStrategy?: unknown;
+    readonly clusterRetryStrategy?: unknown;
+    readonly tls?: unknown;
+  };
+}
+
+/**
+ * Why no command can be sent over the client, if none ever can.
+ *
+ * @param cause what it said itself
+ */
+export function faultOfClient(client: RedisClient, cause: Error): Error | undefined {
+  const { status, mode, retryAttempts = 0, options } = client as Inside;
+  if (mode === "monitor") return errorOf(CLIENT_STATES.monitor, cause);
+  if (mode === "subscriber" && cause.message.includes("subscriber mode")) {
+    return errorOf(CLIENT_STATES.subscriber, cause);
+  }
+  if (status !== "end") return undefined;
+  const { retryStrategy, clusterRetryStrategy = retryStrategy, tls } = options;
+  const hasGivenUp = retryAttempts > 0 || typeof clusterRetryStrategy !== "function";
+  return faultOfTls(tls) ?? errorOf(hasGivenUp ? CLIENT_STATES.gaveUp : CLIENT_STATES.quit, cause);
+}

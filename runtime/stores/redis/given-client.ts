@@ -1,0 +1,86 @@
+import { systemClock } from "../../clock";
+import { listenInRoot } from "../../root-context";
+import type { Duplicable, RedisClient } from "./client";
+import { faultOfClient } from "./client-state";
+import { Database } from "./database";
+import { isReadOnly } from "./errors";
+import { SecondConnection } from "./second-connection";
+import { bytesReadBy, Silence } from "./silence";
+
+/** A client of the caller's: what is wrong with it is named, and nothing is done about it. */
+export class GivenClient {
+  readonly #client: RedisClient;
+  readonly #warn: (message: string) => void;
+  readonly #database: Database;
+  readonly #second: SecondConnection;
+  readonly #silence: Silence;
+  readonly #stopListening: () => void;
+  #hasWarnedOfRoute = false;
+
+  /** @param warn may be given the same words again */
+  constructor(client: RedisClient, warn: (message: string) => void) {
+    this.#client = client;
+    this.#warn = warn;
+    this.#database = new Database(client);
+    this.#second = new SecondConnection(systemClock, client as RedisClient & Duplicable);
+    this.#silence = new Silence(
+      systemClock,
+      () => bytesReadBy(client),
+      () => this.#onSilent(),
+    );
+    this.#stopListening = listenInRoot(client, { close: () => this.#onClose() });
+  }
+
+  /**
+   * What ioredis keeps until there is a connection is sent even if that is to another database. Its reply comes after
+   * that to SELECT, and counts for nothing.
+   */
+  call(withinMs: number, ...command: [name: string, ...args: (string | number)[]]): Promise<unknown> {
+    if (this.#database.fault !== undefined) return Promise.reject(this.#database.fault);
+    this.#silence.sent(withinMs);
+    return this.#client.call(...command).then(this.#onReply, this.#onFailure);
+  }
+
+  close(): void {
+    this.#stopListening();
+    this.#database.close();
+    this.#silence.stop();
+    this.#second.close();
+  }
+
+  readonly #onReply = (reply: unknown): unknown => {
+    this.#silence.heard();
+    if (this.#database.fault !== undefined) throw this.#database.fault;
+    if (isReadOnly(Array.isArray(reply) ? reply[0] : reply)) this.#warn(DEMOTED);
+    return reply;
+  };
+
+  readonly #onFailure = (thrown: unknown): never => {
+    const error = thrown instanceof Error ? thrown : new Error(String(thrown));
+    if (error.name === "ReplyError") this.#silence.heard();
+    if (this.#database.fault !== undefined) throw this.#database.fault;
+    if (isReadOnly(error)) this.#warn(DEMOTED);
+    throw faultOfClient(this.#client, error) ?? thrown;
+  };
+
+  #onClose(): void {
+    this.#silence.reset();
+    this.#second.close();
+  }
+
+  /** A server that is slow or paused answers nobody else either. */
+  #onSilent(): void {
+    if (this.#hasWarnedOfRoute || this.#client.status !== "ready") return;
+    this.#second.ask(() => {
+      if (!this.#silence.isSilent) return;
+      this.#hasWarnedOfRoute = true;
+      this.#warn(DEAD_ROUTE);
+    });
+  }
+}
+
+const DEAD_ROUTE =
+  "Redis answers a new connection, and not that of the client: the route of that one is dead, and ioredis keeps it until the operating system gives it up, which takes about 15 minutes. Fix: set socketTimeout in the client's options, such as new Redis({ socketTimeout: 10_000 })";
+
+const DEMOTED =
+  'Redis answers READONLY: the client is connected to a replica, which may have been the master before a fail-over. Fix: let the client reconnect, with reconnectOnError: (error) => error.message.includes("READONLY") in its options';

@@ -1,0 +1,106 @@
+/** What is wrong with a Redis, a client or a key: how it is reported, and what to do about it. */
+export interface State {
+  /** With which code the call ends. */
+  readonly code: "LOCK_MISCONFIGURED" | "LOCK_UNREACHABLE";
+  /** Whether it may pass by itself: then the call tries again as long as its wait budget lasts. */
+  readonly mayPass: boolean;
+  readonly what: string;
+  readonly fix: string;
+}
+
+const permanent = (what: string, fix: string): State => ({
+  code: "LOCK_MISCONFIGURED",
+  mayPass: false,
+  what,
+  fix,
+});
+const passing = (what: string, fix: string): State => ({
+  code: "LOCK_UNREACHABLE",
+  mayPass: true,
+  what,
+  fix,
+});
+
+/** By the word with which Redis begins its error. */
+export const STATES_BY_REPLY: Readonly<Record<string, State>> = {
+  NOAUTH: permanent("Redis asks for a password", "give it to the client, or put it in the URL"),
+  WRONGPASS: permanent("Redis refused the password of the client", "use the password of this Redis user"),
+  NOPERM: permanent(
+    "the Redis user may not run a command that locks need, or not on this key",
+    "give the user the rights that docs/api.md lists",
+  ),
+  WRONGTYPE: permanent("the key holds other data than a lock", "choose another businessFlag"),
+  CROSSSLOT: permanent(
+    "the keys of one lock are in different slots of the cluster",
+    "use no `}` outside a hash tag in a lock key with fencing",
+  ),
+  READONLY: passing("Redis is a read-only replica", "use the address of its master, Sentinel or a Cluster"),
+  LOADING: passing("Redis is loading its data", "wait until it has, or allow a longer waitTime"),
+  MASTERDOWN: passing(
+    "Redis is a replica that has lost its master",
+    "use the address of the new master, or bring the old one back",
+  ),
+  OOM: passing("Redis has no memory left", "raise its maxmemory, or delete what is not needed"),
+  NOREPLICAS: passing(
+    "Redis has fewer replicas than its min-replicas-to-write",
+    "bring the replicas back, or lower that setting",
+  ),
+  MISCONF: passing("Redis cannot save its data to disk", "see the log of Redis: often the disk is full"),
+  BUSY: passing("Redis is busy with a script", "end that script: SCRIPT KILL"),
+  CLUSTERDOWN: passing("the Redis Cluster is down", "bring the missing masters back: CLUSTER INFO"),
+};
+
+/** By a part of the error's text, of which the first words are those of any error. */
+export const STATES_BY_TEXT: readonly (readonly [text: RegExp, state: State])[] = [
+  [
+    /max number of clients( \+ cluster connections)? reached/,
+    passing("Redis has no connection left for this process", "raise its maxclients, or close idle clients"),
+  ],
+  [
+    /DB index is out of range|SELECT is not allowed in cluster mode/,
+    permanent(
+      "Redis has no database of this number",
+      "use a number below its setting `databases`, which is 16 by default, or 0 in a cluster",
+    ),
+  ],
+];
+
+/** What is known of a client without asking its server, or was found out beside it. */
+export const CLIENT_STATES = {
+  quit: permanent(
+    "the Redis client was closed by quit() or disconnect()",
+    "call shutdown() before you close the client",
+  ),
+  gaveUp: permanent(
+    "the Redis client gave up connecting",
+    "let its retryStrategy return a number each time, and make a new client",
+  ),
+  subscriber: permanent(
+    "the Redis client is in subscriber mode, where it cannot send locks",
+    "give lockweave a client of its own: client.duplicate()",
+  ),
+  monitor: permanent(
+    "the Redis client is in monitor mode, where it cannot send locks",
+    "give lockweave a client of its own: client.duplicate({ monitor: false })",
+  ),
+  oneOfCluster: permanent(
+    "this Redis is one node of a Cluster, and has only a part of the keys",
+    "use `new Cluster([...])` of ioredis instead of a URL or a client of one node",
+  ),
+  wantsTls: permanent(
+    "the server speaks TLS, and the connection does not",
+    "write rediss:// instead of redis://",
+  ),
+  wantsNoTls: permanent(
+    "the connection speaks TLS, and the server does not",
+    "write redis:// instead of rediss://, or use the TLS port of the server",
+  ),
+  tlsOptions: permanent(
+    "the TLS options of the connection cannot be used",
+    "check its key, passphrase, cert, ca, pfx and ciphers",
+  ),
+  staysReadOnly: permanent(
+    "Redis is a read-only replica, and new connections reach one as well",
+    "use the address of its master, Sentinel or a Cluster",
+  ),
+} as const satisfies Readonly<Record<string, State>>;

@@ -1,0 +1,18 @@
+import type { SecureContextOptions } from "node:tls";
+import { errorOf } from "./errors";
+import { CLIENT_STATES } from "./states";
+
+/**
+ * Why Node cannot use these options of `tls.connect()`, if it cannot: it throws before there is a socket, so that another
+ * attempt can never succeed.
+ */
+export function faultOfTls(options: unknown): Error | undefined {
+  if (typeof options !== "object" || options === null) return undefined;
+  try {
+    const { createSecureContext } = require("node:tls") as typeof import("node:tls");
+    createSecureContext(options as SecureContextOptions);
+    return undefined;
+  } catch (error) {
+    return errorOf(CLIENT_STATES.tlsOptions, error instanceof Error ? error : undefined);
+  }
+}

@@ -1,0 +1,94 @@
+import test, { type ExecutionContext } from "ava";
+import { LockMisconfiguredError } from "../../runtime/errors";
+import { redisStore, redisStoreAt } from "../../runtime/stores/redis/redis";
+import { deferred } from "../support/deferred";
+import { FleetProcess } from "../support/fleet";
+import { startRedis, type RedisServer } from "../support/redis-server";
+import { retire } from "../support/retire";
+import { startTcpProxy, type TcpProxy } from "../support/tcp-proxy";
+import { until } from "../support/until";
+
+// After a fail-over in place, the address leads to the new master, and the old connection to a replica.
+
+const PATIENT = { retryTimes: 1, waitTime: "20s" } as const;
+
+async function serverAndProxy(t: ExecutionContext): Promise<[RedisServer, TcpProxy]> {
+  const server = await startRedis();
+  const proxy = await startTcpProxy(server.port);
+  t.teardown(async () => {
+    await proxy.stop();
+    await server.stop();
+  });
+  return [server, proxy];
+}
+
+function processOver(
+  t: ExecutionContext,
+  store: ReturnType<typeof redisStore>,
+): [FleetProcess, readonly string[]] {
+  const warnings: string[] = [];
+  const process = new FleetProcess({ store, logger: { warn: (line) => void warnings.push(line) } });
+  t.teardown(() => retire(process));
+  return [process, warnings];
+}
+
+test("by URL, READONLY after a fail-over in place leads to a new connection: held locks are kept, new ones acquired", async (t) => {
+  const [, proxy] = await serverAndProxy(t);
+  const [process] = processOver(t, redisStoreAt(`redis://127.0.0.1:${proxy.port}`));
+  const [entered, end] = [deferred(), deferred()];
+  const held = process.call("LOCK_held", { lockTime: "3s" }, async ({ signal }) => {
+    entered.resolve();
+    await end.promise;
+    return signal.aborted ? "lost" : "kept";
+  });
+  await entered.promise;
+  proxy.demote();
+  t.is(await process.call("LOCK_other", PATIENT, () => "in"), "in");
+  end.resolve();
+  t.is(await held, "kept");
+});
+
+test("by URL, a renewal alone that meets READONLY leads to a new connection", async (t) => {
+  const [server, proxy] = await serverAndProxy(t);
+  const [process] = processOver(t, redisStoreAt(`redis://127.0.0.1:${proxy.port}`));
+  const watcher = server.client();
+  const state = await process.call("LOCK_held", { lockTime: "3s" }, async ({ signal }) => {
+    const connections = proxy.connectionsMade;
+    proxy.demote();
+    await until(() => proxy.connectionsMade > connections);
+    const before = await watcher.pttl("LOCK_held");
+    await until(async () => (await watcher.pttl("LOCK_held")) > before);
+    return signal.aborted ? "lost" : "kept";
+  });
+  t.is(state, "kept");
+});
+
+test("by URL, a Redis that is still read-only after three new connections is a misconfiguration", async (t) => {
+  const [server, proxy] = await serverAndProxy(t);
+  const [process] = processOver(t, redisStoreAt(`redis://127.0.0.1:${proxy.port}`));
+  await process.call("LOCK_first", PATIENT, () => {});
+  const connections = proxy.connectionsMade;
+  await server.client().replicaof("127.0.0.1", 1);
+  await t.throwsAsync(
+    process.call("LOCK_next", PATIENT, () => t.fail()),
+    {
+      instanceOf: LockMisconfiguredError,
+      message: /read-only replica, and new connections .*READONLY.*Fix: use the address of its master/,
+    },
+  );
+  t.true(proxy.connectionsMade >= connections + 3);
+  await server.client().replicaof("NO", "ONE");
+  t.is(await process.call("LOCK_next", PATIENT, () => "in"), "in");
+});
+
+test("of READONLY under a client of the caller's, a warning names the option", async (t) => {
+  const [server, proxy] = await serverAndProxy(t);
+  const [process, warnings] = processOver(t, redisStore(server.client({ port: proxy.port })));
+  await process.call("LOCK_first", PATIENT, () => {});
+  proxy.demote();
+  await t.throwsAsync(
+    process.call("LOCK_next", { retryTimes: 1, waitTime: "300ms" }, () => t.fail()),
+    { code: "LOCK_UNREACHABLE", message: /read-only replica \(.*READONLY.*\)\. Fix: use the address/ },
+  );
+  t.is(warnings.filter((line) => line.includes("reconnectOnError")).length, 1, warnings.join("\n"));
+});

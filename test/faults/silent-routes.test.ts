@@ -1,0 +1,128 @@
+import test, { type ExecutionContext } from "ava";
+import type { Redis } from "ioredis";
+import { redisStore, redisStoreAt } from "../../runtime/stores/redis/redis";
+import { deferred } from "../support/deferred";
+import { FleetProcess } from "../support/fleet";
+import { startRedis, type RedisServer } from "../support/redis-server";
+import { retire } from "../support/retire";
+import { startTcpProxy, type TcpProxy } from "../support/tcp-proxy";
+import { until } from "../support/until";
+
+// A firewall or a fail-over drops a route: no connection ends, and nothing comes over it any more. New ones work.
+
+const PATIENT = { retryTimes: 1, waitTime: "30s" } as const;
+const NAME = "lockweave-test";
+
+interface Setting {
+  readonly server: RedisServer;
+  readonly proxy: TcpProxy;
+  readonly process: FleetProcess;
+  readonly warnings: readonly string[];
+}
+
+async function byUrl(t: ExecutionContext): Promise<Setting> {
+  const [server, proxy] = await serverAndProxy(t);
+  const warnings: string[] = [];
+  const store = redisStoreAt(`redis://127.0.0.1:${proxy.port}?connectionName=${NAME}`);
+  const process = new FleetProcess({
+    store,
+    commandTimeout: "250ms",
+    logger: { warn: (line) => void warnings.push(line) },
+  });
+  t.teardown(() => retire(process));
+  await process.call("LOCK_first", PATIENT, () => {});
+  return { server, proxy, process, warnings };
+}
+
+async function serverAndProxy(t: ExecutionContext): Promise<[RedisServer, TcpProxy]> {
+  const server = await startRedis();
+  const proxy = await startTcpProxy(server.port);
+  t.teardown(async () => {
+    await proxy.stop();
+    await server.stop();
+  });
+  return [server, proxy];
+}
+
+/** Ids of the store's connections for commands. */
+async function idsOf(watcher: Redis): Promise<string[]> {
+  const clients = String(await watcher.client("LIST")).split("\n");
+  return clients
+    .filter((line) => line.includes(`name=${NAME} `) && line.includes(" sub=0 "))
+    .map((line) => /^id=(\d+)/.exec(line)?.[1] ?? "");
+}
+
+test("by URL, a connection whose route is dead is replaced: locks that are held are kept, and new ones acquired", async (t) => {
+  const { proxy, process } = await byUrl(t);
+  const [entered, end] = [deferred(), deferred()];
+  const held = process.call("LOCK_held", { lockTime: "20s" }, async ({ signal }) => {
+    entered.resolve();
+    await end.promise;
+    return signal.aborted ? "lost" : "kept";
+  });
+  await entered.promise;
+  proxy.loseRoute();
+  t.is(await process.call("LOCK_other", PATIENT, () => "in"), "in");
+  end.resolve();
+  t.is(await held, "kept");
+});
+
+test("what was in flight on a connection that is replaced is not sent again", async (t) => {
+  const { server, proxy, process } = await byUrl(t);
+  const watcher = server.client();
+  const monitor = await watcher.monitor();
+  const ids: string[] = [];
+  monitor.on("monitor", (_time: string, [name = "", key, id = ""]: string[]) => {
+    if (name === "set" && key === "LOCK_once") ids.push(id);
+  });
+  t.teardown(() => monitor.disconnect());
+  proxy.loseRoute();
+  t.is(await process.call("LOCK_once", PATIENT, () => "in"), "in");
+  await watcher.ping();
+  t.is(new Set(ids).size, ids.length);
+});
+
+const PAUSES: Record<string, (server: RedisServer, watcher: Redis) => Promise<() => Promise<unknown>>> = {
+  async "is stopped"({ pid }) {
+    process.kill(pid, "SIGSTOP");
+    return async () => process.kill(pid, "SIGCONT");
+  },
+  async "has its writes paused"(_server, watcher) {
+    await watcher.call("CLIENT", "PAUSE", "600000", "WRITE");
+    return () => watcher.call("CLIENT", "UNPAUSE");
+  },
+};
+
+for (const [name, pause] of Object.entries(PAUSES)) {
+  test(`by URL, the connection to a server that ${name} is kept`, async (t) => {
+    const { server, proxy, process } = await byUrl(t);
+    const watcher = server.client();
+    const [id] = await idsOf(watcher);
+    const connections = proxy.connectionsMade;
+    const resume = await pause(server, watcher);
+    const waiting = process.call("LOCK_paused", PATIENT, () => "in");
+    await until(() => proxy.connectionsMade > connections); // It asks over a second connection.
+    await resume();
+    t.is(await waiting, "in");
+    await until(async () => (await idsOf(watcher)).length === 1);
+    t.deepEqual(await idsOf(watcher), [id]);
+  });
+}
+
+test("of a dead route under a client of the caller's, a warning tells once, and names the option", async (t) => {
+  const [server, proxy] = await serverAndProxy(t);
+  const client = server.client({ port: proxy.port });
+  const warnings: string[] = [];
+  const process = new FleetProcess({
+    store: redisStore(client),
+    commandTimeout: "250ms",
+    logger: { warn: (line) => void warnings.push(line) },
+  });
+  t.teardown(() => retire(process));
+  await process.call("LOCK_first", PATIENT, () => {});
+  proxy.loseRoute();
+  const refused = t.throwsAsync(process.call("LOCK_next", { retryTimes: 1, waitTime: "9s" }, () => t.fail()));
+  await until(() => warnings.some((line) => /route .* is dead.*Fix: set socketTimeout/.test(line)));
+  await refused;
+  t.is(warnings.filter((line) => line.includes("socketTimeout")).length, 1, warnings.join("\n"));
+});

@@ -1,0 +1,82 @@
+import test from "ava";
+import { Backoff, backoffMs } from "../../runtime/stores/redis/backoff";
+import { VirtualClock } from "../support/virtual-clock";
+
+const SECOND = 1_000;
+const NO_LEASE = Infinity;
+
+test("delays double up to seconds, and no two processes keep the same time", (t) => {
+  const longest = Array.from({ length: 12 }, (_, failures) => backoffMs(failures, NO_LEASE, 1));
+  t.deepEqual(longest.slice(0, 4), [50, 100, 200, 400]);
+  t.is(longest.at(-1), 3 * SECOND);
+  for (const failures of [0, 3, 30]) {
+    t.is(backoffMs(failures, NO_LEASE, 0), backoffMs(failures, NO_LEASE, 1) / 2);
+  }
+});
+
+test("no delay exceeds a third of the shortest time left of a held lease, nor needs to be under 50 ms", (t) => {
+  for (const leaseMs of [9 * SECOND, 2 * SECOND, 300, 160]) {
+    t.is(backoffMs(30, leaseMs, 1), Math.min(leaseMs / 3, 3 * SECOND));
+  }
+  for (const leaseMs of [150, 20, 0]) t.is(backoffMs(30, leaseMs, 1), 50);
+});
+
+test("thirty processes whose Redis is gone make far fewer than ten attempts a second", async (t) => {
+  const clock = new VirtualClock();
+  let attempts = 0;
+  for (let process = 0; process < 30; process += 1) {
+    const backoff = new Backoff(clock, () => NO_LEASE);
+    const attempt = (): void => {
+      attempts += 1;
+      backoff.schedule(attempt);
+    };
+    backoff.schedule(attempt);
+  }
+  await clock.advance(10 * SECOND);
+  attempts = 0;
+  await clock.advance(50 * SECOND);
+  t.true(attempts > 0 && attempts <= (30 * 50) / 1.5, String(attempts));
+});
+
+test("the longer a lease has left, the less often its process tries to connect", async (t) => {
+  const clock = new VirtualClock();
+  const endsAt = clock.now() + 20 * SECOND;
+  const backoff = new Backoff(clock, () => endsAt - clock.now());
+  const leftMs: number[] = [];
+  const pausesMs: number[] = [];
+  let before = clock.now();
+  const attempt = (): void => {
+    pausesMs.push(clock.now() - before);
+    leftMs.push(endsAt - before);
+    before = clock.now();
+    backoff.schedule(attempt);
+  };
+  backoff.schedule(attempt);
+  await clock.advance(20 * SECOND);
+  pausesMs.forEach((ms, index) => t.true(ms <= Math.max((leftMs[index] ?? 0) / 3, 50), `${ms}`));
+  t.true(Math.max(...pausesMs) > SECOND);
+});
+
+test("a connection that breaks at once is no success, and one that has lasted begins anew", async (t) => {
+  const clock = new VirtualClock();
+  const backoff = new Backoff(clock, () => NO_LEASE);
+  const delay = async (): Promise<number> => {
+    const startedAt = clock.now();
+    let ranAt: number | undefined;
+    backoff.schedule(() => (ranAt = clock.now()));
+    backoff.schedule(() => t.fail("an attempt is due already"));
+    await clock.advanceWhile(() => ranAt === undefined, 10 * SECOND);
+    return (ranAt ?? NaN) - startedAt;
+  };
+  for (let failure = 0; failure < 8; failure += 1) {
+    await delay();
+    backoff.connected();
+  }
+  t.true((await delay()) >= 1.5 * SECOND);
+  backoff.connected();
+  await clock.advance(3 * SECOND + 1);
+  t.true((await delay()) <= 50);
+  backoff.schedule(() => t.fail("it was stopped"));
+  backoff.stop();
+  await clock.advance(10 * SECOND);
+});
