@@ -104,11 +104,13 @@ export class RedisStore implements Store {
     this.#holding = holding;
     this.#queueing = queueing;
     this.#closeClient = closeClient;
-    const isCluster = server.cluster !== undefined;
-    this.splitsMany = isCluster;
+    const isOverCluster = server.cluster !== undefined;
+    this.splitsMany = isOverCluster;
     this.takeMany = (requests, withinMs) => holding.takeMany(requests, withinMs);
     this.dropMany = (requests, withinMs) => holding.dropMany(requests, withinMs);
-    this.placeMany = isCluster ? undefined : (requests, withinMs) => queueing.placeMany(requests, withinMs);
+    this.placeMany = isOverCluster
+      ? undefined
+      : (requests, withinMs) => queueing.placeMany(requests, withinMs);
   }
 
   get client(): RedisClient {

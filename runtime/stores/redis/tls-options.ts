@@ -1,4 +1,3 @@
-import type { SecureContextOptions } from "node:tls";
 import { errorOf } from "./errors";
 import { CLIENT_STATES } from "./states";
 
@@ -10,7 +9,7 @@ export function faultOfTls(options: unknown): Error | undefined {
   if (typeof options !== "object" || options === null) return undefined;
   try {
     const { createSecureContext } = require("node:tls") as typeof import("node:tls");
-    createSecureContext(options as SecureContextOptions);
+    createSecureContext(options);
     return undefined;
   } catch (error) {
     return errorOf(CLIENT_STATES.tlsOptions, error instanceof Error ? error : undefined);
