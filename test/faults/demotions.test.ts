@@ -36,7 +36,7 @@ test("by URL, READONLY after a fail-over in place leads to a new connection: hel
   const [, proxy] = await serverAndProxy(t);
   const [process] = processOver(t, redisStoreAt(`redis://127.0.0.1:${proxy.port}`));
   const [entered, end] = [deferred(), deferred()];
-  const held = process.call("LOCK_held", { lockTime: "3s" }, async ({ signal }) => {
+  const held = process.call("LOCK_held", { lockTime: "15s" }, async ({ signal }) => {
     entered.resolve();
     await end.promise;
     return signal.aborted ? "lost" : "kept";
@@ -52,7 +52,7 @@ test("by URL, a renewal alone that meets READONLY leads to a new connection", as
   const [server, proxy] = await serverAndProxy(t);
   const [process] = processOver(t, redisStoreAt(`redis://127.0.0.1:${proxy.port}`));
   const watcher = server.client();
-  const state = await process.call("LOCK_held", { lockTime: "3s" }, async ({ signal }) => {
+  const state = await process.call("LOCK_held", { lockTime: "15s" }, async ({ signal }) => {
     const connections = proxy.connectionsMade;
     proxy.demote();
     await until(() => proxy.connectionsMade > connections);
