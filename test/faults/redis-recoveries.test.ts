@@ -34,7 +34,7 @@ function processOver(t: ExecutionContext, store: Store, commandTimeout: Duration
 }
 
 /** One holds the lock, until `end` or until it is lost; another one waits for it in the queue. */
-async function holderAndWaiter(t: ExecutionContext, server: RedisServer, lockTime: "5s" | "15s" | "10m") {
+async function holderAndWaiter(t: ExecutionContext, server: RedisServer, lockTime: "15s" | "10m") {
   const options = { host: "127.0.0.1", port: server.port };
   const [entered, end] = [deferred(), deferred()];
   const holder = process(t, new Redis(options)).call(KEY, { lockTime }, async (lock) => {
@@ -68,7 +68,7 @@ test("SCRIPT FLUSH: the holder's renewals and release, and the waiter, go on", a
 
 test("a restart without its data: the holder is told that the lock is lost, and the waiter enters", async (t) => {
   const server = await startRedis();
-  const { holder, waiter } = await holderAndWaiter(t, server, "5s");
+  const { holder, waiter } = await holderAndWaiter(t, server, "15s");
   await server.stop();
   const restarted = await startRedisAt(server.port);
   t.teardown(restarted.stop);
@@ -236,7 +236,7 @@ for (const [name, { begin, end }] of Object.entries({
   test(`${name}: the holder whose lock cannot be renewed is told at its deadline at the latest`, async (t) => {
     const server = await startRedis();
     t.teardown(server.stop);
-    const { holder, watcher } = await holderAndWaiter(t, server, "5s");
+    const { holder, watcher } = await holderAndWaiter(t, server, "15s");
     await begin(watcher);
     await t.throwsAsync(holder, { instanceOf: LockLostError, code: "LOCK_LOST" });
     await end(watcher);

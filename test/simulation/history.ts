@@ -297,7 +297,8 @@ class Caller {
   }
 
   #placeOf(stay: number): string {
-    return `place${numbered(this.who)}x${numbered(stay)}`.padEnd(32, "0");
+    // Hexadecimal, as all tickets are.
+    return `ace${numbered(this.who)}f${numbered(stay)}`.padEnd(32, "0");
   }
 }
 
