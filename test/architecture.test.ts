@@ -60,10 +60,12 @@ const NEIGHBOURS: Readonly<Record<string, readonly string[]>> = {
   // Who looks at a server from outside knows the names and values that stand there, and where it is.
   transformer: [
     "runtime/announced",
+    "runtime/errors",
     "runtime/index",
     "runtime/key",
     "runtime/limits",
     "runtime/pairs",
+    "runtime/shown",
     "runtime/stores/redis/address",
     "runtime/stores/redis/keys",
     "runtime/stores/value",

@@ -197,3 +197,28 @@ for (const [what, before, after] of [
     t.is(config.toString(), after);
   });
 }
+
+// ---- line breaks ----------------------------------------------------------------------------------------
+
+test("what is added breaks its lines as the file does", (t) => {
+  for (const before of [
+    "export default {};",
+    "import a from 'a';\nexport default {\n  b: 1, // B.\n  list: [\n    c\n  ]\n};\n",
+    "#!/usr/bin/env node\n/* A. */\nexport default { list: [c] };\n",
+    "export default {\n  list: [\n    c,\n  ],\n};\n",
+  ]) {
+    const changed = (text: string): string => {
+      const config = configOf(text);
+      const root = rootOf(config);
+      config.addProperties(root, { d: "{\n  e: 1\n}" });
+      const list = config.arrayAt(root, "list");
+      if (list !== undefined) config.addElement(list, "f({\n  g: 1\n})", "first");
+      config.takeIn("n", "m", "import");
+      return config.toString();
+    };
+    t.is(
+      changed(`${before}\r\n`.replaceAll(/\r?\n/g, "\r\n")),
+      changed(`${before}\n`).replaceAll("\n", "\r\n"),
+    );
+  }
+});

@@ -96,6 +96,9 @@ test("what cannot be read is refused without its password", (t) => {
     { url: "redis://localhost", password: "hunter2" },
     { url: "redis://localhost", tls: "hunter2" },
     { url: "http://app:hunter2@localhost" },
+    "redis://app:12?hunter2@localhost",
+    "redis://app:12#hunter2@localhost",
+    "redis://localhost#hunter2",
     { url: 6379, tls: { passphrase: "hunter2" } },
   ]) {
     const error = t.throws(() => redisStoreAt(address as RedisAddress), { instanceOf: LockOptionError });

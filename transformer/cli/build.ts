@@ -5,6 +5,7 @@ import { printed } from "../hosts/native/diagnostics";
 import { NoProjectError } from "../hosts/native/project";
 import { parser } from "../parser/parser";
 import { UsageError } from "../verify/usage-error";
+import { block, print, printError, safe } from "./printer";
 import { watchSources, type Run } from "./watch";
 
 /**
@@ -38,14 +39,13 @@ function buildAll(compiler: NativeCompiler, config: string, cwd: string): Result
 function buildOne(compiler: NativeCompiler, config: string, cwd: string): Result {
   try {
     const { code, said, others, warnings, sources } = buildNative(parser(), compiler, config, cwd);
-    process.stdout.write(said.map((one) => printed(one, cwd)).join(""));
-    process.stdout.write(others.map((line) => `${line}\n`).join(""));
-    process.stderr.write(warnings.map((one) => printed(one, cwd)).join(""));
+    print(...said.map((one) => block(printed(one, cwd))), ...others.map((line) => safe`${line}`));
+    printError(...warnings.map((one) => block(printed(one, cwd))));
     return { code, errors: said.length, sources };
   } catch (error) {
     if (!(error instanceof NoProjectError)) throw error;
-    process.stdout.write(error.said.map((one) => printed(one, cwd)).join(""));
-    process.stdout.write(error.message === "" ? "" : `${error.message}\n`);
+    print(...error.said.map((one) => block(printed(one, cwd))));
+    if (error.message !== "") print(safe`${error.message}`);
     return { code: 1, errors: Math.max(1, error.said.length), sources: [config] };
   }
 }

@@ -16,9 +16,9 @@ import { inspectLock, releaseLock } from "./live/lock";
 import { tail } from "./live/tail";
 import { top } from "./live/top";
 import { ui } from "./live/ui/ui";
-import { onOneLine } from "./one-line";
-import { palette } from "./palette";
+import { block, bold, cyan, print, printError, printJson, red, safe, type SafeText } from "./printer";
 import { configFile, openProjects } from "./project";
+import { table } from "./table";
 import { watchTags } from "./watch-tags";
 import {
   dependencyProblems,
@@ -32,11 +32,6 @@ import {
   type TagRow,
 } from "./tags";
 
-process.stdout.on("error", (error: NodeJS.ErrnoException) => {
-  if (error.code === "EPIPE") process.exit(); // Who reads has read enough, as `head` has.
-  throw error;
-});
-
 void main(process.argv.slice(2), process.cwd()).then((code) => {
   process.exitCode = code;
 });
@@ -45,19 +40,26 @@ async function main(args: readonly string[], cwd: string): Promise<number> {
   try {
     return await run(parseCommand(args), cwd);
   } catch (error) {
-    if (!(error instanceof UsageError)) throw error;
-    process.stderr.write(`lockweave: ${error.message}\nSee \`lockweave --help\`.\n`);
+    if (error instanceof UsageError) {
+      printError(safe`lockweave: ${error.message}`, safe`See \`lockweave --help\`.`);
+    } else {
+      printError(safe`lockweave has a fault:`, block(stackOf(error)));
+    }
     return 2;
   }
+}
+
+function stackOf(error: unknown): string {
+  return error instanceof Error ? (error.stack ?? error.message) : String(error);
 }
 
 function run(command: Command, cwd: string): number | Promise<number> {
   switch (command.name) {
     case "help":
-      process.stdout.write(HELP);
+      print(block(HELP.trimEnd()));
       return 0;
     case "version":
-      process.stdout.write(`${packageVersion()}\n`);
+      print(safe`${packageVersion()}`);
       return 0;
     case "init":
       return init(cwd, command.isAgreed);
@@ -89,57 +91,41 @@ function run(command: Command, cwd: string): number | Promise<number> {
 
 function list(projects: readonly Project[], json: boolean, cwd: string): number {
   const { tags, problems } = tagsOf(projects);
-  process.stderr.write(aboutSources(projects));
+  printError(...aboutSources(projects));
   if (json) {
     const withPath = <R extends { readonly file?: string }>(row: R): R =>
       row.file === undefined ? row : { ...row, file: shortPath(row.file, cwd) };
-    const rows = { tags: tags.map(withPath), problems: problems.map(withPath) };
-    process.stdout.write(`${JSON.stringify(rows, undefined, 2)}\n`);
+    printJson({ tags: tags.map(withPath), problems: problems.map(withPath) }, 2);
   } else {
-    process.stdout.write(tags.length === 0 ? "There are no tags.\n" : table(tags, cwd));
-    process.stderr.write(problems.map((row) => `${problemLine(row, cwd)}\n`).join(""));
+    print(...(tags.length === 0 ? [safe`There are no tags.`] : tagTable(tags, cwd)));
+    printError(...problems.map((row) => problemLine(row, cwd)));
   }
   return problems.length === 0 ? 0 : 1;
 }
 
-function table(tags: readonly TagRow[], cwd: string): string {
-  const rows = tags.map((tag) =>
-    [
+function tagTable(tags: readonly TagRow[], cwd: string): SafeText[] {
+  return table(
+    ["tag", "function", "key", "options"],
+    tags.map((tag) => [
       `${shortPath(tag.file, cwd)}:${tag.line}`,
       tag.function,
       tag.key,
       Object.entries(tag.options)
         .map(([name, value]) => `${name}=${String(value)}`)
         .join(" "),
-    ].map(onOneLine),
+    ]),
   );
-  const lines = [["tag", "function", "key", "options"], ...rows];
-  const widths = lines.reduce<number[]>(
-    (widest, line) => line.map((cell, index) => Math.max(widest[index] ?? 0, cell.length)),
-    [],
-  );
-  return lines
-    .map((line) =>
-      line
-        .map((cell, index) => cell.padEnd(widths[index] ?? 0))
-        .join("  ")
-        .trimEnd(),
-    )
-    .map((line) => `${line}\n`)
-    .join("");
 }
 
 /** Of a lock that is not proved, no tag is wrong, and so there is no code. */
 type Row = Partial<Place> & Pick<ProblemRow, "message"> & { readonly code?: string };
 
-function problemLine(row: Row, cwd: string): string {
-  const { bold, red } = palette(process.stderr, process.env);
-  return `${bold(`${placeText(row, cwd)}:`)} ${red(messageText(row))}`;
+function problemLine(row: Row, cwd: string): SafeText {
+  return safe`${bold(`${placeText(row, cwd)}:`)} ${red(messageText(row))}`;
 }
 
-function warningLine(row: Row, cwd: string): string {
-  const { bold } = palette(process.stderr, process.env);
-  return `${bold(`${placeText(row, cwd)}:`)} warning: ${messageText(row)}`;
+function warningLine(row: Row, cwd: string): SafeText {
+  return safe`${bold(`${placeText(row, cwd)}:`)} warning: ${messageText(row)}`;
 }
 
 function placeText({ file, line, column }: Row, cwd: string): string {
@@ -147,8 +133,9 @@ function placeText({ file, line, column }: Row, cwd: string): string {
   return place.filter((part) => part !== undefined).join(":");
 }
 
-function messageText({ code, message }: Row): string {
-  return code === undefined ? message : `${code}: ${message}`;
+/** A compiler's message may have several lines. */
+function messageText({ code, message }: Row): SafeText {
+  return code === undefined ? block(message) : safe`${code}: ${block(message)}`;
 }
 
 // ---- check ----------------------------------------------------------------------------------------------
@@ -192,7 +179,7 @@ function check(
   if (tags + problems.length === 0) {
     throw new UsageError("This project has no tags, so there is nothing to prove. Is it the right one?");
   }
-  process.stderr.write(aboutSources(projects));
+  printError(...aboutSources(projects));
   const advice = cures(projects, unproved, isBundled);
   const isProved = problems.length + unproved.length === 0;
   if (json) {
@@ -208,18 +195,16 @@ function check(
       unfollowed: analysis.unfollowed.map(short),
       cures: advice,
     };
-    process.stdout.write(`${JSON.stringify(result, undefined, 2)}\n`);
+    printJson(result, 2);
   } else {
-    const { cyan } = palette(process.stderr, process.env);
-    const lines = [
+    printError(
       ...warnings.map((row) => warningLine(row, cwd)),
       ...inOrder([...problems, ...unproved]).map((row) => problemLine(row, cwd)),
       ...advice.map((cure) => cyan(`-> ${cure}`)),
-    ];
-    process.stderr.write(lines.map((line) => `${line}\n`).join(""));
+    );
     if (isProved) {
       const said = [proved(tags, hasOutput), aboutTypes(projects, byTspc, cwd), aboutCalls(analysis)];
-      process.stdout.write(`${said.filter((sentence) => sentence !== "").join(" ")}\n`);
+      print(safe`${said.filter((sentence) => sentence !== "").join(" ")}`);
     }
   }
   return isProved ? 0 : 1;
@@ -255,9 +240,11 @@ function aboutCalls({ unfollowed, left }: AnalysisRows): string {
 }
 
 /** Where nobody has said which files are the sources. */
-function aboutSources(projects: readonly Project[]): string {
+function aboutSources(projects: readonly Project[]): SafeText[] {
   const [project] = projects;
-  if (project?.builder !== "another") return "";
+  if (project?.builder !== "another") return [];
   const count = project.sources.length - 1; // Without the place of tsconfig.json.
-  return `There is no tsconfig.json. Looked at ${count === 1 ? "the one source" : `all ${count} sources`} in this directory and below, but for node_modules, dist, build, out and coverage.\n`;
+  return [
+    safe`There is no tsconfig.json. Looked at ${count === 1 ? "the one source" : `all ${count} sources`} in this directory and below, but for node_modules, dist, build, out and coverage.`,
+  ];
 }

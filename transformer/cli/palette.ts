@@ -1,3 +1,5 @@
+export type Style = "bold" | "red" | "cyan";
+
 type Paint = (text: string) => string;
 
 const plain: Paint = (text) => text;
@@ -6,11 +8,11 @@ const painted =
   (text) =>
     `\u001B[${begin}m${text}\u001B[${end}m`;
 
-/** Colours when somebody looks. `NO_COLOR` and `FORCE_COLOR` decide otherwise, as in other tools. */
+/** Returns colors if a person looks. `NO_COLOR` and `FORCE_COLOR` decide otherwise, as in other tools. */
 export function palette(
   stream: { readonly isTTY?: boolean },
   { NO_COLOR: never, FORCE_COLOR: always, TERM: terminal }: Readonly<Record<string, string | undefined>>,
-): Readonly<Record<"bold" | "red" | "cyan", Paint>> {
+): Readonly<Record<Style, Paint>> {
   const isForced = always !== undefined && always !== "0" && always !== "false";
   const isRefused = always === "0" || always === "false" || (never !== undefined && never !== "");
   const isSeen = isForced || (!isRefused && stream.isTTY === true && terminal !== "dumb");

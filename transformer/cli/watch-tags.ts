@@ -3,6 +3,7 @@ import { numberOf } from "../hosts/ts-patch/report-on-disk";
 import { printed } from "../hosts/native/diagnostics";
 import { UsageError } from "../verify/usage-error";
 import { analysisRows } from "./analysis";
+import { block, print, safe } from "./printer";
 import { openProjects } from "./project";
 import { dependencyProblems, problemsOf, typeProblems, type ProblemRow } from "./tags";
 import { watchSources, type Run } from "./watch";
@@ -21,12 +22,12 @@ export function watchTags(config: string | undefined, cwd: string): void {
         ...typeProblems(projects),
         ...certain,
       ];
-      process.stdout.write(found.map((row) => shown(row, "error", cwd)).join(""));
-      process.stdout.write(likely.map((row) => shown(row, "warning", cwd)).join(""));
+      print(...found.map((row) => block(shown(row, "error", cwd))));
+      print(...likely.map((row) => block(shown(row, "warning", cwd))));
       return { errors: found.length, sources };
     } catch (error) {
       if (!(error instanceof UsageError)) throw error;
-      process.stdout.write(`error TS${numberOf("LW1401")}: ${error.message}\n`);
+      print(safe`error TS${numberOf("LW1401")}: ${error.message}`);
       return { errors: 1, sources };
     }
   });

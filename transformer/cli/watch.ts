@@ -1,5 +1,6 @@
 import { statSync, watch, type FSWatcher } from "node:fs";
 import { dirname, join } from "node:path";
+import { print, safe } from "./printer";
 
 /** What came of looking at the sources once. */
 export interface Run {
@@ -59,5 +60,5 @@ function changedAt(file: string): number {
 }
 
 function say(words: string): void {
-  process.stdout.write(`${new Date().toLocaleTimeString("en-US")} - ${words}\n\n`);
+  print(safe`${new Date().toLocaleTimeString("en-US")} - ${words}\n`);
 }

@@ -73,6 +73,8 @@ function readUrl(url: string, what: string): Connection {
   // A `/` in a password ends the host: what comes after it, with the rest of the password, is no database.
   if (!/^\/?\d*$/.test(path))
     throw unreadable(url, what, " Behind the host and `/` stands the number of a database.");
+  // So do `?` and `#`: the beginning of the password would pass for the host.
+  if (/#|\?.*@/.test(url)) throw unreadable(url, what);
   return { url, options: {} };
 }
 

@@ -57,7 +57,8 @@ async function built(files: Files, said: Said = {}): Promise<BuiltBySaying> {
   const runs: (readonly string[])[] = [];
   const compiler = compilerOf(project, files, said, runs);
   const found = buildNative(parser(), compiler, project.path("tsconfig.json"), project.dir);
-  const shown = (all: typeof found.said): string => all.map((one) => printed(one, project.dir)).join("");
+  const shown = (all: typeof found.said): string =>
+    all.map((one) => `${printed(one, project.dir)}\n`).join("");
   return { code: found.code, said: shown(found.said), warned: shown(found.warnings), runs };
 }
 

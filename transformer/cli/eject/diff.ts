@@ -4,7 +4,8 @@ import { shortPath } from "../../verify/outputs";
 import { placeIn } from "../../verify/place";
 import type { Project, WovenSource } from "../../verify/project";
 import { UsageError } from "../../verify/usage-error";
-import { palette } from "../palette";
+import { onItsLines } from "../escape";
+import { bold, cyan, isTerminal, padded, print, red, safe, terminalSize, type SafeText } from "../printer";
 import { sourcesOf } from "./eject";
 import { parsed, wovenBodies, wovenText } from "./written-out";
 
@@ -42,7 +43,10 @@ export function diff(projects: readonly Project[], wanted: string | undefined, c
       `No tagged function is called \`${wanted ?? ""}\`.${nearestOrAll(wanted ?? "", names)}`,
     );
   }
-  process.stdout.write(shown.map((pair) => sideBySide(pair)).join("\n"));
+  for (const [index, pair] of shown.entries()) {
+    if (index > 0) print(safe``);
+    print(...sideBySide(pair));
+  }
   return 0;
 }
 
@@ -70,7 +74,7 @@ function pairsIn(ts: Compiler, source: WovenSource, cwd: string): Pair[] {
 /** From the line at which the comment begins, without the indentation that all of them have. */
 function linesFrom(text: string, tag: number, end: number): string[] {
   const comment = text.lastIndexOf("/**", tag);
-  const lines = text.slice(text.lastIndexOf("\n", comment) + 1, end).split(/\r?\n/);
+  const lines = onItsLines(text.slice(text.lastIndexOf("\n", comment) + 1, end)).split("\n");
   const indents = lines
     .filter((line) => line.trim() !== "")
     .map((line) => line.length - line.trimStart().length);
@@ -83,9 +87,8 @@ function linesFrom(text: string, tag: number, end: number): string[] {
 const WIDEST = 160;
 const NARROWEST_COLUMN = 20;
 
-function sideBySide({ name, place, written, woven }: Pair): string {
-  const { bold, red, cyan } = palette(process.stdout, process.env);
-  const width = process.stdout.isTTY ? process.stdout.columns : WIDEST;
+function sideBySide({ name, place, written, woven }: Pair): SafeText[] {
+  const width = isTerminal() ? terminalSize().columns : WIDEST;
   const longest = Math.max(...written.map(({ length }) => length));
   const half = Math.floor((width - 3) / 2);
   const left = Math.max(NARROWEST_COLUMN, Math.min(longest, half));
@@ -94,12 +97,12 @@ function sideBySide({ name, place, written, woven }: Pair): string {
     const mark = before === undefined ? ">" : after === undefined ? "<" : " ";
     const [befores, afters] = [wrapped(before ?? "", left), wrapped(after ?? "", right)];
     return Array.from({ length: Math.max(befores.length, afters.length) }, (_, index) => {
-      const one = (befores[index] ?? "").padEnd(left);
+      const one = padded(befores[index] ?? "", left);
       const other = afters[index] ?? "";
-      return `${mark === "<" ? red(one) : one} ${mark} ${mark === ">" ? cyan(other) : other}`.trimEnd();
+      return safe`${mark === "<" ? red(one) : one} ${mark} ${mark === ">" ? cyan(other) : other}`;
     });
   });
-  return `${bold(`${place}: ${name}`)}\n${rows.map((row) => `${row}\n`).join("")}`;
+  return [bold(`${place}: ${name}`), ...rows];
 }
 
 function wrapped(line: string, width: number): string[] {

@@ -1,11 +1,11 @@
-import { writeFileSync } from "node:fs";
 import type { Compiler } from "../../hosts/ts-patch/compiler";
 import { shortPath } from "../../verify/outputs";
 import { placeIn } from "../../verify/place";
 import type { PlacedProblem, Project, WovenSource } from "../../verify/project";
 import { UsageError } from "../../verify/usage-error";
-import { agrees, NOT_AGREED } from "../agrees";
+import { agrees, block, NOT_AGREED, print, printError, safe, type SafeText } from "../printer";
 import { problemsOf } from "../tags";
+import { writeFiles } from "../write-files";
 import { writtenOut } from "./written-out";
 
 /**
@@ -33,26 +33,28 @@ export async function eject(projects: readonly Project[], isAgreed: boolean, cwd
   if (tags === 0) throw new UsageError("This project has no tags, so there is nothing to write out.");
   const errors = projects.flatMap((project) => newErrors(project, texts));
   if (errors.length > 0) {
-    process.stderr.write(errors.map((error) => `${errorText(error, cwd)}\n`).join(""));
-    process.stderr.write("Written out, this would not compile: nothing was changed.\n");
+    printError(
+      ...errors.map((error) => errorText(error, cwd)),
+      safe`Written out, this would not compile: nothing was changed.`,
+    );
     return 1;
   }
   const locks = tags === 1 ? "the lock of the only tag" : `the locks of all ${tags} tags`;
-  process.stdout.write(
-    [...texts.keys()]
-      .toSorted()
-      .map((file) => `${shortPath(file, cwd)}\n`)
-      .join(""),
-  );
+  print(...[...texts.keys()].toSorted().map((file) => safe`${shortPath(file, cwd)}`));
   const files = texts.size === 1 ? "this file" : `these ${texts.size} files`;
-  if (!isAgreed && !(await agrees(`Write ${locks} into ${files}?`))) {
-    process.stdout.write("Nothing was changed. `npx lockweave eject --yes` changes it.\n");
+  if (!isAgreed && !(await agrees(safe`Write ${locks} into ${files}?`))) {
+    print(safe`Nothing was changed. \`npx lockweave eject --yes\` changes it.`);
     return NOT_AGREED;
   }
-  for (const [file, text] of texts) writeFileSync(file, text);
-  process.stdout.write(`Wrote ${locks}. They need \`lockweave\` when they run, and no transformer any more:
-take its entry out of the \`plugins\` in tsconfig.json, compile with \`tsc\`, and let your formatter go over ${files}.
-`);
+  const before = new Map(projects.flatMap(sourcesOf).map(({ fileName, text }) => [fileName, text]));
+  writeFiles(
+    cwd,
+    [...texts].map(([path, after]) => ({ path, before: before.get(path), after })),
+  );
+  print(
+    safe`Wrote ${locks}. They need \`lockweave\` when they run, and no transformer any more:`,
+    safe`take its entry out of the \`plugins\` in tsconfig.json, compile with \`tsc\`, and let your formatter go over ${files}.`,
+  );
   return 0;
 }
 
@@ -76,8 +78,8 @@ function keyOf({ file, problem: { code, message } }: PlacedProblem): string {
   return JSON.stringify([file?.fileName, code, message]);
 }
 
-function errorText({ file, problem: { code, message, start } }: PlacedProblem, cwd: string): string {
-  if (file === undefined) return `${code}: ${message}`;
+function errorText({ file, problem: { code, message, start } }: PlacedProblem, cwd: string): SafeText {
+  if (file === undefined) return safe`${code}: ${block(message)}`;
   const { line, column } = placeIn(file, start);
-  return `${shortPath(file.fileName, cwd)}:${line}:${column}: ${code}: ${message}`;
+  return safe`${shortPath(file.fileName, cwd)}:${line}:${column}: ${code}: ${block(message)}`;
 }

@@ -8,11 +8,14 @@ export class ConfigText {
   readonly #ts: Parser;
   readonly #file: TS.SourceFile;
   readonly #isJson: boolean;
+  /** As the file breaks its lines. */
+  readonly #newLine: string;
   readonly #changed: MagicString;
 
   constructor(ts: Parser, fileName: string, text: string) {
     this.#ts = ts;
     this.#isJson = fileName.endsWith(".json");
+    this.#newLine = text.includes("\r\n") ? "\r\n" : "\n";
     this.#file = ts.createSourceFile(fileName, text, ts.ScriptTarget.Latest);
     const { parseDiagnostics = [] } = this.#file as { parseDiagnostics?: readonly unknown[] };
     this.isUnderstood = parseDiagnostics.length === 0;
@@ -107,11 +110,11 @@ export class ConfigText {
     }
     const at = first.getStart(this.#file);
     const between = this.#isFirstOnLine(at) ? `\n${this.#indentAt(at)}` : " ";
-    this.#changed.appendLeft(at, `${code},${between}`);
+    this.#insert(at, `${code},${between}`);
   }
 
   replace(node: TS.Node, code: string): void {
-    this.#changed.update(node.getStart(this.#file), node.end, code);
+    this.#changed.update(node.getStart(this.#file), node.end, this.#lines(code));
   }
 
   /** Takes in a plugin behind what is taken in already. */
@@ -125,11 +128,19 @@ export class ConfigText {
     const source = `${quote}${from}${quote}`;
     const line =
       how === "import" ? `import ${name} from ${source}${end}` : `const ${name} = require(${source})${end}`;
-    if (last !== undefined) this.#changed.appendLeft(last.end, `\n${line}`);
-    else this.#changed.appendLeft(this.#startOfCode(), `${line}\n\n`);
+    if (last !== undefined) this.#insert(last.end, `\n${line}`);
+    else this.#insert(this.#startOfCode(), `${line}\n\n`);
   }
 
   // ---- inside -------------------------------------------------------------------------------------------
+
+  #insert(at: number, text: string): void {
+    this.#changed.appendLeft(at, this.#lines(text));
+  }
+
+  #lines(text: string): string {
+    return text.replaceAll("\n", this.#newLine);
+  }
 
   /** Behind what speaks of the whole file: a shebang, and comments of one line. */
   #startOfCode(): number {
@@ -153,12 +164,12 @@ export class ConfigText {
     const between = this.#isFirstOnLine(start) ? `\n${this.#indentAt(start)}` : " ";
     const added = codes.join(`,${between}`);
     if (items.hasTrailingComma) {
-      this.#changed.appendLeft(this.#behindComments(items.end), `${between}${added},`);
+      this.#insert(this.#behindComments(items.end), `${between}${added},`);
     } else if (this.#behindComments(last.end) === last.end) {
-      this.#changed.appendLeft(last.end, `,${between}${added}`);
+      this.#insert(last.end, `,${between}${added}`);
     } else {
-      this.#changed.appendLeft(last.end, ",");
-      this.#changed.appendLeft(this.#behindComments(last.end), `${between}${added}`);
+      this.#insert(last.end, ",");
+      this.#insert(this.#behindComments(last.end), `${between}${added}`);
     }
   }
 
@@ -168,13 +179,13 @@ export class ConfigText {
     const close = container.end - 1;
     const isBlank = this.#file.text.slice(open, close).trim() === "";
     if (!this.#ts.isObjectLiteralExpression(container)) {
-      this.#changed.appendLeft(open, codes.join(", "));
+      this.#insert(open, codes.join(", "));
       return;
     }
     const indent = this.#indentAt(open);
     const inner = codes.map((code) => `\n${indent}${this.#unit()}${code}`).join(",");
     if (isBlank && open < close) this.#changed.remove(open, close);
-    this.#changed.appendLeft(open, isBlank ? `${inner}\n${indent}` : inner);
+    this.#insert(open, isBlank ? `${inner}\n${indent}` : inner);
   }
 
   /** Comments behind an item, on its line, are about it. */

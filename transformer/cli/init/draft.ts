@@ -1,5 +1,6 @@
 import { parser } from "../../parser/parser";
 import { ConfigText } from "./config-text";
+import type { FileChange } from "../write-files";
 import type { Project } from "./project";
 
 /** What is to be done to a project, of which nothing is done yet. */
@@ -11,6 +12,8 @@ export class Draft {
   readonly commands: (readonly [program: string, ...args: string[]])[] = [];
   readonly #project: Project;
   readonly #texts = new Map<string, string>();
+  /** What the files contained when they were read: a change is made of that. */
+  readonly #before = new Map<string, string | undefined>();
 
   constructor(project: Project) {
     this.#project = project;
@@ -21,11 +24,18 @@ export class Draft {
     return this.#texts;
   }
 
+  /** The same for whoever writes them. */
+  get fileChanges(): FileChange[] {
+    return [...this.#texts].map(([path, after]) => ({ path, before: this.#before.get(path), after }));
+  }
+
   text(file: string): string | undefined {
-    return this.#texts.get(file) ?? this.#project.read(file);
+    if (!this.#before.has(file)) this.#before.set(file, this.#project.read(file));
+    return this.#texts.get(file) ?? this.#before.get(file);
   }
 
   create(file: string, text: string): void {
+    if (!this.#before.has(file)) this.#before.set(file, this.#project.read(file));
     this.#texts.set(file, text);
   }
 

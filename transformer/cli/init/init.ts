@@ -1,8 +1,5 @@
 import { spawnSync } from "node:child_process";
-import { mkdirSync, writeFileSync } from "node:fs";
-import { dirname } from "node:path";
-import { agrees, NOT_AGREED } from "../agrees";
-import { palette } from "../palette";
+import { agrees, block, bold, cyan, NOT_AGREED, padded, print, red, safe, type SafeText } from "../printer";
 import { BUNDLERS } from "./bundlers";
 import { COMPILERS, usualCompiler } from "./compilers";
 import { Draft } from "./draft";
@@ -11,6 +8,7 @@ import type { Host } from "./host";
 import { JEST } from "./jest";
 import { Project } from "./project";
 import { PLAIN_NODE, RUNNERS } from "./runners";
+import { writeFiles } from "../write-files";
 
 /** By their names in docs/hosts.md; the first that is found and can do it shows the first lock. */
 export const HOSTS: readonly Host[] = [...BUNDLERS, ...COMPILERS, ...RUNNERS, JEST];
@@ -24,16 +22,16 @@ export const HOSTS: readonly Host[] = [...BUNDLERS, ...COMPILERS, ...RUNNERS, JE
 export async function init(dir: string, isAgreed: boolean): Promise<number> {
   const project = new Project(dir);
   const plan = planFor(project);
-  say(report(project, plan));
+  print(...report(project, plan));
   if (hasChanges(plan)) {
-    if (!isAgreed && !(await agrees("Change it?"))) {
-      say("Nothing was changed. `npx lockweave init --yes` changes it.\n");
+    if (!isAgreed && !(await agrees(safe`Change it?`))) {
+      print(safe`Nothing was changed. \`npx lockweave init --yes\` changes it.`);
       return NOT_AGREED;
     }
     if (!apply(project, plan)) return 1;
   }
   const isShown = showFirstLock(project, plan);
-  say(nextSteps(project, plan));
+  print(...nextSteps(project, plan));
   return isShown && plan.draft.byHand.length === 0 ? 0 : 1;
 }
 
@@ -87,41 +85,32 @@ function hasChanges({ draft }: Plan): boolean {
 
 // ---- what is said ---------------------------------------------------------------------------------------
 
-function say(text: string): void {
-  process.stdout.write(text);
-}
-
-function report(project: Project, { draft, found }: Plan): string {
-  const { bold, red, cyan } = palette(process.stdout, process.env);
+function report(project: Project, { draft, found }: Plan): SafeText[] {
   const { typescript, packageManager, isModule } = project;
-  const lines = [
-    bold("Found"),
-    `  ${typescript === undefined ? "no TypeScript" : `TypeScript ${typescript.version}`}, ${isModule ? "ES modules" : "CommonJS"}, ${packageManager.name}`,
-    ...found.map(([host, evidence]) => `  ${host.name}: ${evidence}`),
-  ];
-  const commands = commandsOf(project, draft).map(({ words }) => `  ${words.join(" ")}`);
-  const changes = [...draft.changes].map(([file, text]) => {
+  const commands = commandsOf(project, draft).map(({ words }) => safe`  ${words.join(" ")}`);
+  const changes = [...draft.changes].flatMap(([file, text]) => {
     const before = project.read(file);
     const { removed, added } = differing(before ?? "", text);
-    const marked = [
-      ...removed.map((line) => red(`  - ${line}`)),
-      ...added.map((line) => cyan(`  + ${line}`)),
-    ];
-    return `  ${file}${before === undefined ? " (new)" : ""}\n${marked.join("\n")}`;
+    return [safe`  ${file}${before === undefined ? " (new)" : ""}`].concat(
+      removed.map((line) => red(safe`  - ${block(line)}`)),
+      added.map((line) => cyan(safe`  + ${block(line)}`)),
+    );
   });
-  lines.push(
-    "",
+  const byHand = draft.byHand.flatMap(({ file, why, lines }) => [
+    safe`  ${file}: ${why}`,
+    ...lines.map((line) => cyan(safe`    ${block(line)}`)),
+  ]);
+  return [
+    bold("Found"),
+    safe`  ${typescript === undefined ? "no TypeScript" : `TypeScript ${typescript.version}`}, ${isModule ? "ES modules" : "CommonJS"}, ${packageManager.name}`,
+    ...found.map(([host, evidence]) => safe`  ${host.name}: ${evidence}`),
+    safe``,
     bold("To change"),
-    ...(changes.length + commands.length === 0 ? ["  nothing"] : changes),
+    ...(changes.length + commands.length === 0 ? [safe`  nothing`] : changes),
     ...commands,
-  );
-  if (draft.byHand.length > 0) {
-    lines.push("", bold("Left to you"));
-    for (const { file, why, lines: code } of draft.byHand) {
-      lines.push(`  ${file}: ${why}`, ...code.map((line) => cyan(`    ${line}`)));
-    }
-  }
-  return `${lines.join("\n")}\n\n`;
+    ...(byHand.length === 0 ? [] : [safe``, bold("Left to you"), ...byHand]),
+    safe``,
+  ];
 }
 
 /** Lines that only one of the two has. */
@@ -155,16 +144,13 @@ function commandsOf({ packageManager }: Project, draft: Draft): Command[] {
 
 /** @returns whether all has gone well */
 function apply(project: Project, { draft }: Plan): boolean {
-  for (const [file, text] of draft.changes) {
-    mkdirSync(dirname(project.path(file)), { recursive: true });
-    writeFileSync(project.path(file), text);
-  }
+  writeFiles(project.dir, draft.fileChanges);
   for (const { words } of commandsOf(project, draft)) {
     const [program, ...args] = words;
     const settings = { cwd: project.dir, stdio: "inherit", shell: process.platform === "win32" } as const;
     const { status } = spawnSync(program, args, settings);
     if (status === 0) continue;
-    say(`\`${words.join(" ")}\` has failed. Once it does not, run \`npx lockweave init\` again.\n`);
+    print(safe`\`${words.join(" ")}\` has failed. Once it does not, run \`npx lockweave init\` again.`);
     return false;
   }
   return true;
@@ -174,39 +160,40 @@ function apply(project: Project, { draft }: Plan): boolean {
 function showFirstLock(project: Project, { draft, found, lock, host, isComplete }: Plan): boolean {
   if (host?.tryOut === undefined) {
     const name = found[0]?.[0].name ?? "your compiler";
-    say(
-      `Your first lock is ${lock.file}. ${name} builds it with your application: import it where that starts, and \`A1 is paid under LOCK_firstLock_A1\` is printed.\n`,
+    print(
+      safe`Your first lock is ${lock.file}. ${name} builds it with your application: import it where that starts, and \`A1 is paid under LOCK_firstLock_A1\` is printed.`,
     );
     return true;
   }
   if (!isComplete || project.typescript?.isTooOld === true) {
-    say(
-      "When you have done what is left to you, run `npx lockweave init` again: it shows your first lock.\n",
+    print(
+      safe`When you have done what is left to you, run \`npx lockweave init\` again: it shows your first lock.`,
     );
     return false;
   }
   const { isHeld, output } = tryFirstLock(project, lock.file, host.tryOut);
-  say(
+  print(
     isHeld
-      ? `Your first lock, woven by ${host.name}, is ${lock.file}:\n${output}`
-      : `${lock.file} does not run under its lock with ${host.name}:\n${output}`,
+      ? safe`Your first lock, woven by ${host.name}, is ${lock.file}:`
+      : safe`${lock.file} does not run under its lock with ${host.name}:`,
+    block(output.trimEnd()),
   );
-  if (isHeld && draft.byHand.length > 0) say("The rest is left to you: see above.\n");
+  if (isHeld && draft.byHand.length > 0) print(safe`The rest is left to you: see above.`);
   return isHeld;
 }
 
 /** The commands that compile or run here, and what to do with them. */
-function nextSteps(project: Project, { draft, found, lock }: Plan): string {
-  const { bold, cyan } = palette(process.stdout, process.env);
+function nextSteps(project: Project, { draft, found, lock }: Plan): SafeText[] {
   const steps = found.map(([host]) => host.next(project, draft, lock.file));
   const width = Math.max(...steps.map(({ command }) => command.length));
-  return `
-${bold("Next")}
-${steps.map(({ command, about }) => `  ${cyan(command.padEnd(width))}  ${about}\n`).join("")}
-Write \`/** @redisLock businessFlag=payOrder keyName=orderNo */\` above an async method of yours, say
-\`configure({ redis: "redis://localhost:6379" })\` where your application starts, and delete ${lock.file}.
-\`npx lockweave list\` shows every lock; ${proofOf(project, found)}
-`;
+  return [
+    safe``,
+    bold("Next"),
+    ...steps.map(({ command, about }) => safe`  ${cyan(padded(command, width))}  ${about}`),
+    safe`Write \`/** @redisLock businessFlag=payOrder keyName=orderNo */\` above an async method of yours, say`,
+    safe`\`configure({ redis: "redis://localhost:6379" })\` where your application starts, and delete ${lock.file}.`,
+    safe`\`npx lockweave list\` shows every lock; ${proofOf(project, found)}`,
+  ];
 }
 
 /** What there is to be looked at depends on what writes it. */

@@ -2,6 +2,23 @@ import { isClosed, isReserved, isRevoked, sharesIn } from "../../../runtime/stor
 import type { HolderRow, LockRow } from "./look";
 import { shortened } from "./shortened";
 
+/** The most bytes that are read of one key: it may be shared by many, or contain another program's data. */
+export const MOST_BYTES = 1_000_000;
+
+/** What the server answered for one key. */
+export interface LockReply {
+  readonly key: string;
+  /** Its beginning. `undefined` if the key is free, or contains no text. */
+  readonly value: string | undefined;
+  /** Of the whole value, where more is known than its beginning. */
+  readonly bytes: number | undefined;
+  readonly hasOtherData: boolean;
+  readonly leftMs: number;
+  readonly waiting: number;
+  /** The first places in its queue. */
+  readonly waiters: readonly unknown[];
+}
+
 /** What a server has of one lock. */
 export interface Found {
   readonly key: string;
@@ -13,22 +30,18 @@ export interface Found {
   readonly waiting: number;
   /** The numbers of the processes of the first. */
   readonly waiters: readonly string[];
-  /** The full text of each hold, reservation or closing that the key contains: the condition for taking it. */
-  readonly values: readonly string[];
+  /**
+   * The full text of each hold, reservation or closing that the key contains: the condition for taking it. Not there if
+   * the key contains other data than text, or if its value was cut.
+   */
+  readonly values: readonly string[] | undefined;
 }
 
-/**
- * @param value what the key holds, if anything
- * @param waiters the first places in its queue
- */
-export function foundOf(
-  key: string,
-  value: unknown,
-  leftMs: number,
-  waiting: number,
-  waiters: readonly unknown[],
-): Found {
-  const holds = typeof value === "string" ? (sharesOf(value, leftMs) ?? [{ value, leftMs }]) : [];
+const OTHER_DATA = "(no text)";
+
+export function foundOf({ key, value, bytes, hasOtherData, leftMs, waiting, waiters }: LockReply): Found {
+  const text = hasOtherData ? OTHER_DATA : value;
+  const holds = text === undefined ? [] : (sharesOf(text, leftMs) ?? [{ value: text, leftMs }]);
   const holders = holds.filter((hold) => !isReserved(hold.value) && !isClosed(hold.value));
   const [other] = holds;
   const otherwise = other === undefined ? "free" : isReserved(other.value) ? "next" : "closed";
@@ -36,7 +49,7 @@ export function foundOf(
     key,
     state: holders.length > 0 ? "held" : otherwise,
     holders: holders.map((hold) => ({
-      storeValue: shortened(hold.value),
+      storeValue: shortened(hold.value, bytes),
       process: isRevoked(hold.value) ? undefined : processIn(hold.value),
       leftMs: hold.leftMs,
       isRevoked: isRevoked(hold.value),
@@ -45,8 +58,13 @@ export function foundOf(
     waiters: waiters
       .map((entry) => processIn(String(entry).slice(0, 32)))
       .filter((number) => number !== undefined),
-    values: holds.map((hold) => hold.value),
+    values: canBeCompared(text ?? "", hasOtherData, bytes) ? holds.map((hold) => hold.value) : undefined,
   };
+}
+
+function canBeCompared(text: string, hasOtherData: boolean, bytes = Buffer.byteLength(text)): boolean {
+  // Decoding replaced the bytes that are not UTF-8.
+  return !hasOtherData && bytes < MOST_BYTES && !text.includes("\uFFFD");
 }
 
 interface Hold {
@@ -54,7 +72,7 @@ interface Hold {
   readonly leftMs: number;
 }
 
-/** Each has a time of its own; the key ends with the last of them, by which the server's clock is known. */
+/** Each share has a time of its own. The key expires with the last of them, which tells the server's clock. */
 function sharesOf(value: string, leftMs: number): readonly Hold[] | undefined {
   const shares = sharesIn(value);
   const last = Math.max(...(shares ?? []).map(({ expiresAt }) => expiresAt));
@@ -63,7 +81,7 @@ function sharesOf(value: string, leftMs: number): readonly Hold[] | undefined {
     .filter((share) => share.leftMs >= 0);
 }
 
-/** The number of the process that an id of ours is from. */
+/** The number of the process that made this request ID. */
 function processIn(id: string): string | undefined {
   return /^[0-9a-f]{32}$/.test(id) ? id.slice(0, 12) : undefined;
 }

@@ -1,31 +1,45 @@
 import type { Cluster, Redis } from "ioredis";
-import { connectionTo } from "../../../runtime/stores/redis/address";
 import { UsageError } from "../../verify/usage-error";
+import { printError, safe } from "../printer";
+import { addressOf, reasonOf } from "./errors";
 
-/** Where locks live, looked at from outside. */
+/** The servers with the locks, as the console sees them. */
 export interface Home {
   /** What `configure({ redis })` takes. */
   readonly redis: Redis | Cluster | readonly Redis[];
-  /** Of one Redis, it alone; of a cluster or a quorum, each that has locks of its own. */
+  /** The servers without their passwords. */
+  readonly names: readonly string[];
+  /** One Redis alone; each master of a cluster or a quorum. */
   masters(): readonly Redis[];
-  /** How many of them must answer: all, and of a quorum more than half. */
+  /** How many masters must answer: all, or more than half of a quorum. */
   needed(): number;
-  /** What stands under a name, wherever that is, and for how long yet. */
-  read(name: string): Promise<{ readonly value: string | null; readonly leftMs: number }>;
-  /** The same for a client with a `keyPrefix`. */
+  /** Reads the beginning of a text, wherever the key lives, and how long the key still lives. */
+  read(
+    name: string,
+    mostBytes: number,
+  ): Promise<{ readonly value: string | undefined; readonly leftMs: number }>;
+  /** The same servers for a client with a `keyPrefix`. */
   prefixed(prefix: string): Pick<Home, "redis" | "close">;
   close(): void;
 }
 
-/** A look at a server that hangs ends. */
-const OPTIONS = { maxRetriesPerRequest: 1, commandTimeout: 5_000, connectTimeout: 5_000 };
+const OPTIONS = {
+  // So that the command ends if a server hangs.
+  maxRetriesPerRequest: 1,
+  commandTimeout: 5_000,
+  connectTimeout: 5_000,
+  // ioredis prints what the server answers to it as it is.
+  enableReadyCheck: false,
+};
 
 /**
  * @param urls one Redis, Sentinel or node of a cluster; or the masters of a quorum
- * @throws {UsageError} when one cannot be reached
+ * @throws {UsageError} if one cannot be reached; of a quorum, if too few can
  */
 export async function openHome(urls: readonly string[]): Promise<Home> {
   const { Redis: Client, Cluster: ClusterClient } = loadIoredis();
+  const addresses = urls.map((url) => addressOf(url));
+  const names = addresses.map(({ name }) => name);
   const clients: Redis[] = [];
   const silent: string[] = [];
   let trouble: unknown;
@@ -33,38 +47,35 @@ export async function openHome(urls: readonly string[]): Promise<Home> {
     for (const client of clients) client.disconnect();
   };
   try {
-    for (const url of urls) {
-      const { url: plain, options } = connectionTo(url, "--redis");
-      const settings = { ...options, ...OPTIONS, lazyConnect: true };
-      const client = plain === undefined ? new Client(settings) : new Client(plain, settings);
+    for (const { name, connection } of addresses) {
+      let isConnected = false;
+      const settings = {
+        ...connection.options,
+        ...OPTIONS,
+        lazyConnect: true,
+        // The first connection must not wait for sentinels that are gone; a later one is awaited as long as somebody looks.
+        sentinelRetryStrategy: (attempt: number): number | null =>
+          isConnected ? Math.min(attempt * 100, 1_000) : null,
+      };
+      const client =
+        connection.url === undefined ? new Client(settings) : new Client(connection.url, settings);
       clients.push(client);
-      client.on("error", (error) => void (trouble ??= error)); // Which tells more than the command that fails.
-      await client.connect().catch((error: unknown) => {
-        silent.push(`${withoutPassword(url)} cannot be looked at: ${reasonOf(trouble ?? error)}.`);
+      // It says more than the error of the command that fails then.
+      client.on("error", (error) => void (trouble ??= error));
+      try {
+        await client.connect();
+        isConnected = true;
+      } catch (error) {
+        silent.push(`${name} cannot be read: ${reasonOf(trouble ?? error)}.`);
         if (2 * silent.length >= urls.length) throw error;
         trouble = undefined;
-      });
+      }
     }
-    for (const line of silent) process.stderr.write(`lockweave: ${line} It is done without it.\n`);
+    printError(...silent.map((line) => safe`lockweave: ${line} The others are read without it.`));
     const [first] = clients;
     if (first === undefined)
       throw new UsageError("Expected `--redis <url>`, or REDIS_URL in the environment.");
-    if (clients.length > 1 || !(await isInCluster(first)))
-      return {
-        redis: clients.length > 1 ? clients : first,
-        masters: () => clients,
-        needed: () => Math.floor(clients.length / 2) + 1,
-        read: (name) => readFromAny(clients, name),
-        prefixed: (keyPrefix) => {
-          const others = clients.map((client) => client.duplicate({ keyPrefix }).on("error", () => {}));
-          const [only = first] = others;
-          return {
-            redis: others.length > 1 ? others : only,
-            close: () => others.forEach((client) => client.disconnect()),
-          };
-        },
-        close,
-      };
+    if (clients.length > 1 || !(await isInCluster(first))) return homeOf(clients, names, close);
     const { host = "localhost", port = 6379, username, password, tls } = first.options;
     const redisOptions = { ...OPTIONS, username, password, tls };
     const cluster = new ClusterClient([{ host, port }], { redisOptions });
@@ -77,9 +88,10 @@ export async function openHome(urls: readonly string[]): Promise<Home> {
     close();
     return {
       redis: cluster,
+      names,
       masters: () => cluster.nodes("master"),
       needed: () => cluster.nodes("master").length,
-      read: (name) => readFrom(cluster, name),
+      read: (name, mostBytes) => readFrom(cluster, name, mostBytes),
       prefixed: (keyPrefix) => {
         const other = cluster.duplicate([], { redisOptions: { ...redisOptions, keyPrefix } });
         return { redis: other, close: () => other.disconnect() };
@@ -89,43 +101,56 @@ export async function openHome(urls: readonly string[]): Promise<Home> {
   } catch (error) {
     close();
     if (error instanceof UsageError) throw error;
-    throw new UsageError(
-      `${urls.map(withoutPassword).join(", ")} cannot be looked at: ${reasonOf(trouble ?? error)}.`,
-    );
+    throw new UsageError(`${names.join(", ")} cannot be read: ${reasonOf(trouble ?? error)}.`);
   }
 }
 
-function reasonOf(error: unknown): string {
-  const { message, code } = error as { readonly message: string; readonly code?: string };
-  return ((message === "" ? code : message) ?? "unknown").replace(/\.+$/, "");
+/** One Redis, or the masters of a quorum. */
+function homeOf(clients: readonly Redis[], names: readonly string[], close: () => void): Home {
+  const several = (all: readonly Redis[]): Home["redis"] => {
+    const [only] = all;
+    return all.length > 1 || only === undefined ? all : only;
+  };
+  return {
+    redis: several(clients),
+    names,
+    masters: () => clients,
+    needed: () => Math.floor(clients.length / 2) + 1,
+    read: (name, mostBytes) => readFromAny(clients, name, mostBytes),
+    prefixed: (keyPrefix) => {
+      const others = clients.map((client) => client.duplicate({ keyPrefix }).on("error", () => {}));
+      return { redis: several(others), close: () => others.forEach((client) => client.disconnect()) };
+    },
+    close,
+  };
 }
 
-async function readFrom(redis: Redis | Cluster, name: string): ReturnType<Home["read"]> {
-  const [value, leftMs] = await Promise.all([redis.get(name), redis.pttl(name)]);
-  return { value, leftMs };
+async function readFrom(redis: Redis | Cluster, name: string, mostBytes: number): ReturnType<Home["read"]> {
+  const [value, leftMs] = await Promise.all([redis.getrange(name, 0, mostBytes - 1), redis.pttl(name)]);
+  return { value: value === "" ? undefined : value, leftMs };
 }
 
-/** Of a quorum: what stands on one of those that answer. */
-async function readFromAny(clients: readonly Redis[], name: string): ReturnType<Home["read"]> {
-  const settled = await Promise.allSettled(clients.map((client) => readFrom(client, name)));
+/** What any master of a quorum has, of those that answer. */
+async function readFromAny(
+  clients: readonly Redis[],
+  name: string,
+  mostBytes: number,
+): ReturnType<Home["read"]> {
+  const settled = await Promise.allSettled(clients.map((client) => readFrom(client, name, mostBytes)));
   const found = settled.flatMap((one) => (one.status === "fulfilled" ? [one.value] : []));
   const [first] = found;
   if (first === undefined) throw settled.find((one) => one.status === "rejected")?.reason;
-  return found.find(({ value }) => value !== null) ?? first;
+  return found.find(({ value }) => value !== undefined) ?? first;
 }
 
 async function isInCluster(client: Redis): Promise<boolean> {
   return /^cluster_enabled:1/m.test(await client.info("cluster"));
 }
 
-export function withoutPassword(url: string): string {
-  return url.replace(/\/\/[^@/]*@/, "//");
-}
-
 function loadIoredis(): typeof import("ioredis") {
   try {
     return require("ioredis") as typeof import("ioredis");
   } catch {
-    throw new UsageError("To look at a Redis takes the package ioredis: `npm install ioredis`.");
+    throw new UsageError("The package ioredis is missing. Fix: `npm install ioredis`.");
   }
 }

@@ -1,4 +1,4 @@
-import { agrees, NOT_AGREED } from "../agrees";
+import { agrees, NOT_AGREED, print, printJson, safe } from "../printer";
 import { openHome, type Home } from "./home";
 import { lockTable } from "./rows";
 import { Survey, type SeenLock, type SurveyOptions } from "./survey";
@@ -14,14 +14,9 @@ export async function inspectLock(
   const home = await openHome(urls);
   try {
     const lock = (await lookAt(home, key, options))?.row;
-    if (json)
-      process.stdout.write(
-        `${JSON.stringify(lock ?? { key, state: "free", holders: [], waiting: 0 }, undefined, 2)}\n`,
-      );
-    else
-      process.stdout.write(
-        lock === undefined ? `${key} is free, and nobody waits for it.\n` : lockTable([lock], 1),
-      );
+    if (json) printJson(lock ?? { key, state: "free", holders: [], waiting: 0 }, 2);
+    else if (lock === undefined) print(safe`${key} is free, and nobody waits for it.`);
+    else print(...lockTable([lock], 1));
     return 0;
   } finally {
     home.close();
@@ -40,16 +35,16 @@ export async function releaseLock(
     const seen = await lookAt(home, key, options);
     const nothing = nothingToTake(key, seen, how.now);
     if (seen === undefined || nothing !== undefined) {
-      process.stdout.write(`${nothing ?? ""}\n`);
+      print(safe`${nothing ?? ""}`);
       return seen === undefined || seen.row.state === "free" ? 0 : 1;
     }
-    process.stdout.write(lockTable([seen.row], 1));
-    if (!how.isAgreed && !(await agrees(takeQuestion(how.now)))) {
-      process.stdout.write("Nothing was changed. With `--yes` nobody is asked.\n");
+    print(...lockTable([seen.row], 1));
+    if (!how.isAgreed && !(await agrees(safe`${takeQuestion(how.now)}`))) {
+      print(safe`Nothing was changed. With \`--yes\` nobody is asked.`);
       return NOT_AGREED;
     }
     const isTaken = await take(home, options.prefix, seen, how.now);
-    process.stdout.write(`${isTaken ? takenText(seen.row, how.now) : CHANGED_MEANWHILE}\n`);
+    print(safe`${isTaken ? takenText(seen.row, how.now) : CHANGED_MEANWHILE}`);
     return isTaken ? 0 : 1;
   } finally {
     home.close();

@@ -48,6 +48,8 @@ export interface Look {
   readonly scanned: number;
   /** Whether all keys have been looked at since the survey began. */
   readonly isWhole: boolean;
+  /** About how many more locks there are than are followed. */
+  readonly leftOut: number;
   readonly masters: number;
   /** How many of them did not answer. */
   readonly unanswered: number;

@@ -1,4 +1,5 @@
 import { setTimeout as sleep } from "node:timers/promises";
+import { cannotRead } from "./errors";
 import type { Home } from "./home";
 import type { Look } from "./look";
 import type { Survey } from "./survey";
@@ -23,8 +24,7 @@ export async function* looks(
       pauseMs = Math.max(everyMs, PAUSE_PER_LOOK * (performance.now() - startedAt));
       yield { look };
     } catch (error) {
-      const reason = error instanceof Error ? error.message : String(error);
-      yield { trouble: `The server cannot be looked at now: ${reason}` };
+      yield { trouble: cannotRead(error).message };
     }
     await sleep(pauseMs);
   }

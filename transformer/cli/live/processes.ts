@@ -13,8 +13,14 @@ interface Word {
 }
 
 const ASKED_EVERY_MS = 5_000;
+/** So many processes are asked for in one look. */
+const MOST_ASKED = 500;
+const ASKED_AT_ONCE = 20;
+/** A longer announcement is not by a process of ours, and is left out. */
+const MOST_BYTES = 300_000;
+const LONGEST_KEY = 1_000;
 
-/** What processes say of themselves: see `configure({ announce: true })`. */
+/** What processes announce about themselves: see `configure({ announce: true })`. */
 export class Processes {
   readonly #prefix: string;
   readonly #words = new Map<string, Word>();
@@ -24,19 +30,34 @@ export class Processes {
     this.#prefix = prefix;
   }
 
-  /** @returns how many commands it took */
+  /**
+   * Reads the announcements of these processes. One that is missing, wrong, too long, or forbidden to this user says nothing.
+   *
+   * @param numbers the most important first
+   * @returns the number of commands
+   */
   async ask(home: Home, numbers: Iterable<string>): Promise<number> {
     const now = performance.now();
     for (const [number, at] of this.#askAgainAt) if (now > at + STANDS_FOR_MS) this.#forget(number);
-    const due = [...new Set(numbers)].filter((number) => now >= (this.#askAgainAt.get(number) ?? 0));
-    await Promise.all(
-      due.map(async (number) => {
-        this.#askAgainAt.set(number, now + ASKED_EVERY_MS);
-        const { value, leftMs } = await home.read(this.#prefix + processName(number));
-        if (value !== null) this.#words.set(number, wordOf(number, value, now - (STANDS_FOR_MS - leftMs)));
-      }),
-    );
+    const due = [...new Set(numbers)]
+      .filter((number) => now >= (this.#askAgainAt.get(number) ?? 0))
+      .slice(0, MOST_ASKED);
+    for (let from = 0; from < due.length; from += ASKED_AT_ONCE)
+      await Promise.all(
+        due.slice(from, from + ASKED_AT_ONCE).map((number) => this.#askOne(home, number, now)),
+      );
     return 2 * due.length;
+  }
+
+  async #askOne(home: Home, number: string, now: number): Promise<void> {
+    this.#askAgainAt.set(number, now + ASKED_EVERY_MS);
+    try {
+      const { value, leftMs } = await home.read(this.#prefix + processName(number), MOST_BYTES);
+      if (value !== undefined && Buffer.byteLength(value) < MOST_BYTES)
+        this.#words.set(number, wordOf(number, value, now - (STANDS_FOR_MS - leftMs)));
+    } catch {
+      // The lock itself was read: a process without an announcement is known by its number.
+    }
   }
 
   #forget(number: string): void {
@@ -95,7 +116,8 @@ function locksIn(value: unknown): readonly AnnouncedLock[] {
   return value.slice(0, MOST_TOLD).flatMap((one: unknown): AnnouncedLock[] => {
     if (typeof one !== "object" || one === null) return [];
     const { key, site, forMs } = one as Readonly<Record<string, unknown>>;
-    if (typeof key !== "string" || typeof forMs !== "number" || !(forMs >= 0)) return [];
+    if (typeof key !== "string" || key.length > LONGEST_KEY || typeof forMs !== "number" || !(forMs >= 0))
+      return [];
     return [typeof site === "string" ? { key, site: shortened(site), forMs } : { key, forMs }];
   });
 }

@@ -1,27 +1,29 @@
-import { onOneLine } from "../one-line";
+import { safe, type SafeText } from "../printer";
+import { table } from "../table";
 import type { HolderRow, LockRow, Look, Process, Said } from "./look";
+import { shortened } from "./shortened";
 import { few, longest } from "./words";
 
 /** `worker-3/4711`, as it says of itself, or the number with which its request ids begin. */
 function processText({ number, host, pid }: Process): string {
-  return host === undefined ? number : `${onOneLine(host)}/${pid ?? "?"}`;
+  return host === undefined ? number : `${host}/${pid ?? "?"}`;
 }
 
 export function holderText({ process, storeValue, isRevoked }: HolderRow): string {
-  const who = process === undefined ? onOneLine(storeValue) : processText(process);
+  const who = process === undefined ? storeValue : processText(process);
   return isRevoked ? `${who} (revoked)` : who;
 }
 
 /** The same with its function, where that is known. */
 function withSite(text: string, { site }: Said): string {
-  return site === undefined ? text : `${text} ${onOneLine(site)}`;
+  return site === undefined ? text : `${text} ${site}`;
 }
 
 /** That is not shown as 0.0 s: of what the first look finds, nothing is known yet. */
 const SHORTEST_MS = 50;
 
 /** The locks as a table, as many as there is room for. */
-export function lockTable(locks: readonly LockRow[], most: number): string {
+export function lockTable(locks: readonly LockRow[], most: number): SafeText[] {
   const shown = locks.slice(0, most);
   const rows = shown.map((lock) => [
     String(lock.waiting),
@@ -30,7 +32,7 @@ export function lockTable(locks: readonly LockRow[], most: number): string {
     longest(lock.holders, inSeconds) ??
       (lock.seenForMs < SHORTEST_MS ? "-" : `>= ${inSeconds(lock.seenForMs)}`),
     lock.holders.length === 0 ? "-" : inSeconds(Math.min(...lock.holders.map(({ leftMs }) => leftMs))),
-    onOneLine(lock.key),
+    shortened(lock.key),
     few(
       lock.holders.map((holder) => withSite(holderText(holder), holder)),
       lock.holders.length,
@@ -42,29 +44,21 @@ export function lockTable(locks: readonly LockRow[], most: number): string {
       "-",
     ),
   ]);
-  const lines = [["waiting", "longest", "state", "for", "left", "lock", "held by", "next"], ...rows];
-  const widths = lines.reduce<number[]>(
-    (widest, line) => line.map((cell, index) => Math.max(widest[index] ?? 0, cell.length)),
-    [],
-  );
-  const table = lines.map((line) =>
-    line
-      .map((cell, index) => cell.padEnd(widths[index] ?? 0))
-      .join("  ")
-      .trimEnd(),
-  );
+  const lines = table(["waiting", "longest", "state", "for", "left", "lock", "held by", "next"], rows);
   const left = locks.length - shown.length;
-  return [...table, ...(left > 0 ? [`... and ${left} more`] : [])].map((line) => `${line}\n`).join("");
+  return left > 0 ? [...lines, safe`... and ${left} more`] : lines;
 }
 
-/** What was looked at, and what it has cost. */
-export function lookText(look: Look): string {
-  const { locks, keys, scanned, isWhole, commands, tookMs, masters, unanswered } = look;
+/** Tells what was read, what that cost, and what is left out. */
+export function lookText(look: Look): SafeText {
+  const { locks, keys, scanned, isWhole, leftOut, commands, tookMs, masters, unanswered } = look;
   const held = locks.filter(({ state }) => state === "held").length;
   const waiting = locks.reduce((all, lock) => all + lock.waiting, 0);
-  const rest = isWhole ? "" : ` Not all of its ${keys} keys have been looked at yet: the next look goes on.`;
   const missing = unanswered === 0 ? "" : ` ${unanswered} of ${masters} masters did not answer.`;
-  return `${held} held, ${waiting} waiting, of ${locks.length} locks. ${commands} commands in ${Math.round(tookMs)} ms, up to ${Math.min(scanned, keys)} names looked through.${missing}${rest}\n`;
+  const rest = isWhole ? "" : ` Not all of the ${keys} keys have been looked at yet.`;
+  const others =
+    leftOut === 0 ? "" : ` About ${leftOut} more locks are left out. Fix: choose some with \`--match\`.`;
+  return safe`${held} held, ${waiting} waiting, of ${locks.length} locks. ${commands} commands in ${Math.round(tookMs)} ms, up to ${Math.min(scanned, keys)} names looked through.${missing}${rest}${others}`;
 }
 
 function inSeconds(ms: number): string {

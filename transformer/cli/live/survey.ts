@@ -1,207 +1,116 @@
 import type { Redis } from "ioredis";
-import { nameBeside } from "../../../runtime/stores/redis/keys";
-import { UsageError } from "../../verify/usage-error";
-import { foundOf, type Found } from "./found";
+import { ask } from "./errors";
+import type { Found } from "./found";
 import type { Home } from "./home";
 import { holdId, type LockRow, type Look } from "./look";
 import { Processes } from "./processes";
+import { readLock, readLocks, type Reading } from "./read-locks";
+import { Scanner } from "./scanner";
 
 export interface SurveyOptions {
-  /** Of the locks' keys, as Redis' SCAN has it. */
+  /** A pattern of `SCAN` for the keys of locks. */
   readonly match: string;
   /** What the client puts before each key. */
   readonly prefix: string;
 }
 
-/** Per master and look: so many keys are looked at, and no more. */
-const MOST_SCANNED = 20_000;
-const SCAN_COUNT = 1_000;
-const AT_ONCE = 200;
-const MOST_WAITERS = 20;
-/** The most bytes that are read of one key: it may be shared by many, or contain another program's data. */
-export const MOST_READ = 1_000_000;
-/** What is no lock, and in a cluster what another node has. */
-const IS_ELSEWHERE = /^(?:WRONGTYPE|MOVED|ASK)\b/;
-/** What PTTL says. */
-const NO_KEY = -2;
-const QUEUES = "lockweave:2:queue*";
+/** So many names of each master are looked through in one look, so that it is prompt however many keys there are. */
+const NAMES_PER_LOOK = 20_000;
+/** The same for a command that looks once. */
+export const NAMES_OF_ONE_LOOK = 2_000_000;
 
-/** One lock, with the full texts that its key contained on any master at that moment. */
+/** One lock, and the condition for taking it: the full texts that its key contained on any master. */
 export interface SeenLock {
   readonly row: LockRow;
-  readonly values: readonly string[];
-}
-
-interface Master {
-  readonly redis: Redis;
-  /** What is scanned for, and how far: `undefined` of one that has been all round. */
-  readonly cursors: Map<string, string>;
-  readonly known: Set<string>;
-  isWhole: boolean;
+  /** `undefined` if they cannot be compared: binary data, or too long. */
+  readonly values: readonly string[] | undefined;
 }
 
 /**
- * Looks at all locks of a server, time and again. It reads: `SCAN`, `GETRANGE`, `PTTL`, `ZRANGE`, `DBSIZE`. What a look may cost is
- * bounded; of many keys, the next look goes on where this one has ended, and all that is known is looked at each time.
+ * Reads the locks of all servers, again and again. It changes nothing. Each look costs a bounded number of commands and bytes:
+ * the next look goes on through the names where this one ended, and reads the locks that are known by then.
  */
 export class Survey {
   readonly #options: SurveyOptions;
-  readonly #masters = new Map<Redis, Master>();
+  readonly #scanners = new Map<Redis, Scanner>();
   readonly #processes: Processes;
-  /** Of each lock, who held it at the last look, since which look, and whether it was somebody else before. */
+  /** For each lock: its holders at the last look, since which look, and whether others held it before. */
   readonly #firstSeen = new Map<string, { what: string; at: number; isAnother: boolean }>();
-  #commands = 0;
 
   constructor(options: SurveyOptions) {
     this.#options = options;
     this.#processes = new Processes(options.prefix);
   }
 
-  async look(home: Home): Promise<Look> {
+  /** @throws {UsageError} if too few servers answer */
+  async look(home: Home, mostNames = NAMES_PER_LOOK): Promise<Look> {
     const startedAt = performance.now();
-    this.#commands = 0;
     const masters = home.masters();
     const looks = await ofThoseThere(
       home,
-      masters.map((redis) => this.#lookAt(this.#masterOf(redis))),
+      masters.map((redis) => this.#lookAt(redis, mostNames)),
     );
-    const found = joined(looks.flatMap((look) => look.found));
-    await this.#askProcesses(home, found);
+    const found = byWaiting(joined(looks.flatMap((look) => look.found)));
+    const asked = await this.#processes.ask(home, processesOf(found));
     const locks = found.map((lock) => this.#row(lock, startedAt));
     const seen = new Set(locks.map(({ key }) => key));
     for (const key of this.#firstSeen.keys()) if (!seen.has(key)) this.#firstSeen.delete(key);
     return {
       locks: byContention(locks),
       keys: sum(looks.map(({ keys }) => keys)),
-      scanned: sum(looks.map(({ scanned }) => scanned)),
+      scanned: sum(looks.map(({ names }) => names)),
       isWhole: looks.every(({ isWhole }) => isWhole),
+      leftOut: sum(looks.map(({ leftOut }) => leftOut)),
       masters: masters.length,
       unanswered: masters.length - looks.length,
-      commands: this.#commands,
+      commands: sum(looks.map(({ commands }) => commands)) + asked,
       tookMs: performance.now() - startedAt,
     };
   }
 
   /** Reads one lock. Returns `undefined` if nobody holds it and nobody waits for it. */
   async lookAtOne(home: Home, key: string): Promise<SeenLock | undefined> {
-    // In a cluster, it is on one of them: the others say so.
-    const looks = home
-      .masters()
-      .map((redis) =>
-        this.#holds({ redis, cursors: new Map(), known: new Set([key]), isWhole: false }, [key]),
-      );
-    const found = (await ofThoseThere(home, looks)).flat();
-    await this.#askProcesses(home, found);
+    const { prefix } = this.#options;
+    const looks = home.masters().map((redis) => readLock(redis, prefix, key));
+    const found = (await ofThoseThere(home, looks)).flatMap((reading) => reading.found);
+    await this.#processes.ask(home, processesOf(found));
     const [lock] = joined(found);
     if (lock === undefined) return undefined;
+    const all = found.map(({ values }) => values);
     return {
       row: this.#row(lock, performance.now()),
-      values: [...new Set(found.flatMap(({ values }) => values))],
+      values: all.includes(undefined) ? undefined : [...new Set(all.flatMap((values = []) => values))],
     };
-  }
-
-  #masterOf(redis: Redis): Master {
-    const known = this.#masters.get(redis);
-    if (known !== undefined) return known;
-    const { match, prefix } = this.#options;
-    const master: Master = {
-      redis,
-      cursors: new Map([match, QUEUES].map((pattern) => [literally(prefix) + pattern, "0"])),
-      known: new Set(),
-      isWhole: false,
-    };
-    this.#masters.set(redis, master);
-    return master;
   }
 
   async #lookAt(
-    master: Master,
-  ): Promise<{ found: Found[]; keys: number; scanned: number; isWhole: boolean }> {
-    const scanned = await this.#scan(master);
-    const keys = await this.#ask(() => master.redis.dbsize());
-    const keysKnown = [...master.known];
-    const found: Found[] = [];
-    for (let from = 0; from < keysKnown.length; from += AT_ONCE) {
-      found.push(...(await this.#holds(master, keysKnown.slice(from, from + AT_ONCE))));
+    redis: Redis,
+    mostNames: number,
+  ): Promise<
+    Pick<Reading, "found"> & {
+      keys: number;
+      names: number;
+      commands: number;
+      isWhole: boolean;
+      leftOut: number;
     }
-    return { found, keys, scanned, isWhole: master.isWhole };
-  }
-
-  /** Goes on through the names, by both patterns in turns. */
-  async #scan(master: Master): Promise<number> {
-    let scanned = 0;
-    const ended = new Set<string>();
-    while (scanned < MOST_SCANNED && ended.size < master.cursors.size) {
-      for (const [pattern, cursor] of master.cursors) {
-        if (ended.has(pattern)) continue;
-        const [next, found] = await this.#ask(() =>
-          master.redis.scan(
-            cursor,
-            "MATCH",
-            pattern,
-            "COUNT",
-            SCAN_COUNT,
-            "TYPE",
-            pattern === literally(this.#options.prefix) + QUEUES ? "zset" : "string",
-          ),
-        );
-        scanned += SCAN_COUNT;
-        for (const name of found) {
-          const key = this.#lockOf(name);
-          if (key !== undefined) master.known.add(key);
-        }
-        master.cursors.set(pattern, next);
-        if (next === "0") ended.add(pattern);
-      }
-    }
-    if (ended.size === master.cursors.size) master.isWhole = true;
-    return scanned;
-  }
-
-  /** Without the client's prefix. Of a queue, that of its lock. */
-  #lockOf(name: string): string | undefined {
-    const { prefix } = this.#options;
-    const bare = name.slice(prefix.length);
-    if (!bare.startsWith("lockweave:")) return bare;
-    const whole = /^lockweave:2:queue:\{([^]*)\}$/.exec(bare)?.[1];
-    if (whole !== undefined) return whole.startsWith(prefix) ? whole.slice(prefix.length) : undefined;
-    return /^lockweave:2:queue-by-(?:name:|tag:\{[^}]*\}:)([^]*)$/.exec(bare)?.[1];
-  }
-
-  async #holds({ redis, known }: Master, keys: readonly string[]): Promise<Found[]> {
-    const { prefix } = this.#options;
-    const pipeline = redis.pipeline();
-    for (const key of keys) {
-      const queue = prefix + nameBeside("queue", prefix, key);
-      pipeline.getrange(prefix + key, 0, MOST_READ).pttl(prefix + key);
-      pipeline.zcount(queue, "(0", "+inf").zrangebyscore(queue, "(0", "+inf", "LIMIT", 0, MOST_WAITERS);
-    }
-    this.#commands += 4 * keys.length;
-    const replies = (await pipeline.exec()) ?? [];
-    for (const [error] of replies) {
-      if (error !== null && !IS_ELSEWHERE.test(error.message))
-        throw new UsageError(`It cannot be looked at who holds what: ${error.message}`);
-    }
-    return keys.flatMap((key, index): Found[] => {
-      const [value, left, waiting, waiters] = replies
-        .slice(4 * index, 4 * index + 4)
-        .map(([, reply]) => reply);
-      const isThere = typeof value === "string" && Number(left) !== NO_KEY;
-      if (!isThere && !(Number(waiting) > 0)) {
-        known.delete(key);
-        return [];
-      }
-      const held = isThere ? value : undefined;
-      return [foundOf(key, held, Number(left), Number(waiting), Array.isArray(waiters) ? waiters : [])];
-    });
-  }
-
-  async #askProcesses(home: Home, locks: readonly Found[]): Promise<void> {
-    const numbers = locks.flatMap(({ holders, waiters }) => [
-      ...holders.flatMap(({ process }) => (process === undefined ? [] : [process])),
-      ...waiters,
-    ]);
-    this.#commands += await this.#processes.ask(home, numbers);
+  > {
+    const { match, prefix } = this.#options;
+    const scanner = this.#scanners.get(redis) ?? new Scanner(redis, match, prefix);
+    this.#scanners.set(redis, scanner);
+    const scanned = await scanner.scan(mostNames);
+    const keys = await ask(() => redis.dbsize());
+    const { found, free, commands } = await readLocks(redis, prefix, scanner.keys);
+    for (const key of free) scanner.forget(key);
+    const { isWhole, leftOut } = scanner;
+    return {
+      found,
+      keys,
+      names: scanned.names,
+      commands: scanned.commands + 1 + commands,
+      isWhole,
+      leftOut,
+    };
   }
 
   #row({ key, state, holders, waiting, waiters, masters }: FoundOfAll, now: number): LockRow {
@@ -228,14 +137,9 @@ export class Survey {
       seenForMs: now - seen.at,
     };
   }
-
-  async #ask<Reply>(command: () => Promise<Reply>): Promise<Reply> {
-    this.#commands += 1;
-    return await command();
-  }
 }
 
-/** Of a quorum those who answer are enough, if they are most of it. */
+/** The replies of those that answered. Of a quorum, most of it is enough. */
 async function ofThoseThere<Reply>(home: Home, looks: readonly Promise<Reply>[]): Promise<readonly Reply[]> {
   const settled = await Promise.allSettled(looks);
   const replies = settled.flatMap((one) => (one.status === "fulfilled" ? [one.value] : []));
@@ -244,14 +148,16 @@ async function ofThoseThere<Reply>(home: Home, looks: readonly Promise<Reply>[])
   return replies;
 }
 
-/** As SCAN's patterns have it. */
-function literally(text: string): string {
-  return text.replace(/[\\*?[\]]/g, "\\$&");
+function processesOf(locks: readonly Found[]): string[] {
+  return locks.flatMap(({ holders, waiters }) => [
+    ...holders.flatMap(({ process }) => (process === undefined ? [] : [process])),
+    ...waiters,
+  ]);
 }
 
 type FoundOfAll = Found & { readonly masters: number };
 
-/** What several masters of a quorum have of one lock. */
+/** What several masters of a quorum have of each lock. */
 function joined(locks: readonly Found[]): readonly FoundOfAll[] {
   const byKey = new Map<string, FoundOfAll>();
   for (const lock of locks) {
@@ -264,6 +170,10 @@ function joined(locks: readonly Found[]): readonly FoundOfAll[] {
     });
   }
   return [...byKey.values()];
+}
+
+function byWaiting(locks: readonly FoundOfAll[]): FoundOfAll[] {
+  return locks.toSorted((one, other) => other.waiting - one.waiting);
 }
 
 function byContention(locks: readonly LockRow[]): LockRow[] {

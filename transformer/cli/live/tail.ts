@@ -1,8 +1,9 @@
-import { onOneLine } from "../one-line";
+import { print, printError, printJson, safe, type SafeText } from "../printer";
 import { openHome } from "./home";
 import { holderText } from "./rows";
 import { holdId, type HolderRow, type LockRow } from "./look";
 import { looks } from "./looks";
+import { shortened } from "./shortened";
 import { Survey, type SurveyOptions } from "./survey";
 
 /** What has changed from one look to the next. */
@@ -30,13 +31,16 @@ export async function tail(urls: readonly string[], options: SurveyOptions, json
     let told = "";
     for await (const seen of looks(survey, home, LOOKS_EVERY_MS)) {
       const trouble = "trouble" in seen ? seen.trouble : "";
-      if (trouble !== "" && trouble !== told) process.stderr.write(`${trouble}\n`);
+      if (trouble !== "" && trouble !== told) printError(safe`${trouble}`);
       told = trouble;
       if ("trouble" in seen) continue;
       const known = new Map(before.map((lock) => [lock.key, lock]));
       const locks = seen.look.locks.map((lock) => withProcesses(lock, known.get(lock.key)));
       const at = new Date().toISOString();
-      for (const change of changesBetween(before, locks)) process.stdout.write(lineOf(change, at, json));
+      for (const change of changesBetween(before, locks)) {
+        if (json) printJson({ at, ...change });
+        else print(lineOf(change, at));
+      }
       before = locks;
     }
     return 0;
@@ -77,13 +81,11 @@ function hasHold(lock: LockRow | undefined, hold: HolderRow): HolderRow | undefi
   return lock?.holders.find((one) => holdId(one) === holdId(hold));
 }
 
-function lineOf(change: Change, at: string, json: boolean): string {
-  if (json) return `${JSON.stringify({ at, ...change })}\n`;
-  const { key, what, by, waiting } = change;
+function lineOf({ key, what, by, waiting }: Change, at: string): SafeText {
   const who =
     by === undefined
       ? ""
       : ` ${what === "revoked" ? "from" : "by"} ${holderText({ ...by, isRevoked: false })}`;
   const others = waiting > 0 ? `, ${waiting} waiting` : "";
-  return `${at} ${onOneLine(key)} ${what}${who}${others}\n`;
+  return safe`${at} ${shortened(key)} ${what}${who}${others}`;
 }

@@ -1,8 +1,11 @@
 import { UsageError } from "../../verify/usage-error";
+import { printError, safe } from "../printer";
+import { reasonOf } from "./errors";
+import { MOST_BYTES } from "./found";
 import type { Home } from "./home";
 import type { LockRow } from "./look";
 import { holderText } from "./rows";
-import { MOST_READ, Survey, type SeenLock } from "./survey";
+import { Survey, type SeenLock } from "./survey";
 
 type Runtime = typeof import("../../../runtime/index");
 
@@ -19,9 +22,9 @@ export function takeQuestion(now: boolean): string {
  * @param now whether the key is to be free at once, although a body may still run under it
  */
 export function nothingToTake(key: string, seen: SeenLock | undefined, now: boolean): string | undefined {
-  if (seen === undefined || seen.values.length === 0) return `${key} is free: there is nothing to release.`;
-  if (!seen.values.every(canBeCompared))
-    return `${key} contains binary data, or more than ${MOST_READ} bytes. Lockweave did not write that. Fix: delete the key with redis-cli.`;
+  if (seen === undefined || seen.values?.length === 0) return `${key} is free: there is nothing to release.`;
+  if (seen.values === undefined)
+    return `${key} contains no text, or more than ${MOST_BYTES} bytes. Lockweave did not write that. Fix: delete the key with redis-cli.`;
   const { holders } = seen.row;
   if (now) return undefined;
   if (holders.length === 0)
@@ -42,11 +45,6 @@ export function takenText({ holders, state }: LockRow, now: boolean): string {
   return `${now ? "Freed" : "Revoked"}: ${what}.`;
 }
 
-/** Decoding replaced the bytes that are not UTF-8, so the store would find another value. */
-function canBeCompared(value: string): boolean {
-  return value.length < MOST_READ && !value.includes("\uFFFD");
-}
-
 /**
  * Takes the lock, if its key still contains what was seen. The store compares the full value, so a process that acquired the
  * lock in the meantime keeps it, whatever the key contained before: a hold, a reservation, a closing, or another program's value.
@@ -59,23 +57,23 @@ function canBeCompared(value: string): boolean {
 export async function take(
   home: Home,
   prefix: string,
-  { row: { key, holders }, values }: SeenLock,
+  { row: { key, holders }, values = [] }: SeenLock,
   now: boolean,
 ): Promise<boolean> {
   const { configure, forceRelease, shutdown, LockError } = require("lockweave") as Runtime;
   // A reservation and a closing have no holder that `forceRelease()` could return: their value itself is looked for.
   const isThere = async (): Promise<boolean> => {
     const found = await new Survey({ match: "", prefix }).lookAtOne(home, key);
-    return found?.values.some((value) => values.includes(value)) === true;
+    return found?.values?.some((value) => values.includes(value)) === true;
   };
   if (!(await isThere())) return false;
   const { redis, close } = home.prefixed(prefix);
   try {
-    configure({ redis, woven: false, logger: { warn: (line) => void process.stderr.write(`${line}\n`) } });
+    configure({ redis, woven: false, logger: { warn: (line) => printError(safe`${line}`) } });
     const taken = await forceRelease(key, { now, from: values });
     return holders.length > 0 ? taken.length > 0 : !(await isThere());
   } catch (error) {
-    throw error instanceof LockError ? new UsageError(error.message) : error;
+    throw error instanceof LockError ? new UsageError(reasonOf(error)) : error;
   } finally {
     await shutdown({ patience: "0s" });
     close();

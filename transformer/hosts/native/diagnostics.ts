@@ -42,8 +42,8 @@ export function parseDiagnostics(output: string, cwd: string): Parsed {
   return { said, others };
 }
 
-/** As `tsc --pretty false` prints it. */
+/** As `tsc --pretty false` prints it, without the line break at its end. */
 export function printed({ file, line, column, category, code, message }: Said, cwd: string): string {
   const place = file === undefined ? "" : `${relative(cwd, file).split(sep).join("/")}(${line},${column}): `;
-  return `${place}${category} ${code}: ${message}\n`;
+  return `${place}${category} ${code}: ${message}`;
 }

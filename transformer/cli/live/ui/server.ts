@@ -4,6 +4,7 @@ import { readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import type { AddressInfo } from "node:net";
 import { UsageError } from "../../../verify/usage-error";
+import { reasonOf } from "../errors";
 import { Guard } from "./guard";
 import type { Releases } from "./releases";
 import type { State } from "./state";
@@ -51,7 +52,7 @@ export async function serve(
   );
   const server = createServer((request, response) => {
     void answer(request, response).catch((error: unknown) => {
-      const said = error instanceof Error ? error.message : String(error);
+      const said = reasonOf(error);
       if (response.headersSent) response.destroy();
       else send(response, 500, { error: said });
     });

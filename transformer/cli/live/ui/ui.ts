@@ -1,5 +1,6 @@
 import { once } from "node:events";
-import { openHome, withoutPassword } from "../home";
+import { print, safe } from "../../printer";
+import { openHome } from "../home";
 import type { Look } from "../look";
 import { looks } from "../looks";
 import { Survey, type SurveyOptions } from "../survey";
@@ -32,7 +33,7 @@ export async function ui(urls: readonly string[], options: SurveyOptions, port: 
     return {
       at,
       since,
-      servers: urls.map(withoutPassword),
+      servers: home.names,
       ...(trouble !== undefined && { trouble }),
       ...(look && { look: costOf(look) }),
       count: {
@@ -58,8 +59,9 @@ export async function ui(urls: readonly string[], options: SurveyOptions, port: 
   };
   try {
     const { server, url } = await serve({ state, releases: new Releases(home, options) }, port);
-    process.stdout.write(
-      `Open ${url}\nWho has this address can look at the locks, and take them. It ends with Ctrl-C.\n`,
+    print(
+      safe`Open ${url}`,
+      safe`Whoever has this address can read the locks, and take them. Ctrl-C ends it.`,
     );
     await Promise.race([watch(), once(server, "close")]);
     return 0;
@@ -69,6 +71,6 @@ export async function ui(urls: readonly string[], options: SurveyOptions, port: 
 }
 
 function costOf(look: Look): NonNullable<State["look"]> {
-  const { keys, scanned, isWhole, masters, unanswered, commands, tookMs } = look;
-  return { keys, scanned, isWhole, masters, unanswered, commands, tookMs };
+  const { keys, scanned, isWhole, leftOut, masters, unanswered, commands, tookMs } = look;
+  return { keys, scanned, isWhole, leftOut, masters, unanswered, commands, tookMs };
 }

@@ -1,3 +1,4 @@
+import { onOneLine } from "../../../escape";
 import type { HolderRow, LockRow, Said } from "../../look";
 import { few, longest } from "../../words";
 import { element, show } from "./dom";
@@ -9,7 +10,7 @@ export function showLocks(body: Element, locks: readonly LockRow[]): void {
 }
 
 export function lockLink(key: string): HTMLAnchorElement {
-  return element("a", { href: `#lock=${encodeURIComponent(key)}` }, key);
+  return element("a", { href: `#lock=${encodeURIComponent(key)}` }, onOneLine(key));
 }
 
 function rowOf(lock: LockRow): HTMLTableRowElement {
@@ -45,7 +46,7 @@ function rowOf(lock: LockRow): HTMLTableRowElement {
 }
 
 export function withSite(text: string, { site }: Said): string {
-  return site === undefined ? text : `${text} · ${site}`;
+  return site === undefined ? text : `${text} · ${onOneLine(site)}`;
 }
 
 /** Until the first of them expires, unless it is renewed. */

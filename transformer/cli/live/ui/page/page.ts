@@ -1,3 +1,4 @@
+import { onOneLine } from "../../../escape";
 import type { LockRow } from "../../look";
 import type { State } from "../state";
 import { byId } from "./dom";
@@ -42,17 +43,18 @@ function showState(state: State): void {
 }
 
 function costText(look: NonNullable<State["look"]>): string {
-  const { commands, tookMs, scanned, keys, isWhole, masters, unanswered } = look;
+  const { commands, tookMs, scanned, keys, isWhole, leftOut, masters, unanswered } = look;
   const missing = unanswered === 0 ? "" : `; ${unanswered} of ${masters} masters did not answer`;
   const rest = isWhole ? "" : `; not all of its ${keys.toLocaleString()} keys have been looked at yet`;
-  return `A look: ${countText(commands, "command")} in ${Math.round(tookMs)} ms, up to ${countText(Math.min(scanned, keys), "name")} looked through${missing}${rest}`;
+  const others = leftOut === 0 ? "" : `; about ${countText(leftOut, "more lock")} left out`;
+  return `A look: ${countText(commands, "command")} in ${Math.round(tookMs)} ms, up to ${countText(Math.min(scanned, keys), "name")} looked through${missing}${rest}${others}`;
 }
 
 function showLock({ at, lock, line = [] }: State): void {
   const key = keyShown();
   hide("lock", key === undefined);
   if (key === undefined) return;
-  text("lock-key", key);
+  text("lock-key", onOneLine(key));
   text("lock-state", lock === undefined ? "free, and nobody waits" : stateText(lock));
   byId("revoke", HTMLButtonElement).disabled = lock?.state !== "held";
   byId("free", HTMLButtonElement).disabled = lock === undefined || lock.state === "free";

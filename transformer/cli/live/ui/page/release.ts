@@ -1,3 +1,4 @@
+import { onOneLine } from "../../../escape";
 import { byId, element } from "./dom";
 import { leftText, withSite } from "./locks";
 import { askRelease, confirmRelease } from "./requests";
@@ -43,11 +44,11 @@ export function offerRelease(keyShown: () => string | undefined): void {
     });
     const yes = element("button", { type: "submit", class: "danger" }, now ? "Free it at once" : "Revoke it");
     yes.disabled = now;
-    written.addEventListener("input", () => (yes.disabled = written.value !== key));
+    written.addEventListener("input", () => (yes.disabled = written.value !== onOneLine(key)));
     const form = element(
       "form",
       { method: "dialog" },
-      element("h2", {}, key),
+      element("h2", {}, onOneLine(key)),
       ...(holders.length === 0
         ? []
         : [

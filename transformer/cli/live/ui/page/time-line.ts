@@ -1,3 +1,4 @@
+import { onOneLine } from "../../../escape";
 import type { Segment } from "../state";
 import { drawing, element, show } from "./dom";
 import { clockText, timeText, whoText } from "./words";
@@ -37,7 +38,7 @@ export function showTimeLine(
 function drawnOf(segments: readonly Segment[], until: number, x: (at: number) => number): SVGSVGElement {
   const bars = segments.map(({ what, who, site, from, to }) => {
     const lasts = to === undefined ? `for ${timeText(until - from)}, and does` : `for ${timeText(to - from)}`;
-    const title = `${whoText(who)}${site === undefined ? "" : ` · ${site}`} ${what} it since ${clockText(from)}, ${lasts}`;
+    const title = `${whoText(who)}${site === undefined ? "" : ` · ${onOneLine(site)}`} ${what} it since ${clockText(from)}, ${lasts}`;
     const width = Math.max(2, x(to ?? until) - x(from));
     return drawing(
       "rect",

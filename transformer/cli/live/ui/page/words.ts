@@ -1,12 +1,13 @@
+import { onOneLine } from "../../../escape";
 import type { HolderRow, Process } from "../../look";
 
 /** `worker-3/4711`, as it says of itself, or the number with which its request ids begin. */
 export function processText({ number, host, pid }: Process): string {
-  return host === undefined ? number : `${host}/${pid ?? "?"}`;
+  return host === undefined ? number : `${onOneLine(host)}/${pid ?? "?"}`;
 }
 
 export function whoText(who: Process | string): string {
-  return typeof who === "string" ? `“${who}”` : processText(who);
+  return typeof who === "string" ? `“${onOneLine(who)}”` : processText(who);
 }
 
 export function holderText({ process, storeValue, isRevoked }: HolderRow): string {

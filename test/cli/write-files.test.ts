@@ -1,0 +1,129 @@
+import {
+  chmodSync,
+  existsSync,
+  lstatSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  realpathSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import test from "ava";
+import { writeFiles } from "../../transformer/cli/write-files";
+
+// How `init` and `eject` write files.
+
+let dir: string;
+
+test.beforeEach(() => {
+  dir = mkdtempSync(join(realpathSync(tmpdir()), "write-files-"));
+  mkdirSync(join(dir, "project"));
+});
+test.afterEach.always(() => rmSync(dir, { recursive: true }));
+
+const path = (name: string): string => join(dir, "project", name);
+
+test.serial("a file is replaced as a whole, and its mode stays", (t) => {
+  writeFileSync(path("a"), "before");
+  for (const mode of [0o600, 0o755, 0o444]) {
+    chmodSync(path("a"), mode);
+    const { ino } = statSync(path("a"));
+    writeFiles(join(dir, "project"), [
+      { path: "a", before: readFileSync(path("a"), "utf8"), after: `${mode}` },
+    ]);
+    t.is(statSync(path("a")).mode & 0o7777, mode);
+    t.not(statSync(path("a")).ino, ino); // Whoever has the old file open reads it to its end.
+    t.is(readFileSync(path("a"), "utf8"), `${mode}`);
+  }
+  t.deepEqual(readdirSync(join(dir, "project")), ["a"]);
+});
+
+test.serial("a new file comes with its directory", (t) => {
+  writeFiles(join(dir, "project"), [{ path: "b/c", before: undefined, after: "new" }]);
+  t.is(readFileSync(path("b/c"), "utf8"), "new");
+});
+
+test.serial("a mark of the byte order stays", (t) => {
+  writeFileSync(path("a"), "\uFEFFbefore");
+  writeFiles(join(dir, "project"), [{ path: "a", before: "before", after: "after" }]);
+  t.is(readFileSync(path("a"), "utf8"), "\uFEFFafter");
+});
+
+test.serial("a link within the project is followed, and stays a link", (t) => {
+  writeFileSync(path("a"), "before");
+  symlinkSync("a", path("link"));
+  writeFiles(join(dir, "project"), [{ path: "link", before: "before", after: "after" }]);
+  t.true(lstatSync(path("link")).isSymbolicLink());
+  t.is(readFileSync(path("a"), "utf8"), "after");
+});
+
+test.serial("no link is followed out of the project, and then nothing is written", (t) => {
+  writeFileSync(join(dir, "outside"), "before");
+  mkdirSync(join(dir, "others"));
+  writeFileSync(path("a"), "before");
+  symlinkSync("../outside", path("file"));
+  symlinkSync("../others", path("directory"));
+  symlinkSync("../nothing", path("dangling"));
+  for (const [name, before] of [
+    ["file", "before"],
+    ["directory/new", undefined],
+    ["dangling", undefined],
+  ] as const) {
+    const changes = [
+      { path: "a", before: "before", after: "after" },
+      { path: name, before, after: "after" },
+    ];
+    t.throws(() => writeFiles(join(dir, "project"), changes), { message: /symbolic link/ }, name);
+    t.is(readFileSync(path("a"), "utf8"), "before");
+  }
+  t.is(readFileSync(join(dir, "outside"), "utf8"), "before");
+  t.deepEqual(readdirSync(join(dir, "others")), []);
+  t.false(existsSync(join(dir, "nothing")));
+  t.deepEqual(readdirSync(join(dir, "project")).toSorted(), ["a", "dangling", "directory", "file"]);
+});
+
+test.serial("a project may be reached by a link, and have sources beside it", (t) => {
+  writeFileSync(path("a"), "before");
+  writeFileSync(join(dir, "beside"), "before");
+  symlinkSync("project", join(dir, "link"));
+  writeFiles(join(dir, "link"), [
+    { path: "a", before: "before", after: "after" },
+    { path: join(dir, "link/a2"), before: undefined, after: "after" },
+    { path: join(dir, "beside"), before: "before", after: "after" },
+  ]);
+  t.is(readFileSync(path("a"), "utf8") + readFileSync(path("a2"), "utf8"), "afterafter");
+  t.is(readFileSync(join(dir, "beside"), "utf8"), "after");
+});
+
+test.serial("a file that has changed since it was read stays as it is", (t) => {
+  writeFileSync(path("a"), "edited");
+  writeFileSync(path("b"), "before");
+  const changes = [
+    { path: "b", before: "before", after: "after" },
+    { path: "a", before: "before", after: "after" },
+  ];
+  t.throws(() => writeFiles(join(dir, "project"), changes), { message: /has changed in the meantime/ });
+  t.throws(() => writeFiles(join(dir, "project"), [{ path: "a", before: undefined, after: "" }]), {
+    message: /has changed in the meantime/,
+  });
+  t.is(readFileSync(path("a"), "utf8") + readFileSync(path("b"), "utf8"), "editedbefore");
+  t.deepEqual(readdirSync(join(dir, "project")).toSorted(), ["a", "b"]);
+});
+
+test.serial("if one file cannot be written, none is", (t) => {
+  writeFileSync(path("a"), "before");
+  writeFileSync(path("no-directory"), "");
+  const changes = [
+    { path: "a", before: "before", after: "after" },
+    { path: "no-directory/b", before: undefined, after: "after" },
+  ];
+  t.throws(() => writeFiles(join(dir, "project"), changes), { message: /^The files cannot be written: / });
+  t.is(readFileSync(path("a"), "utf8"), "before");
+  t.deepEqual(readdirSync(join(dir, "project")).toSorted(), ["a", "no-directory"]);
+});

@@ -1,0 +1,109 @@
+import type { Redis } from "ioredis";
+import { nameBeside } from "../../../runtime/stores/redis/keys";
+import { isShared } from "../../../runtime/stores/value";
+import { cannotRead } from "./errors";
+import { foundOf, MOST_BYTES, type Found, type LockReply } from "./found";
+
+/** So many keys in one round trip. */
+const AT_ONCE = 200;
+const COMMANDS_PER_KEY = 4;
+const MOST_WAITERS = 20;
+/** As much of each key as nearly all values have. */
+const FIRST_BYTES = 4_096;
+/** The answer if the key lives on another node of the cluster. */
+const IS_ELSEWHERE = /^(?:MOVED|ASK)\b/;
+const IS_OTHER_DATA = /^WRONGTYPE\b/;
+/** What PTTL answers if there is no such key. */
+const NO_KEY = -2;
+
+export interface Reading {
+  readonly found: readonly Found[];
+  /** The keys that are free, and that nobody waits for. */
+  readonly free: readonly string[];
+  readonly commands: number;
+}
+
+/**
+ * Reads what these locks are: a few kilobytes of each, and more only of those that many share.
+ *
+ * @param prefix the client's `keyPrefix`
+ * @throws {UsageError} if the server refuses, or does not answer
+ */
+export async function readLocks(redis: Redis, prefix: string, keys: readonly string[]): Promise<Reading> {
+  const found: Found[] = [];
+  const free: string[] = [];
+  let commands = 0;
+  for (let from = 0; from < keys.length; from += AT_ONCE) {
+    const some = keys.slice(from, from + AT_ONCE);
+    const replies = await readAll(redis, prefix, some, FIRST_BYTES);
+    commands += COMMANDS_PER_KEY * some.length;
+    for (const reply of replies) {
+      const isCut = reply.value !== undefined && Buffer.byteLength(reply.value) >= FIRST_BYTES;
+      if (isCut) commands += 2;
+      const whole = isCut ? await withWholeValue(redis, prefix, reply) : reply;
+      if (isFree(whole)) free.push(whole.key);
+      else found.push(foundOf(whole));
+    }
+  }
+  return { found, free, commands };
+}
+
+/** Reads one lock with its whole value, as far as {@link MOST_BYTES}. */
+export async function readLock(redis: Redis, prefix: string, key: string): Promise<Reading> {
+  const [reply] = await readAll(redis, prefix, [key], MOST_BYTES);
+  const isThere = reply !== undefined && !isFree(reply);
+  return { found: isThere ? [foundOf(reply)] : [], free: isThere ? [] : [key], commands: COMMANDS_PER_KEY };
+}
+
+function isFree({ value, hasOtherData, waiting }: LockReply): boolean {
+  return value === undefined && !hasOtherData && waiting === 0;
+}
+
+async function readAll(
+  redis: Redis,
+  prefix: string,
+  keys: readonly string[],
+  mostBytes: number,
+): Promise<LockReply[]> {
+  const pipeline = redis.pipeline();
+  for (const key of keys) {
+    const queue = prefix + nameBeside("queue", prefix, key);
+    pipeline.getrange(prefix + key, 0, mostBytes - 1).pttl(prefix + key);
+    pipeline.zcount(queue, "(0", "+inf").zrangebyscore(queue, "(0", "+inf", "LIMIT", 0, MOST_WAITERS);
+  }
+  const replies = await pipeline.exec().catch((error: unknown) => {
+    throw cannotRead(error);
+  });
+  for (const [error] of replies ?? []) {
+    if (error !== null && !IS_ELSEWHERE.test(error.message) && !IS_OTHER_DATA.test(error.message))
+      throw cannotRead(error);
+  }
+  return keys.map((key, index) => {
+    const [text, left, waiting, waiters] = (replies ?? []).slice(
+      COMMANDS_PER_KEY * index,
+      COMMANDS_PER_KEY * (index + 1),
+    );
+    const [value, leftMs] = [text?.[1], Number(left?.[1])];
+    return {
+      key,
+      value: typeof value === "string" && leftMs !== NO_KEY ? value : undefined,
+      bytes: undefined,
+      hasOtherData: text?.[0] != null && IS_OTHER_DATA.test(text[0].message),
+      leftMs,
+      waiting: Number(waiting?.[1] ?? 0) || 0,
+      waiters: Array.isArray(waiters?.[1]) ? waiters[1] : [],
+    };
+  });
+}
+
+/** Only a value that many share is needed as a whole: of any other, its length is enough. */
+async function withWholeValue(redis: Redis, prefix: string, reply: LockReply): Promise<LockReply> {
+  const { key, value = "" } = reply;
+  try {
+    const bytes = await redis.strlen(prefix + key);
+    if (!isShared(value) || bytes > MOST_BYTES) return { ...reply, bytes };
+    return { ...reply, bytes, value: await redis.getrange(prefix + key, 0, MOST_BYTES - 1) };
+  } catch (error) {
+    throw cannotRead(error);
+  }
+}

@@ -1,0 +1,142 @@
+import { createInterface } from "node:readline/promises";
+import { redacted } from "../../runtime/shown";
+import { inJson, onItsLines, onOneLine } from "./escape";
+import { palette, type Style } from "./palette";
+
+// Everything that the command line prints goes through this file. Keys, tags, values and errors may come from anybody: here
+// they lose what would control the terminal, and the credentials of URLs. The types allow no other way to print.
+
+interface Piece {
+  readonly text: string;
+  readonly style?: Style;
+}
+
+class SafeText {
+  readonly #pieces: readonly Piece[];
+
+  constructor(pieces: readonly Piece[]) {
+    this.#pieces = pieces;
+  }
+
+  get length(): number {
+    return this.#pieces.reduce((sum, { text }) => sum + text.length, 0);
+  }
+
+  get pieces(): readonly Piece[] {
+    return this.#pieces;
+  }
+}
+
+/** Text that is safe to print. Only the functions of this file make it. */
+export type { SafeText };
+
+/** What may stand in a {@link safe} text. Strings are escaped. */
+export type Value = string | number | SafeText;
+
+/** Makes safe text of a template. What it inserts is escaped onto one line. */
+export function safe(literals: TemplateStringsArray, ...values: readonly Value[]): SafeText {
+  return new SafeText(
+    literals.flatMap((literal, index) => {
+      const value = values[index];
+      return [{ text: literal }, ...(value === undefined ? [] : piecesOf(value))];
+    }),
+  );
+}
+
+/** Text of several lines, such as source code or the output of a program. Its lines stay. */
+export function block(text: string): SafeText {
+  return new SafeText([{ text: onItsLines(redacted(text)) }]);
+}
+
+export function joined(values: readonly Value[], separator = ""): SafeText {
+  const pieces = values.flatMap((value, index) => [
+    ...(index === 0 ? [] : [{ text: separator }]),
+    ...piecesOf(value),
+  ]);
+  return new SafeText(pieces);
+}
+
+export const bold = (value: Value): SafeText => styled("bold", value);
+export const red = (value: Value): SafeText => styled("red", value);
+export const cyan = (value: Value): SafeText => styled("cyan", value);
+
+/** Fills the text up to the width with blanks. */
+export function padded(value: Value, width: number): SafeText {
+  const text = safe`${value}`;
+  return joined([text, " ".repeat(Math.max(0, width - text.length))]);
+}
+
+function styled(style: Style, value: Value): SafeText {
+  return new SafeText(piecesOf(value).map(({ text }) => ({ text, style })));
+}
+
+function piecesOf(value: Value): readonly Piece[] {
+  if (typeof value === "number") return [{ text: String(value) }];
+  return typeof value === "string" ? [{ text: onOneLine(redacted(value)) }] : value.pieces;
+}
+
+// ---- printing -------------------------------------------------------------------------------------------
+
+/** Prints each text on a line of its own. */
+export function print(...lines: readonly SafeText[]): void {
+  write(process.stdout, lines);
+}
+
+/** Prints each text on a line of its own to the error stream. */
+export function printError(...lines: readonly SafeText[]): void {
+  write(process.stderr, lines);
+}
+
+/** Prints a value for programs. Its strings stay what they are: JSON has escapes of its own. */
+export function printJson(value: unknown, indent?: number): void {
+  process.stdout.write(`${inJson(JSON.stringify(value, undefined, indent))}\n`);
+}
+
+const CLEAR = "\u001B[2J\u001B[H";
+
+/** Replaces what the terminal shows. */
+export function printScreen(...lines: readonly SafeText[]): void {
+  process.stdout.write(CLEAR);
+  print(...lines);
+}
+
+function write(stream: NodeJS.WriteStream, lines: readonly SafeText[]): void {
+  const paint = palette(stream, process.env);
+  const rendered = lines.map(({ pieces }) => {
+    const line = pieces.map(({ text, style }) => (style === undefined ? text : paint[style](text))).join("");
+    return `${line.replaceAll(/[ ]+$/gm, "")}\n`;
+  });
+  stream.write(rendered.join(""));
+}
+
+for (const stream of [process.stdout, process.stderr]) {
+  stream.on("error", (error: NodeJS.ErrnoException) => {
+    if (error.code === "EPIPE") process.exit(); // The reader has read enough, as `head` does.
+    throw error;
+  });
+}
+
+// ---- the terminal ---------------------------------------------------------------------------------------
+
+/** Whether a person looks at the output. */
+export function isTerminal(): boolean {
+  return process.stdout.isTTY;
+}
+
+export function terminalSize(): { readonly columns: number; readonly rows: number } {
+  const { columns, rows } = process.stdout;
+  return { columns, rows };
+}
+
+/** Whether a person at the terminal says yes. */
+export async function agrees(question: SafeText): Promise<boolean> {
+  if (!process.stdin.isTTY || !process.stdout.isTTY) return false;
+  const terminal = createInterface({ input: process.stdin, output: process.stdout });
+  const asked = question.pieces.map(({ text }) => text).join("");
+  const answer = await terminal.question(`${asked} [y/N] `);
+  terminal.close();
+  return /^y(?:es)?$/i.test(answer.trim());
+}
+
+/** The exit code if nobody said yes, so that nothing was changed. */
+export const NOT_AGREED = 3;

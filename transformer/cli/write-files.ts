@@ -1,0 +1,111 @@
+import { randomUUID } from "node:crypto";
+import {
+  closeSync,
+  existsSync,
+  fchmodSync,
+  fchownSync,
+  fsyncSync,
+  lstatSync,
+  mkdirSync,
+  openSync,
+  readFileSync,
+  realpathSync,
+  renameSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from "node:fs";
+import { basename, dirname, join, relative, resolve, sep } from "node:path";
+import { UsageError } from "../verify/usage-error";
+
+export interface FileChange {
+  readonly path: string;
+  /** The text that the change was made of. `undefined` if there was no such file. */
+  readonly before: string | undefined;
+  readonly after: string;
+}
+
+/**
+ * Writes each file as a whole, by renaming a new file beside it, with the old one's mode and owner. If one cannot be written, none is.
+ *
+ * @param root the project's directory: no symbolic link is followed out of it
+ * @throws {UsageError} if a file cannot be written, leads out of the project, or has changed since it was read
+ */
+export function writeFiles(root: string, changes: readonly FileChange[]): void {
+  const staged: { readonly temporary: string; readonly target: string }[] = [];
+  try {
+    for (const { path, before, after } of changes) {
+      const target = targetOf(path, root);
+      const old = existsSync(target) ? readFileSync(target) : undefined;
+      const isMarked = old?.subarray(0, BYTE_ORDER_MARK.length).equals(BYTE_ORDER_MARK) === true;
+      const text = old?.subarray(isMarked ? BYTE_ORDER_MARK.length : 0).toString();
+      if (text !== before?.replace(/^\uFEFF/, ""))
+        throw new UsageError(
+          `${path} has changed in the meantime: nothing was written. Fix: run the command again.`,
+        );
+      const bytes = Buffer.from(after.replace(/^\uFEFF/, ""));
+      mkdirSync(dirname(target), { recursive: true });
+      const temporary = join(dirname(target), `.${basename(target)}.${randomUUID()}.tmp`);
+      staged.push({ temporary, target });
+      stage(temporary, isMarked ? Buffer.concat([BYTE_ORDER_MARK, bytes]) : bytes, target);
+    }
+    for (const { temporary, target } of staged) renameSync(temporary, target);
+  } catch (error) {
+    for (const { temporary } of staged) rmSync(temporary, { force: true });
+    if (error instanceof UsageError) throw error;
+    throw new UsageError(
+      `The files cannot be written: ${error instanceof Error ? error.message : String(error)}.`,
+    );
+  }
+}
+
+const BYTE_ORDER_MARK = Buffer.from("\uFEFF");
+
+/** Follows symbolic links, but not out of the project. */
+function targetOf(path: string, root: string): string {
+  const full = resolve(root, path);
+  const home = realpathSync(root);
+  const isLink = lstatSync(full, { throwIfNoEntry: false })?.isSymbolicLink() === true;
+  if (isLink && !existsSync(full))
+    throw new UsageError(`${path} is a symbolic link to nothing. Fix: remove it.`);
+  const real = realPath(full);
+  // Sources of a referenced project may lie beside this one, where no link leads to them.
+  const isPlain = real === full || real === join(home, relative(resolve(root), full));
+  if (isPlain || isInside(real, home)) return real;
+  throw new UsageError(
+    `${path} leads out of the project, to ${real}: nothing was written. Fix: replace the symbolic link by a file, or change ${real} by hand.`,
+  );
+}
+
+/** Of a file that need not be there yet. */
+function realPath(path: string): string {
+  return existsSync(path) ? realpathSync(path) : join(realPath(dirname(path)), basename(path));
+}
+
+function isInside(path: string, dir: string): boolean {
+  return path.startsWith(dir.endsWith(sep) ? dir : `${dir}${sep}`);
+}
+
+/** Writes it to the disk, so that after a power failure the old text or the new one is there. */
+function stage(temporary: string, bytes: Buffer, target: string): void {
+  const old = statSync(target, { throwIfNoEntry: false });
+  const file = openSync(temporary, "wx", 0o666);
+  try {
+    writeFileSync(file, bytes);
+    if (old !== undefined) {
+      fchmodSync(file, old.mode & 0o7777);
+      if (old.uid !== process.getuid?.()) keepOwner(file, old.uid, old.gid);
+    }
+    fsyncSync(file);
+  } finally {
+    closeSync(file);
+  }
+}
+
+function keepOwner(file: number, uid: number, gid: number): void {
+  try {
+    fchownSync(file, uid, gid);
+  } catch {
+    // Only an administrator may give files away.
+  }
+}
