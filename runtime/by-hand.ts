@@ -5,9 +5,16 @@ import { Lock } from "./lock/lock";
 import { Locks } from "./lock/locks";
 import { runInside } from "./lock/reentrancy";
 import type { CallSite } from "./lock/locker";
-import { assertForEach, mayBeEnteredAgain, type LockOptions } from "./lock/settings";
+import {
+  assertForEach,
+  LOCK_OPTIONS,
+  mayBeEnteredAgain,
+  unknownLockOption,
+  type LockOptions,
+} from "./lock/settings";
 import type { HeldLock } from "./woven";
-import { isOptions, shown } from "./shown";
+import { isOptions, readFrom, readOptions } from "./options";
+import { shown } from "./shown";
 
 /** How a lock that is taken by hand behaves. */
 export interface HandOptions extends LockOptions {
@@ -70,11 +77,11 @@ export async function withLock<T>(
       `Expected withLock(key, options, body) to be given a function that is no generator, which would run only when somebody iterates it, after the lock was given back; got ${shown(body)}`,
     );
   }
-  const callSite = callSiteOf(options);
+  const { callSite, signal, when } = readCall(options);
   // Its type says so where there is a condition.
-  if (options.when === false) return await (body as Body<T, undefined>)(undefined);
+  if (when === false) return await (body as Body<T, undefined>)(undefined);
   const lock = open(key, callSite);
-  while (!(await lock.acquire(options.signal))) if (!(await lock.retryCheck())) return undefined;
+  while (!(await lock.acquire(signal))) if (!(await lock.retryCheck())) return undefined;
   try {
     lock.assertHeld(); // What ran since it was granted may have taken its time.
     return await (mayBeEnteredAgain(callSite.settings)
@@ -101,15 +108,15 @@ export async function obtain(
   key: Keys,
   options: HandOptions | ConditionalOptions = {},
 ): Promise<HeldLock | undefined> {
-  const callSite = callSiteOf(options);
+  const { callSite, signal, when } = readCall(options);
   if (callSite.settings.reentrant) {
     throw new LockOptionError(
       "obtain() cannot be reentrant, because its scope is not a function: use withLock()",
     );
   }
-  if (options.when === false) return undefined;
+  if (when === false) return undefined;
   const lock = open(key, callSite);
-  while (!(await lock.acquire(options.signal))) if (!(await lock.retryCheck())) return undefined;
+  while (!(await lock.acquire(signal))) if (!(await lock.retryCheck())) return undefined;
   return lock;
 }
 
@@ -122,13 +129,13 @@ export type TryOptions = Omit<HandOptions, "retryTimes" | "waitTime" | "onFailur
  * @returns `undefined` when somebody else holds the lock
  * @throws {LockUnreachableError} when the store did not answer
  */
-export function tryObtain(key: Keys, options: TryOptions = {}): Promise<HeldLock | undefined> {
-  for (const name of ["retryTimes", "waitTime", "onFailure"]) {
-    if (!isOptions(options) || !(name in options)) continue;
-    const message = `tryObtain() does not wait, so it has no option \`${name}\`: use obtain()`;
-    return Promise.reject(new LockOptionError(message));
-  }
-  return obtain(key, isOptions(options) ? { ...options, ...ONE_TRY } : options);
+export async function tryObtain(key: Keys, options: TryOptions = {}): Promise<HeldLock | undefined> {
+  assertOptions(options);
+  const names = [...OWN_OPTIONS, ...LOCK_OPTIONS];
+  const own = readOptions(options, names, (name) => unknownLockOption(name, OWN_OPTIONS));
+  const waiting = ["retryTimes", "waitTime", "onFailure"].find((name) => name in own);
+  if (waiting === undefined) return await obtain(key, { ...own, ...ONE_TRY });
+  throw new LockOptionError(`tryObtain() does not wait, so it has no option \`${waiting}\`: use obtain()`);
 }
 
 const ONE_TRY = { retryTimes: 0, onFailure: "skip" } as const;
@@ -150,29 +157,46 @@ function isList(value: unknown): value is readonly unknown[] {
 
 /** Also one of another realm, such as a test environment's: only such functions have a tag that says so. */
 function isGenerator(body: object): boolean {
-  const { [Symbol.toStringTag]: tag } = body as { readonly [Symbol.toStringTag]?: unknown };
+  const { [Symbol.toStringTag]: tag } = readFrom(
+    "The body",
+    () => body as { readonly [Symbol.toStringTag]?: unknown },
+  );
   return tag === "GeneratorFunction" || tag === "AsyncGeneratorFunction";
 }
 
 /** Also one of another realm, such as a test environment's. */
 function isAbortSignal(value: unknown): boolean {
   if (typeof value !== "object" || value === null) return false;
-  const { aborted, addEventListener } = value as Partial<AbortSignal>;
-  return typeof aborted === "boolean" && typeof addEventListener === "function";
+  return readFrom("The option `signal`", () => {
+    const { aborted, addEventListener } = value as Partial<AbortSignal>;
+    return typeof aborted === "boolean" && typeof addEventListener === "function";
+  });
 }
 
-function callSiteOf(options: HandOptions | ConditionalOptions): CallSite {
-  if (!isOptions(options)) {
-    throw new LockOptionError(
-      `Expected lock options to be an object such as { lockTime: "30s" }, got ${shown(options)}`,
-    );
-  }
-  const { signal, when } = options;
+function assertOptions(options: unknown): asserts options is object {
+  if (isOptions(options)) return;
+  throw new LockOptionError(
+    `Expected lock options to be an object such as { lockTime: "30s" }, got ${shown(options)}`,
+  );
+}
+
+/** What one call asks for. Each option is read once, since it might be another one the next time. */
+interface Call {
+  readonly callSite: CallSite;
+  readonly signal: AbortSignal | undefined;
+  readonly when: boolean | undefined;
+}
+
+function readCall(options: HandOptions | ConditionalOptions): Call {
+  assertOptions(options);
+  const asked = locker().callSite(options, undefined, OWN_OPTIONS);
+  const signal = asked.differing(options, "signal");
+  const when = asked.differing(options, "when");
   if (signal !== undefined && !isAbortSignal(signal)) {
     throw new LockOptionError(`Expected \`signal\` to be an AbortSignal, got ${shown(signal)}`);
   }
   if (when !== undefined && typeof when !== "boolean") {
     throw new LockOptionError(`Expected \`when\` to be true or false, got ${shown(when)}`);
   }
-  return locker().callSite(options, undefined, OWN_OPTIONS);
+  return { callSite: asked.made, signal, when };
 }

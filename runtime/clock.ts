@@ -1,6 +1,7 @@
 import { uptime } from "node:os";
 import { performance } from "node:perf_hooks";
 import { LockOptionError } from "./errors";
+import { readFrom } from "./options";
 import { inRoot, rooted } from "./root-context";
 import { shown } from "./shown";
 
@@ -52,6 +53,10 @@ const FUNCTIONS = [
 
 /** @throws {LockOptionError} when it is none */
 export function assertClock(clock: Clock): void {
+  readFrom("The option `clock`", () => assertFunctions(clock));
+}
+
+function assertFunctions(clock: Clock): void {
   const missing = FUNCTIONS.find(
     (name) => typeof (clock as unknown as Record<string, unknown> | null)?.[name] !== "function",
   );

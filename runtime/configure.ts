@@ -9,21 +9,16 @@ import { assertAllNeeded, noStore, noteNeed } from "./needed-stores";
 import { checkSignals, shutdownOnSignals } from "./on-signals";
 import { Events } from "./lock/events";
 import type { Locker, Lockers } from "./lock/locker";
-import { quietConsole, safeLogger, type Logger } from "./logger";
+import { assertLogger, quietConsole, safeLogger, type Logger } from "./logger";
 import { OpenReleases } from "./lock/open-releases";
-import {
-  DEFAULTS,
-  oncePerCallSite,
-  settle,
-  wholeNumber,
-  type LockOptions,
-  type Settings,
-} from "./lock/settings";
+import { oncePerCallSite } from "./lock/call-sites";
+import { settle, settleDefaults, wholeNumber, type LockOptions, type Settings } from "./lock/settings";
+import { isOptions, readFrom, readOptions } from "./options";
 import { LocalQueues } from "./queue/local-queues";
 import type { Loss } from "./queue/loss";
 import { inRoot } from "./root-context";
 import type { Store } from "./stores/port";
-import { isOptions, shown } from "./shown";
+import { shown } from "./shown";
 import { warnOfSlowLocks } from "./slow-locks";
 
 /** Such as `"SIGTERM"`. (Node's own type for it is there only for those who have installed Node's types.) */
@@ -110,10 +105,13 @@ let stopListening = (): void => {};
  */
 export function configure(configuration: Configuration, handshake?: "woven"): void {
   refuseTwice();
-  const { woven, shutdownOn = [] } = configuration ?? {};
-  if (handshake !== "woven" && woven !== false) throw new LockNotWovenError(NOT_WOVEN);
+  const isWoven = handshake === "woven";
+  if (!isWoven && !isOptions(configuration)) throw new LockNotWovenError(NOT_WOVEN);
+  const own = readConfiguration(configuration);
+  const { woven, shutdownOn = [] } = own;
+  if (!isWoven && woven !== false) throw new LockNotWovenError(NOT_WOVEN);
   const signals = checkSignals(shutdownOn);
-  current = createLocker(configuration, { assertNames: assertAllNeeded });
+  current = createLocker(own, { assertNames: assertAllNeeded });
   stopListening = shutdownOnSignals(signals, shutdown, current);
 }
 
@@ -176,23 +174,13 @@ interface Means {
  * A configuration's locker, for the locks that name no store. Several may live side by side in one process: tests simulate
  * whole fleets so.
  */
-export function createLocker(configuration: Configuration, means: Means = {}): Locker {
+export function createLocker(given: Configuration, means: Means = {}): Locker {
+  const configuration = readConfiguration(given);
   // Connections serve all callers, and may be opened while one of them is served.
   return inRoot(() => openLocker(configuration, means));
 }
 
 function openLocker(configuration: Configuration, means: Means): Locker {
-  if (!isOptions(configuration)) {
-    throw new LockOptionError(
-      `Expected configure({ redis }) or configure({ store }), got ${shown(configuration)}`,
-    );
-  }
-  const unknown = Object.keys(configuration).find((name) => !OPTIONS.includes(name));
-  if (unknown !== undefined) {
-    throw new LockOptionError(
-      `configure() has no option \`${unknown}\`. The options are ${OPTIONS.join(", ")}.${OF_AN_ADDRESS.has(unknown) ? IN_ONE : ""}`,
-    );
-  }
   const {
     defaults = {},
     logger = quietConsole,
@@ -200,29 +188,7 @@ function openLocker(configuration: Configuration, means: Means): Locker {
     clock: given = systemClock,
   } = configuration;
   const { openReleases = OPEN_RELEASES } = configuration;
-  if (!isOptions(defaults)) {
-    throw new LockOptionError(
-      `Expected \`defaults\` to be an object such as { lockTime: "30s" }, got ${shown(defaults)}`,
-    );
-  }
-  for (const name of ["onFailure", "reentrant"]) {
-    if (!(name in defaults)) continue;
-    throw new LockOptionError(
-      `\`${name}\` cannot be a default of configure(), because it shapes the woven code. Write it in the tag, in the options of withLock(), or in the plugin's \`defaults\` in tsconfig.json.`,
-    );
-  }
-  for (const name of ["mode", "permits"]) {
-    if (!(name in defaults)) continue;
-    throw new LockOptionError(
-      `\`${name}\` cannot be a default of configure(), because it is about one lock: who may hold it beside whom. Write it in the tag, or in the options of withLock().`,
-    );
-  }
-  if (typeof logger !== "object" || logger === null || typeof logger.warn !== "function") {
-    throw new LockOptionError(`Expected \`logger\` to have a function \`warn\`, got ${shown(logger)}`);
-  }
-  if (logger.debug !== undefined && typeof logger.debug !== "function") {
-    throw new LockOptionError(`Expected \`logger.debug\` to be a function, got ${shown(logger.debug)}`);
-  }
+  readFrom("The option `logger`", () => assertLogger(logger));
   const { woven, warnAfter, announce: isAnnounced = false } = configuration;
   if (woven !== undefined && typeof woven !== "boolean") {
     throw new LockOptionError(`Expected \`woven\` to be true or false, got ${shown(woven)}`);
@@ -232,7 +198,7 @@ function openLocker(configuration: Configuration, means: Means): Locker {
   }
   assertClock(given);
   const clock = inRootContext(given);
-  const settings = settle(defaults, DEFAULTS);
+  const settings = settleDefaults(defaults);
   const commandTimeoutMs = milliseconds("commandTimeout", commandTimeout, 10);
   const slowAfterMs = warnAfter === undefined ? undefined : milliseconds("warnAfter", warnAfter, 10);
   const { assertNames = () => {}, always = {}, openStore } = means;
@@ -292,6 +258,18 @@ function openLocker(configuration: Configuration, means: Means): Locker {
   });
 }
 
+function readConfiguration(given: Configuration): Configuration {
+  if (!isOptions(given)) {
+    throw new LockOptionError(`Expected configure({ redis }) or configure({ store }), got ${shown(given)}`);
+  }
+  return readOptions(given, OPTIONS, (name) => {
+    const hint = OF_AN_ADDRESS.has(name) ? IN_ONE : "";
+    return new LockOptionError(
+      `configure() has no option \`${name}\`. The options are ${OPTIONS.join(", ")}.${hint}`,
+    );
+  });
+}
+
 /** By which other clients are told of a server. */
 const OF_AN_ADDRESS: ReadonlySet<string> = new Set([
   "url",
@@ -330,11 +308,10 @@ export function locker(): Locker {
  * @param options.patience default `"10s"`; `"0s"` waits for nobody
  */
 export async function shutdown(options: { readonly patience?: Duration } = {}): Promise<void> {
-  const unknown = isOptions(options) ? Object.keys(options).find((name) => name !== "patience") : "";
-  if (unknown !== undefined) {
-    throw new LockOptionError(`Expected shutdown() or shutdown({ patience: "10s" }), got ${shown(options)}`);
-  }
-  const { patience = "10s" } = options;
+  const expected = (): LockOptionError =>
+    new LockOptionError(`Expected shutdown() or shutdown({ patience: "10s" }), got ${shown(options)}`);
+  if (!isOptions(options)) throw expected();
+  const { patience = "10s" } = readOptions(options, ["patience"], expected);
   const patienceMs = milliseconds("patience", patience);
   if (current !== undefined && current !== ending) {
     stopListening();

@@ -1,6 +1,7 @@
 import { LockOptionError } from "./errors";
 import { DEFAULT_STORE, STORE_NAME } from "./limits";
-import { isOptions, shown } from "./shown";
+import { isOptions, readFrom } from "./options";
+import { shown } from "./shown";
 import type { Store } from "./stores/port";
 import { quorumStore } from "./stores/quorum/quorum-store";
 import { isAddress, type RedisAddress } from "./stores/redis/address";
@@ -31,7 +32,7 @@ export function namesOf({ stores = {} }: Places): readonly string[] {
       `Expected \`stores\` to be an object such as { payments: "redis://..." }, got ${shown(stores)}`,
     );
   }
-  const names = Object.keys(stores);
+  const names = readFrom("`stores`", () => Object.keys(stores));
   for (const name of names) assertName(name);
   return [DEFAULT_STORE, ...names];
 }
@@ -48,10 +49,14 @@ export function openStores<Made>(places: Places, use: (stores: ReadonlyMap<strin
   const ours: Store[] = [];
   try {
     opened.set(DEFAULT_STORE, openDefault(places, ours));
-    for (const [name, place] of Object.entries(stores)) {
-      const isStore = typeof (place as Partial<Store> | null | undefined)?.take === "function";
+    for (const name of readFrom("`stores`", () => Object.keys(stores))) {
       const what = `stores.${name}`;
-      opened.set(name, isStore ? checked(place as Store, what) : openRedis(place as RedisPlace, what, ours));
+      const open = (): Store => {
+        const place: unknown = stores[name];
+        const isStore = typeof (place as Partial<Store> | null | undefined)?.take === "function";
+        return isStore ? checked(place as Store, what) : openRedis(place as RedisPlace, what, ours);
+      };
+      opened.set(name, readFrom(`\`${what}\``, open));
     }
     return use(opened);
   } catch (error) {
@@ -84,7 +89,9 @@ function openDefault(places: Places, ours: Store[]): Store {
       `Expected configure() to be given either \`redis\` or \`store\`, got ${got}${why}`,
     );
   }
-  return store === undefined ? openRedis(redis as RedisPlace, "redis", ours) : checked(store, "store");
+  return store === undefined
+    ? readFrom("`redis`", () => openRedis(redis as RedisPlace, "redis", ours))
+    : readFrom("`store`", () => checked(store, "store"));
 }
 
 function openRedis(place: RedisPlace, what: string, ours: Store[]): Store {

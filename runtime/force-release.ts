@@ -4,7 +4,8 @@ import { asked, holdersOf, inspected, type InspectedHolder } from "./holders";
 import { checkedKey } from "./key";
 import type { Locker } from "./lock/locker";
 import { FREED, REVOKED } from "./queue/loss";
-import { isOptions, shown } from "./shown";
+import { isOptions, readFrom, readOptions } from "./options";
+import { shown } from "./shown";
 
 export interface ForceOptions {
   /** The name of the store that the lock lives in. */
@@ -39,7 +40,7 @@ export async function forceRelease(
 ): Promise<readonly InspectedHolder[]> {
   const name = checkedKey(key);
   const { now = false, from, ...place } = checked(options);
-  const { locker: of } = locker().callSite(place, undefined, []);
+  const { locker: of } = locker().callSite(place, "forceRelease()", []).made;
   const found = await inspected(of, name);
   const holds = found.holds.filter(({ value }) => from?.includes(value) !== false);
   const holders = holdersOf(of, name, holds);
@@ -77,17 +78,21 @@ async function free(of: Locker, key: string, requestId: string): Promise<string 
 }
 
 function checked(options: ForceOptions): ForceOptions {
+  const expected = (): LockOptionError =>
+    new LockOptionError(
+      `Expected forceRelease(key) or forceRelease(key, { now: true, from: [storeValue], store }), got ${shown(options)}`,
+    );
+  if (!isOptions(options)) throw expected();
+  const own = readOptions(options, OPTIONS, expected);
   const isGood =
-    isOptions(options) &&
-    Object.keys(options).every((name) => OPTIONS.includes(name)) &&
-    ["boolean", "undefined"].includes(typeof options.now) &&
-    (options.from === undefined || isTexts(options.from));
-  if (isGood) return options;
-  throw new LockOptionError(
-    `Expected forceRelease(key) or forceRelease(key, { now: true, from: [storeValue], store }), got ${shown(options)}`,
-  );
+    ["boolean", "undefined"].includes(typeof own.now) && (own.from === undefined || isTexts(own.from));
+  if (isGood) return own;
+  throw expected();
 }
 
 function isTexts(value: unknown): boolean {
-  return Array.isArray(value) && value.every((one) => typeof one === "string");
+  return readFrom(
+    "The option `from`",
+    () => Array.isArray(value) && value.every((one) => typeof one === "string"),
+  );
 }

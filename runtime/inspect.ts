@@ -2,7 +2,8 @@ import { checkedKey } from "./key";
 import { locker } from "./configure";
 import { LockOptionError } from "./errors";
 import { holdersOf, inspected, type InspectedHolder } from "./holders";
-import { isOptions, shown } from "./shown";
+import { isOptions, readOptions } from "./options";
+import { shown } from "./shown";
 import { isReserved } from "./stores/value";
 
 /** A lock as it was a moment ago. */
@@ -33,7 +34,7 @@ export async function inspect(
   options: { readonly store?: string } = {},
 ): Promise<InspectedLock> {
   const name = checkedKey(key);
-  const { locker: of } = locker().callSite(storeIn(options), undefined, []);
+  const { locker: of } = locker().callSite(storeIn(options), "inspect()", []).made;
   const { holds, waiting } = await inspected(of, name);
   const { waiting: waitingHere } = of.queues.hereOf(name);
   const holders = holdersOf(of, name, holds);
@@ -44,7 +45,8 @@ export async function inspect(
 }
 
 function storeIn(options: object): object {
-  const unknown = isOptions(options) ? Object.keys(options).find((name) => name !== "store") : "";
-  if (unknown === undefined) return options;
-  throw new LockOptionError(`Expected inspect(key) or inspect(key, { store }), got ${shown(options)}`);
+  const expected = (): LockOptionError =>
+    new LockOptionError(`Expected inspect(key) or inspect(key, { store }), got ${shown(options)}`);
+  if (!isOptions(options)) throw expected();
+  return readOptions(options, ["store"], expected);
 }

@@ -71,7 +71,7 @@ export function countedKeys(keys: readonly string[], of = (): string => ""): rea
  * @throws {LockKeyError} when a value is no identity, or makes the key ambiguous
  */
 export function wholeKey(template: TemplateStringsArray, ...values: readonly KeyValue[]): string {
-  if (!Array.isArray(template?.raw)) {
+  if (!isTemplate(template)) {
     throw new LockKeyError(
       `Expected wholeKey to stand before a template, as in wholeKey\`mutex:\${orderNo}\`, got ${shown(template)}`,
     );
@@ -96,6 +96,14 @@ export function wholeKey(template: TemplateStringsArray, ...values: readonly Key
     pieces.push(template[index] ?? "", text);
   });
   return [...pieces, template[values.length] ?? ""].join("");
+}
+
+function isTemplate(template: unknown): boolean {
+  try {
+    return Array.isArray((template as Partial<TemplateStringsArray> | undefined)?.raw);
+  } catch {
+    return false; // A revoked proxy.
+  }
 }
 
 function nameOfValue(shape: string, index: number): string {

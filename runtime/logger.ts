@@ -1,4 +1,6 @@
+import { LockOptionError } from "./errors";
 import { inRoot } from "./root-context";
+import { shown } from "./shown";
 
 /** Where the runtime tells what happens; `console` fits. It may be asynchronous: nobody waits for what it returns. */
 export interface Logger {
@@ -6,6 +8,16 @@ export interface Logger {
   debug?(message: string): void;
   /** What somebody should look at: a lock lost, a release without a reply. */
   warn(message: string): void;
+}
+
+/** @throws {LockOptionError} when it is none */
+export function assertLogger(logger: Logger): void {
+  if (typeof logger !== "object" || logger === null || typeof logger.warn !== "function") {
+    throw new LockOptionError(`Expected \`logger\` to have a function \`warn\`, got ${shown(logger)}`);
+  }
+  if (logger.debug !== undefined && typeof logger.debug !== "function") {
+    throw new LockOptionError(`Expected \`logger.debug\` to be a function, got ${shown(logger.debug)}`);
+  }
 }
 
 /** A logger that never fails, and gets each message as one line in which nothing steers a terminal. */

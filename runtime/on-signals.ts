@@ -2,6 +2,7 @@ import { constants } from "node:os";
 import type { Clock } from "./clock";
 import { LockOptionError } from "./errors";
 import type { Logger } from "./logger";
+import { readFrom } from "./options";
 import { rooted } from "./root-context";
 import { shown } from "./shown";
 
@@ -12,7 +13,11 @@ const CANNOT_BE_CAUGHT = new Set(["SIGKILL", "SIGSTOP"]);
 export function checkSignals(signals: unknown): readonly NodeJS.Signals[] {
   const isSignal = (name: unknown): name is NodeJS.Signals =>
     typeof name === "string" && Object.hasOwn(constants.signals, name) && !CANNOT_BE_CAUGHT.has(name);
-  if (Array.isArray(signals) && signals.every(isSignal)) return [...new Set(signals)];
+  const names = readFrom(
+    "The option `shutdownOn`",
+    () => Array.isArray(signals) && [...(signals as unknown[])],
+  );
+  if (names !== false && names.every(isSignal)) return [...new Set(names)];
   throw new LockOptionError(
     `Expected \`shutdownOn\` to be a list of signals such as ["SIGTERM", "SIGINT"], got ${shown(signals)}`,
   );

@@ -1,4 +1,7 @@
 import type { Attributes, Meter, Span, Tracer } from "@opentelemetry/api";
+import { LockOptionError } from "./errors";
+import { isOptions, readFrom, readOptions } from "./options";
+import { shown } from "./shown";
 import { listenToLocks, type LockEvent, type LockListeners } from "./lock/events";
 
 // As it is loaded otherwise: an import would take a helper of the bundler's, which all of the runtime would load then.
@@ -34,8 +37,9 @@ const SECONDS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5
  * @returns ends it
  */
 export function observeLocks(options: ObserveOptions = {}): () => void {
-  const { tracer = trace.getTracer(NAME), meter = metrics.getMeter(NAME), keys = true } = options;
-  const instruments = instrumentsOf(meter);
+  const own = checked(options);
+  const { tracer = trace.getTracer(NAME), meter = metrics.getMeter(NAME), keys = true } = own;
+  const instruments = readFrom("The option `meter`", () => instrumentsOf(meter));
   const locks = new Map<string, Observed>();
 
   const listeners: LockListeners = {
@@ -108,6 +112,20 @@ export function observeLocks(options: ObserveOptions = {}): () => void {
       end(requestId, lock);
     }
   };
+}
+
+function checked(options: ObserveOptions): ObserveOptions {
+  const expected = (): LockOptionError =>
+    new LockOptionError(
+      `Expected observeLocks() or observeLocks({ tracer, meter, keys: false }), got ${shown(options)}`,
+    );
+  if (!isOptions(options)) throw expected();
+  const own = readOptions(options, ["tracer", "meter", "keys"], expected);
+  if (own.keys !== undefined && typeof own.keys !== "boolean") throw expected();
+  const { tracer } = own;
+  const isTracer = readFrom("The option `tracer`", () => typeof tracer?.startSpan === "function");
+  if (tracer !== undefined && !isTracer) throw expected();
+  return own;
 }
 
 function attributesOf({ site, store }: LockEvent): Attributes {

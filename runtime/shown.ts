@@ -42,13 +42,6 @@ function withoutUser(url: string): string {
   return scheme === -1 || at < scheme ? url : `${url.slice(0, scheme)}://***${url.slice(at)}`;
 }
 
-/** Whether it can be an object of named options: an array, a `Map`, a `Date` or a promise would be read as empty. */
-export function isOptions(value: unknown): value is object {
-  return (
-    typeof value === "object" && value !== null && Object.prototype.toString.call(value) === "[object Object]"
-  );
-}
-
 function shownAlone(value: unknown): string {
   if (typeof value === "string") return inspect(redactedWhole(value), { maxStringLength: MOST_CHARACTERS });
   // A function's own fields would follow.

@@ -3,7 +3,8 @@ import { subscribe, unsubscribe } from "node:diagnostics_channel";
 import { configureForTests, shutdown } from "./configure";
 import { LockOptionError } from "./errors";
 import { nameOf, placeOf, type LockEvent } from "./lock/events";
-import { isOptions, shown } from "./shown";
+import { isOptions, readOptions } from "./options";
+import { shown } from "./shown";
 import { memoryStore } from "./stores/memory";
 
 export { assertWoven } from "./woven";
@@ -39,11 +40,11 @@ export interface TestLocks extends AsyncDisposable {
  * @throws {LockMisconfiguredError} when locks are configured already
  */
 export function testLocks(options: TestLocksOptions = {}): TestLocks {
-  const unknown = isOptions(options) ? Object.keys(options).find((name) => name !== "waiting") : "";
-  const { waiting = false } = options ?? {};
-  if (unknown !== undefined || typeof waiting !== "boolean") {
-    throw new LockOptionError(`Expected testLocks() or testLocks({ waiting: true }), got ${shown(options)}`);
-  }
+  const expected = (): LockOptionError =>
+    new LockOptionError(`Expected testLocks() or testLocks({ waiting: true }), got ${shown(options)}`);
+  if (!isOptions(options)) throw expected();
+  const { waiting = false } = readOptions(options, ["waiting"], expected);
+  if (typeof waiting !== "boolean") throw expected();
   return new MemoryLocks(waiting);
 }
 

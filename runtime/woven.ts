@@ -6,7 +6,8 @@ import { Lock, type FailureClass } from "./lock/lock";
 import { Locks } from "./lock/locks";
 import { runInside } from "./lock/reentrancy";
 import { assertForEach, type LockOptions } from "./lock/settings";
-import { isOptions, shown } from "./shown";
+import { isOptions, readFrom } from "./options";
+import { shown } from "./shown";
 
 // The calls that the transformer weaves, in the order in which they appear around a body.
 
@@ -56,25 +57,34 @@ export function open<Each extends boolean = false>(
 ): Opened<Each>;
 export function open(site: Site, ...parts: readonly (KeyValue | readonly KeyValue[])[]): Lock | Locks {
   const current = locker();
-  if (!isOptions(site) || (site.site !== undefined && typeof site.site !== "string")) {
+  const name: unknown = isOptions(site) ? readFrom("The option `site`", () => site.site) : null;
+  if (name !== undefined && typeof name !== "string") {
     throw new LockOptionError(`Expected open() to be given { site, businessFlag }, got ${shown(site)}`);
   }
-  const callSite = current.callSite(site, site.site, SITE_NAMES);
+  const asked = current.callSite(site, name, SITE_NAMES);
+  const callSite = asked.made;
+  const businessFlag = asked.differing(site, "businessFlag");
   try {
-    if (site.each === true) {
+    if (asked.differing(site, "each") === true) {
       assertForEach(callSite.settings);
-      return new Locks(callSite, lockKeys(site.businessFlag, parts));
+      // `lockKeys` reports a flag that is no text.
+      return new Locks(callSite, lockKeys(businessFlag as string, parts));
     }
-    // Of others than these `lockKey` says what is wrong.
-    return new Lock(callSite, keyOf(site, parts as readonly KeyValue[]));
+    // `lockKey` reports parts that are no values.
+    const values = parts as readonly KeyValue[];
+    return new Lock(callSite, keyOf(businessFlag, asked.differing(site, "key"), values));
   } catch (error) {
-    if (!(error instanceof LockKeyError) || site.site === undefined) throw error;
-    throw new LockKeyError(`${site.site}: ${error.message}`); // A flag may have many functions.
+    if (!(error instanceof LockKeyError) || name === undefined) throw error;
+    throw new LockKeyError(`${name}: ${error.message}`); // A flag may have many functions.
   }
 }
 
-function keyOf({ businessFlag, key }: Site, parts: readonly KeyValue[]): string {
-  if (key === undefined) return lockKey(businessFlag, ...parts);
+function keyOf(
+  businessFlag: string | undefined,
+  key: string | undefined,
+  parts: readonly KeyValue[],
+): string {
+  if (key === undefined) return lockKey(businessFlag as string, ...parts);
   if (businessFlag === undefined && parts.length === 0) return checkedKey(key);
   throw new LockOptionError(
     `Expected either \`businessFlag\`, with the parts of a key, or \`key\`, the whole of one`,
@@ -104,9 +114,17 @@ export function unlocked(): Unlocked {
 }
 
 function opened(call: string, lock: Lock | Locks | Unlocked): Lock | Locks | undefined {
-  if (lock instanceof Lock || lock instanceof Locks) return lock;
+  if (isLock(lock)) return lock;
   if (lock === UNLOCKED) return undefined;
   throw new LockOptionError(`Expected ${call}() to be given a lock that open() made, got ${shown(lock)}`);
+}
+
+function isLock(value: unknown): value is Lock | Locks {
+  try {
+    return value instanceof Lock || value instanceof Locks;
+  } catch {
+    return false; // A revoked proxy.
+  }
 }
 
 /** One try: see {@link Lock.acquire}. */
@@ -206,7 +224,7 @@ export type HeldLock = {
 export function currentLock(lock?: Lock | Locks): HeldLock;
 export function currentLock(lock: Lock | Locks | Unlocked): HeldLock | undefined;
 export function currentLock(lock?: Lock | Locks | Unlocked): HeldLock | undefined {
-  if (lock instanceof Lock || lock instanceof Locks) return lock;
+  if (isLock(lock)) return lock;
   if (lock === UNLOCKED) return undefined;
   throw new LockNotWovenError(
     "currentLock() works in the body of a function with @redisLock, compiled with Lockweave's transformer. Elsewhere, pass the lock on as an argument.",

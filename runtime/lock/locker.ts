@@ -2,6 +2,7 @@ import type { Clock } from "../clock";
 import type { SafeLogger } from "../logger";
 import type { LocalQueues } from "../queue/local-queues";
 import type { Store } from "../stores/port";
+import type { Asked } from "./call-sites";
 import type { Events } from "./events";
 import type { OpenReleases } from "./open-releases";
 import type { Settings } from "./settings";
@@ -17,11 +18,15 @@ export interface Locker {
   readonly openReleases: OpenReleases;
   readonly defaults: Settings;
   /**
-   * In whichever store the options say.
+   * Returns what a call site asks for, in whichever store its options name.
    *
-   * @param others names among the options that are not for the lock
+   * @param others names of options that are not for the lock
    */
-  readonly callSite: (options: object, site: string | undefined, others: readonly string[]) => CallSite;
+  readonly callSite: (
+    options: object,
+    site: string | undefined,
+    others: readonly string[],
+  ) => Asked<CallSite>;
   readonly newRequestId: () => string;
   readonly queues: LocalQueues;
   /** The lockers of all stores of the configuration, its own too, by the names of the stores. */

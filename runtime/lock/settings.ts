@@ -11,6 +11,7 @@ import {
   SHORTEST_LOCK_TIME_MS,
   STORE_NAME,
 } from "../limits";
+import { isOptions, readOptions } from "../options";
 import { refusedAmong, wordsOf } from "../pairs";
 import { shown } from "../shown";
 
@@ -144,10 +145,20 @@ export function sharingOf({ mode, permits: most }: Settings): string {
   return most === 1 ? "mode=write" : `permits=${most}`;
 }
 
+/** The names of all options of a lock. */
+export const LOCK_OPTIONS: readonly string[] = Object.keys(CHECKS);
+
 /** In the tag they make the key. */
 const OF_KEYS: ReadonlySet<string> = new Set(["businessFlag", "keyName", "key", "each"]);
 const ABOUT_KEYS =
   ' By hand a lock is named by its key, or a list of keys, before the options: withLock(lockKey("payOrder", orderNo), options, body).';
+
+/** @param others names of options that are not for the lock */
+export function unknownLockOption(name: string, others: readonly string[]): LockOptionError {
+  const known = [...others, ...LOCK_OPTIONS].join(", ");
+  const cure = OF_KEYS.has(name) ? ABOUT_KEYS : "";
+  return new LockOptionError(`There is no option \`${name}\`. The options are ${known}.${cure}`);
+}
 
 /**
  * The options laid over `defaults`.
@@ -156,18 +167,13 @@ const ABOUT_KEYS =
  * @throws {LockOptionError} on a value that an option cannot have, and on a name that is no option
  */
 export function settle(options: object, defaults: Settings, others: readonly string[] = []): Settings {
+  const own = readOptions(options, [...others, ...LOCK_OPTIONS], (name) => unknownLockOption(name, others));
   const settings = { ...defaults };
-  for (const [name, value] of Object.entries(options)) {
+  for (const [name, value] of Object.entries(own)) {
     if (others.includes(name) || value === undefined) continue;
-    const check = Object.hasOwn(CHECKS, name) ? CHECKS[name as keyof LockOptions] : undefined;
-    if (check === undefined) {
-      const known = [...others, ...Object.keys(CHECKS)].join(", ");
-      const cure = OF_KEYS.has(name) ? ABOUT_KEYS : "";
-      throw new LockOptionError(`There is no option \`${name}\`. The options are ${known}.${cure}`);
-    }
-    Object.assign(settings, check(name, value));
+    Object.assign(settings, CHECKS[name as keyof LockOptions](name, value));
   }
-  const { mode, permits: most } = options as LockOptions;
+  const { mode, permits: most } = own as LockOptions;
   if (mode !== undefined && most !== undefined) {
     throw new LockOptionError(
       `Expected either \`mode\`, with as many who read as there are, or \`permits\`, got ${shown(mode)} and ${shown(most)}`,
@@ -177,6 +183,37 @@ export function settle(options: object, defaults: Settings, others: readonly str
   assertTogether(complete);
   return complete;
 }
+
+/**
+ * The settings of locks that do not say otherwise.
+ *
+ * @param defaults those of `configure()`
+ * @throws {LockOptionError} also on an option that can be no default
+ */
+export function settleDefaults(defaults: unknown): Settings {
+  if (!isOptions(defaults)) {
+    throw new LockOptionError(
+      `Expected \`defaults\` to be an object such as { lockTime: "30s" }, got ${shown(defaults)}`,
+    );
+  }
+  const own = readOptions(defaults, LOCK_OPTIONS, (name) => unknownLockOption(name, []));
+  for (const [name, why] of Object.entries(NO_DEFAULTS)) {
+    if (name in own)
+      throw new LockOptionError(`\`${name}\` cannot be a default of configure(), because ${why}`);
+  }
+  return settle(own, DEFAULTS);
+}
+
+const SHAPES_CODE =
+  "it shapes the woven code. Write it in the tag, in the options of withLock(), or in the plugin's `defaults` in tsconfig.json.";
+const OF_ONE_LOCK =
+  "it is about one lock: who may hold it beside whom. Write it in the tag, or in the options of withLock().";
+const NO_DEFAULTS = {
+  onFailure: SHAPES_CODE,
+  reentrant: SHAPES_CODE,
+  mode: OF_ONE_LOCK,
+  permits: OF_ONE_LOCK,
+} satisfies Partial<Record<keyof LockOptions, string>>;
 
 function shared(settings: Settings): Settings {
   const { mode, permits: most, fencing } = settings;
@@ -228,42 +265,6 @@ function assertTogether(settings: Settings, each = false): void {
   if (pair === undefined) return;
   const { one, other, because } = pair;
   throw new LockOptionError(`\`${wordsOf(one)}\` and \`${wordsOf(other)}\` do not go together: ${because}`);
-}
-
-/**
- * Makes something of what one call site asks for. That is the same time after time, so it is checked once, and
- * made once.
- */
-export function oncePerCallSite<Made>(
-  make: (options: object, site: string | undefined, others: readonly string[]) => Made,
-): typeof make {
-  const callSites = new Map<
-    string | undefined,
-    { readonly asked: Options; readonly count: number; made: Made }
-  >();
-  return (options, site, others) => {
-    const known = callSites.get(site);
-    if (known !== undefined && countSame(options as Options, known.asked, others) === known.count) {
-      return known.made;
-    }
-    const made = make(options, site, others);
-    const asked = Object.entries(options).filter(([name]) => !others.includes(name));
-    callSites.set(site, { asked: Object.fromEntries(asked), count: asked.length, made });
-    return made;
-  };
-}
-
-type Options = Readonly<Record<string, unknown>>;
-
-/** How many options are as they were, if none is different. */
-function countSame(options: Options, asked: Options, others: readonly string[]): number | undefined {
-  let count = 0;
-  for (const name of Object.keys(options)) {
-    if (others.includes(name)) continue;
-    if (!Object.hasOwn(asked, name) || options[name] !== asked[name]) return undefined;
-    count += 1;
-  }
-  return count;
 }
 
 /** @throws {LockOptionError} when it is none, or larger than `most` */

@@ -1,7 +1,8 @@
 import { assertClock, systemClock, type Clock } from "../clock";
 import { LockOptionError } from "../errors";
+import { isOptions, readOptions } from "../options";
 import { Roster } from "../roster";
-import { isOptions, shown } from "../shown";
+import { shown } from "../shown";
 import {
   CLAIM_TIME_MS,
   FENCING_STRIDE,
@@ -47,11 +48,10 @@ interface Entry {
  * It keeps the same contract as the Redis store, but excludes nobody outside this process.
  */
 export function memoryStore(options: { readonly clock?: Clock } = {}): Store {
-  const unknown = isOptions(options) ? Object.keys(options).find((name) => name !== "clock") : "";
-  if (unknown !== undefined) {
-    throw new LockOptionError(`Expected memoryStore() or memoryStore({ clock }), got ${shown(options)}`);
-  }
-  const { clock = systemClock } = options;
+  const expected = (): LockOptionError =>
+    new LockOptionError(`Expected memoryStore() or memoryStore({ clock }), got ${shown(options)}`);
+  if (!isOptions(options)) throw expected();
+  const { clock = systemClock } = readOptions(options, ["clock"], expected);
   assertClock(clock);
   return new MemoryStore(clock);
 }

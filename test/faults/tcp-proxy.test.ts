@@ -77,7 +77,7 @@ test("bytes are counted: a lock sends some", async (t) => {
   const { proxy, client } = await scene(t);
   const before = proxy.bytesSent;
   const locker = createLocker({ redis: client });
-  const lock = new Lock(locker.callSite({}, undefined, []), "LOCK_bytes");
+  const lock = new Lock(locker.callSite({}, undefined, []).made, "LOCK_bytes");
   t.is(proxy.bytesSent, before);
   t.true(await lock.acquire());
   await lock.release();

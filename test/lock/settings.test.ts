@@ -1,7 +1,7 @@
 import { inspect } from "node:util";
 import test from "ava";
 import { LockOptionError } from "../../runtime/errors";
-import { DEFAULTS, oncePerCallSite, settle } from "../../runtime/lock/settings";
+import { DEFAULTS, settle } from "../../runtime/lock/settings";
 import { shown } from "../../runtime/shown";
 
 test("without a word, the ancestors' numbers hold", (t) => {
@@ -118,35 +118,6 @@ test("of what makes a key in the tag, it is said what does by hand", (t) => {
 test("names that the caller reads itself are let pass, and named among the options", (t) => {
   t.deepEqual(settle({ site: "a", businessFlag: "b" }, DEFAULTS, ["site", "businessFlag"]), DEFAULTS);
   t.throws(() => settle({ flag: 1 }, DEFAULTS, ["site"]), { message: /The options are site, lockTime, / });
-});
-
-test("what a call site asks for is made something of once, until it asks for something else", (t) => {
-  let count = 0;
-  const make = oncePerCallSite(() => (count += 1));
-  const ask = (options: object): number => make(options, "pay", ["key", "signal"]);
-  t.deepEqual(
-    [ask({ lockTime: 1, key: "a" }), ask({ lockTime: 1, key: "b" }), ask({ lockTime: 1 })],
-    [1, 1, 1],
-  );
-  t.deepEqual([ask({ lockTime: 2, key: "a" }), ask({ lockTime: 2, signal: 1 })], [2, 2]); // Another value.
-  t.deepEqual([ask({ lockTime: 2, fencing: true }), ask({ fencing: true, lockTime: 2 })], [3, 3]); // One more.
-  t.deepEqual([ask({ fencing: true }), ask({ fencing: true })], [4, 4]); // One less.
-  t.deepEqual([ask({ watchdog: true }), ask({ watchdog: true })], [5, 5]); // Another name.
-  t.is(ask({ toString: Object.prototype.toString }), 6); // Not what every object inherits.
-});
-
-test("each call site has its own, and so have all that have no name", (t) => {
-  let count = 0;
-  const make = oncePerCallSite(() => (count += 1));
-  const sites = ["pay", "refund", undefined];
-  const ask = (): number[] => sites.map((site) => make({ fencing: true }, site, []));
-  t.deepEqual(
-    [ask(), ask()],
-    [
-      [1, 2, 3],
-      [1, 2, 3],
-    ],
-  );
 });
 
 test("a limit of the hold that a single lock time exceeds is refused, and one that nobody renews up to", (t) => {

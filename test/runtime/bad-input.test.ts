@@ -5,7 +5,6 @@ import test from "ava";
 import type { Redis } from "ioredis";
 import * as lockweave from "../../runtime";
 import { systemClock } from "../../runtime/clock";
-import { DEFAULTS, oncePerCallSite, settle } from "../../runtime/lock/settings";
 import { shown } from "../../runtime/shown";
 import { startRedis, type RedisServer } from "../support/redis-server";
 
@@ -537,12 +536,6 @@ for (const given of [null, {}, "lock", 0]) {
   refuses(`currentLock() of ${inspect(given)}`, () => currentLock(given), LockNotWovenError, "@redisLock");
 }
 
-test.serial("options that are only inherited count for nothing, whatever was asked for before", (t) => {
-  const settled = oncePerCallSite((options) => settle(options, DEFAULTS));
-  settled({ lockTime: "5s" }, "place", []);
-  t.deepEqual(settled(Object.create({ lockTime: "5s" }) as object, "place", []), DEFAULTS);
-});
-
 // ---- keys -----------------------------------------------------------------------------------------------
 
 const NO_KEYS = [
@@ -781,20 +774,26 @@ refuses(
 
 // ---- the counter counts ---------------------------------------------------------------------------------
 
-test.serial("what hostile options throw comes out as it is, and nothing is sent", async (t) => {
-  const mine = new Error("nobody may look");
-  const thrower = {
-    get: (): never => {
-      throw mine;
-    },
-    enumerable: true,
-  };
-  const options = Object.defineProperty({}, "lockTime", thrower);
-  t.is(await t.throwsAsync(async () => await withLock("k", options, body)), mine);
-  t.is(await t.throwsAsync(async () => await obtain("k", options)), mine);
-  await t.throwsAsync(async () => await withLock("k", hostile, body), { message: "nobody may look" });
-  t.is(client.status, "wait");
-});
+test.serial(
+  "options that throw when they are read are refused with what they throw, and nothing is sent",
+  async (t) => {
+    const mine = new Error("nobody may look");
+    const thrower = {
+      get: (): never => {
+        throw mine;
+      },
+      enumerable: true,
+    };
+    const options = Object.defineProperty({}, "lockTime", thrower);
+    const expected = { instanceOf: LockOptionError, message: /`lockTime` cannot be read: nobody may look/ };
+    for (const call of [() => withLock("k", options, body), () => obtain("k", options)]) {
+      const error = await t.throwsAsync(async () => await call(), expected);
+      t.is(error.cause, mine);
+    }
+    await t.throwsAsync(async () => await withLock("k", hostile, body), { instanceOf: LockOptionError });
+    t.is(client.status, "wait");
+  },
+);
 
 test.serial("after all of these not one connection was made, and a good call is counted", async (t) => {
   // Whoever had begun to connect before this client does would be there before it.

@@ -8,6 +8,7 @@ import {
   STORE_NAME,
   type DurationUnit,
 } from "../../runtime/limits";
+import { inheritedAmong, notOwn } from "../../runtime/options";
 import { didYouMean, nearestOrAll } from "../text/did-you-mean";
 import type { Piece } from "../text/edits";
 import { problem, type Problem } from "../text/problems";
@@ -72,6 +73,8 @@ export function readDefaults(options: unknown): { defaults: Defaults; problems: 
     return { defaults, problems };
   }
   const names = Object.keys(OPTION_READERS).filter((name) => !NO_DEFAULTS.has(name));
+  const inherited = inheritedAmong(names, options);
+  if (inherited !== undefined) complain(`In the plugin's \`defaults\`: ${notOwn(inherited)}.`);
   for (const [name, given] of Object.entries(options)) {
     const read = names.includes(name) ? OPTION_READERS[name] : undefined;
     if (read === undefined) {

@@ -1,7 +1,8 @@
 import { systemClock } from "../../clock";
 import { milliseconds, type Duration } from "../../duration";
 import { LockOptionError } from "../../errors";
-import { isOptions, shown } from "../../shown";
+import { isOptions, readFrom, readOptions } from "../../options";
+import { shown } from "../../shown";
 import type { Store } from "../port";
 import type { RedisAddress } from "../redis/address";
 import type { RedisClient } from "../redis/client";
@@ -27,15 +28,16 @@ export function quorumStore(
   masters: readonly (RedisClient | RedisAddress)[],
   options: QuorumOptions = {},
 ): Store {
-  const unknown = isOptions(options) ? Object.keys(options).find((name) => name !== "longestLockTime") : "";
-  if (unknown !== undefined) {
-    throw new LockOptionError(
+  const expected = (): LockOptionError =>
+    new LockOptionError(
       `Expected quorumStore(masters) or quorumStore(masters, { longestLockTime: "1m" }), got ${shown(options)}`,
     );
-  }
-  const longestLockTimeMs = milliseconds("longestLockTime", options.longestLockTime ?? "1m", 100);
+  if (!isOptions(options)) throw expected();
+  const { longestLockTime = "1m" } = readOptions(options, ["longestLockTime"], expected);
+  const longestLockTimeMs = milliseconds("longestLockTime", longestLockTime, 100);
   // Its many files wait for the first that is asked for: most programs have none.
   const { QuorumStore } = require("./quorum") as typeof Quorum;
   const { redisMembers } = require("./redis-member") as typeof RedisMember;
-  return new QuorumStore(redisMembers(masters), systemClock, longestLockTimeMs);
+  const members = readFrom("The list of masters", () => redisMembers(masters));
+  return new QuorumStore(members, systemClock, longestLockTimeMs);
 }

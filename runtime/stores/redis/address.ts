@@ -1,5 +1,6 @@
 import { LockOptionError } from "../../errors";
-import { isOptions, shown } from "../../shown";
+import { isOptions, readOptions } from "../../options";
+import { shown } from "../../shown";
 
 /**
  * A `redis://` URL, `rediss://` for TLS, `unix:///path/to/redis.sock?db=0` for a socket,
@@ -39,14 +40,13 @@ export function isAddress(place: unknown): place is RedisAddress {
  */
 export function connectionTo(address: RedisAddress, what: string): Connection {
   if (typeof address === "string") return readUrl(address, what);
-  const { url, tls } = address;
-  const unknown = Object.keys(address).find((name) => name !== "url" && name !== "tls");
-  if (unknown !== undefined || typeof url !== "string" || !(tls === undefined || isOptions(tls))) {
-    const wrong = unknown ?? (typeof url === "string" ? "tls" : "url");
-    throw new LockOptionError(
+  const expected = (wrong: string): LockOptionError =>
+    new LockOptionError(
       `Expected \`${what}\` to be { url: "rediss://...", tls: { ca } }, whose \`tls\` Node's tls.connect() takes, got ${shown(address)}: see \`${wrong}\``,
     );
-  }
+  const { url, tls } = readOptions(address, ["url", "tls"], expected);
+  if (typeof url !== "string") throw expected("url");
+  if (tls !== undefined && !isOptions(tls)) throw expected("tls");
   const connection = readUrl(url, what);
   if (tls === undefined) return connection;
   // ioredis would take what its scheme says for the options of TLS.

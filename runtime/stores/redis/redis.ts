@@ -2,6 +2,7 @@
 // to live is the lock time. What each command does stands at the head of its script.
 
 import { reasonOf } from "../../errors";
+import { readFrom } from "../../options";
 import type {
   AnnounceRequest,
   DropReply,
@@ -44,7 +45,7 @@ export function redisStore(client: RedisClient, what = "redis"): Store {
 
 /** The same, with what a quorum of several needs besides. */
 export function storeOver(client: RedisClient, what = "redis"): RedisStore {
-  assertClient(client, what);
+  readFrom(`\`${what}\``, () => assertClient(client, what));
   if (isCluster(client))
     return new RedisStore(
       client,

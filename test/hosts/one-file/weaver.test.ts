@@ -21,3 +21,10 @@ test("of several options that do not exist the first is named", (t) => {
     message: "lockweave's plugin has no option `default`. Did you mean `defaults`?",
   });
 });
+
+test("an option that the plugin's options inherit is refused by its name, and so is an inherited default", (t) => {
+  const inheriting = Object.create({ defaults: { onFailure: "skip" } }) as PluginOptions;
+  t.throws(() => fileWeaver(parser(), inheriting), { message: /The option `defaults` is inherited/ });
+  const defaults = Object.create({ onFailure: "skip" }) as Record<string, unknown>;
+  t.throws(() => fileWeaver(parser(), { defaults }), { message: /The option `onFailure` is inherited/ });
+});

@@ -28,12 +28,20 @@ test("a project without tags is not compiled again", (t) => {
   t.not(tagged.woven, tagged.program);
 });
 
+/** What is wrong with the entry. */
+function said(config: object): string[] {
+  return weave("", config)
+    .woven.getOptionsDiagnostics()
+    .map(({ messageText }) => ts.flattenDiagnosticMessageText(messageText, "\n"))
+    .filter((message) => message.startsWith("LW"));
+}
+
+test("an option that the entry inherits is an error, and counts for nothing", (t) => {
+  const inheriting = Object.assign(Object.create({ defaults: { lockTime: "no time" } }) as object, ENTRY);
+  t.regex(said(inheriting).join("\n"), /^LW1401: [^\n]*The option `defaults` is inherited[^\n]*$/);
+});
+
 test("the entry may have all that ts-patch knows, and nothing else", (t) => {
-  const said = (config: object): string[] =>
-    weave("", { ...ENTRY, ...config })
-      .woven.getOptionsDiagnostics()
-      .map(({ messageText }) => ts.flattenDiagnosticMessageText(messageText, "\n"))
-      .filter((message) => message.startsWith("LW"));
   const ofTsPatch = {
     import: "default",
     name: "lockweave",
@@ -42,6 +50,9 @@ test("the entry may have all that ts-patch knows, and nothing else", (t) => {
     resolvePathAliases: true,
     type: "program",
   };
-  t.deepEqual(said(ofTsPatch), []);
-  t.regex(said({ ...ofTsPatch, default: {} }).join("\n"), /no option `default`\. Did you mean `defaults`\?$/);
+  t.deepEqual(said({ ...ENTRY, ...ofTsPatch }), []);
+  t.regex(
+    said({ ...ENTRY, ...ofTsPatch, default: {} }).join("\n"),
+    /no option `default`\. Did you mean `defaults`\?$/,
+  );
 });

@@ -224,6 +224,12 @@ for (const [options, message] of BAD_DEFAULTS) {
   });
 }
 
+test("a default that is inherited is a problem, and counts for nothing", (t) => {
+  const { defaults, problems } = readDefaults(Object.create({ fencing: true }));
+  t.regex(problems[0]?.message ?? "", /In the plugin's `defaults`: The option `fencing` is inherited/);
+  t.is(defaults.size, 0);
+});
+
 test("one bad default does not hide the good ones", (t) => {
   const { defaults, problems } = readDefaults({ lockTime: 20, fencing: 1, waitTime: 250 });
   t.is(problems.length, 1);

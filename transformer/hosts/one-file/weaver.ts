@@ -1,3 +1,4 @@
+import { inheritedAmong, notOwn } from "../../../runtime/options";
 import type { Parser } from "../../parser/parser";
 import { didYouMean } from "../../text/did-you-mean";
 import { lineStarts } from "../../text/line-starts";
@@ -94,6 +95,9 @@ function defaultsOf(options: PluginOptions): Defaults {
   if (unknown !== undefined) {
     throw new TypeError(`lockweave's plugin has no option \`${unknown}\`.${didYouMean(unknown, OPTIONS)}`);
   }
+  const inherited = inheritedAmong(OPTIONS, options);
+  if (inherited !== undefined)
+    throw new TypeError(`The options of lockweave's plugin: ${notOwn(inherited)}.`);
   const { defaults, problems } = readDefaults(options.defaults ?? {});
   const [wrong] = problems;
   if (wrong !== undefined) throw new TypeError(wrong.message);

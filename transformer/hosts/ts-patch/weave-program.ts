@@ -1,4 +1,5 @@
 import type * as TS from "typescript";
+import { inheritedAmong, notOwn } from "../../../runtime/options";
 import { didYouMean } from "../../text/did-you-mean";
 import { problem, type Problem } from "../../text/problems";
 import { OPTION_READERS, readDefaults } from "../../read/options";
@@ -55,7 +56,7 @@ export function wovenProgram(
   extras: { readonly ts: Compiler },
 ): { readonly woven: TS.Program; readonly files: WovenFiles; readonly doubts: readonly PlacedProblem[] } {
   const { ts } = extras;
-  const { defaults, problems } = readDefaults(config.defaults ?? {});
+  const { defaults, problems } = readDefaults(ownDefaults(config));
   const files = wovenFiles(ts, program, defaults);
   const original = host ?? ts.createCompilerHost(program.getCompilerOptions());
   const woven = files.size === 0 ? program : createAgain(ts, program, original, files);
@@ -138,10 +139,16 @@ function optionHint(name: string): string {
     : didYouMean(name, OPTIONS);
 }
 
+function ownDefaults(config: PluginConfig): unknown {
+  return Object.hasOwn(config, "defaults") ? (config.defaults ?? {}) : {};
+}
+
 function unknownOptions(config: PluginConfig): Problem[] {
   const messages = Object.keys(config)
     .filter((name) => !OPTIONS.includes(name) && !TS_PATCH_OPTIONS.has(name))
     .map((name) => `The plugin lockweave/transformer has no option \`${name}\`.${optionHint(name)}`);
+  const inherited = inheritedAmong(OPTIONS, config);
+  if (inherited !== undefined) messages.push(`The plugin lockweave/transformer: ${notOwn(inherited)}.`);
   const analyze: unknown = config.analyze ?? false;
   if (typeof analyze !== "boolean") {
     messages.push(

@@ -1,0 +1,61 @@
+import { LockError, LockOptionError, reasonOf } from "./errors";
+
+/** Whether it can be an object of named options: an array, a `Map`, a `Date` or a promise would be read as empty. */
+export function isOptions(value: unknown): value is object {
+  try {
+    return (
+      typeof value === "object" &&
+      value !== null &&
+      Object.prototype.toString.call(value) === "[object Object]"
+    );
+  } catch {
+    return false; // A revoked proxy.
+  }
+}
+
+/**
+ * Reads the options in an object that a caller passes in. Returns a copy without a prototype, so whoever uses it reads each
+ * option as it was at this moment, and nothing that an object inherits.
+ *
+ * @param names all options that there are
+ * @param unknownOption makes the error for any other name
+ * @throws {LockOptionError} if the object inherits a known option, or if one cannot be read
+ */
+export function readOptions<Options extends object>(
+  given: Options,
+  names: readonly string[],
+  unknownOption: (name: string) => LockOptionError,
+): Options {
+  const options = Object.create(null) as Record<string, unknown>;
+  for (const name of readFrom("The options", () => Object.keys(given))) {
+    if (!names.includes(name)) throw unknownOption(name);
+    options[name] = readFrom(`The option \`${name}\``, () => given[name as keyof Options]);
+  }
+  for (const name of names) {
+    const isThere = readFrom("The options", () => name in given);
+    if (isThere && !(name in options)) throw new LockOptionError(notOwn(name));
+  }
+  return options as Options;
+}
+
+/** Returns the first of these options that an object has without being its own, if there is one. */
+export function inheritedAmong(names: readonly string[], given: object): string | undefined {
+  return names.find((name) => name in given && !Object.keys(given).includes(name));
+}
+
+/** Why such an option is refused, and what to do. */
+export function notOwn(name: string): string {
+  return name in Object.prototype
+    ? `Object.prototype has a property \`${name}\`, so every object seems to have this option. Fix: find the code that sets it, and remove that code`
+    : `The option \`${name}\` is inherited or not enumerable, and such options are not read. Fix: write it into the object itself: { ${name}: ... }`;
+}
+
+/** @throws {LockOptionError} if `look` throws an error that is not ours, with that error as its cause */
+export function readFrom<Value>(what: string, look: () => Value): Value {
+  try {
+    return look();
+  } catch (error) {
+    if (error instanceof LockError) throw error;
+    throw new LockOptionError(`${what} cannot be read: ${reasonOf(error)}`, { cause: error });
+  }
+}

@@ -1,0 +1,60 @@
+import test from "ava";
+import { LockOptionError } from "../../runtime/errors";
+import { oncePerCallSite } from "../../runtime/lock/call-sites";
+
+/** Counts how often anything is made, and returns the count at that time. */
+function counting(): (options: object, site?: string) => number {
+  let count = 0;
+  const make = oncePerCallSite(() => (count += 1));
+  return (options, site) => make(options, site, ["key", "signal"]).made;
+}
+
+test("makes something of a call site's options once, until they are others", (t) => {
+  const ask = counting();
+  t.deepEqual([ask({ lockTime: 1, key: "a" }), ask({ lockTime: 1, key: "b" })], [1, 1]); // What differs each time.
+  t.deepEqual([ask({ lockTime: 2, key: "a" }), ask({ lockTime: 2, key: "b" })], [2, 2]); // Another value.
+  t.deepEqual([ask({ lockTime: 2, fencing: true }), ask({ lockTime: 2, fencing: true })], [3, 3]); // One more.
+  t.deepEqual([ask({ fencing: true }), ask({ fencing: true })], [4, 4]); // One less.
+  t.deepEqual([ask({ watchdog: true }), ask({ watchdog: true })], [5, 5]); // Another name.
+  t.deepEqual([ask({ key: "a" }), ask({}), ask({ signal: 1 })], [6, 7, 8]); // Not the same names.
+});
+
+test("each call site has its own, and so have all that have no name", (t) => {
+  const ask = counting();
+  const all = (): number[] => ["pay", "refund", undefined].map((site) => ask({ fencing: true }, site));
+  t.deepEqual([...all(), ...all()], [1, 2, 3, 1, 2, 3]);
+});
+
+test("options of another class are checked, whatever was asked with before", (t) => {
+  class Inheriting {
+    get key(): string {
+      return "b";
+    }
+  }
+  const ask = counting();
+  t.is(ask({}), 1);
+  t.is(ask(Object.create(null) as object), 2);
+  t.throws(() => ask(new Inheriting()), { instanceOf: LockOptionError, message: /`key` is inherited/ });
+});
+
+test("an option that a prototype gets later is not read, and is reported where other options are checked", (t) => {
+  const make = oncePerCallSite(() => "made");
+  const prototype = {};
+  const options = Object.create(prototype) as { readonly key?: string };
+  t.is(make(options, "pay", ["key"]).differing(options, "key"), undefined);
+  Object.assign(prototype, { key: "b" });
+  t.is(make(options, "pay", ["key"]).differing(options, "key"), undefined);
+  t.throws(() => make(options, "refund", ["key"]), { message: /`key` is inherited/ });
+});
+
+test("an option is what it was when the options were checked, however often its getter would answer otherwise", (t) => {
+  let reads = 0;
+  const options = {
+    get fencing(): boolean {
+      reads += 1;
+      return reads > 1;
+    },
+  };
+  t.deepEqual({ ...oncePerCallSite((own) => own)(options, undefined, []).made }, { fencing: false });
+  t.is(reads, 1);
+});
