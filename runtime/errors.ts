@@ -84,6 +84,11 @@ export class LockNotWovenError extends LockError {
   }
 }
 
+/** What a store, or anybody else, has thrown: as an error, whatever it is. */
+export function asError(thrown: unknown): Error {
+  return thrown instanceof Error ? thrown : new Error("the store failed", { cause: thrown });
+}
+
 /** Inside what was thrown; enough to end in a circle, too. */
 const DEEPEST = 3;
 

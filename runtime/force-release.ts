@@ -3,6 +3,7 @@ import { LockOptionError } from "./errors";
 import { asked, holdersOf, inspected, type InspectedHolder } from "./holders";
 import { checkedKey } from "./key";
 import type { Locker } from "./lock/locker";
+import { dropReply, revokeReply } from "./stores/replies";
 import { FREED, REVOKED } from "./queue/loss";
 import { isOptions, readFrom, readOptions } from "./options";
 import { shown } from "./shown";
@@ -63,15 +64,16 @@ async function revoke(of: Locker, key: string, requestId: string): Promise<strin
     of,
     key,
     async (withinMs) => await store.revoke?.({ key, requestId }, withinMs),
+    revokeReply,
   );
-  if (isRevoked !== true) return undefined;
+  if (!isRevoked) return undefined;
   queues.lose(key, requestId, REVOKED);
   return requestId;
 }
 
 async function free(of: Locker, key: string, requestId: string): Promise<string | undefined> {
   const { store, queues } = of;
-  const { dropped } = await asked(of, key, (withinMs) => store.drop({ key, requestId }, withinMs));
+  const { dropped } = await asked(of, key, (withinMs) => store.drop({ key, requestId }, withinMs), dropReply);
   if (!dropped) return undefined;
   queues.lose(key, requestId, FREED);
   return requestId;

@@ -1,6 +1,7 @@
 import { LockError, LockUnreachableError, reasonOf } from "./errors";
 import { placeOf } from "./lock/events";
 import type { Locker } from "./lock/locker";
+import { inspection, lookReply, repliesIn } from "./stores/replies";
 import { isClosed, isReserved, isRevoked, revokedFrom, sharesIn } from "./stores/value";
 
 /** One who holds a lock. */
@@ -48,23 +49,33 @@ interface Found {
 /** @throws {LockUnreachableError} when the store did not answer */
 export async function inspected(of: Locker, key: string): Promise<Found> {
   const { store } = of;
-  return await asked(of, key, async (withinMs): Promise<Found> => {
-    if (store.inspect !== undefined) return await store.inspect(key, withinMs);
-    const [value] = await store.look([key], withinMs);
-    if (value instanceof Error) throw value;
-    const values = value === undefined ? [] : (sharesIn(value)?.map(({ requestId }) => requestId) ?? [value]);
-    return { holds: values.map((one) => ({ value: one, leftMs: undefined })), waiting: undefined };
-  });
+  const { inspect } = store;
+  if (inspect !== undefined) {
+    return await asked(of, key, (withinMs) => inspect.call(store, key, withinMs), inspection);
+  }
+  const values = await asked(of, key, (withinMs) => store.look([key], withinMs), valuesIn);
+  return { holds: values.map((value) => ({ value, leftMs: undefined })), waiting: undefined };
 }
 
-/** @throws {LockUnreachableError} when the store did not answer */
+/** Of those who hold one key, in the reply of a store that was asked what it holds. */
+function valuesIn(reply: unknown): readonly string[] {
+  const value = lookReply(repliesIn(reply, 1)[0]);
+  if (value instanceof Error) throw value;
+  return value === undefined ? [] : (sharesIn(value)?.map(({ requestId }) => requestId) ?? [value]);
+}
+
+/**
+ * @param read returns what the store replied, or throws if that is no reply
+ * @throws {LockUnreachableError} when the store did not answer
+ */
 export async function asked<Reply>(
   { name, queues }: Locker,
   key: string,
-  send: (withinMs: number) => Promise<Reply>,
+  send: (withinMs: number) => Promise<unknown>,
+  read: (reply: unknown) => Reply,
 ): Promise<Reply> {
   try {
-    return await queues.inFlight.ask(send);
+    return await queues.inFlight.ask(send, read);
   } catch (error) {
     if (error instanceof LockError) throw error;
     const message = `${placeOf({ key, store: name })}: the store could not be asked: ${reasonOf(error)}`;

@@ -1,4 +1,5 @@
 import type { PlaceRequest, Store, TakeReply, TakeRequest } from "../stores/port";
+import { takeReply } from "../stores/replies";
 import { NEVER_DUE, type Command } from "./in-flight";
 
 /** Is told what came of an attempt: once at most `onReply` or `onFailure`; after a failure maybe `onLateReply`. */
@@ -48,6 +49,10 @@ export class Attempt<Asker = unknown> implements Command<TakeReply> {
     return "place" in request
       ? this.#store.place(request, this.withinMs)
       : this.#store.take(request, this.withinMs);
+  }
+
+  read(reply: unknown): TakeReply {
+    return takeReply(reply, this.request.fencing);
   }
 
   onReply(reply: TakeReply): void {

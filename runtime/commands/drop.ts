@@ -1,4 +1,5 @@
 import type { DropReply, DropRequest, NextReply, NotDropped, PlaceRequest, Store } from "../stores/port";
+import { dropReply, nextReply } from "../stores/replies";
 import { NEVER_DUE, type Command } from "./in-flight";
 
 /** Is told what came of a drop: exactly one of the two. */
@@ -26,6 +27,10 @@ export class Drop<Held> implements Command<DropReply> {
 
   send(): Promise<DropReply> {
     return this.#store.drop(this.request, this.withinMs);
+  }
+
+  read(reply: unknown): DropReply {
+    return dropReply(reply);
   }
 
   onReply(reply: DropReply): void {
@@ -81,6 +86,10 @@ export class Next<Held> implements Command<NextReply | NotDropped> {
 
   send(): Promise<NextReply | NotDropped> {
     return this.#store.next(this.dropped, this.request, this.withinMs);
+  }
+
+  read(reply: unknown): NextReply | NotDropped {
+    return nextReply(reply, this.request.fencing);
   }
 
   onReply(reply: NextReply | NotDropped): void {

@@ -1,6 +1,7 @@
 import { afterIo, type Clock, type Timer } from "../clock";
 import { inRoot, runInNextTick, runInPromiseJob } from "../root-context";
 import { MOST_AT_ONCE } from "../stores/port";
+import { repliesIn } from "../stores/replies";
 
 /** The store did not answer in time. What became of the command is unknown. */
 export class NoReplyError extends Error {
@@ -12,7 +13,9 @@ export interface Command<Reply> {
   /** For how long a reply is waited for, in milliseconds, and on the clock when that is over: the business of `InFlight`. */
   withinMs: number;
   dueAt: number;
-  send(): Promise<Reply>;
+  send(): Promise<unknown>;
+  /** Returns what the store replied. Throws if that is no reply to this command. */
+  read(reply: unknown): Reply;
   onReply(reply: Reply): void;
   /** Of the store's error, or of a `NoReplyError` when there was neither in time. */
   onFailure(error: unknown): void;
@@ -21,6 +24,9 @@ export interface Command<Reply> {
 }
 
 type AnyCommand = Pick<Command<unknown>, "withinMs" | "dueAt" | "onFailure">;
+
+/** Returns what the store replied. Throws if that is no reply. */
+type Read<Reply> = (reply: unknown) => Reply;
 
 /** `dueAt` of a command that is not in flight. */
 export const NEVER_DUE = 0;
@@ -39,6 +45,7 @@ export class InFlight {
   readonly usualTimeoutMs: number;
   readonly #clock: Clock;
   readonly #timer: Timer;
+  readonly #onFault: (error: unknown) => void;
   /** All of them, and for a while some that have ended: a list costs less than a set, and this is done twice a lock. */
   #begun: AnyCommand[] = [];
   #size = 0;
@@ -46,9 +53,11 @@ export class InFlight {
   /** For when the timer is set: for the first that runs out, or one that has ended. */
   #looksAt = Infinity;
 
-  constructor(clock: Clock, usualTimeoutMs: number) {
+  /** @param onFault told what was thrown while a reply was handled, which is a fault of ours */
+  constructor(clock: Clock, usualTimeoutMs: number, onFault: (error: unknown) => void = () => {}) {
     this.#clock = clock;
     this.usualTimeoutMs = usualTimeoutMs;
+    this.#onFault = onFault;
     this.#timer = clock.timer(() => this.#ring());
   }
 
@@ -68,18 +77,19 @@ export class InFlight {
   }
 
   /** The same, as a promise. */
-  ask<Reply>(send: (withinMs: number) => Promise<Reply>, mostMs = Infinity): Promise<Reply> {
+  ask<Reply>(
+    send: (withinMs: number) => Promise<unknown>,
+    read: Read<Reply>,
+    mostMs = Infinity,
+  ): Promise<Reply> {
     return new Promise((resolve, reject) =>
-      this.send(new Question(send, resolve, reject), this.#clock.now(), mostMs),
+      this.send(new Question(send, read, resolve, reject), this.#clock.now(), mostMs),
     );
   }
 
   /** The same of a command whose reply tells nothing. */
   async tell(send: (withinMs: number) => Promise<void>): Promise<void> {
-    await this.ask(async (withinMs) => {
-      await send(withinMs);
-      return true;
-    });
+    await this.ask(send, () => true);
   }
 
   /** From now on its time runs. */
@@ -99,15 +109,33 @@ export class InFlight {
     );
   }
 
-  replied<Reply>(command: Command<Reply>, reply: Reply): void {
-    // Where the types of a store that somebody wrote were not checked.
-    if (reply === undefined || reply === null) this.failed(command, new Error("the store sent no reply"));
-    else if (this.forget(command)) command.onReply(reply);
-    else command.onLateReply(reply);
+  /** A reply that nobody can read, or handle, fails this command alone: others may have been sent with it. */
+  replied<Reply>(command: Command<Reply>, sent: unknown): void {
+    let reply: Reply;
+    try {
+      if (sent instanceof Error) throw sent; // Of one among many.
+      reply = command.read(sent);
+    } catch (error) {
+      return this.failed(command, error);
+    }
+    if (!this.forget(command)) return void this.handle(() => command.onLateReply(reply));
+    const fault = this.handle(() => command.onReply(reply));
+    if (fault !== undefined) this.handle(() => command.onFailure(fault.error));
   }
 
   failed(command: AnyCommand, error: unknown): void {
-    if (this.forget(command)) command.onFailure(error);
+    if (this.forget(command)) this.handle(() => command.onFailure(error));
+  }
+
+  /** Handles a reply, or a failure. Reports and returns what that throws: it is a fault of ours, and stops nobody else. */
+  handle(handler: () => void): { readonly error: unknown } | undefined {
+    try {
+      handler();
+      return undefined;
+    } catch (error) {
+      this.#onFault(error);
+      return { error };
+    }
   }
 
   /** It is told nothing more, but of a late reply. Returns whether it was still in flight. */
@@ -143,16 +171,15 @@ export class InFlight {
     for (const command of overdue) this.forget(command);
     for (const command of overdue) {
       const { withinMs } = command;
-      command.onFailure(new NoReplyError(`no reply from the store within ${Math.round(withinMs)} ms`));
+      const ms = Math.round(withinMs);
+      const error = new NoReplyError(`no reply from the store within ${ms} ms`);
+      this.handle(() => command.onFailure(error));
     }
   }
 }
 
 /** Sends commands together: one reply, or one error, for each, in their order. */
-type SendMany<Sent, Reply> = (
-  commands: readonly Sent[],
-  withinMs: number,
-) => Promise<readonly (Reply | Error)[]>;
+type SendMany<Sent> = (commands: readonly Sent[], withinMs: number) => Promise<unknown>;
 
 /**
  * Sends what is asked within one turn of the event loop together. What is alone is sent by itself, in the same turn all
@@ -160,7 +187,7 @@ type SendMany<Sent, Reply> = (
  */
 export class Batch<Sent extends Command<Reply>, Reply> {
   readonly #inFlight: InFlight;
-  readonly #sendMany: SendMany<Sent, Reply> | undefined;
+  readonly #sendMany: SendMany<Sent> | undefined;
   readonly #mostAtOnce: number;
   readonly #enoughToBegin: number;
   #pending: Sent[] = [];
@@ -168,7 +195,7 @@ export class Batch<Sent extends Command<Reply>, Reply> {
   #underWay = 0;
 
   /** @param sendMany undefined where each is to be sent by itself */
-  constructor(inFlight: InFlight, sendMany: SendMany<Sent, Reply> | undefined, mostAtOnce = MOST_AT_ONCE) {
+  constructor(inFlight: InFlight, sendMany: SendMany<Sent> | undefined, mostAtOnce = MOST_AT_ONCE) {
     this.#inFlight = inFlight;
     this.#mostAtOnce = mostAtOnce;
     // A store that takes any number makes several commands of them itself: the fewer, the more it has of them.
@@ -209,11 +236,11 @@ export class Batch<Sent extends Command<Reply>, Reply> {
   };
 
   async #together(commands: readonly Sent[]): Promise<void> {
-    let replies: readonly (Reply | Error)[] = [];
+    let replies: readonly unknown[];
     this.#underWay += 1;
     try {
       const withinMs = commands.reduce((most, command) => Math.max(most, command.withinMs), 0);
-      replies = (await this.#sendMany?.(commands, withinMs)) ?? [];
+      replies = repliesIn(await this.#sendMany?.(commands, withinMs), commands.length);
     } catch (error) {
       for (const command of commands) this.#inFlight.failed(command, error);
       return;
@@ -221,9 +248,7 @@ export class Batch<Sent extends Command<Reply>, Reply> {
       this.#underWay -= 1;
     }
     commands.forEach((command, index) => {
-      const reply = replies[index] ?? new Error("the store sent fewer replies than it was asked for");
-      if (reply instanceof Error) this.#inFlight.failed(command, reply);
-      else this.#inFlight.replied(command, reply);
+      this.#inFlight.replied(command, replies[index]);
     });
   }
 }
@@ -237,7 +262,7 @@ function isOverdue(command: AnyCommand, now: number): boolean {
 }
 
 /** A store that throws has rejected. */
-function sent<Reply>(command: Command<Reply>): Promise<Reply> {
+function sent(command: Pick<Command<unknown>, "send">): Promise<unknown> {
   try {
     return Promise.resolve(command.send());
   } catch (error) {
@@ -248,21 +273,24 @@ function sent<Reply>(command: Command<Reply>): Promise<Reply> {
 class Question<Reply> implements Command<Reply> {
   withinMs = 0;
   dueAt = NEVER_DUE;
+  readonly read: Read<Reply>;
   readonly onReply: (reply: Reply) => void;
   readonly onFailure: (error: unknown) => void;
-  readonly #send: (withinMs: number) => Promise<Reply>;
+  readonly #send: (withinMs: number) => Promise<unknown>;
 
   constructor(
-    send: (withinMs: number) => Promise<Reply>,
+    send: (withinMs: number) => Promise<unknown>,
+    read: Read<Reply>,
     onReply: (reply: Reply) => void,
     onFailure: (error: unknown) => void,
   ) {
     this.#send = send;
+    this.read = read;
     this.onReply = onReply;
     this.onFailure = onFailure;
   }
 
-  send(): Promise<Reply> {
+  send(): Promise<unknown> {
     return this.#send(this.withinMs);
   }
 

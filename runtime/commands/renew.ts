@@ -1,4 +1,6 @@
-import type { Renewed, RenewReply, RenewRequest, Store } from "../stores/port";
+import { asError } from "../errors";
+import type { RenewReply, RenewRequest, Store } from "../stores/port";
+import { renewReply, repliesIn } from "../stores/replies";
 import type { InFlight } from "./in-flight";
 
 /**
@@ -12,11 +14,13 @@ export async function renewMany(
   requests: readonly RenewRequest[],
   mostMs?: number,
 ): Promise<RenewReply[]> {
+  const count = requests.length;
   try {
-    const replies: unknown = await inFlight.ask((withinMs) => store.renew(requests, withinMs), mostMs);
-    return requests.map((_, index) => replyIn(replies, index));
+    const send = (withinMs: number): Promise<unknown> => store.renew(requests, withinMs);
+    const replies = await inFlight.ask(send, (reply) => repliesIn(reply, count), mostMs);
+    return requests.map(({ fencing }, index) => orError(() => renewReply(replies[index], fencing)));
   } catch (error) {
-    const failure = error instanceof Error ? error : new Error("the store failed", { cause: error });
+    const failure = asError(error);
     return requests.map(() => failure);
   }
 }
@@ -28,17 +32,16 @@ export async function renewOne(
   request: RenewRequest,
   mostMs?: number,
 ): Promise<RenewReply> {
-  const replies = await renewMany(store, inFlight, [request], mostMs);
-  return replyIn(replies, 0);
+  const [reply = NO_REPLY] = await renewMany(store, inFlight, [request], mostMs);
+  return reply;
 }
 
-/** The types of a store that somebody wrote may not have been checked. */
-function replyIn(replies: unknown, index: number): RenewReply {
-  const reply: unknown = Array.isArray(replies) ? replies[index] : undefined;
-  return isReply(reply) ? reply : new Error("the store sent no reply for a renewal");
-}
+const NO_REPLY = new Error("the store sent no reply for a renewal");
 
-function isReply(reply: unknown): reply is RenewReply {
-  if (typeof reply !== "object" || reply === null) return false;
-  return reply instanceof Error || typeof (reply as Partial<Renewed>).renewed === "boolean";
+function orError(read: () => RenewReply): RenewReply {
+  try {
+    return read();
+  } catch (error) {
+    return asError(error);
+  }
 }

@@ -358,9 +358,10 @@ export class Contender implements AttemptListener<Waiter>, Listening {
     this.#confirmedForMs = Math.max(this.#confirmedForMs, lockTimeMs);
     const sentAt = clock.now();
     const mostMs = this.#mayTakeMs(first, sentAt);
-    void renewOne(store, inFlight, request, mostMs).then((reply) =>
-      this.#confirmed(found, request, sentAt, reply),
-    );
+    void renewOne(store, inFlight, request, mostMs).then((reply) => {
+      const fault = inFlight.handle(() => this.#confirmed(found, request, sentAt, reply));
+      if (fault !== undefined) this.#line.first?.onTried();
+    });
     return true;
   }
 

@@ -4,6 +4,7 @@ import { LockMisconfiguredError } from "../errors";
 import { inRoot } from "../root-context";
 import { closedNoLonger } from "../stores/later-drop";
 import type { DropRequest, Store } from "../stores/port";
+import { dropReply } from "../stores/replies";
 
 /** How long to pause before a store that did not answer is asked again: at first, and at most. */
 const PAUSE_MS = 100;
@@ -45,8 +46,10 @@ export class GiveBacks {
     this.#add(async () => {
       const isAnswered = await this.#insist(
         () =>
-          this.#inFlight.ask((commandMs) =>
-            this.#store.drop(closedNoLonger(request, closedUntil - this.#clock.now()), commandMs),
+          this.#inFlight.ask(
+            (commandMs) =>
+              this.#store.drop(closedNoLonger(request, closedUntil - this.#clock.now()), commandMs),
+            dropReply,
           ),
         now + withinMs,
       );

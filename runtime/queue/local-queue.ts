@@ -5,7 +5,7 @@ import { hasTaken } from "../stores/value";
 import { Contender, fits, type Line } from "./contender";
 import type { Holder } from "./holder";
 import type { Lease } from "./lease";
-import { lossOf, unconfirmed, type Trouble } from "./loss";
+import { lossOf, unconfirmed, type Loss, type Trouble } from "./loss";
 import type { Shared } from "./shared";
 import type { SharersLine } from "./sharers";
 import { Turn, type Ended } from "./turn";
@@ -18,6 +18,7 @@ interface Ending {
   /** Who asks for the next one, if somebody waited. */
   readonly contender: Contender | undefined;
   readonly ended: Ended;
+  isOver: boolean;
 }
 
 /** Why one who waits does not have the key. */
@@ -213,12 +214,12 @@ export class LocalQueue implements Line, SharersLine, DropListener<Ending>, Next
     lease.end("given back");
     this.#shared.renewals.stop(lease);
     if (!isForNext || isClosed) {
-      const ending: Ending = { lease, isBeforeItsTime, contender: undefined, ended };
+      const ending: Ending = { lease, isBeforeItsTime, contender: undefined, ended, isOver: false };
       const drop = new Drop(store, this, dropped, ending);
       return isFreed ? drops.send(drop, now) : inFlight.send(drop, now);
     }
     const contender = (this.#contender ??= new Contender(this.#shared, this));
-    const ending: Ending = { lease, isBeforeItsTime, contender, ended };
+    const ending: Ending = { lease, isBeforeItsTime, contender, ended, isOver: false };
     const request = contender.requestFor(first);
     const next = new Next(store, this, dropped, ending, request, clock.now());
     contender.sent(next);
@@ -250,26 +251,37 @@ export class LocalQueue implements Line, SharersLine, DropListener<Ending>, Next
   }
 
   /** @param go what comes of it: who held it is told before who holds it now */
-  private conclude({ lease, isBeforeItsTime, ended }: Ending, reply: DropReply, go = (): void => {}): void {
+  private conclude(ending: Ending, reply: DropReply, go = (): void => {}): void {
+    const { lease, isBeforeItsTime } = ending;
     const { clock } = this.#shared;
     const loss = reply.dropped
       ? undefined
       : lossOf(lease.requestId, reply.holder, isBeforeItsTime, lease.untilExpiry(clock.now()) > 0);
-    lease.turn?.tellAll(loss);
-    ended(loss);
-    go();
-    this.finish(lease);
+    this.end(ending, loss, go);
   }
 
   /** It was not confirmed. It is sent again until it is: before that, the key may stay taken. */
-  private fail({ lease, ended }: Ending, error: unknown): void {
-    const loss = unconfirmed(error);
-    lease.turn?.tellAll(loss);
-    ended(loss);
-    const { clock, renewals, giveBacks } = this.#shared;
-    const mostMs = renewals.mostLockTimeMs(lease);
-    giveBacks.drop(lease.dropRequest(clock.now()), mostMs, () => this.first?.wake());
-    this.finish(lease);
+  private fail(ending: Ending, error: unknown): void {
+    const { lease } = ending;
+    this.end(ending, unconfirmed(error), () => {
+      const { clock, renewals, giveBacks } = this.#shared;
+      const mostMs = renewals.mostLockTimeMs(lease);
+      giveBacks.drop(lease.dropRequest(clock.now()), mostMs, () => this.first?.wake());
+    });
+  }
+
+  /** Whatever is thrown meanwhile, the stay ends once. */
+  private end(ending: Ending, loss: Loss | undefined, go: () => void): void {
+    if (ending.isOver) return;
+    ending.isOver = true;
+    const { lease, ended } = ending;
+    try {
+      lease.turn?.tellAll(loss);
+      ended(loss);
+      go();
+    } finally {
+      this.finish(lease);
+    }
   }
 
   /** The stay is over, as far as we know. */

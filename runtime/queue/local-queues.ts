@@ -67,7 +67,9 @@ export class LocalQueues implements Shared {
     this.newRequestId = newRequestId;
     this.store = store;
     this.sharers = new Sharers(clock);
-    this.inFlight = new InFlight(clock, commandTimeoutMs);
+    this.inFlight = new InFlight(clock, commandTimeoutMs, (error) =>
+      onWarning(`a reply of the store could not be handled: ${reasonOf(error)}`),
+    );
     const { takeMany, placeMany, dropMany, splitsMany } = store;
     const mostAtOnce = splitsMany === true ? Infinity : MOST_AT_ONCE;
     this.takes = new Batch(

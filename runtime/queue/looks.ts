@@ -1,5 +1,6 @@
 import type { Clock, Timer } from "../clock";
 import type { InFlight } from "../commands/in-flight";
+import { lookMany } from "../commands/look";
 import { MOST_AT_ONCE, type Store } from "../stores/port";
 import { isHeldBy } from "../stores/value";
 import type { Lease } from "./lease";
@@ -15,8 +16,6 @@ const LONGEST_WAIT_MS = 4;
 
 /** How soon to look again, in milliseconds, where a look at what the store may have lost had no answer. */
 const LOOK_AGAIN_MS = 200;
-
-const TOO_FEW_REPLIES = new Error("the store sent fewer replies than it was asked for");
 
 /**
  * Asks the store whether the keys hold what this process believes, between renewals: when the store may have lost its
@@ -78,23 +77,20 @@ export class Looks {
     const keys = leases.map(({ key }) => key);
     const handOns = leases.map(({ turn }) => turn?.handOns ?? 0);
     const inDoubt = this.#inDoubt; // A doubt that comes up from here on is not cleared by this look.
-    let values: readonly (string | Error | undefined)[];
-    try {
-      values = await this.#inFlight.ask((withinMs) => this.#store.look(keys, withinMs));
-    } catch (error) {
-      values = keys.map(() =>
-        error instanceof Error ? error : new Error("the store failed", { cause: error }),
-      );
-    }
+    const values = await lookMany(this.#store, this.#inFlight, keys);
     const now = this.#clock.now();
     for (const [index, lease] of leases.entries()) {
-      const value = index < values.length ? values[index] : TOO_FEW_REPLIES;
+      const value = values[index];
       if (!(value instanceof Error)) inDoubt.delete(lease);
-      if (lease.isOver) continue; // What is said at its end is said to all.
-      if (value instanceof Error) lease.turn?.tell(handOns[index] ?? 0, unconfirmed(value));
-      else if (isHeldBy(lease.requestId, value)) lease.turn?.tell(handOns[index] ?? 0, undefined);
-      else this.#renewals.lose(lease, lossOf(lease.requestId, value, lease.untilDeadline(now) > 0));
+      this.#inFlight.handle(() => this.#conclude(lease, value, handOns[index] ?? 0, now));
     }
     if (leases.some((lease) => inDoubt.has(lease))) this.#again.set(now + LOOK_AGAIN_MS);
+  }
+
+  #conclude(lease: Lease, value: string | Error | undefined, handOns: number, now: number): void {
+    if (lease.isOver) return; // What is said at its end is said to all.
+    if (value instanceof Error) lease.turn?.tell(handOns, unconfirmed(value));
+    else if (isHeldBy(lease.requestId, value)) lease.turn?.tell(handOns, undefined);
+    else this.#renewals.lose(lease, lossOf(lease.requestId, value, lease.untilDeadline(now) > 0));
   }
 }

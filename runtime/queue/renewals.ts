@@ -211,7 +211,8 @@ export class Renewals {
     for (const [index, lease] of leases.entries()) {
       const [request, reply] = [requests[index], replies[index]];
       if (request === undefined || reply === undefined || lease.renewAt !== UNDER_WAY) continue;
-      this.#conclude(lease, reply, sentAt, request);
+      const fault = this.#inFlight.handle(() => this.#conclude(lease, reply, sentAt, request));
+      if (fault !== undefined && lease.renewAt === UNDER_WAY) this.#trySoon(lease, this.#clock.now(), fault);
     }
   }
 

@@ -21,7 +21,13 @@ class Noting implements Command<string> {
     return Promise.resolve(`${this.name} alone`);
   }
 
+  read(reply: unknown): string {
+    if (typeof reply === "string") return reply;
+    throw new Error(`no reply: ${String(reply)}`);
+  }
+
   onReply(reply: string): void {
+    if (reply === "fault") throw new Error("a fault");
     this.told.push(`heard ${reply}`);
   }
 

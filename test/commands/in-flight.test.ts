@@ -17,7 +17,7 @@ for (const first of ["timer", "network"] as const) {
     const { world, clock } = stallable();
     const inFlight = new InFlight(clock, SECOND);
     const reply = deferred<string>();
-    const asked = inFlight.ask(() => reply.promise);
+    const asked = inFlight.ask(() => reply.promise, String);
     await world.settle();
     clock.freeze();
     clock.arrive(() => reply.resolve("yes"));
@@ -33,14 +33,14 @@ test("a command without a reply is overdue as soon as the process has read what 
   const { world, clock } = stallable();
   const inFlight = new InFlight(clock, SECOND);
   const silent = t.throwsAsync(
-    inFlight.ask(() => new Promise(() => {})),
+    inFlight.ask(() => new Promise(() => {}), String),
     { instanceOf: NoReplyError },
   );
   await world.settle();
   clock.freeze();
   await world.advance(1.2 * SECOND);
   clock.thaw("timer");
-  const later = inFlight.ask(() => new Promise(() => {}));
+  const later = inFlight.ask(() => new Promise(() => {}), String);
   later.catch(() => {});
   await world.settle();
   await silent;
@@ -53,13 +53,13 @@ test("settled() resolves when the last that is in flight has its reply, its erro
   await inFlight.settled(); // Nothing is.
   const reply = deferred<string>();
   const failure = deferred<string>();
-  const asked = inFlight.ask(() => reply.promise);
+  const asked = inFlight.ask(() => reply.promise, String);
   const failed = t.throwsAsync(
-    inFlight.ask(() => failure.promise),
+    inFlight.ask(() => failure.promise, String),
     { message: "no" },
   );
   const silent = t.throwsAsync(
-    inFlight.ask(() => new Promise(() => {})),
+    inFlight.ask(() => new Promise(() => {}), String),
     {
       instanceOf: NoReplyError,
       name: "NoReplyError",
@@ -95,6 +95,7 @@ test("who is alone is sent in the next promise job, and not kept waiting for a t
         isSent = true;
         return Promise.resolve("yes");
       },
+      read: String,
       onReply() {},
       onFailure: () => t.fail(),
       onLateReply: () => t.fail(),

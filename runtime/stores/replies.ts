@@ -1,0 +1,141 @@
+import { shown } from "../shown";
+import {
+  FENCING_STRIDE,
+  type DropReply,
+  type Inspection,
+  type NextReply,
+  type NotDropped,
+  type RenewReply,
+  type Taken,
+  type TakeReply,
+} from "./port";
+
+// What a store may reply. Somebody else may have written the store, or its types may not have been checked. So every reply
+// is read here before anybody acts on it, and a bad one is as good as none. Each function throws on a bad reply.
+
+/** A reply by its fields, each of which may be anything. */
+type Fields = Readonly<Record<string, unknown>>;
+
+export function takeReply(reply: unknown, fencing: boolean): TakeReply {
+  const fields = fieldsOf(reply);
+  if (fields["taken"] === true) return taken(fields, fencing);
+  if (fields["taken"] !== false) throw bad("`taken`", fields["taken"], "true or false");
+  const { freeInMs } = fields;
+  if (freeInMs !== undefined && !isTime(freeInMs)) throw bad("`freeInMs`", freeInMs, "a time in ms");
+  return { taken: false, holder: holderIn(fields), freeInMs };
+}
+
+export function dropReply(reply: unknown): DropReply {
+  const fields = fieldsOf(reply);
+  if (fields["dropped"] === true) return DROPPED;
+  return notDropped(fields);
+}
+
+export function nextReply(reply: unknown, fencing: boolean): NextReply | NotDropped {
+  const fields = fieldsOf(reply);
+  if (fields["dropped"] !== true) return notDropped(fields);
+  const { next } = fields;
+  if (next === undefined || next === "placed") return { dropped: true, next };
+  const nextFields = fieldsOf(next);
+  if (nextFields["taken"] !== true) throw bad("`next.taken`", nextFields["taken"], "true");
+  return { dropped: true, next: taken(nextFields, fencing) };
+}
+
+/** Of one among many: an error of the store is a reply, too. */
+export function renewReply(reply: unknown, fencing: boolean): RenewReply {
+  if (reply instanceof Error) return reply;
+  const fields = fieldsOf(reply);
+  if (fields["renewed"] === true) return fencing ? { renewed: true, fencingToken: tokenIn(fields) } : RENEWED;
+  if (fields["renewed"] !== false) throw bad("`renewed`", fields["renewed"], "true or false");
+  return { renewed: false, holder: holderIn(fields) };
+}
+
+/** What one key holds. It never throws: one bad value says nothing about other keys. */
+export function lookReply(value: unknown): string | Error | undefined {
+  if (value === undefined || typeof value === "string") return value;
+  try {
+    if (value instanceof Error) return value;
+  } catch {
+    // A proxy that lets nobody look.
+  }
+  return bad("the value of a key", value, "text, or undefined");
+}
+
+export function revokeReply(reply: unknown): boolean {
+  if (typeof reply === "boolean") return reply;
+  throw bad("whether it revoked a hold", reply, "true or false");
+}
+
+export function inspection(reply: unknown): Inspection {
+  const { holds, waiting } = fieldsOf(reply);
+  if (!Number.isSafeInteger(waiting)) throw bad("`waiting`", waiting, "a number");
+  const all = listIn(holds).map((hold) => {
+    const { value, leftMs } = fieldsOf(hold);
+    if (typeof value !== "string") throw bad("`value`", value, "text");
+    if (typeof leftMs !== "number" || Number.isNaN(leftMs)) throw bad("`leftMs`", leftMs, "a time in ms");
+    return { value, leftMs };
+  });
+  return { holds: all, waiting: waiting as number };
+}
+
+/** The replies to so many, each of which is to be read by itself. An error stands for one that is missing. */
+export function repliesIn(reply: unknown, count: number): readonly unknown[] {
+  const replies = listIn(reply);
+  return Array.from({ length: count }, (_, index) => (index < replies.length ? replies[index] : TOO_FEW));
+}
+
+function listIn(reply: unknown): readonly unknown[] {
+  if (Array.isArray(reply)) return reply;
+  if (reply === undefined || reply === null) throw new Error("the store sent no reply");
+  throw bad("a reply", reply, "a list");
+}
+
+const TOO_FEW = new Error("the store sent fewer replies than it was asked for");
+
+function fieldsOf(reply: unknown): Fields {
+  if (reply === undefined || reply === null) throw new Error("the store sent no reply");
+  if (typeof reply === "object") return reply as Fields;
+  throw bad("a reply", reply, "an object");
+}
+
+function taken(fields: Fields, fencing: boolean): Taken {
+  const { mayComeAgain } = fields;
+  if (mayComeAgain !== undefined && typeof mayComeAgain !== "boolean") {
+    throw bad("`mayComeAgain`", mayComeAgain, "true or false");
+  }
+  if (!fencing && mayComeAgain !== true) return TAKEN;
+  return {
+    taken: true,
+    ...(mayComeAgain === true && { mayComeAgain }),
+    ...(fencing && { fencingToken: tokenIn(fields) }),
+  };
+}
+
+/** Also of the last token that its holder counts on to, no two may have one number. */
+function tokenIn({ fencingToken: token }: Fields): number {
+  const most = Number.MAX_SAFE_INTEGER - FENCING_STRIDE + 1;
+  if (typeof token === "number" && Number.isSafeInteger(token) && token >= 0 && token <= most) return token;
+  throw bad("`fencingToken`", token, `a whole number from 0 to ${most}`);
+}
+
+function notDropped(fields: Fields): NotDropped {
+  if (fields["dropped"] !== false) throw bad("`dropped`", fields["dropped"], "true or false");
+  return { dropped: false, holder: holderIn(fields) };
+}
+
+function holderIn({ holder }: Fields): string | undefined {
+  if (holder === undefined || typeof holder === "string") return holder;
+  throw bad("`holder`", holder, "text, or undefined where nobody holds the key");
+}
+
+function isTime(value: unknown): value is number {
+  return typeof value === "number" && value >= 0 && value < Infinity;
+}
+
+function bad(what: string, got: unknown, expected: string): Error {
+  return new Error(`the store sent ${shown(got)} for ${what}, which is to be ${expected}`);
+}
+
+const TAKEN: Taken = { taken: true };
+const DROPPED: DropReply = { dropped: true };
+const RENEWED: RenewReply = { renewed: true };

@@ -1,0 +1,156 @@
+import test from "ava";
+import * as fc from "fast-check";
+import { LockError } from "../../runtime/errors";
+import { forceRelease } from "../../runtime/force-release";
+import { configure, shutdown } from "../../runtime/configure";
+import { inspect } from "../../runtime/inspect";
+import type { Store, StoreListener } from "../../runtime/stores/port";
+import { memoryStore } from "../../runtime/stores/memory";
+import { batching } from "../support/batching-store";
+import { Fleet } from "../support/fleet";
+
+// A store may reply whatever it likes, with any method: the command fails, and nothing else does.
+
+const SECOND = 1_000;
+
+/** Makes a value: the generator itself could not look at all of them. */
+type Maker = () => unknown;
+
+function forbid(): never {
+  throw new Error("nobody may look");
+}
+
+const nonsense: fc.Arbitrary<Maker> = fc.oneof(
+  fc
+    .anything({ withBigInt: true, withNullPrototype: true, withTypedArray: true })
+    .map((value) => () => value),
+  fc
+    .constantFrom<unknown>(null, undefined, NaN, -1, "OK", Buffer.from("OK"), Symbol("s"))
+    .map((value) => () => value),
+  fc.constant(() => new Proxy({}, { get: forbid, has: forbid, getPrototypeOf: forbid })),
+  fc.constant(forbid),
+);
+
+const field = fc.oneof(
+  nonsense,
+  fc
+    .constantFrom<unknown>(true, false, "placed", undefined, 9_007_199_254_740_993, 1e300)
+    .map((value) => () => value),
+);
+
+/** What looks like a reply. */
+const fields: fc.Arbitrary<Maker> = fc
+  .dictionary(
+    fc.constantFrom(
+      ..."taken dropped renewed holder freeInMs fencingToken mayComeAgain next holds waiting".split(" "),
+    ),
+    field,
+  )
+  .map((makers) => () => Object.fromEntries(Object.entries(makers).map(([name, make]) => [name, make()])));
+
+const one = fc.oneof(nonsense, fields);
+const reply: fc.Arbitrary<Maker> = fc.oneof(
+  one,
+  fc.array(one, { maxLength: 3 }).map((makers) => () => makers.map((make) => make())),
+);
+
+const METHODS = [
+  ..."take takeMany renew drop dropMany revoke look inspect place placeMany leave next".split(" "),
+] as readonly (keyof Store)[];
+
+/** The same store, but for one method that replies what it is told to. */
+function lying(store: Store, method: keyof Store, lie: Maker): Store {
+  const liar: Record<string, unknown> = {
+    listen: (listener: StoreListener) => store.listen(listener),
+    close: () => store.close(),
+  };
+  for (const name of METHODS) {
+    const real = store[name] as ((...args: unknown[]) => unknown) | undefined;
+    if (real !== undefined) liar[name] = real.bind(store);
+  }
+  liar[method] = async () => await lie();
+  return liar as unknown as Store;
+}
+
+const rejections: unknown[] = [];
+const note = (reason: unknown): void => void rejections.push(reason);
+process.on("unhandledRejection", note);
+test.after.always(() => void process.off("unhandledRejection", note));
+
+const settled = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
+
+for (const method of METHODS) {
+  test.serial(
+    `${method}: whatever the store replies, each call ends, and by no error but ours`,
+    async (t) => {
+      await fc.assert(
+        fc.asyncProperty(reply, fc.boolean(), async (lie, fencing) => {
+          rejections.length = 0;
+          const fleet = new Fleet();
+          const store = lying(batching(fleet.memory), method, lie);
+          const process = fleet.process({ store, commandTimeout: "1s" });
+          const options = { retryTimes: 2, waitTime: "1s", lockTime: "1s", fencing } as const;
+          const outcomes: unknown[] = [];
+          const call = async (key: string, more: object): Promise<void> => {
+            const outcome = await process
+              .call(
+                key,
+                { ...options, ...more },
+                () => new Promise((resolve) => fleet.clock.after(1_500, () => resolve(0))),
+              )
+              .catch((error: unknown) => error);
+            outcomes.push(outcome);
+          };
+          const calls = [
+            call("LOCK_a", {}),
+            call("LOCK_a", {}),
+            call("LOCK_b", { lockAtLeast: "900ms" }),
+            call("LOCK_c", { fencing: false, permits: 3 }),
+          ];
+          await fleet.clock.advance(60 * SECOND);
+          await Promise.all(calls);
+          await settled();
+          t.is(outcomes.length, calls.length);
+          for (const outcome of outcomes)
+            t.true(outcome === 0 || outcome instanceof LockError, String(outcome));
+          t.deepEqual(rejections, []);
+          t.true(process.isIdle);
+        }),
+        { numRuns: 60 },
+      );
+    },
+  );
+}
+
+for (const method of ["inspect", "look", "revoke", "drop"] as const) {
+  test.serial(
+    `inspect() and forceRelease() end by an error of ours, whatever ${method} replies`,
+    async (t) => {
+      await fc.assert(
+        fc.asyncProperty(reply, fc.boolean(), async (lie, now) => {
+          rejections.length = 0;
+          const memory = memoryStore();
+          await memory.take(
+            { key: "LOCK_a", requestId: "a".repeat(32), lockTimeMs: 60_000, fencing: false },
+            1_000,
+          );
+          const store = lying(memory, method, lie);
+          configure({
+            store: method === "look" ? Object.assign(store, { inspect: undefined }) : store,
+            woven: false,
+          });
+          for (const ask of [() => inspect("LOCK_a"), () => forceRelease("LOCK_a", { now })]) {
+            const outcome = await ask().then(
+              () => undefined,
+              (error: unknown) => error,
+            );
+            t.true(outcome === undefined || outcome instanceof LockError, String(outcome));
+          }
+          await shutdown({ patience: "0s" });
+          t.deepEqual(rejections, []);
+        }),
+        { numRuns: 60 },
+      );
+    },
+  );
+}
