@@ -2,8 +2,10 @@ import { locker } from "./configure";
 import { LockOptionError } from "./errors";
 import { asked, holdersOf, inspected, type InspectedHolder } from "./holders";
 import { checkedKey } from "./key";
+import { placeOf } from "./lock/events";
 import type { Locker } from "./lock/locker";
 import { dropReply, revokeReply } from "./stores/replies";
+import { isHoldOfOurs } from "./stores/value";
 import { FREED, REVOKED } from "./queue/loss";
 import { isOptions, readFrom, readOptions } from "./options";
 import { shown } from "./shown";
@@ -33,7 +35,7 @@ const OPTIONS: readonly string[] = ["store", "now", "from"] satisfies (keyof For
  * @param key the full name of the lock, as `lockKey()` makes it
  * @returns those from whom it was taken, as they were before; none where nobody held it
  * @throws {LockUnreachableError} when the store did not answer: then it may be taken from them, or not
- * @throws {LockOptionError} when the store cannot revoke a lock
+ * @throws {LockOptionError} when the store cannot revoke a lock, and when another program wrote what the key holds
  */
 export async function forceRelease(
   key: string,
@@ -45,12 +47,25 @@ export async function forceRelease(
   const found = await inspected(of, name);
   const holds = found.holds.filter(({ value }) => from?.includes(value) !== false);
   const holders = holdersOf(of, name, holds);
+  const foreign = now ? undefined : holders.find(isForeign);
+  if (foreign !== undefined) throw notOurs(name, of.name, foreign.storeValue);
   const taken = await Promise.all(
     now
       ? holds.map(({ value }) => free(of, name, value))
       : holders.map(({ storeValue }) => revoke(of, name, storeValue)),
   );
   return holders.filter(({ storeValue }) => taken.includes(storeValue));
+}
+
+/** Whether no process of ours can have written it: each of our holds expires. */
+function isForeign({ storeValue, leftMs = 0 }: InspectedHolder): boolean {
+  return !isHoldOfOurs(storeValue) || leftMs < 0;
+}
+
+function notOurs(key: string, store: string, value: string): LockOptionError {
+  return new LockOptionError(
+    `${placeOf({ key, store })} holds ${shown(value)}, which is no hold of Lockweave's or never expires, so it cannot be revoked. Fix: forceRelease(key, { now: true }) deletes it, though whoever wrote it may still be at work`,
+  );
 }
 
 /** @returns what was taken, if it was still there */

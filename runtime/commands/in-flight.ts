@@ -110,11 +110,11 @@ export class InFlight {
   }
 
   /** A reply that nobody can read, or handle, fails this command alone: others may have been sent with it. */
-  replied<Reply>(command: Command<Reply>, sent: unknown): void {
+  replied<Reply>(command: Command<Reply>, told: unknown): void {
     let reply: Reply;
     try {
-      if (sent instanceof Error) throw sent; // Of one among many.
-      reply = command.read(sent);
+      if (told instanceof Error) throw told; // Of one among many.
+      reply = command.read(told);
     } catch (error) {
       return this.failed(command, error);
     }

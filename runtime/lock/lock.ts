@@ -305,7 +305,11 @@ export class Lock implements AsyncDisposable, Waiter, Holder {
   private untilNextTry(wait: Wait, Failure: FailureClass | undefined): Promise<boolean> {
     wait.check();
     const budgetLeftMs = this.budgetEndsAt - this.locker.clock.now();
-    if (budgetLeftMs <= 0) return Promise.resolve(this.outOfTime(wait, Failure));
+    if (budgetLeftMs <= 0) {
+      // Whoever stood before it has left since. Without a budget it may still ask once.
+      const mayAsk = !wait.hasAsked && !this.isPatient && wait.queue.mayAsk(this);
+      return mayAsk ? MAY_TRY : Promise.resolve(this.outOfTime(wait, Failure));
+    }
     if (!wait.hasTold) this.locker.events.waits(this);
     wait.hasTold = true;
     const { waitTimeMs } = this.settings;
@@ -338,7 +342,7 @@ export class Lock implements AsyncDisposable, Waiter, Holder {
   }
 
   private outOfTime(wait: Wait, Failure: FailureClass | undefined): boolean {
-    const obstacle = wait.queue.obstacle(this);
+    const obstacle = wait.queue.obstacle(this, wait.hasAsked);
     this.giveUp(wait);
     const { retryTimes, waitTimeMs, onFailure } = this.settings;
     const waited = `within ${Math.round(wait.pastMs)} ms (retryTimes=${retryTimes}, waitTime=${waitTimeMs}ms)`;
@@ -617,6 +621,7 @@ export class Lock implements AsyncDisposable, Waiter, Holder {
 }
 
 const IS_HELD = Promise.resolve(true);
+const MAY_TRY = Promise.resolve(true);
 const IS_DONE = Promise.resolve();
 const RELEASED: Loss = { outcome: "unknown", because: "it was released", isEarly: false };
 

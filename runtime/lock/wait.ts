@@ -14,6 +14,8 @@ export class Wait implements Sleeper {
   readonly since: number;
   /** Whether a command was sent under the lock's own `requestId`. */
   hasSent = false;
+  /** Whether a try has got as far as the store, and not only to others of this process who wait. */
+  hasAsked = false;
   /** Whether it was told that the lock waits. */
   hasTold = false;
   readonly #clock: Clock;
@@ -51,6 +53,7 @@ export class Wait implements Sleeper {
     if (this.#failure !== undefined) return Promise.reject(this.#failure.error);
     this.#isWoken = false; // By what was before this try.
     if (!this.queue.mayAsk(waiter)) return NOT_YET;
+    this.hasAsked = true;
     const begun = new Promise<boolean>((resolve) => (this.#endTry = resolve));
     this.#try = begun;
     this.queue.ask(waiter);

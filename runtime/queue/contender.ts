@@ -427,8 +427,12 @@ export class Contender implements AttemptListener<Waiter>, Listening {
   #decline(sent: Sent): false {
     this.#forget(sent);
     const { key, requestId } = sent.request;
-    if (this.#lease?.requestId === requestId && !this.#lease.isGivenBack) return false;
-    this.#shared.giveBacks.drop({ key, requestId }, this.#mayHoldForMs(sent), () => this.#line.first?.wake());
+    const { clock, giveBacks } = this.#shared;
+    const lease = this.#lease?.requestId === requestId ? this.#lease : undefined;
+    if (lease?.isGivenBack === false) return false;
+    // What ended our hold may be lost, and be sent again. This must not free a key that the end is to keep closed.
+    const request = lease?.dropRequest(clock.now()) ?? { key, requestId };
+    giveBacks.drop(request, this.#mayHoldForMs(sent), () => this.#line.first?.wake());
     return false;
   }
 

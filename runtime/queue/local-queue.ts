@@ -113,8 +113,12 @@ export class LocalQueue implements Line, SharersLine, DropListener<Ending>, Next
     return this.heldHereForMs || (this.#contender?.lookAgainInMs ?? Infinity);
   }
 
-  /** Why the waiter does not have the key, as far as it is known here. */
-  obstacle(waiter: Waiter): Obstacle {
+  /**
+   * Why the waiter does not have the key, as far as it is known here.
+   *
+   * @param hasAsked whether it has asked the store itself
+   */
+  obstacle(waiter: Waiter, hasAsked: boolean): Obstacle {
     const { trouble, hasHeard } = this.#contender ?? {};
     if (this.heldHereForMs > 0 && this.lease?.holder !== undefined) {
       return { kind: "held here", holder: this.lease.holder };
@@ -122,7 +126,7 @@ export class LocalQueue implements Line, SharersLine, DropListener<Ending>, Next
     if (trouble !== undefined) return { kind: "store", trouble };
     if (hasHeard === true) return { kind: "held elsewhere" };
     if (waiter.permits > 1 && this.#contender === undefined) return this.obstacleToSharer();
-    if (this.first !== waiter) return { kind: "asked for here" };
+    if (this.first !== waiter || !hasAsked) return { kind: "asked for here" };
     return { kind: "store", trouble: NO_REPLY_YET };
   }
 

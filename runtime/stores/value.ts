@@ -40,6 +40,11 @@ export function isRevoked(value: string): boolean {
   return value.startsWith(REVOKED);
 }
 
+/** Whether a process of ours may have written it, as the hold of one, revoked or not. */
+export function isHoldOfOurs(value: string): boolean {
+  return /^(?:revoked:[\da-f]{24}|[\da-f]{32})$/i.test(value);
+}
+
 /** Whether what a key holds instead of that hold is the same, revoked. */
 export function isRevokedFrom(requestId: string, value: string | undefined): boolean {
   return isHeldBy(revokedFrom(requestId), value);

@@ -117,3 +117,35 @@ test("a lock that is revoked at the end of its process keeps its key as long", a
   t.true(await fleet.isFree(KEY));
   await t.throwsAsync(lock.release(), { code: "LOCK_LOST" });
 });
+
+test("a late reply to the command that took the key does not free it before its least time is over", async (t) => {
+  const fleet = new Fleet();
+  const here = fleet.process();
+  const [late, closing] = [deferred(), deferred()];
+  let takes = 0;
+  // The reply to the command that took the key comes after the body; the next command finds the hold.
+  fleet.store.onTake = async (send) => {
+    takes += 1;
+    const isFirst = takes === 1;
+    const reply = await send();
+    if (isFirst) await late.promise;
+    return reply;
+  };
+  const call = here.call(KEY, { ...AT_LEAST, retryTimes: 3 }, () => "done");
+  // The release is lost on its way, and sent again later.
+  fleet.store.onDrop = async (send) => {
+    await closing.promise;
+    return await send();
+  };
+  await fleet.clock.advance(2 * SECOND);
+  fleet.store.onDrop = (send) => send();
+  late.resolve();
+  await fleet.clock.advance(50);
+  t.false(await fleet.isFree(KEY));
+  await fleet.clock.advance(6 * SECOND);
+  t.false(await fleet.isFree(KEY));
+  t.is(await call, "done");
+  closing.resolve();
+  await fleet.clock.advance(10 * SECOND);
+  t.true(await fleet.isFree(KEY));
+});

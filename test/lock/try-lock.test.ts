@@ -93,3 +93,41 @@ test("a try that has no reply within the commandTimeout is told that the store i
   await fleet.clock.advance(1);
   await outcome;
 });
+
+for (const onFailure of ["throw", "skip"] as const) {
+  test(`whoever tries while the call in front leaves in the same tick asks the store itself (${onFailure})`, async (t) => {
+    const fleet = new Fleet();
+    const process = fleet.process();
+    for (const isHeld of [true, false]) {
+      const leaving = new AbortController();
+      if (isHeld) await fleet.foreignHolder(KEY, 60 * SECOND);
+      const first = process.lock(KEY);
+      const tried = t.throwsAsync(first.acquire(leaving.signal));
+      const second = process.call(KEY, { ...TRY, onFailure }, () => "had it");
+      leaving.abort(new Error("gone home"));
+      if (!isHeld) t.is(await second, "had it");
+      else if (onFailure === "skip") t.is(await second, undefined);
+      else await t.throwsAsync(second, { instanceOf: LockWaitTimeoutError, message: /is held by another/ });
+      await tried;
+      if (isHeld) await fleet.foreignerLeaves(KEY);
+    }
+    await fleet.leftNothing(t, KEY, process);
+  });
+}
+
+test("a lock of several keys, too, asks itself where the call in front leaves in the same tick", async (t) => {
+  const fleet = new Fleet();
+  const process = fleet.process();
+  const leaving = new AbortController();
+  const first = t.throwsAsync(process.lock("b").acquire(leaving.signal));
+  const locks = process.locks(["a", "b"], SKIP);
+  const second = (async () => {
+    while (!(await locks.acquire())) if (!(await locks.retryCheck())) return false;
+    return true;
+  })();
+  leaving.abort(new Error("gone home"));
+  t.true(await second);
+  await first;
+  await locks.release();
+  t.true(process.isIdle);
+});

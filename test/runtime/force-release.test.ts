@@ -172,16 +172,31 @@ for (const [name, pair] of Object.entries(PAIRS)) {
   );
 }
 
-test.serial("of somebody else's hold the value is put aside, and it ends at its time", async (t) => {
+test.serial("a value of another program is refused unchanged, and deleted only with `now`", async (t) => {
   configure({ ...QUIET, redis: server.url });
   const client = server.client();
-  await client.set("theirs", "whoever", "PX", 20_000);
-  t.like(await forceRelease("theirs"), [{ storeValue: "whoever" }]);
-  t.not(await client.get("theirs"), "whoever");
-  t.true((await client.pttl("theirs")) > 10_000);
-  t.is(await tryObtain("theirs"), undefined);
-  t.is((await forceRelease("theirs", { now: true })).length, 1);
-  t.is(await client.get("theirs"), null);
+  const expected = {
+    code: "LOCK_BAD_OPTION",
+    message: /^theirs holds '.*Fix: forceRelease\(key, \{ now: true \}\)/,
+  };
+  const ofOurForm = "0123456789abcdef".repeat(2);
+  for (const [value, isKept] of [
+    ["whoever", true],
+    ["whoever", false],
+    [ofOurForm, false], // Ours expire.
+    [`shared:${"x".repeat(32)}@${Date.now() + 60_000}/3`, true],
+  ] as const) {
+    await (isKept ? client.set("theirs", value, "PX", 20_000) : client.set("theirs", value));
+    await t.throwsAsync(forceRelease("theirs"), expected);
+    t.is(await client.get("theirs"), value);
+    t.is((await client.pttl("theirs")) > 0, isKept);
+    t.is((await forceRelease("theirs", { now: true })).length, 1);
+    t.is(await client.get("theirs"), null);
+  }
+  const store = redisStore(client);
+  await client.set("theirs", ofOurForm);
+  t.false(await store.revoke?.({ key: "theirs", requestId: ofOurForm }, 5_000), "nor does the script");
+  t.is(await client.get("theirs"), ofOurForm);
   await client.rpush("a list of theirs", "x");
   for (const now of [true, false]) {
     await t.throwsAsync(forceRelease("a list of theirs", { now }), { code: "LOCK_MISCONFIGURED" });

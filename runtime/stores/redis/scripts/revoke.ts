@@ -23,10 +23,9 @@ end
 if value == ARGV[1] then
   local left = redis.call("PTTL", KEYS[1])
   if left < 0 then
-    redis.call("SET", KEYS[1], revoked)
-  else
-    rewrite(KEYS[1], revoked, math.max(left, 1))
+    return { value } -- Ours expire: another program wrote it.
   end
+  rewrite(KEYS[1], revoked, math.max(left, 1))
   return 1
 end
 local shares = shares_in(value)
