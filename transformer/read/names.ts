@@ -1,10 +1,10 @@
 import type * as TS from "typescript";
 import type { Parser } from "../parser/parser";
 
-/** The name, or the name with a number, that is not among those in use. */
-export function freshName(name: string, used: ReadonlySet<string>): string {
+/** The name, or the name with a number, that is in none of the sets. */
+export function freshName(name: string, ...used: readonly ReadonlySet<string>[]): string {
   let fresh = name;
-  for (let count = 1; used.has(fresh); count += 1) fresh = `${name}_${count}`;
+  for (let count = 1; used.some((names) => names.has(fresh)); count += 1) fresh = `${name}_${count}`;
   return fresh;
 }
 

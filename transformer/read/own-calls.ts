@@ -40,27 +40,32 @@ export function mayImportOurs(text: string): boolean {
   return /["'`]lockweave(?:\/runtime)?["'`]/.test(text);
 }
 
-/** The calls of one of our functions in `node`, by whatever name the file has it there. */
+/** The calls of one of our functions, by whatever name the file has it there. */
 export function callsOf(
   ts: Parser,
   file: TS.SourceFile,
   functionName: OwnFunction,
-  node: TS.Node,
-  {
-    handedOn,
-    isElsewhere = () => false,
-  }: {
-    readonly handedOn?: HandedOn | undefined;
-    readonly isElsewhere?: (node: TS.Node) => boolean;
-  } = {},
+  handedOn: HandedOn | undefined,
 ): TS.CallExpression[] {
-  const calls: TS.CallExpression[] = [];
+  return callsWithin(ts, file, functionName, new Map(), handedOn).map(({ call }) => call);
+}
+
+/** The same calls, each with the owner of the innermost node around it that has an entry among the owners. */
+export function callsWithin<Owner>(
+  ts: Parser,
+  file: TS.SourceFile,
+  functionName: OwnFunction,
+  owners: ReadonlyMap<TS.Node, Owner>,
+  handedOn: HandedOn | undefined,
+): { readonly call: TS.CallExpression; readonly owner: Owner | undefined }[] {
+  const calls: { call: TS.CallExpression; owner: Owner | undefined }[] = [];
   if (handedOn === undefined && !file.text.includes(functionName)) return calls;
-  walk(ts, file, handedOn, (child, meaning, isInside) => {
-    const isIn = isInside || child === node;
-    if (isIn && isElsewhere(child)) return undefined;
-    if (isIn && ts.isCallExpression(child) && meaning(child.expression) === functionName) calls.push(child);
-    return isIn;
+  walk<Owner | undefined>(ts, file, handedOn, undefined, (node, meaning, around) => {
+    const owner = owners.has(node) ? owners.get(node) : around;
+    if (ts.isCallExpression(node) && meaning(node.expression) === functionName) {
+      calls.push({ call: node, owner });
+    }
+    return owner;
   });
   return calls;
 }
@@ -73,9 +78,9 @@ export function configureAsValue(
 ): TS.Expression[] {
   const values: TS.Expression[] = [];
   if (handedOn === undefined && !mayConfigure(file.text)) return values;
-  walk(ts, file, handedOn, (node, meaning) => {
+  walk(ts, file, handedOn, undefined, (node, meaning) => {
     values.push(...handedIn(ts, node).filter((value) => meaning(value) === "configure"));
-    return true;
+    return undefined;
   });
   return values;
 }
@@ -84,7 +89,7 @@ export function configureAsValue(
 export function ownExportsOf(ts: Parser, file: TS.SourceFile, handedOn: HandedOn): OwnExports {
   const exportsOf = (specifier: string): OwnExports | undefined =>
     OURS.has(specifier) ? OWN_EXPORTS : handedOn(specifier);
-  const names = namesInside(ts, file, new Map(), exportsOf);
+  const names = namesInside(ts, file, new Names(), exportsOf);
   const exported = new Map<string, Meaning>();
   const add = (name: string, meaning: Meaning | null | undefined): void => {
     if (meaning) exported.set(name, meaning);
@@ -99,7 +104,7 @@ export function ownExportsOf(ts: Parser, file: TS.SourceFile, handedOn: HandedOn
   for (const statement of file.statements) {
     if (ts.isExportDeclaration(statement)) {
       const module = importedModule(ts, statement);
-      const from = module === undefined ? names : exportsOf(module);
+      const from: Pick<Names, "get"> | undefined = module === undefined ? names : exportsOf(module);
       const { exportClause } = statement;
       if (exportClause === undefined) continue;
       if (ts.isNamespaceExport(exportClause)) {
@@ -127,34 +132,59 @@ function isExported(ts: Parser, statement: TS.Statement): boolean {
 
 // ---- names and what they stand for ----------------------------------------------------------------------
 
-/** `null`: something else, of whatever is around. */
-type Names = ReadonlyMap<string, Meaning | null>;
+/** The names in scope. `null` is something else, whatever the name means in the scopes around. */
+class Names {
+  readonly own = new Map<string, Meaning | null>();
+  readonly #outer: Names | undefined;
+
+  constructor(outer?: Names) {
+    this.#outer = outer;
+  }
+
+  get(name: string): Meaning | null | undefined {
+    return this.#scopeOf(name)?.own.get(name);
+  }
+
+  has(name: string): boolean {
+    return this.#scopeOf(name) !== undefined;
+  }
+
+  set(name: string, meaning: Meaning | null): void {
+    this.own.set(name, meaning);
+  }
+
+  /** The innermost scope that declares the name. */
+  #scopeOf(name: string): Names | undefined {
+    if (this.own.has(name)) return this;
+    let scope = this.#outer;
+    while (scope !== undefined && !scope.own.has(name)) scope = scope.#outer;
+    return scope;
+  }
+}
+
 type ExportsOf = (specifier: string) => OwnExports | undefined;
 
 /**
- * @param see is told what an expression stands for where the node is, and what it said of the node around; it does not go into
- *   a node of which it says nothing
+ * Visits every node of the file once.
+ *
+ * @param see is given what an expression stands for at the node, and what it returned for the node around
  */
-function walk(
+function walk<Said>(
   ts: Parser,
   file: TS.SourceFile,
   handedOn: HandedOn | undefined,
-  see: (
-    node: TS.Node,
-    meaning: (expression: TS.Expression) => Meaning | undefined,
-    saidAround: boolean,
-  ) => boolean | undefined,
+  saidOfNothing: Said,
+  see: (node: TS.Node, meaning: (expression: TS.Expression) => Meaning | undefined, saidAround: Said) => Said,
 ): void {
   const exportsOf = (specifier: string): OwnExports | undefined =>
     OURS.has(specifier) ? OWN_EXPORTS : handedOn?.(specifier);
-  const visit = (node: TS.Node, outer: Names, saidAround: boolean, given?: Module): void => {
+  const visit = (node: TS.Node, outer: Names, saidAround: Said, given?: Module): void => {
     const names = namesInside(ts, node, outer, exportsOf, given);
     const said = see(node, (expression) => meaningOf(ts, expression, names, exportsOf), saidAround);
-    if (said === undefined) return;
     const { callback, module } = callbackOf(ts, node, names, exportsOf) ?? {};
     ts.forEachChild(node, (child) => visit(child, names, said, child === callback ? module : undefined));
   };
-  visit(file, new Map(), false);
+  visit(file, new Names(), saidOfNothing);
 }
 
 /** What the node hands on to where it is known by no name of the file's: as an argument, in an object, by an assignment. */
@@ -196,7 +226,7 @@ function namesInside(ts: Parser, node: TS.Node, outer: Names, exportsOf: Exports
   const imports = ts.isSourceFile(node) ? node.statements : [];
   const own = ts.isClassExpression(node) && node.name !== undefined ? node.name.text : undefined;
   if (declared.length + imports.length === 0 && own === undefined) return outer;
-  const names = new Map(outer);
+  const names = new Names(outer);
   if (own !== undefined) names.set(own, null);
   for (const { name } of declared) bind(ts, name, null, names);
   for (const statement of imports) bindImport(ts, statement, names, exportsOf);
@@ -208,12 +238,7 @@ function namesInside(ts: Parser, node: TS.Node, outer: Names, exportsOf: Exports
   return names;
 }
 
-function bindImport(
-  ts: Parser,
-  statement: TS.Statement,
-  names: Map<string, Meaning | null>,
-  exportsOf: ExportsOf,
-): void {
+function bindImport(ts: Parser, statement: TS.Statement, names: Names, exportsOf: ExportsOf): void {
   const module = moduleOf(importedModule(ts, statement), exportsOf);
   const exported = module?.exported();
   if (module === undefined || exported === undefined) return;
@@ -243,12 +268,7 @@ function callbackOf(
   return module && { callback: node.arguments[0], module };
 }
 
-function bind(
-  ts: Parser,
-  name: TS.BindingName,
-  meaning: Meaning | null,
-  names: Map<string, Meaning | null>,
-): void {
+function bind(ts: Parser, name: TS.BindingName, meaning: Meaning | null, names: Names): void {
   if (ts.isIdentifier(name)) {
     names.set(name.text, meaning);
     return;

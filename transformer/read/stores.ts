@@ -7,7 +7,7 @@ import { callsOf } from "./own-calls";
  * them otherwise than by a literal.
  */
 export function configuredStores(ts: Parser, file: TS.SourceFile): (readonly string[] | undefined)[] {
-  return callsOf(ts, file, "configure", file).map(({ arguments: [given] }) => {
+  return callsOf(ts, file, "configure", undefined).map(({ arguments: [given] }) => {
     const stores = valueOf(ts, given, "stores");
     if (stores === "none") return [];
     return stores === undefined ? undefined : namesIn(ts, stores);

@@ -313,6 +313,11 @@ const PROBLEMS = {
     (names, file) =>
       `This takes in ${names} with \`@redisLock\` from ${tick(file)}, JavaScript that this build does not emit, and so does not weave. Set \`allowJs\`, and remove a \`.d.ts\` beside it. Where \`lockweave/register\` loads it, allow it here, with the reason: \`// lockweave-allow LW1406: ...\`.`,
   ],
+  nestedTooDeeply: [
+    "LW1408",
+    () =>
+      "An expression in this file is nested too deeply to be woven, so the file refuses to run. Fix: split the longest chain of operators or calls into several statements, or move it into a file without a tag.",
+  ],
   emittedUnlocked: [
     "LW1407",
     (name, caller) =>

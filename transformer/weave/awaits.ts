@@ -41,8 +41,11 @@ function addAwait(
   const start = startOfExpression(ts, file, expression);
   const from = { start: expression.getStart(file), end: expression.end };
   const insertion = (at: number, code: string): Insertion => ({ at, pieces: [{ code, from, exact: false }] });
+  // After `await`, terser takes the slash of a regular expression for a division. Parentheses are clear to every parser.
   const added = /\w/.test(file.text.charAt(start - 1)) ? " await " : "await "; // `return[0].work()` has no blank.
-  return ts.isLeftHandSideExpression(expression)
+  const isClear =
+    ts.isLeftHandSideExpression(expression) && !/[[/`]/.test(file.text.charAt(expression.getStart(file)));
+  return isClear
     ? [insertion(start, added)]
     : [insertion(start, `${added}(`), insertion(expression.end, ")")];
 }

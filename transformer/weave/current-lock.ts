@@ -1,26 +1,37 @@
 import type * as TS from "typescript";
 import type { Parser } from "../parser/parser";
-import { callsOf, type HandedOn } from "../read/own-calls";
+import { callsWithin, type HandedOn } from "../read/own-calls";
 import type { Plan } from "../read/plan";
+import type { LockableFunction } from "../read/syntax";
 import type { Insertion } from "../text/edits";
 
 /**
- * Gives the calls of `currentLock()` in a tagged function its lock as their argument. So the body can ask
- * for its lock, from helpers inside it too, at no cost at run time.
+ * Gives each call of `currentLock()` in a tagged function the lock of that function as its argument. So the body, and
+ * helpers inside it, can ask for their lock at no cost at run time.
+ *
+ * @param locks the names of the locks
+ * @returns the insertions in each function
  */
 export function currentLockArguments(
   ts: Parser,
   file: TS.SourceFile,
-  { fn, at }: Plan,
   plans: readonly Plan[],
-  lock: string,
+  locks: ReadonlyMap<LockableFunction, string>,
   handedOn: HandedOn | undefined,
-): Insertion[] {
-  const tagged = new Set<TS.Node>(plans.map((planned) => planned.fn)); // Their calls mean their own locks.
-  return callsOf(ts, file, "currentLock", fn.body, {
-    handedOn,
-    isElsewhere: (node) => tagged.has(node),
-  })
-    .filter((call) => call.arguments.length === 0)
-    .map((call) => ({ at: call.end - 1, pieces: [{ code: lock, from: at, exact: false }] }));
+): ReadonlyMap<LockableFunction, readonly Insertion[]> {
+  const insertions = new Map<LockableFunction, Insertion[]>();
+  if (plans.length === 0) return insertions;
+  // The default of a parameter runs before the lock is open.
+  const owners = new Map<TS.Node, Plan | undefined>();
+  for (const planned of plans) owners.set(planned.fn, undefined).set(planned.fn.body, planned);
+  for (const { call, owner } of callsWithin(ts, file, "currentLock", owners, handedOn)) {
+    if (owner === undefined || call.arguments.length > 0) continue;
+    const { fn, at } = owner;
+    const code = locks.get(fn) ?? "lock";
+    const insertion: Insertion = { at: call.end - 1, pieces: [{ code, from: at, exact: false }] };
+    const before = insertions.get(fn);
+    if (before === undefined) insertions.set(fn, [insertion]);
+    else before.push(insertion);
+  }
+  return insertions;
 }

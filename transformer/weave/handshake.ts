@@ -11,7 +11,7 @@ import type { Span } from "../text/span";
  * update.
  */
 export function handshakes(ts: Parser, file: TS.SourceFile, handedOn: HandedOn | undefined): Insertion[] {
-  return callsOf(ts, file, "configure", file, { handedOn }).flatMap((call) => {
+  return callsOf(ts, file, "configure", handedOn).flatMap((call) => {
     const [only, another] = call.arguments;
     if (only === undefined || another !== undefined || ts.isSpreadElement(only)) return [];
     const from = spanOf(file, call);
@@ -21,7 +21,7 @@ export function handshakes(ts: Parser, file: TS.SourceFile, handedOn: HandedOn |
 
 /** Where a call of `configure` may be that the word does not reach. */
 export function unreached(ts: Parser, file: TS.SourceFile, handedOn: HandedOn | undefined): Problem[] {
-  const spread = callsOf(ts, file, "configure", file, { handedOn }).flatMap(({ arguments: [first] }) =>
+  const spread = callsOf(ts, file, "configure", handedOn).flatMap(({ arguments: [first] }) =>
     first !== undefined && ts.isSpreadElement(first) ? [first] : [],
   );
   return [

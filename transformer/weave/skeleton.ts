@@ -17,8 +17,8 @@ import { startOfExpression } from "./start-of-expression";
 export interface Names {
   readonly namespace: string;
   readonly lock: string;
-  /** That tags bring into the code. */
-  readonly words: readonly string[];
+  /** Names that tags bring into the code. */
+  readonly words: ReadonlySet<string>;
 }
 
 /**
@@ -189,7 +189,8 @@ function copiesOf(
   parameters: readonly string[],
   { namespace, lock, words }: Names,
 ): readonly Copy[] {
-  const used = new Set([...identifiersIn(ts, fn), namespace, lock, ...words]);
+  if (parameters.length === 0) return [];
+  const used = new Set([...identifiersIn(ts, fn), namespace, lock]);
   const declarations = fn.parameters.flatMap(({ name }) => namesIn(ts, name));
   return parameters.map((parameter) => {
     const defaulted = fn.parameters.find(
@@ -201,7 +202,7 @@ function copiesOf(
     const from = name === undefined ? at : { start: name.getStart(file), end: name.end };
     const ofName = (code: string): Piece => ({ code, from, exact: false });
     const declared = declaration(ofName, parameter, type && typePiece(ts, file, type), isJavaScript(file));
-    return { parameter, declared, copy: freshName(`${parameter}_1`, used) };
+    return { parameter, declared, copy: freshName(`${parameter}_1`, used, words) };
   });
 }
 

@@ -6,7 +6,7 @@ import { freshName, identifiersIn } from "../read/names";
 import type { Defaults } from "../read/options";
 import { mayConfigure, type HandedOn } from "../read/own-calls";
 import { plan, type Plan } from "../read/plan";
-import { mayHaveTags } from "../read/spelling";
+import { mayHaveTags, mentionsIn } from "../read/spelling";
 import { wovenMark } from "../read/woven-mark";
 import type { Insertion } from "../text/edits";
 import { Positions } from "../text/positions";
@@ -94,9 +94,20 @@ export function mayNeedWeave(text: string): boolean {
  * @returns `undefined` when there is nothing to weave
  */
 export function weave(fileName: string, text: string, options: WeaveOptions): Woven | undefined {
-  const { ts, handedOn, defaults = new Map() } = options;
-  if (!mayNeedWeave(text) && handedOn === undefined) return undefined;
+  if (!mayNeedWeave(text) && options.handedOn === undefined) return undefined;
+  const { ts } = options;
   const file = options.sourceFile ?? ts.createSourceFile(fileName, text, ts.ScriptTarget.Latest);
+  try {
+    return wovenFile(file, options);
+  } catch (error) {
+    if (!(error instanceof RangeError)) throw error; // What walks the syntax has used up the stack.
+    const [at = text.indexOf("configure")] = mentionsIn(text);
+    return refused(file, problem("nestedTooDeeply", { start: at, end: at + 1 }));
+  }
+}
+
+function wovenFile(file: TS.SourceFile, options: WeaveOptions): Woven | undefined {
+  const { ts, handedOn, defaults = new Map() } = options;
   if (!parses(file)) return unparsed(ts, file);
   const isModule = ["script", "raised script"].includes(options.module) || ts.isExternalModule(file);
   const { plans, forbidden, diagnostics } = planAll(ts, file, defaults, isModule);
@@ -136,14 +147,17 @@ function parses(file: TS.SourceFile & { readonly parseDiagnostics?: readonly unk
 function unparsed(ts: Parser, file: TS.SourceFile): Woven | undefined {
   const [mention] = findJoinPoints(ts, file).mentions;
   if (mention === undefined) return undefined;
-  const because = problem("unparsed", mention);
-  const diagnostics = [because];
+  return refused(file, problem("unparsed", mention));
+}
+
+/** A file that cannot be woven throws where it is loaded. */
+function refused(file: TS.SourceFile, because: Problem): Woven {
   return {
     ...edited(file, refuseFile(file, because)),
     sites: [],
     namespace: undefined,
     expressions: [],
-    diagnostics,
+    diagnostics: [because],
     warnings: [],
   };
 }
@@ -190,15 +204,16 @@ function insertionsFor(
   { module, handedOn }: WeaveOptions,
 ): { readonly insertions: Insertion[]; readonly namespace: string | undefined } {
   // Of all tags: what an inner function's tag speaks of must not be hidden by an outer function's lock.
-  const words = plans.flatMap(({ names }) => [...names]);
-  const namespace = freshName("lockweave", new Set([...identifiersIn(ts, file), ...words]));
+  const words = new Set(plans.flatMap(({ names }) => [...names]));
+  const namespace = freshName("lockweave", identifiersIn(ts, file), words);
+  const taken = new Set([...words, namespace]);
+  const locks = new Map(plans.map(({ fn }) => [fn, freshName("lock", identifiersIn(ts, fn), taken)]));
+  const lockArguments = currentLockArguments(ts, file, plans, locks, handedOn);
   const insertionsOf = (planned: Plan | Forbidden): Insertion[] => {
     if ("because" in planned) return refuse(ts, file, planned, isModule ? namespace : undefined);
-    const lock = freshName("lock", new Set([...identifiersIn(ts, planned.fn), ...words, namespace]));
-    return [
-      ...currentLockArguments(ts, file, planned, plans, lock, handedOn),
-      ...weaveFunction(ts, file, planned, { namespace, lock, words }),
-    ];
+    const { fn } = planned;
+    const names = { namespace, lock: locks.get(fn) ?? "lock", words };
+    return [...(lockArguments.get(fn) ?? []), ...weaveFunction(ts, file, planned, names)];
   };
   // Inner functions first: where two end at one place, the inner one's code comes before the outer one's.
   const insertions = [...plans, ...forbidden]

@@ -1,0 +1,43 @@
+import { createRequire } from "node:module";
+import { join } from "node:path";
+import test from "ava";
+import { transform } from "esbuild";
+import ts from "typescript";
+import { weave } from "../../../transformer/weave/weave";
+import { installed } from "../../hosts/installed";
+
+/** By their first tokens: what may follow a name, were `await` one. */
+const RETURNED = [
+  String.raw`/^\d+$/.test(id)`,
+  "`order`.concat(id)",
+  "[id].map(String)",
+  "(id).trim()",
+  "new Map()",
+  '"a".concat(id)',
+  "function () {}.call(id)",
+  "class {}.of(id)",
+  "{}.of(id)",
+  "async function () {}()",
+  'import("node:fs")',
+  "-id",
+  "+id",
+  "++id",
+];
+
+type Minify = (code: string) => Promise<{ readonly code?: string }>;
+
+async function terser(): Promise<Minify> {
+  const modules = await installed(["terser@5.51.4"]);
+  const load = createRequire(join(modules, "terser/package.json"));
+  return (load("terser") as { readonly minify: Minify }).minify;
+}
+
+test("terser and esbuild can read what a woven function returns, whatever it begins with", async (t) => {
+  const minify = await terser();
+  for (const returned of RETURNED) {
+    const text = `/** @redisLock businessFlag=pay keyName=id */\nexport async function pay(id) { return ${returned}; }\n`;
+    const { code = "" } = weave("pay.js", text, { ts, module: "esm" }) ?? {};
+    await t.notThrowsAsync(minify(code), code);
+    await t.notThrowsAsync(transform(code, { minify: true }), code);
+  }
+});
