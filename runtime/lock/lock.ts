@@ -14,6 +14,7 @@ import { SHORTEST_LOCK_TIME_MS } from "../limits";
 import type { Holder } from "../queue/holder";
 import type { Lease } from "../queue/lease";
 import type { Obstacle } from "../queue/local-queue";
+import { fixOfKey, stateOfKey } from "../stores/key-state";
 import { deadlinePassed, SUSPENDED, type Loss } from "../queue/loss";
 import type { Waiter } from "../queue/waiter";
 import { Aborter } from "./aborter";
@@ -352,14 +353,15 @@ export class Lock implements AsyncDisposable, Waiter, Holder {
       throw new LockUnreachableError(message, { cause: error });
     }
     if (onFailure === "skip") return false;
+    const fix = obstacle.kind === "held elsewhere" ? fixOfKey(obstacle.value) : undefined;
     const timeout = new LockWaitTimeoutError(
-      `LOCK_WAIT_TIME_OUT: ${nameOf(this)} ${this.told(obstacle)} and did not become free ${waited}`,
+      `LOCK_WAIT_TIME_OUT: ${nameOf(this)} ${this.told(obstacle)} and did not become free ${waited}${fix === undefined ? "" : `. Fix: ${fix}`}`,
     );
     throw Failure === undefined ? timeout : new Failure(timeout.message, { cause: timeout });
   }
 
   private told(obstacle: Exclude<Obstacle, { kind: "store" }>): string {
-    if (obstacle.kind === "held elsewhere") return "is held by another";
+    if (obstacle.kind === "held elsewhere") return stateOfKey(obstacle.value);
     if (obstacle.kind === "asked for here") return "was asked for before by another call in this process";
     const { site, heldSince } = obstacle.holder;
     const forMs = Math.round(this.locker.clock.now() - heldSince);

@@ -59,6 +59,8 @@ interface Sent {
  * contender that is closed (`#decline`), and a closed one never believes again; and what is renounced, which is not either.
  */
 export class Contender implements AttemptListener<Waiter>, Listening {
+  /** What the key held when the store was heard last. */
+  heldBy: string | undefined;
   /** Why the store could not be asked at the last try, if it could not. */
   trouble: Trouble | undefined;
   readonly #shared: Shared;
@@ -232,6 +234,7 @@ export class Contender implements AttemptListener<Waiter>, Listening {
   #notTaken(attempt: Attempt<Waiter>, { holder, freeInMs }: NotTaken): boolean {
     const revoked = this.#open.find(({ request }) => isRevokedFrom(request.requestId, holder));
     if (revoked !== undefined) this.#renounce(revoked);
+    this.heldBy = holder;
     const isOwn = isHeldBy(attempt.request.requestId, holder);
     if (!isOwn) this.#forget(attempt);
     this.#heardOfAnother();

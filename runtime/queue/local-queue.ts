@@ -26,7 +26,7 @@ export type Obstacle =
   | { readonly kind: "held here"; readonly holder: Holder }
   /** By somebody of this process who came before, and is about to have it or to give up. */
   | { readonly kind: "asked for here" }
-  | { readonly kind: "held elsewhere" }
+  | { readonly kind: "held elsewhere"; readonly value: string | undefined }
   | { readonly kind: "store"; readonly trouble: Trouble };
 
 /** Who waits behind others to share a key, with other numbers of permits among them, may be forgotten by them for so long. */
@@ -124,7 +124,7 @@ export class LocalQueue implements Line, SharersLine, DropListener<Ending>, Next
       return { kind: "held here", holder: this.lease.holder };
     }
     if (trouble !== undefined) return { kind: "store", trouble };
-    if (hasHeard === true) return { kind: "held elsewhere" };
+    if (hasHeard === true) return { kind: "held elsewhere", value: this.#contender?.heldBy };
     if (waiter.permits > 1 && this.#contender === undefined) return this.obstacleToSharer();
     if (this.first !== waiter || !hasAsked) return { kind: "asked for here" };
     return { kind: "store", trouble: NO_REPLY_YET };

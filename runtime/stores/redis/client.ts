@@ -77,7 +77,10 @@ export function assertClient(client: RedisClient, what = "redis"): void {
   if (
     CLIENT_METHODS.every((name) => typeof (client as RedisClient | null | undefined)?.[name] === "function")
   ) {
-    return;
+    if (!MOCK.test(client.constructor.name)) return;
+    throw new LockOptionError(
+      `Expected \`${what}\` to be a client of a Redis, got one of ioredis-mock, which does not run what locks need. Fix: in unit tests give memoryStore() as \`store\`, or call testLocks() of lockweave/testing`,
+    );
   }
   const isObject = typeof client === "object" && client !== null;
   const expected = `Expected \`${what}\` to be an ioredis client or a redis:// URL, got`;
@@ -89,6 +92,9 @@ export function assertClient(client: RedisClient, what = "redis"): void {
     isObject && CONNECTION_OPTIONS.some((name) => Object.hasOwn(client, name)) ? `. ${OF_OPTIONS}` : "";
   throw new LockOptionError(`${expected} ${got}${cure}`);
 }
+
+/** How the classes of ioredis-mock are called. */
+const MOCK = /^_?RedisMock$/;
 
 /** Of ioredis, by which it finds a server. */
 const CONNECTION_OPTIONS = ["host", "port", "path", "sentinels"] as const;

@@ -17,7 +17,7 @@ export function isUnknownCommand(error: unknown): boolean {
 }
 
 /** Whether the key's slot, or the channel's, is with another node of the cluster. */
-export function isMoved(error: unknown): boolean {
+export function isMoved(error: unknown): error is Error {
   return error instanceof Error && error.message.startsWith("MOVED ");
 }
 

@@ -3,9 +3,10 @@ import { listenInRoot } from "../../root-context";
 import type { Duplicable, RedisClient } from "./client";
 import { faultOfClient } from "./client-state";
 import { Database } from "./database";
-import { isReadOnly } from "./errors";
+import { errorOf, isMoved, isReadOnly } from "./errors";
 import { SecondConnection } from "./second-connection";
 import { bytesReadBy, Silence } from "./silence";
+import { CLIENT_STATES } from "./states";
 
 /** A client of the caller's: what is wrong with it is named, and nothing is done about it. */
 export class GivenClient {
@@ -60,6 +61,7 @@ export class GivenClient {
     if (error.name === "ReplyError") this.#silence.heard();
     if (this.#database.fault !== undefined) throw this.#database.fault;
     if (isReadOnly(error)) this.#warn(DEMOTED);
+    if (isMoved(error)) throw errorOf(CLIENT_STATES.oneOfCluster, error);
     throw faultOfClient(this.#client, error) ?? thrown;
   };
 

@@ -5,10 +5,11 @@ import { connectionTo, unreadable, type RedisAddress } from "./address";
 import { Backoff, backoffMs } from "./backoff";
 import type { RedisClient } from "./client";
 import { Database } from "./database";
-import { isWrongPassword, passing, wrapped } from "./errors";
+import { errorOf, isMoved, isWrongPassword, passing, wrapped } from "./errors";
 import { ReadOnlyServer } from "./read-only";
 import { SecondConnection } from "./second-connection";
 import { bytesReadBy, Silence } from "./silence";
+import { CLIENT_STATES } from "./states";
 import { faultOfTls } from "./tls-options";
 
 type Ioredis = InstanceType<(typeof import("ioredis"))["Redis"]>;
@@ -179,6 +180,7 @@ export class OwnClient {
     const { name = "", message = "" } = thrown instanceof Error ? thrown : {};
     if (name === "ReplyError") {
       this.#silence.heard();
+      if (isMoved(thrown)) throw errorOf(CLIENT_STATES.oneOfCluster, thrown);
       throw this.#readOnly.look(thrown) ?? thrown;
     }
     // What our options make of a connection that breaks, in ioredis' words.

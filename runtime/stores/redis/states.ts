@@ -21,14 +21,16 @@ const passing = (what: string, fix: string): State => ({
   fix,
 });
 
+export const DENIED = permanent(
+  "the Redis user may not run a command that locks need, or not on this key",
+  "give the user the rights that docs/api.md lists",
+);
+
 /** By the word with which Redis begins its error. */
 export const STATES_BY_REPLY: Readonly<Record<string, State>> = {
   NOAUTH: permanent("Redis asks for a password", "give it to the client, or put it in the URL"),
   WRONGPASS: permanent("Redis refused the password of the client", "use the password of this Redis user"),
-  NOPERM: permanent(
-    "the Redis user may not run a command that locks need, or not on this key",
-    "give the user the rights that docs/api.md lists",
-  ),
+  NOPERM: DENIED,
   WRONGTYPE: permanent("the key holds other data than a lock", "choose another businessFlag"),
   CROSSSLOT: permanent(
     "the keys of one lock are in different slots of the cluster",

@@ -1,5 +1,6 @@
 import { runInPromiseJob } from "../../../root-context";
 import type { RedisClient } from "../client";
+import { faultOfClient } from "../client-state";
 import type { Command } from "../many";
 import { sourceOf, type Script } from "../scripts/script";
 import type { Shards } from "./shards";
@@ -192,6 +193,14 @@ export class Routes {
    * in a pipeline of one's own.
    */
   async #byClient(command: Command): Promise<unknown> {
+    try {
+      return await this.#sendByClient(command);
+    } catch (error) {
+      throw (error instanceof Error && faultOfClient(this.#client, error)) || error;
+    }
+  }
+
+  async #sendByClient(command: Command): Promise<unknown> {
     const pipeline = this.#client.options.enableAutoPipelining === true && this.#client.pipeline?.();
     if (pipeline === false || pipeline === undefined) return await this.#client.call(...command);
     pipeline.call(...command);
