@@ -106,8 +106,10 @@ export class Lock implements AsyncDisposable, Waiter, Holder {
     return this.settings.permits;
   }
 
+  /** Also while others are waited for that are to be held together with it. */
   get isWatched(): boolean {
-    return this.settings.watchdog;
+    const { together } = this.#callSite;
+    return this.settings.watchdog || (together !== undefined && together.heldSince === undefined);
   }
 
   /** On the monotonic clock: until when nobody may have the key after it. */
@@ -116,11 +118,13 @@ export class Lock implements AsyncDisposable, Waiter, Holder {
   }
 
   get mayHoldUntil(): number {
-    return this.heldSince + this.settings.holdAtMostMs;
+    const { together } = this.#callSite;
+    const since = together === undefined ? this.heldSince : (together.heldSince ?? Infinity);
+    return since + this.settings.holdAtMostMs;
   }
 
   get isInUse(): boolean {
-    return this.#callSite.isInUse?.() ?? true;
+    return this.#callSite.together?.isInUse ?? true;
   }
 
   get isAutoUnlocked(): boolean {
@@ -257,7 +261,9 @@ export class Lock implements AsyncDisposable, Waiter, Holder {
     nest.bodies += 1;
     this.#nest = nest;
     try {
-      if (root.remaining() > 0) await unlessAborted(queues.strengthen(lease, this, signal), signal);
+      const { lockTimeMs, fencing, replicas } = this;
+      const wanted = { lockTimeMs, fencing, replicas, isWatched: this.settings.watchdog };
+      if (root.remaining() > 0) await unlessAborted(queues.strengthen(lease, wanted, signal), signal);
       if (this.isSpent) return await this.turnBack(nest);
       if (!this.letIn(lease)) throw root.notHeld();
     } catch (error) {
@@ -425,7 +431,10 @@ export class Lock implements AsyncDisposable, Waiter, Holder {
    * @throws {LockMisconfiguredError} when the store refuses to
    */
   async extend(duration: Duration): Promise<void> {
-    const ms = milliseconds("duration", duration, SHORTEST_LOCK_TIME_MS);
+    await this.holdFor(milliseconds("duration", duration, SHORTEST_LOCK_TIME_MS));
+  }
+
+  private async holdFor(ms: number): Promise<void> {
     this.assertHeld();
     const lease = this.root.#lease;
     if (lease === undefined) throw this.notHeld();
@@ -437,6 +446,26 @@ export class Lock implements AsyncDisposable, Waiter, Holder {
       throw new LockUnreachableError(message, { cause: error });
     }
     this.assertHeld();
+  }
+
+  /** Whether its deadline has passed, or the store has given it to somebody else. */
+  get isLost(): boolean {
+    return this.isHeld && this.root.#lease?.untilDeadline(this.locker.clock.now()) === 0;
+  }
+
+  /**
+   * Has the store keep it for its lock time from now on, since all that are to be held together are held now.
+   *
+   * @throws as {@link extend}
+   */
+  renewOnce(): Promise<void> {
+    return this.holdFor(this.lockTimeMs);
+  }
+
+  /** The body begins under all that are held together: from now on it is renewed only if its options say so. */
+  beginTogether(): void {
+    if (this.isWatched || this.root !== this || this.#lease === undefined) return;
+    this.locker.queues.renewNoMore(this.#lease);
   }
 
   /**
@@ -470,6 +499,7 @@ export class Lock implements AsyncDisposable, Waiter, Holder {
     this.locker.events.lost(this, loss);
     this.abort();
     if (this.#lease !== undefined) this.locker.queues.onFree(this.#lease);
+    this.#callSite.together?.onLost();
   }
 
   private abort(): void {

@@ -50,6 +50,16 @@ export interface CallSite {
   readonly waitsSince?: number | undefined;
   /** On the monotonic clock: now, where they ask once, whatever the settings say, and stand in no queue of the store. */
   readonly asksOnceAt?: number;
-  /** Of locks that are had together: whether all are had by now. */
-  readonly isInUse?: () => boolean;
+  /** Of locks that are acquired together. */
+  readonly together?: Together;
+}
+
+/** What each of the locks that are acquired together knows of them all. */
+export interface Together {
+  /** Whether anybody works under them. */
+  readonly isInUse: boolean;
+  /** On the monotonic clock: since when all are held. Until then each of them is renewed, whatever its options say. */
+  readonly heldSince: number | undefined;
+  /** One of them is lost. */
+  onLost(): void;
 }

@@ -1,8 +1,9 @@
 import type { Duration } from "../duration";
-import { LockLostError } from "../errors";
+import { LockLostError, LockMisconfiguredError } from "../errors";
+import type { Trouble } from "../queue/loss";
 import { Aborter } from "./aborter";
 import { Lock, type FailureClass } from "./lock";
-import type { CallSite } from "./locker";
+import type { CallSite, Together } from "./locker";
 import { onAbort } from "./on-abort";
 import { budgetMsOf } from "./settings";
 
@@ -28,6 +29,13 @@ export class Locks implements AsyncDisposable {
   #tried: readonly Lock[] = [];
   #try: Promise<boolean> | undefined;
   #isOver = false;
+  /** On the monotonic clock: since when all are held, and the time of the body's options runs. */
+  #heldSince: number | undefined;
+  /** Whether all that are held were granted by one try, and so have their whole lock time. */
+  #areFresh = false;
+  /** Why those that are all held could not be renewed for the body, if they could not. */
+  #trouble: Trouble | undefined;
+  readonly #together = this.#togetherOf();
   /** Whether all were held at once. */
   #wereHad = false;
   #aborter: Aborter | undefined;
@@ -69,23 +77,73 @@ export class Locks implements AsyncDisposable {
   async #acquire(signal: AbortSignal | undefined): Promise<boolean> {
     this.#since ??= this.#callSite.locker.clock.now();
     try {
-      while (!this.#isOver && this.#held.length < this.keys.length) {
-        if (this.#next === undefined && this.keys.length - this.#held.length > 1)
+      while (!this.#isOver) {
+        await this.#releaseFromLost();
+        if (this.#held.length === this.keys.length) {
+          if (await this.#begin(signal)) return true;
+          if (this.#trouble !== undefined) return false;
+          continue;
+        }
+        if (this.#next === undefined && this.keys.length - this.#held.length > 1) {
           await this.#tryTheRest(signal);
-        else this.#next ??= this.#waiter();
+        } else {
+          this.#next ??= this.#waiter();
+          this.#areFresh = false;
+        }
         if (this.#isOver || this.#next === undefined) continue;
         const { lock, isWaitedFor } = this.#next;
         if (!isWaitedFor || !(await lock.acquire(signal))) return false;
         this.#next = undefined;
         this.#held.push(lock);
       }
-      this.assertHeld(); // The first of them may be lost by now.
-      this.#wereHad = true;
-      return true;
+      throw this.#notHeld();
     } catch (error) {
       await this.#discard();
       throw error;
     }
+  }
+
+  /** What is held behind one that is lost would be held in another order than the keys have: it is released, too. */
+  async #releaseFromLost(): Promise<void> {
+    const lost = this.#held.findIndex((lock) => lock.isLost);
+    if (lost === -1) return;
+    if (this.#isOutOfTime) this.#held[lost]?.assertHeld();
+    const gone = [...this.#held.splice(lost), ...(this.#next === undefined ? [] : [this.#next.lock])];
+    this.#next = undefined;
+    await Promise.all(gone.map(discard));
+  }
+
+  /**
+   * All are held. The time of the body's options begins, and each lock has its whole lock time from here on.
+   *
+   * @returns whether all are surely held; where the store could not be asked, `#trouble` says so
+   */
+  async #begin(signal: AbortSignal | undefined): Promise<boolean> {
+    if (signal?.aborted === true) throw signal.reason;
+    this.#trouble = undefined;
+    this.#heldSince = this.#callSite.locker.clock.now();
+    if (!this.#areFresh) {
+      const renewed = await Promise.allSettled(this.#held.map((lock) => lock.renewOnce()));
+      for (const one of renewed) {
+        if (one.status === "fulfilled" || one.reason instanceof LockLostError) continue;
+        if (one.reason instanceof LockMisconfiguredError || this.#isOutOfTime) throw one.reason;
+        this.#trouble = { error: one.reason };
+      }
+    }
+    if (this.#isOver) throw this.#notHeld();
+    if (this.#trouble === undefined && this.remaining() > 0) {
+      for (const lock of this.#held) lock.beginTogether();
+      this.#wereHad = true;
+      return true;
+    }
+    this.#heldSince = undefined;
+    if (this.#isOutOfTime) this.assertHeld();
+    return false;
+  }
+
+  get #isOutOfTime(): boolean {
+    const { locker, settings } = this.#callSite;
+    return locker.clock.now() >= (this.#since ?? 0) + budgetMsOf(settings);
   }
 
   /** All in one tick, which is one command where the store can do that; without a place in any queue. */
@@ -93,16 +151,18 @@ export class Locks implements AsyncDisposable {
     const { locker } = this.#callSite;
     const once: CallSite = {
       ...this.#callSite,
-      isInUse: this.#isInUse,
+      together: this.#together,
       waitsSince: this.#since,
       asksOnceAt: locker.clock.now(),
     };
+    const areFirst = this.#held.length === 0;
     const locks = this.keys.slice(this.#held.length).map((key) => new Lock(once, key));
     this.#tried = locks;
     const tries = await Promise.allSettled(locks.map((lock) => lock.acquire(signal)));
     this.#tried = [];
     const missed = tries.findIndex((tried) => tried.status === "rejected" || !tried.value);
     const had = missed === -1 ? locks.length : missed;
+    this.#areFresh = areFirst && missed === -1;
     this.#held.push(...locks.slice(0, had));
     const [lock, ...others] = locks.slice(had);
     if (lock !== undefined) this.#next = { lock, isWaitedFor: false };
@@ -113,27 +173,43 @@ export class Locks implements AsyncDisposable {
   #waiter(): { readonly lock: Lock; readonly isWaitedFor: true } | undefined {
     const key = this.keys[this.#held.length];
     if (key === undefined) return undefined;
-    const lock = new Lock({ ...this.#callSite, isInUse: this.#isInUse, waitsSince: this.#since }, key);
+    const lock = new Lock({ ...this.#callSite, together: this.#together, waitsSince: this.#since }, key);
     return { lock, isWaitedFor: true };
   }
 
-  /** Also between the grant of the last of them and the body, whose caller hears of it some promise jobs later. */
-  readonly #isInUse = (): boolean => {
+  /** Also between the grant of the last of them and the body, whose caller hears of it later. */
+  get #isInUse(): boolean {
     if (this.#wereHad) return true;
     const asked = this.#next === undefined ? this.#tried : [this.#next.lock];
     const areAll = !this.#isOver && this.#held.length + asked.length === this.keys.length;
     return areAll && asked.every((lock) => lock.remaining() > 0);
-  };
+  }
+
+  #togetherOf(): Together {
+    const isInUse = (): boolean => this.#isInUse;
+    const heldSince = (): number | undefined => this.#heldSince;
+    return {
+      get isInUse() {
+        return isInUse();
+      },
+      get heldSince() {
+        return heldSince();
+      },
+      // Whoever waits for the next key is to begin anew at the lost one.
+      onLost: () => this.#next?.lock.wake(),
+    };
+  }
 
   /** Waits as {@link Lock.retryCheck}. Where that gives up, what is held of the others is given back before it is told. */
   async retryCheck(Failure?: FailureClass): Promise<boolean> {
     if (this.#isOver) throw this.#notHeld();
     const next = this.#next;
-    if (next === undefined) return true;
-    const { locker, settings } = this.#callSite;
-    const isInTime = locker.clock.now() < (this.#since ?? 0) + budgetMsOf(settings);
+    if (next === undefined) {
+      if (this.#trouble !== undefined) await this.#pause();
+      return true;
+    }
     // A late reply may have brought it.
-    if (!next.isWaitedFor && isInTime && next.lock.remaining() === 0) {
+    if (!next.isWaitedFor && !this.#isOutOfTime && next.lock.remaining() === 0) {
       this.#next = this.#waiter();
       await discard(next.lock);
       return true;
@@ -147,6 +223,11 @@ export class Locks implements AsyncDisposable {
       await this.#discard();
       throw error;
     }
+  }
+
+  /** The store could not be asked. */
+  #pause(): Promise<void> {
+    return new Promise((resolve) => this.#callSite.locker.clock.after(UNREACHABLE_PAUSE_MS, resolve));
   }
 
   /** None of them is used. */
@@ -243,6 +324,9 @@ export class Locks implements AsyncDisposable {
     return this.release();
   }
 }
+
+/** How soon to ask again a store that did not answer. */
+const UNREACHABLE_PAUSE_MS = 100;
 
 /** Gives back what nobody worked under: that it was lost meanwhile hurts nobody. */
 async function discard(lock: Lock): Promise<void> {

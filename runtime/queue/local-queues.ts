@@ -17,7 +17,7 @@ import type { Lease } from "./lease";
 import { Looks } from "./looks";
 import type { Loss } from "./loss";
 import { LocalQueue } from "./local-queue";
-import { Renewals } from "./renewals";
+import { Renewals, type Wanted } from "./renewals";
 import { Sharers, type SharersLine } from "./sharers";
 import type { Listening, Shared } from "./shared";
 import type { Ended } from "./turn";
@@ -142,8 +142,14 @@ export class LocalQueues implements Shared {
   }
 
   /** See {@link Renewals.strengthen}. */
-  strengthen(lease: Lease, wanted: Waiter, signal: AbortSignal | undefined): Promise<void> {
+  strengthen(lease: Lease, wanted: Wanted, signal: AbortSignal | undefined): Promise<void> {
     return this.renewals.strengthen(lease, wanted, signal);
+  }
+
+  /** Nobody tells when a lease that is not renewed is over: whoever is next looks again then. */
+  renewNoMore(lease: Lease): void {
+    this.renewals.stop(lease);
+    this.firstAlone(lease.key)?.wake();
   }
 
   /** See {@link Renewals.prolong}. */

@@ -238,7 +238,7 @@ export class Renewals {
 }
 
 /** What a body asks of the lease that it enters. */
-type Wanted = Pick<Waiter, "lockTimeMs" | "fencing" | "replicas" | "isWatched">;
+export type Wanted = Pick<Waiter, "lockTimeMs" | "fencing" | "replicas" | "isWatched">;
 
 /** What a renewal asks for: whole milliseconds, as stores count them, and no more than the holder may have. */
 function askedTimeOf(lease: Lease, lockTimeMs: number, now: number): number {

@@ -251,16 +251,98 @@ test("one that goes while the others are extended fails the extension", async (t
   t.true(one.isIdle);
 });
 
-test("one that is lost while the others are waited for lets no body in", async (t) => {
+for (const options of [
+  { watchdog: false, lockTime: "500ms" },
+  { holdAtMost: "600ms", lockTime: "500ms" },
+] as const) {
+  test(`keys that wait for the last one are kept, and then each has its whole time (${Object.keys(options)[0]})`, async (t) => {
+    const fleet = new Fleet();
+    const one = fleet.process();
+    await fleet.foreignHolder("b", 1_500);
+    const entering = enter(one, ["a", "b", "c"], options);
+    await fleet.clock.advance(1_400);
+    t.false(await fleet.isFree("a"), "it is renewed while it waits for the others");
+    await fleet.clock.advance(150);
+    const locks = await entering;
+    const renewals = fleet.store.renewals;
+    for (const lock of locks.locks) t.true(lock.remaining() > 400, lock.key);
+    await fleet.clock.advance(400);
+    t.true(locks.remaining() > 0);
+    await fleet.clock.advance(250);
+    t.is(locks.remaining(), 0, "its options count for the body");
+    if ("watchdog" in options) t.is(fleet.store.renewals, renewals);
+    await t.throwsAsync(locks.release(), { instanceOf: LockLostError });
+    t.true(one.isIdle);
+    t.is(fleet.clock.pendingTimers, 0);
+  });
+}
+
+test("keys that are all granted by one try are not renewed for the body", async (t) => {
+  const fleet = new Fleet();
+  const locks = await enter(fleet.process(), ["a", "b"], { watchdog: false });
+  t.is(fleet.store.renewals, 0);
+  await locks.release();
+});
+
+for (const lost of ["a", "b"]) {
+  test(`where ${lost} is lost while d is waited for, it and those behind it are acquired anew, in their order`, async (t) => {
+    const fleet = new Fleet();
+    const one = fleet.process();
+    await fleet.foreignHolder("d", 60_000);
+    const entering = enter(one, ["a", "b", "c", "d"], { lockTime: "3s", retryTimes: 100 });
+    await fleet.clock.advance(100);
+    await fleet.takeAway(lost);
+    await fleet.foreignHolder(lost, 5_000);
+    await fleet.clock.advance(1_500);
+    const free = await Promise.all(["a", "b", "c"].map((key) => fleet.isFree(key)));
+    t.deepEqual(free, lost === "a" ? [false, true, true] : [false, false, true]);
+    await fleet.clock.advance(6_000);
+    t.false((await Promise.all(["a", "b", "c"].map((key) => fleet.isFree(key)))).includes(true));
+    await fleet.foreignerLeaves("d");
+    await fleet.clock.advance(2_000);
+    const locks = await entering;
+    t.is(locks.locks.length, 4);
+    await locks.release();
+    t.true(one.isIdle);
+  });
+}
+
+test("one that is lost just before all are held lets no body in", async (t) => {
   const fleet = new Fleet();
   const one = fleet.process();
-  await fleet.foreignHolder("b", 5_000);
-  const entering = t.throwsAsync(enter(one, ["a", "b"], { lockTime: "2s", watchdog: false }), {
-    instanceOf: LockLostError,
-    message: /^a is not held/,
-  });
-  await fleet.clock.advance(6_000);
-  await entering;
+  await fleet.foreignHolder("b", 60_000);
+  const entering = enter(one, ["a", "b"], { lockTime: "10s" });
+  await fleet.clock.advance(100);
+  await fleet.takeAway("a");
+  await fleet.foreignHolder("a", 4_000);
+  await fleet.foreignerLeaves("b");
+  let hasEntered = false;
+  void entering.then(() => (hasEntered = true));
+  await fleet.clock.advance(2_000);
+  t.false(hasEntered);
+  t.true(await fleet.isFree("b"));
+  await fleet.clock.advance(4_000);
+  await (await entering).release();
+  t.true(one.isIdle);
+});
+
+test("while the store does not answer the last renewal, it is asked again within the budget", async (t) => {
+  for (const retryTimes of [10, 1]) {
+    const fleet = new Fleet();
+    const one = fleet.process();
+    await fleet.foreignHolder("b", 500);
+    fleet.store.onRenew = lostOnTheWay;
+    const entering = enter(one, ["a", "b"], { retryTimes, waitTime: "1s" });
+    const told = retryTimes === 1 ? t.throwsAsync(entering, { instanceOf: LockUnreachableError }) : entering;
+    await fleet.clock.advance(3_500);
+    fleet.store.onRenew = (send) => send();
+    await fleet.clock.advance(2_000);
+    await told;
+    if (retryTimes === 10) await (await entering).release();
+    await fleet.clock.advance(1_000);
+    t.true((await fleet.isFree("a")) && (await fleet.isFree("b")));
+    t.true(one.isIdle);
+  }
 });
 
 test("all are asked for in one command, and given back in one", async (t) => {
