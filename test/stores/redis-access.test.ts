@@ -296,3 +296,29 @@ test("who may not ask how Redis is set up is told nothing of it", async (t) => {
   await hearing(own);
   t.deepEqual(told.warnings, []);
 });
+
+// ---- several tenants ------------------------------------------------------------------------------------
+
+test("with a prefix and a user each, tenants use their locks, and cannot reach those of others", async (t) => {
+  const access = (tenant: string): string =>
+    SMALLEST_ACCESS.replaceAll("~", `~${tenant}:`).replace("&lockweave:2:*", "&lockweave:2:inbox:*");
+  const stores = await Promise.all(
+    ["tenant-a", "tenant-b"].map(async (tenant) => {
+      await admin.call("ACL", "SETUSER", tenant, "reset", "on", "nopass", ...access(tenant).split(" "));
+      return redisStore(server.client({ username: tenant, password: "any", keyPrefix: `${tenant}:` }));
+    }),
+  );
+  const key = newKey();
+  for (const store of stores) {
+    const [holder, waiting] = [newId(), newId()];
+    t.deepEqual(await take(store, key, holder), TAKEN);
+    await queued(store, key, waiting);
+    t.deepEqual(await drop(store, key, holder), { dropped: true });
+    await takenInTurn(store, key, waiting, { fencing: true });
+  }
+  const intruder = redisStore(
+    server.client({ username: "tenant-a", password: "any", keyPrefix: "tenant-b:" }),
+  );
+  await t.throwsAsync(take(intruder, key, newId()), { instanceOf: LockMisconfiguredError });
+  for (const store of [...stores, intruder]) await store.close();
+});
