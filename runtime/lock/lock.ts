@@ -311,8 +311,9 @@ export class Lock implements AsyncDisposable, Waiter, Holder {
   /** No function of its own stands still while one waits: there may be many who do. */
   private untilNextTry(wait: Wait, Failure: FailureClass | undefined): Promise<boolean> {
     wait.check();
-    const budgetLeftMs = this.budgetEndsAt - this.locker.clock.now();
-    if (budgetLeftMs <= 0) {
+    const { budgetEndsAt } = this;
+    const now = this.locker.clock.now();
+    if (now >= budgetEndsAt) {
       // Whoever stood before it has left since. Without a budget it may still ask once.
       const mayAsk = !wait.hasAsked && !this.isPatient && wait.queue.mayAsk(this);
       return mayAsk ? MAY_TRY : Promise.resolve(this.outOfTime(wait, Failure));
@@ -320,8 +321,9 @@ export class Lock implements AsyncDisposable, Waiter, Holder {
     if (!wait.hasTold) this.locker.events.waits(this);
     wait.hasTold = true;
     const { waitTimeMs } = this.settings;
-    const untilNextCheckMs = waitTimeMs - (wait.pastMs % waitTimeMs);
-    return wait.sleep(Math.min(untilNextCheckMs, budgetLeftMs, wait.queue.lookAgainInMs(this)));
+    const untilNextCheckMs = waitTimeMs - ((now - wait.since) % waitTimeMs);
+    const nextCheckAt = now + Math.min(untilNextCheckMs, wait.queue.lookAgainInMs(this));
+    return wait.sleepUntil(Math.min(nextCheckAt, budgetEndsAt));
   }
 
   get isPatient(): boolean {

@@ -69,17 +69,17 @@ export class Wait implements Sleeper {
   // ---- between two tries ------------------------------------------------------------------------------
 
   /**
-   * Sleeps until somebody wakes us, at most `ms`. Who was woken since the last try does not sleep at all; who comes
-   * while we sleep sleeps along.
+   * Sleeps until somebody wakes us, or until a time on the monotonic clock. A waiter that was woken since its last try
+   * does not sleep. A second call while it sleeps is the same sleep.
    */
-  sleep(ms: number): Promise<true> {
+  sleepUntil(at: number): Promise<true> {
     if (this.#isWoken) {
       this.#isWoken = false;
       return AWAKE;
     }
     return (this.#sleep ??= new Promise((resolve) => {
       this.#endSleep = resolve;
-      this.#alarmAt = this.#alarms.set(this, ms);
+      this.#alarmAt = this.#alarms.set(this, at);
     }));
   }
 

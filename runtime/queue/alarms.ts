@@ -22,16 +22,19 @@ export class Alarms {
     this.#clock = clock;
   }
 
-  /** @returns when it is woken, for `cancel` */
-  set(sleeper: Sleeper, ms: number): number {
-    const now = this.#clock.now();
-    const at = Math.ceil(now + ms);
+  /**
+   * @param until on the monotonic clock: a duration would be counted anew if the process were stopped on the way here
+   * @returns when it is woken, for `cancel`
+   */
+  set(sleeper: Sleeper, until: number): number {
+    const at = Math.ceil(until);
     const alarm = this.#all.get(at);
     if (alarm !== undefined) {
       alarm.sleepers.add(sleeper);
     } else {
       const sleepers = new Set([sleeper]);
-      this.#all.set(at, { sleepers, cancel: this.#clock.after(at - now, () => this.#ring(at, sleepers)) });
+      const cancel = this.#clock.after(at - this.#clock.now(), () => this.#ring(at, sleepers));
+      this.#all.set(at, { sleepers, cancel });
     }
     return at;
   }

@@ -4,7 +4,8 @@ import { Holds } from "../../runtime/stores/quorum/holds";
 import { deferred } from "../support/deferred";
 import { Fleet, type FleetProcess } from "../support/fleet";
 import { inTheMiddleOf } from "../support/in-the-middle-of";
-import { StoppingClock } from "../support/stopping-clock";
+import { StoppingClock, Stops } from "../support/stopping-clock";
+import { SuspendableClock } from "../support/suspendable-clock";
 
 // A process can be stopped between any two reads of its clocks. Each check is repeated here with a stop before each of its
 // reads. The stop is longer than the lock time, so no check may pass after it.
@@ -16,13 +17,15 @@ const LOCK: LockOptions = { lockTime: `${LOCK_TIME_MS}ms` };
 interface World {
   readonly fleet: Fleet;
   readonly clock: StoppingClock;
+  readonly stops: Stops;
   readonly process: FleetProcess;
 }
 
 function newWorld(): World {
-  const fleet = new Fleet();
-  const clock = new StoppingClock(fleet.clock);
-  return { fleet, clock, process: fleet.process({ clock, logger: { warn: () => {} } }) };
+  const fleet = new Fleet(new SuspendableClock());
+  const stops = new Stops(() => fleet.clock.freeze(STOP_MS));
+  const clock = new StoppingClock(fleet.clock, stops.beforeRead);
+  return { fleet, clock, stops, process: fleet.process({ clock, logger: { warn: () => {} } }) };
 }
 
 /** Runs the check without a stop, and then once for each of its reads. */
@@ -30,12 +33,11 @@ async function atEachRead(
   t: ExecutionContext,
   arrange: (world: World) => Promise<() => boolean | Promise<boolean>>,
 ): Promise<void> {
-  const passes = async (nth?: number): Promise<readonly [passes: boolean, reads: number]> => {
+  const passes = async (nth = 0): Promise<readonly [passes: boolean, reads: number]> => {
     const world = newWorld();
     const check = await arrange(world);
-    const { reads } = world.clock;
-    if (nth !== undefined) world.clock.stopBefore(nth, STOP_MS);
-    return [await check(), world.clock.reads - reads];
+    world.stops.arm(nth);
+    return [await check(), world.stops.reads];
   };
   const [passesUnstopped, reads] = await passes();
   t.true(passesUnstopped);
@@ -102,22 +104,22 @@ test("several locks need one reading of the clock", async (t) => {
   const world = newWorld();
   const locks = await allHeld(world);
   locks.remaining(); // It looks at the time since boot at most once in 20 ms.
-  const { reads } = world.clock;
+  world.stops.arm(0);
   t.true(locks.remaining() > 0);
   locks.assertHeld();
-  t.is(world.clock.reads - reads, 2);
+  t.is(world.stops.reads, 2);
 });
 
 test("a waiter is not let in if its lock expired while the gate looked", async (t) => {
   const key = "stopped gate";
-  await atEachRead(t, async ({ process, fleet, clock }) => {
+  await atEachRead(t, async ({ process, fleet, stops }) => {
     const reply = deferred();
     fleet.store.onTake = async (send) => {
       const taken = await send();
       await reply.promise;
       return taken;
     };
-    inTheMiddleOf(t, "lockweave:grant", key, () => clock.ignoreFurtherReads());
+    inTheMiddleOf(t, "lockweave:grant", key, () => stops.ignore());
     const acquired = process.lock(key, LOCK).acquire();
     await fleet.clock.settle();
     return async () => {

@@ -13,7 +13,8 @@ test("those who sleep until the same millisecond have one timer, and are woken t
   const clock = new VirtualClock();
   const alarms = new Alarms(clock);
   const sleepers = Array.from({ length: 1_000 }, () => new Noting());
-  for (const [index, sleeper] of sleepers.entries()) alarms.set(sleeper, 100 - (index % 10) / 10);
+  for (const [index, sleeper] of sleepers.entries())
+    alarms.set(sleeper, clock.now() + 100 - (index % 10) / 10);
   t.is(clock.pendingTimers, 1);
   await clock.advance(99);
   t.true(
@@ -29,8 +30,8 @@ test("who is woken otherwise is woken no more, and the last of them takes the ti
   const clock = new VirtualClock();
   const alarms = new Alarms(clock);
   const [one, other] = [new Noting(), new Noting()];
-  const at = alarms.set(one, 100);
-  alarms.set(other, 100);
+  const at = alarms.set(one, clock.now() + 100);
+  alarms.set(other, clock.now() + 100);
   alarms.cancel(one, at);
   t.is(clock.pendingTimers, 1);
   alarms.cancel(one, at);
@@ -45,8 +46,8 @@ test("who sleeps again until the same millisecond is woken again", async (t) => 
   const clock = new VirtualClock();
   const alarms = new Alarms(clock);
   const sleeper = new Noting();
-  alarms.cancel(sleeper, alarms.set(sleeper, 50));
-  alarms.set(sleeper, 50);
+  alarms.cancel(sleeper, alarms.set(sleeper, clock.now() + 50));
+  alarms.set(sleeper, clock.now() + 50);
   await clock.advance(50);
   t.is(sleeper.rang, 1);
   t.is(clock.pendingTimers, 0);

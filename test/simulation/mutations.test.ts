@@ -254,6 +254,18 @@ test.serial("a deadline that knows of no drift is found out", async (t) => {
   await withFault(Lease.prototype, "prove", exact, () => finds(t, "lossy", WRONG_BELIEF));
 });
 
+test.serial("a check that reads the clock before it looks for a suspension is found out", async (t) => {
+  const hasty = (): Lock["remaining"] =>
+    function (this: Lock) {
+      const { clock, queues } = lockerOf(this);
+      const now = clock.now();
+      return Math.max(this.sureUntil(queues.suspension.trustedSince()) - now, 0);
+    };
+  await withFault(Lock.prototype, "remaining", hasty, () =>
+    explorerFinds(t, "a process that is stopped", WRONG_BELIEF),
+  );
+});
+
 type Hear = Contender["onReply"];
 
 test.serial("an id that is found, and believed without a renewal, is found out", async (t) => {

@@ -128,6 +128,12 @@ export class ProcessClock implements Clock {
     this.#happen({ from: "network", run });
   }
 
+  /** It is stopped for so long from now on, in the middle of what it does. */
+  stopsFor(ms: number): void {
+    const from = this.now();
+    this.#frozen.push({ from, to: from + ms * this.#pace.rate });
+  }
+
   freeze(): void {
     if (this.#state !== "running") return;
     this.#state = "frozen";

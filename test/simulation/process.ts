@@ -1,4 +1,5 @@
 import { createLocker } from "../../runtime/configure";
+import type { Clock } from "../../runtime/clock";
 import { Lock } from "../../runtime/lock/lock";
 import { Locks } from "../../runtime/lock/locks";
 import type { Locker } from "../../runtime/lock/locker";
@@ -16,7 +17,14 @@ export class SimulatedProcess {
   readonly #locker: Locker;
   isClosing = false;
 
-  constructor(number: number, clock: ProcessClock, store: Store, commandTimeoutMs: number) {
+  /** @param runtimeClock its clock as the runtime reads it */
+  constructor(
+    number: number,
+    clock: ProcessClock,
+    store: Store,
+    commandTimeoutMs: number,
+    runtimeClock: Clock = clock,
+  ) {
     this.number = number;
     this.clock = clock;
     this.commandTimeoutMs = commandTimeoutMs;
@@ -24,7 +32,7 @@ export class SimulatedProcess {
     const own = { newRequestId: () => requestIdOf(number, (ids += 1)) };
     const logger = { warn: () => {} };
     const commandTimeout = `${commandTimeoutMs}ms` as const;
-    this.#locker = Object.assign(createLocker({ store, clock, commandTimeout, logger }), own);
+    this.#locker = Object.assign(createLocker({ store, clock: runtimeClock, commandTimeout, logger }), own);
     Object.assign(this.#locker.queues, own);
   }
 

@@ -1,62 +1,93 @@
 import type { CancelTimer, Clock, Timer } from "../../runtime/clock";
-import { PlainTimer } from "./plain-timer";
-import type { VirtualClock } from "./virtual-clock";
 
 /** The clock of a process that can be stopped right before any of its reads, as by SIGSTOP. */
 export class StoppingClock implements Clock {
-  /** How often the process read its monotonic clock or its time since boot. */
-  reads = 0;
-  readonly #world: VirtualClock;
-  #ignoresReads = false;
-  #stopBefore: { readonly read: number; readonly ms: number } | undefined;
+  readonly #clock: Clock;
+  readonly #beforeRead: () => void;
 
-  constructor(world: VirtualClock) {
-    this.#world = world;
+  /** @param beforeRead called before each read of the monotonic clock and of the time since boot; may let time pass */
+  constructor(clock: Clock, beforeRead: () => void) {
+    this.#clock = clock;
+    this.#beforeRead = beforeRead;
+    const { sinceBoot } = clock;
+    if (sinceBoot === undefined) return;
+    this.sinceBoot = () => {
+      beforeRead();
+      return sinceBoot.call(clock);
+    };
   }
 
-  /** Stops the process for so long before its nth read from now on. */
-  stopBefore(nth: number, ms: number): void {
-    this.#stopBefore = { read: this.reads + nth, ms };
-  }
-
-  /** What the process reads from here on neither counts nor stops it. */
-  ignoreFurtherReads(): void {
-    this.#ignoresReads = true;
-  }
+  readonly sinceBoot?: () => number;
 
   now(): number {
-    this.#read();
-    return this.#world.now();
-  }
-
-  sinceBoot(): number {
-    this.#read();
-    return 900_000 + this.#world.now();
-  }
-
-  #read(): void {
-    if (this.#ignoresReads) return;
-    this.reads += 1;
-    if (this.#stopBefore?.read === this.reads) this.#world.freeze(this.#stopBefore.ms);
+    this.#beforeRead();
+    return this.#clock.now();
   }
 
   epochMicroseconds(): number {
-    return this.#world.epochMicroseconds();
+    return this.#clock.epochMicroseconds();
   }
 
   after(delayMs: number, callback: () => void): CancelTimer {
-    return this.#world.after(delayMs, callback);
+    return this.#clock.after(delayMs, callback);
   }
 
   afterInBackground(delayMs: number, callback: () => void): CancelTimer {
-    return this.#world.after(delayMs, callback);
+    return this.#clock.afterInBackground(delayMs, callback);
   }
 
   timer(callback: () => void): Timer {
-    return new PlainTimer(this.#world, callback);
+    return this.#clock.timer(callback);
   }
 
   timerInBackground(callback: () => void): Timer {
-    return new PlainTimer(this.#world, callback);
+    return this.#clock.timerInBackground(callback);
+  }
+}
+
+/** Counts the reads of clocks, and stops the process before one of them. */
+export class Stops {
+  readonly #stop: () => void;
+  #reads = 0;
+  #stopsAt = 0;
+  #isIgnoring = false;
+
+  /** @param stop lets the time of the stop pass */
+  constructor(stop: () => void) {
+    this.#stop = stop;
+  }
+
+  /** To be called before each read. */
+  readonly beforeRead = (): void => {
+    if (this.#isIgnoring) return;
+    this.#reads += 1;
+    if (this.#reads === this.#stopsAt) this.#stop();
+  };
+
+  /** The number of reads since the last call of `arm`. */
+  get reads(): number {
+    return this.#reads;
+  }
+
+  /** Counts from 0 again, and stops the process before its nth read from now on; 0: before none. */
+  arm(nth: number): void {
+    this.#reads = 0;
+    this.#stopsAt = nth;
+  }
+
+  /** From here on reads neither count nor stop the process. */
+  ignore(): void {
+    this.#isIgnoring = true;
+  }
+
+  /** Runs what reads the clocks for the test, and not for the process. */
+  ignoring<Result>(judge: () => Result): Result {
+    const before = this.#isIgnoring;
+    this.#isIgnoring = true;
+    try {
+      return judge();
+    } finally {
+      this.#isIgnoring = before;
+    }
   }
 }

@@ -7,6 +7,7 @@ import { ProcessClock } from "../process-clock";
 import { SimulatedServer } from "../server";
 import type { Tamper } from "../tampering";
 import { Truth } from "../truth";
+import { StoppingClock } from "../../support/stopping-clock";
 import { Schedule } from "./schedule";
 import { Narrator, type Choice, type Judge, type Manner, type Plan, type Story } from "./story";
 import { Wire } from "./wire";
@@ -42,6 +43,7 @@ class MastersWorld implements Judge {
   readonly problems: string[] = [];
   readonly #schedule = new Schedule();
   readonly #narrator: Narrator;
+  readonly #mayStop: boolean;
   readonly #masters: readonly SimulatedMaster[];
   readonly #processes: SimulatedProcess[] = [];
   /** Who is inside, each with the process in which it is. */
@@ -50,7 +52,12 @@ class MastersWorld implements Judge {
   #entries = 0;
 
   constructor(plan: Plan, masters: number, { isTraced = false, tamper = (store) => store }: Manner) {
-    this.#narrator = new Narrator(this.#schedule, isTraced);
+    this.#mayStop = plan.mayStop ?? false;
+    this.#schedule.onStop = () => {
+      for (const { clock } of this.#processes) clock.stopsFor(FREEZE_MS);
+      this.#schedule.pass(FREEZE_MS);
+    };
+    this.#narrator = new Narrator(this.#schedule, isTraced, this.#mayStop);
     this.#masters = Array.from({ length: masters }, () => this.#newMaster(tamper));
     for (const number of new Set(plan.calls.map(({ process }) => process))) this.#addProcess(number);
     this.#masters.forEach((master, index) => {
@@ -85,8 +92,9 @@ class MastersWorld implements Judge {
   }
 
   #addProcess(number: number): void {
-    const pace = { rate: 1, startsAt: 1_000_000 * number, bootStepMs: 0 };
+    const pace = { rate: 1, startsAt: 1_000_000 * number, bootStepMs: this.#mayStop ? 1 : 0 };
     const clock = new ProcessClock(this.#schedule.timeOf(number), pace);
+    const runtimeClock = this.#mayStop ? new StoppingClock(clock, this.#schedule.stops.beforeRead) : clock;
     const members = this.#masters.map((master, index): Member => {
       const wire = new Wire(
         this.#schedule,
@@ -109,8 +117,8 @@ class MastersWorld implements Judge {
         close: async () => {},
       };
     });
-    const store = new QuorumStore(members, clock, LONGEST_LOCK_TIME_MS);
-    const process = new SimulatedProcess(number, clock, store, COMMAND_TIMEOUT_MS);
+    const store = new QuorumStore(members, runtimeClock, LONGEST_LOCK_TIME_MS);
+    const process = new SimulatedProcess(number, clock, store, COMMAND_TIMEOUT_MS, runtimeClock);
     this.#processes.push(process);
     this.#fault(number, `process ${number} crashes`, () => clock.die());
     this.#fault(number, `process ${number} is frozen`, () => {
@@ -134,7 +142,9 @@ class MastersWorld implements Judge {
     const lock = process.lock(KEY, how);
     try {
       while (!(await lock.acquire())) if (!(await lock.retryCheck())) throw undefined;
-      this.#narrator.tell(`${name} is let in by ${lock.storeValue}, for ${lock.remaining()} ms`);
+      this.#schedule.stops.ignoring(() =>
+        this.#narrator.tell(`${name} is let in by ${lock.storeValue}, for ${lock.remaining()} ms`),
+      );
       this.#inside.set(lock, process);
       const entries = (this.#entries += 1);
       await process.passes(workMs);

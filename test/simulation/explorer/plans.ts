@@ -66,6 +66,11 @@ export const PLANS: readonly Plan[] = [
     mayBeRevoked: true,
     calls: [call(1, 0), call(1, 0), call(2, 0, SHORT), call(2, 0)],
   },
+  {
+    name: "a process that is stopped",
+    mayStop: true,
+    calls: [call(1, 0, PATIENT, 30), call(1, 0), call(2, 0)],
+  },
   { name: "three processes", calls: [call(1, 0), call(1, 0), call(2, 0), call(3, 0)] },
   { name: "a quorum of three", masters: 3, calls: [call(1, 0), call(2, 0)] },
   {
@@ -75,6 +80,12 @@ export const PLANS: readonly Plan[] = [
       call(1, 0, { ...PATIENT, lockTime: "300ms" }, 150),
       call(2, 20, { ...PATIENT, lockTime: "300ms" }),
     ],
+  },
+  {
+    name: "a process that is stopped, of a quorum of three",
+    masters: 3,
+    mayStop: true,
+    calls: [call(1, 0, { ...PATIENT, lockTime: "300ms" }, 150), call(2, 20)],
   },
 ];
 

@@ -1,4 +1,5 @@
 import type { CancelTimer } from "../../../runtime/clock";
+import { Stops } from "../../support/stopping-clock";
 
 /** Whose event it is: a process, by its number; the server; or the world around them. */
 export type Owner = number | "server" | "world";
@@ -45,6 +46,10 @@ export class Schedule {
   #hadFault = false;
   /** What is to come in the same tick as the next one. */
   #together: Pending | undefined;
+  /** Called when a process is stopped in the middle of what it does. */
+  onStop = (): void => {};
+  /** The reads of clocks, before each of which a process may be stopped. */
+  readonly stops = new Stops(() => this.onStop());
 
   now(): number {
     return this.#now;

@@ -6,6 +6,7 @@ import { Invariants } from "../invariants";
 import { SimulatedProcess } from "../process";
 import { ProcessClock } from "../process-clock";
 import { SimulatedServer } from "../server";
+import { StoppingClock } from "../../support/stopping-clock";
 import { Schedule } from "./schedule";
 import { Narrator, type Choice, type Judge, type Manner, type Plan, type Story } from "./story";
 import { Wire } from "./wire";
@@ -32,6 +33,7 @@ class SmallWorld implements Judge {
   readonly #invariants: Invariants;
   readonly #processes: SimulatedProcess[] = [];
   readonly #narrator: Narrator;
+  readonly #mayStop: boolean;
   readonly #callers = new Set<Caller>();
   /** Those who wait for several keys. */
   readonly #partly = new Set<{ readonly process: SimulatedProcess }>();
@@ -39,7 +41,15 @@ class SmallWorld implements Judge {
   #underWay = 0;
 
   constructor(plan: Plan, { tamper = (store) => store, isTraced = false }: Manner) {
-    this.#narrator = new Narrator(this.#schedule, isTraced);
+    const { mayStop = false } = plan;
+    this.#mayStop = mayStop;
+    this.#schedule.onStop = () => {
+      // All stand still, since nothing else happens meanwhile.
+      for (const { clock } of this.#processes) clock.stopsFor(FREEZE_MS);
+      this.#schedule.pass(FREEZE_MS);
+      this.#invariants.healed(); // Nobody could do anything about a key that was free meanwhile.
+    };
+    this.#narrator = new Narrator(this.#schedule, isTraced, mayStop);
     let invariants: Invariants | undefined;
     const schedule = this.#schedule;
     this.#server = new SimulatedServer(
@@ -58,7 +68,7 @@ class SmallWorld implements Judge {
     this.#invariants = invariants;
     const wires: Wire[] = [];
     for (const number of new Set(plan.calls.map(({ process }) => process))) {
-      const pace = { rate: 1, startsAt: 1_000_000 * number, bootStepMs: 0 };
+      const pace = { rate: 1, startsAt: 1_000_000 * number, bootStepMs: mayStop ? 1 : 0 };
       const clock = new ProcessClock(schedule.timeOf(number), pace);
       const wire = new Wire(schedule, number, clock, this.#server, {
         onCarriedOut: (done) => this.#narrator.notes(done),
@@ -67,7 +77,8 @@ class SmallWorld implements Judge {
         onNotDropped: (key, requestId) => this.#invariants.heardOfLoss(key, requestId),
       });
       wires.push(wire);
-      const process = new SimulatedProcess(number, clock, wire, COMMAND_TIMEOUT_MS);
+      const runtimeClock = mayStop ? new StoppingClock(clock, schedule.stops.beforeRead) : clock;
+      const process = new SimulatedProcess(number, clock, wire, COMMAND_TIMEOUT_MS, runtimeClock);
       this.#processes.push(process);
       const fault = (what: string, happen: () => void): void =>
         void schedule.add("fault", number, `process ${number} ${what}`, Infinity, happen);
@@ -128,8 +139,10 @@ class SmallWorld implements Judge {
   async #call(name: string, { process: number, workMs, how }: Plan["calls"][number]): Promise<void> {
     const process = this.#processes.find((one) => one.number === number);
     if (process === undefined || process.clock.isDead) return;
-    const caller = callerOf(process, process.lock(KEY, how), how);
-    const { lock, goesAway } = caller;
+    const [lock, goesAway] = [process.lock(KEY, how), new AbortController()];
+    const acquired = lock.acquire(goesAway.signal);
+    // Its budget counts from the moment that it has read, and it may have been stopped since.
+    const caller = callerOf(process, lock, how, { goesAway, joinedAt: lock.waitsSince });
     const away = this.#schedule.add("act", number, `${name} goes away`, Infinity, () => {
       if (!process.clock.isRunning || caller.state !== "waiting") return;
       this.#over(caller);
@@ -140,28 +153,32 @@ class SmallWorld implements Judge {
     this.#underWay += 1;
     this.#invariants.joined(caller);
     try {
-      let isHeld = await lock.acquire(goesAway.signal);
+      let isHeld = await acquired;
       while (!isHeld && (await lock.retryCheck())) isHeld = await lock.acquire(goesAway.signal);
       if (!isHeld) throw undefined;
     } catch (error) {
       this.#schedule.cancel(away);
-      if (caller.state === "waiting") this.#invariants.turnedAway(caller, error);
+      if (caller.state === "waiting") this.#judge(() => this.#invariants.turnedAway(caller, error));
       this.#over(caller);
       return this.#narrator.tell(`${name} was turned away: ${reasonOf(error)}`);
     }
     this.#schedule.cancel(away);
     if (caller.state === "gone") return void lock.release().catch(() => {});
-    if (lock.remaining() === 0 && process.isClosed) {
-      // It was shut down between the grant and the first step of the body.
-      this.#invariants.disappeared(caller);
+    if (lock.remaining() === 0 && (process.isClosed || this.#mayStop)) {
+      // It was shut down or stopped between the grant and the first step of the body, which does not begin then.
+      caller.state = "leaving";
+      caller.storeValue = lock.storeValue;
       this.#over(caller);
-      return void lock.release().catch(() => {});
+      await lock.release().catch(() => {});
+      return this.#invariants.disappeared(caller);
     }
-    this.#narrator.tell(`${name} is let in by ${lock.storeValue}, for ${lock.remaining()} ms`);
-    this.#invariants.entered(caller);
+    this.#judge(() => {
+      this.#narrator.tell(`${name} is let in by ${lock.storeValue}, for ${lock.remaining()} ms`);
+      this.#invariants.entered(caller);
+    });
     await this.#work(process, workMs);
     this.#narrator.tell(`${name} leaves`);
-    this.#invariants.leaves(caller, false);
+    this.#judge(() => this.#invariants.leaves(caller, false));
     const trouble: unknown = await lock.release().then(
       () => undefined,
       (error: unknown) => error,
@@ -221,6 +238,11 @@ class SmallWorld implements Judge {
       this.#invariants.left(caller, trouble);
       this.#over(caller);
     }
+  }
+
+  /** What the judge reads of the clocks is no step of the process. */
+  #judge(judge: () => void): void {
+    this.#schedule.stops.ignoring(judge);
   }
 
   /** The shortest body has no turn of the event loop of its own. */

@@ -2,7 +2,7 @@ import type { LockOptions } from "../../../runtime/lock/settings";
 import type { Tamper } from "../tampering";
 import { Fingerprint } from "./fingerprint";
 import { withShortIds } from "./names";
-import type { Pending, Schedule } from "./schedule";
+import type { Deviation, Pending, Schedule } from "./schedule";
 import type { CarriedOut } from "./wire";
 
 /** Who calls in a small world. */
@@ -10,6 +10,8 @@ export interface Plan {
   readonly name: string;
   /** Over a quorum of so many; without it, with one server. */
   readonly masters?: number;
+  /** Whether a process may be stopped between any two reads of its clocks. */
+  readonly mayStop?: boolean;
   /** Whether somebody may revoke what holds the key, at any time. */
   readonly mayBeRevoked?: boolean;
   /** One call each: in which process, when, and for how long it works once it is inside. */
@@ -74,9 +76,11 @@ export class Narrator {
   readonly #carriedOut: CarriedOut[] = [];
   readonly #fingerprint = new Fingerprint();
   readonly #trace: string[] | undefined;
+  readonly #mayStop: boolean;
 
-  constructor(schedule: Schedule, isTraced: boolean) {
+  constructor(schedule: Schedule, isTraced: boolean, mayStop: boolean) {
     this.#schedule = schedule;
+    this.#mayStop = mayStop;
     this.#trace = isTraced ? [] : undefined;
   }
 
@@ -89,13 +93,14 @@ export class Narrator {
       const next = this.#schedule.next();
       if (next === undefined) break;
       const choice = choices[chosen];
-      if (choice?.step === step) {
-        chosen += 1;
-        await this.#happens(judge, step, this.#deviate(next, choice));
-      } else {
-        if (choice === undefined && countsOptions) options[step] = this.#schedule.deviations(next).length;
-        await this.#happens(judge, step, next);
-      }
+      const isChosen = choice?.step === step;
+      const counts = choice === undefined && countsOptions;
+      const deviations = counts ? this.#schedule.deviations(next).length : 0;
+      this.#schedule.stops.arm(0);
+      if (isChosen) chosen += 1;
+      await this.#happens(judge, step, isChosen ? this.#deviate(next, choice) : next);
+      // A process may also be stopped before any of the reads that it made in this step.
+      if (counts) options[step] = deviations + (this.#mayStopIn(next) ? this.#schedule.stops.reads : 0);
       if (step > MOST_STEPS || this.#schedule.now() - startedAt > LONGEST_MS) {
         judge.report("it goes on for ever");
       }
@@ -125,18 +130,35 @@ export class Narrator {
   }
 
   #deviate(next: Pending, { step, option }: Choice): Pending {
-    const deviation = this.#schedule.deviations(next)[option];
+    const deviations = this.#schedule.deviations(next);
+    const deviation = deviations[option] ?? this.#stopBefore(option - deviations.length, next);
     if (deviation === undefined) throw new Error(`Expected step ${step} to have an option ${option}`);
     this.#trace?.push(`       * ${step}:${option} ${deviation.label()}`);
     deviation.apply(next);
     return this.#schedule.next() ?? next;
   }
 
+  /** A step of a server is atomic. */
+  #mayStopIn({ owner }: Pending): boolean {
+    return this.#mayStop && typeof owner === "number";
+  }
+
+  #stopBefore(read: number, next: Pending): Deviation | undefined {
+    if (!this.#mayStopIn(next)) return undefined;
+    return {
+      label: () => `the process is stopped before read ${read + 1} of its clocks`,
+      apply: ({ owner }) => {
+        this.#schedule.stops.arm(read + 1);
+        this.#fingerprint.add(owner, `stopped before read ${read + 1}`, this.#schedule.now());
+      },
+    };
+  }
+
   async #happens(judge: Judge, step: number, next: Pending): Promise<void> {
     this.#notesThat(step, this.#schedule.happen(next));
     judge.checkBeliefs();
     await allPromiseJobs(judge);
-    judge.check();
+    this.#schedule.stops.ignoring(() => judge.check());
   }
 
   #notesThat(step: number, happened: readonly Pending[]): void {
