@@ -181,11 +181,32 @@ export class Renewals {
       else this.#lookAt(lease.renewAt);
     }
     const alive = due.filter((lease) => lease.untilDeadline(now) > 0);
-    if (alive.length > 0) void this.#renew(alive, now);
+    for (const { leases, mostMs } of this.#together(alive)) void this.#renew(leases, now, mostMs);
     // Last, because those who are told may stop others at once.
     for (const lease of due) {
       if (!lease.isOver && lease.untilDeadline(now) === 0) this.#expire(lease);
     }
+  }
+
+  /**
+   * The leases that may go in one command: those that listen for as long and ask as many replicas. One that is in a hurry,
+   * or waits for a slow replica, must not cost another its lock.
+   */
+  #together(leases: readonly Lease[]): Iterable<{ readonly leases: Lease[]; readonly mostMs: number }> {
+    const groups = new Map<string, { readonly leases: Lease[]; readonly mostMs: number }>();
+    for (const lease of leases) {
+      const mostMs = this.#mostMs(lease);
+      const name = `${mostMs} ${lease.replicas}`;
+      const group = groups.get(name);
+      if (group === undefined) groups.set(name, { leases: [lease], mostMs });
+      else group.leases.push(lease);
+    }
+    return groups.values();
+  }
+
+  /** How long a renewal of the lease may take: so long that there is time for another. */
+  #mostMs({ lockTimeMs }: Lease): number {
+    return Math.min(Math.max(lockTimeMs / 3, LEAST_COMMAND_TIME_MS), this.#inFlight.usualTimeoutMs);
   }
 
   /** So that those that are due at about the same time go together. What is tried again has its time already. */
@@ -193,7 +214,7 @@ export class Renewals {
     return this.#deadlines.isWatched(lease) ? 0 : lease.lockTimeMs / 30;
   }
 
-  async #renew(leases: readonly Lease[], sentAt: number): Promise<void> {
+  async #renew(leases: readonly Lease[], sentAt: number, mostMs: number): Promise<void> {
     for (const lease of leases) {
       lease.renewAt = UNDER_WAY;
       if (lease.untilDeadline(sentAt) <= this.#inFlight.usualTimeoutMs) this.#deadlines.watch(lease);
@@ -205,8 +226,6 @@ export class Renewals {
       fencing: false,
       ...ofReplicas(lease),
     }));
-    const thirdMs = Math.min(...leases.map(({ lockTimeMs }) => lockTimeMs)) / 3;
-    const mostMs = Math.max(thirdMs, LEAST_COMMAND_TIME_MS);
     const replies = await renewMany(this.#store, this.#inFlight, requests, mostMs);
     for (const [index, lease] of leases.entries()) {
       const [request, reply] = [requests[index], replies[index]];

@@ -325,3 +325,33 @@ test("who gives back other locks when it learns that one is lost is not told tha
   t.true(await fleet.isForgotten("second"));
   t.is(fleet.clock.pendingTimers, 0);
 });
+
+test("a lock in a hurry does not cut short the wait for the reply that keeps another", async (t) => {
+  const { fleet, keep } = keeper();
+  const long = await keep("long", 30_000);
+  await fleet.clock.advance(9_900);
+  await keep("short", 300);
+  fleet.store.onRenew = async (send) => {
+    const replies = await send();
+    await passes(fleet.clock, 400); // Longer than the short lock waits for a reply.
+    return replies;
+  };
+  await fleet.clock.advance(500);
+  t.is(timeLeft(fleet, long), 30_000 * 0.99 - 2 - 400);
+});
+
+test("a lock that waits for a slow replica does not delay the renewal of one that needs none", async (t) => {
+  const { fleet, keep } = keeper();
+  const plain = await keep("plain", 30_000);
+  const replicated = await keep("replicated", 30_000);
+  replicated.replicas = 1;
+  let commands = 0;
+  fleet.store.onRenew = async (send) => {
+    commands += 1;
+    if (commands > 1) await passes(fleet.clock, 900);
+    return await send();
+  };
+  await fleet.clock.advance(10_000);
+  t.deepEqual(fleet.store.renewed, [1, 1]);
+  t.is(timeLeft(fleet, plain), 30_000 * 0.99 - 2, "its reply is here");
+});

@@ -245,6 +245,52 @@ test.serial(
   },
 );
 
+test.serial("a caller in a hurry does not end the wait of another for the same replica", async (t) => {
+  const store = openStore(t);
+  const hasty = { ...request(newKey()), replicas: 1 };
+  const patient = { ...request(newKey()), replicas: 1 };
+  for (const one of [hasty, patient]) t.like(await store.take(one, WITHIN_MS), { taken: true });
+  const { moveOn } = hang(t);
+  const before = await callsOf("wait");
+  const patientReply = store.renew([patient], 60_000);
+  const [hastyReply] = await store.renew([hasty], 300);
+  t.true(hastyReply instanceof Error);
+  t.is(await callsOf("wait"), before + 1, "they wait together");
+  moveOn();
+  t.deepEqual(await patientReply, [{ renewed: true }]);
+});
+
+test.serial("a renewal does not wait until an acquisition has heard of the replica", async (t) => {
+  const store = openStore(t);
+  const held = { ...request(newKey()), replicas: 1 };
+  const other = { ...request(newKey()), replicas: 1 };
+  t.like(await store.take(held, WITHIN_MS), { taken: true });
+  const { moveOn } = hang(t);
+  const before = await callsOf("wait");
+  const taken = store.take(other, 60_000);
+  await until(async () => (await callsOf("wait")) === before + 1);
+  const renewed = store.renew([held], 60_000);
+  await until(async () => (await callsOf("wait")) === before + 2);
+  moveOn();
+  t.like(await taken, { taken: true });
+  t.deepEqual(await renewed, [{ renewed: true }]);
+});
+
+test.serial("SCRIPT FLUSH goes unnoticed by locks with replicas", async (t) => {
+  const store = openStore(t);
+  for (let round = 0; round < 5; round += 1) {
+    const many = Array.from({ length: 3 }, () => ({ ...request(newKey()), replicas: 1 }));
+    await admin.script("FLUSH");
+    for (const reply of await Promise.all(many.map((one) => store.take(one, WITHIN_MS))))
+      t.like(reply, { taken: true });
+    await admin.script("FLUSH");
+    t.deepEqual(
+      await store.renew(many, WITHIN_MS),
+      many.map(() => ({ renewed: true })),
+    );
+  }
+});
+
 test.serial("a store that is closed opens no connection for what it was asked before", async (t) => {
   const client = master.client();
   const store = redisStore(client);

@@ -1,4 +1,4 @@
-import { systemClock } from "../../clock";
+import type { Clock } from "../../clock";
 import { listenInRoot, runInNextTick } from "../../root-context";
 import { MOST_AT_ONCE, type RenewReply, type RenewRequest } from "../port";
 import type { Duplicable, OwnConnection } from "./client";
@@ -48,7 +48,8 @@ interface Connection {
  * and waits for what was written on it: so there is one for nothing else, over which a renewal goes and then the WAIT. That
  * the same server says that it has the hold matters, too: after a fail-over another one may say that all is well.
  *
- * One batch is on its way at a time; what is asked for meanwhile goes with the next.
+ * One batch is on its way at a time; what is asked for meanwhile goes with the next. A batch has no deadline of its own:
+ * its WAIT lasts as long as its most patient member listens, and each of the others times out by itself.
  */
 export class Confirmer {
   readonly #node: Duplicable;
@@ -56,6 +57,7 @@ export class Confirmer {
   readonly #prefix: string;
   readonly #db: number;
   readonly #slotOf: (key: string) => number;
+  readonly #clock: Clock;
   #connection: Connection | undefined;
   #pending: Asked[] = [];
   #isBusy = false;
@@ -68,7 +70,9 @@ export class Confirmer {
     prefix: string,
     db: number,
     slotOf: (key: string) => number,
+    clock: Clock,
   ) {
+    this.#clock = clock;
     this.#node = node;
     this.#db = db;
     this.#replicas = replicas;
@@ -77,8 +81,13 @@ export class Confirmer {
   }
 
   confirm(request: RenewRequest, isAsking: boolean, withinMs: number): Promise<RenewReply> {
-    return new Promise((settle) => {
-      this.#pending.push({ request, isAsking, dueAt: systemClock.now() + withinMs, settle });
+    return new Promise((resolve) => {
+      const cancel = this.#clock.afterInBackground(withinMs, () => resolve(tooLate()));
+      const settle = (reply: RenewReply): void => {
+        cancel();
+        resolve(reply);
+      };
+      this.#pending.push({ request, isAsking, dueAt: this.#clock.now() + withinMs, settle });
       if (!this.#isBusy && this.#pending.length === 1) runInNextTick(() => void this.#sendAll());
     });
   }
@@ -99,21 +108,36 @@ export class Confirmer {
       for (const { settle } of some) settle(new Error("the store is closed"));
       return;
     }
-    const now = systemClock.now();
-    const batch = some.filter(({ dueAt }) => dueAt - now >= LEAST_MS);
+    const batch = some.filter((asked) => this.#leftMs(asked) >= LEAST_MS);
     for (const asked of some) if (!batch.includes(asked)) asked.settle(tooLate());
-    if (batch.length === 0) return;
-    const leftMs = Math.min(...batch.map(({ dueAt }) => dueAt)) - now;
-    const groups = this.#together(batch);
     try {
-      const replies = await this.#exec(groups, leftMs);
-      const [waitError, count] = replies.pop() ?? [TOO_FEW, undefined];
-      const fault = waitError === null ? this.#tooFew(Number(count)) : wrapped(waitError);
-      groups.forEach((group, index) => conclude(group, replies[index] ?? [TOO_FEW, undefined], fault));
+      // What the server did not carry out, because it has forgotten the script, is sent once more with the script itself.
+      const unknown = await this.#sendBatch(batch);
+      const rest = await this.#sendBatch(unknown.filter((asked) => this.#leftMs(asked) >= LEAST_MS));
+      for (const { settle } of rest) settle(new Error("Redis did not know the script"));
     } catch (error) {
       this.#disconnect();
       for (const { settle } of batch) settle(wrapped(error));
     }
+  }
+
+  #leftMs({ dueAt }: Asked): number {
+    return dueAt - this.#clock.now();
+  }
+
+  /** Returns those that the server did not carry out, because it does not know the script. */
+  async #sendBatch(batch: readonly Asked[]): Promise<readonly Asked[]> {
+    if (batch.length === 0) return [];
+    const groups = this.#together(batch);
+    const replies = await this.#exec(groups, Math.max(...batch.map((asked) => this.#leftMs(asked))));
+    const [waitError, count] = replies.pop() ?? [TOO_FEW, undefined];
+    const fault = waitError === null ? this.#tooFew(Number(count)) : wrapped(waitError);
+    return groups.flatMap((group, index) => {
+      const reply = replies[index] ?? ([TOO_FEW, undefined] as const);
+      if (isUnknownScript(reply[0])) return group;
+      conclude(group, reply, fault);
+      return [];
+    });
   }
 
   #tooFew(count: number): Error | undefined {
@@ -135,6 +159,7 @@ export class Confirmer {
 
   /** The reply to each group, and that to WAIT. */
   async #exec(groups: readonly (readonly Asked[])[], leftMs: number): Promise<PipelineReply[]> {
+    if (this.#isClosed) throw new Error("the store is closed");
     const connection = (this.#connection ??= this.#open());
     const { redis, database } = connection;
     const pipeline = redis.pipeline();
@@ -155,7 +180,7 @@ export class Confirmer {
     pipeline.call("wait", this.#replicas, Math.ceil(Math.max(leftMs - WAIT_IS_LATE_MS, leftMs / 2)));
     let cancel = (): void => {};
     const timeIsUp = new Promise<never>((_, reject) => {
-      cancel = systemClock.afterInBackground(leftMs, () => reject(tooLate()));
+      cancel = this.#clock.afterInBackground(leftMs, () => reject(tooLate()));
     });
     try {
       const replies = await Promise.race([pipeline.exec(), timeIsUp]);
@@ -185,7 +210,7 @@ export class Confirmer {
   }
 }
 
-type PipelineReply = [error: Error | null, reply: unknown];
+type PipelineReply = readonly [error: Error | null, reply: unknown];
 
 /** @param fault why replicas are not known to have what the master has */
 function conclude(group: readonly Asked[], [error, reply]: PipelineReply, fault: Error | undefined): void {

@@ -1,4 +1,4 @@
-import { systemClock } from "../../clock";
+import { systemClock, type Clock } from "../../clock";
 import { LockMisconfiguredError } from "../../errors";
 import type {
   AnnounceRequest,
@@ -47,10 +47,12 @@ export class ConfirmingStore implements Store {
   readonly placeMany: Store["placeMany"];
   readonly #store: RedisStore;
   readonly #replicas: Replicas;
+  readonly #clock: Clock;
 
-  constructor(store: RedisStore) {
+  constructor(store: RedisStore, clock: Clock = systemClock) {
     this.#store = store;
-    this.#replicas = new Replicas(store.client, store.cluster);
+    this.#clock = clock;
+    this.#replicas = new Replicas(store.client, store.cluster, clock);
     this.splitsMany = store.splitsMany;
     this.takeMany = store.takeMany;
     this.dropMany = store.dropMany;
@@ -72,10 +74,11 @@ export class ConfirmingStore implements Store {
     withinMs: number,
     take: () => Promise<TakeReply>,
   ): Promise<TakeReply> {
-    const startedAt = systemClock.now();
+    const startedAt = this.#clock.now();
     const reply = await take();
     if (!reply.taken) return reply;
-    const confirmed = await this.#replicas.confirm(request, withinMs - (systemClock.now() - startedAt));
+    const leftMs = withinMs - (this.#clock.now() - startedAt);
+    const confirmed = await this.#replicas.confirm(request, leftMs, "acquire");
     if (confirmed instanceof LockMisconfiguredError) {
       // Nobody tries again, so nobody would find it.
       await this.#store.drop(request, LEAST_GIVE_BACK_MS).catch(() => {});
@@ -103,11 +106,12 @@ export class ConfirmingStore implements Store {
   }
 
   async #renewAndConfirm(request: RenewRequest, withinMs: number): Promise<RenewReply> {
-    if (!request.fencing) return await this.#replicas.confirm(request, withinMs);
-    const startedAt = systemClock.now();
+    if (!request.fencing) return await this.#replicas.confirm(request, withinMs, "renew");
+    const startedAt = this.#clock.now();
     const [drawn = TOO_FEW] = await this.#store.renew([request], withinMs);
     if (drawn instanceof Error || !drawn.renewed) return drawn;
-    const confirmed = await this.#replicas.confirm(request, withinMs - (systemClock.now() - startedAt));
+    const leftMs = withinMs - (this.#clock.now() - startedAt);
+    const confirmed = await this.#replicas.confirm(request, leftMs, "renew");
     return confirmed instanceof Error || !confirmed.renewed ? confirmed : drawn;
   }
 
