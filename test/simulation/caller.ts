@@ -13,10 +13,14 @@ export interface Caller {
   readonly watchesSignal: boolean;
   /** Whether it stands inside the body of another one, with the same lock. */
   readonly isNested: boolean;
+  /** Whether it stands inside the body of another one, with another key. */
+  readonly isInside: boolean;
   /** Whether its lock is one of several that are had together: it stands in lines of which it is not told here. */
   readonly isOfSeveral: boolean;
   /** Whether another body may enter inside its own. */
   readonly isReentrant: boolean;
+  /** Whether its body is in an async context of its own, by which a call inside it is known to be inside. */
+  readonly hasFrame: boolean;
   /** Whether its release may resolve before the store has answered. */
   readonly isReleasedInBackground: boolean;
   /** Ends its wait. */

@@ -1,3 +1,4 @@
+import { AsyncResource } from "node:async_hooks";
 import type {
   DropReply,
   DropRequest,
@@ -12,6 +13,7 @@ import type {
   TakeRequest,
 } from "../../runtime/stores/port";
 import type { SeededRandom } from "../support/seeded-random";
+import { belongsToNobody } from "./contexts";
 import type { ProcessClock } from "./process-clock";
 import type { SimulatedServer, WorldTime } from "./server";
 import type { Weather } from "./weather";
@@ -63,6 +65,8 @@ export class Connection implements Store {
   /** As a user's own client may: it holds commands back while it is not connected, and sends again. */
   readonly #resends: boolean;
   readonly #listeners = new Set<StoreListener>();
+  /** The context in which hints come: that of the first command that needed them, for which a connection was opened. */
+  #inbox: AsyncResource | undefined;
   #wires: Wire[];
   /** Resolves when there is a connection again. */
   #reconnected: Promise<void> | undefined;
@@ -103,11 +107,13 @@ export class Connection implements Store {
   }
 
   async place(request: PlaceRequest): Promise<TakeReply> {
+    this.#inbox ??= new AsyncResource("inbox");
     this.#hearing.onAsk(request.requestId);
     return this.#took(request, await this.#carry(() => this.#server.place(request)));
   }
 
   async placeMany(requests: readonly PlaceRequest[]): Promise<readonly (TakeReply | Error)[]> {
+    this.#inbox ??= new AsyncResource("inbox");
     for (const { requestId } of requests) this.#hearing.onAsk(requestId);
     const replies = await this.#carry(() =>
       Promise.all(requests.map((request) => this.#server.place(request))),
@@ -173,6 +179,7 @@ export class Connection implements Store {
     send: () => Promise<Reply>,
     afterFirst: (reply: Reply) => Reply = (reply) => reply,
   ): Promise<Reply> {
+    belongsToNobody("a command");
     for (;;) {
       if (this.#reconnected !== undefined && !this.#resends) await this.#refuse();
       while (this.#reconnected !== undefined) await this.#reconnected;
@@ -273,7 +280,8 @@ export class Connection implements Store {
   #hint(place: string | undefined): void {
     const { hintLost, latencyMs } = this.#weather();
     if (this.#process.isDead || this.#wires[0]?.isBroken === true || this.#random.happens(hintLost)) return;
-    const deliver = (): void => this.#process.arrive(() => this.#tell(place));
+    const tell = (): void => this.#tell(place);
+    const deliver = (): void => this.#process.arrive(this.#inbox?.bind(tell) ?? tell);
     this.#world.after(this.#random.next() * latencyMs, deliver);
     if (this.#random.happens(hintLost / 4)) deliver(); // Once more, and out of its turn.
   }

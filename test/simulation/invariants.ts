@@ -85,6 +85,7 @@ export class Invariants {
     if (!this.beliefs.check(caller) && hasKeptItsWord)
       this.report(`${lock.requestId} is let in without the lock`);
     if (isNested) return;
+    this.#checkAlone(caller);
     this.#checkBudget(caller, "entered");
     for (const other of this.#callers) {
       if (other === caller || caller.isOfSeveral) break;
@@ -102,6 +103,15 @@ export class Invariants {
     this.#checkLockTime(caller);
     this.#checkHandOn(caller);
     this.#checkToken(caller);
+  }
+
+  /** Nobody enters a body's lock again but what is inside that body. */
+  #checkAlone(caller: Caller): void {
+    if (caller.lock.permits > 1) return;
+    for (const other of this.#callers) {
+      if (other === caller || other.state !== "inside" || other.storeValue !== caller.storeValue) continue;
+      this.report(`${caller.lock.requestId} entered beside the body of ${other.lock.requestId}`);
+    }
   }
 
   /** Who is let in has what it asked for, or what is left of as much. */

@@ -1,5 +1,6 @@
 import test, { type ExecutionContext } from "ava";
 import { Attempt } from "../../runtime/commands/attempt";
+import * as aborter from "../../runtime/lock/aborter";
 import { Lock } from "../../runtime/lock/lock";
 import type { Locker } from "../../runtime/lock/locker";
 import { Contender } from "../../runtime/queue/contender";
@@ -8,11 +9,13 @@ import { Lease } from "../../runtime/queue/lease";
 import { LocalQueue } from "../../runtime/queue/local-queue";
 import { Turn, type Ended } from "../../runtime/queue/turn";
 import type { Waiter } from "../../runtime/queue/waiter";
+import * as rootContext from "../../runtime/root-context";
 import { FENCING_STRIDE, type Store, type TakeReply, type TakeRequest } from "../../runtime/stores/port";
 import { Election } from "../../runtime/stores/quorum/election";
 import { Renewal } from "../../runtime/stores/quorum/renewal";
 import { reservedFor } from "../../runtime/stores/value";
 import { Beliefs } from "./beliefs";
+import * as contexts from "./contexts";
 import { explore } from "./explorer/explore";
 import { planOf } from "./explorer/plans";
 import { SimulatedProcess } from "./process";
@@ -28,7 +31,8 @@ const ENOUGH_SEEDS = 1_000;
 async function finds(t: ExecutionContext, weather: string, what: RegExp, tamper?: Tamper): Promise<void> {
   t.timeout(300_000);
   const others: string[] = [];
-  for (let seed = KINDS.indexOf(weather); seed < ENOUGH_SEEDS; seed += KINDS.length) {
+  const [first, step] = weather === "any" ? [0, 1] : [KINDS.indexOf(weather), KINDS.length];
+  for (let seed = first; seed < ENOUGH_SEEDS; seed += step) {
     const { problems } = await simulate(seed, tamper);
     const found = problems.find((problem) => what.test(problem));
     if (found !== undefined) {
@@ -513,6 +517,59 @@ test.serial("a caller that is kept longer than its budget is found out", async (
   } finally {
     Object.defineProperty(Lock.prototype, "budgetEndsAt", budget ?? {});
   }
+});
+
+/** For the time of the test, as `withFault`: what modules look up among another one's exports at each call. */
+async function withExports<Module extends object>(
+  module: Module,
+  faults: Partial<Module>,
+  look: () => Promise<void>,
+): Promise<void> {
+  const originals = { ...module };
+  Object.assign(module, faults);
+  try {
+    await look();
+  } finally {
+    Object.assign(module, originals);
+  }
+}
+
+/** Timers, ticks, and handlers run in the context of whoever armed them. */
+const LEAKING: Partial<typeof rootContext> = {
+  inRoot: (callback) => callback(),
+  rooted: (callback) => callback,
+  runInNextTick: (callback) => process.nextTick(callback),
+  runInPromiseJob: (job) => queueMicrotask(job),
+};
+
+/** And abort listeners in that of whoever aborts. */
+const LEAKING_SIGNALS = {
+  Aborter: class extends AbortController {} as unknown as typeof aborter.Aborter,
+};
+
+test.serial("a timer that serves several in the context of one is found out", async (t) => {
+  const what = /(a command|a log line|lockweave:\S+) is in the context of/;
+  await withExports(rootContext, LEAKING, async () => {
+    await finds(t, "calm", what);
+    await explorerFinds(t, "two processes", what);
+    await explorerFinds(t, "a quorum of three", what);
+  });
+});
+
+test.serial("an abort listener in the context of whoever found the loss is found out", async (t) => {
+  const what = /an abort listener of call \d+ is in the context of/;
+  await withExports(aborter, LEAKING_SIGNALS, () => finds(t, "lossy", what));
+});
+
+test.serial("an abort listener that passes for a part of another's body is found out", async (t) => {
+  await withExports(contexts.watch, { isOn: false }, () =>
+    withExports(rootContext, LEAKING, () =>
+      withExports(aborter, LEAKING_SIGNALS, () =>
+        // It enters beside the body, or is refused at once because that body's lock is lost or shared.
+        finds(t, "any", /entered beside the body of|gave up after 0 ms/),
+      ),
+    ),
+  );
 });
 
 // ---- faults of a quorum ---------------------------------------------------------------------------------

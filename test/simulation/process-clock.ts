@@ -1,3 +1,4 @@
+import { AsyncResource } from "node:async_hooks";
 import type { CancelTimer, Clock, Timer } from "../../runtime/clock";
 import { PlainTimer } from "../support/plain-timer";
 import type { WorldTime } from "./server";
@@ -186,6 +187,6 @@ export class ProcessClock implements Clock {
 
   #happen(event: Event): void {
     if (this.#state === "running") event.run();
-    else if (this.#state !== "dead") this.#missed.push(event);
+    else if (this.#state !== "dead") this.#missed.push({ ...event, run: AsyncResource.bind(event.run) });
   }
 }

@@ -6,6 +6,7 @@ import type { Locker } from "../../runtime/lock/locker";
 import { settle, type LockOptions } from "../../runtime/lock/settings";
 import type { Loss } from "../../runtime/queue/loss";
 import type { Store } from "../../runtime/stores/port";
+import { belongsToNobody } from "./contexts";
 import type { ProcessClock } from "./process-clock";
 import { requestIdOf } from "./truth";
 
@@ -30,7 +31,7 @@ export class SimulatedProcess {
     this.commandTimeoutMs = commandTimeoutMs;
     let ids = 0;
     const own = { newRequestId: () => requestIdOf(number, (ids += 1)) };
-    const logger = { warn: () => {} };
+    const logger = { warn: () => belongsToNobody("a log line") };
     const commandTimeout = `${commandTimeoutMs}ms` as const;
     this.#locker = Object.assign(createLocker({ store, clock: runtimeClock, commandTimeout, logger }), own);
     Object.assign(this.#locker.queues, own);

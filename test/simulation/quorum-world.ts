@@ -7,6 +7,7 @@ import { memoryMember } from "../stores/quorum/memory-member";
 import { FleetProcess } from "../support/fleet";
 import { SeededRandom } from "../support/seeded-random";
 import { VirtualClock } from "../support/virtual-clock";
+import { belongsToNobody, inContextOf } from "./contexts";
 import { but } from "./tampering";
 import { requestIdOf } from "./truth";
 
@@ -87,7 +88,7 @@ class QuorumWorld {
         store,
         clock: this.#clock,
         commandTimeout: "400ms",
-        logger: { warn() {} },
+        logger: { warn: () => belongsToNobody("a log line") },
       } as const;
       const process = new FleetProcess(configuration, own);
       Object.assign(process.locker.queues, own);
@@ -100,7 +101,9 @@ class QuorumWorld {
     for (let n = 0; n < ailing; n += 1) void this.#trouble(n);
     if (this.#weather.partitions) void this.#partitions();
     const callers = 6 + this.#random.below(6);
-    for (let n = 0; n < callers; n += 1) void this.#caller(n);
+    const report = (problem: string): void => this.#report(problem);
+    for (let n = 0; n < callers; n += 1)
+      void inContextOf({ name: `caller ${n}`, report }, () => this.#caller(n));
     await this.#clock.advanceWhile(() => this.#check(), STORMY_FOR_MS);
     this.#isStormy = false;
     for (const server of this.#servers) server.recover();
@@ -245,6 +248,7 @@ class QuorumWorld {
       await this.#passes(isBad ? this.#random.below(900) : this.#random.next() * 2);
     };
     const send = async <Reply>(carryOut: (member: Member) => Promise<Reply>): Promise<Reply> => {
+      belongsToNobody("a command");
       await travel();
       await server.receives();
       if (this.#isStormy && this.#random.happens(this.#weather.losses / 2)) {

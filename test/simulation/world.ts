@@ -7,6 +7,7 @@ import { SeededRandom } from "../support/seeded-random";
 import { allPromiseJobs, VirtualClock } from "../support/virtual-clock";
 import { LockWaitTimeoutError, reasonOf } from "../../runtime/errors";
 import type { Caller } from "./caller";
+import { belongsTo, fromOutside, inContextOf, type Call } from "./contexts";
 import { Invariants } from "./invariants";
 import { Machines } from "./machines";
 import { noCounts, type Outcome } from "./outcome";
@@ -32,6 +33,11 @@ export function simulate(seed: number, tamper: Tamper = (store) => store): Promi
   return new World(seed, tamper).run();
 }
 
+/** A call that is for one key, and for a lock that may be entered again. */
+interface Wanted {
+  readonly key: string;
+}
+
 type LockTimes = [Duration, ...Duration[]];
 
 class World {
@@ -52,6 +58,8 @@ class World {
   readonly #partly = new Map<Locks, SimulatedProcess>();
   /** In some worlds some do not wait for the end of their release. */
   readonly #hasOpenReleases: boolean;
+  /** In some worlds most locks may be entered again, their bodies ask for other keys, and so do all who lose their locks. */
+  readonly #isNesting: boolean;
   readonly #sharing: "none" | "readers" | "permits" | "all";
   /** In many a world all callers want the same: then a lock is handed on inside a process again and again. */
   readonly #sameForAll: LockOptions | undefined;
@@ -59,8 +67,9 @@ class World {
   readonly #briefMs: number;
   readonly #weather: Weather;
   #sectionsMs = 0;
-  /** How many more may come in the same tick as others. */
+  /** How many more may come in the same tick as others, or when a lock is lost. */
   #extraCalls = 20;
+  #calls = 0;
   /** Calls that are still to come, or under way. */
   #underWay = 0;
 
@@ -70,9 +79,10 @@ class World {
     this.#weather = weatherOf(seed, this.#random);
     this.#isCalm = this.#weather.name === "calm";
     this.#hasOpenReleases = Math.floor(seed / KINDS.length) % 3 === 2;
+    this.#isNesting = Math.floor(seed / KINDS.length) % 5 === 3;
     this.#keys = ["LOCK_one", "LOCK_two", "LOCK_three", "LOCK_four", "LOCK_five"].slice(
       0,
-      this.#random.oneOf(1, 2, 2, 5),
+      this.#isNesting ? 5 : this.#random.oneOf(1, 2, 2, 5),
     );
     let invariants: Invariants | undefined;
     this.#server = new SimulatedServer(
@@ -161,13 +171,28 @@ class World {
 
   // ---- callers ----------------------------------------------------------------------------------------
 
-  async #call(from = this.#machines.any()): Promise<void> {
+  /** @param wanted by an abort listener, which is in a context of its own; by default the call comes from outside */
+  async #call(from = this.#machines.any(), wanted?: Wanted): Promise<void> {
     if (from === undefined) {
       this.#underWay -= 1;
       return;
     }
-    if (this.#keys.length > 1 && this.#random.happens(this.#forSeveral)) return await this.#callForAll(from);
-    const caller = this.#join(from);
+    this.#calls += 1;
+    const call: Call = {
+      name: `call ${this.#calls}`,
+      report: (problem) => this.#invariants.report(problem),
+    };
+    const serve = (): Promise<void> =>
+      inContextOf(call, async () => {
+        const mayBeForSeveral = this.#keys.length > 1 && wanted === undefined;
+        if (mayBeForSeveral && this.#random.happens(this.#forSeveral)) await this.#callForAll(from);
+        else await this.#serve(call, this.#join(from, wanted));
+      });
+    await (wanted === undefined ? fromOutside(serve) : serve());
+  }
+
+  async #serve(call: Call, caller: Caller): Promise<void> {
+    const from = caller.process;
     const { lock, goesAway } = caller;
     try {
       const acquired = lock.acquire(goesAway.signal);
@@ -187,14 +212,14 @@ class World {
       return this.#disappear(caller);
     }
     this.#counts.served += 1;
-    await this.#hold(caller);
+    await this.#hold(call, caller);
   }
 
   /** Somebody wants several keys together. */
   async #callForAll(process: SimulatedProcess): Promise<void> {
     const random = this.#random;
     const [retryTimes, waitMs] = this.#chooseWait();
-    const { fencing: _, lockAtLeast: __, ...how } = this.#chooseHow();
+    const { fencing: _, lockAtLeast: __, holdAtMost: ___, ...how } = this.#chooseHow();
     const wait = { retryTimes, waitTime: `${waitMs}ms` } as const;
     // What is not renewed may be over before the last is had.
     const watchdog = this.#isCalm || how.watchdog === true;
@@ -253,10 +278,11 @@ class World {
     return didWait;
   }
 
-  async #hold(caller: Caller): Promise<void> {
+  async #hold(call: Call, caller: Caller): Promise<void> {
     const { lock, process } = caller;
     this.#invariants.entered(caller);
-    const bodyFailed = await this.#work(caller);
+    const work = (): Promise<boolean> => this.#work(call, caller);
+    const bodyFailed = await (caller.hasFrame ? runInside([lock], work) : work());
     this.#invariants.leaves(caller, bodyFailed);
     let trouble: unknown;
     const released = lock.release();
@@ -295,11 +321,13 @@ class World {
     }
   }
 
-  #join(process: SimulatedProcess): Caller {
+  #join(process: SimulatedProcess, wanted: Wanted | undefined): Caller {
     const random = this.#random;
-    const key = random.oneOf("LOCK_one", ...this.#keys.slice(1));
+    const key = wanted?.key ?? random.oneOf("LOCK_one", ...this.#keys.slice(1));
     const [retryTimes, waitMs] = this.#chooseWait();
-    const how = this.#sameForAll ?? this.#chooseHow();
+    const chosen = this.#sameForAll ?? this.#chooseHow();
+    const how: LockOptions =
+      wanted === undefined ? chosen : { ...chosen, reentrant: true, lockAtLeast: "0s" };
     const onFailure = random.oneOf("throw", "skip");
     const options: LockOptions = { ...how, retryTimes, waitTime: `${waitMs}ms`, onFailure };
     const caller = this.#newCaller(process, key, options, retryTimes * waitMs, false);
@@ -330,10 +358,12 @@ class World {
       key: lock.key,
       lock,
       process,
-      watchesSignal: this.#random.happens(0.5),
+      watchesSignal: this.#random.happens(this.#isNesting ? 1 : 0.5),
       isNested: false,
+      isInside: false,
       isOfSeveral: false,
       isReentrant: options.reentrant === true,
+      hasFrame: options.reentrant === true || options.mode === "read",
       isHeldToItsEnd: options.autoUnlock !== false,
       isReleasedInBackground: options.release === "background",
       goesAway: new AbortController(),
@@ -363,12 +393,14 @@ class World {
     const watchdog = random.happens(this.#isCalm ? 0.8 : 0.6);
     const fencing = random.happens(0.5) && isAlone;
     const autoUnlock = this.#isCalm || random.happens(0.9);
-    const reentrant = random.happens(0.15);
+    const reentrant = random.happens(this.#isNesting ? 0.8 : 0.15);
     const mayStay = !this.#isCalm && autoUnlock && !reentrant && isAlone && random.happens(0.1);
     const lockAtLeast = mayStay ? (`${Math.floor(random.below(300))}ms` as const) : "0s";
     const mayBeOpen = this.#hasOpenReleases && autoUnlock && random.happens(0.5);
     const release = mayBeOpen ? "background" : "awaited";
-    return { ...sharing, lockTime, watchdog, fencing, autoUnlock, release, reentrant, lockAtLeast };
+    const isLimited = !this.#isCalm && watchdog && random.happens(this.#isNesting ? 0.5 : 0.1);
+    const limit: LockOptions = isLimited ? { holdAtMost: lockTime } : {};
+    return { ...sharing, ...limit, lockTime, watchdog, fencing, autoUnlock, release, reentrant, lockAtLeast };
   }
 
   /** In some worlds all locks are held alone; in others many read and few write, or so many are inside at once. */
@@ -387,10 +419,14 @@ class World {
   }
 
   /** Resolves to whether the body failed. */
-  async #work(caller: Caller): Promise<boolean> {
+  async #work(call: Call, caller: Caller): Promise<boolean> {
     const { lock, process, watchesSignal } = caller;
     const random = this.#random;
-    const ms = random.happens(this.#isCalm ? 0.05 : 0.3) ? random.below(3_000) : random.below(this.#briefMs);
+    const mayTryAnother = caller.hasFrame && !caller.isInside && !this.#isCalm;
+    for (let n = 0; mayTryAnother && n < 3 && random.happens(this.#isNesting ? 0.8 : 0.2); n += 1)
+      await this.#tryAnother(call, caller);
+    const isLong = random.happens(this.#isCalm ? 0.05 : this.#isNesting ? 0.7 : 0.3);
+    const ms = isLong ? random.below(3_000) : random.below(this.#briefMs);
     this.#sectionsMs += ms;
     const { signal } = watchesSignal ? lock : {};
     if (Math.floor(ms) % 10 === 7) void lock.extend(`${ms + LEAST_EXTENSION_MS}ms`).catch(() => {}); // It may be lost by then.
@@ -399,19 +435,69 @@ class World {
     if (!isAtOnce) {
       await new Promise<void>((resolve) => {
         process.clock.after(isNesting ? ms / 2 : ms, resolve);
-        if (random.happens(0.5)) signal?.addEventListener("abort", () => resolve());
+        if (signal === undefined || (!this.#isNesting && random.happens(0.5))) return;
+        signal.addEventListener("abort", () => {
+          belongsTo(call, "an abort listener");
+          this.#cleanUp(caller);
+          resolve();
+        });
       });
     }
-    if (isNesting) await runInside([lock], () => this.#enterAgain(caller, ms / 2));
+    if (isNesting) await this.#enterAgain(caller, ms / 2);
     const bodyFails = random.happens(0.1);
     if (bodyFails) lock.fail(undefined);
     return bodyFails;
   }
 
+  /** Inside a body, another key is tried. Nobody waits for it, so that no circle of waiters closes. */
+  async #tryAnother(call: Call, { key, process }: Caller): Promise<void> {
+    const other = this.#anyKeyBut(key);
+    if (other === undefined) return;
+    const options: LockOptions = { ...this.#chooseHow(), retryTimes: 0 };
+    const caller = this.#callerOf(process, process.lock(other, options), options, {
+      joinedAt: process.clock.now(),
+      budgetMs: 0,
+      isInside: true,
+    });
+    this.#callers.add(caller);
+    this.#underWay += 1;
+    const isHeld = await caller.lock.acquire().catch(() => false);
+    if (isHeld && !this.#isTakenAtTheDoor(caller) && caller.state === "waiting") {
+      this.#counts.served += 1;
+      await this.#hold(call, caller);
+    } else {
+      caller.lock.release().catch(() => {});
+      this.#disappear(caller);
+    }
+  }
+
+  /** What an abort listener may do: it asks for another key, which others may hold with bodies that may be entered again. */
+  #cleanUp({ key, process, isInside }: Caller): void {
+    const beside = [...this.#callers].find(
+      (one) =>
+        one.process === process &&
+        one.key !== key &&
+        one.state === "inside" &&
+        one.hasFrame &&
+        one.lock.remaining() > 0,
+    );
+    const other = beside?.key ?? this.#anyKeyBut(key);
+    // Whoever is inside another's body may enter the locks around it.
+    if (other === undefined || this.#extraCalls === 0 || isInside) return;
+    this.#extraCalls -= 1;
+    this.#underWay += 1;
+    void this.#call(process, { key: other });
+  }
+
+  #anyKeyBut(key: string): string | undefined {
+    const [first, ...others] = this.#keys.filter((one) => one !== key);
+    return first === undefined ? undefined : this.#random.oneOf(first, ...others);
+  }
+
   /** A body inside the body, on terms of its own. */
   async #enterAgain({ key, process, lock: outer }: Caller, ms: number): Promise<void> {
     // On terms of its own, but for whom it lets in beside it.
-    const { mode: _, ...how } = this.#chooseHow();
+    const { mode: _, holdAtMost: __, ...how } = this.#chooseHow();
     const { permits } = outer;
     const fencing = how.fencing === true && permits === 1;
     const options: LockOptions = {

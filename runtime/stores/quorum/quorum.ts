@@ -1,7 +1,7 @@
 // N masters that know nothing of each other, as one store. A lock is held while a majority of them has its requestId, and
 // by nothing else. What each method does, and why two never hold one lock, is in docs/quorum.md.
 
-import type { Clock } from "../../clock";
+import { inRootContext, type Clock } from "../../clock";
 import type {
   AnnounceRequest,
   DropReply,
@@ -44,10 +44,11 @@ export class QuorumStore implements Store {
   /** @param majority another one is for tests of those who are to find out */
   constructor(
     members: readonly Member[],
-    clock: Clock,
+    given: Clock,
     longestLockTimeMs: number,
     majority = Math.floor(members.length / 2) + 1,
   ) {
+    const clock = inRootContext(given);
     const all = members.map((member, index) => {
       const name = `master ${index + 1}`;
       return new Master(name, member, clock, longestLockTimeMs, (reason) => this.#warn(`${name} ${reason}`));

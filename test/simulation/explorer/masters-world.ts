@@ -2,6 +2,7 @@ import { reasonOf } from "../../../runtime/errors";
 import type { Lock } from "../../../runtime/lock/lock";
 import type { Member } from "../../../runtime/stores/quorum/master";
 import { QuorumStore } from "../../../runtime/stores/quorum/quorum";
+import { inContextOf } from "../contexts";
 import { SimulatedProcess } from "../process";
 import { ProcessClock } from "../process-clock";
 import { SimulatedServer } from "../server";
@@ -71,7 +72,9 @@ class MastersWorld implements Judge {
     plan.calls.forEach((call, index) => {
       const name = `caller ${String.fromCodePoint(65 + index)} of process ${call.process}`;
       const at = this.#schedule.now() + call.atMs;
-      this.#schedule.add("act", call.process, `${name} comes`, at, () => void this.#call(name, call));
+      const context = { name, report: (problem: string) => this.report(problem) };
+      const come = (): void => void inContextOf(context, () => this.#call(name, call));
+      this.#schedule.add("act", call.process, `${name} comes`, at, come);
     });
   }
 

@@ -1,3 +1,4 @@
+import { AsyncResource } from "node:async_hooks";
 import type { CancelTimer } from "../../../runtime/clock";
 import { Stops } from "../../support/stopping-clock";
 
@@ -60,10 +61,23 @@ export class Schedule {
     this.#now += ms;
   }
 
-  /** @param dueAt `Infinity`: not in the plain order */
+  /**
+   * It runs in the async context of this call, as a timer or a reply does.
+   *
+   * @param dueAt `Infinity`: not in the plain order
+   */
   add(kind: Kind, owner: Owner, label: string, dueAt: number, run: () => void, again?: () => void): Pending {
     const order = (this.#order += 1);
-    const pending: Pending = { kind, owner, label, dueAt, order, run, again, isOver: false };
+    const pending: Pending = {
+      kind,
+      owner,
+      label,
+      dueAt,
+      order,
+      run: AsyncResource.bind(run),
+      again: again && AsyncResource.bind(again),
+      isOver: false,
+    };
     this.#pending.add(pending);
     return pending;
   }

@@ -2,6 +2,7 @@ import type { Lock } from "../../../runtime/lock/lock";
 import type { LockOptions } from "../../../runtime/lock/settings";
 import { reasonOf } from "../../../runtime/errors";
 import type { Caller } from "../caller";
+import { inContextOf } from "../contexts";
 import { Invariants } from "../invariants";
 import { SimulatedProcess } from "../process";
 import { ProcessClock } from "../process-clock";
@@ -110,7 +111,8 @@ class SmallWorld implements Judge {
       const { keys } = call;
       const come = (): Promise<void> =>
         keys === undefined ? this.#call(name, call) : this.#callForAll(name, keys, call);
-      schedule.add("act", call.process, `${name} comes`, at, () => void come());
+      const report = (problem: string): void => this.report(problem);
+      schedule.add("act", call.process, `${name} comes`, at, () => void inContextOf({ name, report }, come));
     });
   }
 
@@ -292,8 +294,10 @@ function callerOf(process: SimulatedProcess, lock: Lock, how: LockOptions, of: P
     budgetMs: (how.retryTimes ?? 0) * Number.parseInt(String(how.waitTime ?? 0), 10),
     watchesSignal: true,
     isNested: false,
+    isInside: false,
     isOfSeveral: false,
     isReentrant: false,
+    hasFrame: false,
     isHeldToItsEnd: true,
     isReleasedInBackground: how.release === "background",
     goesAway: new AbortController(),

@@ -1,3 +1,4 @@
+import { AsyncResource } from "node:async_hooks";
 import type {
   DropReply,
   DropRequest,
@@ -11,6 +12,7 @@ import type {
   TakeReply,
   TakeRequest,
 } from "../../../runtime/stores/port";
+import { belongsToNobody } from "../contexts";
 import type { ProcessClock } from "../process-clock";
 import type { SimulatedServer } from "../server";
 import { shortened } from "./names";
@@ -71,7 +73,8 @@ export class Wire implements Store {
     this.#server = server;
     this.#listener = listener;
     this.#to = to;
-    server.listen((place) => this.#hint(place));
+    // A hint comes in the context of the connection, and not of whoever brought it about.
+    server.listen(AsyncResource.bind((place: string) => this.#hint(place)));
   }
 
   take(request: TakeRequest): Promise<TakeReply> {
@@ -131,6 +134,7 @@ export class Wire implements Store {
   }
 
   #carry<Reply>(command: Command, send: () => Promise<Reply>): Promise<Reply> {
+    belongsToNobody("a command");
     const what = `${this.#number}'s ${told(command)}${this.#to}`;
     const carryOut = async (): Promise<Reply> => {
       const at = this.#schedule.now();
