@@ -444,9 +444,9 @@ test.serial("a lease that is handed on to one who wants it for longer is found o
     function (this: HandingOn, lease, heirs, since, now, ended) {
       const { lockTimeMs } = lease;
       const longerMs = heirs.first?.lockTimeMs ?? lockTimeMs;
-      Object.assign(lease, { lockTimeMs: longerMs, remaining: () => Infinity });
+      Object.assign(lease, { lockTimeMs: longerMs, sureUntil: () => Infinity });
       const isHandedOn = handOn.call(this, lease, heirs, since, now, ended);
-      Reflect.deleteProperty(lease, "remaining");
+      Reflect.deleteProperty(lease, "sureUntil");
       Object.assign(lease, { lockTimeMs });
       return isHandedOn;
     };
