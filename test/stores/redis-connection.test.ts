@@ -381,6 +381,7 @@ for (const enableReadyCheck of [true, false]) {
 test("what a client has queued for a transaction may still be carried out: nothing is known of it", async (t) => {
   const client = server.client();
   const store = redisStore(client);
+  await take(store, newKey(), newId()); // The store has looked at its server.
   void client.multi({ pipeline: false });
   const key = newKey();
   await t.throwsAsync(take(store, key, newId()), { message: /QUEUED/ });

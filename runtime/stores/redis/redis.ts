@@ -19,6 +19,7 @@ import type {
   TakeRequest,
 } from "../port";
 import type { RedisAddress } from "./address";
+import { Admission } from "./admission";
 import { assertClient, isCluster, type RedisClient } from "./client";
 import type { Cluster } from "./cluster/by-slot";
 import { ConfirmingStore } from "./confirming-store";
@@ -93,6 +94,7 @@ export class RedisStore implements Store {
   /** Not in a cluster, where nearly each key has a slot of its own, and no two go in one script. */
   readonly placeMany: Store["placeMany"];
   readonly #server: Server;
+  readonly #admission: Admission;
   readonly #holding: Holding;
   readonly #queueing: Queueing;
   readonly #closeClient: () => void;
@@ -101,17 +103,25 @@ export class RedisStore implements Store {
     const server = new Server(client, send);
     const holding = new Holding(server);
     const queueing = new Queueing(server, holding);
+    const admission = new Admission(server);
     this.#server = server;
+    this.#admission = admission;
     this.#holding = holding;
     this.#queueing = queueing;
     this.#closeClient = closeClient;
     const isOverCluster = server.cluster !== undefined;
     this.splitsMany = isOverCluster;
-    this.takeMany = (requests, withinMs) => holding.takeMany(requests, withinMs);
+    this.takeMany = (requests, withinMs) =>
+      admission.isOver
+        ? holding.takeMany(requests, withinMs)
+        : admission.checkMany(requests, withinMs, (some, leftMs) => holding.takeMany(some, leftMs));
     this.dropMany = (requests, withinMs) => holding.dropMany(requests, withinMs);
     this.placeMany = isOverCluster
       ? undefined
-      : (requests, withinMs) => queueing.placeMany(requests, withinMs);
+      : (requests, withinMs) =>
+          admission.isOver
+            ? queueing.placeMany(requests, withinMs)
+            : admission.checkMany(requests, withinMs, (some, leftMs) => queueing.placeMany(some, leftMs));
   }
 
   get client(): RedisClient {
@@ -125,7 +135,8 @@ export class RedisStore implements Store {
   // ---- who holds --------------------------------------------------------------------------------------
 
   take(request: TakeRequest, withinMs: number): Promise<TakeReply> {
-    return this.#holding.take(request, withinMs);
+    if (this.#admission.isOver) return this.#holding.take(request, withinMs);
+    return this.#admission.check(request.key, withinMs).then((leftMs) => this.#holding.take(request, leftMs));
   }
 
   renew(requests: readonly RenewRequest[], withinMs: number): Promise<readonly RenewReply[]> {
@@ -156,7 +167,10 @@ export class RedisStore implements Store {
   // ---- who comes next ---------------------------------------------------------------------------------
 
   place(request: PlaceRequest, withinMs: number): Promise<TakeReply> {
-    return this.#queueing.place(request, withinMs);
+    if (this.#admission.isOver) return this.#queueing.place(request, withinMs);
+    return this.#admission
+      .check(request.key, withinMs)
+      .then((leftMs) => this.#queueing.place(request, leftMs));
   }
 
   leave(key: string, place: string, withinMs: number): Promise<void> {
@@ -187,6 +201,7 @@ export class RedisStore implements Store {
   }
 
   async close(): Promise<void> {
+    this.#admission.close();
     this.#server.close();
     this.#closeClient();
   }

@@ -1,0 +1,66 @@
+import type { Socket } from "node:net";
+import { rooted } from "../../root-context";
+import { errorOf, wrapped } from "./errors";
+import { CLIENT_STATES } from "./states";
+
+const ANSWERS_WITHIN_MS = 1_000;
+const GREETS_WITHIN_MS = 200;
+
+/** Where a client connects to, as far as its options tell. */
+interface Destination {
+  readonly host?: string | undefined;
+  readonly port?: number | undefined;
+  readonly path?: unknown;
+  readonly sentinels?: unknown;
+  readonly tls?: unknown;
+}
+
+/**
+ * Whether the server speaks TLS and the connection does not, or the other way round. Neither tells: the one waits for ever,
+ * and the other hangs up. So another connection tries it the other way. It also hears what a server says that has too
+ * many clients, which is lost where the client writes at the same time.
+ *
+ * @param signal ends the search
+ */
+export async function faultOfProtocol(options: object, signal: AbortSignal): Promise<Error | undefined> {
+  const { host = "localhost", port = 6379, path, sentinels, tls }: Destination = options;
+  if ((path ?? sentinels ?? null) !== null) return undefined;
+  const isTls = tls !== undefined && tls !== null && tls !== false;
+  const { connect } = require("node:net") as typeof import("node:net");
+  const plain = connect(port, host);
+  if (isTls) {
+    plain.once("connect", () => plain.write("PING\r\n"));
+    const reply = await firstWords(plain, "data", ANSWERS_WITHIN_MS, signal);
+    return reply !== undefined && /^[+-]/.test(reply) ? errorOf(CLIENT_STATES.wantsNoTls) : undefined;
+  }
+  const greeting = await firstWords(plain, "data", GREETS_WITHIN_MS, signal);
+  if (greeting?.startsWith("-") === true) return wrapped(new Error(greeting.slice(1).trim()));
+  if (signal.aborted) return undefined;
+  const { connect: connectByTls } = require("node:tls") as typeof import("node:tls");
+  // Nothing is said over it, so its certificate does not matter.
+  const secure = connectByTls({ host, port, rejectUnauthorized: false });
+  const hasShakenHands = await firstWords(secure, "secureConnect", ANSWERS_WITHIN_MS, signal);
+  return hasShakenHands === undefined ? undefined : errorOf(CLIENT_STATES.wantsTls);
+}
+
+/** What comes with the event, as text; undefined where it does not come in time. The socket is closed then. */
+function firstWords(
+  socket: Socket,
+  event: string,
+  withinMs: number,
+  signal: AbortSignal,
+): Promise<string | undefined> {
+  socket.unref();
+  return new Promise((resolve) => {
+    const end = rooted((words: string | undefined) => {
+      signal.removeEventListener("abort", onEnd);
+      resolve(words);
+      socket.destroy();
+    });
+    const onEnd = (): void => end(undefined);
+    socket.once(event, (data?: Uint8Array) => end(new TextDecoder().decode(data)));
+    for (const ending of ["error", "close"]) socket.on(ending, onEnd);
+    socket.setTimeout(withinMs, onEnd);
+    signal.addEventListener("abort", onEnd);
+  });
+}

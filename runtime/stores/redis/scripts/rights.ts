@@ -1,0 +1,28 @@
+import { script } from "./script";
+
+/**
+ * Which command, of those that scripts need to end a hold, the user may not run. Servers before Redis 7 cannot tell.
+ *
+ * KEYS: lock, and its queue where there can be one.
+ *
+ * Reply: { 1 } where it may run all of them, otherwise { 0, the command }.
+ */
+export const RIGHTS = script(`
+if not redis.acl_check_cmd then
+  return { 1 }
+end
+local needed = {
+  { "get", KEYS[1] }, { "mget", KEYS[1] }, { "set", KEYS[1], "" }, { "del", KEYS[1] },
+  { "pttl", KEYS[1] }, { "pexpire", KEYS[1], "1" },
+}
+if KEYS[2] then
+  needed[#needed + 1] = { "zrangebyscore", KEYS[2], "0", "0" }
+  needed[#needed + 1] = { "zrem", KEYS[2], "" }
+end
+for _, command in ipairs(needed) do
+  if not redis.acl_check_cmd(unpack(command)) then
+    return { 0, command[1] }
+  end
+end
+return { 1 }
+`);

@@ -1,0 +1,153 @@
+import { execFileSync } from "node:child_process";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import test, { type ExecutionContext } from "ava";
+import { Redis, type RedisOptions } from "ioredis";
+import { LockError } from "../../runtime/errors";
+import type { Store } from "../../runtime/stores/port";
+import { quorumStore } from "../../runtime/stores/quorum/quorum-store";
+import { redisStore, redisStoreAt } from "../../runtime/stores/redis/redis";
+import { FleetProcess } from "../support/fleet";
+import { freePort, startRedis, type RedisServer } from "../support/redis-server";
+import { retire } from "../support/retire";
+import { until } from "../support/until";
+
+// What the store looks at before the first lock is acquired: whether the server speaks as the connection does, has all
+// keys, and lets its user release what it acquires.
+
+const KEY = "LOCK_admission";
+const ENDLESS = { retryTimes: 1, waitTime: "10m" } as const;
+const SHORT = { retryTimes: 2, waitTime: "300ms" } as const;
+
+let server: RedisServer;
+const dir = mkdtempSync(join(tmpdir(), "admission-"));
+
+test.before(async () => {
+  server = await startRedis();
+});
+
+test.after.always(async () => {
+  await server.stop();
+  rmSync(dir, { recursive: true, force: true });
+});
+
+function processOver(t: ExecutionContext, store: Store): FleetProcess {
+  const process = new FleetProcess({ store, logger: { warn: () => {} } });
+  t.teardown(() => retire(process));
+  return process;
+}
+
+function refusal(t: ExecutionContext, store: Store): Promise<LockError> {
+  return t.throwsAsync<LockError>(
+    processOver(t, store).call(KEY, ENDLESS, () => t.fail()),
+    {
+      instanceOf: LockError,
+    },
+  );
+}
+
+function isMisconfigured(t: ExecutionContext, error: LockError, words: RegExp): void {
+  t.is(error.code, "LOCK_MISCONFIGURED", error.message);
+  t.regex(error.message, words);
+  t.regex(error.message, /\. Fix: /);
+}
+
+function clientOf(t: ExecutionContext, options: Pick<RedisOptions, "port" | "tls"> = {}): Redis {
+  const client = new Redis({ host: "127.0.0.1", port: server.port, ...options });
+  client.on("error", () => {});
+  t.teardown(() => client.disconnect());
+  return client;
+}
+
+test("rediss:// on a plain port", async (t) => {
+  const url = `rediss://127.0.0.1:${server.port}`;
+  isMisconfigured(t, await refusal(t, redisStoreAt(url)), /speaks TLS, and the server does not/);
+  const client = clientOf(t, { tls: {} });
+  isMisconfigured(t, await refusal(t, redisStore(client)), /speaks TLS, and the server does not/);
+});
+
+test("redis:// on a TLS port", async (t) => {
+  const certificate = ["-days", "1", "-subj", "/CN=localhost", "-keyout", "key.pem", "-out", "cert.pem"];
+  const kind = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"];
+  execFileSync("openssl", ["req", "-x509", ...kind, ...certificate], { cwd: dir, stdio: "ignore" });
+  const files = ["--tls-cert-file", join(dir, "cert.pem"), "--tls-key-file", join(dir, "key.pem")];
+  const port = await freePort();
+  const secure = await startRedis("--tls-port", String(port), ...files, "--tls-auth-clients", "no");
+  t.teardown(secure.stop);
+  const store = redisStoreAt(`redis://127.0.0.1:${port}`);
+  isMisconfigured(t, await refusal(t, store), /speaks TLS, and the connection does not/);
+  isMisconfigured(t, await refusal(t, redisStore(clientOf(t, { port }))), /Fix: write rediss:/);
+});
+
+test("a Redis that has as many clients as it may: it is tried again, and then named", async (t) => {
+  const full = await startRedis();
+  t.teardown(full.stop);
+  const admin = full.client();
+  const clients = String(await admin.client("LIST"))
+    .trim()
+    .split("\n").length;
+  await admin.call("CONFIG", "SET", "maxclients", clients);
+  const words = /no connection left for this process \(.*max number of clients.*Fix: raise its maxclients/;
+  const hasty = processOver(t, redisStoreAt(full.url));
+  // On a busy machine, one may give up before it knows.
+  for (let error: LockError | undefined; !words.test(error?.message ?? "");) {
+    error = await t.throwsAsync<LockError>(
+      hasty.call(KEY, SHORT, () => t.fail()),
+      { code: "LOCK_UNREACHABLE" },
+    );
+  }
+  const waiting = processOver(t, redisStoreAt(full.url)).call(
+    KEY,
+    { retryTimes: 1, waitTime: "20s" },
+    () => "in",
+  );
+  await admin.call("CONFIG", "SET", "maxclients", 100);
+  t.is(await waiting, "in");
+});
+
+const PART = /one node of a Cluster, and has only a part of the keys.*Fix: use `new Cluster/;
+
+async function oneOfCluster(t: ExecutionContext): Promise<RedisServer> {
+  const node = await startRedis("--cluster-enabled", "yes");
+  t.teardown(node.stop);
+  await node.client().call("CLUSTER", "ADDSLOTSRANGE", 0, 5_460);
+  return node;
+}
+
+test("the URL, or a client, of one node of a Cluster", async (t) => {
+  const node = await oneOfCluster(t);
+  isMisconfigured(t, await refusal(t, redisStoreAt(node.url)), PART);
+  isMisconfigured(t, await refusal(t, redisStore(node.client())), PART);
+});
+
+test("a Cluster of one node, which has all slots, is a Redis as any other", async (t) => {
+  const node = await startRedis("--cluster-enabled", "yes");
+  t.teardown(node.stop);
+  const admin = node.client();
+  await admin.call("CLUSTER", "ADDSLOTSRANGE", 0, 16_383);
+  await until(async () => String(await admin.call("CLUSTER", "INFO")).includes("cluster_state:ok"));
+  t.is(await processOver(t, redisStoreAt(node.url)).call(KEY, ENDLESS, () => "in"), "in");
+});
+
+test("three nodes of a Cluster as a quorum", async (t) => {
+  const nodes = await Promise.all([oneOfCluster(t), oneOfCluster(t), oneOfCluster(t)]);
+  isMisconfigured(t, await refusal(t, quorumStore(nodes.map(({ url }) => url))), PART);
+});
+
+for (const [name, rules] of [
+  ["scripts", "~* &* +@all -@scripting"],
+  ["the queue of a lock", "~LOCK_* &* +@all"],
+  ["a command that ends a hold", "~* &* +@all -del"],
+] as const) {
+  test(`a user without the right to ${name} acquires no lock that it could not release`, async (t) => {
+    const admin = server.client();
+    const username = name.replaceAll(" ", "-");
+    await admin.call("ACL", "SETUSER", username, "reset", "on", ">pw", ...rules.split(" "));
+    const key = `${KEY}_${username}`;
+    const process = processOver(t, redisStoreAt(`redis://${username}:pw@127.0.0.1:${server.port}`));
+    const error = await t.throwsAsync<LockError>(process.call(key, ENDLESS, () => t.fail()));
+    isMisconfigured(t, error, /user may not run a command that locks need/);
+    t.is(await admin.exists(key), 0);
+  });
+}
