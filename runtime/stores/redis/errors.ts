@@ -63,7 +63,7 @@ function stateOf(error: Error): State | undefined {
 }
 
 /** An error of a store that names what is wrong and what to do about it, and that may pass. */
-export class PassingError extends Error {
+class PassingError extends Error {
   override readonly name = "PassingError";
 }
 
