@@ -153,6 +153,7 @@ test.serial(
   "many go in one command for each slot, in few writes to each node, after one script load",
   async (t) => {
     const { own, client } = await open(t);
+    await take(own, newKey(), newId()); // What is asked once in the life of a store is not counted.
     const writes = new Map<Redis, number>();
     for (const node of client.nodes("master")) {
       await node.ping();
@@ -216,6 +217,7 @@ test.serial(
       const stats = await Promise.all(masters.map((node) => node.info("commandstats", "cmdstat_evalsha")));
       return stats.reduce((sum, stat = "calls=0") => sum + Number(/calls=(\d+)/.exec(stat)?.[1]), 0);
     };
+    await take(own, newKey(), newId()); // What is asked once in the life of a store is not counted.
     const before = await evaluations();
     const locks = keys.map((key) => process.lock(key, { lockTime: "60s" }));
     t.true((await Promise.all(locks.map((lock) => lock.acquire()))).every(Boolean));

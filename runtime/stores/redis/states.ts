@@ -1,3 +1,5 @@
+import { BAD_COUNTER } from "./scripts/token";
+
 /** What is wrong with a Redis, a client or a key: how it is reported, and what to do about it. */
 export interface State {
   /** With which code the call ends. */
@@ -32,6 +34,10 @@ export const STATES_BY_REPLY: Readonly<Record<string, State>> = {
   WRONGPASS: permanent("Redis refused the password of the client", "use the password of this Redis user"),
   NOPERM: DENIED,
   WRONGTYPE: permanent("the key holds other data than a lock", "choose another businessFlag"),
+  [BAD_COUNTER]: permanent(
+    "the counter of the lock's fencing tokens holds what Lockweave did not write",
+    "find out who wrote it, then delete that key: new tokens start from the server's time",
+  ),
   CROSSSLOT: permanent(
     "the keys of one lock are in different slots of the cluster",
     "use no `}` outside a hash tag in a lock key with fencing",

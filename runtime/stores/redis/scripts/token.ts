@@ -3,7 +3,7 @@ import { script } from "./script";
 import { SERVER_TIME } from "./server-time";
 
 /** How the error begins of a counter that no process of ours has written. */
-const BAD_COUNTER = "BADFENCE";
+export const BAD_COUNTER = "BADFENCE";
 
 /** How long the counter of a lock's tokens outlives the lock. */
 const FENCE_OUTLIVES_MS = 3_600_000;
