@@ -423,7 +423,8 @@ class World {
     const { lock, process, watchesSignal } = caller;
     const random = this.#random;
     const mayTryAnother = caller.hasFrame && !caller.isInside && !this.#isCalm;
-    for (let n = 0; mayTryAnother && n < 3 && random.happens(this.#isNesting ? 0.8 : 0.2); n += 1)
+    const mostOthers = mayTryAnother ? 3 : 0;
+    for (let n = 0; n < mostOthers && random.happens(this.#isNesting ? 0.8 : 0.2); n += 1)
       await this.#tryAnother(call, caller);
     const isLong = random.happens(this.#isCalm ? 0.05 : this.#isNesting ? 0.7 : 0.3);
     const ms = isLong ? random.below(3_000) : random.below(this.#briefMs);
