@@ -1,6 +1,6 @@
 import test, { type ExecutionContext } from "ava";
 import { Redis } from "ioredis";
-import { LockUnreachableError } from "../../runtime/errors";
+import { LockMisconfiguredError, LockUnreachableError } from "../../runtime/errors";
 import type { Store } from "../../runtime/stores/port";
 import { redisStore, redisStoreAt } from "../../runtime/stores/redis/redis";
 import { FleetProcess } from "../support/fleet";
@@ -144,7 +144,7 @@ for (const [clientName, options] of Object.entries(CLIENTS)) {
   });
 }
 
-test("the application has closed its client: a wait ends with its budget", async (t) => {
+test("the application has closed its client: calls fail at once, and say what to do", async (t) => {
   const server = await startRedis();
   t.teardown(server.stop);
   const client = server.client();
@@ -153,5 +153,8 @@ test("the application has closed its client: a wait ends with its budget", async
   const process = new FleetProcess({ store });
   await process.call("LOCK_a", {}, () => {});
   await client.quit();
-  await waitInVain(t, process);
+  await t.throwsAsync(
+    process.call("LOCK_a", { waitTime: "10m" }, () => t.fail()),
+    { instanceOf: LockMisconfiguredError, message: /closed by quit\(\).*call shutdown\(\) before/ },
+  );
 });

@@ -73,8 +73,10 @@ export class Admission {
   }
 
   async #look(key: string, until: number): Promise<void> {
+    const rights = this.#assertRights(key, until); // Both are asked at once: the first lock waits for one reply.
+    rights.catch(() => {});
     if (this.#server.cluster === undefined) await this.#assertAllSlots(until);
-    await this.#assertRights(key, until);
+    await rights;
     this.isOver = true;
   }
 
@@ -128,7 +130,8 @@ export class Admission {
   async #assertRights(key: string, until: number): Promise<void> {
     const { scripts } = this.#server;
     const keys = this.#server.canQueue(key) ? [key, this.#server.queueOf(key)] : [key];
-    const [isAllowed, denied] = await scripts.run(RIGHTS, keys, [], leftUntil(until), listOf);
+    const reply = await scripts.command(leftUntil(until), "eval", RIGHTS.source, keys.length, ...keys);
+    const [isAllowed, denied] = listOf(reply);
     if (Number(isAllowed) === 1) return;
     throw errorOf(DENIED, new Error(`NOPERM in scripts: ${String(denied)}`));
   }

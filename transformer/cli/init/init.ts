@@ -190,6 +190,7 @@ function nextSteps(project: Project, { draft, found, lock }: Plan): SafeText[] {
     safe``,
     bold("Next"),
     ...steps.map(({ command, about }) => safe`  ${cyan(padded(command, width))}  ${about}`),
+    safe``,
     safe`Write \`/** @redisLock businessFlag=payOrder keyName=orderNo */\` above an async method of yours, say`,
     safe`\`configure({ redis: "redis://localhost:6379" })\` where your application starts, and delete ${lock.file}.`,
     safe`\`npx lockweave list\` shows every lock; ${proofOf(project, found)}`,
