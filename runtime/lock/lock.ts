@@ -1,4 +1,5 @@
 /// <reference lib="esnext.disposable" preserve="true" />
+import type { CancelTimer } from "../clock";
 import { milliseconds, type Duration } from "../duration";
 import {
   LockClosedError,
@@ -15,7 +16,7 @@ import type { Holder } from "../queue/holder";
 import type { Lease } from "../queue/lease";
 import type { Obstacle } from "../queue/local-queue";
 import { fixOfKey, stateOfKey } from "../stores/key-state";
-import { deadlinePassed, SUSPENDED, type Loss } from "../queue/loss";
+import { deadlinePassed, HELD_AT_MOST_INSIDE, SUSPENDED, type Loss } from "../queue/loss";
 import type { Waiter } from "../queue/waiter";
 import { Aborter } from "./aborter";
 import { nameOf } from "./events";
@@ -266,6 +267,8 @@ export class Lock implements AsyncDisposable, Waiter, Holder {
       if (root.remaining() > 0) await unlessAborted(queues.strengthen(lease, wanted, signal), signal);
       if (this.isSpent) return await this.turnBack(nest);
       if (!this.letIn(lease)) throw root.notHeld();
+      this.heldSince = Math.floor(queues.suspension.readAt);
+      this.limit(nest);
     } catch (error) {
       this.#phase = "ended";
       await this.turnBack(nest);
@@ -281,6 +284,45 @@ export class Lock implements AsyncDisposable, Waiter, Holder {
   private async turnBack(nest: Nest): Promise<false> {
     if ((nest.bodies -= 1) === 0) await nest.root.end(this, true);
     return false;
+  }
+
+  /** Whether its own `holdAtMost` may take the lock from this body alone. That of the outermost ends the lease instead. */
+  private get hasOwnEnd(): boolean {
+    return this.root !== this && this.settings.holdAtMostMs < Infinity;
+  }
+
+  /** On the monotonic clock: when this body loses the lock, though the bodies around it keep it. */
+  private get ownEnd(): number {
+    return this.hasOwnEnd ? this.mayHoldUntil : Infinity;
+  }
+
+  /** Sets the timer for its own end, if it has one. */
+  private limit(nest: Nest): void {
+    if (!this.hasOwnEnd) return;
+    nest.ownEnds?.get(this)?.();
+    const { clock } = this.locker;
+    const leftMs = Math.max(this.ownEnd - clock.now(), 0);
+    // The end of locks that are acquired together is known when all of them are held.
+    const isKnown = leftMs < Infinity;
+    const cancel = isKnown ? clock.afterInBackground(leftMs, () => void this.endEarly(nest)) : NOTHING_SET;
+    (nest.ownEnds ??= new Map()).set(this, cancel);
+  }
+
+  /** Its own end has come. It counts as having left, so a body that hangs does not keep the lock alone. */
+  private endEarly(nest: Nest): Promise<unknown> {
+    this.forgetOwnEnd(nest);
+    this.abort();
+    return this.turnBack(nest);
+  }
+
+  private forgetOwnEnd(nest: Nest): void {
+    nest.ownEnds?.get(this)?.();
+    nest.ownEnds?.delete(this);
+  }
+
+  /** Whether it has left at its own end. The lease may be another holder's by now. */
+  private get hasEndedEarly(): boolean {
+    return this.hasOwnEnd && this.#nest?.ownEnds?.has(this) !== true;
   }
 
   // ---- wait -------------------------------------------------------------------------------------------
@@ -407,7 +449,7 @@ export class Lock implements AsyncDisposable, Waiter, Holder {
    * to whom a lock is handed on inside the process have the same one; `undefined` while it is not held.
    */
   get storeValue(): string | undefined {
-    return this.isHeld ? this.root.#lease?.requestId : undefined;
+    return this.isHeld && !this.hasEndedEarly ? this.root.#lease?.requestId : undefined;
   }
 
   /** The milliseconds for which the lock is surely held, by arithmetic on a monotonic clock, or 0. */
@@ -417,7 +459,8 @@ export class Lock implements AsyncDisposable, Waiter, Holder {
 
   /** See {@link Belief.sureUntil}. */
   sureUntil(trustedSince: number): number {
-    return this.isHeld ? (this.root.#lease?.sureUntil(trustedSince) ?? -Infinity) : -Infinity;
+    const sureUntil = this.isHeld ? (this.root.#lease?.sureUntil(trustedSince) ?? -Infinity) : -Infinity;
+    return this.hasOwnEnd ? Math.min(sureUntil, this.ownEnd) : sureUntil;
   }
 
   /** @throws {LockLostError} unless the lock is surely held at this moment */
@@ -441,7 +484,8 @@ export class Lock implements AsyncDisposable, Waiter, Holder {
     const lease = this.root.#lease;
     if (lease === undefined) throw this.notHeld();
     try {
-      await this.locker.queues.prolong(lease, ms);
+      const untilOwnEndMs = Math.max(Math.ceil(this.ownEnd - this.locker.clock.now()), 1);
+      await this.locker.queues.prolong(lease, Math.min(ms, untilOwnEndMs));
     } catch (error) {
       if (error instanceof LockError) throw error;
       const message = `${nameOf(this)}: the store could not be asked to hold the lock for longer: ${reasonOf(error)}`;
@@ -452,7 +496,13 @@ export class Lock implements AsyncDisposable, Waiter, Holder {
 
   /** Whether its deadline has passed, or the store has given it to somebody else. */
   get isLost(): boolean {
-    return this.isHeld && this.root.#lease?.untilDeadline(this.locker.clock.now()) === 0;
+    return this.isHeld && this.untilDeadline(this.locker.clock.now()) === 0;
+  }
+
+  /** The milliseconds until no renewal can keep it any more, trusted or not. */
+  private untilDeadline(now: number): number {
+    const leaseMs = this.isHeld ? (this.root.#lease?.untilDeadline(now) ?? 0) : 0;
+    return Math.min(leaseMs, Math.max(this.ownEnd - now, 0));
   }
 
   /**
@@ -466,7 +516,8 @@ export class Lock implements AsyncDisposable, Waiter, Holder {
 
   /** The body begins under all that are held together: from now on it is renewed only if its options say so. */
   beginTogether(): void {
-    if (this.isWatched || this.root !== this || this.#lease === undefined) return;
+    if (this.root !== this && this.#nest !== undefined) return this.limit(this.#nest);
+    if (this.isWatched || this.#lease === undefined) return;
     this.locker.queues.renewNoMore(this.#lease);
   }
 
@@ -475,14 +526,13 @@ export class Lock implements AsyncDisposable, Waiter, Holder {
    * which the signal was first read.
    */
   get signal(): AbortSignal {
-    if (this.root !== this) return this.root.signal;
+    if (this.root !== this && !this.hasOwnEnd) return this.root.signal;
     if (this.#aborter === undefined) {
       this.#aborter = new Aborter();
       const { clock, queues } = this.locker;
       queues.suspension.trustedSince(); // It may end the lease.
-      const now = clock.now();
-      const lease = this.isHeld ? this.#lease : undefined;
-      if (lease === undefined || lease.untilDeadline(now) === 0) this.abort();
+      const lease = this.root.#lease;
+      if (lease === undefined || this.untilDeadline(clock.now()) === 0) this.abort();
       else if (!queues.renewals.isKept(lease)) queues.deadlines.watch(lease);
     }
     return this.#aborter.signal;
@@ -500,6 +550,7 @@ export class Lock implements AsyncDisposable, Waiter, Holder {
   onLost(loss: Loss): void {
     this.locker.events.lost(this, loss);
     this.abort();
+    for (const inner of this.#nest?.ownEnds?.keys() ?? []) inner.abort();
     if (this.#lease !== undefined) this.locker.queues.onFree(this.#lease);
     this.#callSite.together?.onLost();
   }
@@ -518,8 +569,9 @@ export class Lock implements AsyncDisposable, Waiter, Holder {
     if (!this.isHeld) return RELEASED;
     const lease = this.root.#lease;
     if (lease?.loss !== undefined) return lease.loss;
-    const isInDoubt = (lease?.untilDeadline(this.locker.clock.now()) ?? 0) > 0;
-    return isInDoubt ? SUSPENDED : deadlinePassed();
+    const now = this.locker.clock.now();
+    if (now >= this.ownEnd) return HELD_AT_MOST_INSIDE;
+    return (lease?.untilDeadline(now) ?? 0) > 0 ? SUSPENDED : deadlinePassed();
   }
 
   private causeOf({ cause }: Loss): LockErrorOptions {
@@ -547,11 +599,12 @@ export class Lock implements AsyncDisposable, Waiter, Holder {
     const { root } = this;
     const nest = this.#nest;
     const lost = nest === undefined || this.remaining() > 0 ? undefined : this.loss;
+    const isLast = nest === undefined || (!this.hasEndedEarly && (nest.bodies -= 1) === 0);
+    if (nest !== undefined) this.forgetOwnEnd(nest);
     this.#phase = root === this ? "left" : "ended";
-    if (nest !== undefined && (nest.bodies -= 1) > 0) {
-      return lost === undefined ? IS_DONE : this.tell(lost, hasFailed);
-    }
-    return root.end(this, hasFailed);
+    if (isLast && lost !== HELD_AT_MOST_INSIDE) return root.end(this, hasFailed);
+    const ended = isLast ? root.end(this, true) : IS_DONE;
+    return lost === undefined ? ended : ended.then(() => this.tell(lost, hasFailed));
   }
 
   private cancel(): void {
@@ -657,10 +710,13 @@ export class Lock implements AsyncDisposable, Waiter, Holder {
 const IS_HELD = Promise.resolve(true);
 const MAY_TRY = Promise.resolve(true);
 const IS_DONE = Promise.resolve();
+const NOTHING_SET: CancelTimer = () => {};
 const RELEASED: Loss = { outcome: "unknown", because: "it was released", isEarly: false };
 
 /** A reentrant lock and those that it let in: it is given back when the last of their bodies has left. */
 interface Nest {
   readonly root: Lock;
   bodies: number;
+  /** The bodies inside that have an end of their own, each with what cancels its timer. */
+  ownEnds?: Map<Lock, CancelTimer>;
 }

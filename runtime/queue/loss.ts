@@ -86,6 +86,13 @@ export const HELD_AT_MOST: Loss = {
   isEarly: false,
 };
 
+/** The body inside a reentrant lock reached its own `holdAtMost`. The bodies around it keep the lock. */
+export const HELD_AT_MOST_INSIDE: Loss = {
+  outcome: "expired",
+  because: "the body held it for as long as its own holdAtMost allows",
+  isEarly: false,
+};
+
 /** Of a hold of which the store does not tell what became of it. */
 export function unconfirmed(error: unknown): Loss {
   return { outcome: "unknown", because: reasonOf(error), isEarly: false, cause: error };
