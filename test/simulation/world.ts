@@ -498,7 +498,7 @@ class World {
   /** A body inside the body, on terms of its own. */
   async #enterAgain({ key, process, lock: outer }: Caller, ms: number): Promise<void> {
     // On terms of its own, but for whom it lets in beside it.
-    const { mode: _, holdAtMost: __, ...how } = this.#chooseHow();
+    const { mode: _, ...how } = this.#chooseHow();
     const { permits } = outer;
     const fencing = how.fencing === true && permits === 1;
     const options: LockOptions = {
@@ -523,13 +523,22 @@ class World {
     if (process.clock.isDead) return;
     if (this.#isTakenAtTheDoor(caller)) return this.#invariants.disappeared(caller);
     this.#invariants.entered(caller);
-    await process.passes(ms);
+    await this.#untilLost(caller, ms);
     this.#invariants.leaves(caller, false);
     const trouble: unknown = await caller.lock.release().then(
       () => undefined,
       (error: unknown) => error,
     );
     this.#invariants.left(caller, trouble);
+  }
+
+  /** Lets so much time pass, and less if the lock is lost and the body listens. Some that listen do not stop. */
+  #untilLost({ process, lock, watchesSignal }: Caller, ms: number): Promise<void> {
+    return new Promise((resolve) => {
+      process.clock.after(ms, resolve);
+      const { signal } = watchesSignal ? lock : {};
+      if (Math.floor(ms) % 2 === 0) signal?.addEventListener("abort", () => resolve());
+    });
   }
 
   async #abort(caller: Caller, ms: number): Promise<void> {
