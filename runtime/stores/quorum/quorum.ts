@@ -2,6 +2,7 @@
 // by nothing else. What each method does, and why two never hold one lock, is in docs/quorum.md.
 
 import { inRootContext, type Clock } from "../../clock";
+import { rooted } from "../../root-context";
 import type {
   AnnounceRequest,
   DropReply,
@@ -66,7 +67,7 @@ export class QuorumStore implements Store {
     const deafen = all.map((master) =>
       master.member.store.listen({
         onHint() {},
-        onReconnect: () => master.onReconnect(),
+        onReconnect: rooted(() => master.onReconnect()),
         onWarning() {},
       }),
     );

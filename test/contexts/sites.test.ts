@@ -1,0 +1,168 @@
+import test from "ava";
+import { sitesIn, sitesInRuntime } from "./sites";
+
+// A timer, a tick, or a handler may serve several callers. It must not run in the async context of one of them. So each
+// place in the runtime that lets something run later uses the root context, or stands in this list with a reason.
+
+interface Exception {
+  readonly file: string;
+  readonly code: string;
+  readonly reason: string;
+}
+
+const PASSED_ON =
+  "The local queues wrap each handler of their listener in `rooted()`, and it is passed on to them.";
+const ENDS_ROOTED = "It does nothing but call `end`, which is wrapped in `rooted()`.";
+const RECORDS = "It records the event for a test and calls nothing of a caller.";
+
+const EXCEPTIONS: readonly Exception[] = [
+  {
+    file: "lock/events.ts",
+    code: "subscribe(name, hear)",
+    reason:
+      "Diagnostics channels call subscribers while an event is published, and `Events` chooses that context.",
+  },
+  {
+    file: "lock/on-abort.ts",
+    code: 'signal.addEventListener("abort", callAll)',
+    reason: "`callAll` runs everything in the root context, and needs the signal as its `this`.",
+  },
+  {
+    file: "on-signals.ts",
+    code: "process.on(each, endFirstProcess)",
+    reason: "It ends the process and calls nothing of a caller.",
+  },
+  {
+    file: "queue/local-queues.ts",
+    code: "shortestLeaseMs: () => this.#shortestLeaseMs()",
+    reason: "It returns a number and calls nothing of a caller.",
+  },
+  {
+    file: "root-context.ts",
+    code: "emitter.on(event, listener)",
+    reason: "The line before wraps each listener in `rooted()`.",
+  },
+  { file: "stores/quorum/quorum.ts", code: "onHint: (place) => listener.onHint(place)", reason: PASSED_ON },
+  { file: "stores/quorum/quorum.ts", code: "onReconnect: () => listener.onReconnect()", reason: PASSED_ON },
+  {
+    file: "stores/quorum/quorum.ts",
+    code: "onWarning: (message) => listener.onWarning(`${name}: ${message}`)",
+    reason: PASSED_ON,
+  },
+  {
+    file: "stores/quorum/quorum.ts",
+    code: "shortestLeaseMs: () => listener.shortestLeaseMs?.() ?? Infinity",
+    reason: "It returns a number and calls nothing of a caller.",
+  },
+  {
+    file: "stores/redis/protocol-fault.ts",
+    code: 'plain.once("connect", () => plain.write("PING\\r\\n"))',
+    reason: "It writes to a socket of its own and calls nothing of a caller.",
+  },
+  {
+    file: "stores/redis/protocol-fault.ts",
+    code: "socket.once(event, (data?: Uint8Array) => end(new TextDecoder().decode(data)))",
+    reason: ENDS_ROOTED,
+  },
+  { file: "stores/redis/protocol-fault.ts", code: "socket.on(ending, onEnd)", reason: ENDS_ROOTED },
+  { file: "stores/redis/protocol-fault.ts", code: "socket.setTimeout(withinMs, onEnd)", reason: ENDS_ROOTED },
+  {
+    file: "stores/redis/protocol-fault.ts",
+    code: 'signal.addEventListener("abort", onEnd)',
+    reason: ENDS_ROOTED,
+  },
+  { file: "testing.ts", code: 'subscribe("lockweave:grant", this.#onGrant)', reason: RECORDS },
+  { file: "testing.ts", code: 'subscribe("lockweave:release", this.#onRelease)', reason: RECORDS },
+];
+
+function placeOf({ file, code }: Pick<Exception, "file" | "code">): string {
+  return `${file}: ${code}`;
+}
+
+test("each timer, tick, and handler of the runtime uses the root context or is listed with a reason", (t) => {
+  const places = sitesInRuntime();
+  t.true(places.length > 80, "the runtime has many of them");
+  const unrooted = places.filter(({ isRooted }) => !isRooted).map(placeOf);
+  const listed = EXCEPTIONS.map(placeOf);
+  const unlisted = unrooted.filter((place) => !listed.includes(place));
+  t.deepEqual(unlisted, [], "these use the root context, or are listed with a reason");
+  const gone = listed.filter((place) => !unrooted.includes(place));
+  t.deepEqual(gone, [], "these are listed, and are no longer in the code");
+  t.true(EXCEPTIONS.every(({ reason }) => reason.endsWith(".")));
+});
+
+test("the finder reads the files that are known to have timers, ticks, and handlers", (t) => {
+  const files = new Set(sitesInRuntime().map(({ file }) => file));
+  for (const file of [
+    "clock.ts",
+    "commands/in-flight.ts",
+    "lock/on-abort.ts",
+    "slow-locks.ts",
+    "stores/quorum/together.ts",
+    "stores/redis/cluster/routes.ts",
+    "stores/redis/confirmer.ts",
+    "stores/redis/inbox.ts",
+  ]) {
+    t.true(files.has(file), file);
+  }
+});
+
+/** What the finder says of each place in a source: whether it is rooted. */
+function found(text: string): boolean[] {
+  return sitesIn("small.ts", text).map(({ isRooted }) => isRooted);
+}
+
+test("the finder finds each way to let something run later", (t) => {
+  for (const source of [
+    "setTimeout(look, 100);",
+    "globalThis.setTimeout(() => look(), 100);",
+    "const timer = setInterval(look, 100).unref();",
+    "setImmediate(look);",
+    "queueMicrotask(look);",
+    "process.nextTick(look);",
+    'client.on("ready", look);',
+    'client.once("ready", () => look());',
+    'client.addListener("ready", look);',
+    'client.prependListener("ready", look);',
+    'signal.addEventListener("abort", look, { once: true });',
+    'subscribe("lockweave:grant", look);',
+    "store.listen({ onHint: (place) => look(place) });",
+    "store.listen({ onHint(place) { look(place); } });",
+    "store.listen({ onHint });",
+    "class Look { begin() { if (this.isIdle) setTimeout(() => this.end(), 1); } }",
+  ]) {
+    t.deepEqual(found(source), [false], source);
+  }
+});
+
+test("the finder knows what runs in the root context", (t) => {
+  for (const source of [
+    "inRoot(() => setTimeout(look, 100));",
+    "inRoot(() => { for (const one of all) process.nextTick(one); });",
+    "listenInRoot(client, { ready: look });",
+    "runInNextTick(look);",
+    "runInPromiseJob(look);",
+    "clock.after(100, look);",
+    "clock.afterInBackground(100, look);",
+    "const timer = clock.timer(look);",
+    "onAbort(signal, look);",
+  ]) {
+    t.deepEqual(found(source), [true], source);
+  }
+});
+
+test("the finder knows callbacks that are wrapped in rooted()", (t) => {
+  t.deepEqual(found('client.on("ready", rooted(look));'), [true, true]);
+  t.deepEqual(found('const onReady = rooted(look); client.on("ready", onReady);'), [true, true]);
+  t.deepEqual(found("store.listen({ onHint: rooted(look), onWarning() {} });"), [true, true]);
+  t.deepEqual(found('const onReady = rooted(look); client.on("ready", onEnd);'), [true, false]);
+  t.deepEqual(found("store.listen({ onHint: rooted(look), onWarning: warn });"), [true, false, true]);
+});
+
+test("the finder does not take what runs after a call in the root context for a part of it", (t) => {
+  t.deepEqual(found("inRoot(look); setTimeout(look, 100);"), [false]);
+});
+
+test("the finder passes over what gets no callback", (t) => {
+  t.deepEqual(found("subscriber.subscribe(name); clearTimeout(timer); queue.listen(listener);"), []);
+});
