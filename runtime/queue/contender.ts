@@ -116,6 +116,8 @@ export class Contender implements AttemptListener<Waiter>, Listening {
   ask(first: Waiter): void {
     const isWorthless = this.#isJustPlaced && !this.#isHinted;
     this.#isJustPlaced = false;
+    // The end of the renewal ends a try that has no time for another.
+    if (this.#isConfirming && !first.isPatient) return;
     if (isWorthless || this.#isConfirming) return first.onTried();
     const now = this.#shared.clock.now();
     this.#send(first, this.#isPlaced || this.#open.length > 0 || this.#isLikelyInVain(first, now), now);

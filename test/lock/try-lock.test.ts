@@ -2,7 +2,7 @@ import test from "ava";
 import { LockUnreachableError, LockWaitTimeoutError } from "../../runtime/errors";
 import { Fleet } from "../support/fleet";
 import { idle, job, passes } from "../support/jobs";
-import { lostOnTheWay } from "../support/tampered-store";
+import { lostOnTheWay, type AnyFate } from "../support/tampered-store";
 
 // A lock that is asked for and not waited for.
 
@@ -94,40 +94,79 @@ test("a try that has no reply within the commandTimeout is told that the store i
   await outcome;
 });
 
+// The store answers later than in the same tick, as a real one does. So the one behind looks again before the reply.
+
 for (const onFailure of ["throw", "skip"] as const) {
-  test(`whoever tries while the call in front leaves in the same tick asks the store itself (${onFailure})`, async (t) => {
+  test(`a try behind a call that leaves in the same tick asks the store itself (${onFailure})`, async (t) => {
     const fleet = new Fleet();
     const process = fleet.process();
+    fleet.store.onTake = late(fleet);
     for (const isHeld of [true, false]) {
       const leaving = new AbortController();
       if (isHeld) await fleet.foreignHolder(KEY, 60 * SECOND);
-      const first = process.lock(KEY);
-      const tried = t.throwsAsync(first.acquire(leaving.signal));
+      const first = t.throwsAsync(process.lock(KEY).acquire(leaving.signal), { message: "gone home" });
       const second = process.call(KEY, { ...TRY, onFailure }, () => "had it");
+      const outcome =
+        isHeld && onFailure === "throw"
+          ? t.throwsAsync(second, { instanceOf: LockWaitTimeoutError, message: /is held by another/ })
+          : second;
       leaving.abort(new Error("gone home"));
-      if (!isHeld) t.is(await second, "had it");
-      else if (onFailure === "skip") t.is(await second, undefined);
-      else await t.throwsAsync(second, { instanceOf: LockWaitTimeoutError, message: /is held by another/ });
-      await tried;
+      await fleet.clock.advance(100);
+      if (!isHeld) t.is(await outcome, "had it");
+      else if (onFailure === "skip") t.is(await outcome, undefined);
+      await Promise.all([first, outcome]);
       if (isHeld) await fleet.foreignerLeaves(KEY);
     }
     await fleet.leftNothing(t, KEY, process);
   });
 }
 
-test("a lock of several keys, too, asks itself where the call in front leaves in the same tick", async (t) => {
+for (const lockTime of ["30s", "60s"] as const) {
+  test(`a try for several keys gets a key that was granted to a call that left (lockTime=${lockTime})`, async (t) => {
+    const fleet = new Fleet();
+    const process = fleet.process();
+    fleet.store.onAny = late(fleet);
+    const leaving = new AbortController();
+    const first = t.throwsAsync(process.lock("b").acquire(leaving.signal), { message: "gone home" });
+    const locks = process.locks(["a", "b"], { ...SKIP, lockTime });
+    const second = (async () => {
+      while (!(await locks.acquire())) if (!(await locks.retryCheck())) return false;
+      return true;
+    })();
+    await fleet.clock.settle();
+    leaving.abort(new Error("gone home"));
+    await fleet.clock.advance(200);
+    t.true(await second);
+    await first;
+    const released = locks.release();
+    await fleet.clock.advance(200);
+    await released;
+    t.true(process.isIdle);
+  });
+}
+
+test("a try waits for the renewal of what was granted to calls that left before it", async (t) => {
   const fleet = new Fleet();
   const process = fleet.process();
-  const leaving = new AbortController();
-  const first = t.throwsAsync(process.lock("b").acquire(leaving.signal));
-  const locks = process.locks(["a", "b"], SKIP);
-  const second = (async () => {
-    while (!(await locks.acquire())) if (!(await locks.retryCheck())) return false;
-    return true;
-  })();
-  leaving.abort(new Error("gone home"));
-  t.true(await second);
-  await first;
-  await locks.release();
-  t.true(process.isIdle);
+  fleet.store.onAny = late(fleet);
+  const [leavesFirst, leavesNext] = [new AbortController(), new AbortController()];
+  const gone = [leavesFirst, leavesNext].map((signal, index) =>
+    t.throwsAsync(process.call(KEY, { lockTime: `${(index + 1) * 30}s` }, () => t.fail(), signal)),
+  );
+  leavesFirst.abort(new Error("gone home"));
+  await fleet.clock.advance(30); // The first was granted the key, and it is being renewed for the second.
+  const tried = process.call(KEY, { ...SKIP, lockTime: "90s" }, () => "had it");
+  leavesNext.abort(new Error("gone home"));
+  await fleet.clock.advance(200);
+  t.is(await tried, "had it");
+  await Promise.all(gone);
+  await fleet.leftNothing(t, KEY, process);
 });
+
+/** A store that the command reaches after 20 ms. */
+function late(fleet: Fleet): AnyFate {
+  return async (send) => {
+    await passes(fleet.clock, 20);
+    return await send();
+  };
+}
