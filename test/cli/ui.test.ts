@@ -179,7 +179,10 @@ test.serial(
     const waiter = await programs.program('void take("OrderService.pay", "pay", 1);');
     await until(async () => (await stateOf()).count.waiting === 1);
     const query = `?lock=${lockKey("pay", 1)}`;
-    await until(async () => (await stateOf(query)).lock?.holders[0]?.site === "OrderService.pay");
+    await until(async () => {
+      const { holders: [first] = [], waiters: [next] = [] } = (await stateOf(query)).lock ?? {};
+      return first?.site === "OrderService.pay" && next?.pid !== undefined;
+    });
     const state = await stateOf(query);
     t.deepEqual(state.count, { locks: 1, held: 1, waiting: 1 });
     t.deepEqual(state.servers, [server.url]);

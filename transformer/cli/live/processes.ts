@@ -13,6 +13,8 @@ interface Word {
 }
 
 const ASKED_EVERY_MS = 5_000;
+/** The first announcement may be on its way. */
+const ASKED_AGAIN_AFTER_MS = 1_000;
 /** So many processes are asked for in one look. */
 const MOST_ASKED = 500;
 const ASKED_AT_ONCE = 20;
@@ -50,7 +52,8 @@ export class Processes {
   }
 
   async #askOne(home: Home, number: string, now: number): Promise<void> {
-    this.#askAgainAt.set(number, now + ASKED_EVERY_MS);
+    const isKnown = this.#words.has(number);
+    this.#askAgainAt.set(number, now + (isKnown ? ASKED_EVERY_MS : ASKED_AGAIN_AFTER_MS));
     try {
       const { value, leftMs } = await home.read(this.#prefix + processName(number), MOST_BYTES);
       if (value !== undefined && Buffer.byteLength(value) < MOST_BYTES)
