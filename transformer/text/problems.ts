@@ -286,7 +286,12 @@ const PROBLEMS = {
   tagLostBefore: [
     "LW1404",
     (name) =>
-      `Another plugin has loaded this file and left out the comment of ${tick(name)}, which runs without its lock. Let it keep comments (no \`removeComments\`), or let one take its place that compiles in its \`transform\`.`,
+      `${tick(name)} would run without its lock: another plugin loaded this file, and left out the comment with the tag. Fix: let that plugin keep comments (no \`removeComments\`), use one that compiles in its \`transform\`, or put Lockweave's plugin before it.`,
+  ],
+  tagNotSeen: [
+    "LW1404",
+    (name, cure) =>
+      `${tick(name)} would run without its lock: this file never came to Lockweave's plugin. Fix: ${cure}.`,
   ],
   configureAsValue: [
     "LW1405",

@@ -4,7 +4,7 @@ import type * as TS from "typescript";
 import type { Parser } from "../parser/parser";
 import { declaredTags, tagsOfSource, type DeclaredTag } from "../read/declared-tags";
 import { mayHaveTags } from "../read/spelling";
-import { locksIn } from "./locks";
+import { locksIn, type Lock } from "./locks";
 
 /** Tags whose JavaScript does not hold their locks. */
 export interface Unlocked {
@@ -40,8 +40,13 @@ export function unlockedOf(
   if (all.length === 0 || (known === undefined && !existsSync(javaScript))) return undefined;
   const code = known ?? readFileSync(javaScript, "utf8");
   if (HAS_REFUSAL.test(code)) return undefined;
-  const { locks } = locksIn(ts, javaScript, code);
-  const tags = all.filter(
+  const tags = notLockedBy(all, locksIn(ts, javaScript, code).locks);
+  return tags.length === 0 ? undefined : { javaScript, tags };
+}
+
+/** The tags that none of these locks is made of. */
+export function notLockedBy(tags: readonly DeclaredTag[], locks: readonly Lock[]): DeclaredTag[] {
+  return tags.filter(
     ({ flag, name }) =>
       !locks.some(
         ({ site, options }) =>
@@ -49,7 +54,6 @@ export function unlockedOf(
           (name === undefined || site === name),
       ),
   );
-  return tags.length === 0 ? undefined : { javaScript, tags };
 }
 
 /** A build of many projects looks at the sources of the lower ones again and again. */

@@ -124,3 +124,23 @@ inMatrix("Bun: sources that nobody has built do not start", async (t) => {
   const project = await made(BUN, SOURCES);
   t.regex((await runBun(project, "src/main.ts")).stderr, /LOCK_NOT_WOVEN/);
 });
+
+inMatrix(
+  "Bun: a tagged file that another plugin loads first is an error, if the build has a metafile",
+  async (t) => {
+    const other = `{ name: "other", setup: (build) => build.onLoad({ filter: /order[.]ts$/ }, async ({ path }) => ({
+    contents: (await Bun.file(path).text()).replaceAll("@redisLock", ""), loader: "ts" })) }`;
+    const { file, text } = recipe("Bun");
+    const config = {
+      file,
+      text: text.replace("plugins: [", `metafile: true, plugins: [${other}, `),
+    };
+    const project = await made(BUN, SOURCES, config);
+    const { code, stdout, stderr } = await BUN.build(project);
+    t.not(code, 0);
+    t.regex(
+      stdout + stderr,
+      /src\/order\.ts\(\d+,\d+\): error LW1404: `OrderService\.pay` would run without/,
+    );
+  },
+);

@@ -119,7 +119,7 @@ test("a tag in a component is an error, once for all of its parts", (t) => {
 
 test("webpack's plugin looks at components, too", (t) => {
   const rules: unknown[] = [];
-  webpack().apply({ options: { module: { rules } } });
+  webpack().apply({ options: { module: { rules } }, hooks: { compilation: { tap: () => {} } } });
   const [{ test: tests }] = rules as [{ test: RegExp[] }];
   for (const file of ["/app/Pay.vue", "/app/Pay.svelte", "/app/pay.ts", "/app/pay.mjs"]) {
     t.true(

@@ -47,26 +47,44 @@ test("Rollup, Rolldown and Vite are given the line, with marks under the words",
   );
 });
 
-test("Rollup, Rolldown and Vite are warned of tags that another plugin has lost when it loaded the file", async (t) => {
+test("tags that another plugin has lost when it loaded the file are errors of Rollup, Rolldown and Vite", async (t) => {
   const project = await makeProject({ "src/pay.ts": PAY.replace("keyNmae", "keyName") });
-  const warnedOf = (text: string, file = "src/pay.ts"): string[] => {
+  const errorsOf = (text: string, file = "src/pay.ts"): string[] => {
     const told: string[] = [];
     const context = {
-      warn: ({ message }: { readonly message: string }) => void told.push(message),
-      error: ({ message }: { readonly message: string }): never => t.fail(message),
+      warn: () => {},
+      error: ({ message }: { readonly message: string }): never => {
+        told.push(...message.split("\n"));
+        throw new Error(message);
+      },
     };
-    ofRollup().transform.handler.call(context, text, project.path(file));
+    try {
+      ofRollup().transform.handler.call(context, text, project.path(file));
+    } catch {
+      // As the host stops.
+    }
     return told;
   };
-  const [pay, refund, ...others] = warnedOf(
-    "export async function pay(id) { return id; }\nexport async function refund() {}\n",
-  );
-  t.regex(pay ?? "", /pay\.ts\(2,5\): warning LW1404: .* left out the comment of `pay`/);
-  t.regex(refund ?? "", /pay\.ts\(8,5\): warning LW1404: .* `refund`/);
-  t.deepEqual(others, []);
-  t.deepEqual(warnedOf("export {};"), [], "a stand-in for a browser");
-  t.deepEqual(warnedOf("export const pay = new Worker('pay.js');", "src/pay.ts?worker"), []);
-  t.deepEqual(warnedOf("export async function pay() {}", "src/none.ts"), []);
+  const stripped = "export async function pay(id) { return id; }\nexport async function refund() {}\n";
+  for (const text of [
+    stripped,
+    `import "@shared/db";\nimport "@redis/client";\n${stripped}`,
+    stripped.padEnd(PAY.length), // As long as the text on disk.
+    "exports.pay = async function (id) { return id; }; const refund = () => __async(function* () {});",
+    "class A { pay(id) { return Promise.resolve(id); } } var B = { refund() {} };",
+  ]) {
+    const [pay, refund, ...others] = errorsOf(text);
+    t.regex(pay ?? "", /pay\.ts\(2,5\): error LW1404: `pay` would run without its lock: .*Fix: /, text);
+    t.regex(refund ?? "", /pay\.ts\(8,5\): error LW1404: `refund` /, text);
+    t.deepEqual(others, []);
+  }
+  t.is(errorsOf(`/** @redisLock businessFlag=pay */ ${stripped}`).length, 1, "one of two is left");
+  t.is(errorsOf(stripped, "src/pay.ts?part").length, 2);
+  t.deepEqual(errorsOf("export {};"), [], "a stand-in for a browser");
+  t.deepEqual(errorsOf("export const pay = call('pay'), refund = call('refund');"), [], "another one");
+  const worker = "export default function Wrapper() { return new Worker('/pay.js'); }";
+  t.deepEqual(errorsOf(worker, "src/pay.ts?worker"), []);
+  t.deepEqual(errorsOf("export async function pay() {}", "src/none.ts"), []);
 });
 
 test("esbuild is given what is wrong, and the woven text with its map", async (t) => {

@@ -1,9 +1,11 @@
 import { readFile } from "node:fs/promises";
-import { basename } from "node:path";
+import { readFileSync } from "node:fs";
+import { basename, resolve } from "node:path";
 import { fileWeaver, shown, type Finding, type PluginOptions } from "../one-file/weaver";
 import { parser } from "../../parser/parser";
 import { COMPONENTS, tagsInComponent } from "./components";
-import { OTHER_FILES, shortPath, SOURCE_FILES } from "./source-files";
+import { tagsUnseenInOutputs } from "./lost-tags";
+import { INSTALLED, OTHER_FILES, pathOf, shortPath, SOURCE_FILES } from "./source-files";
 
 // The parts of esbuild's plugins that are used here, in words of our own.
 
@@ -17,8 +19,11 @@ interface Build {
     readonly absWorkingDir?: string;
     readonly loader?: Readonly<Record<string, string>>;
     stdin?: Stdin;
+    metafile?: boolean;
   };
   onStart(start: () => Pick<Loaded, "errors" | "warnings">): void;
+  /** Older versions of Bun do not have it. */
+  onEnd?(end: (result: Built) => Pick<Loaded, "errors">): void;
   onLoad(
     options: { filter: RegExp; namespace: string },
     load: (file: {
@@ -34,6 +39,19 @@ interface Stdin {
   readonly contents: string | Uint8Array;
   readonly sourcefile?: string;
   readonly loader?: string;
+}
+
+/** What a build has made. Bun gives the metafile only if the caller asks for it. */
+interface Built {
+  readonly metafile?:
+    | {
+        readonly outputs: Readonly<
+          Record<string, { readonly inputs: Readonly<Record<string, { readonly bytesInOutput: number }>> }>
+        >;
+      }
+    | undefined;
+  /** If it writes no files. */
+  readonly outputFiles?: readonly { readonly path: string; readonly text: string }[] | undefined;
 }
 
 interface Loaded {
@@ -52,7 +70,8 @@ interface Message {
 }
 
 /**
- * Weaves what esbuild or Bun builds. Of several plugins that load a file, esbuild asks the first: put this one before them.
+ * Weaves what esbuild or Bun builds. Of several plugins that load a file, esbuild asks the first: put this one before them. A tagged file
+ * that another plugin has loaded is an error at the end of the build, unless its locks are in the output.
  *
  * @throws {TypeError} when the options are none
  */
@@ -74,14 +93,27 @@ function lockweave(options?: PluginOptions): Plugin {
   };
   return {
     name: "lockweave",
-    setup({ initialOptions, onStart, onLoad }) {
+    setup({ initialOptions, onStart, onLoad, onEnd }) {
+      const { absWorkingDir } = initialOptions;
+      const seen = new Set<string>();
+      initialOptions.metafile = true;
+      onEnd?.((built) => {
+        const errors = unseenInputs(built, seen, absWorkingDir).flatMap(({ path, made }) => {
+          const findings = tagsUnseenInOutputs(path, made, "put Lockweave's plugin before the others");
+          const file = shortPath(path, absWorkingDir);
+          if (isBun) tellBun(file, findings, []);
+          return findings.map((finding) => message(file, finding));
+        });
+        return { errors };
+      });
       const loaders = { ...LOADERS, ...initialOptions.loader };
       onLoad({ filter: filterFor(loaders), namespace: "file" }, async ({ path, with: attributes = {} }) => {
+        seen.add(path);
         const loader = loaderOf(path, loaders);
         const isOther = OTHER_FILES.some((others) => others.test(path)) || "type" in attributes;
         const isComponent = COMPONENTS.test(path);
         if ((loader === undefined && !isComponent) || isOther) return undefined;
-        const file = shortPath(path, initialOptions.absWorkingDir);
+        const file = shortPath(path, absWorkingDir);
         const text = await readFile(path, "utf8");
         if (isComponent) return refuseTags(file, text);
         return loader && load(path, text, loader, file);
@@ -90,6 +122,7 @@ function lockweave(options?: PluginOptions): Plugin {
       if (stdin === undefined) return;
       const { contents, sourcefile = "<stdin>", loader = "js" } = stdin;
       const text = typeof contents === "string" ? contents : Buffer.from(contents).toString();
+      seen.add(resolve(absWorkingDir ?? ".", sourcefile)); // A path that only stands in messages.
       const loaded = isCode(loader) ? load(sourcefile, text, loader, sourcefile) : undefined;
       if (loaded === undefined) return;
       const { contents: locked, errors, warnings } = loaded;
@@ -105,6 +138,46 @@ function refuseTags(file: string, text: string): Loaded | undefined {
   if (errors.length === 0) return undefined;
   if (isBun) tellBun(file, errors, []);
   return { contents: "", loader: "js", errors: errors.map((error) => message(file, error)), warnings: [] };
+}
+
+interface Unseen {
+  readonly path: string;
+  /** The code of the outputs that the file has become a part of. */
+  readonly made: readonly string[];
+}
+
+/** The files with code in an output that were never asked for here. In other namespaces, a path may stand for a file all the same. */
+function unseenInputs({ metafile, outputFiles }: Built, seen: ReadonlySet<string>, dir = "."): Unseen[] {
+  const unseen = new Map<string, string[]>();
+  for (const [output, { inputs }] of Object.entries(metafile?.outputs ?? {})) {
+    for (const [input, { bytesInOutput }] of Object.entries(inputs)) {
+      const paths = bytesInOutput === 0 || INSTALLED.test(input) ? [] : pathsOf(input, dir);
+      for (const path of paths) {
+        if (seen.has(path)) break;
+        unseen.set(path, [...(unseen.get(path) ?? []), output]);
+      }
+    }
+  }
+  const inMemory = outputFiles?.map(({ text }) => text);
+  return [...unseen].map(([path, outputs]) => ({
+    path,
+    made: inMemory ?? outputs.flatMap((output) => codeOf(resolve(dir, output))),
+  }));
+}
+
+/** `src/pay.ts`, `its-namespace:src/pay.ts`, `src/pay.ts?query`; one `with { type: "text" }` is not run. */
+function pathsOf(input: string, dir: string): string[] {
+  if (input.includes(" with {")) return [];
+  const names = [input, input.slice(input.indexOf(":") + 1)];
+  return [...new Set(names.map((name) => resolve(dir, pathOf(name))))];
+}
+
+function codeOf(path: string): string[] {
+  try {
+    return [readFileSync(path, "utf8")];
+  } catch {
+    return []; // It was written nowhere, or is gone: then no lock is proved.
+  }
 }
 
 const isBun = "bun" in process.versions;

@@ -1,6 +1,7 @@
 import { fileWeaver, shown, type Finding, type PluginOptions } from "../one-file/weaver";
 import { chained, type SourceMap } from "./chained";
 import { COMPONENTS, tagsInComponent } from "./components";
+import { tagsLostFrom } from "./lost-tags";
 import { parser } from "../../parser/parser";
 import { shortPath, sourceFileOf } from "./source-files";
 
@@ -30,6 +31,8 @@ function lockweave(this: LoaderContext, text: string, map?: SourceMap | string):
     for (const error of tagsInComponent(text)) tell(this, error, "error");
   }
   const fileName = isComponent ? undefined : sourceFileOf(this.resource);
+  if (fileName !== undefined)
+    for (const error of tagsLostFrom(this.resourcePath, text)) tell(this, error, "error");
   const woven = fileName === undefined ? undefined : weave(fileName, text);
   if (woven === undefined) {
     this.callback(null, text, before);

@@ -1,8 +1,8 @@
 import { fileWeaver, shown, type Finding, type PluginOptions, type WovenFile } from "../one-file/weaver";
 import { parser } from "../../parser/parser";
 import { COMPONENTS, tagsInComponent } from "./components";
-import { tagsLostFrom } from "./lost-comments";
-import { INSTALLED, OTHER_FILES, pathOf, shortPath, SOURCE_FILES, sourceFileOf } from "./source-files";
+import { tagsLostFrom, tagsUnseenIn } from "./lost-tags";
+import { AS_TEXT, INSTALLED, pathOf, shortPath, SOURCE_FILES, sourceFileOf } from "./source-files";
 
 // Vite, Rollup and Rolldown take plugins of one kind. These are the parts of it that are used here, in words of our
 // own: who has installed one of the three need not have the types of the other two.
@@ -21,6 +21,13 @@ interface TransformContext {
   error(log: Log): never;
 }
 
+interface BuildContext extends TransformContext {
+  /** Throws in Farm, which does not support it. */
+  getModuleIds(): Iterable<string>;
+  /** Vite's development server knows no code, and throws at the name. */
+  getModuleInfo(id: string): { readonly code?: string | null } | null;
+}
+
 interface Plugin {
   readonly name: string;
   /** To Vite: before its own transform, which takes the comments away. */
@@ -35,6 +42,8 @@ interface Plugin {
       id: string,
     ): { readonly code: string; readonly map: WovenFile["map"] } | undefined;
   };
+  /** Looks at the modules that never came to `transform`: another plugin renamed them, or a cache kept them. */
+  buildEnd(this: BuildContext, error?: Error): void;
 }
 
 /**
@@ -44,33 +53,65 @@ interface Plugin {
  */
 function lockweave(options?: PluginOptions): Plugin {
   const weave = fileWeaver(parser(), options);
+  const seen = new Set<string>();
   return {
     name: "lockweave",
     enforce: "pre",
     transform: {
       order: "pre",
-      filter: { id: { include: [SOURCE_FILES, COMPONENTS], exclude: [...OTHER_FILES] } },
+      filter: { id: { include: [SOURCE_FILES, COMPONENTS], exclude: [INSTALLED, AS_TEXT] } },
       handler(text, id) {
-        const lost = COMPONENTS.test(id) && !INSTALLED.test(id) ? tagsInComponent(text) : [];
-        if (lost[0] !== undefined) this.error(logOf(id, lost, lost[0], "error"));
+        if (id.startsWith("\0")) failAt(this, fileBehind(id), unseenIn(id, text));
+        if (COMPONENTS.test(id) && !INSTALLED.test(id)) failAt(this, id, tagsInComponent(text));
         const fileName = sourceFileOf(id); // Asked again: older hosts do not know the filter.
-        // What a host knows with a query need not be the file: a worker's, say, is what starts it.
-        if (fileName === id) {
-          for (const lostTag of tagsLostFrom(id, text)) this.warn(logOf(id, [lostTag], lostTag, "warning"));
-        }
-        const woven = fileName === undefined ? undefined : weave(fileName, text);
+        if (fileName === undefined) return undefined;
+        seen.add(id);
+        failAt(this, id, tagsLostFrom(pathOf(id), text));
+        const woven = weave(fileName, text);
         if (woven === undefined) return undefined;
         const { code, map, errors, warnings } = woven;
         for (const warning of warnings) this.warn(logOf(id, [warning], warning, "warning"));
-        const [first] = errors;
-        if (first !== undefined) this.error(logOf(id, errors, first, "error"));
+        failAt(this, id, errors);
         return { code, map };
       },
+    },
+    buildEnd(error) {
+      if (error !== undefined) return;
+      for (const id of modulesOf(this)) {
+        const info = seen.has(id) ? null : this.getModuleInfo(id);
+        const code = info !== null && "code" in info ? info.code : undefined;
+        if (code != null) failAt(this, fileBehind(id), unseenIn(id, code));
+      }
     },
   };
 }
 
-/** Several in one: at an error these hosts stop. */
+function modulesOf(context: BuildContext): string[] {
+  try {
+    return [...context.getModuleIds()];
+  } catch {
+    return []; // Farm: `transform` is the only place that sees its modules.
+  }
+}
+
+const CURE = "let the other plugin keep the file's own id, so that it comes to Lockweave's plugin";
+
+/** The unlocked functions of a module that our plugin does not weave. */
+function unseenIn(id: string, code: string): Finding[] {
+  return INSTALLED.test(id) || AS_TEXT.test(id) ? [] : tagsUnseenIn(fileBehind(id), code, CURE);
+}
+
+/** The path in an id. Plugins begin the ids that they invent with `\0`, often with a name of their own behind it. */
+function fileBehind(id: string): string {
+  return pathOf(id.replace(/^\0(?:[\w-]+:)?/, ""));
+}
+
+/** Reports all at once: at an error these hosts stop. */
+function failAt(context: TransformContext, id: string, findings: readonly Finding[]): void {
+  const [first] = findings;
+  if (first !== undefined) context.error(logOf(id, findings, first, "error"));
+}
+
 function logOf(id: string, findings: readonly Finding[], first: Finding, kind: string): Log {
   const file = pathOf(id);
   const said = findings.map((finding) => shown(shortPath(file), finding, kind));

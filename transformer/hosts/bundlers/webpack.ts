@@ -1,15 +1,42 @@
+import { createHash } from "node:crypto";
 import { join } from "node:path";
-import { fileWeaver, type PluginOptions } from "../one-file/weaver";
+import { fileWeaver, shown, type PluginOptions } from "../one-file/weaver";
 import { parser } from "../../parser/parser";
 import { COMPONENTS } from "./components";
-import { AS_TEXT, INSTALLED, SOURCE_FILES } from "./source-files";
+import { tagsUnseenIn } from "./lost-tags";
+import { AS_TEXT, INSTALLED, pathOf, shortPath, SOURCE_FILES } from "./source-files";
 
-// The parts of webpack's and Rspack's plugins that are used here, in words of our own. (A type, not an interface:
+// The parts of webpack's and Rspack's plugins that are used here, in words of our own. (Types, not interfaces:
 // webpack asks for objects that may have any property, and an interface does not pass for one.)
 
 type Plugin = {
-  apply(compiler: { readonly options: { readonly module: { readonly rules: unknown[] } } }): void;
+  apply(compiler: Compiler): void;
 };
+
+type Compiler = {
+  readonly options: { readonly module: { readonly rules: unknown[] } };
+  readonly hooks: { readonly compilation: Hook<[Compilation]> };
+};
+
+type Compilation = {
+  readonly hooks: { readonly finishModules: Hook<[Iterable<Module>]> };
+  readonly errors: { push(error: Error): unknown };
+};
+
+type Module = {
+  /** The file, with its query. */
+  readonly resource?: string;
+  readonly type?: string;
+  readonly loaders?: readonly { readonly loader: string }[];
+  originalSource?(): { source(): string | Buffer } | null;
+};
+
+type Hook<Arguments extends unknown[]> = {
+  tap(name: string, run: (...args: Arguments) => void): void;
+};
+
+const NAME = "lockweave";
+const LOADER = join(__dirname, "loader.js");
 
 /**
  * Weaves what webpack or Rspack builds, before the other loaders.
@@ -23,13 +50,37 @@ function lockweave(options: PluginOptions = {}): Plugin {
     test: [SOURCE_FILES, COMPONENTS],
     exclude: INSTALLED,
     resourceQuery: { not: [AS_TEXT] },
-    use: { loader: join(__dirname, "loader.js"), options },
+    use: { loader: LOADER, options, ident: identOf(options) },
   };
   return {
-    apply: ({ options: { module } }) => {
+    apply: ({ options: { module }, hooks }) => {
       module.rules.unshift(rule);
+      hooks.compilation.tap(NAME, ({ hooks: { finishModules }, errors }) => {
+        finishModules.tap(NAME, (modules) => {
+          for (const one of modules) for (const message of unlockedIn(one)) errors.push(new Error(message));
+        });
+      });
     },
   };
+}
+
+/** A cache on disk keeps what a loader of the same name has made. So the name tells the options, and our version. */
+function identOf(options: PluginOptions): string {
+  const { version } = require("lockweave/package.json") as { version: string };
+  const made = JSON.stringify([version, options]);
+  return `${NAME}-${createHash("sha256").update(made).digest("hex").slice(0, 16)}`;
+}
+
+const CURE = "import the file without `!`, so that the loaders of the configuration see it";
+
+/** A request with `!!` goes past all loaders of the configuration. */
+function unlockedIn(module: Module): string[] {
+  const { resource = "", type = "", loaders = [] } = module;
+  const path = pathOf(resource);
+  const isOther = INSTALLED.test(resource) || AS_TEXT.test(resource) || !type.startsWith("javascript");
+  if (isOther || !SOURCE_FILES.test(path) || loaders.some(({ loader }) => loader === LOADER)) return [];
+  const code = module.originalSource?.()?.source().toString() ?? "";
+  return tagsUnseenIn(path, code, CURE).map((finding) => shown(shortPath(path), finding));
 }
 
 export = lockweave;

@@ -1,0 +1,106 @@
+import test from "ava";
+import { bundle, bundlerNamed, isMatrix, projectOf } from "./bundlers";
+import { recipe } from "./recipes";
+import type { Files, Finished, Project } from "../project";
+
+// Other loaders of webpack and Rspack that take a tagged file before ours does, or instead of it.
+
+// Too heavy for every run of the tests.
+const inMatrix = isMatrix ? test : test.skip;
+
+const PAY = `/** @redisLock businessFlag=pay keyName=id */
+export async function pay(id: string): Promise<string> {
+  return id;
+}
+`;
+
+const LOADERS: Files = {
+  "strip.cjs": String.raw`module.exports = (text) => text.replace(/\/\*[^]*?\*\//g, "");`,
+  "raw.cjs": "module.exports = (text) => 'export const pay = ' + JSON.stringify(text);",
+};
+
+const HOSTS = [
+  { name: "webpack", compiles: `ts-loader?{"transpileOnly":true}`, cache: `{ type: "filesystem" }` },
+  {
+    name: "Rspack",
+    compiles: `builtin:swc-loader?{"jsc":{"parser":{"syntax":"typescript"}}}`,
+    cache: `{ type: "persistent" }`,
+  },
+];
+
+/** A project whose `src/main.ts` takes in `pay` by this request. */
+async function requesting(
+  name: string,
+  request: string,
+  config?: (text: string) => string,
+): Promise<Project> {
+  const project = await projectOf(bundlerNamed(name), {
+    "src/main.ts": `import { pay } from ${JSON.stringify(request)};\nconsole.log(pay);\n`,
+    "src/pay.ts": PAY,
+    "tsconfig.json": "{}",
+    ...LOADERS,
+  });
+  const { file, text } = recipe(name);
+  if (config !== undefined) await project.write({ [file]: config(text) });
+  return project;
+}
+
+async function built(name: string, project: Project): Promise<Finished & { readonly said: string }> {
+  const finished = await bundle(project, bundlerNamed(name));
+  return { ...finished, said: finished.stdout + finished.stderr };
+}
+
+for (const { name, compiles, cache } of HOSTS) {
+  inMatrix(`${name}: a request that goes past the configured loaders is an error`, async (t) => {
+    for (const request of [`!!${compiles}!./pay.ts`, `-!${compiles}!./pay.ts`]) {
+      const { code, said } = await built(name, await requesting(name, request));
+      t.is(code, 1, said);
+      t.regex(said, /src\/pay\.ts\(1,5\): error LW1404: `pay` would run without its lock: .*Fix: /);
+    }
+  });
+
+  inMatrix(`${name}: a file that such a request takes in as a text needs no lock`, async (t) => {
+    const { code, said } = await built(name, await requesting(name, "!!../raw.cjs!./pay.ts"));
+    t.is(code, 0, said);
+  });
+
+  inMatrix(`${name}: a loader that takes comments away before ours is an error`, async (t) => {
+    const project = await requesting(name, "./pay.js", (text) =>
+      text.replace(/rules: \[/, `rules: [{ test: /pay/, enforce: "pre", loader: "./strip.cjs" },`),
+    );
+    const { code, said } = await built(name, project);
+    t.is(code, 1, said);
+    t.regex(said, /LW1404: `pay` would run without its lock: another plugin/);
+  });
+
+  inMatrix(`${name}: a cache on disk gives way to other defaults`, async (t) => {
+    // The hosts take a changed configuration for a reason to build anew, but not a file that it reads.
+    const project = await requesting(name, "./pay.js", (text) =>
+      text
+        .replace(/^/, `import { readFileSync } from "node:fs";\n`)
+        .replace("lockweave()", `lockweave(JSON.parse(readFileSync("lockweave.json", "utf8")))`)
+        .replace("entry:", `cache: ${cache}, entry:`),
+    );
+    for (const lockTime of [11, 22]) {
+      await project.write({ "lockweave.json": JSON.stringify({ defaults: { lockTime } }) });
+      const { code, said } = await built(name, project);
+      t.is(code, 0, said);
+      t.regex(await project.read("dist/main.mjs"), new RegExp(`lockTime: "?${lockTime}`));
+    }
+  });
+}
+
+inMatrix("tsup: a file that its plugin for decorators' metadata loads first is an error", async (t) => {
+  const tsup = bundlerNamed("tsup");
+  const project = await projectOf(
+    { ...tsup, packages: [...tsup.packages, "@swc/core@1.16.22"] },
+    {
+      "src/main.ts": `export { pay } from "./pay";\n`,
+      "src/pay.ts": PAY,
+      "tsconfig.json": `{ "compilerOptions": { "experimentalDecorators": true, "emitDecoratorMetadata": true } }`,
+    },
+  );
+  const { code, said } = await built("tsup", project);
+  t.is(code, 1, said);
+  t.regex(said, /LW1404: `pay` would run without its lock: this file never came to Lockweave's plugin/);
+});

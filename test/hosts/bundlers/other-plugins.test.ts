@@ -1,0 +1,371 @@
+import { readFile } from "node:fs/promises";
+import test from "ava";
+import * as esbuild from "esbuild";
+import { rolldown } from "rolldown";
+import { rollup, type RollupOptions } from "rollup";
+import { transpileModule, ModuleKind } from "typescript";
+import viaEsbuildPlugin from "rollup-plugin-esbuild";
+import { build as viteBuild, createServer } from "vite";
+import ofEsbuild = require("../../../transformer/hosts/bundlers/esbuild");
+import ofRollup = require("../../../transformer/hosts/bundlers/rollup");
+import { tagsLostFrom } from "../../../transformer/hosts/bundlers/lost-tags";
+import { makeProject, type Project } from "../project";
+
+// Other plugins that load a tagged file before ours: the build holds the locks, or fails. It is never silent.
+
+const FILES = {
+  "src/main.ts": `import { pay } from "./pay.js";\nexport { pay };\n`,
+  "src/pay.ts": `import "@redis/client";
+/** @redisLock businessFlag=pay keyName=id */
+export async function pay(id: string): Promise<string> {
+  return id;
+}
+`,
+};
+
+const viaEsbuild = viaEsbuildPlugin({ target: "es2022" });
+
+/** What other plugins make of a file: JavaScript with its comments, or without. */
+type Kind = "keeps comments" | "takes comments away";
+
+function compiled(text: string, kind: Kind): string {
+  const compilerOptions = { module: ModuleKind.ESNext, removeComments: kind === "takes comments away" };
+  return transpileModule(text, { compilerOptions }).outputText;
+}
+
+type Order = "before ours" | "behind ours";
+
+const KINDS: readonly Kind[] = ["keeps comments", "takes comments away"];
+const ORDERS: readonly Order[] = ["before ours", "behind ours"];
+
+function ordered<Other, Ours>(order: Order, other: Other, ours: Ours): (Other | Ours)[] {
+  return order === "before ours" ? [other, ours] : [ours, other];
+}
+
+/** Each builds `src/main.ts`, and returns the code. */
+const HOSTS: Readonly<Record<string, (project: Project, kind: Kind, order: Order) => Promise<string>>> = {
+  async rollup(project, kind, order) {
+    const bundle = await rollup({
+      input: project.path("src/main.ts"),
+      plugins: ordered(order, loading(project, kind), ofRollup()),
+      external: ["@redis/client", /^lockweave/],
+      logLevel: "silent",
+    });
+    return (await bundle.generate({ format: "es" })).output[0].code;
+  },
+  async rolldown(project, kind, order) {
+    const bundle = await rolldown({
+      input: project.path("src/main.ts"),
+      plugins: ordered(order, loading(project, kind), ofRollup()),
+      external: ["@redis/client", /^lockweave/],
+      logLevel: "silent",
+    });
+    return (await bundle.generate({ format: "es" })).output[0].code;
+  },
+  async vite(project, kind, order) {
+    const built = await viteBuild({
+      root: project.dir,
+      configFile: false,
+      logLevel: "silent",
+      plugins: ordered(order, loading(project, kind), ofRollup()),
+      build: {
+        write: false,
+        minify: false,
+        lib: { entry: project.path("src/main.ts"), formats: ["es"] },
+        rollupOptions: { external: ["@redis/client", /^lockweave/] },
+      },
+    });
+    const [first] = Array.isArray(built) ? built : [built];
+    return first !== undefined && "output" in first ? first.output[0].code : "";
+  },
+  async esbuild(project, kind, order) {
+    const { outputFiles } = await esbuild.build({
+      ...ESBUILD,
+      entryPoints: [project.path("src/main.ts")],
+      absWorkingDir: project.dir,
+      plugins: ordered(order, loadingInEsbuild(kind), ofEsbuild()),
+    });
+    return outputFiles[0]?.text ?? "";
+  },
+};
+
+const UNBUNDLED = { format: "esm", platform: "node", write: false, logLevel: "silent" } as const;
+const ESBUILD = { ...UNBUNDLED, bundle: true, packages: "external" } as const;
+
+function loading(project: Project, kind: Kind): { name: string; resolveId: Resolve; load: Load } {
+  return {
+    name: "other",
+    resolveId: (id) => (id === "./pay.js" ? project.path("src/pay.ts") : undefined),
+    load: async (id) =>
+      id.endsWith("pay.ts") ? compiled(await project.read("src/pay.ts"), kind) : undefined,
+  };
+}
+
+type Resolve = (id: string) => string | undefined;
+type Load = (id: string) => Promise<string | undefined>;
+
+function loadingInEsbuild(kind: Kind, namespace = "file"): esbuild.Plugin {
+  return {
+    name: "other",
+    setup({ onResolve, onLoad, resolve }) {
+      if (namespace !== "file") {
+        onResolve({ filter: /pay\.js$/ }, async ({ path, resolveDir, kind: by, pluginData }) => {
+          if (pluginData === "resolved") return undefined;
+          const found = await resolve(path, { resolveDir, kind: by, pluginData: "resolved" });
+          return { path: found.path, namespace, pluginData: resolveDir };
+        });
+      }
+      onLoad({ filter: /pay\.ts$/, namespace }, async ({ path }) => {
+        const text = await readFile(path, "utf8");
+        return { contents: compiled(text, kind), loader: "js", resolveDir: "/" };
+      });
+    },
+  };
+}
+
+/** Whether the build was one with locks, or told where they would be missing. */
+async function outcomeOf(build: Promise<string>): Promise<string> {
+  return await build.then(
+    (code) => (/lockweave\.acquire\(/.test(code) ? "locked" : "UNLOCKED"),
+    (error: unknown) => {
+      const message = String(error instanceof Error ? error.message : error);
+      return /pay\.ts\b[^]*LW1404: `pay`/.test(message) ? "error" : `another error: ${message}`;
+    },
+  );
+}
+
+for (const [host, build] of Object.entries(HOSTS)) {
+  for (const kind of KINDS) {
+    for (const order of ORDERS) {
+      test(`${host}: a plugin ${order} that loads a file and ${kind} leaves no function unlocked`, async (t) => {
+        const outcome = await outcomeOf(build(await makeProject(FILES), kind, order));
+        // esbuild asks no other plugin behind the first. The others ask for the text, whoever comes first.
+        const isSeen = host === "esbuild" ? order === "behind ours" : kind === "keeps comments";
+        t.is(outcome, isSeen ? "locked" : "error");
+      });
+    }
+  }
+}
+
+async function esbuilt(options: esbuild.BuildOptions, files = FILES): Promise<esbuild.BuildResult> {
+  const project = await makeProject(files);
+  return await esbuild.build({
+    ...ESBUILD,
+    entryPoints: [project.path("src/main.ts")],
+    absWorkingDir: project.dir,
+    ...options,
+  });
+}
+
+test("esbuild: a file in another plugin's namespace is an error", async (t) => {
+  for (const plugins of [
+    [loadingInEsbuild("keeps comments", "other"), ofEsbuild()],
+    [ofEsbuild(), loadingInEsbuild("keeps comments", "other")],
+  ])
+    await t.throwsAsync(esbuilt({ plugins }), { message: /src\/pay\.ts:2:4: ERROR: .*LW1404: `pay` / });
+});
+
+test("esbuild: the error comes whether files are written or not, and minified or not", async (t) => {
+  const plugins = [loadingInEsbuild("takes comments away"), ofEsbuild()];
+  const ways: readonly esbuild.BuildOptions[] = [
+    { write: true, outdir: "dist" },
+    { write: true, outfile: "dist/main.js", metafile: false, minify: true },
+    { splitting: true, outdir: "dist", sourcemap: "inline" },
+  ];
+  for (const way of ways) await t.throwsAsync(esbuilt({ plugins, ...way }), { message: /LW1404: `pay` / });
+  const project = await makeProject(FILES);
+  const unbundled = esbuild.build({ ...UNBUNDLED, plugins, entryPoints: [project.path("src/pay.ts")] });
+  await t.throwsAsync(unbundled, { message: /LW1404: `pay` / });
+});
+
+test("esbuild: a text that only borrows the name of a tagged file needs no lock", async (t) => {
+  const { outputFiles = [] } = await esbuilt({
+    stdin: { contents: "console.log(1);", sourcefile: "src/pay.ts", resolveDir: "src" },
+    entryPoints: [],
+    plugins: [ofEsbuild()],
+  });
+  t.regex(outputFiles[0]?.text ?? "", /console\.log\(1\)/);
+});
+
+test("esbuild: a tagged file that leaves no code in the output needs no lock", async (t) => {
+  const plugins = [loadingInEsbuild("takes comments away"), ofEsbuild()];
+  const files = {
+    "src/main.ts": `import { pay } from "./pay.js";\nexport const a = 1;\n`,
+    "src/pay.ts": FILES["src/pay.ts"].replace(/^import.*\n/, ""),
+  };
+  t.deepEqual((await esbuilt({ plugins }, files)).errors, []);
+});
+
+test("esbuild: locks in the output prove that another plugin wove the file", async (t) => {
+  const project = await makeProject(FILES);
+  const { outputFiles } = await esbuild.build({
+    ...UNBUNDLED,
+    entryPoints: [project.path("src/pay.ts")],
+    plugins: [ofEsbuild()],
+  });
+  const woven = outputFiles[0]?.text ?? "";
+  const other: esbuild.Plugin = {
+    name: "other",
+    setup({ onLoad }) {
+      onLoad({ filter: /pay\.ts$/ }, () => ({ contents: woven, loader: "js" }));
+    },
+  };
+  for (const minify of [false, true]) {
+    const { errors } = await esbuilt({ plugins: [other, ofEsbuild()], minify });
+    t.deepEqual(errors, []);
+  }
+});
+
+test("esbuild: each rebuild reports it again, until the tag is gone", async (t) => {
+  const project = await makeProject(FILES);
+  const context = await esbuild.context({
+    ...ESBUILD,
+    entryPoints: [project.path("src/main.ts")],
+    absWorkingDir: project.dir,
+    plugins: [loadingInEsbuild("takes comments away"), ofEsbuild()],
+  });
+  try {
+    for (const _ of ["first", "second"]) await t.throwsAsync(context.rebuild(), { message: /LW1404/ });
+    await project.write({ "src/pay.ts": FILES["src/pay.ts"].replace("@redisLock", "@see") });
+    await t.notThrowsAsync(context.rebuild());
+  } finally {
+    await context.dispose();
+  }
+});
+
+test("Rollup: a plugin that loads a file under an id of its own is an error", async (t) => {
+  const project = await makeProject(FILES);
+  const built = (kind: Kind): Promise<unknown> =>
+    rollup({
+      input: project.path("src/main.ts"),
+      plugins: [
+        {
+          name: "other",
+          resolveId: (id) => (id === "./pay.js" ? `\0other:${project.path("src/pay.ts")}` : undefined),
+          load: async (id) =>
+            id.startsWith("\0") ? compiled(await project.read("src/pay.ts"), kind) : undefined,
+        },
+        ofRollup(),
+      ],
+      external: ["@redis/client", /^lockweave/],
+      logLevel: "silent",
+    });
+  for (const kind of KINDS) await t.throwsAsync(built(kind), { message: /LW1404: `pay` / });
+});
+
+test("Rollup: what a plugin puts beside a file, under an id with its path, needs no lock", async (t) => {
+  const project = await makeProject(FILES);
+  const path = project.path("src/pay.ts");
+  const beside = {
+    name: "beside",
+    resolveId: (id: string) => (id === "./pay.js" ? `\0${path}?proxy` : undefined),
+    load: (id: string) =>
+      id.startsWith("\0")
+        ? `export { pay } from ${JSON.stringify(path)};\nexport function interop(module) { return module; }`
+        : undefined,
+  };
+  const bundle = await rollup({
+    input: project.path("src/main.ts"),
+    plugins: [beside, ofRollup(), viaEsbuild],
+    external: ["@redis/client", /^lockweave/],
+    logLevel: "silent",
+  });
+  t.regex((await bundle.generate({ format: "es" })).output[0].code, /lockweave\.acquire\(/);
+});
+
+test("Rollup: modules from the cache of a build without the plugin are an error", async (t) => {
+  const project = await makeProject(FILES);
+  const input = {
+    input: project.path("src/main.ts"),
+    external: ["@redis/client", /^lockweave/],
+    logLevel: "silent" as const,
+  } satisfies RollupOptions;
+  const resolving = {
+    name: "resolving",
+    resolveId: (id: string) => (id === "./pay.js" ? project.path("src/pay.ts") : null),
+  };
+  const { cache } = await rollup({ ...input, plugins: [resolving, viaEsbuild] });
+  const plugins = [resolving, ofRollup(), viaEsbuild];
+  await t.throwsAsync(rollup({ ...input, plugins, cache: cache ?? false }), { message: /LW1404: `pay` / });
+});
+
+test("Vite: a server in development refuses a file under an id of another plugin, and closes without an error", async (t) => {
+  const project = await makeProject(FILES);
+  const id = `\0other:${project.path("src/pay.ts")}`;
+  const server = await createServer({
+    root: project.dir,
+    configFile: false,
+    logLevel: "silent",
+    server: { middlewareMode: true, ws: false },
+    optimizeDeps: { noDiscovery: true },
+    plugins: [
+      {
+        name: "other",
+        enforce: "pre",
+        resolveId: (asked) => (asked === "./pay.js" ? id : undefined),
+        load: async (asked) =>
+          asked === id ? compiled(await project.read("src/pay.ts"), "keeps comments") : undefined,
+      },
+      ofRollup(),
+    ],
+  });
+  try {
+    await t.throwsAsync(server.ssrLoadModule(project.path("src/main.ts")), { message: /LW1404: `pay` / });
+  } finally {
+    await t.notThrowsAsync(server.close());
+  }
+});
+
+// What compilers make of the functions of a file, and what others put in its place.
+for (const [title, tagged, code, isLost] of [
+  [
+    "a minified function counts under its export",
+    "export async function pay() {}",
+    "async function a(){}export{a as pay};",
+    true,
+  ],
+  [
+    "a minified function counts under its property of exports",
+    "export async function pay() {}",
+    "const a=async()=>{};exports.pay=a;",
+    true,
+  ],
+  [
+    "a private method counts under the names that compilers give it",
+    "export class A { @ async #pay() {} }",
+    "var pay_fn = async function () {};",
+    true,
+  ],
+  [
+    "a function without a name counts if there is any function",
+    "export default async function () {}",
+    "export default async () => {};",
+    true,
+  ],
+  [
+    "a method of a renamed class keeps its tag",
+    "export class A { @ async pay() {} }",
+    "class _A { @ async pay() {} }",
+    false,
+  ],
+  [
+    "one of two methods of one name loses its tag",
+    "export class A { @ async pay() {} }\nexport class B { @ async pay() {} }",
+    "export class A { @ async pay() {} }\nexport class B { async pay() {} }",
+    true,
+  ],
+  [
+    "a reference to a server's function is no such function",
+    "export async function pay() {}",
+    "const pay = reference('pay'); const all = [() => 1]; export { pay };",
+    false,
+  ],
+] as const) {
+  test(`Tags in a text in the place of the file: ${title}`, async (t) => {
+    const tag = "/** @redisLock businessFlag=pay */";
+    const source = tagged.includes("@") ? tagged.replaceAll("@", tag) : `${tag}\n${tagged}`;
+    const project = await makeProject({ "src/pay.ts": source });
+    const lost = tagsLostFrom(project.path("src/pay.ts"), code.replaceAll("@", tag));
+    t.is(lost.length, isLost ? 1 : 0);
+  });
+}

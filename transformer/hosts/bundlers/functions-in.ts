@@ -1,0 +1,49 @@
+import type * as TS from "typescript";
+import type { Parser } from "../../parser/parser";
+
+/**
+ * The names of all functions with a body in the text, as any compiler may have written them. A function under a short name counts
+ * under the name of its export, too. The name of a function without one is `""`.
+ */
+export function functionsIn(ts: Parser, path: string, text: string): ReadonlySet<string> {
+  const names = new Set<string>();
+  const aliases: { readonly name: string; readonly of: string }[] = [];
+  const visit = (node: TS.Node, around: string): void => {
+    const name = nameOf(ts, node) ?? around;
+    if (ts.isFunctionLike(node) && "body" in node && node.body !== undefined) names.add(name);
+    const value = aliasedBy(ts, node);
+    if (value !== undefined) aliases.push({ name, of: value });
+    // A class does not give its name to the functions in it.
+    const inside = ts.isFunctionLike(node) || ts.isClassLike(node) ? "" : name;
+    ts.forEachChild(node, (child) => visit(child, inside));
+  };
+  visit(ts.createSourceFile(path, text, ts.ScriptTarget.Latest), "");
+  const exported = aliases.filter(({ of }) => names.has(of)).map(({ name }) => name);
+  return new Set([...names, ...exported]);
+}
+
+/** The name that the node gives to a function in it. */
+function nameOf(ts: Parser, node: TS.Node): string | undefined {
+  if (isAssignment(ts, node)) {
+    const { left } = node;
+    if (ts.isPropertyAccessExpression(left)) return left.name.text;
+    return ts.isIdentifier(left) ? left.text : undefined;
+  }
+  const { name } = node as { readonly name?: TS.Node };
+  return name !== undefined && "text" in name ? String(name.text) : undefined;
+}
+
+/** `a` in `export { a as pay }`, in `exports.pay = a` and in `{ pay: a }`. */
+function aliasedBy(ts: Parser, node: TS.Node): string | undefined {
+  if (ts.isExportSpecifier(node)) return node.propertyName?.text;
+  const value = isAssignment(ts, node)
+    ? node.right
+    : ts.isPropertyAssignment(node) || ts.isVariableDeclaration(node)
+      ? node.initializer
+      : undefined;
+  return value !== undefined && ts.isIdentifier(value) ? value.text : undefined;
+}
+
+function isAssignment(ts: Parser, node: TS.Node): node is TS.BinaryExpression {
+  return ts.isBinaryExpression(node) && node.operatorToken.kind === ts.SyntaxKind.EqualsToken;
+}

@@ -1,0 +1,127 @@
+import { readFileSync, statSync } from "node:fs";
+import { tagsOfSource, type DeclaredTag } from "../../read/declared-tags";
+import { mayHaveTags } from "../../read/spelling";
+import { parser } from "../../parser/parser";
+import { problem, type Problem } from "../../text/problems";
+import { notLockedBy } from "../../verify/declared";
+import { locksIn } from "../../verify/locks";
+import { weave } from "../../weave/weave";
+import { findingIn, type Finding } from "../one-file/weaver";
+import { functionsIn } from "./functions-in";
+import { SOURCE_FILES } from "./source-files";
+
+// Another plugin may load a file, and give its own text to the host. Only tags and locks in that text are evidence: their absence
+// proves nothing, so these functions compare the text with the file on disk.
+
+/**
+ * The tags on disk that are lost in the text that a host gives to our plugin instead of the file. The tag of a function that is not
+ * in the text does not count: a stand-in for a browser may have none of the file's functions.
+ *
+ * @param path of a file that may not exist
+ */
+export function tagsLostFrom(path: string, text: string): Finding[] {
+  const onDisk = textOf(path);
+  if (onDisk === undefined || onDisk === text || !mayHaveTags(onDisk)) return [];
+  const { tags, problems } = tagsIn(path, onDisk);
+  const there = tagsOfFunctionsIn(path, text, tags);
+  if (there === undefined) return [];
+  const kept = tagsIn(path, text);
+  const unlocked = notLockedBy(withoutThose(there, kept.tags), locksIn(parser(), path, text).locks);
+  return [
+    ...unlocked.map((tag) => findingIn(onDisk, problem("tagLostBefore", tag, tag.name ?? tag.flag))),
+    ...(kept.problems.length < problems.length ? problems : []).map((one) => findingIn(onDisk, one)),
+  ];
+}
+
+/**
+ * The tags of a file whose functions are in a module's code without their locks, if the module never came to our plugin.
+ *
+ * @param path of a file that may not exist
+ * @param cure what to do in this host
+ */
+export function tagsUnseenIn(path: string, code: string, cure: string): Finding[] {
+  const onDisk = textOf(path);
+  if (onDisk === undefined || !mayHaveTags(onDisk)) return [];
+  const { tags, problems } = tagsIn(path, onDisk);
+  const there = tagsOfFunctionsIn(path, code, tags);
+  return there === undefined ? [] : unseen(path, onDisk, { tags: there, problems }, [code], cure);
+}
+
+/**
+ * The tags of a file that never came to our plugin, if their locks are in none of the outputs. In an output any function may have any
+ * name, so each tag counts.
+ *
+ * @param path of a file that may not exist
+ * @param cure what to do in this host
+ */
+export function tagsUnseenInOutputs(path: string, outputs: readonly string[], cure: string): Finding[] {
+  const onDisk = textOf(path);
+  if (onDisk === undefined || !mayHaveTags(onDisk)) return [];
+  return unseen(path, onDisk, tagsIn(path, onDisk), outputs, cure);
+}
+
+interface Tags {
+  /** The tags that are woven. */
+  readonly tags: readonly DeclaredTag[];
+  readonly problems: readonly Problem[];
+}
+
+function unseen(
+  path: string,
+  onDisk: string,
+  { tags, problems }: Tags,
+  codes: readonly string[],
+  cure: string,
+): Finding[] {
+  const locks = codes.flatMap((code) => locksIn(parser(), path, code).locks);
+  const unlocked = notLockedBy(tags, locks);
+  if (tags.length > 0 && unlocked.length === 0) return []; // Another Lockweave wove it, and reported its problems.
+  return [
+    ...unlocked.map((tag) => findingIn(onDisk, problem("tagNotSeen", tag, tag.name ?? tag.flag, cure))),
+    ...problems.map((one) => findingIn(onDisk, one)),
+  ];
+}
+
+function textOf(path: string): string | undefined {
+  const isFile = SOURCE_FILES.test(path) && statSync(path, { throwIfNoEntry: false })?.isFile() === true;
+  return isFile ? readFileSync(path, "utf8") : undefined;
+}
+
+function tagsIn(path: string, text: string): Tags {
+  const ts = parser();
+  const woven = weave(path, text, { ts, module: "esm" });
+  return woven === undefined
+    ? { tags: [], problems: [] }
+    : { tags: tagsOfSource(ts, path, text), problems: woven.diagnostics };
+}
+
+/** Returns `undefined` if the text has no function at all. */
+function tagsOfFunctionsIn(
+  path: string,
+  text: string,
+  tags: readonly DeclaredTag[],
+): readonly DeclaredTag[] | undefined {
+  const functions = [...functionsIn(parser(), path, text)];
+  if (functions.length === 0) return undefined;
+  return tags.filter(({ name = "" }) => {
+    const own = name.slice(name.lastIndexOf(".") + 1);
+    // Compilers rename private methods: `#pay` becomes `_A_pay` or `pay_fn`.
+    if (own.startsWith("#")) return functions.some((other) => other.includes(own.slice(1)));
+    const hasNoFixedName = !/^[\p{L}\p{N}_$]+$/u.test(own) || own === "anonymous" || own === "default";
+    return hasNoFixedName || functions.includes(own);
+  });
+}
+
+/** Without those that are in the text under the same flag and name. Compilers rename classes: `A.pay` becomes `_A.pay`. */
+function withoutThose(tags: readonly DeclaredTag[], kept: readonly DeclaredTag[]): DeclaredTag[] {
+  const left = kept.map(idOf);
+  return tags.filter((tag) => {
+    const index = left.indexOf(idOf(tag));
+    if (index !== -1) left.splice(index, 1);
+    return index === -1;
+  });
+}
+
+function idOf({ flag, name = "" }: DeclaredTag): string {
+  return JSON.stringify([flag, name.slice(name.lastIndexOf(".") + 1)]);
+}
