@@ -2,7 +2,7 @@ import test from "ava";
 import { LockLostError, LockWaitTimeoutError } from "../../runtime/errors";
 import { FENCING_STRIDE } from "../../runtime/stores/port";
 import { deferred } from "../support/deferred";
-import { Fleet } from "../support/fleet";
+import { Fleet, type FleetProcess } from "../support/fleet";
 import { idle, job, passes } from "../support/jobs";
 import { connectionRefused, lostOnTheWay } from "../support/tampered-store";
 
@@ -96,6 +96,33 @@ test("two processes with a crowd each take turns, and nobody starves", async (t)
   });
   t.true(longest <= 16, `${longest} in a row while the other process waited`);
   await fleet.leftNothing(t, KEY, ...processes);
+});
+
+test("waiters of other processes overtake one in the holder's process once, and only if they came during the hold", async (t) => {
+  const fleet = new Fleet();
+  const [ours, theirs] = [fleet.process(), fleet.process()];
+  const holder = job();
+  const served: string[] = [];
+  const wait = (process: FleetProcess, name: string): Promise<unknown> =>
+    process.call(KEY, PATIENT, async () => {
+      served.push(name);
+      await passes(fleet.clock, SECOND);
+    });
+  const held = ours.call(KEY, PATIENT, holder.body);
+  await holder.running;
+  const calls = [wait(ours, "ours")];
+  await fleet.clock.advance(SECOND);
+  calls.push(wait(theirs, "later"), wait(fleet.process(), "last"));
+  await fleet.clock.advance(SECOND); // Longer than a lock is handed on inside a process.
+  holder.end();
+  await held;
+  await fleet.clock.settle();
+  t.deepEqual(served, ["later"]);
+  calls.push(wait(theirs, "after the release"), wait(fleet.process(), "after the release"));
+  await fleet.clock.advance(10 * SECOND);
+  await Promise.all(calls);
+  t.deepEqual(served, ["later", "last", "ours", "after the release", "after the release"]);
+  await fleet.leftNothing(t, KEY, ours, theirs);
 });
 
 test("a turn costs two commands: one to give the lock on, and one to take it", async (t) => {
