@@ -46,7 +46,12 @@ async function drafted(...project: Parameters<typeof planOf>): Promise<Drafted> 
 test("each host of the page about hosts is known to init", (t) => {
   const page = readFileSync(join(PACKAGE, "docs/hosts.md"), "utf8");
   const headings = [...page.matchAll(/^## (.*)$/gm)].map(([, heading = ""]) => heading);
-  const known = new Set([...HOSTS.map(({ name }) => name), "Unit tests", "A patched TypeScript", "The matrix"]);
+  const known = new Set([
+    ...HOSTS.map(({ name }) => name),
+    "Unit tests",
+    "A patched TypeScript",
+    "The matrix",
+  ]);
   t.deepEqual(
     headings.filter((heading) => !known.has(heading)),
     [],
