@@ -9,7 +9,7 @@ const exporter = new InMemorySpanExporter();
 const provider = new BasicTracerProvider({ spanProcessors: [new SimpleSpanProcessor(exporter)] });
 traceLocks(provider.getTracer("orders"));
 class OrderService {
-    /** @redisLock businessFlag=payOrder keyName=orderNo lockTime=1s retryTimes=1 waitTime=1s */
+    /** @redisLock businessFlag=payOrder keyName=orderNo lockTime=3s retryTimes=1 waitTime=1s */
     async pay(orderNo, ms) {
         const lock = lockweave.open({ site: "OrderService.pay", businessFlag: "payOrder", lockTime: "1s", retryTimes: 1, waitTime: "1s" }, orderNo);
         while (!(await lockweave.acquire(lock)))

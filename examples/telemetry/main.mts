@@ -15,7 +15,7 @@ const provider = new BasicTracerProvider({ spanProcessors: [new SimpleSpanProces
 traceLocks(provider.getTracer("orders"));
 
 class OrderService {
-  /** @redisLock businessFlag=payOrder keyName=orderNo lockTime=1s retryTimes=1 waitTime=1s */
+  /** @redisLock businessFlag=payOrder keyName=orderNo lockTime=3s retryTimes=1 waitTime=1s */
   async pay(orderNo: string, ms: number): Promise<string> {
     await sleep(ms);
     return `${orderNo} is paid`;
