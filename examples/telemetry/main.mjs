@@ -11,7 +11,7 @@ traceLocks(provider.getTracer("orders"));
 class OrderService {
     /** @redisLock businessFlag=payOrder keyName=orderNo lockTime=3s retryTimes=1 waitTime=1s */
     async pay(orderNo, ms) {
-        const lock = lockweave.open({ site: "OrderService.pay", businessFlag: "payOrder", lockTime: "1s", retryTimes: 1, waitTime: "1s" }, orderNo);
+        const lock = lockweave.open({ site: "OrderService.pay", businessFlag: "payOrder", lockTime: "3s", retryTimes: 1, waitTime: "1s" }, orderNo);
         while (!(await lockweave.acquire(lock)))
             await lockweave.retryCheck(lock);
         try {

@@ -138,6 +138,8 @@ export class Locks implements AsyncDisposable {
     }
     this.#heldSince = undefined;
     if (this.#isOutOfTime) this.assertHeld();
+    // After a suspension, a lock can be neither lost nor sure: the reply to a renewal decides, and takes its time.
+    if (!this.#held.some((lock) => lock.isLost)) this.#trouble ??= { error: this.#notHeld() };
     return false;
   }
 
