@@ -52,7 +52,7 @@ export class Admission {
     this.#searching.abort();
   }
 
-  /** The same for many keys. What the user may not do with one of them is told of that one alone. */
+  /** The same for many keys. If the user may not use one of them, only the reply for that key is an error. */
   async checkMany<Request extends { readonly key: string }, Reply>(
     requests: readonly Request[],
     withinMs: number,
