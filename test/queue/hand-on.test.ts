@@ -113,7 +113,7 @@ test("waiters of other processes overtake one in the holder's process once, and 
   const calls = [wait(ours, "ours")];
   await fleet.clock.advance(SECOND);
   calls.push(wait(theirs, "later"), wait(fleet.process(), "last"));
-  await fleet.clock.advance(SECOND); // Longer than a lock is handed on inside a process.
+  await fleet.clock.advance(SECOND); // Longer than the hand-off window inside a process.
   holder.end();
   await held;
   await fleet.clock.settle();

@@ -483,7 +483,7 @@ class World {
         one.lock.remaining() > 0,
     );
     const other = beside?.key ?? this.#anyKeyBut(key);
-    // Whoever is inside another's body may enter the locks around it.
+    // A body inside another one may enter the locks around it.
     if (other === undefined || this.#extraCalls === 0 || isInside) return;
     this.#extraCalls -= 1;
     this.#underWay += 1;

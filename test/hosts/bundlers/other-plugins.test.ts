@@ -139,7 +139,7 @@ for (const [host, build] of Object.entries(HOSTS)) {
     for (const order of ORDERS) {
       test(`${host}: a plugin ${order} that loads a file and ${kind} leaves no function unlocked`, async (t) => {
         const outcome = await outcomeOf(build(await makeProject(FILES), kind, order));
-        // esbuild asks no other plugin behind the first. The others ask for the text, whoever comes first.
+        // esbuild asks only the first plugin. The other hosts ask each plugin, in any order.
         const isSeen = host === "esbuild" ? order === "behind ours" : kind === "keeps comments";
         t.is(outcome, isSeen ? "locked" : "error");
       });
