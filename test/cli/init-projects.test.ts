@@ -183,7 +183,12 @@ module.exports = {
     manifest: {
       type: "module",
       scripts: { test: "ava" },
-      ava: { extensions: { ts: "module" }, workerThreads: false, nodeArguments: ["--import=tsx"] },
+      ava: {
+        extensions: { ts: "module" },
+        workerThreads: false,
+        nodeArguments: ["--import=tsx"],
+        timeout: "2m", // Its default of 10 s is too short for a busy machine.
+      },
     },
     files: {
       "tsconfig.json": tsconfig({ ...OF_SCRIPTS, noEmit: true }),

@@ -95,7 +95,7 @@ function lockweave(options?: PluginOptions): Plugin {
     name: "lockweave",
     setup({ initialOptions, onStart, onLoad, onEnd }) {
       const { absWorkingDir } = initialOptions;
-      const seen = new Set<string>();
+      const seen = seenIn(initialOptions);
       initialOptions.metafile = true;
       onEnd?.((built) => {
         const errors = unseenInputs(built, seen, absWorkingDir).flatMap(({ path, made }) => {
@@ -138,6 +138,15 @@ function refuseTags(file: string, text: string): Loaded | undefined {
   if (errors.length === 0) return undefined;
   if (isBun) tellBun(file, errors, []);
   return { contents: "", loader: "js", errors: errors.map((error) => message(file, error)), warnings: [] };
+}
+
+/** The files that our plugins have loaded in one build, by its options: if the build has two of our plugins, the first loads each file. */
+const seenBy = new WeakMap<object, Set<string>>();
+
+function seenIn(build: object): Set<string> {
+  const seen = seenBy.get(build) ?? new Set<string>();
+  seenBy.set(build, seen);
+  return seen;
 }
 
 interface Unseen {

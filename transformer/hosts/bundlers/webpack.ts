@@ -73,12 +73,17 @@ function identOf(options: PluginOptions): string {
 
 const CURE = "import the file without `!`, so that the loaders of the configuration see it";
 
+/** webpack gives the path of a loader alone, and Rspack gives it with the query. */
+function isOurs({ loader }: { readonly loader: string }): boolean {
+  return pathOf(loader) === LOADER;
+}
+
 /** A request with `!!` goes past all loaders of the configuration. */
 function unlockedIn(module: Module): string[] {
   const { resource = "", type = "", loaders = [] } = module;
   const path = pathOf(resource);
   const isOther = INSTALLED.test(resource) || AS_TEXT.test(resource) || !type.startsWith("javascript");
-  if (isOther || !SOURCE_FILES.test(path) || loaders.some(({ loader }) => loader === LOADER)) return [];
+  if (isOther || !SOURCE_FILES.test(path) || loaders.some(isOurs)) return [];
   const code = module.originalSource?.()?.source().toString() ?? "";
   return tagsUnseenIn(path, code, CURE).map((finding) => shown(shortPath(path), finding));
 }
