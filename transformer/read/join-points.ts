@@ -38,6 +38,8 @@ export interface Forbidden {
 export interface Found {
   readonly points: JoinPoint[];
   readonly forbidden: Forbidden[];
+  /** Problems of tags that stand beside no body that could refuse to run. */
+  readonly bodiless: Problem[];
   readonly problems: Problem[];
   /** Where there is a tag, or what is meant as one. */
   readonly mentions: Span[];
@@ -50,6 +52,7 @@ export interface Found {
 export function findJoinPoints(ts: Parser, file: TS.SourceFile): Found {
   const points: JoinPoint[] = [];
   const forbidden: Forbidden[] = [];
+  const bodiless: Problem[] = [];
   const problems: Problem[] = [];
   const mentions: Span[] = [];
   const tagged = new Set<TS.Node>();
@@ -67,13 +70,20 @@ export function findJoinPoints(ts: Parser, file: TS.SourceFile): Found {
     if ("fn" in place && isLockable(place.fn) && tag !== undefined && misplaced === undefined) {
       const { fn, name, promised, named, holder, type, typeOf } = place;
       points.push({ fn, tag, name, promised, named, holder, type, typeOf, flaw });
-    } else {
-      if (flaw !== undefined) forbidden.push(...place.bodies.map((body) => ({ body, because: flaw })));
+    } else if (flaw !== undefined) {
+      forbidden.push(...place.bodies.map((body) => ({ body, because: flaw })));
+      if (place.bodies.length === 0) bodiless.push(flaw);
     }
     if ("fn" in place) tagged.add(place.fn);
   }
   const refused = new Set(forbidden.map(({ body }) => body));
-  return { points: points.filter(({ fn }) => !refused.has(fn.body)), forbidden, problems, mentions };
+  return {
+    points: points.filter(({ fn }) => !refused.has(fn.body)),
+    forbidden,
+    bodiless,
+    problems,
+    mentions,
+  };
 }
 
 function whyNot(

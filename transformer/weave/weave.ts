@@ -16,7 +16,7 @@ import { asyncKeyword } from "./async-keyword";
 import { currentLockArguments } from "./current-lock";
 import { handshakes, unreached } from "./handshake";
 import { neededStores } from "./needed-stores";
-import { refuse, refuseFile } from "./refusal";
+import { refuse, refuseFile, refuseToLoad } from "./refusal";
 import { importRuntime, type ModuleFormat } from "./runtime-import";
 import { weaveFunction } from "./skeleton";
 
@@ -110,8 +110,10 @@ function wovenFile(file: TS.SourceFile, options: WeaveOptions): Woven | undefine
   const { ts, handedOn, defaults = new Map() } = options;
   if (!parses(file)) return unparsed(ts, file);
   const isModule = ["script", "raised script"].includes(options.module) || ts.isExternalModule(file);
-  const { plans, forbidden, diagnostics } = planAll(ts, file, defaults, isModule);
-  const { insertions, namespace } = insertionsFor(ts, file, plans, forbidden, isModule, options);
+  const { plans, forbidden, bodiless, diagnostics } = planAll(ts, file, defaults, isModule);
+  const { insertions: inBodies, namespace } = insertionsFor(ts, file, plans, forbidden, isModule, options);
+  // First, so that nothing comes between a function and its keyword.
+  const insertions = [...refuseToLoad(file, bodiless), ...inBodies].toSorted((a, b) => a.at - b.at);
   const warnings = [...plans.flatMap((planned) => planned.warnings), ...unreached(ts, file, handedOn)];
   if (insertions.length + diagnostics.length + warnings.length === 0) return undefined;
   return {
@@ -165,12 +167,13 @@ function refused(file: TS.SourceFile, because: Problem): Woven {
 interface Planned {
   readonly plans: Plan[];
   readonly forbidden: Forbidden[];
+  readonly bodiless: readonly Problem[];
   readonly diagnostics: Problem[];
 }
 
 function planAll(ts: Parser, file: TS.SourceFile, defaults: Defaults, isModule: boolean): Planned {
-  const { points, forbidden, problems } = findJoinPoints(ts, file);
-  const planned: Planned = { plans: [], forbidden: [...forbidden], diagnostics: [...problems] };
+  const { points, forbidden, bodiless, problems } = findJoinPoints(ts, file);
+  const planned: Planned = { plans: [], forbidden: [...forbidden], bodiless, diagnostics: [...problems] };
   const isWoven = wovenMark(ts, file);
   for (const point of points) {
     const { body } = point.fn;

@@ -1419,7 +1419,8 @@ for (const { title, source, code, message, also = [], bodiless = false, fileName
     );
     const emitted = woven?.code ?? "";
     t.false(emitted.includes(".open({"), "a function with a bad tag was woven");
-    t.is(/lockweave\.refuse\(|\(\(\) => \{ throw new Error\(/.test(emitted), !bodiless, emitted);
+    t.regex(emitted, /lockweave\.refuse\(|\(\(\) => \{ throw new Error\(/);
+    t.is(emitted.includes("The file refuses to run unlocked."), bodiless, emitted);
     t.deepEqual(woven?.sites, []);
     t.deepEqual(syntaxErrors(fileName, emitted), syntaxErrors(fileName, text));
   });
@@ -1489,6 +1490,28 @@ test("times that make sense give no warning, and neither do those with a unit", 
   for (const time of ["lockTime=999", "lockTime=3000s", "waitTime=20", "waitTime=0", "waitTime=5ms"]) {
     const woven = weave("a.ts", onMethod(`@redisLock businessFlag=pay ${time}`), ESM);
     t.deepEqual([woven?.warnings, woven?.diagnostics], [[], []], time);
+  }
+});
+
+test("a file with an error that has no body to refuse does not load, whatever its other functions are", async (t) => {
+  const tag = "/** @redisLock businessFlag=pay */";
+  for (const source of [
+    `${tag};\nexport async function pay() {}`,
+    `export async function pay() {}\n${tag}`,
+    `export async function pay() { await 1; ${tag} }`,
+    `${tag}\nexport function pay(): Promise<void> { return work(); }\nexport class A { ${tag} }`,
+    `export function pay(): Promise<void> { return work(); }\n/** @redisLock businessFlag=ship */\nexport const ship = 1;`,
+  ]) {
+    const { code, diagnostics } = weave("a.ts", source, ESM) ?? { code: "", diagnostics: [] };
+    t.is(diagnostics.length, 1, source);
+    const { outputText } = ts.transpileModule(code, { compilerOptions: { module: ts.ModuleKind.ESNext } });
+    const js = outputText.replace(/^import .*/m, "");
+    const loaded = import(`data:text/javascript,${encodeURIComponent(js)}`);
+    await t.throwsAsync(
+      loaded,
+      { message: /^a\.ts:\d: LW13\d\d: .* The file refuses to run unlocked\.$/ },
+      js,
+    );
   }
 });
 
