@@ -38,7 +38,7 @@ export interface Forbidden {
 export interface Found {
   readonly points: JoinPoint[];
   readonly forbidden: Forbidden[];
-  /** Problems of tags that stand beside no body that could refuse to run. */
+  /** Problems of tags with no function body beside them that could refuse to run. */
   readonly bodiless: Problem[];
   readonly problems: Problem[];
   /** Where there is a tag, or what is meant as one. */

@@ -33,12 +33,12 @@ export function refuseFile(file: TS.SourceFile, because: Problem): Insertion[] {
   return [{ at: first.getStart(file), pieces: [{ code, from: because, exact: false }] }];
 }
 
-/** A tag may have been meant for any function of the file. If no body can refuse to run, the file refuses, and keeps its other errors. */
+/** Makes the file throw on load if a wrong tag has no body beside it: the tag may have been meant for any function of the file. */
 export function refuseToLoad(file: TS.SourceFile, [because]: readonly Problem[]): Insertion[] {
   const [first] = file.statements;
   if (because === undefined || first === undefined || file.isDeclarationFile) return [];
   const reason = reasonOf(file, because, "The file refuses to run unlocked.");
-  // No bare `throw`: compilers would report the rest of the file as unreachable.
+  // After a bare `throw`, compilers report the rest of the file as unreachable.
   const code = `(() => { throw new Error(${reason}); })(); `;
   return [{ at: first.getStart(file), pieces: [{ code, from: because, exact: false }] }];
 }

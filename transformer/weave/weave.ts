@@ -112,7 +112,7 @@ function wovenFile(file: TS.SourceFile, options: WeaveOptions): Woven | undefine
   const isModule = ["script", "raised script"].includes(options.module) || ts.isExternalModule(file);
   const { plans, forbidden, bodiless, diagnostics } = planAll(ts, file, defaults, isModule);
   const { insertions: inBodies, namespace } = insertionsFor(ts, file, plans, forbidden, isModule, options);
-  // First, so that nothing comes between a function and its keyword.
+  // The file's refusal comes first, so that it does not separate a function from its `async` keyword.
   const insertions = [...refuseToLoad(file, bodiless), ...inBodies].toSorted((a, b) => a.at - b.at);
   const warnings = [...plans.flatMap((planned) => planned.warnings), ...unreached(ts, file, handedOn)];
   if (insertions.length + diagnostics.length + warnings.length === 0) return undefined;

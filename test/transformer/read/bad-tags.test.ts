@@ -1493,7 +1493,7 @@ test("times that make sense give no warning, and neither do those with a unit", 
   }
 });
 
-test("a file with an error that has no body to refuse does not load, whatever its other functions are", async (t) => {
+test("a file does not load if a wrong tag has no function body beside it", async (t) => {
   const tag = "/** @redisLock businessFlag=pay */";
   for (const source of [
     `${tag};\nexport async function pay() {}`,
