@@ -5,7 +5,7 @@ import packageJson from "../package.json";
 import * as lockweave from "../runtime";
 import { DEFAULTS } from "../runtime/lock/settings";
 import { ABOUT_ATTRIBUTES } from "../transformer/hosts/language-service/attributes";
-import { ATTRIBUTES } from "../transformer/read/plan";
+import { ATTRIBUTES } from "../transformer/read/attributes";
 import { makeProject } from "./hosts/project";
 import { SMALLEST_ACCESS } from "./stores/access";
 

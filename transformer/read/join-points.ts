@@ -41,6 +41,8 @@ export interface Found {
   /** Problems of tags with no function body beside them that could refuse to run. */
   readonly bodiless: Problem[];
   readonly problems: Problem[];
+  /** Attributes without a tag, above functions that could have a lock. */
+  readonly warnings: Problem[];
   /** Where there is a tag, or what is meant as one. */
   readonly mentions: Span[];
 }
@@ -54,13 +56,18 @@ export function findJoinPoints(ts: Parser, file: TS.SourceFile): Found {
   const forbidden: Forbidden[] = [];
   const bodiless: Problem[] = [];
   const problems: Problem[] = [];
+  const warnings: Problem[] = [];
   const mentions: Span[] = [];
   const tagged = new Set<TS.Node>();
   for (const { comment, path } of commentsThatMentionIt(ts, file)) {
     const parsed = parseTags(file.text, comment);
     const [tag, secondTag] = parsed.tags;
     const at = tag?.word ?? parsed.problems[0];
-    if (at === undefined) continue;
+    if (at === undefined) {
+      if (parsed.alone !== undefined && mayHaveLock(ts, file, comment, path, parsed.alone))
+        warnings.push(problem("attributesAlone", parsed.alone));
+      continue;
+    }
     mentions.push(at);
     const place = placeOf(ts, file, comment, path, at);
     problems.push(...parsed.problems);
@@ -82,6 +89,7 @@ export function findJoinPoints(ts: Parser, file: TS.SourceFile): Found {
     forbidden,
     bodiless,
     problems,
+    warnings,
     mentions,
   };
 }
@@ -111,6 +119,17 @@ function whyNot(
   }
   const again = tagged.has(fn) ? at : secondTag;
   return again && problem("twoTags", again);
+}
+
+function mayHaveLock(
+  ts: Parser,
+  file: TS.SourceFile,
+  comment: Span,
+  path: readonly TS.Node[],
+  at: Span,
+): boolean {
+  const place = placeOf(ts, file, comment, path, at);
+  return "fn" in place && whyNot(ts, file, place, at, undefined, new Set()) === undefined;
 }
 
 function isLockable(fn: AnyFunction): fn is LockableFunction {

@@ -12,6 +12,7 @@ import { inheritedAmong, notOwn } from "../../runtime/options";
 import { didYouMean, nearestOrAll } from "../text/did-you-mean";
 import type { Piece } from "../text/edits";
 import { problem, type Problem } from "../text/problems";
+import type { OPTION_NAMES } from "./attributes";
 import { TYPE_NAME } from "./reading";
 import type { Word } from "./tag";
 
@@ -21,11 +22,10 @@ export type Defaults = ReadonlyMap<string, Value>;
 export type Value =
   { readonly kind: "literal"; readonly code: string } | { readonly kind: "failure"; readonly piece: Piece };
 
+type Reader = (word: Word, name: string, inScope: (identifier: string) => boolean) => Value | Problem;
+
 /** The attributes that become entries of the site's object as they are, and how to read each. */
-export const OPTION_READERS: Record<
-  string,
-  (word: Word, name: string, inScope: (identifier: string) => boolean) => Value | Problem
-> = {
+export const OPTION_READERS: Record<string, Reader> = {
   lockTime: (word, name) => duration(word, name, "s", SHORTEST_LOCK_TIME_MS),
   retryTimes: (word, name) => count(word, name, MOST_RETRY_TIMES),
   waitTime: (word, name) => duration(word, name, "ms", 0),
@@ -56,7 +56,7 @@ export const OPTION_READERS: Record<
       ? literal(String(Number(word.text)))
       : problem("badPermits", word, word.text, String(MOST_PERMITS)),
   each: boolean,
-};
+} satisfies Record<(typeof OPTION_NAMES)[number], Reader>;
 
 /** Who may hold a lock beside whom, and how many keys it has, is the business of that lock alone. */
 const NO_DEFAULTS = new Set(["mode", "permits", "each"]);

@@ -5,6 +5,7 @@ import type { Piece } from "../text/edits";
 import { problem, type Problem } from "../text/problems";
 import type { Span } from "../text/span";
 import { stringLiteral } from "../text/string-literal";
+import { ATTRIBUTES } from "./attributes";
 import type { JoinPoint } from "./join-points";
 import { readKey, readWhen, readWholeKey, type KeyPart, type WholeKey } from "./key";
 import { identifiersIn, identifiersOf } from "./names";
@@ -56,10 +57,6 @@ export interface Plan {
   readonly named: Span | undefined;
   readonly warnings: readonly Problem[];
 }
-
-const KEY_ATTRIBUTES = ["businessFlag", "keyName", "keyType", "keyClass", "fieldName", "key"];
-/** All that a tag may have. */
-export const ATTRIBUTES: readonly string[] = [...KEY_ATTRIBUTES, "when", ...Object.keys(OPTION_READERS)];
 
 /** The plan for a tagged function, or all that is wrong with its tag. */
 export function plan(

@@ -7,7 +7,7 @@ export const TAG_NAME = "redisLock";
  * any. Of three parts of the name, two slips leave one whole; where `key` follows, its letters may have any order. Letters that only look like its own are none of them.
  */
 const MENTION =
-  /@[ \t]*[\w.-]{0,8}?(?:r[-_.]*e[-_.]*d|i[-_.]*s[-_. \t]*l|o[-_.]*c[-_.]*k)|@[ \t]*[\w.-]{0,10}[^\0-\x7f]|[＠﹫]|\b(?:businessFlag|lockTime)\s*=|redis[-_]?lock[ \t]+key=|@[\w.-]+[ \t]+key=["'`]/i;
+  /@[^\w\s]{0,3}[ \t]*[\w.-]{0,8}?(?:r[-_.]*e[-_.]*d|i[-_.]*s[-_. \t]*l|o[-_.]*c[-_.]*k)|@[ \t]*[\w.-]{0,10}[^\0-\x7f]|[＠﹫]|\b(?:businessFlag|lockTime)\s*=|&(?:#0*64|#x0*40|commat);|redis[^a-z\s]?lock[^a-z]{1,8}key(?:Name\s*)?=|@[\w.-]+[ \t]+key=["'`]/i;
 const MENTIONS = new RegExp(MENTION.source, "gi");
 
 /** Cheap, and never misses a tag: most files have none and are not looked at any further. */
@@ -54,10 +54,29 @@ function isAlike(name: string): boolean {
 /** Attributes behind `@mutex`: `@mutex (a=`, `@mutex - a=`, `@mutex/redis a=`, `@mutex lock a=`. */
 const LIST = /^(?:[:/][\w.-]+)*(?:[ \t]+\w*lock\w*)?[^\w=]*\b[A-Za-z]\w*\s*=/i;
 
-/** Full-width ones are letters as others; those that look like others are slips; nobody sees what is no letter. */
+/** The letters of a name as people read them: in Latin, without accents, signs, and invisible characters. */
 function lettersOf(name: string): string {
-  return name.normalize("NFKC").replaceAll(/\P{L}/gu, "").toLowerCase();
+  const letters = Array.from(
+    name.normalize("NFKD").toLowerCase(),
+    (letter) => LOOKALIKES.get(letter) ?? letter,
+  );
+  return letters.join("").replaceAll(/\P{L}/gu, "");
 }
+
+/** Characters that look like a letter of the tag's name. */
+const LOOKALIKES: ReadonlyMap<string, string> = new Map(
+  Object.entries({
+    r: "\u0433\u1d26\u0280\uab47\uab81\u027e\u027c\u027d\u13a1\uab71",
+    e: "\u0435\u0454\u04bd\u212e\u025b\u0259\u03b5\u1d07\u0247\u13ac\uab7c\u20ac3",
+    d: "\u0501\u1d05\u0256\u0257\u0111\u00f0\u056a\u13a0\uab70",
+    i: "\u0456\u03b9\u0269\u0268\u0131\u026a\u0390!",
+    s: "\u0455\u01bd\ua731\u03c2\u0282\u13da\uabaa$5",
+    l: "\u04cf\u0142\u026d\u026b\u029f\u01c0\u05c0\u13de\uabae|1",
+    o: "\u043e\u03bf\u1d0f\u0585\u00f8\u03c3\u1d11\u05e1\u0d200",
+    c: "\u0441\u03f2\u1d04\u0188\u2184\u023c\u13df\uabaf",
+    k: "\u043a\u03ba\u1d0b\u049b\u049d\u0199\u13e6\uabb6",
+  }).flatMap(([letter, others]) => Array.from(others, (other) => [other, letter] as const)),
+);
 
 const DOCUMENTATION: ReadonlySet<string> = new Set(
   `abstract access alias alpha arg argument async augments author beta borrows callback category class classdesc

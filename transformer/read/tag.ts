@@ -1,7 +1,8 @@
 import { problem, type Problem } from "../text/problems";
 import type { Span } from "../text/span";
+import { attributesAlone, disguiseIn } from "./disguises";
+import { hasOurAttributes, isMeant, isNear, TAG_NAME } from "./spelling";
 import { unitCalled } from "./units";
-import { hasOurAttributes, isMeant, isMeantWithKey, isNear, TAG_NAME } from "./spelling";
 
 /** A part of the tag's text, with where it stands in the file. */
 export interface Word extends Span {
@@ -18,6 +19,14 @@ export interface Attribute {
   readonly items: readonly [Item, ...Item[]];
 }
 
+/** What a comment says about locks. */
+export interface Parsed {
+  readonly tags: Tag[];
+  readonly problems: Problem[];
+  /** Attributes in a JSDoc comment that has no tag. */
+  readonly alone?: Span | undefined;
+}
+
 /** `@redisLock` and its attributes, as written. What they mean is the plan's business. */
 export interface Tag {
   readonly word: Word;
@@ -31,7 +40,7 @@ export interface Tag {
  *     attribute = name "=" item { "," item }
  *     item      = quoted | bare                      quoted in "", '' or ``; bare without white space
  */
-export function parseTags(text: string, comment: Span): { tags: Tag[]; problems: Problem[] } {
+export function parseTags(text: string, comment: Span): Parsed {
   const tags: Tag[] = [];
   const problems: Problem[] = [];
   const content = withoutMargins(text, comment);
@@ -46,18 +55,18 @@ export function parseTags(text: string, comment: Span): { tags: Tag[]; problems:
     return found === undefined ? [] : [{ start, end: ends[index] ?? content.length, name: found }];
   });
   if (meant.length === 0) {
-    const disguised = disguisedIn(content, isJsDoc);
-    if (disguised !== undefined) {
-      const span = { start: comment.start + disguised.start, end: comment.start + disguised.end };
-      return {
-        tags,
-        problems: [problem("misspeltTag", span, content.slice(disguised.start, disguised.end))],
-      };
+    const shifted = ({ start, end }: Span): Span => ({
+      start: comment.start + start,
+      end: comment.start + end,
+    });
+    const found = disguiseIn(content, isJsDoc);
+    if (found === undefined) {
+      const alone = isJsDoc ? attributesAlone(content) : undefined;
+      return { tags, problems, alone: alone && shifted(alone) };
     }
-    const stray = strayIn(content, isJsDoc);
-    if (stray === undefined) return { tags, problems }; // Prose about the tag.
-    const span = { start: comment.start + stray.start, end: comment.start + stray.end };
-    return { tags, problems: [problem(isJsDoc ? "notAtLineStart" : "notJsDoc", span)] };
+    const { kind, span } = found;
+    const words = kind === "misspeltTag" ? [content.slice(span.start, span.end)] : [];
+    return { tags, problems: [problem(kind, shifted(span), ...words)] };
   }
   for (const { start, end, name } of meant) {
     const nameEnd = start + 1 + name.length;
@@ -85,45 +94,6 @@ function spelt(content: string, start: number, end: number): string | undefined 
   const apart = /^redis$/i.test(name) ? /^(?:[ \t]+|:)lock\w{0,3}\b/i.exec(rest)?.[0] : undefined;
   if (apart !== undefined) return name + apart; // `@redis lock`, `@redis:lock`
   return isMeant(name) || isNear(name) || hasOurAttributes(name, rest) ? name : undefined;
-}
-
-/** At the start of a line: letters of any alphabet, and characters that nobody sees; or another mark than `@`, or none. */
-const DISGUISED =
-  /^[ \t]*(\p{Cf}*[@＠﹫][ \t]*[\p{L}\p{M}\p{N}\p{Cf}_-]+|[#$%&+!?~^]?([A-Za-z][\w-]*))(?![\w-])/gmu;
-
-/** What follows a tag that is no prose. */
-const ATTRIBUTE = /^\s*[:(]?\s*\w+\s*=/;
-
-/** The tag behind an `@`, or with letters, that only look like it; or without the `@`. Beside it is what only ours has. */
-function disguisedIn(content: string, isJsDoc: boolean): Span | undefined {
-  for (const { index, 0: found, 1: name = "", 2: withoutAt } of content.matchAll(DISGUISED)) {
-    const end = index + found.length;
-    const [rest = ""] = content.slice(end).split(/^[ \t]*@/m);
-    const isPlain = /^@[\w-]*$/.test(name);
-    const isOther = withoutAt !== undefined && !isNear(withoutAt);
-    if (isPlain || isOther) continue;
-    const isTag =
-      withoutAt === undefined
-        ? isNear(name) && (isJsDoc || ATTRIBUTE.test(rest))
-        : isMeantWithKey(withoutAt, rest);
-    if (isTag || hasOurAttributes(name, rest)) return { start: end - name.length, end };
-  }
-  return undefined;
-}
-
-/** A tag where none can be that has attributes or a colon, so it is no prose about the tag. */
-function strayIn(content: string, isJsDoc: boolean): Span | undefined {
-  for (const { index, 0: found, 1: name = "" } of content.matchAll(/(?<![`\w]|`\{)@([A-Za-z][\w-]*)/g)) {
-    const end = index + found.length;
-    const rest = content.slice(end);
-    const isInline = content.charAt(index - 1) === "{";
-    if (isInline && !(isNear(name) && hasOurAttributes(name, rest))) continue;
-    const isFirst = /^[\s*]*$/.test(content.slice(0, index));
-    const hasAttributes = ATTRIBUTE.test(rest) && isNear(name);
-    const hasColon = isJsDoc && isMeant(name) && /^\s*:/.test(rest);
-    if (hasAttributes || hasColon || (!isJsDoc && isFirst && isMeant(name))) return { start: index, end };
-  }
-  return undefined;
 }
 
 /** The comment's content at its own offsets, with blanks for the comment marks and for each line's `*`. */

@@ -65,6 +65,12 @@ const PROBLEMS = {
       `Expected a value, got ${tick(found)}. Between attributes there are blanks, no semicolons; a value that has one stands in quotes.`,
   ],
 
+  attributesAlone: [
+    "LW1013",
+    () =>
+      "These are attributes of a lock, but the comment has no `@redisLock`, so the function runs unlocked. Fix: write `@redisLock` before them, or put them in backticks if they are prose.",
+  ],
+
   // The attributes' values.
   missingFlag: [
     "LW1101",

@@ -110,11 +110,11 @@ function wovenFile(file: TS.SourceFile, options: WeaveOptions): Woven | undefine
   const { ts, handedOn, defaults = new Map() } = options;
   if (!parses(file)) return unparsed(ts, file);
   const isModule = ["script", "raised script"].includes(options.module) || ts.isExternalModule(file);
-  const { plans, forbidden, bodiless, diagnostics } = planAll(ts, file, defaults, isModule);
+  const { plans, forbidden, bodiless, diagnostics, warnings: ofTags } = planAll(ts, file, defaults, isModule);
   const { insertions: inBodies, namespace } = insertionsFor(ts, file, plans, forbidden, isModule, options);
   // The file's refusal comes first, so that it does not separate a function from its `async` keyword.
   const insertions = [...refuseToLoad(file, bodiless), ...inBodies].toSorted((a, b) => a.at - b.at);
-  const warnings = [...plans.flatMap((planned) => planned.warnings), ...unreached(ts, file, handedOn)];
+  const warnings = [...ofTags, ...unreached(ts, file, handedOn)];
   if (insertions.length + diagnostics.length + warnings.length === 0) return undefined;
   return {
     ...edited(file, insertions),
@@ -169,11 +169,12 @@ interface Planned {
   readonly forbidden: Forbidden[];
   readonly bodiless: readonly Problem[];
   readonly diagnostics: Problem[];
+  readonly warnings: Problem[];
 }
 
 function planAll(ts: Parser, file: TS.SourceFile, defaults: Defaults, isModule: boolean): Planned {
-  const { points, forbidden, bodiless, problems } = findJoinPoints(ts, file);
-  const planned: Planned = { plans: [], forbidden: [...forbidden], bodiless, diagnostics: [...problems] };
+  const { points, forbidden, bodiless, problems: diagnostics, warnings } = findJoinPoints(ts, file);
+  const planned: Planned = { plans: [], forbidden: [...forbidden], bodiless, diagnostics, warnings };
   const isWoven = wovenMark(ts, file);
   for (const point of points) {
     const { body } = point.fn;
@@ -183,7 +184,10 @@ function planAll(ts: Parser, file: TS.SourceFile, defaults: Defaults, isModule: 
     const because = point.flaw ?? (Array.isArray(result) ? result[0] : undefined);
     if (Array.isArray(result)) planned.diagnostics.push(...result);
     if (because !== undefined) planned.forbidden.push({ body, because });
-    else if (!Array.isArray(result)) planned.plans.push(result);
+    else if (!Array.isArray(result)) {
+      planned.plans.push(result);
+      planned.warnings.push(...result.warnings);
+    }
   }
   return planned;
 }

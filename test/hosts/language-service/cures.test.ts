@@ -67,6 +67,11 @@ for (const [what, text, ...cures] of [
     ],
   ],
   [
+    "attributes without a tag",
+    `/** Pays.\n * businessFlag=pay keyName=a */\n${ASYNC}`,
+    ["Write `@redisLock` before them", `/** Pays.\n * @redisLock businessFlag=pay keyName=a */\n${ASYNC}`],
+  ],
+  [
     "each of two plain comments",
     `/* @redisLock businessFlag=a */\nexport async function a() {}\n/* @redisLock businessFlag=b */\nexport async function b() {}\n`,
     [

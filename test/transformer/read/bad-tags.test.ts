@@ -1571,7 +1571,9 @@ test("the rows are at least sixty, and every code has one", (t) => {
   const warnings = DOUBTFUL.flatMap((row) => weave("a.ts", unmark(row.source).text, ESM)?.warnings ?? []);
   const unparsed = weave("a.ts", UNPARSED, ESM)?.diagnostics ?? [];
   const textual = weave("a.ts", onMethod("@redisLock key=orderNo"), ESM)?.warnings ?? [];
-  const shown = new Set([...ROWS, ...problems, ...warnings, ...textual, ...unparsed].map(({ code }) => code));
+  const alone = weave("a.ts", onMethod("businessFlag=pay"), ESM)?.warnings ?? [];
+  const found = [...ROWS, ...problems, ...warnings, ...textual, ...alone, ...unparsed];
+  const shown = new Set(found.map(({ code }) => code));
   // What takes a build to be seen: see the hosts' tests of the ways to lose a weave, of callers of a patched TypeScript, of
   // components, and of stores; and the test of the weave's cost. And what is told of no tag: see the tests of the handshake.
   // What tags do to each other has tests of its own.

@@ -1,6 +1,6 @@
 import type * as TS from "typescript";
 import { MS_PER_UNIT } from "../../../runtime/limits";
-import { ATTRIBUTES } from "../../read/plan";
+import { ATTRIBUTES } from "../../read/attributes";
 import { TAG_NAME } from "../../read/spelling";
 import type { AnyFunction } from "../../read/syntax";
 import type { Tag } from "../../read/tag";

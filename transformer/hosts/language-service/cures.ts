@@ -34,6 +34,9 @@ const CURES: Readonly<Record<string, (found: Found) => readonly Cure[]>> = {
   LW1009: onItsOwnLine,
   LW1011: withoutParentheses,
   LW1012: (found) => [changeTo(found, found.words.replace(/;+$/, ""))],
+  LW1013: ({ start }) => [
+    { description: "Write `@redisLock` before them", changes: [inserted(start, "@redisLock ")] },
+  ],
   LW1101: flagOfItsName,
   LW1104: withShortUnit,
   LW1106: (found) => trueOrFalse(found).map((word) => changeTo(found, word)),
