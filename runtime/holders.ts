@@ -2,7 +2,7 @@ import { LockError, LockUnreachableError, reasonOf } from "./errors";
 import { placeOf } from "./lock/events";
 import type { Locker } from "./lock/locker";
 import { inspection, lookReply, repliesIn } from "./stores/replies";
-import { isClosed, isReserved, isRevoked, revokedFrom, sharesIn } from "./stores/value";
+import { isClosed, isReserved, isRevoked, revokedFrom } from "./stores/value";
 
 /** One who holds a lock. */
 export interface InspectedHolder {
@@ -12,6 +12,11 @@ export interface InspectedHolder {
   readonly leftMs: number | undefined;
   /** Whether `forceRelease()` has revoked it: it is renewed no more, and ends with its body, or when its time is over. */
   readonly isRevoked: boolean;
+  /**
+   * How many callers have it together: of a hold of this process, all of them; of another process, the permits that it has.
+   * `undefined` if the store cannot tell, as with the readers of another process.
+   */
+  readonly count: number | undefined;
   /** In this process: the function that holds it, and for how long. */
   readonly here: { readonly site: string | undefined; readonly heldForMs: number } | undefined;
 }
@@ -20,6 +25,8 @@ export interface InspectedHolder {
 export interface Hold {
   readonly value: string;
   readonly leftMs: number | undefined;
+  /** How many permits it has, where the key is shared with permits. */
+  readonly permits?: number;
 }
 
 /** Those who hold the lock; what only keeps others from it is none. */
@@ -32,12 +39,12 @@ export function holdersOf(
   const now = clock.now();
   return holds
     .filter(({ value }) => !isReserved(value) && !isClosed(value))
-    .map(({ value, leftMs }): InspectedHolder => {
-      const holder = leases.find(({ requestId }) =>
-        [requestId, revokedFrom(requestId)].includes(value),
-      )?.holder;
+    .map(({ value, leftMs, permits }): InspectedHolder => {
+      const lease = leases.find(({ requestId }) => [requestId, revokedFrom(requestId)].includes(value));
+      const holder = lease?.holder;
       const here = holder && { site: holder.site, heldForMs: now - holder.heldSince };
-      return { storeValue: value, leftMs, isRevoked: isRevoked(value), here };
+      const count = lease?.callers ?? permits;
+      return { storeValue: value, leftMs, isRevoked: isRevoked(value), count, here };
     });
 }
 
@@ -57,11 +64,11 @@ export async function inspected(of: Locker, key: string): Promise<Found> {
   return { holds: values.map((value) => ({ value, leftMs: undefined })), waiting: undefined };
 }
 
-/** Of those who hold one key, in the reply of a store that was asked what it holds. */
+/** What the key holds, in the reply of a store that was asked for it. */
 function valuesIn(reply: unknown): readonly string[] {
   const value = lookReply(repliesIn(reply, 1)[0]);
   if (value instanceof Error) throw value;
-  return value === undefined ? [] : (sharesIn(value)?.map(({ requestId }) => requestId) ?? [value]);
+  return value === undefined ? [] : [value];
 }
 
 /**

@@ -27,8 +27,10 @@ export const MOST_RETRY_TIMES = 1_000_000;
 export const DEFAULT_STORE = "default";
 /** What a store may be called. */
 export const STORE_NAME = /^[\p{L}_][\p{L}\p{N}_-]*$/u;
-/** The largest `permits`; readers count as so many. All who hold a lock together stand in one value of the store. */
+/** The largest `permits`. */
 export const MOST_PERMITS = 1_000;
+/** The number of permits of a lock with `mode=read`: any number of readers may hold it together. */
+export const UNLIMITED = Infinity;
 
 /** The most keys of one lock with `each`. */
 export const MOST_KEYS = 256;

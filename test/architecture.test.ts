@@ -36,6 +36,7 @@ const HOUSES: Readonly<Record<string, House>> = {
       "clock",
       "duration",
       "errors",
+      "fifo",
       "json-field",
       "key",
       "limits",

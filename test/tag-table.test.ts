@@ -275,8 +275,14 @@ test.serial("replicas: a master without replicas gives no such lock, and keeps n
 test.serial("mode=read is held beside others that read, and mode=write alone", async (t) => {
   const busy = { code: "LOCK_WAIT_TIME_OUT" };
   const end = deferred();
-  const readers = [rows.read(() => end.promise), rows.read(() => end.promise)];
-  await until(async () => String(await client.get("LOCK_mode")).split("@").length === 3);
+  let inside = 0;
+  const reading = async (): Promise<void> => {
+    inside += 1;
+    await end.promise;
+  };
+  const readers = [rows.read(reading), rows.read(reading)];
+  await until(() => Promise.resolve(inside === 2));
+  t.is(await client.get("LOCK_mode"), "shared:readers");
   await t.throwsAsync(
     rows.write(async () => t.fail()),
     busy,
@@ -322,7 +328,7 @@ test.serial("each=true locks each part, and each element of an array, or nothing
 test.serial("permits=2 lets in two at once, and no third", async (t) => {
   const end = deferred();
   const two = [rows.permits(() => end.promise), rows.permits(() => end.promise)];
-  await until(async () => String(await client.get("LOCK_permits")).split("@").length === 3);
+  await until(async () => (await client.get("LOCK_permits")) === "shared:permits:2");
   await t.throwsAsync(
     rows.permits(async () => t.fail()),
     { code: "LOCK_WAIT_TIME_OUT" },

@@ -52,7 +52,7 @@ export class Attempt<Asker = unknown> implements Command<TakeReply> {
   }
 
   read(reply: unknown): TakeReply {
-    return takeReply(reply, this.request.fencing);
+    return takeReply(reply, this.request.fencing, this.request.count);
   }
 
   onReply(reply: TakeReply): void {

@@ -132,6 +132,12 @@ export class Lock implements AsyncDisposable, Waiter, Holder {
     return this.settings.autoUnlock;
   }
 
+  get mayShareHold(): boolean {
+    const { watchdog, autoUnlock, holdAtMostMs } = this.settings;
+    const isLimitKnown = this.#callSite.together === undefined || holdAtMostMs === Infinity;
+    return watchdog && autoUnlock && isLimitKnown;
+  }
+
   // ---- acquire ----------------------------------------------------------------------------------------
 
   /**
@@ -220,7 +226,7 @@ export class Lock implements AsyncDisposable, Waiter, Holder {
     this.#fencingToken = fencingToken;
     if (mayBeEnteredAgain(this.settings)) this.#nest = { root: this, bodies: 1 };
     this.heldSince = Math.floor(now);
-    lease.holder = this;
+    lease.enter(this);
     wait.succeed();
     return now - wait.since;
   }
@@ -266,7 +272,7 @@ export class Lock implements AsyncDisposable, Waiter, Holder {
       const wanted = { lockTimeMs, fencing, replicas, isWatched: this.settings.watchdog };
       if (root.remaining() > 0) await unlessAborted(queues.strengthen(lease, wanted, signal), signal);
       if (this.isSpent) return await this.turnBack(nest);
-      if (!this.letIn(lease)) throw root.notHeld();
+      if (root.remaining() === 0 || !this.letIn(lease)) throw root.notHeld();
       this.heldSince = Math.floor(queues.suspension.readAt);
       this.limit(nest);
     } catch (error) {
@@ -459,7 +465,8 @@ export class Lock implements AsyncDisposable, Waiter, Holder {
 
   /** See {@link Belief.sureUntil}. */
   sureUntil(trustedSince: number): number {
-    const sureUntil = this.isHeld ? (this.root.#lease?.sureUntil(trustedSince) ?? -Infinity) : -Infinity;
+    const { root } = this;
+    const sureUntil = this.isHeld ? (root.#lease?.sureUntilFor(root, trustedSince) ?? -Infinity) : -Infinity;
     return this.hasOwnEnd ? Math.min(sureUntil, this.ownEnd) : sureUntil;
   }
 
@@ -501,8 +508,10 @@ export class Lock implements AsyncDisposable, Waiter, Holder {
 
   /** The milliseconds until no renewal can keep it any more, trusted or not. */
   private untilDeadline(now: number): number {
-    const leaseMs = this.isHeld ? (this.root.#lease?.untilDeadline(now) ?? 0) : 0;
-    return Math.min(leaseMs, Math.max(this.ownEnd - now, 0));
+    const { root } = this;
+    const lease = this.isHeld ? root.#lease : undefined;
+    if (lease === undefined || lease.lossFor(root) !== undefined) return 0;
+    return Math.min(lease.untilDeadline(now), Math.max(this.ownEnd - now, 0));
   }
 
   /**
@@ -568,7 +577,8 @@ export class Lock implements AsyncDisposable, Waiter, Holder {
   private get loss(): Loss {
     if (!this.isHeld) return RELEASED;
     const lease = this.root.#lease;
-    if (lease?.loss !== undefined) return lease.loss;
+    const loss = lease?.lossFor(this.root);
+    if (loss !== undefined) return loss;
     const now = this.locker.clock.now();
     if (now >= this.ownEnd) return HELD_AT_MOST_INSIDE;
     return (lease?.untilDeadline(now) ?? 0) > 0 ? SUSPENDED : deadlinePassed();
@@ -623,9 +633,9 @@ export class Lock implements AsyncDisposable, Waiter, Holder {
     const lease = this.#lease;
     if (lease === undefined) return IS_DONE;
     const { queues, events } = this.locker;
-    const wasSure = queues.suspension.timeLeft(lease) > 0;
+    const wasSure = this.remaining() > 0;
     const now = queues.suspension.readAt;
-    const before = lease.loss;
+    const before = lease.lossFor(this);
     this.#phase = "ended"; // From here on nobody may rely on the lock, or enter it again.
     if (wasSure && this.settings.release === "background" && this.locker.openReleases.begin()) {
       this.endInBackground(last, lease, now);
@@ -638,7 +648,7 @@ export class Lock implements AsyncDisposable, Waiter, Holder {
         else last.tell(lost, hasFailed).then(resolve, reject);
       };
       if (this.settings.autoUnlock) {
-        queues.release(lease, this.heldSince, this.isWatched, now, ended);
+        queues.release(lease, this, this.isWatched, now, ended);
       } else {
         events.ends(this, "left to expire", now - this.heldSince, undefined);
         queues.leaveToExpire(lease);
@@ -651,7 +661,7 @@ export class Lock implements AsyncDisposable, Waiter, Holder {
   /** Nobody waits for the store's word: what it says of a lock that was lost goes to the log and the events. */
   private endInBackground(last: Lock, lease: Lease, now: number): void {
     const { queues, openReleases } = this.locker;
-    queues.release(lease, this.heldSince, this.isWatched, now, (loss) => {
+    queues.release(lease, this, this.isWatched, now, (loss) => {
       openReleases.end();
       const lost = this.conclude(lease, loss, true, undefined);
       if (lost !== undefined) last.warnOf(lost);
@@ -674,9 +684,10 @@ export class Lock implements AsyncDisposable, Waiter, Holder {
     // A suspension under the body may be noticed only now.
     const isSure = wasSure && lease.isTrusted(queues.suspension.trustedSince());
     const now = queues.suspension.readAt;
-    const hasHandedOn = lease.holder !== this;
+    const hasHandedOn = !lease.isShared && !lease.isHeldBy(this);
     // What became of a lease after it was handed on says something only where the store broke its word.
-    const isStoreSure = loss !== undefined && (hasHandedOn ? loss.isEarly : loss.outcome !== "unknown");
+    const isStoreSure =
+      loss !== undefined && (hasHandedOn || lease.isShared ? loss.isEarly : loss.outcome !== "unknown");
     // Of a key that is free by now the store cannot tell what had become of it: who has been told so before, can.
     const known = loss?.outcome === "expired" && before?.outcome !== "unknown" ? (before ?? loss) : loss;
     if (!hasHandedOn) events.ends(this, known?.outcome ?? "released", now - this.heldSince, loss?.cause);

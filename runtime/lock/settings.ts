@@ -10,6 +10,7 @@ import {
   MOST_RETRY_TIMES,
   SHORTEST_LOCK_TIME_MS,
   STORE_NAME,
+  UNLIMITED,
 } from "../limits";
 import { isOptions, readOptions } from "../options";
 import { refusedAmong, wordsOf } from "../pairs";
@@ -222,7 +223,7 @@ function shared(settings: Settings): Settings {
       `Expected \`fencing\` with a lock that is held alone, got it with ${sharingOf(settings)}: a token tells who came later, and not who is beside whom`,
     );
   }
-  return mode === "read" ? { ...settings, permits: MOST_PERMITS } : settings;
+  return mode === "read" ? { ...settings, permits: UNLIMITED } : settings;
 }
 
 function permits(value: unknown): number {

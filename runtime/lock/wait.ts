@@ -1,6 +1,7 @@
 import type { Clock } from "../clock";
 import type { Alarms, Sleeper } from "../queue/alarms";
 import type { LocalQueue } from "../queue/local-queue";
+import type { SharedQueue } from "../queue/shared-queue";
 import type { Waiter } from "../queue/waiter";
 import { onAbort } from "./on-abort";
 
@@ -9,7 +10,7 @@ import { onAbort } from "./on-abort";
  * or when to try again.
  */
 export class Wait implements Sleeper {
-  readonly queue: LocalQueue;
+  readonly queue: LocalQueue | SharedQueue;
   /** On the monotonic clock. */
   readonly since: number;
   /** Whether a command was sent under the lock's own `requestId`. */
@@ -29,7 +30,7 @@ export class Wait implements Sleeper {
   #failure: { readonly error: unknown } | undefined;
   #stopListening: (() => void) | undefined;
 
-  constructor(clock: Clock, alarms: Alarms, queue: LocalQueue, since = clock.now()) {
+  constructor(clock: Clock, alarms: Alarms, queue: LocalQueue | SharedQueue, since = clock.now()) {
     this.#clock = clock;
     this.#alarms = alarms;
     this.queue = queue;

@@ -2,12 +2,14 @@ import { Attempt, type AttemptListener } from "../commands/attempt";
 import { NoReplyError } from "../commands/in-flight";
 import { renewOne } from "../commands/renew";
 import { LockMisconfiguredError } from "../errors";
+import { UNLIMITED } from "../limits";
 import {
   CLAIM_TIME_MS,
   type NextReply,
   type NotDropped,
   type NotTaken,
   type PlaceRequest,
+  type Renewed,
   type RenewReply,
   type Taken,
   type TakeReply,
@@ -17,6 +19,7 @@ import { isHeldBy, isRevokedFrom } from "../stores/value";
 import { Lease, ofReplicas } from "./lease";
 import type { Trouble } from "./loss";
 import type { Listening, Shared } from "./shared";
+import type { Grant } from "./shared-lease";
 import type { Waiter } from "./waiter";
 
 /** How often the first in line looks again when it hears nothing: often enough to keep what the queue gives it. */
@@ -38,8 +41,14 @@ const MOST_UNANSWERED = 32;
 export interface Line {
   readonly key: string;
   readonly first: Waiter | undefined;
+  /** Of locks that are shared: how many permits the first asks for. */
+  readonly wanted?: number | undefined;
+  /** The lease as this line has it. */
+  makeLease?(lease: Lease, first: Waiter): Lease;
   /** The first has the lease from now on, and is to be told: see {@link Waiter.onGranted}. */
-  begin(lease: Lease, first: Waiter): number | undefined;
+  begin(lease: Lease, first: Waiter, grant: Grant): number | undefined;
+  /** The first was told: those behind it may have the lease, too. */
+  afterBegin?(): void;
 }
 
 /** A command that may take the key for us, and of which we do not know for sure that it did not. */
@@ -72,6 +81,8 @@ export class Contender implements AttemptListener<Waiter>, Listening {
   #isConfirming = false;
   /** What was given back before anybody had believed in it, by its `requestId`. */
   #renounced: Set<string> | undefined;
+  /** The holds, by `requestId`, of which a renewal has the store keep one permit, however many the command had got. */
+  #reduced: Set<string> | undefined;
   /** The longest lock time for which a renewal may have prolonged what was found. */
   #confirmedForMs = 0;
   #place: string | undefined;
@@ -83,6 +94,8 @@ export class Contender implements AttemptListener<Waiter>, Listening {
   /** Whether a hint came since something was sent last. */
   #isHinted = false;
   #freeInMs: number | undefined;
+  /** Of a shared lock, on the monotonic clock: whoever came by then came before all who stand behind its place. */
+  #coversUntil = -Infinity;
   /** Whether it is over: granted, or given up. */
   #isClosed = false;
   /** What came of it. */
@@ -133,17 +146,17 @@ export class Contender implements AttemptListener<Waiter>, Listening {
   requestFor(first: Waiter): PlaceRequest {
     this.#listen();
     this.#isHinted = false;
-    return { ...requestOf(first), place: this.place };
+    return { ...requestOf(first, this.#line.wanted), place: this.place };
   }
 
   #send(first: Waiter, isForPlace: boolean, sentAt: number): void {
     const { store, inFlight, takes, places } = this.#shared;
-    const request = isForPlace ? this.requestFor(first) : requestOf(first);
+    const request = isForPlace ? this.requestFor(first) : requestOf(first, this.#line.wanted);
     this.#isHinted = false;
     const attempt = new Attempt(store, this, request, sentAt, first);
     this.sent(attempt);
     const mostMs = this.#mayTakeMs(first, sentAt);
-    const isByItself = request.fencing || request.replicas !== undefined || request.permits !== undefined;
+    const isByItself = request.fencing || request.replicas !== undefined;
     if (isByItself) inFlight.send(attempt, sentAt, mostMs);
     else (isForPlace ? places : takes).send(attempt, sentAt, mostMs);
   }
@@ -233,7 +246,7 @@ export class Contender implements AttemptListener<Waiter>, Listening {
   }
 
   /** Returns whether the try goes on with another command. */
-  #notTaken(attempt: Attempt<Waiter>, { holder, freeInMs }: NotTaken): boolean {
+  #notTaken(attempt: Attempt<Waiter>, { holder, freeInMs, isLast = false }: NotTaken): boolean {
     const revoked = this.#open.find(({ request }) => isRevokedFrom(request.requestId, holder));
     if (revoked !== undefined) this.#renounce(revoked);
     this.heldBy = holder;
@@ -241,9 +254,16 @@ export class Contender implements AttemptListener<Waiter>, Listening {
     if (!isOwn) this.#forget(attempt);
     this.#heardOfAnother();
     this.#freeInMs = freeInMs;
-    if (attempt.isForPlace) this.#placed();
+    if (attempt.isForPlace) {
+      if (isLast || !this.#isPlaced) this.#coversUntil = attempt.sentAt;
+      this.#placed();
+    }
     const found = this.#open.find(({ request }) => isHeldBy(request.requestId, holder));
     if (found !== undefined) return this.#confirm(found);
+    // A key that is shared does not tell by whom: an earlier command, whose reply was lost, may have got a share.
+    const isInDoubt = (sent: Sent): boolean => (sent.request.permits ?? 1) > 1 && !sent.isInFlight;
+    const unanswered = this.#isClosed ? undefined : this.#open.find(isInDoubt);
+    if (unanswered !== undefined) return this.#confirm(unanswered);
     if (attempt.isForPlace || !this.#hasReasonToWait(attempt.asker)) return false;
     this.#send(attempt.asker, true, this.#shared.clock.now());
     return true;
@@ -304,36 +324,41 @@ export class Contender implements AttemptListener<Waiter>, Listening {
   // ---- what comes of it -------------------------------------------------------------------------------
 
   /** The store says that this very command took the key. Returns whether the try goes on with another command. */
-  #taken(sent: Sent, { fencingToken, mayComeAgain = false }: Taken): boolean {
+  #taken(sent: Sent, { fencingToken, mayComeAgain = false, ...grant }: Taken): boolean {
     if ("place" in sent.request) this.#isPlaced = false;
     const { first } = this.#line;
     // What was taken for somebody who is gone, or has been seen to be gone itself, has to be found once more.
     const isGood = first !== undefined && fits(sent.request, first) && this.#open.includes(sent);
-    if (isGood && this.#believe(sent, sent.sentAt, first, fencingToken, !mayComeAgain)) return false;
+    if (isGood && this.#believe(sent, first, { ...grant, sentAt: sent.sentAt }, fencingToken, !mayComeAgain))
+      return false;
     return this.#confirm(sent);
   }
 
   /**
    * The one place where a belief begins.
    *
-   * @param sentAt when the command was sent whose reply says that the key holds the `requestId`, for the lock time of the
-   *   first in line: the command that took it, or a renewal
+   * @param grant `sentAt`: when the command was sent whose reply says that the key holds the `requestId`, for the lock time of
+   *   the first in line: the command that took it, or a renewal
    * @returns false, and nothing has changed, where that is too long ago, or nobody may believe anything any more
    */
   #believe(
     sent: Sent,
-    sentAt: number,
     first: Waiter,
+    grant: Pick<Taken, "count" | "somebodyWaits"> & { readonly sentAt: number },
     fencingToken: number | undefined,
     isOnlyGrant: boolean,
   ): boolean {
     if (this.#isClosed || this.#shared.isClosed) return false;
     const { key, requestId } = sent.request;
-    const lease = new Lease(key, requestId, first.lockTimeMs, fencingToken, isOnlyGrant);
+    const { sentAt, somebodyWaits = false } = grant;
+    const count = this.#reduced?.has(requestId) === true ? 1 : (grant.count ?? 1);
+    const plain = new Lease(key, requestId, first.lockTimeMs, fencingToken, isOnlyGrant);
+    const lease = this.#line.makeLease?.(plain, first) ?? plain;
     lease.replicas = first.replicas;
     this.#shared.renewals.mayLast(lease, this.#mayHoldForMs(sent));
     lease.prove(sentAt, first.lockTimeMs);
-    const waitedMs = this.#line.begin(lease, first);
+    const coversUntil = this.#coversUntil;
+    const waitedMs = this.#line.begin(lease, first, { sentAt, count, somebodyWaits, coversUntil });
     if (waitedMs === undefined) return false;
     this.#open = without(sent, this.#open);
     this.#lease = lease;
@@ -341,6 +366,7 @@ export class Contender implements AttemptListener<Waiter>, Listening {
     // The key may hold these beside the one that is used.
     if (first.permits > 1) this.#giveBackOpen();
     first.onEntered(waitedMs);
+    this.#line.afterBegin?.();
     return true;
   }
 
@@ -359,7 +385,11 @@ export class Contender implements AttemptListener<Waiter>, Listening {
     const { clock, store, inFlight } = this.#shared;
     const { key, requestId } = found.request;
     const { lockTimeMs, fencing } = first;
-    const request = { key, requestId, lockTimeMs, fencing, ...ofReplicas(first) };
+    const { permits } = first;
+    // Of the permits that it may have got, it keeps the one that is needed, whichever reply comes first.
+    if (permits > 1 && permits !== UNLIMITED) (this.#reduced ??= new Set()).add(requestId);
+    const sharing = permits > 1 ? { permits, ...(permits === UNLIMITED ? {} : { count: 1 }) } : {};
+    const request = { key, requestId, lockTimeMs, fencing, ...sharing, ...ofReplicas(first) };
     this.#confirmedForMs = Math.max(this.#confirmedForMs, lockTimeMs);
     const sentAt = clock.now();
     const mostMs = this.#mayTakeMs(first, sentAt);
@@ -381,7 +411,8 @@ export class Contender implements AttemptListener<Waiter>, Listening {
     else if (!reply.renewed) this.#gone(found, first, reply.holder);
     else if (!fits(request, first))
       return void this.#confirm(found); // Somebody else is first by now.
-    else if (!this.#believe(found, sentAt, first, reply.fencingToken, false)) this.trouble = TOOK_TOO_LONG;
+    else if (!this.#believe(found, first, { sentAt, ...waitersIn(reply) }, reply.fencingToken, false))
+      this.trouble = TOOK_TOO_LONG;
     const { error } = this.trouble ?? {};
     if (error instanceof LockMisconfiguredError) first.onRefused(error);
     first.onTried();
@@ -431,12 +462,13 @@ export class Contender implements AttemptListener<Waiter>, Listening {
    */
   #decline(sent: Sent): false {
     this.#forget(sent);
-    const { key, requestId } = sent.request;
+    const { key, requestId, permits = 1 } = sent.request;
     const { clock, giveBacks } = this.#shared;
     const lease = this.#lease?.requestId === requestId ? this.#lease : undefined;
     if (lease?.isGivenBack === false) return false;
     // What ended our hold may be lost, and be sent again. This must not free a key that the end is to keep closed.
-    const request = lease?.dropRequest(clock.now()) ?? { key, requestId };
+    const request =
+      lease?.dropRequest(clock.now()) ?? (permits > 1 ? { key, requestId, permits } : { key, requestId });
     giveBacks.drop(request, this.#mayHoldForMs(sent), () => this.#line.first?.wake());
     return false;
   }
@@ -469,11 +501,16 @@ function without(one: Sent, all: readonly Sent[]): readonly Sent[] {
 const TOOK_TOO_LONG: Trouble = { error: new NoReplyError("the reply took the whole lock time") };
 
 /** What a waiter asks for, with a `requestId` that no other command has. */
-function requestOf(waiter: Waiter): TakeRequest {
+function requestOf(waiter: Waiter, count: number | undefined): TakeRequest {
   const { key, lockTimeMs, fencing, permits, replicas } = waiter;
   const request = { key, requestId: waiter.nextRequestId(), lockTimeMs, fencing };
   if (permits === 1 && replicas === 0) return request; // As nearly all are.
-  return { ...request, ...ofReplicas(waiter), ...(permits > 1 && { permits }) };
+  const sharing = permits > 1 ? { permits, ...(count !== undefined && { count }) } : {};
+  return { ...request, ...ofReplicas(waiter), ...sharing };
+}
+
+function waitersIn({ somebodyWaits = false }: Pick<Renewed, "somebodyWaits">): Pick<Taken, "somebodyWaits"> {
+  return { somebodyWaits };
 }
 
 /** Whether a hold that was asked for like this is what the waiter would ask for. */

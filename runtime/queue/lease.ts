@@ -1,4 +1,4 @@
-import type { DropRequest } from "../stores/port";
+import type { DropRequest, Renewed, RenewRequest } from "../stores/port";
 import type { Belief } from "../suspension";
 import type { Holder } from "./holder";
 import type { Loss } from "./loss";
@@ -118,6 +118,44 @@ export class Lease implements Belief {
   /** It is over, in good order. To be called before anything is sent that ends the hold in the store. */
   end(how: "given back" | "left to expire"): void {
     this.#end = how;
+  }
+
+  /** Whether several callers may hold it together. */
+  get isShared(): boolean {
+    return false;
+  }
+
+  /** How many callers hold it together. */
+  get callers(): number {
+    return 1;
+  }
+
+  /** From now on that caller holds it. */
+  enter(holder: Holder): void {
+    this.holder = holder;
+  }
+
+  /** Whether that caller holds it, and has not handed it on. */
+  isHeldBy(holder: Holder): boolean {
+    return this.holder === holder;
+  }
+
+  /** Why it is lost for that caller, if it is. */
+  lossFor(_holder: Holder): Loss | undefined {
+    return this.loss;
+  }
+
+  /** See {@link sureUntil}, for one of those who may hold it. */
+  sureUntilFor(_holder: Holder, trustedSince: number): number {
+    return this.sureUntil(trustedSince);
+  }
+
+  /** A renewal in its turn was answered. */
+  onRenewed(_sentAt: number, _reply: Renewed): void {}
+
+  /** What a renewal says besides. */
+  get renewTerms(): Pick<RenewRequest, "permits" | "count"> {
+    return NONE;
   }
 
   /** What ends it in the store, now. */

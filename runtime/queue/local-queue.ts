@@ -1,24 +1,20 @@
 import { Drop, Next, type DropListener, type NextListener } from "../commands/drop";
 import { NoReplyError } from "../commands/in-flight";
+import { Fifo } from "../fifo";
 import type { DropReply, NextReply, NotDropped } from "../stores/port";
 import { hasTaken } from "../stores/value";
 import { Contender, fits, type Line } from "./contender";
+import { concludeEnd, leaveUnconfirmed, type Ending } from "./ending";
 import type { Holder } from "./holder";
 import type { Lease } from "./lease";
-import { lossOf, unconfirmed, type Loss, type Trouble } from "./loss";
+import type { Trouble } from "./loss";
 import type { Shared } from "./shared";
-import type { SharersLine } from "./sharers";
 import { Turn, type Ended } from "./turn";
 import type { Waiter } from "./waiter";
 
-/** A lease that is being given back. */
-interface Ending {
-  readonly lease: Lease;
-  readonly isBeforeItsTime: boolean;
+interface NextEnding extends Ending {
   /** Who asks for the next one, if somebody waited. */
   readonly contender: Contender | undefined;
-  readonly ended: Ended;
-  isOver: boolean;
 }
 
 /** Why one who waits does not have the key. */
@@ -29,9 +25,6 @@ export type Obstacle =
   | { readonly kind: "held elsewhere"; readonly value: string | undefined }
   | { readonly kind: "store"; readonly trouble: Trouble };
 
-/** Who waits behind others to share a key, with other numbers of permits among them, may be forgotten by them for so long. */
-const HELD_BACK_MS = 1_000;
-
 /** Who runs out of time before the first reply does not know that somebody else holds the key. */
 const NO_REPLY_YET: Trouble = { error: new NoReplyError("no reply from the store yet") };
 
@@ -40,7 +33,7 @@ const NO_REPLY_YET: Trouble = { error: new NoReplyError("no reply from the store
  * that a crowd costs no more than one caller does. (Its methods are `private` and not `#`, for which each object would
  * carry a mark: there are as many as there are locks.)
  */
-export class LocalQueue implements Line, SharersLine, DropListener<Ending>, NextListener<Ending> {
+export class LocalQueue implements Line, DropListener<NextEnding>, NextListener<NextEnding> {
   readonly key: string;
   /** What the process knows it by. */
   readonly name: string;
@@ -48,7 +41,7 @@ export class LocalQueue implements Line, SharersLine, DropListener<Ending>, Next
   /** What this process has of the key, until the store has said that it has it no more. */
   lease: Lease | undefined;
   readonly #shared: Shared;
-  #others: Set<Waiter> | undefined;
+  #others: Fifo<Waiter> | undefined;
   #contender: Contender | undefined;
   /** How many leases have not ended, those that were lost under their bodies included. */
   #stays = 0;
@@ -59,24 +52,24 @@ export class LocalQueue implements Line, SharersLine, DropListener<Ending>, Next
     this.name = name;
   }
 
-  /** Of a lease beside which others may be: nobody waits in it, since those who do have a queue that goes on. */
-  static of(shared: Shared, lease: Lease, name: string): LocalQueue {
-    const queue = new LocalQueue(shared, lease.key, name);
-    queue.lease = lease;
-    queue.#stays = 1;
-    return queue;
-  }
-
   // ---- waiting ----------------------------------------------------------------------------------------
 
   join(waiter: Waiter): void {
     if (this.first === undefined) this.first = waiter;
-    else (this.#others ??= new Set()).add(waiter);
+    else (this.#others ??= new Fifo()).set(waiter, undefined);
+  }
+
+  *leases(): Iterable<Lease> {
+    if (this.lease !== undefined) yield this.lease;
+  }
+
+  get waitingCount(): number {
+    return (this.first === undefined ? 0 : 1) + (this.#others?.size ?? 0);
   }
 
   *waiters(): Iterable<Waiter> {
     if (this.first !== undefined) yield this.first;
-    yield* this.#others ?? [];
+    yield* this.#others?.keys() ?? [];
   }
 
   /** The waiter gives up. What was asked for it is for whoever is first now. */
@@ -91,7 +84,7 @@ export class LocalQueue implements Line, SharersLine, DropListener<Ending>, Next
   /** Whether it is for the waiter to ask the store: it is the first in line, and the key is not held here by as many as may. */
   mayAsk(waiter: Waiter): boolean {
     if (this.first !== waiter || this.heldHereForMs > 0) return false;
-    return this.#contender !== undefined || this.#shared.sharers.mayAsk(this, waiter);
+    return true;
   }
 
   /** One who may asks the store for the key. It is told when its try is over; if it was granted, it has the lease by then. */
@@ -109,7 +102,6 @@ export class LocalQueue implements Line, SharersLine, DropListener<Ending>, Next
   /** How soon the waiter should look again, in milliseconds, if nobody wakes it. */
   lookAgainInMs(waiter: Waiter): number {
     if (this.first !== waiter) return Infinity;
-    if (this.#contender === undefined && waiter.permits > 1) return HELD_BACK_MS;
     return this.heldHereForMs || (this.#contender?.lookAgainInMs ?? Infinity);
   }
 
@@ -125,14 +117,8 @@ export class LocalQueue implements Line, SharersLine, DropListener<Ending>, Next
     }
     if (trouble !== undefined) return { kind: "store", trouble };
     if (hasHeard === true) return { kind: "held elsewhere", value: this.#contender?.heldBy };
-    if (waiter.permits > 1 && this.#contender === undefined) return this.obstacleToSharer();
     if (this.first !== waiter || !hasAsked) return { kind: "asked for here" };
     return { kind: "store", trouble: NO_REPLY_YET };
-  }
-
-  private obstacleToSharer(): Obstacle {
-    const holder = this.#shared.sharers.holderOf(this.key);
-    return holder === undefined ? { kind: "asked for here" } : { kind: "held here", holder };
   }
 
   private remove(waiter: Waiter): void {
@@ -140,7 +126,7 @@ export class LocalQueue implements Line, SharersLine, DropListener<Ending>, Next
       this.#others?.delete(waiter);
       return;
     }
-    this.first = this.#others?.values().next().value;
+    this.first = this.#others?.first;
     if (this.first !== undefined) this.#others?.delete(this.first);
   }
 
@@ -158,7 +144,6 @@ export class LocalQueue implements Line, SharersLine, DropListener<Ending>, Next
   // ---- holding ----------------------------------------------------------------------------------------
 
   begin(lease: Lease, first: Waiter): number | undefined {
-    if (first.permits > 1) return this.beginBesideOthers(lease, first);
     const before = this.lease;
     const waitedMs = first.onGranted(lease, first.fencing ? lease.tokenOfHolder : undefined);
     if (waitedMs === undefined) return undefined;
@@ -171,19 +156,6 @@ export class LocalQueue implements Line, SharersLine, DropListener<Ending>, Next
     if (before !== undefined) this.#shared.renewals.supersede(before);
     // Nobody tells when a lease that is not renewed is over: who is next looks again then.
     if (!first.isWatched) this.first?.wake();
-    return waitedMs;
-  }
-
-  /** It waited by itself, and is there by itself: others need not wait for its end. */
-  private beginBesideOthers(lease: Lease, first: Waiter): number | undefined {
-    const waitedMs = first.onGranted(lease, undefined);
-    if (waitedMs === undefined) return undefined;
-    this.remove(first);
-    this.#contender = undefined;
-    this.#shared.stay(lease);
-    this.#shared.onBegin();
-    if (first.isWatched) this.#shared.renewals.keep(lease, this.#shared.suspension.readAt);
-    this.prune();
     return waitedMs;
   }
 
@@ -207,8 +179,7 @@ export class LocalQueue implements Line, SharersLine, DropListener<Ending>, Next
     const dropped = lease.dropRequest(now);
     const isFreed = dropped.closedForMs === undefined;
     const isForNext = isCurrent && isFreed && first !== undefined;
-    const heirs = isForNext ? this : isCurrent && isFreed ? this.#shared.sharers.nextFor(lease) : undefined;
-    if (heirs !== undefined && mayHandOn && this.handOn(lease, heirs, since, now, ended)) return;
+    if (isForNext && mayHandOn && this.handOn(lease, since, now, ended)) return;
     const { store, inFlight, drops, clock, isClosed } = this.#shared;
     const isBeforeItsTime = lease.untilDeadline(now) > 0;
     if (isClosed && lease.loss?.isGivenBack === true) {
@@ -218,74 +189,50 @@ export class LocalQueue implements Line, SharersLine, DropListener<Ending>, Next
     lease.end("given back");
     this.#shared.renewals.stop(lease);
     if (!isForNext || isClosed) {
-      const ending: Ending = { lease, isBeforeItsTime, contender: undefined, ended, isOver: false };
+      const ending: NextEnding = { lease, isBeforeItsTime, contender: undefined, ended, isOver: false };
       const drop = new Drop(store, this, dropped, ending);
       return isFreed ? drops.send(drop, now) : inFlight.send(drop, now);
     }
     const contender = (this.#contender ??= new Contender(this.#shared, this));
-    const ending: Ending = { lease, isBeforeItsTime, contender, ended, isOver: false };
+    const ending: NextEnding = { lease, isBeforeItsTime, contender, ended, isOver: false };
     const request = contender.requestFor(first);
     const next = new Next(store, this, dropped, ending, request, clock.now());
     contender.sent(next);
     inFlight.send(next, next.sentAt);
   }
 
-  onDropReply({ held }: Drop<Ending>, reply: DropReply): void {
+  onDropReply({ held }: Drop<NextEnding>, reply: DropReply): void {
     this.conclude(held, reply);
   }
 
-  onDropFailure({ held }: Drop<Ending>, error: unknown): void {
+  onDropFailure({ held }: Drop<NextEnding>, error: unknown): void {
     this.fail(held, error);
   }
 
-  onNextReply(next: Next<Ending>, reply: NextReply | NotDropped): void {
+  onNextReply(next: Next<NextEnding>, reply: NextReply | NotDropped): void {
     const { held, request } = next;
     // Who finds what this very command has written knows that it was carried out.
     const isDone = !reply.dropped && hasTaken(request.requestId, reply.holder);
     this.conclude(held, isDone ? { dropped: true } : reply, () => held.contender?.onNextReply(next, reply));
   }
 
-  onNextFailure(next: Next<Ending>, error: unknown): void {
+  onNextFailure(next: Next<NextEnding>, error: unknown): void {
     next.held.contender?.onNextFailure(next, error);
     this.fail(next.held, error);
   }
 
-  onLateNextReply(next: Next<Ending>, reply: NextReply | NotDropped): void {
+  onLateNextReply(next: Next<NextEnding>, reply: NextReply | NotDropped): void {
     next.held.contender?.onLateNextReply(next, reply);
   }
 
   /** @param go what comes of it: who held it is told before who holds it now */
-  private conclude(ending: Ending, reply: DropReply, go = (): void => {}): void {
-    const { lease, isBeforeItsTime } = ending;
-    const { clock } = this.#shared;
-    const loss = reply.dropped
-      ? undefined
-      : lossOf(lease.requestId, reply.holder, isBeforeItsTime, lease.untilExpiry(clock.now()) > 0);
-    this.end(ending, loss, go);
+  private conclude(ending: NextEnding, reply: DropReply, go?: () => void): void {
+    concludeEnd(this.#shared, ending, reply, () => this.finish(ending.lease), go);
   }
 
-  /** It was not confirmed. It is sent again until it is: before that, the key may stay taken. */
-  private fail(ending: Ending, error: unknown): void {
-    const { lease } = ending;
-    this.end(ending, unconfirmed(error), () => {
-      const { clock, renewals, giveBacks } = this.#shared;
-      const mostMs = renewals.mostLockTimeMs(lease);
-      giveBacks.drop(lease.dropRequest(clock.now()), mostMs, () => this.first?.wake());
-    });
-  }
-
-  /** Whatever is thrown meanwhile, the stay ends once. */
-  private end(ending: Ending, loss: Loss | undefined, go: () => void): void {
-    if (ending.isOver) return;
-    ending.isOver = true;
-    const { lease, ended } = ending;
-    try {
-      lease.turn?.tellAll(loss);
-      ended(loss);
-      go();
-    } finally {
-      this.finish(lease);
-    }
+  private fail(ending: NextEnding, error: unknown): void {
+    const finish = (): void => this.finish(ending.lease);
+    leaveUnconfirmed(this.#shared, ending, error, finish, () => this.first?.wake());
   }
 
   /** The stay is over, as far as we know. */
@@ -302,10 +249,10 @@ export class LocalQueue implements Line, SharersLine, DropListener<Ending>, Next
   // ---- handing on -------------------------------------------------------------------------------------
 
   /** Inside the process a lease goes only to one who would have been granted the same. */
-  private handOn(lease: Lease, heirs: SharersLine, since: number, now: number, ended: Ended): boolean {
+  private handOn(lease: Lease, since: number, now: number, ended: Ended): boolean {
     // This may find a suspension, and run code that changes who waits. So it comes first.
     const leftMs = this.#shared.suspension.timeLeft(lease);
-    const { first: next } = heirs;
+    const { first: next } = this;
     if (next === undefined) return false;
     const { lockTimeMs, fencingToken, replicas } = lease;
     const mayGoOn = lease.turn === undefined ? Turn.mayBegin(since, now) : lease.turn.mayGoOn(now);
@@ -319,7 +266,6 @@ export class LocalQueue implements Line, SharersLine, DropListener<Ending>, Next
       next.isWatched &&
       next.isAutoUnlocked &&
       this.#shared.renewals.isKept(lease) && // At its limit it would end under the next one.
-      this.cameBeforeWhoIsAlone(next) &&
       !this.#shared.isClosed;
     if (!isWorthIt) return false;
     const turn = (lease.turn ??= new Turn(since));
@@ -327,22 +273,11 @@ export class LocalQueue implements Line, SharersLine, DropListener<Ending>, Next
     const waitedMs = next.onGranted(lease, next.fencing ? lease.tokenOfNext : undefined);
     if (waitedMs === undefined) return false;
     turn.add(ended);
-    heirs.served();
+    this.remove(next);
+    if (this.first === undefined) this.askNoMore();
     previous?.onHandedOn();
     next.onEntered(waitedMs);
     this.#shared.looks.onHandedOn(lease, now);
     return true;
-  }
-
-  served(): void {
-    if (this.first !== undefined) this.remove(this.first);
-    if (this.first === undefined) this.askNoMore();
-    this.prune();
-  }
-
-  /** Who shares a key comes before those who want it alone, if it came before them. */
-  private cameBeforeWhoIsAlone(next: Waiter): boolean {
-    const alone = next.permits === 1 ? undefined : this.#shared.firstAlone(this.key);
-    return alone === undefined || next.waitsSince < alone.waitsSince;
   }
 }

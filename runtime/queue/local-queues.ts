@@ -13,13 +13,16 @@ import { Alarms } from "./alarms";
 import { Contended } from "./contended";
 import { Deadlines } from "./deadlines";
 import { GiveBacks } from "./give-backs";
+import type { Holder } from "./holder";
 import type { Lease } from "./lease";
 import { Looks } from "./looks";
 import type { Loss } from "./loss";
 import { LocalQueue } from "./local-queue";
+import { Refreshes } from "./refreshes";
 import { Renewals, type Wanted } from "./renewals";
-import { Sharers, type SharersLine } from "./sharers";
 import type { Listening, Shared } from "./shared";
+import { SharedLease } from "./shared-lease";
+import { SharedQueue } from "./shared-queue";
 import type { Ended } from "./turn";
 import type { Waiter } from "./waiter";
 
@@ -42,11 +45,11 @@ export class LocalQueues implements Shared {
   readonly looks: Looks;
   readonly giveBacks: GiveBacks;
   readonly suspension: Suspension;
-  readonly sharers: Sharers;
+  readonly refreshes: Refreshes;
   readonly newRequestId: () => string;
   /** Whether no lock is given any more. */
   isClosed = false;
-  readonly #queues = new Roster<string, LocalQueue>();
+  readonly #queues = new Roster<string, LocalQueue | SharedQueue>();
   /** Those who have a place in a queue of the store. */
   readonly #listening = new Roster<string, Listening>();
   readonly #deafen: () => void;
@@ -66,7 +69,6 @@ export class LocalQueues implements Shared {
     this.clock = clock;
     this.newRequestId = newRequestId;
     this.store = store;
-    this.sharers = new Sharers(clock);
     this.inFlight = new InFlight(clock, commandTimeoutMs, (error) =>
       onWarning(`a reply of the store could not be handled: ${reasonOf(error)}`),
     );
@@ -94,7 +96,8 @@ export class LocalQueues implements Shared {
     this.renewals = new Renewals(clock, store, this.inFlight, this.deadlines, this.suspension, () =>
       this.leases(),
     );
-    this.looks = new Looks(clock, store, this.inFlight, this.renewals);
+    this.refreshes = new Refreshes(clock, store, this.inFlight);
+    this.looks = new Looks(clock, store, this.inFlight, this.renewals, this.refreshes);
     const deafen = store.listen({
       onHint: rooted((place) => this.#hint(place)),
       onReconnect: rooted(() => this.looks.doubt(this.leases())),
@@ -118,27 +121,44 @@ export class LocalQueues implements Shared {
   // ---- waiting and holding ----------------------------------------------------------------------------
 
   /** Puts the waiter at the end of the queue for its key. */
-  join(waiter: Waiter): LocalQueue {
-    // Who may be beside others has a place of its own, and so its turn together with those who came when it did.
-    const name = waiter.permits === 1 ? waiter.key : `${RESERVED_NAMESPACE}${this.newRequestId()}`;
+  join(waiter: Waiter): LocalQueue | SharedQueue {
+    const name = this.#nameFor(waiter);
     let queue = this.#queues.get(name);
     if (queue === undefined) {
-      queue = new LocalQueue(this, waiter.key, name);
+      queue =
+        waiter.permits === 1
+          ? new LocalQueue(this, waiter.key, name)
+          : new SharedQueue(this, waiter.key, name, waiter.mayShareHold);
       this.#queues.set(name, queue);
     }
     queue.join(waiter);
-    if (name !== waiter.key) this.sharers.joins(queue, waiter);
     return queue;
   }
 
-  /** See {@link LocalQueue.release}. */
-  release(lease: Lease, since: number, mayHandOn: boolean, now: number, ended: Ended): void {
-    this.#of(lease).release(lease, since, mayHandOn, now, ended);
+  /** Those who share a key on the same terms have one queue, by a name that no lock has. */
+  #nameFor(waiter: Waiter): string {
+    if (waiter.permits === 1) return waiter.key;
+    const together = nameTogether(waiter);
+    if (waiter.mayShareHold && (waiter.isPatient || this.#isOpen(together))) return together;
+    return `${RESERVED_NAMESPACE}${this.newRequestId()}`;
+  }
+
+  /** Who waits for nobody joins at once, or asks by itself. */
+  #isOpen(name: string): boolean {
+    const queue = this.#queues.get(name);
+    return queue instanceof SharedQueue && queue.isOpen;
+  }
+
+  /** See {@link LocalQueue.release}, and {@link SharedQueue.leave}. */
+  release(lease: Lease, holder: Holder, mayHandOn: boolean, now: number, ended: Ended): void {
+    if (lease instanceof SharedLease) lease.queue.leave(lease, holder, now, ended);
+    else this.#of(lease).release(lease, holder.heldSince, mayHandOn, now, ended);
   }
 
   /** See {@link LocalQueue.leaveToExpire}. */
   leaveToExpire(lease: Lease): void {
-    this.#of(lease).leaveToExpire(lease);
+    if (lease instanceof SharedLease) lease.queue.leaveToExpire(lease);
+    else this.#of(lease).leaveToExpire(lease);
   }
 
   /** See {@link Renewals.strengthen}. */
@@ -157,16 +177,15 @@ export class LocalQueues implements Shared {
     return this.renewals.prolong(lease, { lockTimeMs, fencing: false, replicas: lease.replicas });
   }
 
-  stay(lease: Lease): void {
-    const name = nameOfStay(lease);
-    this.#queues.set(name, LocalQueue.of(this, lease, name));
-    this.sharers.holds(lease);
-  }
-
   /** A lease is lost under its holder, or given back: who is next may ask. */
   onFree(lease: Lease): void {
-    this.sharers.ends(lease);
+    if (lease instanceof SharedLease && lease.isOver) lease.queue.onFree(lease);
     this.firstAlone(lease.key)?.wake();
+  }
+
+  sharedOn(waiter: Waiter): Iterable<SharedLease> {
+    const queue = this.#queues.get(nameTogether(waiter));
+    return queue instanceof SharedQueue ? queue.leases() : [];
   }
 
   firstAlone(key: string): Waiter | undefined {
@@ -175,7 +194,7 @@ export class LocalQueues implements Shared {
 
   /** All that this process has, for which it is still responsible. */
   *leases(): Iterable<Lease> {
-    for (const { lease } of this.#queues.values()) if (lease !== undefined) yield lease;
+    for (const queue of this.#queues.values()) yield* queue.leases();
   }
 
   #shortestLeaseMs(): number {
@@ -189,10 +208,8 @@ export class LocalQueues implements Shared {
   /** Those of this process who hold the key, and how many wait for it. */
   hereOf(key: string): { readonly leases: readonly Lease[]; readonly waiting: number } {
     const queues = [...this.#queues.values()].filter((queue) => queue.key === key);
-    const leases = queues.flatMap(({ lease }) => lease ?? []);
-    let waiting = 0;
-    for (const queue of queues) for (const _ of queue.waiters()) waiting += 1;
-    return { leases, waiting };
+    const leases = queues.flatMap((queue) => [...queue.leases()]);
+    return { leases, waiting: queues.reduce((sum, queue) => sum + queue.waitingCount, 0) };
   }
 
   /** Nothing is sure any more, and what nobody renews may be free: who is first looks again, and not when it had meant to. */
@@ -206,9 +223,9 @@ export class LocalQueues implements Shared {
   }
 
   /** As long as a lease has not ended, it has a queue. */
-  #of(lease: Lease): LocalQueue {
-    const queue = this.#queues.get(nameOfStay(lease));
-    if (queue === undefined) throw new Error(`${lease.key} is held outside any queue`);
+  #of({ key }: Lease): LocalQueue {
+    const queue = this.#queues.get(key);
+    if (!(queue instanceof LocalQueue)) throw new Error(`${key} is held outside any queue`);
     return queue;
   }
 
@@ -250,9 +267,8 @@ export class LocalQueues implements Shared {
     this.#onChange();
   }
 
-  onEmpty(queue: SharersLine & { readonly name: string }): void {
+  onEmpty(queue: { readonly name: string }): void {
     if (this.#queues.get(queue.name) === queue) this.#queues.delete(queue.name);
-    this.sharers.leaves(queue);
     this.#onChange();
   }
 
@@ -330,7 +346,7 @@ function placeRequestOf({ request }: Attempt): PlaceRequest | [] {
   return "place" in request ? request : [];
 }
 
-/** A lease beside which others may be is there by itself, by a name that no lock has. */
-function nameOfStay({ key, requestId, holder }: Lease): string {
-  return (holder?.permits ?? 1) === 1 ? key : `${RESERVED_NAMESPACE}${requestId}`;
+/** The queue of those who share a key on the same terms. */
+function nameTogether({ key, permits, lockTimeMs, replicas }: Waiter): string {
+  return `${RESERVED_NAMESPACE}${permits}:${lockTimeMs}:${replicas}:${key}`;
 }

@@ -5,7 +5,9 @@ import { MOST_AT_ONCE, type Store } from "../stores/port";
 import { isHeldBy } from "../stores/value";
 import type { Lease } from "./lease";
 import { lossOf, unconfirmed } from "./loss";
+import type { Refreshes } from "./refreshes";
 import type { Renewals } from "./renewals";
+import { SharedLease } from "./shared-lease";
 
 /**
  * For so long the first of those who handed on waits for a look, in milliseconds: it is for all who do so meanwhile. A
@@ -26,6 +28,7 @@ export class Looks {
   readonly #store: Store;
   readonly #inFlight: InFlight;
   readonly #renewals: Renewals;
+  readonly #refreshes: Refreshes;
   /** Those that were handed on since the last look. */
   #handedOn = new Set<Lease>();
   readonly #timer: Timer;
@@ -33,11 +36,12 @@ export class Looks {
   #inDoubt = new Set<Lease>();
   readonly #again: Timer;
 
-  constructor(clock: Clock, store: Store, inFlight: InFlight, renewals: Renewals) {
+  constructor(clock: Clock, store: Store, inFlight: InFlight, renewals: Renewals, refreshes: Refreshes) {
     this.#clock = clock;
     this.#store = store;
     this.#inFlight = inFlight;
     this.#renewals = renewals;
+    this.#refreshes = refreshes;
     this.#timer = clock.timer(() => this.#lookAtHandedOn());
     this.#again = clock.timerInBackground(() => this.#lookAt(this.#inDoubt));
   }
@@ -45,6 +49,12 @@ export class Looks {
   /** The store may have lost all of them. Whoever holds one that it has not is told, as soon as it answers. */
   doubt(leases: Iterable<Lease>): void {
     this.#inDoubt = new Set(leases);
+    // A key that is shared does not tell by whom: a renewal does.
+    for (const lease of this.#inDoubt) {
+      if (!(lease instanceof SharedLease)) continue;
+      this.#inDoubt.delete(lease);
+      if (!lease.isOver) this.#refreshes.now(lease);
+    }
     this.#lookAt(this.#inDoubt);
   }
 

@@ -96,7 +96,8 @@ export class Renewals {
     const sentAt = this.#clock.now();
     this.mayLast(lease, lockTimeMs);
     const askedMs = askedTimeOf(lease, lockTimeMs, sentAt);
-    const request = { key, requestId, lockTimeMs: askedMs, fencing, ...ofReplicas({ replicas }) };
+    const sharing = lease.renewTerms;
+    const request = { key, requestId, lockTimeMs: askedMs, fencing, ...sharing, ...ofReplicas({ replicas }) };
     const reply = await renewOne(this.#store, this.#inFlight, request);
     if (reply instanceof Error) throw reply;
     const now = this.#clock.now();
@@ -181,27 +182,12 @@ export class Renewals {
       else this.#lookAt(lease.renewAt);
     }
     const alive = due.filter((lease) => lease.untilDeadline(now) > 0);
-    for (const { leases, mostMs } of this.#together(alive)) void this.#renew(leases, now, mostMs);
+    for (const { leases, mostMs } of together(alive, (lease) => this.#mostMs(lease)))
+      void this.#renew(leases, now, mostMs);
     // Last, because those who are told may stop others at once.
     for (const lease of due) {
       if (!lease.isOver && lease.untilDeadline(now) === 0) this.#expire(lease);
     }
-  }
-
-  /**
-   * The leases that may go in one command: those that listen for as long and ask as many replicas. One that is in a hurry,
-   * or waits for a slow replica, must not cost another its lock.
-   */
-  #together(leases: readonly Lease[]): Iterable<{ readonly leases: Lease[]; readonly mostMs: number }> {
-    const groups = new Map<string, { readonly leases: Lease[]; readonly mostMs: number }>();
-    for (const lease of leases) {
-      const mostMs = this.#mostMs(lease);
-      const name = `${mostMs} ${lease.replicas}`;
-      const group = groups.get(name);
-      if (group === undefined) groups.set(name, { leases: [lease], mostMs });
-      else group.leases.push(lease);
-    }
-    return groups.values();
   }
 
   /** How long a renewal of the lease may take: so long that there is time for another. */
@@ -224,6 +210,7 @@ export class Renewals {
       requestId: lease.requestId,
       lockTimeMs: askedTimeOf(lease, lease.lockTimeMs, sentAt),
       fencing: false,
+      ...lease.renewTerms,
       ...ofReplicas(lease),
     }));
     const replies = await renewMany(this.#store, this.#inFlight, requests, mostMs);
@@ -253,7 +240,27 @@ export class Renewals {
     lease.prove(sentAt, lockTimeMs, trustedSince);
     lease.holder?.onRenewed();
     this.keep(lease, now);
+    lease.onRenewed(sentAt, reply);
   }
+}
+
+/**
+ * The leases that may go in one command: those that listen for as long and ask as many replicas. One that is in a hurry,
+ * or waits for a slow replica, must not cost another its lock.
+ */
+export function together<Some extends Lease>(
+  leases: Iterable<Some>,
+  mostMsOf: (lease: Some) => number,
+): Iterable<{ readonly leases: readonly Some[]; readonly mostMs: number }> {
+  const groups = new Map<string, { readonly leases: Some[]; readonly mostMs: number }>();
+  for (const lease of leases) {
+    const mostMs = mostMsOf(lease);
+    const name = `${mostMs} ${lease.replicas}`;
+    const group = groups.get(name);
+    if (group === undefined) groups.set(name, { leases: [lease], mostMs });
+    else group.leases.push(lease);
+  }
+  return groups.values();
 }
 
 /** What a body asks of the lease that it enters. */

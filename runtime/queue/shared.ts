@@ -10,7 +10,8 @@ import type { GiveBacks } from "./give-backs";
 import type { Lease } from "./lease";
 import type { Looks } from "./looks";
 import type { Renewals } from "./renewals";
-import type { Sharers, SharersLine } from "./sharers";
+import type { Refreshes } from "./refreshes";
+import type { SharedLease } from "./shared-lease";
 import type { Waiter } from "./waiter";
 
 /** One who has a place in a queue of the store, and hears when to ask again. */
@@ -34,21 +35,21 @@ export interface Shared {
   readonly deadlines: Deadlines;
   readonly giveBacks: GiveBacks;
   readonly suspension: Suspension;
-  readonly sharers: Sharers;
+  readonly refreshes: Refreshes;
   readonly newRequestId: () => string;
   /** Whether no lock is given any more. */
   readonly isClosed: boolean;
   /** A stay of this process on a key begins, and ends. */
   onBegin(): void;
   onEnd(): void;
-  /** From now on the lease, beside which others may be, is there by itself. */
-  stay(lease: Lease): void;
+  /** What this process has on the terms of that caller. */
+  sharedOn(waiter: Waiter): Iterable<SharedLease>;
   /** Who waits for the key alone, and came first. */
   firstAlone(key: string): Waiter | undefined;
   /** The key, or room beside those who hold it, may be free: who is next may ask. */
   onFree(lease: Lease): void;
   /** Nobody waits in this queue, and nothing of its key is held, any more. */
-  onEmpty(queue: SharersLine & { readonly name: string }): void;
+  onEmpty(queue: { readonly name: string }): void;
   listen(listening: Listening): void;
   listenNoMore(listening: Listening): void;
 }

@@ -13,6 +13,8 @@ export interface Waiter {
   readonly isWatched: boolean;
   /** Whether its hold is dropped at its end, and not left to expire. */
   readonly isAutoUnlocked: boolean;
+  /** Whether other callers may have its hold, too: then it is renewed for as long as anybody has it, and dropped at the end. */
+  readonly mayShareHold: boolean;
   /** On the monotonic clock: when it came. */
   readonly waitsSince: number;
   /** On the monotonic clock: when it gives up. */

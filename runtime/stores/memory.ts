@@ -1,11 +1,15 @@
 import { assertClock, systemClock, type Clock } from "../clock";
 import { LockOptionError } from "../errors";
+import { Fifo } from "../fifo";
+import { UNLIMITED } from "../limits";
 import { isOptions, readOptions } from "../options";
 import { Roster } from "../roster";
 import { shown } from "../shown";
+import { MemoryShares } from "./memory-shares";
 import {
   CLAIM_TIME_MS,
   FENCING_STRIDE,
+  MOST_DEAD_AT_ONCE,
   PLACE_TIME_MS,
   type DropReply,
   type DropRequest,
@@ -22,23 +26,15 @@ import {
   type TakeReply,
   type TakeRequest,
 } from "./port";
-import {
-  closedAfter,
-  isHeldBy,
-  isShared,
-  permitsDiffer,
-  reservedFor,
-  revokedFrom,
-  sharedBy,
-  sharesIn,
-  type Share,
-} from "./value";
+import { closedAfter, isHeldBy, permitsDiffer, reservedFor, revokedFrom, SHARED_BY_READERS } from "./value";
 
 /** What is known of one key: what it holds, and who waits for it, in order. */
 interface Entry {
   held: { value: string; expiresAt: number } | undefined;
+  /** Those who hold it together: then nothing else is held. */
+  shares: MemoryShares | undefined;
   /** When each of the places ends, in microseconds on the wall clock: as in Redis, it has no say in their order. */
-  queue: Map<string, number>;
+  queue: Fifo<string, number>;
   /** When the whole queue ends if nobody in it is heard of, as the places do. */
   queueEndsAt: number;
 }
@@ -64,6 +60,8 @@ class MemoryStore implements Store {
   readonly #listeners = new Set<StoreListener>();
   readonly #warnings = new Set<string>();
   #lastToken = 0;
+  /** Whether the last look at a queue found more dead waiters in front than it removes. */
+  #areDeadLeft = false;
   #sweepAtSize = 1_024;
 
   constructor(clock: Clock) {
@@ -74,26 +72,28 @@ class MemoryStore implements Store {
 
   async take(request: TakeRequest): Promise<TakeReply> {
     const entry = this.#entry(request.key);
-    if (entry.held === undefined) return this.#take(entry, request);
-    const others = this.#roomFor(request, entry.held.value);
-    if (others !== undefined && this.#first(entry) === undefined) return this.#share(entry, others, request);
-    return notTaken(entry.held.value, undefined);
+    const value = valueOf(entry);
+    if (value === undefined) return this.#take(entry, request);
+    const { shares } = entry;
+    const own = shares?.own(request.requestId, this.#clock.now());
+    const mayJoin = shares !== undefined && own === undefined && !this.#somebodyWaits(entry);
+    if (mayJoin && shares.roomFor(request.permits ?? 1) > 0) return this.#take(entry, request);
+    return notTaken(own ?? value, undefined);
   }
 
   async renew(requests: readonly RenewRequest[]): Promise<readonly RenewReply[]> {
-    return requests.map(({ key, requestId, lockTimeMs, fencing }) => {
-      const held = this.#known(key)?.held;
-      const until = this.#clock.now() + lockTimeMs;
-      const [share] = this.#shareOf(requestId, held?.value);
-      if (held !== undefined && share?.requestId === requestId) {
-        const expiresAt = Math.max(share.expiresAt, until);
-        const renewed = { ...share, expiresAt };
-        const all = this.#sharesIn(held.value) ?? [];
-        held.value = sharedBy(all.map((one) => (one.requestId === requestId ? renewed : one)));
-      } else if (held?.value !== requestId) {
-        return { renewed: false, holder: held?.value };
+    return requests.map((request): RenewReply => {
+      const { key, requestId, lockTimeMs, fencing, count } = request;
+      const entry = this.#known(key);
+      const now = this.#clock.now();
+      const own = entry?.shares?.own(requestId, now);
+      if (entry?.shares !== undefined && own === requestId) {
+        const given = entry.shares.renew(requestId, now + lockTimeMs, count);
+        if (given > 0) this.#hint(this.#first(entry));
+        return this.#somebodyWaits(entry) ? { renewed: true, somebodyWaits: true } : { renewed: true };
       }
-      held.expiresAt = Math.max(held.expiresAt, until);
+      if (entry?.held?.value !== requestId) return { renewed: false, holder: own ?? valueOf(entry) };
+      entry.held.expiresAt = Math.max(entry.held.expiresAt, now + lockTimeMs);
       return fencing ? { renewed: true, fencingToken: this.#drawToken() } : { renewed: true };
     });
   }
@@ -106,82 +106,67 @@ class MemoryStore implements Store {
       else entry.held = { value: closedAfter(requestId), expiresAt: this.#clock.now() + closedForMs };
       return { dropped: true };
     }
-    const [share, others] = this.#shareOf(requestId, entry?.held?.value);
-    if (entry === undefined || share === undefined) return { dropped: false, holder: entry?.held?.value };
-    if (others.length === 0) {
-      this.#passOn(key, entry);
-    } else {
-      entry.held = heldBy(others);
-      this.#hint(this.#first(entry));
-    }
+    const own = entry?.shares?.own(requestId, this.#clock.now());
+    if (entry?.shares === undefined || own === undefined) return { dropped: false, holder: valueOf(entry) };
+    entry.shares.remove(own);
+    if (entry.shares.isEmpty) this.#passOn(key, entry);
+    else this.#hint(this.#first(entry));
     return { dropped: true };
   }
 
   async revoke({ key, requestId }: DropRequest): Promise<boolean> {
-    const held = this.#known(key)?.held;
-    const revoked = revokedFrom(requestId);
-    if (held === undefined) return false;
-    if (held.value === requestId) held.value = revoked;
-    const shares = this.#sharesIn(held.value);
-    if (shares === undefined) return held.value === revoked;
-    held.value = sharedBy(
-      shares.map((share) => (share.requestId === requestId ? { ...share, requestId: revoked } : share)),
-    );
-    return shares.some((share) => share.requestId === requestId || share.requestId === revoked);
+    const entry = this.#known(key);
+    if (entry?.held?.value === requestId) entry.held.value = revokedFrom(requestId);
+    if (entry?.held?.value === revokedFrom(requestId)) return true;
+    const own = entry?.shares?.own(requestId, this.#clock.now());
+    if (own === requestId) entry?.shares?.revoke(requestId);
+    return own !== undefined;
   }
 
   async look(keys: readonly string[]): Promise<readonly (string | undefined)[]> {
-    return keys.map((key) => {
-      const value = this.#known(key)?.held?.value;
-      const shares = value === undefined ? undefined : this.#sharesIn(value);
-      return shares === undefined ? value : sharedBy(shares);
-    });
+    return keys.map((key) => valueOf(this.#known(key)));
   }
 
   async inspect(key: string): Promise<Inspection> {
     const entry = this.#known(key);
-    const { held } = entry ?? {};
+    const { held, shares } = entry ?? {};
     const now = this.#clock.now();
-    const shares = held && this.#sharesIn(held.value);
     const alone = held === undefined ? [] : [{ value: held.value, leftMs: held.expiresAt - now }];
-    const holds = shares?.map(({ requestId, expiresAt }) => ({ value: requestId, leftMs: expiresAt - now }));
     const wall = this.#clock.epochMicroseconds();
     const waiting = [...(entry?.queue.values() ?? [])].filter((endsAt) => wall < endsAt).length;
-    return { holds: holds ?? alone, waiting };
+    return { holds: shares?.list(now) ?? alone, waiting };
   }
 
   // ---- who comes next ---------------------------------------------------------------------------------
 
   async place(request: PlaceRequest): Promise<TakeReply> {
-    const { key, requestId, place } = request;
+    const { key, requestId, place, permits = 1 } = request;
     const entry = this.#entry(key);
-    const { value } = entry.held ?? {};
-    if (isHeldBy(requestId, value) || this.#shareOf(requestId, value)[0] !== undefined) {
-      return notTaken(value, undefined); // Carried out twice.
-    }
+    const own = entry.shares?.own(requestId, this.#clock.now());
+    // Carried out twice.
+    if (own !== undefined && permits > 1) return notTaken(own, undefined);
+    if (isHeldBy(requestId, entry.held?.value)) return notTaken(requestId, undefined);
     if (entry.held?.value === reservedFor(place)) return this.#takeInTurn(entry, request);
     this.#keepPlace(entry, place);
-    if (entry.held === undefined) {
-      const first = this.#first(entry) ?? place;
-      if (first === place) return this.#takeInTurn(entry, request);
-      this.#reserve(entry, first);
-    } else {
-      const others = this.#roomFor(request, entry.held.value);
+    const hasRoom = permits > 1 && entry.shares !== undefined && entry.shares.roomFor(permits) > 0;
+    if (valueOf(entry) === undefined || hasRoom) {
       const first = this.#first(entry);
-      if (others !== undefined && first === place) return this.#takeInTurn(entry, request, others);
-      if (others !== undefined) this.#hint(first);
+      if (first === place) return this.#takeInTurn(entry, request);
+      if (hasRoom) this.#hint(first);
+      else if (first !== undefined) this.#reserve(entry, first);
     }
-    const isFirst = this.#first(entry) === place;
-    const until = isFirst && entry.held ? this.#freeAt(request, entry.held) : undefined;
-    return notTaken(entry.held?.value, until === undefined ? undefined : until - this.#clock.now());
+    const until = this.#first(entry) === place ? this.#freeAt(permits, entry) : undefined;
+    const askAgainMs = this.#areDeadLeft ? 1 : undefined;
+    const freeInMs = until === undefined ? askAgainMs : until - this.#clock.now();
+    const reply = notTaken(valueOf(entry), freeInMs);
+    return permits > 1 && entry.queue.last === place ? { ...reply, isLast: true } : reply;
   }
 
-  /** When there is room for the one who asks, if nobody leaves before and nobody comes. */
-  #freeAt({ permits = 1 }: TakeRequest, { value, expiresAt }: NonNullable<Entry["held"]>): number {
-    const shares = this.#sharesIn(value);
-    if (shares === undefined) return expiresAt;
-    const ends = shares.map((share) => share.expiresAt).toSorted((one, other) => one - other);
-    return ends[shares.length - most(permits, shares)] ?? expiresAt;
+  /** When to ask again: one that would be alone, or reads, waits for the last hold, any other for the first. */
+  #freeAt(permits: number, { held, shares }: Entry): number | undefined {
+    if (shares === undefined) return held?.expiresAt;
+    const isForFirst = permits > 1 && permits !== UNLIMITED && shares.value !== SHARED_BY_READERS;
+    return isForFirst ? shares.firstEndsAt : shares.lastEndsAt;
   }
 
   async leave(key: string, place: string): Promise<void> {
@@ -189,20 +174,20 @@ class MemoryStore implements Store {
     if (entry === undefined) return;
     const hadPlace = entry.queue.delete(place);
     if (entry.held?.value === reservedFor(place)) this.#passOn(key, entry);
-    else if (entry.held !== undefined && hadPlace && isShared(entry.held.value))
-      this.#hint(this.#first(entry));
-    else if (entry.held === undefined && entry.queue.size === 0) this.#entries.delete(key);
+    else if (entry.shares !== undefined && hadPlace) this.#hint(this.#first(entry));
+    else if (valueOf(entry) === undefined && entry.queue.size === 0) this.#entries.delete(key);
   }
 
   async next({ key, requestId }: DropRequest, request: PlaceRequest): Promise<NextReply | NotDropped> {
     const entry = this.#known(key);
     if (entry === undefined || !isAlone(requestId, entry)) {
-      return { dropped: false, holder: entry?.held?.value };
+      return { dropped: false, holder: valueOf(entry) };
     }
     this.#keepPlace(entry, request.place);
-    const first = this.#first(entry) ?? request.place;
+    const first = this.#first(entry);
     if (first === request.place) return { dropped: true, next: this.#takeInTurn(entry, request) };
-    this.#reserve(entry, first);
+    if (first === undefined) entry.held = undefined;
+    else this.#reserve(entry, first);
     return { dropped: true, next: "placed" };
   }
 
@@ -219,7 +204,10 @@ class MemoryStore implements Store {
   #known(key: string): Entry | undefined {
     const entry = this.#entries.get(key);
     if (entry === undefined) return undefined;
-    if (entry.held !== undefined && entry.held.expiresAt <= this.#clock.now()) entry.held = undefined;
+    const now = this.#clock.now();
+    if (entry.held !== undefined && entry.held.expiresAt <= now) entry.held = undefined;
+    entry.shares?.removeOver(now);
+    if (entry.shares?.isEmpty === true) entry.shares = undefined;
     if (entry.queue.size > 0 && entry.queueEndsAt <= this.#clock.epochMicroseconds()) entry.queue.clear();
     return entry;
   }
@@ -229,55 +217,37 @@ class MemoryStore implements Store {
     const known = this.#known(key);
     if (known !== undefined) return known;
     if (this.#entries.size >= this.#sweepAtSize) this.#sweep();
-    const entry: Entry = { held: undefined, queue: NOBODY, queueEndsAt: 0 };
+    const entry: Entry = { held: undefined, shares: undefined, queue: NOBODY, queueEndsAt: 0 };
     this.#entries.set(key, entry);
     return entry;
   }
 
-  #take(entry: Entry, request: TakeRequest, others: readonly Share[] = []): Taken {
-    const { requestId, lockTimeMs, fencing, permits = 1 } = request;
-    if (permits > 1) return this.#share(entry, others, request);
-    entry.held = { value: requestId, expiresAt: this.#clock.now() + lockTimeMs };
-    return fencing ? { taken: true, fencingToken: this.#drawToken() } : { taken: true };
+  /** Of a key that is free, or has room for it. */
+  #take(entry: Entry, request: TakeRequest): Taken {
+    const { requestId, lockTimeMs, fencing, permits = 1, count } = request;
+    const expiresAt = this.#clock.now() + lockTimeMs;
+    if (permits === 1) {
+      entry.held = { value: requestId, expiresAt };
+      return fencing ? { taken: true, fencingToken: this.#drawToken() } : { taken: true };
+    }
+    entry.held = undefined;
+    entry.shares ??= new MemoryShares();
+    const other = entry.shares.otherLimit(permits);
+    if (other !== undefined) this.#warn(permitsDiffer(permits, other));
+    const got = entry.shares.join(requestId, expiresAt, permits, count ?? 1);
+    return {
+      taken: true,
+      ...(count !== undefined && { count: got }),
+      ...(this.#somebodyWaits(entry) && { somebodyWaits: true }),
+    };
   }
 
-  #takeInTurn(entry: Entry, request: PlaceRequest, others: readonly Share[] = []): Taken {
+  #takeInTurn(entry: Entry, request: PlaceRequest): Taken {
     const { place, permits = 1 } = request;
     entry.queue.delete(place);
-    const taken = this.#take(entry, request, others);
-    if (others.length + 1 < most(permits, others)) this.#hint(this.#first(entry));
+    const taken = this.#take(entry, request);
+    if (entry.shares !== undefined && entry.shares.roomFor(permits) > 0) this.#hint(this.#first(entry));
     return taken;
-  }
-
-  // Who holds a key together with others.
-
-  #share(entry: Entry, others: readonly Share[], { requestId, lockTimeMs, permits = 1 }: TakeRequest): Taken {
-    const expiresAt = this.#clock.now() + lockTimeMs;
-    entry.held = heldBy([...others, { requestId, expiresAt, permits }]);
-    const told = twoNumbers(permits, others);
-    if (told !== undefined) this.#warn(told);
-    return { taken: true };
-  }
-
-  /** Those beside whom it may hold the key, which is not free; `undefined` where it may not. */
-  #roomFor({ requestId, permits = 1 }: TakeRequest, value: string): Share[] | undefined {
-    const others = this.#sharesIn(value);
-    if (others === undefined || this.#shareOf(requestId, value)[0] !== undefined) return undefined;
-    return others.length < most(permits, others) ? others : undefined;
-  }
-
-  /** The one with the `requestId` among those who hold the key together, revoked or not, if it is there, and the others. */
-  #shareOf(requestId: string, value: string | undefined): [Share | undefined, Share[]] {
-    const shares = value === undefined ? undefined : this.#sharesIn(value);
-    if (shares === undefined) return [undefined, []];
-    const revoked = revokedFrom(requestId);
-    const share = shares.find((one) => one.requestId === requestId || one.requestId === revoked);
-    return [share, shares.filter((one) => one !== share)];
-  }
-
-  /** Those whose time is not over. */
-  #sharesIn(value: string): Share[] | undefined {
-    return sharesIn(value)?.filter(({ expiresAt }) => this.#clock.now() < expiresAt);
   }
 
   #warn(message: string): void {
@@ -295,12 +265,15 @@ class MemoryStore implements Store {
   /** Nobody holds the key any more: it is kept for the first who waits, or free. */
   #passOn(key: string, entry: Entry): void {
     const first = this.#first(entry);
-    if (first === undefined) this.#entries.delete(key);
-    else this.#reserve(entry, first);
+    entry.shares = undefined;
+    if (first !== undefined) this.#reserve(entry, first);
+    else if (this.#areDeadLeft) entry.held = undefined;
+    else this.#entries.delete(key);
   }
 
   #reserve(entry: Entry, place: string): void {
     entry.queue.delete(place);
+    entry.shares = undefined;
     entry.held = { value: reservedFor(place), expiresAt: this.#clock.now() + CLAIM_TIME_MS };
     this.#hint(place);
   }
@@ -312,32 +285,41 @@ class MemoryStore implements Store {
 
   #keepPlace(entry: Entry, place: string): void {
     const now = this.#clock.epochMicroseconds();
-    if (entry.queue === NOBODY) entry.queue = new Map();
+    if (entry.queue === NOBODY) entry.queue = new Fifo();
     entry.queue.set(place, now + PLACE_TIME_MS * 1_000);
     entry.queueEndsAt = now + 2 * PLACE_TIME_MS * 1_000;
   }
 
-  /** The first who was heard of in time. Those who were not lose their places. */
+  #somebodyWaits(entry: Entry): boolean {
+    return this.#first(entry) !== undefined || this.#areDeadLeft;
+  }
+
+  /** The first who was heard of in time. Those who were not lose their places: a few of them at each look. */
   #first({ queue }: Entry): string | undefined {
-    for (const [place, endsAt] of queue) {
-      if (this.#clock.epochMicroseconds() < endsAt) return place;
-      queue.delete(place);
+    const now = this.#clock.epochMicroseconds();
+    this.#areDeadLeft = false;
+    for (let removed = 0; removed < MOST_DEAD_AT_ONCE; removed += 1) {
+      const { first } = queue;
+      if (first === undefined || now < (queue.get(first) ?? 0)) return first;
+      queue.delete(first);
     }
+    this.#areDeadLeft = queue.size > 0;
     return undefined;
   }
 
   /** Expired keys that nobody asks for again must not pile up. */
   #sweep(): void {
     for (const [key, entry] of this.#entries.entries()) {
-      const isHeld = entry.held !== undefined && this.#clock.now() < entry.held.expiresAt;
-      if (!isHeld && this.#first(entry) === undefined) this.#entries.delete(key);
+      const endsAt = entry.shares?.lastEndsAt ?? entry.held?.expiresAt ?? 0;
+      const isHeld = valueOf(entry) !== undefined && this.#clock.now() < endsAt;
+      if (!isHeld && !this.#somebodyWaits(entry)) this.#entries.delete(key);
     }
     this.#sweepAtSize = Math.max(1_024, 2 * this.#entries.size);
   }
 }
 
 /** The queue of all keys for which nobody has ever waited: most of them. Nobody is put into it. */
-const NOBODY = new Map<string, number>();
+const NOBODY = new Fifo<string, number>();
 
 /** Whether it has the key alone, revoked or not. */
 function isAlone(requestId: string, { held }: Entry): boolean {
@@ -348,16 +330,7 @@ function notTaken(holder: string | undefined, freeInMs: number | undefined): Not
   return { taken: false, holder, freeInMs };
 }
 
-function heldBy(shares: readonly Share[]): NonNullable<Entry["held"]> {
-  return { value: sharedBy(shares), expiresAt: Math.max(...shares.map(({ expiresAt }) => expiresAt)) };
-}
-
-/** How many may hold a key at once: who asks, and those who hold it. */
-function most(permits: number, others: readonly Share[]): number {
-  return Math.min(permits, ...others.map((share) => share.permits));
-}
-
-function twoNumbers(permits: number, others: readonly Share[]): string | undefined {
-  const other = others.find((share) => share.permits !== permits);
-  return other && permitsDiffer(permits, other.permits);
+/** What the key holds; `undefined`: it is free. */
+function valueOf(entry: Entry | undefined): string | undefined {
+  return entry?.shares?.value ?? entry?.held?.value;
 }

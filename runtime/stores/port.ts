@@ -11,6 +11,9 @@ export const PLACE_TIME_MS = 3_000;
 /** One for whom the queue reserved the key must take it in this time, or the next one has its turn. */
 export const CLAIM_TIME_MS = 1_500;
 
+/** So many dead waiters, and so many holds whose time is over, one command removes at most. Later ones remove the rest. */
+export const MOST_DEAD_AT_ONCE = 100;
+
 /** How many keys go in one command at most: it may hold up everybody else's while it is carried out. */
 export const MOST_AT_ONCE = 256;
 
@@ -28,10 +31,13 @@ export interface TakeRequest {
   /** So many replicas must have the hold before the reply says that it is taken, or renewed. By default none need. */
   readonly replicas?: number;
   /**
-   * How many may hold the key at once, this one among them; the smallest number of them all counts. Without it, or with 1,
-   * it holds the key alone. One that shares the key has no fencing token.
+   * How many permits the key has in the eyes of the caller; the smallest number of all who hold it counts. Without it, or
+   * with 1, the caller holds the key alone. `Infinity` is for readers: any number of them hold the key together, and nobody
+   * else beside them. A shared hold has no fencing token.
    */
   readonly permits?: number;
+  /** How many of the permits it wants, at least one of them. By default 1. A renewal keeps so many at most. */
+  readonly count?: number;
 }
 
 /** The same by one who waits. */
@@ -47,6 +53,10 @@ export interface Taken {
   readonly mayComeAgain?: boolean;
   /** Present when one was asked for. */
   readonly fencingToken?: number;
+  /** Of one that wanted several permits: how many it has got. By default 1. */
+  readonly count?: number;
+  /** Of a shared hold: whether somebody has a place in the queue, so that nobody else may join the hold unasked. */
+  readonly somebodyWaits?: boolean;
 }
 
 /** What a process says of itself. */
@@ -58,11 +68,19 @@ export interface AnnounceRequest {
   readonly forMs: number;
 }
 
+/** One hold of a key, or what else the key holds. */
+export interface InspectedHold {
+  readonly value: string;
+  readonly leftMs: number;
+  /** How many permits it has, where the key is shared with permits. */
+  readonly permits?: number;
+}
+
 /** What a key holds, as {@link Store.inspect} finds it. */
 export interface Inspection {
-  /** Each of those who hold it; or what else it holds; none where it is free. */
-  readonly holds: readonly { readonly value: string; readonly leftMs: number }[];
-  /** How many have a place in its queue, at least as far as 1,000. Those who wait to be alone have one for all of their process. */
+  /** Each of those who hold it, at least as far as 1,000; or what else it holds; none where it is free. */
+  readonly holds: readonly InspectedHold[];
+  /** How many have a place in its queue, at least as far as 1,000. Those of one process who may share a hold have one together. */
   readonly waiting: number;
 }
 
@@ -70,12 +88,18 @@ export interface Inspection {
 export interface NotTaken {
   readonly taken: false;
   /**
-   * What it holds, whatever that is: a `requestId`, a reservation, or what only another version understands. It may be
-   * the command's own `requestId`, when the command was carried out twice. `undefined` where the store cannot tell.
+   * What it holds, whatever that is: a `requestId`, a reservation, that it is shared (never by whom), or what only another
+   * version understands. It is the command's own `requestId`, when the command was carried out twice. `undefined` where the
+   * store cannot tell.
    */
   readonly holder: string | undefined;
-  /** When the key becomes free for the one who asks, at the latest, if nobody prolongs it; `undefined` if unknown. */
+  /**
+   * When to ask again: when the key becomes free for the one who asks, at the latest, if nobody prolongs it; or sooner, where
+   * more dead waiters stood before it than one command removes. `undefined` if unknown.
+   */
   readonly freeInMs: number | undefined;
+  /** Of `place`, to share the key: whether nobody stands behind the place. */
+  readonly isLast?: boolean;
 }
 
 export type TakeReply = Taken | NotTaken;
@@ -91,6 +115,8 @@ export interface Renewed {
   readonly renewed: true;
   /** Present when one was asked for. */
   readonly fencingToken?: number;
+  /** See {@link Taken.somebodyWaits}. */
+  readonly somebodyWaits?: boolean;
 }
 
 /** The key does not hold the `requestId`, but this; `undefined`: it is free. */
@@ -105,6 +131,8 @@ export type RenewReply = Renewed | NotHeld | Error;
 export interface DropRequest {
   readonly key: string;
   readonly requestId: string;
+  /** As the command that took the key had it. It only saves the store a look. */
+  readonly permits?: number;
   /** For `drop` alone: for so long from now on nobody may have the key yet, in whole milliseconds, though nobody holds it. */
   readonly closedForMs?: number;
 }
@@ -160,18 +188,18 @@ export interface Store {
 
   // ---- who holds --------------------------------------------------------------------------------------
 
-  /** Takes the key if it is free, or shared by fewer than may hold it together while nobody waits. */
+  /** Takes the key if it is free, or if it is shared, has room for one more, and nobody waits. */
   take(request: TakeRequest, withinMs: number): Promise<TakeReply>;
   /**
-   * The same for up to {@link MOST_AT_ONCE} keys, each to be held alone, without a fencing token or replicas: one reply for each, in their
-   * order, or the error that it would have rejected with. A store without it is asked for each by itself.
+   * The same for up to {@link MOST_AT_ONCE} keys, without a fencing token or replicas: one reply for each, in their order, or
+   * the error that it would have rejected with. A store without it is asked for each by itself.
    */
   readonly takeMany?:
     | ((requests: readonly TakeRequest[], withinMs: number) => Promise<readonly (TakeReply | Error)[]>)
     | undefined;
   /**
-   * Gives each of the holds its lock time again, from now; one that has more left keeps what it has. One reply for each,
-   * in their order.
+   * Gives each of the holds its lock time again, from now; one that has more left keeps what it has. A shared hold with a
+   * `count` keeps so many of its permits, and gives the others back. One reply for each, in their order.
    */
   renew(requests: readonly RenewRequest[], withinMs: number): Promise<readonly RenewReply[]>;
   /**
@@ -206,7 +234,7 @@ export interface Store {
   // ---- who comes next ---------------------------------------------------------------------------------
 
   /**
-   * Takes the key if it is free, or shared by fewer than may hold it together, and nobody stands before `place` in its
+   * Takes the key if it is free, or shared with room for one more, and nobody stands before `place` in its
    * queue; or if it is reserved for `place`. The place is then left, and if more may hold it, the next is told. (A store that knows that nobody would hear a hint to a place passes it over, here and wherever the key
    * is reserved; the place stays.) Otherwise `place` is put at the end of the queue, or kept where it is for another
    * {@link PLACE_TIME_MS}.

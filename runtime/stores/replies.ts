@@ -16,13 +16,16 @@ import {
 /** A reply by its fields, each of which may be anything. */
 type Fields = Readonly<Record<string, unknown>>;
 
-export function takeReply(reply: unknown, fencing: boolean): TakeReply {
+/** @param wanted how many permits were asked for, if it was said */
+export function takeReply(reply: unknown, fencing: boolean, wanted?: number): TakeReply {
   const fields = fieldsOf(reply);
-  if (fields["taken"] === true) return taken(fields, fencing);
+  if (fields["taken"] === true) return taken(fields, fencing, wanted);
   if (fields["taken"] !== false) throw bad("`taken`", fields["taken"], "true or false");
   const { freeInMs } = fields;
   if (freeInMs !== undefined && !isTime(freeInMs)) throw bad("`freeInMs`", freeInMs, "a time in ms");
-  return { taken: false, holder: holderIn(fields), freeInMs };
+  const holder = holderIn(fields);
+  if (fields["isLast"] === true) return { taken: false, holder, freeInMs, isLast: true };
+  return { taken: false, holder, freeInMs };
 }
 
 export function dropReply(reply: unknown): DropReply {
@@ -45,7 +48,10 @@ export function nextReply(reply: unknown, fencing: boolean): NextReply | NotDrop
 export function renewReply(reply: unknown, fencing: boolean): RenewReply {
   if (reply instanceof Error) return reply;
   const fields = fieldsOf(reply);
-  if (fields["renewed"] === true) return fencing ? { renewed: true, fencingToken: tokenIn(fields) } : RENEWED;
+  if (fields["renewed"] === true) {
+    if (fencing) return { renewed: true, fencingToken: tokenIn(fields) };
+    return doesSomebodyWait(fields) ? { renewed: true, somebodyWaits: true } : RENEWED;
+  }
   if (fields["renewed"] !== false) throw bad("`renewed`", fields["renewed"], "true or false");
   return { renewed: false, holder: holderIn(fields) };
 }
@@ -70,10 +76,10 @@ export function inspection(reply: unknown): Inspection {
   const { holds, waiting } = fieldsOf(reply);
   if (!Number.isSafeInteger(waiting)) throw bad("`waiting`", waiting, "a number");
   const all = listIn(holds).map((hold) => {
-    const { value, leftMs } = fieldsOf(hold);
+    const { value, leftMs, permits } = fieldsOf(hold);
     if (typeof value !== "string") throw bad("`value`", value, "text");
     if (typeof leftMs !== "number" || Number.isNaN(leftMs)) throw bad("`leftMs`", leftMs, "a time in ms");
-    return { value, leftMs };
+    return Number.isSafeInteger(permits) ? { value, leftMs, permits: permits as number } : { value, leftMs };
   });
   return { holds: all, waiting: waiting as number };
 }
@@ -98,17 +104,31 @@ function fieldsOf(reply: unknown): Fields {
   throw bad("a reply", reply, "an object");
 }
 
-function taken(fields: Fields, fencing: boolean): Taken {
+function taken(fields: Fields, fencing: boolean, wanted?: number): Taken {
   const { mayComeAgain } = fields;
   if (mayComeAgain !== undefined && typeof mayComeAgain !== "boolean") {
     throw bad("`mayComeAgain`", mayComeAgain, "true or false");
   }
-  if (!fencing && mayComeAgain !== true) return TAKEN;
+  const somebodyWaits = doesSomebodyWait(fields);
+  if (!fencing && mayComeAgain !== true && wanted === undefined && !somebodyWaits) return TAKEN;
   return {
     taken: true,
+    ...(wanted !== undefined && { count: countIn(fields, wanted) }),
+    ...(somebodyWaits && { somebodyWaits }),
     ...(mayComeAgain === true && { mayComeAgain }),
     ...(fencing && { fencingToken: tokenIn(fields) }),
   };
+}
+
+/** A store that cannot tell is believed to say so. */
+function doesSomebodyWait({ somebodyWaits }: Fields): boolean {
+  return somebodyWaits !== undefined && somebodyWaits !== false;
+}
+
+/** Nobody has more permits than were asked for. */
+function countIn({ count }: Fields, wanted: number): number {
+  if (typeof count === "number" && Number.isSafeInteger(count) && count >= 1 && count <= wanted) return count;
+  throw bad("`count`", count, `a whole number from 1 to ${wanted}`);
 }
 
 /** Also of the last token that its holder counts on to, no two may have one number. */

@@ -5,11 +5,12 @@
 //   <32 hex characters>            a hold: the requestId of the very command that took the key. The first 12 are its
 //                                  process's number
 //   reserved:<32 hex characters>   nobody holds the key; it is kept for who stands at that place in its queue
-//   shared:<entries>               several hold it, or one beside whom others may: see Share
+//   shared:readers                 readers hold it; a key beside it has their holds
+//   shared:permits:<number>        holders of so many permits hold it; a key beside it has their holds
 //   closed:<anything>              nobody holds it, and nobody may until it expires. We write the requestId of its last hold
 //   revoked:<24 hex characters>    a hold that is renewed no more, by the last 24 of its requestId: its holder still may drop it
 
-import { MOST_PERMITS } from "../limits";
+import { UNLIMITED } from "../limits";
 
 const RESERVED = "reserved:";
 const CLOSED = "closed:";
@@ -60,47 +61,27 @@ export function isReserved(value: string): boolean {
   return value.startsWith(RESERVED);
 }
 
-const SHARED = "shared:";
+/** How the value of a key begins that several hold together. */
+export const SHARED = "shared:";
 
-/**
- * One of those who hold a key together. Its entry is `<requestId>@<until when>/<permits>`; a blank stands between two. An
- * entry whose time is over counts for nothing. Whoever finds an entry of another form has found somebody else's hold.
- */
-export interface Share {
-  readonly requestId: string;
-  /** In milliseconds on the store's clock. */
-  readonly expiresAt: number;
-  /** How many may hold the key at once, in its eyes. */
-  readonly permits: number;
+/** The value of a key that readers hold together. Their holds are in a key of their own beside it. */
+export const SHARED_BY_READERS = `${SHARED}readers`;
+
+const SHARED_BY_PERMITS = `${SHARED}permits:`;
+
+/** The value of a key whose holders have so many permits in all. Their holds, too, are in a key beside it. */
+export function sharedByPermits(taken: number | "" = ""): string {
+  return SHARED_BY_PERMITS + taken;
 }
 
-/** What a key holds that these hold together. */
-export function sharedBy(shares: readonly Share[]): string {
-  return (
-    SHARED +
-    shares.map(({ requestId, expiresAt, permits }) => `${requestId}@${expiresAt}/${permits}`).join(" ")
-  );
-}
-
-/** Who holds it together; `undefined` where it is held otherwise. */
-export function sharesIn(value: string): Share[] | undefined {
-  if (!isShared(value)) return undefined;
-  const shares: Share[] = [];
-  for (const entry of value.slice(SHARED.length).split(" ")) {
-    const [, requestId, expiresAt, permits] = /^([^@]{32})@(-?[\d.]+(?:e-?\d+)?)\/(\d+)$/.exec(entry) ?? [];
-    if (requestId === undefined) return undefined;
-    shares.push({ requestId, expiresAt: Number(expiresAt), permits: Number(permits) });
-  }
-  return shares;
-}
-
+/** Whether it says that several hold the key. Other forms that begin like it are somebody else's hold. */
 export function isShared(value: string): boolean {
-  return value.startsWith(SHARED);
+  return value === SHARED_BY_READERS || /^shared:permits:\d+$/.test(value);
 }
 
-/** Whether it may be held by that command, alone or beside others; among those, its time may be over. */
+/** Whether the key is held by that command. Of a shared key, only its store can tell. */
 export function isHeldBy(requestId: string, value: string | undefined): boolean {
-  return value === requestId || (value !== undefined && isShared(value) && value.includes(`${requestId}@`));
+  return value === requestId;
 }
 
 /** What a store warns of where two numbers of permits meet on one key. */
@@ -110,5 +91,5 @@ export function permitsDiffer(one: number, other: number): string {
 }
 
 function inWords(permits: number): string {
-  return permits === MOST_PERMITS ? "mode=read" : `permits=${permits}`;
+  return permits === UNLIMITED ? "mode=read" : `permits=${permits}`;
 }

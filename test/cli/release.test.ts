@@ -6,6 +6,7 @@ import type { Redis } from "ioredis";
 import { openHome, type Home } from "../../transformer/cli/live/home";
 import { Releases } from "../../transformer/cli/live/ui/releases";
 import { PACKAGE } from "../hosts/project";
+import { holdsOf } from "../support/beside";
 import { startRedis, type RedisServer } from "../support/redis-server";
 import { until } from "../support/until";
 
@@ -30,15 +31,28 @@ test.after.always(async () => {
 });
 
 const id = (digit: string): string => digit.repeat(32);
-const share = (digit: string): string => `${id(digit)}@${Date.now() + 600_000}/9007199254740991`;
+
+/** Writes a value to the key, or the holds of readers. */
+async function put(what: string | readonly string[]): Promise<void> {
+  await admin.del(holdsOf(KEY));
+  const readers = typeof what === "string" ? [] : what;
+  for (const reader of readers) await admin.zadd(holdsOf(KEY), Date.now() + 600_000, reader);
+  if (readers.length > 0) await admin.pexpire(holdsOf(KEY), 600_000);
+  await admin.set(KEY, typeof what === "string" ? what : "shared:readers", "PX", 600_000);
+}
+
+/** The value of the key, and the holds of readers. */
+async function contents(): Promise<string> {
+  return [await admin.get(KEY), ...(await admin.zrange(holdsOf(KEY), "0", "-1"))].join(" ");
+}
 
 /** What a key can contain: one value of each form that a process could find between the question and the answer. */
-const FORMS: Readonly<Record<string, () => string>> = {
+const FORMS: Readonly<Record<string, () => string | readonly string[]>> = {
   "a hold": () => id("a"),
   "another hold": () => id("b"),
   "a revoked hold": () => `revoked:${id("c").slice(8)}`,
-  "one reader": () => `shared:${share("d")}`,
-  "two other readers": () => `shared:${share("e")} ${share("f")}`,
+  "one reader": () => [id("d")],
+  "two other readers": () => [id("e"), id("f")],
   "a closed key": () => `closed:${id("a")}`,
   "a key closed by another": () => `closed:${id("b")}`,
   "a reservation": () => `reserved:${id("a")}`,
@@ -56,14 +70,14 @@ for (const now of [true, false]) {
       for (const [found, after] of Object.entries(FORMS)) {
         if (shown === found) continue;
         const title = `${shown}, then ${found}`;
-        await admin.set(KEY, before(), "PX", 600_000);
+        await put(before());
         const question = await releases.ask(KEY, now);
         if (typeof question === "string") continue;
         asked += 1;
-        const value = after();
-        await admin.set(KEY, value, "PX", 600_000);
+        await put(after());
+        const value = await contents();
         const said = await releases.confirm(question.confirmation);
-        t.is(await admin.get(KEY), value, title);
+        t.is(await contents(), value, title);
         t.regex(said, /nothing was changed/, title);
       }
     }
@@ -74,7 +88,7 @@ for (const now of [true, false]) {
 test.serial("freeing takes whatever was shown, if it is still there", async (t) => {
   const releases = new Releases(home, { match: "*", prefix: "" });
   for (const [shown, value] of Object.entries(FORMS)) {
-    await admin.set(KEY, value(), "PX", 600_000);
+    await put(value());
     const question = await releases.ask(KEY, true);
     if (typeof question === "string") throw new Error(`${shown}: ${question}`);
     t.regex(await releases.confirm(question.confirmation), /^Freed: it was /, shown);
@@ -84,13 +98,13 @@ test.serial("freeing takes whatever was shown, if it is still there", async (t) 
 
 test.serial("a reader who joins after the question stays", async (t) => {
   const releases = new Releases(home, { match: "*", prefix: "" });
-  const [first, second] = [share("a"), share("b")];
-  await admin.set(KEY, `shared:${first}`, "PX", 600_000);
+  const [first, second] = [id("a"), id("b")];
+  await put([first]);
   const question = await releases.ask(KEY, true);
   if (typeof question === "string") throw new Error(question);
-  await admin.set(KEY, `shared:${first} ${second}`, "PX", 600_000);
+  await put([first, second]);
   t.regex(await releases.confirm(question.confirmation), /^Freed: /);
-  t.is(await admin.get(KEY), `shared:${second}`);
+  t.is(await contents(), `shared:readers ${second}`);
 });
 
 test.serial("without --now, only holders that can be notified are revoked", async (t) => {
@@ -100,7 +114,7 @@ test.serial("without --now, only holders that can be notified are revoked", asyn
     ["a reservation", /^Nobody holds LOCK_pay: it is reserved for the next waiter\. Fix: /],
     ["text of another program", /^LOCK_pay contains a value that Lockweave did not write.*Fix: /],
   ] as const) {
-    await admin.set(KEY, FORMS[shown]?.() ?? "", "PX", 600_000);
+    await put(FORMS[shown]?.() ?? "");
     const answer = await releases.ask(KEY, false);
     t.regex(typeof answer === "string" ? answer : "a question", why);
   }

@@ -1,6 +1,7 @@
 import test from "ava";
 import { LockMisconfiguredError, LockOptionError, LockWaitTimeoutError } from "../../runtime/errors";
 import type { LockOptions } from "../../runtime/lock/settings";
+import { JOIN_WINDOW_MS } from "../../runtime/queue/shared-lease";
 import { deferred } from "../support/deferred";
 import { Fleet, type FleetProcess } from "../support/fleet";
 
@@ -60,7 +61,7 @@ test("a writer that waits goes before readers that come later, and those go in t
   const first = stay(one, READ);
   await fleet.clock.advance(1);
   const writer = stay(two, {});
-  await fleet.clock.advance(1);
+  await fleet.clock.advance(JOIN_WINDOW_MS); // So long readers join unasked.
   const later = [stay(one, READ), stay(two, READ), stay(one, READ)];
   await fleet.clock.advance(2_000);
   t.deepEqual([writer.isInside(), ...inside(later)], [false, false, false, false]);
@@ -72,10 +73,9 @@ test("a writer that waits goes before readers that come later, and those go in t
   await writer.done;
   await fleet.clock.advance(1);
   t.deepEqual(inside(later), [true, true, true]);
-  for (const { leave, done } of later) {
-    leave();
-    await done;
-  }
+  for (const { leave } of later) leave();
+  await fleet.clock.advance(1);
+  await Promise.all(later.map(({ done }) => done));
   t.true(await fleet.isFree(KEY));
 });
 
@@ -212,11 +212,11 @@ test("a reader whose budget is spent is turned away, and keeps nobody behind it"
   await fleet.clock.advance(1);
   const writer = two.call(KEY, { retryTimes: 1, waitTime: "2s" }, () => {});
   const refused = t.throwsAsync(writer, { instanceOf: LockWaitTimeoutError });
-  await fleet.clock.advance(1);
+  await fleet.clock.advance(JOIN_WINDOW_MS);
   const behind = stay(one, READ);
   await fleet.clock.advance(1_000);
   t.false(behind.isInside());
-  await fleet.clock.advance(1_000);
+  await fleet.clock.advance(1_000 - JOIN_WINDOW_MS);
   await refused;
   await fleet.clock.advance(1);
   t.true(behind.isInside(), "at once, and not at its next look");

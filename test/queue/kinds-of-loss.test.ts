@@ -1,6 +1,6 @@
 import test from "ava";
 import { deadlinePassed, lossOf, unconfirmed } from "../../runtime/queue/loss";
-import { reservedFor, revokedFrom, sharedBy } from "../../runtime/stores/value";
+import { reservedFor, revokedFrom } from "../../runtime/stores/value";
 
 const ID = "0123456789abcdef0123456789abcdef";
 
@@ -32,11 +32,7 @@ for (const isBeforeItsTime of [true, false]) {
 }
 
 test("a key that holds the same, revoked, is no loss before its time, and what another one left of its own is", (t) => {
-  const permits = 2;
-  const among = [revokedFrom(ID), "f".repeat(32)].map((requestId) => ({ requestId, expiresAt: 1, permits }));
-  for (const holder of [revokedFrom(ID), sharedBy(among)]) {
-    t.like(lossOf(ID, holder, true), { outcome: "revoked", isEarly: false });
-  }
+  t.like(lossOf(ID, revokedFrom(ID), true), { outcome: "revoked", isEarly: false });
   t.like(lossOf(ID, revokedFrom("f".repeat(32)), true), { outcome: "stolen", isEarly: true });
 });
 

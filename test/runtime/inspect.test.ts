@@ -49,16 +49,17 @@ for (const [name, open] of Object.entries(STORES)) {
   });
 
   test.serial(
-    `${name}: of several who hold it each is told, and what lockAtLeast leaves is nobody`,
+    `${name}: readers of one process are listed once, with their number, and what lockAtLeast leaves is nobody`,
     async (t) => {
       configure({ woven: false, store: open() });
       const key = lockKey("shared", name);
       const [one, other] = [await obtain(key, { mode: "read" }), await obtain(key, { mode: "read" })];
       const { state, holders } = await inspect(key);
       t.is(state, "held");
+      t.is(one.storeValue, other.storeValue);
       t.deepEqual(
-        holders.map(({ storeValue }) => storeValue),
-        [one.storeValue, other.storeValue],
+        holders.map(({ storeValue, count }) => [storeValue, count]),
+        [[one.storeValue, 2]],
       );
       await Promise.all([one.release(), other.release()]);
       const closed = lockKey("closed", name);

@@ -100,9 +100,7 @@ export class Connection implements Store {
 
   async takeMany(requests: readonly TakeRequest[]): Promise<readonly (TakeReply | Error)[]> {
     for (const { requestId } of requests) this.#hearing.onAsk(requestId);
-    const replies = await this.#carry(() =>
-      Promise.all(requests.map((request) => this.#server.take(request))),
-    );
+    const replies = await this.#carry(() => oneByOne(requests, (request) => this.#server.take(request)));
     return requests.map((request, index) => this.#took(request, replies[index] ?? NOTHING));
   }
 
@@ -115,9 +113,7 @@ export class Connection implements Store {
   async placeMany(requests: readonly PlaceRequest[]): Promise<readonly (TakeReply | Error)[]> {
     this.#inbox ??= new AsyncResource("inbox");
     for (const { requestId } of requests) this.#hearing.onAsk(requestId);
-    const replies = await this.#carry(() =>
-      Promise.all(requests.map((request) => this.#server.place(request))),
-    );
+    const replies = await this.#carry(() => oneByOne(requests, (request) => this.#server.place(request)));
     return requests.map((request, index) => this.#took(request, replies[index] ?? NOTHING));
   }
 
@@ -149,7 +145,7 @@ export class Connection implements Store {
     for (const { requestId } of requests) this.#hearing.onGiveUp(requestId);
     const breaksBefore = this.#breaks;
     const replies = await this.#carry(
-      () => Promise.all(requests.map((request) => this.#server.drop(request))),
+      () => oneByOne(requests, (request) => this.#server.drop(request)),
       mayBeSecond,
     );
     return requests.map((request, index) => {
@@ -359,6 +355,16 @@ function newWire(): Wire {
 
 function keep<Reply>(reply: Reply): Reply {
   return reply;
+}
+
+/** One command may name the same key several times: what was done for the first of them is noted before the next. */
+async function oneByOne<Request, Reply>(
+  requests: readonly Request[],
+  carryOut: (request: Request) => Promise<Reply>,
+): Promise<Reply[]> {
+  const replies: Reply[] = [];
+  for (const request of requests) replies.push(await carryOut(request));
+  return replies;
 }
 
 function settleWith<Reply>(

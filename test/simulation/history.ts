@@ -1,7 +1,6 @@
 import * as fc from "fast-check";
-import { MOST_PERMITS } from "../../runtime/limits";
-import { isShared } from "../../runtime/stores/value";
-import type { PlaceRequest, RenewReply, Store, TakeReply } from "../../runtime/stores/port";
+import { UNLIMITED } from "../../runtime/limits";
+import type { PlaceRequest, RenewReply, RenewRequest, Store, TakeReply } from "../../runtime/stores/port";
 
 /** All times of a history are multiples of this: so none ends a hair before or after a step. */
 export const TICK_MS = 500;
@@ -181,7 +180,7 @@ export class Telling {
       case "next": {
         const next = this.#another(now.who, now.next);
         // It is of those who hold the key alone.
-        const { permits: _, ...request } = this.#request(next);
+        const { permits: _, count: __, ...request } = this.#request(next);
         return async () => {
           const reply = await store.next({ key, requestId: held }, request, WITHIN_MS);
           if (!reply.dropped) return `not dropped: ${shown(reply.holder)}`;
@@ -191,9 +190,16 @@ export class Telling {
       case "renew":
       case "renew all": {
         const holders = now.kind === "renew" ? [caller] : this.#callers;
-        const requests = holders.map(({ who, hold, wishes: { lockTimeMs, fencing } }) => {
-          return { key: keyNumbered(this.#prefix, keyOf(who)), requestId: hold, lockTimeMs, fencing };
-        });
+        const requests = holders.map(
+          ({ who, hold, wishes: { lockTimeMs, fencing, count } }): RenewRequest => {
+            const name = keyNumbered(this.#prefix, keyOf(who));
+            const kept = now.kind === "renew" ? 1 : count;
+            const requestId = hold;
+            return count === undefined || kept === undefined
+              ? { key: name, requestId, lockTimeMs, fencing }
+              : { key: name, requestId, lockTimeMs, fencing, count: kept };
+          },
+        );
         return async () =>
           (await store.renew(requests, WITHIN_MS)).map((reply) => this.#renewed(reply)).join(", ");
       }
@@ -210,17 +216,20 @@ export class Telling {
   #taken(reply: TakeReply, caller: Caller, { requestId }: PlaceRequest): string {
     if (reply.taken) caller.holds.push(requestId);
     if (reply.taken) caller.hold = requestId;
-    if (reply.taken) return `taken${this.#token(reply.fencingToken)}`;
-    const { holder, freeInMs } = reply;
+    if (reply.taken) {
+      const count = reply.count === undefined ? "" : ` ${reply.count} times`;
+      return `taken${count}${this.#token(reply.fencingToken)}${waits(reply)}`;
+    }
+    const { holder, freeInMs, isLast } = reply;
     const until = freeInMs === undefined ? "" : ` for ${Math.ceil(freeInMs / TICK_MS) * TICK_MS}`;
-    return `held by ${shown(holder)}${until}`;
+    return `held by ${shown(holder)}${until}${isLast === true ? ", and is the last" : ""}`;
   }
 
   #renewed(reply: RenewReply): string {
     if (reply instanceof Error) return String(reply);
     return reply.renewed
-      ? `renewed${this.#token(reply.fencingToken)}`
-      : `not renewed: ${named(reply.holder)}`;
+      ? `renewed${this.#token(reply.fencingToken)}${waits(reply)}`
+      : `not renewed: ${shown(reply.holder)}`;
   }
 
   /** Tokens by the order in which they were first seen; and they must rise. */
@@ -259,7 +268,12 @@ export class Telling {
 
 class Caller {
   readonly who: number;
-  readonly wishes: { readonly lockTimeMs: number; readonly fencing: boolean; readonly permits?: number };
+  readonly wishes: {
+    readonly lockTimeMs: number;
+    readonly fencing: boolean;
+    readonly permits?: number;
+    readonly count?: number;
+  };
   /** What it took the key with last, though it may be over; at first what it has never asked with. */
   hold: string;
   /** All that it has ever taken. */
@@ -271,10 +285,16 @@ class Caller {
     this.who = who;
     this.hold = this.newRequestId();
     const lockTimeMs = (who % 3 === 0 ? 2 : 8) * TICK_MS;
-    // Of those who want one key, two are beside no others, two are beside one other, and two beside all.
-    const [, , ...shared] = [1, 1, 2, 2, MOST_PERMITS, MOST_PERMITS];
+    // Of those who want one key, two are alone, two want one or two of several permits, and two read.
+    const [, , ...shared] = [1, 1, 3, 2, UNLIMITED, UNLIMITED];
     const permits = shared[Math.floor(who / KEYS) - 2];
-    this.wishes = { lockTimeMs, fencing: who % 4 < 2 && permits === undefined, ...(permits && { permits }) };
+    const count = permits === 3 ? 2 : undefined;
+    this.wishes = {
+      lockTimeMs,
+      fencing: who % 4 < 2 && permits === undefined,
+      ...(permits && { permits }),
+      ...(count && { count }),
+    };
   }
 
   get place(): string {
@@ -297,8 +317,7 @@ class Caller {
   }
 
   #placeOf(stay: number): string {
-    // Hexadecimal, as all tickets are.
-    return `ace${numbered(this.who)}f${numbered(stay)}`.padEnd(32, "0");
+    return `ace${numbered(this.who)}f${numbered(stay)}`.padEnd(32, "0"); // Hex, as all places are.
   }
 }
 
@@ -312,12 +331,8 @@ const keyOf = (who: number): number => who % KEYS;
 const processOf = (who: number): number => Math.floor(who / KEYS) % PROCESSES;
 const numbered = (n: number): string => String(n).padStart(2, "0");
 const shortened = (id: string): string => id.replace(/0+$/, "");
-/** Of several who hold a key, each without the time at which that ends. */
+/** A number of permits may count holds that are over, and that no command has removed yet. */
 const shown = (holder: string | Error | undefined): string =>
-  String(holder ?? "nobody")
-    .split(" ")
-    .map((entry) => entry.replace(/@[^/]+\//, "@/").replace(/0+(?=@|$)/, ""))
-    .join(" ");
-/** Of many who renew, one may leave out an entry whose time is over, before or after another has seen it. */
-const named = (holder: string | undefined): string =>
-  holder !== undefined && isShared(holder) ? "several" : shown(holder);
+  shortened(String(holder ?? "nobody").replace(/^shared:permits:\d+$/, "several"));
+const waits = ({ somebodyWaits = false }: { readonly somebodyWaits?: boolean }): string =>
+  somebodyWaits ? ", and somebody waits" : "";

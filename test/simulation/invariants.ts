@@ -1,8 +1,9 @@
 import { LockClosedError, LockLostError, reasonOf } from "../../runtime/errors";
 import type { Locks } from "../../runtime/lock/locks";
+import { JOIN_WINDOW_MS } from "../../runtime/queue/shared-lease";
 import { Beliefs } from "./beliefs";
 import type { Caller } from "./caller";
-import { processOf, Truth } from "./truth";
+import { processOf, Truth, type Grant } from "./truth";
 
 /** How much longer than its budget a caller may wait: for a last command, and for a renewal of what that has found. */
 const GRACE_MS = 450;
@@ -97,8 +98,8 @@ export class Invariants {
         other !== caller && other.key === key && other.state === "inside" && areOfOneLife(other, caller),
     );
     // Who may be beside the others, and has lost its lock, does not know which of them came in its place.
-    if (holdsOf(others) + 1 > mostOf([caller, ...others])) {
-      for (const other of others) if (mostOf([caller, other]) === 1) other.mustBeTold = true;
+    if (areTooMany([caller, ...others])) {
+      for (const other of others) if (areTooMany([caller, other])) other.mustBeTold = true;
     }
     this.#checkLockTime(caller);
     this.#checkHandOn(caller);
@@ -139,10 +140,12 @@ export class Invariants {
   }
 
   /** Between processes: the one that has the lock may let in so many of its own, for so long. */
-  #checkHandOn({ key, process, lock, grant, isOfSeveral }: Caller): void {
+  #checkHandOn(caller: Caller): void {
+    const { key, process, lock, grant, isOfSeveral } = caller;
     if (grant === undefined) return this.report(`${lock.requestId} was let in without a grant`);
     grant.sections += 1;
     grant.since ??= this.#now();
+    if (lock.permits > 1) return this.#checkJoin(caller, grant);
     // Of several, one is had before the others: since then it is not handed on, but kept.
     if (!this.#allowances.isCalm || grant.sections === 1 || isOfSeveral) return;
     const forMs = this.#now() - grant.since;
@@ -151,6 +154,16 @@ export class Invariants {
       this.report(`process ${process.number} let in ${grant.sections} on one grant of ${key}`);
     if (forMs > LONGEST_TURN_MS)
       this.report(`process ${process.number} handed ${key} on ${forMs} ms after the first had it`);
+  }
+
+  /** A reader that joins a hold of its process passes nobody who waits elsewhere for longer than the window. */
+  #checkJoin({ key, lock, isOfSeveral, joinedAt, process }: Caller, { sections }: Grant): void {
+    if (!this.#allowances.isCalm || isOfSeveral || sections === 1 || lock.permits < Infinity) return;
+    const now = this.#now();
+    const cameAt = now - (process.clock.now() - joinedAt);
+    const passedMs = now - this.truth.waitsSince(key, cameAt);
+    if (passedMs > JOIN_WINDOW_MS + ROUNDING_MS)
+      this.report(`${lock.requestId} passed one who has waited for ${key} for ${passedMs} ms`);
   }
 
   #checkToken({ key, lock, grant, process }: Caller): void {
@@ -239,7 +252,12 @@ export class Invariants {
         caller.silentSince = undefined;
         if (process.clock.mayNotKnowOfSuspension) continue;
         const others = (sure.get(key) ?? []).filter((other) => areOfOneLife(other, caller));
-        if (holdsOf([caller, ...others]) > mostOf([caller, ...others])) {
+        const byTheSame = [caller, ...others].filter((other) => other.storeValue === caller.storeValue);
+        const capacity = this.truth.capacityOf(key, caller.storeValue ?? "");
+        const isShared = caller.lock.permits > 1 && this.truth.hasKeptItsWord(key, caller.storeValue ?? "");
+        if (isShared && inside(byTheSame) > capacity)
+          this.report(`${inside(byTheSame)} are sure to hold ${key} by ${capacity} permits`);
+        if (areTooMany([caller, ...others])) {
           const ids = [...others, caller].map((one) => one.lock.requestId);
           this.report(`${ids.join(" and ")} are both sure to hold ${key}`);
         }
@@ -337,12 +355,19 @@ function areOfOneLife(one: Caller, other: Caller): boolean {
   return one.grant?.life === other.grant?.life;
 }
 
-/** How many holds they have: those who hold by the same one are inside one another, or one after the other. */
-function holdsOf(callers: readonly Caller[]): number {
-  return new Set(callers.map(({ storeValue, lock }) => storeValue ?? lock.requestId)).size;
+/**
+ * How many have come in: of those who hold a key alone, all who hold it by the same command are inside one another, or one after
+ * the other; of those who share it, each counts that is not inside another.
+ */
+function inside(callers: readonly Caller[]): number {
+  const alone = callers.filter(({ lock }) => lock.permits === 1);
+  const shared = callers.filter(({ lock, isNested }) => lock.permits > 1 && !isNested);
+  return new Set(alone.map(({ storeValue, lock }) => storeValue ?? lock.requestId)).size + shared.length;
 }
 
-/** How many may hold a key at once, in the eyes of all of them. */
-function mostOf(callers: readonly Caller[]): number {
-  return Math.min(...callers.map(({ lock }) => lock.permits));
+/** Whether more have come in than may be together: readers are beside readers alone. */
+function areTooMany(callers: readonly Caller[]): boolean {
+  const readers = callers.filter(({ lock }) => lock.permits === Infinity);
+  if (readers.length > 0) return readers.length < callers.length;
+  return inside(callers) > Math.min(...callers.map(({ lock }) => lock.permits));
 }

@@ -7,6 +7,7 @@ import { Contender } from "../../runtime/queue/contender";
 import { GiveBacks } from "../../runtime/queue/give-backs";
 import { Lease } from "../../runtime/queue/lease";
 import { LocalQueue } from "../../runtime/queue/local-queue";
+import { SharedLease } from "../../runtime/queue/shared-lease";
 import { Turn, type Ended } from "../../runtime/queue/turn";
 import type { Waiter } from "../../runtime/queue/waiter";
 import * as rootContext from "../../runtime/root-context";
@@ -179,6 +180,18 @@ test("a store that lets in more than there are permits is found out", async (t) 
   await finds(t, "calm", /was granted to .* while .* and .* held it/, generous);
 });
 
+test("a store that says it has granted more permits than it has is found out", async (t) => {
+  const boasting: Tamper = (store) => {
+    const boasted = ({ count }: TakeRequest, reply: TakeReply): TakeReply =>
+      reply.taken && count !== undefined ? { ...reply, count } : reply;
+    return but(store, {
+      take: async (request, withinMs) => boasted(request, await store.take(request, withinMs)),
+      place: async (request, withinMs) => boasted(request, await store.place(request, withinMs)),
+    });
+  };
+  await finds(t, "calm", /was granted to .* while .* held it|are sure to hold/, boasting);
+});
+
 test("a store that lets readers pass a writer that waits is found out", async (t) => {
   const partial = grantsBeside(({ permits = 1 }) => permits > 3);
   await finds(t, "calm", /before .*, which came first to the queue/, partial);
@@ -210,10 +223,10 @@ test("a store that ends all with the first of several is found out", async (t) =
   const hasty = (store: Store): Store =>
     but(store, {
       async drop(request, withinMs) {
-        const [value] = await store.look([request.key], withinMs);
+        const { holds } = (await store.inspect?.(request.key, withinMs)) ?? { holds: [] };
         const reply = await store.drop(request, withinMs);
-        for (const [, requestId = ""] of reply.dropped ? String(value).matchAll(/(\w{32})@/g) : [])
-          await store.drop({ key: request.key, requestId }, withinMs);
+        for (const { value } of reply.dropped ? holds : [])
+          await store.drop({ key: request.key, requestId: value }, withinMs);
         return reply;
       },
     });
@@ -434,24 +447,32 @@ test.serial("what comes for one who gave up, and is kept, is found out", async (
 });
 
 test.serial("a lease that is handed on to one who wants it for longer is found out", async (t) => {
-  interface Heirs {
-    readonly first: Waiter | undefined;
-  }
   interface HandingOn {
-    handOn(lease: Lease, heirs: Heirs, since: number, now: number, ended: Ended): boolean;
+    readonly first: Waiter | undefined;
+    handOn(lease: Lease, since: number, now: number, ended: Ended): boolean;
   }
   const generous = (handOn: HandingOn["handOn"]): HandingOn["handOn"] =>
-    function (this: HandingOn, lease, heirs, since, now, ended) {
+    function (this: HandingOn, lease, since, now, ended) {
       const { lockTimeMs } = lease;
-      const longerMs = heirs.first?.lockTimeMs ?? lockTimeMs;
+      const longerMs = this.first?.lockTimeMs ?? lockTimeMs;
       Object.assign(lease, { lockTimeMs: longerMs, sureUntil: () => Infinity });
-      const isHandedOn = handOn.call(this, lease, heirs, since, now, ended);
+      const isHandedOn = handOn.call(this, lease, since, now, ended);
       Reflect.deleteProperty(lease, "sureUntil");
       Object.assign(lease, { lockTimeMs });
       return isHandedOn;
     };
   const prototype = LocalQueue.prototype as unknown as HandingOn;
   await withFault(prototype, "handOn", generous, () => finds(t, "calm", /is let in for .* ms of/));
+});
+
+test.serial("a hold that readers join past a writer that waits elsewhere is found out", async (t) => {
+  const open = (): SharedLease["mayJoin"] =>
+    function (this: SharedLease) {
+      return this.hasRoom;
+    };
+  await withFault(SharedLease.prototype, "mayJoin", open, () =>
+    finds(t, "calm", /passed one who has waited for|has been free for/),
+  );
 });
 
 test.serial("a queue that lets the last one in first is found out", async (t) => {

@@ -12,7 +12,7 @@ import type {
   TakeReply,
   TakeRequest,
 } from "../../runtime/stores/port";
-import { isClosed, isReserved, isRevokedFrom, reservedFor, sharesIn } from "../../runtime/stores/value";
+import { isClosed, isReserved, isRevokedFrom, reservedFor } from "../../runtime/stores/value";
 import type { Tamper } from "./tampering";
 import type { Truth } from "./truth";
 
@@ -128,7 +128,8 @@ export class SimulatedServer {
     const [holder] = await this.#store.look([key], WITHIN_MS);
     if (typeof holder !== "string") return;
     // Of several who hold it, the first.
-    const [requestId = holder] = sharesIn(holder)?.map((share) => share.requestId) ?? [];
+    const { holds } = (await this.#store.inspect?.(key, WITHIN_MS)) ?? { holds: [] };
+    const requestId = holds[0]?.value ?? holder;
     // Unlike a deletion, this gives the next one its turn at once.
     const reply = await this.#store.drop({ key, requestId }, WITHIN_MS);
     const held = this.#truth

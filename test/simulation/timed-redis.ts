@@ -16,28 +16,34 @@ local function move_ends(queue, ms)
 end
 `;
 
+/** Moves the ends of those who share a key, which are times on the server's clock. */
+const MOVE_HOLDS = `
+local function move_holds(holds, ms)
+  local time = redis.call("TIME")
+  local now = math.floor(time[1] * 1000 + time[2] / 1000)
+  local ends = redis.call("ZRANGEBYSCORE", holds, 1, "+inf", "WITHSCORES")
+  for index = 1, #ends, 2 do
+    local left = ends[index + 1] - now
+    redis.call("ZADD", holds, string.format("%.0f", left <= ms and 1 or ends[index + 1] - ms), ends[index])
+  end
+end
+`;
+
 /**
  * Moves everything that has a time by ARGV[1] milliseconds into the past: as if so much time had gone by. What
  * is over by then is gone, as it would be.
  */
-const PASS = `${MOVE_ENDS}
+const PASS = `${MOVE_ENDS}${MOVE_HOLDS}
 local ms = tonumber(ARGV[1])
 for _, key in ipairs(redis.call("KEYS", ARGV[2])) do
   local left = redis.call("PTTL", key)
   if left >= 0 and left <= ms then
     redis.call("DEL", key)
   elseif left >= 0 then
-    local value = redis.pcall("GET", key)
-    if type(value) == "string" and string.sub(value, 1, 7) == "shared:" then
-      local time = redis.call("TIME")
-      local now = math.floor(time[1] * 1000 + time[2] / 1000)
-      local moved = string.gsub(value, "@(%d+)/", function(ends)
-        return string.format("@%.0f/", ends - now <= ms and 0 or ends - ms)
-      end)
-      redis.call("SET", key, moved, "KEEPTTL")
-    end
     redis.call("PEXPIRE", key, left - ms)
-    if redis.call("TYPE", key).ok == "zset" then
+    if string.find(key, ":holds", 1, true) then
+      move_holds(key, ms)
+    elseif redis.call("TYPE", key).ok == "zset" then
       move_ends(key, -ms)
     end
   end
@@ -51,7 +57,7 @@ end
 const STEP_CLOCK = `${MOVE_ENDS}
 local ms = tonumber(ARGV[1])
 for _, key in ipairs(redis.call("KEYS", ARGV[2])) do
-  if redis.call("TYPE", key).ok == "zset" then
+  if string.find(key, ":queue", 1, true) then
     redis.call("PEXPIRE", key, redis.call("PTTL", key) - ms)
     move_ends(key, -ms)
   end

@@ -5,12 +5,18 @@ import { closedAfter, isReserved, reservedFor } from "../../runtime/stores/value
 interface KeyTruth {
   held: { readonly value: string; expiresAt: number } | undefined;
   /** Those who hold it together, by the commands that took it. */
-  readonly shares: Map<string, { readonly permits: number; expiresAt: number }>;
-  /** How many may hold the key at once, in the eyes of each. */
-  readonly places: Map<string, number>;
+  readonly shares: Map<string, Share>;
+  readonly places: Map<string, { readonly permits: number; readonly since: number }>;
   lastToken: number;
   /** How often the server broke its word: lost the key, or let its clock step forward. */
   life: number;
+}
+
+interface Share {
+  readonly permits: number;
+  /** How many of them it has. */
+  count: number;
+  expiresAt: number;
 }
 
 /** What a process may let in its callers on, one after the other. */
@@ -90,8 +96,20 @@ export class Truth {
     const shares = this.#shares(truth);
     const [first] = truth.places;
     if (first === undefined) return undefined;
-    const [place, permits] = first;
-    return shares.size > 0 && shares.size < most(permits, shares.values()) ? place : undefined;
+    const [place, { permits }] = first;
+    return shares.size > 0 && roomBeside(permits, [...shares.values()]) > 0 ? place : undefined;
+  }
+
+  /** How many may be in by that shared hold. */
+  capacityOf(key: string, requestId: string): number {
+    const { permits, count } = this.#of(key).shares.get(requestId) ?? { permits: Infinity, count: 0 };
+    return permits === Infinity ? Infinity : count;
+  }
+
+  /** Since when the longest of those waits who came to the queue before that time. */
+  waitsSince(key: string, before: number): number {
+    const waiting = [...this.#of(key).places.values()].filter(({ since }) => since < before);
+    return Math.min(...waiting.map(({ since }) => since));
   }
 
   /** Whether the server has kept its word since it last gave that holder the key. */
@@ -142,6 +160,7 @@ export class Truth {
 
   taken(asked: TakeRequest | PlaceRequest, reply: Taken): void {
     const { key, requestId, lockTimeMs, permits = 1, ...request } = asked;
+    const { count = 1 } = reply;
     const truth = this.#of(key);
     const place = "place" in request ? request.place : undefined;
     const held = this.#held(truth);
@@ -149,12 +168,12 @@ export class Truth {
     if (held !== undefined && !isInTurn)
       this.#report(`${key} was granted to ${requestId} while ${held.value} held it`);
     const shares = this.#shares(truth);
-    if (shares.size > 0 && shares.size >= most(permits, shares.values()))
+    if (shares.size > 0 && roomBeside(permits, [...shares.values()]) < count)
       this.#report(`${key} was granted to ${requestId} while ${[...shares.keys()].join(" and ")} held it`);
     if (!isInTurn) this.#serve(key, truth, place ?? requestId);
     const expiresAt = this.#now() + lockTimeMs;
     this.#writes(truth);
-    if (permits > 1) truth.shares.set(requestId, { permits, expiresAt });
+    if (permits > 1) truth.shares.set(requestId, { permits, count, expiresAt });
     truth.held = permits > 1 ? undefined : { value: requestId, expiresAt };
     this.#revoked.delete(requestId); // The server has forgotten that, too, and the command came again.
     const before = this.#grants.get(requestId);
@@ -174,7 +193,7 @@ export class Truth {
     this.#drew(key, truth, reply.fencingToken);
   }
 
-  renewed({ key, requestId, lockTimeMs }: RenewRequest, reply: Renewed): void {
+  renewed({ key, requestId, lockTimeMs, count = Infinity }: RenewRequest, reply: Renewed): void {
     const truth = this.#of(key);
     const alone = this.#held(truth);
     const held = alone?.value === requestId ? alone : this.#shares(truth).get(requestId);
@@ -186,6 +205,7 @@ export class Truth {
     const grant = this.#grants.get(requestId);
     if (grant !== undefined) promise(grant, truth, until);
     held.expiresAt = Math.max(held.expiresAt, until);
+    if ("count" in held) held.count = Math.min(held.count, count);
     this.#writes(truth);
     this.#drew(key, truth, reply.fencingToken);
   }
@@ -212,7 +232,8 @@ export class Truth {
   }
 
   placed({ key, place, permits = 1 }: PlaceRequest): void {
-    this.#of(key).places.set(place, permits);
+    const { places } = this.#of(key);
+    if (!places.has(place)) places.set(place, { permits, since: this.#now() });
     this.#waitFor.set(place, key);
     this.#gone.delete(place);
   }
@@ -311,9 +332,14 @@ function promise(grant: Grant, { life }: KeyTruth, until: number): void {
   grant.until = until;
 }
 
-/** How many may hold a key at once: who asks, and those who hold it. */
-function most(permits: number, others: Iterable<{ readonly permits: number }>): number {
-  return Math.min(permits, ...Array.from(others, (other) => other.permits));
+/** How many more may come in beside those: readers beside readers alone, others up to the smallest number of permits. */
+function roomBeside(permits: number, others: readonly Share[]): number {
+  const isReader = permits === Infinity;
+  if (isReader || others.some((other) => other.permits === Infinity)) {
+    return isReader && others.every((other) => other.permits === Infinity) ? Infinity : 0;
+  }
+  const most = Math.min(permits, ...others.map((other) => other.permits));
+  return most - others.reduce((sum, { count }) => sum + count, 0);
 }
 
 /** What a key holds, as a problem tells it. */

@@ -1,4 +1,5 @@
 import type { Duration } from "../../runtime/duration";
+import { UNLIMITED } from "../../runtime/limits";
 import type { Lock } from "../../runtime/lock/lock";
 import type { Locks } from "../../runtime/lock/locks";
 import type { LockOptions } from "../../runtime/lock/settings";
@@ -330,7 +331,9 @@ class World {
       wanted === undefined ? chosen : { ...chosen, reentrant: true, lockAtLeast: "0s" };
     const onFailure = random.oneOf("throw", "skip");
     const options: LockOptions = { ...how, retryTimes, waitTime: `${waitMs}ms`, onFailure };
-    const caller = this.#newCaller(process, key, options, retryTimes * waitMs, false);
+    const caller = this.#newCaller(process, key, options, retryTimes * waitMs, {
+      isInside: wanted !== undefined, // Its listener runs in the context of the body that was aborted.
+    });
     this.#callers.add(caller);
     if (!this.#machines.hasCleared && random.happens(this.#weather.abort))
       void this.#abort(caller, random.below(1_000));
@@ -342,10 +345,10 @@ class World {
     key: string,
     options: LockOptions,
     budgetMs: number,
-    isNested: boolean,
+    where: Partial<Pick<Caller, "isNested" | "isInside">>,
   ): Caller {
     const joinedAt = process.clock.now();
-    return this.#callerOf(process, process.lock(key, options), options, { joinedAt, budgetMs, isNested });
+    return this.#callerOf(process, process.lock(key, options), options, { joinedAt, budgetMs, ...where });
   }
 
   #callerOf(
@@ -498,18 +501,18 @@ class World {
   /** A body inside the body, on terms of its own. */
   async #enterAgain({ key, process, lock: outer }: Caller, ms: number): Promise<void> {
     // On terms of its own, but for whom it lets in beside it.
-    const { mode: _, ...how } = this.#chooseHow();
+    const { mode: _, permits: __, ...how } = this.#chooseHow();
     const { permits } = outer;
     const fencing = how.fencing === true && permits === 1;
     const options: LockOptions = {
       ...how,
       fencing,
-      permits,
+      ...(permits === UNLIMITED ? { mode: "read" as const } : { permits }),
       autoUnlock: true,
       reentrant: true,
       lockAtLeast: "0s",
     };
-    const caller = this.#newCaller(process, key, options, 0, true);
+    const caller = this.#newCaller(process, key, options, 0, { isNested: true });
     const wasSure = outer.remaining() > 0;
     try {
       if (!(await caller.lock.acquire())) throw new Error("it was not let in");

@@ -93,7 +93,6 @@ const WAYS: Readonly<Record<string, (key: string, holder: string, waiter: string
     const requestId = newId();
     await admin.del(key);
     await take(store, key, requestId, { permits: 3 });
-    await admin.set(key, `shared:${requestId}@${Date.now() + 60_000}/3`, "PX", 60_000);
     await drop(store, key, requestId);
   },
 };

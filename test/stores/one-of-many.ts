@@ -6,16 +6,14 @@ export function asOneOfMany(store: Store): Store {
   if (takeMany === undefined || dropMany === undefined) throw new Error("Expected a store that takes many");
   return {
     take: async (request, withinMs) =>
-      request.fencing || request.permits !== undefined
-        ? await store.take(request, withinMs)
-        : only(await takeMany([request], withinMs)),
+      request.fencing ? await store.take(request, withinMs) : only(await takeMany([request], withinMs)),
     takeMany,
     renew: (requests, withinMs) => store.renew(requests, withinMs),
     drop: async (request, withinMs) => only(await dropMany([request], withinMs)),
     dropMany,
     look: (keys, withinMs) => store.look(keys, withinMs),
     place: async (request, withinMs) =>
-      placeMany === undefined || request.fencing || request.permits !== undefined
+      placeMany === undefined || request.fencing
         ? await store.place(request, withinMs)
         : only(await placeMany([request], withinMs)),
     placeMany,

@@ -9,3 +9,8 @@ export function queueOf(key: string): string {
 export function fenceOf(key: string): string {
   return nameBeside("fence", "", key);
 }
+
+/** Where the holds of a shared lock stand in Redis. */
+export function holdsOf(key: string): string {
+  return nameBeside("holds", "", key);
+}

@@ -48,11 +48,12 @@ export interface Wishes {
   readonly lockTimeMs?: number;
   readonly fencing?: boolean;
   readonly permits?: number;
+  readonly count?: number;
 }
 
 export function request(key: string, requestId: string, wishes: Wishes = {}): TakeRequest {
-  const { lockTimeMs = LONG_MS, fencing = false, permits } = wishes;
-  return { key, requestId, lockTimeMs, fencing, ...(permits !== undefined && { permits }) };
+  const { lockTimeMs = LONG_MS, fencing = false, ...sharing } = wishes;
+  return { key, requestId, lockTimeMs, fencing, ...sharing };
 }
 
 /** @param requestId a new one, unless the command is to be carried out twice */
@@ -113,6 +114,12 @@ export function renewal(key: string, requestId: string, lockTimeMs = LONG_MS): R
 
 export function drop(store: Store, key: string, requestId: string): Promise<DropReply> {
   return store.drop({ key, requestId }, WITHIN_MS);
+}
+
+/** Whether the key has that hold, alone or among others. The renewal that asks prolongs nothing. */
+export async function isHolding(store: Store, key: string, requestId: string): Promise<boolean> {
+  const reply = await renew(store, key, requestId, 1);
+  return reply !== undefined && "renewed" in reply && reply.renewed;
 }
 
 /** Ends a hold so that nobody may have the key for so long. */

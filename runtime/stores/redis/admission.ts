@@ -128,9 +128,9 @@ export class Admission {
   }
 
   async #assertRights(key: string, until: number): Promise<void> {
-    const { scripts } = this.#server;
-    const keys = this.#server.canQueue(key) ? [key, this.#server.queueOf(key)] : [key];
-    const reply = await scripts.command(leftUntil(until), "eval", RIGHTS.source, keys.length, ...keys);
+    const server = this.#server;
+    const keys = server.canQueue(key) ? [key, server.queueOf(key), server.holdsOf(key)] : [key];
+    const reply = await server.scripts.command(leftUntil(until), "eval", RIGHTS.source, keys.length, ...keys);
     const [isAllowed, denied] = listOf(reply);
     if (Number(isAllowed) === 1) return;
     throw errorOf(DENIED, new Error(`NOPERM in scripts: ${String(denied)}`));

@@ -14,7 +14,7 @@ import type {
   TakeReply,
   TakeRequest,
 } from "../port";
-import { permitsDiffer, sharesIn } from "../value";
+import { isShared } from "../value";
 import { askBySlot, chunksOf, unlessParted } from "./cluster/by-slot";
 import { isBeforeRedis7, wrapped } from "./errors";
 import {
@@ -34,7 +34,6 @@ import {
   eachTaken,
   holderOf,
   listOf,
-  notTaken,
   renewReply,
   TAKEN,
   TOO_FEW,
@@ -47,13 +46,12 @@ import { INSPECT, LOOK } from "./scripts/look";
 import { RAISE_FENCE } from "./scripts/raise-fence";
 import { RENEW, RENEW_WITH_TOKEN } from "./scripts/renew";
 import { REVOKE } from "./scripts/revoke";
-import { SHARE } from "./scripts/share";
 import { TAKE } from "./scripts/take";
 import { TAKE_MANY } from "./scripts/take-many";
 import { DRAW } from "./scripts/token";
 import type { Server } from "./server";
 
-/** Who holds the locks of a server: the one half of its store. */
+/** Who holds the locks of a server that are held alone. */
 export class Holding {
   readonly #server: Server;
   #setCanGet = true;
@@ -63,8 +61,7 @@ export class Holding {
   }
 
   take(request: TakeRequest, withinMs: number): Promise<TakeReply> {
-    const { key, requestId, lockTimeMs, fencing, permits = 1 } = request;
-    if (permits > 1) return this.#share(request, permits, withinMs);
+    const { key, requestId, lockTimeMs, fencing } = request;
     if (fencing || !this.#setCanGet) return this.#takeByScript(request, withinMs);
     const breaksBefore = this.#server.breaks;
     // One command that changes nothing when it is carried out again, and tells what it found.
@@ -79,32 +76,6 @@ export class Holding {
         return this.#takeByScript(request, withinMs);
       },
     );
-  }
-
-  #share(request: TakeRequest, permits: number, withinMs: number): Promise<TakeReply> {
-    const { key, requestId, lockTimeMs } = request;
-    const breaksBefore = this.#server.breaks;
-    const shareWith = (keys: string[], ms: number): Promise<TakeReply> =>
-      this.#server.scripts.run(SHARE, keys, [requestId, lockTimeMs, permits], ms, (reply) =>
-        this.shareReply(listOf(reply), permits, breaksBefore),
-      );
-    if (!this.#server.canQueue(key)) return shareWith([key], withinMs);
-    const shared = shareWith([key, this.#server.queueOf(key)], withinMs);
-    // In a slot that migrates, the queue has no say.
-    return this.#server.cluster !== undefined
-      ? unlessParted(shared, (ms) => shareWith([key], ms), withinMs)
-      : shared;
-  }
-
-  shareReply(reply: readonly unknown[], permits: number, breaksBefore: number): TakeReply {
-    const [isTaken, detail, left, isDenied] = reply as [Figure, (string | Figure | null)?, Figure?, Figure?];
-    if (Number(isTaken) !== 1) {
-      if (Number(isDenied) === 1) this.#server.channelsAreDenied();
-      return notTaken(String(detail), Number(left ?? -1));
-    }
-    if (Number(left) === 1) this.#server.channelsAreDenied();
-    if (detail !== null && detail !== undefined) this.#server.warn(permitsDiffer(permits, Number(detail)));
-    return this.taken(breaksBefore, false, undefined);
   }
 
   #takeByScript(request: TakeRequest, withinMs: number): Promise<TakeReply> {
@@ -369,12 +340,12 @@ export class Holding {
     return holder instanceof Error ? holder : { dropped: false, holder };
   }
 
-  revoke({ key, requestId }: DropRequest, withinMs: number): Promise<boolean> {
+  revoke({ key, requestId }: DropRequest, withinMs: number): Promise<boolean | "shared"> {
     return this.#server.scripts.run(REVOKE, [key], [requestId], withinMs, (reply) => {
       if (Number(reply) === 1) return true;
       const holder = holderOf((listOf(reply) as unknown as Found)[0]);
       if (holder instanceof Error) throw holder;
-      return false;
+      return holder !== undefined && isShared(holder) && "shared";
     });
   }
 
@@ -438,12 +409,7 @@ function goesWithOthers({ requestId, closedForMs }: DropRequest): boolean {
 }
 
 function inspectionOf(reply: readonly unknown[]): Inspection {
-  const [value, left, now, waiting] = reply as [string | null | undefined, Figure, Figure, Figure];
-  if (typeof value !== "string") return { holds: [], waiting: Number(waiting) };
-  const shares = sharesIn(value)?.map(({ requestId, expiresAt }) => ({
-    value: requestId,
-    leftMs: expiresAt - Number(now),
-  }));
-  const holds = shares?.filter(({ leftMs }) => leftMs >= 0) ?? [{ value, leftMs: Number(left) }];
+  const [value, left, waiting] = reply as [string | null | undefined, Figure, Figure];
+  const holds = typeof value === "string" ? [{ value, leftMs: Number(left) }] : [];
   return { holds, waiting: Number(waiting) };
 }

@@ -20,12 +20,13 @@ export function processName(processNumber: string): string {
   return `${PROTOCOL}process:${processNumber}`;
 }
 
-/** What stands beside a lock: its queue, and the counter of its fencing tokens. */
-type Beside = "queue" | "fence";
+/** What stands beside a lock: its queue, the counter of its fencing tokens, and the holds of those who share it. */
+type Beside = "queue" | "fence" | "holds";
 
 const BEFORE_WHOLE: Readonly<Record<Beside, string>> = {
   queue: `${PROTOCOL}queue:{`,
   fence: `${PROTOCOL}fence:{`,
+  holds: `${PROTOCOL}holds:{`,
 };
 
 /**

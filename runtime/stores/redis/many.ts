@@ -1,5 +1,6 @@
 import type { DropRequest, TakeRequest } from "../port";
 import { wrapped } from "./errors";
+import { TOO_FEW } from "./replies";
 import type { Script } from "./scripts/script";
 
 // Commands for many requests at once.
@@ -47,4 +48,11 @@ export async function eachAlone<Request, Reply>(
 
 export function settledOrError<Reply>(settled: PromiseSettledResult<Reply>): Reply | Error {
   return settled.status === "fulfilled" ? settled.value : wrapped(settled.reason);
+}
+
+/** Of one that was asked for as if it were many. */
+export async function onlyOne<Reply>(asked: Promise<readonly (Reply | Error)[]>): Promise<Reply> {
+  const [reply = TOO_FEW] = await asked;
+  if (reply instanceof Error) throw reply;
+  return reply;
 }

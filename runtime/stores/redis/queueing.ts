@@ -4,47 +4,37 @@ import { unlessParted } from "./cluster/by-slot";
 import { wrapped } from "./errors";
 import type { Holding } from "./holding";
 import { eachAlone, idsOf, lockTimesOf } from "./many";
-import { Places } from "./places";
+import type { Places } from "./places";
 import { listOf, notTaken, unexpected, type Figure, type Found } from "./replies";
 import { DROP_ALONE } from "./scripts/drop";
 import { LEAVE } from "./scripts/leave";
 import { TIME_LEFT } from "./scripts/look";
 import { NEXT } from "./scripts/next";
 import { PLACE, PLACE_MANY } from "./scripts/place";
-import { PLACE_TO_SHARE } from "./scripts/share";
 import type { Server } from "./server";
 
-/** Who comes next for the locks of a server: the other half of its store. */
+/** Who comes next for the locks of a server. */
 export class Queueing {
   readonly #server: Server;
   readonly #holding: Holding;
-  readonly #places = new Places();
+  readonly #places: Places;
 
-  constructor(server: Server, holding: Holding) {
+  constructor(server: Server, holding: Holding, places: Places) {
     this.#server = server;
     this.#holding = holding;
+    this.#places = places;
   }
 
   place(request: PlaceRequest, withinMs: number): Promise<TakeReply> {
-    const { key, place, requestId, lockTimeMs, fencing, permits = 1 } = request;
+    const { key, place, requestId, lockTimeMs, fencing } = request;
     if (!this.#server.canQueue(key)) return this.#lookAgain(request, withinMs);
     const keys = this.#keys(key, fencing);
     const inbox = this.#server.inbox.addressFor(key);
     const before = this.#places.before(place, inbox);
     const args = [place, inbox, requestId, lockTimeMs, this.#server.counts];
     const breaksBefore = this.#server.breaks;
-    const isShared = permits > 1;
-    const [script, more] = isShared ? [PLACE_TO_SHARE, [permits, ...before]] : [PLACE, before];
-    const placed = this.#server.scripts.run(
-      script,
-      keys,
-      [...args, ...more],
-      withinMs,
-      (reply): TakeReply => {
-        if (!isShared) return this.#placeReply(listOf(reply), place, inbox, fencing, breaksBefore);
-        this.#notePlace(place, inbox, Number(listOf(reply)[0]) !== 1);
-        return this.#holding.shareReply(listOf(reply), permits, breaksBefore);
-      },
+    const placed = this.#server.scripts.run(PLACE, keys, [...args, ...before], withinMs, (reply): TakeReply =>
+      this.#placeReply(listOf(reply), place, inbox, fencing, breaksBefore),
     );
     return this.#server.cluster !== undefined
       ? unlessParted(placed, (ms) => this.#lookAgain(request, ms), withinMs)
@@ -58,11 +48,11 @@ export class Queueing {
     fencing: boolean,
     breaksBefore: number,
   ): TakeReply {
-    const [isTaken, detail, pttl, isChannelDenied] = reply as [Figure, string?, Figure?, Figure?];
+    const [isTaken, detail, pttl, isChannelDenied] = reply as [Figure, (string | null)?, Figure?, Figure?];
     this.#notePlace(place, inbox, Number(isTaken) !== 1);
     if (Number(isTaken) === 1) return this.#holding.taken(breaksBefore, fencing, detail);
     if (Number(isChannelDenied) === 1) this.#server.channelsAreDenied();
-    return notTaken(detail, Number(pttl));
+    return notTaken(detail ?? undefined, Number(pttl));
   }
 
   async placeMany(

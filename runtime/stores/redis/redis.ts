@@ -20,6 +20,7 @@ import type {
 } from "../port";
 import type { RedisAddress } from "./address";
 import { Admission } from "./admission";
+import { BothKinds } from "./both-kinds";
 import { assertClient, isCluster, type RedisClient } from "./client";
 import type { Cluster } from "./cluster/by-slot";
 import { ConfirmingStore } from "./confirming-store";
@@ -27,9 +28,11 @@ import { GivenClient } from "./given-client";
 import { Holding } from "./holding";
 import { processName } from "./keys";
 import { OwnClient } from "./own-client";
+import { Places } from "./places";
 import { Queueing } from "./queueing";
 import type { Send } from "./script-runner";
 import { Server } from "./server";
+import { Sharing } from "./sharing";
 
 /**
  * Locks in Redis: the key holds the `requestId`, its time to live is the lock time.
@@ -84,7 +87,7 @@ export function storeAt(address: RedisAddress, what = "redis"): RedisStore {
   return store;
 }
 
-/** Its two halves, as one. */
+/** Who holds, and who comes next, as one. */
 export class RedisStore implements Store {
   /** In a cluster, where one command is for each slot: the more at once, the fewer commands. */
   readonly splitsMany: boolean;
@@ -97,31 +100,35 @@ export class RedisStore implements Store {
   readonly #admission: Admission;
   readonly #holding: Holding;
   readonly #queueing: Queueing;
+  readonly #both: BothKinds;
   readonly #closeClient: () => void;
 
   constructor(client: RedisClient, send: Send, closeClient: () => void) {
     const server = new Server(client, send);
+    const places = new Places();
     const holding = new Holding(server);
-    const queueing = new Queueing(server, holding);
+    const queueing = new Queueing(server, holding, places);
+    const both = new BothKinds(holding, queueing, new Sharing(server, places));
     const admission = new Admission(server);
     this.#server = server;
     this.#admission = admission;
     this.#holding = holding;
     this.#queueing = queueing;
+    this.#both = both;
     this.#closeClient = closeClient;
     const isOverCluster = server.cluster !== undefined;
     this.splitsMany = isOverCluster;
     this.takeMany = (requests, withinMs) =>
       admission.isOver
-        ? holding.takeMany(requests, withinMs)
-        : admission.checkMany(requests, withinMs, (some, leftMs) => holding.takeMany(some, leftMs));
-    this.dropMany = (requests, withinMs) => holding.dropMany(requests, withinMs);
+        ? both.takeMany(requests, withinMs)
+        : admission.checkMany(requests, withinMs, (some, leftMs) => both.takeMany(some, leftMs));
+    this.dropMany = (requests, withinMs) => both.dropMany(requests, withinMs);
     this.placeMany = isOverCluster
       ? undefined
       : (requests, withinMs) =>
           admission.isOver
-            ? queueing.placeMany(requests, withinMs)
-            : admission.checkMany(requests, withinMs, (some, leftMs) => queueing.placeMany(some, leftMs));
+            ? both.placeMany(requests, withinMs)
+            : admission.checkMany(requests, withinMs, (some, leftMs) => both.placeMany(some, leftMs));
   }
 
   get client(): RedisClient {
@@ -135,20 +142,20 @@ export class RedisStore implements Store {
   // ---- who holds --------------------------------------------------------------------------------------
 
   take(request: TakeRequest, withinMs: number): Promise<TakeReply> {
-    if (this.#admission.isOver) return this.#holding.take(request, withinMs);
-    return this.#admission.check(request.key, withinMs).then((leftMs) => this.#holding.take(request, leftMs));
+    if (this.#admission.isOver) return this.#both.take(request, withinMs);
+    return this.#admission.check(request.key, withinMs).then((leftMs) => this.#both.take(request, leftMs));
   }
 
   renew(requests: readonly RenewRequest[], withinMs: number): Promise<readonly RenewReply[]> {
-    return this.#holding.renew(requests, withinMs);
+    return this.#both.renew(requests, withinMs);
   }
 
   drop(request: DropRequest, withinMs: number): Promise<DropReply> {
-    return this.#holding.drop(request, withinMs);
+    return this.#both.drop(request, withinMs);
   }
 
   revoke(request: DropRequest, withinMs: number): Promise<boolean> {
-    return this.#holding.revoke(request, withinMs);
+    return this.#both.revoke(request, withinMs);
   }
 
   look(keys: readonly string[], withinMs: number): Promise<readonly (string | Error | undefined)[]> {
@@ -156,7 +163,7 @@ export class RedisStore implements Store {
   }
 
   inspect(key: string, withinMs: number): Promise<Inspection> {
-    return this.#holding.inspect(key, withinMs);
+    return this.#both.inspect(key, withinMs);
   }
 
   /** From now on all tokens that are drawn for the key are larger than this one, and those that it stands for. */
@@ -167,10 +174,8 @@ export class RedisStore implements Store {
   // ---- who comes next ---------------------------------------------------------------------------------
 
   place(request: PlaceRequest, withinMs: number): Promise<TakeReply> {
-    if (this.#admission.isOver) return this.#queueing.place(request, withinMs);
-    return this.#admission
-      .check(request.key, withinMs)
-      .then((leftMs) => this.#queueing.place(request, leftMs));
+    if (this.#admission.isOver) return this.#both.place(request, withinMs);
+    return this.#admission.check(request.key, withinMs).then((leftMs) => this.#both.place(request, leftMs));
   }
 
   leave(key: string, place: string, withinMs: number): Promise<void> {

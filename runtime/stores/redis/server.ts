@@ -74,6 +74,11 @@ export class Server {
     return nameBeside("fence", this.#prefix, key);
   }
 
+  /** Where the holds of those who share the key are. */
+  holdsOf(key: string): string {
+    return nameBeside("holds", this.#prefix, key);
+  }
+
   /** In a cluster, all keys of a script must be in one slot. */
   canQueue(key: string): boolean {
     return this.cluster === undefined || isInSlot(this.#prefix, key);

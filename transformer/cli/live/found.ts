@@ -1,8 +1,8 @@
-import { isClosed, isReserved, isRevoked, sharesIn } from "../../../runtime/stores/value";
+import { isClosed, isReserved, isRevoked } from "../../../runtime/stores/value";
 import type { HolderRow, LockRow } from "./look";
 import { shortened } from "./shortened";
 
-/** The most bytes that are read of one key: it may be shared by many, or contain another program's data. */
+/** The most bytes that are read of one key: it may contain another program's data. */
 export const MOST_BYTES = 1_000_000;
 
 /** What the server answered for one key. */
@@ -17,6 +17,14 @@ export interface LockReply {
   readonly waiting: number;
   /** The first places in its queue. */
   readonly waiters: readonly unknown[];
+  /** If the key is shared: its last holds, and their deadlines. */
+  readonly shares: readonly Share[];
+}
+
+export interface Share {
+  readonly requestId: string;
+  /** In milliseconds on the server's clock. */
+  readonly expiresAt: number;
 }
 
 /** What a server has of one lock. */
@@ -39,9 +47,11 @@ export interface Found {
 
 const OTHER_DATA = "(no text)";
 
-export function foundOf({ key, value, bytes, hasOtherData, leftMs, waiting, waiters }: LockReply): Found {
+export function foundOf(reply: LockReply): Found {
+  const { key, value, bytes, hasOtherData, leftMs, waiting, waiters } = reply;
   const text = hasOtherData ? OTHER_DATA : value;
-  const holds = text === undefined ? [] : (sharesOf(text, leftMs) ?? [{ value: text, leftMs }]);
+  const alone = text === undefined ? [] : [{ value: text, leftMs }];
+  const holds = reply.shares.length > 0 ? holdsOf(reply.shares, leftMs) : alone;
   const holders = holds.filter((hold) => !isReserved(hold.value) && !isClosed(hold.value));
   const [other] = holds;
   const otherwise = other === undefined ? "free" : isReserved(other.value) ? "next" : "closed";
@@ -73,11 +83,10 @@ interface Hold {
 }
 
 /** Each share has a time of its own. The key expires with the last of them, which tells the server's clock. */
-function sharesOf(value: string, leftMs: number): readonly Hold[] | undefined {
-  const shares = sharesIn(value);
-  const last = Math.max(...(shares ?? []).map(({ expiresAt }) => expiresAt));
+function holdsOf(shares: readonly Share[], leftMs: number): readonly Hold[] {
+  const last = Math.max(...shares.map(({ expiresAt }) => expiresAt));
   return shares
-    ?.map(({ requestId, expiresAt }) => ({ value: requestId, leftMs: leftMs - (last - expiresAt) }))
+    .map(({ requestId, expiresAt }) => ({ value: requestId, leftMs: leftMs - (last - expiresAt) }))
     .filter((share) => share.leftMs >= 0);
 }
 

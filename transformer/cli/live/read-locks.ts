@@ -2,12 +2,14 @@ import type { Redis } from "ioredis";
 import { nameBeside } from "../../../runtime/stores/redis/keys";
 import { isShared } from "../../../runtime/stores/value";
 import { cannotRead } from "./errors";
-import { foundOf, MOST_BYTES, type Found, type LockReply } from "./found";
+import { foundOf, MOST_BYTES, type Found, type LockReply, type Share } from "./found";
 
 /** So many keys in one round trip. */
 const AT_ONCE = 200;
 const COMMANDS_PER_KEY = 4;
 const MOST_WAITERS = 20;
+/** So many holds of a shared lock. */
+const MOST_SHARES = 100;
 /** As much of each key as nearly all values have. */
 const FIRST_BYTES = 4_096;
 /** The answer if the key lives on another node of the cluster. */
@@ -24,7 +26,7 @@ export interface Reading {
 }
 
 /**
- * Reads what these locks are: a few kilobytes of each, and more only of those that many share.
+ * Reads what these locks are: a few kilobytes of each, and the last holds of those that are shared.
  *
  * @param prefix the client's `keyPrefix`
  * @throws {UsageError} if the server refuses, or does not answer
@@ -36,11 +38,11 @@ export async function readLocks(redis: Redis, prefix: string, keys: readonly str
   for (let from = 0; from < keys.length; from += AT_ONCE) {
     const some = keys.slice(from, from + AT_ONCE);
     const replies = await readAll(redis, prefix, some, FIRST_BYTES);
-    commands += COMMANDS_PER_KEY * some.length;
+    commands += COMMANDS_PER_KEY * some.length + replies.filter(isOfShared).length;
     for (const reply of replies) {
       const isCut = reply.value !== undefined && Buffer.byteLength(reply.value) >= FIRST_BYTES;
-      if (isCut) commands += 2;
-      const whole = isCut ? await withWholeValue(redis, prefix, reply) : reply;
+      if (isCut) commands += 1;
+      const whole = isCut ? await withLength(redis, prefix, reply) : reply;
       if (isFree(whole)) free.push(whole.key);
       else found.push(foundOf(whole));
     }
@@ -78,7 +80,7 @@ async function readAll(
     if (error !== null && !IS_ELSEWHERE.test(error.message) && !IS_OTHER_DATA.test(error.message))
       throw cannotRead(error);
   }
-  return keys.map((key, index) => {
+  const locks = keys.map((key, index): LockReply => {
     const [text, left, waiting, waiters] = (replies ?? []).slice(
       COMMANDS_PER_KEY * index,
       COMMANDS_PER_KEY * (index + 1),
@@ -92,17 +94,48 @@ async function readAll(
       leftMs,
       waiting: Number(waiting?.[1] ?? 0) || 0,
       waiters: Array.isArray(waiters?.[1]) ? waiters[1] : [],
+      shares: [],
     };
   });
+  const shared = locks.filter(isOfShared);
+  if (shared.length === 0) return locks;
+  const shares = await readShares(redis, prefix, shared);
+  return locks.map((lock) => Object.assign(lock, { shares: shares.get(lock.key) ?? [] }));
 }
 
-/** Only a value that many share is needed as a whole: of any other, its length is enough. */
-async function withWholeValue(redis: Redis, prefix: string, reply: LockReply): Promise<LockReply> {
-  const { key, value = "" } = reply;
+function isOfShared({ value }: LockReply): boolean {
+  return value !== undefined && isShared(value);
+}
+
+async function readShares(
+  redis: Redis,
+  prefix: string,
+  locks: readonly LockReply[],
+): Promise<ReadonlyMap<string, readonly Share[]>> {
+  const pipeline = redis.pipeline();
+  for (const { key } of locks) {
+    const holds = prefix + nameBeside("holds", prefix, key);
+    pipeline.zrevrangebyscore(holds, "+inf", 1, "WITHSCORES", "LIMIT", 0, MOST_SHARES);
+  }
+  const replies = await pipeline.exec().catch((error: unknown) => {
+    throw cannotRead(error);
+  });
+  return new Map(locks.map(({ key }, index) => [key, sharesIn(replies?.[index]?.[1])]));
+}
+
+/** Members and scores in turn. */
+function sharesIn(reply: unknown): Share[] {
+  const flat: readonly unknown[] = Array.isArray(reply) ? reply : [];
+  return Array.from({ length: flat.length / 2 }, (_, index) => ({
+    requestId: String(flat[2 * index]),
+    expiresAt: Number(flat[2 * index + 1]),
+  }));
+}
+
+/** Of a value that was cut, its length is enough. */
+async function withLength(redis: Redis, prefix: string, reply: LockReply): Promise<LockReply> {
   try {
-    const bytes = await redis.strlen(prefix + key);
-    if (!isShared(value) || bytes > MOST_BYTES) return { ...reply, bytes };
-    return { ...reply, bytes, value: await redis.getrange(prefix + key, 0, MOST_BYTES - 1) };
+    return { ...reply, bytes: await redis.strlen(prefix + reply.key) };
   } catch (error) {
     throw cannotRead(error);
   }

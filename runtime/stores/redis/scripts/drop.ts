@@ -1,30 +1,12 @@
-import { closedAfter, sharedBy } from "../../value";
+import { closedAfter } from "../../value";
 import { QUEUE } from "./queue";
 import { script } from "./script";
 import { SERVER_TIME } from "./server-time";
-import { SHARES } from "./shares";
 import { ERROR_OF, MANY, REVOKED, REWRITE, VALUES } from "./values";
 
-/** Most of what is found instead of a hold is no hold of several: then nothing is made that is for those. */
-const NOT_SHARED = `
-if not is_alone and (type(holder) ~= "string" or string.sub(holder, 1, ${sharedBy([]).length}) ~= "${sharedBy([])}") then
+const NOT_OURS = `
+if not is_alone then
   return { holder }
-end
-`;
-
-/** Ends the hold of one of several; needs the server's time, the queue, and those who share. Returns whether it was there. */
-const LEAVE_OTHERS = `
-local function leave_others(lock, queue, value, id, counts)
-  local left = leave_shares(lock, value, id)
-  if not left then
-    return false
-  end
-  if #left == 0 then
-    pass_on(lock, queue, counts)
-  else
-    pcall(choose, queue, counts)
-  end
-  return true
 end
 `;
 
@@ -45,16 +27,11 @@ if is_alone and redis.call("EXISTS", KEYS[2]) == 0 then
   return 1
 end
 `,
-  NOT_SHARED,
+  NOT_OURS,
   // Where nobody waits, nothing is made that is for those who do.
   SERVER_TIME,
-  SHARES,
   QUEUE,
-  LEAVE_OTHERS,
   `
-if not is_alone then
-  return leave_others(KEYS[1], KEYS[2], holder, ARGV[1], ARGV[2]) and 1 + publish_is_denied or { holder }
-end
 pass_on(KEYS[1], KEYS[2], ARGV[2])
 return 1 + publish_is_denied
 `,
@@ -73,20 +50,9 @@ export const DROP_ALONE = script(
 local holder = redis.pcall("GET", KEYS[1])
 local is_alone = holder == ARGV[1] or holder == revoked_from(ARGV[1])
 `,
-  NOT_SHARED,
-  SERVER_TIME,
-  SHARES,
+  NOT_OURS,
   `
-if not is_alone then
-  local left = leave_shares(KEYS[1], holder, ARGV[1])
-  if not left then
-    return { holder }
-  end
-  is_alone = #left == 0
-end
-if is_alone then
-  redis.call("DEL", KEYS[1])
-end
+redis.call("DEL", KEYS[1])
 return 1
 `,
 );
@@ -103,9 +69,8 @@ export const DROP_MANY = script(
   VALUES,
   ERROR_OF,
   SERVER_TIME,
-  SHARES,
+  REVOKED,
   QUEUE,
-  LEAVE_OTHERS,
   `
 local count = #KEYS / 2
 local replies, ours, passed_on = {}, {}, {}
@@ -115,13 +80,7 @@ for index = 1, count do
   local lock = KEYS[index]
   local holder, id = holders[index], id_of(index)
   if holder ~= id and holder ~= revoked_from(id) then
-    local queue = KEYS[count + index]
-    local done, was_there = pcall(leave_others, lock, queue, as_it_is(lock, holder), id, ARGV[2])
-    if not done then
-      replies[index] = error_of(was_there)
-    else
-      replies[index] = was_there and 1 + publish_is_denied or found(lock)
-    end
+    replies[index] = found(lock)
   elseif nobody_waits then
     ours[#ours + 1] = lock
     replies[index] = 1

@@ -1,4 +1,4 @@
-import { reservedFor, sharedBy } from "../../value";
+import { reservedFor, SHARED } from "../../value";
 import { QUEUE } from "./queue";
 import { script } from "./script";
 import { SERVER_TIME } from "./server-time";
@@ -22,7 +22,7 @@ end
 local value = redis.pcall("GET", KEYS[1])
 if value == "${reservedFor("")}" .. ARGV[1] then
   pass_on(KEYS[1], KEYS[2], ARGV[3])
-elseif had_place and type(value) == "string" and string.sub(value, 1, ${sharedBy([]).length}) == "${sharedBy([])}" then
+elseif had_place and type(value) == "string" and string.sub(value, 1, ${SHARED.length}) == "${SHARED}" then
   choose(KEYS[2], ARGV[3])
 end
 return 1 + publish_is_denied

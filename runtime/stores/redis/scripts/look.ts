@@ -1,9 +1,8 @@
 import { script } from "./script";
 import { SERVER_TIME } from "./server-time";
-import { SHARES } from "./shares";
 
 /**
- * What keys hold, without those of several whose time is over. (A script, since MGET tells nothing of a key with other data than text, and since a cluster client may
+ * What keys hold. (A script, since MGET tells nothing of a key with other data than text, and since a cluster client may
  * send a plain read to a replica.)
  *
  * KEYS: the locks.
@@ -11,14 +10,10 @@ import { SHARES } from "./shares";
  * Reply: for each its text, nothing where it is free, or its error.
  */
 export const LOOK = script(
-  SERVER_TIME,
-  SHARES,
   `
 local replies = {}
 for index, lock in ipairs(KEYS) do
-  local value = redis.pcall("GET", lock)
-  local shares = shares_in(value)
-  replies[index] = shares and text_of(shares) or value
+  replies[index] = redis.pcall("GET", lock)
 end
 return replies
 `,
@@ -29,8 +24,8 @@ return replies
  *
  * KEYS: lock, and its queue where there can be one.
  *
- * Reply: { its text or nothing, how long it lives as PTTL says it, the server's time in ms, how many have a place in the
- * queue, as far as 1,000 }.
+ * Reply: { its text or nothing, how long it lives as PTTL says it, how many have a place in the queue, as far as
+ * 1,000 }.
  */
 export const INSPECT = script(
   SERVER_TIME,
@@ -40,7 +35,7 @@ if KEYS[2] then
   local ends = string.format("(%.0f", -now_us())
   waiting = #redis.call("ZRANGEBYSCORE", KEYS[2], "-inf", ends, "LIMIT", 0, 1000)
 end
-return { redis.call("GET", KEYS[1]), redis.call("PTTL", KEYS[1]), math.floor(now_us() / 1000), waiting }
+return { redis.call("GET", KEYS[1]), redis.call("PTTL", KEYS[1]), waiting }
 `,
 );
 

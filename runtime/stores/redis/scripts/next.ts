@@ -28,6 +28,10 @@ local function hand_on()
   if redis.call("EXISTS", KEYS[2]) == 1 then
     keep_place(KEYS[2], waiter)
     local chosen = choose(KEYS[2], ARGV[6], waiter)
+    if not chosen then
+      redis.call("DEL", KEYS[1]) -- Dead waiters are left in front: who comes next removes them.
+      return { 2, false, publish_is_denied }
+    end
     if chosen ~= waiter then
       reserve(KEYS[1], KEYS[2], chosen)
       return { 2, false, publish_is_denied }

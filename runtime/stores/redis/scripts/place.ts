@@ -28,10 +28,10 @@ local function place_one(lock, queue, fence, place, inbox, id, lock_time, counts
     if chosen == waiter then
       return take()
     end
-    holder = reserve(lock, queue, chosen)
+    holder = chosen and reserve(lock, queue, chosen) or false
   end
   local is_first = first_after(queue, 0) == waiter
-  return { 0, holder, is_first and redis.call("PTTL", lock) or -1, publish_is_denied }
+  return { 0, holder, is_first and redis.call("PTTL", lock) or ask_again_in(), publish_is_denied }
 end
 `;
 
@@ -42,7 +42,7 @@ end
  * counts all who listen, the inbox that the place had where that was another one.
  *
  * Reply: { 1, token } where it was taken. Otherwise { 0, what it holds, its time to live in ms where the place is the
- * first and -1 elsewhere, 1 where a PUBLISH was denied }.
+ * first, 1 where dead waiters are left before it, and -1 elsewhere; 1 where a PUBLISH was denied }.
  */
 export const PLACE = script(
   SERVER_TIME,

@@ -1,4 +1,4 @@
-import { CLAIM_TIME_MS, PLACE_TIME_MS } from "../../port";
+import { CLAIM_TIME_MS, MOST_DEAD_AT_ONCE, PLACE_TIME_MS } from "../../port";
 import { reservedFor } from "../../value";
 import { inboxName } from "../keys";
 
@@ -41,8 +41,24 @@ local function is_ours(waiter)
     and (inbox == "" or string.sub(inbox, 1, ${inboxName("").length}) == "${inboxName("")}")
 end
 
+-- How many dead waiters this call may still remove, and how many it may still notify: a queue may be of any length.
+local removals, notices = ${MOST_DEAD_AT_ONCE}, ${MOST_DEAD_AT_ONCE}
+-- Whether the last look at a queue found dead waiters in front that it may not remove. Those behind ask again soon.
+local dead_are_left = false
+
+-- Where even the waiter that was heard last is dead, all are.
+local function forget_dead(queue, waiter)
+  local latest = redis.call("ZRANGEBYSCORE", queue, "-inf", "+inf", "WITHSCORES", "LIMIT", 0, 1)[2]
+  if latest and tonumber(latest) < 0 and -latest <= now_us() then
+    redis.call("UNLINK", queue)
+  else
+    forget(queue, waiter)
+  end
+end
+
 -- The first after that turn who was heard of in time, and its turn. Those who were not lose their places.
 local function first_after(queue, turn)
+  dead_are_left = false
   while true do
     local first = redis.call("ZRANGEBYSCORE", queue, "(" .. turn, "+inf", "WITHSCORES", "LIMIT", 0, 1)
     if not first[1] then
@@ -52,8 +68,18 @@ local function first_after(queue, turn)
     if ends and -ends > now_us() and is_ours(first[1]) then
       return first[1], first[2]
     end
-    forget(queue, first[1])
+    if removals == 0 then
+      dead_are_left = true
+      return nil
+    end
+    removals = removals - 1
+    forget_dead(queue, first[1])
   end
+end
+
+-- In how many ms to ask again, where dead waiters are left in front.
+local function ask_again_in()
+  return dead_are_left and 1 or -1
 end
 
 -- Whether it may have heard. counts: "1" where PUBLISH counts all who listen (in a cluster it counts one node's). An inbox
@@ -76,14 +102,21 @@ local function hears(waiter, counts)
 end
 
 -- Who is to have the key: the first who hears so, or asks itself. Nobody hears who died: it would cost the claim time to
--- wait for each of those. Who only reconnects keeps its place; where nobody hears, the first of all is chosen.
+-- wait for each of those. Who only reconnects keeps its place; where nobody of the first ones hears, the first of all is chosen.
 local function choose(queue, counts, asker)
   local first
   local waiter, turn = first_after(queue, 0)
   while waiter do
-    if waiter == asker or hears(waiter, counts) then
+    if waiter == asker then
       return waiter
     end
+    if notices == 0 then
+      return first or waiter
+    end
+    if hears(waiter, counts) then
+      return waiter
+    end
+    notices = notices - 1
     first = first or waiter
     waiter, turn = first_after(queue, turn)
   end

@@ -1,6 +1,5 @@
 import { script } from "./script";
 import { SERVER_TIME } from "./server-time";
-import { SHARES } from "./shares";
 import { TOKEN } from "./token";
 import { MANY, VALUES } from "./values";
 
@@ -19,52 +18,25 @@ end
  *
  * KEYS: the locks. ARGV: their requestIds; the lock times in ms, or one for all.
  *
- * Reply: 1 where all are held alone, and were renewed. Otherwise for each 1 where it was renewed, or { what it holds }.
+ * Reply: 1 where all were renewed. Otherwise for each 1 where it was renewed, or { what it holds }.
  */
 export const RENEW = script(
   MANY,
   VALUES,
   PROLONG,
   `
-local replies, others = {}, {}
+local replies, all_renewed = {}, true
 local holders = redis.call("MGET", unpack(KEYS))
 for index, lock in ipairs(KEYS) do
   if holders[index] == id_of(index) then
     prolong(lock, lock_time_of(index))
     replies[index] = 1
   else
-    others[#others + 1] = index
-  end
-end
-if #others == 0 then
-  return 1
-end
-`,
-  // Where all are held alone, nothing is made that is for several.
-  SERVER_TIME,
-  SHARES,
-  `
--- Each of those keys is read once and written once, however many of its holders are ours.
-local shares_of, renewed = {}, {}
-for _, index in ipairs(others) do
-  local lock = KEYS[index]
-  if shares_of[lock] == nil then
-    shares_of[lock] = shares_in(holders[index]) or false
-  end
-  local shares = shares_of[lock]
-  local share = shares and shares[share_of(shares, id_of(index))]
-  if share then
-    share[2] = math.max(share[2], ends_after(lock_time_of(index)))
-    renewed[lock] = shares
-    replies[index] = 1
-  else
     replies[index] = found(lock)
+    all_renewed = false
   end
 end
-for lock, shares in pairs(renewed) do
-  write_on(lock, shares)
-end
-return replies
+return all_renewed and 1 or replies
 `,
 );
 

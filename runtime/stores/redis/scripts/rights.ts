@@ -3,7 +3,7 @@ import { script } from "./script";
 /**
  * Which command, of those that scripts need to end a hold, the user may not run. Servers before Redis 7 cannot tell.
  *
- * KEYS: lock, and its queue where there can be one.
+ * KEYS: lock, then its queue and its shared holds, if there can be any.
  *
  * Reply: { 1 } where it may run all of them, otherwise { 0, the command }.
  */
@@ -18,6 +18,17 @@ local needed = {
 if KEYS[2] then
   needed[#needed + 1] = { "zrangebyscore", KEYS[2], "0", "0" }
   needed[#needed + 1] = { "zrem", KEYS[2], "" }
+  needed[#needed + 1] = { "zscore", KEYS[2], "" }
+  needed[#needed + 1] = { "unlink", KEYS[2] }
+end
+if KEYS[3] then
+  for _, command in ipairs({
+    { "zadd", KEYS[3], "0", "" }, { "zrem", KEYS[3], "" }, { "zscore", KEYS[3], "" },
+    { "zrangebyscore", KEYS[3], "0", "0" }, { "zrevrangebyscore", KEYS[3], "0", "0" }, { "zrevrange", KEYS[3], "0", "0" },
+    { "exists", KEYS[3] }, { "pexpire", KEYS[3], "1" }, { "unlink", KEYS[3] },
+  }) do
+    needed[#needed + 1] = command
+  end
 end
 for _, command in ipairs(needed) do
   if not redis.acl_check_cmd(unpack(command)) then

@@ -1,0 +1,60 @@
+import type { DropReply } from "../stores/port";
+import type { Lease } from "./lease";
+import { lossOf, unconfirmed, type Loss } from "./loss";
+import type { Shared } from "./shared";
+import type { Ended } from "./turn";
+
+/** A lease that is being released. */
+export interface Ending {
+  readonly lease: Lease;
+  readonly isBeforeItsTime: boolean;
+  readonly ended: Ended;
+  isOver: boolean;
+}
+
+/**
+ * The store has answered: whoever had the lease is told whether it was held to its end.
+ *
+ * @param finish called once, in any case
+ * @param go what comes of it: whoever held it is told before whoever holds it now
+ */
+export function concludeEnd(
+  { clock }: Pick<Shared, "clock">,
+  ending: Ending,
+  reply: DropReply,
+  finish: () => void,
+  go = (): void => {},
+): void {
+  const { lease, isBeforeItsTime } = ending;
+  const loss = reply.dropped
+    ? undefined
+    : lossOf(lease.requestId, reply.holder, isBeforeItsTime, lease.untilExpiry(clock.now()) > 0);
+  end(ending, loss, go, finish);
+}
+
+/** The store has not answered. The release is sent again until it does: before that, the key may stay taken. */
+export function leaveUnconfirmed(
+  { clock, renewals, giveBacks }: Pick<Shared, "clock" | "renewals" | "giveBacks">,
+  ending: Ending,
+  error: unknown,
+  finish: () => void,
+  onAnswer: () => void,
+): void {
+  const { lease } = ending;
+  const sendAgain = (): void =>
+    giveBacks.drop(lease.dropRequest(clock.now()), renewals.mostLockTimeMs(lease), onAnswer);
+  end(ending, unconfirmed(error), sendAgain, finish);
+}
+
+/** Whatever is thrown meanwhile, the stay ends once. */
+function end(ending: Ending, loss: Loss | undefined, go: () => void, finish: () => void): void {
+  if (ending.isOver) return;
+  ending.isOver = true;
+  try {
+    ending.lease.turn?.tellAll(loss);
+    ending.ended(loss);
+    go();
+  } finally {
+    finish();
+  }
+}

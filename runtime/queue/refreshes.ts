@@ -1,0 +1,91 @@
+import type { Clock, Timer } from "../clock";
+import type { InFlight } from "../commands/in-flight";
+import { renewMany } from "../commands/renew";
+import { runInNextTick } from "../root-context";
+import { MOST_AT_ONCE, type Store } from "../stores/port";
+import { ofReplicas } from "./lease";
+import { together } from "./renewals";
+import type { SharedLease } from "./shared-lease";
+
+/** For so long the first caller that left a shared hold waits for the store's word on it: others may leave meanwhile. */
+const LONGEST_WAIT_MS = 4;
+
+/** What one command may take at most where a caller waits for it. */
+const LEAST_COMMAND_TIME_MS = 200;
+
+/**
+ * Renews shared holds out of turn: to hear whether somebody waits, to give permits back, and to hear for callers that left
+ * whether the hold was there. Those of one tick go in one command, however many callers they are for.
+ */
+export class Refreshes {
+  readonly #clock: Clock;
+  readonly #store: Store;
+  readonly #inFlight: InFlight;
+  readonly #timer: Timer;
+  #pending = new Set<SharedLease>();
+  #soon = new Set<SharedLease>();
+
+  constructor(clock: Clock, store: Store, inFlight: InFlight) {
+    this.#clock = clock;
+    this.#store = store;
+    this.#inFlight = inFlight;
+    this.#timer = clock.timer(() => {
+      for (const lease of this.#soon) this.now(lease);
+    });
+  }
+
+  /** In this tick. */
+  now(lease: SharedLease): void {
+    if (this.#soon.delete(lease) && this.#soon.size === 0) this.#timer.clear();
+    if (this.#pending.size === 0) runInNextTick(this.#send);
+    this.#pending.add(lease);
+  }
+
+  /** Within a few milliseconds. */
+  soon(lease: SharedLease): void {
+    if (this.#pending.has(lease)) return;
+    if (this.#soon.size === 0) this.#timer.set(this.#clock.now() + LONGEST_WAIT_MS);
+    this.#soon.add(lease);
+  }
+
+  /** It has ended: whoever left it was told. */
+  forget(lease: SharedLease): void {
+    this.#pending.delete(lease);
+    if (this.#soon.delete(lease) && this.#soon.size === 0) this.#timer.clear();
+  }
+
+  readonly #send = (): void => {
+    const pending = this.#pending;
+    this.#pending = new Set();
+    const { usualTimeoutMs } = this.#inFlight;
+    for (const { leases, mostMs } of together(pending, (one) => Math.min(mostMsOf(one), usualTimeoutMs))) {
+      for (let from = 0; from < leases.length; from += MOST_AT_ONCE)
+        void this.#renew(leases.slice(from, from + MOST_AT_ONCE), mostMs);
+    }
+  };
+
+  async #renew(leases: readonly SharedLease[], mostMs: number): Promise<void> {
+    const sentAt = this.#clock.now();
+    const handOns = leases.map(({ turn }) => turn?.handOns ?? 0);
+    const requests = leases.map((lease) => ({
+      key: lease.key,
+      requestId: lease.requestId,
+      // One that nobody renews is not prolonged: a renewal never shortens a hold.
+      lockTimeMs: lease.members.isJoinable ? lease.lockTimeMs : 1,
+      fencing: false,
+      ...lease.renewTerms,
+      ...ofReplicas(lease),
+    }));
+    const replies = await renewMany(this.#store, this.#inFlight, requests, mostMs);
+    leases.forEach((lease, index) => {
+      const { lockTimeMs, replicas = 0 } = requests[index] ?? lease;
+      const reply = replies[index] ?? new Error("the store sent fewer replies than it was asked for");
+      const refreshed = { lease, sentAt, lockTimeMs, replicas, handOns: handOns[index] ?? 0, reply };
+      this.#inFlight.handle(() => lease.queue.onRefreshed(refreshed));
+    });
+  }
+}
+
+function mostMsOf({ lockTimeMs }: SharedLease): number {
+  return Math.max(lockTimeMs / 3, LEAST_COMMAND_TIME_MS);
+}

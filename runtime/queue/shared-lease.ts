@@ -1,0 +1,238 @@
+import { UNLIMITED } from "../limits";
+import type { DropRequest, Renewed, RenewReply, RenewRequest } from "../stores/port";
+import type { Holder } from "./holder";
+import { Lease } from "./lease";
+import type { Loss } from "./loss";
+import type { Ended } from "./turn";
+
+/** For so long after the store has said that nobody waits, callers may join a hold of their process unasked. */
+export const JOIN_WINDOW_MS = 100;
+
+/** How often each permit of a hold may be used in its first turn, though others wait: as a lock that is held alone. */
+const MOST_USES = 16;
+
+/** What the store said when it granted a hold, or prolonged it. */
+export interface Grant {
+  /** On the monotonic clock: before the command was sent. */
+  readonly sentAt: number;
+  /** How many permits it has. */
+  readonly count: number;
+  /** Whether somebody had a place in the queue of the store then. */
+  readonly somebodyWaits: boolean;
+  /** On the monotonic clock: whoever was there by then came before everybody who waits. */
+  readonly coversUntil: number;
+}
+
+/** What a renewal out of turn asked the store for a lease, and what the store said. */
+export interface Refreshed {
+  readonly lease: SharedLease;
+  /** On the monotonic clock: before the command was sent. */
+  readonly sentAt: number;
+  readonly lockTimeMs: number;
+  readonly replicas: number;
+  /** How many callers had left the lease by then. */
+  readonly handOns: number;
+  readonly reply: RenewReply;
+}
+
+/** The queue that has a shared lease. */
+export interface LeaseOwner {
+  leave(lease: SharedLease, holder: Holder, now: number, ended: Ended): void;
+  leaveToExpire(lease: SharedLease): void;
+  /** That caller may hold the lease no longer than its limit. */
+  watchLimit(lease: SharedLease, holder: Holder): void;
+  /** The lease is lost. */
+  onFree(lease: SharedLease): void;
+  onRenewed(lease: SharedLease, sentAt: number, somebodyWaits: boolean): void;
+  onRefreshed(refreshed: Refreshed): void;
+}
+
+/**
+ * One hold that callers of this process have together: any number of readers, or as many callers as it has permits. They
+ * all hold it by the same belief.
+ *
+ * A caller may join without a command, but passes nobody who waits elsewhere: it must have been there before a command was
+ * sent that found nobody, or join within {@link JOIN_WINDOW_MS} of that.
+ */
+export class SharedLease extends Lease {
+  readonly queue: LeaseOwner;
+  readonly permits: number;
+  readonly members: Members;
+  /** How many callers may be in at once. It only ever shrinks: more permits are another hold. */
+  capacity = 1;
+  /** Whether somebody waits elsewhere, as the store said last. */
+  somebodyWaits = false;
+  #askedAt = -Infinity;
+  #coversUntil = -Infinity;
+  #grantedAt = 0;
+  #mostUses = 0;
+  #uses = 0;
+
+  constructor(queue: LeaseOwner, terms: Lease, permits: number, isJoinable: boolean) {
+    super(terms.key, terms.requestId, terms.lockTimeMs, undefined, terms.isOnlyGrant);
+    this.queue = queue;
+    this.permits = permits;
+    this.members = new Members(permits, isJoinable);
+    this.holder = this.members;
+  }
+
+  /** The hold begins. */
+  begin(grant: Grant): void {
+    this.capacity = this.permits === UNLIMITED ? UNLIMITED : grant.count;
+    this.#grantedAt = grant.sentAt;
+    this.#mostUses = MOST_USES * this.capacity;
+    this.answered(grant);
+  }
+
+  /** The store has said who waits. What it said to an earlier command counts no more. */
+  answered({ sentAt, somebodyWaits, coversUntil }: Omit<Grant, "count">): void {
+    if (sentAt < this.#askedAt) return;
+    this.#askedAt = sentAt;
+    this.somebodyWaits = somebodyWaits;
+    this.#coversUntil = Math.max(this.#coversUntil, somebodyWaits ? coversUntil : sentAt);
+  }
+
+  /** Whether one who came then may join now. It says nothing about how long the hold lasts. */
+  mayJoin(cameAt: number, now: number): boolean {
+    if (!this.hasRoom) return false;
+    const isInWindow = !this.somebodyWaits && now < this.#askedAt + JOIN_WINDOW_MS;
+    return isInWindow || cameAt <= this.#coversUntil || this.#isInTurn(now);
+  }
+
+  /** Permits are granted to the process, which is then served for a turn. */
+  #isInTurn(now: number): boolean {
+    if (this.permits === UNLIMITED) return false;
+    const isFilling = this.#uses < this.#mostUses / MOST_USES;
+    return isFilling || (this.#uses < this.#mostUses && now < this.#grantedAt + JOIN_WINDOW_MS);
+  }
+
+  get hasRoom(): boolean {
+    return this.members.size < this.capacity;
+  }
+
+  override get isShared(): boolean {
+    return true;
+  }
+
+  override get callers(): number {
+    return this.members.size;
+  }
+
+  override enter(holder: Holder): void {
+    this.#uses += 1;
+    this.members.add(holder);
+    if (this.members.isJoinable && holder.mayHoldUntil < Infinity) this.queue.watchLimit(this, holder);
+  }
+
+  override isHeldBy(holder: Holder): boolean {
+    return this.members.has(holder);
+  }
+
+  override lossFor(holder: Holder): Loss | undefined {
+    return this.members.lossOf(holder) ?? this.loss;
+  }
+
+  override sureUntilFor(holder: Holder, trustedSince: number): number {
+    if (this.members.lossOf(holder) !== undefined) return -Infinity;
+    const until = this.sureUntil(trustedSince);
+    return this.members.isJoinable ? Math.min(until, holder.mayHoldUntil) : until;
+  }
+
+  override dropRequest(): DropRequest {
+    const { key, requestId, permits } = this;
+    return { key, requestId, permits };
+  }
+
+  override onRenewed(sentAt: number, { somebodyWaits = false }: Renewed): void {
+    this.queue.onRenewed(this, sentAt, somebodyWaits);
+  }
+
+  override get renewTerms(): Pick<RenewRequest, "permits" | "count"> {
+    const { permits, capacity } = this;
+    return permits === UNLIMITED ? { permits } : { permits, count: capacity };
+  }
+}
+
+/** The callers that have a shared lease, as one holder. */
+class Members implements Holder {
+  readonly permits: number;
+  /** Whether there may be several: each then has a limit of its own for how long it may hold the lock. */
+  readonly isJoinable: boolean;
+  readonly #all = new Set<Holder>();
+  /** Those whose lock ended before their body did, and the hold went on. */
+  readonly #lost = new Map<Holder, Loss>();
+
+  constructor(permits: number, isJoinable: boolean) {
+    this.permits = permits;
+    this.isJoinable = isJoinable;
+  }
+
+  get size(): number {
+    return this.#all.size;
+  }
+
+  has(holder: Holder): boolean {
+    return this.#all.has(holder);
+  }
+
+  add(holder: Holder): void {
+    this.#all.add(holder);
+  }
+
+  delete(holder: Holder): boolean {
+    this.#lost.delete(holder);
+    return this.#all.delete(holder);
+  }
+
+  /** It holds the lock no more, whatever becomes of the others. */
+  lose(holder: Holder, loss: Loss): void {
+    if (!this.#all.delete(holder)) return;
+    this.#lost.set(holder, loss);
+    holder.onLost(loss);
+  }
+
+  lossOf(holder: Holder): Loss | undefined {
+    return this.#lost.get(holder);
+  }
+
+  get #first(): Holder | undefined {
+    const [first] = this.#all;
+    return first;
+  }
+
+  get site(): string | undefined {
+    return this.#first?.site;
+  }
+
+  get heldSince(): number {
+    return this.#first?.heldSince ?? 0;
+  }
+
+  get staysUntil(): number {
+    return 0;
+  }
+
+  get mayHoldUntil(): number {
+    return this.isJoinable ? Infinity : (this.#first?.mayHoldUntil ?? Infinity);
+  }
+
+  get isInUse(): boolean {
+    for (const { isInUse } of this.#all) if (isInUse) return true;
+    return this.#lost.size > 0;
+  }
+
+  get isAutoUnlocked(): boolean {
+    return this.isJoinable || this.#first?.isAutoUnlocked !== false;
+  }
+
+  onHandedOn(): void {}
+
+  onRenewed(): void {
+    for (const holder of this.#all) holder.onRenewed();
+  }
+
+  /** Whoever is told may leave at once. */
+  onLost(loss: Loss): void {
+    for (const holder of Array.from(this.#all)) holder.onLost(loss);
+  }
+}

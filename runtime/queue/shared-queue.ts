@@ -1,0 +1,417 @@
+import { Drop, type DropListener } from "../commands/drop";
+import { NoReplyError } from "../commands/in-flight";
+import { Fifo } from "../fifo";
+import { UNLIMITED } from "../limits";
+import type { DropReply } from "../stores/port";
+import { Contender, type Line } from "./contender";
+import { concludeEnd, leaveUnconfirmed, type Ending } from "./ending";
+import type { Holder } from "./holder";
+import type { Lease } from "./lease";
+import type { Obstacle } from "./local-queue";
+import { HELD_AT_MOST, lossOf, unconfirmed, type Trouble } from "./loss";
+import type { Shared } from "./shared";
+import { SharedLease, type Grant, type LeaseOwner, type Refreshed } from "./shared-lease";
+import { Turn, type Ended } from "./turn";
+import type { Waiter } from "./waiter";
+
+/** Who is held back because this process has all permits itself may be forgotten for so long. */
+const HELD_BACK_MS = 1_000;
+
+/**
+ * The callers of this process that share one key on the same terms, and the holds that they have together. One of them asks
+ * the store for all. Whoever comes while a hold is there joins it, as long as it passes nobody: see {@link SharedLease}.
+ *
+ * A caller that is not renewed, or leaves its lock to expire, has a queue and a hold of its own.
+ */
+export class SharedQueue implements Line, LeaseOwner, DropListener<Ending> {
+  readonly key: string;
+  readonly name: string;
+  readonly #context: Shared;
+  readonly #isJoinable: boolean;
+  /** Each since when, on the monotonic clock. */
+  readonly #waiting = new Fifo<Waiter, number>();
+  /** Those that have not ended, lost ones included. */
+  readonly #leases = new Set<SharedLease>();
+  /** Those with room for one more: of readers the last, which the store has said most about. */
+  #roomy = new Set<SharedLease>();
+  /** How many permits the leases have that are not lost. */
+  #held = 0;
+  #contender: Contender | undefined;
+  /** Of which lease the store is asked who waits, and for whom. */
+  #asked: { readonly lease: SharedLease; readonly waiter: Waiter | undefined } | undefined;
+  #trouble: Trouble | undefined;
+
+  constructor(context: Shared, key: string, name: string, isJoinable: boolean) {
+    this.#context = context;
+    this.key = key;
+    this.name = name;
+    this.#isJoinable = isJoinable;
+  }
+
+  get first(): Waiter | undefined {
+    return this.#waiting.first;
+  }
+
+  get waitingCount(): number {
+    return this.#waiting.size;
+  }
+
+  waiters(): Iterable<Waiter> {
+    return this.#waiting.keys();
+  }
+
+  leases(): Iterable<SharedLease> {
+    return this.#leases;
+  }
+
+  /** How many permits the first who waits asks for, in the name of those behind it. */
+  get wanted(): number | undefined {
+    const permits = this.first?.permits ?? 1;
+    return permits === UNLIMITED
+      ? undefined
+      : Math.max(Math.min(this.#waiting.size, permits - this.#held), 1);
+  }
+
+  /** Whether whoever comes now joins a hold at once. */
+  get isOpen(): boolean {
+    const [lease] = this.#roomy;
+    if (lease === undefined || this.first !== undefined || this.#context.firstAlone(this.key) !== undefined)
+      return false;
+    return this.#isUsable(lease) && lease.mayJoin(Infinity, this.#context.suspension.readAt);
+  }
+
+  // ---- waiting ----------------------------------------------------------------------------------------
+
+  join(waiter: Waiter): void {
+    this.#waiting.set(waiter, this.#context.clock.now());
+  }
+
+  /** The waiter gives up. What was asked for it is for whoever is first now. */
+  giveUp(waiter: Waiter): void {
+    const wasFirst = this.first === waiter;
+    this.#waiting.delete(waiter);
+    if (this.#waiting.size === 0) this.#nobodyWaits();
+    else if (wasFirst) this.first?.wake();
+    this.#prune();
+  }
+
+  /** Whether the first in line may join a hold, or ask the store. */
+  mayAsk(waiter: Waiter): boolean {
+    if (this.first !== waiter) return false;
+    return this.#contender !== undefined || this.#joinable() !== undefined || this.#mayAskForMore(waiter);
+  }
+
+  /** It is told when its try is over. If it was let in, it holds the lock by then. */
+  ask(waiter: Waiter): void {
+    this.#admit();
+    if (this.first !== waiter) return;
+    const lease = this.#leaseInDoubt();
+    if (lease !== undefined) return this.#askWhoWaits(lease, waiter);
+    if (!this.#mayAskForMore(waiter) && this.#contender === undefined) return waiter.onTried();
+    this.#askStore(waiter);
+  }
+
+  #askStore(waiter: Waiter): void {
+    this.#contender ??= new Contender(this.#context, this);
+    this.#contender.ask(waiter);
+  }
+
+  /** As many as there are permits may be of use to each other. */
+  #mayAskForMore({ permits }: Waiter): boolean {
+    return this.#leaseInDoubt() !== undefined || permits === UNLIMITED || this.#held < permits;
+  }
+
+  lookAgainInMs(waiter: Waiter): number {
+    if (this.first !== waiter) return Infinity;
+    return this.#contender?.lookAgainInMs ?? HELD_BACK_MS;
+  }
+
+  obstacle(waiter: Waiter): Obstacle {
+    const trouble = this.#contender?.trouble ?? this.#trouble;
+    if (trouble !== undefined) return { kind: "store", trouble };
+    const here = this.#context.sharedOn(waiter);
+    const [lease] = this.#contender?.hasHeard === true && waiter.permits === UNLIMITED ? [] : here;
+    if (lease !== undefined) return { kind: "held here", holder: lease.members };
+    if (this.#contender?.hasHeard === true) return { kind: "held elsewhere", value: this.#contender.heldBy };
+    return this.first === waiter ? { kind: "store", trouble: NO_REPLY_YET } : { kind: "asked for here" };
+  }
+
+  #nobodyWaits(): void {
+    this.#contender?.abandon();
+    this.#contender = undefined;
+    for (const lease of Array.from(this.#roomy)) this.#giveBackSpare(lease);
+  }
+
+  #prune(): void {
+    if (this.#waiting.size === 0 && this.#leases.size === 0) this.#context.onEmpty(this);
+  }
+
+  // ---- joining ----------------------------------------------------------------------------------------
+
+  makeLease(terms: Lease, { permits }: Waiter): Lease {
+    return new SharedLease(this, terms, permits, this.#isJoinable);
+  }
+
+  begin(lease: Lease, first: Waiter, grant: Grant): number | undefined {
+    if (!(lease instanceof SharedLease)) throw new Error(`${this.key} was granted to one that is alone`);
+    lease.begin(grant);
+    const waitedMs = first.onGranted(lease, undefined);
+    if (waitedMs === undefined) return undefined;
+    this.#waiting.delete(first);
+    this.#contender = undefined;
+    this.#trouble = undefined;
+    this.#leases.add(lease);
+    if (lease.capacity !== UNLIMITED) this.#held += lease.capacity;
+    if (lease.capacity === UNLIMITED) this.#roomy = new Set([lease]);
+    else if (lease.hasRoom) this.#roomy.add(lease);
+    this.#context.onBegin();
+    const { renewals, suspension } = this.#context;
+    if (first.isWatched) renewals.keep(lease, suspension.readAt);
+    return waitedMs;
+  }
+
+  /** Those behind the one for whom the hold was granted. */
+  afterBegin(): void {
+    this.#goOn();
+  }
+
+  /** Lets in as many as may join what this process has. */
+  #admit(): void {
+    for (let first = this.first; first !== undefined; first = this.first) {
+      const lease = this.#joinable();
+      if (lease === undefined) return;
+      const waitedMs = first.onGranted(lease, undefined);
+      if (waitedMs === undefined) return;
+      this.#waiting.delete(first);
+      if (!lease.hasRoom) this.#roomy.delete(lease);
+      if (this.#waiting.size === 0) {
+        this.#contender?.abandon();
+        this.#contender = undefined;
+      }
+      first.onEntered(waitedMs);
+    }
+  }
+
+  /** What the first in line may join now. */
+  #joinable(): SharedLease | undefined {
+    const { first } = this;
+    const [lease] = this.#roomy;
+    if (first === undefined || lease === undefined || !this.#isUsableFor(first, lease)) return undefined;
+    const cameAt = this.#waiting.get(first) ?? Infinity;
+    return lease.mayJoin(cameAt, this.#context.suspension.readAt) ? lease : undefined;
+  }
+
+  /** Whether it is what the caller would have been granted, but for who waits elsewhere. */
+  #isUsable(lease: SharedLease): boolean {
+    const { renewals, suspension, isClosed } = this.#context;
+    const { lockTimeMs } = lease;
+    const leftMs = suspension.timeLeft(lease);
+    return (
+      !isClosed &&
+      this.#isJoinable &&
+      leftMs > lockTimeMs / 2 &&
+      // It may have been extended for one of those who have it, and for nobody else.
+      renewals.mostLockTimeMs(lease) <= lockTimeMs &&
+      renewals.isKept(lease)
+    );
+  }
+
+  /** Nobody passes one of this process that came before, and would be alone. */
+  #isUsableFor(first: Waiter, lease: SharedLease): boolean {
+    const alone = this.#context.firstAlone(this.key);
+    return (alone === undefined || first.waitsSince < alone.waitsSince) && this.#isUsable(lease);
+  }
+
+  /** A lease that the first in line could join, had the store said lately that nobody waits. */
+  #leaseInDoubt(): SharedLease | undefined {
+    const { first } = this;
+    const [lease] = this.#roomy;
+    if (first === undefined || lease === undefined || lease.somebodyWaits) return undefined;
+    return this.#isUsableFor(first, lease) ? lease : undefined;
+  }
+
+  // ---- what the store says ----------------------------------------------------------------------------
+
+  #askWhoWaits(lease: SharedLease, waiter?: Waiter): void {
+    if (this.#asked?.lease === lease) {
+      if (waiter !== undefined && this.#asked.waiter === undefined) this.#asked = { lease, waiter };
+      else if (waiter !== this.#asked.waiter) waiter?.onTried();
+      return;
+    }
+    this.#asked = { lease, waiter };
+    this.#context.refreshes.now(lease);
+  }
+
+  onRefreshed({ lease, sentAt, lockTimeMs, replicas, handOns, reply }: Refreshed): void {
+    const waiter = this.#asked?.lease === lease ? this.#asked.waiter : undefined;
+    if (this.#asked?.lease === lease) this.#asked = undefined;
+    this.#trouble = undefined;
+    if (!lease.isOver) {
+      const { clock, renewals, suspension } = this.#context;
+      if (reply instanceof Error) {
+        this.#trouble = { error: reply };
+        lease.turn?.tell(handOns, unconfirmed(reply));
+      } else if (reply.renewed) {
+        const { somebodyWaits = false } = reply;
+        // A body that has entered since may want more replicas to have it than were asked.
+        if (this.#isJoinable && replicas >= lease.replicas)
+          lease.prove(sentAt, lockTimeMs, suspension.trustedSince());
+        lease.answered({ sentAt, somebodyWaits, coversUntil: -Infinity });
+        lease.turn?.tell(handOns, undefined);
+      } else {
+        const isBefore = lease.untilDeadline(clock.now()) > 0;
+        renewals.lose(lease, lossOf(lease.requestId, reply.holder, isBefore));
+      }
+    }
+    const isLeft = lease.isOver && !lease.isGivenBack && lease.members.size === 0;
+    if (isLeft && this.#leases.has(lease)) this.#end(lease, () => {});
+    this.#goOn();
+    this.#giveBackSpare(lease); // It may have no room for those who come, and nobody in it any more.
+    if (waiter === undefined) return;
+    if (this.first === waiter && this.#trouble === undefined) this.#askStore(waiter);
+    else waiter.onTried();
+  }
+
+  /** A renewal in its turn says the same. */
+  onRenewed(lease: SharedLease, sentAt: number, somebodyWaits: boolean): void {
+    lease.answered({ sentAt, somebodyWaits, coversUntil: -Infinity });
+    this.#goOn();
+  }
+
+  /** Something has changed: whoever may join does, what nobody needs is given back, and whoever is first may ask. */
+  #goOn(): void {
+    this.#admit();
+    for (const lease of Array.from(this.#roomy)) this.#giveBackSpare(lease);
+    this.first?.wake();
+    this.#prune();
+  }
+
+  /** What nobody here may use is for others. */
+  #giveBackSpare(lease: SharedLease): void {
+    if (lease.isOver || this.#asked?.lease === lease) return;
+    const { size } = lease.members;
+    const isWanted = this.#waiting.size > 0 && this.#roomy.has(lease);
+    if (isWanted && (lease === this.#joinable() || lease === this.#leaseInDoubt())) {
+      // The first in line asks. Where it does not know yet, the lease asks for it.
+      if (lease !== this.#joinable() && size < lease.capacity) this.#askWhoWaits(lease);
+      return;
+    }
+    if (size === 0) return this.#end(lease, () => {});
+    if (lease.capacity === UNLIMITED || size === lease.capacity) return;
+    this.#held -= lease.capacity - size;
+    lease.capacity = size;
+    this.#roomy.delete(lease);
+    this.#context.refreshes.now(lease);
+  }
+
+  // ---- leaving ----------------------------------------------------------------------------------------
+
+  /** The body of one of those who have the lease is done. It is told whether it held the lock to its end. */
+  leave(lease: SharedLease, holder: Holder, now: number, ended: Ended): void {
+    const loss = lease.lossFor(holder);
+    const wasMember = lease.members.delete(holder);
+    if (!wasMember && loss !== undefined) {
+      ended(loss);
+      return this.#onLeft(lease);
+    }
+    if (lease.isOver) {
+      if (lease.members.size === 0) return this.#end(lease, ended);
+      return ended(lease.loss);
+    }
+    lease.turn ??= new Turn(now);
+    this.#makeRoom(lease);
+    this.#admit();
+    const isLast = lease.members.size === 0 && !lease.isOver;
+    if (isLast && !this.#isWorthKeeping(lease)) return this.#end(lease, ended);
+    lease.turn.add(ended);
+    this.#context.refreshes.soon(lease);
+    this.#giveBackSpare(lease);
+  }
+
+  leaveToExpire(lease: SharedLease): void {
+    this.#forget(lease);
+    lease.end("left to expire");
+    this.#finish(lease);
+  }
+
+  /** How long one of several may hold the lock is its own affair: the hold goes on for the others. */
+  watchLimit(lease: SharedLease, holder: Holder): void {
+    const { clock } = this.#context;
+    clock.afterInBackground(holder.mayHoldUntil - clock.now(), () => {
+      if (lease.isOver || !lease.isHeldBy(holder)) return;
+      if (clock.now() < holder.mayHoldUntil) return this.watchLimit(lease, holder);
+      lease.members.lose(holder, HELD_AT_MOST);
+      this.#onLeft(lease);
+    });
+  }
+
+  #onLeft(lease: SharedLease): void {
+    if (lease.isOver) return;
+    this.#makeRoom(lease);
+    this.#admit();
+    this.#giveBackSpare(lease);
+  }
+
+  #makeRoom(lease: SharedLease): void {
+    if (lease.capacity !== UNLIMITED) this.#roomy.add(lease);
+  }
+
+  #isWorthKeeping(lease: SharedLease): boolean {
+    if (this.#asked?.lease === lease) return true;
+    return this.#waiting.size > 0 && this.#roomy.has(lease) && lease === this.#leaseInDoubt();
+  }
+
+  /** A lease was lost: it is of no use to anybody. */
+  onFree(lease: SharedLease): void {
+    if (lease.isOver) this.#forget(lease);
+    this.first?.wake();
+  }
+
+  /** For those who wait it counts no more. */
+  #forget(lease: SharedLease): void {
+    this.#roomy.delete(lease);
+    if (lease.capacity !== UNLIMITED) this.#held -= lease.capacity;
+    lease.capacity = lease.permits === UNLIMITED ? UNLIMITED : 0;
+  }
+
+  // ---- the end of a hold ------------------------------------------------------------------------------
+
+  #end(lease: SharedLease, ended: Ended): void {
+    const { store, drops, renewals, clock, isClosed, refreshes } = this.#context;
+    const now = clock.now();
+    const isBeforeItsTime = lease.untilDeadline(now) > 0;
+    this.#forget(lease);
+    refreshes.forget(lease);
+    if (isClosed && lease.loss?.isGivenBack === true) {
+      ended(lease.loss);
+      return this.#finish(lease);
+    }
+    lease.end("given back");
+    renewals.stop(lease);
+    drops.send(
+      new Drop(store, this, lease.dropRequest(), { lease, isBeforeItsTime, ended, isOver: false }),
+      now,
+    );
+  }
+
+  onDropReply({ held }: Drop<Ending>, reply: DropReply): void {
+    concludeEnd(this.#context, held, reply, () => this.#finish(held.lease));
+  }
+
+  onDropFailure({ held }: Drop<Ending>, error: unknown): void {
+    const finish = (): void => this.#finish(held.lease);
+    leaveUnconfirmed(this.#context, held, error, finish, () => this.first?.wake());
+  }
+
+  #finish(lease: Lease): void {
+    this.#context.renewals.stop(lease);
+    this.#context.looks.forget(lease);
+    if (lease instanceof SharedLease) this.#leases.delete(lease);
+    this.#context.onFree(lease);
+    this.first?.wake();
+    this.#prune();
+    this.#context.onEnd();
+  }
+}
+
+const NO_REPLY_YET: Trouble = { error: new NoReplyError("no reply from the store yet") };

@@ -1,0 +1,199 @@
+import { UNLIMITED } from "../limits";
+import { MOST_DEAD_AT_ONCE, type InspectedHold } from "./port";
+import { revokedFrom, SHARED_BY_READERS, sharedByPermits } from "./value";
+
+interface Share {
+  readonly limit: number;
+  count: number;
+  expiresAt: number;
+}
+
+interface Ends {
+  readonly id: string;
+  readonly at: number;
+}
+
+/**
+ * The holds of those who share one key in the memory store. No step costs more than O(log n), and each removes a few of the
+ * holds whose time is over: those that are left count as held until a later one.
+ */
+export class MemoryShares {
+  readonly #all = new Map<string, Share>();
+  /** How many holds name each limit of permits. */
+  readonly #limits = new Map<number, number>();
+  #first = new Heap((one, other) => one.at < other.at);
+  #last = new Heap((one, other) => one.at > other.at);
+  #taken = 0;
+  #isOfReaders = false;
+
+  get isEmpty(): boolean {
+    return this.#all.size === 0;
+  }
+
+  /** What the key holds. */
+  get value(): string {
+    return this.#isOfReaders ? SHARED_BY_READERS : sharedByPermits(this.#taken);
+  }
+
+  /** When the first of the holds ends, and when the last of them. */
+  get firstEndsAt(): number | undefined {
+    return this.#top(this.#first)?.at;
+  }
+
+  get lastEndsAt(): number | undefined {
+    return this.#top(this.#last)?.at;
+  }
+
+  removeOver(now: number): void {
+    for (let removed = 0; removed < MOST_DEAD_AT_ONCE; removed += 1) {
+      const first = this.#top(this.#first);
+      if (first === undefined || first.at > now) return;
+      this.remove(first.id);
+    }
+  }
+
+  /** The id, or what is left of it where it is revoked; `undefined` where neither is there. */
+  own(requestId: string, now: number): string | undefined {
+    return [requestId, revokedFrom(requestId)].find((id) => (this.#all.get(id)?.expiresAt ?? now) > now);
+  }
+
+  /** How many more permits there are for one with that limit. Readers hold the key beside readers alone. */
+  roomFor(limit: number): number {
+    const isReader = limit === UNLIMITED;
+    if (isReader || this.#isOfReaders) return isReader && (this.#isOfReaders || this.isEmpty) ? 1 : 0;
+    return Math.min(limit, ...this.#limits.keys()) - this.#taken;
+  }
+
+  /** The limit of another, where that differs; of several, the smallest. */
+  otherLimit(limit: number): number | undefined {
+    const [smallest, largest] = [Math.min(...this.#limits.keys()), Math.max(...this.#limits.keys())];
+    if (this.#limits.size === 0 || this.#isOfReaders) return undefined;
+    return [smallest, largest].find((one) => one !== limit);
+  }
+
+  /** Returns how many permits it has got. */
+  join(id: string, expiresAt: number, limit: number, wanted: number): number {
+    this.#isOfReaders = limit === UNLIMITED;
+    const count = this.#isOfReaders ? 1 : Math.min(wanted, limit, this.roomFor(limit));
+    this.#add(id, { limit, count, expiresAt });
+    return count;
+  }
+
+  /** Returns how many permits were given back. */
+  renew(id: string, expiresAt: number, kept: number | undefined): number {
+    const share = this.#all.get(id);
+    if (share === undefined) return 0;
+    if (expiresAt > share.expiresAt) {
+      share.expiresAt = expiresAt;
+      this.#ends(id, expiresAt);
+    }
+    const given = this.#isOfReaders || kept === undefined ? 0 : Math.max(share.count - kept, 0);
+    share.count -= given;
+    this.#taken -= given;
+    return given;
+  }
+
+  revoke(id: string): void {
+    const share = this.#all.get(id);
+    this.remove(id);
+    if (share !== undefined) this.#add(revokedFrom(id), share);
+  }
+
+  remove(id: string): void {
+    const share = this.#all.get(id);
+    if (share === undefined) return;
+    this.#all.delete(id);
+    this.#taken -= share.count;
+    const left = (this.#limits.get(share.limit) ?? 1) - 1;
+    if (left > 0) this.#limits.set(share.limit, left);
+    else this.#limits.delete(share.limit);
+  }
+
+  list(now: number): InspectedHold[] {
+    return Array.from(this.#all, ([value, { expiresAt, count }]) => {
+      const hold = { value, leftMs: expiresAt - now };
+      return this.#isOfReaders ? hold : { ...hold, permits: count };
+    }).filter(({ leftMs }) => leftMs > 0);
+  }
+
+  #add(id: string, share: Share): void {
+    this.#all.set(id, share);
+    this.#taken += share.count;
+    this.#limits.set(share.limit, (this.#limits.get(share.limit) ?? 0) + 1);
+    this.#ends(id, share.expiresAt);
+  }
+
+  /** What was noted before, for an earlier end, is thrown away when it comes up, or when most of what is noted is that. */
+  #ends(id: string, at: number): void {
+    this.#first.push({ id, at });
+    this.#last.push({ id, at });
+    if (this.#first.size <= 2 * this.#all.size + FEW && this.#last.size <= 2 * this.#all.size + FEW) return;
+    const ends = Array.from(this.#all, ([one, { expiresAt }]): Ends => ({ id: one, at: expiresAt }));
+    this.#first.reset(ends);
+    this.#last.reset(ends);
+  }
+
+  #top(heap: Heap): Ends | undefined {
+    for (;;) {
+      const { top } = heap;
+      if (top === undefined || this.#all.get(top.id)?.expiresAt === top.at) return top;
+      heap.pop();
+    }
+  }
+}
+
+const FEW = 16;
+
+/** A binary heap: the one that goes before all others is on top. */
+class Heap {
+  readonly #goesBefore: (one: Ends, other: Ends) => boolean;
+  #items: Ends[] = [];
+
+  constructor(goesBefore: (one: Ends, other: Ends) => boolean) {
+    this.#goesBefore = goesBefore;
+  }
+
+  get size(): number {
+    return this.#items.length;
+  }
+
+  get top(): Ends | undefined {
+    return this.#items[0];
+  }
+
+  /** Holds these alone. */
+  reset(items: readonly Ends[]): void {
+    // A sorted list is a heap.
+    this.#items = items.toSorted((one, other) => (this.#goesBefore(one, other) ? -1 : 1));
+  }
+
+  push(item: Ends): void {
+    const items = this.#items;
+    let at = items.push(item) - 1;
+    while (at > 0) {
+      const parent = (at - 1) >> 1;
+      const above = items[parent];
+      if (above === undefined || !this.#goesBefore(item, above)) break;
+      items[at] = above;
+      at = parent;
+    }
+    items[at] = item;
+  }
+
+  pop(): void {
+    const items = this.#items;
+    const item = items.pop();
+    if (item === undefined || items.length === 0) return;
+    let at = 0;
+    for (;;) {
+      const [left, right] = [items[2 * at + 1], items[2 * at + 2]];
+      if (left === undefined) break;
+      const isRight = right !== undefined && this.#goesBefore(right, left);
+      const below = isRight ? right : left;
+      if (!this.#goesBefore(below, item)) break;
+      items[at] = below;
+      at = 2 * at + (isRight ? 2 : 1);
+    }
+    items[at] = item;
+  }
+}

@@ -1,0 +1,159 @@
+import type {
+  DropReply,
+  DropRequest,
+  Inspection,
+  PlaceRequest,
+  RenewReply,
+  RenewRequest,
+  Store,
+  TakeReply,
+  TakeRequest,
+} from "../port";
+import { isShared } from "../value";
+import type { Holding } from "./holding";
+import { onlyOne } from "./many";
+import type { Queueing } from "./queueing";
+import { TOO_FEW } from "./replies";
+import type { Sharing } from "./sharing";
+
+type WhoHolds = Pick<
+  Store,
+  "take" | "takeMany" | "renew" | "drop" | "dropMany" | "revoke" | "inspect" | "place" | "placeMany"
+>;
+
+/**
+ * Has each request done by those who know its kind: locks that are held alone, or shared. A request that does not say that its
+ * hold is shared is done as if it were held alone, and once more as it is.
+ */
+export class BothKinds implements WhoHolds {
+  readonly #holding: Holding;
+  readonly #queueing: Queueing;
+  readonly #sharing: Sharing;
+
+  constructor(holding: Holding, queueing: Queueing, sharing: Sharing) {
+    this.#holding = holding;
+    this.#queueing = queueing;
+    this.#sharing = sharing;
+  }
+
+  async take(request: TakeRequest, withinMs: number): Promise<TakeReply> {
+    if (!isToShare(request)) return await this.#holding.take(request, withinMs);
+    return await onlyOne(this.#sharing.takeMany([request], withinMs));
+  }
+
+  takeMany(requests: readonly TakeRequest[], withinMs: number): Promise<readonly (TakeReply | Error)[]> {
+    return eachKind(
+      requests,
+      (alone) => this.#holding.takeMany(alone, withinMs),
+      (shared) => this.#sharing.takeMany(shared, withinMs),
+    );
+  }
+
+  async place(request: PlaceRequest, withinMs: number): Promise<TakeReply> {
+    if (!isToShare(request)) return await this.#queueing.place(request, withinMs);
+    return await onlyOne(this.#sharing.placeMany([request], withinMs));
+  }
+
+  placeMany(requests: readonly PlaceRequest[], withinMs: number): Promise<readonly (TakeReply | Error)[]> {
+    return eachKind(
+      requests,
+      (alone) => this.#queueing.placeMany(alone, withinMs),
+      (shared) => this.#sharing.placeMany(shared, withinMs),
+    );
+  }
+
+  async renew(requests: readonly RenewRequest[], withinMs: number): Promise<readonly RenewReply[]> {
+    const replies = await eachKind(
+      requests,
+      (alone) => this.#holding.renew(alone, withinMs),
+      (shared) => this.#sharing.renewMany(shared, withinMs),
+    );
+    return await this.#again(requests, replies, isFoundShared, (shared) =>
+      this.#sharing.renewMany(shared, withinMs),
+    );
+  }
+
+  async drop(request: DropRequest, withinMs: number): Promise<DropReply> {
+    if (!isToShare(request)) {
+      const reply = await this.#holding.drop(request, withinMs);
+      if (!isFoundShared(reply)) return reply;
+    }
+    return await onlyOne(this.#sharing.dropMany([request], withinMs));
+  }
+
+  async dropMany(
+    requests: readonly DropRequest[],
+    withinMs: number,
+  ): Promise<readonly (DropReply | Error)[]> {
+    const replies = await eachKind(
+      requests,
+      (alone) => this.#holding.dropMany(alone, withinMs),
+      (shared) => this.#sharing.dropMany(shared, withinMs),
+    );
+    return await this.#again(requests, replies, isFoundShared, (shared) =>
+      this.#sharing.dropMany(shared, withinMs),
+    );
+  }
+
+  async revoke(request: DropRequest, withinMs: number): Promise<boolean> {
+    const reply = await this.#holding.revoke(request, withinMs);
+    return reply === "shared" ? await this.#sharing.revoke(request, withinMs) : reply;
+  }
+
+  async inspect(key: string, withinMs: number): Promise<Inspection> {
+    const inspection = await this.#holding.inspect(key, withinMs);
+    const [first] = inspection.holds;
+    if (first === undefined || !isShared(first.value)) return inspection;
+    return { ...inspection, holds: await this.#sharing.inspect(key, withinMs) };
+  }
+
+  /** Those that did not say so, and were found to be shared. */
+  async #again<Request extends DropRequest, Reply>(
+    requests: readonly Request[],
+    replies: readonly (Reply | Error)[],
+    isFound: (reply: Reply | Error) => boolean,
+    ask: (shared: readonly Request[]) => Promise<readonly (Reply | Error)[]>,
+  ): Promise<readonly (Reply | Error)[]> {
+    if (!replies.some(isFound)) return replies;
+    const shared = requests.filter((request, index) => {
+      const reply = replies[index];
+      return !isToShare(request) && reply !== undefined && isFound(reply);
+    });
+    if (shared.length === 0) return replies;
+    const told = await ask(shared);
+    const better = new Map(shared.map((request, index) => [request, told[index] ?? TOO_FEW]));
+    return requests.map((request, index) => better.get(request) ?? replies[index] ?? TOO_FEW);
+  }
+}
+
+function isToShare({ permits = 1 }: { readonly permits?: number }): boolean {
+  return permits > 1;
+}
+
+function isFoundShared(reply: DropReply | RenewReply | Error): boolean {
+  return "holder" in reply && reply.holder !== undefined && isShared(reply.holder);
+}
+
+/** What fails for one kind says nothing about the other. */
+async function eachKind<Request extends { readonly permits?: number }, Reply>(
+  requests: readonly Request[],
+  askAlone: (some: readonly Request[]) => Promise<readonly (Reply | Error)[]>,
+  askShared: (some: readonly Request[]) => Promise<readonly (Reply | Error)[]>,
+): Promise<readonly (Reply | Error)[]> {
+  const shared = requests.filter(isToShare);
+  if (shared.length === 0) return await askAlone(requests);
+  if (shared.length === requests.length) return await askShared(requests);
+  const alone = requests.filter((request) => !isToShare(request));
+  const failed =
+    (some: readonly Request[]) =>
+    (error: Error): readonly Error[] =>
+      some.map(() => error);
+  const [toldAlone, toldShared] = await Promise.all([
+    askAlone(alone).catch(failed(alone)),
+    askShared(shared).catch(failed(shared)),
+  ]);
+  const replies = new Map<Request, Reply | Error>();
+  alone.forEach((request, index) => replies.set(request, toldAlone[index] ?? TOO_FEW));
+  shared.forEach((request, index) => replies.set(request, toldShared[index] ?? TOO_FEW));
+  return requests.map((request) => replies.get(request) ?? TOO_FEW);
+}

@@ -1,0 +1,268 @@
+import test from "ava";
+import { LockLostError } from "../../runtime/errors";
+import type { Lock } from "../../runtime/lock/lock";
+import { deferred } from "../support/deferred";
+import { Fleet, type FleetProcess } from "../support/fleet";
+import { lostOnTheWay } from "../support/tampered-store";
+
+// The readers of one process have one hold together. It is theirs only as long as it is the process's.
+
+const KEY = "LOCK_report_1";
+const READ = { mode: "read", lockTime: "30s" } as const;
+const SECOND = 1_000;
+
+/** Readers that stay inside until `end`. */
+function readers(
+  process: FleetProcess,
+  count: number,
+  end: Promise<unknown>,
+  inside: Lock[],
+): Promise<unknown>[] {
+  return Array.from({ length: count }, () =>
+    process
+      .call(KEY, READ, async (lock) => {
+        inside.push(lock);
+        await end;
+      })
+      .catch((error: unknown) => error),
+  );
+}
+
+async function holdsOf(fleet: Fleet): Promise<readonly string[]> {
+  const { holds } = (await fleet.memory.inspect?.(KEY, SECOND)) ?? { holds: [] };
+  return holds.map(({ value }) => value);
+}
+
+for (const count of [10, 2_000]) {
+  test(`${count} readers of one process cost as many commands as one reader`, async (t) => {
+    const fleet = new Fleet();
+    const process = fleet.process();
+    const end = deferred();
+    const inside: Lock[] = [];
+    const calls = readers(process, count, end.promise, inside);
+    await fleet.clock.advance(10);
+    t.is(inside.length, count);
+    t.is((await holdsOf(fleet)).length, 1);
+    t.is(fleet.store.asked.length, 1);
+    end.resolve();
+    await fleet.clock.advance(10);
+    await Promise.all(calls);
+    t.is(fleet.store.releases, 1);
+    t.true(fleet.store.commands <= 4, `${fleet.store.commands} commands`);
+    await fleet.leftNothing(t, KEY, process);
+  });
+}
+
+test("no reader joins the hold of its process once a writer waits in another one", async (t) => {
+  const fleet = new Fleet();
+  const [one, two] = [fleet.process(), fleet.process()];
+  const end = deferred();
+  const order: string[] = [];
+  const inside: Lock[] = [];
+  const first = readers(one, 3, end.promise, inside);
+  await fleet.clock.advance(500);
+  const writer = two.call(KEY, {}, () => void order.push(`writer beside ${inside.length} readers`));
+  await fleet.clock.advance(500);
+  const late = one.call(KEY, READ, () => void order.push("late reader"));
+  await fleet.clock.advance(SECOND);
+  t.deepEqual(order, []);
+  inside.length = 0;
+  end.resolve();
+  await fleet.clock.advance(2 * SECOND);
+  await Promise.all([...first, writer, late]);
+  t.deepEqual(order, ["writer beside 0 readers", "late reader"]);
+  await fleet.leftNothing(t, KEY, one, two);
+});
+
+test("readers that come all the time do not keep out a writer of another process", async (t) => {
+  const fleet = new Fleet();
+  const [one, two] = [fleet.process(), fleet.process()];
+  let [readersInside, isServed] = [0, false];
+  const calls: Promise<unknown>[] = [];
+  const comeAgain = (): void => {
+    if (isServed) return;
+    calls.push(
+      one.call(KEY, READ, async () => {
+        readersInside += 1;
+        await new Promise((resolve) => fleet.clock.after(30, () => resolve(undefined)));
+        readersInside -= 1;
+      }),
+    );
+    fleet.clock.after(10, comeAgain);
+  };
+  comeAgain();
+  await fleet.clock.advance(SECOND);
+  const writer = two.call(KEY, { waitTime: "5s" }, () => {
+    isServed = true;
+    t.is(readersInside, 0);
+  });
+  await fleet.clock.advance(400);
+  t.true(isServed);
+  await fleet.clock.advance(SECOND);
+  await Promise.all([...calls, writer]);
+  await fleet.leftNothing(t, KEY, one, two);
+});
+
+test("a hold that is lost is lost for all its readers, and nobody joins it any more", async (t) => {
+  const fleet = new Fleet();
+  const process = fleet.process();
+  const end = deferred();
+  const inside: Lock[] = [];
+  const calls = readers(process, 3, end.promise, inside);
+  await fleet.clock.advance(10);
+  const [lost = ""] = await holdsOf(fleet);
+  await fleet.memory.drop({ key: KEY, requestId: lost }, SECOND);
+  await fleet.foreignHolder(KEY, 5 * SECOND);
+  fleet.store.reconnect(); // Ask what is left.
+  await fleet.clock.advance(10);
+  t.deepEqual(
+    inside.map((lock) => [lock.signal.aborted, lock.remaining()]),
+    inside.map(() => [true, 0]),
+  );
+  const late: Lock[] = [];
+  const lateCalls = readers(process, 2, end.promise, late);
+  await fleet.clock.advance(4 * SECOND);
+  t.is(late.length, 0, "the key is held by somebody else");
+  await fleet.clock.advance(3 * SECOND);
+  t.is(late.length, 2);
+  end.resolve();
+  await fleet.clock.advance(SECOND);
+  const ends = await Promise.all(calls);
+  t.true(ends.every((error) => error instanceof LockLostError));
+  t.deepEqual(await Promise.all(lateCalls), [undefined, undefined]);
+  await fleet.leftNothing(t, KEY, process);
+});
+
+test("a hold that is revoked keeps out writers until its last reader has left", async (t) => {
+  const fleet = new Fleet();
+  const [one, two] = [fleet.process(), fleet.process()];
+  const end = deferred();
+  const order: string[] = [];
+  const inside: Lock[] = [];
+  const calls = readers(one, 3, end.promise, inside);
+  await fleet.clock.advance(10);
+  const [requestId = ""] = await holdsOf(fleet);
+  t.true(await fleet.memory.revoke?.({ key: KEY, requestId }, SECOND));
+  const writer = two.call(KEY, { waitTime: "60s" }, () => void order.push("writer"));
+  await fleet.clock.advance(15 * SECOND); // A renewal has told by then.
+  t.true(inside.every((lock) => lock.signal.aborted && lock.remaining() === 0));
+  t.deepEqual(order, []);
+  end.resolve();
+  await fleet.clock.advance(2 * SECOND);
+  await Promise.all([...calls, writer]);
+  t.deepEqual(order, ["writer"]);
+  await fleet.leftNothing(t, KEY, one, two);
+});
+
+test("a reader does not join a hold that nobody could renew for half of its time", async (t) => {
+  const fleet = new Fleet();
+  const process = fleet.process();
+  const end = deferred();
+  const [inside, late]: [Lock[], Lock[]] = [[], []];
+  const first = readers(process, 1, end.promise, inside);
+  await fleet.clock.advance(10);
+  fleet.store.onRenew = lostOnTheWay;
+  await fleet.clock.advance(20 * SECOND);
+  const second = readers(process, 1, end.promise, late);
+  await fleet.clock.advance(10);
+  t.true((inside[0]?.remaining() ?? 0) < 10 * SECOND);
+  t.true((late[0]?.remaining() ?? 0) > 29 * SECOND);
+  t.is((await holdsOf(fleet)).length, 2);
+  fleet.store.onRenew = (send) => send();
+  await fleet.clock.advance(3 * SECOND);
+  end.resolve();
+  await fleet.clock.advance(SECOND);
+  await Promise.all([...first, ...second]);
+  await fleet.leftNothing(t, KEY, process);
+});
+
+test("holdAtMost ends the lock of one reader, and leaves the others theirs", async (t) => {
+  const fleet = new Fleet();
+  const [one, two] = [fleet.process(), fleet.process()];
+  const end = deferred();
+  const inside: Lock[] = [];
+  const others = readers(one, 2, end.promise, inside);
+  const limited = one.call(KEY, { ...READ, holdAtMost: "40s" }, async (lock) => {
+    inside.push(lock);
+    await end.promise;
+  });
+  const overdue = t.throwsAsync(limited, { instanceOf: LockLostError });
+  await fleet.clock.advance(10);
+  t.is((await holdsOf(fleet)).length, 1);
+  const writer = two.call(KEY, { waitTime: "120s" }, () => t.is(inside.length, 0));
+  await fleet.clock.advance(40 * SECOND);
+  t.deepEqual(
+    inside.map((lock) => [lock.signal.aborted, lock.remaining() > 0]),
+    [
+      [false, true],
+      [false, true],
+      [true, false],
+    ],
+  );
+  await fleet.clock.advance(55 * SECOND);
+  t.true(inside.slice(0, 2).every((lock) => lock.remaining() > 0));
+  inside.length = 0;
+  end.resolve();
+  await fleet.clock.advance(SECOND);
+  await Promise.all([...others, overdue, writer]);
+  await fleet.leftNothing(t, KEY, one, two);
+});
+
+test("readers with another lock time have a hold of their own", async (t) => {
+  const fleet = new Fleet();
+  const process = fleet.process();
+  const end = deferred();
+  const calls = (["30s", "10s", "30s"] as const).map((lockTime) =>
+    process.call(KEY, { mode: "read", lockTime }, () => end.promise),
+  );
+  await fleet.clock.advance(10);
+  t.is((await holdsOf(fleet)).length, 2);
+  end.resolve();
+  await fleet.clock.advance(10);
+  await Promise.all(calls);
+  await fleet.leftNothing(t, KEY, process);
+});
+
+test("readers that acquire several keys, and are not renewed after that, leave other readers their renewals", async (t) => {
+  const fleet = new Fleet();
+  const process = fleet.process();
+  const end = deferred();
+  const inside: Lock[] = [];
+  const calls = readers(process, 2, end.promise, inside);
+  await fleet.clock.advance(10);
+  const locks = process.locks([KEY, "LOCK_report_2"], { ...READ, watchdog: false });
+  t.true(await locks.acquire());
+  await fleet.clock.advance(60 * SECOND);
+  t.is(locks.remaining(), 0);
+  t.deepEqual(
+    inside.map((lock) => lock.remaining() > 0),
+    [true, true],
+  );
+  end.resolve();
+  await t.throwsAsync(locks.release(), { instanceOf: LockLostError });
+  await fleet.clock.advance(SECOND);
+  t.deepEqual(await Promise.all(calls), [undefined, undefined]);
+  await fleet.leftNothing(t, KEY, process);
+});
+
+test("readers of several keys learn when holdAtMost is over, beside readers that go on", async (t) => {
+  const fleet = new Fleet();
+  const process = fleet.process();
+  const end = deferred();
+  const inside: Lock[] = [];
+  const calls = readers(process, 2, end.promise, inside);
+  await fleet.clock.advance(10);
+  const locks = process.locks([KEY, "LOCK_report_2"], { ...READ, holdAtMost: "40s" });
+  t.true(await locks.acquire());
+  const { signal } = locks;
+  await fleet.clock.advance(39 * SECOND);
+  t.false(signal.aborted);
+  await fleet.clock.advance(2 * SECOND);
+  t.true(signal.aborted);
+  t.true(inside.every((lock) => lock.remaining() > 0));
+  await t.throwsAsync(locks.release(), { instanceOf: LockLostError });
+  end.resolve();
+  await fleet.clock.advance(SECOND);
+  t.deepEqual(await Promise.all(calls), [undefined, undefined]);
+  await fleet.leftNothing(t, KEY, process);
+});
