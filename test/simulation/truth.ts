@@ -147,10 +147,10 @@ export class Truth {
   looksAt(key: string): void {
     const truth = this.#of(key);
     if (truth.held !== undefined && this.#held(truth) === undefined) this.#free(truth);
-    if (this.#shares(truth).size === 0) truth.shares.clear();
+    this.#writes(truth);
   }
 
-  /** The server writes anew who holds the key together: without those whose time is over, wherever its clock is set afterwards. */
+  /** The server removes those who hold the key together and whose time is over, wherever its clock is set afterwards. */
   #writes(truth: KeyTruth): void {
     const shares = this.#shares(truth);
     for (const requestId of truth.shares.keys()) if (!shares.has(requestId)) truth.shares.delete(requestId);
