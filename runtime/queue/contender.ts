@@ -29,7 +29,7 @@ const BEAT_MS = CLAIM_TIME_MS * (2 / 3);
 const BEATS_APART_MS = BEAT_MS / 10;
 
 /** How soon to look again while the store does not answer in time. */
-const UNREACHABLE_PAUSE_MS = 100;
+export const UNREACHABLE_PAUSE_MS = 100;
 
 /** What one command may take even when the wait budget has less left. */
 const LEAST_COMMAND_TIME_MS = 200;
@@ -176,11 +176,8 @@ export class Contender implements AttemptListener<Waiter>, Listening {
     this.#open = this.#open.length === 0 ? [sent] : [...this.#open, sent];
   }
 
-  /** Who waits for nobody waits for the store's answer all the same, in the time of one command. */
   #mayTakeMs(first: Waiter, now: number): number {
-    const patienceMs = first.isPatient ? 0 : this.#shared.inFlight.usualTimeoutMs;
-    const until = Math.min(first.budgetEndsAt + patienceMs, first.answerBy);
-    return Math.max(until - now, LEAST_COMMAND_TIME_MS);
+    return commandTimeFor(first, now, this.#shared.inFlight.usualTimeoutMs);
   }
 
   // ---- what the store says ----------------------------------------------------------------------------
@@ -507,6 +504,16 @@ function requestOf(waiter: Waiter, count: number | undefined): TakeRequest {
   if (permits === 1 && replicas === 0) return request; // As nearly all are.
   const sharing = permits > 1 ? { permits, ...(count !== undefined && { count }) } : {};
   return { ...request, ...ofReplicas(waiter), ...sharing };
+}
+
+/**
+ * How long the waiter may wait for one command. A waiter without a budget still waits for one reply, as long as commands
+ * may usually take.
+ */
+export function commandTimeFor(waiter: Waiter, now: number, usualTimeoutMs: number): number {
+  const patienceMs = waiter.isPatient ? 0 : usualTimeoutMs;
+  const until = Math.min(waiter.budgetEndsAt + patienceMs, waiter.answerBy);
+  return Math.max(until - now, LEAST_COMMAND_TIME_MS);
 }
 
 function waitersIn({ somebodyWaits = false }: Pick<Renewed, "somebodyWaits">): Pick<Taken, "somebodyWaits"> {

@@ -53,7 +53,7 @@ export class Looks {
     for (const lease of this.#inDoubt) {
       if (!(lease instanceof SharedLease)) continue;
       this.#inDoubt.delete(lease);
-      if (!lease.isOver) this.#refreshes.now(lease);
+      if (!lease.isOver) this.#refreshes.doubt(lease);
     }
     this.#lookAt(this.#inDoubt);
   }

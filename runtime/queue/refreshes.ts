@@ -10,6 +10,9 @@ import type { SharedLease } from "./shared-lease";
 /** For so long the first caller that left a shared hold waits for the store's word on it: others may leave meanwhile. */
 const LONGEST_WAIT_MS = 4;
 
+/** How soon to ask again about a hold that the store may have lost, if it did not answer. */
+const ASK_AGAIN_MS = 200;
+
 /** What one command may take at most where a caller waits for it. */
 const LEAST_COMMAND_TIME_MS = 200;
 
@@ -24,6 +27,9 @@ export class Refreshes {
   readonly #timer: Timer;
   #pending = new Set<SharedLease>();
   #soon = new Set<SharedLease>();
+  /** Those that the store may have lost, until it has answered. */
+  readonly #inDoubt = new Set<SharedLease>();
+  readonly #again: Timer;
 
   constructor(clock: Clock, store: Store, inFlight: InFlight) {
     this.#clock = clock;
@@ -32,6 +38,15 @@ export class Refreshes {
     this.#timer = clock.timer(() => {
       for (const lease of this.#soon) this.now(lease);
     });
+    this.#again = clock.timerInBackground(() => {
+      for (const lease of this.#inDoubt) this.now(lease);
+    });
+  }
+
+  /** The store may have lost it. Asks until the store answers. */
+  doubt(lease: SharedLease): void {
+    this.#inDoubt.add(lease);
+    this.now(lease);
   }
 
   /** In this tick. */
@@ -51,6 +66,7 @@ export class Refreshes {
   /** It has ended: whoever left it was told. */
   forget(lease: SharedLease): void {
     this.#pending.delete(lease);
+    if (this.#inDoubt.delete(lease) && this.#inDoubt.size === 0) this.#again.clear();
     if (this.#soon.delete(lease) && this.#soon.size === 0) this.#timer.clear();
   }
 
@@ -80,9 +96,11 @@ export class Refreshes {
     leases.forEach((lease, index) => {
       const { lockTimeMs, replicas = 0 } = requests[index] ?? lease;
       const reply = replies[index] ?? new Error("the store sent fewer replies than it was asked for");
+      if (!(reply instanceof Error)) this.#inDoubt.delete(lease);
       const refreshed = { lease, sentAt, lockTimeMs, replicas, handOns: handOns[index] ?? 0, reply };
       this.#inFlight.handle(() => lease.queue.onRefreshed(refreshed));
     });
+    if (leases.some((lease) => this.#inDoubt.has(lease))) this.#again.set(this.#clock.now() + ASK_AGAIN_MS);
   }
 }
 

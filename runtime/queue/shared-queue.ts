@@ -1,9 +1,10 @@
+import type { CancelTimer } from "../clock";
 import { Drop, type DropListener } from "../commands/drop";
 import { NoReplyError } from "../commands/in-flight";
 import { Fifo } from "../fifo";
 import { UNLIMITED } from "../limits";
 import type { DropReply } from "../stores/port";
-import { Contender, type Line } from "./contender";
+import { commandTimeFor, Contender, UNREACHABLE_PAUSE_MS, type Line } from "./contender";
 import { concludeEnd, leaveUnconfirmed, type Ending } from "./ending";
 import type { Holder } from "./holder";
 import type { Lease } from "./lease";
@@ -37,8 +38,11 @@ export class SharedQueue implements Line, LeaseOwner, DropListener<Ending> {
   /** How many permits the leases have that are not lost. */
   #held = 0;
   #contender: Contender | undefined;
-  /** Of which lease the store is asked who waits, and for whom. */
-  #asked: { readonly lease: SharedLease; readonly waiter: Waiter | undefined } | undefined;
+  /** The lease about which the store is asked whether somebody waits. */
+  #asked: SharedLease | undefined;
+  /** The waiter whose try that is, if it is one. */
+  #asker: { readonly waiter: Waiter; readonly cancel: CancelTimer } | undefined;
+  /** Why the store could not be asked who waits, when it was asked last. */
   #trouble: Trouble | undefined;
 
   constructor(context: Shared, key: string, name: string, isJoinable: boolean) {
@@ -90,6 +94,7 @@ export class SharedQueue implements Line, LeaseOwner, DropListener<Ending> {
   giveUp(waiter: Waiter): void {
     const wasFirst = this.first === waiter;
     this.#waiting.delete(waiter);
+    if (this.#asker?.waiter === waiter) this.#endTry();
     if (this.#waiting.size === 0) this.#nobodyWaits();
     else if (wasFirst) this.first?.wake();
     this.#prune();
@@ -123,6 +128,7 @@ export class SharedQueue implements Line, LeaseOwner, DropListener<Ending> {
 
   lookAgainInMs(waiter: Waiter): number {
     if (this.first !== waiter) return Infinity;
+    if (this.#trouble !== undefined) return UNREACHABLE_PAUSE_MS;
     return this.#contender?.lookAgainInMs ?? HELD_BACK_MS;
   }
 
@@ -233,18 +239,37 @@ export class SharedQueue implements Line, LeaseOwner, DropListener<Ending> {
   // ---- what the store says ----------------------------------------------------------------------------
 
   #askWhoWaits(lease: SharedLease, waiter?: Waiter): void {
-    if (this.#asked?.lease === lease) {
-      if (waiter !== undefined && this.#asked.waiter === undefined) this.#asked = { lease, waiter };
-      else if (waiter !== this.#asked.waiter) waiter?.onTried();
-      return;
+    if (waiter !== undefined && waiter !== this.#asker?.waiter) {
+      if (this.#asker !== undefined && this.#asked === lease) return waiter.onTried();
+      this.#asksFor(waiter);
     }
-    this.#asked = { lease, waiter };
+    if (this.#asked === lease) return;
+    this.#asked = lease;
     this.#context.refreshes.now(lease);
   }
 
+  /** The try of the waiter ends with the reply, or when its wait budget ends. */
+  #asksFor(waiter: Waiter): void {
+    this.#endTry();
+    const { clock, inFlight } = this.#context;
+    const cancel = clock.after(commandTimeFor(waiter, clock.now(), inFlight.usualTimeoutMs), () => {
+      if (this.#asker?.waiter !== waiter) return;
+      this.#trouble ??= NO_REPLY_YET;
+      this.#endTry();
+    });
+    this.#asker = { waiter, cancel };
+  }
+
+  #endTry(): void {
+    const asker = this.#asker;
+    this.#asker = undefined;
+    asker?.cancel();
+    asker?.waiter.onTried();
+  }
+
   onRefreshed({ lease, sentAt, lockTimeMs, replicas, handOns, reply }: Refreshed): void {
-    const waiter = this.#asked?.lease === lease ? this.#asked.waiter : undefined;
-    if (this.#asked?.lease === lease) this.#asked = undefined;
+    const isAsked = this.#asked === lease;
+    if (isAsked) this.#asked = undefined;
     this.#trouble = undefined;
     if (!lease.isOver) {
       const { clock, renewals, suspension } = this.#context;
@@ -265,11 +290,15 @@ export class SharedQueue implements Line, LeaseOwner, DropListener<Ending> {
     }
     const isLeft = lease.isOver && !lease.isGivenBack && lease.members.size === 0;
     if (isLeft && this.#leases.has(lease)) this.#end(lease, () => {});
-    this.#goOn();
+    // Whoever is first asks again after a pause: an immediate retry could fail immediately.
+    if (this.#trouble === undefined) this.#goOn();
     this.#giveBackSpare(lease); // It may have no room for those who come, and nobody in it any more.
-    if (waiter === undefined) return;
-    if (this.first === waiter && this.#trouble === undefined) this.#askStore(waiter);
-    else waiter.onTried();
+    if (!isAsked) return;
+    const waiter = this.#asker?.waiter;
+    if (waiter === undefined || this.first !== waiter || this.#trouble !== undefined) return this.#endTry();
+    this.#asker?.cancel();
+    this.#asker = undefined;
+    this.#askStore(waiter);
   }
 
   /** A renewal in its turn says the same. */
@@ -288,9 +317,9 @@ export class SharedQueue implements Line, LeaseOwner, DropListener<Ending> {
 
   /** What nobody here may use is for others. */
   #giveBackSpare(lease: SharedLease): void {
-    if (lease.isOver || this.#asked?.lease === lease) return;
+    if (lease.isOver || this.#asked === lease) return;
     const { size } = lease.members;
-    const isWanted = this.#waiting.size > 0 && this.#roomy.has(lease);
+    const isWanted = this.#trouble === undefined && this.#waiting.size > 0 && this.#roomy.has(lease);
     if (isWanted && (lease === this.#joinable() || lease === this.#leaseInDoubt())) {
       // The first in line asks. Where it does not know yet, the lease asks for it.
       if (lease !== this.#joinable() && size < lease.capacity) this.#askWhoWaits(lease);
@@ -357,7 +386,7 @@ export class SharedQueue implements Line, LeaseOwner, DropListener<Ending> {
   }
 
   #isWorthKeeping(lease: SharedLease): boolean {
-    if (this.#asked?.lease === lease) return true;
+    if (this.#asked === lease) return true;
     return this.#waiting.size > 0 && this.#roomy.has(lease) && lease === this.#leaseInDoubt();
   }
 
@@ -382,6 +411,8 @@ export class SharedQueue implements Line, LeaseOwner, DropListener<Ending> {
     const isBeforeItsTime = lease.untilDeadline(now) > 0;
     this.#forget(lease);
     refreshes.forget(lease);
+    if (this.#asked === lease) this.#asked = undefined;
+    if (this.#asked === undefined) this.#endTry();
     if (isClosed && lease.loss?.isGivenBack === true) {
       ended(lease.loss);
       return this.#finish(lease);
