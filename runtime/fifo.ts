@@ -6,10 +6,10 @@ interface Node<Key, Value> {
 }
 
 /**
- * A map that knows its first and its last key, in the order in which they came.
+ * A map in insertion order that finds its first and its last key in constant time.
  *
- * To ask a `Map` for its first key skips all that were deleted in front, until its table is made anew: a long line whose
- * first ones leave one by one would be walked time and again.
+ * The iterator of a `Map` walks over deleted entries until the table is rebuilt. Asking for the first key of a long queue
+ * that is emptied from the front would therefore walk it again and again.
  */
 export class Fifo<Key, Value = undefined> {
   readonly #nodes = new Map<Key, Node<Key, Value>>();
@@ -32,7 +32,7 @@ export class Fifo<Key, Value = undefined> {
     return this.#nodes.get(key)?.value;
   }
 
-  /** Adds the key at the end. One that is there keeps its turn. */
+  /** Adds the key at the end. A key that is present keeps its position. */
   set(key: Key, value: Value): void {
     const known = this.#nodes.get(key);
     if (known !== undefined) {
@@ -46,7 +46,7 @@ export class Fifo<Key, Value = undefined> {
     this.#last = node;
   }
 
-  /** Returns whether it was there. */
+  /** Returns whether the key was present. */
   delete(key: Key): boolean {
     const node = this.#nodes.get(key);
     if (node === undefined) return false;

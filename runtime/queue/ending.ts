@@ -13,10 +13,10 @@ export interface Ending {
 }
 
 /**
- * The store has answered: whoever had the lease is told whether it was held to its end.
+ * Reports to all holders of the lease whether it lasted to its end, as the store has answered.
  *
  * @param finish called once, in any case
- * @param go what comes of it: whoever held it is told before whoever holds it now
+ * @param go called after the holders know, for example to grant the lock to the next waiter
  */
 export function concludeEnd(
   { clock }: Pick<Shared, "clock">,
@@ -32,7 +32,7 @@ export function concludeEnd(
   end(ending, loss, go, finish);
 }
 
-/** The store has not answered. The release is sent again until it does: before that, the key may stay taken. */
+/** The store has not answered, so the key may still be held. The release is retried until the store answers. */
 export function leaveUnconfirmed(
   { clock, renewals, giveBacks }: Pick<Shared, "clock" | "renewals" | "giveBacks">,
   ending: Ending,
@@ -46,7 +46,7 @@ export function leaveUnconfirmed(
   end(ending, unconfirmed(error), sendAgain, finish);
 }
 
-/** Whatever is thrown meanwhile, the stay ends once. */
+/** Ends the hold exactly once, even if a callback throws. */
 function end(ending: Ending, loss: Loss | undefined, go: () => void, finish: () => void): void {
   if (ending.isOver) return;
   ending.isOver = true;

@@ -7,18 +7,18 @@ import { ofReplicas } from "./lease";
 import { together } from "./renewals";
 import type { SharedLease } from "./shared-lease";
 
-/** For so long the first caller that left a shared hold waits for the store's word on it: others may leave meanwhile. */
+/** How long the first caller that left a shared hold waits before the store is asked. Others may leave meanwhile. */
 const LONGEST_WAIT_MS = 4;
 
 /** How soon to ask again about a hold that the store may have lost, if it did not answer. */
 const ASK_AGAIN_MS = 200;
 
-/** What one command may take at most where a caller waits for it. */
+/** The shortest time that one command gets. */
 const LEAST_COMMAND_TIME_MS = 200;
 
 /**
- * Renews shared holds out of turn: to hear whether somebody waits, to give permits back, and to hear for callers that left
- * whether the hold was there. Those of one tick go in one command, however many callers they are for.
+ * Renews shared holds before their time, for three reasons: to learn whether somebody waits, to give permits back, and to
+ * confirm the hold for callers that left it. The renewals of one tick share one command, however many callers they serve.
  */
 export class Refreshes {
   readonly #clock: Clock;
@@ -49,21 +49,21 @@ export class Refreshes {
     this.now(lease);
   }
 
-  /** In this tick. */
+  /** Renews it in this tick. */
   now(lease: SharedLease): void {
     if (this.#soon.delete(lease) && this.#soon.size === 0) this.#timer.clear();
     if (this.#pending.size === 0) runInNextTick(this.#send);
     this.#pending.add(lease);
   }
 
-  /** Within a few milliseconds. */
+  /** Renews it within a few milliseconds. */
   soon(lease: SharedLease): void {
     if (this.#pending.has(lease)) return;
     if (this.#soon.size === 0) this.#timer.set(this.#clock.now() + LONGEST_WAIT_MS);
     this.#soon.add(lease);
   }
 
-  /** It has ended: whoever left it was told. */
+  /** It has ended, and everybody who left it knows the outcome. */
   forget(lease: SharedLease): void {
     this.#pending.delete(lease);
     if (this.#inDoubt.delete(lease) && this.#inDoubt.size === 0) this.#again.clear();
@@ -86,7 +86,7 @@ export class Refreshes {
     const requests = leases.map((lease) => ({
       key: lease.key,
       requestId: lease.requestId,
-      // One that nobody renews is not prolonged: a renewal never shortens a hold.
+      // A hold without a watchdog must not be extended. A renewal never shortens a hold, so 1 ms changes nothing.
       lockTimeMs: lease.members.isJoinable ? lease.lockTimeMs : 1,
       fencing: false,
       ...lease.renewTerms,

@@ -5,41 +5,41 @@ import { Lease } from "./lease";
 import type { Loss } from "./loss";
 import type { Ended } from "./turn";
 
-/** For so long after the store has said that nobody waits, callers may join a hold of their process unasked. */
+/** How long callers may join a hold of their process without a command, after a command that found nobody waiting. */
 export const JOIN_WINDOW_MS = 100;
 
-/** How often each permit of a hold may be used in its first turn, though others wait: as a lock that is held alone. */
+/** How often each permit of a hold may be used in its first 100 ms although others wait. A lock held alone does the same. */
 const MOST_USES = 16;
 
-/** What the store said when it granted a hold, or prolonged it. */
+/** What the store reported when it granted or renewed a hold. */
 export interface Grant {
   /** On the monotonic clock: before the command was sent. */
   readonly sentAt: number;
-  /** How many permits it has. */
+  /** How many permits the hold has. */
   readonly count: number;
-  /** Whether somebody had a place in the queue of the store then. */
+  /** Whether somebody was in the store queue then. */
   readonly somebodyWaits: boolean;
-  /** On the monotonic clock: whoever was there by then came before everybody who waits. */
+  /** On the monotonic clock: callers that came by then came before everybody in the store queue. */
   readonly coversUntil: number;
 }
 
-/** What a renewal out of turn asked the store for a lease, and what the store said. */
+/** The request and the reply of an extra renewal. */
 export interface Refreshed {
   readonly lease: SharedLease;
   /** On the monotonic clock: before the command was sent. */
   readonly sentAt: number;
   readonly lockTimeMs: number;
   readonly replicas: number;
-  /** How many callers had left the lease by then. */
+  /** How many callers had left the lease when the command was sent. */
   readonly handOns: number;
   readonly reply: RenewReply;
 }
 
-/** The queue that has a shared lease. */
+/** The queue that owns a shared lease. */
 export interface LeaseOwner {
   leave(lease: SharedLease, holder: Holder, now: number, ended: Ended): void;
   leaveToExpire(lease: SharedLease): void;
-  /** That caller may hold the lease no longer than its limit. */
+  /** Ends the caller's lock when its `holdAtMost` is over. */
   watchLimit(lease: SharedLease, holder: Holder): void;
   /** The lease is lost. */
   onFree(lease: SharedLease): void;
@@ -48,19 +48,19 @@ export interface LeaseOwner {
 }
 
 /**
- * One hold that callers of this process have together: any number of readers, or as many callers as it has permits. They
- * all hold it by the same belief.
+ * One hold that callers of this process share: any number of readers, or as many callers as it has permits. One deadline
+ * counts for all of them.
  *
- * A caller may join without a command, but passes nobody who waits elsewhere: it must have been there before a command was
- * sent that found nobody, or join within {@link JOIN_WINDOW_MS} of that.
+ * A caller may join without a command if it overtakes nobody who waits in another process. Either it came before a command
+ * was sent that found nobody waiting, or it joins within {@link JOIN_WINDOW_MS} after such a command was sent.
  */
 export class SharedLease extends Lease {
   readonly queue: LeaseOwner;
   readonly permits: number;
   readonly members: Members;
-  /** How many callers may be in at once. It only ever shrinks: more permits are another hold. */
+  /** How many callers may be inside at once. It never grows: more permits are another hold. */
   capacity = 1;
-  /** Whether somebody waits elsewhere, as the store said last. */
+  /** Whether somebody waits in another process, by the latest reply of the store. */
   somebodyWaits = false;
   #askedAt = -Infinity;
   #coversUntil = -Infinity;
@@ -84,7 +84,7 @@ export class SharedLease extends Lease {
     this.answered(grant);
   }
 
-  /** The store has said who waits. What it said to an earlier command counts no more. */
+  /** Notes whether somebody waits. The reply to an earlier command does not replace that to a later one. */
   answered({ sentAt, somebodyWaits, coversUntil }: Omit<Grant, "count">): void {
     if (sentAt < this.#askedAt) return;
     this.#askedAt = sentAt;
@@ -92,14 +92,14 @@ export class SharedLease extends Lease {
     this.#coversUntil = Math.max(this.#coversUntil, somebodyWaits ? coversUntil : sentAt);
   }
 
-  /** Whether one who came then may join now. It says nothing about how long the hold lasts. */
+  /** Whether a caller that came at that time may join now. The deadline of the hold is checked elsewhere. */
   mayJoin(cameAt: number, now: number): boolean {
     if (!this.hasRoom) return false;
     const isInWindow = !this.somebodyWaits && now < this.#askedAt + JOIN_WINDOW_MS;
     return isInWindow || cameAt <= this.#coversUntil || this.#isInTurn(now);
   }
 
-  /** Permits are granted to the process, which is then served for a turn. */
+  /** Permits are granted to the process. Its callers may use them for a while, even if others wait. */
   #isInTurn(now: number): boolean {
     if (this.permits === UNLIMITED) return false;
     const isFilling = this.#uses < this.#mostUses / MOST_USES;
@@ -153,13 +153,13 @@ export class SharedLease extends Lease {
   }
 }
 
-/** The callers that have a shared lease, as one holder. */
+/** The callers that share a lease, as one holder. */
 class Members implements Holder {
   readonly permits: number;
-  /** Whether there may be several: each then has a limit of its own for how long it may hold the lock. */
+  /** Whether there may be several. Then each has its own `holdAtMost`. */
   readonly isJoinable: boolean;
   readonly #all = new Set<Holder>();
-  /** Those whose lock ended before their body did, and the hold went on. */
+  /** Callers whose lock ended before their body did, while the hold went on. */
   readonly #lost = new Map<Holder, Loss>();
 
   constructor(permits: number, isJoinable: boolean) {
@@ -184,7 +184,7 @@ class Members implements Holder {
     return this.#all.delete(holder);
   }
 
-  /** It holds the lock no more, whatever becomes of the others. */
+  /** Takes the lock from this caller only. */
   lose(holder: Holder, loss: Loss): void {
     if (!this.#all.delete(holder)) return;
     this.#lost.set(holder, loss);
@@ -231,7 +231,7 @@ class Members implements Holder {
     for (const holder of this.#all) holder.onRenewed();
   }
 
-  /** Whoever is told may leave at once. */
+  /** A caller may leave as soon as it learns of the loss, which changes the set. */
   onLost(loss: Loss): void {
     for (const holder of Array.from(this.#all)) holder.onLost(loss);
   }

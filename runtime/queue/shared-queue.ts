@@ -15,27 +15,27 @@ import { SharedLease, type Grant, type LeaseOwner, type Refreshed } from "./shar
 import { Turn, type Ended } from "./turn";
 import type { Waiter } from "./waiter";
 
-/** Who is held back because this process has all permits itself may be forgotten for so long. */
+/** How long a waiter sleeps while its own process holds all permits. A release wakes it earlier. */
 const HELD_BACK_MS = 1_000;
 
 /**
- * The callers of this process that share one key on the same terms, and the holds that they have together. One of them asks
- * the store for all. Whoever comes while a hold is there joins it, as long as it passes nobody: see {@link SharedLease}.
+ * The callers of this process that share one key on the same terms, and their common holds. The first of them asks the store
+ * for all. A caller joins an existing hold if it overtakes nobody: see {@link SharedLease}.
  *
- * A caller that is not renewed, or leaves its lock to expire, has a queue and a hold of its own.
+ * A caller without a watchdog, or with `autoUnlock=false`, has its own queue and its own hold.
  */
 export class SharedQueue implements Line, LeaseOwner, DropListener<Ending> {
   readonly key: string;
   readonly name: string;
   readonly #context: Shared;
   readonly #isJoinable: boolean;
-  /** Each since when, on the monotonic clock. */
+  /** Each waiter, and when it came, on the monotonic clock. */
   readonly #waiting = new Fifo<Waiter, number>();
-  /** Those that have not ended, lost ones included. */
+  /** All leases that have not ended, including lost ones. */
   readonly #leases = new Set<SharedLease>();
-  /** Those with room for one more: of readers the last, which the store has said most about. */
+  /** Leases with room for one more caller. For readers this is the newest lease only. */
   #roomy = new Set<SharedLease>();
-  /** How many permits the leases have that are not lost. */
+  /** How many permits this process holds, without lost leases. */
   #held = 0;
   #contender: Contender | undefined;
   /** The lease about which the store is asked whether somebody waits. */
@@ -68,7 +68,7 @@ export class SharedQueue implements Line, LeaseOwner, DropListener<Ending> {
     return this.#leases;
   }
 
-  /** How many permits the first who waits asks for, in the name of those behind it. */
+  /** How many permits the first waiter asks for, also on behalf of the waiters behind it. */
   get wanted(): number | undefined {
     const permits = this.first?.permits ?? 1;
     return permits === UNLIMITED
@@ -76,7 +76,7 @@ export class SharedQueue implements Line, LeaseOwner, DropListener<Ending> {
       : Math.max(Math.min(this.#waiting.size, permits - this.#held), 1);
   }
 
-  /** Whether whoever comes now joins a hold at once. */
+  /** Whether a caller that comes now joins a hold immediately. */
   get isOpen(): boolean {
     const [lease] = this.#roomy;
     if (lease === undefined || this.first !== undefined || this.#context.firstAlone(this.key) !== undefined)
@@ -90,7 +90,7 @@ export class SharedQueue implements Line, LeaseOwner, DropListener<Ending> {
     this.#waiting.set(waiter, this.#context.clock.now());
   }
 
-  /** The waiter gives up. What was asked for it is for whoever is first now. */
+  /** Removes a waiter. A request that is under way now serves the next waiter. */
   giveUp(waiter: Waiter): void {
     const wasFirst = this.first === waiter;
     this.#waiting.delete(waiter);
@@ -100,13 +100,13 @@ export class SharedQueue implements Line, LeaseOwner, DropListener<Ending> {
     this.#prune();
   }
 
-  /** Whether the first in line may join a hold, or ask the store. */
+  /** Whether this is the first waiter, and it may join a hold or ask the store. */
   mayAsk(waiter: Waiter): boolean {
     if (this.first !== waiter) return false;
     return this.#contender !== undefined || this.#joinable() !== undefined || this.#mayAskForMore(waiter);
   }
 
-  /** It is told when its try is over. If it was let in, it holds the lock by then. */
+  /** Starts a try of the waiter. When `onTried` is called, a waiter that was admitted holds the lock. */
   ask(waiter: Waiter): void {
     this.#admit();
     if (this.first !== waiter) return;
@@ -121,7 +121,7 @@ export class SharedQueue implements Line, LeaseOwner, DropListener<Ending> {
     this.#contender.ask(waiter);
   }
 
-  /** As many as there are permits may be of use to each other. */
+  /** This process never asks for more permits than there are. */
   #mayAskForMore({ permits }: Waiter): boolean {
     return this.#leaseInDoubt() !== undefined || permits === UNLIMITED || this.#held < permits;
   }
@@ -159,7 +159,8 @@ export class SharedQueue implements Line, LeaseOwner, DropListener<Ending> {
   }
 
   begin(lease: Lease, first: Waiter, grant: Grant): number | undefined {
-    if (!(lease instanceof SharedLease)) throw new Error(`${this.key} was granted to one that is alone`);
+    if (!(lease instanceof SharedLease))
+      throw new Error(`${this.key}: a shared queue got a lease of another kind`);
     lease.begin(grant);
     const waitedMs = first.onGranted(lease, undefined);
     if (waitedMs === undefined) return undefined;
@@ -176,12 +177,12 @@ export class SharedQueue implements Line, LeaseOwner, DropListener<Ending> {
     return waitedMs;
   }
 
-  /** Those behind the one for whom the hold was granted. */
+  /** Admits the waiters behind the one that got the hold. */
   afterBegin(): void {
     this.#goOn();
   }
 
-  /** Lets in as many as may join what this process has. */
+  /** Admits as many waiters as may join the holds of this process. */
   #admit(): void {
     for (let first = this.first; first !== undefined; first = this.first) {
       const lease = this.#joinable();
@@ -198,7 +199,7 @@ export class SharedQueue implements Line, LeaseOwner, DropListener<Ending> {
     }
   }
 
-  /** What the first in line may join now. */
+  /** The lease that the first waiter may join now. */
   #joinable(): SharedLease | undefined {
     const { first } = this;
     const [lease] = this.#roomy;
@@ -207,7 +208,7 @@ export class SharedQueue implements Line, LeaseOwner, DropListener<Ending> {
     return lease.mayJoin(cameAt, this.#context.suspension.readAt) ? lease : undefined;
   }
 
-  /** Whether it is what the caller would have been granted, but for who waits elsewhere. */
+  /** Whether the lease is as good as a new grant. It does not consider who waits in other processes. */
   #isUsable(lease: SharedLease): boolean {
     const { renewals, suspension, isClosed } = this.#context;
     const { lockTimeMs } = lease;
@@ -216,19 +217,19 @@ export class SharedQueue implements Line, LeaseOwner, DropListener<Ending> {
       !isClosed &&
       this.#isJoinable &&
       leftMs > lockTimeMs / 2 &&
-      // It may have been extended for one of those who have it, and for nobody else.
+      // `extend()` may have prolonged it for one caller only.
       renewals.mostLockTimeMs(lease) <= lockTimeMs &&
       renewals.isKept(lease)
     );
   }
 
-  /** Nobody passes one of this process that came before, and would be alone. */
+  /** The same, if no waiter of this process that wants the key alone came before. */
   #isUsableFor(first: Waiter, lease: SharedLease): boolean {
     const alone = this.#context.firstAlone(this.key);
     return (alone === undefined || first.waitsSince < alone.waitsSince) && this.#isUsable(lease);
   }
 
-  /** A lease that the first in line could join, had the store said lately that nobody waits. */
+  /** A lease that the first waiter may join as soon as the store reports that nobody waits. */
   #leaseInDoubt(): SharedLease | undefined {
     const { first } = this;
     const [lease] = this.#roomy;
@@ -278,7 +279,7 @@ export class SharedQueue implements Line, LeaseOwner, DropListener<Ending> {
         lease.turn?.tell(handOns, unconfirmed(reply));
       } else if (reply.renewed) {
         const { somebodyWaits = false } = reply;
-        // A body that has entered since may want more replicas to have it than were asked.
+        // A caller that joined meanwhile may need more replicas than this command asked for.
         if (this.#isJoinable && replicas >= lease.replicas)
           lease.prove(sentAt, lockTimeMs, suspension.trustedSince());
         lease.answered({ sentAt, somebodyWaits, coversUntil: -Infinity });
@@ -290,9 +291,9 @@ export class SharedQueue implements Line, LeaseOwner, DropListener<Ending> {
     }
     const isLeft = lease.isOver && !lease.isGivenBack && lease.members.size === 0;
     if (isLeft && this.#leases.has(lease)) this.#end(lease, () => {});
-    // Whoever is first asks again after a pause: an immediate retry could fail immediately.
+    // After an error the first waiter pauses, because an immediate retry could fail immediately.
     if (this.#trouble === undefined) this.#goOn();
-    this.#giveBackSpare(lease); // It may have no room for those who come, and nobody in it any more.
+    this.#giveBackSpare(lease); // It may be empty, and not be among those with room.
     if (!isAsked) return;
     const waiter = this.#asker?.waiter;
     if (waiter === undefined || this.first !== waiter || this.#trouble !== undefined) return this.#endTry();
@@ -301,13 +302,13 @@ export class SharedQueue implements Line, LeaseOwner, DropListener<Ending> {
     this.#askStore(waiter);
   }
 
-  /** A renewal in its turn says the same. */
+  /** The regular renewal was answered. */
   onRenewed(lease: SharedLease, sentAt: number, somebodyWaits: boolean): void {
     lease.answered({ sentAt, somebodyWaits, coversUntil: -Infinity });
     this.#goOn();
   }
 
-  /** Something has changed: whoever may join does, what nobody needs is given back, and whoever is first may ask. */
+  /** Admits waiters after a change, gives back spare permits, and wakes the first waiter. */
   #goOn(): void {
     this.#admit();
     for (const lease of Array.from(this.#roomy)) this.#giveBackSpare(lease);
@@ -315,13 +316,13 @@ export class SharedQueue implements Line, LeaseOwner, DropListener<Ending> {
     this.#prune();
   }
 
-  /** What nobody here may use is for others. */
+  /** Gives back permits, or a whole hold, that nobody in this process may use. */
   #giveBackSpare(lease: SharedLease): void {
     if (lease.isOver || this.#asked === lease) return;
     const { size } = lease.members;
     const isWanted = this.#trouble === undefined && this.#waiting.size > 0 && this.#roomy.has(lease);
     if (isWanted && (lease === this.#joinable() || lease === this.#leaseInDoubt())) {
-      // The first in line asks. Where it does not know yet, the lease asks for it.
+      // The store decides whether the first waiter may join.
       if (lease !== this.#joinable() && size < lease.capacity) this.#askWhoWaits(lease);
       return;
     }
@@ -335,7 +336,7 @@ export class SharedQueue implements Line, LeaseOwner, DropListener<Ending> {
 
   // ---- leaving ----------------------------------------------------------------------------------------
 
-  /** The body of one of those who have the lease is done. It is told whether it held the lock to its end. */
+  /** Ends the lock of one caller. `ended` reports whether it held the lock to its end. */
   leave(lease: SharedLease, holder: Holder, now: number, ended: Ended): void {
     const loss = lease.lossFor(holder);
     const wasMember = lease.members.delete(holder);
@@ -363,7 +364,7 @@ export class SharedQueue implements Line, LeaseOwner, DropListener<Ending> {
     this.#finish(lease);
   }
 
-  /** How long one of several may hold the lock is its own affair: the hold goes on for the others. */
+  /** Ends the lock of one caller when its `holdAtMost` is over. The hold goes on for the others. */
   watchLimit(lease: SharedLease, holder: Holder): void {
     const { clock } = this.#context;
     clock.afterInBackground(holder.mayHoldUntil - clock.now(), () => {
@@ -390,13 +391,13 @@ export class SharedQueue implements Line, LeaseOwner, DropListener<Ending> {
     return this.#waiting.size > 0 && this.#roomy.has(lease) && lease === this.#leaseInDoubt();
   }
 
-  /** A lease was lost: it is of no use to anybody. */
+  /** A lease was lost. Nobody may join it. */
   onFree(lease: SharedLease): void {
     if (lease.isOver) this.#forget(lease);
     this.first?.wake();
   }
 
-  /** For those who wait it counts no more. */
+  /** Excludes the lease from joins and from the number of held permits. */
   #forget(lease: SharedLease): void {
     this.#roomy.delete(lease);
     if (lease.capacity !== UNLIMITED) this.#held -= lease.capacity;

@@ -14,12 +14,12 @@ interface Ends {
 }
 
 /**
- * The holds of those who share one key in the memory store. No step costs more than O(log n), and each removes a few of the
- * holds whose time is over: those that are left count as held until a later one.
+ * The holds of one shared key in the memory store. Each step takes O(log n) time, and removes a few expired holds. The others
+ * count as held until a later step removes them.
  */
 export class MemoryShares {
   readonly #all = new Map<string, Share>();
-  /** How many holds name each limit of permits. */
+  /** How many holds have each limit of permits. */
   readonly #limits = new Map<number, number>();
   #first = new Heap((one, other) => one.at < other.at);
   #last = new Heap((one, other) => one.at > other.at);
@@ -30,12 +30,12 @@ export class MemoryShares {
     return this.#all.size === 0;
   }
 
-  /** What the key holds. */
+  /** The value of the key. */
   get value(): string {
     return this.#isOfReaders ? SHARED_BY_READERS : sharedByPermits(this.#taken);
   }
 
-  /** When the first of the holds ends, and when the last of them. */
+  /** The deadlines of the first and the last hold to end. */
   get firstEndsAt(): number | undefined {
     return this.#top(this.#first)?.at;
   }
@@ -52,26 +52,26 @@ export class MemoryShares {
     }
   }
 
-  /** The id, or what is left of it where it is revoked; `undefined` where neither is there. */
+  /** The id under which the hold is stored, which changes when it is revoked; `undefined` if there is none. */
   own(requestId: string, now: number): string | undefined {
     return [requestId, revokedFrom(requestId)].find((id) => (this.#all.get(id)?.expiresAt ?? now) > now);
   }
 
-  /** How many more permits there are for one with that limit. Readers hold the key beside readers alone. */
+  /** How many permits are left for a caller with that limit. Readers share a key with readers only. */
   roomFor(limit: number): number {
     const isReader = limit === UNLIMITED;
     if (isReader || this.#isOfReaders) return isReader && (this.#isOfReaders || this.isEmpty) ? 1 : 0;
     return Math.min(limit, ...this.#limits.keys()) - this.#taken;
   }
 
-  /** The limit of another, where that differs; of several, the smallest. */
+  /** The smallest limit of another holder, if any differs. */
   otherLimit(limit: number): number | undefined {
     const [smallest, largest] = [Math.min(...this.#limits.keys()), Math.max(...this.#limits.keys())];
     if (this.#limits.size === 0 || this.#isOfReaders) return undefined;
     return [smallest, largest].find((one) => one !== limit);
   }
 
-  /** Returns how many permits it has got. */
+  /** Adds a hold. Returns how many permits it got. */
   join(id: string, expiresAt: number, limit: number, wanted: number): number {
     this.#isOfReaders = limit === UNLIMITED;
     const count = this.#isOfReaders ? 1 : Math.min(wanted, limit, this.roomFor(limit));
@@ -79,7 +79,7 @@ export class MemoryShares {
     return count;
   }
 
-  /** Returns how many permits were given back. */
+  /** Renews a hold. Returns how many permits it gave back. */
   renew(id: string, expiresAt: number, kept: number | undefined): number {
     const share = this.#all.get(id);
     if (share === undefined) return 0;
@@ -123,7 +123,7 @@ export class MemoryShares {
     this.#ends(id, share.expiresAt);
   }
 
-  /** What was noted before, for an earlier end, is thrown away when it comes up, or when most of what is noted is that. */
+  /** Notes a deadline. Outdated notes are dropped when they reach the top, or when most notes are outdated. */
   #ends(id: string, at: number): void {
     this.#first.push({ id, at });
     this.#last.push({ id, at });
@@ -144,7 +144,7 @@ export class MemoryShares {
 
 const FEW = 16;
 
-/** A binary heap: the one that goes before all others is on top. */
+/** A binary heap. The item that goes before all others is on top. */
 class Heap {
   readonly #goesBefore: (one: Ends, other: Ends) => boolean;
   #items: Ends[] = [];
@@ -161,7 +161,7 @@ class Heap {
     return this.#items[0];
   }
 
-  /** Holds these alone. */
+  /** Replaces all items. */
   reset(items: readonly Ends[]): void {
     // A sorted list is a heap.
     this.#items = items.toSorted((one, other) => (this.#goesBefore(one, other) ? -1 : 1));

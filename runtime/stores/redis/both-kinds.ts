@@ -22,8 +22,8 @@ type WhoHolds = Pick<
 >;
 
 /**
- * Has each request done by those who know its kind: locks that are held alone, or shared. A request that does not say that its
- * hold is shared is done as if it were held alone, and once more as it is.
+ * Routes each request to the code for its kind: locks that are held alone, or shared. A request that does not say its kind is
+ * first treated as held alone. If the key turns out to be shared, it is sent once more for a shared lock.
  */
 export class BothKinds implements WhoHolds {
   readonly #holding: Holding;
@@ -107,7 +107,7 @@ export class BothKinds implements WhoHolds {
     return { ...inspection, holds: await this.#sharing.inspect(key, withinMs) };
   }
 
-  /** Those that did not say so, and were found to be shared. */
+  /** Sends again the requests that did not say that their lock is shared. */
   async #again<Request extends DropRequest, Reply>(
     requests: readonly Request[],
     replies: readonly (Reply | Error)[],
@@ -134,7 +134,7 @@ function isFoundShared(reply: DropReply | RenewReply | Error): boolean {
   return "holder" in reply && reply.holder !== undefined && isShared(reply.holder);
 }
 
-/** What fails for one kind says nothing about the other. */
+/** Splits the requests by kind. If one kind fails, the replies of the other kind still count. */
 async function eachKind<Request extends { readonly permits?: number }, Reply>(
   requests: readonly Request[],
   askAlone: (some: readonly Request[]) => Promise<readonly (Reply | Error)[]>,

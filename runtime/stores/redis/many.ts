@@ -50,7 +50,7 @@ export function settledOrError<Reply>(settled: PromiseSettledResult<Reply>): Rep
   return settled.status === "fulfilled" ? settled.value : wrapped(settled.reason);
 }
 
-/** Of one that was asked for as if it were many. */
+/** Returns the only reply, or throws the only error, of a request that was sent as a list of one. */
 export async function onlyOne<Reply>(asked: Promise<readonly (Reply | Error)[]>): Promise<Reply> {
   const [reply = TOO_FEW] = await asked;
   if (reply instanceof Error) throw reply;

@@ -41,7 +41,7 @@ import type { Server } from "./server";
 
 type Argument = string | number;
 
-/** Locks that several hold together: see `scripts/shares.ts` for what stands where. */
+/** Shared locks. See `scripts/shares.ts` for the layout of their data. */
 export class Sharing {
   readonly #server: Server;
   readonly #places: Places;
@@ -101,7 +101,7 @@ export class Sharing {
     const argsOf = (): Argument[] => [this.#server.counts];
     return this.#each(DROP_SHARES, requests, argsOf, withinMs, (reply): DropReply => {
       if (!Array.isArray(reply)) return this.#done(reply, DROPPED);
-      // A client may send a command again, unasked, when the connection broke under it: the first may have dropped.
+      // After a broken connection, a client may have sent the command twice. The first may have released the hold.
       if (this.#server.breaks !== breaksBefore) throw doubtful();
       return { dropped: false, holder: foundIn(reply) };
     });
@@ -136,13 +136,13 @@ export class Sharing {
       [request.requestId],
       withinMs,
       (reply) => {
-        if (Array.isArray(reply)) foundIn(reply); // What cannot be read is an error.
+        if (Array.isArray(reply)) foundIn(reply); // Throws if the key has other data.
         return Number(reply) === 1;
       },
     );
   }
 
-  /** Those who hold the key, which is shared. */
+  /** Lists the holds of a shared key. */
   async inspect(key: string, withinMs: number): Promise<readonly InspectedHold[]> {
     const keys = [this.#server.holdsOf(key)];
     return await this.#server.scripts.run(INSPECT_SHARES, keys, [], withinMs, (reply) => {
@@ -160,7 +160,7 @@ export class Sharing {
 
   // ---- one command for many ---------------------------------------------------------------------------
 
-  /** In a cluster each has a slot of its own, and goes by itself. */
+  /** Sends many requests in one command. In a cluster, each key has its own slot, so each request is one command. */
   async #each<Request extends DropRequest, Reply>(
     script: Script,
     requests: readonly Request[],
@@ -223,7 +223,7 @@ function foundIn(reply: readonly unknown[]): string | undefined {
   return holder;
 }
 
-/** Members of a sorted set with their scores, as RESP2 has them in one list and RESP3 in pairs. */
+/** Members of a sorted set with their scores. RESP2 sends one flat list, and RESP3 sends pairs. */
 function pairsIn(reply: unknown): readonly (readonly [member: string, score: number])[] {
   const flat = listOf(reply).flat();
   return Array.from({ length: flat.length / 2 }, (_, index) => [

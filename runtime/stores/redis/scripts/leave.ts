@@ -4,7 +4,7 @@ import { script } from "./script";
 import { SERVER_TIME } from "./server-time";
 
 /**
- * Gives up a place, and what is reserved for it. Where several hold the key, the next may have waited for that: it is told.
+ * Gives up a place, and the reservation for it. If the key is shared, it notifies the next waiter, which may have room now.
  *
  * KEYS: lock, queue. ARGV: place, inbox, "1" where PUBLISH counts all who listen, the inbox that
  * the place had where that was another one.

@@ -29,7 +29,7 @@ local function hand_on()
     keep_place(KEYS[2], waiter)
     local chosen = choose(KEYS[2], ARGV[6], waiter)
     if not chosen then
-      redis.call("DEL", KEYS[1]) -- Dead waiters are left in front: who comes next removes them.
+      redis.call("DEL", KEYS[1]) -- Dead waiters are left in front. Later calls remove them.
       return { 2, false, publish_is_denied }
     end
     if chosen ~= waiter then

@@ -41,12 +41,12 @@ local function is_ours(waiter)
     and (inbox == "" or string.sub(inbox, 1, ${inboxName("").length}) == "${inboxName("")}")
 end
 
--- How many dead waiters this call may still remove, and how many it may still notify: a queue may be of any length.
+-- How many dead waiters this call may still remove, and how many it may still notify. A queue may be of any length.
 local removals, notices = ${MOST_DEAD_AT_ONCE}, ${MOST_DEAD_AT_ONCE}
--- Whether the last look at a queue found dead waiters in front that it may not remove. Those behind ask again soon.
+-- Whether more dead waiters are in front than this call may remove. The waiters behind them ask again soon.
 local dead_are_left = false
 
--- Where even the waiter that was heard last is dead, all are.
+-- If even the waiter with the latest deadline is dead, all are.
 local function forget_dead(queue, waiter)
   local latest = redis.call("ZRANGEBYSCORE", queue, "-inf", "+inf", "WITHSCORES", "LIMIT", 0, 1)[2]
   if latest and tonumber(latest) < 0 and -latest <= now_us() then
@@ -77,7 +77,7 @@ local function first_after(queue, turn)
   end
 end
 
--- In how many ms to ask again, where dead waiters are left in front.
+-- When to ask again, in ms, if dead waiters are left in front; otherwise -1.
 local function ask_again_in()
   return dead_are_left and 1 or -1
 end

@@ -5,8 +5,8 @@ import { SERVER_TIME } from "./server-time";
 import { SHARES } from "./shares";
 import { ERROR_OF, MANY, OF_ALL } from "./values";
 
-// How the scripts of this file read their arguments: KEYS has the locks, then the queue of each, then the holds of each.
-// ARGV begins with all requestIds in one; then there are those of each lock, one after the other.
+// The arguments of these scripts. KEYS: all locks, then their queues, then their holds. ARGV: all requestIds in one string,
+// then the arguments of each lock in turn.
 
 const EACH = `
 local count = #KEYS / 3
@@ -29,12 +29,12 @@ end
 `;
 
 /**
- * Takes those of many keys that are free, or may be shared, while nobody waits.
+ * Acquires each key that is free, or is shared with room while nobody waits.
  *
- * ARGV of each: lock time in ms; how many permits there are in its eyes, 0 of a reader; how many it wants at most.
+ * ARGV of each: lock time in ms; the caller's limit of permits, 0 for a reader; how many permits it wants at most.
  *
- * Reply, for each: { 1, how many permits it has got, the limit of another where that differs and 0 elsewhere, 1 where
- * somebody waits, 0 } where it was taken, otherwise { 0, what it holds }; or its error.
+ * Reply for each, if acquired: { 1, how many permits it got, the limit of another holder or 0 if it is the same, 1 if
+ * somebody waits, 0 }. Otherwise { 0, the value of the key }, or an error.
  */
 export const SHARE_MANY = script(
   MANY,
@@ -63,15 +63,14 @@ end)
 );
 
 /**
- * Takes those of many keys whose turn it is to be shared, or keeps the places of those who wait. Where more may hold one, the
- * next is told.
+ * Acquires each key if it is the turn of the place, and otherwise enqueues the place or keeps its turn. If room is left, it
+ * notifies the next waiter.
  *
- * ARGV of each: lock time in ms, limit, how many permits it wants at most, place, inbox, "1" where PUBLISH counts all
- * who listen, the inbox that the place had where that was another one and "-" elsewhere.
+ * ARGV of each: lock time in ms; limit; how many permits it wants at most; place; inbox; "1" if PUBLISH counts all
+ * subscribers; the earlier inbox of the place, or "-" if that is the same.
  *
- * Reply, for each: as above, with 1 at the end where a PUBLISH was denied. Otherwise { 0, what it holds, in how many ms there
- * is room where the place is the first or 1 where dead waiters are left before it and -1 elsewhere, 1 where a PUBLISH was
- * denied, 1 where nobody stands behind the place }; or its error.
+ * Reply for each, if acquired: as above, with 1 at the end if a PUBLISH was denied. Otherwise { 0, the value of the key, when
+ * to ask again in ms or -1 if another waiter is first, 1 if a PUBLISH was denied, 1 if the place is the last }, or an error.
  */
 export const PLACE_TO_SHARE_MANY = script(
   MANY,
@@ -123,11 +122,11 @@ end)
 );
 
 /**
- * Ends many holds of those who share keys: what is left is for the others, or the key is passed on.
+ * Releases shared holds. If other holds are left, it notifies the first waiter. Otherwise it reserves the key for that waiter.
  *
- * ARGV of each: "1" where PUBLISH counts all who listen.
+ * ARGV of each: "1" if PUBLISH counts all subscribers.
  *
- * Reply, for each: 1 where it was dropped, 2 where besides a PUBLISH was denied, otherwise { what it holds }; or its error.
+ * Reply for each, if released: 1, or 2 if a PUBLISH was denied. Otherwise { the value of the key }, or an error.
  */
 export const DROP_SHARES = script(
   MANY,
@@ -157,12 +156,11 @@ end)
 );
 
 /**
- * Gives each hold its lock time again, and never less than it has left; and of its permits leaves it so many at most. It says who
- * waits, too.
+ * Renews shared holds, without shortening any. A hold keeps at most so many of its permits, and gives the others back.
  *
- * ARGV of each: lock time in ms, how many permits it keeps (0 for a reader), "1" where PUBLISH counts all who listen.
+ * ARGV of each: lock time in ms; how many permits it keeps, 0 for all; "1" if PUBLISH counts all subscribers.
  *
- * Reply, for each: 1 where it was renewed, 2 where besides somebody waits, otherwise { what it holds }; or its error.
+ * Reply for each, if renewed: 1, or 2 if somebody waits. Otherwise { the value of the key }, or an error.
  */
 export const RENEW_SHARES = script(
   MANY,
@@ -180,7 +178,7 @@ return each(3, function(lock, queue, holds, id, lock_time, kept, counts)
   if not ends then
     return { taken and own_in(holds, id) or value }
   end
-  redis.call("ZREM", holds, "") -- Removes nothing. Who has written may go on where no memory is left.
+  redis.call("ZREM", holds, "") -- Removes nothing. After one write, a script may go on even if no memory is left.
   redis.call("ZADD", holds, string.format("%.0f", math.max(ends, now_ms() + lock_time)), id)
   local mark = tonumber(kept) > 0 and redis.call("ZSCORE", holds, "=" .. id)
   local gives_back = mark and math.max(permits_of(mark) - kept, 0) or 0
@@ -197,11 +195,11 @@ end)
 );
 
 /**
- * Ends a hold among others for who has it; for everybody else the key stays as it is.
+ * Revokes one hold of a shared key. The hold keeps its permits and its deadline.
  *
  * KEYS: lock, its queue, its holds. ARGV: requestId.
  *
- * Reply: 1 where it is revoked, otherwise { what it holds }.
+ * Reply: 1 if it is revoked, otherwise { the value of the key }.
  */
 export const REVOKE_SHARE = script(
   SERVER_TIME,
@@ -224,12 +222,11 @@ return 1
 );
 
 /**
- * The holds of a key that is shared, for people, as far as 1,000.
+ * Lists the holds of a shared key, at most 1,000 of them.
  *
  * KEYS: its holds.
  *
- * Reply: { the server's time in ms, each hold with until when it lasts, each mark of a hold
- * with its number }.
+ * Reply: { the server's time in ms, the holds with their deadlines, the marks with their numbers }.
  */
 export const INSPECT_SHARES = script(
   SERVER_TIME,

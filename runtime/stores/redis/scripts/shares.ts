@@ -2,20 +2,20 @@ import { MOST_DEAD_AT_ONCE } from "../../port";
 import { SHARED_BY_READERS, sharedByPermits } from "../../value";
 import { REVOKED } from "./values";
 
-/** The mark of a hold has two numbers in one score: this times the limit of permits, and how many permits it has. */
+/** A mark packs two numbers into one score: the limit of permits times this, plus how many permits the hold has. */
 export const PERMITS_UNIT = 1_024;
 
 /**
- * The holds of those who share a key; needs the server's time.
+ * The holds of a shared key. Needs the server's time.
  *
- * The key itself says only that it is shared, by readers or for how many permits in all, and lives as long as the last hold.
- * The holds are in a sorted set beside it, each by the requestId of the command that took it:
+ * The key itself says only that it is shared, by readers or with how many permits in all. It expires with the last hold.
+ * A sorted set beside it contains the holds, each under the requestId of the command that acquired it:
  *
- *   <requestId>    until when it lasts, in ms on the server's clock, the last of them included
- *   =<requestId>   of a hold with permits: minus (its limit of permits * ${PERMITS_UNIT} + how many permits it has)
+ *   <requestId>    its deadline in ms on the server's clock, which still belongs to the hold
+ *   =<requestId>   with permits: minus (the caller's limit of permits * PERMITS_UNIT + how many permits the hold has)
  *
- * No call costs more than O(log n), and each removes a few of the holds whose time is over. Those that are left count as
- * held until a later call: so there may be less room than said, and never more.
+ * Each call takes O(log n) time, and removes at most MOST_DEAD_AT_ONCE expired holds. The others count as held until a later call
+ * removes them. So a call may refuse a caller that has room, and never admits one too many.
  */
 export const SHARES = `
 ${REVOKED}
@@ -25,7 +25,7 @@ local function now_ms()
   return math.floor(now_us() / 1000)
 end
 
--- For how many permits the key is held; 0 for readers. nil where it is free, or held otherwise.
+-- How many permits are held; 0 for readers; nil if the key is free or not shared.
 local function permits_in(value)
   if value == READERS then
     return 0
@@ -33,19 +33,19 @@ local function permits_in(value)
   return type(value) == "string" and tonumber(string.match(value, "^${sharedByPermits()}(%d+)$")) or nil
 end
 
--- How many permits a hold has, by its mark.
+-- How many permits a hold has, from its mark.
 local function permits_of(mark)
   return -mark % ${PERMITS_UNIT}
 end
 
--- Returns how many permits are held without it.
+-- Returns how many permits the other holds have.
 local function remove_hold(holds, id, taken)
   local mark = taken > 0 and redis.call("ZSCORE", holds, "=" .. id)
   redis.call("ZREM", holds, id, "=" .. id)
   return mark and math.max(taken - permits_of(mark), 0) or taken
 end
 
--- Writes how many permits are held. Whoever has written may go on where no memory is left: so it sets an expiry first.
+-- Writes how many permits are held. PEXPIRE goes first: after one write, a script may go on even if no memory is left.
 local function write_shares(lock, holds, value, taken)
   local last = redis.call("ZREVRANGE", holds, 0, 0, "WITHSCORES")[2]
   local ms = string.format("%.0f", math.max(last - now_ms(), 1))
@@ -55,7 +55,7 @@ end
 
 local overdue = ${MOST_DEAD_AT_ONCE}
 
--- What the key holds, and for how many permits, once holds whose time is over are removed. Of other data than text, the error.
+-- Removes expired holds. Returns the value of the key, or an error if it is no string, and how many permits are held.
 local function shares_in(lock, holds)
   local value = redis.pcall("GET", lock)
   local taken = permits_in(value)
@@ -74,13 +74,13 @@ local function shares_in(lock, holds)
   return value, taken
 end
 
--- Until when it lasts; nil where it is not there.
+-- The deadline of a hold; nil if there is none.
 local function ends_of(holds, id)
   local ends = tonumber(redis.call("ZSCORE", holds, id) or nil)
   return ends and ends >= now_ms() and ends or nil
 end
 
--- The id, or what is left of it where it is revoked; nil where neither is there.
+-- The id under which the hold is stored, which changes when it is revoked; nil if there is none.
 local function own_in(holds, id)
   if ends_of(holds, id) then
     return id
@@ -88,7 +88,7 @@ local function own_in(holds, id)
   return ends_of(holds, revoked_from(id)) and revoked_from(id) or nil
 end
 
--- The smallest and the largest limit of those who hold permits.
+-- The smallest and the largest limit among the holders.
 local function limits_in(holds)
   local smallest = redis.call("ZREVRANGEBYSCORE", holds, -1, "-inf", "WITHSCORES", "LIMIT", 0, 1)[2]
   local largest = redis.call("ZRANGEBYSCORE", holds, "-inf", -1, "WITHSCORES", "LIMIT", 0, 1)[2]
@@ -98,7 +98,7 @@ local function limits_in(holds)
   return limit(smallest), limit(largest)
 end
 
--- How many more permits there are beside those that are held. limit: 0 of a reader, who holds the key beside readers alone.
+-- How many permits are left for a caller with that limit; 0 as the limit stands for a reader.
 local function room_in(holds, value, taken, limit)
   if limit == 0 or value == READERS then
     return limit == 0 and value == READERS and 1 or 0
@@ -106,7 +106,7 @@ local function room_in(holds, value, taken, limit)
   return math.min(limit, limits_in(holds) or limit) - taken
 end
 
--- Of a key that is free, or has room. Returns how many permits it has got, and the limit of another, where that differs.
+-- Adds a hold to a key that is free or has room. Returns how many permits it got, and the limit of another holder if it differs.
 local function join_shares(lock, holds, value, taken, id, lock_time, limit, wanted)
   local differs = 0
   if not value then
@@ -132,7 +132,7 @@ local function join_shares(lock, holds, value, taken, id, lock_time, limit, want
   return got, differs
 end
 
--- In how many ms to ask again: one that would be alone, or reads, waits for the last hold, any other for the first.
+-- When to ask again, in ms: a reader waits for the last hold to end, a caller with permits for the first.
 local function room_comes_in(lock, holds, value, limit)
   if limit == 0 or value == READERS then
     return redis.call("PTTL", lock)
