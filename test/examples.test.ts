@@ -17,16 +17,58 @@ let redis: RedisServer;
 test.before(async () => {
   redis = await startRedis();
 });
-test.after.always(() => redis.stop());
+test.after.always(async () => {
+  await redis.stop();
+  if (unprotected !== undefined) rmSync(join(await unprotected, ".."), { recursive: true });
+});
 
 /** Runs an example, and resolves to what it prints. */
 async function play(file: string, env: NodeJS.ProcessEnv = {}, directory = EXAMPLES): Promise<string> {
+  return await whileUnreachable(env, () => playOnce(file, env, directory));
+}
+
+async function playOnce(file: string, env: NodeJS.ProcessEnv, directory = EXAMPLES): Promise<string> {
   const { REDIS_URL: _, ...rest } = process.env;
   const { stdout, stderr } = await run(process.execPath, [join(directory, file)], {
     env: { ...rest, ...env },
   });
   if (stderr !== "") throw new Error(`${file} complained:\n${stderr}`);
   return stdout;
+}
+
+/** On a busy machine, Redis may answer later than an example waits. It is then played again, in an empty database. */
+async function whileUnreachable<T>({ REDIS_URL }: NodeJS.ProcessEnv, scenario: () => Promise<T>): Promise<T> {
+  for (;;) {
+    try {
+      return await scenario();
+    } catch (error) {
+      if (REDIS_URL === undefined || !String(error).includes("LOCK_UNREACHABLE")) throw error;
+      await run("redis-cli", ["-u", REDIS_URL, "flushdb"]);
+    }
+  }
+}
+
+let unprotected: Promise<string> | undefined;
+
+/** Builds, once, the examples with `stock` without its comment, and `fencing` without its word. Resolves to their directory. */
+function withoutProtection(): Promise<string> {
+  unprotected ??= buildWithoutProtection();
+  return unprotected;
+}
+
+async function buildWithoutProtection(): Promise<string> {
+  const directory = copyOfExamples((file) => !isEmitted(file));
+  remove(directory, "stock/shop.mts", / *\/\*\* @redisLock .*\*\/\n/);
+  remove(directory, "fencing/account.mts", / fencing=true/);
+  await run(process.execPath, [TSPC, "-p", directory]);
+  return directory;
+}
+
+function remove(directory: string, file: string, words: RegExp): void {
+  const text = readFileSync(join(directory, file), "utf8");
+  const rest = text.replace(words, "");
+  if (rest === text) throw new Error(`${file} has no ${String(words)}`);
+  writeFileSync(join(directory, file), rest);
 }
 
 test("the committed output of the examples is what tspc emits today", async (t) => {
@@ -156,15 +198,8 @@ test.serial(
 );
 
 test.serial("stock: oversells as soon as the comment is removed", async (t) => {
-  const directory = copyOfExamples((file) => !isEmitted(file));
-  t.teardown(() => rmSync(join(directory, ".."), { recursive: true }));
-  const shop = join(directory, "stock/shop.mts");
-  const text = readFileSync(shop, "utf8");
-  const withoutComment = text.replace(/ *\/\*\* @redisLock .*\*\/\n/, "");
-  t.not(withoutComment, text);
-  writeFileSync(shop, withoutComment);
-  await run(process.execPath, [TSPC, "-p", directory]);
-  const [, unlocked = ""] = (await play("stock/main.mjs", { REDIS_URL: redis.url }, directory)).split("\n");
+  const env = { REDIS_URL: redis.url };
+  const [, unlocked = ""] = (await play("stock/main.mjs", env, await withoutProtection())).split("\n");
   t.true(soldOf(unlocked) > 100, unlocked);
 });
 
@@ -197,15 +232,8 @@ test.serial("fencing: the write of a stopped writer lands without the token, and
 });
 
 test.serial("fencing: the late write lands as soon as the word is removed from the tag", async (t) => {
-  const directory = copyOfExamples((file) => !isEmitted(file));
-  t.teardown(() => rmSync(join(directory, ".."), { recursive: true }));
-  const account = join(directory, "fencing/account.mts");
-  const text = readFileSync(account, "utf8");
-  const withoutFencing = text.replace(" fencing=true", "");
-  t.not(withoutFencing, text);
-  writeFileSync(account, withoutFencing);
-  await run(process.execPath, [TSPC, "-p", directory]);
-  const output = await play("fencing/main.mjs", { REDIS_URL: `${redis.url}/4` }, directory);
+  const env = { REDIS_URL: `${redis.url}/4` };
+  const output = await play("fencing/main.mjs", env, await withoutProtection());
   t.deepEqual(fencingStory(output, "With the token:"), THE_LATE_WRITE_LANDS);
 });
 
@@ -239,8 +267,11 @@ function copyOfExamples(filter: (file: string) => boolean): string {
 
 test("cron: of several machines that start a job one after the other, one runs it", async (t) => {
   const env = { REDIS_URL: `${redis.url}/9` };
-  const machines: string[] = [];
-  for (let machine = 0; machine < 3; machine += 1) machines.push((await play("cron/cron.mjs", env)).trim());
+  const machines = await whileUnreachable(env, async () => {
+    const outputs: string[] = [];
+    for (let machine = 0; machine < 3; machine += 1) outputs.push(await playOnce("cron/cron.mjs", env));
+    return outputs.map((output) => output.trim());
+  });
   t.deepEqual(machines, [
     "made the report of 2026-01-31",
     "another machine has made it",

@@ -1,6 +1,6 @@
 import { setTimeout as pause } from "node:timers/promises";
 import test, { type ExecutionContext } from "ava";
-import { LockUnreachableError } from "../../runtime";
+import { LockUnreachableError, type Duration } from "../../runtime";
 import { systemClock } from "../../runtime/clock";
 import type { Lock } from "../../runtime/lock/lock";
 import { QuorumStore } from "../../runtime/stores/quorum/quorum";
@@ -39,7 +39,8 @@ interface Battle {
   readonly sections: () => number;
 }
 
-const untilAllCount = (): Promise<void> => pause(LONGEST_LOCK_TIME_MS + 100);
+const untilAllCount = (longestLockTimeMs = LONGEST_LOCK_TIME_MS): Promise<void> =>
+  pause(longestLockTimeMs + 100);
 
 /** Resolves when some have entered since. */
 async function lifeGoesOn({ sections }: Battle): Promise<void> {
@@ -147,16 +148,26 @@ test.serial(
   },
 );
 
-function processAt(t: ExecutionContext, urls: readonly string[], majority?: number): FleetProcess {
-  const store =
-    majority === undefined
-      ? quorumStore(urls, { longestLockTime: `${LONGEST_LOCK_TIME_MS}ms` })
-      : new QuorumStore(redisMembers(urls), systemClock, LONGEST_LOCK_TIME_MS, majority);
-  t.teardown(() => store.close());
-  return new FleetProcess({ store, commandTimeout: "400ms", logger: { warn() {} } });
+interface Settings {
+  readonly majority?: number;
+  readonly longestLockTimeMs?: number;
+  readonly commandTimeout?: Duration;
 }
 
+function processAt(t: ExecutionContext, urls: readonly string[], settings: Settings = {}): FleetProcess {
+  const { majority, longestLockTimeMs = LONGEST_LOCK_TIME_MS, commandTimeout = "400ms" } = settings;
+  const store =
+    majority === undefined
+      ? quorumStore(urls, { longestLockTime: `${longestLockTimeMs}ms` })
+      : new QuorumStore(redisMembers(urls), systemClock, longestLockTimeMs, majority);
+  t.teardown(() => store.close());
+  return new FleetProcess({ store, commandTimeout, logger: { warn() {} } });
+}
+
+/** For a call that fails. */
 const OPTIONS = { lockTime: "500ms", waitTime: "400ms", retryTimes: 1 } as const;
+/** For a call that succeeds, however busy the machine is. */
+const PATIENT = { lockTime: "500ms", waitTime: "100s" } as const;
 
 test.serial(
   "with three of five dead a lock is unreachable within its budget, and there again when they are",
@@ -164,7 +175,7 @@ test.serial(
     t.timeout(STARTED_BY_MS);
     await untilAllCount();
     const process = processAt(t, masters.urls);
-    t.is(await process.call("LOCK_a", OPTIONS, () => "in"), "in");
+    t.is(await process.call("LOCK_a", PATIENT, () => "in"), "in");
     await masters.kill(0, 2, 4);
     const startedAt = monotonicMs();
     const error = await t.throwsAsync(
@@ -176,65 +187,74 @@ test.serial(
     );
     t.log(`${error?.message} (after ${Math.round(monotonicMs() - startedAt)} ms)`);
     await masters.revive(0, 2, 4);
+    const cautious = processAt(t, masters.urls, { longestLockTimeMs: 600_000 });
     await t.throwsAsync(
-      process.call("LOCK_a", OPTIONS, () => "in"),
+      cautious.call("LOCK_a", OPTIONS, () => "in"),
       {
         instanceOf: LockUnreachableError,
         message: /it was started a short time ago/,
       },
     );
     await untilAllCount();
-    t.is(await process.call("LOCK_a", { ...OPTIONS, waitTime: "20s" }, () => "in"), "in");
+    t.is(await process.call("LOCK_a", PATIENT, () => "in"), "in");
   },
 );
 
 test.serial("a hold that is renewed outlives the restart of one master after the other", async (t) => {
   t.timeout(STARTED_BY_MS);
-  await untilAllCount();
-  const process = processAt(t, masters.urls);
-  await process.call("LOCK_b", { lockTime: "1s" }, async (lock) => {
+  const lockTimeMs = 4_000; // So long may the machine be busy with others.
+  await untilAllCount(lockTimeMs);
+  const process = processAt(t, masters.urls, { longestLockTimeMs: lockTimeMs, commandTimeout: "2s" });
+  await process.call("LOCK_b", { ...PATIENT, lockTime: `${lockTimeMs}ms` }, async (lock) => {
     for (const n of [0, 2, 4]) {
       await masters.restart(n);
-      await untilAllCount();
-      await pause(LOCK_TIME_MS); // For a renewal that counts it.
+      await untilAllCount(lockTimeMs);
+      const client = masters.server(n).client();
+      await until(async () => (await client.exists("LOCK_b")) === 1); // A renewal that counts it.
       lock.assertHeld();
     }
   });
   t.pass();
 });
 
-/** What two processes do that see different masters. */
-async function apart(t: ExecutionContext, majority: number): Promise<Section[]> {
+/**
+ * What two processes do that see different masters.
+ *
+ * @param waitTimeMs how long the one that sees two of five waits for the lock, and the other waits for it
+ */
+async function apart(t: ExecutionContext, majority: number, waitTimeMs: number): Promise<Section[]> {
   await untilAllCount();
   const nobody = ["redis://127.0.0.1:1/1", "redis://127.0.0.1:1/2", "redis://127.0.0.1:1/3"];
   const [a = "", b = "", c = "", d = "", e = ""] = masters.urls;
   const processes = [
-    processAt(t, [a, b, ...nobody], majority),
-    processAt(t, [...nobody.slice(0, 2), c, d, e], majority),
+    processAt(t, [a, b, ...nobody], { majority }),
+    processAt(t, [...nobody.slice(0, 2), c, d, e], { majority }),
   ];
   const sections: Section[] = [];
   let inside = 0;
   const body = async (lock: Lock): Promise<void> => {
     const enteredAt = monotonicMs();
     inside += 1;
-    // Until the other one is in, too, or will not come.
-    await Promise.race([until(() => inside === 2), pause(3_000)]);
-    inside = 2; // Nobody goes on looking.
+    await until(() => inside === 2, waitTimeMs).catch(() => {}); // The other one may never come.
     const leftAt = monotonicMs();
     sections.push({ name: lock.requestId, enteredAt, leftAt, believedUntil: leftAt + lock.remaining() });
   };
-  const options = { ...OPTIONS, waitTime: "3s" } as const;
-  await Promise.allSettled(processes.map((process) => process.call("LOCK_c", options, body)));
+  const waitTimesMs = [waitTimeMs, 100_000];
+  await Promise.allSettled(
+    processes.map((process, n) =>
+      process.call("LOCK_c", { lockTime: "500ms", waitTime: `${waitTimesMs[n] ?? 0}ms` }, body),
+    ),
+  );
   return sections;
 }
 
 test.serial(
   "of two processes that see different masters, only the one that sees a majority enters",
   async (t) => {
-    t.is((await apart(t, 3)).length, 1);
+    t.is((await apart(t, 3, 3_000)).length, 1);
   },
 );
 
 test.serial("a quorum that counts two of five for a majority is found out by the judge", async (t) => {
-  t.is(judge(await apart(t, 2)).unannounced.length, 1);
+  t.is(judge(await apart(t, 2, 60_000)).unannounced.length, 1);
 });
