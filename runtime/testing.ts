@@ -1,17 +1,20 @@
 /// <reference lib="esnext.disposable" preserve="true" />
 import { subscribe, unsubscribe } from "node:diagnostics_channel";
 import { configureForTests, shutdown } from "./configure";
-import { LockOptionError } from "./errors";
+import { LockNotWovenError, LockOptionError } from "./errors";
 import { nameOf, placeOf, type LockEvent } from "./lock/events";
 import { isOptions, readOptions } from "./options";
 import { shown } from "./shown";
 import { memoryStore } from "./stores/memory";
+import { TEST_CURES } from "./woven";
 
 export { assertWoven } from "./woven";
 
 export interface TestLocksOptions {
   /** Whether locks wait as long as their tags say. By default a lock that is busy fails at once. */
   readonly waiting?: boolean;
+  /** `false` says that this test file is not woven, such as JavaScript that tests woven output. */
+  readonly woven?: boolean;
 }
 
 /** The locks of unit tests. */
@@ -37,16 +40,23 @@ export interface TestLocks extends AsyncDisposable {
  * Instead of `configure()`, for unit tests: locks live in memory, and nobody waits for one that is busy. Whatever stores
  * tags name are there, each with locks of its own.
  *
+ * @param handshake written by the transformer: a test runner that does not weave fails here, and not with a green test
+ * @throws {LockNotWovenError} when the calling code was not woven
  * @throws {LockMisconfiguredError} when locks are configured already
  */
-export function testLocks(options: TestLocksOptions = {}): TestLocks {
+export function testLocks(options: TestLocksOptions = {}, handshake?: "woven"): TestLocks {
   const expected = (): LockOptionError =>
     new LockOptionError(`Expected testLocks() or testLocks({ waiting: true }), got ${shown(options)}`);
   if (!isOptions(options)) throw expected();
-  const { waiting = false } = readOptions(options, ["waiting"], expected);
-  if (typeof waiting !== "boolean") throw expected();
+  const { waiting = false, woven = true } = readOptions(options, ["waiting", "woven"], expected);
+  if (typeof waiting !== "boolean" || typeof woven !== "boolean") throw expected();
+  if (woven && handshake !== "woven") throw new LockNotWovenError(NOT_WOVEN);
   return new MemoryLocks(waiting);
 }
+
+const NOT_WOVEN = `The file that calls testLocks() was not woven, so functions with @redisLock may run unlocked in this test. ${TEST_CURES}
+  - A test in plain JavaScript of woven output: testLocks({ woven: false }), and assertWoven() of each tagged function.
+  - Call testLocks() by a name that the file imports from lockweave/testing, not as a value that is passed on.`;
 
 class MemoryLocks implements TestLocks {
   taken: string[] = [];

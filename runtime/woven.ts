@@ -8,6 +8,7 @@ import { runInside } from "./lock/reentrancy";
 import { assertForEach, type LockOptions } from "./lock/settings";
 import { isOptions, readFrom } from "./options";
 import { shown } from "./shown";
+import { hasLock, hasOwnLock } from "./woven-code";
 
 // The calls that the transformer weaves, in the order in which they appear around a body.
 
@@ -180,6 +181,15 @@ export function refuse(reason: string): void {
   throw new LockNotWovenError(reason);
 }
 
+/** What lets the compiler of unit tests weave. */
+export const TEST_CURES = [
+  "Fix: let the test runner compile with Lockweave:",
+  "- Vitest: the plugin of lockweave/vite, in each project that does not say `extends: true`.",
+  "- Jest: lockweave/jest as the transform.",
+  "- ava, mocha, and node --test: node --import lockweave/register.",
+  "- Bun: the plugin of lockweave/esbuild, in a file that `preload` names.",
+].join("\n  ");
+
 /**
  * For unit tests: throws unless the function was woven. It reads the function's own code, so it cannot see
  * through a wrapper, such as a decorator's, or a bound function.
@@ -191,9 +201,16 @@ export function assertWoven(fn: (...args: never[]) => unknown): void {
     throw new LockOptionError(`Expected assertWoven() to be given a function, got ${shown(fn)}`);
   }
   const code = Function.prototype.toString.call(fn);
-  const steps = [/\.open\(\s*\{\s*site:/, /\.acquire\(/, /\.retryCheck\(/, /\.release\(/];
-  if (steps.every((step) => step.test(code))) return;
-  throw new LockNotWovenError(`The function \`${fn.name}\` was not woven: it runs without its lock.`);
+  if (hasOwnLock(code)) return;
+  throw new LockNotWovenError(`The function \`${fn.name}\` was not woven: ${whyNotWoven(code)}`);
+}
+
+function whyNotWoven(code: string): string {
+  if (/\{\s*\[native code\]\s*\}$/.test(code))
+    return "its code cannot be read. Fix: give assertWoven() the function itself, not a bound function or a proxy.";
+  if (hasLock(code))
+    return "a function inside it has a lock, and it has none itself. Fix: put the @redisLock tag on it, or give assertWoven() the function inside.";
+  return `it runs without its lock. If it has no @redisLock tag, add one. If a decorator wraps it, give assertWoven() the function itself. ${TEST_CURES}`;
 }
 
 /** A held lock, as the code under it sees it. */

@@ -158,7 +158,7 @@ const CALLS: Readonly<Record<string, (given: unknown, other: unknown) => unknown
   redisStore: (given) => api["redisStore"]?.(given),
   "quorumStore, masters": (given, other) => api["quorumStore"]?.(given, other),
   "quorumStore, options": (given) => api["quorumStore"]?.(["redis://a", "redis://a", "redis://a"], given),
-  testLocks: (given) => api["testLocks"]?.(given),
+  testLocks: (given) => api["testLocks"]?.(given, "woven"),
   observeLocks(given) {
     const stop = api["observeLocks"]?.(given) as () => void;
     stop();

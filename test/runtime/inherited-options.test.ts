@@ -98,7 +98,7 @@ const BOUNDARIES: Readonly<Record<string, Boundary>> = {
     options: { longestLockTime: "1s" },
     with: (options) => call["quorumStore"]?.(URLS, options),
   },
-  "testLocks()": { options: { waiting: true }, with: (options) => call["testLocks"]?.(options) },
+  "testLocks()": { options: { waiting: true }, with: (options) => call["testLocks"]?.(options, "woven") },
   "observeLocks()": {
     options: { tracer: {}, meter: {}, keys: false },
     with: (options) => call["observeLocks"]?.(options),

@@ -339,7 +339,7 @@ test.serial("nor is one when what is found out later cannot be", async (t) => {
 });
 
 test.serial("in unit tests every store that a tag names is there, with locks of its own", async (t) => {
-  await using locks = testLocks();
+  await using locks = testLocks({}, "woven");
   needsStore("ledger", "Ledger.book");
   await pay("7", () =>
     book("7", async () => void t.deepEqual(locks.held, ["LOCK_pay_7 in payments", "LOCK_pay_7"])),

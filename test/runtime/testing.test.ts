@@ -8,7 +8,7 @@ import {
   withLock,
 } from "../../runtime";
 import { memoryStore } from "../../runtime/stores/memory";
-import { assertWoven, testLocks, type TestLocksOptions } from "../../runtime/testing";
+import { testLocks, type TestLocksOptions } from "../../runtime/testing";
 import { acquire, fail, open, release, retryCheck } from "../../runtime/woven";
 import { deferred } from "../support/deferred";
 
@@ -26,7 +26,7 @@ async function pay(orderNo: string, work: () => Promise<void> = async () => {}):
 }
 
 test.serial("the keys that were taken are told, in their order", async (t) => {
-  await using locks = testLocks();
+  await using locks = testLocks({}, "woven");
   await pay("A1");
   await pay("A2", async () => void t.deepEqual(locks.held, ["LOCK_payOrder_A2"]));
   await withLock("by hand", {}, () => {});
@@ -37,7 +37,7 @@ test.serial("the keys that were taken are told, in their order", async (t) => {
 test.serial(
   "a call finds nothing of the call before it, also where that did not wait for its release",
   async (t) => {
-    await using locks = testLocks();
+    await using locks = testLocks({}, "woven");
     await withLock("by hand", { release: "background" }, () => {});
     await withLock("by hand", { release: "background" }, () => {});
     t.deepEqual(locks.taken, ["by hand", "by hand"]);
@@ -45,7 +45,7 @@ test.serial(
 );
 
 test.serial("nobody waits for a busy lock, whatever its tag says", async (t) => {
-  await using locks = testLocks();
+  await using locks = testLocks({}, "woven");
   await pay("A1", async () => {
     await t.throwsAsync(pay("A1"), { instanceOf: LockWaitTimeoutError });
   });
@@ -53,7 +53,7 @@ test.serial("nobody waits for a busy lock, whatever its tag says", async (t) => 
 });
 
 test.serial("where it is asked for, a busy lock is waited for", async (t) => {
-  await using locks = testLocks({ waiting: true });
+  await using locks = testLocks({ waiting: true }, "woven");
   const entered = deferred();
   const left = deferred();
   const first = pay("A1", async () => {
@@ -70,7 +70,7 @@ test.serial("where it is asked for, a busy lock is waited for", async (t) => {
 });
 
 test.serial("each test begins with an empty store, and with nothing taken", async (t) => {
-  await using locks = testLocks();
+  await using locks = testLocks({}, "woven");
   const stays = { autoUnlock: false, watchdog: false };
   await withLock("k", stays, () => {});
   await t.throwsAsync(
@@ -90,7 +90,7 @@ test.serial(
     const warnings: string[] = [];
     console.warn = (message: string) => void warnings.push(message);
     t.teardown(() => (console.warn = warn));
-    await using locks = testLocks();
+    await using locks = testLocks({}, "woven");
     const left = deferred();
     const entered = deferred();
     const unfinished = pay("A1", () => {
@@ -115,32 +115,39 @@ test.serial(
 );
 
 test.serial("after the end of all tests there are no locks, and others may configure them", async (t) => {
-  const locks = testLocks();
+  const locks = testLocks({}, "woven");
   await locks.close();
   await t.throwsAsync(pay("A1"), { code: "LOCK_CLOSED" });
-  await using others = testLocks();
+  await using others = testLocks({}, "woven");
   await pay("A1");
   t.deepEqual(locks.taken, []);
   t.deepEqual(others.taken, ["LOCK_payOrder_A1"]);
 });
 
 test.serial("locks are configured once: by the application, or by the tests", async (t) => {
-  await using locks = testLocks();
+  await using locks = testLocks({}, "woven");
   t.throws(() => configure({ store: memoryStore(), woven: false }), { instanceOf: LockMisconfiguredError });
-  t.throws(() => testLocks(), { instanceOf: LockMisconfiguredError });
+  t.throws(() => testLocks({}, "woven"), { instanceOf: LockMisconfiguredError });
   await pay("A1");
   t.deepEqual(locks.taken, ["LOCK_payOrder_A1"]);
 });
 
 test.serial("an option that does not exist is refused", (t) => {
-  for (const options of [{ wait: true }, { waiting: 1 }, null, 1]) {
-    t.throws(() => testLocks(options as TestLocksOptions), {
+  for (const options of [{ wait: true }, { waiting: 1 }, { woven: 1 }, null, 1]) {
+    t.throws(() => testLocks(options as TestLocksOptions, "woven"), {
       instanceOf: LockOptionError,
       message: /^Expected testLocks\(\) or testLocks\(\{ waiting: true \}\), got /,
     });
   }
 });
 
-test.serial("a function without the weave is told from one with it", (t) => {
-  t.throws(() => assertWoven(async () => {}), { code: "LOCK_NOT_WOVEN" });
+test.serial("testLocks() throws in a file that was not woven, and names what helps", async (t) => {
+  for (const options of [undefined, {}, { waiting: true }, { woven: true }]) {
+    const { message } = t.throws(() => testLocks(options), { code: "LOCK_NOT_WOVEN" });
+    for (const cure of ["lockweave/vite", "extends: true", "lockweave/jest", "lockweave/register"])
+      t.true(message.includes(cure), message);
+  }
+  await using locks = testLocks({ woven: false });
+  await pay("A1");
+  t.deepEqual(locks.taken, ["LOCK_payOrder_A1"]);
 });

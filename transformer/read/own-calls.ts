@@ -4,7 +4,7 @@ import { importedModule } from "./imports";
 import { declaredBy, declaredInBlock, declaredInFunction, namesIn } from "./scopes";
 
 /** Our functions that the weave hands something. */
-export type OwnFunction = "configure" | "currentLock";
+export type OwnFunction = "configure" | "currentLock" | "testLocks";
 
 /** What a name or an expression stands for: one of our functions, or a module that hands them on. */
 type Meaning = OwnFunction | Module;
@@ -22,12 +22,21 @@ export type OwnExports = ReadonlyMap<string, Meaning>;
 /** The exports of a module that hands on ours, by its specifier in the file; `undefined` of any other. */
 export type HandedOn = (specifier: string) => OwnExports | undefined;
 
-const OURS: ReadonlySet<string> = new Set(["lockweave", "lockweave/runtime"]);
+function exportsNamed(...names: readonly OwnFunction[]): OwnExports {
+  const exported: OwnExports = new Map<string, Meaning>([
+    ...names.map((name) => [name, name] as const),
+    ["default", { is: "module", exported: () => exported }],
+  ]);
+  return exported;
+}
 
-const OWN_EXPORTS: OwnExports = new Map<string, Meaning>([
-  ["configure", "configure"],
-  ["currentLock", "currentLock"],
-  ["default", { is: "module", exported: () => OWN_EXPORTS }],
+const RUNTIME = exportsNamed("configure", "currentLock");
+
+/** What our modules export of these functions. */
+const OUR_MODULES: ReadonlyMap<string, OwnExports> = new Map([
+  ["lockweave", RUNTIME],
+  ["lockweave/runtime", RUNTIME],
+  ["lockweave/testing", exportsNamed("testLocks")],
 ]);
 
 /** Cheap, and never misses a call of a module of ours: most files have none. */
@@ -35,9 +44,14 @@ export function mayConfigure(text: string): boolean {
   return text.includes("configure") && mayImportOurs(text);
 }
 
+/** Cheap, and never misses a call that gets the handshake: most files have none. */
+export function mayShakeHands(text: string): boolean {
+  return /configure|testLocks/.test(text) && mayImportOurs(text);
+}
+
 /** Cheap. */
 export function mayImportOurs(text: string): boolean {
-  return /["'`]lockweave(?:\/runtime)?["'`]/.test(text);
+  return /["'`]lockweave(?:\/runtime|\/testing)?["'`]/.test(text);
 }
 
 /** The calls of one of our functions, by whatever name the file has it there. */
@@ -70,16 +84,21 @@ export function callsWithin<Owner>(
   return calls;
 }
 
-/** Where `configure` is handed on as a value: who calls it there cannot be seen from here. */
-export function configureAsValue(
-  ts: Parser,
-  file: TS.SourceFile,
-  handedOn: HandedOn | undefined,
-): TS.Expression[] {
-  const values: TS.Expression[] = [];
-  if (handedOn === undefined && !mayConfigure(file.text)) return values;
+/** A function of ours that is passed on as a value. Its calls cannot be seen from here. */
+export interface OwnValue {
+  readonly value: TS.Expression;
+  readonly of: OwnFunction;
+}
+
+/** The functions with a handshake that the file passes on as values. */
+export function passedOn(ts: Parser, file: TS.SourceFile, handedOn: HandedOn | undefined): OwnValue[] {
+  const values: OwnValue[] = [];
+  if (handedOn === undefined && !mayShakeHands(file.text)) return values;
   walk(ts, file, handedOn, undefined, (node, meaning) => {
-    values.push(...handedIn(ts, node).filter((value) => meaning(value) === "configure"));
+    for (const value of handedIn(ts, node)) {
+      const of = meaning(value);
+      if (of === "configure" || of === "testLocks") values.push({ value, of });
+    }
     return undefined;
   });
   return values;
@@ -88,7 +107,7 @@ export function configureAsValue(
 /** What the file itself hands on of ours. */
 export function ownExportsOf(ts: Parser, file: TS.SourceFile, handedOn: HandedOn): OwnExports {
   const exportsOf = (specifier: string): OwnExports | undefined =>
-    OURS.has(specifier) ? OWN_EXPORTS : handedOn(specifier);
+    OUR_MODULES.get(specifier) ?? handedOn(specifier);
   const names = namesInside(ts, file, new Names(), exportsOf);
   const exported = new Map<string, Meaning>();
   const add = (name: string, meaning: Meaning | null | undefined): void => {
@@ -177,7 +196,7 @@ function walk<Said>(
   see: (node: TS.Node, meaning: (expression: TS.Expression) => Meaning | undefined, saidAround: Said) => Said,
 ): void {
   const exportsOf = (specifier: string): OwnExports | undefined =>
-    OURS.has(specifier) ? OWN_EXPORTS : handedOn?.(specifier);
+    OUR_MODULES.get(specifier) ?? handedOn?.(specifier);
   const visit = (node: TS.Node, outer: Names, saidAround: Said, given?: Module): void => {
     const names = namesInside(ts, node, outer, exportsOf, given);
     const said = see(node, (expression) => meaningOf(ts, expression, names, exportsOf), saidAround);

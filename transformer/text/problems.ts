@@ -299,15 +299,15 @@ const PROBLEMS = {
     (name, cure) =>
       `${tick(name)} would run without its lock: this file never came to Lockweave's plugin. Fix: ${cure}.`,
   ],
-  configureAsValue: [
+  handshakeAsValue: [
     "LW1405",
-    () =>
-      "A call of what is handed on here is not told that the build was woven, and fails with LOCK_NOT_WOVEN. Call `configure` by a name that this file has for it: `configure({ ... })`, `locks.configure({ ... })` of a module `locks`, or `const start = configure; start({ ... })`.",
+    (called) =>
+      `A call of what is handed on here is not told that the build was woven, and fails with LOCK_NOT_WOVEN. Call ${tick(called)} by a name that this file has for it: \`${called}({ ... })\`, \`locks.${called}({ ... })\` of a module \`locks\`, or \`const start = ${called}; start({ ... })\`.`,
   ],
-  configureSpread: [
+  handshakeSpread: [
     "LW1405",
-    () =>
-      "A call with a spread is not told that the build was woven, and fails with LOCK_NOT_WOVEN. Call `configure` with one argument: `configure({ ... })`.",
+    (called) =>
+      `A call with a spread is not told that the build was woven, and fails with LOCK_NOT_WOVEN. Call ${tick(called)} with one argument: \`${called}({ ... })\`.`,
   ],
   handedOutAsSource: [
     "LW1406",

@@ -4,7 +4,7 @@ import type { Parser } from "../parser/parser";
 import { findJoinPoints, type Forbidden } from "../read/join-points";
 import { freshName, identifiersIn } from "../read/names";
 import type { Defaults } from "../read/options";
-import { mayConfigure, type HandedOn } from "../read/own-calls";
+import { mayShakeHands, type HandedOn } from "../read/own-calls";
 import { plan, type Plan } from "../read/plan";
 import { mayHaveTags, mentionsIn } from "../read/spelling";
 import { wovenMark } from "../read/woven-mark";
@@ -85,7 +85,7 @@ export interface Woven {
 
 /** Cheap, and never misses a file: most are not looked at any further. */
 export function mayNeedWeave(text: string): boolean {
-  return mayHaveTags(text) || mayConfigure(text);
+  return mayHaveTags(text) || mayShakeHands(text);
 }
 
 /**

@@ -63,8 +63,18 @@ for (const [description, text, woven] of [
     'import * as locks from "lockweave"; import { configure } from "lockweave";\nconst a = configure, b = locks.configure, { configure: c } = locks;\na({}); b({}); c({}); locks["configure"]({}); (0, locks.configure)({}); configure!({});',
     'import * as locks from "lockweave"; import { configure } from "lockweave";\nconst a = configure, b = locks.configure, { configure: c } = locks;\na({}, "woven"); b({}, "woven"); c({}, "woven"); locks["configure"]({}, "woven"); (0, locks.configure)({}, "woven"); configure!({}, "woven");',
   ],
+  [
+    "testLocks() with and without options",
+    'import { testLocks } from "lockweave/testing";\nconst locks = testLocks(), others = testLocks({ waiting: true });',
+    'import { testLocks } from "lockweave/testing";\nconst locks = testLocks(void 0, "woven"), others = testLocks({ waiting: true }, "woven");',
+  ],
+  [
+    "testLocks() of a namespace and of require()",
+    'import * as testing from "lockweave/testing";\ntesting.testLocks( /* all */ ); require("lockweave/testing").testLocks();',
+    'import * as testing from "lockweave/testing";\ntesting.testLocks( /* all */ void 0, "woven"); require("lockweave/testing").testLocks(void 0, "woven");',
+  ],
 ] as const) {
-  test(`configure() is told that the build is woven: ${description}`, (t) => {
+  test(`the runtime is told that the build is woven: ${description}`, (t) => {
     t.is(wovenText(text), woven);
     t.is(wovenText(woven), undefined, "once is enough");
   });
