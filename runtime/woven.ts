@@ -184,7 +184,7 @@ export function refuse(reason: string): void {
 /** What lets the compiler of unit tests weave. */
 export const TEST_CURES = [
   "Fix: let the test runner compile with Lockweave:",
-  "- Vitest: the plugin of lockweave/vite, in each project that does not say `extends: true`.",
+  "- Vitest: the plugin of lockweave/vite, in each project of its own configuration (`extends: true` inherits it).",
   "- Jest: lockweave/jest as the transform.",
   "- ava, mocha, and node --test: node --import lockweave/register.",
   "- Bun: the plugin of lockweave/esbuild, in a file that `preload` names.",
