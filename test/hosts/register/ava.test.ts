@@ -105,6 +105,6 @@ inMatrix("ava: tests without the hook fail where they ask for the weave", async 
       { "orders.ts": orders("pay"), "orders.test.ts": unitTest(kind.extension) },
     );
     t.is(run.code, 1);
-    t.regex(run.stdout + run.stderr, /LockNotWovenError: The file that calls testLocks() was not woven/);
+    t.regex(run.stdout + run.stderr, /LockNotWovenError: The file that calls testLocks\(\) was not woven/);
   }
 });
