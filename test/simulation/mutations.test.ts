@@ -475,6 +475,25 @@ test.serial("a hold that readers join past a writer that waits elsewhere is foun
   );
 });
 
+test.serial("a late grant that counts permits which a renewal has given back is found out", async (t) => {
+  let late: number | undefined;
+  const noting = (hear: Contender["onLateReply"]): Contender["onLateReply"] =>
+    function (this: Contender, attempt, reply) {
+      late = reply.taken ? reply.count : undefined;
+      hear.call(this, attempt, reply);
+      late = undefined;
+    };
+  const trusting = (begin: SharedLease["begin"]): SharedLease["begin"] =>
+    function (this: SharedLease, grant) {
+      begin.call(this, { ...grant, count: late ?? grant.count });
+    };
+  await withFault(Contender.prototype, "onLateReply", noting, () =>
+    withFault(SharedLease.prototype, "begin", trusting, () =>
+      explorerFinds(t, "several permits at once", /are sure to hold \S+ by \d+ permits/),
+    ),
+  );
+});
+
 test.serial("a queue that lets the last one in first is found out", async (t) => {
   const overtaking = (join: LocalQueue["join"]): LocalQueue["join"] =>
     function (this: LocalQueue, waiter) {
