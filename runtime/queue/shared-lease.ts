@@ -1,3 +1,4 @@
+import type { CancelTimer } from "../clock";
 import { UNLIMITED } from "../limits";
 import type { DropRequest, Renewed, RenewReply, RenewRequest } from "../stores/port";
 import type { Holder } from "./holder";
@@ -161,6 +162,8 @@ class Members implements Holder {
   readonly #all = new Set<Holder>();
   /** Callers whose lock ended before their body did, while the hold went on. */
   readonly #lost = new Map<Holder, Loss>();
+  /** The timers of callers with a `holdAtMost`. */
+  readonly #limits = new Map<Holder, CancelTimer>();
 
   constructor(permits: number, isJoinable: boolean) {
     this.permits = permits;
@@ -179,8 +182,15 @@ class Members implements Holder {
     this.#all.add(holder);
   }
 
+  /** @param cancel called when the caller leaves */
+  limit(holder: Holder, cancel: CancelTimer): void {
+    this.#limits.set(holder, cancel);
+  }
+
   delete(holder: Holder): boolean {
     this.#lost.delete(holder);
+    this.#limits.get(holder)?.();
+    this.#limits.delete(holder);
     return this.#all.delete(holder);
   }
 

@@ -41,7 +41,7 @@ export class SharedQueue implements Line, LeaseOwner, DropListener<Ending> {
   /** The lease about which the store is asked whether somebody waits. */
   #asked: SharedLease | undefined;
   /** The waiter whose try that is, if it is one. */
-  #asker: { readonly waiter: Waiter; readonly cancel: CancelTimer } | undefined;
+  #asker: { readonly waiter: Waiter; readonly cancel: CancelTimer | undefined } | undefined;
   /** Why the store could not be asked who waits, when it was asked last. */
   #trouble: Trouble | undefined;
 
@@ -249,22 +249,25 @@ export class SharedQueue implements Line, LeaseOwner, DropListener<Ending> {
     this.#context.refreshes.now(lease);
   }
 
-  /** The try of the waiter ends with the reply, or when its wait budget ends. */
+  /** The try of the waiter ends with the reply, or earlier if its wait budget does. */
   #asksFor(waiter: Waiter): void {
     this.#endTry();
     const { clock, inFlight } = this.#context;
-    const cancel = clock.after(commandTimeFor(waiter, clock.now(), inFlight.usualTimeoutMs), () => {
+    const { usualTimeoutMs } = inFlight;
+    const mostMs = commandTimeFor(waiter, clock.now(), usualTimeoutMs);
+    const endTry = (): void => {
       if (this.#asker?.waiter !== waiter) return;
       this.#trouble ??= NO_REPLY_YET;
       this.#endTry();
-    });
+    };
+    const cancel = mostMs < usualTimeoutMs ? clock.after(mostMs, endTry) : undefined;
     this.#asker = { waiter, cancel };
   }
 
   #endTry(): void {
     const asker = this.#asker;
     this.#asker = undefined;
-    asker?.cancel();
+    asker?.cancel?.();
     asker?.waiter.onTried();
   }
 
@@ -297,7 +300,7 @@ export class SharedQueue implements Line, LeaseOwner, DropListener<Ending> {
     if (!isAsked) return;
     const waiter = this.#asker?.waiter;
     if (waiter === undefined || this.first !== waiter || this.#trouble !== undefined) return this.#endTry();
-    this.#asker?.cancel();
+    this.#asker?.cancel?.();
     this.#asker = undefined;
     this.#askStore(waiter);
   }
@@ -367,12 +370,13 @@ export class SharedQueue implements Line, LeaseOwner, DropListener<Ending> {
   /** Ends the lock of one caller when its `holdAtMost` is over. The hold goes on for the others. */
   watchLimit(lease: SharedLease, holder: Holder): void {
     const { clock } = this.#context;
-    clock.afterInBackground(holder.mayHoldUntil - clock.now(), () => {
+    const cancel = clock.afterInBackground(holder.mayHoldUntil - clock.now(), () => {
       if (lease.isOver || !lease.isHeldBy(holder)) return;
       if (clock.now() < holder.mayHoldUntil) return this.watchLimit(lease, holder);
       lease.members.lose(holder, HELD_AT_MOST);
       this.#onLeft(lease);
     });
+    lease.members.limit(holder, cancel);
   }
 
   #onLeft(lease: SharedLease): void {

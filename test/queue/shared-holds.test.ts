@@ -208,6 +208,25 @@ test("holdAtMost ends the lock of one reader, and leaves the others theirs", asy
   await fleet.leftNothing(t, KEY, one, two);
 });
 
+test("a reader that leaves before its holdAtMost is over leaves no timer", async (t) => {
+  const fleet = new Fleet();
+  const process = fleet.process();
+  const end = deferred();
+  const others = readers(process, 1, end.promise, []);
+  await fleet.clock.advance(10);
+  const timers = fleet.clock.pendingTimers;
+  const limited = process.call(KEY, { ...READ, holdAtMost: "10h" }, () => {
+    t.is(fleet.clock.pendingTimers, timers + 1);
+  });
+  await fleet.clock.advance(10);
+  await limited;
+  t.is(fleet.clock.pendingTimers, timers);
+  end.resolve();
+  await fleet.clock.advance(SECOND);
+  await Promise.all(others);
+  await fleet.leftNothing(t, KEY, process);
+});
+
 test("readers with another lock time have a hold of their own", async (t) => {
   const fleet = new Fleet();
   const process = fleet.process();

@@ -37,6 +37,9 @@ const BROKEN = Symbol("broken");
 /** The latest that a command comes a second time. */
 const LATEST_DUPLICATE_MS = 6_000;
 
+/** More commands that fail in the same moment of virtual time are an endless loop. */
+const MOST_REFUSED_AT_ONCE = 500;
+
 /** What the world wants to know of what a process hears. */
 export interface Hearing {
   /** Something was delivered. */
@@ -49,6 +52,8 @@ export interface Hearing {
   onTaken(requestId: string): void;
   /** The key did not hold what it was to drop. */
   onNotDropped(key: string, requestId: string): void;
+  /** Commands are sent again and again, and fail, in no time at all: the process does nothing else any more. */
+  onSpinning(): void;
 }
 
 /**
@@ -64,6 +69,9 @@ export class Connection implements Store {
   readonly #hearing: Hearing;
   /** As a user's own client may: it holds commands back while it is not connected, and sends again. */
   readonly #resends: boolean;
+  /** Whether a command that is refused fails without waiting for anything, as with a client that is not connected. */
+  readonly #refusesAtOnce: boolean;
+  #refused = { at: 0, count: 0 };
   readonly #listeners = new Set<StoreListener>();
   /** The context in which hints come: that of the first command that needed them, for which a connection was opened. */
   #inbox: AsyncResource | undefined;
@@ -87,6 +95,7 @@ export class Connection implements Store {
     this.#weather = weather;
     this.#hearing = hearing;
     this.#resends = random.happens(0.7);
+    this.#refusesAtOnce = random.happens(0.5);
     this.#wires = this.#newWires();
     server.listen((place) => this.#hint(place));
   }
@@ -192,10 +201,21 @@ export class Connection implements Store {
   }
 
   async #refuse(): Promise<never> {
-    await new Promise<void>((resolve) => {
-      this.#process.after(this.#random.next() * this.#weather().latencyMs, resolve);
-    });
+    if (!this.#refusesAtOnce) {
+      await new Promise<void>((resolve) => {
+        this.#process.after(this.#random.next() * this.#weather().latencyMs, resolve);
+      });
+    } else if (this.#isSpinning()) {
+      this.#hearing.onSpinning();
+      await new Promise(() => {}); // Otherwise this tick would never end.
+    }
     throw new Error("refused");
+  }
+
+  #isSpinning(): boolean {
+    const now = this.#world.now();
+    this.#refused = { at: now, count: this.#refused.at === now ? this.#refused.count + 1 : 1 };
+    return this.#refused.count > MOST_REFUSED_AT_ONCE;
   }
 
   #exchange<Reply>(

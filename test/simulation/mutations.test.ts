@@ -494,6 +494,18 @@ test.serial("a late grant that counts permits which a renewal has given back is 
   );
 });
 
+test.serial(
+  "a caller that asks again in the same tick, while each command fails, is found out",
+  async (t) => {
+    const hasty = (onFailure: Contender["onFailure"]): Contender["onFailure"] =>
+      function (this: Contender, attempt, error) {
+        onFailure.call(this, attempt, error);
+        attempt.asker.wake();
+      };
+    await withFault(Contender.prototype, "onFailure", hasty, () => finds(t, "any", /without end/));
+  },
+);
+
 test.serial("a queue that lets the last one in first is found out", async (t) => {
   const overtaking = (join: LocalQueue["join"]): LocalQueue["join"] =>
     function (this: LocalQueue, waiter) {

@@ -116,6 +116,7 @@ class World {
         onGiveUp: (requestId) => this.#invariants.beliefs.givesUp(requestId),
         onTaken: (requestId) => this.#invariants.beliefs.hears(requestId),
         onNotDropped: (key, requestId) => this.#invariants.heardOfLoss(key, requestId),
+        onSpinning: () => this.#invariants.report("commands fail, and are sent again at once, without end"),
       },
       {
         onCrash: (process) => this.#crashed(process),
