@@ -95,7 +95,8 @@ export class Connection implements Store {
     this.#weather = weather;
     this.#hearing = hearing;
     this.#resends = random.happens(0.7);
-    this.#refusesAtOnce = random.happens(0.5);
+    const { refused, breaks } = weather();
+    this.#refusesAtOnce = (refused > 0 || breaks > 0) && random.happens(0.5);
     this.#wires = this.#newWires();
     server.listen((place) => this.#hint(place));
   }

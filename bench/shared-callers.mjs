@@ -1,0 +1,53 @@
+// A process of callers for `npm run bench:shared`. It runs the built package: 32 processes that compile it would take a minute.
+import { setImmediate as turn } from "node:timers/promises";
+import { configure, shutdown, withLock } from "../dist/runtime/index.js";
+
+/** @type {{ url: string, callers: number, options: import("../dist/runtime/index.js").LockOptions, key: string | undefined }} */
+const { url, callers, options, key } = JSON.parse(process.argv[2] ?? "");
+
+configure({ redis: url, woven: false });
+
+/** @param {number} caller */
+const keyOf = (caller) => key ?? `LOCK_${process.pid}_${caller}`;
+
+let sections = 0;
+
+async function section() {
+  await turn();
+  sections += 1;
+}
+
+/**
+ * @param {number} caller
+ * @param {number} endsAt
+ */
+async function comeAgain(caller, endsAt) {
+  while (performance.now() < endsAt) await withLock(keyOf(caller), options, section);
+}
+
+/** @param {number} forMs with 0, each caller comes once */
+async function play(forMs) {
+  sections = 0;
+  const startedAt = performance.now();
+  const cpuBefore = process.cpuUsage();
+  const all = Array.from({ length: callers }, (_, caller) => caller);
+  await Promise.all(
+    forMs === 0
+      ? all.map((caller) => withLock(keyOf(caller), options, section))
+      : all.map((caller) => comeAgain(caller, startedAt + forMs)),
+  );
+  const { user, system } = process.cpuUsage(cpuBefore);
+  const { maxRSS } = process.resourceUsage();
+  return { sections, tookMs: performance.now() - startedAt, cpuMs: (user + system) / 1_000, maxRSS };
+}
+
+process.on("message", async (forMs) => {
+  process.send?.(await play(Number(forMs)));
+});
+process.on("disconnect", async () => {
+  await shutdown();
+  process.exit();
+});
+
+await withLock("LOCK_warm_up", {}, section);
+process.send?.("ready");

@@ -1,0 +1,308 @@
+/**
+ * Shared locks at the sizes that they are made for, beside a client that has nothing to do with them.
+ *
+ *     npm run bench:shared [-- <part of a title>]
+ *
+ * A section is one turn of the event loop, and its caller comes again at once. All processes, the server, and the client
+ * beside them share the cores of this machine, so the CPU time of a section says more about a busy machine than the number of
+ * sections in a second. What it leaves out: the way to a Redis elsewhere, writers among the readers, and real work.
+ */
+import { fork, type ChildProcess } from "node:child_process";
+import { once } from "node:events";
+import { join } from "node:path";
+import { setTimeout as pause } from "node:timers/promises";
+import type { Redis } from "ioredis";
+import type { LockOptions } from "../runtime";
+import { redisStore } from "../runtime";
+import { startRedis, type RedisServer } from "../test/support/redis-server";
+import { quartiles } from "./quantiles";
+
+const [, , only = ""] = process.argv;
+
+const ROUNDS = 3;
+const TURN_MS = 2_500;
+const LONGEST_JOB_MS = 60_000;
+const KEY = "LOCK_shared";
+
+interface Load {
+  readonly title: string;
+  readonly goal: string;
+  readonly processes: number;
+  /** In each process. */
+  readonly callers: number;
+  readonly options: LockOptions;
+  /** By default each caller has a key of its own. */
+  readonly key?: string;
+}
+
+const PATIENT = { retryTimes: 1_000 } as const;
+const READ = { ...PATIENT, mode: "read" } as const;
+
+const LOADS: readonly Load[] = [
+  {
+    title: "64 callers with keys of their own, for comparison",
+    goal: "none",
+    processes: 1,
+    callers: 64,
+    options: PATIENT,
+  },
+  {
+    title: "10,000 readers in one process",
+    goal: "50,000 sections/s",
+    processes: 1,
+    callers: 10_000,
+    options: READ,
+    key: KEY,
+  },
+  {
+    title: "32 processes with 300 readers each",
+    goal: "20,000 sections/s",
+    processes: 32,
+    callers: 300,
+    options: READ,
+    key: KEY,
+  },
+  {
+    title: "permits=500 for 2,000 callers in one process",
+    goal: "15,000 sections/s",
+    processes: 1,
+    callers: 2_000,
+    options: { ...PATIENT, permits: 500 },
+    key: KEY,
+  },
+  {
+    title: "permits=500 for 2,000 callers in 4 processes",
+    goal: "none",
+    processes: 4,
+    callers: 500,
+    options: { ...PATIENT, permits: 500 },
+    key: KEY,
+  },
+];
+
+interface Played {
+  readonly sections: number;
+  readonly tookMs: number;
+  readonly cpuMs: number;
+  readonly maxRSS: number;
+}
+
+// ---- processes of callers -------------------------------------------------------------------------------
+
+class Callers implements AsyncDisposable {
+  readonly #children: readonly ChildProcess[];
+
+  private constructor(children: readonly ChildProcess[]) {
+    this.#children = children;
+  }
+
+  static async start(url: string, { processes, ...of }: Omit<Load, "title" | "goal">): Promise<Callers> {
+    const children = Array.from({ length: processes }, () =>
+      fork(join(__dirname, "shared-callers.mjs"), [JSON.stringify({ url, ...of })], { execArgv: [] }),
+    );
+    await Promise.all(children.map((child) => heardFrom(child)));
+    return new Callers(children);
+  }
+
+  /** @param forMs with 0, each caller comes once */
+  async play(forMs: number): Promise<readonly Played[]> {
+    return await Promise.all(
+      this.#children.map(async (child) => {
+        child.send(forMs);
+        return (await heardFrom(child)) as Played;
+      }),
+    );
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await Promise.all(
+      this.#children.map(async (child) => {
+        if (child.exitCode !== null) return;
+        const ended = once(child, "exit");
+        child.disconnect();
+        await ended;
+      }),
+    );
+  }
+}
+
+async function heardFrom(child: ChildProcess): Promise<unknown> {
+  const over = new AbortController();
+  const signal = AbortSignal.any([over.signal, AbortSignal.timeout(LONGEST_JOB_MS)]);
+  const died = once(child, "exit", { signal }).then(([code]) => {
+    throw new Error(`a process of callers ended: ${String(code)}`);
+  });
+  try {
+    const [message] = (await Promise.race([once(child, "message", { signal }), died])) as [unknown];
+    return message;
+  } finally {
+    over.abort();
+    died.catch(() => {});
+  }
+}
+
+// ---- the client beside them -----------------------------------------------------------------------------
+
+/** A client that has nothing to do with locks: one command after the other, and how long each took. */
+async function latencies(client: Redis, whileRunning: Promise<unknown>): Promise<number[]> {
+  const took: number[] = [];
+  const running = { isOver: false };
+  const end = (): void => void (running.isOver = true);
+  whileRunning.then(end, end);
+  while (!running.isOver) {
+    const sentAt = performance.now();
+    await client.set("unrelated", "1");
+    took.push(performance.now() - sentAt);
+    await pause(1);
+  }
+  return took;
+}
+
+function percentile(values: readonly number[], share: number): number {
+  const sorted = values.toSorted((a, b) => a - b);
+  return sorted[Math.floor(share * (sorted.length - 1))] ?? NaN;
+}
+
+async function cpuOf(client: Redis): Promise<number> {
+  const info = await client.info("cpu");
+  const seconds = (name: string): number => Number(new RegExp(`^${name}:([\\d.]+)`, "m").exec(info)?.[1]);
+  return (seconds("used_cpu_user") + seconds("used_cpu_sys")) * 1_000;
+}
+
+async function playLoad(server: RedisServer, client: Redis, load: Load): Promise<void> {
+  await using callers = await Callers.start(server.url, load);
+  await callers.play(500);
+  const [rates, alone, beside, clientUs, serverUs]: number[][] = [[], [], [], [], []];
+  for (let round = 0; round < ROUNDS; round += 1) {
+    alone?.push(percentile(await latencies(client, pause(TURN_MS / 2)), 0.99));
+    const cpuBefore = await cpuOf(client);
+    const played = callers.play(TURN_MS);
+    beside?.push(percentile(await latencies(client, played), 0.99));
+    const all = await played;
+    const sections = all.reduce((sum, one) => sum + one.sections, 0);
+    rates?.push(all.reduce((sum, one) => sum + one.sections / (one.tookMs / 1_000), 0));
+    clientUs?.push((all.reduce((sum, one) => sum + one.cpuMs, 0) * 1_000) / sections);
+    serverUs?.push((((await cpuOf(client)) - cpuBefore) * 1_000) / sections);
+  }
+  console.log(`\n${load.title} (goal: ${load.goal})`);
+  console.log(
+    `  ${shown(rates, 0)} sections/s; CPU of a section: ${shown(clientUs, 1)} µs of callers, ${shown(serverUs, 1)} µs of Redis`,
+  );
+  const ratios = (beside ?? []).map((one, round) => one / (alone?.[round] ?? NaN));
+  console.log(
+    `  p99 of an unrelated client: alone ${shown(alone, 2)} ms, beside ${shown(beside, 2)} ms, ratio ${shown(ratios, 2)} (goal: below 2)`,
+  );
+}
+
+function shown(values: readonly number[] | undefined, digits: number): string {
+  const { low, median, high } = quartiles(values ?? []);
+  return `${median.toFixed(digits)} (${low.toFixed(digits)} to ${high.toFixed(digits)})`;
+}
+
+// ---- queues full of what is dead ------------------------------------------------------------------------
+
+const ENTRIES = 1_000_000;
+
+/** KEYS: queue. ARGV: from, to, until when each is heard of in µs (as its negative score). Each has the two entries of a waiter. */
+const FILL = `
+for n = tonumber(ARGV[1]), tonumber(ARGV[2]) do
+  local waiter = string.format("%032x", n) .. " lockweave:2:inbox:nobody"
+  redis.call("ZADD", KEYS[1], n, waiter, ARGV[3], "-" .. waiter)
+end
+redis.call("PEXPIRE", KEYS[1], 600000)
+`;
+
+/** KEYS: queue. ARGV: from, to. Each is no waiter of ours at all. */
+const FILL_HOSTILE = `
+for n = tonumber(ARGV[1]), tonumber(ARGV[2]) do
+  redis.call("ZADD", KEYS[1], n, "hostile " .. n)
+end
+redis.call("PEXPIRE", KEYS[1], 600000)
+`;
+
+const QUEUES: Readonly<Record<string, { readonly script: string; readonly args: readonly string[] }>> = {
+  "dead waiters": { script: FILL, args: ["-1"] },
+  "hostile entries": { script: FILL_HOSTILE, args: [] },
+};
+
+/** Callers of each kind come and go beside the queue. The server says how long the longest of their commands took. */
+async function playQueues(server: RedisServer, client: Redis): Promise<void> {
+  const key = "LOCK_crowded";
+  const queue = `lockweave:2:queue:{${key}}`;
+  const store = redisStore(server.client());
+  for (const [title, { script, args }] of Object.entries(QUEUES)) {
+    for (const permits of [1, 5, Infinity]) {
+      for (let from = 1; from <= ENTRIES; from += 20_000)
+        await client.eval(script, 1, queue, from, from + 19_999, ...args);
+      await client.config("SET", "slowlog-log-slower-than", "1000");
+      await client.call("SLOWLOG", "RESET");
+      const before = Number(await client.zcard(queue));
+      const id = (n: number): string => n.toString(16).padStart(32, "0");
+      const came = (async (): Promise<number> => {
+        const endsAt = performance.now() + 1_500;
+        let commands = 0;
+        for (; performance.now() < endsAt; commands += 1) {
+          const [requestId, place] = [id(2 * commands + 1), id(2 * commands + 2)];
+          const request = { key, requestId, lockTimeMs: 60_000, fencing: false, permits };
+          await store.place({ ...request, place }, 10_000);
+          await store.drop({ key, requestId, permits }, 10_000);
+          await store.leave(key, place, 10_000);
+        }
+        return 3 * commands;
+      })();
+      const beside = await latencies(client, came);
+      const commands = await came;
+      const slow = (await client.call("SLOWLOG", "GET", "128")) as [number, number, number, string[]][];
+      const longest = Math.max(0, ...slow.map(([, , us]) => us / 1_000));
+      const left = Number(await client.zcard(queue));
+      const who = permits === 1 ? "alone" : permits === Infinity ? "readers" : `permits=${permits}`;
+      console.log(
+        `  ${title}, ${who}: ${before} members, ${left} left after ${commands} commands; the longest command took ${longest === 0 ? "less than 1" : longest.toFixed(1)} ms (goal: 5), an unrelated client waited at most ${Math.max(...beside).toFixed(1)} ms`,
+      );
+      await client.unlink(key, queue, `lockweave:2:holds:{${key}}`);
+    }
+  }
+  await store.close();
+}
+
+// ---- many keys ------------------------------------------------------------------------------------------
+
+const KEYS = 50_000;
+
+/** What the machine needs for as many keys by hand, at once, too. */
+async function playKeys(server: RedisServer, client: Redis): Promise<void> {
+  await using callers = await Callers.start(server.url, { processes: 1, callers: KEYS, options: PATIENT });
+  for (let round = 0; round < ROUNDS; round += 1) {
+    const [played] = await callers.play(0);
+    const startedAt = performance.now();
+    await Promise.all(
+      Array.from({ length: KEYS }, async (_, n) => {
+        await client.set(`by-hand:${n}`, "1", "PX", 30_000, "NX");
+        await client.del(`by-hand:${n}`);
+      }),
+    );
+    const byHandMs = performance.now() - startedAt;
+    if (played === undefined) return;
+    const { tookMs, cpuMs, maxRSS } = played;
+    console.log(
+      `  ${KEYS} keys at once: ${(tookMs / 1_000).toFixed(2)} s, ${(cpuMs / 1_000).toFixed(2)} s of CPU, ${Math.round(maxRSS / 1_024)} MB at most; SET and DEL by hand: ${(byHandMs / 1_000).toFixed(2)} s`,
+    );
+  }
+}
+
+async function main(): Promise<void> {
+  const server = await startRedis();
+  const client = server.client();
+  for (const load of LOADS) if (load.title.includes(only)) await playLoad(server, client, load);
+  if ("a crowded queue".includes(only)) {
+    console.log(`\na crowded queue: ${ENTRIES} entries that nobody stands behind`);
+    await playQueues(server, client);
+  }
+  if ("distinct keys".includes(only)) {
+    console.log("\ndistinct keys, each for one caller of one process");
+    await playKeys(server, client);
+  }
+  await server.stop();
+}
+
+void main();

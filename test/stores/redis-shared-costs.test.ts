@@ -1,0 +1,122 @@
+import test, { type ExecutionContext } from "ava";
+import type { Redis } from "ioredis";
+import { newId, newKey, placing, renewal, request, WITHIN_MS } from "../../runtime/stores/contract/subject";
+import { MOST_DEAD_AT_ONCE, type Store } from "../../runtime/stores/port";
+import { redisStore } from "../../runtime/stores/redis/redis";
+import { startRedis, type RedisServer } from "../support/redis-server";
+
+// What each command costs Redis while holders and waiters grow: counted, not timed. MONITOR shows what the scripts call.
+
+let server: RedisServer;
+let admin: Redis;
+let store: Store;
+
+test.before(async () => {
+  server = await startRedis();
+  admin = server.client();
+  store = redisStore(server.client());
+});
+
+test.after.always(async () => {
+  await store.close();
+  await server.stop();
+});
+
+/** Each command that the server carries out meanwhile, with its arguments. */
+async function carriedOut(work: () => Promise<unknown>): Promise<readonly (readonly string[])[]> {
+  const seen: string[][] = [];
+  const mark = newId();
+  const monitor = await admin.monitor();
+  const isOver = new Promise<void>((resolve) => {
+    monitor.on("monitor", (_: string, args: string[]) => {
+      if (args[1] === mark) resolve();
+      else seen.push(args);
+    });
+  });
+  await work();
+  await admin.echo(mark);
+  await isOver;
+  monitor.disconnect();
+  return seen;
+}
+
+/** The names of the commands in their order. Ranges must be limited, whatever the set contains. */
+function namesOf(t: ExecutionContext, commands: readonly (readonly string[])[]): readonly string[] {
+  return commands.map(([command = "", ...args]) => {
+    const name = command.toLowerCase();
+    if (name.endsWith("rangebyscore")) t.true(args.includes("LIMIT"), `${name} ${args.join(" ")}`);
+    if (name === "zrevrange") t.deepEqual(args.slice(1, 3), ["0", "0"]);
+    t.false(["zrange", "smembers", "hgetall", "keys", "scan", "zcount"].includes(name), name);
+    return name;
+  });
+}
+
+async function fill(count: number, put: (n: number) => Promise<unknown>): Promise<void> {
+  await Promise.all(Array.from({ length: count }, (_, n) => put(n)));
+}
+
+/** What each command of a caller costs beside so many holders and waiters. */
+async function costs(
+  t: ExecutionContext,
+  permits: number,
+  holders: number,
+  waiters: number,
+): Promise<Readonly<Record<string, readonly string[]>>> {
+  const [key, own, other, place] = [newKey(), newId(), newId(), newId()];
+  const how = { permits, lockTimeMs: 60_000 };
+  await store.take(request(key, own, how), WITHIN_MS);
+  await fill(holders, () => store.take(request(key, newId(), how), WITHIN_MS));
+  const told: Record<string, readonly string[]> = {};
+  const count = async (name: string, work: () => Promise<unknown>): Promise<void> => {
+    told[name] = namesOf(t, await carriedOut(work));
+  };
+  await count("join", () => store.take(request(key, other, how), WITHIN_MS));
+  await fill(waiters, () => store.place(placing(key, newId(), { permits: 1 }), WITHIN_MS));
+  await count("refused", () => store.take(request(key, newId(), how), WITHIN_MS));
+  await count("wait", () => store.place(placing(key, place, how), WITHIN_MS));
+  await count("wait on", () => store.place(placing(key, place, how), WITHIN_MS));
+  await count("give up", () => store.leave(key, place, WITHIN_MS));
+  await count("renew", () => store.renew([{ ...renewal(key, own, 60_000), permits }], WITHIN_MS));
+  await count("look", () => store.look([key], WITHIN_MS));
+  await count("leave", () => store.drop({ key, requestId: other, permits }, WITHIN_MS));
+  await count("revoke", async () => await store.revoke?.({ key, requestId: own }, WITHIN_MS));
+  return told;
+}
+
+for (const [who, permits, many] of [
+  ["readers", Infinity, 1_500],
+  ["callers with permits", 1_000, 900],
+] as const) {
+  test.serial(
+    `each command of ${who} costs Redis as much beside many holders and waiters as beside few`,
+    async (t) => {
+      await costs(t, permits, 1, 1); // Loads the scripts, and subscribes.
+    const few = await costs(t, permits, 10, 10);
+      t.deepEqual(await costs(t, permits, many, 1_500), few);
+      t.true(Math.max(...Object.values(few).map(({ length }) => length)) < 40);
+    },
+  );
+}
+
+/** Of each dead waiter a command looks at the turn and the deadline, at the latest deadline, and removes it. */
+const MOST_PER_DEAD = 5;
+
+for (const permits of [1, 5, Infinity]) {
+  test.serial(`dead waiters are removed in bounded steps by callers with ${permits} permits`, async (t) => {
+    const [key, last] = [newKey(), newId()];
+    const queue = `lockweave:2:queue:{${key}}`;
+    const dead = 5_000;
+    await store.take(request(key, newId(), { lockTimeMs: 60_000 }), WITHIN_MS);
+    await fill(dead, () => store.place(placing(key, newId(), { permits }), WITHIN_MS));
+    const members = await admin.zrange(queue, "-inf", "(0", "BYSCORE");
+    const pipeline = admin.pipeline();
+    for (const member of members) pipeline.zadd(queue, -1, member); // Until the first microsecond of 1970.
+    await pipeline.exec();
+    await store.place(placing(key, last, { permits }), WITHIN_MS);
+    const before = await admin.zcard(queue);
+    const commands = await carriedOut(() => store.place(placing(key, last, { permits }), WITHIN_MS));
+    t.is(before - (await admin.zcard(queue)), 2 * MOST_DEAD_AT_ONCE);
+    t.true(commands.length <= MOST_PER_DEAD * MOST_DEAD_AT_ONCE + 40, `${commands.length} commands`);
+    namesOf(t, commands);
+  });
+}
