@@ -5,16 +5,26 @@ import { configure, shutdown, withLock } from "../dist/runtime/index.js";
 /** @type {{ url: string, callers: number, options: import("../dist/runtime/index.js").LockOptions, key: string | undefined }} */
 const { url, callers, options, key } = JSON.parse(process.argv[2] ?? "");
 
-configure({ redis: url, woven: false });
+let warnings = 0;
+configure({ redis: url, woven: false, logger: { warn: () => void (warnings += 1) } });
 
 /** @param {number} caller */
 const keyOf = (caller) => key ?? `LOCK_${process.pid}_${caller}`;
 
-let sections = 0;
+let [sections, failures] = [0, 0];
 
 async function section() {
   await turn();
   sections += 1;
+}
+
+/** @param {number} caller */
+async function come(caller) {
+  try {
+    await withLock(keyOf(caller), options, section);
+  } catch {
+    failures += 1;
+  }
 }
 
 /**
@@ -22,23 +32,24 @@ async function section() {
  * @param {number} endsAt
  */
 async function comeAgain(caller, endsAt) {
-  while (performance.now() < endsAt) await withLock(keyOf(caller), options, section);
+  while (performance.now() < endsAt) await come(caller);
 }
 
 /** @param {number} forMs with 0, each caller comes once */
 async function play(forMs) {
-  sections = 0;
+  [sections, failures, warnings] = [0, 0, 0];
   const startedAt = performance.now();
   const cpuBefore = process.cpuUsage();
   const all = Array.from({ length: callers }, (_, caller) => caller);
   await Promise.all(
     forMs === 0
-      ? all.map((caller) => withLock(keyOf(caller), options, section))
+      ? all.map((caller) => come(caller))
       : all.map((caller) => comeAgain(caller, startedAt + forMs)),
   );
   const { user, system } = process.cpuUsage(cpuBefore);
   const { maxRSS } = process.resourceUsage();
-  return { sections, tookMs: performance.now() - startedAt, cpuMs: (user + system) / 1_000, maxRSS };
+  const tookMs = performance.now() - startedAt;
+  return { sections, failures, warnings, tookMs, cpuMs: (user + system) / 1_000, maxRSS };
 }
 
 process.on("message", async (forMs) => {

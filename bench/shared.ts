@@ -13,7 +13,7 @@ import { join } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
 import type { Redis } from "ioredis";
 import type { LockOptions } from "../runtime";
-import { redisStore } from "../runtime";
+import { redisStore, type Store } from "../runtime";
 import { startRedis, type RedisServer } from "../test/support/redis-server";
 import { quartiles } from "./quantiles";
 
@@ -82,6 +82,9 @@ const LOADS: readonly Load[] = [
 
 interface Played {
   readonly sections: number;
+  readonly failures: number;
+  /** For example that a release was not confirmed in time. */
+  readonly warnings: number;
   readonly tookMs: number;
   readonly cpuMs: number;
   readonly maxRSS: number;
@@ -173,6 +176,7 @@ async function playLoad(server: RedisServer, client: Redis, load: Load): Promise
   await using callers = await Callers.start(server.url, load);
   await callers.play(500);
   const [rates, alone, beside, clientUs, serverUs]: number[][] = [[], [], [], [], []];
+  let [failures, warnings] = [0, 0];
   for (let round = 0; round < ROUNDS; round += 1) {
     alone?.push(percentile(await latencies(client, pause(TURN_MS / 2)), 0.99));
     const cpuBefore = await cpuOf(client);
@@ -180,13 +184,15 @@ async function playLoad(server: RedisServer, client: Redis, load: Load): Promise
     beside?.push(percentile(await latencies(client, played), 0.99));
     const all = await played;
     const sections = all.reduce((sum, one) => sum + one.sections, 0);
+    failures += all.reduce((sum, one) => sum + one.failures, 0);
+    warnings += all.reduce((sum, one) => sum + one.warnings, 0);
     rates?.push(all.reduce((sum, one) => sum + one.sections / (one.tookMs / 1_000), 0));
     clientUs?.push((all.reduce((sum, one) => sum + one.cpuMs, 0) * 1_000) / sections);
     serverUs?.push((((await cpuOf(client)) - cpuBefore) * 1_000) / sections);
   }
   console.log(`\n${load.title} (goal: ${load.goal})`);
   console.log(
-    `  ${shown(rates, 0)} sections/s; CPU of a section: ${shown(clientUs, 1)} µs of callers, ${shown(serverUs, 1)} µs of Redis`,
+    `  ${shown(rates, 0)} sections/s; CPU of a section: ${shown(clientUs, 1)} µs of callers, ${shown(serverUs, 1)} µs of Redis; ${failures} calls failed, ${warnings} warnings`,
   );
   const ratios = (beside ?? []).map((one, round) => one / (alone?.[round] ?? NaN));
   console.log(
@@ -231,38 +237,44 @@ async function playQueues(server: RedisServer, client: Redis): Promise<void> {
   const queue = `lockweave:2:queue:{${key}}`;
   const store = redisStore(server.client());
   for (const [title, { script, args }] of Object.entries(QUEUES)) {
+    for (let from = 1; from <= ENTRIES; from += 20_000)
+      await client.eval(script, 1, queue, from, from + 19_999, ...args);
     for (const permits of [1, 5, Infinity]) {
-      for (let from = 1; from <= ENTRIES; from += 20_000)
-        await client.eval(script, 1, queue, from, from + 19_999, ...args);
       await client.config("SET", "slowlog-log-slower-than", "1000");
       await client.call("SLOWLOG", "RESET");
       const before = Number(await client.zcard(queue));
-      const id = (n: number): string => n.toString(16).padStart(32, "0");
-      const came = (async (): Promise<number> => {
-        const endsAt = performance.now() + 1_500;
-        let commands = 0;
-        for (; performance.now() < endsAt; commands += 1) {
-          const [requestId, place] = [id(2 * commands + 1), id(2 * commands + 2)];
-          const request = { key, requestId, lockTimeMs: 60_000, fencing: false, permits };
-          await store.place({ ...request, place }, 10_000);
-          await store.drop({ key, requestId, permits }, 10_000);
-          await store.leave(key, place, 10_000);
-        }
-        return 3 * commands;
-      })();
+      const cpuBefore = await cpuOf(client);
+      const came = comeAndGo(store, key, permits);
       const beside = await latencies(client, came);
       const commands = await came;
+      const cpuUs = (((await cpuOf(client)) - cpuBefore) * 1_000) / commands;
       const slow = (await client.call("SLOWLOG", "GET", "128")) as [number, number, number, string[]][];
       const longest = Math.max(0, ...slow.map(([, , us]) => us / 1_000));
       const left = Number(await client.zcard(queue));
       const who = permits === 1 ? "alone" : permits === Infinity ? "readers" : `permits=${permits}`;
       console.log(
-        `  ${title}, ${who}: ${before} members, ${left} left after ${commands} commands; the longest command took ${longest === 0 ? "less than 1" : longest.toFixed(1)} ms (goal: 5), an unrelated client waited at most ${Math.max(...beside).toFixed(1)} ms`,
+        `  ${title}, ${who}: ${before - left} of ${before} members removed by ${commands} commands, each ${cpuUs.toFixed(0)} µs of Redis, the longest ${longest === 0 ? "less than 1" : longest.toFixed(1)} ms by the clock (goal: 5); an unrelated client waited ${percentile(beside, 0.99).toFixed(1)} ms at p99, at most ${Math.max(...beside).toFixed(1)} ms`,
       );
-      await client.unlink(key, queue, `lockweave:2:holds:{${key}}`);
+      await client.unlink(key, `lockweave:2:holds:{${key}}`);
     }
+    await client.unlink(queue);
   }
   await store.close();
+}
+
+/** A caller acquires the key if it may, and leaves, again and again. Returns how many commands that took. */
+async function comeAndGo(store: Store, key: string, permits: number): Promise<number> {
+  const id = (n: number): string => n.toString(16).padStart(32, "0");
+  const endsAt = performance.now() + 1_500;
+  let commands = 0;
+  while (performance.now() < endsAt) {
+    const [requestId, place] = [id(2 * commands + 1), id(2 * commands + 2)];
+    await store.place({ key, requestId, place, lockTimeMs: 60_000, fencing: false, permits }, 10_000);
+    await store.drop({ key, requestId, permits }, 10_000);
+    await store.leave(key, place, 10_000);
+    commands += 3;
+  }
+  return commands;
 }
 
 // ---- many keys ------------------------------------------------------------------------------------------
