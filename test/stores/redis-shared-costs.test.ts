@@ -91,7 +91,7 @@ for (const [who, permits, many] of [
     `each command of ${who} costs Redis as much beside many holders and waiters as beside few`,
     async (t) => {
       await costs(t, permits, 1, 1); // Loads the scripts, and subscribes.
-    const few = await costs(t, permits, 10, 10);
+      const few = await costs(t, permits, 10, 10);
       t.deepEqual(await costs(t, permits, many, 1_500), few);
       t.true(Math.max(...Object.values(few).map(({ length }) => length)) < 40);
     },

@@ -50,7 +50,10 @@ export const PLANS: readonly Plan[] = [
   { name: "readers", calls: [call(1, 0, READ), call(2, 0), call(2, 0, READ), call(1, 0, READ)] },
   { name: "permits", calls: [call(1, 0, TWO), call(2, 0, TWO), call(1, 0, TWO), call(2, 0)] },
   // The holder makes one process wait with two callers, so that its next command asks for two permits at once.
-  { name: "several permits at once", calls: [call(2, 0), call(1, 0, TWO), call(1, 0, TWO), call(2, 150, TWO)] },
+  {
+    name: "several permits at once",
+    calls: [call(2, 0), call(1, 0, TWO), call(1, 0, TWO), call(2, 150, TWO)],
+  },
   {
     name: "several keys",
     calls: [
