@@ -5,12 +5,12 @@ import { join } from "node:path";
 import test from "ava";
 import type { Redis } from "ioredis";
 import { chromium, type Browser, type Page } from "playwright-core";
-import { isMatrix } from "../hosts/bundlers/bundlers";
 import { processName } from "../../runtime/stores/redis/keys";
 import { PACKAGE } from "../hosts/project";
 import { startRedis, type RedisServer } from "../support/redis-server";
 import { until } from "../support/until";
 import { Programs } from "../cli/programs";
+import { isMatrix } from "../support/suites";
 
 // What somebody sees who opens the page of `ui` in a browser, and what is told of a thousand locks of a hundred processes.
 // With `SCREENSHOTS=1`, the pictures of `docs/images` are made anew.

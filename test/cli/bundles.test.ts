@@ -3,6 +3,9 @@ import test from "ava";
 import { makeProject, type Project } from "../hosts/project";
 import { lockweave } from "./command";
 import { runTool } from "./tools";
+import { isMatrix } from "../support/suites";
+
+const inMatrix = isMatrix ? test.serial : test.skip;
 
 // What bundlers and minifiers make of tspc's output.
 
@@ -91,7 +94,7 @@ for (const [title, options] of Object.entries({
   "a CommonJS bundle for an old Node": { target: "es2017", format: "cjs", minify: true, keepNames: true },
   "a bundle with splitting": { splitting: true, entryPoints: ["out/main.js", "out/order.js"] },
 })) {
-  test.serial(`${title} is proved, until a tag changes`, async (t) => {
+  inMatrix(`${title} is proved, until a tag changes`, async (t) => {
     const project = await (compiled ??= compile());
     await project.write({ "src/order.ts": ORDER });
     await rm(project.path("bundle"), { recursive: true, force: true });
@@ -116,7 +119,7 @@ for (const [title, options] of Object.entries({
   });
 }
 
-test.serial("what swc's minifier leaves is proved", async (t) => {
+inMatrix("what swc's minifier leaves is proved", async (t) => {
   const project = await (compiled ??= compile());
   await project.write({ "src/order.ts": ORDER });
   await runTool(

@@ -3,6 +3,10 @@ import test from "ava";
 import { makeProject, tsconfig, type Files, type Project } from "../hosts/project";
 import { lockweave } from "./command";
 import { linkTypeScript7 } from "./tools";
+import { isMatrix } from "../support/suites";
+
+const inMatrix = isMatrix ? test.serial : test.skip;
+const outsideMatrix = isMatrix ? test.skip : test.serial;
 
 const SERVICE = `import { work } from "./work.js";
 
@@ -115,7 +119,7 @@ async function output(project: Project): Promise<string> {
   return code === 0 ? stdout : stderr;
 }
 
-test.serial("who leaves keeps the locks: written out, formatted, with the tags' words", async (t) => {
+outsideMatrix("who leaves keeps the locks: written out, formatted, with the tags' words", async (t) => {
   const project = await makeProject(FILES);
   t.is((await project.tspc()).code, 0);
   const before = await output(project);
@@ -135,7 +139,7 @@ test.serial("who leaves keeps the locks: written out, formatted, with the tags' 
   t.true(before.includes("LOCK_payOrder_1 (OrderService.pay)"), before);
 });
 
-test.serial("there is nothing left to write out, and whoever weaves still does no harm", async (t) => {
+outsideMatrix("there is nothing left to write out, and whoever weaves still does no harm", async (t) => {
   const project = await makeProject(FILES);
   t.is((await lockweave(project, "eject", "--yes")).code, 0);
   const { code, stderr } = await lockweave(project, "eject", "--yes");
@@ -145,7 +149,7 @@ test.serial("there is nothing left to write out, and whoever weaves still does n
   t.true((await output(project)).includes("LOCK_payOrder_1"));
 });
 
-test.serial("nothing is changed until somebody says yes", async (t) => {
+outsideMatrix("nothing is changed until somebody says yes", async (t) => {
   const project = await makeProject(FILES);
   const { code, stdout } = await lockweave(project, "eject");
   t.is(code, 3);
@@ -153,7 +157,7 @@ test.serial("nothing is changed until somebody says yes", async (t) => {
   t.is(await project.read("src/service.ts"), SERVICE);
 });
 
-test.serial("a tag that is wrong, and a result that would not compile, change nothing", async (t) => {
+inMatrix("a tag that is wrong, and a result that would not compile, change nothing", async (t) => {
   const wrong = await makeProject({
     ...FILES,
     "src/service.ts": SERVICE.replace("keyName=order.id", "keyName=nr"),
@@ -171,7 +175,7 @@ test.serial("a tag that is wrong, and a result that would not compile, change no
   t.is(await untyped.read("src/service.ts"), text);
 });
 
-test.serial("an error that was there before is no obstacle; tabs and CRLF stay what they are", async (t) => {
+inMatrix("an error that was there before is no obstacle; tabs and CRLF stay what they are", async (t) => {
   const windows =
     "export class A {\r\n\t/** @redisLock businessFlag=a */\r\n\tasync a(): Promise<number> {\r\n\t\treturn 1;\r\n\t}\r\n}\r\n";
   const project = await makeProject({ "src/a.ts": windows, "src/b.ts": "export const b: string = 1;\n" });
@@ -184,7 +188,7 @@ test.serial("an error that was there before is no obstacle; tabs and CRLF stay w
   );
 });
 
-test.serial("with TypeScript 7 it says what it takes", async (t) => {
+inMatrix("with TypeScript 7 it says what it takes", async (t) => {
   const project = await makeProject(FILES);
   await linkTypeScript7(project);
   const { code, stderr } = await lockweave(project, "eject", "--yes");
@@ -192,7 +196,7 @@ test.serial("with TypeScript 7 it says what it takes", async (t) => {
   t.regex(stderr, /To write locks out takes TypeScript 5\.9 or 6/);
 });
 
-test.serial("a function is shown as it is written and as it is woven, side by side", async (t) => {
+outsideMatrix("a function is shown as it is written and as it is woven, side by side", async (t) => {
   const project = await makeProject(FILES);
   const { code, stdout, stderr } = await lockweave(project, "diff", "close");
   t.deepEqual([code, stderr], [0, ""]);
@@ -218,7 +222,7 @@ close = async (order: Order): Promise<boolean> => order.paid <
   );
 });
 
-test.serial("without a name all are shown, and another name is told which there are", async (t) => {
+inMatrix("without a name all are shown, and another name is told which there are", async (t) => {
   const project = await makeProject(FILES);
   const { stdout } = await lockweave(project, "diff");
   t.deepEqual(

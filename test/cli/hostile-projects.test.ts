@@ -2,6 +2,9 @@ import test from "ava";
 import { makeProject, PLUGIN, tsconfig, type Project } from "../hosts/project";
 import { lockweave } from "./command";
 import { forbiddenIn, hostileTexts, hostileWord } from "./hostile";
+import { isMatrix } from "../support/suites";
+
+const inMatrix = isMatrix ? test.serial : test.skip;
 
 // Sources that somebody else has written: what the commands print of them controls no terminal.
 
@@ -55,7 +58,7 @@ async function printsNothingHostile(
   return wrong;
 }
 
-test.serial("sources with locks", async (t) => {
+inMatrix("sources with locks", async (t) => {
   const project = await projectOf(RIGHT);
   const commands = [
     ["list"],
@@ -73,7 +76,7 @@ test.serial("sources with locks", async (t) => {
   t.deepEqual(missing, []);
 });
 
-test.serial("sources with errors", async (t) => {
+inMatrix("sources with errors", async (t) => {
   const project = await projectOf(WRONG);
   const commands = [
     ["list"],
@@ -87,7 +90,7 @@ test.serial("sources with errors", async (t) => {
   t.deepEqual(await printsNothingHostile(project, commands), []);
 });
 
-test.serial("names of files, options and packages", async (t) => {
+inMatrix("names of files, options and packages", async (t) => {
   const project = await projectOf(RIGHT);
   const [word = ""] = FLAGS;
   const commands = [

@@ -1,13 +1,10 @@
-import test from "ava";
 import packageJson from "../../package.json";
 import { bundle, BUNDLERS, projectOf, runBundle } from "../hosts/bundlers/bundlers";
 import { recipe } from "../hosts/bundlers/recipes";
-import { isMatrix } from "../hosts/register/nodes";
 import { lockweave } from "./command";
+import { inMatrix } from "../support/suites";
 
 // What `lockweave init` has changed is built and run, with the bundlers that are too heavy for every run of the tests.
-
-const inMatrix = isMatrix ? test : test.skip;
 
 const MAIN = `import { configure, currentLock, memoryStore } from "lockweave";
 

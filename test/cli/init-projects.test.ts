@@ -3,17 +3,15 @@ import { once } from "node:events";
 import { existsSync } from "node:fs";
 import { mkdir, rm, symlink } from "node:fs/promises";
 import { delimiter, dirname, join } from "node:path";
-import test from "ava";
 import packageJson from "../../package.json";
 import { installLockweave } from "../hosts/bundlers/bundlers";
 import { installed } from "../hosts/installed";
 import { makeProject, PACKAGE, type Files, type Finished, type Project } from "../hosts/project";
-import { installNode, isMatrix } from "../hosts/register/nodes";
+import { installNode } from "../hosts/register/nodes";
+import { inMatrix } from "../support/suites";
 
 // Small projects as their starters lay them out, set up by `lockweave init`, and then built, tested or run by the very
 // commands that their package.json has.
-
-const inMatrix = isMatrix ? test : test.skip;
 
 interface Kind {
   readonly name: string;

@@ -2,6 +2,9 @@ import { chmod, readdir, rm } from "node:fs/promises";
 import test from "ava";
 import { init } from "../../transformer/cli/init/init";
 import { makeProject, type Files, type Project } from "../hosts/project";
+import { isMatrix } from "../support/suites";
+
+const inMatrix = isMatrix ? test.serial : test.skip;
 
 // What `lockweave init` says to those who type it, word by word, and with which code it ends.
 
@@ -42,7 +45,7 @@ Write \`/** @redisLock businessFlag=payOrder keyName=orderNo */\` above an async
 `;
 const RUNS = "runs it with its locks, woven as it is loaded; nothing is written";
 
-test.serial(
+inMatrix(
   "a project is told what was found, what changes, and what to type next, and its first lock runs",
   async (t) => {
     const project = await javaScript({ "main.js": "" }, { scripts: { start: "node main.js", lint: "lint" } });
@@ -77,7 +80,7 @@ ${NEXT(`  node --import lockweave/register first-lock.mjs  ${RUNS}\n`, "first-lo
   },
 );
 
-test.serial("commands are told one below the other, in columns", async (t) => {
+inMatrix("commands are told one below the other, in columns", async (t) => {
   const project = await javaScript(
     {},
     {
@@ -97,7 +100,7 @@ test.serial("commands are told one below the other, in columns", async (t) => {
   );
 });
 
-test.serial("an application in which nothing changes without being asked stays as it is", async (t) => {
+inMatrix("an application in which nothing changes without being asked stays as it is", async (t) => {
   const project = await javaScript({}, { scripts: { start: "node main.js" } });
   const before = await project.read("package.json");
   const { code, text } = await saidBy(project, false);
@@ -106,29 +109,26 @@ test.serial("an application in which nothing changes without being asked stays a
   t.is(await project.read("package.json"), before);
 });
 
-test.serial(
-  "where a first lock does not run under its lock, that is told with what it printed",
-  async (t) => {
-    for (const [program, printed] of [
-      ['console.log("no lock");\n', "no lock\n"],
-      ['console.log("LOCK_firstLock_A1"); process.exit(1);\n', "LOCK_firstLock_A1\n"],
-    ] as const) {
-      const project = await javaScript(
-        { "first-lock.mjs": program },
-        { scripts: { start: "node --import lockweave/register main.js" } },
-      );
-      const { code, text } = await saidBy(project, false);
-      t.is(code, 1);
-      t.true(
-        text.includes(`\n\nfirst-lock.mjs does not run under its lock with Node:\n${printed}\nNext\n`),
-        text,
-      );
-      t.deepEqual(await project.read("first-lock.mjs"), program);
-    }
-  },
-);
+inMatrix("where a first lock does not run under its lock, that is told with what it printed", async (t) => {
+  for (const [program, printed] of [
+    ['console.log("no lock");\n', "no lock\n"],
+    ['console.log("LOCK_firstLock_A1"); process.exit(1);\n', "LOCK_firstLock_A1\n"],
+  ] as const) {
+    const project = await javaScript(
+      { "first-lock.mjs": program },
+      { scripts: { start: "node --import lockweave/register main.js" } },
+    );
+    const { code, text } = await saidBy(project, false);
+    t.is(code, 1);
+    t.true(
+      text.includes(`\n\nfirst-lock.mjs does not run under its lock with Node:\n${printed}\nNext\n`),
+      text,
+    );
+    t.deepEqual(await project.read("first-lock.mjs"), program);
+  }
+});
 
-test.serial("what is left to people is told, and the first lock when they have done it", async (t) => {
+inMatrix("what is left to people is told, and the first lock when they have done it", async (t) => {
   const project = await makeProject({
     "package.json": JSON.stringify({
       type: "commonjs",
@@ -156,7 +156,7 @@ When you have done what is left to you, run \`npx lockweave init\` again: it sho
   );
 });
 
-test.serial(
+inMatrix(
   "where one host is left to people and another is done, the first lock runs, and the rest is told",
   async (t) => {
     const project = await javaScript(
@@ -172,7 +172,7 @@ test.serial(
   },
 );
 
-test.serial(
+inMatrix(
   "where a host builds from the entry of the application, it is told to import the first lock there",
   async (t) => {
     const project = await makeProject({
@@ -195,7 +195,7 @@ test.serial(
   },
 );
 
-test.serial("what proves the locks is told by what writes them", async (t) => {
+inMatrix("what proves the locks is told by what writes them", async (t) => {
   const proofs: readonly (readonly [script: string, noEmit: boolean, proof: string])[] = [
     ["tsc", false, "`npx lockweave check` proves them."],
     ["vite build", true, "`npx lockweave check --output` with what was built proves them."],
@@ -219,7 +219,7 @@ test.serial("what proves the locks is told by what writes them", async (t) => {
   }
 });
 
-test.serial("what cannot be installed is told, and no more is done", async (t) => {
+inMatrix("what cannot be installed is told, and no more is done", async (t) => {
   const project = await javaScript({}, { dependencies: {}, scripts: { start: "node main.js" } });
   const { PATH = "" } = process.env;
   process.env["PATH"] = project.path("nothing");
@@ -238,7 +238,7 @@ test.serial("what cannot be installed is told, and no more is done", async (t) =
   }
 });
 
-const onPosix = process.platform === "win32" ? test.serial.skip : test.serial;
+const onPosix = process.platform === "win32" ? test.skip : inMatrix;
 onPosix(
   "what is missing is installed before the first lock runs, by the package manager of the project",
   async (t) => {
@@ -266,7 +266,7 @@ onPosix(
   },
 );
 
-test.serial("what is only to be installed and what is new are told beside each other", async (t) => {
+inMatrix("what is only to be installed and what is new are told beside each other", async (t) => {
   const project = await javaScript(
     {},
     { dependencies: {}, scripts: { start: "node --import lockweave/register main.js" } },
@@ -275,7 +275,7 @@ test.serial("what is only to be installed and what is new are told beside each o
   t.regex(text, /\n\nTo change\n {2}first-lock\.mjs \(new\)\n(?: {2}\+ .*\n)+ {2}npm install ioredis\n\n/);
 });
 
-test.serial("what is only to be installed is asked for, too", async (t) => {
+inMatrix("what is only to be installed is asked for, too", async (t) => {
   const project = await makeProject({
     "package.json": JSON.stringify({ type: "module", scripts: { build: "tspc" } }),
     "first-lock.ts": "",
@@ -289,7 +289,7 @@ test.serial("what is only to be installed is asked for, too", async (t) => {
   );
 });
 
-test.serial("of lines that are alike, as many are told as change", async (t) => {
+inMatrix("of lines that are alike, as many are told as change", async (t) => {
   const project = await javaScript({}, { devDependencies: { jest: "30" } });
   const { text } = await saidBy(project, false);
   t.true(
@@ -304,7 +304,7 @@ test.serial("of lines that are alike, as many are told as change", async (t) => 
   );
 });
 
-test.serial("a TypeScript that is too old is left to people, and shows no first lock", async (t) => {
+inMatrix("a TypeScript that is too old is left to people, and shows no first lock", async (t) => {
   const project = await makeProject({
     "package.json": JSON.stringify({
       type: "module",

@@ -2,10 +2,10 @@ import { spawnSync } from "node:child_process";
 import { rm, symlink } from "node:fs/promises";
 import { join } from "node:path";
 import test from "ava";
-import { isMatrix } from "../hosts/register/nodes";
 import { makeProject, PACKAGE, type Files, type Finished, type Project } from "../hosts/project";
 import { lockweave } from "./command";
 import { linkTypeScript7 } from "./tools";
+import { inMatrix, outsideMatrix } from "../support/suites";
 
 /** What a package.json asks for, so that nothing has to be installed. */
 function manifest(scripts: Files, ...packages: readonly string[]): string {
@@ -45,26 +45,32 @@ const BY_TSC = {
   "src/main.ts": "export {};\n",
 };
 
-test("init sets up a project of tsc, leaves comments and layout alone, and ends with a lock that runs", async (t) => {
-  const project = await projectWith(BY_TSC);
-  const { code, stdout, stderr } = await lockweave(project, "init", "--yes");
-  t.is(code, 0, stdout + stderr);
-  t.true(stdout.includes(`Your first lock, woven by tspc, is src/first-lock.ts:\n${SHOWN}\nNext\n`), stdout);
-  t.true(stdout.includes("\n  npm run build  compiles with locks; src/first-lock.ts becomes "), stdout);
-  const woven = /src\/first-lock\.ts becomes (\S+)/.exec(stdout)?.[1] ?? "";
-  t.is((await project.tspc()).code, 0);
-  t.regex(await project.read(woven), /lockweave\.acquire\(/);
-  t.is(await project.read("tsconfig.json"), TSCONFIG_AFTER);
-  t.is(
-    await project.read("package.json"),
-    manifest({ build: "tspc -p . && node out/main.js", types: "vue-tsc --noEmit" }),
-  );
-  t.true(stdout.includes("  - "), stdout);
-  t.true(stdout.includes(`    "build": "tsc -p . && node out/main.js",`), stdout);
-  t.true(stdout.includes(`    "build": "tspc -p . && node out/main.js",`), stdout);
-});
+outsideMatrix(
+  "init sets up a project of tsc, leaves comments and layout alone, and ends with a lock that runs",
+  async (t) => {
+    const project = await projectWith(BY_TSC);
+    const { code, stdout, stderr } = await lockweave(project, "init", "--yes");
+    t.is(code, 0, stdout + stderr);
+    t.true(
+      stdout.includes(`Your first lock, woven by tspc, is src/first-lock.ts:\n${SHOWN}\nNext\n`),
+      stdout,
+    );
+    t.true(stdout.includes("\n  npm run build  compiles with locks; src/first-lock.ts becomes "), stdout);
+    const woven = /src\/first-lock\.ts becomes (\S+)/.exec(stdout)?.[1] ?? "";
+    t.is((await project.tspc()).code, 0);
+    t.regex(await project.read(woven), /lockweave\.acquire\(/);
+    t.is(await project.read("tsconfig.json"), TSCONFIG_AFTER);
+    t.is(
+      await project.read("package.json"),
+      manifest({ build: "tspc -p . && node out/main.js", types: "vue-tsc --noEmit" }),
+    );
+    t.true(stdout.includes("  - "), stdout);
+    t.true(stdout.includes(`    "build": "tsc -p . && node out/main.js",`), stdout);
+    t.true(stdout.includes(`    "build": "tspc -p . && node out/main.js",`), stdout);
+  },
+);
 
-test("init without a terminal and without --yes changes nothing, and exits with 3", async (t) => {
+outsideMatrix("init without a terminal and without --yes changes nothing, and exits with 3", async (t) => {
   const project = await projectWith(BY_TSC);
   const { code, stdout } = await lockweave(project, "init");
   t.is(code, 3);
@@ -87,7 +93,7 @@ function inTerminal(project: Project, answer: string): Finished {
   return { code: status, stdout, stderr: "" };
 }
 
-const onLinux = process.platform === "linux" ? test : test.skip;
+const onLinux = process.platform === "linux" ? outsideMatrix : test.skip;
 onLinux("init asks in a terminal, and does as it is told", async (t) => {
   const project = await javaScript();
   const refused = inTerminal(project, "n");
@@ -98,7 +104,7 @@ onLinux("init asks in a terminal, and does as it is told", async (t) => {
   t.is(await project.read("package.json"), WATCHED_AFTER);
 });
 
-test("init lets `lockweave build` take the place of TypeScript 7", async (t) => {
+outsideMatrix("init lets `lockweave build` take the place of TypeScript 7", async (t) => {
   const scripts = { build: "tsc -p tsconfig.json", watch: "tsc -b -w", check: "tsc --noEmit" };
   const project = await projectWith({ ...BY_TSC, "package.json": manifest(scripts) });
   await linkTypeScript7(project);
@@ -266,7 +272,7 @@ esbuild.build({
 
 for (const [host, { tools, scripts, before, after }] of Object.entries(SHOWING)) {
   // The others take too long for every run of the tests.
-  (isMatrix || ["Vite", "tsx", "ts-node"].includes(host) ? test : test.skip)(
+  (host === "Vite" ? outsideMatrix : inMatrix)(
     `init sets up ${host}, and ends with a lock that runs`,
     async (t) => {
       const files = { "package.json": manifest(scripts), "src/main.ts": "export {};\n" };
@@ -283,40 +289,49 @@ for (const [host, { tools, scripts, before, after }] of Object.entries(SHOWING))
   );
 }
 
-test("init sets up a library of Vite, which builds its own entry, and ends with a lock that runs", async (t) => {
-  const project = await projectWith(
-    {
-      "package.json": manifest({ build: "vite build" }),
-      "vite.config.ts": `export default { build: { lib: { entry: "src/main.ts", formats: ["es"] } } };\n`,
-      "src/main.ts": "export const one = 1;\n",
-    },
-    "vite",
-  );
-  const { code, stdout, stderr } = await lockweave(project, "init", "--yes");
-  t.is(code, 0, stdout + stderr);
-  t.true(stdout.includes(`Your first lock, woven by Vite, is src/first-lock.ts:\n${SHOWN}\nNext\n`), stdout);
-  t.true(/\n {2}npm run build {2}builds with locks, but for browsers, .*\n/.test(stdout), stdout);
-});
+inMatrix(
+  "init sets up a library of Vite, which builds its own entry, and ends with a lock that runs",
+  async (t) => {
+    const project = await projectWith(
+      {
+        "package.json": manifest({ build: "vite build" }),
+        "vite.config.ts": `export default { build: { lib: { entry: "src/main.ts", formats: ["es"] } } };\n`,
+        "src/main.ts": "export const one = 1;\n",
+      },
+      "vite",
+    );
+    const { code, stdout, stderr } = await lockweave(project, "init", "--yes");
+    t.is(code, 0, stdout + stderr);
+    t.true(
+      stdout.includes(`Your first lock, woven by Vite, is src/first-lock.ts:\n${SHOWN}\nNext\n`),
+      stdout,
+    );
+    t.true(/\n {2}npm run build {2}builds with locks, but for browsers, .*\n/.test(stdout), stdout);
+  },
+);
 
-test("init puts the first lock into a referenced project, where the tsconfig.json beside package.json has no files", async (t) => {
-  const part = `{ "compilerOptions": { "composite": true, "module": "nodenext", "target": "es2022", "skipLibCheck": true, "rootDir": "src", "outDir": "dist" }, "include": ["src"] }`;
-  const project = await projectWith({
-    "package.json": manifest({ build: "tsc -b" }).replace(`"type": "module",`, ""),
-    "tsconfig.json": `{ "files": [], "references": [{ "path": "packages/orders" }] }`,
-    "packages/orders/package.json": `{ "name": "orders", "type": "module" }`,
-    "packages/orders/tsconfig.json": part,
-    "packages/orders/src/main.ts": "export const one = 1;\n",
-  });
-  const { code, stdout, stderr } = await lockweave(project, "init", "--yes");
-  t.is(code, 0, stdout + stderr);
-  const [lock, output] = ["packages/orders/src/first-lock.ts", "packages/orders/dist/first-lock.js"];
-  t.true(stdout.includes(`Your first lock, woven by tspc, is ${lock}:\n${SHOWN}\nNext\n`), stdout);
-  t.true(stdout.includes(`\n  npm run build  compiles with locks; ${lock} becomes ${output}\n`), stdout);
-  t.like(await project.tspc("-b"), { code: 0 });
-  t.is((await project.run(output)).stdout, SHOWN);
-});
+outsideMatrix(
+  "init puts the first lock into a referenced project, where the tsconfig.json beside package.json has no files",
+  async (t) => {
+    const part = `{ "compilerOptions": { "composite": true, "module": "nodenext", "target": "es2022", "skipLibCheck": true, "rootDir": "src", "outDir": "dist" }, "include": ["src"] }`;
+    const project = await projectWith({
+      "package.json": manifest({ build: "tsc -b" }).replace(`"type": "module",`, ""),
+      "tsconfig.json": `{ "files": [], "references": [{ "path": "packages/orders" }] }`,
+      "packages/orders/package.json": `{ "name": "orders", "type": "module" }`,
+      "packages/orders/tsconfig.json": part,
+      "packages/orders/src/main.ts": "export const one = 1;\n",
+    });
+    const { code, stdout, stderr } = await lockweave(project, "init", "--yes");
+    t.is(code, 0, stdout + stderr);
+    const [lock, output] = ["packages/orders/src/first-lock.ts", "packages/orders/dist/first-lock.js"];
+    t.true(stdout.includes(`Your first lock, woven by tspc, is ${lock}:\n${SHOWN}\nNext\n`), stdout);
+    t.true(stdout.includes(`\n  npm run build  compiles with locks; ${lock} becomes ${output}\n`), stdout);
+    t.like(await project.tspc("-b"), { code: 0 });
+    t.is((await project.run(output)).stdout, SHOWN);
+  },
+);
 
-test("init sets up JavaScript that nobody compiles", async (t) => {
+inMatrix("init sets up JavaScript that nobody compiles", async (t) => {
   const project = await javaScript();
   const { code, stdout } = await lockweave(project, "init", "--yes");
   t.is(code, 0, stdout);

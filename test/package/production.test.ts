@@ -3,12 +3,12 @@ import { readdirSync } from "node:fs";
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { promisify } from "node:util";
-import test from "ava";
 import { pack, temporaryDirectory } from "./consumer";
+import { inMatrix } from "../support/suites";
 
 const execute = promisify(execFile);
 
-test("a production install leaves out the compiler that the application builds with", async (t) => {
+inMatrix("a production install leaves out the compiler that the application builds with", async (t) => {
   const { tarball } = await pack();
   const dir = await temporaryDirectory();
   const manifest = {

@@ -1,6 +1,8 @@
 import { readdirSync } from "node:fs";
 import { join } from "node:path";
 
+/** The tests of the matrix are skipped without it. */
+const AVA = `${process.env["MATRIX"] === undefined ? "" : "MATRIX=1 "}npx ava`;
 /** AVA prints this line before it repeats each failure in full. */
 const END = "  ─";
 const PASSED = /^ {2}✔ /;
@@ -74,11 +76,11 @@ export class Summary {
     const files = [...this.#files];
     const commands = titles.map((title) => [title, commandFor(title, args)]);
     for (const file of files) {
-      const command = `npx ava ${file}`;
+      const command = `${AVA} ${file}`;
       const isListed = commands.some(([, listed]) => listed === command); // A failed hook is.
       if (!isListed) commands.push([file, command]);
     }
-    if (commands.length === 0 && code !== 0) commands.push(["AVA", ["npx ava", ...args].join(" ")]);
+    if (commands.length === 0 && code !== 0) commands.push(["AVA", [AVA, ...args].join(" ")]);
     const failed = commands.length;
     return [
       ...(failed === 0 ? [] : ["Failed. Repeat each one alone:"]),
@@ -104,7 +106,7 @@ function commandFor(label, args) {
   const title = found === undefined ? label : label.slice(found.prefix.length);
   const files = found === undefined ? args : [found.file];
   const match = HOOK.test(title) ? [] : [`--match "${title.replaceAll(SPECIAL, "*")}"`];
-  return ["npx ava", ...files, ...match].join(" ");
+  return [AVA, ...files, ...match].join(" ");
 }
 
 /** AVA starts a title with the parts of its file's path. A run of a single file has no such prefix. */

@@ -108,9 +108,13 @@ const RUN = new RegExp(String.raw`(?<!\S)(?:${PAIR}${VALUE}(?:\s+|$))+`, "g");
 
 const NAMES = new RegExp(String.raw`(?<!\S)${PAIR}`, "g");
 
+/** `lockweave eject` puts these words in the place of a tag whose lock it has written out. */
+export const LOCKED_BY = "Locked by:";
+
 /** Attributes before all tags of a JSDoc comment. Their own tag may have been lost. */
 export function attributesAlone(content: string): Span | undefined {
   const [prose = ""] = content.split(/^[ \t]*@/m, 1);
+  if (prose.includes(LOCKED_BY)) return undefined;
   for (const { index, 0: run } of prose.matchAll(RUN)) {
     const names = [...run.matchAll(NAMES)].map(([pair]) => pair.replace(/\s*=\s*/, ""));
     const isFirst = lineBefore(prose, index).trim() === "";

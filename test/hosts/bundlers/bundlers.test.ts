@@ -3,7 +3,7 @@ import { decode } from "@jridgewell/sourcemap-codec";
 import test, { type ExecutionContext } from "ava";
 import { EXAMPLES, linesOf, storyOf } from "../examples";
 import type { Project } from "../project";
-import { BUNDLERS, bundle, bundleOf, projectOf, runBundle, type Bundler } from "./bundlers";
+import { bundle, bundleOf, projectOf, runBundle, TESTED, type Bundler } from "./bundlers";
 import { recipe, unwoven } from "./recipes";
 import { MISTAKES, ORDER, placeIn, RECEIPT, SOURCES, WRONG } from "./sources";
 
@@ -22,7 +22,7 @@ function builder(bundler: Bundler): () => Promise<Project> {
   return () => (built ??= build());
 }
 
-for (const bundler of BUNDLERS) {
+for (const bundler of TESTED) {
   const { name, place } = bundler;
   const built = builder(bundler);
 

@@ -5,6 +5,7 @@ import packageJson from "../../../package.json";
 import { makeProject, PACKAGE, type Files, type Finished, type Project } from "../project";
 import { recipe } from "./recipes";
 import { installed } from "../installed";
+import { isMatrix } from "../../support/suites";
 
 /** A bundler as users run it. */
 export interface Bundler {
@@ -79,8 +80,9 @@ const HEAVY: readonly Bundler[] = [
   },
 ];
 
-export const isMatrix = process.env["MATRIX"] !== undefined;
-export const BUNDLERS = isMatrix ? [...LIGHT, ...HEAVY] : LIGHT;
+export const BUNDLERS = [...LIGHT, ...HEAVY];
+/** Those that this run tests. */
+export const TESTED = isMatrix ? HEAVY : LIGHT;
 
 export function bundlerNamed(name: string): Bundler {
   const found = BUNDLERS.find((bundler) => bundler.name === name);

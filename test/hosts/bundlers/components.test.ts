@@ -1,13 +1,12 @@
 import { symlink } from "node:fs/promises";
 import { join } from "node:path";
-import test from "ava";
 import { installed } from "../installed";
 import type { Files, Finished } from "../project";
-import { bundlerNamed, isMatrix, projectOf } from "./bundlers";
+import { bundlerNamed, projectOf } from "./bundlers";
 import { placeIn } from "./sources";
+import { inMatrix, isMatrix, outsideMatrix } from "../../support/suites";
 
 // Too heavy for every run of the tests.
-const inMatrix = isMatrix ? test : test.skip;
 
 const PACKAGES = [
   "vite@8.3.8",
@@ -73,9 +72,12 @@ function assertRefused(
 const STAND_IN = `const component = () => ({ name: "component", transform: (_, id) => (/\\.(vue|svelte)$/.test(id) ? "export default 1;" : undefined) });`;
 
 for (const [ending, { component }] of Object.entries(COMPONENTS)) {
-  test(`Vite: a tag in a .${ending} file is an error of the build, and not lost in silence`, async (t) => {
-    assertRefused(t, ending, component, await build(ending, STAND_IN, component));
-  });
+  outsideMatrix(
+    `Vite: a tag in a .${ending} file is an error of the build, and not lost in silence`,
+    async (t) => {
+      assertRefused(t, ending, component, await build(ending, STAND_IN, component));
+    },
+  );
 }
 
 for (const [ending, { plugin, component }] of Object.entries(COMPONENTS)) {

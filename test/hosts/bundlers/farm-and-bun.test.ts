@@ -3,10 +3,11 @@ import test from "ava";
 import { EXAMPLES, linesOf, storyOf } from "../examples";
 import { installed } from "../installed";
 import type { Files, Finished, Project } from "../project";
-import { isMatrix, projectOf, runBundle } from "./bundlers";
+import { projectOf, runBundle } from "./bundlers";
 import { INPUTS, WOVEN } from "./fixtures";
 import { recipe, unwoven } from "./recipes";
 import { ORDER, placeIn, RECEIPT, SOURCES, TOLD_OF_WRONG, WRONG } from "./sources";
+import { isMatrix } from "../../support/suites";
 
 // Hosts that take the plugins of others. Too heavy for every run of the tests, and one after another.
 const inMatrix = isMatrix ? test.serial : test.skip;

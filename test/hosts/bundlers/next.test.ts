@@ -7,10 +7,11 @@ import { EXAMPLE_SCRIPTS, EXAMPLES, linesOf, SCRIPT_ENTRIES, storyOf, type Examp
 import { lockweave } from "../../cli/command";
 import { startRedis } from "../../support/redis-server";
 import { Project, type Files, type Finished } from "../project";
-import { installLockweave, isMatrix } from "./bundlers";
+import { installLockweave } from "./bundlers";
 import { installed, OF_THIS_CHECKOUT } from "../installed";
 import { recipe, unwoven } from "./recipes";
 import { ORDER, placeIn, RECEIPT, TOLD_OF_WRONG, WRONG } from "./sources";
+import { isMatrix } from "../../support/suites";
 
 // Too heavy for every run of the tests. One after another: they share what is installed.
 const inMatrix = isMatrix ? test.serial : test.skip;

@@ -1,12 +1,11 @@
-import test from "ava";
-import { bundle, bundlerNamed, isMatrix, projectOf } from "./bundlers";
+import { bundle, bundlerNamed, projectOf } from "./bundlers";
 import { recipe } from "./recipes";
 import type { Files, Finished, Project } from "../project";
+import { inMatrix } from "../../support/suites";
 
 // Other loaders of webpack and Rspack that take a tagged file before ours does, or instead of it.
 
 // Too heavy for every run of the tests.
-const inMatrix = isMatrix ? test : test.skip;
 
 const PAY = `/** @redisLock businessFlag=pay keyName=id */
 export async function pay(id: string): Promise<string> {

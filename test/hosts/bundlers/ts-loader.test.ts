@@ -1,10 +1,9 @@
-import test from "ava";
-import { bundle, bundlerNamed, isMatrix, projectOf } from "./bundlers";
+import { bundle, bundlerNamed, projectOf } from "./bundlers";
 import { recipe } from "./recipes";
 import { ORDER, placeIn, SOURCES } from "./sources";
+import { inMatrix } from "../../support/suites";
 
 // Too heavy for every run of the tests.
-const inMatrix = isMatrix ? test : test.skip;
 
 inMatrix(
   "ts-loader that checks types checks the key, and tells the line of the tag's function",

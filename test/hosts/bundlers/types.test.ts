@@ -1,6 +1,6 @@
-import test from "ava";
 import { tsconfig, type Files } from "../project";
-import { BUNDLERS, isMatrix, projectOf } from "./bundlers";
+import { BUNDLERS, projectOf } from "./bundlers";
+import { inMatrix } from "../../support/suites";
 
 /** The type of each host's plugins. */
 const TYPES: Readonly<Record<string, string>> = {
@@ -26,8 +26,6 @@ export const other: number = lockweave();
 `,
   ]),
 );
-
-const inMatrix = isMatrix ? test : test.skip;
 
 inMatrix("each plugin is one to the types of its host", async (t) => {
   t.timeout(300_000);

@@ -1,16 +1,15 @@
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
-import test from "ava";
-import { isMatrix, projectOf, type Bundler } from "./bundlers";
+import { projectOf, type Bundler } from "./bundlers";
 import { EXAMPLE_SCRIPTS, EXAMPLES, exampleTest, linesOf, storyOf } from "../examples";
 import { installed } from "../installed";
 import { PACKAGE, type Files, type Project } from "../project";
 import { INPUTS, WOVEN } from "./fixtures";
 import { recipe, unwoven } from "./recipes";
 import { MISTAKES, ORDER, placeIn, RECEIPT, WRONG } from "./sources";
+import { inMatrix } from "../../support/suites";
 
 // Too heavy for every run of the tests.
-const inMatrix = isMatrix ? test : test.skip;
 
 const VITEST: Pick<Bundler, "name" | "packages"> = {
   name: "Vitest",

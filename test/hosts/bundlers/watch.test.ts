@@ -1,5 +1,6 @@
 import test from "ava";
-import { bundlerNamed, isMatrix, projectOf } from "./bundlers";
+import { bundlerNamed, projectOf } from "./bundlers";
+import { isMatrix } from "../../support/suites";
 
 /** What a developer writes, one after another. */
 const VERSIONS = [
@@ -15,7 +16,7 @@ export async function pay(first: string, second: string) {
 `;
 
 /** Each calls `saw` with what it has built, or with the error, and goes on when the file has changed. */
-const SCRIPTS: Readonly<Record<string, string>> = {
+const LIGHT: Readonly<Record<string, string>> = {
   esbuild: `
 import { context } from "esbuild";
 import lockweave from "lockweave/esbuild";
@@ -56,8 +57,10 @@ server.watcher.on("change", look);
 await look();
 await over;
 await server.close();`,
-  ...(isMatrix && {
-    webpack: `
+};
+
+const HEAVY: Readonly<Record<string, string>> = {
+  webpack: `
 import webpack from "webpack";
 import lockweave from "lockweave/webpack";
 const options = { mode: "development", devtool: false, entry: "./src/pay.ts", target: "node", externals: /lockweave/, plugins: [lockweave()],
@@ -66,7 +69,7 @@ const compiler = webpack(options);
 const watching = compiler.watch({}, (error, stats) => saw(stats.compilation.errors[0]?.message ?? fs.readFileSync("dist/main.js", "utf8")));
 await over;
 await new Promise((resolve) => watching.close(resolve));`,
-    Rspack: `
+  Rspack: `
 import { rspack } from "@rspack/core";
 import lockweave from "lockweave/rspack";
 const options = { mode: "development", devtool: false, entry: "./src/pay.ts", target: "node", externals: { "lockweave/runtime": "commonjs lockweave/runtime" }, plugins: [lockweave()],
@@ -75,10 +78,9 @@ const compiler = rspack(options);
 const watching = compiler.watch({}, (error, stats) => saw(stats.toJson({ errors: true }).errors[0]?.message ?? fs.readFileSync("dist/main.js", "utf8")));
 await over;
 await new Promise((resolve) => watching.close(resolve));`,
-  }),
 };
 
-for (const [name, script] of Object.entries(SCRIPTS)) {
+for (const [name, script] of Object.entries(isMatrix ? HEAVY : LIGHT)) {
   test(`${name}: a changed file is woven anew, and a wrong tag is an error until it is mended`, async (t) => {
     const project = await projectOf(bundlerNamed(name), {
       "src/pay.ts": text(VERSIONS[0][1]),

@@ -4,7 +4,7 @@ import test from "ava";
 import { EXAMPLE_SCRIPTS, EXAMPLES, exampleTest, linesOf, storyOf } from "../examples";
 import { makeProject, PACKAGE, type Finished, type Project } from "../project";
 import { installed } from "../installed";
-import { isMatrix } from "../register/nodes";
+import { isMatrix } from "../../support/suites";
 
 // Too heavy for every run of the tests.
 const inMatrix = isMatrix ? test.serial : test.skip;

@@ -3,9 +3,9 @@ import { dirname, join } from "node:path";
 import { promisify } from "node:util";
 import test from "ava";
 import { installed } from "../installed";
-import { isMatrix } from "../register/nodes";
 import { makeProject, PLUGIN, type Project } from "../project";
 import { TsServer, type Range } from "./tsserver";
+import { isMatrix } from "../../support/suites";
 
 /** The one entry that serves the compiler and the editor. */
 const ENTRY = { name: "lockweave/language-service", ...PLUGIN, defaults: { lockTime: "20s" } };

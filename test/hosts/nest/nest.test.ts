@@ -11,9 +11,10 @@ import { installLockweave } from "../bundlers/bundlers";
 import { startRedis } from "../../support/redis-server";
 import { EXAMPLE_SCRIPTS, EXAMPLES, linesOf, storyOf, type Example } from "../examples";
 import { installed, OF_THIS_CHECKOUT } from "../installed";
-import { installNode, isMatrix } from "../register/nodes";
+import { installNode } from "../register/nodes";
 import { PACKAGE, Project, type Files, type Finished } from "../project";
 import { codeUnder } from "../bundlers/recipes";
+import { isMatrix } from "../../support/suites";
 
 // Too heavy for every run of the tests. One after another: they share what is installed, the compiler among it.
 const inMatrix = isMatrix ? test.serial : test.skip;

@@ -5,7 +5,8 @@ import { installLockweave } from "../bundlers/bundlers";
 import { codeUnder } from "../bundlers/recipes";
 import { installed, OF_THIS_CHECKOUT } from "../installed";
 import { Project, type Files, type Finished } from "../project";
-import { installNode, isMatrix } from "../register/nodes";
+import { installNode } from "../register/nodes";
+import { isMatrix } from "../../support/suites";
 
 // Too heavy for every run of the tests. One after another: they share what is installed.
 const inMatrix = isMatrix ? test.serial : test.skip;

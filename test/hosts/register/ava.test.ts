@@ -3,8 +3,8 @@ import { join } from "node:path";
 import test from "ava";
 import { EXAMPLE_SCRIPTS, EXAMPLES, exampleTest, linesOf, storyOf } from "../examples";
 import { PACKAGE, type Files, type Finished, type Project } from "../project";
-import { isMatrix } from "./nodes";
 import { makeHosted, orders } from "./project";
+import { isMatrix } from "../../support/suites";
 
 // Where ava runs other tests than these, it must not take itself for a worker of theirs.
 const inMatrix = isMatrix ? test.serial : test.skip;

@@ -9,8 +9,9 @@ import {
   type Example,
 } from "../examples";
 import type { Files } from "../project";
-import { installNode, isMatrix, OTHER_NODES } from "./nodes";
+import { installNode, OTHER_NODES } from "./nodes";
 import { HOSTS, makeHosted, withTypeCheck } from "./project";
+import { isMatrix, outsideMatrix } from "../../support/suites";
 
 const FILES = exampleFiles("mts", "mts");
 
@@ -19,7 +20,7 @@ function entryOf(example: Example): string {
 }
 
 for (const example of EXAMPLES) {
-  test(`tsx: the example ${example} does what it does when tspc has compiled it`, async (t) => {
+  outsideMatrix(`tsx: the example ${example} does what it does when tspc has compiled it`, async (t) => {
     const project = await makeHosted(FILES);
     const { stdout, stderr } = await project.run(...HOSTS.tsx, entryOf(example));
     t.deepEqual(linesOf(stdout), await storyOf(example), stderr);
@@ -45,7 +46,7 @@ for (const host of ["ts-node", "ts-node with type check"] as const) {
   });
 }
 
-test("tsx: without the hook nothing starts", async (t) => {
+outsideMatrix("tsx: without the hook nothing starts", async (t) => {
   const project = await makeHosted(FILES);
   const { code, stdout, stderr } = await project.run("--import", "tsx", entryOf("reentrant"));
   t.is(code, 1);

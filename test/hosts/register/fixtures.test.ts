@@ -3,7 +3,7 @@ import { join } from "node:path";
 import test from "ava";
 import { fixtureProject, fixtures, outputOf } from "../fixtures";
 import { PACKAGE, tsconfig } from "../project";
-import { isMatrix } from "./nodes";
+import { isMatrix } from "../../support/suites";
 
 const COMPILE = `const { readFileSync } = require("node:fs");
 const { resolve } = require("node:path");

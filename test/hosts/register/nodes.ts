@@ -1,8 +1,6 @@
 import { join } from "node:path";
 import { installed } from "../installed";
-
-/** Whether to take the time to install what is big: see `npm run test:matrix`. */
-export const isMatrix = process.env["MATRIX"] !== undefined;
+import { isMatrix } from "../../support/suites";
 
 /** The versions of Node that are promised to work, but for this one. */
 export const OTHER_NODES = isMatrix ? ["22.18.0", "22", "24", "26"] : [];

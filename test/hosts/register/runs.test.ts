@@ -5,6 +5,7 @@ import { getsAlongWithThreads } from "../../../transformer/hosts/register/import
 import { installNode, OTHER_NODES } from "./nodes";
 import { PACKAGE } from "../project";
 import { HOSTS, makeHosted, orders, ordersAsScript, withoutTypes } from "./project";
+import { outsideMatrix } from "../../support/suites";
 
 const MAIN = `import { createRequire } from "node:module";
 import { configure, memoryStore, shutdown } from "lockweave";
@@ -64,11 +65,14 @@ const JAVASCRIPT = [
   "./common/required",
 ];
 
-test("Node runs JavaScript under its locks, imported and required, as modules and as CommonJS", async (t) => {
-  const project = await makeHosted(FILES);
-  const { stdout, stderr } = await project.run(...HOSTS.Node, "main.mjs", ...JAVASCRIPT);
-  t.is(stdout, underLocks(JAVASCRIPT), stderr);
-});
+outsideMatrix(
+  "Node runs JavaScript under its locks, imported and required, as modules and as CommonJS",
+  async (t) => {
+    const project = await makeHosted(FILES);
+    const { stdout, stderr } = await project.run(...HOSTS.Node, "main.mjs", ...JAVASCRIPT);
+    t.is(stdout, underLocks(JAVASCRIPT), stderr);
+  },
+);
 
 const TYPESCRIPT = ["./orders.ts", "./orders.mts", "./orders.service.mts", "./orders.cts", "./required.cts"];
 const BY_TSX = [
@@ -83,16 +87,19 @@ const BY_TSX = [
   "./common/required",
 ];
 
-test("tsx runs each kind of file under its locks, whichever of the two is registered first", async (t) => {
-  const project = await makeHosted(FILES);
-  const [a, b, c, d] = HOSTS.tsx;
-  for (const host of [HOSTS.tsx, [c, d, a, b]]) {
-    const { stdout, stderr } = await project.run(...host, "main.mts", ...BY_TSX);
-    t.is(stdout, underLocks(BY_TSX), stderr);
-  }
-});
+outsideMatrix(
+  "tsx runs each kind of file under its locks, whichever of the two is registered first",
+  async (t) => {
+    const project = await makeHosted(FILES);
+    const [a, b, c, d] = HOSTS.tsx;
+    for (const host of [HOSTS.tsx, [c, d, a, b]]) {
+      const { stdout, stderr } = await project.run(...host, "main.mts", ...BY_TSX);
+      t.is(stdout, underLocks(BY_TSX), stderr);
+    }
+  },
+);
 
-test("tsx is known by its files, too, by which its command starts Node", async (t) => {
+outsideMatrix("tsx is known by its files, too, by which its command starts Node", async (t) => {
   const project = await makeHosted(FILES);
   const dist = join(PACKAGE, "node_modules/tsx/dist");
   const [, , ...ours] = HOSTS.tsx;
@@ -105,22 +112,25 @@ test("tsx is known by its files, too, by which its command starts Node", async (
   }
 });
 
-test("hooks that are registered later, by the name that a module has of `register`, get no tagged file before us", async (t) => {
-  const project = await makeHosted({
-    ...FILES,
-    "late.mjs": `import { register } from "node:module";
+outsideMatrix(
+  "hooks that are registered later, by the name that a module has of `register`, get no tagged file before us",
+  async (t) => {
+    const project = await makeHosted({
+      ...FILES,
+      "late.mjs": `import { register } from "node:module";
 await import("lockweave/register");
 register("./hooks.mjs", import.meta.url);
 `,
-    "hooks.mjs": `export async function load(url, context, next) {
+      "hooks.mjs": `export async function load(url, context, next) {
   if (url.endsWith("orders.mjs")) throw new Error("It came to us");
   return next(url, context);
 }
 `,
-  });
-  const { stdout, stderr } = await project.run("--import", "./late.mjs", "main.mjs", "./orders.mjs");
-  t.is(stdout, underLocks(["./orders.mjs"]), stderr);
-});
+    });
+    const { stdout, stderr } = await project.run("--import", "./late.mjs", "main.mjs", "./orders.mjs");
+    t.is(stdout, underLocks(["./orders.mjs"]), stderr);
+  },
+);
 
 for (const version of OTHER_NODES) {
   test.serial(`Node ${version} runs each kind of file under its locks, by itself and with tsx`, async (t) => {
@@ -138,13 +148,16 @@ for (const version of OTHER_NODES) {
   });
 }
 
-test("hooks in the thread that loads are used from the versions of Node on where CommonJS can be imported beside others", (t) => {
-  const from = ["22.22.3", "22.22.4", "22.23.0", "24.11.1", "24.12.0", "25.1.0", "25.2.0", "26.0.0"];
-  const before = ["20.19.0", "22.18.9", "22.22.2", "23.11.9", "24.10.5", "24.11.0", "25.0.9"];
-  t.deepEqual([...before, ...from].filter(getsAlongWithThreads), from);
-});
+outsideMatrix(
+  "hooks in the thread that loads are used from the versions of Node on where CommonJS can be imported beside others",
+  (t) => {
+    const from = ["22.22.3", "22.22.4", "22.23.0", "24.11.1", "24.12.0", "25.1.0", "25.2.0", "26.0.0"];
+    const before = ["20.19.0", "22.18.9", "22.22.2", "23.11.9", "24.10.5", "24.11.0", "25.0.9"];
+    t.deepEqual([...before, ...from].filter(getsAlongWithThreads), from);
+  },
+);
 
-test("what a tagged file requires is loaded as ever, while it is loaded itself", async (t) => {
+outsideMatrix("what a tagged file requires is loaded as ever, while it is loaded itself", async (t) => {
   const project = await makeHosted({
     "package.json": "{}",
     "main.cjs": `const { configure, memoryStore, shutdown } = require("lockweave");
@@ -165,7 +178,7 @@ exports.Orders = exports.Outer;
   t.is(stdout, "plain, A1 under LOCK_inner_A1, A1 under LOCK_outer_A1\n", stderr);
 });
 
-test("who hooks into require while a tagged file is loaded stays", async (t) => {
+outsideMatrix("who hooks into require while a tagged file is loaded stays", async (t) => {
   const project = await makeHosted({
     "package.json": "{}",
     "main.cjs": `require("./tagged.cjs");
@@ -178,49 +191,55 @@ ${withoutTypes(ordersAsScript("pay"))}`,
   t.is(stdout, "true\n", stderr);
 });
 
-test("that a function returns a promise is said in types, which a name without an ending has not", async (t) => {
-  const pay = `/** @redisLock businessFlag=pay */
+outsideMatrix(
+  "that a function returns a promise is said in types, which a name without an ending has not",
+  async (t) => {
+    const pay = `/** @redisLock businessFlag=pay */
 exports.pay = function ()TYPE { return Promise.resolve(require("lockweave").currentLock().key); };
 `;
-  const project = await makeHosted({
-    "package.json": "{}",
-    "main.cjs": `const { configure, memoryStore, shutdown } = require("lockweave");
+    const project = await makeHosted({
+      "package.json": "{}",
+      "main.cjs": `const { configure, memoryStore, shutdown } = require("lockweave");
 configure({ store: memoryStore() });
 require(process.argv[2]).pay().then(console.log).finally(shutdown);
 `,
-    "typed.cts": `import lockweave = require("lockweave");
+      "typed.cts": `import lockweave = require("lockweave");
 /** @redisLock businessFlag=pay */
 export function pay(): Promise<string> { return Promise.resolve(lockweave.currentLock().key); }
 `,
-    untyped: pay.replace("TYPE", ""),
-  });
-  t.is((await project.run(...HOSTS.tsx, "main.cjs", "./typed.cts")).stdout, "LOCK_pay\n");
-  const { stderr } = await project.run(...HOSTS.tsx, "main.cjs", "./untyped");
-  t.true(
-    stderr.includes("untyped(1,5): error LW1302: `exports.pay` cannot wait for a lock: make it `async`.\n"),
-    stderr,
-  );
-});
+      untyped: pay.replace("TYPE", ""),
+    });
+    t.is((await project.run(...HOSTS.tsx, "main.cjs", "./typed.cts")).stdout, "LOCK_pay\n");
+    const { stderr } = await project.run(...HOSTS.tsx, "main.cjs", "./untyped");
+    t.true(
+      stderr.includes("untyped(1,5): error LW1302: `exports.pay` cannot wait for a lock: make it `async`.\n"),
+      stderr,
+    );
+  },
+);
 
-test("ts-node runs CommonJS under its locks when it does not check types, whichever is registered first", async (t) => {
-  const files = ["./required.ts", "./required.cts", "./required.service.ts"];
-  const project = await makeHosted({
-    "package.json": "{}",
-    "main.ts": MAIN.replace('import { createRequire } from "node:module";', "")
-      .replace("const require = createRequire(import.meta.url);", "async function main() {")
-      .replace("await shutdown();", "await shutdown(); }\nvoid main();"),
-    "required.ts": orders("pay"),
-    "required.service.ts": orders("pay"),
-    "required.cts": orders("pay"),
-  });
-  const [a, b, c, d] = HOSTS["ts-node"];
-  for (const host of [HOSTS["ts-node"], [c, d, a, b]]) {
-    const { stdout, stderr } = await project.run(...host, "main.ts", ...files);
-    t.is(stdout, underLocks(files), stderr);
-  }
-});
+outsideMatrix(
+  "ts-node runs CommonJS under its locks when it does not check types, whichever is registered first",
+  async (t) => {
+    const files = ["./required.ts", "./required.cts", "./required.service.ts"];
+    const project = await makeHosted({
+      "package.json": "{}",
+      "main.ts": MAIN.replace('import { createRequire } from "node:module";', "")
+        .replace("const require = createRequire(import.meta.url);", "async function main() {")
+        .replace("await shutdown();", "await shutdown(); }\nvoid main();"),
+      "required.ts": orders("pay"),
+      "required.service.ts": orders("pay"),
+      "required.cts": orders("pay"),
+    });
+    const [a, b, c, d] = HOSTS["ts-node"];
+    for (const host of [HOSTS["ts-node"], [c, d, a, b]]) {
+      const { stdout, stderr } = await project.run(...host, "main.ts", ...files);
+      t.is(stdout, underLocks(files), stderr);
+    }
+  },
+);
 
-test("ts-node runs ES modules under their locks when it does not check types", async (t) => {
+outsideMatrix("ts-node runs ES modules under their locks when it does not check types", async (t) => {
   const project = await makeHosted(FILES);
   const files = ["./orders.ts", "./orders.mts", "./orders.service.mts"];
   const { stdout, stderr } = await project.run(...HOSTS["ts-node for ES modules"], "main.mts", ...files);
@@ -234,7 +253,7 @@ for (const [type, text] of [
     `const { configure, memoryStore } = require("lockweave"); configure({ store: memoryStore() });`,
   ],
 ] as const) {
-  test(`a ${type} that is in no file does not start unlocked`, async (t) => {
+  outsideMatrix(`a ${type} that is in no file does not start unlocked`, async (t) => {
     const project = await makeHosted({ "package.json": "{}" });
     const tagged = `${text} /** @redisLock businessFlag=pay */ async function pay() { console.log("ran"); } pay();`;
     const { code, stdout, stderr } = await project.run(

@@ -1,6 +1,7 @@
 import test from "ava";
 import { installNode, OTHER_NODES } from "./nodes";
 import { HOSTS, makeHosted, withTypeCheck } from "./project";
+import { outsideMatrix } from "../../support/suites";
 
 /** The place of the error is in a line to which the weave adds an `await`. */
 const SOURCE = `interface Order { readonly no: string }
@@ -32,28 +33,31 @@ for (const [host, extension] of [
   ["ts-node with type check", "ts"],
   ["ts-node for ES modules", "mts"],
 ] as const) {
-  test(`${host}: stack traces show lines and columns of the .${extension} file on disk`, async (t) => {
-    const project = await makeHosted(
-      {
-        "package.json": JSON.stringify(extension === "mts" ? { type: "module" } : {}),
-        [`src/orders.${extension}`]: SOURCE,
-        [`src/main.${extension}`]: MAIN.replace(
-          "orders.js",
-          extension === "ts" ? "orders" : `orders.${extension.replace("t", "j")}`,
-        ),
-      },
-      { types: ["node"] },
-    );
-    if (host === "ts-node with type check") await withTypeCheck(project);
-    const { stdout, stderr } = await project.run(...HOSTS[host], `src/main.${extension}`);
-    const [message, first, second] = stdout.split("\n");
-    t.is(message, "Error: A1 is paid", stderr);
-    t.true(first?.includes(`orders.${extension}${placeOf("new Error")}`), stdout);
-    t.true(second?.includes(`orders.${extension}${placeOf("fails(this.kind")}`), stdout);
-  });
+  outsideMatrix(
+    `${host}: stack traces show lines and columns of the .${extension} file on disk`,
+    async (t) => {
+      const project = await makeHosted(
+        {
+          "package.json": JSON.stringify(extension === "mts" ? { type: "module" } : {}),
+          [`src/orders.${extension}`]: SOURCE,
+          [`src/main.${extension}`]: MAIN.replace(
+            "orders.js",
+            extension === "ts" ? "orders" : `orders.${extension.replace("t", "j")}`,
+          ),
+        },
+        { types: ["node"] },
+      );
+      if (host === "ts-node with type check") await withTypeCheck(project);
+      const { stdout, stderr } = await project.run(...HOSTS[host], `src/main.${extension}`);
+      const [message, first, second] = stdout.split("\n");
+      t.is(message, "Error: A1 is paid", stderr);
+      t.true(first?.includes(`orders.${extension}${placeOf("new Error")}`), stdout);
+      t.true(second?.includes(`orders.${extension}${placeOf("fails(this.kind")}`), stdout);
+    },
+  );
 }
 
-test("ts-node: stack traces of a program in one file show its lines and columns", async (t) => {
+outsideMatrix("ts-node: stack traces of a program in one file show its lines and columns", async (t) => {
   const main = `${SOURCE}${MAIN.replace(/import .*Orders.*\n/, "")}`;
   const project = await makeHosted({ "package.json": "{}", "main.ts": main }, { types: ["node"] });
   const { stdout, stderr } = await project.run(...HOSTS["ts-node"], "main.ts");

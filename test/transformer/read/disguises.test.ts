@@ -138,6 +138,7 @@ test("attributes that the tag of another line has, or that stand in prose, give 
     "/**\n * @example businessFlag=pay keyName=orderNo\n */",
     "/**\n * @example\n * businessFlag=pay keyName=orderNo\n */",
     "/** lockTime=20s waitTime=5s */",
+    "/**\n * Pays.\n *\n * Locked by: businessFlag=pay keyName=orderNo\n */", // As `lockweave eject` leaves it.
     "// businessFlag=pay keyName=orderNo",
   ])
     t.deepEqual(foundAt(comment), { errors: [], warnings: [], locks: 0 }, comment);

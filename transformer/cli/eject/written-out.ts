@@ -1,14 +1,12 @@
 import type * as TS from "typescript";
 import type { Compiler } from "../../hosts/ts-patch/compiler";
+import { LOCKED_BY } from "../../read/disguises";
 import { runtimeNames } from "../../read/imports";
 import { wovenMark } from "../../read/woven-mark";
 import type { WovenSource } from "../../verify/project";
 import type { Woven } from "../../weave/weave";
 
 const TAG = "@redisLock";
-/** As long as the tag: what stands below it in its comment stays where it is. */
-const WORDS = "Locked by:";
-
 /** The source as somebody writes it who writes the locks by hand; what the tags said stays in their comments. */
 export function writtenOut(ts: Compiler, source: WovenSource): string {
   return formatted(ts, source, withoutTags(source));
@@ -48,7 +46,8 @@ function withoutTags({ text, woven: { code, sites } }: WovenSource): string {
   let before = -1;
   return code.replaceAll(TAG, () => {
     before = text.indexOf(TAG, before + 1);
-    return tags.has(before) ? WORDS : TAG;
+    // These words are as long as the tag, so what stands below it in its comment stays where it is.
+    return tags.has(before) ? LOCKED_BY : TAG;
   });
 }
 

@@ -1,0 +1,23 @@
+import { spawnSync } from "node:child_process";
+import { readdirSync, readFileSync } from "node:fs";
+import { join, resolve } from "node:path";
+
+// Runs the tests that `npm test` skips: hosts that are big to install, other versions of Node and TypeScript, a browser, and what takes long.
+
+const ROOT = resolve(__dirname, "../..");
+/** What only test files with tests of the matrix mention. */
+const MATRIX_ONLY = /\b(?:isMatrix|inMatrix|OTHER_NODES|TESTED)\b/;
+
+function filesOfMatrix(): string[] {
+  return readdirSync(join(ROOT, "test"), { recursive: true, encoding: "utf8" })
+    .map((file) => `test/${file.replaceAll("\\", "/")}`)
+    .filter((file) => file.endsWith(".test.ts") && MATRIX_ONLY.test(readFileSync(join(ROOT, file), "utf8")))
+    .toSorted();
+}
+
+const { status } = spawnSync(process.execPath, [join(ROOT, "test/support/quietly.mjs"), ...filesOfMatrix()], {
+  cwd: ROOT,
+  stdio: "inherit",
+  env: { ...process.env, MATRIX: "1" },
+});
+process.exitCode = status ?? 1;
