@@ -8,7 +8,7 @@ import type { Project, TaggedFile } from "./project";
 import { UsageError } from "./usage-error";
 
 /** Why the output does not prove a lock. */
-export type Reason = "missing" | "unwoven" | "broken" | "stale" | "tooFew" | "cannotTell";
+export type Reason = "missing" | "unwoven" | "broken" | "stale" | "tooFew" | "copies" | "cannotTell";
 
 /** A tag whose lock is not proved. */
 export interface Unproved extends Place {
@@ -64,8 +64,8 @@ export function checkCompiled(projects: readonly Project[], cwd: string): Checke
 /**
  * Looks for the locks in what bundlers and minifiers made. They give other names to what is local, write
  * expressions otherwise, and move code between files. What is proved for each tag: somewhere there is such a
- * function, with the same options, and a key that reads the same parts of the same parameters; and for
- * functions of one site name and one key there are as many, with as many different bodies.
+ * function, with the same options, and a key that reads the same parts of the same parameters. Functions of one
+ * site name and one key are proved together: see {@link isEachProved}.
  *
  * It is not proved that the files are those which run, nor that they hold no other copy of the function.
  *
@@ -160,12 +160,13 @@ function compare(expected: readonly Expected[], found: Locks, output: string, le
     const made = group.map(({ lock }) => lock);
     const same = found.locks.filter((lock) => made.some((one) => isSame(one, lock, level)));
     const whole = same.filter((lock) => made.some((one) => isAwaited(one, lock)));
-    if (isEnough(whole, made, level)) return [];
-    if (whole.length > 0) {
-      const copies = whole.length < made.length ? "" : ", but as copies of one";
-      const count = `\`${output}\` holds ${whole.length} of ${made.length} locks of that name and key${copies}`;
-      return group.map((one) => because("tooFew", one, count));
+    if (isEachProved(whole, made, level)) return [];
+    const count = `${whole.length} of ${made.length} locks of that name and key`;
+    if (whole.length >= made.length) {
+      const copies = `\`${output}\` holds ${count}, but they may be copies of one`;
+      return group.map((one) => because("copies", one, copies));
     }
+    if (whole.length > 0) return group.map((one) => because("tooFew", one, `\`${output}\` holds ${count}`));
     if (same.length > 0) {
       const early = `in \`${output}\` it gives its lock back before what it returns is done`;
       return group.map((one) => because("broken", one, early));
@@ -200,10 +201,19 @@ function isAwaited(expected: Lock, found: Lock): boolean {
   return found.unawaited <= expected.unawaited || found.immediate <= expected.immediate;
 }
 
-/** In a bundle a function may be there twice, which must not pass for two functions. */
-function isEnough(found: readonly Lock[], expected: readonly Lock[], level: Level): boolean {
+/**
+ * Whether the locks prove those of as many functions. Several bundles may each hold a copy of one function, maybe minified
+ * otherwise. So the functions have to be in one file, or with the bodies that the compiler gives them.
+ */
+function isEachProved(found: readonly Lock[], expected: readonly Lock[], level: Level): boolean {
   if (found.length < expected.length) return false;
-  return level === "exact" || differentBodies(found) >= differentBodies(expected);
+  if (level === "exact" || expected.length === 1) return true;
+  const bodies = new Set(expected.map(({ body }) => body));
+  const isInOneFile = [...groupedBy(found, ({ file }) => file).values()].some(
+    (ofFile) => ofFile.length >= expected.length && differentBodies(ofFile) >= bodies.size,
+  );
+  const asCompiled = found.filter(({ body }) => bodies.has(body));
+  return isInOneFile || differentBodies(asCompiled) === expected.length;
 }
 
 function differentBodies(locks: readonly Lock[]): number {

@@ -18,7 +18,7 @@ export function cures(
   );
   const advice: string[] = [];
   if (builder === "another") {
-    if (has("unwoven", "tooFew", "broken", "stale")) {
+    if (has("unwoven", "tooFew", "copies", "broken", "stale")) {
       advice.push(
         "Build again, with Lockweave's plugin for your bundler: `npx lockweave init` writes it down.",
       );
@@ -44,6 +44,11 @@ export function cures(
       : `Compile with \`${builder}\``;
     advice.push(`${how}: ${tools}.`);
     if (isBundled) advice.push("What no entry of the bundle takes in is not in it.");
+  }
+  if (has("copies")) {
+    advice.push(
+      "Give functions of one name and one key different names: in several files, their locks look like copies of one lock.",
+    );
   }
   if (has("missing", "stale"))
     advice.push(`Build again, with \`${builder}\`: the output is not that of these sources.`);

@@ -7,6 +7,8 @@ import { bindingsOf, canonical, constantOf, essenceOf, withoutParentheses, type 
 /** The woven code around the body of one function, as it stands in compiled code. */
 export interface Lock {
   readonly site: string;
+  /** The file that holds it. */
+  readonly file: string;
   /** The entries of the site's object, in the order of their names. */
   readonly options: ReadonlyMap<string, unknown>;
   /** The place, the call that opens the lock and the steps around the body, to the letter. */
@@ -456,6 +458,7 @@ function lockOf(
   const bindings = bindingsOf(ts, owner, declared);
   return {
     site,
+    file: file.fileName,
     options,
     exact: exact.join("\n"),
     loose: JSON.stringify([[...options], retry.action, retry.failure !== undefined, when !== undefined]),
