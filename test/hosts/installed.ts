@@ -10,7 +10,12 @@ import { PACKAGE } from "./project";
 const HOME = join(tmpdir(), "lockweave-test-tools");
 
 /** For what the tests change in the directory: those of another checkout, which may run at the same time, have their own. */
-export const OF_THIS_CHECKOUT = createHash("sha256").update(PACKAGE).digest("hex").slice(0, 8);
+export const OF_THIS_CHECKOUT = digestOf(PACKAGE);
+
+/** Returns a short name for any text. */
+export function digestOf(text: string): string {
+  return createHash("sha256").update(text).digest("hex").slice(0, 8);
+}
 
 /**
  * Installs packages beside each other, once for all runs of the tests on this machine. Returns their `node_modules`.

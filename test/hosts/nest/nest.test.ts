@@ -1,7 +1,7 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { existsSync } from "node:fs";
-import { cp, mkdir, rm, symlink } from "node:fs/promises";
+import { cp, mkdir, readdir, rm, symlink } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { createInterface } from "node:readline";
 import { stripVTControlCharacters } from "node:util";
@@ -10,7 +10,7 @@ import { lockweave } from "../../cli/command";
 import { installLockweave } from "../bundlers/bundlers";
 import { startRedis } from "../../support/redis-server";
 import { EXAMPLE_SCRIPTS, EXAMPLES, linesOf, storyOf, type Example } from "../examples";
-import { installed, OF_THIS_CHECKOUT } from "../installed";
+import { digestOf, installed } from "../installed";
 import { installNode } from "../register/nodes";
 import { PACKAGE, Project, type Files, type Finished } from "../project";
 import { codeUnder } from "../bundlers/recipes";
@@ -46,6 +46,8 @@ const PACKAGES: Readonly<Record<Version, readonly string[]>> = {
     "vitest@4",
     "vite-tsconfig-paths@5",
     "typescript@6.0.3",
+    "oxlint@1.89.0",
+    "oxlint-tsgolint@7.0.2004",
     ...BOTH,
   ],
   "11": [
@@ -58,6 +60,15 @@ const PACKAGES: Readonly<Record<Version, readonly string[]>> = {
     "jest@30",
     "ts-jest@29",
     "@types/jest@30",
+    "eslint@9",
+    "@eslint/js@9",
+    "eslint-config-prettier@10",
+    "eslint-plugin-prettier@5",
+    "globals@17",
+    "prettier@3",
+    "typescript-eslint@8",
+    "supertest@7",
+    "@types/supertest@7",
     ...BOTH,
   ],
 };
@@ -219,7 +230,11 @@ class NestProject extends Project {
   }
 
   static async #beside(version: Version, name: string): Promise<NestProject> {
-    const modules = await installed(PACKAGES[version], `nest-${version}-${OF_THIS_CHECKOUT}`);
+    const packages = PACKAGES[version];
+    const modules = await installed(
+      packages,
+      `nest-${version}-${digestOf([PACKAGE, ...packages].join(" "))}`,
+    );
     const home = new Project(dirname(modules));
     await installLockweave(home);
     const project = new NestProject(join(home.dir, name), await installNode("24"));
@@ -234,6 +249,14 @@ class NestProject extends Project {
   /** `npx ts-patch install`, and its contrary. */
   patch(command: "install" | "uninstall"): Promise<Finished> {
     return this.runWith(this.node, "../node_modules/ts-patch/bin/ts-patch.js", command, "-s", "-d", "..");
+  }
+
+  /** Runs the starter's `npm run lint`, without the `--fix` that some starters write there. */
+  async lint(...args: readonly string[]): Promise<Finished> {
+    const { scripts } = JSON.parse(await this.read("package.json")) as { scripts: { lint: string } };
+    const command = [scripts.lint.replace(" --fix", ""), ...args].join(" ");
+    const path = `${dirname(this.node)}:../node_modules/.bin:$PATH`;
+    return await this.runWith("/bin/sh", "-c", `PATH=${path} ${command}`);
   }
 
   build(...args: readonly string[]): Promise<Finished> {
@@ -576,6 +599,48 @@ for (const version of VERSIONS) {
       await application.end("SIGKILL");
     },
   );
+}
+
+/** Formatted code with a tag and three faults: a promise that nobody awaits, a needless spread, and a needless `as`. */
+const LINTED = `
+/** @redisLock businessFlag=lint keyName=id */
+export async function locked(id: string): Promise<string> {
+  await Promise.resolve();
+  Promise.resolve();
+  return [...[id as string]].join('');
+}
+`;
+const LINTERS = {
+  "12": { reports: "no-floating-promises", fixed: LINTED.replace("[...[id as string]]", "[id as string]") },
+  "11": { reports: "no-unnecessary-type-assertion", fixed: LINTED.replace("id as string", "id") },
+} as const;
+
+for (const version of VERSIONS) {
+  inMatrix(`NestJS ${version}: \`npm run lint\` fixes only real faults in tagged files`, async (t) => {
+    t.timeout(300_000);
+    const project = await NestProject.started(version, {});
+    t.teardown(() => project.patch("uninstall"));
+    const set = await lockweave(project, "init", "--yes");
+    t.is(set.code, 0, set.stdout + set.stderr);
+    t.like(await project.patch("install"), { code: 0 });
+    const files = (await readdir(project.dir, { recursive: true })).filter((file) =>
+      /^(?:src|test)[/\\].*\.ts$/.test(file),
+    );
+    t.true(files.length > 5);
+    await project.lint("--fix"); // The starter itself contains faults that the linter fixes.
+    const texts = new Map<string, string>();
+    for (const file of files) texts.set(file, await project.read(file));
+    for (const [file, text] of texts) await project.write({ [file]: text + LINTED });
+
+    const { reports, fixed } = LINTERS[version];
+    const { stdout } = await project.lint();
+    t.notRegex(stdout, /require\(\)|await-thenable/); // Woven code has both.
+    const reported = files.filter((file) => stdout.includes(file));
+    t.deepEqual(reported, files, stdout);
+    t.true(stdout.split(reports).length > files.length, stdout); // It knows types.
+    await project.lint("--fix");
+    for (const [file, text] of texts) t.is(await project.read(file), text + fixed, file);
+  });
 }
 
 inMatrix("NestJS: the example in the repository is built and tested, and pays once on a Redis", async (t) => {
