@@ -18,7 +18,7 @@ test.serial(
     const { files } = await pack();
     const strays = files.filter(
       (file) =>
-        !/^(dist\/(runtime|transformer)\/.*\.(js|d\.ts)|dist\/transformer\/(THIRD-PARTY-NOTICES\.txt|page\/(index\.html|style\.css|icon\.svg))|docs\/[\w-]+\.(md|json)|README(?:\.zh-CN)?\.md|LICENSE|CHANGELOG\.md|package\.json)$/.test(
+        !/^(dist\/(runtime|transformer)\/.*\.(js|d\.ts)|dist\/transformer\/(THIRD-PARTY-NOTICES\.txt|page\/(index\.html|style\.css|icon\.svg))|docs\/[\w-]+\.(md|json)|README(?:\.zh-CN)?\.md|LICENSE|CHANGELOG\.md|tsdoc\.json|package\.json)$/.test(
           file,
         ),
     );

@@ -115,7 +115,7 @@ export async function projectOf(
 export async function installLockweave(project: Project): Promise<void> {
   const modules = project.path("node_modules");
   await rm(join(modules, "lockweave"), { recursive: true, force: true });
-  for (const part of ["dist", "package.json"]) {
+  for (const part of ["dist", "package.json", "tsdoc.json"]) {
     await cp(join(PACKAGE, part), join(modules, "lockweave", part), { recursive: true });
   }
   for (const dependency of Object.keys(packageJson.dependencies)) {

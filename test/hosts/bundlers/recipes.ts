@@ -2,7 +2,8 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { PACKAGE } from "../project";
 
-const PAGE = readFileSync(join(PACKAGE, "docs/hosts.md"), "utf8");
+const page = (name: string): string => readFileSync(join(PACKAGE, "docs", name), "utf8");
+const PAGE = page("hosts.md");
 
 /** A configuration that users are shown. */
 export interface Recipe {
@@ -19,12 +20,15 @@ export function recipe(heading: string): Recipe {
   return { file, text };
 }
 
-/** The code under a heading that names this file in its first line. */
-export function codeUnder(heading: string, file: string): string {
-  const [, section = ""] = PAGE.split(`\n## ${heading}\n`);
-  const codes = [...(section.split("\n## ")[0] ?? "").matchAll(/^```[jt]s\n\/\/ (\S+)\n(.*?)^```$/gms)];
-  const [, , code] = codes.find(([, name]) => name === file) ?? [];
-  if (code === undefined) throw new Error(`docs/hosts.md has no ${file} for ${heading}`);
+/** Returns the code under a heading of a page that names this file in its first line, or its only JSON. */
+export function codeUnder(heading: string, file: string, from = "hosts.md"): string {
+  const [, section = ""] = page(from).split(`\n## ${heading}\n`);
+  const codes = [
+    ...(section.split("\n## ")[0] ?? "").matchAll(/^```(?:[jt]s\n\/\/ (\S+)|json)\n(.*?)^```$/gms),
+  ];
+  const [, , code] =
+    codes.find(([, name]) => (file.endsWith(".json") ? name === undefined : name === file)) ?? [];
+  if (code === undefined) throw new Error(`docs/${from} has no ${file} for ${heading}`);
   return code;
 }
 

@@ -1,7 +1,7 @@
 import type * as TS from "typescript";
+import { codeIn } from "../../read/names-in-tags";
 import type { AnyFunction } from "../../read/syntax";
 import type { Item, Tag, Word } from "../../read/tag";
-import { templateIn } from "../../read/template";
 import type { Span } from "../../text/span";
 import { parametersOf, present, stepInto, stepsOf, typeOfPath, typeOfThis } from "./paths";
 import { inScope, resolved } from "./scope";
@@ -60,10 +60,9 @@ function inValue(
   switch (attribute) {
     case "keyName":
     case "when":
-      return inExpression(ts, checker, fn, item);
     case "key":
-      return templateIn(ts, item, fn.getSourceFile()).values.flatMap((value) =>
-        inExpression(ts, checker, fn, value),
+      return codeIn(ts, attribute, item, fn.getSourceFile()).flatMap((code) =>
+        inExpression(ts, checker, fn, code),
       );
     case "fieldName":
       return inField(ts, checker, fn, tag, item);

@@ -1,9 +1,7 @@
 import type * as TS from "typescript";
-import { commentsThatMentionIt } from "../../read/comments";
-import { placeOf } from "../../read/place";
-import { mayHaveTags } from "../../read/spelling";
+import { tagsIn as readTags } from "../../read/names-in-tags";
 import type { AnyFunction } from "../../read/syntax";
-import { parseTags, withoutMargins, type Tag } from "../../read/tag";
+import { withoutMargins, type Tag } from "../../read/tag";
 
 /** A tag in a file, whatever is wrong with it. */
 export interface TagInFile {
@@ -18,21 +16,15 @@ export interface TagInFile {
 
 /** The tags of the file. */
 export function tagsIn(ts: typeof TS, file: TS.SourceFile): TagInFile[] {
-  if (!mayHaveTags(file.text) || file.isDeclarationFile) return [];
-  return [...commentsThatMentionIt(ts, file)].flatMap(({ comment, path }) =>
-    parseTags(file.text, comment).tags.map((tag) => {
-      const place = placeOf(ts, file, comment, path, tag.word);
+  return readTags(ts, file).map(({ tag, comment, found }) => {
+    const writtenUpTo = (offset: number): string | undefined => {
+      if (offset <= tag.word.end || offset > comment.end) return undefined;
       const content = withoutMargins(file.text, comment);
-      const writtenUpTo = (offset: number): string | undefined => {
-        if (offset <= tag.word.end || offset > comment.end) return undefined;
-        const written = content.slice(tag.word.end - comment.start, offset - comment.start);
-        return ANOTHER_TAG.test(written) ? undefined : written;
-      };
-      return "fn" in place
-        ? { tag, fn: place.fn, name: place.name, writtenUpTo }
-        : { tag, fn: undefined, name: undefined, writtenUpTo };
-    }),
-  );
+      const written = content.slice(tag.word.end - comment.start, offset - comment.start);
+      return ANOTHER_TAG.test(written) ? undefined : written;
+    };
+    return { tag, fn: found?.fn, name: found?.name, writtenUpTo };
+  });
 }
 
 const ANOTHER_TAG = /^[ \t]*@[A-Za-z]/m;

@@ -1,0 +1,50 @@
+import { parser } from "../../parser/parser";
+import { namesInTag, tagsIn } from "../../read/names-in-tags";
+
+/** A node of the linter's syntax tree. */
+interface LintNode {
+  readonly type: string;
+  readonly range?: readonly [start: number, end: number];
+  readonly parent?: LintNode | null;
+}
+
+interface LintScope {
+  readonly set: ReadonlyMap<string, { readonly defs: readonly { readonly type: string }[] }>;
+}
+
+/** The parts of a rule's context that the rule uses. ESLint 9 and later and oxlint have them. */
+export interface RuleContext {
+  readonly filename: string;
+  readonly sourceCode: {
+    readonly text: string;
+    getNodeByRangeIndex(index: number): LintNode | null;
+    getScope(node: LintNode): LintScope;
+    markVariableAsUsed(name: string, from: LintNode): boolean;
+  };
+}
+
+/** Marks every name that a tag uses, so that `no-unused-vars` does not report it. */
+export function markNamesInTags({ filename, sourceCode }: RuleContext): void {
+  const ts = parser();
+  const file = ts.createSourceFile(filename, sourceCode.text, ts.ScriptTarget.Latest);
+  for (const { tag, found } of tagsIn(ts, file)) {
+    const body = found?.fn.body;
+    if (body === undefined) continue;
+    const fn = functionAround(body.getStart(file), sourceCode);
+    if (fn === undefined) continue;
+    const own = sourceCode.getScope(fn);
+    for (const name of namesInTag(ts, tag, file)) {
+      const isParameter = own.set.get(name)?.defs.some(({ type }) => type === "Parameter") === true;
+      // The tag cannot see a variable of the body that has the same name.
+      sourceCode.markVariableAsUsed(name, isParameter ? fn : (fn.parent ?? fn));
+    }
+  }
+}
+
+/** Returns the innermost function that starts before the offset, at which its body starts. */
+function functionAround(bodyStart: number, sourceCode: RuleContext["sourceCode"]): LintNode | undefined {
+  let node = sourceCode.getNodeByRangeIndex(bodyStart);
+  while (node && !(/Function/.test(node.type) && (node.range?.[0] ?? bodyStart) < bodyStart))
+    node = node.parent ?? null;
+  return node ?? undefined;
+}
