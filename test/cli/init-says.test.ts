@@ -324,3 +324,33 @@ inMatrix("a TypeScript that is too old is left to people, and shows no first loc
   );
   t.true(text.includes("\nWhen you have done what is left to you,"), text);
 });
+
+test.serial(
+  "init reports linters and formatters that do not know the tag, with the fix for each",
+  async (t) => {
+    const project = await javaScript(
+      { "eslint.config.mjs": "export default [];\n", "nest-cli.json": '{ "introspectComments": true }' },
+      {
+        scripts: { start: "node main.js" },
+        devDependencies: { "prettier-plugin-jsdoc": "1", "@biomejs/biome": "2" },
+      },
+    );
+    const { text } = await saidBy(project, false);
+    const page = "node_modules/lockweave/docs/linters.md";
+    t.true(
+      text.includes(`
+Other tools
+  prettier-plugin-jsdoc deletes the value of a tag's first attribute. Fix: turn it off for the files with tags.
+  Add \`overrides: [{ files: "src/**", options: { plugins: [] } }]\` to Prettier's configuration, or see ${page}.
+  ESLint reports names that only a tag uses as unused, and \`--fix\` may remove their imports.
+  Fix: add \`lockweave.configs.recommended\` of "lockweave/eslint" to eslint.config.mjs.
+  Biome reports names that only a tag uses as unused. Fix: see ${page}.
+  The Swagger plugin publishes a tag above a route handler as its summary. Fix: write the tag in a second comment. See ${page}.
+`),
+      text,
+    );
+
+    await project.write({ "eslint.config.mjs": 'import lockweave from "lockweave/eslint";\n' });
+    t.notRegex((await saidBy(project, false)).text, /ESLint/);
+  },
+);

@@ -6,6 +6,7 @@ import { Draft } from "./draft";
 import { firstLock, tryFirstLock } from "./first-lock";
 import type { Host } from "./host";
 import { JEST } from "./jest";
+import { notesOnTools } from "./other-tools";
 import { Project } from "./project";
 import { PLAIN_NODE, RUNNERS } from "./runners";
 import { writeFiles } from "../write-files";
@@ -100,6 +101,7 @@ function report(project: Project, { draft, found }: Plan): SafeText[] {
     safe`  ${file}: ${why}`,
     ...lines.map((line) => cyan(safe`    ${block(line)}`)),
   ]);
+  const notes = notesOnTools(project).map((note) => safe`  ${note}`);
   return [
     bold("Found"),
     safe`  ${typescript === undefined ? "no TypeScript" : `TypeScript ${typescript.version}`}, ${isModule ? "ES modules" : "CommonJS"}, ${packageManager.name}`,
@@ -109,6 +111,7 @@ function report(project: Project, { draft, found }: Plan): SafeText[] {
     ...(changes.length + commands.length === 0 ? [safe`  nothing`] : changes),
     ...commands,
     ...(byHand.length === 0 ? [] : [safe``, bold("Left to you"), ...byHand]),
+    ...(notes.length === 0 ? [] : [safe``, bold("Other tools"), ...notes]),
     safe``,
   ];
 }
