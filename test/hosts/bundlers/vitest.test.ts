@@ -94,6 +94,24 @@ inMatrix("Vitest: tests without the plugin do not run", async (t) => {
   t.regex(said, /This build was not woven/);
 });
 
+inMatrix("Vitest: a project that does not inherit the plugin fails where it calls testLocks()", async (t) => {
+  const { file, text } = recipe("Vitest");
+  const projects = ["bare", "woven"].map((name) => {
+    const isExtended = name === "woven";
+    return `{ extends: ${isExtended}, test: { name: "${name}", include: ["src/*.test.ts"] } }`;
+  });
+  const config = text.replace("plugins: [lockweave()]", `$&, test: { projects: [${projects.join()}] }`);
+  const spec = `import { testLocks } from "lockweave/testing";
+import { test } from "vitest";
+testLocks();
+test("runs", () => {});
+`;
+  const { code, said } = await runVitest({ "src/a.test.ts": spec }, { file, text: config });
+  t.is(code, 1);
+  t.regex(said, /FAIL +\|bare\| src\/a\.test\.ts.*\n+LockNotWovenError: The file that calls testLocks\(\)/);
+  t.regex(said, /✓ \|woven\| src\/a\.test\.ts/);
+});
+
 inMatrix("Vitest: both examples do what they do when tspc has compiled them", async (t) => {
   t.timeout(300_000);
   const tests = EXAMPLES.map((example) => [`${example}.test.ts`, exampleTest(example, "vitest")] as const);
