@@ -628,6 +628,8 @@ for (const version of VERSIONS) {
     );
     t.true(files.length > 5);
     await project.lint("--fix"); // The starter itself contains faults that the linter fixes.
+    const { code, stdout: before } = await project.lint();
+    t.is(code, 0, before); // The first lock contains no fault.
     const texts = new Map<string, string>();
     for (const file of files) texts.set(file, await project.read(file));
     for (const [file, text] of texts) await project.write({ [file]: text + LINTED });

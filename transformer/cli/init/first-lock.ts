@@ -23,6 +23,7 @@ const PROGRAM = `import { configure, currentLock, memoryStore, shutdown } from "
 
 /** @redisLock businessFlag=firstLock keyName=orderNo */
 async function pay(orderNo: string): Promise<string> {
+  await Promise.resolve(); // Your work runs here, under the lock.
   return \`\${orderNo} is paid under \${currentLock().key}\`;
 }
 
