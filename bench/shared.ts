@@ -227,7 +227,7 @@ redis.call("PEXPIRE", KEYS[1], 600000)
 `;
 
 const QUEUES: Readonly<Record<string, { readonly script: string; readonly args: readonly string[] }>> = {
-  "dead waiters": { script: FILL, args: ["-1"] },
+  "dead waiters": { script: FILL, args: ["-2"] },
   "hostile entries": { script: FILL_HOSTILE, args: [] },
 };
 

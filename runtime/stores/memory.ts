@@ -28,13 +28,20 @@ import {
 } from "./port";
 import { closedAfter, isHeldBy, permitsDiffer, reservedFor, revokedFrom, SHARED_BY_READERS } from "./value";
 
+interface Place {
+  /** In microseconds on the wall clock. As in Redis, it does not affect the order of the queue. */
+  readonly endsAt: number;
+  readonly isForReader: boolean;
+}
+
 /** What is known of one key: what it holds, and who waits for it, in order. */
 interface Entry {
   held: { value: string; expiresAt: number } | undefined;
   /** Those who hold it together: then nothing else is held. */
   shares: MemoryShares | undefined;
-  /** When each of the places ends, in microseconds on the wall clock: as in Redis, it has no say in their order. */
-  queue: Fifo<string, number>;
+  queue: Fifo<string, Place>;
+  /** How many of the places in the queue are for readers. */
+  readersWaiting: number;
   /** When the whole queue ends if nobody in it is heard of, as the places do. */
   queueEndsAt: number;
 }
@@ -76,8 +83,9 @@ class MemoryStore implements Store {
     if (value === undefined) return this.#take(entry, request);
     const { shares } = entry;
     const own = shares?.own(request.requestId, this.#clock.now());
-    const mayJoin = shares !== undefined && own === undefined && !this.#somebodyWaits(entry);
-    if (mayJoin && shares.roomFor(request.permits ?? 1) > 0) return this.#take(entry, request);
+    const { permits = 1 } = request;
+    const mayJoin = shares !== undefined && own === undefined && !this.#somebodyWaits(entry, permits);
+    if (mayJoin && shares.roomFor(permits) > 0) return this.#take(entry, request);
     return notTaken(own ?? value, undefined);
   }
 
@@ -90,7 +98,10 @@ class MemoryStore implements Store {
       if (entry?.shares !== undefined && own === requestId) {
         const given = entry.shares.renew(requestId, now + lockTimeMs, count);
         if (given > 0) this.#hint(this.#first(entry));
-        return this.#somebodyWaits(entry) ? { renewed: true, somebodyWaits: true } : { renewed: true };
+        const permits = entry.shares.value === SHARED_BY_READERS ? UNLIMITED : 1;
+        return this.#somebodyWaits(entry, permits)
+          ? { renewed: true, somebodyWaits: true }
+          : { renewed: true };
       }
       if (entry?.held?.value !== requestId) return { renewed: false, holder: own ?? valueOf(entry) };
       entry.held.expiresAt = Math.max(entry.held.expiresAt, now + lockTimeMs);
@@ -133,7 +144,7 @@ class MemoryStore implements Store {
     const now = this.#clock.now();
     const alone = held === undefined ? [] : [{ value: held.value, leftMs: held.expiresAt - now }];
     const wall = this.#clock.epochMicroseconds();
-    const waiting = [...(entry?.queue.values() ?? [])].filter((endsAt) => wall < endsAt).length;
+    const waiting = [...(entry?.queue.values() ?? [])].filter(({ endsAt }) => wall < endsAt).length;
     return { holds: shares?.list(now) ?? alone, waiting };
   }
 
@@ -147,10 +158,11 @@ class MemoryStore implements Store {
     if (own !== undefined && permits > 1) return notTaken(own, undefined);
     if (isHeldBy(requestId, entry.held?.value)) return notTaken(requestId, undefined);
     if (entry.held?.value === reservedFor(place)) return this.#takeInTurn(entry, request);
-    this.#keepPlace(entry, place);
+    this.#keepPlace(entry, place, permits === UNLIMITED);
     const hasRoom = permits > 1 && entry.shares !== undefined && entry.shares.roomFor(permits) > 0;
     if (valueOf(entry) === undefined || hasRoom) {
-      const first = this.#first(entry);
+      const mayPass = permits === UNLIMITED && hasRoom && onlyReadersWait(entry);
+      const first = mayPass ? place : this.#first(entry);
       if (first === place) return this.#takeInTurn(entry, request);
       if (hasRoom) this.#hint(first);
       else if (first !== undefined) this.#reserve(entry, first);
@@ -172,7 +184,7 @@ class MemoryStore implements Store {
   async leave(key: string, place: string): Promise<void> {
     const entry = this.#known(key);
     if (entry === undefined) return;
-    const hadPlace = entry.queue.delete(place);
+    const hadPlace = dequeue(entry, place);
     if (entry.held?.value === reservedFor(place)) this.#passOn(key, entry);
     else if (entry.shares !== undefined && hadPlace) this.#hint(this.#first(entry));
     else if (valueOf(entry) === undefined && entry.queue.size === 0) this.#entries.delete(key);
@@ -183,7 +195,7 @@ class MemoryStore implements Store {
     if (entry === undefined || !isAlone(requestId, entry)) {
       return { dropped: false, holder: valueOf(entry) };
     }
-    this.#keepPlace(entry, request.place);
+    this.#keepPlace(entry, request.place, false);
     const first = this.#first(entry);
     if (first === request.place) return { dropped: true, next: this.#takeInTurn(entry, request) };
     if (first === undefined) entry.held = undefined;
@@ -208,7 +220,10 @@ class MemoryStore implements Store {
     if (entry.held !== undefined && entry.held.expiresAt <= now) entry.held = undefined;
     entry.shares?.removeOver(now);
     if (entry.shares?.isEmpty === true) entry.shares = undefined;
-    if (entry.queue.size > 0 && entry.queueEndsAt <= this.#clock.epochMicroseconds()) entry.queue.clear();
+    if (entry.queue.size > 0 && entry.queueEndsAt <= this.#clock.epochMicroseconds()) {
+      entry.queue.clear();
+      entry.readersWaiting = 0;
+    }
     return entry;
   }
 
@@ -217,7 +232,13 @@ class MemoryStore implements Store {
     const known = this.#known(key);
     if (known !== undefined) return known;
     if (this.#entries.size >= this.#sweepAtSize) this.#sweep();
-    const entry: Entry = { held: undefined, shares: undefined, queue: NOBODY, queueEndsAt: 0 };
+    const entry: Entry = {
+      held: undefined,
+      shares: undefined,
+      queue: NOBODY,
+      readersWaiting: 0,
+      queueEndsAt: 0,
+    };
     this.#entries.set(key, entry);
     return entry;
   }
@@ -238,13 +259,13 @@ class MemoryStore implements Store {
     return {
       taken: true,
       ...(count !== undefined && { count: got }),
-      ...(this.#somebodyWaits(entry) && { somebodyWaits: true }),
+      ...(this.#somebodyWaits(entry, permits) && { somebodyWaits: true }),
     };
   }
 
   #takeInTurn(entry: Entry, request: PlaceRequest): Taken {
     const { place, permits = 1 } = request;
-    entry.queue.delete(place);
+    dequeue(entry, place);
     const taken = this.#take(entry, request);
     if (entry.shares !== undefined && entry.shares.roomFor(permits) > 0) this.#hint(this.#first(entry));
     return taken;
@@ -272,7 +293,7 @@ class MemoryStore implements Store {
   }
 
   #reserve(entry: Entry, place: string): void {
-    entry.queue.delete(place);
+    dequeue(entry, place);
     entry.shares = undefined;
     entry.held = { value: reservedFor(place), expiresAt: this.#clock.now() + CLAIM_TIME_MS };
     this.#hint(place);
@@ -283,25 +304,33 @@ class MemoryStore implements Store {
     for (const listener of this.#listeners) listener.onHint(place);
   }
 
-  #keepPlace(entry: Entry, place: string): void {
+  #keepPlace(entry: Entry, place: string, isForReader: boolean): void {
     const now = this.#clock.epochMicroseconds();
     if (entry.queue === NOBODY) entry.queue = new Fifo();
-    entry.queue.set(place, now + PLACE_TIME_MS * 1_000);
+    const wasForReader = entry.queue.get(place)?.isForReader === true;
+    if (isForReader && !wasForReader) entry.readersWaiting += 1;
+    entry.queue.set(place, {
+      endsAt: now + PLACE_TIME_MS * 1_000,
+      isForReader: isForReader || wasForReader,
+    });
     entry.queueEndsAt = now + 2 * PLACE_TIME_MS * 1_000;
   }
 
-  #somebodyWaits(entry: Entry): boolean {
+  /** Whether somebody waits whom such a caller must not pass. */
+  #somebodyWaits(entry: Entry, permits: number): boolean {
+    if (permits === UNLIMITED && onlyReadersWait(entry)) return false;
     return this.#first(entry) !== undefined || this.#areDeadLeft;
   }
 
   /** The first who was heard of in time. Those who were not lose their places: a few of them at each look. */
-  #first({ queue }: Entry): string | undefined {
+  #first(entry: Entry): string | undefined {
+    const { queue } = entry;
     const now = this.#clock.epochMicroseconds();
     this.#areDeadLeft = false;
     for (let removed = 0; removed < MOST_DEAD_AT_ONCE; removed += 1) {
       const { first } = queue;
-      if (first === undefined || now < (queue.get(first) ?? 0)) return first;
-      queue.delete(first);
+      if (first === undefined || now < (queue.get(first)?.endsAt ?? 0)) return first;
+      dequeue(entry, first);
     }
     this.#areDeadLeft = queue.size > 0;
     return undefined;
@@ -312,14 +341,25 @@ class MemoryStore implements Store {
     for (const [key, entry] of this.#entries.entries()) {
       const endsAt = entry.shares?.lastEndsAt ?? entry.held?.expiresAt ?? 0;
       const isHeld = valueOf(entry) !== undefined && this.#clock.now() < endsAt;
-      if (!isHeld && !this.#somebodyWaits(entry)) this.#entries.delete(key);
+      if (!isHeld && !this.#somebodyWaits(entry, 1)) this.#entries.delete(key);
     }
     this.#sweepAtSize = Math.max(1_024, 2 * this.#entries.size);
   }
 }
 
 /** The queue of all keys for which nobody has ever waited: most of them. Nobody is put into it. */
-const NOBODY = new Fifo<string, number>();
+const NOBODY = new Fifo<string, Place>();
+
+/** Returns whether the place was in the queue. */
+function dequeue(entry: Entry, place: string): boolean {
+  if (entry.queue.get(place)?.isForReader === true) entry.readersWaiting -= 1;
+  return entry.queue.delete(place);
+}
+
+/** Readers may all hold the key together, so a reader may pass them. */
+function onlyReadersWait({ queue, readersWaiting }: Entry): boolean {
+  return readersWaiting === queue.size;
+}
 
 /** Whether it has the key alone, revoked or not. */
 function isAlone(requestId: string, { held }: Entry): boolean {

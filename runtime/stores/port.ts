@@ -55,7 +55,10 @@ export interface Taken {
   readonly fencingToken?: number;
   /** Of one that wanted several permits: how many it has got. By default 1. */
   readonly count?: number;
-  /** Of a shared hold: whether somebody has a place in the queue, so that nobody else may join the hold unasked. */
+  /**
+   * Of a shared hold: whether somebody has a place in the queue, so that nobody else may join the hold unasked. Readers that
+   * wait do not count for a hold of readers.
+   */
   readonly somebodyWaits?: boolean;
 }
 
@@ -188,7 +191,7 @@ export interface Store {
 
   // ---- who holds --------------------------------------------------------------------------------------
 
-  /** Takes the key if it is free, or if it is shared, has room for one more, and nobody waits. */
+  /** Takes the key if it is free, or if it is shared with room while nobody waits. Readers may pass other readers that wait. */
   take(request: TakeRequest, withinMs: number): Promise<TakeReply>;
   /**
    * The same for up to {@link MOST_AT_ONCE} keys, without a fencing token or replicas: one reply for each, in their order, or

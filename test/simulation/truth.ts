@@ -106,9 +106,11 @@ export class Truth {
     return permits === Infinity ? Infinity : count;
   }
 
-  /** Since when the longest of those waits who came to the queue before that time. */
+  /** Since when the longest waits whom a reader that came then may not pass. It may pass other readers. */
   waitsSince(key: string, before: number): number {
-    const waiting = [...this.#of(key).places.values()].filter(({ since }) => since < before);
+    const waiting = [...this.#of(key).places.values()].filter(
+      ({ since, permits }) => since < before && permits < Infinity,
+    );
     return Math.min(...waiting.map(({ since }) => since));
   }
 
@@ -170,7 +172,10 @@ export class Truth {
     const shares = this.#shares(truth);
     if (shares.size > 0 && roomBeside(permits, [...shares.values()]) < count)
       this.#report(`${key} was granted to ${requestId} while ${[...shares.keys()].join(" and ")} held it`);
-    if (!isInTurn) this.#serve(key, truth, place ?? requestId);
+    const mayPass =
+      permits === Infinity && [...truth.places.values()].every((one) => one.permits === permits);
+    if (!isInTurn && !(mayPass && shares.size > 0)) this.#serve(key, truth, place ?? requestId);
+    if (place !== undefined) truth.places.delete(place);
     const expiresAt = this.#now() + lockTimeMs;
     this.#writes(truth);
     if (permits > 1) truth.shares.set(requestId, { permits, count, expiresAt });

@@ -3,4 +3,4 @@
  * keys, with the client's keyPrefix before both.
  */
 export const SMALLEST_ACCESS =
-  "~LOCK_* ~lockweave:2:* &lockweave:2:* +eval +evalsha +set +get +mget +del +unlink +exists +pexpire +pttl +time +zadd +zrem +zscore +zrangebyscore +zrevrange +zrevrangebyscore +publish +subscribe +info";
+  "~LOCK_* ~lockweave:2:* &lockweave:2:* +eval +evalsha +set +get +mget +del +unlink +exists +pexpire +pttl +time +zadd +zrem +zscore +zcount +zrangebyscore +zrevrange +zrevrangebyscore +publish +subscribe +info";

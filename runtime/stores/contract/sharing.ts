@@ -243,6 +243,24 @@ export function sharing(test: RegisterTest, subject: () => Subject): void {
     await takenInTurn(store, key, later, READS);
   });
 
+  test("a reader passes readers that wait, and no writer", async () => {
+    const { store } = subject();
+    const [key, held, writer, reader, first, later] = [newKey(), newId(), newId(), newId(), newId(), newId()];
+    await take(store, key, held, READS);
+    await queued(store, key, writer);
+    assert.ok(!(await place(store, key, reader, READS)).taken);
+    assert.ok(!(await take(store, key, first, READS)).taken);
+    const beside = { ...renewal(key, held), permits: Infinity };
+    assert.deepEqual(await store.renew([beside], WITHIN_MS), [{ renewed: true, somebodyWaits: true }]);
+    await store.leave(key, writer, WITHIN_MS);
+    assert.deepEqual(await store.renew([beside], WITHIN_MS), [{ renewed: true }]);
+    assert.deepEqual(await take(store, key, first, READS), TAKEN);
+    assert.deepEqual(await place(store, key, later, READS), TAKEN);
+    // The one that was passed still waits, and is let in when it asks.
+    assert.deepEqual(await place(store, key, reader, READS), TAKEN);
+    assert.ok(!(await take(store, key, newId(), { permits: 2 })).taken);
+  });
+
   test("readers in a row go in together, each told by the one before, up to a writer", async () => {
     const { store } = subject();
     const [key, writer, second] = [newKey(), newId(), newId()];

@@ -5,22 +5,23 @@ import { inboxName } from "../keys";
 /**
  * Who comes next; needs the server's time.
  *
- * A lock's queue is one sorted set with two entries for each who waits, who is written "<place> <inbox>":
+ * A lock's queue is one sorted set with these entries for each waiter, which is written "<place> <inbox>":
  *
- *   <place> <inbox>     its turn: one more than that of the last who came. No clock has a say in the order
- *   -<place> <inbox>    minus the time on the server's clock at which it loses its place unless it is heard of
+ *   <place> <inbox>     its turn: one more than that of the last waiter. The order does not depend on any clock
+ *   -<place> <inbox>    minus the server's time at which it loses its place unless its process asks again
+ *   =<place> <inbox>    of readers only: -1
  *
- * The inbox is the channel on which its process hears, and empty where it knows that it cannot hear.
+ * The inbox is the channel on which its process is notified. It is empty if the process knows that it cannot hear.
  */
 export const QUEUE = `
 local publish_is_denied = 0
 
 local function forget(queue, waiter)
-  return redis.call("ZREM", queue, waiter, "-" .. waiter)
+  return redis.call("ZREM", queue, waiter, "-" .. waiter, "=" .. waiter)
 end
 
--- before: the same place, with the inbox that it had, where that was another one
-local function keep_place(queue, waiter, before)
+-- before: the same place with an earlier inbox, if that was another one
+local function keep_place(queue, waiter, before, is_reader)
   local turn = before and redis.call("ZSCORE", queue, before)
   if turn then
     forget(queue, before)
@@ -30,7 +31,15 @@ local function keep_place(queue, waiter, before)
     redis.call("ZADD", queue, math.max(last, 0) + 1, waiter)
   end
   redis.call("ZADD", queue, string.format("%.0f", -now_us() - ${PLACE_TIME_MS * 1_000}), "-" .. waiter)
+  if is_reader then
+    redis.call("ZADD", queue, -1, "=" .. waiter)
+  end
   redis.call("PEXPIRE", queue, ${2 * PLACE_TIME_MS})
+end
+
+-- Whether nobody but readers waits. They may all hold the key together, so a reader may pass them.
+local function only_readers_wait(queue)
+  return redis.call("ZCOUNT", queue, -1, -1) == redis.call("ZCOUNT", queue, "(0", "+inf")
 end
 
 -- Whether a process of ours wrote it. Anybody else who may write to the queue could make us publish on a channel of theirs.

@@ -20,6 +20,7 @@ if KEYS[2] then
   needed[#needed + 1] = { "zrem", KEYS[2], "" }
   needed[#needed + 1] = { "zscore", KEYS[2], "" }
   needed[#needed + 1] = { "unlink", KEYS[2] }
+  needed[#needed + 1] = { "zcount", KEYS[2], "0", "0" }
 end
 if KEYS[3] then
   for _, command in ipairs({

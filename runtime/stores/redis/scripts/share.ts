@@ -22,14 +22,18 @@ local function each(of_each, work)
 end
 `;
 
+/** Whether somebody waits whom a caller with that limit must not pass. */
 const SOMEBODY_WAITS = `
-local function somebody_waits(queue)
+local function somebody_waits(queue, limit)
+  if limit == 0 and only_readers_wait(queue) then
+    return 0
+  end
   return (first_after(queue, 0) or dead_are_left) and 1 or 0
 end
 `;
 
 /**
- * Acquires each key that is free, or is shared with room while nobody waits.
+ * Acquires each key that is free, or is shared with room while nobody waits. Readers may pass other readers that wait.
  *
  * ARGV of each: lock time in ms; the caller's limit of permits, 0 for a reader; how many permits it wants at most.
  *
@@ -53,11 +57,11 @@ return each(3, function(lock, queue, holds, id, lock_time, limit, wanted)
   if own or (value and not taken) then
     return { 0, own or value }
   end
-  if value and (somebody_waits(queue) == 1 or room_in(holds, value, taken, limit) < 1) then
+  if value and (somebody_waits(queue, limit) == 1 or room_in(holds, value, taken, limit) < 1) then
     return { 0, value }
   end
   local got, differs = join_shares(lock, holds, value, taken, id, lock_time, limit, wanted)
-  return { 1, got, differs, somebody_waits(queue), 0 }
+  return { 1, got, differs, somebody_waits(queue, limit), 0 }
 end)
 `,
 );
@@ -93,7 +97,7 @@ return each(7, function(lock, queue, holds, id, lock_time, limit, wanted, place,
     if room_in(holds, now_held, now_taken, limit) > 0 then
       choose(queue, counts)
     end
-    return { 1, got, differs, somebody_waits(queue), publish_is_denied }
+    return { 1, got, differs, somebody_waits(queue, limit), publish_is_denied }
   end
   local own = taken and own_in(holds, id)
   if own then
@@ -103,9 +107,10 @@ return each(7, function(lock, queue, holds, id, lock_time, limit, wanted, place,
     value = nil
     return take()
   end
-  keep_place(queue, waiter, before ~= "-" and place .. " " .. before)
+  keep_place(queue, waiter, before ~= "-" and place .. " " .. before, limit == 0)
   if not value or (taken and room_in(holds, value, taken, limit) > 0) then
-    local chosen = choose(queue, counts, waiter)
+    local may_pass = limit == 0 and value == READERS and only_readers_wait(queue)
+    local chosen = may_pass and waiter or choose(queue, counts, waiter)
     if chosen == waiter then
       return take()
     end
@@ -189,7 +194,7 @@ return each(3, function(lock, queue, holds, id, lock_time, kept, counts)
   if gives_back > 0 then
     pcall(choose, queue, counts)
   end
-  return 1 + somebody_waits(queue)
+  return 1 + somebody_waits(queue, value == READERS and 0 or nil)
 end)
 `,
 );
