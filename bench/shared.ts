@@ -21,7 +21,7 @@ const [, , only = ""] = process.argv;
 
 const ROUNDS = 3;
 const TURN_MS = 2_500;
-const LONGEST_JOB_MS = 60_000;
+const LONGEST_JOB_MS = 90_000;
 const KEY = "LOCK_shared";
 
 interface Load {
