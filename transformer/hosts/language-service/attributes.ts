@@ -127,13 +127,13 @@ export const ABOUT_ATTRIBUTES: Readonly<Record<string, About>> = {
   mode: {
     byDefault: "`write`",
     meaning:
-      "`write`: alone. `read`: beside others that read, while nobody writes. In the order of arrival, readers in a row together. A body that reads may read again, and is refused when it asks to write",
+      "`write`: held alone. `read`: shared by any number of readers. First come, first served, and readers in a row enter together. A body that reads may read again. A request to write there is refused",
     values: ["read", "write"],
   },
   permits: {
     byDefault: "`1`",
     meaning:
-      "how many may hold the lock at once. Where two numbers meet on one key, the smaller counts, with a warning",
+      "how many may hold the lock at once, at most 1,000. If callers use two numbers, the smaller applies, with a warning",
     values: ["5"],
   },
   each: {
