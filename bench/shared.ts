@@ -242,7 +242,7 @@ async function playQueues(server: RedisServer, client: Redis): Promise<void> {
     for (const permits of [1, 5, Infinity]) {
       await client.config("SET", "slowlog-log-slower-than", "1000");
       await client.call("SLOWLOG", "RESET");
-      const before = Number(await client.zcard(queue));
+      const before = await client.zcard(queue);
       const cpuBefore = await cpuOf(client);
       const came = comeAndGo(store, key, permits);
       const beside = await latencies(client, came);
@@ -250,7 +250,7 @@ async function playQueues(server: RedisServer, client: Redis): Promise<void> {
       const cpuUs = (((await cpuOf(client)) - cpuBefore) * 1_000) / commands;
       const slow = (await client.call("SLOWLOG", "GET", "128")) as [number, number, number, string[]][];
       const longest = Math.max(0, ...slow.map(([, , us]) => us / 1_000));
-      const left = Number(await client.zcard(queue));
+      const left = await client.zcard(queue);
       const who = permits === 1 ? "alone" : permits === Infinity ? "readers" : `permits=${permits}`;
       console.log(
         `  ${title}, ${who}: ${before - left} of ${before} members removed by ${commands} commands, each ${cpuUs.toFixed(0)} µs of Redis, the longest ${longest === 0 ? "less than 1" : longest.toFixed(1)} ms by the clock (goal: 5); an unrelated client waited ${percentile(beside, 0.99).toFixed(1)} ms at p99, at most ${Math.max(...beside).toFixed(1)} ms`,

@@ -25,7 +25,7 @@ const JOINERS = [
   ...allOf(/\p{Dash_Punctuation}/u),
   ...allOf(/\p{Format}/u),
   ...allOf(/\p{Default_Ignorable_Code_Point}/u).filter((_, index) => index % 7 === 0),
-  ..."$_-.\u00b7~*:/&+|'\u00b4^\\ ",
+  ...Array.from("$_-.\u00b7~*:/&+|'\u00b4^\\ "),
   "&shy;",
   "&#8208;",
   "&#x2010;",
