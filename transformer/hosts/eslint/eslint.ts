@@ -1,12 +1,5 @@
 import { markNamesInTags, type RuleContext } from "./names-in-tags";
 
-interface Plugin {
-  readonly meta: { readonly name: string };
-  readonly rules: { readonly "names-in-tags": Rule };
-  /** Entries for `eslint.config.js`. */
-  readonly configs: { readonly recommended: Config };
-}
-
 interface Rule {
   readonly meta: {
     readonly type: "problem";
@@ -23,9 +16,11 @@ interface Config {
   readonly rules: { readonly "lockweave/names-in-tags": "error" };
 }
 
-const plugin: Plugin = {
-  meta: { name: "lockweave" },
-  rules: {
+/** A class, because TypeScript would offer the properties of a plain object as named imports, which Node does not have. */
+class Plugin {
+  readonly meta: { readonly name: string } = { name: "lockweave" };
+
+  readonly rules: { readonly "names-in-tags": Rule } = {
     "names-in-tags": {
       meta: {
         type: "problem",
@@ -34,16 +29,18 @@ const plugin: Plugin = {
       },
       create: (context: RuleContext) => ({ Program: () => markNamesInTags(context) }),
     },
-  },
-  configs: {
-    get recommended(): Config {
-      return {
-        name: "lockweave/recommended",
-        plugins: { lockweave: plugin },
-        rules: { "lockweave/names-in-tags": "error" },
-      };
+  };
+
+  /** Entries for `eslint.config.js`. */
+  readonly configs: { readonly recommended: Config } = {
+    recommended: {
+      name: "lockweave/recommended",
+      plugins: { lockweave: this },
+      rules: { "lockweave/names-in-tags": "error" },
     },
-  },
-};
+  };
+}
+
+const plugin = new Plugin();
 
 export = plugin;
