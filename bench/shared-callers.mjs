@@ -1,8 +1,9 @@
 // A process of callers for `npm run bench:shared`. It runs the built package: 32 processes that compile it would take a minute.
+import { AsyncLocalStorage } from "node:async_hooks";
 import { setImmediate as turn } from "node:timers/promises";
 import { configure, shutdown, withLock } from "../dist/runtime/index.js";
 
-/** @type {{ url: string, callers: number, options: import("../dist/runtime/index.js").LockOptions, key: string | undefined }} */
+/** @type {{ url: string, callers: number, options?: import("../dist/runtime/index.js").LockOptions, key?: string }} */
 const { url, callers, options, key } = JSON.parse(process.argv[2] ?? "");
 
 const WARM_UP_SECTIONS = 3_000;
@@ -20,10 +21,20 @@ async function section() {
   sections += 1;
 }
 
+const storage = new AsyncLocalStorage();
+
+/** As many turns of the event loop as with a lock, and an async context, but no lock. */
+async function withoutLock() {
+  await turn();
+  await storage.run({}, section);
+  await turn();
+}
+
 /** @param {number} caller */
 async function come(caller) {
   try {
-    await withLock(keyOf(caller), options, section);
+    if (options === undefined) await withoutLock();
+    else await withLock(keyOf(caller), options, section);
   } catch {
     failures += 1;
   }
@@ -64,7 +75,7 @@ process.on("disconnect", async () => {
 
 // Cold code takes ten times as long. Each process has few sections of its own when there are many processes.
 for (let round = 0; round < WARM_UP_SECTIONS / 100; round += 1) {
-  const warmUp = () => withLock(`LOCK_warm_up_${process.pid}`, options, async () => {});
+  const warmUp = () => withLock(`LOCK_warm_up_${process.pid}`, options ?? {}, async () => {});
   await Promise.all(Array.from({ length: 100 }, warmUp));
 }
 process.send?.("ready");
