@@ -20,6 +20,8 @@ interface TransformOptions {
   readonly config: { readonly rootDir: string };
   readonly configString: string;
   readonly instrument: boolean;
+  /** The texts of files by their paths. */
+  readonly cacheFS?: Map<string, string>;
 }
 
 interface Transformed {
@@ -73,18 +75,42 @@ export function createTransformer(options: JestOptions = {}): Transformer {
     process(text, path, given) {
       const inner = compiler(given);
       const file = woven(text, path);
-      const made = inner.process?.(file?.code ?? text, path, forCompiler(given));
-      if (made === undefined) throw new Error(`${name} compiles what is imported, and not what is required.`);
-      return ledToDisk(file, made);
+      const restore = showWoven(file, path, given);
+      try {
+        const made = inner.process?.(file?.code ?? text, path, forCompiler(given));
+        if (made === undefined)
+          throw new Error(`${name} compiles what is imported, and not what is required.`);
+        return ledToDisk(file, made);
+      } finally {
+        restore();
+      }
     },
     async processAsync(text, path, given) {
       const inner = compiler(given);
       if (inner.processAsync === undefined) return weaving.process(text, path, given);
       const file = woven(text, path);
-      return ledToDisk(file, await inner.processAsync(file?.code ?? text, path, forCompiler(given)));
+      const restore = showWoven(file, path, given);
+      try {
+        return ledToDisk(file, await inner.processAsync(file?.code ?? text, path, forCompiler(given)));
+      } finally {
+        restore();
+      }
     },
   };
   return weaving;
+}
+
+/**
+ * Puts the woven text into Jest's cache of texts. ts-jest takes a file that it has not seen before from there, and not from what it is
+ * given.
+ *
+ * @returns restores the cache, which Jest reads the file from again
+ */
+function showWoven(file: WovenFile | undefined, path: string, { cacheFS }: TransformOptions): () => void {
+  if (file === undefined || cacheFS === undefined) return () => {};
+  const before = cacheFS.get(path);
+  cacheFS.set(path, file.code);
+  return () => void (before === undefined ? cacheFS.delete(path) : cacheFS.set(path, before));
 }
 
 /** A test of a file with errors does not run: they are all told, in the compiler's words. */
