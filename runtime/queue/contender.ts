@@ -41,13 +41,13 @@ const MOST_UNANSWERED = 32;
 export interface Line {
   readonly key: string;
   readonly first: Waiter | undefined;
-  /** Of locks that are shared: how many permits the first asks for. */
+  /** How many permits the first waiter of a shared lock asks for. */
   readonly wanted?: number | undefined;
   /** The lease as this line has it. */
   makeLease?(lease: Lease, first: Waiter): Lease;
   /** The first has the lease from now on, and is to be told: see {@link Waiter.onGranted}. */
   begin(lease: Lease, first: Waiter, grant: Grant): number | undefined;
-  /** The first was told: those behind it may have the lease, too. */
+  /** The first waiter got the lease. The waiters behind it may share it. */
   afterBegin?(): void;
 }
 

@@ -143,7 +143,7 @@ export class LocalQueues implements Shared {
     return `${RESERVED_NAMESPACE}${this.newRequestId()}`;
   }
 
-  /** Who waits for nobody joins at once, or asks by itself. */
+  /** A caller that waits for nobody joins at once, or asks the store by itself. */
   #isOpen(name: string): boolean {
     const queue = this.#queues.get(name);
     return queue instanceof SharedQueue && queue.isOpen;
