@@ -585,7 +585,10 @@ for (const version of VERSIONS) {
       const tested = (): Promise<Finished> => project.runWith(project.node, ...TESTED_BY[version]);
       const unwoven = await tested();
       t.is(unwoven.code, 1);
-      t.regex(unwoven.stdout + unwoven.stderr, /`pay` was not woven/);
+      t.regex(
+        unwoven.stdout + unwoven.stderr,
+        /LockNotWovenError: The file that calls testLocks\(\) was not woven/,
+      );
 
       t.teardown(() => project.patch("uninstall"));
       const set = await lockweave(project, "init", "--yes");
