@@ -190,6 +190,65 @@ test("a comment allows it where the bundler weaves installed packages by other m
   t.like(await (await withInstalled({ noEmit: true }, line)).tspc(), { code: 0, stdout: "" });
 });
 
+// ---- `paths` to the sources of a library, as in a workspace of Nx ------------------------------------------
+
+/** An application that compiles the sources of a library, and has a link to the library's package. */
+async function byPaths(manifest: object, files: Files = {}): Promise<Project> {
+  return await withShop(manifest, files, { rootDir: ".", paths: { shop: ["./packages/shop/src/index.ts"] } });
+}
+
+const BUILT = { exports: { types: "./src/index.ts", default: "./dist/index.js" } };
+const UNWOVEN = "export async function pay(id) { return id; }\n";
+const BY_PATHS = AT.replace(" from `pay.ts`", "");
+
+for (const [what, manifest, files, message] of [
+  ["hands out its TypeScript", AS_SOURCE, {}, AT],
+  [
+    "hands out JavaScript without the lock",
+    BUILT,
+    { "dist/index.js": `export * from "./pay.js";\n`, "dist/pay.js": UNWOVEN },
+    BY_PATHS,
+  ],
+  ["hands out a bundle without the lock", BUILT, { "dist/index.js": UNWOVEN }, BY_PATHS],
+  ["has a `main` without the lock", { main: "lib/index.js" }, { "lib/index.js": UNWOVEN }, BY_PATHS],
+] as const) {
+  test(`an import that \`paths\` leads to the sources is an error where the package ${what}`, async (t) => {
+    const ofShop = Object.entries(files).map(([file, text]) => [`packages/shop/${file}`, text]);
+    const project = await byPaths(manifest, Object.fromEntries(ofShop) as Files);
+    const { code, stdout } = await project.tspc();
+    t.is(code, 2);
+    t.true(stdout.startsWith(message), stdout);
+    t.is(stdout.split("error TS").length, 2, stdout);
+    const checked = await lockweave(project, "check");
+    t.is(checked.code, 1);
+    t.true(checked.stderr.startsWith(IN_CHECK), checked.stderr);
+    await project.write({
+      "src/main.ts": MAIN.replace(
+        '"shop";',
+        '"shop"; // lockweave-allow LW1406: a tool writes the paths anew',
+      ),
+    });
+    t.like(await project.tspc(), { code: 0, stdout: "" });
+  });
+}
+
+test("an import that `paths` leads to the sources is no error where Node loads what has the lock", async (t) => {
+  const project = await byPaths(BUILT);
+  t.like(await project.tspc(), { code: 0, stdout: "" }, "nothing is known of what is not built");
+  await project.write({
+    "packages/shop/tsconfig.json": tsconfig({ ...LAX, rootDir: "src", outDir: "dist" }, { include: ["src"] }),
+  });
+  t.is((await project.tspc("-p", "packages/shop")).code, 0);
+  t.like(await project.tspc(), { code: 0, stdout: "" });
+});
+
+test("an import that `paths` leads to the sources is no error where Node loads what this build makes of them", async (t) => {
+  const project = await byPaths({ main: "../../out/packages/shop/src/index.js" });
+  await project.write({ "out/packages/shop/src/index.js": UNWOVEN });
+  t.like(await project.tspc(), { code: 0, stdout: "" });
+  t.like(await project.run("out/src/main.js"), { code: 0, stderr: "" });
+});
+
 const SCRIPT =
   "/** @redisLock businessFlag=pay keyName=id */\nexport async function pay(id) { return id; }\n";
 const OF_SCRIPT = MAIN.replace('"shop"', '"./pay.js"');

@@ -319,6 +319,16 @@ const PROBLEMS = {
     (names, file) =>
       `This takes in ${names} with \`@redisLock\` from ${tick(file)}, the TypeScript that an installed package hands out as it is. What is in \`node_modules\` nobody weaves, so what bundles or runs this runs it without its lock. Let the package hand out what \`tspc\` makes of it, or take in its types alone, with \`import type\`.`,
   ],
+  loadedAsSource: [
+    "LW1406",
+    (names, file) =>
+      `This takes in ${names} with \`@redisLock\` from ${tick(file)}. \`paths\` leads the compiler to that file, but the output still imports the package, and the package hands out its TypeScript, which Node runs without its lock. Let the package hand out what \`tspc\` makes of it. Where a tool behind this build writes the paths of the output anew, or \`lockweave/register\` loads the package, allow it here, with the reason: \`// lockweave-allow LW1406: ...\`.`,
+  ],
+  loadedFromPackage: [
+    "LW1406",
+    (names, file) =>
+      `This takes in ${names} with \`@redisLock\`. \`paths\` leads the compiler to the source, but the output still imports the package, and its ${tick(file)} does not hold the lock. Build the package with \`tspc\`. Where a tool behind this build writes the paths of the output anew, allow it here, with the reason: \`// lockweave-allow LW1406: ...\`.`,
+  ],
   scriptAside: [
     "LW1406",
     (names, file) =>

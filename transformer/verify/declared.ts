@@ -44,6 +44,26 @@ export function unlockedOf(
   return tags.length === 0 ? undefined : { javaScript, tags };
 }
 
+/**
+ * Those of the tags that no file locks, though one of them names the function: a bundler leaves out what nobody exports.
+ * Nothing is known where there are no files.
+ */
+export function unlockedInAll(
+  ts: Parser,
+  all: readonly DeclaredTag[],
+  files: readonly string[],
+): Unlocked | undefined {
+  let tags = all;
+  for (const file of files) tags = unlockedOf(ts, tags, file)?.tags ?? [];
+  const texts = files.map((file) => readFileSync(file, "utf8"));
+  const named = tags.filter(({ name }) => {
+    const called = name?.split(".").at(-1) ?? "";
+    return texts.some((text) => text.includes(called));
+  });
+  const [javaScript] = files;
+  return named.length === 0 || javaScript === undefined ? undefined : { javaScript, tags: named };
+}
+
 /** The tags that none of these locks is made of. */
 export function notLockedBy(tags: readonly DeclaredTag[], locks: readonly Lock[]): DeclaredTag[] {
   return tags.filter(

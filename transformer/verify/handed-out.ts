@@ -5,6 +5,7 @@ import { basename, dirname, join, resolve, sep } from "node:path";
 // is linked into `node_modules` lies outside of it, where Node runs TypeScript, too.
 
 const TYPESCRIPT = /(?<!\.d)\.[cm]?tsx?$/;
+const JAVASCRIPT = /\.[cm]?jsx?$/;
 
 export function isTypeScript(file: string): boolean {
   return TYPESCRIPT.test(file);
@@ -28,16 +29,21 @@ export function handedOut(specifier: string, from: string): string | undefined {
   return target === undefined ? undefined : resolve(dir, target);
 }
 
-/** The JavaScript beside what is handed out that was made of the source, as its name tells; where there is one. */
-export function javaScriptOf(source: string, handedOutFile: string): string | undefined {
+/**
+ * The JavaScript beside what is handed out that may have been made of the source: what has its name, or all that lies there, where
+ * a bundler has put many sources into one file. Empty where the package is not built.
+ */
+export function javaScriptsOf(source: string, handedOutFile: string): string[] {
   const dir = dirname(handedOutFile);
-  if (!existsSync(dir)) return undefined;
-  const name = basename(source).replace(TYPESCRIPT, (ending) => ending.replace("ts", "js").replace("x", ""));
-  const found = readdirSync(dir, { recursive: true, encoding: "utf8" }).filter(
-    (file) => basename(file) === name && !file.split(sep).includes("node_modules"),
-  );
-  const [only, another] = found;
-  return only === undefined || another !== undefined ? undefined : join(dir, only);
+  if (!existsSync(dir)) return [];
+  const all = readdirSync(dir, { recursive: true, encoding: "utf8" })
+    .filter((file) => JAVASCRIPT.test(file) && !file.split(sep).includes("node_modules"))
+    .map((file) => join(dir, file));
+  const name = basename(source).replace(TYPESCRIPT, "");
+  const ofName = all.filter((file) => basename(file).replace(JAVASCRIPT, "") === name);
+  return ofName.length > 0
+    ? ofName
+    : all.toSorted((a, b) => Number(b === handedOutFile) - Number(a === handedOutFile));
 }
 
 function packageAt(name: string, from: string): string | undefined {

@@ -2,7 +2,7 @@ import { mkdir, mkdtemp, realpath, rm, symlink, writeFile } from "node:fs/promis
 import { tmpdir } from "node:os";
 import { dirname, join, relative } from "node:path";
 import test from "ava";
-import { handedOut, isInstalled, javaScriptOf } from "../../../transformer/verify/handed-out";
+import { handedOut, isInstalled, javaScriptsOf } from "../../../transformer/verify/handed-out";
 
 const dirs: string[] = [];
 test.after.always("remove the workspaces", async () => {
@@ -99,19 +99,34 @@ test("an installed package hands out what a linked one does, and is known as ins
   t.false(isInstalled(handedOut("shop", join(dir, "app/src")) ?? ""));
 });
 
-test("JavaScript is known by the name of its source, where only one has it", async (t) => {
+test("JavaScript that has the name of its source may have been made of it, in any folder but node_modules", async (t) => {
   const dir = await workspace("shop", "{}");
   const dist = join(dir, "shop/dist");
-  t.is(javaScriptOf("src/pay.ts", join(dist, "index.js")), undefined);
+  const of = (source: string): string[] =>
+    javaScriptsOf(source, join(dist, "index.js"))
+      .map((file) => relative(dist, file))
+      .toSorted();
+  t.deepEqual(of("src/pay.ts"), []);
   await mkdir(join(dist, "orders/node_modules"), { recursive: true });
   for (const file of ["pay.js", "view.js", "old.cjs", "orders/ship.mjs", "orders/node_modules/pay.js"]) {
     await writeFile(join(dist, file), "");
   }
-  const of = (source: string): string | undefined => javaScriptOf(source, join(dist, "index.js"));
-  t.is(of("src/pay.ts"), join(dist, "pay.js"));
-  t.is(of("src/view.tsx"), join(dist, "view.js"));
-  t.is(of("src/old.cts"), join(dist, "old.cjs"));
-  t.is(of("src/orders/ship.mts"), join(dist, "orders/ship.mjs"));
+  t.deepEqual(of("src/pay.ts"), ["pay.js"]);
+  t.deepEqual(of("src/view.tsx"), ["view.js"]);
+  t.deepEqual(of("src/old.cts"), ["old.cjs"]);
+  t.deepEqual(of("src/orders/ship.mts"), ["orders/ship.mjs"]);
   await writeFile(join(dist, "orders/view.js"), "");
-  t.is(of("src/view.tsx"), undefined);
+  t.deepEqual(of("src/view.tsx"), ["orders/view.js", "view.js"]);
+});
+
+test("where no JavaScript has the name of the source, a bundler may have put it into any, first of all into what Node loads", async (t) => {
+  const dir = await workspace("shop", "{}");
+  const dist = join(dir, "shop/dist");
+  await mkdir(dist);
+  for (const file of ["chunk.js", "index.js", "index.d.ts"]) await writeFile(join(dist, file), "");
+  const files = javaScriptsOf("src/pay.ts", join(dist, "index.js"));
+  t.deepEqual(
+    files.map((file) => relative(dist, file)),
+    ["index.js", "chunk.js"],
+  );
 });

@@ -2,10 +2,20 @@ import { basename, dirname } from "node:path";
 import type * as TS from "typescript";
 import { notAllowed } from "../../analyze/allowed";
 import type { DeclaredTag } from "../../read/declared-tags";
-import { problem, type Problem } from "../../text/problems";
-import { tagsInFile, unlockedIn, unlockedOf, type Unlocked } from "../../verify/declared";
-import { handedOut, isInstalled, isTypeScript, javaScriptOf } from "../../verify/handed-out";
+import { problem } from "../../text/problems";
+import { tagsInFile, unlockedIn, unlockedInAll, unlockedOf, type Unlocked } from "../../verify/declared";
+import { handedOut, isInstalled, isTypeScript, javaScriptsOf } from "../../verify/handed-out";
 import type { PlacedProblem } from "../../verify/project";
+import { takenByPaths } from "./by-paths";
+import {
+  importOf,
+  isLoaded,
+  ownSources,
+  resolvedFile,
+  takenBy,
+  type ProgramInternals,
+  type Taken,
+} from "./imports";
 import { internals } from "./woven-files";
 
 // What is compiled apart from this program, and taken in by its declarations, was woven by its own build or not at
@@ -97,30 +107,40 @@ export function unlockedSources(ts: typeof TS, program: TS.Program, emits: boole
     if (taken?.file === undefined) return [];
     const loaded = handedOut(taken.specifier, dirname(taken.file.fileName));
     if (loaded === undefined || (!emits && !isInstalled(loaded))) return [];
-    if (isTypeScript(loaded)) return notLoadedWoven(taken.file, taken.at, tags, source);
-    const javaScript = isBuiltApart ? undefined : javaScriptOf(source, loaded);
-    const found = javaScript === undefined ? undefined : unlockedOf(ts, tags, javaScript);
+    if (isTypeScript(loaded)) {
+      return told(isInstalled(source) ? "installedAsSource" : "handedOutAsSource", taken, tags, source);
+    }
+    const found = isBuiltApart ? undefined : unlockedInAll(ts, tags, javaScriptsOf(source, loaded));
     return found === undefined ? [] : [placedAt(taken, found)];
   });
-  return emits ? [...unlocked, ...unlockedScripts(ts, program)] : unlocked;
+  return emits ? [...unlocked, ...unlockedByPaths(ts, program), ...unlockedScripts(ts, program)] : unlocked;
 }
 
 /** Tags in JavaScript that the program's own files import, and which it does not emit: it is copied to the output, without locks. */
 function unlockedScripts(ts: typeof TS, program: TS.Program): PlacedProblem[] {
-  const { getResolvedModuleFromModuleSpecifier: resolved } = program as unknown as ProgramInternals;
-  const own = program
-    .getSourceFiles()
-    .filter((file) => !file.isDeclarationFile && !program.isSourceFileFromExternalLibrary(file));
-  return own.flatMap((file) =>
-    ((file as ImportingFile).imports ?? []).flatMap((specifier) => {
-      const name = resolved(specifier, file)?.resolvedModule?.resolvedFileName ?? "";
+  return ownSources(program).flatMap((file) =>
+    (file.imports ?? []).flatMap((specifier) => {
+      const name = resolvedFile(program, specifier, file) ?? "";
       const script = name.replace(/\.d\.([cm]?)ts$/, ".$1js");
       if (!/\.[cm]?jsx?$/.test(script) || isInstalled(script) || !isLoaded(ts)(specifier)) return [];
       const { tags = [] } = unlockedOf(ts, tagsInFile(ts, script), script) ?? {};
       if (tags.length === 0 || isToldOf(ts, program, program.getSourceFile(name))) return [];
-      const at = { start: specifier.getStart(file), end: specifier.end };
-      const found = problem("scriptAside", at, namesOf(tags), basename(script));
-      return notAllowed([{ file, problem: found, isCertain: true, proof: [{ file, ...at }] }]);
+      return told("scriptAside", takenBy(specifier, file), tags, script);
+    }),
+  );
+}
+
+/** Tags in what `paths` leads the compiler to, where Node loads what a package hands out under that name. */
+function unlockedByPaths(ts: typeof TS, program: TS.Program): PlacedProblem[] {
+  return takenByPaths(ts, program).flatMap(({ taken, sources, loaded }) =>
+    sources.flatMap((source) => {
+      const tags = tagsInFile(ts, source);
+      if (tags.length === 0) return [];
+      if (isTypeScript(loaded)) return told("loadedAsSource", taken, tags, source);
+      const unlocked = unlockedInAll(ts, tags, javaScriptsOf(source, loaded));
+      return unlocked === undefined
+        ? []
+        : told("loadedFromPackage", taken, unlocked.tags, unlocked.javaScript);
     }),
   );
 }
@@ -132,24 +152,16 @@ function isToldOf(ts: typeof TS, program: TS.Program, file: TS.SourceFile | unde
   return unlockedIn(ts, file) !== undefined;
 }
 
-function notLoadedWoven(
-  file: TS.SourceFile,
-  at: Pick<Problem, "start" | "end">,
+/** An error at the import, unless a comment there allows it with a reason. */
+function told(
+  kind: Parameters<typeof problem>[0],
+  { file, at }: Taken,
   tags: readonly DeclaredTag[],
-  source: string,
+  where: string,
 ): PlacedProblem[] {
-  const kind = isInstalled(source) ? "installedAsSource" : "handedOutAsSource";
-  const found = problem(kind, at, namesOf(tags), basename(source));
+  if (file === undefined) return [];
+  const found = problem(kind, at, namesOf(tags), basename(where));
   return notAllowed([{ file, problem: found, isCertain: true, proof: [{ file, ...at }] }]);
-}
-
-/** Whether the import is there when the program runs. */
-function isLoaded(ts: typeof TS): (specifier: TS.Node) => boolean {
-  return ({ parent }) => {
-    if (ts.isImportDeclaration(parent)) return parent.importClause?.isTypeOnly !== true;
-    if (ts.isExportDeclaration(parent)) return !parent.isTypeOnly;
-    return !ts.isLiteralTypeNode(parent); // `import("shop").Order`
-  };
 }
 
 // ---- where it comes in ----------------------------------------------------------------------------------
@@ -168,22 +180,6 @@ function placedAt({ file, at }: Taken, { tags, javaScript }: Unlocked): PlacedPr
 
 function namesOf(tags: readonly DeclaredTag[]): string {
   return tags.map(({ name, flag }) => `\`${name ?? flag}\``).join(", ");
-}
-
-/** TypeScript's own, which its declarations leave out. */
-type ImportingFile = TS.SourceFile & { readonly imports?: readonly TS.StringLiteralLike[] };
-
-interface ProgramInternals {
-  getFileIncludeReasons(): ReadonlyMap<
-    string,
-    readonly { readonly file?: string; readonly index?: number }[]
-  >;
-  getSourceFileByPath(path: string): ImportingFile | undefined;
-  getResolvedModuleFromModuleSpecifier(
-    specifier: TS.StringLiteralLike,
-    file: TS.SourceFile,
-  ): { readonly resolvedModule?: { readonly resolvedFileName: string } } | undefined;
-  getRedirectFromOutput(path: string): { readonly resolvedRef: TS.ResolvedProjectReference } | undefined;
 }
 
 /** Which referenced project makes the file. */
@@ -206,39 +202,4 @@ function referencesOf(program: TS.Program): TS.ResolvedProjectReference[] {
   };
   add(program.getResolvedProjectReferences());
   return [...found];
-}
-
-/** An import in a source file of the program's own. */
-interface Taken {
-  readonly file: TS.SourceFile | undefined;
-  readonly specifier: string;
-  readonly at: { readonly start: number; readonly end: number };
-}
-
-/** The import by which the file came in, maybe through others that are not the program's own. */
-function importOf(
-  program: TS.Program,
-  taken: TS.SourceFile | undefined,
-  counts: (specifier: TS.Node) => boolean = () => true,
-): Taken {
-  const { getFileIncludeReasons, getSourceFileByPath } = program as unknown as ProgramInternals;
-  const reasons = getFileIncludeReasons();
-  const seen = new Set<string>();
-  const waiting = taken === undefined ? [] : [internals(taken).path];
-  for (let path = waiting.shift(); path !== undefined; path = waiting.shift()) {
-    if (seen.has(path)) continue;
-    seen.add(path);
-    for (const { file: importer, index } of reasons.get(path) ?? []) {
-      const file = importer === undefined ? undefined : getSourceFileByPath(importer);
-      if (importer === undefined || file === undefined || index === undefined) continue;
-      const specifier = file.imports?.[index];
-      if (specifier !== undefined && !counts(specifier)) continue;
-      if (file.isDeclarationFile || program.isSourceFileFromExternalLibrary(file)) waiting.push(importer);
-      else if (specifier !== undefined) {
-        const at = { start: specifier.getStart(file), end: specifier.end };
-        return { file, specifier: specifier.text, at };
-      }
-    }
-  }
-  return { file: undefined, specifier: "", at: { start: 0, end: 0 } };
 }
