@@ -78,7 +78,7 @@ export class Locks implements AsyncDisposable {
     this.#since ??= this.#callSite.locker.clock.now();
     try {
       while (!this.#isOver) {
-        await this.#releaseFromLost();
+        this.#releaseFromLost();
         if (this.#held.length === this.keys.length) {
           if (await this.#begin(signal)) return true;
           if (this.#trouble !== undefined) return false;
@@ -104,13 +104,14 @@ export class Locks implements AsyncDisposable {
   }
 
   /** What is held behind one that is lost would be held in another order than the keys have: it is released, too. */
-  async #releaseFromLost(): Promise<void> {
+  #releaseFromLost(): void {
     const lost = this.#held.findIndex((lock) => lock.isLost);
     if (lost === -1) return;
     if (this.#isOutOfTime) this.#held[lost]?.assertHeld();
     const gone = [...this.#held.splice(lost), ...(this.#next === undefined ? [] : [this.#next.lock])];
     this.#next = undefined;
-    await Promise.all(gone.map(discard));
+    // The store may not answer, and the budget goes on: what is asked next follows on the same connection.
+    for (const lock of gone) void discard(lock);
   }
 
   /**

@@ -12,6 +12,7 @@ import { batching } from "../support/batching-store";
 import { deferred } from "../support/deferred";
 import { lostOnTheWay } from "../support/tampered-store";
 import { Fleet, type FleetProcess } from "../support/fleet";
+import { SuspendableClock } from "../support/suspendable-clock";
 
 // Several keys that are had together, or not at all.
 
@@ -306,6 +307,38 @@ for (const lost of ["a", "b"]) {
     t.true(one.isIdle);
   });
 }
+
+test("the budget ends in time while the store does not answer the release of one that is lost", async (t) => {
+  const fleet = new Fleet();
+  const one = fleet.process();
+  await fleet.foreignHolder("b", 60_000);
+  const options = { lockTime: "3s", retryTimes: 3, waitTime: "500ms" } as const;
+  const entering = t.throwsAsync(enter(one, ["a", "b"], options), { instanceOf: LockWaitTimeoutError });
+  await fleet.clock.advance(900);
+  fleet.store.onDrop = lostOnTheWay;
+  await fleet.takeAway("a");
+  await fleet.foreignerLeaves("b");
+  await fleet.clock.advance(600);
+  await entering;
+});
+
+test("a process that was suspended while it waited pauses before each look, as long as no renewal is answered", async (t) => {
+  const clock = new SuspendableClock();
+  const fleet = new Fleet(clock);
+  const one = fleet.process();
+  await fleet.foreignHolder("b", 60_000);
+  const entering = enter(one, ["a", "b"], { retryTimes: 10, waitTime: "1s" });
+  await clock.advance(100);
+  fleet.store.onRenew = lostOnTheWay;
+  clock.suspend(5_000);
+  await fleet.foreignerLeaves("b");
+  await clock.advance(3_000);
+  t.true(fleet.store.renewed.length < 40, String(fleet.store.renewed.length));
+  fleet.store.onRenew = (send) => send();
+  await clock.advance(2_000);
+  await (await entering).release();
+  t.true(one.isIdle);
+});
 
 test("one that is lost just before all are held lets no body in", async (t) => {
   const fleet = new Fleet();
