@@ -4,13 +4,13 @@ import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { promisify } from "node:util";
 import test from "ava";
+import { runCommand } from "./support/commands";
 import { startRedis, type RedisServer } from "./support/redis-server";
 import { story } from "./support/story";
 
 const run = promisify(execFile);
 const root = resolve(__dirname, "..");
 const EXAMPLES = join(root, "examples");
-const TSPC = join(root, "node_modules/ts-patch/bin/tspc.js");
 
 let redis: RedisServer;
 
@@ -60,8 +60,13 @@ async function buildWithoutProtection(): Promise<string> {
   const directory = copyOfExamples((file) => !isEmitted(file));
   remove(directory, "stock/shop.mts", / *\/\*\* @redisLock .*\*\/\n/);
   remove(directory, "fencing/account.mts", / fencing=true/);
-  await run(process.execPath, [TSPC, "-p", directory]);
+  await compile(directory);
   return directory;
+}
+
+async function compile(directory: string): Promise<void> {
+  const { code, stdout } = await runCommand("tspc", directory, []);
+  if (code !== 0) throw new Error(stdout);
 }
 
 function remove(directory: string, file: string, words: RegExp): void {
@@ -74,7 +79,7 @@ function remove(directory: string, file: string, words: RegExp): void {
 test("the committed output of the examples is what tspc emits today", async (t) => {
   const directory = copyOfExamples((file) => !isEmitted(file));
   t.teardown(() => rmSync(join(directory, ".."), { recursive: true }));
-  await run(process.execPath, [TSPC, "-p", directory]);
+  await compile(directory);
   const emitted = readdirSync(directory, { recursive: true, encoding: "utf8" }).filter(isEmitted);
   t.true(emitted.length >= 8);
   for (const file of emitted) {

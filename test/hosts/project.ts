@@ -4,6 +4,10 @@ import { mkdir, mkdtemp, readFile, realpath, rm, symlink, writeFile } from "node
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import test from "ava";
+import { runCommand, type Finished } from "../support/commands";
+
+export type { Finished };
+
 import type { CompilerOptions } from "typescript";
 
 /** The repository, in whose `dist` the built package is. */
@@ -32,12 +36,6 @@ export const TSPC: readonly string[] = [
 
 /** The entry that a user writes in tsconfig.json. */
 export const PLUGIN = { transform: "lockweave/transformer", transformProgram: true };
-
-export interface Finished {
-  readonly code: number | null;
-  readonly stdout: string;
-  readonly stderr: string;
-}
 
 /** Texts by their paths in the project. */
 export type Files = Readonly<Record<string, string>>;
@@ -76,11 +74,16 @@ export class Project {
   }
 
   tspc(...args: readonly string[]): Promise<Finished> {
-    return finished(this.dir, [...TSPC, ...args]);
+    return runCommand("tspc", this.dir, args);
   }
 
   tsc(...args: readonly string[]): Promise<Finished> {
-    return finished(this.dir, [...COMPILER, require.resolve("typescript/bin/tsc"), ...args]);
+    return runCommand("tsc", this.dir, args);
+  }
+
+  /** The built command line. */
+  lockweave(...args: readonly string[]): Promise<Finished> {
+    return runCommand("lockweave", this.dir, args);
   }
 
   /** Runs a script with Node. */
