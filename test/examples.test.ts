@@ -7,6 +7,7 @@ import test from "ava";
 import { runCommand } from "./support/commands";
 import { startRedis, type RedisServer } from "./support/redis-server";
 import { story } from "./support/story";
+import { inMatrix, outsideMatrix, outsideMatrixSerially } from "./support/suites";
 
 const run = promisify(execFile);
 const root = resolve(__dirname, "..");
@@ -76,7 +77,7 @@ function remove(directory: string, file: string, words: RegExp): void {
   writeFileSync(join(directory, file), rest);
 }
 
-test("the committed output of the examples is what tspc emits today", async (t) => {
+outsideMatrix("the committed output of the examples is what tspc emits today", async (t) => {
   const directory = copyOfExamples((file) => !isEmitted(file));
   t.teardown(() => rmSync(join(directory, ".."), { recursive: true }));
   await compile(directory);
@@ -89,10 +90,11 @@ test("the committed output of the examples is what tspc emits today", async (t) 
 
 for (const server of ["the memory store", "Redis"]) {
   // The examples use the same keys: each has a database of its own.
+  const inSuite = server === "Redis" ? inMatrix : outsideMatrix;
   const env = (database = 0): NodeJS.ProcessEnv =>
     server === "Redis" ? { REDIS_URL: `${redis.url}/${database}` } : {};
 
-  test(`order-controller: on ${server}, the second client waits and then works`, async (t) => {
+  inSuite(`order-controller: on ${server}, the second client waits and then works`, async (t) => {
     const lines = story(await play("order-controller/main.mjs", env()));
     const retry = lines.slice(lines.findIndex((line) => line.includes("The work takes 6 s")) + 1);
     const name = "LOCK_retryOrder_Test001 (OrderController.testRetry)";
@@ -128,7 +130,7 @@ for (const server of ["the memory store", "Redis"]) {
     t.true(lines.includes("LOCK_payOrder_Test001 (OrderController.testJson) ID holds the lock after N ms"));
   });
 
-  test(`reentrant: on ${server}, nested calls are let in and a sibling waits`, async (t) => {
+  inSuite(`reentrant: on ${server}, nested calls are let in and a sibling waits`, async (t) => {
     t.deepEqual((await play("reentrant/reentrant.cjs", env(1))).trim().split("\n"), [
       "transfer of 5 + 25 begins",
       "  5 withdrawn, 95 left",
@@ -142,7 +144,7 @@ for (const server of ["the memory store", "Redis"]) {
     ]);
   });
 
-  test(`by-hand: on ${server}, locks without a tag`, async (t) => {
+  inSuite(`by-hand: on ${server}, locks without a tag`, async (t) => {
     t.deepEqual((await play("by-hand/by-hand.mjs", env(2))).trim().split("\n"), [
       "withLock: paid",
       "withLock: holds LOCK_payOrder_Test001, fencing token drawn: true",
@@ -154,11 +156,11 @@ for (const server of ["the memory store", "Redis"]) {
     ]);
   });
 
-  test(`current-lock: on ${server}, the body asks for its lock`, async (t) => {
+  inSuite(`current-lock: on ${server}, the body asks for its lock`, async (t) => {
     t.is(await play("current-lock/current-lock.mjs", env(3)), "acme: 7, fencing token drawn: true\n");
   });
 
-  test(`cache: on ${server}, those who read are inside together, and a writer alone`, async (t) => {
+  inSuite(`cache: on ${server}, those who read are inside together, and a writer alone`, async (t) => {
     t.deepEqual((await play("cache/main.mjs", env(6))).trimEnd().split("\n"), [
       "0 read while the prices are replaced",
       "0 read while the prices are replaced",
@@ -168,18 +170,21 @@ for (const server of ["the memory store", "Redis"]) {
     ]);
   });
 
-  test(`rate: on ${server}, no more are inside than there are permits`, async (t) => {
+  inSuite(`rate: on ${server}, no more are inside than there are permits`, async (t) => {
     t.is(await play("rate/main.mjs", env(7)), "12 mails, over 3 connections at most\n");
   });
 
-  test(`transfer: on ${server}, a thousand transfers in all directions end, and the sum stays`, async (t) => {
-    t.deepEqual((await play("transfer/main.mjs", env(8))).trimEnd().split("\n"), [
-      "with the comment: 1000 transfers, 3000 in all",
-      "without it: the sum is another",
-    ]);
-  });
+  inSuite(
+    `transfer: on ${server}, a thousand transfers in all directions end, and the sum stays`,
+    async (t) => {
+      t.deepEqual((await play("transfer/main.mjs", env(8))).trimEnd().split("\n"), [
+        "with the comment: 1000 transfers, 3000 in all",
+        "without it: the sum is another",
+      ]);
+    },
+  );
 
-  test(`telemetry: on ${server}, each lock is a span`, async (t) => {
+  inSuite(`telemetry: on ${server}, each lock is a span`, async (t) => {
     const spans = (await play("telemetry/main.mjs", env(5))).trimEnd().split("\n");
     t.deepEqual(spans.toSorted(), [
       "lock LOCK_payOrder_Test001: grant, renew; released",
@@ -190,7 +195,7 @@ for (const server of ["the memory store", "Redis"]) {
   });
 }
 
-test.serial(
+outsideMatrixSerially(
   "stock: four processes oversell without the comment and end at exactly zero with it",
   async (t) => {
     const [careless = "", locked = ""] = (await play("stock/main.mjs", { REDIS_URL: redis.url })).split("\n");
@@ -202,7 +207,7 @@ test.serial(
   },
 );
 
-test.serial("stock: oversells as soon as the comment is removed", async (t) => {
+outsideMatrixSerially("stock: oversells as soon as the comment is removed", async (t) => {
   const env = { REDIS_URL: redis.url };
   const [, unlocked = ""] = (await play("stock/main.mjs", env, await withoutProtection())).split("\n");
   t.true(soldOf(unlocked) > 100, unlocked);
@@ -226,24 +231,30 @@ const THE_LATE_WRITE_LANDS = [
   "  the balance is 110, the late write landed: the deposit of writer 2 is gone",
 ];
 
-test.serial("fencing: the write of a stopped writer lands without the token, and not with it", async (t) => {
-  const output = await play("fencing/main.mjs", { REDIS_URL: `${redis.url}/4` });
-  t.deepEqual(fencingStory(output, "Without the token:"), THE_LATE_WRITE_LANDS);
-  t.deepEqual(fencingStory(output, "With the token:"), [
-    ...UP_TO_THE_LATE_WRITE,
-    "  writer 1 is continued (SIGCONT) and writes 110, too late: the ledger refuses: token N is older than N",
-    "  the balance is 105, the late write did not land",
-  ]);
-});
+outsideMatrixSerially(
+  "fencing: the write of a stopped writer lands without the token, and not with it",
+  async (t) => {
+    const output = await play("fencing/main.mjs", { REDIS_URL: `${redis.url}/4` });
+    t.deepEqual(fencingStory(output, "Without the token:"), THE_LATE_WRITE_LANDS);
+    t.deepEqual(fencingStory(output, "With the token:"), [
+      ...UP_TO_THE_LATE_WRITE,
+      "  writer 1 is continued (SIGCONT) and writes 110, too late: the ledger refuses: token N is older than N",
+      "  the balance is 105, the late write did not land",
+    ]);
+  },
+);
 
-test.serial("fencing: the late write lands as soon as the word is removed from the tag", async (t) => {
-  const env = { REDIS_URL: `${redis.url}/4` };
-  const output = await play("fencing/main.mjs", env, await withoutProtection());
-  t.deepEqual(fencingStory(output, "With the token:"), THE_LATE_WRITE_LANDS);
-});
+outsideMatrixSerially(
+  "fencing: the late write lands as soon as the word is removed from the tag",
+  async (t) => {
+    const env = { REDIS_URL: `${redis.url}/4` };
+    const output = await play("fencing/main.mjs", env, await withoutProtection());
+    t.deepEqual(fencingStory(output, "With the token:"), THE_LATE_WRITE_LANDS);
+  },
+);
 
 for (const example of ["stock", "fencing"]) {
-  test(`${example}: says what it needs when there is no server`, async (t) => {
+  outsideMatrix(`${example}: says what it needs when there is no server`, async (t) => {
     const { REDIS_URL: _, ...env } = process.env;
     const main = join(EXAMPLES, example, "main.mjs");
     const failure = await t.throwsAsync(run(process.execPath, [main], { env }));
@@ -270,7 +281,7 @@ function copyOfExamples(filter: (file: string) => boolean): string {
   return directory;
 }
 
-test("cron: of several machines that start a job one after the other, one runs it", async (t) => {
+outsideMatrix("cron: of several machines that start a job one after the other, one runs it", async (t) => {
   const env = { REDIS_URL: `${redis.url}/9` };
   const machines = await whileUnreachable(env, async () => {
     const outputs: string[] = [];

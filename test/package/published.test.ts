@@ -1,18 +1,18 @@
 import { readFileSync } from "node:fs";
 import { isBuiltin } from "node:module";
 import { join } from "node:path";
-import test from "ava";
 import ts from "typescript";
 import * as runtime from "../../runtime";
 import { PACKAGE, tsconfig } from "../hosts/project";
 import { makeConsumer, pack } from "./consumer";
+import { inMatrixSerially, outsideMatrixSerially } from "../support/suites";
 
 interface Manifest {
   readonly version: string;
   readonly license: string;
 }
 
-test.serial(
+outsideMatrixSerially(
   "the tarball has the built code, its types and the texts for people, and nothing else",
   async (t) => {
     const { files } = await pack();
@@ -29,7 +29,7 @@ test.serial(
   },
 );
 
-test.serial(
+outsideMatrixSerially(
   "what the published code takes in comes with it, but for uuid and what the user has",
   async (t) => {
     const { dir, files } = await pack();
@@ -45,32 +45,38 @@ test.serial(
   },
 );
 
-test.serial("to take it in loads two files, and the ways in share the one that has the locks", async (t) => {
-  const project = await makeConsumer({
-    "loaded.cjs": `require("lockweave");
+outsideMatrixSerially(
+  "to take it in loads two files, and the ways in share the one that has the locks",
+  async (t) => {
+    const project = await makeConsumer({
+      "loaded.cjs": `require("lockweave");
 const loaded = () => Object.keys(require.cache).map((file) => file.replaceAll("\\\\", "/").replace(/^.*\\/(?=dist\\/|loaded)/, "")).join(" ");
 console.log(loaded());
 require("lockweave/testing");
 require("lockweave/store-contract");
 console.log(loaded());
 `,
-  });
-  const own = "loaded.cjs dist/runtime/index.js dist/runtime/runtime.js";
-  t.like(await project.run("loaded.cjs"), {
-    code: 0,
-    stdout: `${own}\n${own} dist/runtime/testing.js dist/runtime/stores/contract.js\n`,
-    stderr: "",
-  });
-});
+    });
+    const own = "loaded.cjs dist/runtime/index.js dist/runtime/runtime.js";
+    t.like(await project.run("loaded.cjs"), {
+      code: 0,
+      stdout: `${own}\n${own} dist/runtime/testing.js dist/runtime/stores/contract.js\n`,
+      stderr: "",
+    });
+  },
+);
 
-test.serial("what a program loads is in letters that the engine keeps in a byte each", async (t) => {
-  const { dir, files } = await pack();
-  const loaded = files.filter((file) => /^dist\/runtime\/.*\.js$/.test(file));
-  t.true(loaded.length > 0);
-  for (const file of loaded) t.notRegex(readFileSync(join(dir, file), "utf8"), /[^\0-\xff]/, file);
-});
+outsideMatrixSerially(
+  "what a program loads is in letters that the engine keeps in a byte each",
+  async (t) => {
+    const { dir, files } = await pack();
+    const loaded = files.filter((file) => /^dist\/runtime\/.*\.js$/.test(file));
+    t.true(loaded.length > 0);
+    for (const file of loaded) t.notRegex(readFileSync(join(dir, file), "utf8"), /[^\0-\xff]/, file);
+  },
+);
 
-test.serial("stack traces name the functions of the runtime", async (t) => {
+outsideMatrixSerially("stack traces name the functions of the runtime", async (t) => {
   const project = await makeConsumer({
     "throws.mjs": `
 import { configure, memoryStore, withLock } from "lockweave";
@@ -82,7 +88,7 @@ console.log(/at (?:async )?withLock /.test(stack), /^LockOptionError: /.test(sta
   t.like(await project.run("throws.mjs"), { code: 0, stdout: "true true\n", stderr: "" });
 });
 
-test.serial("what makes a quorum is not loaded before one is asked for", async (t) => {
+outsideMatrixSerially("what makes a quorum is not loaded before one is asked for", async (t) => {
   const project = await makeConsumer({
     "loaded.cjs": `const { quorumStore } = require("lockweave");
 const isLoaded = () => Object.keys(require.cache).some((file) => /[\\\\/]quorum[\\\\/]quorum\\.js$/.test(file));
@@ -94,7 +100,7 @@ console.log(before, isLoaded());
   t.like(await project.run("loaded.cjs"), { code: 0, stdout: "false true\n", stderr: "" });
 });
 
-test.serial("the licenses of what was taken into the compile side come with it", async (t) => {
+outsideMatrixSerially("the licenses of what was taken into the compile side come with it", async (t) => {
   const { dir } = await pack();
   const notices = readFileSync(join(dir, "dist/transformer/THIRD-PARTY-NOTICES.txt"), "utf8");
   for (const name of ["typescript", "magic-string", "@jridgewell/sourcemap-codec", "fastest-levenshtein"]) {
@@ -105,7 +111,7 @@ test.serial("the licenses of what was taken into the compile side come with it",
   t.true(notices.includes("Permission is hereby granted, free of charge"));
 });
 
-test.serial("`import` and `require` in one process get the same runtime", async (t) => {
+outsideMatrixSerially("`import` and `require` in one process get the same runtime", async (t) => {
   const project = await makeConsumer({
     "required.cjs": `module.exports = { lockweave: require("lockweave"), runtime: require("lockweave/runtime") };`,
     "mixed.mjs": `
@@ -128,7 +134,7 @@ for (const { configure } of [runtime, required.lockweave, required.runtime]) {
   t.like(await project.run("mixed.mjs"), { code: 0, stdout: `k\n${"true true\n".repeat(3)}`, stderr: "" });
 });
 
-test.serial("an ES module can import every public name, and the plugin", async (t) => {
+outsideMatrixSerially("an ES module can import every public name, and the plugin", async (t) => {
   const names = Object.keys(runtime).join(", ");
   const project = await makeConsumer({
     "names.mjs": `
@@ -178,7 +184,7 @@ for (const [moduleResolution, module, files] of [
   ["nodenext", "nodenext", ["a.mts", "a.cts"]],
   ["bundler", "esnext", ["a.ts"]],
 ] as const) {
-  test.serial(`its types resolve under moduleResolution ${moduleResolution}`, async (t) => {
+  inMatrixSerially(`its types resolve under moduleResolution ${moduleResolution}`, async (t) => {
     const project = await makeConsumer({
       ...Object.fromEntries(files.map((file) => [`src/${file}`, IMPORTER])),
       "package.json": "{}",
@@ -196,7 +202,7 @@ for (const [moduleResolution, module, files] of [
   });
 }
 
-test.serial("its types need no lib later than es2020", async (t) => {
+inMatrixSerially("its types need no lib later than es2020", async (t) => {
   const project = await makeConsumer({
     "src/a.mts": `
       import { LockKeyError, type FailureClass } from "lockweave";
@@ -222,7 +228,7 @@ export async function pay(orderNo: string): Promise<string> {
 `;
 
 for (const type of ["module", "commonjs"]) {
-  test.serial(
+  inMatrixSerially(
     `a tagged file, compiled with the published plugin, runs without ioredis in a ${type} project`,
     async (t) => {
       const project = await makeConsumer({
@@ -249,7 +255,7 @@ void pay("A1").then(console.log);
   );
 }
 
-test.serial("a Redis URL without ioredis is an error that says what to install", async (t) => {
+outsideMatrixSerially("a Redis URL without ioredis is an error that says what to install", async (t) => {
   const project = await makeConsumer({
     "main.mjs": `
 import { configure } from "lockweave";

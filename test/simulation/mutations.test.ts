@@ -1,4 +1,4 @@
-import test, { type ExecutionContext } from "ava";
+import type { ExecutionContext } from "ava";
 import { Attempt } from "../../runtime/commands/attempt";
 import * as aborter from "../../runtime/lock/aborter";
 import { Lock } from "../../runtime/lock/lock";
@@ -23,6 +23,7 @@ import { SimulatedProcess } from "./process";
 import { but, type Tamper } from "./tampering";
 import { KINDS } from "./weather";
 import { simulate } from "./world";
+import { inMatrixSerially, outsideMatrix, outsideMatrixSerially } from "../support/suites";
 
 // What never fails proves nothing. Each test puts one fault into the store or into the runtime, and the
 // simulation must find it, or the explorer, by the invariant that is there for it.
@@ -65,7 +66,7 @@ const WRONG_BELIEF = /is sure to hold .*, and (nobody has it|it is kept|it has i
 
 // ---- faults of the store --------------------------------------------------------------------------------
 
-test("a store that grants a key twice is found out", async (t) => {
+outsideMatrix("a store that grants a key twice is found out", async (t) => {
   let asked = 0;
   const generous = (store: Store): Store =>
     but(store, {
@@ -78,7 +79,7 @@ test("a store that grants a key twice is found out", async (t) => {
   await finds(t, "calm", /was granted to .* while .* held it/, generous);
 });
 
-test("a store whose keys end before their time is found out", async (t) => {
+outsideMatrix("a store whose keys end before their time is found out", async (t) => {
   const hasty = (store: Store): Store =>
     but(store, {
       take: (request, withinMs) => store.take({ ...request, lockTimeMs: request.lockTimeMs / 2 }, withinMs),
@@ -87,7 +88,7 @@ test("a store whose keys end before their time is found out", async (t) => {
   await finds(t, "lossy", /was granted to .* while .* held it|did not learn/, hasty);
 });
 
-test("a store whose renewals do not prolong is found out", async (t) => {
+outsideMatrix("a store whose renewals do not prolong is found out", async (t) => {
   const shortening = (store: Store): Store =>
     but(store, {
       renew: (requests, withinMs) =>
@@ -104,7 +105,7 @@ test("a store whose renewals do not prolong is found out", async (t) => {
   );
 });
 
-test("a store that forgets a place in the queue is found out", async (t) => {
+outsideMatrix("a store that forgets a place in the queue is found out", async (t) => {
   const forgetful = (store: Store): Store =>
     but(store, {
       async place(request, withinMs): Promise<TakeReply> {
@@ -116,30 +117,30 @@ test("a store that forgets a place in the queue is found out", async (t) => {
   await finds(t, "calm", /has been free for .* while .* waits|before .*, which came first/, forgetful);
 });
 
-test("a store that frees what is revoked is found out", async (t) => {
+outsideMatrix("a store that frees what is revoked is found out", async (t) => {
   const freeing = (store: Store): Store =>
     but(store, { revoke: async (request, withinMs) => (await store.drop(request, withinMs)).dropped });
   await finds(t, "sleepy", WRONG_BELIEF, freeing);
 });
 
-test("a store that renews what is revoked is found out", async (t) => {
+outsideMatrix("a store that renews what is revoked is found out", async (t) => {
   const forgiving = (store: Store): Store => but(store, { revoke: async () => true });
   await finds(t, "sleepy", /was renewed for .*, which is revoked/, forgiving);
 });
 
-test("a store that gives no hints is found out", async (t) => {
+outsideMatrix("a store that gives no hints is found out", async (t) => {
   // What the queue gave is taken at the next look, so nothing but time is lost.
   const silent = (store: Store): Store => but(store, { listen: () => () => {} });
   await finds(t, "calm", /has been free for .* while .* waits|it took/, silent);
 });
 
-test("a store without a queue is found out", async (t) => {
+outsideMatrix("a store without a queue is found out", async (t) => {
   const queueless = (store: Store): Store =>
     but(store, { place: (request, withinMs) => store.take(request, withinMs) });
   await finds(t, "calm", /before .*, which came first to the queue|has been free/, queueless);
 });
 
-test("a store whose tokens do not outlive it is found out", async (t) => {
+outsideMatrix("a store whose tokens do not outlive it is found out", async (t) => {
   const counting = (store: Store): Store => {
     let last = 0;
     const counted = <Reply extends object>(reply: Reply): Reply =>
@@ -157,7 +158,7 @@ test("a store whose tokens do not outlive it is found out", async (t) => {
   await finds(t, "forgetful", /token \d{1,6} was drawn after \d{1,6} /, counting);
 });
 
-test("a store that never forgets who left is found out", async (t) => {
+outsideMatrix("a store that never forgets who left is found out", async (t) => {
   const clinging = (store: Store): Store => but(store, { leave: async () => {} });
   await finds(t, "lossy", /was offered .*, and has left/, clinging);
 });
@@ -176,17 +177,17 @@ const grantsBeside =
     });
   };
 
-test("a store that lets a writer in beside readers is found out", async (t) => {
+outsideMatrix("a store that lets a writer in beside readers is found out", async (t) => {
   const blind = grantsBeside(({ permits = 1 }) => permits === 1);
   await finds(t, "calm", /was granted to .* while .* held it/, blind);
 });
 
-test("a store that lets in more than there are permits is found out", async (t) => {
+outsideMatrix("a store that lets in more than there are permits is found out", async (t) => {
   const generous = grantsBeside(({ permits = 1 }) => permits === 2 || permits === 3);
   await finds(t, "calm", /was granted to .* while .* and .* held it/, generous);
 });
 
-test("a store that says it has granted more permits than it has is found out", async (t) => {
+outsideMatrix("a store that says it has granted more permits than it has is found out", async (t) => {
   const boasting: Tamper = (store) => {
     const boasted = ({ count }: TakeRequest, reply: TakeReply): TakeReply =>
       reply.taken && count !== undefined ? { ...reply, count } : reply;
@@ -198,12 +199,12 @@ test("a store that says it has granted more permits than it has is found out", a
   await finds(t, "calm", /was granted to .* while .* held it|are sure to hold/, boasting);
 });
 
-test("a store that lets readers pass a writer that waits is found out", async (t) => {
+outsideMatrix("a store that lets readers pass a writer that waits is found out", async (t) => {
   const partial = grantsBeside(({ permits = 1 }) => permits > 3);
   await finds(t, "calm", /before .*, which came first to the queue/, partial);
 });
 
-test("a store that does not tell the next of several that there is room is found out", async (t) => {
+outsideMatrix("a store that does not tell the next of several that there is room is found out", async (t) => {
   const keyOf = new Map<string, string>();
   const silent = (store: Store): Store =>
     but(store, {
@@ -225,7 +226,7 @@ test("a store that does not tell the next of several that there is room is found
   await finds(t, "calm", /has been free for .* while .* waits|it took/, silent);
 });
 
-test("a store that ends all with the first of several is found out", async (t) => {
+outsideMatrix("a store that ends all with the first of several is found out", async (t) => {
   const hasty = (store: Store): Store =>
     but(store, {
       async drop(request, withinMs) {
@@ -261,15 +262,18 @@ async function withFault<T extends object, Name extends keyof T>(
   }
 }
 
-test.serial("a lease that counts from its reply, and not from its sending, is found out", async (t) => {
-  const longer = (prove: Lease["prove"]): Lease["prove"] =>
-    function (this: Lease, sentAt, lockTimeMs, trustedSince) {
-      prove.call(this, sentAt + 100, lockTimeMs, trustedSince); // What a reply takes, now and then.
-    };
-  await withFault(Lease.prototype, "prove", longer, () => finds(t, "lossy", WRONG_BELIEF));
-});
+outsideMatrixSerially(
+  "a lease that counts from its reply, and not from its sending, is found out",
+  async (t) => {
+    const longer = (prove: Lease["prove"]): Lease["prove"] =>
+      function (this: Lease, sentAt, lockTimeMs, trustedSince) {
+        prove.call(this, sentAt + 100, lockTimeMs, trustedSince); // What a reply takes, now and then.
+      };
+    await withFault(Lease.prototype, "prove", longer, () => finds(t, "lossy", WRONG_BELIEF));
+  },
+);
 
-test.serial("a deadline that knows of no drift is found out", async (t) => {
+outsideMatrixSerially("a deadline that knows of no drift is found out", async (t) => {
   const exact = (prove: Lease["prove"]): Lease["prove"] =>
     function (this: Lease, sentAt, lockTimeMs, trustedSince) {
       prove.call(this, sentAt + lockTimeMs * 0.01 + 2, lockTimeMs, trustedSince);
@@ -277,21 +281,24 @@ test.serial("a deadline that knows of no drift is found out", async (t) => {
   await withFault(Lease.prototype, "prove", exact, () => finds(t, "lossy", WRONG_BELIEF));
 });
 
-test.serial("a check that reads the clock before it looks for a suspension is found out", async (t) => {
-  const hasty = (): Lock["remaining"] =>
-    function (this: Lock) {
-      const { clock, queues } = lockerOf(this);
-      const now = clock.now();
-      return Math.max(this.sureUntil(queues.suspension.trustedSince()) - now, 0);
-    };
-  await withFault(Lock.prototype, "remaining", hasty, () =>
-    explorerFinds(t, "a process that is stopped", WRONG_BELIEF),
-  );
-});
+outsideMatrixSerially(
+  "a check that reads the clock before it looks for a suspension is found out",
+  async (t) => {
+    const hasty = (): Lock["remaining"] =>
+      function (this: Lock) {
+        const { clock, queues } = lockerOf(this);
+        const now = clock.now();
+        return Math.max(this.sureUntil(queues.suspension.trustedSince()) - now, 0);
+      };
+    await withFault(Lock.prototype, "remaining", hasty, () =>
+      explorerFinds(t, "a process that is stopped", WRONG_BELIEF),
+    );
+  },
+);
 
 type Hear = Contender["onReply"];
 
-test.serial("an id that is found, and believed without a renewal, is found out", async (t) => {
+outsideMatrixSerially("an id that is found, and believed without a renewal, is found out", async (t) => {
   const sentBy = new WeakMap<Contender, Map<string, Attempt<Waiter>>>();
   const noting = (note: Contender["sent"]): Contender["sent"] =>
     function (this: Contender, one) {
@@ -316,18 +323,21 @@ test.serial("an id that is found, and believed without a renewal, is found out",
   );
 });
 
-test.serial("whoever finds an id of its process, and takes it for its own, is found out", async (t) => {
-  const finding = (hear: Hear): Hear =>
-    function (this: Contender, attempt, reply) {
-      const isOurs =
-        !reply.taken && reply.holder?.startsWith(attempt.request.requestId.slice(0, 12)) === true;
-      hear.call(this, attempt, isOurs ? { taken: true } : reply);
-    };
-  await withFault(Contender.prototype, "onReply", finding, async () => {
-    await finds(t, "lossy", WRONG_BELIEF);
-    await explorerFinds(t, "two processes", WRONG_BELIEF);
-  });
-});
+outsideMatrixSerially(
+  "whoever finds an id of its process, and takes it for its own, is found out",
+  async (t) => {
+    const finding = (hear: Hear): Hear =>
+      function (this: Contender, attempt, reply) {
+        const isOurs =
+          !reply.taken && reply.holder?.startsWith(attempt.request.requestId.slice(0, 12)) === true;
+        hear.call(this, attempt, isOurs ? { taken: true } : reply);
+      };
+    await withFault(Contender.prototype, "onReply", finding, async () => {
+      await finds(t, "lossy", WRONG_BELIEF);
+      await explorerFinds(t, "two processes", WRONG_BELIEF);
+    });
+  },
+);
 
 /** All commands of one contender have one id, and its place has it, too. */
 async function withInheritedIds(look: () => Promise<void>): Promise<void> {
@@ -384,13 +394,13 @@ async function withInheritedIds(look: () => Promise<void>): Promise<void> {
   );
 }
 
-test.serial("an id that one command inherits from another is found out", async (t) => {
+outsideMatrixSerially("an id that one command inherits from another is found out", async (t) => {
   const what = /is asked with by two commands/;
   await withInheritedIds(() => finds(t, "disorderly", what));
   await withInheritedIds(() => explorerFinds(t, "two processes", what));
 });
 
-test.serial(
+inMatrixSerially(
   "the first engine's reservation, which passed for a hold of the id it was for, is found out",
   async (t) => {
     // There an acquire that was deferred, for one who is gone, came after a place of the same id: what the queue had
@@ -410,7 +420,7 @@ test.serial(
   },
 );
 
-test.serial(
+outsideMatrixSerially(
   "a drop that is sent for an id which may still be found, and believed, is found out",
   async (t) => {
     const hasty = (fail: Contender["onFailure"]): Contender["onFailure"] =>
@@ -423,18 +433,23 @@ test.serial(
   },
 );
 
-test.serial("keys that are waited for in the order in which they are named are found out", async (t) => {
-  type LocksOf = SimulatedProcess["locks"];
-  const asNamed = (locksOf: LocksOf): LocksOf =>
-    function (this: SimulatedProcess, keys, options) {
-      return Object.defineProperty(locksOf.call(this, keys, options), "keys", { value: [...new Set(keys)] });
-    };
-  await withFault(SimulatedProcess.prototype, "locks", asNamed, () =>
-    finds(t, "calm", /callers wait for ever|were not had|it took/),
-  );
-});
+outsideMatrixSerially(
+  "keys that are waited for in the order in which they are named are found out",
+  async (t) => {
+    type LocksOf = SimulatedProcess["locks"];
+    const asNamed = (locksOf: LocksOf): LocksOf =>
+      function (this: SimulatedProcess, keys, options) {
+        return Object.defineProperty(locksOf.call(this, keys, options), "keys", {
+          value: [...new Set(keys)],
+        });
+      };
+    await withFault(SimulatedProcess.prototype, "locks", asNamed, () =>
+      finds(t, "calm", /callers wait for ever|were not had|it took/),
+    );
+  },
+);
 
-test.serial("one of several keys that is not given back is found out", async (t) => {
+outsideMatrixSerially("one of several keys that is not given back is found out", async (t) => {
   const keeping = (release: Lock["release"]): Lock["release"] =>
     function (this: Lock) {
       // In calm weather only what was asked for together with others has no patience.
@@ -445,14 +460,14 @@ test.serial("one of several keys that is not given back is found out", async (t)
   );
 });
 
-test.serial("what comes for one who gave up, and is kept, is found out", async (t) => {
+outsideMatrixSerially("what comes for one who gave up, and is kept, is found out", async (t) => {
   const keeping = (): GiveBacks["drop"] => () => {};
   await withFault(GiveBacks.prototype, "drop", keeping, () =>
     finds(t, "changeable", /has been free for .* while .* waits/),
   );
 });
 
-test.serial("a lease that is handed on to one who wants it for longer is found out", async (t) => {
+outsideMatrixSerially("a lease that is handed on to one who wants it for longer is found out", async (t) => {
   interface HandingOn {
     readonly first: Waiter | undefined;
     handOn(lease: Lease, since: number, now: number, ended: Ended): boolean;
@@ -471,36 +486,42 @@ test.serial("a lease that is handed on to one who wants it for longer is found o
   await withFault(prototype, "handOn", generous, () => finds(t, "calm", /is let in for .* ms of/));
 });
 
-test.serial("a hold that readers join past a writer that waits elsewhere is found out", async (t) => {
-  const open = (): SharedLease["mayJoin"] =>
-    function (this: SharedLease) {
-      return this.hasRoom;
-    };
-  await withFault(SharedLease.prototype, "mayJoin", open, () =>
-    finds(t, "calm", /passed one who has waited for|has been free for/, undefined, 5_000),
-  );
-});
+outsideMatrixSerially(
+  "a hold that readers join past a writer that waits elsewhere is found out",
+  async (t) => {
+    const open = (): SharedLease["mayJoin"] =>
+      function (this: SharedLease) {
+        return this.hasRoom;
+      };
+    await withFault(SharedLease.prototype, "mayJoin", open, () =>
+      finds(t, "calm", /passed one who has waited for|has been free for/, undefined, 5_000),
+    );
+  },
+);
 
-test.serial("a late grant that counts permits which a renewal has given back is found out", async (t) => {
-  let late: number | undefined;
-  const noting = (hear: Contender["onLateReply"]): Contender["onLateReply"] =>
-    function (this: Contender, attempt, reply) {
-      late = reply.taken ? reply.count : undefined;
-      hear.call(this, attempt, reply);
-      late = undefined;
-    };
-  const trusting = (begin: SharedLease["begin"]): SharedLease["begin"] =>
-    function (this: SharedLease, grant) {
-      begin.call(this, { ...grant, count: late ?? grant.count });
-    };
-  await withFault(Contender.prototype, "onLateReply", noting, () =>
-    withFault(SharedLease.prototype, "begin", trusting, () =>
-      explorerFinds(t, "several permits at once", /are sure to hold \S+ by \d+ permits/),
-    ),
-  );
-});
+inMatrixSerially(
+  "a late grant that counts permits which a renewal has given back is found out",
+  async (t) => {
+    let late: number | undefined;
+    const noting = (hear: Contender["onLateReply"]): Contender["onLateReply"] =>
+      function (this: Contender, attempt, reply) {
+        late = reply.taken ? reply.count : undefined;
+        hear.call(this, attempt, reply);
+        late = undefined;
+      };
+    const trusting = (begin: SharedLease["begin"]): SharedLease["begin"] =>
+      function (this: SharedLease, grant) {
+        begin.call(this, { ...grant, count: late ?? grant.count });
+      };
+    await withFault(Contender.prototype, "onLateReply", noting, () =>
+      withFault(SharedLease.prototype, "begin", trusting, () =>
+        explorerFinds(t, "several permits at once", /are sure to hold \S+ by \d+ permits/),
+      ),
+    );
+  },
+);
 
-test.serial(
+outsideMatrixSerially(
   "a caller that asks again in the same tick, while each command fails, is found out",
   async (t) => {
     const hasty = (onFailure: Contender["onFailure"]): Contender["onFailure"] =>
@@ -512,7 +533,7 @@ test.serial(
   },
 );
 
-test.serial("a queue that lets the last one in first is found out", async (t) => {
+outsideMatrixSerially("a queue that lets the last one in first is found out", async (t) => {
   const overtaking = (join: LocalQueue["join"]): LocalQueue["join"] =>
     function (this: LocalQueue, waiter) {
       const { first } = this;
@@ -523,7 +544,7 @@ test.serial("a queue that lets the last one in first is found out", async (t) =>
   await withFault(LocalQueue.prototype, "join", overtaking, () => finds(t, "calm", /overtook/));
 });
 
-test.serial("a queue that forgets to wake its first is found out", async (t) => {
+outsideMatrixSerially("a queue that forgets to wake its first is found out", async (t) => {
   await withFault(
     Lock.prototype,
     "wake",
@@ -532,7 +553,7 @@ test.serial("a queue that forgets to wake its first is found out", async (t) => 
   );
 });
 
-test.serial("a lock that does not tell that it was lost is found out", async (t) => {
+outsideMatrixSerially("a lock that does not tell that it was lost is found out", async (t) => {
   await withFault(
     Lock.prototype,
     "onLost",
@@ -541,7 +562,7 @@ test.serial("a lock that does not tell that it was lost is found out", async (t)
   );
 });
 
-test.serial("a release that hides that the lock was lost is found out", async (t) => {
+outsideMatrixSerially("a release that hides that the lock was lost is found out", async (t) => {
   const hiding = (release: Lock["release"]): Lock["release"] =>
     async function (this: Lock) {
       await release.call(this).catch(() => {});
@@ -552,7 +573,7 @@ test.serial("a release that hides that the lock was lost is found out", async (t
   });
 });
 
-test.serial("a process that keeps a key to itself is found out", async (t) => {
+outsideMatrixSerially("a process that keeps a key to itself is found out", async (t) => {
   await withFault(
     Turn.prototype,
     "mayGoOn",
@@ -561,7 +582,7 @@ test.serial("a process that keeps a key to itself is found out", async (t) => {
   );
 });
 
-test.serial("a caller that is kept longer than its budget is found out", async (t) => {
+outsideMatrixSerially("a caller that is kept longer than its budget is found out", async (t) => {
   const budget = Object.getOwnPropertyDescriptor(Lock.prototype, "budgetEndsAt");
   t.truthy(budget, "the fault is put into an accessor of this name");
   Object.defineProperty(Lock.prototype, "budgetEndsAt", {
@@ -605,7 +626,7 @@ const LEAKING_SIGNALS = {
   Aborter: class extends AbortController {} as unknown as typeof aborter.Aborter,
 };
 
-test.serial("a timer that serves several in the context of one is found out", async (t) => {
+outsideMatrixSerially("a timer that serves several in the context of one is found out", async (t) => {
   const what = /(a command|a log line|lockweave:\S+) is in the context of/;
   await withExports(rootContext, LEAKING, async () => {
     await finds(t, "calm", what);
@@ -614,25 +635,31 @@ test.serial("a timer that serves several in the context of one is found out", as
   });
 });
 
-test.serial("an abort listener in the context of whoever found the loss is found out", async (t) => {
-  const what = /an abort listener of call \d+ is in the context of/;
-  await withExports(aborter, LEAKING_SIGNALS, () => finds(t, "lossy", what));
-});
+outsideMatrixSerially(
+  "an abort listener in the context of whoever found the loss is found out",
+  async (t) => {
+    const what = /an abort listener of call \d+ is in the context of/;
+    await withExports(aborter, LEAKING_SIGNALS, () => finds(t, "lossy", what));
+  },
+);
 
-test.serial("an abort listener that passes for a part of another's body is found out", async (t) => {
-  await withExports(contexts.watch, { isOn: false }, () =>
-    withExports(rootContext, LEAKING, () =>
-      withExports(aborter, LEAKING_SIGNALS, () =>
-        // It enters beside the body, or is refused at once because that body's lock is lost or shared.
-        finds(t, "any", /entered beside the body of|gave up after 0 ms/),
+outsideMatrixSerially(
+  "an abort listener that passes for a part of another's body is found out",
+  async (t) => {
+    await withExports(contexts.watch, { isOn: false }, () =>
+      withExports(rootContext, LEAKING, () =>
+        withExports(aborter, LEAKING_SIGNALS, () =>
+          // It enters beside the body, or is refused at once because that body's lock is lost or shared.
+          finds(t, "any", /entered beside the body of|gave up after 0 ms/),
+        ),
       ),
-    ),
-  );
-});
+    );
+  },
+);
 
 // ---- faults of a quorum ---------------------------------------------------------------------------------
 
-test.serial("a quorum that asks nobody but the gate is found out", async (t) => {
+outsideMatrixSerially("a quorum that asks nobody but the gate is found out", async (t) => {
   await withFault(
     Election.prototype,
     "askOthers",
@@ -641,7 +668,7 @@ test.serial("a quorum that asks nobody but the gate is found out", async (t) => 
   );
 });
 
-test.serial("a quorum that takes a renewal without an answer for one is found out", async (t) => {
+outsideMatrixSerially("a quorum that takes a renewal without an answer for one is found out", async (t) => {
   const optimistic = (renew: Renewal["renew"]): Renewal["renew"] =>
     async function (this: Renewal, requests, withinMs) {
       const replies = await renew.call(this, requests, withinMs);

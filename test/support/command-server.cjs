@@ -2,7 +2,7 @@
 // to load TypeScript and to warm up, which is done once here. The compilers and the command line are the real ones, and the
 // files, too; only the process is not new. What depends on a new process is tested in one.
 const { createRequire } = require("node:module");
-const { dirname, join } = require("node:path");
+const { join } = require("node:path");
 
 const ROOT = join(__dirname, "../..");
 const MAIN = join(ROOT, "dist/transformer/cli/main.js");

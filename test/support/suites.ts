@@ -10,3 +10,7 @@ export const inMatrix = isMatrix ? test : test.skip;
 
 /** For a test of `npm test` in a file that has tests of the matrix, too. */
 export const outsideMatrix = isMatrix ? test.skip : test;
+
+/** The same two words for tests that run one after the other. */
+export const inMatrixSerially = isMatrix ? test.serial : test.skip;
+export const outsideMatrixSerially = isMatrix ? test.skip : test.serial;

@@ -11,7 +11,7 @@ import {
 import type { Files } from "../project";
 import { installNode, OTHER_NODES } from "./nodes";
 import { HOSTS, makeHosted, withTypeCheck } from "./project";
-import { isMatrix, outsideMatrix } from "../../support/suites";
+import { inMatrixSerially, outsideMatrix } from "../../support/suites";
 
 const FILES = exampleFiles("mts", "mts");
 
@@ -20,18 +20,15 @@ function entryOf(example: Example): string {
 }
 
 for (const example of EXAMPLES) {
-  outsideMatrix(`tsx: the example ${example} does what it does when tspc has compiled it`, async (t) => {
+  inMatrixSerially(`tsx: the example ${example} does what it does when tspc has compiled it`, async (t) => {
     const project = await makeHosted(FILES);
     const { stdout, stderr } = await project.run(...HOSTS.tsx, entryOf(example));
     t.deepEqual(linesOf(stdout), await storyOf(example), stderr);
   });
 }
 
-/** Too heavy for every run of the tests. */
-const inMatrix = isMatrix ? test.serial : test.skip;
-
 for (const host of ["ts-node", "ts-node with type check"] as const) {
-  inMatrix(`${host}: both examples do what they do when tspc has compiled them`, async (t) => {
+  inMatrixSerially(`${host}: both examples do what they do when tspc has compiled them`, async (t) => {
     const mains = EXAMPLES.map((example) => [
       `${example}.ts`,
       `import { main } from "./${SCRIPT_ENTRIES[example]}";\nvoid main();\n`,

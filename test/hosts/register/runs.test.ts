@@ -5,7 +5,7 @@ import { getsAlongWithThreads } from "../../../transformer/hosts/register/import
 import { installNode, OTHER_NODES } from "./nodes";
 import { PACKAGE } from "../project";
 import { HOSTS, makeHosted, orders, ordersAsScript, withoutTypes } from "./project";
-import { outsideMatrix } from "../../support/suites";
+import { inMatrix, outsideMatrix } from "../../support/suites";
 
 const MAIN = `import { createRequire } from "node:module";
 import { configure, memoryStore, shutdown } from "lockweave";
@@ -99,7 +99,7 @@ outsideMatrix(
   },
 );
 
-outsideMatrix("tsx is known by its files, too, by which its command starts Node", async (t) => {
+inMatrix("tsx is known by its files, too, by which its command starts Node", async (t) => {
   const project = await makeHosted(FILES);
   const dist = join(PACKAGE, "node_modules/tsx/dist");
   const [, , ...ours] = HOSTS.tsx;
@@ -112,7 +112,7 @@ outsideMatrix("tsx is known by its files, too, by which its command starts Node"
   }
 });
 
-outsideMatrix(
+inMatrix(
   "hooks that are registered later, by the name that a module has of `register`, get no tagged file before us",
   async (t) => {
     const project = await makeHosted({
@@ -191,7 +191,7 @@ ${withoutTypes(ordersAsScript("pay"))}`,
   t.is(stdout, "true\n", stderr);
 });
 
-outsideMatrix(
+inMatrix(
   "that a function returns a promise is said in types, which a name without an ending has not",
   async (t) => {
     const pay = `/** @redisLock businessFlag=pay */
@@ -218,7 +218,7 @@ export function pay(): Promise<string> { return Promise.resolve(lockweave.curren
   },
 );
 
-outsideMatrix(
+inMatrix(
   "ts-node runs CommonJS under its locks when it does not check types, whichever is registered first",
   async (t) => {
     const files = ["./required.ts", "./required.cts", "./required.service.ts"];
@@ -239,7 +239,7 @@ outsideMatrix(
   },
 );
 
-outsideMatrix("ts-node runs ES modules under their locks when it does not check types", async (t) => {
+inMatrix("ts-node runs ES modules under their locks when it does not check types", async (t) => {
   const project = await makeHosted(FILES);
   const files = ["./orders.ts", "./orders.mts", "./orders.service.mts"];
   const { stdout, stderr } = await project.run(...HOSTS["ts-node for ES modules"], "main.mts", ...files);

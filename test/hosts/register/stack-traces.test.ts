@@ -1,7 +1,7 @@
 import test from "ava";
 import { installNode, OTHER_NODES } from "./nodes";
 import { HOSTS, makeHosted, withTypeCheck } from "./project";
-import { outsideMatrix } from "../../support/suites";
+import { inMatrix, outsideMatrix } from "../../support/suites";
 
 /** The place of the error is in a line to which the weave adds an `await`. */
 const SOURCE = `interface Order { readonly no: string }
@@ -26,38 +26,35 @@ function placeOf(words: string): string {
   return `:${lines.length}:${(lines.at(-1) ?? "").length + 1}`;
 }
 
-for (const [host, extension] of [
-  ["tsx", "mts"],
-  ["tsx", "cts"],
-  ["ts-node", "ts"],
-  ["ts-node with type check", "ts"],
-  ["ts-node for ES modules", "mts"],
+for (const [host, extension, inSuite] of [
+  ["tsx", "mts", outsideMatrix],
+  ["tsx", "cts", inMatrix],
+  ["ts-node", "ts", inMatrix],
+  ["ts-node with type check", "ts", outsideMatrix],
+  ["ts-node for ES modules", "mts", inMatrix],
 ] as const) {
-  outsideMatrix(
-    `${host}: stack traces show lines and columns of the .${extension} file on disk`,
-    async (t) => {
-      const project = await makeHosted(
-        {
-          "package.json": JSON.stringify(extension === "mts" ? { type: "module" } : {}),
-          [`src/orders.${extension}`]: SOURCE,
-          [`src/main.${extension}`]: MAIN.replace(
-            "orders.js",
-            extension === "ts" ? "orders" : `orders.${extension.replace("t", "j")}`,
-          ),
-        },
-        { types: ["node"] },
-      );
-      if (host === "ts-node with type check") await withTypeCheck(project);
-      const { stdout, stderr } = await project.run(...HOSTS[host], `src/main.${extension}`);
-      const [message, first, second] = stdout.split("\n");
-      t.is(message, "Error: A1 is paid", stderr);
-      t.true(first?.includes(`orders.${extension}${placeOf("new Error")}`), stdout);
-      t.true(second?.includes(`orders.${extension}${placeOf("fails(this.kind")}`), stdout);
-    },
-  );
+  inSuite(`${host}: stack traces show lines and columns of the .${extension} file on disk`, async (t) => {
+    const project = await makeHosted(
+      {
+        "package.json": JSON.stringify(extension === "mts" ? { type: "module" } : {}),
+        [`src/orders.${extension}`]: SOURCE,
+        [`src/main.${extension}`]: MAIN.replace(
+          "orders.js",
+          extension === "ts" ? "orders" : `orders.${extension.replace("t", "j")}`,
+        ),
+      },
+      { types: ["node"] },
+    );
+    if (host === "ts-node with type check") await withTypeCheck(project);
+    const { stdout, stderr } = await project.run(...HOSTS[host], `src/main.${extension}`);
+    const [message, first, second] = stdout.split("\n");
+    t.is(message, "Error: A1 is paid", stderr);
+    t.true(first?.includes(`orders.${extension}${placeOf("new Error")}`), stdout);
+    t.true(second?.includes(`orders.${extension}${placeOf("fails(this.kind")}`), stdout);
+  });
 }
 
-outsideMatrix("ts-node: stack traces of a program in one file show its lines and columns", async (t) => {
+inMatrix("ts-node: stack traces of a program in one file show its lines and columns", async (t) => {
   const main = `${SOURCE}${MAIN.replace(/import .*Orders.*\n/, "")}`;
   const project = await makeHosted({ "package.json": "{}", "main.ts": main }, { types: ["node"] });
   const { stdout, stderr } = await project.run(...HOSTS["ts-node"], "main.ts");

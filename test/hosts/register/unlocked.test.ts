@@ -1,7 +1,7 @@
 import { mkdir } from "node:fs/promises";
-import test from "ava";
 import type { Project } from "../project";
 import { HOSTS, makeHosted, ordersAsScript, withoutTypes } from "./project";
+import { inMatrix, outsideMatrix } from "../../support/suites";
 
 const DECLARATIONS = `export declare class Orders {
   /** @redisLock businessFlag=pay keyName=orderNo */
@@ -34,23 +34,26 @@ for (const [what, path, where] of [
   ["an installed package", "orders", "node_modules/orders/"],
   ["a library of the same repository", "./built/index.js", "built/"],
 ] as const) {
-  test(`${what} whose declarations have tags is refused when its JavaScript has no locks`, async (t) => {
-    const project = await withPackage(UNLOCKED);
-    t.is((await project.run("main.js", path)).code, 1); // By the call of `configure`.
-    const { code, stdout, stderr } = await project.run(...HOSTS.Node, "main.js", path);
-    t.like({ code, stdout }, { code: 1, stdout: "" });
-    t.true(stderr.includes(where + REFUSED), stderr);
-  });
+  outsideMatrix(
+    `${what} whose declarations have tags is refused when its JavaScript has no locks`,
+    async (t) => {
+      const project = await withPackage(UNLOCKED);
+      t.is((await project.run("main.js", path)).code, 1); // By the call of `configure`.
+      const { code, stdout, stderr } = await project.run(...HOSTS.Node, "main.js", path);
+      t.like({ code, stdout }, { code: 1, stdout: "" });
+      t.true(stderr.includes(where + REFUSED), stderr);
+    },
+  );
 }
 
-test("an installed package with tags in its JavaScript is not woven, but refused", async (t) => {
+outsideMatrix("an installed package with tags in its JavaScript is not woven, but refused", async (t) => {
   const project = await withPackage(withoutTypes(ordersAsScript("pay")));
   const { code, stderr } = await project.run(...HOSTS.Node, "main.js", "orders");
   t.is(code, 1);
   t.true(stderr.includes(`node_modules/orders/${REFUSED}`), stderr);
 });
 
-test("an installed package that was woven runs under its locks", async (t) => {
+inMatrix("an installed package that was woven runs under its locks", async (t) => {
   const source = `import { currentLock } from "lockweave";
 export class Orders {
   /** @redisLock businessFlag=pay keyName=orderNo */
@@ -71,20 +74,23 @@ const SOURCE = `export class Orders {
 }
 `;
 
-test("an installed package that hands out TypeScript with tags is refused, which tsx would run without locks", async (t) => {
-  const project = await makeHosted({
-    "package.json": "{}",
-    "main.js": MAIN,
-    "node_modules/orders/package.json": '{ "name": "orders", "main": "./index.ts" }',
-    "node_modules/orders/index.ts": SOURCE,
-    "node_modules/others/index.ts": "exports.Orders = class { async pay() { return 'paid'; } };",
-    "node_modules/others/package.json": '{ "name": "others", "main": "./index.ts" }',
-  });
-  const { code, stdout, stderr } = await project.run(...HOSTS.tsx, "main.js", "orders");
-  t.like({ code, stdout }, { code: 1, stdout: "" });
-  t.true(stderr.includes(`node_modules/orders/${REFUSED.replaceAll("index.js", "index.ts")}`), stderr);
-  t.like(await project.run(...HOSTS.tsx, "main.js", "others"), { code: 0, stdout: "paid\n" });
-});
+outsideMatrix(
+  "an installed package that hands out TypeScript with tags is refused, which tsx would run without locks",
+  async (t) => {
+    const project = await makeHosted({
+      "package.json": "{}",
+      "main.js": MAIN,
+      "node_modules/orders/package.json": '{ "name": "orders", "main": "./index.ts" }',
+      "node_modules/orders/index.ts": SOURCE,
+      "node_modules/others/index.ts": "exports.Orders = class { async pay() { return 'paid'; } };",
+      "node_modules/others/package.json": '{ "name": "others", "main": "./index.ts" }',
+    });
+    const { code, stdout, stderr } = await project.run(...HOSTS.tsx, "main.js", "orders");
+    t.like({ code, stdout }, { code: 1, stdout: "" });
+    t.true(stderr.includes(`node_modules/orders/${REFUSED.replaceAll("index.js", "index.ts")}`), stderr);
+    t.like(await project.run(...HOSTS.tsx, "main.js", "others"), { code: 0, stdout: "paid\n" });
+  },
+);
 
 const APPLICATION = `import { configure, memoryStore } from "lockweave";
 import { Orders } from "./orders.cjs";
@@ -93,28 +99,34 @@ void new Orders().pay("A1").then(console.log);
 `;
 const WITHOUT_COMMENTS = { removeComments: true, sourceMap: true, types: ["node"] };
 
-test("an application that was built without the weave and without comments is refused by the sources its maps lead to", async (t) => {
-  const project = await makeHosted(
-    { "src/orders.cts": SOURCE, "src/main.cts": APPLICATION },
-    WITHOUT_COMMENTS,
-  );
-  t.is((await project.tsc()).code, 0);
-  t.notRegex(await project.read("out/orders.cjs"), /redisLock/);
-  const { code, stdout, stderr } = await project.run(...HOSTS.Node, "out/main.cjs");
-  t.like({ code, stdout }, { code: 1, stdout: "" });
-  t.true(stderr.includes("out/" + REFUSED.replaceAll("index.js", "orders.cjs")), stderr);
-  t.is((await project.tspc()).code, 0);
-  t.like(await project.run(...HOSTS.Node, "out/main.cjs"), { code: 0, stdout: "A1\n" });
-});
+inMatrix(
+  "an application that was built without the weave and without comments is refused by the sources its maps lead to",
+  async (t) => {
+    const project = await makeHosted(
+      { "src/orders.cts": SOURCE, "src/main.cts": APPLICATION },
+      WITHOUT_COMMENTS,
+    );
+    t.is((await project.tsc()).code, 0);
+    t.notRegex(await project.read("out/orders.cjs"), /redisLock/);
+    const { code, stdout, stderr } = await project.run(...HOSTS.Node, "out/main.cjs");
+    t.like({ code, stdout }, { code: 1, stdout: "" });
+    t.true(stderr.includes("out/" + REFUSED.replaceAll("index.js", "orders.cjs")), stderr);
+    t.is((await project.tspc()).code, 0);
+    t.like(await project.run(...HOSTS.Node, "out/main.cjs"), { code: 0, stdout: "A1\n" });
+  },
+);
 
-test("of a bundle, whose maps have several sources, nothing is asked that a bundler may have left out", async (t) => {
-  const map = JSON.stringify({ version: 3, sources: ["a.ts", "b.ts"], names: [], mappings: "" });
-  const project = await makeHosted({
-    "package.json": "{}",
-    "main.js": "console.log('runs');\n//# sourceMappingURL=main.js.map\n",
-    "main.js.map": map,
-    "a.ts": SOURCE,
-    "b.ts": "",
-  });
-  t.like(await project.run(...HOSTS.Node, "main.js"), { code: 0, stdout: "runs\n" });
-});
+outsideMatrix(
+  "of a bundle, whose maps have several sources, nothing is asked that a bundler may have left out",
+  async (t) => {
+    const map = JSON.stringify({ version: 3, sources: ["a.ts", "b.ts"], names: [], mappings: "" });
+    const project = await makeHosted({
+      "package.json": "{}",
+      "main.js": "console.log('runs');\n//# sourceMappingURL=main.js.map\n",
+      "main.js.map": map,
+      "a.ts": SOURCE,
+      "b.ts": "",
+    });
+    t.like(await project.run(...HOSTS.Node, "main.js"), { code: 0, stdout: "runs\n" });
+  },
+);
