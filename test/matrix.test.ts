@@ -50,7 +50,7 @@ test("each cell of the matrix of hosts names a test that is there, or says that 
   t.deepEqual([...named].toSorted(), [...listed.keys()].toSorted());
   for (const { file, title } of listed.values()) {
     const titles = [
-      ...page(file).matchAll(/(?:test|way|inMatrix|outsideMatrix)\S*?\(\s*(["`])(.*?)(?<!\\)\1,/gs),
+      ...page(file).matchAll(/(?:test|way|inSuite|inMatrix|outsideMatrix)\S*?\(\s*(["`])(.*?)(?<!\\)\1,/gs),
     ];
     t.true(
       titles.some(([, , found]) => found === title),
@@ -68,7 +68,7 @@ test("what only `npm run test:matrix` tests is marked as such", (t) => {
       const text = page(file);
       const before = text.slice(0, text.indexOf(title)).trimEnd();
       const isByVersion = /OTHER_NODES\) \{\s*test\S*\(\s*.$/.test(before);
-      const isSkipped = /(?:inMatrix|\(isMatrix \? test\S* : test\.skip\))\(\s*.$/.test(before);
+      const isSkipped = /(?:inMatrix(?:Serially)?|\(isMatrix \? test\S* : test\.skip\))\(\s*.$/.test(before);
       const isHeavy = new RegExp(`^const HEAVY[^]*name: "${host}"[^]*^\\];`, "m").test(
         page("test/hosts/bundlers/bundlers.ts"),
       );

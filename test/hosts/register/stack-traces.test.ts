@@ -29,7 +29,7 @@ function placeOf(words: string): string {
 for (const [host, extension, inSuite] of [
   ["tsx", "mts", outsideMatrix],
   ["tsx", "cts", inMatrix],
-  ["ts-node", "ts", inMatrix],
+  ["ts-node", "ts", outsideMatrix],
   ["ts-node with type check", "ts", outsideMatrix],
   ["ts-node for ES modules", "mts", inMatrix],
 ] as const) {
