@@ -1,4 +1,5 @@
 import { existsSync, readdirSync, readFileSync, realpathSync } from "node:fs";
+import * as nodeModule from "node:module";
 import { basename, dirname, join, resolve, sep } from "node:path";
 
 // What Node loads is not what a type checker reads: `types`, or a condition of its own, may lead that elsewhere. And what
@@ -47,10 +48,27 @@ export function javaScriptsOf(source: string, handedOutFile: string): string[] {
 }
 
 function packageAt(name: string, from: string): string | undefined {
+  const dirByPnp = packageByPnp(name, from);
+  if (dirByPnp !== undefined) return dirByPnp;
   for (let dir = from; ; dir = dirname(dir)) {
     const found = join(dir, "node_modules", name);
     if (existsSync(join(found, "package.json"))) return realpathSync(found);
     if (dir === dirname(dir)) return undefined;
+  }
+}
+
+interface PnpApi {
+  resolveToUnqualified(request: string, issuer: string): string | null;
+}
+
+/** With Yarn Plug'n'Play there is no `node_modules`. Its API, which Yarn loads into each process, knows where a package is. */
+function packageByPnp(name: string, from: string): string | undefined {
+  const { findPnpApi } = nodeModule as { readonly findPnpApi?: (path: string) => PnpApi | null };
+  const importer = from + sep;
+  try {
+    return findPnpApi?.(importer)?.resolveToUnqualified(name, importer) ?? undefined;
+  } catch {
+    return undefined; // The importer does not depend on that package.
   }
 }
 

@@ -1,0 +1,97 @@
+import { execFile } from "node:child_process";
+import { realpath } from "node:fs/promises";
+import { join } from "node:path";
+import { promisify } from "node:util";
+import { installed } from "./installed";
+import { Project, tsconfig, type Finished, type Files } from "./project";
+import { pack, temporaryDirectory } from "../package/consumer";
+import { inMatrixSerially } from "../support/suites";
+
+// With Yarn Plug'n'Play there is no `node_modules`: Yarn's own loader knows where packages are.
+
+const execute = promisify(execFile);
+const YARN = "@yarnpkg/cli-dist@4.18.1";
+
+const FILES: Files = {
+  "tsconfig.json": tsconfig({ allowImportingTsExtensions: true, rewriteRelativeImportExtensions: true }),
+  "yarn.lock": "",
+  "src/main.ts": `import { configure, memoryStore, shutdown } from "lockweave";
+import { pay } from "shop";
+configure({ store: memoryStore() });
+console.log(await pay("A1"));
+await shutdown();
+declare const console: { log(text: string): void };
+`,
+  "packages/shop/tsconfig.json": tsconfig({ outDir: "dist" }),
+  "packages/shop/src/index.ts": `import { currentLock } from "lockweave";
+/** @redisLock businessFlag=pay keyName=id */
+export async function pay(id: string): Promise<string> { return id + " under " + currentLock().key; }
+`,
+};
+
+/** A workspace with an application and the package `shop`, installed by Yarn. */
+class YarnWorkspace extends Project {
+  async install(exports: unknown): Promise<void> {
+    const lockweave = `file:${(await pack()).tarball}`;
+    const { stdout: registry } = await execute("npm", ["config", "get", "registry"]);
+    await this.write({
+      ...FILES,
+      ".yarnrc.yml": `enableTelemetry: false\nnpmRegistryServer: ${registry}`,
+      "package.json": JSON.stringify({
+        name: "application",
+        type: "module",
+        workspaces: ["packages/*"],
+        dependencies: { shop: "workspace:*", lockweave },
+        devDependencies: { typescript: "6.0.3", "ts-patch": "3.3.0" },
+      }),
+      "packages/shop/package.json": JSON.stringify({
+        name: "shop",
+        type: "module",
+        exports,
+        // As a dependency, Yarn would give it a copy of its own, because Lockweave has peers itself.
+        peerDependencies: { lockweave: "*" },
+        devDependencies: { lockweave },
+      }),
+    });
+    const { code, stdout } = await this.yarn("install", "--no-immutable");
+    if (code !== 0) throw new Error(stdout);
+  }
+
+  async yarn(...args: readonly string[]): Promise<Finished> {
+    return await this.run(join(await installed([YARN]), "@yarnpkg/cli-dist/bin/yarn.js"), ...args);
+  }
+}
+
+async function workspace(exports: unknown): Promise<YarnWorkspace> {
+  const project = new YarnWorkspace(await realpath(await temporaryDirectory()));
+  await project.install(exports);
+  return project;
+}
+
+inMatrixSerially(
+  "Yarn PnP: tags in the TypeScript that a package of the workspace hands out are an error",
+  async (t) => {
+    const project = await workspace("./src/index.ts");
+    const built = await project.yarn("tspc");
+    t.is(built.code, 2, built.stdout + built.stderr);
+    t.regex(built.stdout, /^src\/main\.ts\(2,21\): error TS901406: LW1406: This takes in `pay`/);
+    const checked = await project.yarn("lockweave", "check");
+    t.is(checked.code, 1);
+    t.regex(checked.stdout + checked.stderr, /src\/main\.ts:2:21: LW1406: This takes in `pay`/);
+  },
+);
+
+inMatrixSerially("Yarn PnP: a package of the workspace that was woven runs under its locks", async (t) => {
+  const project = await workspace({ types: "./src/index.ts", default: "./dist/index.js" });
+  const plain = await project.yarn("tsc", "-p", "packages/shop");
+  t.is(plain.code, 0, plain.stdout);
+  const unlocked = await project.yarn("tspc");
+  t.is(unlocked.code, 2, unlocked.stdout);
+  t.regex(unlocked.stdout, /error TS901403: .* `pay` .* `index\.js` does not hold the lock/);
+  for (const args of [["-p", "packages/shop"], []]) {
+    const { code, stdout } = await project.yarn("tspc", ...args);
+    t.is(code, 0, stdout);
+  }
+  const { stdout, stderr } = await project.yarn("node", "out/main.js");
+  t.is(stdout, "A1 under LOCK_pay_A1\n", stderr);
+});
