@@ -222,18 +222,24 @@ close = async (order: Order): Promise<boolean> => order.paid <
   );
 });
 
-inMatrix("without a name all are shown, and another name is told which there are", async (t) => {
-  const project = await makeProject(FILES);
-  const { stdout } = await lockweave(project, "diff");
-  t.deepEqual(
-    stdout.split("\n").filter((line) => line.startsWith("src/")),
-    [
-      "src/service.ts:11:6: OrderService.pay",
-      "src/service.ts:23:7: OrderService.refund",
-      "src/service.ts:26:7: OrderService.close",
-    ],
-  );
-  const { code, stderr } = await lockweave(project, "diff", "OrderService.clos");
-  t.is(code, 2);
-  t.regex(stderr, /No tagged function is called `OrderService\.clos`\. Did you mean `OrderService\.close`\?/);
-});
+inMatrix(
+  "without a name, all functions are shown, and a wrong name is an error that lists them",
+  async (t) => {
+    const project = await makeProject(FILES);
+    const { stdout } = await lockweave(project, "diff");
+    t.deepEqual(
+      stdout.split("\n").filter((line) => line.startsWith("src/")),
+      [
+        "src/service.ts:11:6: OrderService.pay",
+        "src/service.ts:23:7: OrderService.refund",
+        "src/service.ts:26:7: OrderService.close",
+      ],
+    );
+    const { code, stderr } = await lockweave(project, "diff", "OrderService.clos");
+    t.is(code, 2);
+    t.regex(
+      stderr,
+      /No tagged function is called `OrderService\.clos`\. Did you mean `OrderService\.close`\?/,
+    );
+  },
+);

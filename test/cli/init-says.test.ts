@@ -80,7 +80,7 @@ ${NEXT(`  node --import lockweave/register first-lock.mjs  ${RUNS}\n`, "first-lo
   },
 );
 
-inMatrix("commands are told one below the other, in columns", async (t) => {
+inMatrix("commands are printed one below the other, in columns", async (t) => {
   const project = await javaScript(
     {},
     {
@@ -109,42 +109,47 @@ inMatrix("an application in which nothing changes without being asked stays as i
   t.is(await project.read("package.json"), before);
 });
 
-inMatrix("where a first lock does not run under its lock, that is told with what it printed", async (t) => {
-  for (const [program, printed] of [
-    ['console.log("no lock");\n', "no lock\n"],
-    ['console.log("LOCK_firstLock_A1"); process.exit(1);\n', "LOCK_firstLock_A1\n"],
-  ] as const) {
-    const project = await javaScript(
-      { "first-lock.mjs": program },
-      { scripts: { start: "node --import lockweave/register main.js" } },
-    );
-    const { code, text } = await saidBy(project, false);
-    t.is(code, 1);
-    t.true(
-      text.includes(`\n\nfirst-lock.mjs does not run under its lock with Node:\n${printed}\nNext\n`),
-      text,
-    );
-    t.deepEqual(await project.read("first-lock.mjs"), program);
-  }
-});
+inMatrix(
+  "if the first lock does not run under its lock, init says so and shows what it printed",
+  async (t) => {
+    for (const [program, printed] of [
+      ['console.log("no lock");\n', "no lock\n"],
+      ['console.log("LOCK_firstLock_A1"); process.exit(1);\n', "LOCK_firstLock_A1\n"],
+    ] as const) {
+      const project = await javaScript(
+        { "first-lock.mjs": program },
+        { scripts: { start: "node --import lockweave/register main.js" } },
+      );
+      const { code, text } = await saidBy(project, false);
+      t.is(code, 1);
+      t.true(
+        text.includes(`\n\nfirst-lock.mjs does not run under its lock with Node:\n${printed}\nNext\n`),
+        text,
+      );
+      t.deepEqual(await project.read("first-lock.mjs"), program);
+    }
+  },
+);
 
-inMatrix("what is left to people is told, and the first lock when they have done it", async (t) => {
-  const project = await makeProject({
-    "package.json": JSON.stringify({
-      type: "commonjs",
-      scripts: { build: "vite build" },
-      dependencies: { ioredis: "5" },
-    }),
-    "vite.config.ts": "export default configFor(1);\n",
-  });
-  const { code, text } = await saidBy(project, true);
-  t.is(code, 1);
-  t.regex(
-    text,
-    /^Found\n {2}TypeScript \d+\.\d+\.\d+, CommonJS, npm\n {2}Vite: vite\.config\.ts\n\nTo change\n {2}first-lock\.ts \(new\)\n/,
-  );
-  t.true(
-    text.includes(`
+inMatrix(
+  "init prints the steps that are left to the user, and the first lock for when they are done",
+  async (t) => {
+    const project = await makeProject({
+      "package.json": JSON.stringify({
+        type: "commonjs",
+        scripts: { build: "vite build" },
+        dependencies: { ioredis: "5" },
+      }),
+      "vite.config.ts": "export default configFor(1);\n",
+    });
+    const { code, text } = await saidBy(project, true);
+    t.is(code, 1);
+    t.regex(
+      text,
+      /^Found\n {2}TypeScript \d+\.\d+\.\d+, CommonJS, npm\n {2}Vite: vite\.config\.ts\n\nTo change\n {2}first-lock\.ts \(new\)\n/,
+    );
+    t.true(
+      text.includes(`
 Left to you
   vite.config.ts: It is written in a way that is not understood here. Write into it
     import lockweave from "lockweave/vite";
@@ -152,9 +157,10 @@ Left to you
 
 When you have done what is left to you, run \`npx lockweave init\` again: it shows your first lock.
 `),
-    text,
-  );
-});
+      text,
+    );
+  },
+);
 
 inMatrix(
   "where one host is left to people and another is done, the first lock runs, and the rest is told",
@@ -195,7 +201,7 @@ inMatrix(
   },
 );
 
-inMatrix("what proves the locks is told by what writes them", async (t) => {
+inMatrix("the command that proves the locks depends on what writes the output", async (t) => {
   const proofs: readonly (readonly [script: string, noEmit: boolean, proof: string])[] = [
     ["tsc", false, "`npx lockweave check` proves them."],
     ["vite build", true, "`npx lockweave check --output` with what was built proves them."],
@@ -219,7 +225,7 @@ inMatrix("what proves the locks is told by what writes them", async (t) => {
   }
 });
 
-inMatrix("what cannot be installed is told, and no more is done", async (t) => {
+inMatrix("if a package cannot be installed, init says so and stops", async (t) => {
   const project = await javaScript({}, { dependencies: {}, scripts: { start: "node main.js" } });
   const { PATH = "" } = process.env;
   process.env["PATH"] = project.path("nothing");
@@ -266,7 +272,7 @@ onPosix(
   },
 );
 
-inMatrix("what is only to be installed and what is new are told beside each other", async (t) => {
+inMatrix("packages to install and new files are printed beside each other", async (t) => {
   const project = await javaScript(
     {},
     { dependencies: {}, scripts: { start: "node --import lockweave/register main.js" } },
@@ -289,7 +295,7 @@ inMatrix("what is only to be installed is asked for, too", async (t) => {
   );
 });
 
-inMatrix("of lines that are alike, as many are told as change", async (t) => {
+inMatrix("of equal lines, only those that change are printed", async (t) => {
   const project = await javaScript({}, { devDependencies: { jest: "30" } });
   const { text } = await saidBy(project, false);
   t.true(

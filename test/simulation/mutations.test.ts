@@ -467,7 +467,7 @@ outsideMatrixSerially("what comes for one who gave up, and is kept, is found out
   );
 });
 
-outsideMatrixSerially("a lease that is handed on to one who wants it for longer is found out", async (t) => {
+outsideMatrixSerially("a lease that passes to a waiter with a longer lock time is found out", async (t) => {
   interface HandingOn {
     readonly first: Waiter | undefined;
     handOn(lease: Lease, since: number, now: number, ended: Ended): boolean;

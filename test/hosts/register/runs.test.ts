@@ -157,7 +157,7 @@ outsideMatrix(
   },
 );
 
-outsideMatrix("what a tagged file requires is loaded as ever, while it is loaded itself", async (t) => {
+outsideMatrix("while a tagged file is loaded, what it requires is loaded as usual", async (t) => {
   const project = await makeHosted({
     "package.json": "{}",
     "main.cjs": `const { configure, memoryStore, shutdown } = require("lockweave");
