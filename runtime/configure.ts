@@ -2,6 +2,7 @@ import { announce } from "./announce";
 import { requestIds } from "./request-id";
 import { assertClock, inRootContext, systemClock, type Clock } from "./clock";
 import { milliseconds, type Duration } from "./duration";
+import { adviceOnCopies, noteConfigured } from "./copies";
 import { namesOf, openStores, type RedisPlace } from "./configured-stores";
 import { LockMisconfiguredError, LockNotWovenError, LockOptionError } from "./errors";
 import { DEFAULT_STORE, MOST_OPEN_RELEASES, OPEN_RELEASES } from "./limits";
@@ -112,6 +113,7 @@ export function configure(configuration: Configuration, handshake?: "woven"): vo
   if (!isWoven && woven !== false) throw new LockNotWovenError(NOT_WOVEN);
   const signals = checkSignals(shutdownOn);
   current = createLocker(own, { assertNames: assertAllNeeded });
+  noteConfigured();
   stopListening = shutdownOnSignals(signals, shutdown, current);
 }
 
@@ -294,6 +296,8 @@ function confirmable(settings: Settings, { confirmsReplicas = false }: Store): S
 /** The locker in force. */
 export function locker(): Locker {
   if (current !== undefined) return current;
+  const advice = adviceOnCopies();
+  if (advice !== "") throw new LockMisconfiguredError(`No lock store is configured here. ${advice}`);
   throw new LockMisconfiguredError(
     'No lock store is configured. When the application starts, add: configure({ redis: "redis://localhost:6379" }) from "lockweave". In a unit test: testLocks() from "lockweave/testing"',
   );
