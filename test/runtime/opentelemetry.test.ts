@@ -12,6 +12,7 @@ import {
   SimpleSpanProcessor,
 } from "@opentelemetry/sdk-trace-base";
 import { configure, lockKey, memoryStore, obtain, shutdown, tryObtain, withLock } from "../../runtime";
+import { systemClock, type Clock } from "../../runtime/clock";
 import { observeLocks, type ObserveOptions } from "../../runtime/opentelemetry";
 import { deferred } from "../support/deferred";
 import { until } from "../support/until";
@@ -53,9 +54,12 @@ function observing(options: ObserveOptions = {}): {
   };
 }
 
+// Time stands still: how a lock ends depends on how long it was held.
 test.beforeEach(() => {
   spans.reset();
-  configure({ store: memoryStore(), woven: false, logger: { warn() {} } });
+  const startedAt = performance.now();
+  const clock: Clock = { ...systemClock, now: () => startedAt, sinceBoot: () => 0 };
+  configure({ store: memoryStore({ clock }), clock, woven: false, logger: { warn() {} } });
 });
 test.afterEach.always(() => shutdown({ patience: "0s" }));
 
