@@ -121,6 +121,8 @@ const JUNK = /\S+/y;
 /** As far as no attribute comes. */
 const MORE_JUNK = /(?:\s+(?![A-Za-z_$][\w$-]*\s*=)\S+)+/y;
 /** `businessFlag:` */
+/** A tag of JSDoc behind ours, such as `@internal`. */
+const OTHER_TAG = /^@\w/;
 const COLON = /^[A-Za-z]\w*:/;
 const BLANKS = /\s*/y;
 
@@ -193,7 +195,14 @@ function parseAttributes(
       } else if (!isMore && SWITCHES.has(junk.text)) {
         problems.push(problem("noValue", junk, junk.text));
       } else {
-        const kind = COLON.test(junk.text) ? "colon" : isMore ? "prose" : "notAnAttribute";
+        const isTag = OTHER_TAG.test(junk.text);
+        const kind = COLON.test(junk.text)
+          ? "colon"
+          : isTag
+            ? "otherTag"
+            : isMore
+              ? "prose"
+              : "notAnAttribute";
         problems.push(problem(kind, junk, junk.text));
       }
       continue;

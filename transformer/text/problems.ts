@@ -23,6 +23,11 @@ const PROBLEMS = {
     (found) =>
       `Expected an attribute such as \`keyName=orderNo\`, found ${tick(found)}. Prose goes before the tag.`,
   ],
+  otherTag: [
+    "LW1001",
+    (found) =>
+      `Expected an attribute such as \`keyName=orderNo\`, found ${tick(found)}. Each tag has a line of its own: write ${tick(found)} on another line.`,
+  ],
   colon: [
     "LW1001",
     (found) =>

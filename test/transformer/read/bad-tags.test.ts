@@ -89,6 +89,13 @@ const GRAMMAR: readonly Row[] = [
     message: "Expected an attribute such as `keyName=orderNo`, found `-`. Prose goes before the tag.",
   },
   {
+    title: "another tag on the same line",
+    source: onMethod("@redisLock businessFlag=pay «@internal»"),
+    code: "LW1001",
+    message:
+      "Expected an attribute such as `keyName=orderNo`, found `@internal`. Each tag has a line of its own: write `@internal` on another line.",
+  },
+  {
     title: "prose between the attributes, told once each time",
     source: onMethod("@redisLock «locks» the order businessFlag=pay and nothing else keyName=orderNo"),
     code: "LW1001",
