@@ -108,7 +108,12 @@ export function unlockedSources(ts: typeof TS, program: TS.Program, emits: boole
     const loaded = handedOut(taken.specifier, dirname(taken.file.fileName));
     if (loaded === undefined || (!emits && !isInstalled(loaded))) return [];
     if (isTypeScript(loaded)) {
-      return told(isInstalled(source) ? "installedAsSource" : "handedOutAsSource", taken, tags, source);
+      return importProblem(
+        isInstalled(source) ? "installedAsSource" : "handedOutAsSource",
+        taken,
+        tags,
+        source,
+      );
     }
     const found = isBuiltApart ? undefined : unlockedInAll(ts, tags, javaScriptsOf(source, loaded));
     return found === undefined ? [] : [placedAt(taken, found)];
@@ -125,7 +130,7 @@ function unlockedScripts(ts: typeof TS, program: TS.Program): PlacedProblem[] {
       if (!/\.[cm]?jsx?$/.test(script) || isInstalled(script) || !isLoaded(ts)(specifier)) return [];
       const { tags = [] } = unlockedOf(ts, tagsInFile(ts, script), script) ?? {};
       if (tags.length === 0 || isToldOf(ts, program, program.getSourceFile(name))) return [];
-      return told("scriptAside", takenBy(specifier, file), tags, script);
+      return importProblem("scriptAside", takenBy(specifier, file), tags, script);
     }),
   );
 }
@@ -136,11 +141,11 @@ function unlockedByPaths(ts: typeof TS, program: TS.Program): PlacedProblem[] {
     sources.flatMap((source) => {
       const tags = tagsInFile(ts, source);
       if (tags.length === 0) return [];
-      if (isTypeScript(loaded)) return told("loadedAsSource", taken, tags, source);
+      if (isTypeScript(loaded)) return importProblem("loadedAsSource", taken, tags, source);
       const unlocked = unlockedInAll(ts, tags, javaScriptsOf(source, loaded));
       return unlocked === undefined
         ? []
-        : told("loadedFromPackage", taken, unlocked.tags, unlocked.javaScript);
+        : importProblem("loadedFromPackage", taken, unlocked.tags, unlocked.javaScript);
     }),
   );
 }
@@ -153,7 +158,7 @@ function isToldOf(ts: typeof TS, program: TS.Program, file: TS.SourceFile | unde
 }
 
 /** An error at the import, unless a comment there allows it with a reason. */
-function told(
+function importProblem(
   kind: Parameters<typeof problem>[0],
   { file, at }: Taken,
   tags: readonly DeclaredTag[],
