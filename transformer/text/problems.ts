@@ -327,12 +327,12 @@ const PROBLEMS = {
   loadedAsSource: [
     "LW1406",
     (names, file) =>
-      `This takes in ${names} with \`@redisLock\` from ${tick(file)}. \`paths\` leads the compiler to that file, but the output still imports the package, and the package hands out its TypeScript, which Node runs without its lock. Let the package hand out what \`tspc\` makes of it. Where a tool behind this build writes the paths of the output anew, or \`lockweave/register\` loads the package, allow it here, with the reason: \`// lockweave-allow LW1406: ...\`.`,
+      `This takes in ${names} with \`@redisLock\` from ${tick(file)}. \`paths\` leads the compiler to that file, but the output still imports the package, and the package exports its TypeScript, which Node runs without the lock. Fix: let the package export what \`tspc\` makes of it. If a tool rewrites the paths in the output, or \`lockweave/register\` loads the package, allow it here, with the reason: \`// lockweave-allow LW1406: ...\`.`,
   ],
   loadedFromPackage: [
     "LW1406",
     (names, file) =>
-      `This takes in ${names} with \`@redisLock\`. \`paths\` leads the compiler to the source, but the output still imports the package, and its ${tick(file)} does not hold the lock. Build the package with \`tspc\`. Where a tool behind this build writes the paths of the output anew, allow it here, with the reason: \`// lockweave-allow LW1406: ...\`.`,
+      `This takes in ${names} with \`@redisLock\`. \`paths\` leads the compiler to the source, but the output still imports the package, and its ${tick(file)} does not hold the lock. Fix: build the package with \`tspc\`. If a tool rewrites the paths in the output, allow it here, with the reason: \`// lockweave-allow LW1406: ...\`.`,
   ],
   scriptAside: [
     "LW1406",
