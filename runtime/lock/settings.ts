@@ -22,49 +22,49 @@ export interface LockOptions {
   readonly lockTime?: Duration;
   /** How often a waiter checks again before it gives up. Default 3. */
   readonly retryTimes?: number;
-  /** The time between two checks; a release in between wakes the waiter at once. Default `"5s"`. */
+  /** The time between two checks. A release wakes the waiter earlier. Default `"5s"`. */
   readonly waitTime?: Duration;
-  /** When the wait budget is spent: `"throw"` (default) a `LockWaitTimeoutError`, or `"skip"` the work. */
+  /** What happens if the lock is not free within the wait budget: `"throw"` (default) a `LockWaitTimeoutError`, or `"skip"` the body. */
   readonly onFailure?: "throw" | "skip";
   /**
-   * When the lock ended before the work did: `"throw"` (default) a `LockLostError` at release, whatever the work
-   * returned, or `"warn"` the logger and let the work's result count.
+   * What happens if the lock ends before the body does. `"throw"` (default): the release throws a `LockLostError`, whatever
+   * the body returned. `"warn"`: logs a warning and returns the result.
    */
   readonly onLost?: "throw" | "warn";
-  /** Renew the key at a third of `lockTime` while the lock is held. Default `true`. */
+  /** Renews the key at a third of `lockTime` while the lock is held. Default `true`. */
   readonly watchdog?: boolean;
   /**
-   * Nobody may have the key before so long after it was taken, also where the work is quicker: for jobs that several
-   * machines start by their clocks. At most `lockTime`. Default: free when the work is done.
+   * Keeps the lock for at least this long, even if the body finishes sooner. For jobs that several machines start by their
+   * clocks. At most `lockTime`. By default, the lock is free when the body is done.
    */
   readonly lockAtLeast?: Duration;
   /**
-   * The longest that a lock is renewed for, counted from when it was had: a body that goes on for longer has lost it by then,
-   * and is told. At least `lockTime`. By default there is no limit.
+   * Stops renewing this long after the lock was acquired. A body that hangs then loses the lock, and its `signal` aborts.
+   * At least `lockTime`. By default, there is no limit.
    */
   readonly holdAtMost?: Duration;
   /** `false` leaves the key to expire instead of releasing it. Default `true`. */
   readonly autoUnlock?: boolean;
   /**
-   * `"awaited"` (default): a release resolves when the store has answered. `"background"`: at once, if the lock is still sure
-   * to be held. What only the store could have told of it then goes to the logger and the events, and nobody in this process
-   * has the key before the answer.
+   * `"awaited"` (default): a release waits for the reply of the store. `"background"`: it does not wait if the lock is still
+   * sure to be held. If only that reply shows that the lock was lost, it goes to the logger and the events. The key counts as
+   * held in this process until the reply arrives.
    */
   readonly release?: "awaited" | "background";
-  /** Let the async context that holds the lock in again. Default `false`. */
+  /** Lets the async context that holds the lock acquire it again. Default `false`. */
   readonly reentrant?: boolean;
-  /** Also draw a fencing token, which rises with each holder of the key. Default `false`. */
+  /** Draws a fencing token, which rises with each holder of the key. Default `false`. */
   readonly fencing?: boolean;
-  /** In which store: a name among `configure({ stores })`. Default `"default"`: that of `redis` or `store`. */
+  /** The store, by its name in `configure({ stores })`. Default `"default"`, the one of `redis` or `store`. */
   readonly store?: string;
-  /** The lock counts as held only while so many replicas of the Redis master are known to have it. Default 0. */
+  /** The number of replicas of the Redis master that must confirm the lock and each renewal. Default 0. */
   readonly replicas?: number;
   /**
-   * `"write"` (default) is held alone. `"read"` is held beside others that read. Each comes in the order of arrival, and
-   * readers in a row together. The async context that reads is let in again to read, and refused when it asks to write.
+   * `"write"` (default): one caller holds the lock alone. `"read"`: any number of readers share it. First come, first served,
+   * and readers in a row enter together. Inside a reader's body, another read is allowed, and a write is an error.
    */
   readonly mode?: "read" | "write";
-  /** How many may hold the lock at once. Default 1. Where two numbers meet on one key, the smaller counts. */
+  /** How many callers may hold the lock at once. Default 1. If callers use two numbers for a key, the smaller applies. */
   readonly permits?: number;
 }
 

@@ -38,108 +38,108 @@ export const ABOUT_ATTRIBUTES: Readonly<Record<string, About>> = {
   key: {
     byDefault: "",
     meaning:
-      'instead of `businessFlag` the whole key, as a template: `"mutex:${orderNo}"`, for locks that others have names for. In `${...}` stands a parameter or a path, as in `keyName`, or another expression; between two of them a text, and no value may have that text in it. It goes to the store as it is',
+      'the whole key as a template, instead of `businessFlag`: `"mutex:${orderNo}"`. Use it to share a lock with other programs. `${...}` holds a parameter, a path, or another expression. Between two of them stands a text that no value may contain',
   },
   when: {
     byDefault: "",
     meaning:
-      'lock only if this is true: a path, or a quoted expression (`"order.amount > 100"`), which must be a boolean. If it is false, the body runs without a lock, and `currentLock()` is `undefined` there',
+      'acquires the lock only if this is true: a path, or a quoted expression (`"order.amount > 100"`) of type boolean. Otherwise the body runs without a lock, and `currentLock()` is `undefined`',
   },
   lockTime: {
     byDefault: "`30`",
-    meaning: "time to live of the key: seconds, or `500ms`, `20s`, `2m`",
+    meaning: "the time to live of the key: seconds, or `500ms`, `20s`, `2m`",
     values: ["30s", "500ms", "2m"],
   },
   retryTimes: {
     byDefault: "`3`",
-    meaning: "how often to check again; with `waitTime` it makes the wait budget",
+    meaning: "how often to check again. The wait budget is `retryTimes` times `waitTime`",
     values: ["3", "0"],
   },
   waitTime: {
     byDefault: "`5000`",
     meaning:
-      "time between two checks: milliseconds, or with a unit. A release in between wakes the waiter at once, and uses up no check",
+      "the time between two checks: milliseconds, or with a unit. A release wakes the waiter earlier, and that uses up no check",
     values: ["5s", "500ms"],
   },
   onFailure: {
     byDefault: "`throw`",
     meaning:
-      "when somebody else held it for the whole budget: `throw` a `LockWaitTimeoutError`; `skip` the body and resolve to `undefined`; or throw an error class of yours: `onFailure=OrderBusyError` is created with a message and the `cause`. (A store that does not answer is `LOCK_UNREACHABLE` with each of them.)",
+      "what happens if the lock is not free within the wait budget. `throw`: throws a `LockWaitTimeoutError`. `skip`: skips the body and resolves to `undefined`. An error class of yours, such as `onFailure=OrderBusyError`: throws it with a message and the `cause`. If the store does not answer, all three throw `LOCK_UNREACHABLE`",
     values: ["throw", "skip"],
   },
   onLost: {
     byDefault: "`throw`",
     meaning:
-      "when the lock ended before the body did: `throw` a `LockLostError` to the caller, whatever the body returned, or `warn` the logger and let the result count",
+      "what happens if the lock ends before the body does. `throw`: throws a `LockLostError`, whatever the body returned. `warn`: logs a warning and returns the result",
     values: ["throw", "warn"],
   },
   watchdog: {
     byDefault: "`true`",
-    meaning: "renew the key at a third of `lockTime` while the body runs",
+    meaning: "renews the key at a third of `lockTime` while the body runs",
     values: YES_OR_NO,
   },
   lockAtLeast: {
     byDefault: "free when the body is done",
     meaning:
-      "nobody may have the key before so long after it was taken, also where the body is quicker: for jobs that several machines start by their clocks. At most `lockTime`",
+      "keeps the lock for at least this long, even if the body finishes sooner. For jobs that several machines start by their clocks. At most `lockTime`",
     values: ["10s", "1m"],
   },
   holdAtMost: {
     byDefault: "no limit",
     meaning:
-      "the longest that the watchdog renews for, counted from when the lock was had: a body that hangs has lost it then, and is told, as at any deadline. At least `lockTime`",
+      "stops renewing this long after the lock was acquired. A body that hangs then loses the lock, and its `signal` aborts. At least `lockTime`",
     values: ["5m", "1h"],
   },
   autoUnlock: {
     byDefault: "`true`",
-    meaning: "`false`: leave the key to expire instead of releasing it",
+    meaning: "`false`: leaves the key to expire instead of releasing it",
     values: YES_OR_NO,
   },
   release: {
     byDefault: "`awaited`",
     meaning:
-      "`background`: the caller does not wait for the store's reply to the release: one round trip a section instead of two. What only that reply could tell of a lost lock then goes to the log and the events; until it is there, nobody in this process has the key",
+      "`background`: the caller does not wait for the reply to the release, which saves a round trip. If only that reply shows that the lock was lost, it goes to the log and the events",
     values: ["awaited", "background"],
   },
   reentrant: {
     byDefault: "`false`",
     meaning:
-      "let the async context that holds the key in again, by count. All branches of a `Promise.all` inside the body share that context, and so all are let in",
+      "lets the async context that holds the key acquire it again, by count. All branches of a `Promise.all` inside the body share that context, so all of them get in",
     values: YES_OR_NO,
   },
   fencing: {
     byDefault: "`false`",
-    meaning: "draw a fencing token, which rises with each holder",
+    meaning: "draws a fencing token, which rises with each holder",
     values: YES_OR_NO,
   },
   store: {
     byDefault: "`default`",
     meaning:
-      "in which store: a name among `configure({ stores })`, or `default` for that of `redis` or `store`. A key is another lock in each",
+      "the store, by its name in `configure({ stores })`. `default` is the one of `redis` or `store`. The same key is a different lock in each store",
     values: ["default"],
   },
   replicas: {
     byDefault: "`0`",
     meaning:
-      "so many replicas of the Redis master must have the lock, and each renewal of it, before it counts as held: a fail-over to one of them does not lose it",
+      "the number of replicas that must confirm the lock and each renewal. A fail-over to one of them does not lose the lock",
     values: ["1", "0"],
   },
   mode: {
     byDefault: "`write`",
     meaning:
-      "`write`: held alone. `read`: shared by any number of readers. First come, first served, and readers in a row enter together. A body that reads may read again. A request to write there is refused",
+      "`write`: one caller holds the lock alone. `read`: any number of readers share it. First come, first served, and readers in a row enter together. Inside a reader's body, another read is allowed, and a write is an error",
     values: ["read", "write"],
   },
   permits: {
     byDefault: "`1`",
     meaning:
-      "how many may hold the lock at once, at most 1,000. If callers use two numbers, the smaller applies, with a warning",
+      "how many callers may hold the lock at once, at most 1,000. If callers use two numbers, the smaller applies, with a warning",
     values: ["5"],
   },
   each: {
     byDefault: "`false`",
     meaning:
-      "`true`: each part of `keyName`, and each element of an array, is a key of its own. All of them are had, or none, whatever their order; at most 256",
+      "`true`: each part of `keyName`, and each element of an array, is a key of its own. Acquires all of them or none, in any order, at most 256",
     values: YES_OR_NO,
   },
 };
