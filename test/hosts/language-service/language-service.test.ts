@@ -191,7 +191,7 @@ test.serial("suggests the attributes that the tag does not have yet, and tells w
   );
   t.is(
     details?.documentation.map(({ text }) => text).join(""),
-    "Draw a fencing token, which rises with each holder.\n\nDefault: `false`.",
+    "Draws a fencing token, which rises with each holder.\n\nDefault: `false`.",
   );
 });
 
