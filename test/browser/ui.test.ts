@@ -215,6 +215,8 @@ async function lookAtTop(): Promise<Top> {
   return JSON.parse(stdout) as Top;
 }
 
+const PATIENCE_MS = 240_000;
+
 inBrowser("a thousand locks of a hundred processes are told by every command", async (t) => {
   const PROCESSES = 100;
   workers = Array.from({ length: PROCESSES }, (_, index) =>
@@ -250,10 +252,10 @@ inBrowser("a thousand locks of a hundred processes are told by every command", a
   const inspected = await programs.lockweave(["inspect", "LOCK_shared"]);
   t.regex(inspected.stdout, /^9[89] .*LOCK_shared/m);
   const { page, errors } = await open(await addressOf());
-  await page
-    .getByText(`${(10 * PROCESSES + 1).toLocaleString("en")} held, ${PROCESSES - 1} waiting`)
-    .waitFor();
-  await page.getByText(`and ${10 * PROCESSES + 1 - 200} more`).waitFor();
+  page.setDefaultTimeout(PATIENCE_MS); // A hundred processes beside it may keep both cores busy.
+  // The shared lock may change hands while the page is made.
+  await page.getByText(/^1,00[01] held, 9[89] waiting/).waitFor();
+  await page.getByText(/and 80[01] more/).waitFor();
   // It releases nothing if the lock changes hands while it starts.
   await until(async () => (await programs.lockweave(["release", "LOCK_shared", "--yes"])).code === 0);
   await page.getByRole("link", { name: "LOCK_shared" }).first().click();
