@@ -13,13 +13,7 @@ export interface Finished {
 export type CommandName = "tspc" | "tsc" | "lockweave";
 
 const SERVER = join(__dirname, "command-server.cjs");
-const EXEC_ARGV = [
-  "--max-semi-space-size=64",
-  "--require",
-  join(__dirname, "code-cache.cjs"),
-  "--require",
-  join(__dirname, "ts-patch-cache.cjs"),
-];
+const EXEC_ARGV = ["--max-semi-space-size=64", "--require", join(__dirname, "code-cache.cjs")];
 
 let server: ChildProcess | undefined;
 let sent = 0;
