@@ -1,4 +1,3 @@
-import { connect } from "node:net";
 import test from "ava";
 import type { Redis } from "ioredis";
 import { redisStore } from "../../runtime/stores/redis/redis";
@@ -7,6 +6,7 @@ import { startChild, type Child } from "../support/child";
 import { deferred } from "../support/deferred";
 import { FleetProcess } from "../support/fleet";
 import { monotonicMs } from "../support/monotonic";
+import { startMonitor } from "../support/monitor";
 import { startRedis, type RedisServer } from "../support/redis-server";
 import { retire } from "../support/retire";
 import { startTcpProxy } from "../support/tcp-proxy";
@@ -105,11 +105,11 @@ test("six waiters that are killed at once at the head of the queue do not cost t
   t.teardown(() => crowd.kill());
   await until(async () => (await placesIn(watcher, key)) === 6);
   const dead = (await waitersIn(watcher, key)).map(({ ticket }) => ticket);
-  let seen = "";
+  const monitor = await startMonitor(watcher);
+  t.teardown(monitor.stop);
   const waited = waiter.call(key, PATIENT, async () => {
-    await watcher.echo("inside");
-    await until(() => seen.includes("inside"));
-    return seen;
+    await monitor.catchUp();
+    return monitor.commands.flat().join(" ");
   });
   await until(async () => (await placesIn(watcher, key)) === 7);
   await crowd.kill();
@@ -118,11 +118,6 @@ test("six waiters that are killed at once at the head of the queue do not cost t
     const listeners = await listenersIn(watcher, key); // Redis soon closes the inboxes of the dead.
     return listeners.length === 1 && !dead.some((ticket) => listeners.includes(ticket));
   });
-  const monitor = connect(server.port, "127.0.0.1").setEncoding("utf8");
-  t.teardown(() => monitor.destroy());
-  monitor.on("data", (text: string) => (seen += text));
-  monitor.write("MONITOR\r\n");
-  await until(() => seen.startsWith("+OK"));
   end.resolve();
   await held;
   const seenByThen = (await waited) ?? "";

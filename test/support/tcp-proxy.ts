@@ -19,6 +19,8 @@ export interface TcpProxy {
    * over another route, which works.
    */
   loseRoute(): void;
+  /** The commands that were lost by `loseRoute`. */
+  readonly lostCommands: readonly (readonly string[])[];
   /** The connections of now lead to what has become a replica, and new ones to its new master. */
   demote(): void;
   /** How many connections the clients have made. */
@@ -66,6 +68,7 @@ export async function startTcpProxy(serverPort: number): Promise<TcpProxy> {
     },
     heal: () => network.heal(),
     loseRoute: () => network.loseRoute(),
+    lostCommands: network.lostCommands,
     demote: () => network.demote(),
     get connectionsMade() {
       return network.connectionsMade;
@@ -98,6 +101,7 @@ class Network {
   holdsCommands = false;
   holdsReplies = false;
   replyDelayMs = 0;
+  readonly lostCommands: (readonly string[])[] = [];
   readonly #connections = new Set<Connection>();
   readonly #strikes = new Set<Strike>();
 
@@ -195,8 +199,11 @@ class Connection {
 
   #fromClient(data: Buffer): void {
     this.#network.bytesSent += data.length;
-    if (this.isLost) return;
     for (const { bytes, words } of this.#commands.cut(data)) {
+      if (this.isLost) {
+        this.#network.lostCommands.push(words);
+        continue;
+      }
       const strike = this.isDemoted && isAboutLocks(words) ? readOnly() : this.#network.struck(words);
       if (!isSubscription(words)) this.#unanswered.push(strike);
       if (typeof strike?.fate === "object") this.#answerWhatIsOurs();
