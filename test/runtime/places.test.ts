@@ -196,12 +196,13 @@ test.serial(
       byUrl: one.url,
       cluster: cluster.cluster(),
       list: masters.urls,
-      quorum: quorumStore(masters.urls, { longestLockTime: "500ms" }), // Before that time a new master does not count.
+      quorum: quorumStore(masters.urls, { longestLockTime: "3s" }), // Before that time a new master does not count.
     };
     configure({ store: memoryStore(), stores }, "woven");
+    await withLock("first", { store: "quorum", waitTime: "60s", lockTime: "3s" }, () => {}); // The masters count.
     const names = ["default", "node", "byUrl", "cluster", "quorum"];
     for (const store of names) {
-      await withLock("k", { store, lockTime: "500ms" }, async () => {
+      await withLock("k", { store, lockTime: "3s" }, async () => {
         const busy: string[] = [];
         for (const other of names) if (await isBusy("k", other)) busy.push(other);
         // Two names of one server are one place.

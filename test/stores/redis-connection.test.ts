@@ -234,9 +234,9 @@ test("a server that never answers is told as such, before the caller's time is o
   await once(deaf, "listening");
   t.teardown(() => deaf.close());
   const own = storeAt(t, `redis://127.0.0.1:${(deaf.address() as AddressInfo).port}`);
-  const taken = own.take(request(newKey(), newId()), 1_000);
+  const taken = own.take(request(newKey(), newId()), 5_000);
   let isOver = false;
-  setTimeout(() => setImmediate(() => (isOver = true)), 1_000);
+  setTimeout(() => setImmediate(() => (isOver = true)), 5_000);
   await t.throwsAsync(taken, { message: /no connection to Redis yet/ });
   t.false(isOver);
 });

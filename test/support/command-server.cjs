@@ -1,6 +1,6 @@
-// Runs tspc, tsc and our command line for the tests of one file, one run after the other. Most of what such a run takes is
-// to load TypeScript and to warm up, which is done once here. The compilers and the command line are the real ones, and the
-// files, too; only the process is not new. What depends on a new process is tested in one.
+// Runs tspc, tsc and our command line for tests, one run after the other. Most of what such a run takes is to load TypeScript
+// and to warm up, which is done once here. The compilers and the command line are the real ones, and the files, too; only the
+// process is not new. What depends on a new process is tested in one.
 const { createRequire } = require("node:module");
 const { join } = require("node:path");
 
@@ -17,9 +17,13 @@ class Ended extends Error {
 }
 
 let last = Promise.resolve();
-process.on("message", ({ id, command, cwd, args }) => {
-  last = last.then(async () => void process.send({ id, ...(await run(command, cwd, args)) }));
+process.on("message", ({ id, command, cwd, args, tsPatchCache }) => {
+  last = last.then(async () => {
+    process.env.TSP_CACHE_DIR = tsPatchCache; // So that the test can restore what the command patches.
+    process.send({ id, ...(await run(command, cwd, args)) });
+  });
 });
+process.once("disconnect", process.exit);
 
 async function run(command, cwd, args) {
   const { write: toOutput } = process.stdout;

@@ -15,11 +15,11 @@ import type { CarriedOut, Command } from "./wire";
 // by itself, in the order in which the schedule has it, through the store of its process. The replies must be those that
 // the schedule has. Only such schedules are taken in which nothing expires, since here no time passes on the server.
 
-const SAMPLE = 40;
+const SAMPLE = 25;
 /** One in so many schedules. */
-const EVERY = 7;
+const EVERY = 3;
 /** In plans with few brief schedules the sample is smaller. */
-const MOST_SEEN = 2_000;
+const MOST_SEEN = 600;
 const WITHIN_MS = 60_000;
 
 let server: RedisServer;
