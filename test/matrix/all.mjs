@@ -6,30 +6,24 @@ import { spawnSync } from "node:child_process";
 const script = (file) => ["node", "--require", "ts-node/register/transpile-only", `test/matrix/${file}.ts`];
 const npm = (...args) => ["npm", "run", "--silent", ...args];
 
-/** Parts by name: a command, and what to add to the environment. */
+const ROUNDS = ["faults/cluster", "faults/quorum", "faults/sentinel", "simulation/quorum"];
+
+/** The command of each part. */
 const PARTS = {
-  compilers: [script("matrix")],
-  clients: [script("clients")],
-  ioredis: [script("ioredis")],
-  peers: [script("peers")],
-  servers: [script("servers")],
-  simulate: [npm("simulate", "--", "3000")],
-  explore: [npm("explore", "--", "--deviations", "2", "--seconds", "20")],
-  torture: [npm("torture", "--", "3")],
-  hosts: [script("hosts")],
-  rounds: [
-    [
-      "npx",
-      "ava",
-      "--timeout",
-      "10m",
-      ...["faults/cluster", "faults/quorum", "faults/sentinel", "simulation/quorum"].map(
-        (name) => `test/${name}.test.ts`,
-      ),
-    ],
-    { CLUSTER_ROUNDS: "4", QUORUM_ROUNDS: "3", SENTINEL_ROUNDS: "3", SEEDS: "50" },
-  ],
+  compilers: script("matrix"),
+  clients: script("clients"),
+  ioredis: script("ioredis"),
+  peers: script("peers"),
+  servers: script("servers"),
+  simulate: npm("simulate", "--", "3000"),
+  explore: npm("explore", "--", "--deviations", "2", "--seconds", "20"),
+  torture: npm("torture", "--", "3"),
+  hosts: script("hosts"),
+  rounds: ["npx", "ava", "--timeout", "10m", ...ROUNDS.map((name) => `test/${name}.test.ts`)],
 };
+
+/** For the part `rounds`. */
+const ENV = { ...process.env, CLUSTER_ROUNDS: "4", QUORUM_ROUNDS: "3", SENTINEL_ROUNDS: "3", SEEDS: "50" };
 
 const names = process.argv.slice(2);
 const unknown = names.filter((name) => !Object.hasOwn(PARTS, name));
@@ -39,11 +33,11 @@ if (unknown.length > 0) {
 }
 
 const results = [];
-for (const [name, [[command, ...args], env]] of Object.entries(PARTS)) {
+for (const [name, [command, ...args]] of Object.entries(PARTS)) {
   if (names.length > 0 && !names.includes(name)) continue;
   console.log(`\n# ${name}`);
   const startedAt = performance.now();
-  const { status } = spawnSync(command, args, { stdio: "inherit", env: { ...process.env, ...env } });
+  const { status } = spawnSync(command, args, { stdio: "inherit", env: ENV });
   const seconds = Math.round((performance.now() - startedAt) / 1000);
   if (status !== 0) process.exitCode = 1;
   results.push(`  ${status === 0 ? "✔" : "✘"} ${name} (${seconds} s)`);

@@ -8,8 +8,8 @@ const fileOf = (name) => fileURLToPath(new URL(name, import.meta.url));
 const SERVER = fileOf("./command-server.cjs");
 const EXEC_ARGV = [
   "--max-semi-space-size=64",
-  ...["--require", fileOf("./code-cache.cjs")],
-  ...["--require", fileOf("./ts-patch-cache.cjs")],
+  `--require=${fileOf("./code-cache.cjs")}`,
+  `--require=${fileOf("./ts-patch-cache.cjs")}`,
 ];
 const MOST_SERVERS = availableParallelism() + 1;
 /** Compilers leave some memory behind. */
