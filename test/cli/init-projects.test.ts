@@ -7,6 +7,7 @@ import packageJson from "../../package.json";
 import { installLockweave } from "../hosts/bundlers/bundlers";
 import { installed } from "../hosts/installed";
 import { makeProject, PACKAGE, type Files, type Finished, type Project } from "../hosts/project";
+import { installedJest } from "../hosts/jest/installed-jest";
 import { installNode } from "../hosts/register/nodes";
 import { inMatrix } from "../support/suites";
 
@@ -17,8 +18,8 @@ interface Kind {
   readonly name: string;
   /** Installed, with a version where the repository has none. */
   readonly packages: readonly string[];
-  /** Of the directory into which they are installed, where others share it. */
-  readonly shared?: string;
+  /** Installs them in another way. Returns the path of `node_modules`. */
+  readonly install?: () => Promise<string>;
   /** As the starter lays it out; its package.json is that of a project that has installed what it asks for. */
   readonly manifest: Readonly<Record<string, unknown>> & { readonly scripts: Files };
   readonly files: Files;
@@ -114,7 +115,7 @@ const KINDS: readonly Kind[] = [
   {
     name: "Jest with ts-jest", // As `npx ts-jest config:init`.
     packages: ["jest", "ts-jest", "@jest/globals", "typescript"],
-    shared: "jest-30",
+    install: installedJest,
     manifest: { scripts: { test: "jest" } },
     files: {
       "tsconfig.json": tsconfig({ ...OF_SCRIPTS, types: ["node", "jest"], isolatedModules: true }),
@@ -138,7 +139,7 @@ module.exports = {
   {
     name: "Jest with Babel", // As Jest's page about its first steps.
     packages: ["jest", "@jest/globals", ...BABEL],
-    shared: "jest-30",
+    install: installedJest,
     manifest: { scripts: { test: "jest" } },
     files: {
       "babel.config.js": `module.exports = {
@@ -274,10 +275,8 @@ type Run = (script: string) => Promise<Finished>;
 
 async function laidOut(kind: Kind): Promise<{ project: Project; node: string; run: Run }> {
   const names = kind.packages.map((spec) => spec.replace(/(?!^)@.*$/, ""));
-  const modules = await installed(
-    kind.packages.filter((spec) => spec.lastIndexOf("@") > 0),
-    kind.shared,
-  );
+  const { install = () => installed(kind.packages.filter((spec) => spec.lastIndexOf("@") > 0)) } = kind;
+  const modules = await install();
   const wanted = Object.fromEntries(names.map((name) => [name, "*"]));
   const dependencies = { lockweave: packageJson.version, ioredis: "*", ...wanted };
   const project = await makeProject({

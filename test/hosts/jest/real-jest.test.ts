@@ -3,23 +3,11 @@ import { join } from "node:path";
 import test from "ava";
 import { EXAMPLE_SCRIPTS, EXAMPLES, exampleTest, linesOf, storyOf } from "../examples";
 import { makeProject, PACKAGE, type Finished, type Project } from "../project";
-import { installed } from "../installed";
+import { installedJest } from "./installed-jest";
 import { isMatrix } from "../../support/suites";
 
 // Too heavy for every run of the tests.
 const inMatrix = isMatrix ? test.serial : test.skip;
-
-const PACKAGES = [
-  "jest@30",
-  "ts-jest@29",
-  "babel-jest@30",
-  "@babel/core@7",
-  "@babel/preset-env@7",
-  "@babel/preset-typescript@7",
-  "@swc/core@1",
-  "@swc/jest@0.2",
-  "typescript@6.0.3",
-];
 
 const ORDERS = `interface Order { readonly no: string }
 export class Orders {
@@ -40,7 +28,7 @@ const BABEL = {
 const TRANSFORMERS = ["ts-jest", "@swc/jest", ["babel-jest", BABEL]];
 
 async function withJest(transform: unknown): Promise<Project> {
-  const modules = await installed(PACKAGES, "jest-30");
+  const modules = await installedJest();
   const [, unitTest = ""] =
     /^```ts\n(\/\/ src\/orders\.test\.ts\n.*?)^```/ms.exec(
       await readFile(join(PACKAGE, "docs/hosts.md"), "utf8"),
