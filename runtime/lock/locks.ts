@@ -75,7 +75,7 @@ export class Locks implements AsyncDisposable {
   }
 
   async #acquire(signal: AbortSignal | undefined): Promise<boolean> {
-    this.#since ??= this.#callSite.locker.clock.now();
+    this.#comeOnce();
     try {
       while (!this.#isOver) {
         this.#releaseFromLost();
@@ -101,6 +101,13 @@ export class Locks implements AsyncDisposable {
       await this.#discard();
       throw error;
     }
+  }
+
+  #comeOnce(): void {
+    if (this.#since !== undefined) return;
+    const { clock, queues } = this.#callSite.locker;
+    this.#since = clock.now();
+    if (!this.#isOver) queues.onSeveralBegin();
   }
 
   /** What is held behind one that is lost would be held in another order than the keys have: it is released, too. */
@@ -241,9 +248,11 @@ export class Locks implements AsyncDisposable {
   /** From here on nobody may rely on them. Returns what there is to give back. */
   #end(): readonly Lock[] {
     const locks = [...this.#held, ...(this.#next === undefined ? [] : [this.#next.lock])];
+    const hasCome = !this.#isOver && this.#since !== undefined;
     this.#isOver = true;
     this.#held = [];
     this.#next = undefined;
+    if (hasCome) this.#callSite.locker.queues.onSeveralEnd();
     return locks;
   }
 

@@ -55,7 +55,9 @@ export class LocalQueues implements Shared {
   readonly #deafen: () => void;
   /** How many leases have not ended. */
   #stays = 0;
-  /** Called when a hold has ended, or a queue. */
+  /** How many callers are after several keys together. Between two tries they may stand in no queue. */
+  #severalAtOnce = 0;
+  /** Called when a hold has ended, or a queue, or what a caller with several keys is after. */
   #onChange = (): void => {};
 
   /** @param onWarning told what the store says that somebody should look at */
@@ -248,7 +250,30 @@ export class LocalQueues implements Shared {
 
   /** Whether nobody waits or holds. */
   get isEmpty(): boolean {
-    return this.#queues.size === 0;
+    return this.#queues.size === 0 && this.#severalAtOnce === 0;
+  }
+
+  /** The keys that are held or waited for. */
+  *keys(): Iterable<string> {
+    for (const { key } of this.#queues.values()) yield key;
+  }
+
+  /** Calls `onChange` whenever they may have become empty. Returns a function that ends this. */
+  watch(onChange: () => void): () => void {
+    this.#onChange = onChange;
+    return () => {
+      this.#onChange = () => {};
+    };
+  }
+
+  /** A caller asks for several keys together. It waits or holds until {@link onSeveralEnd}. */
+  onSeveralBegin(): void {
+    this.#severalAtOnce += 1;
+  }
+
+  onSeveralEnd(): void {
+    this.#severalAtOnce -= 1;
+    this.#onChange();
   }
 
   /** Whether anybody holds a lock, or gives one back. */
