@@ -5,8 +5,17 @@ import { milliseconds, type Duration } from "./duration";
 import { adviceOnCopies, noteConfigured } from "./copies";
 import { namesOf, openStores, type RedisPlace } from "./configured-stores";
 import { LockMisconfiguredError, LockNotWovenError, LockOptionError } from "./errors";
+import {
+  begin,
+  endAll,
+  lockerInForce,
+  newestLocker,
+  replace,
+  replaceableBy,
+  type Configured,
+} from "./in-force";
 import { DEFAULT_STORE, MOST_OPEN_RELEASES, OPEN_RELEASES } from "./limits";
-import { assertAllNeeded, noStore, noteNeed } from "./needed-stores";
+import { assertAllNeeded, missingOf, noStore, noteNeed } from "./needed-stores";
 import { checkSignals, shutdownOnSignals } from "./on-signals";
 import { Events } from "./lock/events";
 import type { Locker, Lockers } from "./lock/locker";
@@ -16,7 +25,6 @@ import { oncePerCallSite } from "./lock/call-sites";
 import { settle, settleDefaults, wholeNumber, type LockOptions, type Settings } from "./lock/settings";
 import { isOptions, readFrom, readOptions } from "./options";
 import { LocalQueues } from "./queue/local-queues";
-import type { Loss } from "./queue/loss";
 import { inRoot } from "./root-context";
 import type { Store } from "./stores/port";
 import { shown } from "./shown";
@@ -88,33 +96,48 @@ const OPTIONS: readonly string[] = [
   "woven",
 ] satisfies (keyof Configuration)[];
 
-let current: Locker | undefined;
-/** The one that is being shut down, or was, last. */
-let ending: Locker | undefined;
-let shuttingDown: Promise<void> | undefined;
-let stopListening = (): void => {};
-
 /**
  * Says where locks live. Call it once, when the application starts.
  *
+ * A development server runs the call again when its file was saved. The same call then replaces the configuration, as
+ * soon as no lock of the earlier one is held or waited for. If nothing has changed, it does nothing.
+ *
  * @param handshake written by the transformer: so a build that forgot it fails here, and not at the first
  *   method that runs unlocked
+ * @param callSite written by the transformer: the place of the call, which edits of the file do not change
  * @throws {LockNotWovenError} when the calling code was not woven
  * @throws {LockOptionError} on an option that cannot be
- * @throws {LockMisconfiguredError} when called a second time without `shutdown()` in between, and when a tag asks for a
- *   store that is not among them
+ * @throws {LockMisconfiguredError} when another place called it before, without `shutdown()` in between, and when a tag
+ *   asks for a store that is not among them
  */
-export function configure(configuration: Configuration, handshake?: "woven"): void {
-  refuseTwice();
+export function configure(configuration: Configuration, handshake?: "woven", callSite?: string): void {
+  const before = replaceableBy(callSite);
   const isWoven = handshake === "woven";
   if (!isWoven && !isOptions(configuration)) throw new LockNotWovenError(NOT_WOVEN);
   const own = readConfiguration(configuration);
   const { woven, shutdownOn = [] } = own;
   if (!isWoven && woven !== false) throw new LockNotWovenError(NOT_WOVEN);
   const signals = checkSignals(shutdownOn);
-  current = createLocker(own, { assertNames: assertAllNeeded });
+  const open = (means: Means): Configured => {
+    const opened = createLocker(own, means);
+    return {
+      given: own,
+      locker: opened,
+      callSite,
+      listen: () => shutdownOnSignals(signals, shutdown, opened),
+    };
+  };
+  if (before !== undefined) return replace(before, own, () => warnOfMissing(open({})));
+  begin(open({ assertNames: assertAllNeeded }));
   noteConfigured();
-  stopListening = shutdownOnSignals(signals, shutdown, current);
+}
+
+/** No error: the code that asked for a store may have changed, too. If it has not, its lock reports this. */
+function warnOfMissing(configured: Configured): Configured {
+  const { all, logger } = configured.locker;
+  const missing = missingOf(Array.from(all.values(), ({ name }) => name));
+  if (missing !== undefined) logger.warn(`configure(): ${missing.message}`);
+  return configured;
 }
 
 /**
@@ -124,9 +147,10 @@ export function configure(configuration: Configuration, handshake?: "woven"): vo
  * @param always what holds for all locks, whatever they say themselves
  */
 export function configureForTests(openStore: () => Store, always: Partial<Settings>): void {
-  refuseTwice();
-  current = createLocker({ store: openStore() }, { always, openStore });
-  stopListening = (): void => {};
+  replaceableBy(undefined);
+  const given = { store: openStore() };
+  const opened = createLocker(given, { always, openStore });
+  begin({ given, locker: opened, callSite: undefined, listen: () => () => {} });
 }
 
 /**
@@ -136,7 +160,8 @@ export function configureForTests(openStore: () => Store, always: Partial<Settin
  */
 export function needsStore(name: string, ...sites: readonly string[]): void {
   noteNeed(name, sites);
-  if (current !== undefined && current !== ending) lockerOf(name, sites, current.all);
+  const newest = newestLocker();
+  if (newest !== undefined) lockerOf(name, sites, newest.all);
 }
 
 function lockerOf(store: string, sites: readonly string[], lockers: Lockers): Locker {
@@ -144,11 +169,6 @@ function lockerOf(store: string, sites: readonly string[], lockers: Lockers): Lo
   if (found !== undefined) return found;
   const names = Array.from(lockers.values(), ({ name }) => name);
   throw noStore([[store, sites]], names);
-}
-
-function refuseTwice(): void {
-  if (current === undefined || current === ending) return;
-  throw new LockMisconfiguredError("configure() was called before. To start anew, `await shutdown()` first.");
 }
 
 const NOT_WOVEN = [
@@ -295,6 +315,7 @@ function confirmable(settings: Settings, { confirmsReplicas = false }: Store): S
 
 /** The locker in force. */
 export function locker(): Locker {
+  const current = lockerInForce();
   if (current !== undefined) return current;
   const advice = adviceOnCopies();
   if (advice !== "") throw new LockMisconfiguredError(`No lock store is configured here. ${advice}`);
@@ -317,29 +338,5 @@ export async function shutdown(options: { readonly patience?: Duration } = {}): 
   if (!isOptions(options)) throw expected();
   const { patience = "10s" } = readOptions(options, ["patience"], expected);
   const patienceMs = milliseconds("patience", patience);
-  if (current !== undefined && current !== ending) {
-    stopListening();
-    ending = current;
-    shuttingDown = close(current, patienceMs);
-  }
-  await shuttingDown; // Who calls again while it is under way waits for the same end.
+  await endAll(patienceMs);
 }
-
-async function close({ queues, all }: Locker, patienceMs: number): Promise<void> {
-  const lockers = [...all.values()];
-  const others = lockers.map((each) => each.queues).filter((each) => each !== queues);
-  await queues.drain(patienceMs, others);
-  all.fallSilent(); // Not before: who drains for long is asked after most.
-  for (const each of lockers) each.queues.revokeAll(SHUT_DOWN);
-  // What cannot be given back by then expires by itself.
-  await Promise.all(lockers.map((each) => each.queues.settled()));
-  // One that fails, or throws at once, keeps no other one open.
-  const closed = await Promise.allSettled(lockers.map(async ({ store }) => await store.close()));
-  for (const one of closed) if (one.status === "rejected") throw one.reason;
-}
-
-const SHUT_DOWN: Loss = {
-  outcome: "revoked",
-  because: "shutdown() gave it back under a body that outlasted its patience",
-  isEarly: false,
-};

@@ -12,8 +12,14 @@ export function noteNeed(store: string, sites: readonly string[]): void {
 
 /** @throws {LockMisconfiguredError} when a tag of a module that was loaded asks for another store */
 export function assertAllNeeded(stores: readonly string[]): void {
+  const missing = missingOf(stores);
+  if (missing !== undefined) throw missing;
+}
+
+/** Returns what is wrong if a tag of a module that was loaded asks for another store. */
+export function missingOf(stores: readonly string[]): LockMisconfiguredError | undefined {
   const missing = [...needed].filter(([store]) => !stores.includes(store));
-  if (missing.length > 0) throw noStore(missing, stores);
+  return missing.length > 0 ? noStore(missing, stores) : undefined;
 }
 
 /** Sites that a message names; of the others it has the number. */

@@ -1,0 +1,116 @@
+import { closeIdle, drainAndClose } from "./closing";
+import { LockMisconfiguredError, reasonOf } from "./errors";
+import type { Locker } from "./lock/locker";
+import { inRoot } from "./root-context";
+import { isSameConfiguration } from "./same-configuration";
+import { isIdle, onceIdle } from "./when-idle";
+
+/** A configuration whose stores are open. */
+export interface Configured {
+  readonly given: object;
+  readonly locker: Locker;
+  /** The place of the `configure()` call, if it is known. */
+  readonly callSite: string | undefined;
+  /** Listens to the signals of the configuration. Returns a function that ends this. */
+  listen(): () => void;
+}
+
+let current: Configured | undefined;
+/** Replaces the current one when no lock of that one is held or waited for. */
+let next: { readonly configured: Configured; readonly cancel: () => void } | undefined;
+/** Resolves when all stores that were replaced are closed. */
+let replaced: Promise<void> = Promise.resolve();
+/** The one that is being shut down, or was, last. */
+let ending: Configured | undefined;
+let shuttingDown: Promise<void> | undefined;
+let stopListening = (): void => {};
+
+/** The locker in force, even while it is being shut down. */
+export function lockerInForce(): Locker | undefined {
+  return current?.locker;
+}
+
+/** The locker that the last `configure()` call asked for. It may have to wait until it is in force. */
+export function newestLocker(): Locker | undefined {
+  return current === ending ? undefined : (next?.configured ?? current)?.locker;
+}
+
+/**
+ * Returns the configuration that a call in this place replaces, if there is one.
+ *
+ * @throws {LockMisconfiguredError} if a call in another place configured the process
+ */
+export function replaceableBy(callSite: string | undefined): Configured | undefined {
+  if (current === undefined || current === ending) return undefined;
+  const { callSite: earlier } = current;
+  if (callSite !== undefined && callSite === earlier) return current;
+  const places =
+    callSite === undefined || earlier === undefined ? "" : `: in ${earlier}, and now in ${callSite}`;
+  throw new LockMisconfiguredError(
+    `configure() was called before${places}. To start anew, \`await shutdown()\` first.`,
+  );
+}
+
+/** Puts a configuration in force. There is none, or only one that is being shut down. */
+export function begin(configured: Configured): void {
+  current = configured;
+  stopListening = configured.listen();
+}
+
+/**
+ * Puts a configuration in the place of another one, when no lock of that one is held or waited for. If both are the same, it
+ * does nothing.
+ *
+ * @param open opens the stores of the new configuration
+ * @throws what `open` throws. Then everything stays as it was.
+ */
+export function replace(before: Configured, given: object, open: () => Configured): void {
+  if (isSameConfiguration(given, (next?.configured ?? before).given)) return;
+  if (isSameConfiguration(given, before.given)) return dropNext(before.locker);
+  const after = open();
+  dropNext(before.locker, after.locker);
+  const swap = (): void => {
+    next = undefined;
+    stopListening();
+    begin(after);
+    close(before.locker, [after.locker]);
+  };
+  if (isIdle(before.locker)) swap();
+  else next = { configured: after, cancel: onceIdle(before.locker, swap) };
+}
+
+/** @param kept whose stores stay open */
+function dropNext(...kept: readonly Locker[]): void {
+  if (next === undefined) return;
+  const { configured, cancel } = next;
+  next = undefined;
+  cancel();
+  close(configured.locker, kept);
+}
+
+/** @param kept whose stores stay open */
+function close(old: Locker, kept: readonly Locker[]): void {
+  const before = replaced;
+  replaced = inRoot(async () => {
+    try {
+      await closeIdle(old, kept);
+    } catch (error) {
+      old.logger.warn(
+        `configure(): a store of the earlier configuration could not be closed: ${reasonOf(error)}`,
+      );
+    }
+    await before;
+  });
+}
+
+/** Ends the configuration in force, and drops one that waits for its place: see `shutdown()`. */
+export async function endAll(patienceMs: number): Promise<void> {
+  if (current !== undefined && current !== ending) {
+    stopListening();
+    dropNext(current.locker);
+    ending = current;
+    shuttingDown = drainAndClose(current.locker, patienceMs);
+  }
+  await shuttingDown; // A caller that calls again while it is under way waits for the same end.
+  await replaced;
+}
