@@ -53,7 +53,7 @@ var __disposeResources = (this && this.__disposeResources) || (function (Suppres
 import { setTimeout as sleep } from "node:timers/promises";
 import { configure, lockKey, LockWaitTimeoutError, memoryStore, obtain, shutdown, withLock } from "lockweave";
 const redis = process.env["REDIS_URL"];
-configure(redis === undefined ? { store: memoryStore() } : { redis }, "woven");
+configure(redis === undefined ? { store: memoryStore() } : { redis }, "woven", "lockweave/examples/by-hand/by-hand.mts");
 // The same name as `@redisLock businessFlag=payOrder keyName=orderNo` gives: both keep each other out.
 const key = lockKey("payOrder", "Test001");
 // The shortest form: held to the end of the function.

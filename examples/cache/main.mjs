@@ -2,7 +2,7 @@
 import { configure, memoryStore, shutdown } from "lockweave";
 import { PriceList } from "./price-list.mjs";
 const redis = process.env["REDIS_URL"];
-configure(redis === undefined ? { store: memoryStore() } : { redis }, "woven");
+configure(redis === undefined ? { store: memoryStore() } : { redis }, "woven", "lockweave/examples/cache/main.mts");
 const list = new PriceList(console.log);
 await list.replace({ tea: 1, cup: 2, pot: 3 });
 const read = () => list.total(["tea", "cup", "pot"]);

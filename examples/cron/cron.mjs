@@ -1,7 +1,7 @@
 import * as lockweave from "lockweave/runtime";
 import { configure, memoryStore, shutdown } from "lockweave";
 const redis = process.env["REDIS_URL"];
-configure(redis === undefined ? { store: memoryStore() } : { redis }, "woven");
+configure(redis === undefined ? { store: memoryStore() } : { redis }, "woven", "lockweave/examples/cron/cron.mts");
 class Reports {
     /**
      * Every machine starts this by its own clock, and one of them makes the report. The key stays for a minute, also when

@@ -1,7 +1,7 @@
 import * as lockweave from "lockweave/runtime";
 import { configure, currentLock, memoryStore, shutdown } from "lockweave";
 const redis = process.env["REDIS_URL"];
-configure(redis === undefined ? { store: memoryStore() } : { redis }, "woven");
+configure(redis === undefined ? { store: memoryStore() } : { redis }, "woven", "lockweave/examples/current-lock/current-lock.mts");
 class Ledger {
     /** @redisLock businessFlag=ledger keyName=account fencing=true */
     async book(account, amounts) {

@@ -22,7 +22,7 @@ const account = new Account(ledger, async (balance) => {
     await word;
 });
 // What becomes of the lock is told by the errors.
-configure({ redis: process.env["REDIS_URL"] ?? "", logger: { warn() { } } }, "woven");
+configure({ redis: process.env["REDIS_URL"] ?? "", logger: { warn() { } } }, "woven", "lockweave/examples/fencing/writer.mts");
 let outcome = "done";
 try {
     if (kind === "fenced")

@@ -9,7 +9,7 @@ const log = (line) => {
 configure({
     ...(redis === undefined ? { store: memoryStore() } : { redis }),
     logger: { debug: log, warn: log },
-}, "woven");
+}, "woven", "lockweave/examples/order-controller/main.mts");
 const { server, url } = await serve(new OrderController(log));
 const order = JSON.stringify({ orderNo: "Test001", user: { id: 7 } });
 async function client(name, path, init) {

@@ -56,7 +56,7 @@ class Account {
 }
 async function main() {
     const redis = process.env["REDIS_URL"];
-    (0, lockweave_1.configure)(redis === undefined ? { store: (0, lockweave_1.memoryStore)() } : { redis }, "woven");
+    (0, lockweave_1.configure)(redis === undefined ? { store: (0, lockweave_1.memoryStore)() } : { redis }, "woven", "lockweave/examples/reentrant/reentrant.cts");
     const account = new Account(console.log);
     // Siblings are not inside each other: the second transfer waits for the first one.
     await Promise.all([account.transfer(1, [5, 25]), account.transfer(1, [7])]);

@@ -4,7 +4,7 @@ import { Redis } from "ioredis";
 import { configure, shutdown } from "lockweave";
 import { CarelessShop, Shop } from "./shop.mjs";
 const redis = new Redis(process.env["REDIS_URL"] ?? "");
-configure({ redis }, "woven");
+configure({ redis }, "woven", "lockweave/examples/stock/service.mts");
 const shop = process.argv[2] === "locked" ? new Shop(redis) : new CarelessShop(redis);
 const server = createServer(async (request, response) => {
     try {

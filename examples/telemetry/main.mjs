@@ -4,7 +4,7 @@ import { BasicTracerProvider, InMemorySpanExporter, SimpleSpanProcessor, } from 
 import { configure, memoryStore, shutdown } from "lockweave";
 import { traceLocks } from "./spans.mjs";
 const redis = process.env["REDIS_URL"];
-configure(redis === undefined ? { store: memoryStore() } : { redis }, "woven");
+configure(redis === undefined ? { store: memoryStore() } : { redis }, "woven", "lockweave/examples/telemetry/main.mts");
 const exporter = new InMemorySpanExporter();
 const provider = new BasicTracerProvider({ spanProcessors: [new SimpleSpanProcessor(exporter)] });
 traceLocks(provider.getTracer("orders"));

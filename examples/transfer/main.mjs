@@ -2,7 +2,7 @@
 import { configure, memoryStore, shutdown } from "lockweave";
 import { Bank } from "./bank.mjs";
 const redis = process.env["REDIS_URL"];
-configure(redis === undefined ? { store: memoryStore() } : { redis }, "woven");
+configure(redis === undefined ? { store: memoryStore() } : { redis }, "woven", "lockweave/examples/transfer/main.mts");
 const DIRECTIONS = [
     ["alice", "bob"],
     ["bob", "alice"],

@@ -4,22 +4,41 @@ import { callsOf, passedOn, type HandedOn } from "../read/own-calls";
 import type { Insertion } from "../text/edits";
 import { problem, type Problem } from "../text/problems";
 import type { Span } from "../text/span";
+import { stringLiteral } from "../text/string-literal";
 
 /**
- * Tells the runtime that the build was woven, by a last argument in the calls of `configure(...)` and `testLocks(...)`. A build
+ * Tells the runtime that the build was woven, by a further argument in the calls of `configure(...)` and `testLocks(...)`. A build
  * that ignored the plugin has no such argument. It fails when the application or the test starts, and not at the first lost update.
+ *
+ * A call of `configure(...)` also says where it is: a development server runs it again when its file was saved.
+ *
+ * @param pathOf see {@link WeaveOptions.pathOf}
  */
-export function handshakes(ts: Parser, file: TS.SourceFile, handedOn: HandedOn | undefined): Insertion[] {
+export function handshakes(
+  ts: Parser,
+  file: TS.SourceFile,
+  handedOn: HandedOn | undefined,
+  pathOf: ((fileName: string) => string | undefined) | undefined,
+): Insertion[] {
   return CALLED.flatMap((called) =>
-    callsOf(ts, file, called, handedOn).flatMap((call) => {
+    callsOf(ts, file, called, handedOn).flatMap((call, index) => {
       const [only, another] = call.arguments;
       const isCompleted = another !== undefined || (only !== undefined && ts.isSpreadElement(only));
       if (isCompleted || (only === undefined && called === "configure")) return [];
       const from = spanOf(file, call);
-      const [at, code] = only === undefined ? [call.end - 1, 'void 0, "woven"'] : [only.end, ', "woven"'];
+      const path = called === "configure" ? pathOf?.(file.fileName) : undefined;
+      const place = path === undefined ? "" : `, ${stringLiteral(callSite(path, index))}`;
+      const handshake = `"woven"${place}`;
+      const [at, code] =
+        only === undefined ? [call.end - 1, `void 0, ${handshake}`] : [only.end, `, ${handshake}`];
       return [{ at, pieces: [{ code, from, exact: false }] }];
     }),
   );
+}
+
+/** Not by its line, which edits of the file change: `my-app/src/main.ts`, and `my-app/src/main.ts#2` of the second call. */
+function callSite(path: string, index: number): string {
+  return index === 0 ? path : `${path}#${index + 1}`;
 }
 
 const CALLED = ["configure", "testLocks"] as const;

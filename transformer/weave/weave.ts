@@ -31,6 +31,8 @@ export interface WeaveOptions {
   readonly handedOn?: HandedOn;
   /** The file, where it is parsed already. */
   readonly sourceFile?: TS.SourceFile;
+  /** Returns the name by which the woven code speaks of the file. It must be the same on every machine. */
+  readonly pathOf?: (fileName: string) => string | undefined;
 }
 
 /** A function that is locked in the woven code, and where its tag stands. */
@@ -208,7 +210,7 @@ function insertionsFor(
   plans: readonly Plan[],
   forbidden: readonly Forbidden[],
   isModule: boolean,
-  { module, handedOn }: WeaveOptions,
+  { module, handedOn, pathOf }: WeaveOptions,
 ): { readonly insertions: Insertion[]; readonly namespace: string | undefined } {
   // Of all tags: what an inner function's tag speaks of must not be hidden by an outer function's lock.
   const words = new Set(plans.flatMap(({ names }) => [...names]));
@@ -232,7 +234,7 @@ function insertionsFor(
     insertions.push(importRuntime(ts, file, module, namespace, first, neededStores(plans, namespace)));
   // The keywords come last: nothing gets between them and their functions.
   const keywords = plans.flatMap((planned) => asyncKeyword(ts, file, planned));
-  const all = [...insertions, ...keywords, ...handshakes(ts, file, handedOn)];
+  const all = [...insertions, ...keywords, ...handshakes(ts, file, handedOn, pathOf)];
   return {
     insertions: all.toSorted((a, b) => a.at - b.at),
     namespace: takesInRuntime ? namespace : undefined,

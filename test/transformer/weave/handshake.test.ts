@@ -80,6 +80,31 @@ for (const [description, text, woven] of [
   });
 }
 
+test("where the host knows a lasting name of the file, a call of configure() says where it is", (t) => {
+  const wovenWith = (text: string, path: string | undefined): string | undefined =>
+    weave("/home/me/app.ts", text, { ts, module: "esm", pathOf: () => path })?.code;
+  const text =
+    'import { configure } from "lockweave";\nif (a) configure({ redis }); else configure({ store });';
+  t.is(
+    wovenWith(text, "my-app/app.ts"),
+    'import { configure } from "lockweave";\nif (a) configure({ redis }, "woven", "my-app/app.ts"); else configure({ store }, "woven", "my-app/app.ts#2");',
+  );
+  t.is(
+    wovenWith(`\n${text}`, "my-app/app.ts"),
+    `\n${wovenWith(text, "my-app/app.ts")}`,
+    "edits do not move it",
+  );
+  t.is(wovenWith(text, undefined), text.replaceAll(" })", ' }, "woven")'));
+  t.is(
+    wovenWith('import { configure } from "lockweave";\nconfigure({});', 'my-app/"\u2028.ts'),
+    'import { configure } from "lockweave";\nconfigure({}, "woven", "my-app/\\"\\u2028.ts");',
+  );
+  t.is(
+    wovenWith('import { testLocks } from "lockweave/testing";\ntestLocks();', "my-app/app.ts"),
+    'import { testLocks } from "lockweave/testing";\ntestLocks(void 0, "woven");',
+  );
+});
+
 for (const [description, text] of [
   ["another module's", 'import { configure } from "elsewhere";\nconfigure({});\nimport "lockweave";'],
   ["a type of that name", 'import { type Configuration } from "lockweave";\nconst configure = 1;'],

@@ -7,6 +7,7 @@ import { readDefaults } from "../../read/options";
 import type { Problem } from "../../text/problems";
 import type { ModuleFormat } from "../../weave/runtime-import";
 import { mayNeedWeave, weave, type Woven } from "../../weave/weave";
+import { pathInPackage } from "../path-in-package";
 import type { NativeCompiler } from "./compiler";
 import { configFiles, type ConfigFile } from "./config";
 import { parseDiagnostics, type Said } from "./diagnostics";
@@ -88,6 +89,7 @@ export function openNativeProject(
         module: formatOf(ts, sourceFile, options),
         defaults,
         sourceFile,
+        pathOf: pathInPackage,
       });
       return found === undefined ? [] : [[file, { text, woven: found }]];
     }),

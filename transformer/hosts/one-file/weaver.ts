@@ -8,6 +8,7 @@ import { moduleSyntax, type ModuleSyntax } from "../../read/module-syntax";
 import type { Source } from "../../text/source-map";
 import type { ModuleFormat } from "../../weave/runtime-import";
 import { mayNeedWeave, weave, type Woven } from "../../weave/weave";
+import { pathInPackage } from "../path-in-package";
 import type { PluginOptions } from "./options";
 
 export type { PluginOptions } from "./options";
@@ -68,6 +69,7 @@ export function fileWeaver(parser: Parser, options: PluginOptions = {}): FileWea
       module: module === "as written" ? syntax : module,
       defaults,
       sourceFile,
+      pathOf: pathInPackage,
     });
     if (woven === undefined) return undefined;
     const lines = lineStarts(text);

@@ -4,6 +4,7 @@ import { runtimeNames } from "../../read/imports";
 import { isCommonJsScript, moduleSyntax } from "../../read/module-syntax";
 import type { Defaults } from "../../read/options";
 import type { ModuleFormat } from "../../weave/runtime-import";
+import { pathInPackage } from "../path-in-package";
 import type { Compiler } from "./compiler";
 import { handedOnIn } from "./handed-on";
 import { mayNeedWeave, weave, type WeaveOptions, type Woven } from "../../weave/weave";
@@ -99,7 +100,7 @@ export function wovenAlone(
 }
 
 function wovenFile(sourceFile: TS.SourceFile, options: WeaveOptions, salt: string): WovenFile | undefined {
-  const woven = weave(sourceFile.fileName, sourceFile.text, options);
+  const woven = weave(sourceFile.fileName, sourceFile.text, { ...options, pathOf: pathInPackage });
   if (woven === undefined) return undefined;
   const resolvedPath = `${internals(sourceFile).resolvedPath}${ON_DISK}`;
   const onDisk: TS.SourceFile = Object.create(sourceFile, { resolvedPath: { value: resolvedPath } });

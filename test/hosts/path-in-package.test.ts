@@ -1,0 +1,34 @@
+import { mkdir } from "node:fs/promises";
+import { relative } from "node:path";
+import test from "ava";
+import { pathInPackage } from "../../transformer/hosts/path-in-package";
+import { makeProject } from "./project";
+
+test("a file is known by the name of its package and its path in it, whatever its directory is called", async (t) => {
+  const project = await makeProject({
+    "package.json": '{ "name": "@acme/app" }',
+    "node_modules/other/package.json": '{ "name": "other" }',
+    "src/legacy/package.json": '{ "type": "commonjs" }',
+    "src/wrong/package.json": "{",
+    "src/empty/package.json": '{ "name": "" }',
+  });
+  for (const [file, expected] of [
+    ["main.ts", "@acme/app/main.ts"],
+    ["src/a/main.ts", "@acme/app/src/a/main.ts"],
+    ["src/legacy/main.ts", "@acme/app/src/legacy/main.ts"],
+    ["src/wrong/main.ts", "@acme/app/src/wrong/main.ts"],
+    ["src/empty/main.ts", "@acme/app/src/empty/main.ts"],
+    ["node_modules/other/src/main.ts", "other/src/main.ts"],
+  ] as const) {
+    t.is(pathInPackage(project.path(file)), expected);
+    t.is(pathInPackage(relative(".", project.path(file))), expected);
+  }
+});
+
+test("without a name, the nearest package.json counts, and without one no file is known", async (t) => {
+  const project = await makeProject({ "package.json": "{}", "inner/package.json": '{ "name": 1 }' });
+  await mkdir(project.path("inner/src"));
+  t.is(pathInPackage(project.path("src/main.ts")), "src/main.ts");
+  t.is(pathInPackage(project.path("inner/src/main.ts")), "src/main.ts");
+  t.is(pathInPackage("/nowhere/src/main.ts"), undefined);
+});
