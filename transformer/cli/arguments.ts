@@ -53,7 +53,8 @@ export const HELP = `Usage: lockweave <command> [options]
 
 Options:
   -p, --project <path>   the tsconfig.json, or its directory; with the projects that it references
-                         (default: tsconfig.json here or further up; list and check do without, too)
+                         (default: tsconfig.json here or further up; list and check do without, too;
+                         check finds a tsconfig.build.json or the like that wrote the output)
       --json             list, check, top, tail, inspect: as JSON
   -w, --watch            build: again after each change; check: what is wrong with the tags, again after each change
       --output <path>    check: what a bundler made: a file, a directory or a glob such as "dist/**/*.js";

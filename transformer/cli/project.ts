@@ -89,6 +89,11 @@ export function configFile(path: string | undefined, cwd: string): string {
   return config;
 }
 
+/** Whether the path names a tsconfig.json itself, and not its directory. */
+export function namesFile(path: string, cwd: string): boolean {
+  return isFile(resolve(cwd, path));
+}
+
 function nearestConfig(cwd: string): string | undefined {
   for (let dir = cwd; ; dir = dirname(dir)) {
     const found = join(dir, "tsconfig.json");

@@ -5,10 +5,10 @@ import { locksIn, type Lock, type Locks } from "./locks";
 import { outputFiles, readOutput, shortPath } from "./outputs";
 import { placeOf, type Place } from "./place";
 import type { Project, TaggedFile } from "./project";
-import { UsageError } from "./usage-error";
 
 /** Why the output does not prove a lock. */
-export type Reason = "missing" | "unwoven" | "broken" | "stale" | "tooFew" | "copies" | "cannotTell";
+export type Reason =
+  "missing" | "unwoven" | "broken" | "stale" | "tooFew" | "copies" | "cannotTell" | "uncompiled";
 
 /** A tag whose lock is not proved. */
 export interface Unproved extends Place {
@@ -34,6 +34,13 @@ interface Expected {
 /** Which text of a lock is compared. */
 type Level = "exact" | "loose";
 
+/** What the output of one project shows. */
+export interface Proof {
+  readonly unproved: readonly Unproved[];
+  /** Whether a file exists that the project's compiler writes for a tagged source. */
+  readonly hasOutput: boolean;
+}
+
 /**
  * Compares the compiler's output on disk with what the transformer makes of the sources now. What is proved
  * for each tag: in the output that the tsconfig says, at the same place among classes and functions, there is
@@ -41,24 +48,21 @@ type Level = "exact" | "loose";
  * run a body between `try` and `release`, whose returns are awaited. Comments and strings prove nothing.
  *
  * It is not proved that the body is that of the source: a change outside of the tags goes unnoticed.
- *
- * @throws {UsageError} when the project has tags and no output
  */
-export function checkCompiled(projects: readonly Project[], cwd: string): Checked {
-  for (const project of projects) refuseWithoutEmit(project);
-  const { expected, unproved } = expectedOf(projects, ({ files }) => files);
+export function proofOf(project: Project, cwd: string): Proof {
+  const { expected, unproved } = expectedOf([project], ({ files }) => files);
+  let hasOutput = false;
   for (const [output, ofOutput] of groupedBy(expected, (one) => one.output)) {
     const text = readOutput(output);
     const name = shortPath(output, cwd);
-    for (const [{ ts }, ofProject] of groupedBy(ofOutput, (one) => one.project)) {
-      if (text === undefined) {
-        unproved.push(...ofProject.map((one) => because("missing", one, `\`${name}\` does not exist`)));
-      } else {
-        unproved.push(...compare(ofProject, locksIn(ts, output, text), name, "exact"));
-      }
+    if (text === undefined) {
+      unproved.push(...ofOutput.map((one) => because("missing", one, `\`${name}\` does not exist`)));
+    } else {
+      hasOutput = true;
+      unproved.push(...compare(ofOutput, locksIn(project.ts, output, text), name, "exact"));
     }
   }
-  return { tags: countTags(projects), unproved };
+  return { unproved, hasOutput };
 }
 
 /**
@@ -98,14 +102,6 @@ export function countTags(projects: readonly Project[], filesOf: FilesOf = ({ fi
     filesOf(project).flatMap(({ source, sites }) => sites.map(({ start }) => `${source.fileName} ${start}`)),
   );
   return new Set(places).size;
-}
-
-function refuseWithoutEmit(project: Project): void {
-  const setting = settingAgainstOutput(project);
-  if (setting === undefined || project.files.every(({ sites }) => sites.length === 0)) return;
-  throw new UsageError(
-    `${project.config} has \`${setting}\`, so TypeScript writes no code: name with \`--output\` what your bundler wrote. Where nothing is written, \`lockweave check --watch\` says what is wrong with the tags.`,
-  );
 }
 
 /** The setting by which TypeScript writes no code. */

@@ -1,5 +1,6 @@
 import type { Reason, Unproved } from "./check";
 import type { Project } from "./project";
+import { isTestFile } from "./test-files";
 
 /** What to do about it, one piece of advice a line. */
 export function cures(
@@ -9,7 +10,7 @@ export function cures(
 ): string[] {
   const reasons = new Set(unproved.map(({ reason }) => reason));
   const has = (...some: Reason[]): boolean => some.some((reason) => reasons.has(reason));
-  const { builder = "tspc" } = projects[0] ?? {};
+  const { builder = "tspc", config = "" } = projects[0] ?? {};
   const entries = projects
     .filter(({ files, builder: by }) => files.length > 0 && by === "tspc")
     .map(({ plugin }) => plugin);
@@ -44,6 +45,9 @@ export function cures(
       : `Compile with \`${builder}\``;
     advice.push(`${how}: ${tools}.`);
     if (isBundled) advice.push("What no entry of the bundle takes in is not in it.");
+    if (isBundled && unproved.some(({ file }) => isTestFile(file, config))) {
+      advice.push("To leave tests out, name a tsconfig without them with `-p`.");
+    }
   }
   if (has("copies")) {
     advice.push(
@@ -60,6 +64,9 @@ export function cures(
   }
   if (has("stale", "broken") && !isBundled) {
     advice.push("If a bundler or a minifier writes the output, name its files with `--output`.");
+  }
+  if (has("uncompiled")) {
+    advice.push("Build the project that compiles these files, or name it: `lockweave check -p <tsconfig>`.");
   }
   if (has("cannotTell")) advice.push("Let TypeScript emit these files, with `target` es2015 or later.");
   return advice;

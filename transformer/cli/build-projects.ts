@@ -1,0 +1,71 @@
+import { existsSync, readdirSync, readFileSync } from "node:fs";
+import { dirname, join, relative, resolve } from "node:path";
+import { shortPath } from "../verify/outputs";
+import type { Project } from "../verify/project";
+import { UsageError } from "../verify/usage-error";
+import { openProjects } from "./project";
+
+/** Returns other projects that may compile the tagged files of a project, with the projects that they reference. */
+export function alternativesOf(project: Project, cwd: string): Project[] {
+  const projects = configsNear(project).flatMap((config) => opened(config, cwd));
+  return [...new Map(projects.map((one) => [one.config, one])).values()];
+}
+
+function opened(config: string, cwd: string): Project[] {
+  try {
+    return openProjects(config, cwd);
+  } catch (error) {
+    if (!(error instanceof UsageError)) throw error;
+    return []; // A tsconfig that cannot be read has not built anything.
+  }
+}
+
+/** Finds each tsconfig between the tagged files and the project's own, and those that scripts name. */
+function configsNear({ config, files }: Project): string[] {
+  const home = dirname(config);
+  const directories = new Set([home]);
+  for (const { source } of files) {
+    for (
+      let dir = dirname(resolve(source.fileName));
+      !relative(home, dir).startsWith("..");
+      dir = dirname(dir)
+    ) {
+      if (directories.has(dir)) break;
+      directories.add(dir);
+    }
+  }
+  const found = [...directories].flatMap((dir) => configsIn(dir));
+  return [...new Set([...found, ...configsNamedIn(home)])].filter((path) => path !== config).toSorted();
+}
+
+/** `tsconfig.json`, `tsconfig.build.json`, `tsconfig-esm.json` */
+const CONFIG = /^tsconfig(?:[.-].+)?\.json$/;
+
+function configsIn(dir: string): string[] {
+  if (!existsSync(dir)) return [];
+  return readdirSync(dir)
+    .filter((name) => CONFIG.test(name))
+    .map((name) => join(dir, name));
+}
+
+/** Returns what the scripts of package.json and the configuration of NestJS name. */
+function configsNamedIn(dir: string): string[] {
+  const named = [
+    ...textOf(join(dir, "package.json")).matchAll(/\s(?:-p|--project|-b|--build)[\s=]+([\w./-]+)/g),
+    ...textOf(join(dir, "nest-cli.json")).matchAll(/"tsConfigPath"\s*:\s*"([^"]+)"/g),
+  ];
+  return named.flatMap(([, path = ""]) =>
+    [resolve(dir, path), resolve(dir, path, "tsconfig.json")].filter(
+      (file) => file.endsWith(".json") && existsSync(file),
+    ),
+  );
+}
+
+function textOf(file: string): string {
+  return existsSync(file) ? readFileSync(file, "utf8") : "";
+}
+
+/** Returns the names of the projects, as `-p` takes them. */
+export function namesOf(projects: readonly Project[], cwd: string): string {
+  return projects.map(({ config }) => `\`${shortPath(config, cwd)}\``).join(", ");
+}

@@ -1,0 +1,211 @@
+import { checkBuilds, type CheckedBuilds } from "../verify/builds";
+import { checkBundled, countTags, settingAgainstOutput, type Unproved } from "../verify/check";
+import { cures } from "../verify/cures";
+import { shortPath } from "../verify/outputs";
+import type { Place } from "../verify/place";
+import type { Project } from "../verify/project";
+import { UsageError } from "../verify/usage-error";
+import { analysisRows, type AnalysisRows, type FindingRow } from "./analysis";
+import { alternativesOf, namesOf } from "./build-projects";
+import { cyan, print, printError, printJson, safe } from "./printer";
+import { namesFile, openProjects } from "./project";
+import { aboutSources, problemLine, warningLine } from "./rows";
+import {
+  dependencyProblems,
+  inOrder,
+  problemsOf,
+  storeWarnings,
+  typeProblems,
+  warningsOf,
+  type ProblemRow,
+} from "./tags";
+
+interface Options {
+  readonly project: string | undefined;
+  readonly outputs: readonly string[];
+  readonly json: boolean;
+}
+
+/**
+ * Checks that the output holds the lock of every tag.
+ *
+ * @returns the exit code
+ * @throws {UsageError} when there is nothing to check
+ */
+export function check({ project: named, outputs, json }: Options, cwd: string): number {
+  const projects = openProjects(named, cwd);
+  const isBundled = outputs.length > 0;
+  const isCompiled = !isBundled && projects.every(({ builder }) => builder !== "another");
+  // A file that `-p` names is the project itself. Otherwise another project may have written the output.
+  const isExact = named !== undefined && namesFile(named, cwd);
+  const search = (): CheckedBuilds => checkBuilds(projects, (one) => alternativesOf(one, cwd), cwd);
+  const builds = isCompiled ? (isExact ? checkBuilds(projects, () => [], cwd) : search()) : undefined;
+  const all = [...projects, ...(builds?.builders ?? [])];
+  const others = (): OtherBuilds => (isExact || builds === undefined ? search() : builds);
+  // `tspc` reports what a type checker knows. Nobody knows whether `tspc` ever saw the sources of a bundle, or the
+  // files that a build leaves out.
+  const byTspc = projects.filter(
+    (project) =>
+      !isBundled &&
+      project.builder === "tspc" &&
+      project.plugin?.transformProgram === true &&
+      settingAgainstOutput(project) === undefined &&
+      builds?.shared.includes(project) !== true,
+  );
+  const analysis = analysisRows(projects);
+  const problems = inOrder<ProblemRow | FindingRow>([
+    ...problemsOf(all),
+    ...dependencyProblems(all, isBundled),
+    ...typeProblems(projects.filter((project) => !byTspc.includes(project))),
+    ...analysis.certain,
+  ]);
+  const warnings = inOrder<ProblemRow | FindingRow>([
+    ...warningsOf(all),
+    ...storeWarnings(all),
+    ...analysis.likely,
+  ]);
+  if (builds?.silent !== undefined && problems.length === 0) {
+    throw new UsageError(withoutOutput(builds.silent, others(), cwd));
+  }
+  const output = outputOf(projects, outputs, builds, cwd);
+  const { tags, unproved } = output ?? { tags: countTags(projects), unproved: [] };
+  if (tags + problems.length === 0) {
+    throw new UsageError("This project has no tags, so there is nothing to prove. Is it the right one?");
+  }
+  printError(...aboutSources(projects));
+  const advice = [
+    ...cures(
+      builds === undefined || builds.builders.length === 0 ? projects : builds.writers,
+      unproved,
+      isBundled,
+    ),
+    ...(builds === undefined ? [] : aboutOtherProjects(builds, others, cwd)),
+  ];
+  const isProved = problems.length + unproved.length === 0;
+  if (json) {
+    const short = <R extends Partial<Place>>(row: R): R =>
+      row.file === undefined ? row : { ...row, file: shortPath(row.file, cwd) };
+    const withProof = (row: ProblemRow | FindingRow): ProblemRow | FindingRow =>
+      "proof" in row ? { ...short(row), proof: row.proof.map(short) } : short(row);
+    const result = {
+      tags,
+      problems: problems.map(withProof),
+      warnings: warnings.map(withProof),
+      unproved: unproved.map(short),
+      unfollowed: analysis.unfollowed.map(short),
+      builders: builds?.builders.map(({ config }) => shortPath(config, cwd)) ?? [],
+      leftOut: builds?.leftOut.map(short) ?? [],
+      cures: advice,
+    };
+    printJson(result, 2);
+  } else {
+    printError(
+      ...warnings.map((row) => warningLine(row, cwd)),
+      ...inOrder([...problems, ...unproved]).map((row) => problemLine(row, cwd)),
+      ...advice.map((cure) => cyan(`-> ${cure}`)),
+    );
+    if (isProved) {
+      const said = [
+        output === undefined ? notLooked(tags) : proved(tags, builds, cwd),
+        aboutTests(builds),
+        aboutTypes(projects, byTspc, cwd),
+        aboutCalls(analysis),
+      ];
+      print(safe`${said.filter((sentence) => sentence !== "").join(" ")}`);
+    }
+  }
+  return isProved ? 0 : 1;
+}
+
+interface Output {
+  readonly tags: number;
+  readonly unproved: readonly Unproved[];
+}
+
+/** Returns `undefined` if no output was looked at. */
+function outputOf(
+  projects: readonly Project[],
+  outputs: readonly string[],
+  builds: CheckedBuilds | undefined,
+  cwd: string,
+): Output | undefined {
+  if (outputs.length > 0) return checkBundled(projects, outputs, cwd);
+  return builds?.silent === undefined ? builds : undefined;
+}
+
+function withoutOutput(project: Project, { builders, unbuilt }: OtherBuilds, cwd: string): string {
+  const setting = settingAgainstOutput(project) ?? "noEmit";
+  const others =
+    builders.length > 0
+      ? ` ${namesOf(builders, cwd)} has written code.`
+      : unbuilt.length > 0
+        ? ` ${namesOf(unbuilt, cwd)} does, but its output does not exist yet.`
+        : "";
+  return `${project.config} has \`${setting}\`, so TypeScript writes no code.${others} Fix: name the tsconfig that builds with \`-p\`, or the output of a bundler with \`--output\`. If nothing is written, \`lockweave check --watch\` checks the tags alone.`;
+}
+
+type OtherBuilds = Pick<CheckedBuilds, "builders" | "unbuilt">;
+
+/** Says which other tsconfig to name with `-p`. */
+function aboutOtherProjects(
+  { unproved, builders, writers }: CheckedBuilds,
+  find: () => OtherBuilds,
+  cwd: string,
+): string[] {
+  if (builders.length > 0 && unproved.length > 0) {
+    return [
+      `Compared with the output of ${namesOf(writers, cwd)}. If another tsconfig builds this, name it with \`-p\`.`,
+    ];
+  }
+  if (!unproved.some(({ reason }) => reason === "missing")) return [];
+  const others = find();
+  if (others.builders.length > 0) {
+    return [`${namesOf(others.builders, cwd)} has written output. If it is your build, name it with \`-p\`.`];
+  }
+  return others.unbuilt.length === 0
+    ? []
+    : [
+        `The output of ${namesOf(others.unbuilt, cwd)} does not exist either. If another tsconfig builds this, name it with \`-p\`.`,
+      ];
+}
+
+// ---- what was looked at ---------------------------------------------------------------------------------
+
+function proved(tags: number, builds: CheckedBuilds | undefined, cwd: string): string {
+  const locks = tags === 1 ? "The lock of the only tag is" : `The locks of all ${tags} tags are`;
+  const { builders = [] } = builds ?? {};
+  return `${locks} in the output${builders.length === 0 ? "" : ` of ${namesOf(builders, cwd)}`}.`;
+}
+
+function notLooked(tags: number): string {
+  const right = tags === 1 ? "The only tag is as it should be." : `All ${tags} tags are as they should be.`;
+  return `${right} No output was looked at: if something is built, name it with \`--output\`.`;
+}
+
+/** Tags that are not in the output are told, and never counted. */
+function aboutTests(builds: CheckedBuilds | undefined): string {
+  const { leftOut = [] } = builds ?? {};
+  if (leftOut.length === 0) return "";
+  const tags = leftOut.length === 1 ? "One tag in a test is" : `${leftOut.length} tags in tests are`;
+  return `${tags} not built: \`--json\` names ${leftOut.length === 1 ? "it" : "them"}.`;
+}
+
+function aboutTypes(projects: readonly Project[], byTspc: readonly Project[], cwd: string): string {
+  if (projects.some(({ checksTypes }) => !checksTypes)) {
+    return "Types were not checked: that takes TypeScript 5.9 or 6.";
+  }
+  if (byTspc.length === 0) return "Types were checked.";
+  if (byTspc.length === projects.length) return "Types are left to `tspc`, which checks them as it compiles.";
+  const left = byTspc.map(({ config }) => `\`${shortPath(config, cwd)}\``).join(", ");
+  return `Types were checked, but for ${left}, where \`tspc\` checks them as it compiles.`;
+}
+
+/** What cannot be followed is told, and never guessed. */
+function aboutCalls({ unfollowed, left }: AnalysisRows): string {
+  // Where types were not checked, it is told that this takes a compiler.
+  if (left.some(({ checksTypes }) => checksTypes))
+    return "Calls between locks were not followed: that takes TypeScript 5.9 or 6.";
+  if (unfollowed.length === 0) return "";
+  const calls = unfollowed.length === 1 ? "One call" : `${unfollowed.length} calls`;
+  return `${calls} inside locks could not be followed: \`--json\` names them.`;
+}

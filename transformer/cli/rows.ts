@@ -1,0 +1,36 @@
+import { shortPath } from "../verify/outputs";
+import type { Place } from "../verify/place";
+import type { Project } from "../verify/project";
+import { block, bold, red, safe, type SafeText } from "./printer";
+import type { ProblemRow } from "./tags";
+
+/** A tag whose lock is not proved has no code: the tag itself is right. */
+export type Row = Partial<Place> & Pick<ProblemRow, "message"> & { readonly code?: string };
+
+export function problemLine(row: Row, cwd: string): SafeText {
+  return safe`${bold(`${placeText(row, cwd)}:`)} ${red(messageText(row))}`;
+}
+
+export function warningLine(row: Row, cwd: string): SafeText {
+  return safe`${bold(`${placeText(row, cwd)}:`)} warning: ${messageText(row)}`;
+}
+
+function placeText({ file, line, column }: Row, cwd: string): string {
+  const place = [file === undefined ? undefined : shortPath(file, cwd), line, column];
+  return place.filter((part) => part !== undefined).join(":");
+}
+
+/** A compiler's message may have several lines. */
+function messageText({ code, message }: Row): SafeText {
+  return code === undefined ? block(message) : safe`${code}: ${block(message)}`;
+}
+
+/** Says which files are the sources if there is no tsconfig.json. */
+export function aboutSources(projects: readonly Project[]): SafeText[] {
+  const [project] = projects;
+  if (project?.builder !== "another") return [];
+  const count = project.sources.length - 1; // Without the place of tsconfig.json.
+  return [
+    safe`There is no tsconfig.json. Looked at ${count === 1 ? "the one source" : `all ${count} sources`} in this directory and below, but for node_modules, dist, build, out and coverage.`,
+  ];
+}

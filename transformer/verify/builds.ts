@@ -1,0 +1,133 @@
+import { countTags, proofOf, settingAgainstOutput, type Proof, type Unproved } from "./check";
+import { placeOf, type Place } from "./place";
+import type { Project } from "./project";
+import { isTestFile } from "./test-files";
+
+/** What the output of the projects proves. */
+export interface CheckedBuilds {
+  /** The number of tags that the output has to hold. */
+  readonly tags: number;
+  readonly unproved: readonly Unproved[];
+  /** Other projects than the given ones, whose output was compared. */
+  readonly builders: readonly Project[];
+  /** All projects that have written output. */
+  readonly writers: readonly Project[];
+  /** The given projects that share the proof with `builders`. */
+  readonly shared: readonly Project[];
+  /** Tags in tests that the build leaves out. */
+  readonly leftOut: readonly Place[];
+  /** A project with tags that writes no code, if no other project has written any. */
+  readonly silent: Project | undefined;
+  /** Projects that would write code for the tags that were not found, but have not. */
+  readonly unbuilt: readonly Project[];
+}
+
+/**
+ * Checks that the output holds the lock of every tag.
+ *
+ * A tsconfig.json often covers more than the build does, such as the tests. If its own output does not prove all locks,
+ * this looks for other projects that have written output. Every project with output has to hold the locks of all its
+ * tags. Only a tag in a test file may be in no output, and only if a project with output leaves that file out.
+ *
+ * @param alternativesOf returns other projects that may compile the same files
+ */
+export function checkBuilds(
+  projects: readonly Project[],
+  alternativesOf: (project: Project) => readonly Project[],
+  cwd: string,
+): CheckedBuilds {
+  const proofs = new Map<string, Proof>();
+  const proof = (project: Project): Proof => {
+    const known = proofs.get(project.config) ?? proofOf(project, cwd);
+    proofs.set(project.config, known);
+    return known;
+  };
+  const all = projects.map((project) => checkBuild(project, alternativesOf, proof));
+  const builders = distinct(all.flatMap((one) => one.builders)).filter(
+    ({ config }) => !projects.some((project) => project.config === config),
+  );
+  const unproved = distinct(all.flatMap((one) => one.unproved));
+  const leftOut = distinct(all.flatMap((one) => one.leftOut)).filter(
+    (place) => !unproved.some((one) => isSamePlace(one, place)),
+  );
+  return {
+    tags: countTags([...projects, ...builders]) - leftOut.length,
+    unproved,
+    builders,
+    writers: [...projects, ...builders].filter(
+      (one) => settingAgainstOutput(one) === undefined && proof(one).hasOutput,
+    ),
+    shared: projects.filter((_, index) => all[index]?.builders.length !== 0),
+    leftOut,
+    silent: projects.find((_, index) => all[index]?.isSilent === true),
+    unbuilt: distinct(all.flatMap((one) => one.unbuilt)),
+  };
+}
+
+interface CheckedBuild {
+  readonly unproved: readonly Unproved[];
+  readonly builders: readonly Project[];
+  readonly leftOut: readonly Place[];
+  readonly unbuilt: readonly Project[];
+  readonly isSilent: boolean;
+}
+
+function checkBuild(
+  project: Project,
+  alternativesOf: (project: Project) => readonly Project[],
+  proof: (project: Project) => Proof,
+): CheckedBuild {
+  const writes = settingAgainstOutput(project) === undefined;
+  const own = writes ? proof(project) : undefined;
+  const alone = { unproved: own?.unproved ?? [], builders: [], leftOut: [], unbuilt: [] };
+  if (countTags([project]) === 0 || own?.unproved.length === 0) return { ...alone, isSilent: false };
+  const others = alternativesOf(project).filter(
+    (other) => other.config !== project.config && settingAgainstOutput(other) === undefined,
+  );
+  const builders = others.filter((other) => proof(other).hasOutput);
+  if (builders.length === 0) return { ...alone, unbuilt: others, isSilent: !writes };
+  const writers = own?.hasOutput === true ? [project, ...builders] : builders;
+  const leftOut: Place[] = [];
+  const unproved: Unproved[] = [];
+  const isTest = (file: string): boolean => isTestFile(file, project.config);
+  for (const writer of writers) {
+    // The same project without the tests.
+    const untested = writers.filter((other) =>
+      writer.files.every(({ source: { fileName } }) => isTest(fileName) || compiles(other, fileName)),
+    );
+    for (const { reason, message, ...place } of proof(writer).unproved) {
+      const isLeftOut =
+        reason === "missing" && isTest(place.file) && untested.some((other) => !compiles(other, place.file));
+      if (isLeftOut) leftOut.push(place);
+      else unproved.push({ ...place, reason, message });
+    }
+  }
+  for (const file of project.files) {
+    const { fileName } = file.source;
+    if (writers.some((writer) => compiles(writer, fileName))) continue;
+    for (const site of file.sites) {
+      const place = placeOf(file, site);
+      if (isTest(fileName)) leftOut.push(place);
+      else unproved.push({ ...place, reason: "uncompiled", message: uncompiled(site.name) });
+    }
+  }
+  return { unproved, builders, leftOut, unbuilt: [], isSilent: false };
+}
+
+function compiles({ files }: Project, fileName: string): boolean {
+  return files.some(({ source }) => source.fileName === fileName);
+}
+
+function uncompiled(name: string): string {
+  return `\`${name}\` is not proved to be locked: no project that has written output compiles this file.`;
+}
+
+function isSamePlace(one: Place, other: Place): boolean {
+  return one.file === other.file && one.line === other.line && one.column === other.column;
+}
+
+/** Several projects may report the same. A project is the same as another one of the same tsconfig. */
+function distinct<T extends object>(all: readonly T[]): T[] {
+  const keyOf = (one: T): string => ("config" in one ? String(one.config) : JSON.stringify(one));
+  return [...new Map(all.map((one) => [keyOf(one), one])).values()];
+}
