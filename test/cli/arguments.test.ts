@@ -16,19 +16,37 @@ function complaint(...args: string[]): string {
 }
 
 test("the commands and their options are understood, in any order", (t) => {
-  t.deepEqual(parseCommand(["list"]), { name: "list", project: undefined, json: false });
-  t.deepEqual(parseCommand(["--json", "list", "-p", "a"]), { name: "list", project: "a", json: true });
+  t.deepEqual(parseCommand(["list"]), {
+    name: "list",
+    project: undefined,
+    typescript: undefined,
+    json: false,
+  });
+  t.deepEqual(parseCommand(["--json", "list", "-p", "a"]), {
+    name: "list",
+    project: "a",
+    typescript: undefined,
+    json: true,
+  });
   t.deepEqual(parseCommand(["check", "--project=a"]), {
     name: "check",
     project: "a",
+    typescript: undefined,
     outputs: [],
     json: false,
+    watch: false,
+  });
+  t.deepEqual(parseCommand(["build", "--typescript", "typescript-7"]), {
+    name: "build",
+    project: undefined,
+    typescript: "typescript-7",
     watch: false,
   });
   const twice = ["check", "--output", "a", "--output=-b"];
   t.deepEqual(parseCommand(twice), {
     name: "check",
     project: undefined,
+    typescript: undefined,
     outputs: ["a", "-b"],
     json: false,
     watch: false,
@@ -37,6 +55,7 @@ test("the commands and their options are understood, in any order", (t) => {
   t.deepEqual(parseCommand(expandedByShell), {
     name: "check",
     project: undefined,
+    typescript: undefined,
     outputs: ["a.js", "b.js"],
     json: false,
     watch: false,
@@ -57,6 +76,8 @@ test("what is not understood is named, with the nearest that is", (t) => {
   t.is(complaint("check", "--output="), "Expected a path after `--output`.");
   t.is(complaint("list", "--json=yes"), "`--json` takes no value.");
   t.is(complaint("list", "-p", "a", "-p", "b"), "`--project` is given twice.");
+  t.is(complaint("build", "--typescript"), "Expected a package or a path after `--typescript`.");
+  t.is(complaint("build", "--typescript", "a", "--typescript", "b"), "`--typescript` is given twice.");
   t.is(complaint("check", "-w", "--json"), "`--watch` looks at the tags alone, and takes no `--json`.");
   t.is(
     complaint("check", "-w", "--output", "a"),

@@ -24,17 +24,22 @@ export type Command =
       readonly port: number;
     }
   | { readonly name: "init"; readonly isAgreed: boolean }
-  | { readonly name: "eject"; readonly project: string | undefined; readonly isAgreed: boolean }
-  | { readonly name: "diff"; readonly project: string | undefined; readonly wanted: string | undefined }
-  | { readonly name: "list"; readonly project: string | undefined; readonly json: boolean }
-  | { readonly name: "build"; readonly project: string | undefined; readonly watch: boolean }
-  | {
+  | (OfProject & { readonly name: "eject"; readonly isAgreed: boolean })
+  | (OfProject & { readonly name: "diff"; readonly wanted: string | undefined })
+  | (OfProject & { readonly name: "list"; readonly json: boolean })
+  | (OfProject & { readonly name: "build"; readonly watch: boolean })
+  | (OfProject & {
       readonly name: "check";
-      readonly project: string | undefined;
       readonly outputs: readonly string[];
       readonly json: boolean;
       readonly watch: boolean;
-    };
+    });
+
+interface OfProject {
+  readonly project: string | undefined;
+  /** The TypeScript that compiles the project: a package, or a path. */
+  readonly typescript: string | undefined;
+}
 
 export const HELP = `Usage: lockweave <command> [options]
 
@@ -55,6 +60,8 @@ Options:
   -p, --project <path>   the tsconfig.json, or its directory; with the projects that it references
                          (default: tsconfig.json here or further up; list and check do without, too;
                          check finds a tsconfig.build.json or the like that wrote the output)
+      --typescript <package>  list, check, build, diff, eject: the TypeScript that compiles the project, or its path
+                         (default: typescript, or another dependency that is TypeScript)
       --json             list, check, top, tail, inspect: as JSON
   -w, --watch            build: again after each change; check: what is wrong with the tags, again after each change
       --output <path>    check: what a bundler made: a file, a directory or a glob such as "dist/**/*.js";
@@ -76,6 +83,7 @@ of the compiler. Of \`init\`, 1 when something is left to you, and of \`eject\`,
 
 const OPTIONS = {
   project: { type: "string", short: "p" },
+  typescript: { type: "string" },
   json: { type: "boolean" },
   watch: { type: "boolean", short: "w" },
   output: { type: "string", multiple: true },
@@ -93,11 +101,11 @@ type OptionName = keyof typeof OPTIONS;
 
 const COMMANDS: Readonly<Record<string, readonly OptionName[]>> = {
   init: ["yes"],
-  list: ["project", "json"],
-  check: ["project", "output", "json", "watch"],
-  build: ["project", "watch"],
-  diff: ["project"],
-  eject: ["project", "yes"],
+  list: ["project", "typescript", "json"],
+  check: ["project", "typescript", "output", "json", "watch"],
+  build: ["project", "typescript", "watch"],
+  diff: ["project", "typescript"],
+  eject: ["project", "typescript", "yes"],
   top: ["redis", "match", "prefix", "json"],
   tail: ["redis", "match", "prefix", "json"],
   ui: ["redis", "match", "prefix", "port"],
@@ -124,8 +132,13 @@ export function parseCommand(args: readonly string[]): Command {
     const takesValue = OPTIONS[name].type === "string";
     if (takesValue && (value === undefined || value === "" || (value.startsWith("-") && !inlineValue))) {
       const what =
-        { redis: "a URL", match: "a pattern", prefix: "a text", port: "a number" }[name as string] ??
-        "a path";
+        {
+          redis: "a URL",
+          match: "a pattern",
+          prefix: "a text",
+          port: "a number",
+          typescript: "a package or a path",
+        }[name as string] ?? "a path";
       throw new UsageError(`Expected ${what} after \`${rawName}\`.`);
     }
     if (!takesValue && value !== undefined) throw new UsageError(`\`${rawName}\` takes no value.`);
@@ -153,6 +166,8 @@ function commandOf(
   }
   const [project, anotherProject] = given.get("project") ?? [];
   if (anotherProject !== undefined) throw new UsageError("`--project` is given twice.");
+  const [typescript, anotherTypeScript] = given.get("typescript") ?? [];
+  if (anotherTypeScript !== undefined) throw new UsageError("`--typescript` is given twice.");
   const outputs = given.get("output") ?? [];
   if (name === "ui") {
     const { urls, match, prefix } = liveCommand("top", rest, given);
@@ -163,22 +178,22 @@ function commandOf(
   if (name === "diff") {
     const [wanted, another] = rest;
     if (another !== undefined) throw new UsageError(`Did not expect \`${another}\`.`);
-    return { name, project, wanted };
+    return { name, project, typescript, wanted };
   }
   const [stray] = rest;
   // More paths behind `--output`: a shell has put them there for a glob without quotes.
   if (stray !== undefined && outputs.length === 0) throw new UsageError(`Did not expect \`${stray}\`.`);
   if (name === "init") return { name, isAgreed: given.has("yes") };
-  if (name === "build") return { name, project, watch: given.has("watch") };
-  if (name === "eject") return { name, project, isAgreed: given.has("yes") };
+  if (name === "build") return { name, project, typescript, watch: given.has("watch") };
+  if (name === "eject") return { name, project, typescript, isAgreed: given.has("yes") };
   const json = given.has("json");
-  if (name === "list") return { name, project, json };
+  if (name === "list") return { name, project, typescript, json };
   const watch = given.has("watch");
   const other = json ? "--json" : outputs.length > 0 ? "--output" : undefined;
   if (watch && other !== undefined) {
     throw new UsageError(`\`--watch\` looks at the tags alone, and takes no \`${other}\`.`);
   }
-  return { name: "check", project, outputs: [...outputs, ...rest], json, watch };
+  return { name: "check", project, typescript, outputs: [...outputs, ...rest], json, watch };
 }
 
 function liveCommand(

@@ -3,17 +3,16 @@ import { dirname, join, relative, resolve } from "node:path";
 import { shortPath } from "../verify/outputs";
 import type { Project } from "../verify/project";
 import { UsageError } from "../verify/usage-error";
-import { openProjects } from "./project";
 
 /** Returns other projects that may compile the tagged files of a project, with the projects that they reference. */
-export function alternativesOf(project: Project, cwd: string): Project[] {
-  const projects = configsNear(project).flatMap((config) => opened(config, cwd));
+export function alternativesOf(project: Project, open: (config: string) => Project[]): Project[] {
+  const projects = configsNear(project).flatMap((config) => opened(config, open));
   return [...new Map(projects.map((one) => [one.config, one])).values()];
 }
 
-function opened(config: string, cwd: string): Project[] {
+function opened(config: string, open: (config: string) => Project[]): Project[] {
   try {
-    return openProjects(config, cwd);
+    return open(config);
   } catch (error) {
     if (!(error instanceof UsageError)) throw error;
     return []; // A tsconfig that cannot be read has not built anything.

@@ -6,6 +6,7 @@ import { NoProjectError } from "../hosts/native/project";
 import { parser } from "../parser/parser";
 import { UsageError } from "../verify/usage-error";
 import { block, print, printError, safe } from "./printer";
+import { compilingFor } from "./typescript";
 import { watchSources, type Run } from "./watch";
 
 /**
@@ -14,10 +15,17 @@ import { watchSources, type Run } from "./watch";
  * @returns the exit code
  * @throws {UsageError} when there is no compiler
  */
-export function build(config: string, cwd: string, isWatching: boolean): number {
-  const compiler = nativeCompiler(config);
+export function build(
+  config: string,
+  cwd: string,
+  { watch: isWatching, typescript }: { readonly watch: boolean; readonly typescript: string | undefined },
+): number {
+  const { installed } = compilingFor(config, typescript, cwd);
+  const compiler = installed && nativeCompiler(installed);
   if (compiler === undefined) {
-    throw new UsageError("This needs TypeScript: `npm install --save-dev typescript`.");
+    throw new UsageError(
+      "This needs TypeScript 5.9 or later. Fix: `npm install --save-dev typescript`, or name the package that has it with `--typescript`.",
+    );
   }
   if (isWatching) watchSources(() => buildAll(compiler, config, cwd));
   return isWatching ? 0 : buildAll(compiler, config, cwd).code;

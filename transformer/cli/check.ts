@@ -24,6 +24,7 @@ interface Options {
   readonly project: string | undefined;
   readonly outputs: readonly string[];
   readonly json: boolean;
+  readonly typescript: string | undefined;
 }
 
 /**
@@ -32,13 +33,14 @@ interface Options {
  * @returns the exit code
  * @throws {UsageError} when there is nothing to check
  */
-export function check({ project: named, outputs, json }: Options, cwd: string): number {
-  const projects = openProjects(named, cwd);
+export function check({ project: named, outputs, json, typescript }: Options, cwd: string): number {
+  const open = (path: string | undefined): Project[] => openProjects(path, cwd, { typescript });
+  const projects = open(named);
   const isBundled = outputs.length > 0;
   const isCompiled = !isBundled && projects.every(({ builder }) => builder !== "another");
   // A file that `-p` names is the project itself. Otherwise another project may have written the output.
   const isExact = named !== undefined && namesFile(named, cwd);
-  const search = (): CheckedBuilds => checkBuilds(projects, (one) => alternativesOf(one, cwd), cwd);
+  const search = (): CheckedBuilds => checkBuilds(projects, (one) => alternativesOf(one, open), cwd);
   const builds = isCompiled ? (isExact ? checkBuilds(projects, () => [], cwd) : search()) : undefined;
   const all = [...projects, ...(builds?.builders ?? [])];
   const others = (): OtherBuilds => (isExact || builds === undefined ? search() : builds);

@@ -52,7 +52,7 @@ function run(command: Command, cwd: string): number | Promise<number> {
     case "init":
       return init(cwd, command.isAgreed);
     case "list":
-      return list(openProjects(command.project, cwd), command.json, cwd);
+      return list(openProjects(command.project, cwd, command), command.json, cwd);
     case "top":
       return top(command.urls, command, command.json);
     case "tail":
@@ -64,13 +64,17 @@ function run(command: Command, cwd: string): number | Promise<number> {
     case "release":
       return releaseLock(command.urls, command.key, command, command);
     case "diff":
-      return diff(openProjects(command.project, cwd), command.wanted, cwd);
+      return diff(openProjects(command.project, cwd, { ...command, prefersApi: true }), command.wanted, cwd);
     case "eject":
-      return eject(openProjects(command.project, cwd), command.isAgreed, cwd);
+      return eject(
+        openProjects(command.project, cwd, { ...command, prefersApi: true }),
+        command.isAgreed,
+        cwd,
+      );
     case "build":
-      return build(configFile(command.project, cwd), cwd, command.watch);
+      return build(configFile(command.project, cwd), cwd, command);
     default:
-      if (command.watch) watchTags(command.project, cwd);
+      if (command.watch) watchTags(command.project, cwd, command.typescript);
       return command.watch ? 0 : check(command, cwd);
   }
 }

@@ -21,22 +21,38 @@ import { parser } from "../parser/parser";
 import { readDefaults } from "../read/options";
 import type { PlacedProblem, Project, TaggedFile, WovenSource } from "../verify/project";
 import { UsageError } from "../verify/usage-error";
+import { apiFor, apiNear, compilingFor } from "./typescript";
 import { sourcesUnder, uncheckedProject, usualOptions } from "./unconfigured";
 import { isOfTag, mayNeedWeave, weave } from "../weave/weave";
+
+interface Choice {
+  /** The TypeScript that compiles the project: a package, or a path. */
+  readonly typescript?: string | undefined;
+  /** Whether TypeScript's JavaScript API is preferred, although TypeScript 7 compiles the project. */
+  readonly prefersApi?: boolean;
+}
 
 /**
  * The project, and those that it references; without a tsconfig.json, the sources of the directory.
  *
  * @throws {UsageError} when there is no such project, or no compiler for it
  */
-export function openProjects(path: string | undefined, cwd: string): Project[] {
+export function openProjects(path: string | undefined, cwd: string, choice: Choice = {}): Project[] {
   const config = path === undefined ? nearestConfig(cwd) : configFile(path, cwd);
-  if (config === undefined) return [openUnconfigured(cwd)];
-  const native = nativeCompiler(config);
-  if (native !== undefined && Number.parseInt(native.version, 10) >= 7) {
-    return openNativeProjects(native, config, cwd);
+  if (config === undefined) return [openUnconfigured(cwd, choice)];
+  const { installed, isChosen } = compilingFor(config, choice.typescript, cwd);
+  if (installed !== undefined && installed.major >= 7) {
+    const native = nativeCompiler(installed);
+    const api = apiNear(config);
+    const isNative = choice.prefersApi !== true || api === undefined;
+    if (native !== undefined && isNative) return openNativeProjects(native, config, cwd, api);
   }
-  const ts = compilerFor(config);
+  const ts = apiFor(config, isChosen ? installed : undefined);
+  const isOfTspc = installed === undefined || (installed.name === "typescript" && installed.isOriginal);
+  return openWithApi(ts, config, isOfTspc && (installed?.major ?? 0) < 7 ? "tspc" : "lockweave build");
+}
+
+function openWithApi(ts: Compiler, config: string, builder: Project["builder"]): Project[] {
   const projects: Project[] = [];
   const seen = new Set<string>();
   const open = (configPath: string): void => {
@@ -46,15 +62,22 @@ export function openProjects(path: string | undefined, cwd: string): Project[] {
     for (const reference of parsed.projectReferences ?? []) {
       open(resolve(ts.resolveProjectReferencePath(reference)));
     }
-    if (parsed.fileNames.length > 0) projects.push(projectOf(ts, configPath, parsed));
+    if (parsed.fileNames.length > 0) projects.push(projectOf(ts, configPath, parsed, builder));
   };
   open(config);
   return projects;
 }
 
-function openNativeProjects(compiler: NativeCompiler, config: string, cwd: string): Project[] {
+function openNativeProjects(
+  compiler: NativeCompiler,
+  config: string,
+  cwd: string,
+  api: Compiler | undefined,
+): Project[] {
   try {
-    return projectsInOrder(parser(), config).map((path) => checkableProject(parser(), compiler, path, cwd));
+    return projectsInOrder(parser(), config).map((path) =>
+      checkableProject(parser(), compiler, path, cwd, () => analysisWith(api, path)),
+    );
   } catch (error) {
     if (!(error instanceof NoProjectError)) throw error;
     const [first] = error.said;
@@ -62,19 +85,30 @@ function openNativeProjects(compiler: NativeCompiler, config: string, cwd: strin
   }
 }
 
-function openUnconfigured(cwd: string): Project {
+/** Nothing is known if only the other TypeScript understands the tsconfig.json. */
+function analysisWith(api: Compiler | undefined, config: string): Analysis | undefined {
+  if (api === undefined) return undefined;
+  try {
+    return projectOf(api, config, parseConfig(api, config), "lockweave build").analysis();
+  } catch (error) {
+    if (!(error instanceof UsageError)) throw error;
+    return undefined;
+  }
+}
+
+function openUnconfigured(cwd: string, { typescript }: Choice): Project {
   const config = join(cwd, "tsconfig.json"); // Where it would be.
   const fileNames = sourcesUnder(cwd);
-  const ts = installedCompiler(config);
+  const { installed, isChosen } = compilingFor(config, typescript, cwd);
+  const ts = isChosen ? apiFor(config, installed) : (apiNear(config) ?? apiNear(__filename));
   if (ts === undefined) return uncheckedProject(parser(), config, fileNames);
   return {
-    ...projectOf(ts, config, { fileNames, options: usualOptions(ts), errors: [] }),
-    builder: "another",
+    ...projectOf(ts, config, { fileNames, options: usualOptions(ts), errors: [] }, "another"),
     unlockedSources: () => [], // Nobody knows what runs them.
   };
 }
 
-// ---- the compiler ---------------------------------------------------------------------------------------
+// ---- the tsconfig.json ---------------------------------------------------------------------------------------
 
 /** @throws {UsageError} when there is none */
 export function configFile(path: string | undefined, cwd: string): string {
@@ -106,39 +140,6 @@ function isFile(path: string): boolean {
   return statSync(path, { throwIfNoEntry: false })?.isFile() ?? false;
 }
 
-/** TypeScript as the project has it, since that is what it is built with; else as we have it. */
-function compilerFor(config: string): Compiler {
-  const ts = installedCompiler(config);
-  if (ts !== undefined) return ts;
-  const versions = compilersNear(config).map(({ version }) => version ?? "");
-  const found = versions.findLast((version) => version !== "");
-  throw new UsageError(
-    `This needs TypeScript 5.9 or later (\`npm install --save-dev typescript\`), found ${found ?? "none"}.`,
-  );
-}
-
-function installedCompiler(config: string): Compiler | undefined {
-  return compilersNear(config).find(({ version = "", createProgram }) => {
-    const [major = 0, minor = 0] = version.split(".").map(Number);
-    return createProgram !== undefined && (major === 6 || (major === 5 && minor >= 9));
-  }) as Compiler | undefined;
-}
-
-function compilersNear(config: string): Partial<Compiler>[] {
-  return [config, __filename].flatMap((from) => {
-    const ts = requireFrom(from, "typescript") as Partial<Compiler> | undefined;
-    return ts === undefined ? [] : [ts];
-  });
-}
-
-function requireFrom(path: string, id: string): unknown {
-  try {
-    return createRequire(path)(id);
-  } catch {
-    return undefined;
-  }
-}
-
 function parseConfig(ts: Compiler, config: string): TS.ParsedCommandLine {
   const complain = (diagnostic: TS.Diagnostic): never => {
     throw new UsageError(`${config}: ${ts.flattenDiagnosticMessageText(diagnostic.messageText, "\n")}`);
@@ -154,7 +155,12 @@ function parseConfig(ts: Compiler, config: string): TS.ParsedCommandLine {
 
 // ---- the project ----------------------------------------------------------------------------------------
 
-function projectOf(ts: Compiler, config: string, parsed: TS.ParsedCommandLine): Project {
+function projectOf(
+  ts: Compiler,
+  config: string,
+  parsed: TS.ParsedCommandLine,
+  builder: Project["builder"],
+): Project {
   const { fileNames, options, projectReferences } = parsed;
   const plugin = pluginIn(config, options);
   const { defaults, problems } = readDefaults(plugin?.defaults ?? {});
@@ -227,7 +233,7 @@ function projectOf(ts: Compiler, config: string, parsed: TS.ParsedCommandLine): 
   return {
     ts,
     config,
-    builder: "tspc",
+    builder,
     checksTypes: true,
     options,
     plugin,

@@ -9,11 +9,11 @@ import { dependencyProblems, problemsOf, typeProblems, type ProblemRow } from ".
 import { watchSources, type Run } from "./watch";
 
 /** Says what is wrong with the tags, after each change, and looks at no output: the build may not be done yet. */
-export function watchTags(config: string | undefined, cwd: string): void {
+export function watchTags(config: string | undefined, cwd: string, typescript: string | undefined): void {
   let sources: readonly string[] = [config ?? join(cwd, "tsconfig.json")];
   watchSources((): Run => {
     try {
-      const projects = openProjects(config, cwd);
+      const projects = openProjects(config, cwd, { typescript });
       sources = projects.flatMap((project) => project.sources);
       const { certain, likely } = analysisRows(projects);
       const found = [

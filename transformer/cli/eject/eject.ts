@@ -63,7 +63,7 @@ export function sourcesOf(project: Project): readonly WovenSource[] {
   const sources = project.wovenSources();
   if (sources === undefined) {
     throw new UsageError(
-      "To write locks out takes TypeScript 5.9 or 6: `npm install --save-dev typescript@6`.",
+      "To write locks out takes TypeScript 5.9 or 6, which may stand beside TypeScript 7. Fix: `npm install --save-dev typescript6@npm:typescript@6`.",
     );
   }
   return sources;

@@ -13,9 +13,16 @@ import { openNativeProject, type NativeProject } from "./project";
 /**
  * A project whose output can be checked, although its compiler has no API.
  *
+ * @param analysis asks another TypeScript, which has one
  * @throws {NoProjectError}
  */
-export function checkableProject(ts: Parser, compiler: NativeCompiler, config: string, cwd: string): Project {
+export function checkableProject(
+  ts: Parser,
+  compiler: NativeCompiler,
+  config: string,
+  cwd: string,
+  analysis: Project["analysis"],
+): Project {
   const project = openNativeProject(ts, compiler, config, cwd);
   const files = [...project.woven].flatMap(([file, { text, woven }]): TaggedFile[] => {
     if (woven.sites.length + woven.diagnostics.length + woven.warnings.length === 0) return [];
@@ -37,7 +44,7 @@ export function checkableProject(ts: Parser, compiler: NativeCompiler, config: s
     unlockedSources: () => [], // They are among the files, and it is told that they are not emitted.
     linked: () => [],
     typeProblems: () => typeProblems(ts, project, files),
-    analysis: () => undefined,
+    analysis,
     wovenSources: () => undefined,
     errorsWith: () => [],
     emitWoven: ({ source }) => {

@@ -1,7 +1,5 @@
 import { spawnSync } from "node:child_process";
-import { readFileSync } from "node:fs";
-import { createRequire } from "node:module";
-import { dirname, join } from "node:path";
+import { installedTypeScripts, type InstalledTypeScript } from "./installed";
 
 /** A compiler that is run as a program, since it may have no other way in: TypeScript 7.0 has none. */
 export interface NativeCompiler {
@@ -15,19 +13,26 @@ interface Ran {
 }
 
 /**
- * The project's own. By its path, since `.bin/tsc` may be somebody else's.
- *
- * @returns `undefined` when there is none
+ * Returns the TypeScript that compiles a project: `typescript` itself. If that is `@typescript/typescript6`, it leaves
+ * `tsc` to another dependency, which is TypeScript 7.
  */
-export function nativeCompiler(config: string): NativeCompiler | undefined {
-  const manifestPath = resolved(config, "typescript/package.json");
-  if (manifestPath === undefined) return undefined;
-  const { version, bin } = JSON.parse(readFileSync(manifestPath, "utf8")) as {
-    readonly version: string;
-    readonly bin?: { readonly tsc?: string };
-  };
-  if (bin?.tsc === undefined) return undefined; // It has a library only.
-  const script = join(dirname(manifestPath), bin.tsc);
+export function compilingTypeScript(config: string): InstalledTypeScript | undefined {
+  const all = installedTypeScripts(config);
+  const usual = all.find(({ name }) => name === "typescript");
+  if (usual?.hasTsc === true) return usual;
+  const others = all.filter(({ script }) => script !== undefined).toSorted((a, b) => b.major - a.major);
+  const native = others.find(({ major }) => major >= 7);
+  if (native !== undefined) return native;
+  return usual === undefined ? others[0] : usual.script === undefined ? undefined : usual;
+}
+
+/**
+ * The compiler as a program. It is run by its path, since `.bin/tsc` may be somebody else's.
+ *
+ * @returns `undefined` if the package has a library only
+ */
+export function nativeCompiler({ version, script }: InstalledTypeScript): NativeCompiler | undefined {
+  if (script === undefined) return undefined;
   return {
     version,
     run(args, cwd) {
@@ -41,12 +46,4 @@ export function nativeCompiler(config: string): NativeCompiler | undefined {
       return { code: status ?? 1, output: stdout === "" ? stderr : stdout };
     },
   };
-}
-
-function resolved(from: string, id: string): string | undefined {
-  try {
-    return createRequire(from).resolve(id);
-  } catch {
-    return undefined;
-  }
 }

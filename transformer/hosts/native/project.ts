@@ -37,6 +37,8 @@ interface WovenSource {
 
 interface PluginEntry {
   readonly transform?: string;
+  /** The TypeScript that compiles the project: a package, or a path. */
+  readonly typescript?: unknown;
   readonly transformProgram?: boolean;
   readonly defaults?: Readonly<Record<string, unknown>>;
 }
@@ -111,6 +113,15 @@ export function openNativeProject(
 interface ShownConfig {
   readonly compilerOptions?: Readonly<Record<string, unknown>>;
   readonly files?: readonly string[];
+}
+
+/** Returns our entry, with the tsconfig.json that has it. */
+export function entryIn(
+  configs: readonly ConfigFile[],
+): { readonly entry: PluginEntry; readonly path: string } | undefined {
+  const holder = configs.find(({ settings }) => "plugins" in settings);
+  const entry = pluginIn(configs);
+  return holder === undefined || entry === undefined ? undefined : { entry, path: holder.path };
 }
 
 function pluginIn(configs: readonly ConfigFile[]): PluginEntry | undefined {

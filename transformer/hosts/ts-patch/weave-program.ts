@@ -24,6 +24,8 @@ export interface PluginConfig {
   readonly defaults?: Readonly<Record<string, unknown>>;
   /** Whether what the tagged functions do to each other is told with the errors of the build. */
   readonly analyze?: boolean;
+  /** The TypeScript that `lockweave build` and `lockweave check` work with: a package, or a path. */
+  readonly typescript?: string;
 }
 
 /**
