@@ -4,6 +4,7 @@ import { NOT_UNDERSTOOD, type Draft } from "./draft";
 import type { Host, NextStep, TryOut } from "./host";
 import type { Project } from "./project";
 import { BY_HAND, changeScripts, commandFor, hides, projectsOf } from "./scripts";
+import { compilerOption, isPatchable, whyNotTspc } from "./typescripts";
 
 const PLUGIN = '{ "transform": "lockweave/transformer", "transformProgram": true }';
 
@@ -62,7 +63,7 @@ function nameIn(project: Project, path: string): string {
 
 const TSPC: Host = {
   name: "tspc",
-  evidence: (project) => (isNative(project) ? undefined : compilesByTsc(project)),
+  evidence: (project) => (whyNotTspc(project) === undefined ? compilesByTsc(project) : undefined),
   setUp(draft, project) {
     draft.installDev("ts-patch@3");
     addTransformer(draft, project);
@@ -77,17 +78,22 @@ const TSPC: Host = {
 
 const TYPESCRIPT_7: Host = {
   name: "TypeScript 7",
-  evidence: (project) => (isNative(project) ? compilesByTsc(project) : undefined),
+  evidence(project) {
+    const why = whyNotTspc(project);
+    const script = why === undefined ? undefined : compilesByTsc(project);
+    return script === undefined || why === "" ? script : `${script}, and ${why}`;
+  },
   setUp(draft, project) {
     const left = changeScripts(draft, project, ({ program, rest }) => {
-      if (program !== "tsc" || rest.includes("--noEmit")) return hides("tsc", program, rest);
+      if (!/^tsc6?$/.test(program) || rest.includes("--noEmit")) return hides("tsc", program, rest);
+      const compiler = compilerOption(project, program);
       const options = rest
         .join(" ")
         .replace(/(?<=^|\s)(?:-b|--build)(?=\s|$)(?:\s+(?=[\w.]))?/, (found) =>
           found.endsWith(" ") ? "-p " : "",
         );
       return /^\s*(?:(?:-w|--watch|(?:-p|--project)\s+[\w./-]+)\s*)*$/.test(options)
-        ? ["lockweave build", options.trim()].join(" ").trim()
+        ? ["lockweave build", ...compiler, options.trim()].join(" ").trim()
         : BY_HAND;
     });
     tellOfScripts(draft, left, "lockweave build", "tsc");
@@ -96,14 +102,10 @@ const TYPESCRIPT_7: Host = {
   tryOut: compiling(() => join(__dirname, "main.js"), "build"),
 };
 
-function isNative({ typescript }: Project): boolean {
-  return typescript !== undefined && typescript.major >= 7;
-}
-
 function compilesByTsc(project: Project): string | undefined {
   const emits = project.setting("noEmit") !== true;
   const script = project.scripts.find(
-    (text) => /(?<![\w./@:-])tsc(?![\w./:-])(?!.*--(?:noEmit|emitDeclarationOnly)\b)/.test(text) && emits,
+    (text) => /(?<![\w./@:-])tsc6?(?![\w./:-])(?!.*--(?:noEmit|emitDeclarationOnly)\b)/.test(text) && emits,
   );
   return script === undefined ? undefined : `\`${script}\` in a script`;
 }
@@ -187,8 +189,9 @@ const NEST: Host = {
         lines: ['"compilerOptions": { "builder": "tsc" }'],
       });
     }
-    draft.installDev("ts-patch@3");
     addTransformer(draft, project);
+    if (!isPatchable(draft, project)) return;
+    draft.installDev("ts-patch@3");
     patchOnInstall(draft, project);
   },
   next: (project, draft, lock) => compilingTo(project, lock, commandFor(project, draft, "nest build")),
@@ -230,5 +233,5 @@ export const COMPILERS: readonly Host[] = [NEST, TSPC, TYPESCRIPT_7];
 /** What builds where nothing else is seen to: the host and its evidence. */
 export function usualCompiler(project: Project): Host | undefined {
   if (!project.isCompiled) return undefined;
-  return isNative(project) ? TYPESCRIPT_7 : TSPC;
+  return whyNotTspc(project) === undefined ? TSPC : TYPESCRIPT_7;
 }

@@ -87,7 +87,7 @@ function hasChanges({ draft }: Plan): boolean {
 // ---- what is said ---------------------------------------------------------------------------------------
 
 function report(project: Project, { draft, found }: Plan): SafeText[] {
-  const { typescript, packageManager, isModule } = project;
+  const { packageManager, isModule } = project;
   const commands = commandsOf(project, draft).map(({ words }) => safe`  ${words.join(" ")}`);
   const changes = [...draft.changes].flatMap(([file, text]) => {
     const before = project.read(file);
@@ -104,7 +104,7 @@ function report(project: Project, { draft, found }: Plan): SafeText[] {
   const notes = notesOnTools(project).map((note) => safe`  ${note}`);
   return [
     bold("Found"),
-    safe`  ${typescript === undefined ? "no TypeScript" : `TypeScript ${typescript.version}`}, ${isModule ? "ES modules" : "CommonJS"}, ${packageManager.name}`,
+    safe`  ${typeScriptsOf(project)}, ${isModule ? "ES modules" : "CommonJS"}, ${packageManager.name}`,
     ...found.map(([host, evidence]) => safe`  ${host.name}: ${evidence}`),
     safe``,
     bold("To change"),
@@ -114,6 +114,15 @@ function report(project: Project, { draft, found }: Plan): SafeText[] {
     ...(notes.length === 0 ? [] : [safe``, bold("Other tools"), ...notes]),
     safe``,
   ];
+}
+
+function typeScriptsOf({ typescript, typescripts }: Project): string {
+  const aliases = typescripts.filter(({ name }) => name !== "typescript");
+  const versions = [
+    ...(typescript === undefined ? [] : [typescript.version]),
+    ...aliases.map(({ name, version }) => `${version} (\`${name}\`)`),
+  ];
+  return versions.length === 0 ? "no TypeScript" : `TypeScript ${versions.join(" and ")}`;
 }
 
 /** Lines that only one of the two has. */

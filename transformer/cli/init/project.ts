@@ -2,6 +2,11 @@ import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { dirname, join, relative } from "node:path";
 import { configFiles, projectsInOrder } from "../../hosts/native/config";
+import {
+  installedTypeScripts,
+  typeScriptOfTsc,
+  type InstalledTypeScript,
+} from "../../hosts/native/installed";
 import { parser } from "../../parser/parser";
 import { UsageError } from "../../verify/usage-error";
 
@@ -106,9 +111,34 @@ export class Project {
     const { dependencies = {}, devDependencies = {} } = this.manifest;
     const asked = devDependencies["typescript"] ?? dependencies["typescript"];
     const version = this.manifestOf("typescript")?.manifest.version ?? asked ?? "";
-    const [, major = "", minor = "0"] = /(\d+)(?:\.(\d+))?/.exec(version) ?? [];
+    const [, major = "", minor = "0"] = /(\d+)(?:\.(\d+))?/.exec(versionIn(version)) ?? [];
     if (major === "") return undefined;
     return { version, major: Number(major), isTooOld: Number(major) * 100 + Number(minor) < 509 };
+  }
+
+  /** Every TypeScript that is installed: `typescript`, and those with other names. */
+  get typescripts(): InstalledTypeScript[] {
+    return installedTypeScripts(this.path("package.json"));
+  }
+
+  /** The TypeScript that `tsc` runs in scripts. */
+  get typescriptOfTsc(): InstalledTypeScript | undefined {
+    return typeScriptOfTsc(this.path("package.json"));
+  }
+
+  /** Whether `typescript` is another package, such as `@typescript/typescript6`. ts-patch takes none of these. */
+  get isTypeScriptAliased(): boolean {
+    const { dependencies = {}, devDependencies = {} } = this.manifest;
+    const asked = devDependencies["typescript"] ?? dependencies["typescript"] ?? "";
+    const installed = this.typescripts.find(({ name }) => name === "typescript");
+    return installed === undefined ? /^npm:(?!typescript@)/.test(asked) : !installed.isOriginal;
+  }
+
+  /** The dependency that asks for TypeScript 7 under another name. */
+  get nativeAlias(): string | undefined {
+    const { dependencies = {}, devDependencies = {} } = this.manifest;
+    const all = Object.entries({ ...dependencies, ...devDependencies });
+    return all.find(([, asked]) => /^npm:typescript@\D*(?:[7-9]|\d\d)/.test(asked))?.[0];
   }
 
   /** Whether TypeScript is what is written. */
@@ -166,6 +196,11 @@ export class Project {
     }
     return undefined;
   }
+}
+
+/** `npm:@typescript/typescript6@^6.0.2` has its version behind the last `@`. */
+function versionIn(asked: string): string {
+  return asked.startsWith("npm:") ? asked.slice(asked.lastIndexOf("@")) : asked;
 }
 
 export interface PackageManager {

@@ -4,6 +4,7 @@ import { NOT_UNDERSTOOD, type Draft } from "./draft";
 import type { Host, NextStep } from "./host";
 import type { Project } from "./project";
 import { BY_HAND, changeScripts, commandFor, hides } from "./scripts";
+import { isPatchable } from "./typescripts";
 
 const REGISTER = "--import lockweave/register";
 
@@ -43,9 +44,11 @@ const TS_NODE: Host = {
         : undefined;
     });
     if (isChecked) {
-      draft.installDev("ts-patch@3");
       addTransformer(draft, project);
-      compileWithTsPatch(draft);
+      if (isPatchable(draft, project)) {
+        draft.installDev("ts-patch@3");
+        compileWithTsPatch(draft);
+      }
     }
     tell(draft, left, "node --import ./ts-node-esm.mjs --import lockweave/register ...");
   },

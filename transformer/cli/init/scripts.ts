@@ -91,7 +91,7 @@ function scriptThat({ packageManager }: Project, draft: Draft, starts: RegExp): 
 /** The paths that `tsc -p` is given. */
 export function projectsOf(project: Project): string[] {
   return project.scripts.flatMap((script) =>
-    [...script.matchAll(/\btsc\b[^&|;]*?\s(?:-p|--project|-b|--build)[\s=]+([\w./-]+)/g)].map(
+    [...script.matchAll(/\btsc6?\b[^&|;]*?\s(?:-p|--project|-b|--build)[\s=]+([\w./-]+)/g)].map(
       ([, path = ""]) => (path.endsWith(".json") ? path : `${path}/tsconfig.json`),
     ),
   );
