@@ -110,6 +110,25 @@ outsideMatrixSerially(
   },
 );
 
+outsideMatrixSerially("a path or a package that is not TypeScript is not run", async (t) => {
+  const sayHello = `console.log("it was run");`;
+  const project = await makeProject({
+    ...FILES,
+    "package.json": `{ "name": "app", "version": "6.1.0", "main": "main.cjs" }`,
+    "main.cjs": sayHello,
+    "node_modules/tool/package.json": `{ "name": "tool", "version": "7.0.0", "main": "tool.cjs" }`,
+    "node_modules/tool/tool.cjs": sayHello,
+  });
+  // The first two lead to the package of the application.
+  for (const name of ["./tools/gone", "./main.cjs", "tool", "./node_modules/tool"]) {
+    for (const command of ["check", "build"]) {
+      const { code, stdout, stderr } = await lockweave(project, command, "--typescript", name);
+      t.deepEqual([code, stdout], [2, ""]);
+      t.true(stderr.startsWith(`lockweave: \`${name}\` is not installed. `), stderr);
+    }
+  }
+});
+
 // ---- which of several compiles ----------------------------------------------------------------------------
 
 /** A package that says that it was run. */

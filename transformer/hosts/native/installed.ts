@@ -43,16 +43,22 @@ export function installedTypeScripts(from: string): InstalledTypeScript[] {
   const names = dependenciesAround(from).filter((name) => name !== "typescript");
   const aliases = [...new Set(names)].flatMap((name) => {
     const manifest = manifestOf(name, from);
-    const isTypeScript = manifest !== undefined && PACKAGES.has(manifest.content.name ?? "");
-    return isTypeScript ? [installedAt(name, manifest)] : [];
+    const isKnown = manifest !== undefined && PACKAGES.has(manifest.content.name ?? "");
+    return isKnown ? [installedAt(name, manifest)] : [];
   });
   return usual === undefined ? aliases : [usual, ...aliases];
 }
 
-/** Returns the TypeScript of this name, or at this path. */
+/** Returns the TypeScript of this name, or at this path. A package that is not TypeScript is not loaded or run. */
 export function typeScriptCalled(name: string, from: string): InstalledTypeScript | undefined {
   const manifest = isPath(name) ? manifestAbove(resolve(dirname(from), name)) : manifestOf(name, from);
-  return manifest?.content.version === undefined ? undefined : installedAt(name, manifest);
+  if (manifest?.content.version === undefined) return undefined;
+  return name === "typescript" || isTypeScript(manifest.content) ? installedAt(name, manifest) : undefined;
+}
+
+/** A fork has a name of its own, but the program is still called `tsc`. */
+function isTypeScript({ name = "", bin }: Manifest): boolean {
+  return PACKAGES.has(name) || PROGRAMS.some((program) => bin?.[program] !== undefined);
 }
 
 export function isPath(name: string): boolean {
