@@ -273,6 +273,34 @@ test.serial("check wants the locks in the output of each project that has writte
   t.true(said.includes("`dist/cjs/pay.js` does not lock it"), said);
 });
 
+test.serial("check accepts the last build if several projects write the same files", async (t) => {
+  const optional = `/** @redisLock businessFlag=pay keyName="order?.id ?? 0" */
+export async function pay(order?: { id: string }): Promise<void> {
+  void order;
+}
+`;
+  const files = {
+    "src/pay.ts": optional,
+    "tsconfig.json": NO_EMIT,
+    "tsconfig.build.json": buildConfig({ target: "es2018" }),
+    "tsconfig.dev.json": buildConfig({ target: "es2022" }),
+  };
+  const project = await built(files, "tsconfig.build.json");
+  for (const config of ["tsconfig.build.json", "tsconfig.dev.json"]) {
+    await project.tspc("-p", config);
+    const { code, said } = await check(project);
+    t.is(code, 0, said);
+  }
+  await project.write({ "src/pay.ts": optional.replace("=pay", "=payOrder") });
+  const stale = await check(project);
+  t.is(stale.code, 1, stale.said);
+  t.true(stale.said.includes("`dist/pay.js` locks it otherwise"), stale.said);
+  await project.tsc("-p", "tsconfig.build.json");
+  const { code, said } = await check(project);
+  t.is(code, 1, said);
+  t.true(said.includes("`dist/pay.js` does not lock it"), said);
+});
+
 // ---- the tsconfig to name is told -------------------------------------------------------------------------
 
 test.serial("check names the tsconfig that would write code if nothing is built", async (t) => {

@@ -89,6 +89,8 @@ function checkBuild(
   const writers = own?.hasOutput === true ? [project, ...builders] : builders;
   const leftOut: Place[] = [];
   const unproved: Unproved[] = [];
+  const isProvedBy = (other: Project, place: Place): boolean =>
+    !proof(other).unproved.some((one) => isSamePlace(one, place));
   const isTest = (file: string): boolean => isTestFile(file, project.config);
   for (const writer of writers) {
     // The same project without the tests.
@@ -96,6 +98,13 @@ function checkBuild(
       writer.files.every(({ source: { fileName } }) => isTest(fileName) || compiles(other, fileName)),
     );
     for (const { reason, message, ...place } of proof(writer).unproved) {
+      const output = proof(writer).outputOf(place);
+      // Several projects may write the same file. It is that of the one that was built last.
+      const isOfAnother = writers.some(
+        (other) =>
+          output !== undefined && proof(other).outputOf(place) === output && isProvedBy(other, place),
+      );
+      if (isOfAnother) continue;
       const isLeftOut =
         reason === "missing" && isTest(place.file) && untested.some((other) => !compiles(other, place.file));
       if (isLeftOut) leftOut.push(place);

@@ -39,6 +39,8 @@ export interface Proof {
   readonly unproved: readonly Unproved[];
   /** Whether a file exists that the project's compiler writes for a tagged source. */
   readonly hasOutput: boolean;
+  /** The file that has to hold the lock of the tag in this place. */
+  readonly outputOf: (place: Place) => string | undefined;
 }
 
 /**
@@ -51,6 +53,7 @@ export interface Proof {
  */
 export function proofOf(project: Project, cwd: string): Proof {
   const { expected, unproved } = expectedOf([project], ({ files }) => files);
+  const outputs = new Map(expected.map(({ file, site, output }) => [keyOf(placeOf(file, site)), output]));
   let hasOutput = false;
   for (const [output, ofOutput] of groupedBy(expected, (one) => one.output)) {
     const text = readOutput(output);
@@ -62,7 +65,11 @@ export function proofOf(project: Project, cwd: string): Proof {
       unproved.push(...compare(ofOutput, locksIn(project.ts, output, text), name, "exact"));
     }
   }
-  return { unproved, hasOutput };
+  return { unproved, hasOutput, outputOf: (place) => outputs.get(keyOf(place)) };
+}
+
+function keyOf({ file, line, column }: Place): string {
+  return `${file}:${line}:${column}`;
 }
 
 /**
