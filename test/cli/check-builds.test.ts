@@ -273,6 +273,24 @@ test.serial("check wants the locks in the output of each project that has writte
   t.true(said.includes("`dist/cjs/pay.js` does not lock it"), said);
 });
 
+test.serial("check reports another build without the locks if tsconfig.json has all of them", async (t) => {
+  const files = {
+    ...FILES,
+    "tsconfig.json": tsconfig({ rootDir: "src", outDir: "esm" }),
+    "tsconfig.cjs.json": buildConfig({ outDir: "cjs" }),
+  };
+  const project = await built(files, "tsconfig.json", "tsconfig.cjs.json");
+  const both = await check(project);
+  t.is(both.code, 0, both.said);
+  t.true(both.said.startsWith("The lock of the only tag is in the output. "), both.said);
+  await project.tsc("-p", "tsconfig.cjs.json");
+  const { code, said } = await check(project);
+  t.is(code, 1, said);
+  t.true(said.includes("`cjs/pay.js` does not lock it"), said);
+  t.true(said.includes("the output of `tsconfig.json`, `tsconfig.cjs.json`."), said);
+  t.like(await check(project, "-p", "tsconfig.json"), { code: 0 });
+});
+
 test.serial("check accepts the last build if several projects write the same files", async (t) => {
   const optional = `/** @redisLock businessFlag=pay keyName="order?.id ?? 0" */
 export async function pay(order?: { id: string }): Promise<void> {

@@ -34,7 +34,12 @@ interface Options {
  * @throws {UsageError} when there is nothing to check
  */
 export function check({ project: named, outputs, json, typescript }: Options, cwd: string): number {
-  const open = (path: string | undefined): Project[] => openProjects(path, cwd, { typescript });
+  const opened = new Map<string | undefined, Project[]>();
+  const open = (path: string | undefined): Project[] => {
+    const found = opened.get(path) ?? openProjects(path, cwd, { typescript });
+    opened.set(path, found);
+    return found;
+  };
   const projects = open(named);
   const isBundled = outputs.length > 0;
   const isCompiled = !isBundled && projects.every(({ builder }) => builder !== "another");

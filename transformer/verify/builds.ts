@@ -25,8 +25,8 @@ export interface CheckedBuilds {
 /**
  * Checks that the output holds the lock of every tag.
  *
- * A tsconfig.json often covers more than the build does, such as the tests. If its own output does not prove all locks,
- * this looks for other projects that have written output. Every project with output has to hold the locks of all its
+ * A tsconfig.json often covers more than the build does, such as the tests, and a package may have several builds. So this
+ * looks for other projects that have written output. Every project with output has to hold the locks of all its
  * tags. Only a tag in a test file may be in no output, and only if a project with output leaves that file out.
  *
  * @param alternativesOf returns other projects that may compile the same files
@@ -80,7 +80,7 @@ function checkBuild(
   const writes = settingAgainstOutput(project) === undefined;
   const own = writes ? proof(project) : undefined;
   const alone = { unproved: own?.unproved ?? [], builders: [], leftOut: [], unbuilt: [] };
-  if (countTags([project]) === 0 || own?.unproved.length === 0) return { ...alone, isSilent: false };
+  if (countTags([project]) === 0) return { ...alone, isSilent: false };
   const others = alternativesOf(project).filter(
     (other) => other.config !== project.config && settingAgainstOutput(other) === undefined,
   );
@@ -120,6 +120,7 @@ function checkBuild(
       else unproved.push({ ...place, reason: "uncompiled", message: uncompiled(site.name) });
     }
   }
+  if (own?.unproved.length === 0 && unproved.length === 0) return { ...alone, isSilent: false };
   return { unproved, builders, leftOut, unbuilt: [], isSilent: false };
 }
 
