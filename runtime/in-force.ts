@@ -66,34 +66,32 @@ export function begin(configured: Configured): void {
  */
 export function replace(before: Configured, given: object, open: () => Configured): void {
   if (isSameConfiguration(given, (next?.configured ?? before).given)) return;
-  if (isSameConfiguration(given, before.given)) return dropNext(before.locker);
+  if (isSameConfiguration(given, before.given)) return dropNext();
   const after = open();
-  dropNext(before.locker, after.locker);
+  dropNext();
   const swap = (): void => {
     next = undefined;
     stopListening();
     begin(after);
-    close(before.locker, [after.locker]);
+    close(before.locker);
   };
   if (isIdle(before.locker)) swap();
   else next = { configured: after, cancel: onceIdle(before.locker, swap) };
 }
 
-/** @param kept whose stores stay open */
-function dropNext(...kept: readonly Locker[]): void {
+function dropNext(): void {
   if (next === undefined) return;
   const { configured, cancel } = next;
   next = undefined;
   cancel();
-  close(configured.locker, kept);
+  close(configured.locker);
 }
 
-/** @param kept whose stores stay open */
-function close(old: Locker, kept: readonly Locker[]): void {
+function close(old: Locker): void {
   const before = replaced;
   replaced = inRoot(async () => {
     try {
-      await closeIdle(old, kept);
+      await closeIdle(old, () => [current, next?.configured].flatMap((each) => each?.locker ?? []));
     } catch (error) {
       old.logger.warn(
         `configure(): a store of the earlier configuration could not be closed: ${reasonOf(error)}`,
@@ -107,7 +105,7 @@ function close(old: Locker, kept: readonly Locker[]): void {
 export async function endAll(patienceMs: number): Promise<void> {
   if (current !== undefined && current !== ending) {
     stopListening();
-    dropNext(current.locker);
+    dropNext();
     ending = current;
     shuttingDown = drainAndClose(current.locker, patienceMs);
   }

@@ -325,6 +325,18 @@ test.serial("a store that both configurations have stays open", async (t) => {
   t.true(first.store.closed);
 });
 
+test.serial("a store that comes into force again before it is closed stays open", async (t) => {
+  const [first, second] = [fileWith(), fileWith()];
+  first.save();
+  second.save();
+  first.save();
+  await until(() => second.store.closed);
+  t.false(first.store.closed);
+  t.is(await withLock("k", {}, () => "result"), "result");
+  await shutdown();
+  t.true(first.store.closed);
+});
+
 test.serial(
   "shutdown() drops a configuration that has not come into force, and waits for its stores",
   async (t) => {
