@@ -11,6 +11,7 @@ test("a file is known by the name of its package and its path in it, whatever it
     "src/legacy/package.json": '{ "type": "commonjs" }',
     "src/wrong/package.json": "{",
     "src/empty/package.json": '{ "name": "" }',
+    "src/marked/package.json": '\uFEFF{ "name": "marked" }',
   });
   for (const [file, expected] of [
     ["main.ts", "@acme/app/main.ts"],
@@ -18,6 +19,7 @@ test("a file is known by the name of its package and its path in it, whatever it
     ["src/legacy/main.ts", "@acme/app/src/legacy/main.ts"],
     ["src/wrong/main.ts", "@acme/app/src/wrong/main.ts"],
     ["src/empty/main.ts", "@acme/app/src/empty/main.ts"],
+    ["src/marked/main.ts", "marked/main.ts"],
     ["node_modules/other/src/main.ts", "other/src/main.ts"],
   ] as const) {
     t.is(pathInPackage(project.path(file)), expected);
@@ -31,4 +33,15 @@ test("without a name, the nearest package.json counts, and without one no file i
   t.is(pathInPackage(project.path("src/main.ts")), "src/main.ts");
   t.is(pathInPackage(project.path("inner/src/main.ts")), "src/main.ts");
   t.is(pathInPackage("/nowhere/src/main.ts"), undefined);
+});
+
+test("a package.json above the repository does not count", async (t) => {
+  const project = await makeProject({
+    "package.json": '{ "name": "home-of-alice" }',
+    "work/app/package.json": '{ "private": true }',
+    "work/app/.git/HEAD": "",
+    "work/tool/.git": "gitdir: ../tool.git",
+  });
+  t.is(pathInPackage(project.path("work/app/src/main.ts")), "src/main.ts");
+  t.is(pathInPackage(project.path("work/tool/src/main.ts")), undefined);
 });
