@@ -103,7 +103,6 @@ test.serial("check finds the project that a script of package.json names", async
   const project = await built(
     {
       ...files,
-      "package.json": JSON.stringify({ type: "module", scripts: { build: "tspc -p config/release.json" } }),
       "config/release.json": buildConfig(
         { rootDir: "../src", outDir: "../dist" },
         {
@@ -114,9 +113,19 @@ test.serial("check finds the project that a script of package.json names", async
     },
     "config/release.json",
   );
-  const { code, said } = await check(project);
-  t.is(code, 0, said);
-  t.true(said.includes("in the output of `config/release.json`."), said);
+  for (const build of [
+    "tspc -p config/release.json",
+    "tspc --project=config/release.json --outDir dist && npm test",
+    'tspc --project "config/release.json"',
+    "tspc -p 'config/release.json'",
+    String.raw`tspc -p config\release.json`,
+    "tspc -b --force gone.json config/release.json",
+  ]) {
+    await project.write({ "package.json": JSON.stringify({ type: "module", scripts: { build } }) });
+    const { code, said } = await check(project);
+    t.is(code, 0, said);
+    t.true(said.includes("in the output of `config/release.json`."), said);
+  }
 });
 
 test.serial("check finds the project that TypeScript 7 has built", async (t) => {

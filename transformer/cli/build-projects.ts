@@ -49,16 +49,25 @@ function configsIn(dir: string): string[] {
 
 /** Returns what the scripts of package.json and the configuration of NestJS name. */
 function configsNamedIn(dir: string): string[] {
+  const scripts = textOf(join(dir, "package.json")).replaceAll(String.raw`\\`, "/");
   const named = [
-    ...textOf(join(dir, "package.json")).matchAll(/\s(?:-p|--project|-b|--build)[\s=]+([\w./-]+)/g),
-    ...textOf(join(dir, "nest-cli.json")).matchAll(/"tsConfigPath"\s*:\s*"([^"]+)"/g),
-  ];
-  return named.flatMap(([, path = ""]) =>
-    [resolve(dir, path), resolve(dir, path, "tsconfig.json")].filter(
-      (file) => file.endsWith(".json") && existsSync(file),
+    ...Array.from(scripts.matchAll(PROJECT_OPTION), ([, words = ""]) => words.split(/[\s=\\"']+/)).flat(),
+    ...Array.from(
+      textOf(join(dir, "nest-cli.json")).matchAll(/"tsConfigPath"\s*:\s*"([^"]+)"/g),
+      ([, path = ""]) => path,
     ),
-  );
+  ];
+  return named
+    .filter((path) => path !== "")
+    .flatMap((path) =>
+      [resolve(dir, path), resolve(dir, path, "tsconfig.json")].filter(
+        (file) => file.endsWith(".json") && existsSync(file),
+      ),
+    );
 }
+
+/** `-p build.json`, `--project \"build.json\"`, `-b --force a.json b.json`, up to the end of the command */
+const PROJECT_OPTION = /\s(?:-p|--project|-b|--build)(?=[\s=])((?:[\s='\w./@-]|\\")+)/g;
 
 function textOf(file: string): string {
   return existsSync(file) ? readFileSync(file, "utf8") : "";
