@@ -5,6 +5,7 @@ import { parser } from "../../parser/parser";
 import { mapToDisk, type Source } from "../../text/source-map";
 import { mayNeedWeave } from "../../weave/weave";
 import type { PluginOptions } from "../one-file/options";
+import { tagError } from "../one-file/file-error";
 import { fileWeaver, shown, type FileWeaver, type WovenFile } from "../one-file/weaver";
 
 export interface JestOptions extends PluginOptions {
@@ -118,7 +119,7 @@ function withoutErrors(file: WovenFile | undefined, path: string): WovenFile | u
   if (file === undefined) return undefined;
   const name = relative(process.cwd(), path).replaceAll(sep, "/");
   const { errors, warnings } = file;
-  if (errors.length > 0) throw new Error(errors.map((found) => shown(name, found)).join("\n"));
+  if (errors.length > 0) throw tagError(name, errors);
   for (const found of warnings) process.stderr.write(`${shown(name, found, "warning")}\n`);
   return file;
 }

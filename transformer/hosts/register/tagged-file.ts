@@ -1,6 +1,7 @@
 import { readFileSync } from "node:fs";
 import { extname, relative, sep } from "node:path";
 import { mayNeedWeave } from "../../weave/weave";
+import { tagError } from "../one-file/file-error";
 import { fileWeaver, shown, type FileWeaver, type WovenFile } from "../one-file/weaver";
 import type { Format } from "./format";
 import { parser } from "../../parser/parser";
@@ -38,7 +39,7 @@ function weaveText(path: string, text: string, format: Format | undefined): Wove
   if (woven === undefined) return undefined;
   const name = shownPath(path);
   const { errors, warnings } = woven;
-  if (errors.length > 0) throw new Error(errors.map((found) => shown(name, found)).join("\n"));
+  if (errors.length > 0) throw tagError(name, errors);
   for (const found of warnings) process.stderr.write(`${shown(name, found, "warning")}\n`);
   return woven;
 }

@@ -4,6 +4,7 @@ import { mayHaveTags } from "../../read/spelling";
 import { tagsOfSource } from "../../read/declared-tags";
 import { problem } from "../../text/problems";
 import { mappedSources, tagsInFile, unlockedIn, unlockedOf, type Unlocked } from "../../verify/declared";
+import { fileError } from "../one-file/file-error";
 import { parser } from "../../parser/parser";
 
 /**
@@ -27,7 +28,7 @@ export function refuseUnlocked(path: string, code: string): void {
     names,
     basename(path),
   );
-  throw new Error(`${relative(process.cwd(), path)}: error ${number}: ${message}`);
+  throw fileError(`${relative(process.cwd(), path)}: error ${number}: ${message}`);
 }
 
 /** What others have built is not ours to compile. */

@@ -1,5 +1,6 @@
 import { pathToFileURL } from "node:url";
 import { inlineMap } from "../../../text/source-map";
+import { fileError } from "../../one-file/file-error";
 import type { Compiler } from "./compiler";
 
 /** Node's own type stripping, which puts blanks in the places of types: so what it leaves stands where it stood. */
@@ -8,8 +9,8 @@ export const byNode: Compiler = {
   compile({ code, map }, path, format) {
     const source = code + inlineMap(Object.assign(map, { sources: [pathToFileURL(path).href] }));
     if (!/tsx?$/.test(path)) return { format, source };
-    if (path.endsWith("x")) throw new Error(`${cannotRun(path)}.`); // What no Node does.
-    if (!stripsTypes()) throw new Error(`${cannotRun(path)}, or with Node 22.18 or later.`);
+    if (path.endsWith("x")) throw fileError(`${cannotRun(path)}.`); // What no Node does.
+    if (!stripsTypes()) throw fileError(`${cannotRun(path)}, or with Node 22.18 or later.`);
     return { format: `${format}-typescript`, source };
   },
 };
