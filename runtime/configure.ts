@@ -173,14 +173,15 @@ function lockerOf(store: string, sites: readonly string[], lockers: Lockers): Lo
 
 const NOT_WOVEN = [
   "This build was not woven: functions with @redisLock would run unlocked.",
-  'Compile with tspc (from ts-patch), with { "transform": "lockweave/transformer", "transformProgram": true } among the plugins in tsconfig.json.',
-  "TypeScript 7, bundlers, Node's type stripping and Jest need something else of lockweave (`npx lockweave build`, a bundler's plugin, lockweave/register, lockweave/jest): see its docs/hosts.md.",
-  "If that is what you do:",
-  "- Plain tsc, TypeScript 7, esbuild and swc ignore plugins; `ts-patch install` is undone by the next `npm install`.",
-  "- `plugins` in a tsconfig.json replace those that it `extends`.",
+  "Fix: run `npx lockweave init`. It sets up your compiler or bundler, and shows each change before it writes. By hand:",
+  '- tspc (from ts-patch): { "transform": "lockweave/transformer", "transformProgram": true } among the plugins in tsconfig.json. Plain tsc ignores plugins.',
+  "- TypeScript 7: `npx lockweave build`.",
+  "- Bundlers: Lockweave's plugin. Node's type stripping and tsx: lockweave/register. Jest: lockweave/jest.",
+  "If this is in place:",
+  "- `plugins` in a tsconfig.json replace those that it `extends`. `ts-patch install` is undone by the next `npm install`.",
   '- ts-node needs "compiler": "ts-patch/compiler".',
-  "- configure() is to be called by a name that the file has from lockweave, not handed on as a value.",
-  "If the application has no tags, say so: configure({ ..., woven: false }).",
+  "- Call configure() by a name that the file imports from lockweave, not as a value that is passed on.",
+  "If the application has no tags: configure({ ..., woven: false }).",
 ].join("\n  ");
 
 interface Means {

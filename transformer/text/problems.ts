@@ -287,7 +287,7 @@ const PROBLEMS = {
   unlockedDependency: [
     "LW1403",
     (names, file) =>
-      `This takes in ${names} with \`@redisLock\`, and ${tick(file)} does not hold the lock: it was built without the weave, or from other sources. Build it again with \`tspc\` (\`tspc -b --force\`), with { "transform": "lockweave/transformer", "transformProgram": true } among the \`plugins\` in its own tsconfig.json.`,
+      `This takes in ${names} with \`@redisLock\`, and ${tick(file)} does not hold the lock: it was built without the weave, or from other sources. Fix: build it again with \`npx tspc -b --force\`, and with { "transform": "lockweave/transformer", "transformProgram": true } among the \`plugins\` in its own tsconfig.json. \`npx lockweave init\` in its directory sets this up.`,
   ],
   tagInComponent: [
     "LW1404",
