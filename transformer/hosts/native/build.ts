@@ -4,9 +4,9 @@ import type { Parser } from "../../parser/parser";
 import { mapToDisk } from "../../text/source-map";
 import type { NativeCompiler } from "./compiler";
 import { parseDiagnostics, type Said } from "./diagnostics";
-import { unlockedDependencies } from "./dependencies";
+import { unlockedDependencies, unlockedIfPaths } from "./dependencies";
 import { Mirror, withDirectives } from "./mirror";
-import { placeInTag, problemsIn, said, toDisk } from "./places";
+import { placeInTag, problemsIn, said, saidAt, toDisk } from "./places";
 import { openNativeProject, type NativeProject } from "./project";
 
 export interface Built {
@@ -35,8 +35,10 @@ export function buildNative(ts: Parser, compiler: NativeCompiler, config: string
     const ofMirror = mirror.compile(compiler, config);
     const led = ofMirror.said.map((one) => toDisk(one, project));
     const ofProject = [...project.problems, ...unlockedDependencies(ts, project)].map((found) => said(found));
+    const ofImports = unlockedIfPaths(ts, project).map(({ file, problem }) => saidAt(file, problem));
     const ofTags = [
       ...ofProject,
+      ...ofImports,
       ...problemsIn(project, "errors"),
       ...led.filter((one) => placeInTag(one, project) !== undefined),
     ];

@@ -5,7 +5,7 @@ import type { Parser } from "../../parser/parser";
 import type { SourceMap } from "../../text/source-map";
 import type { PlacedProblem, Project, TaggedFile } from "../../verify/project";
 import type { NativeCompiler } from "./compiler";
-import { unlockedDependencies } from "./dependencies";
+import { unlockedDependencies, unlockedIfPaths } from "./dependencies";
 import { Mirror } from "./mirror";
 import { placeInTag, toDisk } from "./places";
 import { openNativeProject, type NativeProject } from "./project";
@@ -41,7 +41,8 @@ export function checkableProject(
     sources: [...project.sources, ...project.configs.map(({ path }) => path)],
     problems: project.problems,
     unlocked: () => unlockedDependencies(ts, project).map((found) => ({ file: undefined, problem: found })),
-    unlockedSources: () => [], // They are among the files, and it is told that they are not emitted.
+    // The sources of linked packages are among the files, and it is told that they are not emitted.
+    unlockedSources: () => unlockedIfPaths(ts, project),
     linked: () => [],
     typeProblems: () => typeProblems(ts, project, files),
     analysis,

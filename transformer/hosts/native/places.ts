@@ -1,3 +1,4 @@
+import type * as TS from "typescript";
 import { lineStarts } from "../../text/line-starts";
 import { typeCure } from "../../text/type-cure";
 import type { Problem } from "../../text/problems";
@@ -11,16 +12,22 @@ export function problemsIn({ woven }: NativeProject, kind: "errors" | "warnings"
     const starts = lineStarts(text);
     return (kind === "errors" ? of.diagnostics : of.warnings)
       .filter(({ code }) => !FOUND_BY_THE_COMPILER.has(code))
-      .map((found) => {
-        const line = starts.findLastIndex((start) => start <= found.start);
-        const column = found.start - (starts[line] ?? 0);
-        return said(
-          found,
-          { file, line: line + 1, column: column + 1 },
-          kind === "errors" ? "error" : "warning",
-        );
-      });
+      .map((found) => said(found, placeOf(file, found, starts), kind === "errors" ? "error" : "warning"));
   });
+}
+
+/** A problem of a file in the compiler's form. */
+export function saidAt(file: TS.SourceFile | undefined, found: Problem): Said {
+  return file === undefined ? said(found) : said(found, placeOf(file.fileName, found, lineStarts(file.text)));
+}
+
+function placeOf(
+  file: string,
+  { start }: Problem,
+  starts: readonly number[],
+): Pick<Said, "file" | "line" | "column"> {
+  const line = starts.findLastIndex((one) => one <= start);
+  return { file, line: line + 1, column: start - (starts[line] ?? 0) + 1 };
 }
 
 /** A problem in the compiler's form, of the project as a whole if not of a place. */

@@ -1,21 +1,13 @@
 import { basename, dirname } from "node:path";
 import type * as TS from "typescript";
-import { notAllowed } from "../../analyze/allowed";
-import type { DeclaredTag } from "../../read/declared-tags";
 import { problem } from "../../text/problems";
+import { unlockedByPaths } from "../../verify/by-paths";
 import { tagsInFile, unlockedIn, unlockedInAll, unlockedOf, type Unlocked } from "../../verify/declared";
 import { handedOut, isInstalled, isTypeScript, javaScriptsOf } from "../../verify/handed-out";
 import type { PlacedProblem } from "../../verify/project";
-import { takenByPaths } from "./by-paths";
-import {
-  importOf,
-  isLoaded,
-  ownSources,
-  resolvedFile,
-  takenBy,
-  type ProgramInternals,
-  type Taken,
-} from "./imports";
+import { importProblem, isLoaded, namesOf, takenBy, type Taken } from "../../verify/taken";
+import { withPaths } from "./by-paths";
+import { importOf, ownSources, resolvedFile, type ProgramInternals } from "./imports";
 import { internals } from "./woven-files";
 
 // What is compiled apart from this program, and taken in by its declarations, was woven by its own build or not at
@@ -118,7 +110,7 @@ export function unlockedSources(ts: typeof TS, program: TS.Program, emits: boole
     const found = isBuiltApart ? undefined : unlockedInAll(ts, tags, javaScriptsOf(source, loaded));
     return found === undefined ? [] : [placedAt(taken, found)];
   });
-  return emits ? [...unlocked, ...unlockedByPaths(ts, program), ...unlockedScripts(ts, program)] : unlocked;
+  return emits ? [...unlocked, ...unlockedIfPaths(ts, program), ...unlockedScripts(ts, program)] : unlocked;
 }
 
 /** Tags in JavaScript that the program's own files import, and which it does not emit: it is copied to the output, without locks. */
@@ -135,19 +127,10 @@ function unlockedScripts(ts: typeof TS, program: TS.Program): PlacedProblem[] {
   );
 }
 
-/** Tags in what `paths` leads the compiler to, where Node loads what a package hands out under that name. */
-function unlockedByPaths(ts: typeof TS, program: TS.Program): PlacedProblem[] {
-  return takenByPaths(ts, program).flatMap(({ taken, sources, loaded }) =>
-    sources.flatMap((source) => {
-      const tags = tagsInFile(ts, source);
-      if (tags.length === 0) return [];
-      if (isTypeScript(loaded)) return importProblem("loadedAsSource", taken, tags, source);
-      const unlocked = unlockedInAll(ts, tags, javaScriptsOf(source, loaded));
-      return unlocked === undefined
-        ? []
-        : importProblem("loadedFromPackage", taken, unlocked.tags, unlocked.javaScript);
-    }),
-  );
+/** See {@link unlockedByPaths}. */
+function unlockedIfPaths(ts: typeof TS, program: TS.Program): PlacedProblem[] {
+  const project = withPaths(program);
+  return project === undefined ? [] : unlockedByPaths(ts, project);
 }
 
 /** What is emitted is woven, and what referenced projects make or declarations show is told of already. */
@@ -155,18 +138,6 @@ function isToldOf(ts: typeof TS, program: TS.Program, file: TS.SourceFile | unde
   if (file === undefined) return false;
   if (!file.isDeclarationFile || referenceOf(program, file) !== undefined) return true;
   return unlockedIn(ts, file) !== undefined;
-}
-
-/** An error at the import, unless a comment there allows it with a reason. */
-function importProblem(
-  kind: Parameters<typeof problem>[0],
-  { file, at }: Taken,
-  tags: readonly DeclaredTag[],
-  where: string,
-): PlacedProblem[] {
-  if (file === undefined) return [];
-  const found = problem(kind, at, namesOf(tags), basename(where));
-  return notAllowed([{ file, problem: found, isCertain: true, proof: [{ file, ...at }] }]);
 }
 
 // ---- where it comes in ----------------------------------------------------------------------------------
@@ -181,10 +152,6 @@ function placed(
 
 function placedAt({ file, at }: Taken, { tags, javaScript }: Unlocked): PlacedProblem {
   return { file, problem: problem("unlockedDependency", at, namesOf(tags), basename(javaScript)) };
-}
-
-function namesOf(tags: readonly DeclaredTag[]): string {
-  return tags.map(({ name, flag }) => `\`${name ?? flag}\``).join(", ");
 }
 
 /** Which referenced project makes the file. */

@@ -1,4 +1,5 @@
 import type * as TS from "typescript";
+import { takenBy, type Taken } from "../../verify/taken";
 import { internals } from "./woven-files";
 
 // By which imports a program takes in its files.
@@ -36,22 +37,6 @@ export function ownSources(program: TS.Program): ImportingFile[] {
     .filter((file) => !file.isDeclarationFile && !program.isSourceFileFromExternalLibrary(file));
 }
 
-/** Whether the import is there when the program runs. */
-export function isLoaded(ts: typeof TS): (specifier: TS.Node) => boolean {
-  return ({ parent }) => {
-    if (ts.isImportDeclaration(parent)) return parent.importClause?.isTypeOnly !== true;
-    if (ts.isExportDeclaration(parent)) return !parent.isTypeOnly;
-    return !ts.isLiteralTypeNode(parent); // `import("shop").Order`
-  };
-}
-
-/** An import in a source file of the program's own. */
-export interface Taken {
-  readonly file: TS.SourceFile | undefined;
-  readonly specifier: string;
-  readonly at: { readonly start: number; readonly end: number };
-}
-
 /** The import by which the file came in, maybe through others that are not the program's own. */
 export function importOf(
   program: TS.Program,
@@ -77,10 +62,4 @@ export function importOf(
     }
   }
   return { file: undefined, specifier: "", at: { start: 0, end: 0 } };
-}
-
-/** What is told of an import is told at its specifier. */
-export function takenBy(specifier: TS.StringLiteralLike, file: TS.SourceFile): Taken {
-  const at = { start: specifier.getStart(file), end: specifier.end };
-  return { file, specifier: specifier.text, at };
 }

@@ -1,0 +1,123 @@
+import { readFileSync } from "node:fs";
+import { dirname, join, relative, resolve } from "node:path";
+import type * as TS from "typescript";
+import type { Parser } from "../../parser/parser";
+import type { ProjectWithPaths } from "../../verify/by-paths";
+import type { ConfigFile } from "./config";
+import type { NativeProject } from "./project";
+
+/** The project, if it has `paths` and tags. The compiler has no API that resolves an import, so this does. */
+export function withPaths(
+  ts: Parser,
+  { config, configs, sources, woven }: NativeProject,
+): ProjectWithPaths | undefined {
+  const patterns = patternsIn(configs);
+  if (patterns.length === 0 || woven.size === 0) return undefined;
+  const files = new Map(
+    sources
+      .filter((file) => /(?<!\.d)\.[cm]?[jt]sx?$/.test(file))
+      .map((file) => [file, parsed(ts, file)] as const),
+  );
+  const specifiers = new Map(Array.from(files.values(), (file) => [file, specifiersIn(ts, file)]));
+  const rootDir = pathIn(configs, "rootDir") ?? dirname(config);
+  const outDir = pathIn(configs, "outDir");
+  return {
+    files,
+    specifiersIn: (file) => specifiers.get(file) ?? [],
+    resolve({ text }, { fileName }) {
+      const targets = text.startsWith(".") ? [resolve(dirname(fileName), text)] : targetsOf(text, patterns);
+      return targets.flatMap((target) => spellings(target)).find((path) => files.has(path));
+    },
+    outputOf: (fileName) => (outDir === undefined ? fileName : join(outDir, relative(rootDir, fileName))),
+  };
+}
+
+function parsed(ts: Parser, file: string): TS.SourceFile {
+  return ts.createSourceFile(file, readFileSync(file, "utf8"), ts.ScriptTarget.Latest, true);
+}
+
+/** One entry of `paths`, with absolute targets. */
+interface Pattern {
+  readonly before: string;
+  /** `undefined` of a name without `*`. */
+  readonly after: string | undefined;
+  readonly targets: readonly string[];
+}
+
+/** Names without `*` first, then those with the longest text before it, as TypeScript prefers them. */
+function patternsIn(configs: readonly ConfigFile[]): Pattern[] {
+  const holder = configs.find(({ settings }) => "paths" in settings);
+  if (holder === undefined) return [];
+  const base = dirname(holder.path);
+  const all = Object.entries((holder.settings["paths"] ?? {}) as Readonly<Record<string, readonly string[]>>);
+  return all
+    .map(([name, targets]): Pattern => {
+      const [before = "", after] = name.split("*");
+      return { before, after, targets: [targets].flat().map((target) => resolve(base, target)) };
+    })
+    .toSorted(
+      (one, other) =>
+        Number(one.after !== undefined) - Number(other.after !== undefined) ||
+        other.before.length - one.before.length,
+    );
+}
+
+function targetsOf(specifier: string, patterns: readonly Pattern[]): string[] {
+  for (const { before, after, targets } of patterns) {
+    if (after === undefined) {
+      if (specifier === before) return [...targets];
+    } else if (
+      specifier.length >= before.length + after.length &&
+      specifier.startsWith(before) &&
+      specifier.endsWith(after)
+    ) {
+      const star = specifier.slice(before.length, specifier.length - after.length);
+      return targets.map((target) => target.replace("*", () => star));
+    }
+  }
+  return [];
+}
+
+const ENDINGS = [".ts", ".tsx", ".mts", ".cts", ".js", ".jsx", ".mjs", ".cjs"];
+
+/** The files that an import of this path may take in. */
+function spellings(path: string): string[] {
+  const asTypeScript = path.replace(/\.([cm]?)js(x?)$/, ".$1ts$2");
+  return [
+    asTypeScript,
+    asTypeScript.replace(/\.ts$/, ".tsx"),
+    path,
+    ...ENDINGS.map((ending) => path + ending),
+    ...ENDINGS.map((ending) => join(path, `index${ending}`)),
+  ];
+}
+
+/** The setting of the tsconfig.json that has it, or of one that this extends. */
+function pathIn(configs: readonly ConfigFile[], name: string): string | undefined {
+  const holder = configs.find(({ settings }) => name in settings);
+  const path = holder?.settings[name];
+  return holder === undefined || typeof path !== "string" ? undefined : resolve(dirname(holder.path), path);
+}
+
+/** The names of modules in the imports of a file, also in `import()` and `require()`. */
+function specifiersIn(ts: Parser, file: TS.SourceFile): TS.StringLiteralLike[] {
+  const found: TS.StringLiteralLike[] = [];
+  const look = (node: TS.Node): void => {
+    const specifier = specifierOf(ts, node);
+    if (specifier !== undefined && ts.isStringLiteralLike(specifier)) found.push(specifier);
+    ts.forEachChild(node, look);
+  };
+  look(file);
+  return found;
+}
+
+function specifierOf(ts: Parser, node: TS.Node): TS.Node | undefined {
+  if (ts.isImportDeclaration(node) || ts.isExportDeclaration(node)) return node.moduleSpecifier;
+  if (ts.isExternalModuleReference(node)) return node.expression;
+  if (!ts.isCallExpression(node)) return undefined;
+  const { expression } = node;
+  const loads =
+    expression.kind === ts.SyntaxKind.ImportKeyword ||
+    (ts.isIdentifier(expression) && expression.text === "require");
+  return loads ? node.arguments[0] : undefined;
+}

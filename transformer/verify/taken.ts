@@ -1,0 +1,46 @@
+import { basename } from "node:path";
+import type * as TS from "typescript";
+import { notAllowed } from "../analyze/allowed";
+import type { Parser } from "../parser/parser";
+import type { DeclaredTag } from "../read/declared-tags";
+import { problem } from "../text/problems";
+import type { PlacedProblem } from "./project";
+
+/** An import in a source file of the project's own. */
+export interface Taken {
+  readonly file: TS.SourceFile | undefined;
+  readonly specifier: string;
+  readonly at: { readonly start: number; readonly end: number };
+}
+
+/** What is told of an import is told at its specifier. */
+export function takenBy(specifier: TS.StringLiteralLike, file: TS.SourceFile): Taken {
+  const at = { start: specifier.getStart(file), end: specifier.end };
+  return { file, specifier: specifier.text, at };
+}
+
+/** Whether the import is there when the program runs. */
+export function isLoaded(ts: Parser): (specifier: TS.Node) => boolean {
+  return ({ parent }) => {
+    if (ts.isImportDeclaration(parent)) return parent.importClause?.isTypeOnly !== true;
+    if (ts.isExportDeclaration(parent)) return !parent.isTypeOnly;
+    return parent.kind !== ts.SyntaxKind.LiteralType; // `import("shop").Order`
+  };
+}
+
+/** An error at the import, unless a comment there allows it with a reason. */
+export function importProblem(
+  kind: Parameters<typeof problem>[0],
+  { file, at }: Taken,
+  tags: readonly DeclaredTag[],
+  where: string,
+): PlacedProblem[] {
+  if (file === undefined) return [];
+  const found = problem(kind, at, namesOf(tags), basename(where));
+  return notAllowed([{ file, problem: found, isCertain: true, proof: [{ file, ...at }] }]);
+}
+
+/** The functions, as messages name them. */
+export function namesOf(tags: readonly DeclaredTag[]): string {
+  return tags.map(({ name, flag }) => `\`${name ?? flag}\``).join(", ");
+}
