@@ -16,7 +16,7 @@ import type { HeldLock } from "./woven";
 import { isOptions, readFrom, readOptions } from "./options";
 import { shown } from "./shown";
 
-/** How a lock that is taken by hand behaves. */
+/** The options of a lock by hand. */
 export interface HandOptions extends LockOptions {
   /** Ends the wait for the lock: the call rejects with the signal's reason. It does not end a body that runs. */
   readonly signal?: AbortSignal;
@@ -24,10 +24,10 @@ export interface HandOptions extends LockOptions {
   readonly when?: undefined;
 }
 
-/** With a condition: where it is false, there is no lock, and the body runs all the same. */
+/** Options with a condition. If it is false, the body runs without a lock. */
 export type ConditionalOptions = Omit<HandOptions, "when"> & { readonly when: boolean };
 
-/** The full name of a lock; or several, which are had together or not at all, in whichever order they are named. */
+/** The full key of a lock, or several keys. All of them are acquired or none, and their order does not matter. */
 export type Keys = string | readonly string[];
 
 type Body<T, Given> = (lock: Given) => T | PromiseLike<T>;
@@ -39,14 +39,14 @@ interface Throws {
 const OWN_OPTIONS = ["signal", "when"] satisfies (keyof HandOptions)[];
 
 /**
- * Runs `body` while the lock is held: released when it ends, however it ends.
+ * Runs `body` under the lock, and releases the lock when the body ends or throws.
  *
- * @param key the full name of the lock; `lockKey(businessFlag, ...parts)` and wholeKey`...` make the same as a tag does. Or
- *   several: all of them or none
- * @returns what `body` returns; `undefined` when `onFailure` is `"skip"` and the lock could not be had
- * @throws {LockWaitTimeoutError} when somebody else held the lock for the whole wait budget
- * @throws {LockUnreachableError} when the store did not answer
- * @throws {LockLostError} when the lock ended before `body` did; an error of `body` itself goes first
+ * @param key the full key; `lockKey(businessFlag, ...parts)` and wholeKey`...` make the keys of tags. Of several keys, all are acquired or
+ *   none
+ * @returns what `body` returns, or `undefined` if `onFailure` is `"skip"` and the lock was not acquired
+ * @throws {LockWaitTimeoutError} if another caller held the lock for the whole wait budget
+ * @throws {LockUnreachableError} if the store did not reply
+ * @throws {LockLostError} if the lock ended before `body` did and `body` did not throw
  */
 export function withLock<T>(key: string, options: HandOptions & Throws, body: Body<T, HeldLock>): Promise<T>;
 export function withLock<T>(key: Keys, options: HandOptions, body: Body<T, HeldLock>): Promise<T | undefined>;
@@ -95,12 +95,12 @@ export async function withLock<T>(
 }
 
 /**
- * A held lock, for `await using`, which releases it at the end of the scope.
+ * Acquires a lock for `await using`, which releases it at the end of the scope.
  *
- * @param key the full name of the lock; `lockKey(businessFlag, ...parts)` and wholeKey`...` make the same as a tag does
- * @returns `undefined` when `onFailure` is `"skip"` and the lock could not be had, and when `when` is false
- * @throws {LockWaitTimeoutError} when somebody else held the lock for the whole wait budget
- * @throws {LockUnreachableError} when the store did not answer
+ * @param key the full key; `lockKey(businessFlag, ...parts)` and wholeKey`...` make the keys of tags
+ * @returns `undefined` if `onFailure` is `"skip"` and the lock was not acquired, or if `when` is false
+ * @throws {LockWaitTimeoutError} if another caller held the lock for the whole wait budget
+ * @throws {LockUnreachableError} if the store did not reply
  */
 export function obtain(key: Keys, options?: HandOptions & Throws): Promise<HeldLock>;
 export function obtain(key: Keys, options: HandOptions | ConditionalOptions): Promise<HeldLock | undefined>;
@@ -120,14 +120,14 @@ export async function obtain(
   return lock;
 }
 
-/** How a lock is asked for that nobody waits for. */
+/** The options of a lock that the caller does not wait for. */
 export type TryOptions = Omit<HandOptions, "retryTimes" | "waitTime" | "onFailure">;
 
 /**
- * The same without waiting: one try.
+ * Tries once to acquire a lock, without waiting: see {@link obtain}.
  *
- * @returns `undefined` when somebody else holds the lock
- * @throws {LockUnreachableError} when the store did not answer
+ * @returns `undefined` if another caller holds the lock
+ * @throws {LockUnreachableError} if the store did not reply
  */
 export async function tryObtain(key: Keys, options: TryOptions = {}): Promise<HeldLock | undefined> {
   assertOptions(options);

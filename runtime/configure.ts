@@ -35,49 +35,47 @@ export type SignalName = `SIG${string}`;
 
 export interface Configuration {
   /**
-   * An ioredis client, which stays yours to close, or a `redis://` URL, whose connection is ours: alone, or with TLS options
-   * as `{ url, tls }`. An array of three or more of them: masters that know nothing of each other, as `quorumStore(masters)`.
+   * An ioredis client, which stays yours to close. Or a `redis://` URL, for which Lockweave opens and closes a connection, also
+   * with TLS options as `{ url, tls }`. An array of three or more makes a quorum of independent masters: see `quorumStore()`.
    */
   readonly redis?: RedisPlace;
-  /** Instead of `redis`: any store, such as `memoryStore()`. */
+  /** A store instead of `redis`, such as `memoryStore()`. */
   readonly store?: Store;
   /**
-   * Other places beside it, by the names with which tags ask for them: `{ payments: "redis://..." }` for `store=payments`. A
-   * key is another lock in each of them.
+   * Other stores by name: `{ payments: "redis://..." }` for tags with `store=payments`. A key is another lock in each store.
    */
   readonly stores?: Readonly<Record<string, RedisPlace | Store>>;
-  /** For all locks that do not say otherwise. What shapes the woven code is set in the plugin's options instead. */
+  /** Options for all locks that do not set them. Options that change the woven code belong into the plugin's options. */
   readonly defaults?: Omit<LockOptions, "onFailure" | "reentrant" | "mode" | "permits">;
-  /** Where to tell what happens. By default warnings go to `console.warn`, and nothing else is told. */
+  /** Receives log lines. By default warnings go to `console.warn`, and nothing else is logged. */
   readonly logger?: Logger;
-  /** How long one command to the store may take. Default `"1s"`. */
+  /** The time that one command to the store may take. Default `"1s"`. */
   readonly commandTimeout?: Duration;
   /**
-   * How many releases with `release: "background"` may be under way at once; one more is awaited. Default 1,000; with 0 all
-   * are awaited.
+   * The number of releases with `release: "background"` at the same time. Callers await any further one. Default 1,000. With 0,
+   * callers await all of them.
    */
   readonly openReleases?: number;
   /**
-   * Signals at which to call `shutdown()`, such as `["SIGTERM", "SIGINT"]`. If nobody else listens to the signal, the
-   * process then ends by it, and as process 1 (in a container) with exit code 128 + the signal's number. Where
-   * somebody else listens, who may end the process too early, let that listener `await shutdown()` instead. By default
-   * the application calls `shutdown()` itself.
+   * Signals that call `shutdown()`, such as `["SIGTERM", "SIGINT"]`. If nobody else listens to the signal, the process then
+   * ends by it. As process 1 in a container, it exits with 128 + the number of the signal. If another listener may end the process
+   * too early, let that listener `await shutdown()` instead. By default the application calls `shutdown()` itself.
    */
   readonly shutdownOn?: readonly SignalName[];
-  /** The time the runtime lives by. For tests. */
+  /** The clock of the runtime. For tests. */
   readonly clock?: Clock;
   /**
-   * Whether this process says in the stores who it is, by host, pid and version, so that `npx lockweave top` can tell whose a
-   * lock is: one `SET` each 20 s, and nothing on the way of a lock. While it holds or waits for one longer than a second, it is one
-   * each 5 s, which says for which function, and since when. Default `false`.
+   * Announces this process in the stores by host, pid, and version, so that `npx lockweave top` can name the holder of a lock. This
+   * costs one `SET` each 20 s, and locks do not wait for it. While the process holds or waits for a lock for longer than a second, it sends
+   * one each 5 s, with the function and the time. Default `false`.
    */
   readonly announce?: boolean;
   /**
-   * Warn of a lock that is waited for or held longer than that, such as `"5s"`; of one that is waited for, with the function or
-   * the process that holds it. By default nobody is warned.
+   * Warns of a lock that is held or waited for longer than this, such as `"5s"`. The warning about a waiter names the holder: a
+   * function or a process. By default there are no such warnings.
    */
   readonly warnAfter?: Duration;
-  /** `false` says that this application has no tags, and so need not be woven. */
+  /** `false` if the application has no tags, so that its build need not weave. */
   readonly woven?: boolean;
 }
 
@@ -97,18 +95,17 @@ const OPTIONS: readonly string[] = [
 ] satisfies (keyof Configuration)[];
 
 /**
- * Says where locks live. Call it once, when the application starts.
+ * Sets where locks live. Call it once, when the application starts.
  *
  * A development server runs the call again when its file was saved. The same call then replaces the configuration, as
  * soon as no lock of the earlier one is held or waited for. If nothing has changed, it does nothing.
  *
- * @param handshake written by the transformer: so a build that forgot it fails here, and not at the first
- *   method that runs unlocked
+ * @param handshake written by the transformer. A build without it fails here, and not at the first method that runs unlocked
  * @param callSite written by the transformer: the place of the call, which edits of the file do not change
  * @throws {LockNotWovenError} when the calling code was not woven
- * @throws {LockOptionError} on an option that cannot be
- * @throws {LockMisconfiguredError} when another place called it before, without `shutdown()` in between, and when a tag
- *   asks for a store that is not among them
+ * @throws {LockOptionError} if an option is wrong
+ * @throws {LockMisconfiguredError} if another place called it before, without `shutdown()` in between, or if a tag names a store that
+ *   is not configured
  */
 export function configure(configuration: Configuration, handshake?: "woven", callSite?: string): void {
   const before = replaceableBy(callSite);
@@ -326,12 +323,11 @@ export function locker(): Locker {
 }
 
 /**
- * Ends the giving of locks in good order. As long as a body is inside, for up to `patience`, requests are served as ever:
- * it may need a second lock to come to its end. Then those who wait are sent home with a `LockClosedError`, what is
- * still held is taken from its bodies, which learn it by their `signal`, and given back, and the connections that
- * `configure` opened are closed.
+ * Ends all locks. First it waits until no body is inside, for up to `patience`. Meanwhile it grants locks as before, since a
+ * body may need a second lock to finish. Then it rejects all waiters with a `LockClosedError`, revokes and releases the locks that are still held
+ * (their `signal` aborts), and closes the connections that `configure()` opened.
  *
- * @param options.patience default `"10s"`; `"0s"` waits for nobody
+ * @param options.patience default `"10s"`; `"0s"` does not wait
  */
 export async function shutdown(options: { readonly patience?: Duration } = {}): Promise<void> {
   const expected = (): LockOptionError =>

@@ -1,6 +1,6 @@
 import { redacted, shown } from "./shown";
 
-/** What went wrong, as a stable word for `switch` and for logs. */
+/** A stable code for `switch` and for logs. */
 export type LockErrorCode =
   | "LOCK_WAIT_TIME_OUT"
   | "LOCK_UNREACHABLE"
@@ -28,56 +28,56 @@ export class LockError extends Error {
   }
 }
 
-/** Somebody else held the lock for the whole wait budget (`retryTimes` x `waitTime`). */
+/** Another caller held the lock for the whole wait budget (`retryTimes` x `waitTime`). */
 export class LockWaitTimeoutError extends LockError {
   constructor(message: string, options?: LockErrorOptions) {
     super("LOCK_WAIT_TIME_OUT", message, options);
   }
 }
 
-/** The store did not answer, or could not serve, within the time the lock had. `cause` is its last error. */
+/** The store did not reply, or replied with an error, for the whole wait budget. `cause` is its last error. */
 export class LockUnreachableError extends LockError {
   constructor(message: string, options?: LockErrorOptions) {
     super("LOCK_UNREACHABLE", message, options);
   }
 }
 
-/** The lock ended before the work under it did: somebody else may have entered meanwhile. */
+/** The lock ended before its body did, so another body may have run at the same time. */
 export class LockLostError extends LockError {
   constructor(message: string, options?: LockErrorOptions) {
     super("LOCK_LOST", message, options);
   }
 }
 
-/** Waiting will not help: nothing is configured, or the store refuses us (`NOAUTH`, `WRONGTYPE`, ...). */
+/** A retry will not help: nothing is configured, or the store rejects the client (`NOAUTH`, `WRONGTYPE`, ...). */
 export class LockMisconfiguredError extends LockError {
   constructor(message: string, options?: LockErrorOptions) {
     super("LOCK_MISCONFIGURED", message, options);
   }
 }
 
-/** A part of the lock key is no usable identity. Thrown before anything is sent. */
+/** A part of the key identifies nothing, such as `undefined`. Thrown before anything is sent. */
 export class LockKeyError extends LockError {
   constructor(message: string, options?: LockErrorOptions) {
     super("LOCK_BAD_KEY", message, options);
   }
 }
 
-/** An option has a value that it cannot have. Thrown before anything is sent. */
+/** An option is wrong. Thrown before anything is sent. */
 export class LockOptionError extends LockError {
   constructor(message: string, options?: LockErrorOptions) {
     super("LOCK_BAD_OPTION", message, options);
   }
 }
 
-/** `shutdown()` has begun: no new lock is given, and those who wait are sent home. */
+/** `shutdown()` was called. It grants no new locks, and rejects waiters with this error. */
 export class LockClosedError extends LockError {
   constructor(message: string, options?: LockErrorOptions) {
     super("LOCK_CLOSED", message, options);
   }
 }
 
-/** Code that only the weave can make work ran without having been woven. */
+/** Code that has to be woven ran without the weave. */
 export class LockNotWovenError extends LockError {
   constructor(message: string, options?: LockErrorOptions) {
     super("LOCK_NOT_WOVEN", message, options);

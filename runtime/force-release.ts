@@ -11,16 +11,16 @@ import { isOptions, readFrom, readOptions } from "./options";
 import { shown } from "./shown";
 
 export interface ForceOptions {
-  /** The name of the store that the lock lives in. */
+  /** The name of the store. */
   readonly store?: string;
   /**
-   * Free the key at once, whatever it holds, **though a body may be at work under it: another one may then run beside
-   * it**. Its holder hears of it when it looks again.
+   * Frees the key immediately, whatever its value is. **A body may still run under it, and another body may then run at the same time.** The
+   * holder notices when it next asks the store.
    */
   readonly now?: boolean;
   /**
-   * From these alone, by the `storeValue`s that `inspect()` told: whoever has taken the lock in the store since then keeps
-   * it. To whom it was handed on inside its process has the same one, and loses it. By default from all who hold it.
+   * Takes the lock from these holders alone, by their `storeValue`s from `inspect()`. A caller that acquired the lock from the store since
+   * then keeps it. A hand-off inside a process keeps the value, so its new holder loses the lock. By default all holders lose it.
    */
   readonly from?: readonly string[];
 }
@@ -28,14 +28,14 @@ export interface ForceOptions {
 const OPTIONS: readonly string[] = ["store", "now", "from"] satisfies (keyof ForceOptions)[];
 
 /**
- * Takes a lock from those who hold it. It is revoked: nobody renews it any more, and each holder's `signal` aborts when it
- * looks again, which with a watchdog is within a third of its lock time. Its key is free when its body is done, or its
- * time is over, so no two bodies run at once. What holds it is compared: of one who takes the lock meanwhile nothing is taken.
+ * Revokes a lock. Nobody renews it any more, and each holder's `signal` aborts when it next asks the store (with a watchdog within a third
+ * of its lock time). The key becomes free when the body ends or its time is over, so no two bodies run at once. A caller that acquires the
+ * lock in the meantime keeps it.
  *
- * @param key the full name of the lock, as `lockKey()` makes it
- * @returns those from whom it was taken, as they were before; none where nobody held it
- * @throws {LockUnreachableError} when the store did not answer: then it may be taken from them, or not
- * @throws {LockOptionError} when the store cannot revoke a lock, and when another program wrote what the key holds
+ * @param key the full key, as `lockKey()` makes it
+ * @returns the holders that lost the lock, as they were before
+ * @throws {LockUnreachableError} if the store did not reply. Then it is unknown whether they lost it
+ * @throws {LockOptionError} if the store cannot revoke a lock, or if another program wrote the value
  */
 export async function forceRelease(
   key: string,

@@ -4,20 +4,20 @@ import type { Locker } from "./lock/locker";
 import { inspection, lookReply, repliesIn } from "./stores/replies";
 import { isClosed, isReserved, isRevoked, revokedFrom } from "./stores/value";
 
-/** One who holds a lock. */
+/** A holder of a lock. */
 export interface InspectedHolder {
-  /** What the key holds of it: of a lock of ours its request's id, of anybody else's hold whatever that is. */
+  /** Its value in the store: the request ID of a lock of Lockweave, or what another program wrote. */
   readonly storeValue: string;
-  /** Until it expires unless it is renewed, in milliseconds; `undefined` where the store cannot tell. */
+  /** The time until it expires without a renewal, in milliseconds. `undefined` if the store does not know. */
   readonly leftMs: number | undefined;
-  /** Whether `forceRelease()` has revoked it: it is renewed no more, and ends with its body, or when its time is over. */
+  /** Whether `forceRelease()` has revoked it. It is no longer renewed, and ends with its body or when its time is over. */
   readonly isRevoked: boolean;
   /**
-   * How many callers have it together: of a hold of this process, all of them; of another process, the permits that it has.
-   * `undefined` if the store cannot tell, as with the readers of another process.
+   * The number of callers that share it. For a hold of another process, this is its number of permits. `undefined` if the store does not
+   * know, as for the readers of another process.
    */
   readonly count: number | undefined;
-  /** In this process: the function that holds it, and for how long. */
+  /** If it is in this process: the function that holds it, and the time since then in milliseconds. */
   readonly here: { readonly site: string | undefined; readonly heldForMs: number } | undefined;
 }
 

@@ -6,28 +6,27 @@ import { isOptions, readOptions } from "./options";
 import { shown } from "./shown";
 import { isReserved } from "./stores/value";
 
-/** A lock as it was a moment ago. */
+/** The state of a lock a moment ago. */
 export interface InspectedLock {
   readonly key: string;
-  /** The name of the store that it lives in. */
+  /** The name of its store. */
   readonly store: string;
   /**
-   * `held` by somebody; `free`; `next`: kept for one who waits, who is told; `closed` for a time, after one with
-   * `lockAtLeast`.
+   * `held`; `free`; `next`: kept for the next waiter, who was notified; `closed`: kept after its release, by `lockAtLeast`.
    */
   readonly state: "held" | "free" | "next" | "closed";
   readonly holders: readonly InspectedHolder[];
-  /** How many have a place in its queue, not counting those who wait for their own process; `undefined` where the store cannot tell. */
+  /** The number of waiters in the store's queue, without those that wait in their own process. `undefined` if the store does not know. */
   readonly waiting: number | undefined;
-  /** How many calls of this process do. */
+  /** The number of calls in this process that wait. */
   readonly waitingHere: number;
 }
 
 /**
- * Looks at a lock, and changes nothing: who holds it, for how long yet, and who waits.
+ * Reports who holds a lock, until when, and how many wait. It changes nothing.
  *
- * @param key the full name of the lock, as `lockKey()` makes it
- * @throws {LockUnreachableError} when the store did not answer
+ * @param key the full key, as `lockKey()` makes it
+ * @throws {LockUnreachableError} if the store did not reply
  */
 export async function inspect(
   key: string,

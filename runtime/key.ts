@@ -2,18 +2,16 @@ import { LockKeyError } from "./errors";
 import { MOST_KEYS, RESERVED_NAMESPACE } from "./limits";
 import { shown } from "./shown";
 
-/** What can be a part of a lock key: a value whose text is its identity. */
+/** A part of a lock key: a value whose text identifies it. */
 export type KeyValue = string | number | bigint | boolean;
 
 /**
- * The name of a lock: `LOCK_<businessFlag>_<part>,<part>...`, or `LOCK_<businessFlag>` without parts.
+ * Returns the key of a lock: `LOCK_<businessFlag>_<part>,<part>...`, or `LOCK_<businessFlag>` without parts.
  *
- * Different flags and parts never make the same key: `_` ends the flag and `,` ends a part, so these two
- * characters, and the `%` that escapes them, are written `%5F`, `%2C` and `%25` where they would be
- * misread. A number and its text (`7` and `"7"`) are the same part.
+ * Different flags and parts never make the same key. `_` ends the flag and `,` ends a part. Inside of them these characters, and `%`, are
+ * escaped as `%5F`, `%2C`, and `%25`. A number and its text (`7` and `"7"`) are the same part.
  *
- * @throws {LockKeyError} when a part is no identity: `undefined`, `null`, `""`, `NaN`, an object, an integer
- *   beyond 2 ** 53, ...
+ * @throws {LockKeyError} if a part identifies nothing: `undefined`, `null`, `""`, `NaN`, an object, an integer beyond 2 ** 53, ...
  */
 export function lockKey(businessFlag: string, ...parts: readonly KeyValue[]): string {
   let key = nameOfFlag(businessFlag);
@@ -42,9 +40,9 @@ function nameOfFlag(flag: string): string {
 }
 
 /**
- * The name of a lock for each part by itself, and for each element of one that is an array.
+ * Returns the key of a lock for each part, and for each element of a part that is an array.
  *
- * @throws {LockKeyError} when there is none, when there are more than 256, and when one is no identity: see {@link lockKey}
+ * @throws {LockKeyError} if there are no parts or more than 256, or if one identifies nothing: see {@link lockKey}
  */
 export function lockKeys(
   businessFlag: string,
@@ -62,13 +60,13 @@ export function countedKeys(keys: readonly string[], of = (): string => ""): rea
 }
 
 /**
- * Before a template, the whole name of a lock, with no prefix: wholeKey`mutex:${orderNo}`, for locks that others have
- * names for already. What the values are is as for {@link lockKey}.
+ * Returns the template's text as the whole key, without a prefix: wholeKey`mutex:${orderNo}`. Use it for locks that other programs share.
+ * The values are as for {@link lockKey}.
  *
- * With one template, different values never make the same key: between two of them stands a text, and a value has nothing
- * in it that could be taken for the one behind it.
+ * Different values in one template never make the same key. There is a text between any two values, and a value may not contain the text
+ * behind it.
  *
- * @throws {LockKeyError} when a value is no identity, or makes the key ambiguous
+ * @throws {LockKeyError} if a value identifies nothing, or makes the key ambiguous
  */
 export function wholeKey(template: TemplateStringsArray, ...values: readonly KeyValue[]): string {
   if (!isTemplate(template)) {

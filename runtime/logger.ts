@@ -2,11 +2,11 @@ import { LockOptionError } from "./errors";
 import { inRoot } from "./root-context";
 import { shown } from "./shown";
 
-/** Where the runtime tells what happens; `console` fits. It may be asynchronous: nobody waits for what it returns. */
+/** Receives log lines, such as `console`. It may be asynchronous: the runtime does not wait for it. */
 export interface Logger {
-  /** The time line: who waits, who holds, who released. */
+  /** Each step of a lock: who waits, who holds, who released. */
   debug?(message: string): void;
-  /** What somebody should look at: a lock lost, a release without a reply. */
+  /** What a person should know: a lost lock, or a release without a reply. */
   warn(message: string): void;
 }
 

@@ -11,38 +11,38 @@ import { TEST_CURES } from "./woven";
 export { assertWoven } from "./woven";
 
 export interface TestLocksOptions {
-  /** Whether locks wait as long as their tags say. By default a lock that is busy fails at once. */
+  /** Lets callers wait as long as their tags say. By default a busy lock fails immediately. */
   readonly waiting?: boolean;
-  /** `false` says that this test file is not woven, such as JavaScript that tests woven output. */
+  /** `false` if this test file is not woven, such as JavaScript that tests woven output. */
   readonly woven?: boolean;
 }
 
 /** The locks of unit tests. */
 export interface TestLocks extends AsyncDisposable {
   /**
-   * The keys of the locks that were taken since the last `reset()`, in their order: `["LOCK_payOrder_A1"]`. Of one in a store
-   * that has a name, with that name: `"LOCK_payOrder_A1 in payments"`.
+   * The keys of the locks that were acquired since the last `reset()`, in order: `["LOCK_payOrder_A1"]`. For a named store, with its
+   * name: `"LOCK_payOrder_A1 in payments"`.
    */
   readonly taken: readonly string[];
   /** The keys of the locks that are held now. */
   readonly held: readonly string[];
   /**
-   * For the end of each test: forgets what was taken, and begins with an empty store.
+   * Clears `taken` and starts with an empty store. Call it after each test.
    *
-   * @throws {Error} when the test has left a lock behind that is still held
+   * @throws {Error} if the test still holds a lock
    */
   reset(): Promise<void>;
-  /** For the end of all tests: the same, and there are no locks any more. */
+  /** Does the same as `reset()`, and ends the test locks. Call it after all tests. */
   close(): Promise<void>;
 }
 
 /**
- * Instead of `configure()`, for unit tests: locks live in memory, and nobody waits for one that is busy. Whatever stores
- * tags name are there, each with locks of its own.
+ * Takes the place of `configure()` in unit tests. Locks live in memory, and a busy lock fails immediately. Every store that a tag names
+ * exists, with locks of its own.
  *
- * @param handshake written by the transformer: a test runner that does not weave fails here, and not with a green test
- * @throws {LockNotWovenError} when the calling code was not woven
- * @throws {LockMisconfiguredError} when locks are configured already
+ * @param handshake written by the transformer. A test runner that does not weave fails here, and not with a green test
+ * @throws {LockNotWovenError} if the calling code was not woven
+ * @throws {LockMisconfiguredError} if locks are already configured
  */
 export function testLocks(options: TestLocksOptions = {}, handshake?: "woven"): TestLocks {
   const expected = (): LockOptionError =>

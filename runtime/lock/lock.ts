@@ -30,28 +30,28 @@ import { Wait } from "./wait";
 export type FailureClass = new (message: string, options?: LockErrorOptions) => Error;
 
 /**
- * One acquisition of one key: `acquire`, and `retryCheck` between tries; then held, and renewed; `release`.
+ * One acquisition of one key: `acquire`, with `retryCheck` between tries, then `release`. While it is held, the runtime renews it.
  *
- * There are many: so its methods are `private` and not `#`, for which each object would carry a mark.
+ * Its methods are `private` and not `#`, since a process may have very many locks, and `#` methods take memory in each object.
  */
 export class Lock implements AsyncDisposable, Waiter, Holder {
   readonly key: string;
-  /** Who we are: 32 hex characters, new for each acquisition. What the key holds in the store is {@link storeValue}. */
+  /** Identifies this acquisition: 32 hex characters. The value of the key in the store is {@link storeValue}. */
   readonly requestId: string;
   readonly #callSite: CallSite;
-  /** It is held from "at work" to "left": when its own body has left, others may be inside a reentrant lock. */
+  /** It is held from "at work" to "left". After its own body has left, other bodies may still be inside a reentrant lock. */
   #phase: "waiting" | "at work" | "failed" | "left" | "ended" = "waiting";
   #wait: Wait | undefined;
 
   // While held.
   #lease: Lease | undefined;
-  /** On the monotonic clock, in milliseconds: since when it is held. */
+  /** The start of the hold, on the monotonic clock, in milliseconds. */
   heldSince = 0;
   #aborter: Aborter | undefined;
   #fencingToken: number | undefined;
-  /** Of a reentrant lock. */
+  /** Set for a reentrant lock. */
   #nest: Nest | undefined;
-  /** Of one that enters again. */
+  /** Set while it enters a reentrant lock again. */
   #entry: Promise<boolean> | undefined;
 
   constructor(callSite: CallSite, key: string) {
@@ -78,12 +78,12 @@ export class Lock implements AsyncDisposable, Waiter, Holder {
     return [this];
   }
 
-  /** The name of the store that it lives in. */
+  /** The name of its store. */
   get store(): string {
     return this.settings.store;
   }
 
-  /** The function that asked for it: `OrderService.pay`. */
+  /** The function that acquires it, such as `OrderService.pay`. */
   get site(): string | undefined {
     return this.#callSite.site;
   }
@@ -92,28 +92,28 @@ export class Lock implements AsyncDisposable, Waiter, Holder {
     return this.settings.lockTimeMs;
   }
 
-  /** Whether a fencing token is wanted. */
+  /** Whether it needs a fencing token. */
   get fencing(): boolean {
     return this.settings.fencing;
   }
 
-  /** How many replicas must have it. */
+  /** The number of replicas that must confirm it. */
   get replicas(): number {
     return this.settings.replicas;
   }
 
-  /** How many may hold the key at once: 1 where the lock is held alone. */
+  /** The number of permits of the key: 1 if one caller holds it alone. */
   get permits(): number {
     return this.settings.permits;
   }
 
-  /** Also while others are waited for that are to be held together with it. */
+  /** Whether the runtime renews it. It also does so while the caller waits for other keys of the same lock. */
   get isWatched(): boolean {
     const { together } = this.#callSite;
     return this.settings.watchdog || (together !== undefined && together.heldSince === undefined);
   }
 
-  /** On the monotonic clock: until when nobody may have the key after it. */
+  /** The time until which the key stays closed after its release, on the monotonic clock. */
   get staysUntil(): number {
     return this.heldSince + this.settings.lockAtLeastMs;
   }
@@ -141,12 +141,12 @@ export class Lock implements AsyncDisposable, Waiter, Holder {
   // ---- acquire ----------------------------------------------------------------------------------------
 
   /**
-   * One try. Resolves to whether the lock is held now; `retryCheck` tells when to try again. While a try is under way, a
-   * second call is the same try.
+   * Tries to acquire the lock. Resolves to whether it is held now. `retryCheck` says when to try again. A second call during a
+   * try joins that try.
    *
-   * @param signal ends the wait: `acquire` or `retryCheck` rejects with its reason at once
-   * @throws {LockMisconfiguredError} when the store refuses us for good
-   * @throws {LockLostError} when a reentrant lock is entered again that is lost; and after its release
+   * @param signal ends the wait: `acquire` or `retryCheck` rejects with its reason immediately
+   * @throws {LockMisconfiguredError} if a retry cannot help
+   * @throws {LockLostError} if the caller enters a reentrant lock again that is lost or released
    * @throws {LockClosedError} after `shutdown()`
    */
   acquire(signal?: AbortSignal): Promise<boolean> {
@@ -334,12 +334,12 @@ export class Lock implements AsyncDisposable, Waiter, Holder {
   // ---- wait -------------------------------------------------------------------------------------------
 
   /**
-   * Waits until trying again makes sense, and resolves to true then. When the wait budget (`retryTimes` x
-   * `waitTime`) is spent it throws, or resolves to false with `onFailure: "skip"`.
+   * Waits until the next try, and then resolves to true. When the wait budget (`retryTimes` x `waitTime`) is over, it throws, or with
+   * `onFailure: "skip"` resolves to false.
    *
    * @param Failure thrown instead of `LockWaitTimeoutError`, which becomes its `cause`
-   * @throws {LockWaitTimeoutError} when somebody else held the lock all the time
-   * @throws {LockUnreachableError} when the store did not answer the last try
+   * @throws {LockWaitTimeoutError} if another caller held the lock the whole time
+   * @throws {LockUnreachableError} if the store did not reply to the last try
    * @throws {LockClosedError} after `shutdown()`
    */
   retryCheck(Failure?: FailureClass): Promise<boolean> {
@@ -451,14 +451,14 @@ export class Lock implements AsyncDisposable, Waiter, Holder {
   }
 
   /**
-   * What the key holds in the store while the lock is held, for scripts of one's own that act only under the lock. Those
-   * to whom a lock is handed on inside the process have the same one; `undefined` while it is not held.
+   * The value of the key in the store while the lock is held, for scripts of your own that act only under the lock. A hand-off inside the
+   * process keeps it. `undefined` if the lock is not held.
    */
   get storeValue(): string | undefined {
     return this.isHeld && !this.hasEndedEarly ? this.root.#lease?.requestId : undefined;
   }
 
-  /** The milliseconds for which the lock is surely held, by arithmetic on a monotonic clock, or 0. */
+  /** The time until the deadline in milliseconds, measured on a monotonic clock, or 0. */
   remaining(): number {
     return this.locker.queues.suspension.timeLeft(this);
   }
@@ -470,17 +470,17 @@ export class Lock implements AsyncDisposable, Waiter, Holder {
     return this.hasOwnEnd ? Math.min(sureUntil, this.ownEnd) : sureUntil;
   }
 
-  /** @throws {LockLostError} unless the lock is surely held at this moment */
+  /** @throws {LockLostError} if the lock is lost, or its deadline is over */
   assertHeld(): void {
     if (this.remaining() === 0) throw this.notHeld();
   }
 
   /**
-   * Has the store keep the lock for so long from now at least, whether it is renewed or not. The watchdog goes on as ever.
+   * Extends the lock to at least this long from now. The watchdog still renews it.
    *
-   * @throws {LockLostError} where it is not held, or no more
-   * @throws {LockUnreachableError} when the store did not answer: what was sure before still is
-   * @throws {LockMisconfiguredError} when the store refuses to
+   * @throws {LockLostError} if it is not held, or lost
+   * @throws {LockUnreachableError} if the store did not reply. The deadline from before still holds
+   * @throws {LockMisconfiguredError} if the store rejects the extension
    */
   async extend(duration: Duration): Promise<void> {
     await this.holdFor(milliseconds("duration", duration, SHORTEST_LOCK_TIME_MS));
@@ -531,8 +531,7 @@ export class Lock implements AsyncDisposable, Waiter, Holder {
   }
 
   /**
-   * Aborts, with a `LockLostError` as its reason, at the moment the lock is lost. Its listeners run in the async context in
-   * which the signal was first read.
+   * Aborts with a `LockLostError` when the lock is lost. Its listeners run in the async context in which the signal was first read.
    */
   get signal(): AbortSignal {
     if (this.root !== this && !this.hasOwnEnd) return this.root.signal;

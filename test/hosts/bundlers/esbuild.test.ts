@@ -139,7 +139,7 @@ configure({ store: memoryStore() });
   const { code, stderr } = await project.run("dist/main.js");
   t.not(code, 0);
   t.regex(stderr, /LockNotWovenError/);
-  t.regex(stderr, /by a name that the file has from lockweave, not handed on/);
+  t.regex(stderr, /by a name that the file imports from lockweave/);
 });
 
 test("a tag in a component, which another plugin takes apart, is an error of the build", async (t) => {
