@@ -2,7 +2,7 @@ import type { Locker } from "./lock/locker";
 import type { Loss } from "./queue/loss";
 import type { Store } from "./stores/port";
 
-/** Ends the giving of locks of all stores of a configuration, after so many milliseconds at the latest: see `shutdown()`. */
+/** Ends the locks of all stores of a configuration, and closes the stores. It waits for bodies for at most `patienceMs`: see `shutdown()`. */
 export async function drainAndClose({ queues, all }: Locker, patienceMs: number): Promise<void> {
   const lockers = [...all.values()];
   const others = lockers.map((each) => each.queues).filter((each) => each !== queues);

@@ -22,8 +22,10 @@ const PARTS = {
   rounds: ["npx", "ava", "--timeout", "10m", ...ROUNDS.map((name) => `test/${name}.test.ts`)],
 };
 
-/** For the part `rounds`. */
-const ENV = { ...process.env, CLUSTER_ROUNDS: "4", QUORUM_ROUNDS: "3", SENTINEL_ROUNDS: "3", SEEDS: "50" };
+/** What a part adds to the environment. */
+const ENVIRONMENTS = {
+  rounds: { CLUSTER_ROUNDS: "4", QUORUM_ROUNDS: "3", SENTINEL_ROUNDS: "3", SEEDS: "50" },
+};
 
 const names = process.argv.slice(2);
 const unknown = names.filter((name) => !Object.hasOwn(PARTS, name));
@@ -37,7 +39,8 @@ for (const [name, [command, ...args]] of Object.entries(PARTS)) {
   if (names.length > 0 && !names.includes(name)) continue;
   console.log(`\n# ${name}`);
   const startedAt = performance.now();
-  const { status } = spawnSync(command, args, { stdio: "inherit", env: ENV });
+  const env = Object.assign({}, process.env, ENVIRONMENTS[name]);
+  const { status } = spawnSync(command, args, { stdio: "inherit", env });
   const seconds = Math.round((performance.now() - startedAt) / 1000);
   if (status !== 0) process.exitCode = 1;
   results.push(`  ${status === 0 ? "✔" : "✘"} ${name} (${seconds} s)`);
