@@ -16,7 +16,7 @@ const PARTS = {
   peers: script("peers"),
   servers: script("servers"),
   simulate: npm("simulate", "--", "3000"),
-  explore: npm("explore", "--", "--deviations", "2", "--seconds", "20"),
+  explore: npm("explore", "--", "--deviations", "2", "--schedules", "12000"),
   torture: npm("torture", "--", "3"),
   hosts: script("hosts"),
   rounds: ["npx", "ava", "--timeout", "10m", ...ROUNDS.map((name) => `test/${name}.test.ts`)],

@@ -7,10 +7,10 @@ export interface Reach {
   /** How many deviations from the plain order a schedule has at most. */
   readonly deviations: number;
   /**
-   * When to stop, in milliseconds from now, but not before all was seen that has one deviation. What is seen until then
-   * lies spread over all that there is.
+   * After how many schedules to stop, but not before all was seen that has one deviation. Those with more that are seen lie
+   * spread over all that there are.
    */
-  readonly withinMs?: number;
+  readonly mostSchedules?: number;
   /** Asked before each schedule. */
   readonly isEnough?: () => boolean;
   /** After so many schedules that have a problem nobody looks further. */
@@ -56,13 +56,11 @@ interface Branch {
 class Exploration {
   readonly #plan: Plan;
   readonly #reach: Reach;
-  readonly #endsAt: number;
   readonly #seen: Seen;
 
   constructor(plan: Plan, reach: Reach) {
     this.#plan = plan;
     this.#reach = reach;
-    this.#endsAt = performance.now() + (reach.withinMs ?? Infinity);
     this.#seen = {
       plan: plan.name,
       schedules: 0,
@@ -95,9 +93,9 @@ class Exploration {
   }
 
   #isOver(depth: number): boolean {
-    const { mostFailures = 1, isEnough = () => false } = this.#reach;
-    const isLate = depth > 1 && performance.now() > this.#endsAt;
-    return isLate || this.#seen.failures.length >= mostFailures || isEnough();
+    const { mostFailures = 1, mostSchedules = Infinity, isEnough = () => false } = this.#reach;
+    const hasSeenMost = depth > 1 && this.#seen.schedules >= mostSchedules;
+    return hasSeenMost || this.#seen.failures.length >= mostFailures || isEnough();
   }
 
   async #live(choices: readonly Choice[], countsOptions: boolean): Promise<Story> {

@@ -5,15 +5,15 @@ import { live } from "./live";
 import { PLANS, planOf } from "./plans";
 import type { Choice, Plan } from "./story";
 
-// npm run explore -- [--plan "two processes"] [--deviations 2] [--seconds 60] [--failures 1]
+// npm run explore -- [--plan "two processes"] [--deviations 2] [--schedules 10000] [--failures 1]
 // npm run explore -- --plan "two processes" --replay 12:3,27:1
-// Without --seconds it goes on until all schedules with so many deviations were seen.
+// Without --schedules it goes on until all schedules with so many deviations were seen.
 
 const { values } = parseArgs({
   options: {
     plan: { type: "string" },
     deviations: { type: "string", default: "2" },
-    seconds: { type: "string", default: "Infinity" },
+    schedules: { type: "string", default: "Infinity" },
     failures: { type: "string", default: "1" },
     replay: { type: "string" },
   },
@@ -21,8 +21,11 @@ const { values } = parseArgs({
 
 async function tellOf(plan: Plan): Promise<readonly Failure[]> {
   const startedAt = performance.now();
-  const reach = { deviations: Number(values.deviations), mostFailures: Number(values.failures) };
-  const seen = await explore(plan, { ...reach, withinMs: Number(values.seconds) * 1_000 });
+  const seen = await explore(plan, {
+    deviations: Number(values.deviations),
+    mostSchedules: Number(values.schedules),
+    mostFailures: Number(values.failures),
+  });
   const { schedules, distinct, mostSteps, complete, failures } = seen;
   const seconds = (performance.now() - startedAt) / 1_000;
   console.log(

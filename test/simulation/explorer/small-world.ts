@@ -143,8 +143,10 @@ class SmallWorld implements Judge {
     if (process === undefined || process.clock.isDead) return;
     const [lock, goesAway] = [process.lock(KEY, how), new AbortController()];
     const acquired = lock.acquire(goesAway.signal);
-    // Its budget counts from the moment that it has read, and it may have been stopped since.
-    const caller = callerOf(process, lock, how, { goesAway, joinedAt: lock.waitsSince });
+    // Its budget counts from the moment that it has read, and it may have been stopped since. A reader that its process
+    // lets in at once does not wait at all.
+    const joinedAt = lock.waitsSince > 0 ? lock.waitsSince : process.clock.now();
+    const caller = callerOf(process, lock, how, { goesAway, joinedAt });
     const away = this.#schedule.add("act", number, `${name} goes away`, Infinity, () => {
       if (!process.clock.isRunning || caller.state !== "waiting") return;
       this.#over(caller);
