@@ -69,6 +69,8 @@ export class Editor {
       fileExists: (path) => this.#texts.has(path),
       readFile: (path) => this.#texts.get(path)?.replace("‸", ""),
       directoryExists: () => true,
+      // As of an editor on this machine. Without it, a path of the repository with capital letters is another one.
+      useCaseSensitiveFileNames: () => ts.sys.useCaseSensitiveFileNames,
       ...(cancellation && { getCancellationToken: () => cancellation }),
     };
     this.plain = ts.createLanguageService(host);
