@@ -4,6 +4,7 @@ import test from "ava";
 import type { Redis } from "ioredis";
 import { PACKAGE } from "../hosts/project";
 import { startRedis, type RedisServer } from "../support/redis-server";
+import { ofScript } from "../support/terminal";
 import { until } from "../support/until";
 import { Programs } from "./programs";
 
@@ -87,7 +88,7 @@ test.serial(
 test.serial("on a terminal, the first screen takes a bounded number of commands", async (t) => {
   await fill();
   const command = [process.execPath, CLI, "top", "--redis", server.url];
-  const terminal = spawn("script", ["--quiet", "--command", command.join(" "), "/dev/null"]);
+  const terminal = spawn("script", ofScript(command));
   let shown = "";
   terminal.stdout.setEncoding("utf8").on("data", (text: string) => void (shown += text));
   await until(() => shown.includes("looked through"));

@@ -6,6 +6,7 @@ import { makeProject, PACKAGE, type Files, type Finished, type Project } from ".
 import { lockweave } from "./command";
 import { linkTypeScript7 } from "./tools";
 import { inMatrix, outsideMatrix } from "../support/suites";
+import { ofScript } from "../support/terminal";
 
 /** What a package.json asks for, so that nothing has to be installed. */
 function manifest(scripts: Files, ...packages: readonly string[]): string {
@@ -82,8 +83,8 @@ outsideMatrix("init without a terminal and without --yes changes nothing, and ex
 
 /** In a terminal, where somebody types the answer. */
 function inTerminal(project: Project, answer: string): Finished {
-  const command = `${process.execPath} ${join(PACKAGE, "dist/transformer/cli/main.js")} init`;
-  const { status, stdout } = spawnSync("script", ["--quiet", "--return", "--command", command, "/dev/null"], {
+  const command = [process.execPath, join(PACKAGE, "dist/transformer/cli/main.js"), "init"];
+  const { status, stdout } = spawnSync("script", ofScript(command), {
     cwd: project.dir,
     input: `${answer}\n`,
     encoding: "utf8",

@@ -8,6 +8,7 @@ import { Releases } from "../../transformer/cli/live/ui/releases";
 import { PACKAGE } from "../hosts/project";
 import { holdsOf } from "../support/beside";
 import { startRedis, type RedisServer } from "../support/redis-server";
+import { ofScript } from "../support/terminal";
 import { until } from "../support/until";
 
 // `release` and `ui` take only what they showed with the question.
@@ -133,7 +134,7 @@ test.serial("a value that cannot be compared is left alone", async (t) => {
 test.serial("on a terminal, a yes takes nothing that came after the question", async (t) => {
   const command = [process.execPath, CLI, "release", KEY, "--now", "--redis", server.url];
   await admin.set(KEY, `closed:${id("a")}`, "PX", 600_000);
-  const terminal = spawn("script", ["--quiet", "--return", "--command", command.join(" "), "/dev/null"]);
+  const terminal = spawn("script", ofScript(command));
   let shown = "";
   terminal.stdout.setEncoding("utf8").on("data", (text: string) => void (shown += text));
   const ended = once(terminal, "exit");

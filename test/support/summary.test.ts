@@ -37,7 +37,7 @@ async function run(dir: string, command: string): Promise<{ code: number | null;
 
 /** Returns the summary of a run of all tests in the project, and its exit code. */
 async function summaryOf(dir: string): Promise<{ code: number | null; summary: readonly string[] }> {
-  const { code, lines } = await run(dir, `node ${QUIETLY}`);
+  const { code, lines } = await run(dir, `node "${QUIETLY}"`);
   return { code, summary: lines.slice(lines.indexOf("Failed. Repeat each one alone:")) };
 }
 
@@ -46,7 +46,7 @@ test("the last line says how many tests passed, failed and were skipped", async 
     "test/pay.test.js": `${PASSES}test.skip("is refunded", (t) => t.pass());\n`,
     "test/ship.test.js": PASSES,
   });
-  const { code, lines } = await run(dir, `node ${QUIETLY}`);
+  const { code, lines } = await run(dir, `node "${QUIETLY}"`);
   t.is(code, 0);
   t.is(lines.at(-1), "2 passed, 0 failed, 1 skipped");
 });
