@@ -425,6 +425,8 @@ class World {
   /** Resolves to whether the body failed. */
   async #work(call: Call, caller: Caller): Promise<boolean> {
     const { lock, process, watchesSignal } = caller;
+    // Before anything else can happen: the judge looks at the signal too, and whoever reads it first gives it its context.
+    const { signal } = watchesSignal ? lock : {};
     const random = this.#random;
     const mayTryAnother = caller.hasFrame && !caller.isInside && !this.#isCalm;
     const mostOthers = mayTryAnother ? 3 : 0;
@@ -433,7 +435,6 @@ class World {
     const isLong = random.happens(this.#isCalm ? 0.05 : this.#isNesting ? 0.7 : 0.3);
     const ms = isLong ? random.below(3_000) : random.below(this.#briefMs);
     this.#sectionsMs += ms;
-    const { signal } = watchesSignal ? lock : {};
     if (Math.floor(ms) % 10 === 7) void lock.extend(`${ms + LEAST_EXTENSION_MS}ms`).catch(() => {}); // It may be lost by then.
     const isAtOnce = !this.#isCalm && random.happens(0.1);
     const isNesting = caller.isReentrant && random.happens(0.7);
