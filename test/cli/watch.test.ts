@@ -33,7 +33,11 @@ async function watching(
 ): Promise<Watched> {
   const dir = await realpath(await mkdtemp(join(tmpdir(), "watched-")));
   const path = (file: string): string => join(dir, file);
-  for (const [file, text] of Object.entries(files)) writeFileSync(path(file), text);
+  for (const [file, text] of Object.entries(files)) {
+    writeFileSync(path(file), text);
+    // Long ago: a file of this very millisecond might have changed since it was looked at, and would be looked at again.
+    utimesSync(path(file), new Date(0), new Date(0));
+  }
   const { write } = process.stdout;
   const told: string[] = [];
   process.stdout.write = (text: string | Uint8Array): boolean => told.push(String(text)) > 0;
