@@ -113,8 +113,11 @@ export class Events {
     if (giveUp.hasSubscribers) publish(giveUp, { ...about(lock), waitedMs });
   }
 
-  renewed(lock: LockEvent): void {
-    if (renew.hasSubscribers) publish(renew, about(lock));
+  /** Returns whether anybody listens. */
+  renewed(lock: LockEvent): boolean {
+    if (!renew.hasSubscribers) return false;
+    publish(renew, about(lock));
+    return true;
   }
 
   lost(lock: LockEvent, { because }: Loss): void {

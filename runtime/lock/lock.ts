@@ -551,8 +551,8 @@ export class Lock implements AsyncDisposable, Waiter, Holder {
     return this.root.#fencingToken;
   }
 
-  onRenewed(): void {
-    this.locker.events.renewed(this);
+  onRenewed(): boolean {
+    return this.locker.events.renewed(this);
   }
 
   onLost(loss: Loss): void {

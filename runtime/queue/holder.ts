@@ -18,8 +18,8 @@ export interface Holder {
   readonly isAutoUnlocked: boolean;
   /** The lease goes to the next one in this process. */
   onHandedOn(): void;
-  /** The lease was renewed. */
-  onRenewed(): void;
+  /** Reports that the lease was renewed. Returns whether anybody listens for renewals in this process. */
+  onRenewed(): boolean;
   /** The lease is lost under it. */
   onLost(loss: Loss): void;
 }

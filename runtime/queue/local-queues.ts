@@ -278,8 +278,13 @@ export class LocalQueues implements Shared {
 
   /** Whether anybody holds a lock, or gives one back. */
   get isAnybodyInside(): boolean {
+    if (this.#stays === 0) return false;
     let unused = 0;
-    if (this.#stays > 0) for (const { holder } of this.leases()) if (holder?.isInUse === false) unused += 1;
+    for (const { holder } of this.leases()) {
+      // While a process drains, each release asks. The first lease usually answers for all.
+      if (holder?.isInUse !== false) return true;
+      unused += 1;
+    }
     return this.#stays > unused;
   }
 

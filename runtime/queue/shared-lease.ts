@@ -237,8 +237,10 @@ class Members implements Holder {
 
   onHandedOn(): void {}
 
-  onRenewed(): void {
-    for (const holder of this.#all) holder.onRenewed();
+  /** If nobody listens, a renewal costs the same for any number of callers. */
+  onRenewed(): boolean {
+    for (const holder of this.#all) if (!holder.onRenewed()) return false;
+    return true;
   }
 
   /** A caller may leave as soon as it learns of the loss, which changes the set. */

@@ -104,6 +104,20 @@ test("each renewal is told of", async (t) => {
   t.deepEqual(events(told), ["acquire", "grant", "renew", "renew", "release"]);
 });
 
+test("a renewal of a shared hold is reported for each of its readers", async (t) => {
+  const fleet = new Fleet();
+  const process = fleet.process();
+  const told = await toldOf("LOCK_story_readers", () => {
+    const read = (): Promise<unknown> =>
+      process.call("LOCK_story_readers", { mode: "read", lockTime: "3s" }, takes(fleet, 1_500));
+    return runs(fleet, Promise.all([read(), read(), read()]));
+  });
+  t.is(fleet.store.renewed[0], 1);
+  const renewed = told.filter(({ event }) => event === "renew");
+  t.is(renewed.length, 3);
+  t.is(new Set(renewed.map(({ requestId }) => requestId)).size, 3);
+});
+
 test("a lock that is lost is told of when that is noticed, and its release has no good outcome", async (t) => {
   const fleet = new Fleet();
   const process: FleetProcess = fleet.process();

@@ -45,7 +45,7 @@ function keeper(): Keeper {
         isInUse: true,
         isAutoUnlocked,
         onHandedOn: () => {},
-        onRenewed: () => {},
+        onRenewed: () => false,
         onLost,
       };
       lease.prove(clock.now(), lockTimeMs);

@@ -1,0 +1,410 @@
+import { growth, workOf, type Work } from "../support/work-counter"; // First: it counts only what is loaded after it.
+import test, { type ExecutionContext } from "ava";
+import { AsyncResource } from "node:async_hooks";
+import { runInside } from "../../runtime/lock/reentrancy";
+import type { LockOptions } from "../../runtime/lock/settings";
+import { LocalQueue } from "../../runtime/queue/local-queue";
+import { newId, placing, renewal, request, WITHIN_MS } from "../../runtime/stores/contract/subject";
+import { memoryStore } from "../../runtime/stores/memory";
+import { batching } from "../support/batching-store";
+import { deferred } from "../support/deferred";
+import { Fleet, type FleetProcess } from "../support/fleet";
+import { VirtualClock } from "../support/virtual-clock";
+
+// These tests count the work of each call in the process while the holders and waiters grow. They do not measure time. A loop
+// over all of them is a block of the runtime that runs more often. A failure names its function and line.
+
+const KEY = "LOCK_pay_1";
+const SECOND = 1_000;
+/** The watchdog renews a lock when a third of its lock time is over. */
+const UNTIL_RENEWAL_MS = 10 * SECOND;
+/** A few milliseconds, in which the runtime confirms the holds of callers that left. */
+const MOMENT_MS = 10;
+const PATIENT = { retryTimes: 1_000, waitTime: "60s", lockTime: "30s" } as const;
+
+const FEW = 10;
+const MANY = 900;
+/** A heap takes this many times more steps for many items than for few. A loop over all takes 90 times more. */
+const HEAP_RATIO = Math.log2(MANY) / Math.log2(FEW);
+/** A list that is compacted now and then takes this many steps for that, however many callers there are. */
+const COMPACTION_STEPS = 20;
+
+function mostStepsBesideMany(besideFew: number): number {
+  return Math.max(besideFew * HEAP_RATIO, besideFew + COMPACTION_STEPS);
+}
+
+type Keys = string | readonly string[];
+
+/** A call of a tagged function that stays in its body until it is told to leave. */
+class Caller {
+  isInside = false;
+  /** Creates a call inside the body of this one. */
+  enter: (() => Caller) | undefined;
+  /** Resolves to the error of the call, if it has one. */
+  readonly done: Promise<unknown>;
+  readonly #end = deferred();
+  readonly #patience = new AbortController();
+
+  constructor(process: FleetProcess, keys: Keys, options: LockOptions) {
+    this.done = this.#call(process, keys, options).catch((error: unknown) => error);
+  }
+
+  leave(): void {
+    this.#end.resolve();
+  }
+
+  giveUp(): void {
+    this.#patience.abort("away");
+  }
+
+  async #call(process: FleetProcess, keys: Keys, given: LockOptions): Promise<void> {
+    const options = { ...PATIENT, ...given };
+    const lock = typeof keys === "string" ? process.lock(keys, options) : process.locks(keys, options);
+    while (!(await lock.acquire(this.#patience.signal))) if (!(await lock.retryCheck())) return;
+    this.isInside = true;
+    await runInside(options.reentrant === true ? [lock] : [], () => {
+      this.enter = AsyncResource.bind(() => new Caller(process, keys, given));
+      return this.#end.promise;
+    });
+    await lock.release();
+  }
+}
+
+/** What the callers of one process do. */
+class World {
+  readonly fleet = new Fleet();
+  readonly process: FleetProcess;
+
+  /** @param sendsTogether whether the store takes many commands at once */
+  constructor(sendsTogether: boolean) {
+    const { memory, clock } = this.fleet;
+    const logger = { warn: () => {} };
+    this.process = this.fleet.process({ clock, logger, ...(sendsTogether && { store: batching(memory) }) });
+  }
+
+  call(keys: Keys, options: LockOptions = {}): Caller {
+    return new Caller(this.process, keys, options);
+  }
+
+  crowd(count: number, keysOf: (n: number) => Keys, options: LockOptions = {}): readonly Caller[] {
+    return Array.from({ length: count }, (_, n) => this.call(keysOf(n), options));
+  }
+
+  advance(ms: number): Promise<void> {
+    return this.fleet.clock.advance(ms);
+  }
+}
+
+/** One operation after the other, by name. Each returns whether it had its effect. */
+type Operations = Readonly<Record<string, () => Promise<boolean>>>;
+
+/** Runs the operations beside few and beside many, and compares the work of each. */
+async function compare(
+  t: ExecutionContext,
+  beside: (count: number) => Promise<Operations>,
+): Promise<readonly string[]> {
+  const measure = async (count: number): Promise<ReadonlyMap<string, Work>> => {
+    const works = new Map<string, Work>();
+    for (const [name, operation] of Object.entries(await beside(count))) {
+      let isDone = false;
+      const work = await workOf(async () => (isDone = await operation()));
+      t.true(isDone, `${name} beside ${count}`);
+      works.set(name, work);
+    }
+    return works;
+  };
+  const few = await measure(FEW);
+  return Array.from(await measure(MANY)).flatMap(([name, work]) => {
+    const before = few.get(name);
+    const grown = before === undefined ? [] : growth(before, work, mostStepsBesideMany);
+    return grown.map(({ where, few: first, many }) => `${name}: ${where} ran ${first} times, then ${many}`);
+  });
+}
+
+function costsTheSame(title: string, beside: (world: World, count: number) => Promise<Operations>): void {
+  for (const sendsTogether of [false, true]) {
+    const how = sendsTogether ? ", over a store that takes many commands at once" : "";
+    test.serial(`${title}${how}`, async (t) => {
+      const grown = await compare(t, (count) => beside(new World(sendsTogether), count));
+      t.is(grown.join("\n"), "");
+    });
+  }
+}
+
+/** Calls a function that is not to wait. Returns whether it was refused. */
+async function isRefused(world: World, keys: Keys, options: LockOptions): Promise<boolean> {
+  const caller = world.call(keys, { ...options, retryTimes: 0 });
+  await world.advance(MOMENT_MS);
+  return (await caller.done) instanceof Error;
+}
+
+/** Returns whether the caller is still waiting when it gives up, and leaves with the reason for that. */
+async function givesUp(world: World, caller: Caller | undefined): Promise<boolean> {
+  if (caller === undefined || caller.isInside) return false;
+  caller.giveUp();
+  await world.advance(MOMENT_MS);
+  return (await caller.done) === "away";
+}
+
+/** Returns whether the caller is inside until it leaves, and held its lock to the end. */
+async function leaves(world: World, caller: Caller | undefined): Promise<boolean> {
+  if (caller?.isInside !== true) return false;
+  caller.leave();
+  await world.advance(MOMENT_MS);
+  return (await caller.done) === undefined;
+}
+
+async function entersAndLeaves(world: World, keys: Keys, options: LockOptions = {}): Promise<boolean> {
+  const caller = world.call(keys, options);
+  await world.advance(MOMENT_MS);
+  return await leaves(world, caller);
+}
+
+// ---- many who wait ------------------------------------------------------------------------------------
+
+const WAITERS: readonly { readonly who: string; readonly keys: Keys; readonly options: LockOptions }[] = [
+  { who: "an exclusive lock", keys: KEY, options: {} },
+  { who: "a reentrant lock", keys: KEY, options: { reentrant: true } },
+  { who: "a lock of a reader", keys: KEY, options: { mode: "read" } },
+  { who: "a lock with permits", keys: KEY, options: { permits: 3 } },
+  { who: "a lock of several keys", keys: ["LOCK_a", KEY, "LOCK_z"], options: {} },
+];
+
+for (const { who, keys, options } of WAITERS) {
+  for (const isHeldHere of [true, false]) {
+    const holder = isHeldHere ? "this process holds the key" : "another process holds the key";
+    costsTheSame(
+      `each call of ${who} costs the same beside few and many waiters, if ${holder}`,
+      async (world, count) => {
+        const first = isHeldHere ? world.call(KEY) : undefined;
+        if (first === undefined) await world.fleet.foreignHolder(KEY, 100 * SECOND);
+        await world.advance(MOMENT_MS);
+        const crowd = [...world.crowd(count, () => keys, options)];
+        await world.advance(200);
+        const operations: Operations = {
+          "a call that waits": async () => {
+            crowd.push(world.call(keys, options));
+            await world.advance(MOMENT_MS);
+            return crowd.at(-1)?.isInside === false;
+          },
+          "a refused call": () => isRefused(world, keys, options),
+          "a waiter that gives up": () => givesUp(world, crowd.splice(count / 2, 1)[0]),
+          "the first waiter that gives up": () => givesUp(world, crowd.shift()),
+          "the last waiter that gives up": () => givesUp(world, crowd.pop()),
+          "the time of a renewal": async () => {
+            await world.advance(UNTIL_RENEWAL_MS + SECOND);
+            return first?.isInside !== false;
+          },
+        };
+        // When a reader enters, all the readers that wait enter with it.
+        if (options.mode === "read") return operations;
+        return {
+          ...operations,
+          "a release to the next waiter": async () => {
+            first?.leave();
+            if (first === undefined) await world.fleet.foreignerLeaves(KEY);
+            await world.advance(MOMENT_MS);
+            return crowd[0]?.isInside === true;
+          },
+          "a hand-off": () => leaves(world, crowd.shift()),
+          "a release through the store queue": async () => {
+            await world.advance(200); // Then the turn of this process is over.
+            return await leaves(world, crowd.shift());
+          },
+        };
+      },
+    );
+  }
+}
+
+// ---- many who hold ------------------------------------------------------------------------------------
+
+const HOLDERS: readonly { readonly who: string; readonly options: LockOptions }[] = [
+  { who: "readers", options: { mode: "read" } },
+  { who: "callers with permits", options: { permits: 1_000 } },
+  { who: "readers without a watchdog", options: { mode: "read", watchdog: false } },
+];
+
+for (const { who, options } of HOLDERS) {
+  costsTheSame(`each call costs the same beside few and many ${who} inside`, async (world, count) => {
+    const crowd = [...world.crowd(count, () => KEY, options)];
+    await world.advance(200);
+    return {
+      "a call that joins and leaves": () => entersAndLeaves(world, KEY, options),
+      "a holder that leaves": () => leaves(world, crowd.splice(count / 2, 1)[0]),
+      "the first holder that leaves": () => leaves(world, crowd.shift()),
+      "a refused call": () => isRefused(world, KEY, {}),
+      "a writer that waits and gives up": async () => {
+        const writer = world.call(KEY);
+        await world.advance(SECOND);
+        return await givesUp(world, writer);
+      },
+      "the time of a renewal": async () => {
+        await world.advance(UNTIL_RENEWAL_MS + SECOND);
+        return crowd[0]?.isInside === true;
+      },
+    };
+  });
+}
+
+costsTheSame(
+  "each call costs the same with few and many bodies inside a reentrant lock",
+  async (world, count) => {
+    const outer = world.call(KEY, { reentrant: true });
+    await world.advance(MOMENT_MS);
+    const inner = Array.from({ length: count }, () => outer.enter?.());
+    await world.advance(200);
+    return {
+      "a body that enters again and leaves": async () => {
+        const caller = outer.enter?.();
+        await world.advance(MOMENT_MS);
+        return await leaves(world, caller);
+      },
+      "a body that leaves": () => leaves(world, inner.shift()),
+      "a refused call": () => isRefused(world, KEY, {}),
+      "the time of a renewal": async () => {
+        await world.advance(UNTIL_RENEWAL_MS + SECOND);
+        return inner[0]?.isInside === true;
+      },
+    };
+  },
+);
+
+// ---- many keys ----------------------------------------------------------------------------------------
+
+costsTheSame(
+  "each call costs the same beside few and many other keys with holders and waiters",
+  async (world, count) => {
+    const keyOf = (n: number): string => `LOCK_pay_other_${n}`;
+    const holders = [...world.crowd(count, keyOf)];
+    await world.advance(MOMENT_MS);
+    const waiters = [...world.crowd(count, keyOf)];
+    await world.advance(200);
+    const [holder, waiter] = [holders[0], waiters[0]];
+    return {
+      "an exclusive lock": () => entersAndLeaves(world, KEY),
+      "a reentrant lock": () => entersAndLeaves(world, KEY, { reentrant: true }),
+      "the lock of a reader": () => entersAndLeaves(world, KEY, { mode: "read" }),
+      "a lock with permits": () => entersAndLeaves(world, KEY, { permits: 3 }),
+      "a lock of several keys": () => entersAndLeaves(world, ["LOCK_a", KEY, "LOCK_z"]),
+      "a refused call": () => isRefused(world, keyOf(1), {}),
+      "a call that waits and gives up": async () => {
+        const caller = world.call(keyOf(1), {});
+        await world.advance(MOMENT_MS);
+        return await givesUp(world, caller);
+      },
+      "a waiter that wakes up for its next try": async () => {
+        const caller = world.call(keyOf(1), { waitTime: "1s" });
+        await world.advance(1.5 * SECOND);
+        return await givesUp(world, caller);
+      },
+      "a hand-off": async () => (await leaves(world, holder)) && waiter?.isInside === true,
+      "a last release": () => leaves(world, waiter),
+    };
+  },
+);
+
+costsTheSame("a release during a shutdown costs the same beside few and many locks", async (world, count) => {
+  const holders = [...world.crowd(count, (n) => `LOCK_pay_other_${n}`)];
+  await world.advance(MOMENT_MS);
+  void world.process.locker.queues.drain(60 * SECOND);
+  return { "a release": () => leaves(world, holders.pop()) };
+});
+
+// ---- the memory store ---------------------------------------------------------------------------------
+
+for (const { who, permits } of [
+  { who: "one caller", permits: 1 },
+  { who: "readers", permits: Infinity },
+  { who: "callers with permits", permits: 1_000 },
+]) {
+  test.serial(
+    `each command of ${who} costs the memory store the same beside few and many others`,
+    async (t) => {
+      const grown = await compare(t, async (count) => {
+        const store = memoryStore({ clock: new VirtualClock() });
+        const isShared = permits > 1;
+        const how = { permits, lockTimeMs: 60_000 };
+        const take = async (key: string, requestId: string): Promise<boolean> =>
+          (await store.take(request(key, requestId, how), WITHIN_MS)).taken;
+        const isQueued = async (key: string, place: string, as = permits): Promise<boolean> =>
+          !(await store.place(placing(key, place, { permits: as }), WITHIN_MS)).taken;
+        const drop = async (key: string, requestId: string): Promise<boolean> =>
+          (await store.drop({ key, requestId, permits }, WITHIN_MS)).dropped;
+
+        const [quiet, busy] = ["LOCK_quiet", "LOCK_busy"];
+        const [own, other, place, next] = [newId(), newId(), newId(), newId()];
+        const holders = [own, other, ...Array.from({ length: isShared ? count : 0 }, newId)];
+        for (const holder of isShared ? holders : [own]) {
+          for (const key of [quiet, busy]) t.true(await take(key, holder));
+        }
+        for (let n = 0; n < count; n += 1) t.true(await isQueued(busy, newId(), 1));
+        t.true(await isQueued(quiet, next, isShared ? 2 : 1));
+        await store.leave(quiet, next, WITHIN_MS);
+        return {
+          "a join": async () => (await take(quiet, next)) === isShared,
+          "a release": async () => await drop(quiet, isShared ? next : own),
+          "a refused call": async () => !(await take(busy, newId())),
+          "a call that waits": () => isQueued(busy, place),
+          "a call that still waits": () => isQueued(busy, place),
+          "a waiter that gives up": async () => {
+            await store.leave(busy, place, WITHIN_MS);
+            return true;
+          },
+          "a renewal": async () => {
+            const [reply] = await store.renew([{ ...renewal(busy, own, 90_000), permits }], WITHIN_MS);
+            return reply !== undefined && "renewed" in reply && reply.renewed;
+          },
+          "a look": async () => (await store.look([busy], WITHIN_MS))[0] !== undefined,
+          "a release beside waiters": () => drop(busy, isShared ? other : own),
+          "a revocation": async () =>
+            (await store.revoke?.({ key: busy, requestId: own }, WITHIN_MS)) === isShared,
+        };
+      });
+      t.is(grown.join("\n"), "");
+    },
+  );
+}
+
+// ---- planted defects ----------------------------------------------------------------------------------
+
+const { join } = LocalQueue.prototype;
+
+for (const { what, plant, found } of [
+  {
+    what: "a loop over all waiters",
+    plant(this: LocalQueue, waiter: Parameters<typeof join>[0]): void {
+      for (const other of this.waiters()) if (other === waiter) return;
+      join.call(this, waiter);
+    },
+    found: /^a call that waits: runtime\/fifo\.ts:\d+ keys ran 9 times, then 899$/m,
+  },
+  {
+    what: "a built-in function that goes through all waiters",
+    plant(this: LocalQueue, waiter: Parameters<typeof join>[0]): void {
+      if (![...this.waiters()].includes(waiter)) join.call(this, waiter);
+    },
+    found: /^a call that waits: runtime\/queue\/local-queues\.ts:\d+ \(includes\) ran 10 times, then 900$/m,
+  },
+]) {
+  test.serial(`${what} is found`, async (t) => {
+    t.teardown(() => {
+      LocalQueue.prototype.join = join;
+    });
+    LocalQueue.prototype.join = plant;
+    const grown = await compare(t, async (count) => {
+      const world = new World(false);
+      await world.fleet.foreignHolder(KEY, 100 * SECOND);
+      world.crowd(count, () => KEY);
+      await world.advance(MOMENT_MS);
+      return {
+        "a call that waits": async () => {
+          const caller = world.call(KEY);
+          await world.advance(MOMENT_MS);
+          return !caller.isInside;
+        },
+      };
+    });
+    t.regex(grown.join("\n"), found);
+  });
+}
