@@ -31,26 +31,27 @@ export function mapToDisk(
   output: string,
   sourceOf: (source: string, map: SourceMap) => Source | undefined,
 ): string {
-  const correct = (json: string): string => {
-    const map = JSON.parse(json) as SourceMap;
-    return JSON.stringify(
-      corrected(
-        map,
-        map.sources.map((source) => sourceOf(source, map)),
-      ),
-    );
-  };
-  if (fileName.endsWith(".map")) return correct(output);
-  return output.replace(INLINE_MAP, (encoded) =>
-    toBase64(correct(Buffer.from(encoded, "base64").toString())),
+  return editMap(fileName, output, (map) =>
+    ledToDisk(
+      map,
+      map.sources.map((source) => sourceOf(source, map)),
+    ),
   );
+}
+
+/** Returns an output with its source map edited. The map is the whole file, or is inline at the end of the code. */
+export function editMap(fileName: string, output: string, edit: (map: SourceMap) => SourceMap): string {
+  const edited = (json: string): string => JSON.stringify(edit(JSON.parse(json) as SourceMap));
+  if (fileName.endsWith(".map")) return edited(output);
+  return output.replace(INLINE_MAP, (encoded) => toBase64(edited(Buffer.from(encoded, "base64").toString())));
 }
 
 function toBase64(text: string): string {
   return Buffer.from(text).toString("base64");
 }
 
-function corrected(map: SourceMap, sources: readonly (Source | undefined)[]): SourceMap {
+/** Returns the map with the positions and the texts of its sources on disk. */
+export function ledToDisk(map: SourceMap, sources: readonly (Source | undefined)[]): SourceMap {
   const correctSegment = (segment: SourceMapSegment): SourceMapSegment => {
     if (segment.length === 1) return segment;
     const [column, index, sourceLine, sourceColumn, name] = segment;

@@ -1,5 +1,6 @@
 import { access } from "node:fs/promises";
 import { join } from "node:path";
+import { decode } from "@jridgewell/sourcemap-codec";
 import test from "ava";
 import { lockweave } from "../../cli/command";
 import { linkTypeScript7 } from "../../cli/tools";
@@ -118,6 +119,64 @@ test("its declarations, and what is in no tagged file, are those that the compil
     t.is(await project.read(`out/${file}`), await project.read(`alone/${file}`), file);
   }
 });
+
+const MAP_SETTINGS: readonly Settings[] = [
+  { sourceMap: true, sourceRoot: "https://example.com/src", inlineSources: true },
+  { inlineSourceMap: true, sourceRoot: "../src", inlineSources: true },
+  { sourceMap: true, mapRoot: "my maps" },
+  { sourceMap: true, mapRoot: "/srv/maps", inlineSources: true },
+  { sourceMap: true, mapRoot: "https://example.com/maps" },
+];
+
+for (const settings of MAP_SETTINGS) {
+  test(`source maps are those of TypeScript 6 for ${JSON.stringify(settings)}`, async (t) => {
+    const project = await makeNativeProject(
+      {
+        "src/deep/orders.ts": ORDERS,
+        "src/deep/busy.ts": BUSY,
+        "src/my main.ts": MAIN.replace("./orders.js", "./deep/orders.js"),
+      },
+      { declaration: true, declarationMap: true, types: ["node"], ...settings },
+    );
+    const { code, stderr } = await project.tsc("--outDir", "alone");
+    t.is(code, 0, stderr);
+    t.deepEqual(await lockweave(project, "build"), { code: 0, stdout: "", stderr: "" });
+    for (const source of ["my main.ts", "deep/busy.ts", "deep/orders.ts"]) {
+      const lines = (await project.read(`src/${source}`)).split("\n");
+      for (const ending of [".js", ".d.ts"]) {
+        const file = source.replace(".ts", ending);
+        const [ours, alone] = [await mapOf(project, `out/${file}`), await mapOf(project, `alone/${file}`)];
+        t.is(ours.url, alone.url);
+        t.deepEqual({ ...ours.map, mappings: "" }, { ...alone.map, mappings: "" });
+        const places = placesIn(ours.map.mappings);
+        t.true(places.every(([line, column]) => column <= (lines[line] ?? "").length));
+        if (ending === ".d.ts") continue; // The two compilers differ on the ends of declarations.
+        const found = new Set(places.map(String));
+        t.true(placesIn(alone.map.mappings).every((place) => found.has(String(place))));
+      }
+    }
+  });
+}
+
+/** The source map of a file, and where the file says that it is. */
+async function mapOf(project: Project, file: string): Promise<{ map: { mappings: string }; url: string }> {
+  const [, url = ""] = /\n\/\/# sourceMappingURL=(\S+)\s*$/.exec(await project.read(file)) ?? [];
+  const [, inline] = url.split("base64,");
+  const text =
+    inline === undefined ? await project.read(`${file}.map`) : Buffer.from(inline, "base64").toString();
+  return { map: JSON.parse(text) as { mappings: string }, url: inline === undefined ? url : "inline" };
+}
+
+/** A line and a column, counted from 0. */
+type Place = readonly [line: number, column: number];
+
+function placesIn(mappings: string): Place[] {
+  return decode(mappings)
+    .flat()
+    .flatMap(([, , line, column]): Place[] =>
+      line === undefined || column === undefined ? [] : [[line, column]],
+    );
+}
 
 test("what is wrong with a tag is said at its words, among what the compiler says of the rest", async (t) => {
   const project = await makeNativeProject({

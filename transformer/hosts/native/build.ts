@@ -1,10 +1,11 @@
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { dirname, resolve } from "node:path";
 import type { Parser } from "../../parser/parser";
-import { mapToDisk } from "../../text/source-map";
+import { editMap, ledToDisk, type SourceMap } from "../../text/source-map";
 import type { NativeCompiler } from "./compiler";
 import { parseDiagnostics, type Said } from "./diagnostics";
 import { unlockedDependencies, unlockedIfPaths } from "./dependencies";
+import { MapRoots } from "./map-roots";
 import { Mirror, withDirectives } from "./mirror";
 import { placeInTag, problemsIn, said, saidAt, toDisk } from "./places";
 import { openNativeProject, type NativeProject } from "./project";
@@ -108,18 +109,29 @@ function byPlace(a: Said, b: Said): number {
   return a.line - b.line || a.column - b.column;
 }
 
-/** To where they belong, with source maps that speak of the originals. */
-function writeOutputs(mirror: Mirror, { woven }: NativeProject): void {
-  for (const [path, emitted] of mirror.outputs()) {
-    const text = mapToDisk(
-      path,
-      withDirectives(readFileSync(emitted, "utf8")),
-      (source, { sourceRoot = "" }) => {
-        const found = woven.get(resolve(dirname(path), sourceRoot, source));
+/** Writes each output to where it belongs, with source maps about the originals. */
+function writeOutputs(mirror: Mirror, project: NativeProject): void {
+  const roots = new MapRoots(project);
+  const outputs = mirror.outputs();
+  for (const [path, emitted] of outputs) {
+    const text = editMap(path, withDirectives(readFileSync(emitted, "utf8")), (map) => {
+      const sources = sourcesOf(map, path);
+      const sourceTexts = sources.map((source) => {
+        const found = project.woven.get(source);
         return found && { text: found.text, positions: found.woven.positions };
-      },
-    );
+      });
+      return roots.applyToMap(ledToDisk(map, sourceTexts), sources);
+    });
+    const mapPath = `${path}.map`;
+    const map = outputs.get(mapPath);
+    const [source] =
+      map === undefined ? [] : sourcesOf(JSON.parse(readFileSync(map, "utf8")) as SourceMap, mapPath);
     mkdirSync(dirname(path), { recursive: true });
-    writeFileSync(path, text);
+    writeFileSync(path, source === undefined ? text : roots.applyToCode(text, path, source));
   }
+}
+
+/** The compiler runs without `sourceRoot` and `mapRoot` in the mirror, and so names sources from where the map is. */
+function sourcesOf({ sources }: SourceMap, mapPath: string): string[] {
+  return sources.map((source) => resolve(dirname(mapPath), source));
 }

@@ -98,6 +98,4 @@ const EMIT = {
   noCheck: true,
   sourceMap: true,
   inlineSourceMap: false,
-  sourceRoot: undefined,
-  mapRoot: undefined,
 };

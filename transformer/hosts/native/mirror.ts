@@ -107,7 +107,9 @@ export class Mirror {
 
   #writeConfig({ config, configs, options, rootNames }: NativeProject, settings: object): void {
     const here = dirname(this.pathOf(config));
-    const { tsBuildInfoFile: _, plugins: _ours, declarationDir: _declarations, ...others } = options;
+    const { tsBuildInfoFile: _, plugins: _ours, declarationDir: _declarations, ...ofOutput } = options;
+    // Maps without the two name their sources by paths, which `MapRoots` turns into what the project asks for.
+    const { sourceRoot: _sourceRoot, mapRoot: _mapRoot, ...others } = ofOutput;
     const noEmit = options["noEmit"] === true || options["emitDeclarationOnly"] === true;
     const compilerOptions = { ...others, ...JAVASCRIPT_ONLY, ...this.#paths(configs), noEmit, ...settings };
     const content = {
