@@ -47,7 +47,7 @@ export class CalleeFinder {
     }
     if (ts.isBinaryExpression(expression))
       return either([this.of(expression.left), this.of(expression.right)]);
-    const symbol = this.#symbolOf(expression);
+    const symbol = this.symbolOf(expression);
     if (symbol === undefined) return ANYTHING;
     if (this.#isHandedOverByTheLanguage(expression)) return NOTHING;
     const isOfSuper =
@@ -71,12 +71,12 @@ export class CalleeFinder {
 
   /** Whether it is a function of the language, of those that run what they are given. */
   runsCallbacks(called: TS.Expression): boolean {
-    const symbol = this.#symbolOf(bare(this.#ts, called));
+    const symbol = this.symbolOf(bare(this.#ts, called));
     return symbol !== undefined && RUN_CALLBACKS.has(symbol.name) && this.isOfLanguage(called);
   }
 
   isOfLanguage(called: TS.Expression): boolean {
-    const declarations = this.#symbolOf(bare(this.#ts, called))?.declarations ?? [];
+    const declarations = this.symbolOf(bare(this.#ts, called))?.declarations ?? [];
     return (
       declarations.length > 0 &&
       declarations.every((one) => this.#program.isSourceFileDefaultLibrary(one.getSourceFile()))
@@ -95,7 +95,7 @@ export class CalleeFinder {
     );
   }
 
-  #symbolOf(expression: TS.Expression): TS.Symbol | undefined {
+  symbolOf(expression: TS.Expression): TS.Symbol | undefined {
     const ts = this.#ts;
     const name = ts.isPropertyAccessExpression(expression)
       ? expression.name

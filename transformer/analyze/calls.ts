@@ -141,7 +141,7 @@ export class Calls {
       } else if (functions.length === 0 && !isUnknown) {
         const mayWait = isWaited && this.#mayBePromise(node) && this.givesPromise(argument);
         const isOfInterest = given.isUnknown || callbacks.some((one) => this.in(one).length > 0);
-        if (mayWait && isOfInterest && !this.#isKept(node))
+        if (mayWait && isOfInterest && !this.isOfLanguage(node))
           this.unfollowed.push({ node: argument, why: "callback" });
       }
     }
@@ -218,8 +218,20 @@ export class Calls {
   }
 
   /** Whether the language keeps what it is given, as an array does, or runs it when the caller has gone on. */
-  #isKept({ expression }: TS.CallExpression | TS.NewExpression): boolean {
+  isOfLanguage({ expression }: TS.CallExpression | TS.NewExpression): boolean {
     return this.#callees.isOfLanguage(expression);
+  }
+
+  /** The variable that a name stands for, in whatever file it is declared. */
+  variableOf(name: TS.Identifier): TS.VariableDeclaration | TS.ParameterDeclaration | undefined {
+    const declaration = this.#callees.symbolOf(name)?.valueDeclaration;
+    if (declaration === undefined) return undefined;
+    const { isVariableDeclaration, isParameter } = this.#ts;
+    return isVariableDeclaration(declaration) || isParameter(declaration) ? declaration : undefined;
+  }
+
+  isFunction(expression: TS.Expression): boolean {
+    return this.#checker.getTypeAtLocation(expression).getCallSignatures().length > 0;
   }
 }
 

@@ -9,6 +9,14 @@ declare function setTimeout(work: () => void, ms: number): number;
 declare class Emitter { on(name: string, listener: (...args: string[]) => void): this }
 declare const emitter: Emitter;
 declare const items: string[];
+declare function queueMicrotask(work: () => void): void;
+declare function setImmediate(work: () => void): { unref(): void };
+declare const process: { nextTick(work: Function, ...args: unknown[]): void };
+declare class Jobs { add(job: Promise<void>): Promise<void> }
+declare const jobs: Jobs;
+const kept: Promise<void>[] = [];
+const settled = async (): Promise<void> => { await Promise.all(kept); };
+void settled;
 `;
 
 const body = (inside: string, more = ""): Record<string, string> => ({
@@ -53,6 +61,34 @@ const OUTLIVING: Readonly<Record<string, readonly [string, string]>> = {
   ],
   "a timer that writes": ["setTimeout(() => { this.state = 1; }, 1);", "() => { this.state = 1; }"],
   "a promise that is put where nobody awaits it": ["this.running.push(work());", "work()"],
+  "a promise in a list that nobody awaits": ["const all: Promise<void>[] = []; all.push(work());", "work()"],
+  "a promise in a list of which only the length is read": [
+    "const all: Promise<void>[] = []; for (const item of items) all.push(work(item)); return all.length;",
+    "work(item)",
+  ],
+  "a promise in a set that is emptied": [
+    "const all = new Set<Promise<void>>(); all.add(work().catch(() => undefined)); all.clear();",
+    "work()",
+  ],
+  "a promise in a list of the module that the body does not await": ["kept.push(work());", "work()"],
+  "a list that begins with a promise and that nobody reads": ["const all = [work()];", "work()"],
+  "promises of `map` in a variable that nobody reads": [
+    "const all = items.map((item) => work(item));",
+    "items.map((item) => work(item))",
+  ],
+  "a `void`ed promise in a timer": ["setTimeout(() => { void work(); }, 1);", "work()"],
+  "a promise with a handler in a timer": [
+    "setImmediate(() => { if (this.state) work().catch(() => undefined); });",
+    "work()",
+  ],
+  "a promise in a timer that is unreferenced": ["setImmediate(() => { void work(); }).unref();", "work()"],
+  "a promise in a microtask": ["queueMicrotask(() => { void work(); });", "work()"],
+  "a promise in the next tick": ["process.nextTick(() => { void work(); });", "work()"],
+  "an `async` callback of the next tick": ["process.nextTick(async () => work());", "async () => work()"],
+  "a promise that starts in one timer inside another": [
+    "setTimeout(() => { setTimeout(() => { void work(); }, 1); }, 1);",
+    "work()",
+  ],
   "a promise in a callback that is awaited": [
     "await Promise.all(items.map(async (item) => { void work(item); }));",
     "work(item)",
@@ -75,6 +111,26 @@ const FINE: Readonly<Record<string, string>> = {
   "promises that are awaited together": "await Promise.all(items.map((item) => work(item)));",
   "promises that are collected and awaited":
     "const all: Promise<void>[] = []; for (const item of items) all.push(work(item)); await Promise.all(all);",
+  "promises that are collected and awaited one by one":
+    "const all = [work()]; all.push(work()); for await (const one of all) void one;",
+  "promises that are collected and returned":
+    "const all = new Map<string, Promise<void>>(); all.set('a', work()); return all;",
+  "promises that are collected and passed on":
+    "const all: Promise<void>[] = []; all.push(work()); await Promise.race(all);",
+  "promises that are collected and passed on in an object":
+    "const all: Promise<void>[] = []; all.push(work()); return { all };",
+  "promises that are collected and awaited in a function":
+    "const all: Promise<void>[] = []; const done = () => Promise.allSettled(all); all.push(work()); await done();",
+  "promises in a list of the module that a called function awaits": "kept.push(work()); await settled();",
+  "promises in somebody's list":
+    "const all = this.running; all.push(work()); await Promise.all(this.running);",
+  "what is given to a queue that awaits it": "await jobs.add(work());",
+  "a promise in a timer that is kept":
+    "const timer = setTimeout(() => { void work(); }, 1); plain(); void timer;",
+  "a promise in a timer that is kept in a list":
+    "const timers: number[] = []; timers.push(setTimeout(() => { void work(); }, 1));",
+  "a promise in a timer that tells the body when it is done":
+    "let done = (): void => {}; const end = new Promise<void>((resolve) => { done = resolve; }); setTimeout(() => { void work().then(done); }, 1); await end;",
   "promises in a field that are awaited": "this.running.push(work()); await Promise.all(this.running);",
   "what is taken out of a list of promises": "this.running.splice(0); await Promise.all(this.running);",
   "a plain callback": "items.forEach((item) => { plain(); void item; });",
@@ -99,6 +155,14 @@ test("it says what, and of which lock", (t) => {
     "`work` is `void`ed: it may still run when `Orders.pay` has given its lock back. " +
       "Wait for it before the end of the body, or start it when the lock is released.",
   ]);
+});
+
+test("it says which list, and in which timer", (t) => {
+  const [list = "", timer = ""] = said(
+    body("const all: Promise<void>[] = []; all.push(work()); setTimeout(() => { void work(); }, 1);"),
+  );
+  t.true(list.startsWith("Nobody awaits what is put into `all`: it may still run when `Orders.pay` "), list);
+  t.true(timer.startsWith("`work` is `void`ed in `setTimeout`: it may still run when `Orders.pay` "), timer);
 });
 
 test("what has no tag may start what it likes", (t) => {

@@ -2,6 +2,7 @@ import type * as TS from "typescript";
 import { problem } from "../../text/problems";
 import type { Calls } from "../calls";
 import { spotOf, tagOf, type Finding } from "../finding";
+import { COLLECTS, isListUsed, listCalled } from "../promise-lists";
 import { bare, CONTINUES, functionIn, type Callable } from "../syntax";
 import type { TaggedLock } from "../tagged-locks";
 
@@ -10,7 +11,7 @@ export function outlivesLock(ts: typeof TS, locks: readonly TaggedLock[], calls:
   return locks.flatMap((lock) => {
     const told = new Set<TS.Node>();
     return [...codeOf(ts, lock.fn, calls)].flatMap((node): Finding[] => {
-      const started = startedBy(ts, node, calls);
+      const started = startedBy(ts, node, lock.fn, calls);
       if (started === undefined || told.has(started.by)) return [];
       told.add(started.by);
       const at = spotOf(started.at);
@@ -43,11 +44,11 @@ interface Started {
   readonly what: string;
 }
 
-function startedBy(ts: typeof TS, node: TS.Node, calls: Calls): Started | undefined {
+function startedBy(ts: typeof TS, node: TS.Node, fn: Callable, calls: Calls): Started | undefined {
   if (ts.isExpressionStatement(node)) return dropped(ts, node.expression, calls);
   if (ts.isVariableDeclaration(node)) return unread(ts, node, calls);
-  if (ts.isCallExpression(node)) return handedOver(ts, node, calls) ?? queued(ts, node, calls);
-  return undefined;
+  if (!ts.isCallExpression(node)) return undefined;
+  return handedOver(ts, node, calls) ?? startedLater(ts, node, fn, calls) ?? queued(ts, node, fn, calls);
 }
 
 /** `work();`, `void work();`, `items.map(async ...);` */
@@ -64,10 +65,7 @@ function dropped(ts: typeof TS, statement: TS.Expression, calls: Calls): Started
   if (start === undefined) return undefined;
   const how = value === inner ? "is not awaited" : "is `void`ed";
   if (calls.isPromise(value)) return { at: start, by: start, what: `\`${wordsOf(ts, start)}\` ${how}` };
-  // Promises that come out of an array have been started elsewhere.
-  const isMade = start.arguments.some((argument) => calls.givesPromise(argument));
-  const type = isMade ? calls.elementOf(value) : undefined;
-  if (type === undefined || !calls.isPromiseType(type)) return undefined;
+  if (start !== value || !isListOfStarted(start, calls)) return undefined;
   return { at: start, by: start, what: `What \`${wordsOf(ts, start)}\` gives is not awaited` };
 }
 
@@ -79,7 +77,7 @@ function startIn(ts: typeof TS, value: TS.Expression): TS.CallExpression | undef
   return startIn(ts, bare(ts, called.expression));
 }
 
-/** `const done = work();`, and nobody looks at `done`. */
+/** `const done = work();`, `const all = items.map(work);`, or `const all = [work()];`, and nobody looks at it. */
 function unread(
   ts: typeof TS,
   { name, initializer, parent }: TS.VariableDeclaration,
@@ -87,18 +85,39 @@ function unread(
 ): Started | undefined {
   if (initializer === undefined || !ts.isIdentifier(name)) return undefined;
   const isUsing = /^(?:await\s+)?using\b/.test(parent.getText());
-  const start = startIn(ts, bare(ts, initializer));
-  if (isUsing || start === undefined || !calls.isPromise(initializer)) return undefined;
-  return isNamedElsewhere(ts, name)
-    ? undefined
-    : { at: start, by: start, what: `Nobody awaits \`${name.text}\`` };
+  const value = bare(ts, initializer);
+  const start = ts.isArrayLiteralExpression(value)
+    ? startAmong(ts, value.elements, calls)
+    : startIn(ts, value);
+  if (isUsing || start === undefined || isNamedElsewhere(ts, name, calls)) return undefined;
+  const isStarted =
+    ts.isArrayLiteralExpression(value) || calls.isPromise(value) || isListOfStarted(start, calls);
+  return isStarted ? { at: start, by: start, what: `Nobody awaits \`${name.text}\`` } : undefined;
+}
+
+/** The first of the expressions that starts a promise. */
+function startAmong(
+  ts: typeof TS,
+  expressions: readonly TS.Expression[],
+  calls: Calls,
+): TS.CallExpression | undefined {
+  const starts = expressions.map((one) => startIn(ts, bare(ts, one)));
+  return starts.find((start) => start !== undefined && calls.isPromise(start));
+}
+
+/** `items.map(work)`. Promises that come out of an array have been started elsewhere. */
+function isListOfStarted(call: TS.CallExpression, calls: Calls): boolean {
+  const isMade = call.arguments.some((argument) => calls.givesPromise(argument));
+  const type = isMade ? calls.elementOf(call) : undefined;
+  return type !== undefined && calls.isPromiseType(type);
 }
 
 /** An `async` callback for one who does not wait for it, or a timer that writes. */
 function handedOver(ts: typeof TS, node: TS.CallExpression, calls: Calls): Started | undefined {
+  const to = wordsOf(ts, node);
   for (const argument of node.arguments) {
-    const to = wordsOf(ts, node);
-    if (calls.givesPromise(argument) && calls.dropsResult(argument)) {
+    // Node declares the callback of `nextTick` as any `Function`.
+    if (calls.givesPromise(argument) && (calls.dropsResult(argument) || to === "nextTick")) {
       return { at: argument, by: node, what: `\`${to}\` does not wait for what it is given` };
     }
     const callback = functionIn(ts, argument);
@@ -109,18 +128,55 @@ function handedOver(ts: typeof TS, node: TS.CallExpression, calls: Calls): Start
   return undefined;
 }
 
-/** `this.running.push(work())`, and nobody in the file awaits `this.running`. */
-function queued(ts: typeof TS, node: TS.CallExpression, calls: Calls): Started | undefined {
-  const called = bare(ts, node.expression);
-  if (!ts.isPropertyAccessExpression(called) || !COLLECTS.has(called.name.text)) return undefined;
-  const { expression: queue } = called;
-  if (!ts.isPropertyAccessExpression(queue) || isAwaited(ts, queue)) return undefined;
-  const start = node.arguments.map((one) => startIn(ts, bare(ts, one))).find((one) => one !== undefined);
-  if (start === undefined || !calls.isPromise(start)) return undefined;
-  return { at: start, by: start, what: `Nobody awaits what is put into \`${queue.getText()}\`` };
+/** `setTimeout(() => { void work(); })`: the callback of a timer starts what nobody waits for. */
+function startedLater(
+  ts: typeof TS,
+  node: TS.CallExpression,
+  fn: Callable,
+  calls: Calls,
+): Started | undefined {
+  const timer = wordsOf(ts, node);
+  if (!TIMERS.has(timer) || isCleared(ts, node)) return undefined;
+  for (const argument of node.arguments) {
+    const callback = functionIn(ts, argument);
+    if (callback === undefined || signals(ts, callback, fn, calls)) continue;
+    for (const inner of calls.nodesIn(callback)) {
+      const started = startedBy(ts, inner, fn, calls);
+      if (started !== undefined) return { ...started, by: node, what: `${started.what} in \`${timer}\`` };
+    }
+  }
+  return undefined;
 }
 
-const COLLECTS: ReadonlySet<string> = new Set(["add", "push", "set", "unshift"]);
+/** Whether a callback names a function that the body got from elsewhere: a call of it may be what the body waits for. */
+function signals(ts: typeof TS, callback: Callable, fn: Callable, calls: Calls): boolean {
+  const visit = (node: TS.Node): boolean => {
+    if (!ts.isIdentifier(node)) return ts.forEachChild(node, (child) => visit(child) || undefined) ?? false;
+    const variable = calls.variableOf(node);
+    if (variable === undefined || !isInside(variable, fn) || isInside(variable, callback)) return false;
+    const isConst = (ts.getCombinedNodeFlags(variable) & ts.NodeFlags.Const) !== 0;
+    const { initializer } = variable;
+    const isOurs = isConst && initializer !== undefined && functionIn(ts, initializer) !== undefined;
+    return !isOurs && calls.isFunction(node) && !calls.givesPromise(node);
+  };
+  return visit(callback.body);
+}
+
+/** `running.push(work())`, and the body does nothing else with `running`. Of a field, nobody in the file awaits it. */
+function queued(ts: typeof TS, node: TS.CallExpression, fn: Callable, calls: Calls): Started | undefined {
+  const called = bare(ts, node.expression);
+  if (!ts.isPropertyAccessExpression(called) || !COLLECTS.has(called.name.text)) return undefined;
+  const start = startAmong(ts, node.arguments, calls);
+  if (start === undefined || !calls.isOfLanguage(node)) return undefined;
+  const queue = bare(ts, called.expression);
+  const list = ts.isIdentifier(queue) ? listCalled(ts, queue, calls) : undefined;
+  const isForgotten =
+    list === undefined
+      ? ts.isPropertyAccessExpression(queue) && !isAwaited(ts, queue)
+      : !isListUsed(ts, list, fn, calls);
+  if (!isForgotten) return undefined;
+  return { at: start, by: start, what: `Nobody awaits what is put into \`${queue.getText()}\`` };
+}
 
 function isAwaited(ts: typeof TS, queue: TS.Expression): boolean {
   const words = queue.getText();
@@ -153,19 +209,27 @@ function writes(ts: typeof TS, callback: Callable): boolean {
   return isFound;
 }
 
-/** Whether somebody keeps what would stop it. */
+/** Whether somebody keeps what would stop it. `unref()` stops nothing. */
 function isCleared(ts: typeof TS, timer: TS.CallExpression): boolean {
-  return !ts.isExpressionStatement(timer.parent);
+  let outer: TS.Expression = timer;
+  while (
+    ts.isPropertyAccessExpression(outer.parent) &&
+    /^(?:un)?ref$/.test(outer.parent.name.text) &&
+    ts.isCallExpression(outer.parent.parent)
+  ) {
+    outer = outer.parent.parent;
+  }
+  if (ts.isVoidExpression(outer.parent)) outer = outer.parent;
+  return !ts.isExpressionStatement(outer.parent);
 }
 
-function isNamedElsewhere(ts: typeof TS, name: TS.Identifier): boolean {
-  let isFound = false;
-  const visit = (node: TS.Node): void => {
-    isFound ||= ts.isIdentifier(node) && node !== name && node.text === name.text;
-    ts.forEachChild(node, visit);
+function isNamedElsewhere(ts: typeof TS, name: TS.Identifier, calls: Calls): boolean {
+  const visit = (node: TS.Node): boolean => {
+    if (!ts.isIdentifier(node)) return ts.forEachChild(node, (child) => visit(child) || undefined) ?? false;
+    if (node === name || node.text !== name.text) return false;
+    return ts.isShorthandPropertyAssignment(node.parent) || calls.variableOf(node)?.name === name;
   };
-  visit(name.getSourceFile());
-  return isFound;
+  return visit(name.getSourceFile());
 }
 
 function isAssignment(ts: typeof TS, { operatorToken: { kind } }: TS.BinaryExpression): boolean {

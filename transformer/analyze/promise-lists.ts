@@ -1,0 +1,63 @@
+import type * as TS from "typescript";
+import type { Calls } from "./calls";
+import { bare, type Callable } from "./syntax";
+
+/** Methods of arrays, sets, and maps that put something in. */
+export const COLLECTS: ReadonlySet<string> = new Set(["add", "push", "set", "unshift"]);
+
+/** Members that say or change what is in a list, and that give none of it. */
+const KEEPS: ReadonlySet<string> = new Set(["clear", "delete", "has", "length", "push", "size", "unshift"]);
+
+/**
+ * The variable of a list, if it begins as a list of its own. A parameter, or another name for somebody's list, may be
+ * awaited by whoever has that list.
+ */
+export function listCalled(
+  ts: typeof TS,
+  name: TS.Identifier,
+  calls: Calls,
+): TS.VariableDeclaration | undefined {
+  const variable = calls.variableOf(name);
+  if (variable?.initializer === undefined || !ts.isVariableDeclaration(variable)) return undefined;
+  const value = bare(ts, variable.initializer);
+  return ts.isArrayLiteralExpression(value) || ts.isNewExpression(value) ? variable : undefined;
+}
+
+/**
+ * Whether the function, or one that it waits for, does more with the list than to fill it. To await it, to loop over it,
+ * to return it, and to pass it on are all the same here.
+ */
+export function isListUsed(ts: typeof TS, list: TS.VariableDeclaration, fn: Callable, calls: Calls): boolean {
+  const isUse = (node: TS.Node): boolean => {
+    if (ts.isIdentifier(node)) {
+      const isShort = ts.isShorthandPropertyAssignment(node.parent) && node.text === list.name.getText();
+      return isShort || (calls.variableOf(node) === list && !isOnlyFilled(ts, node));
+    }
+    return ts.forEachChild(node, (child) => isUse(child) || undefined) ?? false;
+  };
+  return functionsOf(fn, calls).some((one) => isUse(one));
+}
+
+function isOnlyFilled(ts: typeof TS, name: TS.Identifier): boolean {
+  let list: TS.Expression = name;
+  while (ts.isExpression(list.parent) && bare(ts, list.parent) === name) list = list.parent;
+  const { parent } = list;
+  if (ts.isVariableDeclaration(parent)) return parent.name === list;
+  if (ts.isBinaryExpression(parent)) {
+    return parent.left === list && parent.operatorToken.kind === ts.SyntaxKind.EqualsToken;
+  }
+  if (!ts.isPropertyAccessExpression(parent) || parent.expression !== list) return false;
+  if (KEEPS.has(parent.name.text)) return true;
+  // `add` and `set` return the list.
+  const call = parent.parent;
+  return COLLECTS.has(parent.name.text) && ts.isCallExpression(call) && ts.isExpressionStatement(call.parent);
+}
+
+/** The function, and the functions that it runs and waits for, however deep. */
+function functionsOf(fn: Callable, calls: Calls): Callable[] {
+  const found = new Set([fn]);
+  for (const one of found) {
+    for (const { runs, isWaited } of calls.in(one)) if (isWaited) for (const run of runs) found.add(run);
+  }
+  return [...found];
+}
