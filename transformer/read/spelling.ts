@@ -78,7 +78,8 @@ const LOOKALIKES: ReadonlyMap<string, string> = new Map(
   }).flatMap(([letter, others]) => Array.from(others, (other) => [other, letter] as const)),
 );
 
-const DOCUMENTATION: ReadonlySet<string> = new Set(
+/** The names of the tags of JSDoc and TSDoc. */
+export const DOCUMENTATION: ReadonlySet<string> = new Set(
   `abstract access alias alpha arg argument async augments author beta borrows callback category class classdesc
   constant constructor constructs copyright decorator default defaultValue deprecated desc description enum
   event eventProperty example exception experimental exports extends external file fires function generator

@@ -1,7 +1,8 @@
 import { problem, type Problem } from "../text/problems";
 import type { Span } from "../text/span";
 import { attributesAlone, disguiseIn } from "./disguises";
-import { hasOurAttributes, isMeant, isNear, TAG_NAME } from "./spelling";
+import { ATTRIBUTES } from "./attributes";
+import { DOCUMENTATION, hasOurAttributes, isMeant, isNear, TAG_NAME } from "./spelling";
 import { unitCalled } from "./units";
 
 /** A part of the tag's text, with where it stands in the file. */
@@ -119,10 +120,14 @@ const SWITCHES: ReadonlySet<string> = new Set(["watchdog", "autoUnlock", "reentr
 const COMMA = /\s*,\s*/y;
 const JUNK = /\S+/y;
 /** As far as no attribute comes. */
-const MORE_JUNK = /(?:\s+(?![A-Za-z_$][\w$-]*\s*=)\S+)+/y;
-/** `businessFlag:` */
+const MORE_JUNK = /(?:\s+(?!@\w|[A-Za-z_$][\w$-]*\s*=)\S+)+/y;
 /** A tag of JSDoc behind ours, such as `@internal`. */
 const OTHER_TAG = /^@\w/;
+/** The text of such a tag, which may have an `=` of its own, as far as no attribute of ours comes. */
+const MORE_OF_TAG = new RegExp(String.raw`(?:\s+(?!@\w|(?:${ATTRIBUTES.join("|")})\s*=)\S+)+`, "y");
+/** A blank and a whole word that may be a tag of JSDoc. `@acme/pay` is a value. */
+const TAG_BEHIND_BLANK = /(?<=\s)@([A-Za-z]\w*)(?=[\s,]|$)/y;
+/** `businessFlag:` */
 const COLON = /^[A-Za-z]\w*:/;
 const BLANKS = /\s*/y;
 
@@ -166,6 +171,9 @@ function parseAttributes(
 
   const takeItem = (): Item | undefined => {
     const start = at;
+    TAG_BEHIND_BLANK.lastIndex = at;
+    const [, tag = ""] = TAG_BEHIND_BLANK.exec(content) ?? [];
+    if (tag === TAG_NAME || DOCUMENTATION.has(tag)) return undefined; // The value is missing.
     const quoted = take(QUOTED);
     if (quoted !== null) return { ...word(start + 1, at - 1), quoted: true };
     if (/["'`]/.test(content.charAt(at))) {
@@ -186,7 +194,8 @@ function parseAttributes(
     if (name === undefined || take(EQUALS) === null) {
       take(JUNK);
       const junk = word(start, at);
-      const isMore = take(MORE_JUNK) !== null;
+      const isTag = OTHER_TAG.test(junk.text);
+      const isMore = take(isTag ? MORE_OF_TAG : MORE_JUNK) !== null;
       const before = attributes.at(-1)?.items.at(-1);
       const unit = before && /^\d+(?:\.\d+)?$/.test(before.text) ? unitCalled(junk.text) : undefined;
       if (before !== undefined && unit !== undefined) {
@@ -195,7 +204,6 @@ function parseAttributes(
       } else if (!isMore && SWITCHES.has(junk.text)) {
         problems.push(problem("noValue", junk, junk.text));
       } else {
-        const isTag = OTHER_TAG.test(junk.text);
         const kind = COLON.test(junk.text)
           ? "colon"
           : isTag

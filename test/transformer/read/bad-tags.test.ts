@@ -96,6 +96,42 @@ const GRAMMAR: readonly Row[] = [
       "Expected an attribute such as `keyName=orderNo`, found `@internal`. Each tag has a line of its own: write `@internal` on another line.",
   },
   {
+    title: "another tag on the same line, whose text has an equals sign",
+    source: onMethod("@redisLock businessFlag=pay «@param» orderNo if it=is new"),
+    code: "LW1001",
+    message:
+      "Expected an attribute such as `keyName=orderNo`, found `@param`. Each tag has a line of its own: write `@param` on another line.",
+  },
+  {
+    title: "another tag on the same line, before an attribute",
+    source: onMethod("@redisLock «@internal» businessFlag=pay keyName=orderNo"),
+    code: "LW1001",
+    message:
+      "Expected an attribute such as `keyName=orderNo`, found `@internal`. Each tag has a line of its own: write `@internal` on another line.",
+  },
+  {
+    title: "another tag on the same line, behind a switch",
+    source: onMethod("@redisLock businessFlag=pay «watchdog» @internal"),
+    code: "LW1001",
+    message: "Expected a value after `watchdog`, such as `watchdog=true`.",
+    also: ["LW1001"],
+  },
+  {
+    title: "another tag in the place of a value",
+    source: onMethod("@redisLock «businessFlag»= @internal"),
+    code: "LW1004",
+    message: "Expected a value after `businessFlag=`.",
+    also: ["LW1001"],
+  },
+  {
+    title: "another tag in the place of a value in a list",
+    source: onMethod("@redisLock businessFlag=pay «keyName»=orderNo, @internal"),
+    code: "LW1005",
+    message:
+      "Expected another value after the comma in `keyName=`. Between attributes there are blanks, no commas.",
+    also: ["LW1001"],
+  },
+  {
     title: "prose between the attributes, told once each time",
     source: onMethod("@redisLock «locks» the order businessFlag=pay and nothing else keyName=orderNo"),
     code: "LW1001",

@@ -70,6 +70,16 @@ test("a bare value may hold anything but blanks, commas, quotes and equals signs
   });
 });
 
+test("a value may have an `@` anywhere, and a quoted one may hold a tag of JSDoc", (t) => {
+  for (const value of ["ops@example.com", "@acme/pay", "@internal", "pay@internal", "pay@"]) {
+    t.deepEqual(attributesOf(`/** @redisLock businessFlag=${value} */`), { businessFlag: [value] });
+  }
+  for (const value of ["@internal", "pay @internal", " @param a=b "]) {
+    t.deepEqual(attributesOf(`/** @redisLock key= "${value}" */`), { key: [value] });
+  }
+  t.deepEqual(attributesOf("/** @redisLock businessFlag= @acme/pay */"), { businessFlag: ["@acme/pay"] });
+});
+
 test("a quoted value keeps its blanks, equals signs and other quotes", (t) => {
   t.deepEqual(attributesOf(`/** @redisLock businessFlag="  pay='now', \`x\`  " */`), {
     businessFlag: ["  pay='now', `x`  "],
