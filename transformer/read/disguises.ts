@@ -51,6 +51,7 @@ function strayIn(content: string, isJsDoc: boolean): Span | undefined {
   )) {
     const end = index + found.length;
     const rest = content.slice(end);
+    if (isInBackticks(content, index) && /^[^\n\r]*`/.test(rest)) continue;
     const isInline = content.charAt(index - 1) === "{";
     if (isInline && !(isNear(name) && hasOurAttributes(name, rest))) continue;
     const isFirst = /^[\s*]*$/.test(content.slice(0, index));
@@ -125,8 +126,10 @@ export function attributesAlone(content: string): Span | undefined {
   return undefined;
 }
 
+/** Whether the offset is in a code span, which as many backticks may open as close it. */
 function isInBackticks(text: string, offset: number): boolean {
-  return lineBefore(text, offset).split("`").length % 2 === 0;
+  const runs = lineBefore(text, offset).match(/`+/g) ?? [];
+  return runs.length % 2 === 1;
 }
 
 /** A comment's content as people read it: without entities, HTML, accents, and invisible characters. */
