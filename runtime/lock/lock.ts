@@ -486,13 +486,13 @@ export class Lock implements AsyncDisposable, Waiter, Holder {
     await this.holdFor(milliseconds("duration", duration, SHORTEST_LOCK_TIME_MS));
   }
 
-  private async holdFor(ms: number): Promise<void> {
+  private async holdFor(ms: number, mostMs?: number): Promise<void> {
     this.assertHeld();
     const lease = this.root.#lease;
     if (lease === undefined) throw this.notHeld();
     try {
       const untilOwnEndMs = Math.max(Math.ceil(this.ownEnd - this.locker.clock.now()), 1);
-      await this.locker.queues.prolong(lease, Math.min(ms, untilOwnEndMs));
+      await this.locker.queues.prolong(lease, Math.min(ms, untilOwnEndMs), mostMs);
     } catch (error) {
       if (error instanceof LockError) throw error;
       const message = `${nameOf(this)}: the store could not be asked to hold the lock for longer: ${reasonOf(error)}`;
@@ -517,10 +517,11 @@ export class Lock implements AsyncDisposable, Waiter, Holder {
   /**
    * Has the store keep it for its lock time from now on, since all that are to be held together are held now.
    *
+   * @param mostMs the time that the command may take
    * @throws as {@link extend}
    */
-  renewOnce(): Promise<void> {
-    return this.holdFor(this.lockTimeMs);
+  renewOnce(mostMs: number): Promise<void> {
+    return this.holdFor(this.lockTimeMs, mostMs);
   }
 
   /** The body begins under all that are held together: from now on it is renewed only if its options say so. */

@@ -1,5 +1,7 @@
+import type { CancelTimer } from "../clock";
 import type { Duration } from "../duration";
 import { LockLostError, LockMisconfiguredError } from "../errors";
+import { LEAST_COMMAND_TIME_MS } from "../queue/contender";
 import type { Trouble } from "../queue/loss";
 import { Aborter } from "./aborter";
 import { Lock, type FailureClass } from "./lock";
@@ -131,7 +133,8 @@ export class Locks implements AsyncDisposable {
     this.#trouble = undefined;
     this.#heldSince = this.#callSite.locker.clock.now();
     if (!this.#areFresh) {
-      const renewed = await Promise.allSettled(this.#held.map((lock) => lock.renewOnce()));
+      const mostMs = Math.max(this.#budgetEndsAt - this.#heldSince, LEAST_COMMAND_TIME_MS);
+      const renewed = await Promise.allSettled(this.#held.map((lock) => lock.renewOnce(mostMs)));
       for (const one of renewed) {
         if (one.status === "fulfilled" || one.reason instanceof LockLostError) continue;
         if (one.reason instanceof LockMisconfiguredError || this.#isOutOfTime) throw one.reason;
@@ -152,8 +155,11 @@ export class Locks implements AsyncDisposable {
   }
 
   get #isOutOfTime(): boolean {
-    const { locker, settings } = this.#callSite;
-    return locker.clock.now() >= (this.#since ?? 0) + budgetMsOf(settings);
+    return this.#callSite.locker.clock.now() >= this.#budgetEndsAt;
+  }
+
+  get #budgetEndsAt(): number {
+    return (this.#since ?? 0) + budgetMsOf(this.#callSite.settings);
   }
 
   /** All in one tick, which is one command where the store can do that; without a place in any queue. */
@@ -240,9 +246,15 @@ export class Locks implements AsyncDisposable {
     return new Promise((resolve) => this.#callSite.locker.clock.after(UNREACHABLE_PAUSE_MS, resolve));
   }
 
-  /** None of them is used. */
+  /** Releases all of them unused. If the store does not answer soon, the caller does not wait for its reply. */
   async #discard(): Promise<void> {
-    await Promise.all(this.#end().map(discard));
+    const released = Promise.all(this.#end().map(discard));
+    let cancel: CancelTimer = () => {};
+    const isLate = new Promise<void>((resolve) => {
+      cancel = this.#callSite.locker.clock.after(LEAST_COMMAND_TIME_MS, resolve);
+    });
+    await Promise.race([released, isLate]);
+    cancel();
   }
 
   /** From here on nobody may rely on them. Returns what there is to give back. */

@@ -31,8 +31,8 @@ const BEATS_APART_MS = BEAT_MS / 10;
 /** How soon to look again while the store does not answer in time. */
 export const UNREACHABLE_PAUSE_MS = 100;
 
-/** What one command may take even when the wait budget has less left. */
-const LEAST_COMMAND_TIME_MS = 200;
+/** The shortest time that a command gets, even if less is left of the wait budget. */
+export const LEAST_COMMAND_TIME_MS = 200;
 
 /** How many commands without a reply are remembered: the key may hold the `requestId` of any of them. */
 const MOST_UNANSWERED = 32;

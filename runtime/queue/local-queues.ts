@@ -175,8 +175,8 @@ export class LocalQueues implements Shared {
   }
 
   /** See {@link Renewals.prolong}. */
-  prolong(lease: Lease, lockTimeMs: number): Promise<void> {
-    return this.renewals.prolong(lease, { lockTimeMs, fencing: false, replicas: lease.replicas });
+  prolong(lease: Lease, lockTimeMs: number, mostMs?: number): Promise<void> {
+    return this.renewals.prolong(lease, { lockTimeMs, fencing: false, replicas: lease.replicas }, mostMs);
   }
 
   /** A lease is lost under its holder, or given back: who is next may ask. */

@@ -88,9 +88,10 @@ export class Renewals {
    * Has the store keep the lease for so long from now at least; asked anew where what was asked proves too little by then.
    *
    * @param terms `fencing`: with a new token
+   * @param mostMs the time that the command may take
    * @throws what the store fails with, and nothing when it does not have the lease: then it is lost
    */
-  async prolong(lease: Lease, terms: Omit<Wanted, "isWatched">): Promise<void> {
+  async prolong(lease: Lease, terms: Omit<Wanted, "isWatched">, mostMs?: number): Promise<void> {
     const { key, requestId } = lease;
     const { lockTimeMs, fencing, replicas } = terms;
     const sentAt = this.#clock.now();
@@ -98,7 +99,7 @@ export class Renewals {
     const askedMs = askedTimeOf(lease, lockTimeMs, sentAt);
     const sharing = lease.renewTerms;
     const request = { key, requestId, lockTimeMs: askedMs, fencing, ...sharing, ...ofReplicas({ replicas }) };
-    const reply = await renewOne(this.#store, this.#inFlight, request);
+    const reply = await renewOne(this.#store, this.#inFlight, request, mostMs);
     if (reply instanceof Error) throw reply;
     const now = this.#clock.now();
     if (!reply.renewed)
@@ -106,7 +107,7 @@ export class Renewals {
     if (lease.isOver) return;
     const trustedSince = this.#suspension.trustedSince();
     if (sentAt < trustedSince || replicas < lease.replicas) {
-      return await this.prolong(lease, { ...terms, replicas: Math.max(replicas, lease.replicas) });
+      return await this.prolong(lease, { ...terms, replicas: Math.max(replicas, lease.replicas) }, mostMs);
     }
     lease.prove(sentAt, askedMs, trustedSince);
     if (reply.fencingToken !== undefined) lease.drawnInside(reply.fencingToken);

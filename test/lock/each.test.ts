@@ -1,6 +1,7 @@
 import test from "ava";
 import {
   LockClosedError,
+  type LockError,
   LockLostError,
   LockUnreachableError,
   LockWaitTimeoutError,
@@ -437,6 +438,24 @@ test("a wait budget holds also where the store does not answer", async (t) => {
   });
   await fleet.clock.advance(900);
   await entering;
+});
+
+test("a wait budget holds also if the store stops answering while some of the keys are held", async (t) => {
+  for (const silence of ["onDrop", "onRenew"] as const) {
+    const fleet = new Fleet();
+    const one = fleet.process({ commandTimeout: "5s" });
+    await fleet.foreignHolder("b", silence === "onDrop" ? 60_000 : 900);
+    const entering = enter(one, ["a", "b"], { retryTimes: 1, waitTime: "1s" }).then(
+      () => "held",
+      ({ code }: LockError) => code,
+    );
+    await fleet.clock.advance(100);
+    fleet.store.onDrop = lostOnTheWay;
+    fleet.store[silence] = lostOnTheWay;
+    await fleet.clock.advance(1_800);
+    const code = silence === "onDrop" ? "LOCK_WAIT_TIME_OUT" : "LOCK_UNREACHABLE";
+    t.is(await Promise.race([entering, Promise.resolve("still waits")]), code);
+  }
 });
 
 test("a shutdown does not wait for who waits for others of its keys, and tells it of no loss", async (t) => {
