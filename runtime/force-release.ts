@@ -29,8 +29,8 @@ const OPTIONS: readonly string[] = ["store", "now", "from"] satisfies (keyof For
 
 /**
  * Revokes a lock. Nobody renews it any more, and each holder's `signal` aborts when it next asks the store (with a watchdog within a third
- * of its lock time). The key becomes free when the body ends or its time is over, so no two bodies run at once. A caller that acquires the
- * lock in the meantime keeps it.
+ * of its lock time). The key becomes free when the body ends or its time is over. So no two bodies run at once if the body stops when
+ * `signal` aborts. A caller that acquires the lock in the meantime keeps it.
  *
  * @param key the full key, as `lockKey()` makes it
  * @returns the holders that lost the lock, as they were before
