@@ -16,6 +16,7 @@ import {
   token,
   WITHIN_MS,
 } from "../../runtime/stores/contract/subject";
+import { UNLIMITED } from "../../runtime/limits";
 import { MOST_AT_ONCE, type Store, type TakeRequest } from "../../runtime/stores/port";
 import { keyIn, slotOf } from "../../runtime/stores/redis/cluster/slots";
 import { redisStore } from "../../runtime/stores/redis/redis";
@@ -148,6 +149,20 @@ test.serial(
     await close();
   },
 );
+
+test.serial("a reader that leaves a queue while its slot migrates leaves no entry there", async (t) => {
+  const { own } = await open(t);
+  const [key, holder, reader] = [newKey(), newId(), newId()];
+  await take(own, key, holder);
+  t.like(await place(own, key, reader, { permits: UNLIMITED }), { taken: false });
+  const [from, to] = [await cluster.masterOf(key), await cluster.otherMaster(key)];
+  const close = await openSlot(cluster, key, to);
+  await from.admin.call("MIGRATE", "127.0.0.1", to.port, key, 0, 5_000);
+  await own.leave(key, reader, WITHIN_MS);
+  await close();
+  t.deepEqual(await to.admin.zrange(queueOf(key), "0", "-1"), []);
+  t.deepEqual(await drop(own, key, holder), { dropped: true });
+});
 
 test.serial(
   "many go in one command for each slot, in few writes to each node, after one script load",

@@ -123,7 +123,7 @@ export class Queueing {
     inboxes: readonly string[],
     withinMs: number,
   ): Promise<void> {
-    const entries = inboxes.flatMap((inbox) => [`${place} ${inbox}`, `-${place} ${inbox}`]);
+    const entries = inboxes.flatMap((inbox) => ["", "-", "="].map((mark) => `${mark}${place} ${inbox}`));
     await Promise.all([
       this.#server.scripts.command(withinMs, "zrem", this.#server.queueOf(key), ...entries),
       this.#server.scripts.run(DROP_ALONE, [key], [reservedFor(place)], withinMs, () => {}),
