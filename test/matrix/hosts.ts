@@ -6,7 +6,7 @@ import { join, resolve } from "node:path";
 
 const ROOT = resolve(__dirname, "../..");
 /** What only test files with tests of the matrix mention. */
-const MATRIX_ONLY = /\b(?:isMatrix|inMatrix|OTHER_NODES|TESTED)\b/;
+const MATRIX_ONLY = /\b(?:isMatrix|inMatrix(?:Serially)?|OTHER_NODES|TESTED)\b/;
 
 function filesOfMatrix(): string[] {
   return readdirSync(join(ROOT, "test"), { recursive: true, encoding: "utf8" })
