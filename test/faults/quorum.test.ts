@@ -1,11 +1,12 @@
 import { setTimeout as pause } from "node:timers/promises";
 import test, { type ExecutionContext } from "ava";
+import { Redis } from "ioredis";
 import { LockUnreachableError, type Duration } from "../../runtime";
 import { systemClock } from "../../runtime/clock";
 import type { Lock } from "../../runtime/lock/lock";
 import { QuorumStore } from "../../runtime/stores/quorum/quorum";
 import { quorumStore } from "../../runtime/stores/quorum/quorum-store";
-import { redisMembers } from "../../runtime/stores/quorum/redis-member";
+import { redisMasters } from "../../runtime/stores/quorum/redis-member";
 import { Arena, type Contender } from "../support/arena";
 import { FleetProcess } from "../support/fleet";
 import { Masters } from "../support/masters";
@@ -159,7 +160,7 @@ function processAt(t: ExecutionContext, urls: readonly string[], settings: Setti
   const store =
     majority === undefined
       ? quorumStore(urls, { longestLockTime: `${longestLockTimeMs}ms` })
-      : new QuorumStore(redisMembers(urls), systemClock, longestLockTimeMs, majority);
+      : new QuorumStore(redisMasters(urls).open(Redis), systemClock, longestLockTimeMs, majority);
   t.teardown(() => store.close());
   return new FleetProcess({ store, commandTimeout, logger: { warn() {} } });
 }

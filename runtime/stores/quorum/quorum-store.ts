@@ -3,11 +3,13 @@ import { milliseconds, type Duration } from "../../duration";
 import { LockOptionError } from "../../errors";
 import { isOptions, readFrom, readOptions } from "../../options";
 import { shown } from "../../shown";
+import { openQuorum, type OpenStore } from "../late-store";
 import type { Store } from "../port";
 import type { RedisAddress } from "../redis/address";
 import type { RedisClient } from "../redis/client";
-import type * as Quorum from "./quorum";
-import type * as RedisMember from "./redis-member";
+import { loadIoredis } from "../redis/ioredis";
+import type { RedisClass } from "../redis/redis-class";
+import { loadQuorum } from "./load-quorum";
 
 export interface QuorumOptions {
   /**
@@ -35,9 +37,11 @@ export function quorumStore(
   if (!isOptions(options)) throw expected();
   const { longestLockTime = "1m" } = readOptions(options, ["longestLockTime"], expected);
   const longestLockTimeMs = milliseconds("longestLockTime", longestLockTime, 100);
-  // Its many files wait for the first that is asked for: most programs have none.
-  const { QuorumStore } = require("./quorum") as typeof Quorum;
-  const { redisMembers } = require("./redis-member") as typeof RedisMember;
-  const members = readFrom("The list of masters", () => redisMembers(masters));
-  return new QuorumStore(members, systemClock, longestLockTimeMs);
+  const { QuorumStore, redisMasters } = loadQuorum();
+  const { needIoredis, open } = readFrom("The list of masters", () => redisMasters(masters));
+  const openStore = (Redis?: RedisClass): OpenStore => {
+    const members = readFrom("The list of masters", () => open(Redis));
+    return new QuorumStore(members, systemClock, longestLockTimeMs);
+  };
+  return needIoredis ? openQuorum(loadIoredis(), openStore) : openStore();
 }

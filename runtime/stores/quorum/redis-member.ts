@@ -1,20 +1,24 @@
 import { systemClock } from "../../clock";
 import { LockOptionError } from "../../errors";
 import { shown } from "../../shown";
-import { isAddress, type RedisAddress } from "../redis/address";
+import { connectionTo, isAddress, type RedisAddress } from "../redis/address";
 import { assertClient, isCluster, type RedisClient } from "../redis/client";
+import type { RedisClass } from "../redis/redis-class";
 import { storeAt, storeOver, type RedisStore } from "../redis/redis";
 import type { Member } from "./master";
 import { Servers, StartTime } from "./start-time";
 
 const FEWEST = 3;
 
-/**
- * Redis masters as the members of a quorum.
- *
- * @throws {LockOptionError} on what cannot be one, and on one that is given twice
- */
-export function redisMembers(masters: readonly (RedisClient | RedisAddress)[]): readonly Member[] {
+/** Redis masters as the members of a quorum, which are not open yet. */
+interface Masters {
+  /** Whether one of them is an address. */
+  readonly needIoredis: boolean;
+  open(Redis?: RedisClass): readonly Member[];
+}
+
+/** @throws {LockOptionError} on what cannot be a master, and on one that is given twice */
+export function redisMasters(masters: readonly (RedisClient | RedisAddress)[]): Masters {
   if (!Array.isArray(masters) || masters.length < FEWEST) {
     throw new LockOptionError(
       `Expected at least ${FEWEST} masters: ioredis clients or redis:// URLs, got ${shown(masters)}`,
@@ -24,8 +28,23 @@ export function redisMembers(masters: readonly (RedisClient | RedisAddress)[]): 
     throw new LockOptionError("Expected masters that know nothing of each other, got one of them twice");
   }
   for (const master of masters) if (!isAddress(master)) assertAlone(master);
-  const servers = new Servers();
-  return masters.map((master) => memberOf(isAddress(master) ? storeAt(master) : storeOver(master), servers));
+  const openers = masters.map(openerOf);
+  return {
+    needIoredis: masters.some(isAddress),
+    open(Redis) {
+      const servers = new Servers();
+      return openers.map((open) => memberOf(open(Redis), servers));
+    },
+  };
+}
+
+function openerOf(master: RedisClient | RedisAddress): (Redis?: RedisClass) => RedisStore {
+  if (!isAddress(master)) return () => storeOver(master);
+  const connection = connectionTo(master, "redis");
+  return (Redis) => {
+    if (Redis === undefined) throw new Error("ioredis has not loaded");
+    return storeAt(Redis, connection);
+  };
 }
 
 /** A vote must be that of one server, which keeps what it said or is known to have lost it. */

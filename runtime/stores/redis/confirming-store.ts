@@ -29,6 +29,8 @@ interface RedisStore extends Store {
   readonly revoke: NonNullable<Store["revoke"]>;
   readonly inspect: NonNullable<Store["inspect"]>;
   readonly announce: NonNullable<Store["announce"]>;
+  readonly takeMany: NonNullable<Store["takeMany"]>;
+  readonly dropMany: NonNullable<Store["dropMany"]>;
   readonly splitsMany: boolean;
   readonly client: RedisClient;
   readonly cluster: Cluster | undefined;
@@ -42,8 +44,8 @@ interface RedisStore extends Store {
 export class ConfirmingStore implements Store {
   readonly confirmsReplicas = true;
   readonly splitsMany: boolean;
-  readonly takeMany: Store["takeMany"];
-  readonly dropMany: Store["dropMany"];
+  readonly takeMany: NonNullable<Store["takeMany"]>;
+  readonly dropMany: NonNullable<Store["dropMany"]>;
   readonly placeMany: Store["placeMany"];
   readonly #store: RedisStore;
   readonly #replicas: Replicas;

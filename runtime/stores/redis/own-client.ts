@@ -1,18 +1,20 @@
 import { afterIo, systemClock } from "../../clock";
 import { LockMisconfiguredError } from "../../errors";
 import { listenInRoot } from "../../root-context";
-import { connectionTo, unreadable, type RedisAddress } from "./address";
+import { unreadable, type Connection } from "./address";
 import { Backoff, backoffMs } from "./backoff";
 import type { RedisClient } from "./client";
 import { Database } from "./database";
 import { errorOf, isMoved, isWrongPassword, passing, wrapped } from "./errors";
 import { ReadOnlyServer } from "./read-only";
+import type { RedisClass } from "./redis-class";
 import { SecondConnection } from "./second-connection";
 import { bytesReadBy, Silence } from "./silence";
 import { CLIENT_STATES } from "./states";
 import { faultOfTls } from "./tls-options";
 
-type Ioredis = InstanceType<(typeof import("ioredis"))["Redis"]>;
+type IoredisClass = (typeof import("ioredis"))["Redis"];
+type Ioredis = InstanceType<IoredisClass>;
 
 /**
  * An ioredis client neither sends again what has no reply when the connection breaks, nor keeps what is asked for while
@@ -54,11 +56,10 @@ export class OwnClient {
 
   /**
    * @param shortestLeaseMs the shortest time left of a held lease: its renewal cannot wait for long
-   * @throws {LockOptionError} when the address cannot be read
-   * @throws {LockMisconfiguredError} when ioredis is not installed, or too old
+   * @throws {LockOptionError} when ioredis cannot read the address
    */
-  constructor(address: RedisAddress, what: string, shortestLeaseMs: () => number) {
-    const ioredis = connect(address, what, shortestLeaseMs);
+  constructor(Redis: RedisClass, connection: Connection, what: string, shortestLeaseMs: () => number) {
+    const ioredis = connect(Redis, connection, what, shortestLeaseMs);
     this.client = ioredis;
     this.#ioredis = ioredis;
     this.#database = new Database(ioredis);
@@ -191,9 +192,13 @@ export class OwnClient {
   };
 }
 
-function connect(address: RedisAddress, what: string, shortestLeaseMs: () => number): Ioredis {
-  const { url, options } = connectionTo(address, what);
-  const Redis = loadRedis();
+function connect(
+  given: RedisClass,
+  { url, options }: Connection,
+  what: string,
+  shortestLeaseMs: () => number,
+): Ioredis {
+  const Redis = given as IoredisClass;
   // Between two rounds of all sentinels ioredis waits by itself.
   const sentinelRetryStrategy = (attempt: number): number =>
     backoffMs(attempt - 1, shortestLeaseMs(), Math.random());
@@ -208,19 +213,4 @@ function connect(address: RedisAddress, what: string, shortestLeaseMs: () => num
   }
   Object.assign(client.options, fixed); // What stands in the URL would have precedence.
   return client;
-}
-
-function loadRedis(): (typeof import("ioredis"))["Redis"] {
-  let ioredis: Partial<typeof import("ioredis")>;
-  try {
-    ioredis = require("ioredis") as typeof import("ioredis");
-  } catch (error) {
-    throw new LockMisconfiguredError("A Redis URL needs the package ioredis: npm install ioredis", {
-      cause: error,
-    });
-  }
-  if (typeof ioredis.Redis === "function") return ioredis.Redis;
-  throw new LockMisconfiguredError(
-    "A Redis URL needs ioredis 5.4 or later, and an older one is installed: npm install ioredis@latest",
-  );
 }

@@ -26,7 +26,7 @@ export async function faultOfProtocol(options: object, signal: AbortSignal): Pro
   const { host = "localhost", port = 6379, path, sentinels, tls }: Destination = options;
   if ((path ?? sentinels ?? null) !== null) return undefined;
   const isTls = tls !== undefined && tls !== null && tls !== false;
-  const { connect } = require("node:net") as typeof import("node:net");
+  const { connect } = process.getBuiltinModule("node:net");
   const plain = connect(port, host);
   if (isTls) {
     plain.once("connect", () => plain.write("PING\r\n"));
@@ -36,7 +36,7 @@ export async function faultOfProtocol(options: object, signal: AbortSignal): Pro
   const greeting = await firstWords(plain, "data", GREETS_WITHIN_MS, signal);
   if (greeting?.startsWith("-") === true) return wrapped(new Error(greeting.slice(1).trim()));
   if (signal.aborted) return undefined;
-  const { connect: connectByTls } = require("node:tls") as typeof import("node:tls");
+  const { connect: connectByTls } = process.getBuiltinModule("node:tls");
   // Nothing is said over it, so its certificate does not matter.
   const secure = connectByTls({ host, port, rejectUnauthorized: false });
   const hasShakenHands = await firstWords(secure, "secureConnect", ANSWERS_WITHIN_MS, signal);

@@ -3,6 +3,7 @@
 
 import { reasonOf } from "../../errors";
 import { readFrom } from "../../options";
+import { openRedis } from "../late-store";
 import type {
   AnnounceRequest,
   DropReply,
@@ -18,7 +19,7 @@ import type {
   TakeReply,
   TakeRequest,
 } from "../port";
-import type { RedisAddress } from "./address";
+import { connectionTo, type Connection, type RedisAddress } from "./address";
 import { Admission } from "./admission";
 import { BothKinds } from "./both-kinds";
 import { assertClient, isCluster, type RedisClient } from "./client";
@@ -26,10 +27,12 @@ import type { Cluster } from "./cluster/by-slot";
 import { ConfirmingStore } from "./confirming-store";
 import { GivenClient } from "./given-client";
 import { Holding } from "./holding";
+import { loadIoredis } from "./ioredis";
 import { processName } from "./keys";
 import { OwnClient } from "./own-client";
 import { Places } from "./places";
 import { Queueing } from "./queueing";
+import type { RedisClass } from "./redis-class";
 import type { Send } from "./script-runner";
 import { Server } from "./server";
 import { Sharing } from "./sharing";
@@ -69,15 +72,16 @@ export function storeOver(client: RedisClient, what = "redis"): RedisStore {
  * The same over a connection of the store's own.
  *
  * @throws {LockOptionError} when the address cannot be read
- * @throws {LockMisconfiguredError} when ioredis is not installed, or too old
+ * @throws {LockMisconfiguredError} when ioredis is not installed, or too old. In the ES module, the first lock rejects
  */
 export function redisStoreAt(address: RedisAddress, what = "redis"): Store {
-  return new ConfirmingStore(storeAt(address, what));
+  const connection = connectionTo(address, what);
+  return openRedis(loadIoredis(), (Redis) => new ConfirmingStore(storeAt(Redis, connection, what)));
 }
 
 /** The same, with what a quorum of several needs besides. */
-export function storeAt(address: RedisAddress, what = "redis"): RedisStore {
-  const own = new OwnClient(address, what, () => store.shortestLeaseMs());
+export function storeAt(Redis: RedisClass, connection: Connection, what = "redis"): RedisStore {
+  const own = new OwnClient(Redis, connection, what, () => store.shortestLeaseMs());
   const store: RedisStore = new RedisStore(
     own.client,
     (...command) => own.call(...command),

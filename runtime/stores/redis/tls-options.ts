@@ -8,7 +8,7 @@ import { CLIENT_STATES } from "./states";
 export function faultOfTls(options: unknown): Error | undefined {
   if (typeof options !== "object" || options === null) return undefined;
   try {
-    const { createSecureContext } = require("node:tls") as typeof import("node:tls");
+    const { createSecureContext } = process.getBuiltinModule("node:tls");
     createSecureContext(options);
     return undefined;
   } catch (error) {

@@ -7,7 +7,7 @@ import { systemClock } from "../../../runtime/clock";
 import type { RedisClient } from "../../../runtime/stores/redis/client";
 import type { Store } from "../../../runtime/stores/port";
 import { QuorumStore } from "../../../runtime/stores/quorum/quorum";
-import { redisMembers } from "../../../runtime/stores/quorum/redis-member";
+import { redisMasters } from "../../../runtime/stores/quorum/redis-member";
 import { counting } from "../../support/counting-client";
 import { startRedis, type RedisServer } from "../../support/redis-server";
 import { registering } from "../registering";
@@ -32,7 +32,7 @@ function aged(client: RedisClient): RedisClient {
 
 test.before(async () => {
   servers = await Promise.all(Array.from({ length: 5 }, () => startRedis()));
-  const members = redisMembers(servers.map((server) => aged(server.client())));
+  const members = redisMasters(servers.map((server) => aged(server.client()))).open();
   await Promise.all(members.map((member) => hearing(member.store)));
   store = new QuorumStore(members, systemClock, 86_400_000);
 });

@@ -1,0 +1,16 @@
+import { cannotLoad, redisIn, type RedisClass } from "./redis-class";
+
+/**
+ * Loads ioredis. The ES module has `ioredis.mts` in place of this file, where it takes a moment.
+ *
+ * @throws {LockMisconfiguredError} if it is not installed, or too old
+ */
+export function loadIoredis(): RedisClass | Promise<RedisClass> {
+  let ioredis: unknown;
+  try {
+    ioredis = require("ioredis");
+  } catch (error) {
+    throw cannotLoad(error);
+  }
+  return redisIn(ioredis);
+}

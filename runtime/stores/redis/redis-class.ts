@@ -1,0 +1,32 @@
+import { LockMisconfiguredError, reasonOf } from "../../errors";
+
+/**
+ * The class `Redis` of ioredis. It has no exact type here: TypeScript reads this file in every application, and not all of them have
+ * installed ioredis.
+ */
+export type RedisClass = new (...args: never[]) => object;
+
+interface Ioredis {
+  readonly Redis?: RedisClass;
+  /** What it exports as CommonJS, if a bundler finds no names. */
+  readonly default?: Ioredis;
+}
+
+/** @throws {LockMisconfiguredError} if this ioredis is too old */
+export function redisIn(ioredis: unknown): RedisClass {
+  const { Redis, default: all } = ioredis as Ioredis;
+  const found = Redis ?? all?.Redis;
+  if (typeof found === "function") return found;
+  throw new LockMisconfiguredError(
+    "A Redis URL needs ioredis 5.4 or later, and an older one is installed: npm install ioredis@latest",
+  );
+}
+
+export function cannotLoad(cause: unknown): LockMisconfiguredError {
+  const reason = reasonOf(cause);
+  // esbuild's words if CommonJS in an ES module requires a module of Node.
+  const message = reason.includes("Dynamic require of")
+    ? `A Redis URL needs the package ioredis, and this bundle cannot load it: ${reason}. Fix: leave ioredis out of the bundle, as an external package, or give the bundle a \`require\`: see "Everything in one file" in Lockweave's docs/hosts.md`
+    : "A Redis URL needs the package ioredis: npm install ioredis";
+  return new LockMisconfiguredError(message, { cause });
+}

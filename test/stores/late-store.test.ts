@@ -1,0 +1,99 @@
+import { setTimeout as pause } from "node:timers/promises";
+import test from "ava";
+import { Redis } from "ioredis";
+import { LockMisconfiguredError } from "../../runtime";
+import { hearing, storeContract } from "../../runtime/stores/contract";
+import { drop, newId, newKey, take } from "../../runtime/stores/contract/subject";
+import { openRedis } from "../../runtime/stores/late-store";
+import type { Store } from "../../runtime/stores/port";
+import { connectionTo } from "../../runtime/stores/redis/address";
+import { ConfirmingStore } from "../../runtime/stores/redis/confirming-store";
+import { storeAt } from "../../runtime/stores/redis/redis";
+import type { RedisClass } from "../../runtime/stores/redis/redis-class";
+import { deferred } from "../support/deferred";
+import { startRedis, type RedisServer } from "../support/redis-server";
+import { registering } from "./registering";
+
+// A store by URL in the ES module, where ioredis takes a moment to load.
+
+let server: RedisServer;
+let admin: Redis;
+let late: Store;
+
+test.before(async () => {
+  server = await startRedis();
+  admin = server.client();
+  late = storeOnce(Promise.resolve(Redis));
+  await hearing(late);
+});
+test.after.always(async () => {
+  await late.close();
+  await server.stop();
+});
+
+function storeOnce(loading: Promise<RedisClass>): Store {
+  return openRedis(
+    loading,
+    (loaded) => new ConfirmingStore(storeAt(loaded, connectionTo(server.url, "redis"))),
+  );
+}
+
+storeContract(registering(test), () => ({
+  store: late,
+  elapse: (ms) => pause(ms + 5),
+  put: async (key, value, ms) => void (await admin.set(key, value, "PX", ms)),
+}));
+
+test("a command waits until ioredis has loaded, and a listener hears what the store reports later", async (t) => {
+  const loading = deferred<RedisClass>();
+  const store = storeOnce(loading.promise);
+  t.teardown(() => store.close());
+  const [key, requestId] = [newKey(), newId()];
+  const taken = take(store, key, requestId);
+  loading.resolve(Redis);
+  t.true((await taken).taken);
+  t.deepEqual(await drop(store, key, requestId), { dropped: true });
+  await hearing(store);
+});
+
+test("a command that is out of time when ioredis has loaded is not sent", async (t) => {
+  const loading = deferred<RedisClass>();
+  const store = storeOnce(loading.promise);
+  t.teardown(() => store.close());
+  const key = newKey();
+  const tooLate = store.take({ key, requestId: newId(), lockTimeMs: 1_000, fencing: false }, 0);
+  loading.resolve(Redis);
+  await t.throwsAsync(tooLate, { message: "ioredis was still loading" });
+  t.true((await take(store, key, newId())).taken);
+});
+
+test("if ioredis is missing, the store warns, and each command rejects", async (t) => {
+  const loading = deferred<RedisClass>();
+  const store = storeOnce(loading.promise);
+  const warnings: string[] = [];
+  store.listen({ onHint() {}, onReconnect() {}, onWarning: (message) => warnings.push(message) });
+  const missing = new LockMisconfiguredError("npm install ioredis");
+  loading.reject(missing);
+  for (const key of [newKey(), newKey()]) {
+    t.is(await t.throwsAsync(take(store, key, newId())), missing);
+  }
+  t.deepEqual(warnings, ["npm install ioredis"]);
+  await t.notThrowsAsync(store.close());
+});
+
+test("a store that was closed before ioredis loaded opens no connection", async (t) => {
+  const loading = deferred<RedisClass>();
+  let opened = 0;
+  const store = openRedis(loading.promise, (loaded) => {
+    opened += 1;
+    return new ConfirmingStore(storeAt(loaded, connectionTo(server.url, "redis")));
+  });
+  const warnings: string[] = [];
+  store.listen({ onHint() {}, onReconnect() {}, onWarning: (message) => warnings.push(message) });
+  const taken = take(store, newKey(), newId());
+  await store.close();
+  loading.resolve(Redis);
+  await t.throwsAsync(taken, { message: "the store was closed before it was open" });
+  t.is(opened, 0);
+  t.deepEqual(warnings, []);
+});
