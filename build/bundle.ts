@@ -1,13 +1,14 @@
-import { copyFileSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { copyFileSync, existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, join, relative, resolve, sep } from "node:path";
 import { rolldown, type OutputChunk, type Plugin } from "rolldown";
 import { removeUnreachable } from "./declarations";
+import { entryFiles, wholeModule } from "./entry-files";
 import { notices } from "./notices";
 import { MESSAGES, messagesModule, typescriptModule } from "./typescript-parts";
 
 // What the compile side is made of, in as few files as there are ways in, with what it takes of other packages. So who
 // runs a program installs nothing that only its compiler needs, and who compiles one loads no file that it does not need.
-// And the runtime in as few: finding, reading and compiling each of its many modules would be half of its start.
+// And the runtime in as few, as CommonJS and as an ES module: finding, reading and compiling each of its many modules would be half of its start.
 
 const REPOSITORY = join(__dirname, "..");
 const DIST = join(REPOSITORY, "dist");
@@ -16,6 +17,8 @@ const RUNTIME = join(DIST, "runtime");
 const PARSER = join(COMPILE_SIDE, "parser/typescript.js");
 /** What `lockweave ui` shows in a browser. */
 const PAGE = join(REPOSITORY, "transformer/cli/live/ui/page");
+/** The module of the runtime that has all exports. There is no such file. */
+const WHOLE = join(REPOSITORY, "runtime/whole.ts");
 /** What the runtime requires when the first quorum is asked for. */
 const QUORUM = ["quorum.js", "redis-member.js"].map((file) => join(RUNTIME, "stores/quorum", file));
 
@@ -23,6 +26,7 @@ const QUORUM = ["quorum.js", "redis-member.js"].map((file) => join(RUNTIME, "sto
 const EXTERNAL = ["uuid", "ioredis", "@opentelemetry/api", "typescript", "ts-patch"];
 
 interface Manifest {
+  readonly version: string;
   readonly exports: Readonly<Record<string, string | { readonly default: string }>>;
   readonly bin: Readonly<Record<string, string>>;
 }
@@ -33,9 +37,11 @@ const manifest = JSON.parse(readFileSync(join(REPOSITORY, "package.json"), "utf8
 
 async function main(): Promise<void> {
   const compileSide = [...(await bundleEntries()), ...(await bundleParser())];
-  const chunks = [...compileSide, ...(await bundleRuntime())];
-  for (const file of [...filesOf(COMPILE_SIDE, ".js"), ...filesOf(RUNTIME, ".js")]) rmSync(file);
+  const chunks = [...compileSide, ...(await bundleRuntime()), await bundleModule()];
+  for (const ending of [".js", ".mjs", ".d.mts"])
+    for (const file of [...filesOf(COMPILE_SIDE, ending), ...filesOf(RUNTIME, ending)]) rmSync(file);
   for (const { fileName, code } of chunks) writeFileSync(join(DIST, fileName), code);
+  for (const [name, text] of Object.entries(entryFiles())) writeFileSync(join(RUNTIME, name), text);
   await bundlePage();
   const modules = compileSide.flatMap(({ moduleIds }) => moduleIds);
   writeFileSync(join(COMPILE_SIDE, "THIRD-PARTY-NOTICES.txt"), notices(modules));
@@ -64,14 +70,15 @@ async function bundleEntries(): Promise<Written[]> {
   return chunksIn(output).map((chunk) => withPathsTo([PARSER], chunk));
 }
 
-/** The ways in share one module, with what all of them are made of: there is one instance of it. */
+/** The ways in share one file, with what all of them are made of: there is one instance of it. */
 async function bundleRuntime(): Promise<Written[]> {
-  const entries = [...entriesOf(".js", RUNTIME), ...QUORUM];
+  const others = [join(RUNTIME, "stores/contract.js"), ...QUORUM];
+  const inputs = [WHOLE, ...others.map((path) => join(REPOSITORY, `${nameOf(path)}.ts`))];
   const bundle = await rolldown({
-    input: Object.fromEntries(entries.map((path) => [nameOf(path), join(REPOSITORY, `${nameOf(path)}.ts`)])),
+    input: Object.fromEntries(inputs.map((path) => [path.slice(REPOSITORY.length + 1, -".ts".length), path])),
     platform: "node",
     external: EXTERNAL,
-    plugins: [apart(REPOSITORY, QUORUM)],
+    plugins: [apart(REPOSITORY, QUORUM), generated()],
     transform: { target: "es2022" },
     onLog: fail,
   });
@@ -80,9 +87,53 @@ async function bundleRuntime(): Promise<Written[]> {
     dir: DIST,
     entryFileNames: "[name].js",
     chunkFileNames: "runtime/[name].js",
-    codeSplitting: { groups: [{ name: "runtime", minShareCount: 2 }] },
+    codeSplitting: { groups: [{ name: "runtime", test: WHOLE }] },
   });
-  return chunksIn(output).map((chunk) => withPathsTo(QUORUM, chunk));
+  return chunksIn(output)
+    .filter(({ facadeModuleId }) => facadeModuleId !== WHOLE)
+    .map((chunk) => withPathsTo(QUORUM, chunk));
+}
+
+/** The same for ES modules, in one file. There `x.mts` takes the place of `x.ts`. */
+async function bundleModule(): Promise<OutputChunk> {
+  const bundle = await rolldown({
+    input: { "runtime/runtime": WHOLE },
+    platform: "node",
+    external: EXTERNAL,
+    plugins: [asModule(), generated()],
+    transform: { target: "es2022" },
+    resolve: { extensionAlias: { ".js": [".ts"] } },
+    onLog: fail,
+  });
+  const { output } = await bundle.generate({ format: "esm", dir: DIST, entryFileNames: "[name].mjs" });
+  const [chunk, ...others] = chunksIn(output);
+  if (chunk === undefined || others.length > 0) throw new Error("The ES module is not in one file.");
+  return chunk;
+}
+
+function asModule(): Plugin {
+  return {
+    name: "as-module",
+    load(id) {
+      const module = id.replace(/\.ts$/, ".mts");
+      return module !== id && existsSync(module)
+        ? { code: readFileSync(module, "utf8"), moduleType: "ts" }
+        : undefined;
+    },
+  };
+}
+
+/** The modules that the build writes. */
+function generated(): Plugin {
+  const texts = new Map([
+    [WHOLE, wholeModule()],
+    [join(REPOSITORY, "runtime/version.ts"), `export const VERSION = ${JSON.stringify(manifest.version)};`],
+  ]);
+  return {
+    name: "generated",
+    resolveId: (id) => (id === WHOLE ? id : undefined),
+    load: (id) => texts.get(id),
+  };
 }
 
 /** Modules that are required from where they are. The bundler takes their paths as they are, and would write wrong ones. */

@@ -1,9 +1,9 @@
-import { createRequire } from "node:module";
 import { hostname } from "node:os";
 import { MOST_TOLD, STANDS_FOR_MS, type Announced, type AnnouncedLock } from "./announced";
 import type { Clock } from "./clock";
 import { followLocks, type UnderWay } from "./lock/under-way";
 import type { AnnounceRequest, Store } from "./stores/port";
+import { VERSION } from "./version";
 
 const SAID_EVERY_MS = STANDS_FOR_MS / 3;
 /** And anew so often, while there are locks that last. */
@@ -26,7 +26,7 @@ export function announce(
   clock: Clock,
   withinMs: number,
 ): () => void {
-  const [host, version] = [hostname(), ownVersion()];
+  const host = hostname();
   let saidAt = -Infinity;
   let toldOfLocks = false;
   let nextAt = Infinity;
@@ -55,7 +55,7 @@ export function announce(
       const about: Announced = {
         host,
         pid: process.pid,
-        ...(version !== undefined && { version }),
+        version: VERSION,
         ...(toldOfLocks && {
           holds: toldOf(lasting, "holds", name, now),
           waits: toldOf(lasting, "waits", name, now),
@@ -95,13 +95,4 @@ function toldOf(
       const forMs = Math.round(now - since);
       return site === undefined ? { key, forMs } : { key, site, forMs };
     });
-}
-
-function ownVersion(): string | undefined {
-  try {
-    // A plain `require` would be taken into the bundle, with what it takes to have a module in it.
-    return (createRequire(__filename)("lockweave/package.json") as { version: string }).version;
-  } catch {
-    return undefined; // In a bundle.
-  }
 }

@@ -2,7 +2,7 @@ import { announce } from "./announce";
 import { requestIds } from "./request-id";
 import { assertClock, inRootContext, systemClock, type Clock } from "./clock";
 import { milliseconds, type Duration } from "./duration";
-import { adviceOnCopies, noteConfigured } from "./copies";
+import { adviceOnCopies, assertOneVersion, noteConfigured } from "./copies";
 import { namesOf, openStores, type RedisPlace } from "./configured-stores";
 import { LockMisconfiguredError, LockNotWovenError, LockOptionError } from "./errors";
 import {
@@ -105,9 +105,10 @@ const OPTIONS: readonly string[] = [
  * @throws {LockNotWovenError} when the calling code was not woven
  * @throws {LockOptionError} if an option is wrong
  * @throws {LockMisconfiguredError} if another place called it before, without `shutdown()` in between, or if a tag names a store that
- *   is not configured
+ *   is not configured, or if the process has also loaded another version of this package
  */
 export function configure(configuration: Configuration, handshake?: "woven", callSite?: string): void {
+  assertOneVersion();
   const before = replaceableBy(callSite);
   const isWoven = handshake === "woven";
   if (!isWoven && !isOptions(configuration)) throw new LockNotWovenError(NOT_WOVEN);
@@ -144,6 +145,7 @@ function warnOfMissing(configured: Configured): Configured {
  * @param always what holds for all locks, whatever they say themselves
  */
 export function configureForTests(openStore: () => Store, always: Partial<Settings>): void {
+  assertOneVersion();
   replaceableBy(undefined);
   const given = { store: openStore() };
   const opened = createLocker(given, { always, openStore });

@@ -1,28 +1,70 @@
-// A process may load several copies of this package: of two versions, or because each of two packages has its own. Only the
-// copy that the application calls is configured, and nobody expects that there is another.
+// A process may load several copies of this package: the CommonJS build and the ES module, copies inside bundles, or copies that
+// several packages have installed. Copies of one version share what the first of them exports, so there is one configuration and
+// one class of each error. Copies of different versions share nothing.
 
-/** Where all copies find each other, whatever their version is. */
-const CONFIGURED = Symbol.for("lockweave.configured copies");
+import { LockMisconfiguredError } from "./errors";
+import { ownPath } from "./own-path";
+import { VERSION } from "./version";
 
-interface WithCopies {
-  [CONFIGURED]?: Set<string>;
+/** All versions find each other here, so this form cannot change. */
+const COPIES = Symbol.for("lockweave.copies");
+
+interface Copy {
+  readonly version: string;
+  readonly path: string;
+  readonly exports: object;
+  isConfigured: boolean;
 }
 
-/** Tells the other copies that this one has a configuration. */
+/** The entry of this copy. Another copy of its version may have come first: then nobody calls this one. */
+let own: Copy | undefined;
+
+/**
+ * Returns the exports of the first loaded copy of this version, which are those given here if there is no other.
+ *
+ * @public called by a module that the build writes
+ */
+export function shareWithCopies<Exports extends object>(exports: Exports): Exports {
+  const copies = allCopies();
+  const first = copies.find(({ version }) => version === VERSION);
+  if (first !== undefined) return first.exports as Exports;
+  own = { version: VERSION, path: ownPath(), exports, isConfigured: false };
+  copies.push(own);
+  return exports;
+}
+
+function allCopies(): Copy[] {
+  return ((globalThis as { [COPIES]?: Copy[] })[COPIES] ??= []);
+}
+
+function otherCopies(): Copy[] {
+  return own === undefined ? [] : allCopies().filter((copy) => copy !== own);
+}
+
+/** @throws {LockMisconfiguredError} if this process has also loaded another version of the package */
+export function assertOneVersion(): void {
+  const others = otherCopies();
+  if (others.length === 0) return;
+  throw new LockMisconfiguredError(
+    `This process has loaded several versions of lockweave: ${[own, ...others].map(named).join(", and ")}. A lock of one of them would not know the configuration of the other. ${FIX}`,
+  );
+}
+
+/** Tells the other versions that this one has a configuration. */
 export function noteConfigured(): void {
-  const here = globalThis as WithCopies;
-  (here[CONFIGURED] ??= new Set()).add(ownPath());
+  if (own !== undefined) own.isConfigured = true;
 }
 
-/** What to say of copies when this one has no configuration. Empty if no other has one either. */
+/** Returns what to say of other versions if this one has no configuration. Empty if none of them has one either. */
 export function adviceOnCopies(): string {
-  const own = ownPath();
-  const others = [...((globalThis as WithCopies)[CONFIGURED] ?? [])].filter((path) => path !== own);
-  if (others.length === 0) return "";
-  return `This process has several copies of lockweave. Configured is ${others.join(", ")}, but not ${own}, which the failing function imports. Fix: a library with tags names lockweave under "peerDependencies" and not under "dependencies"; then \`npm ls lockweave\` shows one copy`;
+  const configured = otherCopies().filter(({ isConfigured }) => isConfigured);
+  if (configured.length === 0) return "";
+  return `This process has loaded several versions of lockweave. Configured is ${configured.map(named).join(", ")}, but not ${named(own)}, which the failing function imports. ${FIX}`;
 }
 
-/** A bundler may leave a module without a path of its own. */
-function ownPath(): string {
-  return typeof __filename === "string" ? __filename : "a bundled copy";
+const FIX =
+  'Fix: a library with tags names lockweave under "peerDependencies" and not under "dependencies"; then `npm ls lockweave` shows one version';
+
+function named(copy: Copy | undefined): string {
+  return `${copy?.version} (${copy?.path})`;
 }

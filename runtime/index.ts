@@ -82,8 +82,3 @@ export { needsStore } from "./configure";
 export { jsonField } from "./json-field";
 export type { Lock, FailureClass } from "./lock/lock";
 export type { Locks } from "./lock/locks";
-
-// Where ts-patch looks for a plugin's function, so that `{ "transform": "lockweave" }` works too. No bundler follows it, and
-// it is no export to import: who reads a module's exports from its text does not see this one.
-const PLUGIN: string = "default";
-Object.defineProperty(module.exports, PLUGIN, { get: () => module.require("../transformer") as unknown });

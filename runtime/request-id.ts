@@ -17,9 +17,7 @@ export interface RequestIds {
 /** Draws the number of a process: each configuration has its own, as if it were alone in its process. */
 export function requestIds(): RequestIds {
   const { randomFillSync } = loadCrypto();
-  const uuid = Buffer.alloc(BYTES);
-  loadUuid()({}, uuid);
-  const number = uuid.subarray(0, NUMBER_BYTES);
+  const number = Buffer.from(loadUuid()().replaceAll("-", ""), "hex").subarray(0, NUMBER_BYTES);
   const drawn = Buffer.alloc(DRAWN_AT_ONCE * BYTES);
   let used = drawn.length;
   const draw = (): void => {

@@ -1,6 +1,9 @@
 import type * as Uuid from "uuid";
 
-/** The package has many files: they wait for the first id, which programs that take in ours may never draw. */
-export function loadUuid(): typeof Uuid.v4 {
+/**
+ * Returns a function that makes random UUIDs. The package has many files, so it loads with the first ID. The ES module has `uuid.mts` in
+ * place of this file.
+ */
+export function loadUuid(): () => string {
   return (require("uuid") as typeof Uuid).v4;
 }

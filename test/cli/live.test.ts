@@ -454,6 +454,7 @@ test.serial("of two configurations in one process, each says what it holds itsel
   await program(`
     await obtain(lockKey("one"));
     for (const file of Object.keys(require.cache)) if (!file.includes("node_modules")) delete require.cache[file];
+    delete globalThis[Symbol.for("lockweave.copies")]; // Otherwise both share one configuration.
     const other = require(${JSON.stringify(join(PACKAGE, "dist/runtime/index.js"))});
     other.configure({ woven: false, redis: ${JSON.stringify(server.url)}, announce: true });
     await other.obtain(other.lockKey("two"));`);

@@ -1,37 +1,103 @@
-import { cp, symlink } from "node:fs/promises";
+import { cp, readFile, symlink, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import test from "ava";
-import { makeProject, PACKAGE } from "../hosts/project";
+import packageJson from "../../package.json";
+import { makeProject, PACKAGE, type Project } from "../hosts/project";
 
-test("a function of a second copy of the package fails with the paths of both copies and the fix", async (t) => {
+const { version } = packageJson;
+const OTHER = "99.1.2";
+
+/** An application, and a library `shop` with a copy of this package of its own. Both copies are ES modules, or both are CommonJS. */
+async function withTwoCopies(main: string, { of, build }: { of: string; build: string }): Promise<Project> {
+  const isModule = build === "an ES module";
+  const load = (names: string, from: string): string =>
+    isModule ? `import { ${names} } from "${from}";\n` : `const { ${names} } = require("${from}");\n`;
   const project = await makeProject({
-    "main.mjs": `import { configure, memoryStore } from "lockweave";
-import { pay } from "shop";
-configure({ store: memoryStore(), woven: false });
-await pay().catch((error) => console.log(error.code, error.message));
-`,
-    "node_modules/shop/package.json": JSON.stringify({ name: "shop", type: "module", exports: "./index.js" }),
-    "node_modules/shop/index.js": `import { withLock } from "lockweave";
-export const pay = async () => withLock("pay", {}, () => "paid");
+    "package.json": JSON.stringify({ type: isModule ? "module" : "commonjs" }),
+    "main.js": load("configure, memoryStore, LockError, shutdown", "lockweave") + main,
+    "node_modules/shop/package.json": JSON.stringify({
+      name: "shop",
+      type: isModule ? "module" : "commonjs",
+      exports: "./index.js",
+    }),
+    "node_modules/shop/index.js": `${load("withLock, LockOptionError", "lockweave")}
+const pay = (options = {}) => withLock("pay", options, () => "paid");
+${isModule ? "export { pay, LockOptionError };" : "module.exports = { pay, LockOptionError };"}
 `,
   });
   const copy = project.path("node_modules/shop/node_modules/lockweave");
   for (const part of ["package.json", "dist/runtime"]) {
     await cp(join(PACKAGE, part), join(copy, part), { recursive: true });
   }
+  for (const file of ["runtime.js", "runtime.mjs"]) {
+    const path = join(copy, "dist/runtime", file);
+    const text = await readFile(path, "utf8");
+    await writeFile(path, text.replace(`VERSION = "${version}"`, `VERSION = "${of}"`));
+  }
   await symlink(join(PACKAGE, "node_modules/uuid"), project.path("node_modules/uuid"));
-  const { stdout, stderr } = await project.run("main.mjs");
-  t.is(stderr, "");
-  t.regex(stdout, /^LOCK_MISCONFIGURED .*several copies of lockweave\. /);
-  const [, configured = "", other = ""] = /Configured is (.*), but not (.*), which/.exec(stdout) ?? [];
-  t.true(configured.startsWith(join(PACKAGE, "dist/runtime")), stdout);
-  t.true(other.startsWith(join(copy, "dist/runtime")), stdout);
-  t.regex(stdout, /names lockweave under "peerDependencies"/);
-  await project.write({
-    "main.mjs": 'import { pay } from "shop";\nawait pay().catch(({ message }) => console.log(message));\n',
+  return project;
+}
+
+for (const build of ["an ES module", "CommonJS"]) {
+  const shop = build === "an ES module" ? `await import("shop")` : `require("shop")`;
+
+  test(`two copies of one version share one configuration and their classes: ${build}`, async (t) => {
+    const project = await withTwoCopies(
+      `
+void (async () => {
+  const { pay, LockOptionError } = ${shop};
+  configure({ store: memoryStore(), woven: false });
+  console.log(await pay());
+  await pay({ lockTime: "never" }).catch((error) => console.log(error instanceof LockError, error instanceof LockOptionError));
+})();
+`,
+      { of: version, build },
+    );
+    t.like(await project.run("main.js"), { code: 0, stdout: "paid\ntrue true\n", stderr: "" });
   });
-  t.regex(
-    (await project.run("main.mjs")).stdout,
-    /No lock store is configured\. When the application starts/,
-  );
-});
+
+  test(`configure() names both versions that are loaded, with their paths and the fix: ${build}`, async (t) => {
+    const project = await withTwoCopies(
+      `
+void (async () => {
+  const { pay } = ${shop};
+  try { configure({ store: memoryStore(), woven: false }); } catch (error) { console.log(error.code, error.message); }
+  await pay().catch((error) => console.log(error.message));
+})();
+`,
+      { of: OTHER, build },
+    );
+    const { stdout, stderr } = await project.run("main.js");
+    t.is(stderr, "");
+    const ours = join(PACKAGE, "dist/runtime/runtime.");
+    const other = project.path("node_modules/shop/node_modules/lockweave/dist/runtime/runtime.");
+    const [first = "", second = ""] = stdout.split("\n");
+    t.regex(first, /^LOCK_MISCONFIGURED This process has loaded several versions of lockweave: /);
+    t.true(first.includes(`${version} (${ours}`), first);
+    t.true(first.includes(`${OTHER} (${other}`), first);
+    t.regex(first, /Fix: a library with tags names lockweave under "peerDependencies"/);
+    t.regex(second, /No lock store is configured\. When the application starts/);
+  });
+
+  test(`a function of another version that loads after configure() fails with both versions and the fix: ${build}`, async (t) => {
+    const project = await withTwoCopies(
+      `
+configure({ store: memoryStore(), woven: false });
+void (async () => {
+  const { pay } = ${shop};
+  await pay().catch((error) => console.log(error.code, error.message));
+  await shutdown();
+  try { configure({ store: memoryStore(), woven: false }); } catch (error) { console.log(error.message); }
+})();
+`,
+      { of: OTHER, build },
+    );
+    const { stdout, stderr } = await project.run("main.js");
+    t.is(stderr, "");
+    t.regex(
+      stdout,
+      /^LOCK_MISCONFIGURED .*several versions of lockweave\. Configured is [\d.]+ \(.*\), but not 99\.1\.2 \(.*\), which the failing function imports\. Fix: /,
+    );
+    t.regex(stdout, /^This process has loaded several versions of lockweave: /m);
+  });
+}

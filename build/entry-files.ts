@@ -1,0 +1,78 @@
+import * as index from "../runtime/index";
+import * as testing from "../runtime/testing";
+
+// The files by which applications load the runtime. Each is a list of exports of the one object that all copies of the package share.
+// The names stand in the text, because compilers, bundlers, and Node read them from there.
+
+const ENTRIES: Readonly<Record<string, readonly string[]>> = {
+  index: Object.keys(index),
+  testing: Object.keys(testing),
+};
+
+/** The text of the module that has all exports. It stands in `runtime/`. */
+export function wholeModule(): string {
+  const names = [...new Set(Object.values(ENTRIES).flat())];
+  const fromTesting = names.filter((name) => !(name in index));
+  return `import { shareWithCopies } from "./copies";
+import {${list(Object.keys(index))}} from "./index";
+import { observeLocksWith } from "./observe-locks";
+import {${list(fromTesting)}} from "./testing";
+export const whole = shareWithCopies({${list([...names, "observeLocksWith"])}});
+`;
+}
+
+/** The entry files, by their names. */
+export function entryFiles(): Record<string, string> {
+  const files: Record<string, string> = {
+    "opentelemetry.js": OPENTELEMETRY_COMMONJS,
+    "opentelemetry.mjs": OPENTELEMETRY_MODULE,
+    "opentelemetry.d.mts": declarations("opentelemetry"),
+  };
+  for (const [name, names] of Object.entries(ENTRIES)) {
+    files[`${name}.js`] = commonjs(names) + (name === "index" ? TS_PATCH : "");
+    files[`${name}.mjs`] = `${WHOLE_OF_MODULE}export const {${list(names)}} = whole;\n`;
+    files[`${name}.d.mts`] = declarations(name);
+  }
+  return files;
+}
+
+/** The types are those of the CommonJS build, so that a class is the same type however it is imported. */
+function declarations(name: string): string {
+  return `export * from "./${name}.js";\n`;
+}
+
+function commonjs(names: readonly string[]): string {
+  const exported = names.map((name) => `exports.${name} = whole.${name};\n`);
+  return WHOLE_OF_COMMONJS + exported.join("");
+}
+
+function list(names: readonly string[]): string {
+  return names.map((name) => `\n  ${name},`).join("") + "\n";
+}
+
+const WHOLE_OF_COMMONJS = `Object.defineProperty(exports, Symbol.toStringTag, { value: "Module" });
+const { whole } = require("./runtime.js");
+`;
+const WHOLE_OF_MODULE = `import { whole } from "./runtime.mjs";
+`;
+
+/**
+ * Where ts-patch looks for a plugin's function, so that `{ "transform": "lockweave" }` works too. It is not written as an export, so neither
+ * bundlers nor Node see it.
+ */
+const TS_PATCH = `const plugin = "default";
+Object.defineProperty(exports, plugin, { get: () => module.require("../transformer") });
+`;
+
+const OPENTELEMETRY_COMMONJS = `${WHOLE_OF_COMMONJS}const api = require("@opentelemetry/api");
+exports.observeLocks = function observeLocks(options = {}) {
+  return whole.observeLocksWith(api, options);
+};
+`;
+
+const OPENTELEMETRY_MODULE = `import { metrics, SpanStatusCode, trace } from "@opentelemetry/api";
+${WHOLE_OF_MODULE}const api = { metrics, SpanStatusCode, trace };
+export function observeLocks(options = {}) {
+  return whole.observeLocksWith(api, options);
+}
+`;

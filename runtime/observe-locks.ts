@@ -1,0 +1,161 @@
+import type * as Api from "@opentelemetry/api";
+import type { Attributes, Meter, Span, Tracer } from "@opentelemetry/api";
+import { LockOptionError } from "./errors";
+import { isOptions, readFrom, readOptions } from "./options";
+import { shown } from "./shown";
+import { listenToLocks, type LockEvent, type LockListeners } from "./lock/events";
+
+/** The API of OpenTelemetry, as the entry file has loaded it. */
+export type OpenTelemetry = Pick<typeof Api, "metrics" | "SpanStatusCode" | "trace">;
+
+export interface ObserveOptions {
+  /** Default: that of the global provider. */
+  readonly tracer?: Tracer;
+  /** Default: that of the global provider. */
+  readonly meter?: Meter;
+  /** Whether spans have the lock's key, which may say whose order it is. Metrics never have it. Default `true`. */
+  readonly keys?: boolean;
+}
+
+/** A lock that is asked for, or held. */
+interface Observed {
+  readonly span: Span;
+  readonly attributes: Attributes;
+  isWaiting: boolean;
+  isHeld: boolean;
+}
+
+const NAME = "lockweave";
+
+/** Of a wait and of a hold, in seconds: from what a Redis nearby takes to what nobody should wait for. */
+const SECONDS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60];
+
+/** Does what `observeLocks()` says. */
+export function observeLocksWith(api: OpenTelemetry, options: ObserveOptions): () => void {
+  const { metrics, SpanStatusCode, trace } = api;
+  const own = checked(options);
+  const { tracer = trace.getTracer(NAME), meter = metrics.getMeter(NAME), keys = true } = own;
+  const instruments = readFrom("The option `meter`", () => instrumentsOf(meter));
+  const locks = new Map<string, Observed>();
+
+  const listeners: LockListeners = {
+    "lockweave:acquire"(event) {
+      const attributes = attributesOf(event);
+      const span = tracer.startSpan(`lock ${event.site ?? "by hand"}`, {
+        attributes: { ...attributes, ...(keys && { "lockweave.key": event.key }) },
+      });
+      locks.set(event.requestId, { span, attributes, isWaiting: false, isHeld: false });
+    },
+    "lockweave:wait"({ requestId }) {
+      const lock = locks.get(requestId);
+      if (lock === undefined || lock.isWaiting) return;
+      lock.isWaiting = true;
+      lock.span.addEvent("wait");
+      instruments.contended.add(1, lock.attributes);
+      instruments.waiting.add(1, lock.attributes);
+    },
+    "lockweave:grant"({ requestId, waitedMs, fencingToken }) {
+      const lock = locks.get(requestId);
+      if (lock === undefined) return;
+      endOfWait(lock, waitedMs, "granted");
+      lock.isHeld = true;
+      instruments.held.add(1, lock.attributes);
+      lock.span.addEvent("grant");
+      if (fencingToken !== undefined) lock.span.setAttribute("lockweave.fencing_token", fencingToken);
+    },
+    "lockweave:give-up"({ requestId, waitedMs }) {
+      const lock = locks.get(requestId);
+      if (lock === undefined) return;
+      endOfWait(lock, waitedMs, "given up");
+      lock.span.setStatus({ code: SpanStatusCode.ERROR, message: "the lock was not granted" });
+      end(requestId, lock);
+    },
+    "lockweave:renew"({ requestId }) {
+      locks.get(requestId)?.span.addEvent("renew");
+    },
+    "lockweave:lost"({ requestId, reason }) {
+      const lock = locks.get(requestId);
+      if (lock === undefined) return;
+      instruments.lost.add(1, lock.attributes);
+      lock.span.setStatus({ code: SpanStatusCode.ERROR, message: reason });
+    },
+    "lockweave:release"({ requestId, heldMs, outcome }) {
+      const lock = locks.get(requestId);
+      if (lock === undefined) return;
+      instruments.holds.record(heldMs / 1_000, { ...lock.attributes, "lockweave.outcome": outcome });
+      lock.span.setAttribute("lockweave.outcome", outcome);
+      end(requestId, lock);
+    },
+  };
+
+  function endOfWait(lock: Observed, waitedMs: number, outcome: "granted" | "given up"): void {
+    instruments.waits.record(waitedMs / 1_000, { ...lock.attributes, "lockweave.outcome": outcome });
+    if (lock.isWaiting) instruments.waiting.add(-1, lock.attributes);
+    lock.isWaiting = false;
+  }
+
+  function end(requestId: string, lock: Observed): void {
+    if (lock.isHeld) instruments.held.add(-1, lock.attributes);
+    lock.span.end();
+    locks.delete(requestId);
+  }
+
+  const stop = listenToLocks(listeners);
+  return () => {
+    stop();
+    for (const [requestId, lock] of locks) {
+      if (lock.isWaiting) instruments.waiting.add(-1, lock.attributes);
+      end(requestId, lock);
+    }
+  };
+}
+
+function checked(options: ObserveOptions): ObserveOptions {
+  const expected = (): LockOptionError =>
+    new LockOptionError(
+      `Expected observeLocks() or observeLocks({ tracer, meter, keys: false }), got ${shown(options)}`,
+    );
+  if (!isOptions(options)) throw expected();
+  const own = readOptions(options, ["tracer", "meter", "keys"], expected);
+  if (own.keys !== undefined && typeof own.keys !== "boolean") throw expected();
+  const { tracer } = own;
+  const isTracer = readFrom("The option `tracer`", () => typeof tracer?.startSpan === "function");
+  if (tracer !== undefined && !isTracer) throw expected();
+  return own;
+}
+
+function attributesOf({ site, store }: LockEvent): Attributes {
+  return { "lockweave.site": site ?? "by hand", "lockweave.store": store };
+}
+
+function instrumentsOf(meter: Meter) {
+  const advice = { explicitBucketBoundaries: SECONDS };
+  return {
+    waits: meter.createHistogram("lockweave.lock.wait", {
+      unit: "s",
+      description: "How long a lock was waited for, by whether it was granted",
+      advice,
+    }),
+    holds: meter.createHistogram("lockweave.lock.hold", {
+      unit: "s",
+      description: "How long a lock was held, by what became of it",
+      advice,
+    }),
+    contended: meter.createCounter("lockweave.lock.contended", {
+      unit: "{lock}",
+      description: "Locks that were not to be had at once",
+    }),
+    lost: meter.createCounter("lockweave.lock.lost", {
+      unit: "{lock}",
+      description: "Locks that ended before the work under them did",
+    }),
+    held: meter.createUpDownCounter("lockweave.lock.held", {
+      unit: "{lock}",
+      description: "Locks that are held now",
+    }),
+    waiting: meter.createUpDownCounter("lockweave.lock.waiting", {
+      unit: "{lock}",
+      description: "Calls that wait for a lock now",
+    }),
+  };
+}
