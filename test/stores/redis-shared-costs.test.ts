@@ -110,3 +110,16 @@ for (const permits of [1, 5, Infinity]) {
     namesOf(t, commands);
   });
 }
+
+for (const [who, permits] of [
+  ["reader", Infinity],
+  ["caller with permits", 3],
+] as const) {
+  test.serial(`the holds of a revoked ${who} keep their time to live`, async (t) => {
+    const [key, requestId] = [newKey(), newId()];
+    await store.take(request(key, requestId, { permits, lockTimeMs: 60_000 }), WITHIN_MS);
+    t.true(await store.revoke?.({ key, requestId }, WITHIN_MS));
+    const [holds = ""] = await admin.keys(`lockweave:2:holds*${key}*`);
+    t.true((await admin.pttl(holds)) > 0);
+  });
+}

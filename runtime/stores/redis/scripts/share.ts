@@ -215,11 +215,13 @@ local own = taken and own_in(KEYS[3], ARGV[1])
 if own ~= ARGV[1] then
   return own and 1 or { value }
 end
+redis.call("ZREM", KEYS[3], "") -- Removes nothing. After one write, a script may go on even if no memory is left.
 for _, mark in ipairs({ "", "=" }) do
   local score = redis.call("ZSCORE", KEYS[3], mark .. own)
   if score then
-    redis.call("ZREM", KEYS[3], mark .. own)
+    -- ZADD goes first: a set that loses its last member loses its time to live, too.
     redis.call("ZADD", KEYS[3], score, mark .. revoked_from(own))
+    redis.call("ZREM", KEYS[3], mark .. own)
   end
 end
 return 1
