@@ -243,37 +243,32 @@ for (const [where, external] of [
   ["in it", "[]"],
 ] as const) {
   const isBeside = where === "beside it";
+  const serially = isBeside ? outsideMatrixSerially : inMatrixSerially;
 
-  outsideMatrixSerially(
-    `Rolldown: an ES module with the runtime in it and ioredis ${where} runs`,
-    async (t) => {
-      const project = await consumerWith(["rolldown", "ioredis"], {
-        ...PROGRAM,
-        "build.mjs": `import { rolldown } from "rolldown";
+  serially(`Rolldown: an ES module with the runtime in it and ioredis ${where} runs`, async (t) => {
+    const project = await consumerWith(["rolldown", "ioredis"], {
+      ...PROGRAM,
+      "build.mjs": `import { rolldown } from "rolldown";
 const onLog = (_, { message }) => { throw new Error(message); };
 const bundle = await rolldown({ input: "src/main.js", platform: "node", external: ${external}, onLog });
 await bundle.write({ format: "esm", dir: "dist" });
 `,
-      });
-      await built(project);
-      t.like(await runAlone(project, "dist/main.js", isBeside), RAN);
-    },
-  );
+    });
+    await built(project);
+    t.like(await runAlone(project, "dist/main.js", isBeside), RAN);
+  });
 
-  outsideMatrixSerially(
-    `Vite: a server's build with the runtime in it and ioredis ${where} runs`,
-    async (t) => {
-      const project = await consumerWith(["vite", "ioredis"], {
-        ...PROGRAM,
-        "build.mjs": `import { build } from "vite";
+  serially(`Vite: a server's build with the runtime in it and ioredis ${where} runs`, async (t) => {
+    const project = await consumerWith(["vite", "ioredis"], {
+      ...PROGRAM,
+      "build.mjs": `import { build } from "vite";
 const ssr = { noExternal: true, external: ${external} };
 await build({ logLevel: "error", ssr, build: { ssr: "src/main.js" } });
 `,
-      });
-      await built(project);
-      t.like(await runAlone(project, "dist/main.js", isBeside), RAN);
-    },
-  );
+    });
+    await built(project);
+    t.like(await runAlone(project, "dist/main.js", isBeside), RAN);
+  });
 
   inMatrixSerially(`Rollup: an ES module with the runtime in it and ioredis ${where} runs`, async (t) => {
     const plugins = ROLLUP_PLUGINS.map((spec) => spec.replace(/(?!^)@.*/, ""));
