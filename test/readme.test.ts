@@ -1,69 +1,135 @@
+import { execFile } from "node:child_process";
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
+import { promisify } from "node:util";
 import test from "ava";
 import packageJson from "../package.json";
 import * as lockweave from "../runtime";
 import { DEFAULTS } from "../runtime/lock/settings";
 import { ABOUT_ATTRIBUTES } from "../transformer/hosts/language-service/attributes";
 import { ATTRIBUTES } from "../transformer/read/attributes";
+import { codeUnder } from "./hosts/bundlers/recipes";
 import { makeProject } from "./hosts/project";
+import { HOSTS, makeHosted } from "./hosts/register/project";
 import { SMALLEST_ACCESS } from "./stores/access";
 
 const root = resolve(__dirname, "..");
 const page = (file: string): string => readFileSync(join(root, file), "utf8");
+const READMES = ["README.md", "README.zh-CN.md"];
+const DOCS = readdirSync(join(root, "docs"))
+  .filter((name) => name.endsWith(".md"))
+  .map((name) => `docs/${name}`);
 const readme = page("README.md");
+const tag = page("docs/tag.md");
 const api = page("docs/api.md");
 
-const translated = page("README.zh-CN.md");
-const codeIn = (text: string): string[] =>
-  [...text.matchAll(/```(?:ts|js|json)\n(.*?)```/gs)].map(([, code = ""]) => code);
+/** A link to a file of the repository, or to a heading: its path and its anchor. */
+const LINK = /\]\((?!https?:)([^)#\s]*)(?:#([^)]*))?\)/g;
 
-const marked = [...readme.matchAll(/<!-- (\S+) -->\s+```(?:ts|js)\n(.*?)```/gs)];
-
-test("every marked piece of code in the README is code of a file that runs", (t) => {
-  t.true(marked.length >= 5);
-  for (const [, file = "", code = ""] of marked) {
-    t.true(readFileSync(join(root, file), "utf8").includes(code), `${file} does not have:\n${code}`);
-  }
-});
-
-test("no other piece of program code stands in the README but the call of configure()", (t) => {
-  const all = [...readme.matchAll(/```(?:ts|js)\n(.*?)```/gs)].map(([, code]) => code);
-  const known = new Set(marked.map(([, , code]) => code));
-  t.deepEqual(
-    all.filter((code) => !known.has(code)),
-    ['import { configure } from "lockweave";\n\nconfigure({ redis: "redis://localhost:6379" });\n'],
+/** Returns the anchors of the headings, as GitHub makes them. */
+function anchorsIn(text: string): string[] {
+  return [...text.matchAll(/^#+ (.*)$/gm)].map(([, heading = ""]) =>
+    heading
+      .toLowerCase()
+      .replaceAll(/[^\p{L}\p{N} _-]/gu, "")
+      .replaceAll(" ", "-"),
   );
+}
+
+/** Returns the code blocks in some languages. */
+function codeIn(text: string, languages = "ts|js|json|sh|text"): string[] {
+  return [...text.matchAll(new RegExp(`^\`\`\`(?:${languages})\n(.*?)^\`\`\``, "gms"))].map(
+    ([, code = ""]) => code,
+  );
+}
+
+/** Returns the code blocks that name the file which contains them. */
+const markedIn = (text: string): readonly (readonly [file: string, code: string])[] =>
+  [...text.matchAll(/<!-- (\S+\.\S+) -->\s+```(?:ts|js)\n(.*?)```/gs)].map(([, file = "", code = ""]) => [
+    file,
+    code,
+  ]);
+
+test("each block of code that names a file is part of that file", (t) => {
+  for (const marked of [...READMES, ...DOCS].flatMap((file) => markedIn(page(file)))) {
+    const [file, code] = marked;
+    t.true(page(file).includes(code), `${file} does not contain:\n${code}`);
+  }
+  t.is(markedIn(readme).length, 2);
+  t.true(markedIn(api).length >= 2);
 });
 
-test("the unit test in the README compiles as it stands, with the README's settings", async (t) => {
-  const [, unitTest = ""] = /<!-- docs\/hosts\.md -->\s+```ts\n(.*?)```/s.exec(readme) ?? [];
-  const settings = codeIn(readme).find((code) => code.includes("compilerOptions")) ?? "";
+const [program = "", unitTest = "", ...otherCode] = codeIn(readme, "ts");
+const output = codeIn(readme, "text");
+
+test("the first program in the README is a whole example, and prints what the README says", async (t) => {
+  t.is(program, page("examples/buy/buy.mts"));
+  t.deepEqual(otherCode, []);
+  const project = await makeHosted({ "buy.mts": program });
+  t.deepEqual([(await project.run(...HOSTS.tsx, "buy.mts")).stdout], output);
+  const { stdout } = await promisify(execFile)(process.execPath, [join(root, "examples/buy/buy.mjs")]);
+  t.deepEqual([stdout], output);
+});
+
+test("the unit test in the README passes, with the settings for tspc in docs/hosts.md", async (t) => {
   const project = await makeProject({
-    "tsconfig.json": settings,
-    "src/orders.ts": `export class Orders {
-  /** @redisLock businessFlag=pay keyName=order.no */
-  async pay(order: { readonly no: string }): Promise<string> { return order.no; }
-}
+    "tsconfig.json": codeUnder("tspc", "tsconfig.json"),
+    "src/pay.ts": `/** @redisLock businessFlag=pay keyName=orderNo */
+export async function pay(orderNo: string): Promise<string> { return orderNo; }
 `,
-    "src/orders.test.ts": unitTest,
-    "node_modules/vitest/package.json": JSON.stringify({ name: "vitest", types: "index.d.ts" }),
-    "node_modules/vitest/index.d.ts": `type Run = () => unknown;
-export function afterAll(run: Run): void;
-export function afterEach(run: Run): void;
-export function test(name: string, run: Run): void;
+    "src/pay.test.ts": unitTest,
+    "node_modules/vitest/package.json": JSON.stringify({
+      name: "vitest",
+      main: "index.js",
+      types: "index.d.ts",
+    }),
+    "node_modules/vitest/index.d.ts": `export function test(name: string, run: () => unknown): void;
 export function expect(value: unknown): { toEqual(value: unknown): void };
 `,
+    "node_modules/vitest/index.js": `exports.test = async (name, run) => {
+  await run();
+  console.log("passed: " + name);
+};
+exports.expect = (value) => ({ toEqual: (other) => require("node:assert").deepEqual(value, other) });
+`,
   });
-  t.like(await project.tspc("--noEmit"), { code: 0, stdout: "" });
+  t.like(await project.tspc("--rootDir", "src", "--outDir", "out"), { code: 0, stdout: "" });
+  t.is((await project.run("out/pay.test.js")).stdout, "passed: pay() holds the lock of its order\n");
 });
 
-test("the README in Chinese has the same code, and the same attributes with the same defaults", (t) => {
-  t.deepEqual(codeIn(translated), codeIn(readme));
-  const attributes = (text: string): string[] =>
+test("the README in Chinese has the same code, links, and attributes", (t) => {
+  const translated = page("README.zh-CN.md");
+  const linksIn = (text: string): string[] =>
+    [...text.matchAll(/\]\(([^)]+)\)/g)]
+      .map(([, link = ""]) => link)
+      .filter((link) => !link.startsWith("README"))
+      .toSorted();
+  const attributesIn = (text: string): string[] =>
     [...text.matchAll(/^\| (`\w+`) +\| (`\w+`)?/gm)].map(([, name = "", value = ""]) => `${name} ${value}`);
-  t.deepEqual(attributes(translated), attributes(readme));
+  t.deepEqual(codeIn(translated), codeIn(readme));
+  t.deepEqual(linksIn(translated), linksIn(readme));
+  t.deepEqual(attributesIn(translated), attributesIn(readme));
 });
+
+for (const file of READMES) {
+  test(`every command in ${file} can be copied into any shell`, (t) => {
+    const commands = codeIn(page(file), "sh");
+    const [start, whole] = ["npm ci && npm start\n", "npm ci && npm test\n"];
+    t.deepEqual(commands.slice(-2), [start, whole]);
+    for (const command of commands.slice(0, -2)) t.notRegex(command, /#|&&|^\w+=/m);
+  });
+
+  test(`every file that ${file} links to is in the package`, (t) => {
+    const { files } = packageJson;
+    const included = files.filter((name) => !name.startsWith("!"));
+    const excluded = files.filter((name) => name.startsWith("!")).map((name) => name.slice(1));
+    const isIn = (path: string, names: readonly string[]): boolean =>
+      names.some((name) => path === name || path.startsWith(`${name}/`));
+    for (const [, path = ""] of page(file).matchAll(LINK)) {
+      t.true(READMES.includes(path) || (isIn(path, included) && !isIn(path, excluded)), path);
+    }
+  });
+}
 
 for (const file of ["README.md", "README.zh-CN.md", "CONTRIBUTING.md", "docs/benchmarks.md"]) {
   test(`the commands in ${file} are scripts of the package`, (t) => {
@@ -74,17 +140,13 @@ for (const file of ["README.md", "README.zh-CN.md", "CONTRIBUTING.md", "docs/ben
   });
 }
 
-for (const file of [
-  "README.md",
-  "README.zh-CN.md",
-  "CONTRIBUTING.md",
-  ...readdirSync(join(root, "docs"))
-    .filter((name) => name.endsWith(".md"))
-    .map((name) => `docs/${name}`),
-]) {
-  test(`what ${file} links to in the repository is there`, (t) => {
-    for (const [, path = ""] of page(file).matchAll(/\]\((?!https?:|#)([^)#\s]+)(?:#[^)]*)?\)/g)) {
-      t.true(existsSync(join(root, dirname(file), path)), path);
+for (const file of [...READMES, "CONTRIBUTING.md", "examples/README.md", ...DOCS]) {
+  test(`every file and every heading that ${file} links to exists`, (t) => {
+    for (const [, path = "", heading] of page(file).matchAll(LINK)) {
+      const target = path === "" ? file : join(dirname(file), path);
+      t.true(existsSync(join(root, target)), target);
+      if (heading === undefined || !target.endsWith(".md")) continue;
+      t.true(anchorsIn(page(target)).includes(heading), `${target}#${heading}`);
     }
     t.pass();
   });
@@ -99,18 +161,26 @@ test("the page of the API lists every error class with its code", (t) => {
   }
 });
 
-test("the README's tag table has every option with the runtime's default", (t) => {
-  const rows = new Map(
-    [...readme.matchAll(/^\| `(\w+)` +\| `(\w+)` +\| .* \|$/gm)].map(([, name = "", value = ""]) => [
-      name,
-      value,
-    ]),
+/** Returns the rows of the attribute table in a page. */
+function attributeRows(text: string): Map<string, { readonly byDefault: string; readonly meaning: string }> {
+  return new Map(
+    [...text.matchAll(/^\| `(\w+)` +\|(.*?)\|(.*)\|$/gm)].map(
+      ([, name = "", byDefault = "", meaning = ""]) => [
+        name,
+        { byDefault: byDefault.trim(), meaning: meaning.trim() },
+      ],
+    ),
   );
-  t.is(rows.get("lockTime"), String(DEFAULTS.lockTimeMs / 1000));
-  t.is(rows.get("waitTime"), String(DEFAULTS.waitTimeMs));
+}
+
+test("the attribute table in docs/tag.md has the defaults of the runtime", (t) => {
+  const rows = attributeRows(tag);
+  t.is(rows.get("lockTime")?.byDefault, `\`${DEFAULTS.lockTimeMs / 1000}\``);
+  t.is(rows.get("waitTime")?.byDefault, `\`${DEFAULTS.waitTimeMs}\``);
   for (const name of [
     "retryTimes",
     "onFailure",
+    "onLost",
     "watchdog",
     "autoUnlock",
     "reentrant",
@@ -119,21 +189,22 @@ test("the README's tag table has every option with the runtime's default", (t) =
     "mode",
     "permits",
   ] as const) {
-    t.is(rows.get(name), String(DEFAULTS[name]), name);
+    t.is(rows.get(name)?.byDefault, `\`${DEFAULTS[name]}\``, name);
   }
 });
 
-test("what the editor tells of an attribute stands in the README's tag table, word for word", (t) => {
-  const rows = [...readme.matchAll(/^\| `(\w+)` +\|(.*?)\| (.*) \|$/gm)].map(
-    ([, name = "", byDefault = "", meaning = ""]) =>
-      [name, { byDefault: byDefault.trim(), meaning: meaning.trim() }] as const,
+test("docs/tag.md, the README, and the editor document each attribute in the same words", (t) => {
+  const documented = new Map(
+    Object.entries(ABOUT_ATTRIBUTES).map(([name, { byDefault, meaning }]) => [name, { byDefault, meaning }]),
   );
-  const told = Object.entries(ABOUT_ATTRIBUTES).map(([name, { byDefault, meaning }]) => [
-    name,
-    { byDefault, meaning },
-  ]);
-  t.deepEqual(rows, told);
-  t.deepEqual(rows.map(([name]) => name).toSorted(), ATTRIBUTES.toSorted());
+  t.deepEqual(attributeRows(tag), documented);
+  t.deepEqual([...documented.keys()].toSorted(), ATTRIBUTES.toSorted());
+  for (const [name, { details }] of Object.entries(ABOUT_ATTRIBUTES)) {
+    if (details !== undefined) t.true(tag.includes(`\n- \`${name}\`: ${details}\n`), name);
+  }
+  const everyday = attributeRows(readme);
+  t.is(everyday.size, 6);
+  for (const [name, row] of everyday) t.deepEqual(row, documented.get(name), name);
 });
 
 test("the access that the page of the API asks of a Redis user is the one that the stores are tested under", (t) => {

@@ -54,9 +54,9 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { configure, lockKey, LockWaitTimeoutError, memoryStore, obtain, shutdown, withLock } from "lockweave";
 const redis = process.env["REDIS_URL"];
 configure(redis === undefined ? { store: memoryStore() } : { redis }, "woven", "lockweave/examples/by-hand/by-hand.mts");
-// The same name as `@redisLock businessFlag=payOrder keyName=orderNo` gives: both keep each other out.
+// A tag with `businessFlag=payOrder keyName=orderNo` makes the same key, so both exclude each other.
 const key = lockKey("payOrder", "Test001");
-// The shortest form: held to the end of the function.
+// The shortest form holds the lock until the function ends.
 const paid = await withLock(key, {}, () => "paid");
 console.log(`withLock: ${paid}`);
 // With the tag's attributes, and with what the lock offers.

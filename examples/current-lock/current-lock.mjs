@@ -12,7 +12,7 @@ class Ledger {
             lockweave.assertHeld(lock);
             let sum = 0;
             for await (const amount of amounts) {
-                currentLock(lock).assertHeld(); // Throws as soon as the lock is no longer surely ours.
+                currentLock(lock).assertHeld(); // Throws if the lock is lost.
                 sum += amount;
             }
             return await this.#write(account, sum, currentLock(lock).fencingToken);

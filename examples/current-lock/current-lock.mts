@@ -8,7 +8,7 @@ class Ledger {
   async book(account: string, amounts: AsyncIterable<number>): Promise<number> {
     let sum = 0;
     for await (const amount of amounts) {
-      currentLock().assertHeld(); // Throws as soon as the lock is no longer surely ours.
+      currentLock().assertHeld(); // Throws if the lock is lost.
       sum += amount;
     }
     return this.#write(account, sum, currentLock().fencingToken);

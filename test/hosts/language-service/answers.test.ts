@@ -182,7 +182,7 @@ test("more is told of an attribute, and of a value nothing", (t) => {
     documentation: [
       {
         kind: "text",
-        text: "The time to live of the key: seconds, or `500ms`, `20s`, `2m`.\n\nDefault: `20s` in this project.",
+        text: "The time to live of the key, in seconds or with a unit. For example, `20`, `500ms`, `20s`, or `2m`.\n\nDefault: `20s` in this project.",
       },
     ],
   });

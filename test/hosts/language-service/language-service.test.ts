@@ -221,7 +221,7 @@ test.serial("tells what an attribute does, and the default that the project has 
   t.is(lockTime?.displayString, "(attribute) lockTime");
   t.is(
     lockTime?.documentation,
-    "The time to live of the key: seconds, or `500ms`, `20s`, `2m`.\n\nDefault: `20s` in this project.",
+    "The time to live of the key, in seconds or with a unit. For example, `20`, `500ms`, `20s`, or `2m`.\n\nDefault: `20s` in this project.",
   );
   t.regex((await hoverOver("auto|Unlock"))?.documentation ?? "", /\n\nDefault: `true`\.$/);
 });

@@ -29,7 +29,7 @@ register("ts-node/esm", import.meta.url);
   return project;
 }
 
-/** As the README has it of ts-node that checks types. */
+/** Sets up ts-node with type check as docs/hosts.md says. */
 export async function withTypeCheck(project: Project): Promise<Project> {
   const config = JSON.parse(await project.read("tsconfig.json")) as object;
   const typeChecking = { ...config, "ts-node": { compiler: "ts-patch/compiler" } };
