@@ -86,14 +86,19 @@ export const systemClock: Clock = {
     return () => clearTimeout(timer);
   },
   afterInBackground(delayMs, callback) {
-    const timer = inRoot(() => setTimeout(callback, neverEarly(delayMs)).unref());
+    const timer: SystemTimeout = inRoot(() => setTimeout(callback, neverEarly(delayMs)));
+    timer.unref?.();
     return () => clearTimeout(timer);
   },
   timer: (callback) => new SystemTimer(callback, false),
   timerInBackground: (callback) => new SystemTimer(callback, true),
   // A timer that calls this is followed by a poll for I/O, and immediates run after that.
-  afterIo: (callback) => void inRoot(() => setImmediate(callback)),
+  afterIo: (callback) =>
+    void inRoot(() => (typeof setImmediate === "function" ? setImmediate(callback) : setTimeout(callback))),
 };
+
+/** What a timer is here. Test environments such as jsdom replace Node's timers with a browser's, which are numbers. */
+type SystemTimeout = NodeJS.Timeout | (number & { ref?: undefined; unref?: undefined });
 
 /**
  * To arm and disarm one of Node's timers for each command is a good part of what a lone lock costs. So this one
@@ -103,7 +108,7 @@ class SystemTimer implements Timer {
   readonly #callback: () => void;
   readonly #isInBackground: boolean;
   #at: number | undefined;
-  #armed: NodeJS.Timeout | undefined;
+  #armed: SystemTimeout | undefined;
   #ringsAt = 0;
 
   constructor(callback: () => void, isInBackground: boolean) {
@@ -114,12 +119,12 @@ class SystemTimer implements Timer {
   set(at: number): void {
     this.#at = at;
     if (this.#armed === undefined || at < this.#ringsAt) this.#arm(at);
-    else if (!this.#isInBackground) this.#armed.ref();
+    else if (!this.#isInBackground) this.#armed.ref?.();
   }
 
   clear(): void {
     this.#at = undefined;
-    this.#armed?.unref();
+    this.#armed?.unref?.();
   }
 
   #arm(at: number): void {
@@ -127,7 +132,7 @@ class SystemTimer implements Timer {
     const delayMs = neverEarly(Math.max(at - performance.now(), 0));
     this.#armed = inRoot(() => setTimeout(this.#ring, delayMs));
     this.#ringsAt = at;
-    if (this.#isInBackground) this.#armed.unref();
+    if (this.#isInBackground) this.#armed.unref?.();
   }
 
   readonly #ring = (): void => {
