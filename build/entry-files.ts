@@ -1,5 +1,6 @@
 import * as index from "../runtime/index";
 import * as testing from "../runtime/testing";
+import { refusalIn, UNSUPPORTED, type Unsupported } from "../runtime/unsupported";
 
 // The files by which applications load the runtime. Each is a list of exports of the one object that all copies of the package share.
 // The names stand in the text, because compilers, bundlers, and Node read them from there.
@@ -8,6 +9,8 @@ const ENTRIES: Readonly<Record<string, readonly string[]>> = {
   index: Object.keys(index),
   testing: Object.keys(testing),
 };
+
+const ENTRY_NAMES = [...Object.keys(ENTRIES), "opentelemetry"];
 
 /** The text of the module that has all exports. It stands in `runtime/`. */
 export function wholeModule(): string {
@@ -33,7 +36,30 @@ export function entryFiles(): Record<string, string> {
     files[`${name}.mjs`] = `${WHOLE_OF_MODULE}export const {${list(names)}} = whole;\n`;
     files[`${name}.d.mts`] = declarations(name);
   }
+  return { ...files, ...refusals() };
+}
+
+/**
+ * The entry files for places where Lockweave cannot run. The modules have the exports of all entries: bundlers look for
+ * the imported names before the error can be thrown.
+ */
+function refusals(): Record<string, string> {
+  const names = [...new Set([...Object.values(ENTRIES).flat(), "observeLocks"])];
+  const files: Record<string, string> = {};
+  for (const place of Object.keys(UNSUPPORTED) as Unsupported[]) {
+    const error = `throw new Error(${JSON.stringify(refusalIn(place))});\n`;
+    files[`not-in-${place}.mjs`] = `export const {${list(names)}} = (() => {\n  ${error}})();\n`;
+    if (place !== "browser") files[`not-in-${place}.js`] = error;
+    else for (const name of ENTRY_NAMES) files[`${name}.not-in-browser.js`] = outsideNode(name, error);
+  }
   return files;
+}
+
+/** Jest with jsdom requires what is for browsers, and runs it in Node. `Reflect` hides the call from bundlers. */
+function outsideNode(name: string, error: string): string {
+  return `const load = globalThis.process?.versions?.node && Reflect.get(module, "require");
+if (typeof load !== "function") ${error}module.exports = load.call(module, "./${name}.js");
+`;
 }
 
 /** The types are those of the CommonJS build, so that a class is the same type however it is imported. */

@@ -50,6 +50,7 @@ const HOUSES: Readonly<Record<string, House>> = {
       "roster",
       "shown",
       "suspension",
+      "unsupported",
       "uuid",
     ],
   },
