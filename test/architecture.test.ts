@@ -59,7 +59,7 @@ const HOUSES: Readonly<Record<string, House>> = {
 /** What a house may take from another one. */
 const NEIGHBOURS: Readonly<Record<string, readonly string[]>> = {
   // `lockweave list` shows keys as the runtime makes them. The limits that both halves know are written once,
-  // and so is what does not go together.
+  // and so is what does not go together. So is where neither can run.
   // Who looks at a server from outside knows the names and values that stand there, and where it is.
   transformer: [
     "runtime/announced",
@@ -73,6 +73,7 @@ const NEIGHBOURS: Readonly<Record<string, readonly string[]>> = {
     "runtime/stores/redis/address",
     "runtime/stores/redis/keys",
     "runtime/stores/value",
+    "runtime/unsupported",
   ],
   // The build writes the version in place of this.
   runtime: ["package.json"],

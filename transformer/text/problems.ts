@@ -350,6 +350,12 @@ const PROBLEMS = {
       `${tick(name)} would run without its lock. Only compilers get woven code from a patched TypeScript, and ${caller} is not one that Lockweave knows. Fix: build with \`tspc\` or \`nest build\`, use Lockweave's plugin for your bundler, or give this tool \`ts-patch/compiler\` as its TypeScript.`,
   ],
 
+  unsupportedPlace: [
+    "LW1409",
+    (name, where, why, fix) =>
+      `${tick(name)} is in a build that runs ${where}. Lockweave cannot run there. ${why}. Fix: ${fix}.`,
+  ],
+
   // What the tagged functions of a program do to each other.
   lockOrder: [
     "LW1501",

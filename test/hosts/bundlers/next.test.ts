@@ -5,6 +5,7 @@ import { join } from "node:path";
 import test from "ava";
 import { EXAMPLE_SCRIPTS, EXAMPLES, linesOf, SCRIPT_ENTRIES, storyOf, type Example } from "../examples";
 import { lockweave } from "../../cli/command";
+import { refusalIn } from "../../../runtime/unsupported";
 import { startRedis } from "../../support/redis-server";
 import { Project, type Files, type Finished } from "../project";
 import { installLockweave } from "./bundlers";
@@ -204,6 +205,84 @@ export async function GET() {
       const { code, stdout, stderr } = await build(await application(WRONG));
       t.not(code, 0);
       for (const words of TOLD_OF_WRONG) t.true((stdout + stderr).includes(words), stdout + stderr);
+    },
+  );
+}
+
+const EDGE_ROUTE = `import { OrderService } from "../../src/order";
+
+export const runtime = "edge";
+export const dynamic = "force-dynamic";
+
+export async function GET(): Promise<Response> {
+  return Response.json({ paid: await new OrderService().pay("A1") });
+}
+`;
+/** webpack does not see that the edge runtime never comes to the import. */
+const GUARDED = `export async function register(): Promise<void> {
+  if (process.env.NEXT_RUNTIME !== "nodejs") return;
+  const { configure, memoryStore } = await import("lockweave");
+  configure({ store: memoryStore() });
+}
+`;
+const PLAIN_EDGE_ROUTE = `export const runtime = "edge";
+export const dynamic = "force-dynamic";
+
+export async function GET(): Promise<Response> {
+  return Response.json({ runtime });
+}
+`;
+
+inMatrix("Next.js with webpack: a locked function in an edge route is an error of the build", async (t) => {
+  t.timeout(300_000);
+  const order = ORDER.replace("./receipt.js", "./receipt");
+  const files = { "instrumentation.ts": INSTRUMENTATION, "app/edge/route.ts": EDGE_ROUTE };
+  const project = await application(order, recipe("Next.js"), files);
+  const { code, stdout, stderr } = await project.run(NEXT, "build", "--webpack");
+  const said = stdout + stderr;
+  t.not(code, 0, said);
+  const { line, column } = placeIn(order, "@redisLock");
+  const place = `src/order.ts(${line},${column}): error LW1409: \`OrderService.pay\``;
+  t.true(said.includes(`${place} is in a build that runs in an edge runtime.`), said);
+});
+
+inMatrix("Next.js with Turbopack: a locked function in an edge route throws one error", async (t) => {
+  t.timeout(300_000);
+  const files = { "instrumentation.ts": INSTRUMENTATION, "app/edge/route.ts": EDGE_ROUTE };
+  const project = await application(ORDER.replace("./receipt.js", "./receipt"), recipe("Next.js"), files);
+  const { code, stdout, stderr } = await project.run(NEXT, "build");
+  t.not(code, 0);
+  t.true((stdout + stderr).includes(refusalIn("edge")), stdout + stderr);
+});
+
+const ACTION = `"use server";
+
+/** @redisLock businessFlag=act */
+export async function act(): Promise<void> {}
+`;
+const PAGE = `"use client";
+import { act } from "./act";
+
+export default function Page() {
+  return <button onClick={() => void act()}>Act</button>;
+}
+`;
+
+for (const [bundler, ...flags] of [["Turbopack"], ["webpack", "--webpack"]] as const) {
+  inMatrix(
+    `Next.js with ${bundler}: locks of the server beside edge routes and client components are no error`,
+    async (t) => {
+      t.timeout(300_000);
+      const project = await application(ORDER.replace("./receipt.js", "./receipt"), recipe("Next.js"), {
+        "instrumentation.ts": GUARDED,
+        "app/edge/route.ts": PLAIN_EDGE_ROUTE,
+        "app/act.ts": ACTION,
+        "app/page.tsx": PAGE,
+      });
+      const { code, stdout, stderr } = await project.run(NEXT, "build", ...flags);
+      t.is(code, 0, stdout + stderr);
+      t.like(await answer(project, "edge"), { answered: { runtime: "edge" } });
+      t.like(await answer(project), { answered: { paid: ["paid A1", "paid A1"], together: false } });
     },
   );
 }

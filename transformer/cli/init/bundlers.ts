@@ -393,7 +393,7 @@ const NEXT: Host = {
   }),
 };
 
-/** Within the `if`, and not behind one that returns: webpack would take the runtime into what it builds for the edge. */
+/** Next.js also calls it in its edge runtime, where Lockweave cannot run. */
 const CONFIGURE_IN_NEXT = [
   'if (process.env.NEXT_RUNTIME === "nodejs") {',
   '  const { configure } = await import("lockweave");',

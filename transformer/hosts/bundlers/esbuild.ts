@@ -1,11 +1,13 @@
 import { readFile } from "node:fs/promises";
 import { readFileSync } from "node:fs";
 import { basename, resolve } from "node:path";
+import type { Unsupported } from "../../../runtime/unsupported";
 import { fileWeaver, shown, type Finding, type PluginOptions } from "../one-file/weaver";
 import { parser } from "../../parser/parser";
 import { COMPONENTS, tagsInComponent } from "./components";
 import { tagsUnseenInOutputs } from "./lost-tags";
 import { INSTALLED, OTHER_FILES, pathOf, shortPath, SOURCE_FILES } from "./source-files";
+import { refusedPlace, unsupportedIn, type Evidence } from "./unsupported";
 
 // The parts of esbuild's plugins that are used here, in words of our own.
 
@@ -45,6 +47,9 @@ interface Stdin {
 interface Built {
   readonly metafile?:
     | {
+        readonly inputs: Readonly<
+          Record<string, { readonly imports: readonly { readonly path: string; readonly kind: string }[] }>
+        >;
         readonly outputs: Readonly<
           Record<string, { readonly inputs: Readonly<Record<string, { readonly bytesInOutput: number }>> }>
         >;
@@ -98,13 +103,18 @@ function lockweave(options?: PluginOptions): Plugin {
       const seen = seenIn(initialOptions);
       initialOptions.metafile = true;
       onEnd?.((built) => {
-        const errors = unseenInputs(built, seen, absWorkingDir).flatMap(({ path, made }) => {
-          const findings = tagsUnseenInOutputs(path, made, "put Lockweave's plugin before the others");
+        const messagesOf = (path: string, findings: readonly Finding[]): Message[] => {
           const file = shortPath(path, absWorkingDir);
           if (isBun) tellBun(file, findings, []);
           return findings.map((finding) => message(file, finding));
-        });
-        return { errors };
+        };
+        const unsupported = unsupportedInputs(built, absWorkingDir).flatMap(({ path, place, evidence }) =>
+          messagesOf(path, unsupportedIn(path, place, evidence)),
+        );
+        const unlocked = unseenInputs(built, seen, absWorkingDir).flatMap(({ path, made }) =>
+          messagesOf(path, tagsUnseenInOutputs(path, made, "put Lockweave's plugin before the others")),
+        );
+        return { errors: [...unsupported, ...unlocked] };
       });
       const loaders = { ...LOADERS, ...initialOptions.loader };
       onLoad({ filter: filterFor(loaders), namespace: "file" }, async ({ path, with: attributes = {} }) => {
@@ -172,6 +182,38 @@ function unseenInputs({ metafile, outputFiles }: Built, seen: ReadonlySet<string
     path,
     made: inMemory ?? outputs.flatMap((output) => codeOf(resolve(dir, output))),
   }));
+}
+
+interface UnsupportedInput {
+  readonly path: string;
+  readonly place: Unsupported;
+  readonly evidence: Evidence;
+}
+
+/** The files with code in an output that import an entry of the runtime that throws. */
+function unsupportedInputs({ metafile, outputFiles }: Built, dir = "."): UnsupportedInput[] {
+  const { inputs = {}, outputs = {} } = metafile ?? {};
+  const withCode = Object.values(outputs).flatMap((output) =>
+    Object.entries(output.inputs).flatMap(([input, { bytesInOutput }]) => (bytesInOutput > 0 ? [input] : [])),
+  );
+  const places = new Map(withCode.map((input) => [input, refusedPlace(resolve(dir, input))]));
+  const imports = [...places.keys()].flatMap((input) =>
+    (inputs[input]?.imports ?? []).flatMap(({ path, kind }) => {
+      const place = places.get(path);
+      return place === undefined ? [] : [{ input, place, isDynamic: kind === "dynamic-import" }];
+    }),
+  );
+  if (imports.length === 0) return [];
+  const codes =
+    outputFiles?.map(({ text }) => text) ??
+    Object.keys(outputs).flatMap((path) => codeOf(resolve(dir, path)));
+  const evidence = { codes, isImportedDynamically: imports.some(({ isDynamic }) => isDynamic) };
+  const files = new Map(
+    imports.flatMap(({ input, place, isDynamic }) => (isDynamic ? [] : [[input, place] as const])),
+  );
+  return [...files].flatMap(([input, place]) =>
+    pathsOf(input, dir).map((path) => ({ path, place, evidence })),
+  );
 }
 
 /** `src/pay.ts`, `its-namespace:src/pay.ts`, `src/pay.ts?query`; one `with { type: "text" }` is not run. */

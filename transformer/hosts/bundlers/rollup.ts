@@ -3,6 +3,7 @@ import { parser } from "../../parser/parser";
 import { COMPONENTS, tagsInComponent } from "./components";
 import { tagsLostFrom, tagsUnseenIn } from "./lost-tags";
 import { AS_TEXT, INSTALLED, pathOf, shortPath, SOURCE_FILES, sourceFileOf } from "./source-files";
+import { refusedPlace, unsupportedIn } from "./unsupported";
 
 // Vite, Rollup and Rolldown take plugins of one kind. These are the parts of it that are used here, in words of our
 // own: who has installed one of the three need not have the types of the other two.
@@ -25,8 +26,25 @@ interface BuildContext extends TransformContext {
   /** Throws in Farm, which does not support it. */
   getModuleIds(): Iterable<string>;
   /** Vite's development server knows no code, and throws at the name. */
-  getModuleInfo(id: string): { readonly code?: string | null } | null;
+  getModuleInfo(id: string): {
+    readonly code?: string | null;
+    readonly importers?: readonly string[];
+    readonly dynamicImporters?: readonly string[];
+  } | null;
 }
+
+/** An output. Assets, and Farm's chunks, have no modules. */
+interface Output {
+  readonly type: string;
+  readonly modules?: Readonly<Record<string, RenderedModule>>;
+}
+
+interface RenderedModule {
+  readonly code?: string | null;
+  readonly renderedLength: number;
+}
+
+type Bundle = Readonly<Record<string, Output>>;
 
 interface Plugin {
   readonly name: string;
@@ -44,6 +62,8 @@ interface Plugin {
   };
   /** Looks at the modules that never came to `transform`: another plugin renamed them, or a cache kept them. */
   buildEnd(this: BuildContext, error?: Error): void;
+  /** Looks for code that cannot run where the output runs. With `generateBundle` instead, Farm crashes. */
+  writeBundle(this: BuildContext, options: object, bundle: Bundle): void;
 }
 
 /**
@@ -83,7 +103,28 @@ function lockweave(options?: PluginOptions): Plugin {
         if (code != null) failAt(this, fileBehind(id), unseenIn(id, code));
       }
     },
+    writeBundle(_, bundle) {
+      const refused = modulesOf(this).filter((id) => refusedPlace(id) !== undefined);
+      if (refused.length === 0) return;
+      const modules = modulesWithCode(bundle);
+      for (const id of refused) {
+        const place = modules.has(id) ? refusedPlace(id) : undefined;
+        if (place === undefined) continue;
+        const { importers = [], dynamicImporters = [] } = this.getModuleInfo(id) ?? {};
+        const isImportedDynamically = dynamicImporters.length > 0;
+        for (const importer of importers) {
+          const file = fileBehind(importer);
+          const codes = [modules.get(importer)?.code ?? ""];
+          failAt(this, file, unsupportedIn(file, place, { codes, isImportedDynamically }));
+        }
+      }
+    },
   };
+}
+
+function modulesWithCode(bundle: Bundle): Map<string, RenderedModule> {
+  const modules = Object.values(bundle).flatMap((output) => Object.entries(output.modules ?? {}));
+  return new Map(modules.filter(([, { renderedLength }]) => renderedLength > 0));
 }
 
 function modulesOf(context: BuildContext): string[] {

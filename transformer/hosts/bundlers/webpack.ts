@@ -5,6 +5,7 @@ import { parser } from "../../parser/parser";
 import { COMPONENTS } from "./components";
 import { tagsUnseenIn } from "./lost-tags";
 import { AS_TEXT, INSTALLED, pathOf, shortPath, SOURCE_FILES } from "./source-files";
+import { refusedPlace, unsupportedIn } from "./unsupported";
 
 // The parts of webpack's and Rspack's plugins that are used here, in words of our own. (Types, not interfaces:
 // webpack asks for objects that may have any property, and an interface does not pass for one.)
@@ -19,8 +20,21 @@ type Compiler = {
 };
 
 type Compilation = {
-  readonly hooks: { readonly finishModules: Hook<[Iterable<Module>]> };
+  readonly hooks: {
+    readonly finishModules: Hook<[Iterable<Module>]>;
+    /** Runs when each chunk has its modules, and before modules are merged. */
+    readonly optimizeTree: Hook<[chunks: Iterable<object>, modules: Iterable<Module>]>;
+  };
   readonly errors: { push(error: Error): unknown };
+  readonly chunkGraph: { getModuleChunks(module: Module): readonly object[] };
+  readonly moduleGraph: { getIncomingConnections(module: Module): Iterable<Connection> };
+};
+
+type Connection = {
+  readonly originModule?: Module | null;
+  readonly dependency?: { readonly type?: string };
+  /** Not in older versions. `true` if the importer uses the module. */
+  getActiveState?(runtime: undefined): unknown;
 };
 
 type Module = {
@@ -55,9 +69,14 @@ function lockweave(options: PluginOptions = {}): Plugin {
   return {
     apply: ({ options: { module }, hooks }) => {
       module.rules.unshift(rule);
-      hooks.compilation.tap(NAME, ({ hooks: { finishModules }, errors }) => {
+      hooks.compilation.tap(NAME, (compilation) => {
+        const { finishModules, optimizeTree } = compilation.hooks;
+        const report = (message: string): unknown => compilation.errors.push(new Error(message));
         finishModules.tap(NAME, (modules) => {
-          for (const one of modules) for (const message of unlockedIn(one)) errors.push(new Error(message));
+          for (const one of modules) for (const message of unlockedIn(one)) report(message);
+        });
+        optimizeTree.tap(NAME, (_, modules) => {
+          for (const one of modules) for (const message of unsupportedBy(one, compilation)) report(message);
         });
       });
     },
@@ -86,6 +105,24 @@ function unlockedIn(module: Module): string[] {
   if (isOther || !SOURCE_FILES.test(path) || loaders.some(isOurs)) return [];
   const code = module.originalSource?.()?.source().toString() ?? "";
   return tagsUnseenIn(path, code, CURE).map((finding) => shown(shortPath(path), finding));
+}
+
+/** What uses an entry of the runtime that throws. */
+function unsupportedBy(module: Module, { chunkGraph, moduleGraph }: Compilation): string[] {
+  const place = refusedPlace(module.resource ?? "");
+  if (place === undefined || chunkGraph.getModuleChunks(module).length === 0) return [];
+  const importers = new Set<string>();
+  for (const connection of moduleGraph.getIncomingConnections(module)) {
+    const { originModule, dependency } = connection;
+    const isActive = connection.getActiveState?.(undefined) ?? true;
+    if (originModule == null || isActive !== true || dependency?.type === "import()") continue;
+    if (chunkGraph.getModuleChunks(originModule).length > 0)
+      importers.add(pathOf(originModule.resource ?? ""));
+  }
+  const evidence = { isImportedDynamically: false }; // An import that is unused has no active connection.
+  return [...importers].flatMap((path) =>
+    unsupportedIn(path, place, evidence).map((finding) => shown(shortPath(path), finding)),
+  );
 }
 
 export = lockweave;
