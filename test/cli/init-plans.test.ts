@@ -50,6 +50,7 @@ test("each host of the page about hosts is known to init", (t) => {
     ...HOSTS.map(({ name }) => name),
     "Unit tests",
     "A patched TypeScript",
+    "Where it cannot run",
     "The matrix",
   ]);
   t.deepEqual(
