@@ -71,8 +71,8 @@ export class InFlight {
   }
 
   /** @param mostMs never more than the usual time-out */
-  send<Reply>(command: Command<Reply>, now = this.#clock.now(), mostMs = Infinity): void {
-    this.begin(command, now, mostMs);
+  send<Reply>(command: Command<Reply>, mostMs = Infinity): void {
+    this.begin(command, mostMs);
     inRoot(() => this.follow(command));
   }
 
@@ -82,9 +82,7 @@ export class InFlight {
     read: Read<Reply>,
     mostMs = Infinity,
   ): Promise<Reply> {
-    return new Promise((resolve, reject) =>
-      this.send(new Question(send, read, resolve, reject), this.#clock.now(), mostMs),
-    );
+    return new Promise((resolve, reject) => this.send(new Question(send, read, resolve, reject), mostMs));
   }
 
   /** The same of a command whose reply tells nothing. */
@@ -92,10 +90,13 @@ export class InFlight {
     await this.ask(send, () => true);
   }
 
-  /** From now on its time runs. */
-  begin(command: AnyCommand, now: number, mostMs: number): void {
+  /**
+   * Starts the time of the command. It reads the clock itself: the process may have stalled since its caller did, and the store
+   * has the whole time to reply.
+   */
+  begin(command: AnyCommand, mostMs: number): void {
     command.withinMs = Math.min(mostMs, this.usualTimeoutMs);
-    command.dueAt = Math.ceil(now + command.withinMs);
+    command.dueAt = Math.ceil(this.#clock.now() + command.withinMs);
     this.#begun.push(command);
     this.#size += 1;
     this.#lookAt(command.dueAt);
@@ -204,9 +205,9 @@ export class Batch<Sent extends Command<Reply>, Reply> {
   }
 
   /** @param mostMs never more than the usual time-out */
-  send(command: Sent, now: number, mostMs = Infinity): void {
-    if (this.#sendMany === undefined) return this.#inFlight.send(command, now, mostMs);
-    this.#inFlight.begin(command, now, mostMs);
+  send(command: Sent, mostMs = Infinity): void {
+    if (this.#sendMany === undefined) return this.#inFlight.send(command, mostMs);
+    this.#inFlight.begin(command, mostMs);
     const count = this.#pending.push(command);
     if (count >= (this.#underWay === 0 ? this.#enoughToBegin : this.#mostAtOnce)) return inRoot(this.#flush);
     if (count > 1) return;

@@ -157,8 +157,8 @@ export class Contender implements AttemptListener<Waiter>, Listening {
     this.sent(attempt);
     const mostMs = this.#mayTakeMs(first, sentAt);
     const isByItself = request.fencing || request.replicas !== undefined;
-    if (isByItself) inFlight.send(attempt, sentAt, mostMs);
-    else (isForPlace ? places : takes).send(attempt, sentAt, mostMs);
+    if (isByItself) inFlight.send(attempt, mostMs);
+    else (isForPlace ? places : takes).send(attempt, mostMs);
   }
 
   /** It is on its way, and may take the key. */

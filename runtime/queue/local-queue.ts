@@ -191,14 +191,14 @@ export class LocalQueue implements Line, DropListener<NextEnding>, NextListener<
     if (!isForNext || isClosed) {
       const ending: NextEnding = { lease, isBeforeItsTime, contender: undefined, ended, isOver: false };
       const drop = new Drop(store, this, dropped, ending);
-      return isFreed ? drops.send(drop, now) : inFlight.send(drop, now);
+      return isFreed ? drops.send(drop) : inFlight.send(drop);
     }
     const contender = (this.#contender ??= new Contender(this.#shared, this));
     const ending: NextEnding = { lease, isBeforeItsTime, contender, ended, isOver: false };
     const request = contender.requestFor(first);
     const next = new Next(store, this, dropped, ending, request, clock.now());
     contender.sent(next);
-    inFlight.send(next, next.sentAt);
+    inFlight.send(next);
   }
 
   onDropReply({ held }: Drop<NextEnding>, reply: DropReply): void {

@@ -424,10 +424,7 @@ export class SharedQueue implements Line, LeaseOwner, DropListener<Ending> {
     }
     lease.end("given back");
     renewals.stop(lease);
-    drops.send(
-      new Drop(store, this, lease.dropRequest(), { lease, isBeforeItsTime, ended, isOver: false }),
-      now,
-    );
+    drops.send(new Drop(store, this, lease.dropRequest(), { lease, isBeforeItsTime, ended, isOver: false }));
   }
 
   onDropReply({ held }: Drop<Ending>, reply: DropReply): void {

@@ -61,7 +61,7 @@ function bench(): Bench {
     together,
     send(count, mostMs) {
       const commands = Array.from({ length: count }, (_, index) => new Noting(String(index)));
-      for (const command of commands) batch.send(command, clock.now(), mostMs);
+      for (const command of commands) batch.send(command, mostMs);
       return commands;
     },
   };

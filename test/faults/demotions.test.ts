@@ -4,6 +4,7 @@ import { redisStore, redisStoreAt } from "../../runtime/stores/redis/redis";
 import { deferred } from "../support/deferred";
 import { FleetProcess } from "../support/fleet";
 import { startRedis, type RedisServer } from "../support/redis-server";
+import { renewalOf } from "../support/renewal";
 import { retire } from "../support/retire";
 import { startTcpProxy, type TcpProxy } from "../support/tcp-proxy";
 import { until } from "../support/until";
@@ -56,8 +57,7 @@ test("by URL, a renewal alone that meets READONLY leads to a new connection", as
     const connections = proxy.connectionsMade;
     proxy.demote();
     await until(() => proxy.connectionsMade > connections);
-    const before = await watcher.pttl("LOCK_held");
-    await until(async () => (await watcher.pttl("LOCK_held")) > before);
+    await renewalOf("LOCK_held", watcher);
     return signal.aborted ? "lost" : "kept";
   });
   t.is(state, "kept");

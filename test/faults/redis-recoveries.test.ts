@@ -11,6 +11,7 @@ import { deferred } from "../support/deferred";
 import { FleetProcess } from "../support/fleet";
 import { monotonicMs } from "../support/monotonic";
 import { startRedis, startRedisAt, type RedisServer } from "../support/redis-server";
+import { renewalOf } from "../support/renewal";
 import { retire } from "../support/retire";
 import { startTcpProxy } from "../support/tcp-proxy";
 import { until } from "../support/until";
@@ -58,8 +59,7 @@ test("SCRIPT FLUSH: the holder's renewals and release, and the waiter, go on", a
   const { holder, waiter, watcher, end } = await holderAndWaiter(t, server, "15s");
   await watcher.script("FLUSH");
   // Renewed by a script that Redis did not know any more.
-  const before = await watcher.pttl(KEY);
-  await until(async () => (await watcher.pttl(KEY)) > before);
+  await renewalOf(KEY, watcher);
   await watcher.script("FLUSH");
   end();
   t.is(await holder, "kept");
@@ -214,8 +214,7 @@ for (const [name, begin] of Object.entries({
     t.teardown(server.stop);
     const { holder, waiter, watcher, end } = await holderAndWaiter(t, server, "15s");
     await begin(watcher);
-    const before = await watcher.pttl(KEY);
-    await until(async () => (await watcher.pttl(KEY)) > before);
+    await renewalOf(KEY, watcher);
     end();
     t.is(await holder, "kept");
     await watcher.call("CONFIG", "SET", "maxmemory", "0");

@@ -8,6 +8,7 @@ import { LockError } from "../../runtime/errors";
 import { FleetProcess } from "../support/fleet";
 import { freePort, startRedis } from "../support/redis-server";
 import { retire } from "../support/retire";
+import { until } from "../support/until";
 
 // Why a Redis that is given by its URL cannot be used: in the message, as the cause, and once in the log; and nowhere a
 // password.
@@ -72,6 +73,9 @@ for (const [name, { url, code, words }] of Object.entries(REASONS)) {
     const logger = { warn: (line: string): void => void told.push(line) };
     const process = new FleetProcess({ redis: await url(t), logger });
     t.teardown(() => retire(process));
+    await t.throwsAsync(process.call("LOCK_first", { retryTimes: 1, waitTime: "300ms" }, () => t.fail()));
+    // On a busy machine, the first call may fail before the reason is known.
+    await until(() => told.some((line) => words.test(line)));
     for (let call = 1; call <= 2; call += 1) {
       const error = await t.throwsAsync<LockError>(
         process.call(`LOCK_${call}`, { retryTimes: 1, waitTime: "1500ms" }, () => t.fail()),
@@ -81,8 +85,7 @@ for (const [name, { url, code, words }] of Object.entries(REASONS)) {
       t.regex(inspect(error.cause), words);
       t.false(inspect(error, { depth: 9, showHidden: true }).includes(SECRET));
     }
-    t.is(told.length, 1, told.join("\n"));
-    t.regex(told.join("\n"), words);
+    t.is(told.filter((line) => words.test(line)).length, 1, told.join("\n"));
     t.false(told.join("\n").includes(SECRET));
   });
 }

@@ -113,6 +113,7 @@ export class OwnClient {
     this.#lastError = undefined;
     this.#hasBeenReady = true;
     this.#backoff.connected();
+    this.#readOnly.connected();
     for (const { go } of this.#waiting) go();
   }
 
@@ -140,10 +141,9 @@ export class OwnClient {
   }
 
   #ready(withinMs: number): Promise<void> {
-    if (this.#ioredis.status === "wait") this.#ioredis.connect().catch(() => {});
-    // What is wrong for good is told at once, though attempts go on.
+    // A permanent error rejects immediately, though attempts to connect continue.
     if (this.#lastError instanceof LockMisconfiguredError) return Promise.reject(this.#lastError);
-    return new Promise((resolve, reject) => {
+    const ready = new Promise<void>((resolve, reject) => {
       const settle = (how: () => void): void => {
         cancel();
         this.#waiting.delete(waiting);
@@ -160,6 +160,9 @@ export class OwnClient {
       );
       this.#waiting.add(waiting);
     });
+    // After the timer is set: the first call to connect() loads modules, which takes long on a busy machine.
+    if (this.#ioredis.status === "wait") this.#ioredis.connect().catch(() => {});
+    return ready;
   }
 
   #failAll(): void {

@@ -2,35 +2,41 @@ import type { Backoff } from "./backoff";
 import { errorOf, isReadOnly } from "./errors";
 import { CLIENT_STATES } from "./states";
 
-/** After so many attempts it is no fail-over any more. */
-const MOST_ATTEMPTS = 3;
+/** If as many new connections reach a replica, then it is no fail-over. */
+const MOST_NEW_CONNECTIONS = 3;
 
 /**
- * After a fail-over in place the address leads to the new master, and the old connection to what is a replica now. So a
+ * After a fail-over in place, the address leads to the new master, and the old connection to a server that is now a replica. So a
  * READONLY asks for a new connection, at most once per backoff. The command itself is never sent again.
  */
 export class ReadOnlyServer {
   readonly #backoff: Backoff;
   readonly #reconnect: () => void;
-  #attempts = 0;
+  /** How many connections in a row have answered READONLY. */
+  #refusing = 0;
+  #isCounted = false;
 
   constructor(backoff: Backoff, reconnect: () => void) {
     this.#backoff = backoff;
     this.#reconnect = reconnect;
   }
 
-  /**
-   * Looks at a reply, or at the first of several. Where the server is read-only it returns why trying again is in vain, if it is.
-   */
+  /** A new connection is ready. */
+  connected(): void {
+    this.#backoff.connected();
+    this.#isCounted = false;
+  }
+
+  /** Reads a reply, or the first of several. If the server stays read-only, it returns the error that says so. */
   look(reply: unknown): Error | undefined {
     if (!isReadOnly(reply)) return undefined;
-    if (this.#backoff.hasLasted) this.#attempts = 0;
-    this.#backoff.schedule(() => {
-      this.#attempts += 1;
-      this.#backoff.connected();
-      this.#reconnect();
-    });
-    return this.#attempts < MOST_ATTEMPTS ? undefined : errorOf(CLIENT_STATES.staysReadOnly, reply);
+    if (!this.#isCounted) {
+      if (this.#backoff.hasLasted) this.#refusing = 0; // The connection was good, so this is another fail-over.
+      this.#refusing += 1;
+      this.#isCounted = true; // Replies to other commands on this connection say nothing new.
+    }
+    this.#backoff.schedule(this.#reconnect);
+    return this.#refusing > MOST_NEW_CONNECTIONS ? errorOf(CLIENT_STATES.staysReadOnly, reply) : undefined;
   }
 
   stop(): void {

@@ -1,0 +1,48 @@
+import test, { type ExecutionContext } from "ava";
+import { Backoff } from "../../runtime/stores/redis/backoff";
+import { ReadOnlyServer } from "../../runtime/stores/redis/read-only";
+import { VirtualClock } from "../support/virtual-clock";
+
+const SECOND = 1_000;
+const READONLY = new Error("READONLY You can't write against a read only replica.");
+READONLY.name = "ReplyError";
+
+function server(t: ExecutionContext): {
+  server: ReadOnlyServer;
+  clock: VirtualClock;
+  reconnects: () => number;
+} {
+  const clock = new VirtualClock();
+  let reconnects = 0;
+  const made = new ReadOnlyServer(new Backoff(clock, () => Infinity), () => {
+    reconnects += 1;
+  });
+  t.teardown(() => made.stop());
+  return { server: made, clock, reconnects: () => reconnects };
+}
+
+test("replies of one connection never count as those of several, however late the next connection comes", async (t) => {
+  const { server: readOnly, clock, reconnects } = server(t);
+  readOnly.connected();
+  for (let reply = 0; reply < 10; reply += 1) {
+    t.is(readOnly.look(READONLY), undefined);
+    await clock.advance(4 * SECOND);
+  }
+  t.true(reconnects() > 3, "each time, a new connection was asked for");
+});
+
+test("READONLY from three new connections in a row is permanent, and a connection that lasted starts anew", async (t) => {
+  const { server: readOnly, clock } = server(t);
+  readOnly.connected();
+  for (let connection = 0; connection < 3; connection += 1) {
+    t.is(readOnly.look(READONLY), undefined);
+    await clock.advance(SECOND);
+    readOnly.connected();
+  }
+  t.regex(readOnly.look(READONLY)?.message ?? "", /new connections reach one as well/);
+  await clock.advance(SECOND);
+  readOnly.connected();
+  t.is(readOnly.look("OK"), undefined);
+  await clock.advance(4 * SECOND);
+  t.is(readOnly.look(READONLY), undefined);
+});
