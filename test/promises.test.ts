@@ -3,24 +3,39 @@ import { join, resolve } from "node:path";
 import test from "ava";
 
 const root = resolve(__dirname, "..");
-const page = readFileSync(join(root, "docs/promises.md"), "utf8");
-const rows = page
-  .split("\n")
-  .filter((line) => line.startsWith("| ") && !/^\| (?:promise|-)/.test(line))
-  .map((line) => line.split(" | ").map((cell) => cell.replace(/^\| | \|$/g, "").trim()));
+const page = (file: string): string => readFileSync(join(root, file), "utf8");
+const guarantees = page("docs/promises.md")
+  .split("\n## ")
+  .slice(1)
+  .map((section) => {
+    const [name = "", ...lines] = section.split("\n");
+    const items = lines.filter((line) => line.startsWith("- "));
+    return { name, items };
+  });
 
 const tests = readdirSync(join(root, "test"), { recursive: true, encoding: "utf8" })
   .filter((file) => file.endsWith(".test.ts"))
   .map((file) => readFileSync(join(root, "test", file), "utf8"))
   .join("\n");
 
-test("each promise names functions that exist, where it says", (t) => {
-  t.true(rows.length > 10);
-  for (const [promise = "", keptBy = ""] of rows) {
-    const places = [...keptBy.matchAll(/((?:`#?\w+`(?:, | and )?)+) in \[[\w.-]+\]\(\.\.\/([\w./-]+)\)/g)];
-    t.true(places.length > 0, promise);
+test("docs/promises.md has a section for each guarantee that docs/guarantees.md begins with", (t) => {
+  const [beginning = ""] = page("docs/guarantees.md").split("\n## ");
+  const named = [...beginning.matchAll(/^- \*\*(.*?)\.?\*\*/gm)].map(([, name = ""]) => name);
+  t.true(named.length > 5);
+  const sections = new Set(guarantees.map(({ name }) => name));
+  for (const name of named) t.true(sections.has(name), name);
+});
+
+test("each guarantee in docs/promises.md names functions that exist in the files that it links to", (t) => {
+  t.true(guarantees.length > 10);
+  for (const { name: guarantee, items } of guarantees) {
+    const places = items.flatMap((item) => [
+      ...item.matchAll(/^- ((?:`#?\w+`(?:, | and )?)+) in \[[\w.-]+\]\(\.\.\/([\w./-]+)\)$/g),
+    ]);
+    t.true(places.length > 0, guarantee);
+    t.is(places.length, items.filter((item) => !item.startsWith('- "')).length, guarantee);
     for (const [, names = "", file = ""] of places) {
-      const source = readFileSync(join(root, file), "utf8");
+      const source = page(file);
       for (const [, name = ""] of names.matchAll(/`(#?\w+)`/g)) {
         t.regex(
           source,
@@ -35,10 +50,12 @@ test("each promise names functions that exist, where it says", (t) => {
   }
 });
 
-test("each promise names tests that exist", (t) => {
-  for (const [promise = "", , shownBy = ""] of rows) {
-    const titles = [...shownBy.matchAll(/"([^"]+)"/g)].map(([, title = ""]) => title);
-    t.true(titles.length > 0, promise);
-    for (const title of titles) t.true(tests.includes(title), `${promise}: ${title}`);
+test("each guarantee in docs/promises.md names tests that exist", (t) => {
+  for (const { name, items } of guarantees) {
+    const titles = items.flatMap((item) =>
+      [...item.matchAll(/^- "([^"]+)"$/g)].map(([, title = ""]) => title),
+    );
+    t.true(titles.length > 0, name);
+    for (const title of titles) t.true(tests.includes(title), `${name}: ${title}`);
   }
 });
