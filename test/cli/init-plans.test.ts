@@ -68,7 +68,7 @@ const NEXT: readonly (readonly [script: string, command: string, woven?: RegExp]
     "npm run it",
     /`npx vite build --ssr src\/first-lock\.ts` shows .* in dist\/first-lock\.js$/,
   ],
-  ["vite", "npm run it", /`npx vite build --ssr/],
+  ["vite", "npx vite build", /`npx vite build --ssr/],
   ["tsup src/main.ts", "npm run it", /`npx tsup src\/first-lock\.ts` shows .* in dist$/],
   ["tsdown src/main.ts --watch", "npx tsdown", /`npx tsdown src\/first-lock\.ts` shows .* in dist$/],
   [
@@ -124,6 +124,20 @@ test("each host tells the command to type next, and where the woven code is to b
     const step = steps.find((one) => one.command === command);
     t.truthy(step, `${script}: ${JSON.stringify(steps)}`);
     t.regex(step?.about ?? "", woven, script);
+  }
+});
+
+test("init names the script that builds, and not the one that starts a development server", async (t) => {
+  for (const [scripts, command] of [
+    [{ dev: "vite", build: "tsc && vite build", preview: "vite preview" }, "npm run build"],
+    [{ dev: "vite dev", "build:server": "vite build --ssr src/main.ts" }, "npm run build:server"],
+    [{ dev: "vite" }, "npx vite build"],
+  ] as const) {
+    const project = await makeProject({ "package.json": JSON.stringify({ type: "module", scripts }) });
+    const model = new Project(project.dir);
+    const { draft, found, lock } = planFor(model);
+    const vite = found.find(([{ name }]) => name === "Vite")?.[0];
+    t.is(vite?.next(model, draft, lock.file).command, command, JSON.stringify(scripts));
   }
 });
 

@@ -66,8 +66,14 @@ export function commandFor(
   program: string,
   ...rest: readonly string[]
 ): string {
-  const starts = new RegExp(`(?<![\\w./@:-])${program}(?![\\w./:-])`);
-  return scriptThat(project, draft, starts) ?? ["npx", program, ...rest].join(" ");
+  const starting = (words: readonly string[]): RegExp =>
+    new RegExp(`(?<![\\w./@:-])${words.join("\\s+")}(?![\\w./:-])`);
+  const whole = [program, ...rest];
+  // `vite` alone starts a development server. `vitest` alone runs the tests, as `vitest run` does.
+  const script =
+    scriptThat(project, draft, starting(whole)) ??
+    (rest[0] === "build" ? undefined : scriptThat(project, draft, starting([program])));
+  return script ?? ["npx", ...whole].join(" ");
 }
 
 /** The same of a file that a program runs. */

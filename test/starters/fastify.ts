@@ -1,0 +1,31 @@
+import { SERVICE } from "./service";
+import type { Starter } from "./starters";
+
+export const FASTIFY: Starter = {
+  name: "fastify",
+  create: "npx fastify-cli@8.0.2 generate app --lang=ts --integrate",
+  files: {
+    "src/pay.ts": SERVICE,
+    "src/plugins/locks.ts": `import { configure } from 'lockweave'
+import fp from 'fastify-plugin'
+
+export default fp(async () => {
+  configure({ redis: process.env.REDIS_URL ?? 'redis://localhost:6379' })
+})
+`,
+    "src/routes/pay/index.ts": `import { FastifyPluginAsync } from 'fastify'
+import { pay } from '../../pay'
+
+const route: FastifyPluginAsync = async (fastify): Promise<void> => {
+  fastify.get<{ Querystring: { gate: string } }>('/', async (request) => pay('A1', request.query.gate))
+}
+
+export default route
+`,
+  },
+  tagged: "src/pay.ts",
+  build: "npm run build:ts",
+  start: { command: "npx fastify start -p {port} dist/app.js", route: "/pay?gate={gate}" },
+  test: "npm test",
+  check: "",
+};

@@ -1,0 +1,89 @@
+import type { Files, Starter } from "./starters";
+
+const SERVICE = `import { Injectable } from '@nestjs/common';
+
+@Injectable()
+export class PayService {
+  /** @redisLock businessFlag=starter keyName=id */
+  async pay(id: string, gate: string): Promise<string> {
+    await fetch(gate);
+    return \`\${id} is paid\`;
+  }
+}
+`;
+
+/** @param js the ending of imports */
+function files(js: string): Files {
+  return {
+    "src/pay.service.ts": SERVICE,
+    "src/pay.controller.ts": `import { Controller, Get, Query } from '@nestjs/common';
+import { PayService } from './pay.service${js}';
+
+@Controller('pay')
+export class PayController {
+  constructor(private readonly payService: PayService) {}
+
+  @Get()
+  async pay(@Query('gate') gate: string): Promise<string> {
+    return this.payService.pay('A1', gate);
+  }
+}
+`,
+    "src/pay.controller.spec.ts": `import { Test } from '@nestjs/testing';
+import { assertWoven } from 'lockweave';
+import { testLocks } from 'lockweave/testing';
+import { PayController } from './pay.controller${js}';
+import { PayService } from './pay.service${js}';
+
+const locks = testLocks();
+afterAll(() => locks.close());
+
+it('pays under a lock', async () => {
+  // eslint-disable-next-line @typescript-eslint/unbound-method
+  assertWoven(PayService.prototype.pay);
+  const parts = { controllers: [PayController], providers: [PayService] };
+  const app = await Test.createTestingModule(parts).compile();
+  expect(await app.get(PayController).pay('data:,')).toBe('A1 is paid');
+  expect(locks.taken).toEqual(['LOCK_starter_A1']);
+});
+`,
+  };
+}
+
+function addPay(text: string, js: string): string {
+  return text
+    .replace(
+      "@Module",
+      `import { PayController } from './pay.controller${js}';\nimport { PayService } from './pay.service${js}';\n\n@Module`,
+    )
+    .replace("[AppController]", "[AppController, PayController]")
+    .replace("[AppService]", "[AppService, PayService]");
+}
+
+function configured(text: string): string {
+  return text
+    .replace("async function", "import { configure } from 'lockweave';\n\nasync function")
+    .replace("{\n", "{\n  configure({ redis: process.env.REDIS_URL ?? 'redis://localhost:6379' });\n");
+}
+
+function nest(version: string, js: string): Omit<Starter, "name"> {
+  return {
+    create: `npx @nestjs/cli@${version} new app --skip-git --skip-install --package-manager npm`,
+    files: files(js),
+    edit: { "src/app.module.ts": (text) => addPay(text, js), "src/main.ts": configured },
+    tagged: "src/pay.service.ts",
+    build: "npm run build",
+    start: { command: "npm run start:prod", route: "/pay?gate={gate}" },
+    test: "npm test",
+    lint: "npm run lint",
+    check: "",
+  };
+}
+
+const NEST_11 = nest("11.0.24", "");
+const NEST_12 = nest("12.0.8", ".js");
+
+export const NEST: readonly Starter[] = [
+  { name: "nest-11", ...NEST_11 },
+  { name: "nest-12", ...NEST_12 },
+];

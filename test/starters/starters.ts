@@ -1,0 +1,47 @@
+import { FASTIFY } from "./fastify";
+import { NEST } from "./nest";
+import { NEXT, TRPC } from "./next";
+import { SVELTEKIT } from "./sveltekit";
+import { VITE } from "./vite";
+
+/** A project as its npm starter makes it, with one tagged function. */
+export interface Starter {
+  readonly name: string;
+  /**
+   * The command line that creates the project in `app`, with a pinned version. An empty directory `app` is there.
+   * Without it, `files` are the whole project.
+   */
+  readonly create?: string;
+  /** Why the project is written by hand. */
+  readonly byHand?: string;
+  /** Packages of npm with programs that the commands below need. */
+  readonly tools?: readonly string[];
+  /** Installs the packed Lockweave, and more if the project needs it. `{lockweave}` is the path of the tarball. */
+  readonly install?: string;
+  /** The directory of the application, if it is not the project itself. `init`, `check`, and `start` run there. */
+  readonly home?: string;
+  /** Files of the user: the tagged function, what calls it, and `configure()`. Their paths start at the project. */
+  readonly files: Files;
+  /** What the user changes in files that the starter wrote. */
+  readonly edit?: Readonly<Record<string, (text: string) => string>>;
+  /** The file with the tagged function. */
+  readonly tagged: string;
+  readonly build?: string;
+  readonly start: {
+    /** `{port}` is the port to listen to. The environment has `REDIS_URL`, `PORT`, and `GATE`. */
+    readonly command: string;
+    /** The route that calls the tagged function with `{gate}`. Without it, the command does, with the `GATE` of the environment. */
+    readonly route?: string;
+  };
+  /** Its own unit tests. */
+  readonly test?: string;
+  readonly lint?: string;
+  /** The arguments of `lockweave check`. `undefined` if nothing is built. */
+  readonly check?: string;
+  /** The command that reports a wrong tag, if it is not that of `build`. */
+  readonly reports?: string;
+}
+
+export type Files = Readonly<Record<string, string>>;
+
+export const STARTERS: readonly Starter[] = [VITE, ...NEST, NEXT, SVELTEKIT, FASTIFY, TRPC];
