@@ -48,6 +48,7 @@ test("each host of the page about hosts is known to init", (t) => {
   const headings = [...page.matchAll(/^## (.*)$/gm)].map(([, heading = ""]) => heading);
   const known = new Set([
     ...HOSTS.map(({ name }) => name),
+    "Frameworks on Vite",
     "Unit tests",
     "A patched TypeScript",
     "Where it cannot run",

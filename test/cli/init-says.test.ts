@@ -42,6 +42,7 @@ ${commands}
 Write \`/** @redisLock businessFlag=payOrder keyName=orderNo */\` above an async method of yours, say
 \`configure({ redis: "redis://localhost:6379" })\` where your application starts, and delete ${lock}.
 \`npx lockweave list\` shows every lock; \`npx lockweave check\` proves them.
+Both need TypeScript: \`npm install --save-dev typescript@6\`.
 `;
 const RUNS = "runs it with its locks, woven as it is loaded; nothing is written";
 

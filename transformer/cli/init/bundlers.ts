@@ -1,10 +1,12 @@
 import { existsSync, readdirSync } from "node:fs";
 import { basename, join } from "node:path";
-import type { ConfigText } from "./config-text";
 import { NOT_UNDERSTOOD, type Draft } from "./draft";
+import { FRAMEWORK_HOSTS, hasFramework } from "./frameworks";
 import type { Host, Step } from "./host";
+import { addPlugin, addToLists, pluginLines, styleOf } from "./plugin-lists";
 import type { Project } from "./project";
 import { commandFor, commandOfFile } from "./scripts";
+import { addToVitestProjects } from "./vitest-projects";
 
 /** Hosts whose configuration is a module that exports an object with a list of plugins. */
 interface PluginHost {
@@ -163,23 +165,28 @@ function pluginHost({
   return {
     name,
     ...(isForTests && { isForTests }),
-    evidence: (project) =>
+    evidence(project) {
+      if (tool === "vite" && hasFramework(project)) return undefined;
       // The last is shared: Vitest reads Vite's.
-      project.config(configs[0] ?? "") ??
-      (project.runs(tool) ? `\`${tool}\` in a script` : undefined) ??
-      (isForTests && project.asksFor(tool) ? `\`${tool}\` in package.json` : undefined),
+      return (
+        project.config(configs[0] ?? "") ??
+        (project.runs(tool) ? `\`${tool}\` in a script` : undefined) ??
+        (isForTests && project.asksFor(tool) ? `\`${tool}\` in package.json` : undefined)
+      );
+    },
     setUp(draft, project) {
       const from = `lockweave/${entry}`;
-      for (const other of project.configsNamedTo(tool)) addPlugin(draft, other, from, property);
+      for (const other of project.configsNamedTo(tool)) setUpPlugin(draft, other, from, property);
       const planned = configs.map((config) => `${config}.mts`).find((path) => draft.text(path) !== undefined);
       const file = project.config(...configs) ?? planned;
       if (file !== undefined) {
-        addPlugin(draft, file, from, property);
+        setUpPlugin(draft, file, from, property);
+        if (tool === "vitest") addToVitestProjects(draft, project, file);
       } else if (defineConfig === undefined) {
         draft.byHand.push({
           file: `${configs[0]}.mjs`,
           why: `${name} has no configuration here: give it one with`,
-          lines: linesOf(from, property, "import"),
+          lines: pluginLines(from, [[property]], "import"),
         });
       } else {
         draft.create(
@@ -208,43 +215,10 @@ export default defineConfig({
   };
 }
 
-function addPlugin(draft: Draft, file: string, from: string, property: string): void {
+function setUpPlugin(draft: Draft, file: string, from: string, property: string): void {
   const how = styleOf(draft, file);
-  const isDone = draft.edit(file, (config) => {
-    const root = config.root();
-    if (draft.text(file)?.includes(from) === true) return true; // It stands there.
-    return root !== undefined && addTo(config, root, property, from, how);
-  });
-  if (!isDone) draft.byHand.push({ file, why: NOT_UNDERSTOOD, lines: linesOf(from, property, how) });
-}
-
-function addTo(
-  config: ConfigText,
-  object: NonNullable<ReturnType<ConfigText["root"]>>,
-  property: string,
-  from: string,
-  how: "import" | "require",
-): boolean {
-  const list = config.arrayAt(object, property);
-  // The first: before what takes the comments away.
-  if (list !== undefined) config.addElement(list, "lockweave()", "first");
-  else if (config.value(object, property) !== undefined || !config.isWhole(object)) return false;
-  else config.addProperties(object, { [property]: "[lockweave()]" });
-  config.takeIn("lockweave", from, how);
-  return true;
-}
-
-function styleOf(draft: Draft, file: string): "import" | "require" {
-  const text = draft.text(file) ?? "";
-  const isScript =
-    /\.c?js$/.test(file) && /\bmodule\.exports\b|\brequire\(/.test(text) && !/^import\b/m.test(text);
-  return isScript ? "require" : "import";
-}
-
-function linesOf(from: string, property: string, how: "import" | "require"): string[] {
-  const taken =
-    how === "import" ? `import lockweave from "${from}";` : `const lockweave = require("${from}");`;
-  return [taken, `${property}: [lockweave(), /* before the others */],`];
+  if (addPlugin(draft, file, from, [[property]])) return;
+  draft.byHand.push({ file, why: NOT_UNDERSTOOD, lines: pluginLines(from, [[property]], how) });
 }
 
 // ---- the others -----------------------------------------------------------------------------------------
@@ -262,7 +236,7 @@ const ESBUILD: Host = {
       draft.edit(file, (config) => {
         if (draft.text(file)?.includes(from) === true) return true;
         const options = config.argumentOf(["build", "context"], "entryPoints");
-        return options !== undefined && addTo(config, options, "plugins", from, how);
+        return options !== undefined && addToLists(config, options, [["plugins"]], from, how);
       });
     if (isDone) return;
     draft.byHand.push({
@@ -273,7 +247,7 @@ const ESBUILD: Host = {
           : /\bbuildSync\(/.test(draft.text(file) ?? "")
             ? "`buildSync` takes no plugins. Let `await build` take its place, with"
             : NOT_UNDERSTOOD,
-      lines: linesOf(from, "plugins", how),
+      lines: pluginLines(from, [["plugins"]], how),
     });
   },
   next: (project, draft) => ({
@@ -323,9 +297,10 @@ const BUN: Host = {
     const isDone = draft.edit(file, (config) => {
       if (draft.text(file)?.includes(from) === true) return true;
       const options = config.argumentOf(["build"], "entrypoints");
-      return options !== undefined && addTo(config, options, "plugins", from, how);
+      return options !== undefined && addToLists(config, options, [["plugins"]], from, how);
     });
-    if (!isDone) draft.byHand.push({ file, why: NOT_UNDERSTOOD, lines: linesOf(from, "plugins", how) });
+    if (!isDone)
+      draft.byHand.push({ file, why: NOT_UNDERSTOOD, lines: pluginLines(from, [["plugins"]], how) });
   },
   next: (project, draft) => ({
     command: commandOfFile(project, draft, "bun", bunScript(project) ?? "build.mjs"),
@@ -444,6 +419,7 @@ function changeNextConfig(draft: Draft, file: string): boolean {
 
 export const BUNDLERS: readonly Host[] = [
   NEXT,
+  ...FRAMEWORK_HOSTS,
   ...PLUGIN_HOSTS.map((host) => pluginHost(host)),
   ESBUILD,
   BUN,

@@ -80,6 +80,11 @@ export class ConfigText {
     return value && this.#ts.isArrayLiteralExpression(value) ? value : undefined;
   }
 
+  /** Returns the object that an element of a list is, or that it gives to a function such as `defineProject`. */
+  asObject(element: TS.Expression): TS.ObjectLiteralExpression | undefined {
+    return this.#object(element);
+  }
+
   /** Whether all that the object has stands in it, by a name that can be read. */
   isWhole(object: TS.ObjectLiteralExpression): boolean {
     return object.properties.every(

@@ -206,6 +206,11 @@ function nextSteps(project: Project, { draft, found, lock }: Plan): SafeText[] {
     safe`Write \`/** @redisLock businessFlag=payOrder keyName=orderNo */\` above an async method of yours, say`,
     safe`\`configure({ redis: "redis://localhost:6379" })\` where your application starts, and delete ${lock.file}.`,
     safe`\`npx lockweave list\` shows every lock; ${proofOf(project, found)}`,
+    ...(project.typescripts.length > 0
+      ? []
+      : [
+          safe`Both need TypeScript: \`${[...project.packageManager.installDev, "typescript@6"].join(" ")}\`.`,
+        ]),
   ];
 }
 

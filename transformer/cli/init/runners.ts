@@ -27,38 +27,71 @@ const TSX: Host = {
 
 const TS_NODE: Host = {
   name: "ts-node",
-  evidence: (project) => (project.runs("ts-node(?:-transpile-only)?") ? "`ts-node` in a script" : undefined),
+  evidence(project) {
+    if (project.runs(TS_NODE_PROGRAM)) return "`ts-node` in a script";
+    // NestJS's starter has such a script, and a patched TypeScript.
+    return preloadsTsNode(project) && !project.asksFor("@nestjs/core")
+      ? "`ts-node/register` in a script"
+      : undefined;
+  },
   setUp(draft, project) {
-    const always = /"(?:transpileOnly|swc)"\s*:\s*true/.test(tsNodeSettings(draft.text("tsconfig.json")));
+    const always = transpilesAlways(draft);
     let isChecked = false;
     const left = changeScripts(draft, project, ({ program, rest }) => {
-      if (!/^ts-node(?:-transpile-only)?$/.test(program)) return hides("ts-node", program, rest);
+      const preload = rest.findIndex((word) => TS_NODE_PRELOAD.test(word));
+      if (preload === -1 && !/^ts-node(?:-transpile-only)?$/.test(program))
+        return hides("ts-node", program, rest);
       if (rest.includes("--esm")) return BY_HAND;
       const isTranspiled =
         always ||
-        program !== "ts-node" ||
-        rest.some((word) => /^(?:-T|--transpile-?[oO]nly|--swc)$/.test(word));
+        (preload === -1 && program !== "ts-node") ||
+        rest.some((word) =>
+          /^(?:-T|--transpile-?[oO]nly|--swc)$|ts-node\/register\/transpile-only$/.test(word),
+        );
       if (!isTranspiled) isChecked = true;
-      return isTranspiled && !rest.includes("lockweave/register")
-        ? [program, "-r lockweave/register", ...rest].join(" ")
-        : undefined;
+      if (!isTranspiled || rest.includes("lockweave/register")) return undefined;
+      const words = [program, ...rest];
+      return words.toSpliced(preload + 2, 0, "-r lockweave/register").join(" ");
     });
-    if (isChecked) {
-      addTransformer(draft, project);
-      if (isPatchable(draft, project)) {
-        draft.installDev("ts-patch@3");
-        compileWithTsPatch(draft);
-      }
-    }
+    if (isChecked) checkWithTsPatch(draft, project);
     tell(draft, left, "node --import ./ts-node-esm.mjs --import lockweave/register ...");
   },
-  next: (project, draft) =>
-    running(commandFor(project, draft, project.runs("ts-node") ? "ts-node" : "ts-node-transpile-only")),
+  next(project, draft) {
+    const program = project.runs("ts-node") ? "ts-node" : "ts-node-transpile-only";
+    return running(
+      commandFor(
+        project,
+        draft,
+        project.runs(TS_NODE_PROGRAM) ? program : "ts-node/register(?:/transpile-only)?",
+      ),
+    );
+  },
   tryOut(project, file) {
     const isChecked = tsNodeSettings(project.read("tsconfig.json")).includes("ts-patch/compiler");
     return [[project.bin("ts-node"), ...(isChecked ? [] : ["-T", "-r", "lockweave/register"]), file]];
   },
 };
+
+const TS_NODE_PROGRAM = "ts-node(?:-transpile-only)?";
+/** A module that makes another program, such as Node or Mocha, compile with ts-node. */
+const TS_NODE_PRELOAD = /^(?:--\w+=|-r=)?ts-node\/register(?:\/transpile-only)?$/;
+
+function preloadsTsNode(project: Project): boolean {
+  return project.scripts.some((script) => script.split(/\s+/).some((word) => TS_NODE_PRELOAD.test(word)));
+}
+
+/** Whether ts-node checks no types, as tsconfig.json says. */
+function transpilesAlways(draft: Draft): boolean {
+  return /"(?:transpileOnly|swc)"\s*:\s*true/.test(tsNodeSettings(draft.text("tsconfig.json")));
+}
+
+/** Makes ts-node compile with a TypeScript that weaves. */
+function checkWithTsPatch(draft: Draft, project: Project): void {
+  addTransformer(draft, project);
+  if (!isPatchable(draft, project)) return;
+  draft.installDev("ts-patch@3");
+  compileWithTsPatch(draft);
+}
 
 function tsNodeSettings(tsconfig = ""): string {
   return /"ts-node"\s*:\s*\{[^}]*\}/.exec(tsconfig)?.[0] ?? "";
@@ -126,6 +159,87 @@ const AVA: Host = {
   }),
 };
 
+const MOCHA: Host = {
+  name: "Mocha",
+  isForTests: true,
+  evidence(project) {
+    if (!project.asksFor("mocha")) return undefined;
+    // Without these words, Mocha runs what a compiler has written.
+    const isCompiled = project.isCompiled && !/\btsx\b|ts-node|\.[cm]?ts\b/.test(mochaSettings(project));
+    return isCompiled ? undefined : "`mocha` in package.json";
+  },
+  setUp(draft, project) {
+    const settings = mochaSettings(project);
+    const isChecked = /ts-node\/register(?!\/)/.test(settings) && !transpilesAlways(draft);
+    if (isChecked) {
+      checkWithTsPatch(draft, project);
+      return;
+    }
+    if (settings.includes("lockweave/register")) return;
+    const file = mochaFile(project);
+    const isDone =
+      file === undefined
+        ? registerInMochaScripts(draft, project)
+        : draft.edit(file, (config) => registerInMocha(config, file));
+    if (isDone) return;
+    draft.byHand.push({
+      file: file ?? "package.json",
+      why: NOT_UNDERSTOOD,
+      lines: ['"require": ["lockweave/register"]'],
+    });
+  },
+  next: (project, draft) => ({
+    command: commandFor(project, draft, "mocha"),
+    about: "runs the tests with their locks; nothing is written",
+  }),
+};
+
+/** Returns the file with the settings of Mocha. It reads only the first that is there. */
+function mochaFile(project: Project): string | undefined {
+  const names = ["js", "cjs", "mjs", "yaml", "yml", "jsonc", "json"].map(
+    (extension) => `.mocharc.${extension}`,
+  );
+  return (
+    names.find((name) => project.files.includes(name)) ??
+    ("mocha" in project.manifest ? "package.json" : undefined)
+  );
+}
+
+/** Returns all text that can set up Mocha. */
+function mochaSettings(project: Project): string {
+  const file = mochaFile(project);
+  const text = file === "package.json" ? JSON.stringify(project.manifest["mocha"]) : undefined;
+  const scripts = project.scripts.filter((script) => /\bmocha\b/.test(script));
+  return [text ?? (file === undefined ? "" : (project.read(file) ?? "")), ...scripts].join("\n");
+}
+
+function registerInMocha(config: ConfigText, file: string): boolean {
+  const root = config.root();
+  const settings = root && (file === "package.json" ? config.objectAt(root, "mocha") : root);
+  if (settings === undefined || !config.isWhole(settings)) return false;
+  const required = config.value(settings, "require");
+  if (required === undefined) {
+    config.addProperties(settings, { require: '["lockweave/register"]' });
+    return true;
+  }
+  const list = config.arrayAt(settings, "require");
+  const text = config.textOf(required);
+  if (list !== undefined) config.addElement(list, '"lockweave/register"', "last");
+  else if (/^["']/.test(text)) config.replace(required, `[${text}, "lockweave/register"]`);
+  else return false;
+  return true;
+}
+
+/** Behind the other modules that the command loads: they compile. */
+function registerInMochaScripts(draft: Draft, project: Project): boolean {
+  const left = changeScripts(draft, project, ({ program, rest }) => {
+    if (program !== "mocha") return hides("mocha", program, rest);
+    const last = rest.findLastIndex((word) => /^(?:-r|--require|--import)$/.test(word));
+    return [program, ...rest].toSpliced(last === -1 ? 1 : last + 3, 0, "-r lockweave/register").join(" ");
+  });
+  return left.length === 0 && project.runs("mocha");
+}
+
 function running(...words: readonly string[]): NextStep {
   return {
     command: words.join(" "),
@@ -163,7 +277,7 @@ function tell(draft: Draft, left: readonly string[], line: string): void {
   draft.byHand.push({ file: "package.json", why: `Not understood: ${names}. There, run`, lines: [line] });
 }
 
-export const RUNNERS: readonly Host[] = [TSX, TS_NODE, NODE, AVA];
+export const RUNNERS: readonly Host[] = [TSX, TS_NODE, NODE, AVA, MOCHA];
 
 /** What runs JavaScript that nobody compiles. */
 export const PLAIN_NODE = NODE;

@@ -88,9 +88,11 @@ function scriptThat({ packageManager }: Project, draft: Draft, starts: RegExp): 
   const { scripts = {} } = JSON.parse(draft.text("package.json") ?? "{}") as {
     scripts?: Readonly<Record<string, string>>;
   };
-  const [script] = Object.entries(scripts)
+  const names = Object.entries(scripts)
     .filter(([, text]) => starts.test(text) && !/\s(?:-w|--watch|watch|--noEmit)(?=\s|$)/.test(text))
     .map(([name]) => name);
+  // A script such as `test` may build first.
+  const script = names.find((name) => /^build(?:\W|$)/.test(name)) ?? names[0];
   return script === undefined ? undefined : `${packageManager.name} run ${script}`;
 }
 

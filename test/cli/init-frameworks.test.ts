@@ -1,0 +1,253 @@
+import test from "ava";
+import { planFor } from "../../transformer/cli/init/init";
+import { Project } from "../../transformer/cli/init/project";
+import { makeProject, type Files } from "../hosts/project";
+
+// What `lockweave init` plans for projects as the starters of frameworks and test runners lay them out.
+
+interface Planned {
+  readonly hosts: readonly string[];
+  /** The texts of the files after the change, or before it if they stay. */
+  readonly text: (file: string) => string | undefined;
+  readonly changed: readonly string[];
+  readonly installs: readonly string[];
+  readonly byHand: readonly { readonly file: string; readonly lines: readonly string[] }[];
+  readonly commands: readonly string[];
+  readonly showsFirstLock: boolean;
+}
+
+async function planned(manifest: object, files: Files = {}): Promise<Planned> {
+  const text = JSON.stringify({ type: "module", ...manifest }, undefined, 2);
+  const project = new Project((await makeProject({ ...files, "package.json": text })).dir);
+  const { draft, found, host, lock } = planFor(project);
+  return {
+    hosts: found.map(([{ name }]) => name),
+    text: (file) => draft.text(file),
+    changed: [...draft.changes.keys()].filter((file) => !file.includes("first-lock")),
+    installs: [...draft.devDependencies],
+    byHand: draft.byHand,
+    commands: found.map(([one]) => one.next(project, draft, lock.file).command),
+    showsFirstLock: host !== undefined,
+  };
+}
+
+// ---- frameworks -----------------------------------------------------------------------------------------
+
+const VITE_FRAMEWORKS = {
+  SvelteKit: { package: "@sveltejs/kit", build: "vite build", plugin: "sveltekit" },
+  "React Router": { package: "@react-router/dev", build: "react-router build", plugin: "reactRouter" },
+} as const;
+
+for (const [name, { package: framework, build, plugin }] of Object.entries(VITE_FRAMEWORKS)) {
+  test(`init adds the plugin to Vite's configuration of ${name}, and leaves the build to ${name}`, async (t) => {
+    const plan = await planned(
+      {
+        scripts: { dev: `${build.split(" ")[0]} dev`, build },
+        devDependencies: { [framework]: "*", vite: "*" },
+      },
+      {
+        "vite.config.ts": `import { ${plugin} } from "p";\nexport default { plugins: [${plugin}()] };\n`,
+      },
+    );
+    t.deepEqual(plan.hosts, [name]);
+    t.is(
+      plan.text("vite.config.ts"),
+      `import { ${plugin} } from "p";\nimport lockweave from "lockweave/vite";\nexport default { plugins: [lockweave(), ${plugin}()] };\n`,
+    );
+    t.deepEqual(plan.changed, ["vite.config.ts"]);
+    t.deepEqual(plan.commands, ["npm run build"]);
+    t.false(plan.showsFirstLock);
+  });
+}
+
+test("init adds the plugin to the Vite settings in Astro's configuration, and needs no ts-patch", async (t) => {
+  const manifest = { scripts: { build: "astro build" }, dependencies: { astro: "*" } };
+  const start = "import { defineConfig } from 'astro/config';\n";
+  const plugin = "import lockweave from 'lockweave/vite';\n";
+  for (const [before, after] of [
+    ["{\n  output: 'server',\n}", "{\n  output: 'server',\n  vite: { plugins: [lockweave()] },\n}"],
+    ["{ vite: { plugins: [a()] } }", "{ vite: { plugins: [lockweave(), a()] } }"],
+    ["{ vite: { base: '/' } }", "{ vite: { base: '/', plugins: [lockweave()] } }"],
+  ] as const) {
+    const plan = await planned(manifest, {
+      "astro.config.mjs": `${start}export default defineConfig(${before});\n`,
+    });
+    t.deepEqual(plan.hosts, ["Astro"]);
+    t.is(plan.text("astro.config.mjs"), `${start}${plugin}export default defineConfig(${after});\n`);
+    t.deepEqual(plan.changed, ["astro.config.mjs"]);
+    t.deepEqual(plan.installs, []);
+  }
+});
+
+test("init adds the plugin to Nuxt's Vite and to its Nitro, with one import", async (t) => {
+  const plan = await planned(
+    { scripts: { build: "nuxt build" }, dependencies: { nuxt: "*" } },
+    { "nuxt.config.ts": "export default defineNuxtConfig({\n  devtools: { enabled: true }\n})\n" },
+  );
+  t.deepEqual(plan.hosts, ["Nuxt"]);
+  t.is(
+    plan.text("nuxt.config.ts"),
+    `import lockweave from 'lockweave/vite';
+
+export default defineNuxtConfig({
+  devtools: { enabled: true },
+  vite: { plugins: [lockweave()] },
+  nitro: { rollupConfig: { plugins: [lockweave()] } }
+})
+`,
+  );
+});
+
+test("init leaves a framework's configuration alone if it cannot read it or does not find it", async (t) => {
+  const lines = [
+    'import lockweave from "lockweave/vite";',
+    "vite: { plugins: [lockweave(), /* before the others */] },",
+  ];
+  const manifest = { dependencies: { astro: "*" } };
+  const computed = await planned(manifest, { "astro.config.mjs": "export default { vite: settings() };\n" });
+  t.deepEqual(computed.changed, []);
+  t.like(computed.byHand, { 0: { file: "astro.config.mjs", lines }, length: 1 });
+  const none = await planned(manifest);
+  t.deepEqual(none.changed, []);
+  t.like(none.byHand, { 0: { file: "astro.config.ts", lines }, length: 1 });
+});
+
+// ---- scripts --------------------------------------------------------------------------------------------
+
+test("init names the script that builds before one that tests, too", async (t) => {
+  const scripts = { test: "npm run build:ts && tsc -p test && node --test", "build:ts": "tsc" };
+  const { commands } = await planned({ scripts });
+  t.deepEqual(commands, ["npm run build:ts"]);
+});
+
+test("init sets up ts-node that a script preloads", async (t) => {
+  const checked = await planned({ scripts: { test: "c8 node --test -r ts-node/register test/a.ts" } });
+  t.true(checked.hosts.includes("ts-node"));
+  t.regex(checked.text("tsconfig.json") ?? "", /"ts-node": \{ "compiler": "ts-patch\/compiler" \}/);
+  t.true(checked.commands.includes("npm run test"));
+  for (const preload of ["-r ts-node/register/transpile-only", "--require=ts-node/register/transpile-only"]) {
+    const { text } = await planned({ scripts: { test: `node --test ${preload} test/a.ts` } });
+    const after = `node --test ${preload} -r lockweave/register test/a.ts`;
+    t.true(text("package.json")?.includes(JSON.stringify(after)), text("package.json"));
+  }
+});
+
+test("init leaves the ts-node of NestJS's starter to the patched compiler", async (t) => {
+  const { hosts } = await planned({
+    scripts: { "test:debug": "node --inspect-brk -r ts-node/register node_modules/.bin/jest" },
+    dependencies: { "@nestjs/core": "*" },
+  });
+  t.deepEqual(hosts, ["NestJS"]);
+});
+
+// ---- Mocha ----------------------------------------------------------------------------------------------
+
+const MOCHA = { scripts: { test: "mocha" }, devDependencies: { mocha: "*" } };
+
+test("init makes Mocha load Lockweave's hook behind the modules that it loads", async (t) => {
+  for (const [before, after] of [
+    ['{ "require": "tsx" }', '{ "require": ["tsx", "lockweave/register"] }'],
+    ['{ "require": ["tsx/cjs"] }', '{ "require": ["tsx/cjs", "lockweave/register"] }'],
+    [
+      '{ "node-option": ["import=tsx"] }',
+      '{ "node-option": ["import=tsx"], "require": ["lockweave/register"] }',
+    ],
+    ['{ "require": ["tsx", "lockweave/register"] }', '{ "require": ["tsx", "lockweave/register"] }'],
+  ] as const) {
+    const file = await planned(MOCHA, { ".mocharc.json": before });
+    t.true(file.hosts.includes("Mocha"));
+    t.is(file.text(".mocharc.json"), after);
+    const inPackage = await planned({ ...MOCHA, mocha: JSON.parse(before) as object });
+    const { mocha } = JSON.parse(inPackage.text("package.json") ?? "") as { mocha: object };
+    t.deepEqual(mocha, JSON.parse(after));
+  }
+  for (const [before, after] of [
+    ["mocha -r tsx test/a.ts", "mocha -r tsx -r lockweave/register test/a.ts"],
+    ["mocha test/a.ts", "mocha -r lockweave/register test/a.ts"],
+  ] as const) {
+    const { text } = await planned({ ...MOCHA, scripts: { test: before } });
+    t.true(text("package.json")?.includes(JSON.stringify(after)), text("package.json"));
+  }
+});
+
+test("init gives Mocha's ts-node a compiler that weaves if it checks types", async (t) => {
+  const { text, changed } = await planned(MOCHA, {
+    ".mocharc.json": '{ "require": "ts-node/register" }',
+  });
+  t.false(changed.includes(".mocharc.json"));
+  t.regex(text("tsconfig.json") ?? "", /"ts-node": \{ "compiler": "ts-patch\/compiler" \}/);
+});
+
+test("init leaves Mocha alone if it runs compiled output, and YAML to the user", async (t) => {
+  const compiled = await planned(MOCHA, { ".mocharc.json": '{ "spec": "dist/**/*.test.js" }' });
+  t.false(compiled.hosts.includes("Mocha"));
+  const yaml = await planned(MOCHA, { ".mocharc.yml": "require: tsx\n" });
+  t.like(yaml.byHand, { 0: { file: ".mocharc.yml", lines: ['"require": ["lockweave/register"]'] } });
+});
+
+// ---- Vitest ---------------------------------------------------------------------------------------------
+
+const VITEST = { scripts: { test: "vitest run" }, devDependencies: { vitest: "*" } };
+
+test("init adds the plugin to each Vitest project that does not inherit it", async (t) => {
+  const plan = await planned(VITEST, {
+    "vitest.config.ts": `import { defineConfig, defineProject } from "vitest/config";
+
+export default defineConfig({
+  test: {
+    projects: [
+      { test: { name: "alone" } },
+      { extends: true, test: { name: "inherits" } },
+      { extends: false, plugins: [other()] },
+      defineProject({ test: { name: "defined" } }),
+      "packages/*",
+      "./vitest.browser.config.ts",
+    ],
+  },
+});
+`,
+    "packages/one/vite.config.ts": "export default { plugins: [] };\n",
+    "packages/two/vitest.config.mts": "export default {};\n",
+    "vitest.browser.config.ts": "export default {};\n",
+  });
+  t.deepEqual(plan.byHand, []);
+  t.is(
+    plan.text("vitest.config.ts"),
+    `import { defineConfig, defineProject } from "vitest/config";
+import lockweave from "lockweave/vite";
+
+export default defineConfig({
+  test: {
+    projects: [
+      { test: { name: "alone" }, plugins: [lockweave()] },
+      { extends: true, test: { name: "inherits" } },
+      { extends: false, plugins: [lockweave(), other()] },
+      defineProject({ test: { name: "defined" }, plugins: [lockweave()] }),
+      "packages/*",
+      "./vitest.browser.config.ts",
+    ],
+  },
+  plugins: [lockweave()],
+});
+`,
+  );
+  const own = ["packages/one/vite.config.ts", "packages/two/vitest.config.mts", "vitest.browser.config.ts"];
+  for (const file of own) t.true(plan.text(file)?.includes("plugins: [lockweave()]"), file);
+  t.deepEqual(plan.changed.toSorted(), [...own, "vitest.config.ts"].toSorted());
+});
+
+test("init leaves Vitest projects to the user that it cannot see", async (t) => {
+  for (const projects of [
+    "projectsOf(1)",
+    '["packages/**"]',
+    '["packages/one"]',
+    "[...others]",
+    '["!packages/a"]',
+  ]) {
+    const plan = await planned(VITEST, {
+      "vitest.config.ts": `export default { test: { projects: ${projects} } };\n`,
+      "packages/one/package.json": "{}",
+    });
+    t.is(plan.byHand[0]?.file, "vitest.config.ts", projects);
+  }
+});

@@ -1,0 +1,82 @@
+import { existsSync, readdirSync, statSync } from "node:fs";
+import { join } from "node:path";
+import type { ConfigText } from "./config-text";
+import { NOT_UNDERSTOOD, type Draft } from "./draft";
+import { addPlugin, addToList, pluginLines } from "./plugin-lists";
+import type { Project } from "./project";
+
+const FROM = "lockweave/vite";
+const LISTS = [["plugins"]];
+
+/**
+ * Adds the plugin to the projects of Vitest that do not inherit it from the root's configuration: inline projects without
+ * `extends`, and projects with a configuration of their own.
+ */
+export function addToVitestProjects(draft: Draft, project: Project, file: string): void {
+  const named: string[] = [];
+  const isDone = draft.edit(file, (config) => addToInlineProjects(config, draft.text(file) ?? "", named));
+  const configs = named.map((name) => configsOf(project, name));
+  if (!isDone || configs.includes(undefined)) {
+    draft.byHand.push({
+      file,
+      why: "It has Vitest projects that are not understood here. Write into each that does not extend the root",
+      lines: pluginLines(FROM, LISTS, "import"),
+    });
+  }
+  for (const own of configs.flatMap((some) => some ?? [])) {
+    if (!addPlugin(draft, own, FROM, LISTS)) {
+      draft.byHand.push({ file: own, why: NOT_UNDERSTOOD, lines: pluginLines(FROM, LISTS, "import") });
+    }
+  }
+}
+
+/** @param named receives the paths of the projects that are not inline */
+function addToInlineProjects(config: ConfigText, text: string, named: string[]): boolean {
+  const root = config.root();
+  const test = root && config.objectAt(root, "test");
+  if (test === undefined || config.value(test, "projects") === undefined) return true;
+  const list = config.arrayAt(test, "projects");
+  const isImported = /\b(?:import|const) lockweave\b/.test(text);
+  for (const element of list?.elements ?? []) {
+    const own = config.asObject(element);
+    const code = config.textOf(element);
+    if (own === undefined) {
+      if (!/^(["'])[^"']*\1$/.test(code)) return false;
+      named.push(code.slice(1, -1));
+      continue;
+    }
+    const base = config.value(own, "extends");
+    const inherits = base !== undefined && config.textOf(base) !== "false";
+    if (inherits || /\blockweave\(/.test(code)) continue;
+    if (!isImported || !addToList(config, own, ["plugins"])) return false;
+  }
+  return list !== undefined;
+}
+
+/** Returns the configurations that a path of `test.projects` leads to, or `undefined` if that cannot be seen here. */
+function configsOf(project: Project, path: string): string[] | undefined {
+  const plain = path.replace(/^\.\//, "");
+  const dirs = plain.endsWith("/*") ? directoriesIn(project, plain.slice(0, -2)) : [plain];
+  if (plain.startsWith("!") || dirs.some((dir) => dir.includes("*"))) return undefined;
+  const configs = dirs.map((dir) => configIn(project, dir));
+  return configs.every((config) => config !== undefined) ? configs : undefined;
+}
+
+function directoriesIn(project: Project, dir: string): string[] {
+  const full = project.path(dir);
+  if (!existsSync(full)) return [];
+  return readdirSync(full, { withFileTypes: true })
+    .filter((entry) => entry.isDirectory())
+    .map(({ name }) => `${dir}/${name}`);
+}
+
+function configIn(project: Project, path: string): string | undefined {
+  const full = project.path(path);
+  if (!existsSync(full)) return undefined;
+  if (statSync(full).isFile()) return path;
+  const files = readdirSync(full);
+  const own = ["vitest.config", "vite.config"]
+    .map((name) => files.find((file) => file.startsWith(`${name}.`)))
+    .find((file) => file !== undefined);
+  return own === undefined ? undefined : join(path, own).replaceAll("\\", "/");
+}
