@@ -3,7 +3,7 @@ import type { Starter } from "./starters";
 
 export const FASTIFY: Starter = {
   name: "fastify",
-  create: "npx fastify-cli@8.0.2 generate app --lang=ts --integrate",
+  create: "npx fastify-cli@8.0.2 generate app --lang=ts",
   files: {
     "src/pay.ts": SERVICE,
     "src/plugins/locks.ts": `import { configure } from 'lockweave'
@@ -22,6 +22,11 @@ const route: FastifyPluginAsync = async (fastify): Promise<void> => {
 
 export default route
 `,
+  },
+  // The starter asks for TypeScript 6, which needs `rootDir`.
+  edit: {
+    "tsconfig.json": (text) => text.replace('"outDir"', '"rootDir": "src",\n    "outDir"'),
+    "test/tsconfig.json": (text) => text.replace('"baseUrl": "."', '"rootDir": ".."'),
   },
   tagged: "src/pay.ts",
   build: "npm run build:ts",

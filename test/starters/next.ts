@@ -10,7 +10,7 @@ export async function GET(request: NextRequest): Promise<Response> {
 `;
 
 const CREATE =
-  "npx create-next-app@16.4.3 app --ts --eslint --app --src-dir --no-tailwind --no-react-compiler";
+  "npx create-next-app@16.4.3 app --ts --eslint --app --src-dir --no-tailwind --no-react-compiler --empty";
 
 /** `init` writes \`instrumentation.ts\`, which calls \`configure()\`. */
 export const NEXT: Starter = {
@@ -30,6 +30,7 @@ export const TRPC: Starter = {
   create: "npx create-t3-app@7.40.0 app --CI --trpc --appRouter --noGit --noInstall",
   files: { "src/server/pay.ts": SERVICE },
   edit: {
+    "src/app/layout.tsx": withoutFonts,
     "src/server/api/routers/post.ts": (text) =>
       text
         .replace("import { z }", 'import { pay } from "~/server/pay";\nimport { z }')
@@ -47,3 +48,11 @@ export const TRPC: Starter = {
   lint: "npm run typecheck",
   check: '--output ".next/server/**/*.js"',
 };
+
+/** Google's fonts cannot be loaded offline. */
+function withoutFonts(text: string): string {
+  return text
+    .replace(/import \{ Geist \}.*\n/, "")
+    .replace(/const geist = Geist\(\{[^}]*\}\);\n/, "")
+    .replace(" className={geist.className}", "");
+}

@@ -40,3 +40,8 @@ async function main(): Promise<void> {
 void main();
 `;
 }
+
+/** Returns the text of a JSON file. */
+export function json(value: unknown): string {
+  return `${JSON.stringify(value, undefined, 2)}\n`;
+}

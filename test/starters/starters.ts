@@ -1,15 +1,20 @@
+import { ASTRO } from "./astro";
 import { FASTIFY } from "./fastify";
+import { HONO } from "./hono";
+import { LAMBDA } from "./lambda";
 import { NEST } from "./nest";
 import { NEXT, TRPC } from "./next";
+import { NUXT } from "./nuxt";
+import { REACT_ROUTER } from "./react-router";
 import { SVELTEKIT } from "./sveltekit";
+import { TEST_RUNNERS } from "./test-runners";
 import { VITE } from "./vite";
 
 /** A project as its npm starter makes it, with one tagged function. */
 export interface Starter {
   readonly name: string;
   /**
-   * The command line that creates the project in `app`, with a pinned version. An empty directory `app` is there.
-   * Without it, `files` are the whole project.
+   * The command line that creates the project in `app`, with a pinned version. Without it, `files` are the whole project.
    */
   readonly create?: string;
   /** Why the project is written by hand. */
@@ -44,4 +49,17 @@ export interface Starter {
 
 export type Files = Readonly<Record<string, string>>;
 
-export const STARTERS: readonly Starter[] = [VITE, ...NEST, NEXT, SVELTEKIT, FASTIFY, TRPC];
+export const STARTERS: readonly Starter[] = [
+  VITE,
+  ...NEST,
+  NEXT,
+  SVELTEKIT,
+  REACT_ROUTER,
+  ASTRO,
+  HONO,
+  FASTIFY,
+  ...TEST_RUNNERS,
+  LAMBDA,
+  TRPC,
+  NUXT,
+];

@@ -85,8 +85,7 @@ export async function inTrial(
 }
 
 async function create({ starter, parent, project }: Trial): Promise<void> {
-  await mkdir(project.dir);
-  if (starter.create !== undefined) await succeeds(parent, starter.create);
+  await (starter.create === undefined ? mkdir(project.dir) : succeeds(parent, starter.create));
   for (const [file, edit] of Object.entries(starter.edit ?? {})) {
     const before = await readFile(join(project.dir, file), "utf8");
     const after = edit(before);

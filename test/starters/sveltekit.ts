@@ -5,7 +5,7 @@ const ADD_ONS = 'eslint vitest="usages:unit" sveltekit-adapter="adapter:node"';
 
 export const SVELTEKIT: Starter = {
   name: "sveltekit",
-  create: `npx sv@0.17.1 create app --template minimal --types ts --add ${ADD_ONS} --no-install --no-dir-check`,
+  create: `npx sv@0.17.1 create app --template minimal --types ts --add ${ADD_ONS} --no-install`,
   files: {
     "src/lib/server/pay.ts": SERVICE,
     "src/lib/server/pay.spec.ts": `import { afterAll, expect, test } from "vitest";
