@@ -1,6 +1,8 @@
+import { rm } from "node:fs/promises";
 import test from "ava";
 import { planFor } from "../../transformer/cli/init/init";
 import { Project } from "../../transformer/cli/init/project";
+import { UsageError } from "../../transformer/verify/usage-error";
 import { makeProject, type Files } from "../hosts/project";
 
 // What `lockweave init` plans for projects as the starters of frameworks and test runners lay them out.
@@ -112,6 +114,35 @@ test("init leaves a framework's configuration alone if it cannot read it or does
   t.like(none.byHand, { 0: { file: "astro.config.ts", lines }, length: 1 });
 });
 
+test("init patches the TypeScript that Nx runs, and sets up each referenced project", async (t) => {
+  const { hosts, text, changed, commands } = await planned(
+    {},
+    {
+      "nx.json": "{}",
+      "tsconfig.json": '{ "files": [], "references": [{ "path": "./packages/pay" }] }',
+      "packages/pay/tsconfig.json": '{ "files": [], "references": [{ "path": "./tsconfig.lib.json" }] }',
+      "packages/pay/tsconfig.lib.json": '{ "include": ["src"] }',
+      "packages/pay/src/pay.ts": "",
+    },
+  );
+  t.deepEqual(hosts, ["Nx"]);
+  t.deepEqual(changed.toSorted(), ["package.json", "packages/pay/tsconfig.lib.json"]);
+  t.regex(text("package.json") ?? "", /"prepare": "ts-patch install -s"/);
+  t.deepEqual(commands, ["npx nx run-many --target=build"]);
+});
+
+test("init in the root of a workspace in which nothing compiles names the packages as the place", async (t) => {
+  const scripts = { build: "turbo run build" };
+  const project = await makeProject({ "package.json": JSON.stringify({ scripts, workspaces: ["apps/*"] }) });
+  await rm(project.path("tsconfig.json"));
+  t.throws(() => planFor(new Project(project.dir)), {
+    instanceOf: UsageError,
+    message: /^This is the root of a workspace, and nothing is seen to compile here\. Fix: run /,
+  });
+  const plan = await planned({ scripts: { build: "tsc -b" }, workspaces: ["apps/*"] });
+  t.deepEqual(plan.hosts, ["tspc"]);
+});
+
 // ---- scripts --------------------------------------------------------------------------------------------
 
 test("init names the script that builds before one that tests, too", async (t) => {
@@ -138,6 +169,56 @@ test("init leaves the ts-node of NestJS's starter to the patched compiler", asyn
     dependencies: { "@nestjs/core": "*" },
   });
   t.deepEqual(hosts, ["NestJS"]);
+});
+
+// ---- Bun and Deno ---------------------------------------------------------------------------------------
+
+const BUNFIG = `preload = ["lockweave/register"]
+
+[test]
+preload = ["lockweave/register"]
+`;
+
+test("init makes Bun preload the hook if Bun runs the sources", async (t) => {
+  for (const manifest of [
+    { scripts: { start: "bun src/main.ts" } },
+    { scripts: { start: "bun run --watch ./src/main.ts" } },
+    { scripts: { test: "bun test" } },
+    { devDependencies: { "@types/bun": "*" } },
+  ]) {
+    const { hosts, text, commands, showsFirstLock } = await planned(manifest);
+    t.deepEqual(hosts, ["Bun"], JSON.stringify(manifest));
+    t.is(text("bunfig.toml"), BUNFIG);
+    t.deepEqual(commands, ["bun first-lock.ts"]);
+    t.false(showsFirstLock);
+  }
+});
+
+test("init leaves a bunfig.toml of the user's to the user, and one with the hook alone", async (t) => {
+  const other = await planned({ scripts: { test: "bun test" } }, { "bunfig.toml": "smol = true\n" });
+  t.like(other.byHand, { 0: { file: "bunfig.toml", lines: BUNFIG.trimEnd().split("\n") } });
+  const done = await planned({ scripts: { test: "bun test" } }, { "bunfig.toml": BUNFIG });
+  t.deepEqual([done.byHand, done.changed], [[], []]);
+});
+
+test("init adds no preload if Bun only builds or only installs", async (t) => {
+  const build = 'await Bun.build({ entrypoints: ["src/main.ts"] });\n';
+  const built = await planned({ scripts: { build: "bun build.ts" } }, { "build.ts": build });
+  t.deepEqual(built.changed, ["build.ts"]);
+  const installs = await planned({ scripts: { build: "vite build" } }, { "bun.lock": "" });
+  t.deepEqual(installs.hosts, ["Vite"]);
+});
+
+test("init makes the tasks of Deno preload the hook", async (t) => {
+  const tasks = { dev: "deno run --watch main.ts", test: "deno test", lint: "deno lint" };
+  const { hosts, text, byHand } = await planned({}, { "deno.json": JSON.stringify({ tasks }) });
+  t.deepEqual(hosts, ["Deno"]);
+  t.is(text("lockweave-register.ts"), 'import "lockweave/register";\n');
+  const preload = "--preload ./lockweave-register.ts";
+  t.deepEqual(JSON.parse(text("deno.json") ?? ""), {
+    tasks: { dev: `deno run ${preload} --watch main.ts`, test: `deno test ${preload}`, lint: "deno lint" },
+  });
+  t.deepEqual(byHand, []);
 });
 
 // ---- Mocha ----------------------------------------------------------------------------------------------

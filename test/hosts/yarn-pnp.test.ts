@@ -95,3 +95,11 @@ inMatrixSerially("Yarn PnP: a package of the workspace that was woven runs under
   const { stdout, stderr } = await project.yarn("node", "out/main.js");
   t.is(stdout, "A1 under LOCK_pay_A1\n", stderr);
 });
+
+inMatrixSerially("init finds the compiler with Yarn Plug'n'Play, and shows the first lock", async (t) => {
+  t.timeout(300_000);
+  const project = await workspace("./src/index.ts");
+  const { code, stdout, stderr } = await project.yarn("lockweave", "init", "--yes");
+  t.is(code, 0, stdout + stderr);
+  t.true(stdout.includes("A1 is paid under LOCK_firstLock_A1"), stdout);
+});

@@ -61,8 +61,12 @@ interface PnpApi {
   resolveToUnqualified(request: string, issuer: string): string | null;
 }
 
-/** With Yarn Plug'n'Play there is no `node_modules`. Its API, which Yarn loads into each process, knows where a package is. */
-function packageByPnp(name: string, from: string): string | undefined {
+/**
+ * Returns the directory of a package that Yarn Plug'n'Play knows. It has no `node_modules`: Yarn loads its API into each process.
+ *
+ * @param from the directory of the importing file
+ */
+export function packageByPnp(name: string, from: string): string | undefined {
   const { findPnpApi } = nodeModule as { readonly findPnpApi?: (path: string) => PnpApi | null };
   const importer = from + sep;
   try {

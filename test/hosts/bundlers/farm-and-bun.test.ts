@@ -87,6 +87,27 @@ for (const host of [FARM, BUN]) {
   });
 }
 
+const BUN_TEST = `import { expect, test } from "bun:test";
+import { assertWoven } from "lockweave/testing";
+import { OrderService } from "./src/order.ts";
+test("woven", () => expect(() => assertWoven(OrderService.prototype.pay)).not.toThrow());
+`;
+
+inMatrix("Bun: `bun` and `bun test` weave what they load after lockweave/register", async (t) => {
+  const project = await made(BUN, { ...SOURCES, "order.test.ts": BUN_TEST });
+  t.regex((await runBun(project, "src/main.ts")).stderr, /LOCK_NOT_WOVEN/);
+  const preload = ["--preload", "lockweave/register"];
+  const { stdout, stderr } = await runBun(project, ...preload, "src/main.ts");
+  t.is(stdout.split("\n")[0], "paid A1,paid A1 false", stderr);
+  t.is((await runBun(project, "test")).code, 1);
+  const tested = await runBun(project, "test", ...preload);
+  t.is(tested.code, 0, tested.stdout + tested.stderr);
+  await project.write({ "src/order.ts": WRONG });
+  const wrong = await runBun(project, ...preload, "src/main.ts");
+  t.not(wrong.code, 0);
+  for (const words of TOLD_OF_WRONG) t.true((wrong.stdout + wrong.stderr).includes(words), wrong.stderr);
+});
+
 /** Comes behind Lockweave, writes down what it gets, and hands on nothing. */
 const SEEING = `import fs from "node:fs";
 import path from "node:path";

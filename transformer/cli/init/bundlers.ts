@@ -5,6 +5,7 @@ import { FRAMEWORK_HOSTS, hasFramework } from "./frameworks";
 import type { Host, Step } from "./host";
 import { addPlugin, addToLists, pluginLines, styleOf } from "./plugin-lists";
 import type { Project } from "./project";
+import { preloadInBun, runningInBun, runsInBun } from "./runtimes";
 import { commandFor, commandOfFile } from "./scripts";
 import { addToVitestProjects } from "./vitest-projects";
 
@@ -289,9 +290,11 @@ function esbuildScript(project: Project): string | undefined {
 
 const BUN: Host = {
   name: "Bun",
-  evidence: bunScript,
+  evidence: (project) => bunScript(project) ?? runsInBun(project, undefined),
   setUp(draft, project) {
-    const file = bunScript(project) ?? "build.mjs";
+    const file = bunScript(project);
+    if (runsInBun(project, file) !== undefined) preloadInBun(draft);
+    if (file === undefined) return;
     const from = "lockweave/esbuild";
     const how = styleOf(draft, file);
     const isDone = draft.edit(file, (config) => {
@@ -302,10 +305,14 @@ const BUN: Host = {
     if (!isDone)
       draft.byHand.push({ file, why: NOT_UNDERSTOOD, lines: pluginLines(from, [["plugins"]], how) });
   },
-  next: (project, draft) => ({
-    command: commandOfFile(project, draft, "bun", bunScript(project) ?? "build.mjs"),
-    about: "builds with locks: what your entry points import is in their output",
-  }),
+  next(project, draft, lock) {
+    const file = bunScript(project);
+    if (file === undefined) return runningInBun(lock);
+    return {
+      command: commandOfFile(project, draft, "bun", file),
+      about: "builds with locks: what your entry points import is in their output",
+    };
+  },
 };
 
 function bunScript(project: Project): string | undefined {

@@ -228,7 +228,24 @@ function isPatched(project: Project): boolean {
   );
 }
 
-export const COMPILERS: readonly Host[] = [NEST, TSPC, TYPESCRIPT_7];
+// ---- Nx -------------------------------------------------------------------------------------------------
+
+/** Nx runs `tsc --build` for each referenced project, and no script says so. */
+const NX: Host = {
+  name: "Nx",
+  evidence: (project) =>
+    project.files.includes("nx.json") && project.files.includes("tsconfig.json") ? "nx.json" : undefined,
+  setUp(draft, project) {
+    addTransformer(draft, project);
+    if (!isPatchable(draft, project)) return;
+    draft.installDev("ts-patch@3");
+    patchOnInstall(draft, project);
+  },
+  next: (project, _, lock) => compilingTo(project, lock, "npx nx run-many --target=build"),
+  tryOut: compiling((project) => project.bin("typescript", "tsc")),
+};
+
+export const COMPILERS: readonly Host[] = [NEST, NX, TSPC, TYPESCRIPT_7];
 
 /** What builds where nothing else is seen to: the host and its evidence. */
 export function usualCompiler(project: Project): Host | undefined {

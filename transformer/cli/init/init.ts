@@ -9,6 +9,7 @@ import { JEST } from "./jest";
 import { notesOnTools } from "./other-tools";
 import { Project } from "./project";
 import { PLAIN_NODE, RUNNERS } from "./runners";
+import { UsageError } from "../../verify/usage-error";
 import { writeFiles } from "../write-files";
 
 /** By their names in docs/hosts.md; the first that is found and can do it shows the first lock. */
@@ -18,7 +19,7 @@ export const HOSTS: readonly Host[] = [...BUNDLERS, ...COMPILERS, ...RUNNERS, JE
  * Sets the project up for what compiles it, once that is agreed to, and shows a first lock.
  *
  * @returns the exit code
- * @throws {UsageError} when there is no project
+ * @throws {UsageError} if there is no project, or only packages of a workspace
  */
 export async function init(dir: string, isAgreed: boolean): Promise<number> {
   const project = new Project(dir);
@@ -76,6 +77,11 @@ function hostsOf(project: Project): Plan["found"] {
     return evidence === undefined ? [] : [[host, evidence]];
   });
   if (found.some(([host]) => host.isForTests !== true)) return found;
+  if (project.isWorkspaceRoot && found.length === 0 && !project.files.includes("tsconfig.json")) {
+    throw new UsageError(
+      "This is the root of a workspace, and nothing is seen to compile here. Fix: run `npx lockweave init` in each package that has tags or calls `configure()`.",
+    );
+  }
   const usual = usualCompiler(project) ?? PLAIN_NODE;
   return [[usual, "nothing else is seen to compile"], ...found];
 }

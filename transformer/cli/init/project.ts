@@ -8,6 +8,7 @@ import {
   type InstalledTypeScript,
 } from "../../hosts/native/installed";
 import { parser } from "../../parser/parser";
+import { packageByPnp } from "../../verify/handed-out";
 import { UsageError } from "../../verify/usage-error";
 
 interface Manifest {
@@ -152,6 +153,11 @@ export class Project {
     return this.typescript !== undefined || this.files.includes("tsconfig.json");
   }
 
+  /** Whether it has packages of a workspace of npm, Yarn, Bun, or pnpm. */
+  get isWorkspaceRoot(): boolean {
+    return "workspaces" in this.manifest || this.files.includes("pnpm-workspace.yaml");
+  }
+
   get isModule(): boolean {
     return this.manifest.type === "module";
   }
@@ -190,6 +196,8 @@ export class Project {
   }
 
   #installed(name: string): string | undefined {
+    const dirByPnp = packageByPnp(name, this.dir);
+    if (dirByPnp !== undefined) return join(dirByPnp, "package.json");
     for (const at of createRequire(this.path("package.json")).resolve.paths(name) ?? []) {
       const path = join(at, name, "package.json");
       if (existsSync(path)) return path;

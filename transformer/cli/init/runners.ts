@@ -3,6 +3,7 @@ import type { ConfigText } from "./config-text";
 import { NOT_UNDERSTOOD, type Draft } from "./draft";
 import type { Host, NextStep } from "./host";
 import type { Project } from "./project";
+import { DENO } from "./runtimes";
 import { BY_HAND, changeScripts, commandFor, hides } from "./scripts";
 import { isPatchable } from "./typescripts";
 
@@ -277,7 +278,7 @@ function tell(draft: Draft, left: readonly string[], line: string): void {
   draft.byHand.push({ file: "package.json", why: `Not understood: ${names}. There, run`, lines: [line] });
 }
 
-export const RUNNERS: readonly Host[] = [TSX, TS_NODE, NODE, AVA, MOCHA];
+export const RUNNERS: readonly Host[] = [DENO, TSX, TS_NODE, NODE, AVA, MOCHA];
 
 /** What runs JavaScript that nobody compiles. */
 export const PLAIN_NODE = NODE;

@@ -17,7 +17,8 @@ interface Plugin {
 }
 
 interface Build {
-  readonly initialOptions: {
+  /** Bun has none if the plugin is for what it runs, and not for what it builds. */
+  readonly initialOptions?: {
     readonly absWorkingDir?: string;
     readonly loader?: Readonly<Record<string, string>>;
     stdin?: Stdin;
@@ -32,7 +33,7 @@ interface Build {
       readonly path: string;
       /** Not from Bun. */
       readonly with?: Readonly<Record<string, string>>;
-    }) => Promise<Loaded | undefined>,
+    }) => Promise<Loaded | undefined> | Pick<Loaded, "contents" | "loader">,
   ): void;
 }
 
@@ -99,6 +100,10 @@ function lockweave(options?: PluginOptions): Plugin {
   return {
     name: "lockweave",
     setup({ initialOptions, onStart, onLoad, onEnd }) {
+      if (initialOptions === undefined || initialOptions === null) {
+        loadInBun(onLoad, load);
+        return;
+      }
       const { absWorkingDir } = initialOptions;
       const seen = seenIn(initialOptions);
       initialOptions.metafile = true;
@@ -141,6 +146,23 @@ function lockweave(options?: PluginOptions): Plugin {
     },
   };
 }
+
+/**
+ * Weaves what Bun runs. Bun wants a result for each file that it asks for, and gives it at once to `require()`. It does not
+ * ask for the files of installed packages.
+ */
+function loadInBun(
+  onLoad: Build["onLoad"],
+  load: (path: string, text: string, loader: Loader, file: string) => Loaded | undefined,
+): void {
+  onLoad({ filter: OWN_SOURCES, namespace: "file" }, ({ path }) => {
+    const text = readFileSync(path, "utf8");
+    const loader = loaderOf(path, LOADERS) ?? "js";
+    return load(path, text, loader, shortPath(path)) ?? { contents: text, loader };
+  });
+}
+
+const OWN_SOURCES = /^(?!.*[\\/]node_modules[\\/]).*\.[cm]?[jt]sx?$/;
 
 /** Of a component, which another plugin takes apart. */
 function refuseTags(file: string, text: string): Loaded | undefined {

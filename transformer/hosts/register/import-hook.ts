@@ -1,5 +1,6 @@
 import module from "node:module";
 import { pathToFileURL } from "node:url";
+import { jsonRequiredInDeno } from "./deno-json";
 import { loadFile, pathOf } from "./load-file";
 
 /** Newer versions of Node ask hooks in the thread that loads, older ones in a thread of their own. */
@@ -55,6 +56,7 @@ const FIRST_BY_MAJOR: Readonly<Record<number, { readonly minor: number; readonly
 
 const load: LoadHook = (url, context, next) => {
   const path = pathOf(url);
-  const loaded = path === undefined ? undefined : loadFile(path, context.format);
+  const loaded =
+    path === undefined ? undefined : (jsonRequiredInDeno(path, context) ?? loadFile(path, context.format));
   return loaded === undefined ? next(url, context) : { ...loaded, shortCircuit: true };
 };

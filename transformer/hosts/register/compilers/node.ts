@@ -1,3 +1,4 @@
+import module from "node:module";
 import { pathToFileURL } from "node:url";
 import { inlineMap } from "../../../text/source-map";
 import { fileError } from "../../one-file/file-error";
@@ -7,8 +8,13 @@ import type { Compiler } from "./compiler";
 export const byNode: Compiler = {
   formatOfModules: "module",
   compile({ code, map }, path, format) {
-    const source = code + inlineMap(Object.assign(map, { sources: [pathToFileURL(path).href] }));
+    const comment = inlineMap(Object.assign(map, { sources: [pathToFileURL(path).href] }));
+    const source = code + comment;
     if (!/tsx?$/.test(path)) return { format, source };
+    if ("deno" in process.versions && !path.endsWith("x")) {
+      // Deno runs what a hook returns, and does not strip its types.
+      return { format, source: stripTypeScriptTypes(code) + comment };
+    }
     if (path.endsWith("x")) throw fileError(`${cannotRun(path)}.`); // What no Node does.
     if (!stripsTypes()) throw fileError(`${cannotRun(path)}, or with Node 22.18 or later.`);
     return { format: `${format}-typescript`, source };
@@ -18,6 +24,11 @@ export const byNode: Compiler = {
 function cannotRun(path: string): string {
   const words = path.endsWith("x") ? "TypeScript that may have JSX" : "TypeScript";
   return `Node ${process.versions.node} cannot run ${path}, which is ${words}: run it with tsx, \`node --import tsx --import lockweave/register\``;
+}
+
+/** Only Deno calls it. Node 20 does not have it. */
+function stripTypeScriptTypes(code: string): string {
+  return (module as unknown as { stripTypeScriptTypes(code: string): string }).stripTypeScriptTypes(code);
 }
 
 function stripsTypes(): boolean {
