@@ -83,7 +83,21 @@ function nest(version: string, js: string): Omit<Starter, "name"> {
 const NEST_11 = nest("11.0.24", "");
 const NEST_12 = nest("12.0.8", ".js");
 
+/** @param packages what the builder needs beside what the starter installs */
+function builtBy(builder: string, packages: string): Partial<Starter> {
+  return {
+    install: `npm install {lockweave} ioredis@6.0.0 && npm install --save-dev ${packages}`,
+    edit: {
+      ...NEST_11.edit,
+      "nest-cli.json": (text) =>
+        text.replace('"compilerOptions": {', `"compilerOptions": {\n    "builder": "${builder}",`),
+    },
+    check: '--output "dist/**/*.js"',
+  };
+}
+
 export const NEST: readonly Starter[] = [
   { name: "nest-11", ...NEST_11 },
   { name: "nest-12", ...NEST_12 },
+  { name: "nest-11-webpack", ...NEST_11, ...builtBy("webpack", "webpack@5.112.2 webpack-node-externals@3") },
 ];

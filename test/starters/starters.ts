@@ -6,9 +6,11 @@ import { NEST } from "./nest";
 import { NEXT, TRPC } from "./next";
 import { NUXT } from "./nuxt";
 import { REACT_ROUTER } from "./react-router";
+import { BUN, DENO } from "./runtimes";
 import { SVELTEKIT } from "./sveltekit";
 import { TEST_RUNNERS } from "./test-runners";
 import { VITE } from "./vite";
+import { WORKSPACES } from "./workspaces";
 
 /** A project as its npm starter makes it, with one tagged function. */
 export interface Starter {
@@ -23,6 +25,8 @@ export interface Starter {
   readonly tools?: readonly string[];
   /** Installs the packed Lockweave, and more if the project needs it. `{lockweave}` is the path of the tarball. */
   readonly install?: string;
+  /** What runs `lockweave`, if it is not `npx`. */
+  readonly runner?: string;
   /** The directory of the application, if it is not the project itself. `init`, `check`, and `start` run there. */
   readonly home?: string;
   /** Files of the user: the tagged function, what calls it, and `configure()`. Their paths start at the project. */
@@ -61,5 +65,8 @@ export const STARTERS: readonly Starter[] = [
   ...TEST_RUNNERS,
   LAMBDA,
   TRPC,
+  ...WORKSPACES,
   NUXT,
+  BUN,
+  DENO,
 ];

@@ -40,7 +40,8 @@ export const STEPS: readonly Step[] = [
   {
     name: "init",
     isNeeded: true,
-    run: async ({ home }) => expectCode(await run(home, "npx lockweave init --yes"), 0),
+    run: async ({ home, starter }) =>
+      expectCode(await run(home, `${starter.runner ?? "npx"} lockweave init --yes`), 0),
   },
   { name: "init again changes nothing", run: initAgain },
   {
@@ -100,21 +101,21 @@ async function install({ starter, project, lockweave }: Trial): Promise<void> {
   await succeeds(project, command.replaceAll("{lockweave}", lockweave));
 }
 
-async function initAgain({ home }: Trial): Promise<void> {
-  const again = await run(home, "npx lockweave init");
+async function initAgain({ home, starter }: Trial): Promise<void> {
+  const again = await run(home, `${starter.runner ?? "npx"} lockweave init`);
   expectCode(again, 0);
   if (!/To change\n +nothing\n/.test(again.text)) fail(again, "It changes something.");
 }
 
 function check({ starter, home }: Trial): Promise<void> | undefined {
   if (starter.check === undefined) return undefined;
-  return checkWithoutFirstLock(home, starter.check);
+  return checkWithoutFirstLock(home, `${starter.runner ?? "npx"} lockweave check ${starter.check}`);
 }
 
 /** The first lock is not part of the application, and `init` says to delete it. */
-async function checkWithoutFirstLock(home: Shell, args: string): Promise<void> {
+async function checkWithoutFirstLock(home: Shell, command: string): Promise<void> {
   await succeeds(home, "find . -name 'first-lock.*' -not -path '*/node_modules/*' -delete");
-  await succeeds(home, `npx lockweave check ${args}`);
+  await succeeds(home, command);
 }
 
 /** The build has to fail, and to name the place of the wrong word. */
