@@ -6,10 +6,11 @@ export const FASTIFY: Starter = {
   create: "npx fastify-cli@8.0.2 generate app --lang=ts",
   files: {
     "src/pay.ts": SERVICE,
-    "src/plugins/locks.ts": `import { configure } from 'lockweave'
+    "src/plugins/locks.ts": `import { configure, shutdown } from 'lockweave'
 import fp from 'fastify-plugin'
 
-export default fp(async () => {
+export default fp(async (fastify) => {
+  fastify.addHook('onClose', () => shutdown())
   configure({ redis: process.env.REDIS_URL ?? 'redis://localhost:6379' })
 })
 `,
