@@ -32,7 +32,7 @@ type Compilation = {
 
 type Connection = {
   readonly originModule?: Module | null;
-  readonly dependency?: { readonly type?: string };
+  readonly dependency?: { readonly type?: string } | null | undefined;
   /** Not in older versions. `true` if the importer uses the module. */
   getActiveState?(runtime: undefined): unknown;
 };
