@@ -643,19 +643,16 @@ outsideMatrixSerially(
   },
 );
 
-outsideMatrixSerially(
-  "an abort listener that passes for a part of another's body is found out",
-  async (t) => {
-    await withExports(contexts.watch, { isOn: false }, () =>
-      withExports(rootContext, LEAKING, () =>
-        withExports(aborter, LEAKING_SIGNALS, () =>
-          // It enters beside the body, or is refused at once because that body's lock is lost or shared.
-          finds(t, "any", /entered beside the body of|gave up after 0 ms/),
-        ),
+inMatrixSerially("an abort listener that passes for a part of another's body is found out", async (t) => {
+  await withExports(contexts.watch, { isOn: false }, () =>
+    withExports(rootContext, LEAKING, () =>
+      withExports(aborter, LEAKING_SIGNALS, () =>
+        // It enters beside the body, or is refused at once because that body's lock is lost or shared.
+        finds(t, "any", /entered beside the body of|gave up after 0 ms/),
       ),
-    );
-  },
-);
+    ),
+  );
+});
 
 // ---- faults of a quorum ---------------------------------------------------------------------------------
 
