@@ -28,13 +28,16 @@ class OrderService {
     }
 }
 const orders = new OrderService();
-await Promise.allSettled([
+const payments = await Promise.allSettled([
     orders.pay("Test001", 1_300),
     orders.pay("Test001", 10),
     orders.pay("Test002", 10),
 ]);
 await orders.pay("Test001", 10);
 await shutdown();
+for (const payment of payments) {
+    console.log(payment.status === "fulfilled" ? payment.value : String(payment.reason));
+}
 for (const { name, events, attributes, status } of exporter.getFinishedSpans()) {
     const path = new Set(events.map((event) => event.name)); // It was renewed several times.
     console.log(`${name}: ${[...path].join(", ")}; ${String(attributes["lock.outcome"] ?? status.message)}`);
