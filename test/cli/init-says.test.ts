@@ -226,8 +226,9 @@ inMatrix("the command that proves the locks depends on what writes the output", 
   }
 });
 
-inMatrix("if a package cannot be installed, init says so and stops", async (t) => {
+inMatrix("if a package cannot be installed, init changes no file", async (t) => {
   const project = await javaScript({}, { dependencies: {}, scripts: { start: "node main.js" } });
+  const before = await filesOf(project);
   const { PATH = "" } = process.env;
   process.env["PATH"] = project.path("nothing");
   try {
@@ -236,14 +237,21 @@ inMatrix("if a package cannot be installed, init says so and stops", async (t) =
     t.true(text.includes("\n  npm install ioredis\n\n"), text);
     t.true(
       text.endsWith(
-        "\n`npm install ioredis` has failed. Once it does not, run `npx lockweave init` again.\n",
+        "\n`npm install ioredis` failed, so no file was changed. Fix what it reported, and run `npx lockweave init` again.\n",
       ),
       text,
     );
+    t.deepEqual(await filesOf(project), before);
   } finally {
     process.env["PATH"] = PATH;
   }
 });
+
+/** By their names, without what is installed. */
+async function filesOf(project: Project): Promise<Record<string, string>> {
+  const names = (await readdir(project.path("."))).filter((name) => name !== "node_modules");
+  return Object.fromEntries(await Promise.all(names.map(async (name) => [name, await project.read(name)])));
+}
 
 const onPosix = process.platform === "win32" ? test.skip : inMatrix;
 onPosix(
@@ -252,7 +260,10 @@ onPosix(
     const project = await makeProject({
       "package.json": JSON.stringify({ type: "module", dependencies: { "@nestjs/core": "11" } }),
       "pnpm-lock.yaml": "",
-      "tools/pnpm": '#!/bin/sh\necho "pnpm $*" >> ran\n',
+      "tools/pnpm": String.raw`#!/bin/sh
+echo "pnpm $*" >> ran
+grep -q by-pnpm package.json || sed -i 's/"dependencies":{/&"by-pnpm":"1",/' package.json
+`,
       "tools/npx": '#!/bin/sh\necho "npx $*" >> ran\n',
       "src/a.ts": "",
     });
@@ -265,6 +276,9 @@ onPosix(
       const commands = ["pnpm add ioredis", "pnpm add --save-dev ts-patch@3", "npx ts-patch install -s"];
       t.true(text.includes(`\n${commands.map((command) => `  ${command}\n`).join("")}\n`), text);
       t.is(await project.read("ran"), `${commands.join("\n")}\n`);
+      // What the package manager wrote is still there.
+      t.regex(await project.read("package.json"), /"by-pnpm"/);
+      t.regex(await project.read("package.json"), /ts-patch install -s/);
       // Nobody has installed a compiler that weaves.
       t.true(text.includes("src/first-lock.ts does not run under its lock with NestJS:\n"), text);
     } finally {

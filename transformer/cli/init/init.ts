@@ -94,7 +94,7 @@ function hasChanges({ draft }: Plan): boolean {
 
 function report(project: Project, { draft, found }: Plan): SafeText[] {
   const { packageManager, isModule } = project;
-  const commands = commandsOf(project, draft).map(({ words }) => safe`  ${words.join(" ")}`);
+  const commands = commandsOf(project, draft).map((command) => safe`  ${command.join(" ")}`);
   const changes = [...draft.changes].flatMap(([file, text]) => {
     const before = project.read(file);
     const { removed, added } = differing(before ?? "", text);
@@ -146,32 +146,59 @@ function differing(before: string, after: string): { readonly removed: string[];
 
 // ---- what is done ---------------------------------------------------------------------------------------
 
-interface Command {
-  readonly words: readonly [program: string, ...args: string[]];
+type Command = readonly [program: string, ...args: string[]];
+
+function commandsOf(project: Project, draft: Draft): Command[] {
+  return [...installations(project, draft), ...draft.commands];
 }
 
-function commandsOf({ packageManager }: Project, draft: Draft): Command[] {
+function installations({ packageManager }: Project, { dependencies, devDependencies }: Draft): Command[] {
   const [program = "npm", ...args] = packageManager.install;
   const [devProgram = "npm", ...devArgs] = packageManager.installDev;
   const commands: Command[] = [];
-  if (draft.dependencies.size > 0) commands.push({ words: [program, ...args, ...draft.dependencies] });
-  if (draft.devDependencies.size > 0)
-    commands.push({ words: [devProgram, ...devArgs, ...draft.devDependencies] });
-  return [...commands, ...draft.commands.map((words) => ({ words }))];
+  if (dependencies.size > 0) commands.push([program, ...args, ...dependencies]);
+  if (devDependencies.size > 0) commands.push([devProgram, ...devArgs, ...devDependencies]);
+  return commands;
 }
 
-/** @returns whether all has gone well */
-function apply(project: Project, { draft }: Plan): boolean {
-  writeFiles(project.dir, draft.fileChanges);
-  for (const { words } of commandsOf(project, draft)) {
-    const [program, ...args] = words;
-    const settings = { cwd: project.dir, stdio: "inherit", shell: process.platform === "win32" } as const;
-    const { status } = spawnSync(program, args, settings);
-    if (status === 0) continue;
-    print(safe`\`${words.join(" ")}\` has failed. Once it does not, run \`npx lockweave init\` again.`);
+/**
+ * Installs packages before it changes a file: a configuration that asks for a package which is not there breaks the next build.
+ *
+ * @returns whether all has gone well
+ */
+function apply(project: Project, plan: Plan): boolean {
+  const missing = installations(project, plan.draft);
+  const failed = missing.find((command) => !run(project, command));
+  if (failed !== undefined) {
+    print(
+      safe`\`${failed.join(" ")}\` failed, so no file was changed. Fix what it reported, and run \`npx lockweave init\` again.`,
+    );
     return false;
   }
-  return true;
+  // The package manager has changed package.json, so the changes are made of what it contains now.
+  const now = missing.length === 0 ? plan : planFor(new Project(project.dir));
+  if (hostNames(now) !== hostNames(plan)) {
+    print(
+      safe`The packages are installed, and ${hostNames(now)} is seen now instead of ${hostNames(plan)}. No file was changed. Run \`npx lockweave init\` again.`,
+    );
+    return false;
+  }
+  writeFiles(project.dir, now.draft.fileChanges);
+  const failedLater = plan.draft.commands.find((command) => !run(project, command));
+  if (failedLater === undefined) return true;
+  print(
+    safe`\`${failedLater.join(" ")}\` failed. Fix what it reported, and run \`npx lockweave init\` again.`,
+  );
+  return false;
+}
+
+function hostNames({ found }: Plan): string {
+  return found.map(([host]) => host.name).join(", ");
+}
+
+function run({ dir }: Project, [program, ...args]: Command): boolean {
+  const settings = { cwd: dir, stdio: "inherit", shell: process.platform === "win32" } as const;
+  return spawnSync(program, args, settings).status === 0;
 }
 
 /** @returns whether it was shown, or cannot be without the whole application */
