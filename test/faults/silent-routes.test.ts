@@ -101,13 +101,24 @@ for (const [name, pause] of Object.entries(PAUSES)) {
     const connections = proxy.connectionsMade;
     const resume = await pause(server, watcher);
     const waiting = process.call("LOCK_paused", PATIENT, () => "in");
-    await until(() => proxy.connectionsMade > connections); // It asks over a second connection.
+    // One for messages from those who release, and one by which it asks whether the server answers.
+    await until(() => proxy.connectionsMade >= connections + 2);
     await resume();
     t.is(await waiting, "in");
     await until(async () => (await idsOf(watcher)).length === 1);
     t.deepEqual(await idsOf(watcher), [id]);
   });
 }
+
+test("by URL, a connection is kept if the server answers a second one before it", async (t) => {
+  const { server, proxy, process } = await byUrl(t);
+  const watcher = server.client();
+  const ids = await idsOf(watcher);
+  proxy.answerNewConnectionsFirst();
+  t.is(await process.call("LOCK_late", PATIENT, () => "in"), "in");
+  await until(async () => (await idsOf(watcher)).length === 1);
+  t.deepEqual(await idsOf(watcher), ids);
+});
 
 test("of a dead route under a client of the caller's, a warning tells once, and names the option", async (t) => {
   const [server, proxy] = await serverAndProxy(t);

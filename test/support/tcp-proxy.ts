@@ -23,6 +23,11 @@ export interface TcpProxy {
   readonly lostCommands: readonly (readonly string[])[];
   /** The connections of now lead to what has become a replica, and new ones to its new master. */
   demote(): void;
+  /**
+   * From now on the server's words reach the connections of now only when a newer one sends its second PING: after a pause,
+   * Redis writes to its clients in any order, but to all of them before it reads the next command.
+   */
+  answerNewConnectionsFirst(): void;
   /** How many connections the clients have made. */
   readonly connectionsMade: number;
   /** From now on the server's words take so much longer. */
@@ -70,6 +75,7 @@ export async function startTcpProxy(serverPort: number): Promise<TcpProxy> {
     loseRoute: () => network.loseRoute(),
     lostCommands: network.lostCommands,
     demote: () => network.demote(),
+    answerNewConnectionsFirst: () => network.answerNewConnectionsFirst(),
     get connectionsMade() {
       return network.connectionsMade;
     },
@@ -135,6 +141,14 @@ class Network {
     for (const connection of this.#connections) connection.isDemoted = true;
   }
 
+  answerNewConnectionsFirst(): void {
+    for (const connection of this.#connections) connection.isLate = true;
+  }
+
+  releaseLate(): void {
+    for (const connection of this.#connections) if (connection.isLate) connection.heal();
+  }
+
   break(end: (socket: Socket) => void): void {
     this.holdsCommands = false;
     this.holdsReplies = false;
@@ -165,6 +179,7 @@ class Network {
 class Connection {
   isLost = false;
   isDemoted = false;
+  isLate = false;
   readonly #network: Network;
   readonly #client: Socket;
   readonly #server: Socket;
@@ -175,6 +190,7 @@ class Connection {
   #heldCommands: Buffer[] = [];
   #heldReplies: Buffer[] = [];
   #isDumb = false;
+  #pings = 0;
 
   constructor(network: Network, client: Socket, server: Socket) {
     this.#network = network;
@@ -186,6 +202,7 @@ class Connection {
 
   heal(): void {
     this.#isDumb = false;
+    this.isLate = false;
     const [commands, replies] = [this.#heldCommands, this.#heldReplies];
     [this.#heldCommands, this.#heldReplies] = [[], []];
     for (const bytes of commands) this.#server.write(bytes);
@@ -204,6 +221,8 @@ class Connection {
         this.#network.lostCommands.push(words);
         continue;
       }
+      if (/^ping$/i.test(words[0] ?? "")) this.#pings += 1;
+      if (this.#pings === 2 && !this.isLate) this.#network.releaseLate();
       const strike = this.isDemoted && isAboutLocks(words) ? readOnly() : this.#network.struck(words);
       if (!isSubscription(words)) this.#unanswered.push(strike);
       if (typeof strike?.fate === "object") this.#answerWhatIsOurs();
@@ -241,7 +260,7 @@ class Connection {
   }
 
   #tellNow(bytes: Buffer): void {
-    if (this.#isDumb || this.#network.holdsReplies) this.#heldReplies.push(bytes);
+    if (this.#isDumb || this.isLate || this.#network.holdsReplies) this.#heldReplies.push(bytes);
     else if (!this.#client.destroyed) this.#client.write(bytes);
   }
 }

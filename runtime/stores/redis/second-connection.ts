@@ -30,7 +30,9 @@ export class SecondConnection {
 
   /**
    * Calls `onAnswer` when the server answers a PING, and a script, since a server whose writes are paused answers only
-   * the first. One question is open at a time.
+   * the first; and then another PING. When a pause ends, Redis writes to its clients in any order, but it writes to all of
+   * them before it reads the next command. So the last answer comes after what the server owed to the first connection.
+   * One question is open at a time.
    */
   ask(onAnswer: () => void): void {
     if (this.#open !== undefined) return;
@@ -48,9 +50,7 @@ export class SecondConnection {
         onAnswer();
       });
     };
-    void Promise.all([answerOf(second.call("ping")), answerOf(second.call("eval", NO_OP_SCRIPT, 0))]).then(
-      (answers) => answers.every(Boolean) && answered(),
-    );
+    void answersOf(second).then((isAnswered) => isAnswered && answered());
   }
 
   close(): void {
@@ -62,6 +62,14 @@ export class SecondConnection {
   #end(second: OwnConnection): void {
     if (this.#open === second) this.#open = undefined;
   }
+}
+
+async function answersOf(second: OwnConnection): Promise<boolean> {
+  const first = await Promise.all([
+    answerOf(second.call("ping")),
+    answerOf(second.call("eval", NO_OP_SCRIPT, 0)),
+  ]);
+  return first.every(Boolean) && (await answerOf(second.call("ping")));
 }
 
 /** Also an error of the server is an answer. */
