@@ -27,7 +27,7 @@ export class GivenClient {
     this.#silence = new Silence(
       systemClock,
       () => bytesReadBy(client),
-      () => this.#onSilent(),
+      (isStillSilent) => this.#onSilent(isStillSilent),
     );
     this.#stopListening = listenInRoot(client, { close: () => this.#onClose() });
   }
@@ -71,10 +71,10 @@ export class GivenClient {
   }
 
   /** A server that is slow or paused answers nobody else either. */
-  #onSilent(): void {
+  #onSilent(isStillSilent: () => boolean): void {
     if (this.#hasWarnedOfRoute || this.#client.status !== "ready") return;
     this.#second.ask(() => {
-      if (!this.#silence.isSilent) return;
+      if (!isStillSilent()) return;
       this.#hasWarnedOfRoute = true;
       this.#warn(DEAD_ROUTE);
     });

@@ -68,7 +68,7 @@ export class OwnClient {
     this.#silence = new Silence(
       systemClock,
       () => bytesReadBy(ioredis),
-      () => this.#onSilent(),
+      (isStillSilent) => this.#onSilent(isStillSilent),
     );
     this.#readOnly = new ReadOnlyServer(new Backoff(systemClock, shortestLeaseMs), () => this.#reconnect());
     listenInRoot(this.client, {
@@ -126,10 +126,10 @@ export class OwnClient {
   }
 
   /** The route may be dead. A server that is slow or paused answers nobody else either: then the connection stays. */
-  #onSilent(): void {
+  #onSilent(isStillSilent: () => boolean): void {
     if (this.#ioredis.status !== "ready") return;
     this.#second.ask(() => {
-      if (this.#silence.isSilent) this.#reconnect();
+      if (isStillSilent()) this.#reconnect();
     });
   }
 

@@ -10,7 +10,7 @@ const SILENT_MS = 3_000;
 export class Silence {
   readonly #clock: Clock;
   readonly #bytesRead: () => number | undefined;
-  readonly #onSilent: () => void;
+  readonly #onSilent: (isStillSilent: () => boolean) => void;
   readonly #timer: Timer;
   #isArmed = false;
   /** How many commands have no reply yet. */
@@ -22,12 +22,19 @@ export class Silence {
   /** Since when an answer is due, and how many bytes had come by then. */
   #since = 0;
   #bytes: number | undefined;
+  /** Counts replies, and connections. */
+  #signsOfLife = 0;
 
   /**
    * @param bytesRead how many bytes have come so far, if the client tells
-   * @param onSilent called again and again, about once in 3 s, until a byte comes
+   * @param onSilent called again and again, about once in 3 s, until a byte comes. `isStillSilent` tells whether nothing has
+   *   come since that call, also when other commands are unanswered by then.
    */
-  constructor(clock: Clock, bytesRead: () => number | undefined, onSilent: () => void) {
+  constructor(
+    clock: Clock,
+    bytesRead: () => number | undefined,
+    onSilent: (isStillSilent: () => boolean) => void,
+  ) {
     this.#clock = clock;
     this.#bytesRead = bytesRead;
     this.#onSilent = onSilent;
@@ -50,6 +57,7 @@ export class Silence {
 
   /** A reply came. */
   heard(): void {
+    this.#signsOfLife += 1;
     if (this.#unanswered > 0) this.#unanswered -= 1;
     this.#secondDueAt = undefined;
     this.#firstDueAt = this.#unanswered > 0 ? this.#lastDueAt : undefined;
@@ -58,14 +66,10 @@ export class Silence {
 
   /** The connection is another one, or none. */
   reset(): void {
+    this.#signsOfLife += 1;
     this.#unanswered = 0;
     this.#firstDueAt = undefined;
     this.#secondDueAt = undefined;
-  }
-
-  /** Whether nothing has come since it was found to be silent. */
-  get isSilent(): boolean {
-    return this.#secondDueAt !== undefined && this.#bytesRead() === this.#bytes;
   }
 
   stop(): void {
@@ -91,9 +95,14 @@ export class Silence {
     if (this.#bytesRead() !== this.#bytes) this.#begin(now);
     else if (now >= Math.max(this.#secondDueAt, this.#since + SILENT_MS)) {
       this.#since = now;
-      this.#onSilent();
+      this.#onSilent(this.#nothingSince());
     }
     this.#arm();
+  }
+
+  #nothingSince(): () => boolean {
+    const [bytes, signsOfLife] = [this.#bytes, this.#signsOfLife];
+    return () => this.#bytesRead() === bytes && this.#signsOfLife === signsOfLife;
   }
 }
 
