@@ -1,9 +1,11 @@
 import { once } from "node:events";
 import test from "ava";
 import { redisStore } from "../../runtime/stores/redis/redis";
+import { deferred } from "../support/deferred";
 import { FleetProcess } from "../support/fleet";
 import { startRedis } from "../support/redis-server";
 import { retire } from "../support/retire";
+import { until } from "../support/until";
 
 // What Redis' own settings can take away is told once, with the cure, and work goes on.
 
@@ -47,16 +49,25 @@ test("a Redis user without channels is warned of once, and those who wait get in
     t.teardown(() => retire(member));
     return member;
   });
-  const sections = await Promise.all(
-    members.map(async (member) => {
-      const entered: string[] = [];
-      for (let section = 1; section <= 4; section += 1) {
-        await member.call("LOCK_deaf", {}, () => entered.push("in"));
-      }
-      return entered.length;
-    }),
-  );
-  t.deepEqual(sections, [4, 4]);
+  const holder = new FleetProcess({ store: redisStore(server.client()) });
+  t.teardown(() => retire(holder));
+  const [entered, everybodyIsTold] = [deferred(), deferred()];
+  const held = holder.call("LOCK_deaf", {}, async () => {
+    entered.resolve();
+    await everybodyIsTold.promise;
+  });
+  await entered.promise;
+  const sections = members.map(async (member) => {
+    const results: unknown[] = [];
+    for (let section = 1; section <= 4; section += 1) {
+      results.push(await member.call("LOCK_deaf", {}, () => "in"));
+    }
+    return results;
+  });
+  await until(() => told.every((lines) => lines.length > 0));
+  everybodyIsTold.resolve();
+  await held;
+  t.deepEqual(await Promise.all(sections), [Array(4).fill("in"), Array(4).fill("in")]);
   for (const lines of told) {
     t.is(lines.length, 1, lines.join("\n"));
     t.regex(lines.join("\n"), /may not use the channels.*ACL SETUSER <user> &lockweave:2:\*/);
