@@ -142,6 +142,40 @@ inMatrix("Farm: what comes of every fixture is what comes of its woven text", as
   }
 });
 
+const BY_DEFAULTS = `import { configure, currentLock, memoryStore, shutdown } from "lockweave";
+configure({ store: memoryStore() });
+/** @redisLock key="report" */
+async function report(): Promise<boolean> {
+  return currentLock().remaining() <= 7_000;
+}
+console.log("seven seconds:", await report());
+await shutdown();
+`;
+
+inMatrix("Bun: lockweave/register takes the defaults from tsconfig.json", async (t) => {
+  const plugins = [{ transform: "lockweave/transformer", defaults: { lockTime: "7s" } }];
+  const project = await made(BUN, {
+    "src/main.ts": BY_DEFAULTS,
+    "tsconfig.json": JSON.stringify({ compilerOptions: { plugins } }),
+  });
+  const { stdout, stderr } = await runBun(project, "--preload", "lockweave/register", "src/main.ts");
+  t.is(stdout, "seven seconds: true\n", stderr);
+});
+
+inMatrix(
+  "Bun: with lockweave/register, what a package beside it built without locks does not start",
+  async (t) => {
+    const project = await made(BUN, {
+      "src/main.ts": 'import { pay } from "../shared/pay.js";\nconsole.log(await pay());\n',
+      "shared/pay.js": "export async function pay() { return 1; }\n",
+      "shared/pay.d.ts": '/** @redisLock key="pay" */\nexport declare function pay(): Promise<number>;\n',
+    });
+    const { code, stdout, stderr } = await runBun(project, "--preload", "lockweave/register", "src/main.ts");
+    t.not(code, 0);
+    t.regex(stdout + stderr, /shared.pay\.js: error LW/);
+  },
+);
+
 inMatrix("Bun: sources that nobody has built do not start", async (t) => {
   const project = await made(BUN, SOURCES);
   t.regex((await runBun(project, "src/main.ts")).stderr, /LOCK_NOT_WOVEN/);

@@ -17,7 +17,7 @@ interface Plugin {
 }
 
 interface Build {
-  /** Bun has none if the plugin is for what it runs, and not for what it builds. */
+  /** Bun has none if the plugin is given to `Bun.plugin`, for what it runs. */
   readonly initialOptions?: {
     readonly absWorkingDir?: string;
     readonly loader?: Readonly<Record<string, string>>;
@@ -33,7 +33,7 @@ interface Build {
       readonly path: string;
       /** Not from Bun. */
       readonly with?: Readonly<Record<string, string>>;
-    }) => Promise<Loaded | undefined> | Pick<Loaded, "contents" | "loader">,
+    }) => Promise<Loaded | undefined>,
   ): void;
 }
 
@@ -100,10 +100,7 @@ function lockweave(options?: PluginOptions): Plugin {
   return {
     name: "lockweave",
     setup({ initialOptions, onStart, onLoad, onEnd }) {
-      if (initialOptions === undefined || initialOptions === null) {
-        loadInBun(onLoad, load);
-        return;
-      }
+      if (initialOptions === undefined || initialOptions === null) throw new TypeError(NO_BUILD);
       const { absWorkingDir } = initialOptions;
       const seen = seenIn(initialOptions);
       initialOptions.metafile = true;
@@ -146,23 +143,6 @@ function lockweave(options?: PluginOptions): Plugin {
     },
   };
 }
-
-/**
- * Weaves what Bun runs. Bun wants a result for each file that it asks for, and gives it at once to `require()`. It does not
- * ask for the files of installed packages.
- */
-function loadInBun(
-  onLoad: Build["onLoad"],
-  load: (path: string, text: string, loader: Loader, file: string) => Loaded | undefined,
-): void {
-  onLoad({ filter: OWN_SOURCES, namespace: "file" }, ({ path }) => {
-    const text = readFileSync(path, "utf8");
-    const loader = loaderOf(path, LOADERS) ?? "js";
-    return load(path, text, loader, shortPath(path)) ?? { contents: text, loader };
-  });
-}
-
-const OWN_SOURCES = /^(?!.*[\\/]node_modules[\\/]).*\.[cm]?[jt]sx?$/;
 
 /** Of a component, which another plugin takes apart. */
 function refuseTags(file: string, text: string): Loaded | undefined {
@@ -252,6 +232,9 @@ function codeOf(path: string): string[] {
     return []; // It was written nowhere, or is gone: then no lock is proved.
   }
 }
+
+const NO_BUILD =
+  "lockweave/esbuild is a plugin for builds. Fix: to weave what Bun runs, preload lockweave/register instead of `Bun.plugin(lockweave())`";
 
 const isBun = "bun" in process.versions;
 

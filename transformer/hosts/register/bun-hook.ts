@@ -1,11 +1,49 @@
-import lockweave = require("../bundlers/esbuild");
+import { readFileSync } from "node:fs";
+import { basename } from "node:path";
+import { inlineMap } from "../../text/source-map";
+import { weaveFile } from "./tagged-file";
 
 /** The part of Bun's global that is used here. */
 interface Bun {
-  plugin(plugin: ReturnType<typeof lockweave>): void;
+  plugin(plugin: { readonly name: string; setup(build: Build): void }): void;
 }
 
-/** Lets Bun load tagged files as its plugin makes them. Bun has no hooks like those of Node. */
+interface Build {
+  onLoad(
+    files: { readonly filter: RegExp; readonly namespace: string },
+    load: (file: { readonly path: string }) => Loaded,
+  ): void;
+}
+
+interface Loaded {
+  readonly contents: string;
+  readonly loader: string;
+}
+
+/** Bun does not ask for the files of installed packages. */
+const OWN_SOURCES = /^(?!.*[\\/]node_modules[\\/]).*\.[cm]?[jt]sx?$/;
+
+/** Lets Bun load files with their locks. Bun has no hooks like those of Node, but it takes plugins for what it runs. */
 export function hookBun(): void {
-  (globalThis as unknown as { readonly Bun: Bun }).Bun.plugin(lockweave());
+  const { Bun } = globalThis as unknown as { readonly Bun: Bun };
+  Bun.plugin({
+    name: "lockweave",
+    setup({ onLoad }) {
+      onLoad({ filter: OWN_SOURCES, namespace: "file" }, ({ path }) => ({
+        contents: codeOf(path),
+        loader: loaderOf(path),
+      }));
+    },
+  });
+}
+
+/** Bun wants a result for each file that it asks for. */
+function codeOf(path: string): string {
+  const woven = weaveFile(path, "module");
+  if (woven === undefined) return readFileSync(path, "utf8");
+  return woven.code + inlineMap(Object.assign(woven.map, { sources: [basename(path)] }));
+}
+
+function loaderOf(path: string): string {
+  return path.replace(/^.*\.[cm]?/s, "");
 }
