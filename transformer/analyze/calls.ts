@@ -63,14 +63,21 @@ export class Calls {
     }
   }
 
-  /** Whether whoever calls back throws away what the callback returns. */
+  /** Whether whoever calls back throws away what the callback returns. A promise waits for the callback of its `finally`. */
   dropsResult(argument: TS.Expression): boolean {
+    if (this.#isForFinally(argument)) return false;
     const context = this.#checker.getContextualType(argument);
     const signatures = context?.getNonNullableType().getCallSignatures() ?? [];
     return (
       signatures.length > 0 &&
       signatures.every((one) => (one.getReturnType().flags & this.#ts.TypeFlags.Void) !== 0)
     );
+  }
+
+  #isForFinally({ parent }: TS.Expression): boolean {
+    const called = this.#ts.isCallExpression(parent) ? bare(this.#ts, parent.expression) : undefined;
+    if (called === undefined || !this.#ts.isPropertyAccessExpression(called)) return false;
+    return called.name.text === "finally" && this.isPromise(called.expression);
   }
 
   /** Whether what an expression gives is a promise. */

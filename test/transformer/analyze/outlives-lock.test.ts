@@ -14,6 +14,7 @@ declare function setImmediate(work: () => void): { unref(): void };
 declare const process: { nextTick(work: Function, ...args: unknown[]): void };
 declare class Jobs { add(job: Promise<void>): Promise<void> }
 declare const jobs: Jobs;
+declare function every(ask: (item: string) => unknown): Promise<void>;
 const kept: Promise<void>[] = [];
 const settled = async (): Promise<void> => { await Promise.all(kept); };
 void settled;
@@ -89,6 +90,27 @@ const OUTLIVING: Readonly<Record<string, readonly [string, string]>> = {
     "setTimeout(() => { setTimeout(() => { void work(); }, 1); }, 1);",
     "work()",
   ],
+  "a list of promises that is awaited": [
+    "await items.map((item) => work(item));",
+    "items.map((item) => work(item))",
+  ],
+  "a promise in a list that is awaited where it is written": ["await [plain(), work()];", "work()"],
+  "an `async` callback of `filter`": [
+    "items.filter(async (item) => work(item));",
+    "async (item) => work(item)",
+  ],
+  "an `async` callback of `some`": [
+    "if (items.some(async (item) => { await work(item); })) plain();",
+    "async (item) => { await work(item); }",
+  ],
+  "a `void`ed promise that is returned": ["return void work();", "work()"],
+  "a `void`ed promise in a callback without braces": [
+    "await Promise.all(items.map((item) => void work(item)));",
+    "work(item)",
+  ],
+  "a promise in a variable that is only `void`ed": ["const done = work(); void done;", "work()"],
+  "a promise before a comma": ["return (work('a'), await work('b'));", "work('a')"],
+  "a promise in the callback of `finally`": ["await work().finally(() => void work('b'));", "work('b')"],
   "a promise in a callback that is awaited": [
     "await Promise.all(items.map(async (item) => { void work(item); }));",
     "work(item)",
@@ -104,6 +126,11 @@ for (const [what, [inside, words]] of Object.entries(OUTLIVING)) {
 const FINE: Readonly<Record<string, string>> = {
   "what is awaited": "await work();",
   "what is returned": "return work();",
+  "what the callback of `finally` waits for": "await work().finally(() => work('b'));",
+  "an `async` callback of `finally`":
+    "await work().then(() => work('b')).finally(async () => { await work('c'); });",
+  "a list of values that is awaited": "await items.filter((item) => item !== ''); await [1, 2];",
+  "a predicate of a program's own that awaits": "await every(async (item) => { await work(item); });",
   "what is no promise": "plain(); void this.state;",
   "a promise that is awaited later": "const done = work(); plain(); await done;",
   "a handler of a promise that is awaited later":

@@ -46,6 +46,11 @@ interface Started {
 
 function startedBy(ts: typeof TS, node: TS.Node, fn: Callable, calls: Calls): Started | undefined {
   if (ts.isExpressionStatement(node)) return dropped(ts, node.expression, calls);
+  if (ts.isVoidExpression(node)) return dropped(ts, node, calls); // `return void work()`, `() => void work()`
+  if (ts.isBinaryExpression(node) && node.operatorToken.kind === ts.SyntaxKind.CommaToken) {
+    return dropped(ts, node.left, calls);
+  }
+  if (ts.isAwaitExpression(node)) return awaitedAsList(ts, bare(ts, node.expression), calls);
   if (ts.isVariableDeclaration(node)) return unread(ts, node, calls);
   if (!ts.isCallExpression(node)) return undefined;
   return handedOver(ts, node, calls) ?? startedLater(ts, node, fn, calls) ?? queued(ts, node, fn, calls);
@@ -69,6 +74,17 @@ function dropped(ts: typeof TS, statement: TS.Expression, calls: Calls): Started
   return { at: start, by: start, what: `What \`${wordsOf(ts, start)}\` gives is not awaited` };
 }
 
+/** `await items.map(work)`, or `await [work()]`: `await` waits for a promise, and not for those in a list. */
+function awaitedAsList(ts: typeof TS, value: TS.Expression, calls: Calls): Started | undefined {
+  const what = "`await` does not wait for the promises in a list";
+  if (ts.isArrayLiteralExpression(value)) {
+    const start = startAmong(ts, value.elements, calls);
+    return start && { at: start, by: start, what };
+  }
+  if (!ts.isCallExpression(value) || !isListOfStarted(value, calls)) return undefined;
+  return { at: value, by: value, what };
+}
+
 /** Of a chain such as `work().then(...).catch(...)`, the call that starts it. What was started elsewhere is no matter here. */
 function startIn(ts: typeof TS, value: TS.Expression): TS.CallExpression | undefined {
   if (!ts.isCallExpression(value)) return undefined;
@@ -77,7 +93,7 @@ function startIn(ts: typeof TS, value: TS.Expression): TS.CallExpression | undef
   return startIn(ts, bare(ts, called.expression));
 }
 
-/** `const done = work();`, `const all = items.map(work);`, or `const all = [work()];`, and nobody looks at it. */
+/** `const done = work();`, `const all = items.map(work);`, or `const all = [work()];`, and nobody looks at it, except with `void`. */
 function unread(
   ts: typeof TS,
   { name, initializer, parent }: TS.VariableDeclaration,
@@ -116,8 +132,9 @@ function isListOfStarted(call: TS.CallExpression, calls: Calls): boolean {
 function handedOver(ts: typeof TS, node: TS.CallExpression, calls: Calls): Started | undefined {
   const to = wordsOf(ts, node);
   for (const argument of node.arguments) {
-    // Node declares the callback of `nextTick` as any `Function`.
-    if (calls.givesPromise(argument) && (calls.dropsResult(argument) || to === "nextTick")) {
+    // Node declares the callback of `nextTick` as any `Function`. To the others, a promise is as good as `true`.
+    const isIgnored = to === "nextTick" || (PREDICATES.has(to) && calls.isOfLanguage(node));
+    if (calls.givesPromise(argument) && (calls.dropsResult(argument) || isIgnored)) {
       return { at: argument, by: node, what: `\`${to}\` does not wait for what it is given` };
     }
     const callback = functionIn(ts, argument);
@@ -190,6 +207,17 @@ function isAwaited(ts: typeof TS, queue: TS.Expression): boolean {
   return isFound;
 }
 
+/** Methods of arrays that ask a callback for `true` or `false`. */
+const PREDICATES: ReadonlySet<string> = new Set([
+  "every",
+  "filter",
+  "find",
+  "findIndex",
+  "findLast",
+  "findLastIndex",
+  "some",
+]);
+
 const TIMERS: ReadonlySet<string> = new Set([
   "nextTick",
   "queueMicrotask",
@@ -226,7 +254,7 @@ function isCleared(ts: typeof TS, timer: TS.CallExpression): boolean {
 function isNamedElsewhere(ts: typeof TS, name: TS.Identifier, calls: Calls): boolean {
   const visit = (node: TS.Node): boolean => {
     if (!ts.isIdentifier(node)) return ts.forEachChild(node, (child) => visit(child) || undefined) ?? false;
-    if (node === name || node.text !== name.text) return false;
+    if (node === name || node.text !== name.text || ts.isVoidExpression(node.parent)) return false;
     return ts.isShorthandPropertyAssignment(node.parent) || calls.variableOf(node)?.name === name;
   };
   return visit(name.getSourceFile());
