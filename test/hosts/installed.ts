@@ -5,12 +5,11 @@ import { mkdir, mkdtemp, rename, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
-import { PACKAGE } from "./project";
 
 const HOME = join(tmpdir(), "lockweave-test-tools");
 
 /** For what the tests change in the directory: those of another checkout, which may run at the same time, have their own. */
-export const OF_THIS_CHECKOUT = digestOf(PACKAGE);
+export const OF_THIS_CHECKOUT = digestOf(join(__dirname, "../.."));
 
 /** Returns a short name for any text. */
 export function digestOf(text: string): string {

@@ -264,6 +264,34 @@ test.serial("source files that a tool keeps are woven anew for another module fo
   });
 });
 
+test.serial("ts-node with type check refuses a package that was built without its locks", async (t) => {
+  const project = await makeProject(
+    {
+      "package.json": "{}",
+      "shop/package.json": JSON.stringify({ name: "shop", main: "index.js" }),
+      "shop/index.js": "exports.pay = async (id) => id;\n",
+      "shop/index.d.ts": `/** @redisLock businessFlag=pay keyName=id */
+export declare function pay(id: string): Promise<string>;
+`,
+      "src/main.ts": `import { configure, memoryStore } from "lockweave";
+import { pay } from "shop";
+configure({ store: memoryStore() });
+void pay("A1");
+`,
+    },
+    { module: "commonjs", moduleResolution: "bundler" },
+  );
+  await symlink(`${PACKAGE}/node_modules/ts-node`, project.path("node_modules/ts-node"));
+  await symlink(project.path("shop"), project.path("node_modules/shop"));
+  const settings = JSON.parse(await project.read("tsconfig.json")) as object;
+  await project.write({
+    "tsconfig.json": JSON.stringify({ ...settings, "ts-node": { compiler: "ts-patch/compiler" } }),
+  });
+  const { code, stderr } = await project.run("-r", "ts-node/register", "src/main.ts");
+  t.not(code, 0);
+  t.regex(stderr, /src\/main\.ts\(2,21\): error TS901403: LW1403: .*`pay`.* Fix: /);
+});
+
 test.serial("ts-node with type check runs woven code, and refuses what is wrong", async (t) => {
   const project = await makeProject(
     {

@@ -19,6 +19,8 @@ const PARTS = {
   explore: npm("explore", "--", "--deviations", "2", "--schedules", "12000"),
   torture: npm("torture", "--", "3"),
   hosts: script("hosts"),
+  // The same setups each time. All of them, or others: npm run sweep.
+  sweep: ["node", "--require", "ts-node/register/transpile-only", "test/sweep/sweep.ts", "72", "1"],
   // NestJS's starters are in `hosts`. The others take too long: npm run test:starters.
   starters: ["node", "--require", "ts-node/register/transpile-only", "test/starters/run.ts", "vite"],
   rounds: ["npx", "ava", "--timeout", "10m", ...ROUNDS.map((name) => `test/${name}.test.ts`)],

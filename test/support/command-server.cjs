@@ -19,7 +19,7 @@ class Ended extends Error {
 let last = Promise.resolve();
 process.on("message", ({ id, command, cwd, args, tsPatchCache }) => {
   last = last.then(async () => {
-    process.env.TSP_CACHE_DIR = tsPatchCache; // So that the test can restore what the command patches.
+    if (tsPatchCache !== undefined) process.env.TSP_CACHE_DIR = tsPatchCache; // So that the test can restore what the command patches.
     process.send({ id, ...(await run(command, cwd, args)) });
   });
 });

@@ -44,6 +44,26 @@ export function unlockedByPaths(ts: Parser, project: ProjectWithPaths): PlacedPr
   );
 }
 
+/** Tags in the TypeScript that linked packages hand out. The compiler reads those files, and emits none of them. */
+export function unlockedByLinks(ts: Parser, project: ProjectWithPaths): PlacedProblem[] {
+  const { files, specifiersIn, resolve } = project;
+  const told = new Set<string>();
+  return [...files.values()].flatMap((file) =>
+    specifiersIn(file).flatMap((specifier) => {
+      if (resolve(specifier, file) !== undefined || !isLoaded(ts)(specifier)) return [];
+      const source = files.get(handedOut(specifier.text, dirname(file.fileName)) ?? "");
+      if (source === undefined || !isTypeScript(source.fileName)) return [];
+      return reachedFrom(source, project).flatMap((name) => {
+        const tags = told.has(name) ? [] : tagsInFile(ts, name);
+        told.add(name);
+        return tags.length === 0
+          ? []
+          : importProblem("handedOutAsSource", takenBy(specifier, file), tags, name);
+      });
+    }),
+  );
+}
+
 /** The first such import of each source. Where Node loads what this build makes of the source, there is none. */
 function takenByPaths(ts: Parser, project: ProjectWithPaths): TakenByPaths[] {
   const { files, specifiersIn, resolve, outputOf } = project;

@@ -289,6 +289,33 @@ test("Rollup: modules from the cache of a build without the plugin are an error"
   await t.throwsAsync(rollup({ ...input, plugins, cache: cache ?? false }), { message: /LW1404: `pay` / });
 });
 
+test("Rollup: a module from the cache whose tag is new is an error, if another plugin removes the comments", async (t) => {
+  const project = await makeProject(FILES);
+  const text = FILES["src/pay.ts"];
+  const plugins = [loading(project, "takes comments away"), ofRollup()];
+  const built = (cache: RollupOptions["cache"]): ReturnType<typeof rollup> =>
+    rollup({
+      input: project.path("src/main.ts"),
+      external: ["@redis/client", /^lockweave/],
+      logLevel: "silent",
+      plugins,
+      ...(cache !== undefined && { cache }),
+    });
+  await project.write({ "src/pay.ts": text.replace("@redisLock", "@see") });
+  const { cache } = await built(undefined);
+  await project.write({ "src/pay.ts": text });
+  await t.throwsAsync(built(cache), { message: /src\/pay\.ts\(2,5\): error LW1404: `pay` / });
+});
+
+test("Rollup: a woven module from the cache needs no second weave", async (t) => {
+  const project = await makeProject(FILES);
+  const plugins = [loading(project, "keeps comments"), ofRollup(), viaEsbuild];
+  const input = { input: project.path("src/main.ts"), external: ["@redis/client", /^lockweave/], plugins };
+  const { cache } = await rollup(input);
+  const again = await rollup({ ...input, cache: cache ?? false });
+  t.regex((await again.generate({ format: "es" })).output[0].code, /lockweave\.acquire\(/);
+});
+
 test("Vite: a server in development refuses a file under an id of another plugin, and closes without an error", async (t) => {
   const project = await makeProject(FILES);
   const id = `\0other:${project.path("src/pay.ts")}`;

@@ -44,6 +44,25 @@ async function withShop(manifest: object, files: Files = {}, settings: Settings 
   return project;
 }
 
+test("lockweave build reports tags in the TypeScript that a linked package exports, unless a comment allows it", async (t) => {
+  const project = await withShop({ exports: "./src/index.ts" }, {}, { paths: undefined });
+  const { code, stdout, stderr } = await lockweave(project, "build");
+  const said = stdout + stderr;
+  t.is(code, 2, said);
+  const message =
+    "LW1406: This takes in `pay` with `@redisLock` from `pay.ts`, the TypeScript that a linked package";
+  t.true(said.startsWith(`src/main.ts(2,21): error TS901406: ${message}`), said);
+  t.is(said.split("error TS").length, 2, said);
+  for (const line of [
+    'import { pay } from "@acme/shop"; // lockweave-allow LW1406: lockweave/register loads it',
+    'import type { pay } from "@acme/shop";',
+  ]) {
+    await project.write({ "src/main.ts": `${line}\nexport type Pay = typeof pay;\n` });
+    const allowed = await lockweave(project, "build");
+    t.is(allowed.code, 0, allowed.stdout + allowed.stderr);
+  }
+});
+
 for (const [what, manifest, files, from] of [
   ["hands out its TypeScript", { exports: "./src/index.ts" }, {}, " from `pay.ts`"],
   ["hands out JavaScript without the lock", BUILT, { "packages/acme/shop/dist/index.js": UNWOVEN }, ""],

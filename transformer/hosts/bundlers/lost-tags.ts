@@ -20,17 +20,29 @@ import { SOURCE_FILES } from "./source-files";
  * @param path of a file that may not exist
  */
 export function tagsLostFrom(path: string, text: string): Finding[] {
+  const { onDisk, problems } = lostTags(path, text);
+  return problems.map((one) => findingIn(onDisk, one));
+}
+
+/** The same with positions in the text on disk. */
+export function lostTags(
+  path: string,
+  text: string,
+): { readonly onDisk: string; readonly problems: readonly Problem[] } {
   const onDisk = textOf(path);
-  if (onDisk === undefined || onDisk === text || !mayHaveTags(onDisk)) return [];
+  if (onDisk === undefined || onDisk === text || !mayHaveTags(onDisk)) return { onDisk: text, problems: [] };
   const { tags, problems } = tagsIn(path, onDisk);
   const there = tagsOfFunctionsIn(path, text, tags);
-  if (there === undefined) return [];
+  if (there === undefined) return { onDisk, problems: [] };
   const kept = tagsIn(path, text);
   const unlocked = notLockedBy(withoutThose(there, kept.tags), locksIn(parser(), path, text).locks);
-  return [
-    ...unlocked.map((tag) => findingIn(onDisk, problem("tagLostBefore", tag, tag.name ?? tag.flag))),
-    ...(kept.problems.length < problems.length ? problems : []).map((one) => findingIn(onDisk, one)),
-  ];
+  return {
+    onDisk,
+    problems: [
+      ...unlocked.map((tag) => problem("tagLostBefore", tag, tag.name ?? tag.flag)),
+      ...(kept.problems.length < problems.length ? problems : []),
+    ],
+  };
 }
 
 /**

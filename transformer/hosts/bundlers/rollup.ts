@@ -60,6 +60,8 @@ interface Plugin {
       id: string,
     ): { readonly code: string; readonly map: WovenFile["map"] } | undefined;
   };
+  /** A module that an earlier build has seen may come from a cache in this one. */
+  buildStart(): void;
   /** Looks at the modules that never came to `transform`: another plugin renamed them, or a cache kept them. */
   buildEnd(this: BuildContext, error?: Error): void;
   /** Looks for code that cannot run where the output runs. With `generateBundle` instead, Farm crashes. */
@@ -94,6 +96,9 @@ function lockweave(options?: PluginOptions): Plugin {
         failAt(this, id, errors);
         return { code, map };
       },
+    },
+    buildStart() {
+      seen.clear();
     },
     buildEnd(error) {
       if (error !== undefined) return;

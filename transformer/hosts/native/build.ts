@@ -4,7 +4,7 @@ import type { Parser } from "../../parser/parser";
 import { editMap, ledToDisk, type SourceMap } from "../../text/source-map";
 import type { NativeCompiler } from "./compiler";
 import { parseDiagnostics, type Said } from "./diagnostics";
-import { unlockedDependencies, unlockedIfPaths } from "./dependencies";
+import { unlockedDependencies, unlockedImports } from "./dependencies";
 import { MapRoots } from "./map-roots";
 import { Mirror, withDirectives } from "./mirror";
 import { placeInTag, problemsIn, said, saidAt, toDisk } from "./places";
@@ -36,7 +36,8 @@ export function buildNative(ts: Parser, compiler: NativeCompiler, config: string
     const ofMirror = mirror.compile(compiler, config);
     const led = ofMirror.said.map((one) => toDisk(one, project));
     const ofProject = [...project.problems, ...unlockedDependencies(ts, project)].map((found) => said(found));
-    const ofImports = unlockedIfPaths(ts, project).map(({ file, problem }) => saidAt(file, problem));
+    const { byPaths, byLinks } = unlockedImports(ts, project);
+    const ofImports = [...byPaths, ...byLinks].map(({ file, problem }) => saidAt(file, problem));
     const ofTags = [
       ...ofProject,
       ...ofImports,

@@ -6,13 +6,13 @@ import type { ProjectWithPaths } from "../../verify/by-paths";
 import type { ConfigFile } from "./config";
 import type { NativeProject } from "./project";
 
-/** The project, if it has `paths` and tags. The compiler has no API that resolves an import, so this does. */
+/** The project, if it has tags. The compiler has no API that resolves an import, so this does. */
 export function withPaths(
   ts: Parser,
   { config, configs, sources, woven }: NativeProject,
 ): ProjectWithPaths | undefined {
   const patterns = patternsIn(configs);
-  if (patterns.length === 0 || woven.size === 0) return undefined;
+  if (woven.size === 0) return undefined;
   const files = new Map(
     sources
       .filter((file) => /(?<!\.d)\.[cm]?[jt]sx?$/.test(file))

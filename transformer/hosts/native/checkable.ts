@@ -5,7 +5,7 @@ import type { Parser } from "../../parser/parser";
 import type { SourceMap } from "../../text/source-map";
 import type { PlacedProblem, Project, TaggedFile } from "../../verify/project";
 import type { NativeCompiler } from "./compiler";
-import { unlockedDependencies, unlockedIfPaths } from "./dependencies";
+import { unlockedDependencies, unlockedImports } from "./dependencies";
 import { Mirror } from "./mirror";
 import { placeInTag, toDisk } from "./places";
 import { openNativeProject, type NativeProject } from "./project";
@@ -42,7 +42,7 @@ export function checkableProject(
     problems: project.problems,
     unlocked: () => unlockedDependencies(ts, project).map((found) => ({ file: undefined, problem: found })),
     // The sources of linked packages are among the files, and it is told that they are not emitted.
-    unlockedSources: () => unlockedIfPaths(ts, project),
+    unlockedSources: () => unlockedImports(ts, project).byPaths,
     linked: () => [],
     typeProblems: () => typeProblems(ts, project, files),
     analysis,

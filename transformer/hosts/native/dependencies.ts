@@ -4,7 +4,7 @@ import type { Parser } from "../../parser/parser";
 import { mayHaveTags } from "../../read/spelling";
 import { problem, type Problem } from "../../text/problems";
 import { unlockedIn } from "../../verify/declared";
-import { unlockedByPaths } from "../../verify/by-paths";
+import { unlockedByLinks, unlockedByPaths } from "../../verify/by-paths";
 import type { PlacedProblem } from "../../verify/project";
 import { withPaths } from "./by-paths";
 import type { NativeProject } from "./project";
@@ -23,10 +23,17 @@ export function unlockedDependencies(ts: Parser, { declarations, configs }: Nati
   });
 }
 
-/** What the project takes in by `paths`, if Node loads the package of that name without its locks: see {@link unlockedByPaths}. */
-export function unlockedIfPaths(ts: Parser, project: NativeProject): PlacedProblem[] {
+/**
+ * What the project imports from packages that Node loads without locks: by `paths`, as in {@link unlockedByPaths}, or by a link to sources,
+ * as in {@link unlockedByLinks}.
+ */
+export function unlockedImports(
+  ts: Parser,
+  project: NativeProject,
+): { readonly byPaths: PlacedProblem[]; readonly byLinks: PlacedProblem[] } {
   const { noEmit, emitDeclarationOnly } = project.options;
-  if (noEmit === true || emitDeclarationOnly === true) return [];
-  const paths = withPaths(ts, project);
-  return paths === undefined ? [] : unlockedByPaths(ts, paths);
+  const isEmitted = noEmit !== true && emitDeclarationOnly !== true;
+  const imports = isEmitted ? withPaths(ts, project) : undefined;
+  if (imports === undefined) return { byPaths: [], byLinks: [] };
+  return { byPaths: unlockedByPaths(ts, imports), byLinks: unlockedByLinks(ts, imports) };
 }

@@ -10,21 +10,30 @@ import { internals, ON_DISK, type WovenFile, type WovenFiles } from "./woven-fil
 /** A file that does not parse, and a parameter that is declared again: one error is enough. */
 export const FOUND_BY_THE_COMPILER: ReadonlySet<string> = new Set(["LW1312", "LW1402"]);
 
-/** Diagnostics of woven files speak of the file on disk, and ours are among them. */
+/**
+ * Diagnostics of woven files speak of the file on disk, and ours are among them.
+ *
+ * @param fileProblems what is told among the errors of a file, which may not be woven
+ */
 export function reportOnDisk(
   ts: typeof TS,
   program: TS.Program,
   files: WovenFiles,
   projectProblems: readonly PlacedProblem[],
+  fileProblems: readonly PlacedProblem[] = [],
 ): void {
   const ofFile = ({ woven, onDisk }: WovenFile): TS.Diagnostic[] =>
     woven.diagnostics
       .filter(({ code }) => !FOUND_BY_THE_COMPILER.has(code))
       .map((found) => diagnosticOf(ts, found, onDisk));
+  const othersIn = (fileName?: string): TS.Diagnostic[] =>
+    fileProblems
+      .filter(({ file }) => fileName === undefined || file?.fileName === fileName)
+      .map(({ file, problem }) => diagnosticOf(ts, problem, file));
   const ours = (sourceFile: TS.SourceFile | undefined): TS.Diagnostic[] => {
-    if (sourceFile === undefined) return [...files.values()].flatMap(ofFile);
+    if (sourceFile === undefined) return [...[...files.values()].flatMap(ofFile), ...othersIn()];
     const file = files.get(internals(sourceFile).path);
-    return file === undefined ? [] : ofFile(file);
+    return [...(file === undefined ? [] : ofFile(file)), ...othersIn(sourceFile.fileName)];
   };
 
   type Method = (sourceFile?: TS.SourceFile, ...rest: unknown[]) => readonly TS.Diagnostic[];
@@ -52,10 +61,14 @@ export function reportOnDisk(
     projectProblems.map(({ file, problem }) => diagnosticOf(ts, problem, file)),
   );
 
+  const unwovenOnDisk = (path: string): TS.SourceFile | undefined =>
+    fileProblems.find(({ file }) => file !== undefined && internals(file).resolvedPath === path)?.file;
   const lookups = program as unknown as { getSourceFileByPath(path: string): TS.SourceFile | undefined };
   const { getSourceFileByPath } = lookups;
   lookups.getSourceFileByPath = (path) =>
-    path.endsWith(ON_DISK) ? files.get(path.slice(0, -ON_DISK.length))?.onDisk : getSourceFileByPath(path);
+    path.endsWith(ON_DISK)
+      ? (files.get(path.slice(0, -ON_DISK.length))?.onDisk ?? unwovenOnDisk(path))
+      : getSourceFileByPath(path);
 }
 
 /** The diagnostic, led back to the file on disk. */

@@ -11,6 +11,7 @@ import { callerOf } from "./caller";
 import type { Compiler } from "./compiler";
 import { emitsCode, unlockedDependencies, unlockedReferences, unlockedSources } from "./dependencies";
 import { emitOnDisk } from "./emit-on-disk";
+import { tagsLostByOthers } from "./lost-tags";
 import { isCompleteIn, leavingOut, tellLeftOut } from "./own-imports";
 import { refuseToEmit } from "./refuse-emit";
 import { diagnosticOf, numberOf, reportOnDisk } from "./report-on-disk";
@@ -27,6 +28,9 @@ export interface PluginConfig {
   /** The TypeScript that `lockweave build` and `lockweave check` work with: a package, or a path. */
   readonly typescript?: string;
 }
+
+/** Compilers that ask for the errors of each file that they run, and not for those of the program. */
+const ASKS_FOR_FILES: ReadonlySet<string> = new Set(["ts-jest", "ts-node"]);
 
 /**
  * A ts-patch program transformer. A compiler gets a program with the woven text in the place of each tagged file, before
@@ -45,7 +49,13 @@ export function weaveProgram(
     refuseToEmit(extras.ts, program, readDefaults(config.defaults ?? {}).defaults, name);
     return program;
   }
-  const { woven, files, doubts } = wovenProgram(program, host, config, extras);
+  const { woven, files, doubts } = wovenProgram(
+    program,
+    host,
+    config,
+    extras,
+    ASKS_FOR_FILES.has(name ?? ""),
+  );
   warn(extras.ts, program, files, doubts);
   return woven;
 }
@@ -56,6 +66,7 @@ export function wovenProgram(
   host: TS.CompilerHost | undefined,
   config: PluginConfig,
   extras: { readonly ts: Compiler },
+  asksForFiles = false,
 ): { readonly woven: TS.Program; readonly files: WovenFiles; readonly doubts: readonly PlacedProblem[] } {
   const { ts } = extras;
   const { defaults, problems } = readDefaults(ownDefaults(config));
@@ -73,7 +84,8 @@ export function wovenProgram(
   ];
   const { findings } = config.analyze === true ? analysisOf(ts, program, files) : { findings: [] };
   const certain = findings.filter(({ isCertain }) => isCertain);
-  reportOnDisk(ts, woven, files, [...ofConfig, ...unlocked, ...certain]);
+  const ofFiles = [...tagsLostByOthers(ts, program), ...(asksForFiles ? unlocked : [])];
+  reportOnDisk(ts, woven, files, [...ofConfig, ...unlocked, ...certain], ofFiles);
   emitOnDisk(ts, woven, original, files);
   return { woven, files, doubts: findings.filter(({ isCertain }) => !isCertain) };
 }

@@ -1,0 +1,44 @@
+import type { Fault } from "./judge";
+import { expectationOf } from "./expectation";
+import type { Setup } from "./setup";
+
+/** A fault that Lockweave cannot prevent. The documentation says so, or the host is the reason. */
+interface Limit {
+  readonly reason: string;
+  /** Where the documentation says it. */
+  readonly page: string;
+  readonly permits: Fault["kind"];
+  readonly covers: (setup: Setup) => boolean;
+}
+
+export const LIMITS: Readonly<Record<string, Limit>> = {
+  "a package without comments": {
+    reason:
+      "A package that was built unwoven and without comments shows no tag, neither in its code nor in its declarations.",
+    page: "docs/guards.md#in-a-build-of-several-parts",
+    permits: "unlocked",
+    covers: ({ layout, mode }) => layout === "linked-unwoven" && mode === "no-comments",
+  },
+  "a loader without the plugin": {
+    reason:
+      "A request with `!!` goes past the loaders of webpack's configuration, and a loader is not asked about it.",
+    page: "docs/guards.md#other-plugins",
+    permits: "unlocked",
+    covers: ({ host, order }) => host === "webpack-loader" && order.startsWith("loads"),
+  },
+  "errors of ts-node's thread": {
+    reason:
+      "ts-node's hook for ES modules stops the start, but Node 20 does not print the error of its thread.",
+    page: "docs/hosts.md#ts-node",
+    permits: "broken",
+    covers: (setup) =>
+      setup.host === "ts-node" && setup.file !== "ts-in-cjs" && expectationOf(setup) !== "locked",
+  },
+};
+
+export function limitOf(setup: Setup, fault: Fault): string | undefined {
+  return Object.keys(LIMITS).find((name) => {
+    const limit = LIMITS[name];
+    return limit?.permits === fault.kind && limit.covers(setup);
+  });
+}

@@ -1,0 +1,120 @@
+import { mkdtemp, realpath, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import test from "ava";
+import { coverOf, setupsOf, sizeOfProduct, sweepOf } from "./cover";
+import { faultIn, outcomeOf } from "./judge";
+import { limitOf } from "./limits";
+import { RESULT } from "./program";
+import { excludedBy } from "./rules";
+import { runSetup, type Defect, type Result } from "./run-setup";
+import { DIMENSIONS, nameOf, setupNamed, type Setup } from "./setup";
+
+// The judge and the generator of `npm run sweep`.
+
+let root = "";
+test.before("make a directory", async () => {
+  root = await realpath(await mkdtemp(join(tmpdir(), "sweep-")));
+});
+test.after.always("remove it", () => rm(root, { recursive: true, force: true }));
+
+function resultOf(name: string, defect?: Defect): Promise<Result> {
+  return runSetup(root, setupNamed(name), defect);
+}
+
+test.serial("a setup with the plugin is locked, and the same setup without it is refused", async (t) => {
+  const rest = "key-changed/imported/method/ts/minified";
+  t.like(await resultOf(`esbuild/first/${rest}`), { outcome: "locked", fault: undefined });
+  t.like(await resultOf(`esbuild/forgotten/${rest}`), { outcome: "refused", at: "run", fault: undefined });
+});
+
+test.serial("a plugin that weaves nothing is reported as unlocked in each layout", async (t) => {
+  for (const layout of ["entry", "imported", "barrel", "dynamic", "linked-source"]) {
+    for (const host of ["esbuild", "rolldown"]) {
+      const { outcome, fault } = await resultOf(
+        `${host}/first/cold/${layout}/object/mts/plain`,
+        "weaves nothing",
+      );
+      t.is(outcome, "free", fault);
+      t.is(fault, "the program ran UNLOCKED");
+    }
+  }
+});
+
+test.serial("a tag that is gone leaves no lock behind", async (t) => {
+  t.like(await resultOf("esbuild/first/tag-removed/barrel/arrow/tsx/plain"), {
+    outcome: "free",
+    fault: undefined,
+  });
+});
+
+const printed = (most: number, results = ["a"]): string =>
+  `${RESULT}${JSON.stringify({ results, noted: [], most })}\n`;
+const CONTROL = '[["a"],[]]';
+
+for (const [what, code, output, expected, kind] of [
+  ["an unlocked program that may be refused", 0, printed(2), "safe", "unlocked"],
+  ["an unlocked program that has to be locked", 0, printed(2), "locked", "unlocked"],
+  ["a lock that is left of a tag", 0, printed(1), "free", "stale lock"],
+  ["another result than without locks", 0, printed(1, ["b"]), "locked", "other results"],
+  ["a refusal of what has to work", 1, "error LW1404: lost. Fix: keep it.", "locked", "refused"],
+  ["a refusal without a cure", 1, "error LW1404: lost.", "safe", "no cure"],
+  ["an error that is not ours", 1, "SyntaxError: unexpected token", "safe", "broken"],
+  ["a program that prints nothing", 0, "", "safe", "broken"],
+] as const) {
+  test(`the judge reports ${what}`, (t) => {
+    t.is(faultIn(outcomeOf(code, output), expected, CONTROL)?.kind, kind);
+  });
+}
+
+for (const [what, code, output, expected] of [
+  ["a locked program", 0, printed(1), "locked"],
+  ["a locked program that may be refused", 0, printed(1), "safe"],
+  ["a refusal with a cure", 1, "LockNotWovenError: not woven.\n Fix: run init.", "safe"],
+  ["a free program without a tag", 0, printed(2), "free"],
+] as const) {
+  test(`the judge accepts ${what}`, (t) => {
+    t.is(faultIn(outcomeOf(code, output), expected, CONTROL), undefined);
+  });
+}
+
+test("a known limit excuses only its own fault", (t) => {
+  const setup = setupNamed("vite/first/cold/linked-unwoven/arrow/ts/no-comments");
+  t.is(limitOf(setup, { kind: "unlocked", text: "" }), "a package without comments");
+  t.is(limitOf(setup, { kind: "other results", text: "" }), undefined);
+});
+
+test("a sweep of all has more than 400 setups, each once, of each host, and none that a rule excludes", (t) => {
+  const setups = sweepOf("all", 1);
+  const names = setups.map(nameOf);
+  t.true(names.length >= 400);
+  t.is(new Set(names).size, names.length);
+  t.deepEqual([...new Set(setups.map(({ host }) => host))], [...DIMENSIONS.host]);
+  t.deepEqual(
+    setups.map(excludedBy).filter((rule) => rule !== undefined),
+    [],
+  );
+  t.true(sizeOfProduct() > names.length);
+  t.deepEqual(
+    names.map((name) => nameOf(setupNamed(name))),
+    names,
+  );
+});
+
+test("the setups of a host have each possible pair of values", (t) => {
+  const pairsIn = (setups: readonly Setup[]): Set<string> =>
+    new Set(
+      setups.flatMap(({ order, cache, layout, form }) => [
+        `${order} ${layout}`,
+        `${cache} ${form}`,
+        `${order} ${cache}`,
+      ]),
+    );
+  t.deepEqual([...pairsIn(coverOf("node", 3))].toSorted(), [...pairsIn(setupsOf("node"))].toSorted());
+});
+
+test("a seed gives the same setups again, and another seed gives others", (t) => {
+  const names = (seed: number): string => coverOf("esbuild", seed).map(nameOf).join();
+  t.is(names(7), names(7));
+  t.not(names(7), names(8));
+});
