@@ -72,7 +72,7 @@ export function coverOf(host: Setup["host"], seed: number): Setup[] {
   return cover;
 }
 
-/** The setups of a sweep: all covers, or so many setups, of each host nearly as many. */
+/** Returns every cover, or the given number of setups, spread evenly over the hosts. */
 export function sweepOf(count: number | "all", seed: number): Setup[] {
   const covers = DIMENSIONS.host.map((host) => coverOf(host, seed));
   if (count === "all") return covers.flat();

@@ -51,7 +51,7 @@ function reachOf(setup: Setup, request: string): string | undefined {
   return request + specifierOf(setup, "shop", endingOf(setup));
 }
 
-/** Where Node finds the package that the entry imports. */
+/** The package.json of the package that the entry imports. */
 function manifestOfShop(setup: Setup): object {
   const type = setup.file === "ts-in-cjs" ? "commonjs" : "module";
   const named = { name: "shop", version: "1.0.0", type };

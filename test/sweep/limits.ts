@@ -5,7 +5,7 @@ import type { Setup } from "./setup";
 /** A fault that Lockweave cannot prevent. The documentation says so, or the host is the reason. */
 interface Limit {
   readonly reason: string;
-  /** Where the documentation says it. */
+  /** The section of the documentation that names the limit. */
   readonly page: string;
   readonly permits: Fault["kind"];
   readonly covers: (setup: Setup) => boolean;

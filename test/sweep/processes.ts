@@ -41,7 +41,7 @@ export const COMPILER: readonly string[] = ["--no-opt", "--require", join(SUPPOR
 
 type Command = "tspc" | "tsc" | "lockweave";
 
-/** After so many commands the process is a new one: compilers leave some memory behind. */
+/** Compilers leak memory, so a process is replaced after this many commands. */
 const MOST_COMMANDS = 100;
 
 let server: ChildProcess | undefined;

@@ -84,7 +84,7 @@ const CALLS = `const results = await Promise.all([pay("A1", "first"), pay("A1", 
 
 /** How the program reaches the tagged function. */
 export interface Reach {
-  /** Of the module with it. \`undefined\` if it is in the entry itself. */
+  /** Names the module of the function. \`undefined\` if that is the entry itself. */
   readonly specifier: string | undefined;
   readonly isDynamic: boolean;
   /** For a program without locks that says so. */

@@ -21,7 +21,7 @@ export const DIMENSIONS = {
     "farm",
     "jest",
   ],
-  /** Where Lockweave is in the list of plugins. The other plugin loads or transforms the tagged file. */
+  /** The order of the plugins. The other plugin loads or transforms the tagged file. */
   order: [
     "first",
     "loads-keeping",

@@ -68,10 +68,6 @@ export const tsdown: Host = async (place) => {
         build({
           cwd: dir,
           config: false,
-          // esbuild's process keeps the directory in which it has started.
-          esbuildOptions: (options: { absWorkingDir?: string }) => {
-            options.absWorkingDir = dir;
-          },
           entry: { main: entryOf(setup) },
           format: formatIn(place),
           outDir: "dist",

@@ -27,7 +27,7 @@ export type Host = (place: Place) => Session | Promise<Session>;
 /** The message is what the host has printed. */
 export class BuildError extends Error {}
 
-/** Where bundlers put the program. */
+/** The path of a bundle. */
 export function bundleIn({ setup }: Place): string {
   return setup.file === "ts-in-cjs" ? "dist/main.cjs" : "dist/main.mjs";
 }

@@ -13,7 +13,7 @@ export const FOUND_BY_THE_COMPILER: ReadonlySet<string> = new Set(["LW1312", "LW
 /**
  * Diagnostics of woven files speak of the file on disk, and ours are among them.
  *
- * @param fileProblems what is told among the errors of a file, which may not be woven
+ * @param fileProblems problems to report with the errors of their files, also if a file is not woven
  */
 export function reportOnDisk(
   ts: typeof TS,
