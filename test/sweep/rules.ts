@@ -112,6 +112,10 @@ export const RULES: Readonly<Record<string, Rule>> = {
     reason: "A host that compiles when Node loads a file makes no source map that is written.",
     excludes: (setup) => setup.mode === "mapped" && (isAtRun(setup) || setup.host === "jest"),
   },
+  "import() of tsx": {
+    reason: "On Node 20, `import()` gives the exports of CommonJS as `default`, as docs/hosts.md#tsx says.",
+    excludes: (setup) => setup.host === "tsx" && isCommonJs(setup) && setup.layout === "dynamic",
+  },
   "import() of ts-node": {
     reason: "In CommonJS, ts-node's hook for `require()` does not see `import()`.",
     excludes: ({ host, file, layout }) =>
