@@ -102,6 +102,8 @@ function checkedAgainst(keyClass: Piece, object: Piece, file: TS.SourceFile): Pi
 export interface WholeKey {
   /** What stands between the backticks. */
   readonly pieces: readonly Piece[];
+  /** The expressions of the values, as the tag has them: `order.id`. */
+  readonly values: readonly string[];
   /** The same of keys that differ in their values alone. */
   readonly kind: string;
   /** For people: `mutex:{order.id}`. */
@@ -140,7 +142,7 @@ export function readWholeKey(
     pieces.push(glue("${"), readValue(fn, value, reading), glue("}"));
   });
   const shown = texts.map(({ text }, index) => `${text}${values[index] ? `{${values[index].text}}` : ""}`);
-  return { pieces, kind: kindOf(template), shown: shown.join("") };
+  return { pieces, values: values.map(({ text }) => text), kind: kindOf(template), shown: shown.join("") };
 }
 
 /** A path, as in `keyName`, or what can only be meant as another expression. */

@@ -174,6 +174,19 @@ test("where it depends on what is behind an interface, it is likely, and not cer
   t.deepEqual(isCertain(`${one} ${other}`), [false]);
 });
 
+test("jobs that hand on to each other through one interface are likely to lock in both orders", (t) => {
+  const files = {
+    "jobs.ts": `interface Job { exec(id: string): Promise<void> }
+class Pay implements Job { constructor(readonly next: Job) {}
+  /** @redisLock businessFlag=pay keyName=id */ async exec(id: string): Promise<void> { await this.next.exec(id); } }
+class Ship implements Job { constructor(readonly next: Job) {}
+  /** @redisLock businessFlag=ship keyName=id */ async exec(id: string): Promise<void> { await this.next.exec(id); } }
+void [Pay, Ship];`,
+  };
+  t.deepEqual(found(files), ["LW1501 exec"]);
+  t.false(analyzed(files).findings[0]?.isCertain);
+});
+
 test("a cycle of three locks is found once, with all its calls", (t) => {
   const [message, another] = said({
     "three.ts": `/** @redisLock businessFlag=a */ export async function a() { await b(); }

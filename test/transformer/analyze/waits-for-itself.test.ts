@@ -28,6 +28,27 @@ test("one that reaches another with the same flag and key waits for itself", (t)
   t.regex(said(files)[0] ?? "", /^`Orders\.pay` waits for its own lock `order`.*at both tags/);
 });
 
+test("one that reaches another with the same whole key waits for itself", (t) => {
+  const files = file(`/** @redisLock key="order:\${id}:pay" */
+export async function pay(id: string): Promise<void> { await settle(id); }
+/** @redisLock key="order:\${nr}:pay" */
+export async function settle(nr: string): Promise<void> { void nr; }`);
+  t.deepEqual(found(files), ["LW1502 settle"]);
+  t.true(analyzed(files).findings[0]?.isCertain);
+});
+
+test("with a key that is an expression, it is no certain mistake", (t) => {
+  for (const words of ['businessFlag=order keyName="id + other"', 'key="order:${id + other}"']) {
+    const files = file(`/** @redisLock ${words} */
+export async function pay(id: string, other: string): Promise<void> { await settle(id); void other; }
+const other = "2";
+/** @redisLock ${words} */
+export async function settle(id: string): Promise<void> { void id; }`);
+    t.deepEqual(found(files), ["LW1502 settle"], words);
+    t.false(analyzed(files).findings[0]?.isCertain, words);
+  }
+});
+
 test("with a key that may be another one, it is no certain mistake", (t) => {
   const files = file(`interface Tree { id: string; children: Tree[] }
 /** @redisLock businessFlag=tree keyName=tree.id */

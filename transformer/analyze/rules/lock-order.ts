@@ -2,6 +2,7 @@ import type * as TS from "typescript";
 import { problem } from "../../text/problems";
 import { pathText, spotOfCall, tagOf, type Finding } from "../finding";
 import type { Reached } from "../reach";
+import { waitingForItself } from "./waits-for-itself";
 
 /**
  * Locks that are taken in different orders: a cycle in the graph of who is waited for by the holder of what.
@@ -15,10 +16,13 @@ export function lockOrder(ts: typeof TS, reached: readonly Reached[]): Finding[]
   );
   const findings: Finding[] = [];
   const told = new Set<Reached>();
+  const waitForThemselves = new Set(waitingForItself(reached).map(({ from }) => from));
   for (const edge of edges) {
     if (told.has(edge)) continue;
     const cycle = shortestCycle(edge, edges);
-    if (cycle === undefined || isOneChain(cycle)) continue;
+    // Another rule reports a chain of calls that comes back to its first lock.
+    if (cycle === undefined || (isOneChain(cycle) && cycle.some(({ from }) => waitForThemselves.has(from))))
+      continue;
     for (const one of cycle) told.add(one);
     findings.push(findingOf(ts, cycle));
   }
@@ -60,7 +64,7 @@ function waitsFor({ to }: Reached, { from }: Reached): boolean {
   return to.family === from.family && !(to.isReader && from.isReader);
 }
 
-/** Of a chain of calls that comes back to its first lock another rule tells. */
+/** Whether it is one chain of calls, which comes back to its first lock. */
 function isOneChain(cycle: readonly Reached[]): boolean {
   return cycle.some(({ from }, start) => {
     const chain = [...cycle.slice(start), ...cycle.slice(0, start)];

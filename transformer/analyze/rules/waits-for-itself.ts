@@ -5,14 +5,17 @@ import type { Reached, Step } from "../reach";
 import { bare } from "../syntax";
 import type { TaggedLock } from "../tagged-locks";
 
-/** Locks that are waited for by who holds them, or others of their flag. */
-export function waitsForItself(ts: typeof TS, reached: readonly Reached[]): Finding[] {
-  const found = reached.filter(
+/** Functions that wait for their own lock, or for another one of its family, while they hold it. */
+export function waitingForItself(reached: readonly Reached[]): Reached[] {
+  return reached.filter(
     ({ from, to }) =>
       from.family === to.family && to.budgetMs > 0 && !(from.mayBeEnteredAgain && to.mayBeEnteredAgain),
   );
+}
+
+export function waitsForItself(ts: typeof TS, reached: readonly Reached[]): Finding[] {
   const told = new Set<Step["call"]>();
-  return found.flatMap(({ from, to, path }): Finding[] => {
+  return waitingForItself(reached).flatMap(({ from, to, path }): Finding[] => {
     const [first] = path;
     const last = path.at(-1);
     if (first === undefined || last === undefined || told.has(last.call)) return [];
@@ -44,9 +47,7 @@ function cureOf(from: TaggedLock, to: TaggedLock, isSame: boolean): string {
 
 /** Whether the key that is asked for is certainly the one that is held: the same words, of values that are handed on unchanged. */
 function isSameKey(ts: typeof TS, from: TaggedLock, to: TaggedLock, path: readonly Step[]): boolean {
-  if (from.plan.wholeKey !== undefined || to.plan.wholeKey !== undefined)
-    return from.flag === to.flag && !from.flag.includes("{");
-  const held = from.plan.key.map(({ shown }) => shown);
+  const held = valuesIn(from);
   if (held.length === 0) return true;
   let known = new Map(rootsOf(ts, from).map((name) => [name, name]));
   for (const { call, to: callee, isCallback } of path) {
@@ -64,8 +65,13 @@ function isSameKey(ts: typeof TS, from: TaggedLock, to: TaggedLock, path: readon
     }
     known = next;
   }
-  const asked = to.plan.key.map(({ shown }) => renamed(shown, known));
+  const asked = valuesIn(to).map((value) => renamed(value, known));
   return asked.every((part, index) => part !== undefined && part === held[index]);
+}
+
+/** The expressions that the key is made of. Keys of one family differ in their values alone. */
+function valuesIn({ plan }: TaggedLock): readonly string[] {
+  return plan.wholeKey?.values ?? plan.key.map(({ shown }) => shown);
 }
 
 function rootsOf(ts: typeof TS, { fn }: TaggedLock): string[] {
@@ -86,9 +92,10 @@ function handedOn(
   return root === undefined ? undefined : `${root}.${value.name.text}`;
 }
 
-/** A path of the callee in the words of the holder. */
+/** A path of the callee in the words of the holder. `undefined` for another expression. */
 function renamed(path: string, known: ReadonlyMap<string, string>): string | undefined {
-  const [, root = "", rest = ""] = /^([\p{ID_Continue}$]+)(.*)$/u.exec(path) ?? [];
+  const [, root = "", rest = ""] =
+    /^([\p{ID_Continue}$]+)((?:[?.#[\]]|[\p{ID_Continue}$])*)$/u.exec(path) ?? [];
   const text = known.get(root);
   return text === undefined ? undefined : text + rest;
 }
