@@ -75,8 +75,8 @@ export async function one(work: () => Promise<void>): Promise<void> { await work
   t.deepEqual(await lockweave(project, "check"), {
     code: 0,
     stdout:
-      "The lock of the only tag is in the output. Types are left to `tspc`, which checks them as it compiles. " +
-      "One call inside locks could not be followed: `--json` names them.\n",
+      "The lock of the only tag is in the output. `tspc` checks the types in tags. " +
+      "One call inside locks could not be followed. `--json` lists them.\n",
     stderr: "",
   });
 });

@@ -352,10 +352,10 @@ for (const compiler of NAMES) {
       t.deepEqual([check.code, checkOfOutput.code], [1, 1]);
       t.is(saidOf(place, check.stderr), `${place}\`out/${name}/pay.js\` does not lock it.`);
       t.is(saidOf(place, checkOfOutput.stderr), `${place}\`out\` does not lock it.`);
-      t.regex(check.stderr, /\n-> Compile with `tspc`: plain `tsc`, TypeScript 7, esbuild, swc/);
+      t.regex(check.stderr, /\n-> Compile with `tspc`\. Plain `tsc`, TypeScript 7, esbuild, swc,/);
       t.regex(
         checkOfOutput.stderr,
-        /\n-> Bundle with Lockweave's plugin for your bundler, or compile with `tspc` and bundle/,
+        /\n-> Build with Lockweave's plugin for your bundler, or compile with `tspc` and bundle/,
       );
     },
   );
@@ -521,7 +521,7 @@ const LATER: Readonly<
       const code = await project.read(`out/${file}.js`);
       await project.write({ [`out/${file}.js`]: code.replace("return await work", "return work") });
     },
-    /gives its lock back before what it returns is done/,
+    /releases its lock before the returned promise settles/,
   ],
   "a file of which a tool moved the body out of the `try`": [
     async (project, file) => {
@@ -529,7 +529,7 @@ const LATER: Readonly<
       const moved = code.replace(/return await (work\(id\));([^]*?release\(lock\);\s*\})/, "$2 return $1;");
       await project.write({ [`out/${file}.js`]: moved });
     },
-    /the steps of its lock do not stand around its body/,
+    /the steps of its lock are not around its body/,
   ],
 };
 

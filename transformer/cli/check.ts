@@ -49,15 +49,19 @@ export function check({ project: named, outputs, json, typescript }: Options, cw
   const builds = isCompiled ? (isExact ? checkBuilds(projects, () => [], cwd) : search()) : undefined;
   const all = [...projects, ...(builds?.builders ?? [])];
   const others = (): OtherBuilds => (isExact || builds === undefined ? search() : builds);
-  // `tspc` reports what a type checker knows. Nobody knows whether `tspc` ever saw the sources of a bundle, or the
-  // files that a build leaves out.
+  const isSilent = builds?.silent !== undefined;
+  const output = isSilent ? undefined : outputOf(projects, outputs, builds, cwd);
+  const unprovedFiles = new Set(output?.unproved.map(({ file }) => file));
+  // If `tspc` has written the locks of a project, it has also checked the types in the tags. It may never have seen the
+  // sources of a bundle, or the files that a build leaves out. With `noEmitOnError`, a type error is why a lock is missing.
   const byTspc = projects.filter(
     (project) =>
       !isBundled &&
       project.builder === "tspc" &&
       project.plugin?.transformProgram === true &&
       settingAgainstOutput(project) === undefined &&
-      builds?.shared.includes(project) !== true,
+      builds?.shared.includes(project) !== true &&
+      !project.files.some(({ source }) => unprovedFiles.has(source.fileName)),
   );
   const analysis = analysisRows(projects);
   const problems = inOrder<ProblemRow | FindingRow>([
@@ -74,10 +78,9 @@ export function check({ project: named, outputs, json, typescript }: Options, cw
   if (builds?.silent !== undefined && problems.length === 0) {
     throw new UsageError(withoutOutput(builds.silent, others(), cwd));
   }
-  const output = outputOf(projects, outputs, builds, cwd);
   const { tags, unproved } = output ?? { tags: countTags(projects), unproved: [] };
   if (tags + problems.length === 0) {
-    throw new UsageError("This project has no tags, so there is nothing to prove. Is it the right one?");
+    throw new UsageError("This project has no tags. Fix: name the tsconfig of the tagged sources with `-p`.");
   }
   printError(...aboutSources(projects));
   const advice = [
@@ -129,15 +132,14 @@ interface Output {
   readonly unproved: readonly Unproved[];
 }
 
-/** Returns `undefined` if no output was looked at. */
+/** Returns `undefined` if there is no output to read. */
 function outputOf(
   projects: readonly Project[],
   outputs: readonly string[],
   builds: CheckedBuilds | undefined,
   cwd: string,
 ): Output | undefined {
-  if (outputs.length > 0) return checkBundled(projects, outputs, cwd);
-  return builds?.silent === undefined ? builds : undefined;
+  return outputs.length > 0 ? checkBundled(projects, outputs, cwd) : builds;
 }
 
 function withoutOutput(project: Project, { builders, unbuilt }: OtherBuilds, cwd: string): string {
@@ -176,7 +178,7 @@ function aboutOtherProjects(
       ];
 }
 
-// ---- what was looked at ---------------------------------------------------------------------------------
+// ---- what was checked -----------------------------------------------------------------------------------
 
 function proved(tags: number, builds: CheckedBuilds | undefined, cwd: string): string {
   const locks = tags === 1 ? "The lock of the only tag is" : `The locks of all ${tags} tags are`;
@@ -185,34 +187,34 @@ function proved(tags: number, builds: CheckedBuilds | undefined, cwd: string): s
 }
 
 function notLooked(tags: number): string {
-  const right = tags === 1 ? "The only tag is as it should be." : `All ${tags} tags are as they should be.`;
-  return `${right} No output was looked at: if something is built, name it with \`--output\`.`;
+  const right = tags === 1 ? "The only tag is valid." : `All ${tags} tags are valid.`;
+  return `${right} No output was checked. If you build this project, name the output with \`--output\`.`;
 }
 
-/** Tags that are not in the output are told, and never counted. */
+/** Reports tags in tests that the build leaves out. They do not count as proved. */
 function aboutTests(builds: CheckedBuilds | undefined): string {
   const { leftOut = [] } = builds ?? {};
   if (leftOut.length === 0) return "";
   const tags = leftOut.length === 1 ? "One tag in a test is" : `${leftOut.length} tags in tests are`;
-  return `${tags} not built: \`--json\` names ${leftOut.length === 1 ? "it" : "them"}.`;
+  return `${tags} not built. \`--json\` lists ${leftOut.length === 1 ? "it" : "them"}.`;
 }
 
 function aboutTypes(projects: readonly Project[], byTspc: readonly Project[], cwd: string): string {
   if (projects.some(({ checksTypes }) => !checksTypes)) {
-    return "Types were not checked: that takes TypeScript 5.9 or 6.";
+    return "The types in tags were not checked, because this needs TypeScript 5.9 or 6.";
   }
-  if (byTspc.length === 0) return "Types were checked.";
-  if (byTspc.length === projects.length) return "Types are left to `tspc`, which checks them as it compiles.";
+  if (byTspc.length === 0) return "The types in tags were checked.";
+  if (byTspc.length === projects.length) return "`tspc` checks the types in tags.";
   const left = byTspc.map(({ config }) => `\`${shortPath(config, cwd)}\``).join(", ");
-  return `Types were checked, but for ${left}, where \`tspc\` checks them as it compiles.`;
+  return `The types in tags were checked, except for ${left}, where \`tspc\` checks them.`;
 }
 
-/** What cannot be followed is told, and never guessed. */
+/** Reports how many calls the analysis could not follow. */
 function aboutCalls({ unfollowed, left }: AnalysisRows): string {
-  // Where types were not checked, it is told that this takes a compiler.
+  // Without type checks, the sentence about types already names the compiler that is needed.
   if (left.some(({ checksTypes }) => checksTypes))
-    return "Calls between locks were not followed: that takes TypeScript 5.9 or 6.";
+    return "Calls between locks were not followed, because this needs TypeScript 5.9 or 6.";
   if (unfollowed.length === 0) return "";
   const calls = unfollowed.length === 1 ? "One call" : `${unfollowed.length} calls`;
-  return `${calls} inside locks could not be followed: \`--json\` names them.`;
+  return `${calls} inside locks could not be followed. \`--json\` lists them.`;
 }

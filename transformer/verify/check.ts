@@ -22,7 +22,7 @@ export interface Checked {
   readonly unproved: readonly Unproved[];
 }
 
-/** A tag, with the lock that the transformer makes of it, and the output that is to hold it. */
+/** A tag, the lock that the transformer writes for it, and the output file that must contain the lock. */
 interface Expected {
   readonly project: Project;
   readonly file: TaggedFile;
@@ -34,22 +34,22 @@ interface Expected {
 /** Which text of a lock is compared. */
 type Level = "exact" | "loose";
 
-/** What the output of one project shows. */
+/** The result for the output of one project. */
 export interface Proof {
   readonly unproved: readonly Unproved[];
   /** Whether a file exists that the project's compiler writes for a tagged source. */
   readonly hasOutput: boolean;
-  /** The file that has to hold the lock of the tag in this place. */
+  /** The output file that must contain the lock of the tag in this place. */
   readonly outputOf: (place: Place) => string | undefined;
 }
 
 /**
- * Compares the compiler's output on disk with what the transformer makes of the sources now. What is proved
- * for each tag: in the output that the tsconfig says, at the same place among classes and functions, there is
- * a function that does nothing but open that lock (with the same options and the same key), acquire it, and
- * run a body between `try` and `release`, whose returns are awaited. Comments and strings prove nothing.
+ * Compares the compiler's output on disk with the transformer's output for the current sources. A tag is proved if the
+ * output file has a function at the same place among classes and functions. That function must only open the same lock
+ * (same options, same key), acquire it, and run a body between `try` and `release`, with its returns awaited. Comments
+ * and strings prove nothing.
  *
- * It is not proved that the body is that of the source: a change outside of the tags goes unnoticed.
+ * This does not prove that the body is that of the source. A change outside the tags goes unnoticed.
  */
 export function proofOf(project: Project, cwd: string): Proof {
   const { expected, unproved } = expectedOf([project], ({ files }) => files);
@@ -73,14 +73,14 @@ function keyOf({ file, line, column }: Place): string {
 }
 
 /**
- * Looks for the locks in what bundlers and minifiers made. They give other names to what is local, write
- * expressions otherwise, and move code between files. What is proved for each tag: somewhere there is such a
- * function, with the same options, and a key that reads the same parts of the same parameters. Functions of one
- * site name and one key are proved together: see {@link isEachProved}.
+ * Searches the output of bundlers and minifiers for the locks. Bundlers rename local variables, rewrite expressions, and
+ * move code between files. A tag is proved if some file has a function with the same options, and with a key that reads
+ * the same parts of the same parameters. Functions with one name and one key are proved together: see
+ * {@link isEachProved}.
  *
- * It is not proved that the files are those which run, nor that they hold no other copy of the function.
+ * This proves neither that these files run, nor that they contain no other copy of the function.
  *
- * @throws {UsageError} when a path names no file
+ * @throws {UsageError} if a path names no file
  */
 export function checkBundled(projects: readonly Project[], outputs: readonly string[], cwd: string): Checked {
   const files = outputFiles(outputs, cwd);
@@ -116,7 +116,7 @@ export function settingAgainstOutput({ options }: Project): string | undefined {
   return options.noEmit ? "noEmit" : options.emitDeclarationOnly ? "emitDeclarationOnly" : undefined;
 }
 
-// ---- what is to be there --------------------------------------------------------------------------------
+// ---- what the output must contain -----------------------------------------------------------------------
 
 function expectedOf(
   projects: readonly Project[],
@@ -139,8 +139,8 @@ function expectedOf(
         } else {
           const why =
             output === undefined
-              ? "cannot be checked: TypeScript emits no code for this file"
-              : "cannot be checked: for so old a `target` its code is too different";
+              ? "cannot be checked, because TypeScript emits no code for this file"
+              : "cannot be checked, because its code is too different for so old a `target`";
           unproved.push({ ...placeOf(file, site), reason: "cannotTell", message: `${nameOf(site)} ${why}.` });
         }
       }
@@ -149,13 +149,13 @@ function expectedOf(
   return { expected, unproved };
 }
 
-/** What is emitted stands in the order of the source, but for functions of other names. */
+/** Functions with one name have the same order in the output as in the source. */
 function takeLock(made: Lock[] | undefined, site: WovenSite): Lock | undefined {
   const index = made?.findIndex((lock) => lock.site === site.name) ?? -1;
   return index === -1 ? undefined : made?.splice(index, 1)[0];
 }
 
-// ---- what is there --------------------------------------------------------------------------------------
+// ---- what the output contains ---------------------------------------------------------------------------
 
 function compare(expected: readonly Expected[], found: Locks, output: string, level: Level): Unproved[] {
   const groups = groupedBy(expected, ({ lock }) => lock[level] + JSON.stringify(lock.key));
@@ -171,7 +171,7 @@ function compare(expected: readonly Expected[], found: Locks, output: string, le
     }
     if (whole.length > 0) return group.map((one) => because("tooFew", one, `\`${output}\` holds ${count}`));
     if (same.length > 0) {
-      const early = `in \`${output}\` it gives its lock back before what it returns is done`;
+      const early = `in \`${output}\` it releases its lock before the returned promise settles`;
       return group.map((one) => because("broken", one, early));
     }
     const isOfAnother = (lock: Lock): boolean => expected.some((one) => isSame(one.lock, lock, level));
@@ -186,7 +186,7 @@ function notThere(one: Expected, { locks, broken }: Locks, output: string): Unpr
   const other = locks.find(({ site }) => site === name);
   if (other !== undefined) return because("stale", one, staleness(one.lock, other, output));
   return broken.includes(name)
-    ? because("broken", one, `in \`${output}\` the steps of its lock do not stand around its body`)
+    ? because("broken", one, `in \`${output}\` the steps of its lock are not around its body`)
     : because("unwoven", one, `\`${output}\` does not lock it`);
 }
 
@@ -199,14 +199,14 @@ function isSame(expected: Lock, found: Lock, level: Level): boolean {
   );
 }
 
-/** Nothing that the one waits for is left in a hurry by the other. */
+/** Whether the found lock awaits everything that the expected one awaits. */
 function isAwaited(expected: Lock, found: Lock): boolean {
   return found.unawaited <= expected.unawaited || found.immediate <= expected.immediate;
 }
 
 /**
- * Whether the locks prove those of as many functions. Several bundles may each hold a copy of one function, maybe minified
- * otherwise. So the functions have to be in one file, or with the bodies that the compiler gives them.
+ * Whether the found locks prove one lock for each expected function. Several bundles may each have a copy of one function,
+ * even a differently minified one. So all functions must be in one file, or have the bodies that the compiler writes.
  */
 function isEachProved(found: readonly Lock[], expected: readonly Lock[], level: Level): boolean {
   if (found.length < expected.length) return false;
@@ -229,9 +229,9 @@ function staleness(expected: Lock, found: Lock, output: string): string {
     .filter((name) => expected.options.get(name) !== found.options.get(name))
     .map((name) => `${name}=${shown(found, name)} instead of ${name}=${shown(expected, name)}`);
   if (differences.length === 0) {
-    differences.push("another key, error class, place in the file or version of lockweave");
+    differences.push("another key, error class, place in the file, or version of lockweave");
   }
-  return `\`${output}\` locks it otherwise than the tag says: ${differences.join(", ")}`;
+  return `its lock in \`${output}\` differs from the tag: ${differences.join(", ")}`;
 }
 
 function shown({ options }: Lock, name: string): string {

@@ -2,7 +2,11 @@ import type { Reason, Unproved } from "./check";
 import type { Project } from "./project";
 import { isTestFile } from "./test-files";
 
-/** What to do about it, one piece of advice a line. */
+/**
+ * Returns what to do about tags that are not proved, one piece of advice a line.
+ *
+ * @param isBundled whether `--output` names the output
+ */
 export function cures(
   projects: readonly Project[],
   unproved: readonly Unproved[],
@@ -21,11 +25,11 @@ export function cures(
   if (builder === "another") {
     if (has("unwoven", "tooFew", "copies", "broken", "stale")) {
       advice.push(
-        "Build again, with Lockweave's plugin for your bundler: `npx lockweave init` writes it down.",
+        "Build again with Lockweave's plugin for your bundler. `npx lockweave init` adds it to the bundler's configuration.",
       );
     }
     if (has("cannotTell"))
-      advice.push("Install TypeScript 5.9 or 6, which compiles what the output is held against.");
+      advice.push("Install TypeScript 5.9 or 6. `check` compares the output with what it compiles.");
     return advice;
   }
   if (
@@ -34,33 +38,40 @@ export function cures(
     entries.some((plugin) => plugin?.transformProgram !== true)
   ) {
     advice.push(
-      'Among the `plugins` in tsconfig.json, write { "transform": "lockweave/transformer", "transformProgram": true }.',
+      'Add { "transform": "lockweave/transformer", "transformProgram": true } to `plugins` in tsconfig.json.',
     );
   }
   if (has("unwoven", "tooFew")) {
-    const tools =
-      "plain `tsc`, TypeScript 7, esbuild, swc and Node's type stripping ignore plugins in silence";
+    if (isBundled)
+      advice.push(
+        "If no entry of the bundle imports the function, import it, or leave it out of the project.",
+      );
     const how = isBundled
-      ? `Bundle with Lockweave's plugin for your bundler, or compile with \`${builder}\` and bundle what it writes`
+      ? `Build with Lockweave's plugin for your bundler, or compile with \`${builder}\` and bundle its output`
       : `Compile with \`${builder}\``;
-    advice.push(`${how}: ${tools}.`);
-    if (isBundled) advice.push("What no entry of the bundle takes in is not in it.");
+    advice.push(
+      `${how}. Plain \`tsc\`, TypeScript 7, esbuild, swc, and Node's type stripping ignore plugins silently.`,
+    );
     if (isBundled && unproved.some(({ file }) => isTestFile(file, config))) {
       advice.push("To leave tests out, name a tsconfig without them with `-p`.");
     }
   }
   if (has("copies")) {
     advice.push(
-      "Give functions of one name and one key different names: in several files, their locks look like copies of one lock.",
+      "Give functions with one name and one key different names. In several files, their locks look like copies of one lock.",
     );
   }
   if (has("missing", "stale"))
-    advice.push(`Build again, with \`${builder}\`: the output is not that of these sources.`);
+    advice.push(
+      `Build again${isBundled ? "" : ` with \`${builder}\``}. The output was not built from these sources.`,
+    );
   if (has("unwoven", "missing", "stale") && isIncremental && builder === "tspc") {
-    advice.push("Use `tspc -b --force`: what plain `tsc -b` has built is up to date to TypeScript.");
+    advice.push("Use `tspc -b --force`. TypeScript does not rebuild what plain `tsc -b` has built.");
   }
   if (has("broken") && isBundled) {
-    advice.push("Let bundlers and minifiers leave async functions as they are: `target` es2018 or later.");
+    advice.push(
+      "Set the `target` of bundlers and minifiers to es2018 or later, so that they keep async functions.",
+    );
   }
   if (has("stale", "broken") && !isBundled) {
     advice.push("If a bundler or a minifier writes the output, name its files with `--output`.");

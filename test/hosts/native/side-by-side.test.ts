@@ -68,11 +68,11 @@ inMatrixSerially("a project with @typescript/typescript6 alone is built and chec
   await layOut(project, { typescript: "@typescript/typescript6" });
   const missing = await lockweave(project, "check");
   t.is(missing.code, 1);
-  t.true(missing.stderr.includes("-> Build again, with `lockweave build`"), missing.stderr);
+  t.true(missing.stderr.includes("-> Build again with `lockweave build`"), missing.stderr);
   t.deepEqual(await lockweave(project, "build"), { code: 0, stdout: "", stderr: "" });
   t.deepEqual(await lockweave(project, "check"), {
     code: 0,
-    stdout: "The locks of all 2 tags are in the output. Types were checked.\n",
+    stdout: "The locks of all 2 tags are in the output. The types in tags were checked.\n",
     stderr: "",
   });
 });
