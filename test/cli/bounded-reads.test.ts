@@ -7,6 +7,7 @@ import { startRedis, type RedisServer } from "../support/redis-server";
 import { ofScript } from "../support/terminal";
 import { until } from "../support/until";
 import { Programs } from "./programs";
+import { inMatrixSerially } from "../support/suites";
 
 // What the console costs is bounded, in bytes and in commands, whatever a Redis contains.
 
@@ -38,7 +39,7 @@ async function sentWhile(run: () => Promise<unknown>): Promise<number> {
   return (await sent()) - before;
 }
 
-test.serial("very long values, announcements and holds are not read as a whole", async (t) => {
+inMatrixSerially("very long values, announcements and holds are not read as a whole", async (t) => {
   const id = "a".repeat(32);
   await admin.set("LOCK_pay", id, "PX", 600_000);
   await admin.setrange(`lockweave:2:process:${id.slice(0, 12)}`, BYTES, "x");
@@ -65,7 +66,7 @@ redis.call("ZADD", "lockweave:2:queue:{LOCK_many_${LOCKS}}", 1, string.rep("f", 
   );
 }
 
-test.serial(
+inMatrixSerially(
   "of very many locks those with waiters are shown, and the number of the others is told",
   async (t) => {
     await fill();
@@ -85,7 +86,7 @@ test.serial(
   },
 );
 
-test.serial("on a terminal, the first screen takes a bounded number of commands", async (t) => {
+inMatrixSerially("on a terminal, the first screen takes a bounded number of commands", async (t) => {
   await fill();
   const command = [process.execPath, CLI, "top", "--redis", server.url];
   const terminal = spawn("script", ofScript(command));

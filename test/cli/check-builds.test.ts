@@ -1,9 +1,9 @@
 import { rm } from "node:fs/promises";
-import test from "ava";
 import { isTestFile } from "../../transformer/verify/test-files";
 import { makeProject, tsconfig, type Files, type Project, type Settings } from "../hosts/project";
 import { lockweave } from "./command";
 import { linkTypeScript7 } from "./tools";
+import { inMatrixSerially, outsideMatrix, outsideMatrixSerially } from "../support/suites";
 
 // Projects whose tsconfig.json also covers the tests, and whose build has a tsconfig of its own, as in NestJS's starter.
 
@@ -54,21 +54,25 @@ for (const [what, config] of [
   ["would write elsewhere", ELSEWHERE],
   ["has noEmit", NO_EMIT],
 ] as const) {
-  test.serial(`check finds the project that wrote the output if tsconfig.json ${what}`, async (t) => {
-    const project = await built({ ...FILES, "tsconfig.json": config }, "tsconfig.build.json");
-    const said = "The lock of the only tag is in the output of `tsconfig.build.json`. Types were checked.\n";
-    t.deepEqual(await check(project), { code: 0, said });
-    t.deepEqual(await check(project, "-p", "."), { code: 0, said });
-  });
+  outsideMatrixSerially(
+    `check finds the project that wrote the output if tsconfig.json ${what}`,
+    async (t) => {
+      const project = await built({ ...FILES, "tsconfig.json": config }, "tsconfig.build.json");
+      const said =
+        "The lock of the only tag is in the output of `tsconfig.build.json`. The types in tags were checked.\n";
+      t.deepEqual(await check(project), { code: 0, said });
+      t.deepEqual(await check(project, "-p", "."), { code: 0, said });
+    },
+  );
 
-  test.serial(
+  outsideMatrixSerially(
     `check tells of a tag in a test that the build leaves out if tsconfig.json ${what}`,
     async (t) => {
       const files = { ...FILES, "tsconfig.json": config, "test/app.e2e-spec.ts": tagged("probe") };
       const project = await built(files, "tsconfig.build.json");
       t.deepEqual(await check(project), {
         code: 0,
-        said: "The lock of the only tag is in the output of `tsconfig.build.json`. One tag in a test is not built: `--json` names it. Types were checked.\n",
+        said: "The lock of the only tag is in the output of `tsconfig.build.json`. One tag in a test is not built. `--json` lists it. The types in tags were checked.\n",
       });
       const { stdout } = await lockweave(project, "check", "--json");
       const { tags, builders, leftOut } = JSON.parse(stdout) as Record<string, unknown>;
@@ -78,19 +82,22 @@ for (const [what, config] of [
   );
 }
 
-test.serial("check accepts a spec beside the sources if both projects write to the same files", async (t) => {
-  const files = {
-    ...FILES,
-    "tsconfig.build.json": buildConfig({ rootDir: "." }),
-    "src/pay.spec.ts": tagged("probe"),
-  };
-  const project = await built(files, "tsconfig.build.json");
-  const { code, said } = await check(project);
-  t.is(code, 0, said);
-  t.true(said.includes("One tag in a test is not built"), said);
-});
+inMatrixSerially(
+  "check accepts a spec beside the sources if both projects write to the same files",
+  async (t) => {
+    const files = {
+      ...FILES,
+      "tsconfig.build.json": buildConfig({ rootDir: "." }),
+      "src/pay.spec.ts": tagged("probe"),
+    };
+    const project = await built(files, "tsconfig.build.json");
+    const { code, said } = await check(project);
+    t.is(code, 0, said);
+    t.true(said.includes("One tag in a test is not built"), said);
+  },
+);
 
-test.serial("check still reports a wrong tag in a test that the build leaves out", async (t) => {
+outsideMatrixSerially("check still reports a wrong tag in a test that the build leaves out", async (t) => {
   const wrong = tagged("probe").replace("keyName=id", "keyName=id.length.size");
   const project = await built({ ...FILES, "test/app.e2e-spec.ts": wrong }, "tsconfig.build.json");
   const { code, said } = await check(project);
@@ -98,7 +105,7 @@ test.serial("check still reports a wrong tag in a test that the build leaves out
   t.regex(said, /^test\/app\.e2e-spec\.ts:1:\d+: TS2339: Property 'size' does not exist on type 'number'\./m);
 });
 
-test.serial("check finds the project that a script of package.json names", async (t) => {
+inMatrixSerially("check finds the project that a script of package.json names", async (t) => {
   const { "tsconfig.build.json": _, ...files } = FILES;
   const project = await built(
     {
@@ -128,7 +135,7 @@ test.serial("check finds the project that a script of package.json names", async
   }
 });
 
-test.serial("check finds the project that TypeScript 7 has built", async (t) => {
+inMatrixSerially("check finds the project that TypeScript 7 has built", async (t) => {
   const project = await makeProject({ ...FILES, "test/app.spec.ts": tagged("probe") });
   await linkTypeScript7(project);
   t.like(await lockweave(project, "build", "-p", "tsconfig.build.json"), { code: 0, stderr: "" });
@@ -140,7 +147,7 @@ test.serial("check finds the project that TypeScript 7 has built", async (t) => 
   );
 });
 
-test.serial("check at the root of a monorepo finds the projects of its packages", async (t) => {
+inMatrixSerially("check at the root of a monorepo finds the projects of its packages", async (t) => {
   const ofPackage = tsconfig({ noEmit: false, rootDir: "src", outDir: "dist" });
   const project = await built(
     {
@@ -162,32 +169,35 @@ test.serial("check at the root of a monorepo finds the projects of its packages"
   t.true(said.startsWith("packages/b/src/b.ts:1:5: `b` is not proved to be locked: no project"), said);
 });
 
-test.serial("check accepts a solution of which only the project without the tests was built", async (t) => {
-  const composite = { composite: true, declaration: true };
-  const project = await built(
-    {
-      "src/pay.ts": tagged("pay"),
-      "src/pay.spec.ts": `import "./pay.js";\n${tagged("probe")}`,
-      "tsconfig.json": JSON.stringify({
-        files: [],
-        references: [{ path: "./tsconfig.app.json" }, { path: "./tsconfig.spec.json" }],
-      }),
-      "tsconfig.app.json": tsconfig(
-        { ...composite, outDir: "dist" },
-        { include: ["src"], exclude: NO_TESTS },
-      ),
-      "tsconfig.spec.json": tsconfig({ ...composite, outDir: "out-spec" }),
-    },
-    "tsconfig.app.json",
-  );
-  const { code, said } = await check(project);
-  t.is(code, 0, said);
-  t.true(said.includes("One tag in a test is not built"), said);
-});
+inMatrixSerially(
+  "check accepts a solution of which only the project without the tests was built",
+  async (t) => {
+    const composite = { composite: true, declaration: true };
+    const project = await built(
+      {
+        "src/pay.ts": tagged("pay"),
+        "src/pay.spec.ts": `import "./pay.js";\n${tagged("probe")}`,
+        "tsconfig.json": JSON.stringify({
+          files: [],
+          references: [{ path: "./tsconfig.app.json" }, { path: "./tsconfig.spec.json" }],
+        }),
+        "tsconfig.app.json": tsconfig(
+          { ...composite, outDir: "dist" },
+          { include: ["src"], exclude: NO_TESTS },
+        ),
+        "tsconfig.spec.json": tsconfig({ ...composite, outDir: "out-spec" }),
+      },
+      "tsconfig.app.json",
+    );
+    const { code, said } = await check(project);
+    t.is(code, 0, said);
+    t.true(said.includes("One tag in a test is not built"), said);
+  },
+);
 
 // ---- what is missing stays an error -----------------------------------------------------------------------
 
-test.serial("check reports a build of another tsconfig that was not woven", async (t) => {
+outsideMatrixSerially("check reports a build of another tsconfig that was not woven", async (t) => {
   const project = await makeProject({ ...FILES, "test/app.spec.ts": tagged("probe") });
   await project.tsc("-p", "tsconfig.build.json");
   const { code, said } = await check(project);
@@ -204,7 +214,7 @@ test.serial("check reports a build of another tsconfig that was not woven", asyn
   );
 });
 
-test.serial("check reports a file that is missing in the build of another tsconfig", async (t) => {
+inMatrixSerially("check reports a file that is missing in the build of another tsconfig", async (t) => {
   // By its name it may be a test, but the build has it. The project of the worker does not make it one.
   for (const file of ["src/refund.ts", "src/test/refund.ts"]) {
     const files = {
@@ -232,7 +242,7 @@ test.serial("check reports a file that is missing in the build of another tsconf
   }
 });
 
-test.serial(
+inMatrixSerially(
   "check reports a tagged file that no project with output compiles, unless it is a test",
   async (t) => {
     const files = {
@@ -252,7 +262,7 @@ test.serial(
   },
 );
 
-test.serial(
+inMatrixSerially(
   "check reports unwoven output where tsconfig.json would write, unless -p names the build",
   async (t) => {
     const project = await built(FILES, "tsconfig.build.json");
@@ -265,7 +275,7 @@ test.serial(
   },
 );
 
-test.serial("check wants the locks in the output of each project that has written one", async (t) => {
+inMatrixSerially("check wants the locks in the output of each project that has written one", async (t) => {
   const files = {
     ...FILES,
     "tsconfig.json": NO_EMIT,
@@ -282,25 +292,28 @@ test.serial("check wants the locks in the output of each project that has writte
   t.true(said.includes("`dist/cjs/pay.js` does not lock it"), said);
 });
 
-test.serial("check reports another build without the locks if tsconfig.json has all of them", async (t) => {
-  const files = {
-    ...FILES,
-    "tsconfig.json": tsconfig({ rootDir: "src", outDir: "esm" }),
-    "tsconfig.cjs.json": buildConfig({ outDir: "cjs" }),
-  };
-  const project = await built(files, "tsconfig.json", "tsconfig.cjs.json");
-  const both = await check(project);
-  t.is(both.code, 0, both.said);
-  t.true(both.said.startsWith("The lock of the only tag is in the output. "), both.said);
-  await project.tsc("-p", "tsconfig.cjs.json");
-  const { code, said } = await check(project);
-  t.is(code, 1, said);
-  t.true(said.includes("`cjs/pay.js` does not lock it"), said);
-  t.true(said.includes("the output of `tsconfig.json`, `tsconfig.cjs.json`."), said);
-  t.like(await check(project, "-p", "tsconfig.json"), { code: 0 });
-});
+inMatrixSerially(
+  "check reports another build without the locks if tsconfig.json has all of them",
+  async (t) => {
+    const files = {
+      ...FILES,
+      "tsconfig.json": tsconfig({ rootDir: "src", outDir: "esm" }),
+      "tsconfig.cjs.json": buildConfig({ outDir: "cjs" }),
+    };
+    const project = await built(files, "tsconfig.json", "tsconfig.cjs.json");
+    const both = await check(project);
+    t.is(both.code, 0, both.said);
+    t.true(both.said.startsWith("The lock of the only tag is in the output. "), both.said);
+    await project.tsc("-p", "tsconfig.cjs.json");
+    const { code, said } = await check(project);
+    t.is(code, 1, said);
+    t.true(said.includes("`cjs/pay.js` does not lock it"), said);
+    t.true(said.includes("the output of `tsconfig.json`, `tsconfig.cjs.json`."), said);
+    t.like(await check(project, "-p", "tsconfig.json"), { code: 0 });
+  },
+);
 
-test.serial("check accepts the last build if several projects write the same files", async (t) => {
+inMatrixSerially("check accepts the last build if several projects write the same files", async (t) => {
   const optional = `/** @redisLock businessFlag=pay keyName="order?.id ?? 0" */
 export async function pay(order?: { id: string }): Promise<void> {
   void order;
@@ -321,7 +334,7 @@ export async function pay(order?: { id: string }): Promise<void> {
   await project.write({ "src/pay.ts": optional.replace("=pay", "=payOrder") });
   const stale = await check(project);
   t.is(stale.code, 1, stale.said);
-  t.true(stale.said.includes("`dist/pay.js` locks it otherwise"), stale.said);
+  t.true(stale.said.includes("its lock in `dist/pay.js` differs"), stale.said);
   await project.tsc("-p", "tsconfig.build.json");
   const { code, said } = await check(project);
   t.is(code, 1, said);
@@ -330,7 +343,7 @@ export async function pay(order?: { id: string }): Promise<void> {
 
 // ---- the tsconfig to name is told -------------------------------------------------------------------------
 
-test.serial("check names the tsconfig that would write code if nothing is built", async (t) => {
+outsideMatrixSerially("check names the tsconfig that would write code if nothing is built", async (t) => {
   const project = await makeProject({ ...FILES, "tsconfig.json": NO_EMIT });
   const silent = await check(project);
   t.is(silent.code, 2);
@@ -341,7 +354,7 @@ test.serial("check names the tsconfig that would write code if nothing is built"
   t.true(said.includes("-> The output of `tsconfig.build.json` does not exist either."), said);
 });
 
-test.serial(
+outsideMatrixSerially(
   "check takes a tsconfig that -p names as it is, and names the one that wrote the output",
   async (t) => {
     const project = await built(FILES, "tsconfig.build.json");
@@ -361,7 +374,7 @@ test.serial(
   },
 );
 
-test.serial("check of a bundle says how to leave out tags in tests", async (t) => {
+inMatrixSerially("check of a bundle says how to leave out tags in tests", async (t) => {
   const project = await built({ ...FILES, "src/pay.spec.ts": tagged("probe") }, "tsconfig.build.json");
   const { code, said } = await check(project, "--output", "dist");
   t.is(code, 1);
@@ -369,7 +382,7 @@ test.serial("check of a bundle says how to leave out tags in tests", async (t) =
   t.like(await check(project, "-p", "tsconfig.build.json", "--output", "dist"), { code: 0 });
 });
 
-test("a test is known by its name, or by a directory below the tsconfig", (t) => {
+outsideMatrix("a test is known by its name, or by a directory below the tsconfig", (t) => {
   for (const [file, isTest] of [
     ["/test/app/src/pay.ts", false],
     ["/test/app/src/pay.spec.ts", true],

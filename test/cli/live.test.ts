@@ -9,6 +9,7 @@ import { startSentinelGroup } from "../support/redis-sentinel";
 import { startRedisCluster } from "../support/redis-cluster";
 import { until } from "../support/until";
 import { Programs } from "./programs";
+import { inMatrixSerially, outsideMatrixSerially } from "../support/suites";
 
 // What `top`, `inspect` and `release` tell of real processes on a real server.
 
@@ -59,31 +60,34 @@ async function look(...args: readonly string[]): Promise<Look> {
 const hasWaiter = async (key: string): Promise<boolean> =>
   (await admin.zcard(`lockweave:2:queue:{${key}}`)) > 0;
 
-test.serial("top tells who holds what and who waits, with host and pid of who says so", async (t) => {
-  const holder = await program('await obtain(lockKey("pay", 1)); await obtain(lockKey("quiet"));');
-  const waiter = await program('void withLock(lockKey("pay", 1), { waitTime: "60s" }, never);');
-  await until(() => hasWaiter("LOCK_pay_1"));
-  const { locks } = await look();
-  t.deepEqual(
-    locks.map(({ key, state, waiting }) => [key, state, waiting]),
-    [
-      ["LOCK_pay_1", "held", 1],
-      ["LOCK_quiet", "held", 0],
-    ],
-  );
-  const host = hostname();
-  t.like(locks[0]?.holders[0], { isRevoked: false, process: { host, pid: holder.pid } });
-  t.like(locks[0]?.waiters[0], { host, pid: waiter.pid });
-  const { stdout, code } = await lockweave(["top"]);
-  t.is(code, 0);
-  t.regex(
-    stdout,
-    /^2 held, 1 waiting, of 2 locks\. \d+ commands in \d+ ms, up to \d+ names looked through\.\n/,
-  );
-  t.regex(stdout, new RegExp(`LOCK_pay_1 +${host}/${holder.pid} +${host}/${waiter.pid}\\n`));
-});
+outsideMatrixSerially(
+  "top tells who holds what and who waits, with host and pid of who says so",
+  async (t) => {
+    const holder = await program('await obtain(lockKey("pay", 1)); await obtain(lockKey("quiet"));');
+    const waiter = await program('void withLock(lockKey("pay", 1), { waitTime: "60s" }, never);');
+    await until(() => hasWaiter("LOCK_pay_1"));
+    const { locks } = await look();
+    t.deepEqual(
+      locks.map(({ key, state, waiting }) => [key, state, waiting]),
+      [
+        ["LOCK_pay_1", "held", 1],
+        ["LOCK_quiet", "held", 0],
+      ],
+    );
+    const host = hostname();
+    t.like(locks[0]?.holders[0], { isRevoked: false, process: { host, pid: holder.pid } });
+    t.like(locks[0]?.waiters[0], { host, pid: waiter.pid });
+    const { stdout, code } = await lockweave(["top"]);
+    t.is(code, 0);
+    t.regex(
+      stdout,
+      /^2 held, 1 waiting, of 2 locks\. \d+ commands in \d+ ms, up to \d+ names looked through\.\n/,
+    );
+    t.regex(stdout, new RegExp(`LOCK_pay_1 +${host}/${holder.pid} +${host}/${waiter.pid}\\n`));
+  },
+);
 
-test.serial(
+outsideMatrixSerially(
   "who says nothing of himself is known by his number, and other people's holds by what they wrote",
   async (t) => {
     await program('await obtain(lockKey("pay"));', `{ redis: ${JSON.stringify(server.url)} }`);
@@ -95,7 +99,7 @@ test.serial(
   },
 );
 
-test.serial(
+outsideMatrixSerially(
   "locks of any name are seen where somebody waits, and by --match; those behind a prefix by --prefix",
   async (t) => {
     await program(
@@ -121,7 +125,7 @@ test.serial(
   },
 );
 
-test.serial("those who share a lock are told by the holds of their processes", async (t) => {
+outsideMatrixSerially("those who share a lock are told by the holds of their processes", async (t) => {
   await program(
     'await obtain(lockKey("read"), { mode: "read" }); await obtain(lockKey("read"), { mode: "read" });',
   );
@@ -131,7 +135,7 @@ test.serial("those who share a lock are told by the holds of their processes", a
   t.true(lock?.holders.every(({ leftMs }) => leftMs > 0 && leftMs <= 30_000));
 });
 
-test.serial(
+inMatrixSerially(
   "of a thousand locks and more keys than a look takes in, all are told, and KEYS is never asked",
   async (t) => {
     const pipeline = admin.pipeline();
@@ -151,7 +155,7 @@ test.serial(
   },
 );
 
-test.serial("tail writes what changes, as it sees it", async (t) => {
+outsideMatrixSerially("tail writes what changes, as it sees it", async (t) => {
   const child = programs.start(["tail", "--json"]);
   let output = "";
   child.stdout.setEncoding("utf8").on("data", (text: string) => void (output += text));
@@ -182,7 +186,7 @@ test.serial("tail writes what changes, as it sees it", async (t) => {
   await until(() => changes().includes(`LOCK_pay_1 ended ${holder.pid}`));
 });
 
-test.serial("inspect tells of one lock, also of one that nobody holds", async (t) => {
+outsideMatrixSerially("inspect tells of one lock, also of one that nobody holds", async (t) => {
   await program('await obtain(lockKey("pay", 1));');
   const { stdout } = await lockweave(["inspect", "LOCK_pay_1"]);
   t.regex(stdout, /LOCK_pay_1/);
@@ -193,26 +197,29 @@ test.serial("inspect tells of one lock, also of one that nobody holds", async (t
   });
 });
 
-test.serial("release asks first, revokes what is held, and frees it at once only with --now", async (t) => {
-  await program('await obtain(lockKey("pay", 1));');
-  const refused = await lockweave(["release", "LOCK_pay_1"]);
-  t.is(refused.code, 3);
-  t.true(refused.stdout.endsWith("Nothing was changed. With `--yes` nobody is asked.\n"));
-  t.regex((await admin.get("LOCK_pay_1")) ?? "", /^[0-9a-f]{32}$/);
-  const revoked = await lockweave(["release", "LOCK_pay_1", "--yes"]);
-  t.is(revoked.code, 0);
-  t.regex(revoked.stdout, /\nRevoked: it was held by .*\n$/);
-  t.regex((await admin.get("LOCK_pay_1")) ?? "", /^revoked:[0-9a-f]{24}$/);
-  const freed = await lockweave(["release", "LOCK_pay_1", "--yes", "--now"]);
-  t.is(freed.code, 0);
-  t.is(await admin.get("LOCK_pay_1"), null);
-  t.is(
-    (await lockweave(["release", "LOCK_pay_1", "--yes"])).stdout,
-    "LOCK_pay_1 is free: there is nothing to release.\n",
-  );
-});
+outsideMatrixSerially(
+  "release asks first, revokes what is held, and frees it at once only with --now",
+  async (t) => {
+    await program('await obtain(lockKey("pay", 1));');
+    const refused = await lockweave(["release", "LOCK_pay_1"]);
+    t.is(refused.code, 3);
+    t.true(refused.stdout.endsWith("Nothing was changed. With `--yes` nobody is asked.\n"));
+    t.regex((await admin.get("LOCK_pay_1")) ?? "", /^[0-9a-f]{32}$/);
+    const revoked = await lockweave(["release", "LOCK_pay_1", "--yes"]);
+    t.is(revoked.code, 0);
+    t.regex(revoked.stdout, /\nRevoked: it was held by .*\n$/);
+    t.regex((await admin.get("LOCK_pay_1")) ?? "", /^revoked:[0-9a-f]{24}$/);
+    const freed = await lockweave(["release", "LOCK_pay_1", "--yes", "--now"]);
+    t.is(freed.code, 0);
+    t.is(await admin.get("LOCK_pay_1"), null);
+    t.is(
+      (await lockweave(["release", "LOCK_pay_1", "--yes"])).stdout,
+      "LOCK_pay_1 is free: there is nothing to release.\n",
+    );
+  },
+);
 
-test.serial("a prefix is taken as it is written, whatever SCAN would make of it", async (t) => {
+outsideMatrixSerially("a prefix is taken as it is written, whatever SCAN would make of it", async (t) => {
   const prefix = String.raw`a[bc]?*\:`;
   await admin.set(`${prefix}LOCK_pay`, "somebody", "PX", 60_000);
   await admin.zadd(`${prefix}lockweave:2:queue:{${prefix}mutex}`, 1, "f".repeat(32));
@@ -221,7 +228,7 @@ test.serial("a prefix is taken as it is written, whatever SCAN would make of it"
   t.deepEqual(locks.map(({ key }) => key).toSorted(), ["LOCK_pay", "mutex"]);
 });
 
-test.serial("of those who share a lock each is shown with its own time", async (t) => {
+outsideMatrixSerially("of those who share a lock each is shown with its own time", async (t) => {
   await program(
     'await obtain(lockKey("pay", 1), { mode: "read", lockTime: "20s" }); await obtain(lockKey("pay", 1), { mode: "read", lockTime: "10m" });',
   );
@@ -231,13 +238,13 @@ test.serial("of those who share a lock each is shown with its own time", async (
   t.true((times[0] ?? NaN) <= 20_000 && (times[1] ?? NaN) > 500_000, times.join());
 });
 
-test.serial("release takes a lock of a client with a keyPrefix, and no other", async (t) => {
+outsideMatrixSerially("release takes a lock of a client with a keyPrefix, and no other", async (t) => {
   await admin.mset("app:LOCK_pay", "a".repeat(32), "LOCK_pay", "b".repeat(32));
   t.is((await lockweave(["release", "LOCK_pay", "--prefix", "app:", "--yes", "--now"])).code, 0);
   t.deepEqual(await admin.mget("app:LOCK_pay", "LOCK_pay"), [null, "b".repeat(32)]);
 });
 
-test.serial(
+inMatrixSerially(
   "of a lock that lasts, an announced process says for which function, and since when",
   async (t) => {
     const holder = await program('await take("OrderService.pay", "pay", 1);');
@@ -260,12 +267,15 @@ test.serial(
   },
 );
 
-test.serial("for how long a lock is held that nobody tells of is not known at the first look", async (t) => {
-  await admin.set("LOCK_pay", "a".repeat(32), "PX", 60_000);
-  t.regex((await lockweave(["top"])).stdout, /^0 +- +held +- +\d+\.\d s +LOCK_pay +a{12} +-$/m);
-});
+outsideMatrixSerially(
+  "for how long a lock is held that nobody tells of is not known at the first look",
+  async (t) => {
+    await admin.set("LOCK_pay", "a".repeat(32), "PX", 60_000);
+    t.regex((await lockweave(["top"])).stdout, /^0 +- +held +- +\d+\.\d s +LOCK_pay +a{12} +-$/m);
+  },
+);
 
-test.serial("what is not of a process is not taken for its word", async (t) => {
+outsideMatrixSerially("what is not of a process is not taken for its word", async (t) => {
   await admin.set("LOCK_pay", "a".repeat(32), "PX", 60_000);
   for (const said of [
     "no JSON",
@@ -281,23 +291,26 @@ test.serial("what is not of a process is not taken for its word", async (t) => {
   }
 });
 
-test.serial("of what is very long the beginning is shown, and nothing of it moves the cursor", async (t) => {
-  const escape = "\u001B[2J";
-  await admin.set("LOCK_big", escape + "x".repeat(2_000_000), "PX", 60_000);
-  await admin.set("LOCK_pay", "a".repeat(32), "PX", 60_000);
-  const said = {
-    host: escape + "h".repeat(100_000),
-    pid: 7,
-    holds: [{ key: "LOCK_pay", site: escape + "s".repeat(100_000), forMs: 5_000 }],
-  };
-  await admin.set(`lockweave:2:process:${"a".repeat(12)}`, JSON.stringify(said), "PX", 60_000);
-  const { stdout } = await lockweave(["top"]);
-  t.true(stdout.length < 10_000);
-  t.false(stdout.includes("\u001B"));
-  t.true(stdout.includes("x... (2000004 bytes)"));
-});
+outsideMatrixSerially(
+  "of what is very long the beginning is shown, and nothing of it moves the cursor",
+  async (t) => {
+    const escape = "\u001B[2J";
+    await admin.set("LOCK_big", escape + "x".repeat(2_000_000), "PX", 60_000);
+    await admin.set("LOCK_pay", "a".repeat(32), "PX", 60_000);
+    const said = {
+      host: escape + "h".repeat(100_000),
+      pid: 7,
+      holds: [{ key: "LOCK_pay", site: escape + "s".repeat(100_000), forMs: 5_000 }],
+    };
+    await admin.set(`lockweave:2:process:${"a".repeat(12)}`, JSON.stringify(said), "PX", 60_000);
+    const { stdout } = await lockweave(["top"]);
+    t.true(stdout.length < 10_000);
+    t.false(stdout.includes("\u001B"));
+    t.true(stdout.includes("x... (2000004 bytes)"));
+  },
+);
 
-test.serial("a Sentinel leads to the master that it knows", async (t) => {
+outsideMatrixSerially("a Sentinel leads to the master that it knows", async (t) => {
   const group = await startSentinelGroup(1, 1);
   try {
     await group.client().set("LOCK_pay_1", "0".repeat(32), "PX", 60_000);
@@ -313,7 +326,7 @@ test.serial("a Sentinel leads to the master that it knows", async (t) => {
   }
 });
 
-test.serial("tail says that the server is gone, and goes on when it is back", async (t) => {
+inMatrixSerially("tail says that the server is gone, and goes on when it is back", async (t) => {
   const other = await startRedis();
   const child = programs.start(["tail", "--redis", other.url]);
   let [output, errors] = ["", ""];
@@ -330,7 +343,7 @@ test.serial("tail says that the server is gone, and goes on when it is back", as
   await again.stop();
 });
 
-test.serial("an unreachable server is named without its password", async (t) => {
+outsideMatrixSerially("an unreachable server is named without its password", async (t) => {
   const { code, stderr } = await lockweave(["top", "--redis", "redis://:secret@127.0.0.1:1"]);
   t.is(code, 2);
   t.regex(stderr, /^lockweave: redis:\/\/127\.0\.0\.1:1 cannot be read: .*ECONNREFUSED.*\.\n/);
@@ -339,7 +352,7 @@ test.serial("an unreachable server is named without its password", async (t) => 
   t.regex((await lockweave(["inspect"])).stderr, /Expected the key of a lock/);
 });
 
-test.serial("what a user may not read is told, and not taken for free", async (t) => {
+outsideMatrixSerially("what a user may not read is told, and not taken for free", async (t) => {
   await admin.set("LOCK_pay", "0".repeat(32), "PX", 60_000);
   await admin.call("ACL", "SETUSER", "blind", "on", ">secret", "~*", "&*", "+@all", "-getrange");
   const { code, stdout, stderr } = await lockweave([
@@ -356,7 +369,7 @@ test.serial("what a user may not read is told, and not taken for free", async (t
   t.is((await look("--match", "LOCK_queue*")).locks.length, 1);
 });
 
-test.serial("it ends without a word when nobody reads any more", async (t) => {
+outsideMatrixSerially("it ends without a word when nobody reads any more", async (t) => {
   const child = programs.start(["tail"]);
   let errors = "";
   child.stderr.setEncoding("utf8").on("data", (text: string) => void (errors += text));
@@ -369,7 +382,7 @@ test.serial("it ends without a word when nobody reads any more", async (t) => {
   t.is(errors, "");
 });
 
-test.serial("of a quorum's masters all are looked at, and told how many have it", async (t) => {
+outsideMatrixSerially("of a quorum's masters all are looked at, and told how many have it", async (t) => {
   const others = [await startRedis(), await startRedis()];
   const servers = [server, ...others];
   try {
@@ -388,7 +401,7 @@ test.serial("of a quorum's masters all are looked at, and told how many have it"
   }
 });
 
-test.serial("a master of a quorum that is dead is named, and the others are looked at", async (t) => {
+inMatrixSerially("a master of a quorum that is dead is named, and the others are looked at", async (t) => {
   const others = [await startRedis(), await startRedis()];
   const urls = [server, ...others].flatMap(({ url }) => ["--redis", url]);
   try {
@@ -415,7 +428,7 @@ test.serial("a master of a quorum that is dead is named, and the others are look
   }
 });
 
-test.serial("a node of a cluster leads to all of it", async (t) => {
+inMatrixSerially("a node of a cluster leads to all of it", async (t) => {
   const cluster = await startRedisCluster(3);
   try {
     const client = cluster.cluster();
@@ -430,16 +443,19 @@ test.serial("a node of a cluster leads to all of it", async (t) => {
   }
 });
 
-test.serial("a process says who it is as long as it lives, and no other one says anything", async (t) => {
-  await program('await obtain(lockKey("pay", 1));');
-  const [name = ""] = await admin.keys("lockweave:2:process:*");
-  t.regex(name, /^lockweave:2:process:[0-9a-f]{12}$/);
-  t.is(name.slice(-12), ((await admin.get("LOCK_pay_1")) ?? "").slice(0, 12));
-  const left = await admin.pttl(name);
-  t.true(left > 0 && left <= 60_000);
-  await program('await obtain(lockKey("pay", 2));', `{ redis: ${JSON.stringify(server.url)} }`);
-  t.is((await admin.keys("lockweave:2:process:*")).length, 1);
-});
+outsideMatrixSerially(
+  "a process says who it is as long as it lives, and no other one says anything",
+  async (t) => {
+    await program('await obtain(lockKey("pay", 1));');
+    const [name = ""] = await admin.keys("lockweave:2:process:*");
+    t.regex(name, /^lockweave:2:process:[0-9a-f]{12}$/);
+    t.is(name.slice(-12), ((await admin.get("LOCK_pay_1")) ?? "").slice(0, 12));
+    const left = await admin.pttl(name);
+    t.true(left > 0 && left <= 60_000);
+    await program('await obtain(lockKey("pay", 2));', `{ redis: ${JSON.stringify(server.url)} }`);
+    t.is((await admin.keys("lockweave:2:process:*")).length, 1);
+  },
+);
 
 async function announcedKeys(): Promise<string[][]> {
   const names = await admin.keys("lockweave:2:process:*");
@@ -450,7 +466,7 @@ async function announcedKeys(): Promise<string[][]> {
     .toSorted(([one = ""], [other = ""]) => one.localeCompare(other));
 }
 
-test.serial("of two configurations in one process, each says what it holds itself", async (t) => {
+inMatrixSerially("of two configurations in one process, each says what it holds itself", async (t) => {
   await program(`
     await obtain(lockKey("one"));
     for (const file of Object.keys(require.cache)) if (!file.includes("node_modules")) delete require.cache[file];
@@ -462,7 +478,7 @@ test.serial("of two configurations in one process, each says what it holds itsel
   t.deepEqual(await announcedKeys(), [["LOCK_one"], ["LOCK_two"]]);
 });
 
-test.serial("a process that drains goes on to say what it holds", async (t) => {
+inMatrixSerially("a process that drains goes on to say what it holds", async (t) => {
   await program(`
     await obtain(lockKey("pay"));
     const { shutdown } = require(${JSON.stringify(join(PACKAGE, "dist/runtime/index.js"))});

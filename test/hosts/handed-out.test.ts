@@ -1,7 +1,7 @@
 import { mkdir, symlink } from "node:fs/promises";
-import test from "ava";
 import { lockweave } from "../cli/command";
 import { runTool } from "../cli/tools";
+import { inMatrix, outsideMatrix } from "../support/suites";
 import { makeProject, tsconfig, type Files, type Project, type Settings } from "./project";
 
 // A package of the same workspace, linked into `node_modules`, whose sources the application takes in: who emits them, and
@@ -41,26 +41,32 @@ async function withShop(manifest: object, files: Files = {}, settings: Settings 
 
 const AS_SOURCE = { exports: "./src/index.ts" };
 
-test("tags in the TypeScript that a linked package hands out are an error at the import, to the check too", async (t) => {
-  const project = await withShop(AS_SOURCE);
-  const { code, stdout } = await project.tspc();
-  t.is(code, 2);
-  t.true(stdout.startsWith(AT), stdout);
-  const checked = await lockweave(project, "check");
-  t.is(checked.code, 1);
-  t.true(checked.stderr.startsWith(IN_CHECK), checked.stderr);
-});
+outsideMatrix(
+  "tags in the TypeScript that a linked package hands out are an error at the import, to the check too",
+  async (t) => {
+    const project = await withShop(AS_SOURCE);
+    const { code, stdout } = await project.tspc();
+    t.is(code, 2);
+    t.true(stdout.startsWith(AT), stdout);
+    const checked = await lockweave(project, "check");
+    t.is(checked.code, 1);
+    t.true(checked.stderr.startsWith(IN_CHECK), checked.stderr);
+  },
+);
 
-test("what only other sources of the linked package take in is told at the import of the application", async (t) => {
-  const project = await withShop(AS_SOURCE, {
-    "packages/shop/src/index.ts": `import "./orders.ts";\nexport * from "./till.ts";\n`,
-    "packages/shop/src/till.ts": `export { pay } from "./pay.ts";\n`,
-    "packages/shop/src/orders.ts": `/** @redisLock businessFlag=order */\nexport async function order() {}\n`,
-  });
-  const { stdout } = await project.tspc();
-  t.regex(stdout, /^src\/main\.ts\(2,21\): error TS901406: .* `order` .* from `orders\.ts`/m);
-  t.regex(stdout, /^src\/main\.ts\(2,21\): error TS901406: .* `pay` .* from `pay\.ts`/m);
-});
+outsideMatrix(
+  "what only other sources of the linked package take in is told at the import of the application",
+  async (t) => {
+    const project = await withShop(AS_SOURCE, {
+      "packages/shop/src/index.ts": `import "./orders.ts";\nexport * from "./till.ts";\n`,
+      "packages/shop/src/till.ts": `export { pay } from "./pay.ts";\n`,
+      "packages/shop/src/orders.ts": `/** @redisLock businessFlag=order */\nexport async function order() {}\n`,
+    });
+    const { stdout } = await project.tspc();
+    t.regex(stdout, /^src\/main\.ts\(2,21\): error TS901406: .* `order` .* from `orders\.ts`/m);
+    t.regex(stdout, /^src\/main\.ts\(2,21\): error TS901406: .* `pay` .* from `pay\.ts`/m);
+  },
+);
 
 for (const [what, line] of [
   ["an import of types alone", `import type { Order } from "shop"; export let order: Order;`],
@@ -71,7 +77,7 @@ for (const [what, line] of [
     `import { pay } from "shop"; // lockweave-allow LW1406: lockweave/register loads it\nexport { pay };`,
   ],
 ] as const) {
-  test(`${what} of a linked package's TypeScript is no error`, async (t) => {
+  outsideMatrix(`${what} of a linked package's TypeScript is no error`, async (t) => {
     const project = await withShop(AS_SOURCE, {
       "src/main.ts": `${line}\n${OWN}`,
     });
@@ -80,7 +86,7 @@ for (const [what, line] of [
   });
 }
 
-test("a comment that allows it has to give a reason", async (t) => {
+outsideMatrix("a comment that allows it has to give a reason", async (t) => {
   const project = await withShop(AS_SOURCE, {
     "src/main.ts": MAIN.replace('"shop";', '"shop"; // lockweave-allow LW1406'),
   });
@@ -89,14 +95,14 @@ test("a comment that allows it has to give a reason", async (t) => {
   t.regex(stdout, /^src\/main\.ts\(2,32\): error TS901508: /);
 });
 
-test("a build that emits nothing says nothing of what a bundler will weave", async (t) => {
+inMatrix("a build that emits nothing says nothing of what a bundler will weave", async (t) => {
   const project = await withShop(AS_SOURCE, {}, { noEmit: true });
   t.like(await project.tspc(), { code: 0, stdout: "" });
   const declarations = await withShop(AS_SOURCE, {}, { declaration: true, emitDeclarationOnly: true });
   t.like(await declarations.tspc(), { code: 0, stdout: "" });
 });
 
-test("the check of a bundle looks for the locks of linked sources, too", async (t) => {
+inMatrix("the check of a bundle looks for the locks of linked sources, too", async (t) => {
   const project = await withShop(AS_SOURCE);
   const bundle = (name: string, plugins: string): Promise<unknown> =>
     runTool(
@@ -116,44 +122,50 @@ test("the check of a bundle looks for the locks of linked sources, too", async (
 
 const TYPES_ALONE = { exports: { types: "./src/index.ts", default: "./dist/index.js" } };
 
-test("where only its types are sources, their tags are held against the JavaScript that Node loads", async (t) => {
-  const shop = { extends: "../../tsconfig.json", include: ["src"] };
-  const project = await withShop(TYPES_ALONE, {
-    "packages/shop/tsconfig.json": JSON.stringify({
-      ...shop,
-      compilerOptions: { rootDir: "src", outDir: "dist" },
-    }),
-  });
-  t.deepEqual(
-    await project.tspc(),
-    { code: 0, stdout: "", stderr: "" },
-    "nothing is known of what is not built",
-  );
-  t.is((await project.tsc("-p", "packages/shop")).code, 0);
-  const { code, stdout } = await project.tspc();
-  t.is(code, 2);
-  t.regex(stdout, /^src\/main\.ts\(2,21\): error TS901403: .* `pay` .* `pay\.js` does not hold the lock/);
-  t.is((await lockweave(project, "check")).code, 1);
-  t.is((await project.tspc("-p", "packages/shop")).code, 0);
-  t.like(await project.tspc(), { code: 0, stdout: "" });
-});
+inMatrix(
+  "where only its types are sources, their tags are held against the JavaScript that Node loads",
+  async (t) => {
+    const shop = { extends: "../../tsconfig.json", include: ["src"] };
+    const project = await withShop(TYPES_ALONE, {
+      "packages/shop/tsconfig.json": JSON.stringify({
+        ...shop,
+        compilerOptions: { rootDir: "src", outDir: "dist" },
+      }),
+    });
+    t.deepEqual(
+      await project.tspc(),
+      { code: 0, stdout: "", stderr: "" },
+      "nothing is known of what is not built",
+    );
+    t.is((await project.tsc("-p", "packages/shop")).code, 0);
+    const { code, stdout } = await project.tspc();
+    t.is(code, 2);
+    t.regex(stdout, /^src\/main\.ts\(2,21\): error TS901403: .* `pay` .* `pay\.js` does not hold the lock/);
+    t.is((await lockweave(project, "check")).code, 1);
+    t.is((await project.tspc("-p", "packages/shop")).code, 0);
+    t.like(await project.tspc(), { code: 0, stdout: "" });
+  },
+);
 
-test("a referenced project that hands out its sources is built with its locks, and Node runs those sources", async (t) => {
-  const project = await withShop(AS_SOURCE, {
-    "packages/shop/tsconfig.json": tsconfig({ ...LAX, composite: true, rootDir: "src", outDir: "dist" }),
-    "tsconfig.json": tsconfig(LAX, { include: ["src"], references: [{ path: "packages/shop" }] }),
-  });
-  const first = await project.tspc("-b");
-  t.true(first.stdout.startsWith(AT), first.stdout + first.stderr);
-  await project.write({
-    "packages/shop/package.json": JSON.stringify({
-      name: "shop",
-      type: "module",
-      exports: "./dist/index.js",
-    }),
-  });
-  t.like(await project.tspc("-b"), { code: 0, stdout: "" });
-});
+inMatrix(
+  "a referenced project that hands out its sources is built with its locks, and Node runs those sources",
+  async (t) => {
+    const project = await withShop(AS_SOURCE, {
+      "packages/shop/tsconfig.json": tsconfig({ ...LAX, composite: true, rootDir: "src", outDir: "dist" }),
+      "tsconfig.json": tsconfig(LAX, { include: ["src"], references: [{ path: "packages/shop" }] }),
+    });
+    const first = await project.tspc("-b");
+    t.true(first.stdout.startsWith(AT), first.stdout + first.stderr);
+    await project.write({
+      "packages/shop/package.json": JSON.stringify({
+        name: "shop",
+        type: "module",
+        exports: "./dist/index.js",
+      }),
+    });
+    t.like(await project.tspc("-b"), { code: 0, stdout: "" });
+  },
+);
 
 /** An application with the package as a copy in `node_modules`. */
 async function withInstalled(
@@ -172,20 +184,23 @@ async function withInstalled(
   return project;
 }
 
-test("tags in the TypeScript that an installed package hands out are an error, since bundlers run it and nobody weaves it", async (t) => {
-  for (const settings of [{}, { noEmit: true }]) {
-    const project = await withInstalled(settings);
-    const { code, stdout } = await project.tspc();
-    t.is(code, 2);
-    t.true(stdout.startsWith(AT.replace("pay.ts", "index.ts")), stdout);
-    t.regex(stdout, /an installed package hands out as it is/);
-    const checked = await lockweave(project, "check");
-    t.is(checked.code, 1);
-    t.true(checked.stderr.includes(IN_CHECK), checked.stderr);
-  }
-});
+inMatrix(
+  "tags in the TypeScript that an installed package hands out are an error, since bundlers run it and nobody weaves it",
+  async (t) => {
+    for (const settings of [{}, { noEmit: true }]) {
+      const project = await withInstalled(settings);
+      const { code, stdout } = await project.tspc();
+      t.is(code, 2);
+      t.true(stdout.startsWith(AT.replace("pay.ts", "index.ts")), stdout);
+      t.regex(stdout, /an installed package hands out as it is/);
+      const checked = await lockweave(project, "check");
+      t.is(checked.code, 1);
+      t.true(checked.stderr.includes(IN_CHECK), checked.stderr);
+    }
+  },
+);
 
-test("a comment allows it where the bundler weaves installed packages by other means", async (t) => {
+outsideMatrix("a comment allows it where the bundler weaves installed packages by other means", async (t) => {
   const line = 'import { pay } from "shop"; // lockweave-allow LW1406: our bundler weaves it';
   t.like(await (await withInstalled({ noEmit: true }, line)).tspc(), { code: 0, stdout: "" });
 });
@@ -212,42 +227,54 @@ for (const [what, manifest, files, message] of [
   ["hands out a bundle without the lock", BUILT, { "dist/index.js": UNWOVEN }, BY_PATHS],
   ["has a `main` without the lock", { main: "lib/index.js" }, { "lib/index.js": UNWOVEN }, BY_PATHS],
 ] as const) {
-  test(`an import that \`paths\` leads to the sources is an error where the package ${what}`, async (t) => {
-    const ofShop = Object.entries(files).map(([file, text]) => [`packages/shop/${file}`, text]);
-    const project = await byPaths(manifest, Object.fromEntries(ofShop) as Files);
-    const { code, stdout } = await project.tspc();
-    t.is(code, 2);
-    t.true(stdout.startsWith(message), stdout);
-    t.is(stdout.split("error TS").length, 2, stdout);
-    const checked = await lockweave(project, "check");
-    t.is(checked.code, 1);
-    t.true(checked.stderr.startsWith(IN_CHECK), checked.stderr);
-    await project.write({
-      "src/main.ts": MAIN.replace(
-        '"shop";',
-        '"shop"; // lockweave-allow LW1406: a tool writes the paths anew',
-      ),
-    });
-    t.like(await project.tspc(), { code: 0, stdout: "" });
-  });
+  outsideMatrix(
+    `an import that \`paths\` leads to the sources is an error where the package ${what}`,
+    async (t) => {
+      const ofShop = Object.entries(files).map(([file, text]) => [`packages/shop/${file}`, text]);
+      const project = await byPaths(manifest, Object.fromEntries(ofShop) as Files);
+      const { code, stdout } = await project.tspc();
+      t.is(code, 2);
+      t.true(stdout.startsWith(message), stdout);
+      t.is(stdout.split("error TS").length, 2, stdout);
+      const checked = await lockweave(project, "check");
+      t.is(checked.code, 1);
+      t.true(checked.stderr.startsWith(IN_CHECK), checked.stderr);
+      await project.write({
+        "src/main.ts": MAIN.replace(
+          '"shop";',
+          '"shop"; // lockweave-allow LW1406: a tool writes the paths anew',
+        ),
+      });
+      t.like(await project.tspc(), { code: 0, stdout: "" });
+    },
+  );
 }
 
-test("an import that `paths` leads to the sources is no error where Node loads what has the lock", async (t) => {
-  const project = await byPaths(BUILT);
-  t.like(await project.tspc(), { code: 0, stdout: "" }, "nothing is known of what is not built");
-  await project.write({
-    "packages/shop/tsconfig.json": tsconfig({ ...LAX, rootDir: "src", outDir: "dist" }, { include: ["src"] }),
-  });
-  t.is((await project.tspc("-p", "packages/shop")).code, 0);
-  t.like(await project.tspc(), { code: 0, stdout: "" });
-});
+outsideMatrix(
+  "an import that `paths` leads to the sources is no error where Node loads what has the lock",
+  async (t) => {
+    const project = await byPaths(BUILT);
+    t.like(await project.tspc(), { code: 0, stdout: "" }, "nothing is known of what is not built");
+    await project.write({
+      "packages/shop/tsconfig.json": tsconfig(
+        { ...LAX, rootDir: "src", outDir: "dist" },
+        { include: ["src"] },
+      ),
+    });
+    t.is((await project.tspc("-p", "packages/shop")).code, 0);
+    t.like(await project.tspc(), { code: 0, stdout: "" });
+  },
+);
 
-test("an import that `paths` leads to the sources is no error where Node loads what this build makes of them", async (t) => {
-  const project = await byPaths({ main: "../../out/packages/shop/src/index.js" });
-  await project.write({ "out/packages/shop/src/index.js": UNWOVEN });
-  t.like(await project.tspc(), { code: 0, stdout: "" });
-  t.like(await project.run("out/src/main.js"), { code: 0, stderr: "" });
-});
+outsideMatrix(
+  "an import that `paths` leads to the sources is no error where Node loads what this build makes of them",
+  async (t) => {
+    const project = await byPaths({ main: "../../out/packages/shop/src/index.js" });
+    await project.write({ "out/packages/shop/src/index.js": UNWOVEN });
+    t.like(await project.tspc(), { code: 0, stdout: "" });
+    t.like(await project.run("out/src/main.js"), { code: 0, stderr: "" });
+  },
+);
 
 const SCRIPT =
   "/** @redisLock businessFlag=pay keyName=id */\nexport async function pay(id) { return id; }\n";
@@ -258,30 +285,36 @@ for (const [what, files, settings] of [
   ["beside declarations of its own", { "src/pay.d.ts": DECLARED }, {}],
   ["without types", {}, { noImplicitAny: false }],
 ] as const) {
-  test(`tags in JavaScript ${what}, which the build takes in and does not emit, are an error at the import`, async (t) => {
-    const project = await makeProject(
-      { "src/main.ts": OF_SCRIPT, "src/pay.js": SCRIPT, "src/own.ts": OWN, ...files },
-      settings,
-    );
-    const { code, stdout } = await project.tspc();
-    t.is(code, 2);
-    t.true(stdout.startsWith(AT.replace("pay.ts", "pay.js")), stdout);
-    const checked = await lockweave(project, "check");
-    t.is(checked.code, 1);
-    t.true(checked.stderr.startsWith(IN_CHECK), checked.stderr);
-    for (const change of [
-      {
-        "src/main.ts": OF_SCRIPT.replace('pay.js";', 'pay.js"; // lockweave-allow LW1406: the hook loads it'),
-      },
-      { "src/pay.js": "export async function pay(id) { return id; }\n", "src/main.ts": OF_SCRIPT },
-    ]) {
-      await project.write(change);
-      t.like(await project.tspc(), { code: 0, stdout: "" });
-    }
-  });
+  outsideMatrix(
+    `tags in JavaScript ${what}, which the build takes in and does not emit, are an error at the import`,
+    async (t) => {
+      const project = await makeProject(
+        { "src/main.ts": OF_SCRIPT, "src/pay.js": SCRIPT, "src/own.ts": OWN, ...files },
+        settings,
+      );
+      const { code, stdout } = await project.tspc();
+      t.is(code, 2);
+      t.true(stdout.startsWith(AT.replace("pay.ts", "pay.js")), stdout);
+      const checked = await lockweave(project, "check");
+      t.is(checked.code, 1);
+      t.true(checked.stderr.startsWith(IN_CHECK), checked.stderr);
+      for (const change of [
+        {
+          "src/main.ts": OF_SCRIPT.replace(
+            'pay.js";',
+            'pay.js"; // lockweave-allow LW1406: the hook loads it',
+          ),
+        },
+        { "src/pay.js": "export async function pay(id) { return id; }\n", "src/main.ts": OF_SCRIPT },
+      ]) {
+        await project.write(change);
+        t.like(await project.tspc(), { code: 0, stdout: "" });
+      }
+    },
+  );
 }
 
-test("JavaScript that the build emits is woven, and no error", async (t) => {
+outsideMatrix("JavaScript that the build emits is woven, and no error", async (t) => {
   const project = await makeProject({ "src/main.ts": OF_SCRIPT, "src/pay.js": SCRIPT }, { allowJs: true });
   t.like(await project.tspc(), { code: 0, stdout: "" });
   t.regex(await project.read("out/pay.js"), /lockweave\.acquire/);

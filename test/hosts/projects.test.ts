@@ -1,8 +1,8 @@
 import { rm, symlink } from "node:fs/promises";
-import test from "ava";
 import { lockweave } from "../cli/command";
 import { makeProject, PACKAGE, PLUGIN, tsconfig, type Files, type Settings } from "./project";
 import { Watch } from "./watch";
+import { inMatrixSerially, outsideMatrixSerially } from "../support/suites";
 
 const PAY = `/** @redisLock businessFlag=payOrder keyName=orderNo */
 export async function pay(orderNo: string): Promise<string> {
@@ -10,7 +10,7 @@ export async function pay(orderNo: string): Promise<string> {
 }
 `;
 
-test.serial("a project with paths, JSON, JavaScript and TSX is woven throughout", async (t) => {
+outsideMatrixSerially("a project with paths, JSON, JavaScript and TSX is woven throughout", async (t) => {
   const project = await makeProject(
     {
       "packages/shop/shop.ts": PAY,
@@ -48,7 +48,7 @@ export async function refund(orderNo) { return pay(orderNo); }
   t.is(await project.read("out/src/data.json"), await project.read("plain/src/data.json"));
 });
 
-test.serial(
+outsideMatrixSerially(
   "the sources of a linked package, which this project does not emit, are left to their own project",
   async (t) => {
     const library = await makeProject({
@@ -66,7 +66,7 @@ ${PAY.replace("pay(", "payTwice(")}`,
   },
 );
 
-test.serial("a package that is installed twice stays one to the checker", async (t) => {
+outsideMatrixSerially("a package that is installed twice stays one to the checker", async (t) => {
   const files = ["x", "y"].flatMap((name) => [
     [`node_modules/${name}/package.json`, `{ "name": "${name}", "version": "1.0.0", "types": "index.d.ts" }`],
     [`node_modules/${name}/index.d.ts`, `export { Twice } from "twice"; import "twice/deep";`],
@@ -95,7 +95,7 @@ export async function f(twice: OfX): Promise<OfY> { return twice; }
   t.regex(await project.read("out/a.js"), /lockweave\.acquire/);
 });
 
-test.serial("-b of projects that import each other's sources weaves them", async (t) => {
+outsideMatrixSerially("-b of projects that import each other's sources weaves them", async (t) => {
   const into = (outDir: string): Settings => ({
     composite: true,
     declarationMap: true,
@@ -118,7 +118,7 @@ await shop();
   t.like(await project.run("out/shop/main.js"), { code: 0, stdout: "paid A1\n" });
 });
 
-test.serial(
+outsideMatrixSerially(
   "errors in the make-up of the program are where plain tsc finds them, in incremental builds too",
   async (t) => {
     const project = await makeProject({
@@ -140,7 +140,7 @@ ${PAY}export const sum = b + c + d;
   },
 );
 
-test.serial("--watch follows tsconfig.json, and finds new files", async (t) => {
+inMatrixSerially("--watch follows tsconfig.json, and finds new files", async (t) => {
   const project = await makeProject({ "src/a.ts": PAY });
   const asModule = (module: string): Record<string, string> => ({
     "tsconfig.json": tsconfig({ module, moduleResolution: "bundler" }),
@@ -172,7 +172,7 @@ module.exports = (program, config, { ts }) => (context) => (file) => {
 `;
 
 for (const order of ["before", "after"]) {
-  test.serial(`another plugin ${order} this one transforms the woven file`, async (t) => {
+  outsideMatrixSerially(`another plugin ${order} this one transforms the woven file`, async (t) => {
     const other = { transform: "./other.cjs" };
     const project = await makeProject(
       { "src/a.ts": PAY, "src/b.ts": "export const b = 1;\n", "other.cjs": OTHER_PLUGIN },
@@ -218,7 +218,7 @@ create({
 console.log(host.written.join("\\n"));
 `;
 
-test.serial(
+inMatrixSerially(
   "a tool's own host writes the woven files, all or one, whatever it thinks of upper case",
   async (t) => {
     const project = await makeProject({
@@ -252,7 +252,7 @@ for (const module of [ts.ModuleKind.ESNext, ts.ModuleKind.CommonJS]) {
 }
 `;
 
-test.serial("source files that a tool keeps are woven anew for another module format", async (t) => {
+inMatrixSerially("source files that a tool keeps are woven anew for another module format", async (t) => {
   const project = await makeProject(
     { "src/a.ts": PAY, "tool.cjs": THRIFTY_TOOL },
     { module: "esnext", moduleResolution: "bundler" },
@@ -264,7 +264,7 @@ test.serial("source files that a tool keeps are woven anew for another module fo
   });
 });
 
-test.serial("ts-node with type check refuses a package that was built without its locks", async (t) => {
+inMatrixSerially("ts-node with type check refuses a package that was built without its locks", async (t) => {
   const project = await makeProject(
     {
       "package.json": "{}",
@@ -292,7 +292,7 @@ void pay("A1");
   t.regex(stderr, /src\/main\.ts\(2,21\): error TS901403: LW1403: .*`pay`.* Fix: /);
 });
 
-test.serial("ts-node with type check runs woven code, and refuses what is wrong", async (t) => {
+outsideMatrixSerially("ts-node with type check runs woven code, and refuses what is wrong", async (t) => {
   const project = await makeProject(
     {
       "package.json": "{}",
@@ -329,7 +329,7 @@ void pay("A1").then(console.log);
   );
 });
 
-test.serial("configure() by way of a barrel is told of the weave, and only by it", async (t) => {
+outsideMatrixSerially("configure() by way of a barrel is told of the weave, and only by it", async (t) => {
   const project = await makeProject({
     "src/locks.ts": `export * from "./inner.js";\n`,
     "src/inner.ts": `import * as all from "lockweave";\nexport const { configure: setUp, memoryStore } = all;\n`,
@@ -341,23 +341,26 @@ test.serial("configure() by way of a barrel is told of the weave, and only by it
   t.regex((await project.run("out/main.js")).stderr, /This build was not woven/);
 });
 
-test.serial("barrels that import each other, under many modules, are looked through once", async (t) => {
-  const layers = Array.from({ length: 60 }, (_, layer) => [
-    `src/layer${layer}.ts`,
-    [1, 2, 3]
-      .map((below) => `export * from "./${layer < below ? "inner" : `layer${layer - below}`}.js";\n`)
-      .join(""),
-  ]);
-  const project = await makeProject({
-    ...(Object.fromEntries(layers) as Files),
-    "src/inner.ts": `export * from "./layer59.js";\nexport { configure as setUp, memoryStore } from "lockweave";\n`,
-    "src/main.ts": `import { memoryStore, setUp } from "./layer59.js";\nsetUp({ store: memoryStore() });\n`,
-  });
-  t.like(await project.tspc(), { code: 0, stdout: "" });
-  t.like(await project.run("out/main.js"), { code: 0, stderr: "" });
-});
+outsideMatrixSerially(
+  "barrels that import each other, under many modules, are looked through once",
+  async (t) => {
+    const layers = Array.from({ length: 60 }, (_, layer) => [
+      `src/layer${layer}.ts`,
+      [1, 2, 3]
+        .map((below) => `export * from "./${layer < below ? "inner" : `layer${layer - below}`}.js";\n`)
+        .join(""),
+    ]);
+    const project = await makeProject({
+      ...(Object.fromEntries(layers) as Files),
+      "src/inner.ts": `export * from "./layer59.js";\nexport { configure as setUp, memoryStore } from "lockweave";\n`,
+      "src/main.ts": `import { memoryStore, setUp } from "./layer59.js";\nsetUp({ store: memoryStore() });\n`,
+    });
+    t.like(await project.tspc(), { code: 0, stdout: "" });
+    t.like(await project.run("out/main.js"), { code: 0, stderr: "" });
+  },
+);
 
-test.serial("the plugin has a short name, too", async (t) => {
+outsideMatrixSerially("the plugin has a short name, too", async (t) => {
   const project = await makeProject(
     {
       "src/main.ts": `import { configure, memoryStore } from "lockweave";\nconfigure({ store: memoryStore() });\n${PAY}`,
@@ -369,46 +372,52 @@ test.serial("the plugin has a short name, too", async (t) => {
   t.is((await lockweave(project, "check")).code, 0);
 });
 
-test.serial("of what an unlocked reference has made, the import of the tagged file is blamed", async (t) => {
-  const pay = `/** @redisLock businessFlag=pay */\nexport async function pay(): Promise<void> {}\n`;
-  const composite = { composite: true, rootDir: ".", outDir: "out" };
-  const project = await makeProject({
-    "lib/tsconfig.json": tsconfig(composite, {}),
-    "lib/after.ts": "export const after = 1;\n",
-    "lib/before.ts": "export const before = 1;\n",
-    "lib/pay.ts": pay,
-    "app/tsconfig.json": tsconfig(composite, { references: [{ path: "../lib" }] }),
-    "app/main.ts": `import { before } from "../lib/before.js";
+outsideMatrixSerially(
+  "of what an unlocked reference has made, the import of the tagged file is blamed",
+  async (t) => {
+    const pay = `/** @redisLock businessFlag=pay */\nexport async function pay(): Promise<void> {}\n`;
+    const composite = { composite: true, rootDir: ".", outDir: "out" };
+    const project = await makeProject({
+      "lib/tsconfig.json": tsconfig(composite, {}),
+      "lib/after.ts": "export const after = 1;\n",
+      "lib/before.ts": "export const before = 1;\n",
+      "lib/pay.ts": pay,
+      "app/tsconfig.json": tsconfig(composite, { references: [{ path: "../lib" }] }),
+      "app/main.ts": `import { before } from "../lib/before.js";
 import { pay } from "../lib/pay.js";
 import { after } from "../lib/after.js";
 export const all = [before, pay, after];
 `,
-  });
-  t.like(await project.tsc("-b", "lib"), { code: 0 });
-  const { code, stdout } = await project.tspc("-p", "app");
-  t.is(code, 2);
-  const [first, ...others] = stdout.trim().split("\n");
-  t.true(first?.startsWith(`app/main.ts(2,21): error TS901403: LW1403: This takes in \`pay\``), stdout);
-  t.deepEqual(others, []);
-});
+    });
+    t.like(await project.tsc("-b", "lib"), { code: 0 });
+    const { code, stdout } = await project.tspc("-p", "app");
+    t.is(code, 2);
+    const [first, ...others] = stdout.trim().split("\n");
+    t.true(first?.startsWith(`app/main.ts(2,21): error TS901403: LW1403: This takes in \`pay\``), stdout);
+    t.deepEqual(others, []);
+  },
+);
 
-test.serial("what the reference of a reference was built to without locks is an error, too", async (t) => {
-  const composite = { composite: true, rootDir: ".", outDir: "out" };
-  const referring = (...paths: readonly string[]): string =>
-    tsconfig(composite, { references: paths.map((path) => ({ path })) });
-  const project = await makeProject({
-    "deep/tsconfig.json": referring(),
-    "deep/pay.ts": "/** @redisLock businessFlag=pay */\nexport async function pay(): Promise<void> {}\n",
-    "lib/tsconfig.json": referring("../deep"),
-    "lib/shop.ts": `import { pay } from "../deep/pay.js";\nexport const shop = async (): Promise<void> => pay();\n`,
-    "app/tsconfig.json": referring("../lib"),
-    "app/main.ts": `import { shop } from "../lib/shop.js";\nexport const main = shop;\n`,
-  });
-  t.like(await project.tsc("-b", "lib"), { code: 0 });
-  const { code, stdout } = await project.tspc("-p", "app");
-  t.is(code, 2);
-  t.regex(
-    stdout,
-    /error TS901403: LW1403: This takes in `pay` with `@redisLock`, and `pay\.js` does not hold/,
-  );
-});
+outsideMatrixSerially(
+  "what the reference of a reference was built to without locks is an error, too",
+  async (t) => {
+    const composite = { composite: true, rootDir: ".", outDir: "out" };
+    const referring = (...paths: readonly string[]): string =>
+      tsconfig(composite, { references: paths.map((path) => ({ path })) });
+    const project = await makeProject({
+      "deep/tsconfig.json": referring(),
+      "deep/pay.ts": "/** @redisLock businessFlag=pay */\nexport async function pay(): Promise<void> {}\n",
+      "lib/tsconfig.json": referring("../deep"),
+      "lib/shop.ts": `import { pay } from "../deep/pay.js";\nexport const shop = async (): Promise<void> => pay();\n`,
+      "app/tsconfig.json": referring("../lib"),
+      "app/main.ts": `import { shop } from "../lib/shop.js";\nexport const main = shop;\n`,
+    });
+    t.like(await project.tsc("-b", "lib"), { code: 0 });
+    const { code, stdout } = await project.tspc("-p", "app");
+    t.is(code, 2);
+    t.regex(
+      stdout,
+      /error TS901403: LW1403: This takes in `pay` with `@redisLock`, and `pay\.js` does not hold/,
+    );
+  },
+);

@@ -201,7 +201,7 @@ outsideMatrixSerially("esbuild: an ES module with the runtime in it runs", async
   );
 });
 
-outsideMatrixSerially("esbuild: CommonJS with the runtime and ioredis in it runs", async (t) => {
+inMatrixSerially("esbuild: CommonJS with the runtime and ioredis in it runs", async (t) => {
   const project = await consumerWith(["esbuild", "ioredis"], {
     ...PROGRAM,
     "package.json": "{}",
@@ -211,7 +211,7 @@ outsideMatrixSerially("esbuild: CommonJS with the runtime and ioredis in it runs
   t.like(await runAlone(project, "dist/main.cjs", false), RAN);
 });
 
-outsideMatrixSerially(
+inMatrixSerially(
   "esbuild: the configuration in docs/hosts.md puts everything into one ES module",
   async (t) => {
     const config = codeUnder("esbuild", "lambda.config.mjs");

@@ -1,5 +1,5 @@
 import { growth, workOf, type Work } from "../support/work-counter"; // First: it counts only what is loaded after it.
-import test, { type ExecutionContext } from "ava";
+import { type ExecutionContext } from "ava";
 import { AsyncResource } from "node:async_hooks";
 import { runInside } from "../../runtime/lock/reentrancy";
 import type { LockOptions } from "../../runtime/lock/settings";
@@ -10,6 +10,7 @@ import { batching } from "../support/batching-store";
 import { deferred } from "../support/deferred";
 import { Fleet, type FleetProcess } from "../support/fleet";
 import { VirtualClock } from "../support/virtual-clock";
+import { inMatrixSerially } from "../support/suites";
 
 // These tests count the work of each call in the process while the holders and waiters grow. They do not measure time. A loop
 // over all of them is a block of the runtime that runs more often. A failure names its function and line.
@@ -128,7 +129,7 @@ async function compare(
 function costsTheSame(title: string, beside: (world: World, count: number) => Promise<Operations>): void {
   for (const sendsTogether of [false, true]) {
     const how = sendsTogether ? ", over a store that takes many commands at once" : "";
-    test.serial(`${title}${how}`, async (t) => {
+    inMatrixSerially(`${title}${how}`, async (t) => {
       const grown = await compare(t, (count) => beside(new World(sendsTogether), count));
       t.is(grown.join("\n"), "");
     });
@@ -322,7 +323,7 @@ for (const { who, permits } of [
   { who: "readers", permits: Infinity },
   { who: "callers with permits", permits: 1_000 },
 ]) {
-  test.serial(
+  inMatrixSerially(
     `each command of ${who} costs the memory store the same beside few and many others`,
     async (t) => {
       const grown = await compare(t, async (count) => {
@@ -391,7 +392,7 @@ for (const { what, plant, found } of [
     found: /^a call that waits: runtime\/queue\/local-queues\.ts:\d+ \(includes\) ran 10 times, then 300$/m,
   },
 ]) {
-  test.serial(`${what} is found`, async (t) => {
+  inMatrixSerially(`${what} is found`, async (t) => {
     t.teardown(() => {
       LocalQueue.prototype.join = join;
     });

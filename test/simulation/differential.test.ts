@@ -16,12 +16,13 @@ import {
   type Subject,
 } from "./history";
 import { passInRedis, stepClockInRedis, timedProcess, type TimedProcess } from "./timed-redis";
+import { isMatrix } from "../support/suites";
 
 // The simulation runs over the memory store. Here random histories show that Redis does the same, step by step:
 // its replies, its hints, and what is left. A history that tells them apart is printed, and comes again with
 //   SEED=123 npx ava test/simulation/differential.test.ts
 
-const HISTORIES = 300;
+const HISTORIES = isMatrix ? 300 : 100;
 /** So often a history is tried in which time on the server mattered. */
 const ATTEMPTS = 30;
 const SEED = Number(process.env["SEED"] ?? 1);

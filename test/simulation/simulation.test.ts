@@ -8,7 +8,7 @@ import { simulate } from "./world";
 //   SEED=123 npx ava test/simulation/simulation.test.ts
 // `npm run simulate` tries any number of them.
 
-const { SEED, SEEDS = "500" } = process.env;
+const { SEED, SEEDS = "250" } = process.env;
 
 for (const [kind, name] of KINDS.entries()) {
   test(`in ${name} weather nobody is in beside another, overtaken, kept too long, not told, or left behind`, async (t) => {

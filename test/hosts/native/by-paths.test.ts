@@ -1,8 +1,8 @@
 import { symlink } from "node:fs/promises";
-import test from "ava";
 import { lockweave } from "../../cli/command";
 import { linkTypeScript7 } from "../../cli/tools";
 import { makeProject, type Files, type Project, type Settings } from "../project";
+import { inMatrix, outsideMatrix } from "../../support/suites";
 
 // With TypeScript 7, `paths` leads the compiler to the sources of a library, and Node loads the package of that name.
 
@@ -44,68 +44,83 @@ async function withShop(manifest: object, files: Files = {}, settings: Settings 
   return project;
 }
 
-test("lockweave build reports tags in the TypeScript that a linked package exports, unless a comment allows it", async (t) => {
-  const project = await withShop({ exports: "./src/index.ts" }, {}, { paths: undefined });
-  const { code, stdout, stderr } = await lockweave(project, "build");
-  const said = stdout + stderr;
-  t.is(code, 2, said);
-  const message =
-    "LW1406: This takes in `pay` with `@redisLock` from `pay.ts`, the TypeScript that a linked package";
-  t.true(said.startsWith(`src/main.ts(2,21): error TS901406: ${message}`), said);
-  t.is(said.split("error TS").length, 2, said);
-  for (const line of [
-    'import { pay } from "@acme/shop"; // lockweave-allow LW1406: lockweave/register loads it',
-    'import type { pay } from "@acme/shop";',
-  ]) {
-    await project.write({ "src/main.ts": `${line}\nexport type Pay = typeof pay;\n` });
-    const allowed = await lockweave(project, "build");
-    t.is(allowed.code, 0, allowed.stdout + allowed.stderr);
-  }
-});
+inMatrix(
+  "lockweave build reports tags in the TypeScript that a linked package exports, unless a comment allows it",
+  async (t) => {
+    const project = await withShop({ exports: "./src/index.ts" }, {}, { paths: undefined });
+    const { code, stdout, stderr } = await lockweave(project, "build");
+    const said = stdout + stderr;
+    t.is(code, 2, said);
+    const message =
+      "LW1406: This takes in `pay` with `@redisLock` from `pay.ts`, the TypeScript that a linked package";
+    t.true(said.startsWith(`src/main.ts(2,21): error TS901406: ${message}`), said);
+    t.is(said.split("error TS").length, 2, said);
+    for (const line of [
+      'import { pay } from "@acme/shop"; // lockweave-allow LW1406: lockweave/register loads it',
+      'import type { pay } from "@acme/shop";',
+    ]) {
+      await project.write({ "src/main.ts": `${line}\nexport type Pay = typeof pay;\n` });
+      const allowed = await lockweave(project, "build");
+      t.is(allowed.code, 0, allowed.stdout + allowed.stderr);
+    }
+  },
+);
 
 for (const [what, manifest, files, from] of [
   ["hands out its TypeScript", { exports: "./src/index.ts" }, {}, " from `pay.ts`"],
   ["hands out JavaScript without the lock", BUILT, { "packages/acme/shop/dist/index.js": UNWOVEN }, ""],
 ] as const) {
-  test(`lockweave build reports an import that \`paths\` leads to the sources if the package ${what}`, async (t) => {
-    const project = await withShop(manifest, files);
-    const { code, stdout, stderr } = await lockweave(project, "build");
-    const said = stdout + stderr;
-    t.is(code, 2, said);
-    const message = `LW1406: This takes in \`pay\` with \`@redisLock\`${from}. \`paths\` leads`;
-    t.true(said.startsWith(`src/main.ts(2,21): error TS901406: ${message}`), said);
-    const checked = await lockweave(project, "check");
-    t.is(checked.code, 1);
-    t.true(checked.stderr.includes("src/main.ts:2:21: LW1406"), checked.stderr);
-    await project.write({
-      "src/main.ts": MAIN.replace('shop";', 'shop"; // lockweave-allow LW1406: tsc-alias rewrites the paths'),
-    });
-    t.like(await lockweave(project, "build"), { code: 0, stdout: "", stderr: "" });
-  });
+  outsideMatrix(
+    `lockweave build reports an import that \`paths\` leads to the sources if the package ${what}`,
+    async (t) => {
+      const project = await withShop(manifest, files);
+      const { code, stdout, stderr } = await lockweave(project, "build");
+      const said = stdout + stderr;
+      t.is(code, 2, said);
+      const message = `LW1406: This takes in \`pay\` with \`@redisLock\`${from}. \`paths\` leads`;
+      t.true(said.startsWith(`src/main.ts(2,21): error TS901406: ${message}`), said);
+      const checked = await lockweave(project, "check");
+      t.is(checked.code, 1);
+      t.true(checked.stderr.includes("src/main.ts:2:21: LW1406"), checked.stderr);
+      await project.write({
+        "src/main.ts": MAIN.replace(
+          'shop";',
+          'shop"; // lockweave-allow LW1406: tsc-alias rewrites the paths',
+        ),
+      });
+      t.like(await lockweave(project, "build"), { code: 0, stdout: "", stderr: "" });
+    },
+  );
 }
 
-test("lockweave build accepts `paths` to the sources if Node loads what this build makes of them, or nothing is built", async (t) => {
-  const own = await withShop(
-    { main: "../../../out/packages/acme/shop/src/index.js" },
-    { "out/packages/acme/shop/src/index.js": UNWOVEN },
-  );
-  t.like(await lockweave(own, "build"), { code: 0, stdout: "", stderr: "" });
-  t.like(await own.run("out/src/main.js"), { code: 0, stdout: "A1\n", stderr: "" });
-  t.like(await lockweave(await withShop(BUILT), "build"), { code: 0, stdout: "", stderr: "" });
-});
+inMatrix(
+  "lockweave build accepts `paths` to the sources if Node loads what this build makes of them, or nothing is built",
+  async (t) => {
+    const own = await withShop(
+      { main: "../../../out/packages/acme/shop/src/index.js" },
+      { "out/packages/acme/shop/src/index.js": UNWOVEN },
+    );
+    t.like(await lockweave(own, "build"), { code: 0, stdout: "", stderr: "" });
+    t.like(await own.run("out/src/main.js"), { code: 0, stdout: "A1\n", stderr: "" });
+    t.like(await lockweave(await withShop(BUILT), "build"), { code: 0, stdout: "", stderr: "" });
+  },
+);
 
-test("lockweave build knows the `paths` of a tsconfig.json that is extended, exact names first", async (t) => {
-  const shared = {
-    compilerOptions: { paths: { "@acme/*": ["./nowhere/*"], "@acme/shop": ["./packages/acme/shop/src"] } },
-  };
-  const project = await withShop(
-    BUILT,
-    { "tsconfig.base.json": JSON.stringify(shared), "packages/acme/shop/dist/index.js": UNWOVEN },
-    { paths: undefined, moduleResolution: "bundler", module: "esnext" },
-  );
-  const own = JSON.parse(await project.read("tsconfig.json")) as object;
-  await project.write({ "tsconfig.json": JSON.stringify({ extends: "./tsconfig.base.json", ...own }) });
-  const { code, stdout, stderr } = await lockweave(project, "build");
-  t.is(code, 2);
-  t.regex(stdout + stderr, /LW1406: This takes in `pay` with `@redisLock`\. `paths` leads/);
-});
+inMatrix(
+  "lockweave build knows the `paths` of a tsconfig.json that is extended, exact names first",
+  async (t) => {
+    const shared = {
+      compilerOptions: { paths: { "@acme/*": ["./nowhere/*"], "@acme/shop": ["./packages/acme/shop/src"] } },
+    };
+    const project = await withShop(
+      BUILT,
+      { "tsconfig.base.json": JSON.stringify(shared), "packages/acme/shop/dist/index.js": UNWOVEN },
+      { paths: undefined, moduleResolution: "bundler", module: "esnext" },
+    );
+    const own = JSON.parse(await project.read("tsconfig.json")) as object;
+    await project.write({ "tsconfig.json": JSON.stringify({ extends: "./tsconfig.base.json", ...own }) });
+    const { code, stdout, stderr } = await lockweave(project, "build");
+    t.is(code, 2);
+    t.regex(stdout + stderr, /LW1406: This takes in `pay` with `@redisLock`\. `paths` leads/);
+  },
+);

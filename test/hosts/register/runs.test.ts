@@ -1,11 +1,10 @@
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
-import test from "ava";
 import { getsAlongWithThreads } from "../../../transformer/hosts/register/import-hook";
 import { installNode, OTHER_NODES } from "./nodes";
 import { PACKAGE } from "../project";
 import { HOSTS, makeHosted, orders, ordersAsScript, withoutTypes } from "./project";
-import { inMatrix, outsideMatrix } from "../../support/suites";
+import { inMatrix, inMatrixSerially, outsideMatrix } from "../../support/suites";
 
 const MAIN = `import { createRequire } from "node:module";
 import { configure, memoryStore, shutdown } from "lockweave";
@@ -65,7 +64,7 @@ const JAVASCRIPT = [
   "./common/required",
 ];
 
-outsideMatrix(
+inMatrix(
   "Node runs JavaScript under its locks, imported and required, as modules and as CommonJS",
   async (t) => {
     const project = await makeHosted(FILES);
@@ -133,19 +132,22 @@ register("./hooks.mjs", import.meta.url);
 );
 
 for (const version of OTHER_NODES) {
-  test.serial(`Node ${version} runs each kind of file under its locks, by itself and with tsx`, async (t) => {
-    const node = await installNode(version);
-    const project = await makeHosted(FILES);
-    const [a, b, c, d] = HOSTS.tsx;
-    for (const [host, files] of [
-      [HOSTS.Node, [...TYPESCRIPT, "./unsaid/orders.ts", "./unsaid/required.ts", ...JAVASCRIPT]],
-      [HOSTS.tsx, BY_TSX],
-      [[c, d, a, b], BY_TSX],
-    ] as const) {
-      const { stdout, stderr } = await project.runWith(node, ...host, "main.mts", ...files);
-      t.is(stdout, underLocks(files), stderr);
-    }
-  });
+  inMatrixSerially(
+    `Node ${version} runs each kind of file under its locks, by itself and with tsx`,
+    async (t) => {
+      const node = await installNode(version);
+      const project = await makeHosted(FILES);
+      const [a, b, c, d] = HOSTS.tsx;
+      for (const [host, files] of [
+        [HOSTS.Node, [...TYPESCRIPT, "./unsaid/orders.ts", "./unsaid/required.ts", ...JAVASCRIPT]],
+        [HOSTS.tsx, BY_TSX],
+        [[c, d, a, b], BY_TSX],
+      ] as const) {
+        const { stdout, stderr } = await project.runWith(node, ...host, "main.mts", ...files);
+        t.is(stdout, underLocks(files), stderr);
+      }
+    },
+  );
 }
 
 outsideMatrix(
@@ -157,7 +159,7 @@ outsideMatrix(
   },
 );
 
-outsideMatrix("while a tagged file is loaded, what it requires is loaded as usual", async (t) => {
+inMatrix("while a tagged file is loaded, what it requires is loaded as usual", async (t) => {
   const project = await makeHosted({
     "package.json": "{}",
     "main.cjs": `const { configure, memoryStore, shutdown } = require("lockweave");
@@ -178,7 +180,7 @@ exports.Orders = exports.Outer;
   t.is(stdout, "plain, A1 under LOCK_inner_A1, A1 under LOCK_outer_A1\n", stderr);
 });
 
-outsideMatrix("who hooks into require while a tagged file is loaded stays", async (t) => {
+inMatrix("who hooks into require while a tagged file is loaded stays", async (t) => {
   const project = await makeHosted({
     "package.json": "{}",
     "main.cjs": `require("./tagged.cjs");
