@@ -88,7 +88,7 @@ function keyOf(
   if (key === undefined) return lockKey(businessFlag as string, ...parts);
   if (businessFlag === undefined && parts.length === 0) return checkedKey(key);
   throw new LockOptionError(
-    `Expected either \`businessFlag\`, with the parts of a key, or \`key\`, the whole of one`,
+    "Expected either `businessFlag` with the parts of a key, or `key`, the whole key",
   );
 }
 

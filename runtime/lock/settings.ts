@@ -249,7 +249,7 @@ function assertTogether(settings: Settings, each = false): void {
   }
   if (lockAtLeastMs > lockTimeMs) {
     throw new LockOptionError(
-      `Expected \`lockAtLeast\` to be at most \`lockTime\`, after which the key of a process that died is free, got ${lockAtLeastMs} ms and ${lockTimeMs} ms`,
+      `Expected \`lockAtLeast\` to be at most \`lockTime\`, because the lock of a dead process expires then, got ${lockAtLeastMs} ms and ${lockTimeMs} ms`,
     );
   }
   const said = {
@@ -265,7 +265,7 @@ function assertTogether(settings: Settings, each = false): void {
   const [pair] = refusedAmong(isSaid);
   if (pair === undefined) return;
   const { one, other, because } = pair;
-  throw new LockOptionError(`\`${wordsOf(one)}\` and \`${wordsOf(other)}\` do not go together: ${because}`);
+  throw new LockOptionError(`\`${wordsOf(one)}\` and \`${wordsOf(other)}\` cannot be combined: ${because}`);
 }
 
 /** @throws {LockOptionError} when it is none, or larger than `most` */

@@ -24,11 +24,11 @@ const FILES: Files = { "src/orders.ts": ORDERS, "src/stock.ts": STOCK };
 const WITH_ANALYSIS = { plugins: [{ ...PLUGIN, analyze: true }] };
 
 const CYCLE =
-  "LW1501: `payOrder` and `stock` are taken in different orders, so callers can wait for each other until their budgets are spent: " +
-  "`pay` calls `reserve` (orders.ts:3), and so `stock` is taken inside `payOrder`; " +
-  "`recall` calls `cancel` (stock.ts:5), and so `payOrder` is taken inside `stock`. Take them in one order everywhere.";
+  "LW1501: Callers acquire `payOrder` and `stock` in different orders, so they can wait for each other until their wait budgets end: " +
+  "`pay` calls `reserve` (orders.ts:3), so `stock` is acquired inside `payOrder`; " +
+  "`recall` calls `cancel` (stock.ts:5), so `payOrder` is acquired inside `stock`. Acquire them in one order everywhere.";
 const SIMILAR =
-  "LW1506: The flag `Stock` is used here alone, and `stock` at `reserve`: is it the same? Keys of different flags never meet.";
+  "LW1506: Only this tag has the flag `Stock`, and `reserve` has `stock`. Is it the same? Locks with different flags do not exclude each other.";
 
 test.serial("the check tells of orders of locks, and of what is likely to be wrong", async (t) => {
   const project = await makeProject(FILES);

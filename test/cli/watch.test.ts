@@ -279,6 +279,6 @@ test.serial("tags in the TypeScript that a linked package hands out are told at 
   t.teardown(() => checking.stop());
   t.regex(
     await checking.build(),
-    /\nsrc\/main\.ts\(1,21\): error TS901406: LW1406: This takes in `pay` .*\n.*Found 1 error\./,
+    /\nsrc\/main\.ts\(1,21\): error TS901406: LW1406: This imports `pay` .*\n.*Found 1 error\./,
   );
 });

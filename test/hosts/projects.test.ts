@@ -393,7 +393,7 @@ export const all = [before, pay, after];
     const { code, stdout } = await project.tspc("-p", "app");
     t.is(code, 2);
     const [first, ...others] = stdout.trim().split("\n");
-    t.true(first?.startsWith(`app/main.ts(2,21): error TS901403: LW1403: This takes in \`pay\``), stdout);
+    t.true(first?.startsWith(`app/main.ts(2,21): error TS901403: LW1403: This imports \`pay\``), stdout);
     t.deepEqual(others, []);
   },
 );
@@ -417,7 +417,7 @@ outsideMatrixSerially(
     t.is(code, 2);
     t.regex(
       stdout,
-      /error TS901403: LW1403: This takes in `pay` with `@redisLock`, and `pay\.js` does not hold/,
+      /error TS901403: LW1403: This imports `pay` with `@redisLock`, but `pay\.js` does not contain/,
     );
   },
 );

@@ -61,7 +61,7 @@ test("an application without a store that its tags name fails at its start, and 
   t.is(check.code, 0, check.stdout);
   t.regex(
     check.stderr,
-    /^src\/late\.ts:3:5: warning: LW1113: There is no store `ledger`: the sources give `configure\(\)` `default`, `payments`\. /,
+    /^src\/late\.ts:3:5: warning: LW1113: There is no store `ledger`\. The sources give `configure\(\)` `default`, `payments`, so/,
   );
   t.is((check.stderr.match(/LW1113/g) ?? []).length, 1);
 

@@ -475,7 +475,7 @@ for (const [which, name] of Object.entries(PARTS)) {
       const at = await place(name);
       t.regex(
         saidOf(at, compiler.stdout),
-        /error TS901403: LW1403: This takes in `pay` with `@redisLock`, and `pay\.js` does not hold the lock: /,
+        /error TS901403: LW1403: This imports `pay` with `@redisLock`, but `pay\.js` does not contain the lock\. /,
       );
       t.regex(
         check.stderr,

@@ -127,6 +127,6 @@ test("a limit of the hold that a single lock time exceeds is refused, and one th
   });
   t.throws(() => settle({ watchdog: false }, settle({ holdAtMost: "5m" }, DEFAULTS)), {
     instanceOf: LockOptionError,
-    message: /`holdAtMost` and `watchdog=false` do not go together/,
+    message: /`holdAtMost` and `watchdog=false` cannot be combined/,
   });
 });

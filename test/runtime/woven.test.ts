@@ -58,7 +58,7 @@ test("a whole key is refused that is ours, and beside a flag or parts", (t) => {
   t.notThrows(() => opened("lockweav"));
   const error = {
     instanceOf: LockOptionError,
-    message: "Expected either `businessFlag`, with the parts of a key, or `key`, the whole of one",
+    message: "Expected either `businessFlag` with the parts of a key, or `key`, the whole key",
   };
   const both = { ...site, key: "mutex" } as unknown as woven.Site;
   t.throws(() => lockweave.open(both), error);

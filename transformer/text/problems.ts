@@ -26,18 +26,18 @@ const PROBLEMS = {
   otherTag: [
     "LW1001",
     (found) =>
-      `Expected an attribute such as \`keyName=orderNo\`, found ${tick(found)}. Each tag has a line of its own: write ${tick(found)} on another line.`,
+      `Expected an attribute such as \`keyName=orderNo\`, found ${tick(found)}. Write ${tick(found)} on a line of its own.`,
   ],
   colon: [
     "LW1001",
     (found) =>
-      `Expected an attribute such as \`keyName=orderNo\`, found ${tick(found)}. Between a name and its value stands \`=\`.`,
+      `Expected an attribute such as \`keyName=orderNo\`, found ${tick(found)}. Write \`=\` between a name and its value.`,
   ],
   noValue: ["LW1001", (name) => `Expected a value after ${tick(name)}, such as \`${name}=true\`.`],
   unitApart: [
     "LW1001",
     (found, value, unit) =>
-      `Expected an attribute such as \`keyName=orderNo\`, found ${tick(found)}. A unit stands right behind its number: ${tick(value + unit)}.`,
+      `Expected an attribute such as \`keyName=orderNo\`, found ${tick(found)}. Write the unit directly after its number: ${tick(value + unit)}.`,
   ],
   unknownAttribute: ["LW1002", (name, hint) => `There is no attribute ${tick(name)}.${hint}`],
   duplicateAttribute: ["LW1003", (name) => `The attribute ${tick(name)} is given twice.`],
@@ -46,28 +46,28 @@ const PROBLEMS = {
   strayComma: [
     "LW1005",
     (name) =>
-      `Expected another value after the comma in \`${name}=\`. Between attributes there are blanks, no commas.`,
+      `Expected another value after the comma in \`${name}=\`. Separate attributes with spaces, not commas.`,
   ],
   unterminatedQuote: [
     "LW1006",
-    (quote) => `This quote is not closed: expected another ${quote} before the end of the tag.`,
+    (quote) => `This quote is not closed. Expected another ${quote} before the end of the tag.`,
   ],
   misspeltTag: ["LW1007", (found) => `There is no tag ${tick(found)}. Did you mean \`@redisLock\`?`],
-  notJsDoc: ["LW1008", () => "`@redisLock` works in a JSDoc comment only: begin the comment with `/**`."],
+  notJsDoc: ["LW1008", () => "`@redisLock` works only in a JSDoc comment. Begin the comment with `/**`."],
   notAtLineStart: ["LW1009", () => "`@redisLock` must stand at the start of its line in the comment."],
   twoTags: [
     "LW1010",
-    () => "One function takes one `@redisLock`. For a lock on several values, list them: `keyName=a,b`.",
+    () => "A function can have only one `@redisLock`. To lock several values, list them: `keyName=a,b`.",
   ],
   inParentheses: [
     "LW1011",
-    () => "The attributes stand behind the tag without parentheses: `@redisLock businessFlag=payOrder`.",
+    () => "Write the attributes without parentheses: `@redisLock businessFlag=payOrder`.",
   ],
 
   semicolon: [
     "LW1012",
     (found) =>
-      `Expected a value, got ${tick(found)}. Between attributes there are blanks, no semicolons; a value that has one stands in quotes.`,
+      `Expected a value, got ${tick(found)}. Separate attributes with spaces, not semicolons. Put a value that contains a semicolon in quotes.`,
   ],
 
   attributesAlone: [
@@ -79,11 +79,11 @@ const PROBLEMS = {
   // The attributes' values.
   missingFlag: [
     "LW1101",
-    () => "`@redisLock` needs `businessFlag=`, the namespace of its keys, or `key=`, the whole of one.",
+    () => "`@redisLock` needs `businessFlag=` (the namespace of its keys) or `key=` (the whole key).",
   ],
   badFlag: [
     "LW1102",
-    (found) => `Expected \`businessFlag\` to be one printable, non-empty text, got ${tick(found)}.`,
+    (found) => `Expected \`businessFlag\` to be printable, non-empty text, got ${tick(found)}.`,
   ],
   oneValue: ["LW1103", (name) => `Expected one value for ${tick(name)}, got a list.`],
   badDuration: [
@@ -102,12 +102,12 @@ const PROBLEMS = {
   badKeyType: [
     "LW1107",
     (found, hint) =>
-      `Expected \`keyType\` to be \`VALUE\`, \`CLASS\` or \`JSON\`, got ${tick(found)}.${hint}`,
+      `Expected \`keyType\` to be \`VALUE\`, \`CLASS\`, or \`JSON\`, got ${tick(found)}.${hint}`,
   ],
   badOnFailure: [
     "LW1108",
     (found, hint) =>
-      `Expected \`onFailure\` to be \`throw\`, \`skip\` or the name of an error class, got ${tick(found)}.${hint}`,
+      `Expected \`onFailure\` to be \`throw\`, \`skip\`, or the name of an error class, got ${tick(found)}.${hint}`,
   ],
   badKeyClass: [
     "LW1109",
@@ -117,17 +117,17 @@ const PROBLEMS = {
   implausibleDuration: [
     "LW1111",
     (attribute, as, other) =>
-      `${tick(attribute)} is ${as}. If that is meant, write the unit; if not, ${tick(other)} may be.`,
+      `${tick(attribute)} is ${as}. If you mean that, write the unit. Otherwise, did you mean ${tick(other)}?`,
   ],
   badStore: [
     "LW1112",
     (found) =>
-      `Expected \`store\` to be a name among \`configure({ stores })\`, of letters, digits, \`-\` and \`_\`, got ${tick(found)}.`,
+      `Expected \`store\` to be a name in \`configure({ stores })\` (letters, digits, \`-\`, and \`_\`), got ${tick(found)}.`,
   ],
   unknownStore: [
     "LW1113",
     (found, there) =>
-      `There is no store ${tick(found)}: the sources give \`configure()\` ${there}. The application will fail at its start.`,
+      `There is no store ${tick(found)}. The sources give \`configure()\` ${there}, so the application will fail at startup.`,
   ],
   badRelease: [
     "LW1114",
@@ -138,37 +138,32 @@ const PROBLEMS = {
     "LW1121",
     (found, most) => `Expected \`permits\` to be a whole number from 1 to ${most}, got ${tick(found)}.`,
   ],
-  modeAndPermits: [
-    "LW1122",
-    () =>
-      "A lock has either a `mode`, and as many who read as there are, or `permits`: so many at once. Leave out one of the two.",
-  ],
+  modeAndPermits: ["LW1122", () => "A lock has either a `mode` or `permits`. Remove one of them."],
   fencingBesideOthers: [
     "LW1123",
     () =>
-      "`fencing` needs a lock that is held alone: a token tells who came later, and with `mode=read` or `permits` several are there at once. Leave out one of the two.",
+      "`fencing` needs an exclusive lock. Fencing tokens order holders, but `mode=read` and `permits` let several hold the lock at once. Remove one of them.",
   ],
 
   sharedOtherwise: [
     "LW1124",
     (words, others, site) =>
-      `${tick(words)} here, and ${tick(others)} at ${tick(site)} for what may be the same key: the smaller number would count. Make them the same, or give one of them another \`businessFlag\`.`,
+      `${tick(words)} here and ${tick(others)} at ${tick(site)} may have the same key. The smaller number would apply. Make them the same, or give one of them another \`businessFlag\`.`,
   ],
 
   refusedPair: [
     "LW1130",
     (one, other, because) =>
-      `${tick(one)} and ${tick(other)} do not go together: ${because}. Leave out one of the two.`,
+      `${tick(one)} and ${tick(other)} cannot be combined: ${because}. Remove one of them.`,
   ],
   longerThanLockTime: [
     "LW1131",
     (name, lockTime) =>
-      `Expected ${tick(name)} to be at most \`lockTime\`, after which the key of a process that died is free: ${tick(`lockTime=${lockTime}`)}.`,
+      `Expected ${tick(name)} to be at most ${tick(`lockTime=${lockTime}`)}, because the lock of a dead process expires then.`,
   ],
   shorterThanLockTime: [
     "LW1132",
-    (name, lockTime) =>
-      `Expected ${tick(name)} to be at least \`lockTime\`: ${tick(`lockTime=${lockTime}`)}.`,
+    (name, lockTime) => `Expected ${tick(name)} to be at least ${tick(`lockTime=${lockTime}`)}.`,
   ],
 
   // The key.
@@ -187,7 +182,7 @@ const PROBLEMS = {
     "LW1206",
     (type) => `\`keyType=${type}\` needs \`fieldName=\`, the field that identifies the object.`,
   ],
-  needsKeyName: ["LW1207", (name) => `${tick(name)} needs \`keyName=\`, the parameter that it speaks of.`],
+  needsKeyName: ["LW1207", (name) => `${tick(name)} needs \`keyName=\`, the parameter that it applies to.`],
   oneKeyName: [
     "LW1208",
     (type) =>
@@ -195,48 +190,47 @@ const PROBLEMS = {
   ],
   classNeedsType: ["LW1209", () => "`keyClass` needs `keyType=CLASS` or `keyType=JSON`."],
 
-  unclosedValue: ["LW1210", () => "This `${` is not closed: expected a parameter or a path, and `}`."],
+  unclosedValue: ["LW1210", () => "This `${` is not closed. Expected a parameter or a path, and `}`."],
   badValue: [
     "LW1211",
     (found) =>
-      `Expected a parameter, a path such as \`order.user.id\` or another expression in \`\${...}\`, got ${tick(found)}. For several, write several \`\${...}\` with a text between them.`,
+      `Expected a parameter, a path such as \`order.user.id\`, or another expression in \`\${...}\`, got ${tick(found)}. For several values, write several \`\${...}\` with text between them.`,
   ],
   adjacentValues: [
     "LW1212",
     () =>
-      'Expected a text between two values, such as `:`. Without one, "1" and "23" make the same key as "12" and "3".',
+      'Expected text between two values, such as `:`. Without one, "1" and "23" make the same key as "12" and "3".',
   ],
   badWholeKey: [
     "LW1213",
-    (found) => `Expected \`key\` to be a printable, non-empty text on one line, got ${tick(found)}.`,
+    (found) => `Expected \`key\` to be printable, non-empty text on one line, got ${tick(found)}.`,
   ],
   reservedKey: [
     "LW1214",
-    (namespace) =>
-      `No lock may have a key that begins with ${tick(namespace)}: there the queues of locks are.`,
+    (namespace) => `A key must not begin with ${tick(namespace)}. Lockweave keeps its queues there.`,
   ],
   keyIsText: [
     "LW1215",
     (key) =>
-      `${tick(`key=${key}`)} is that text, the same for every call. For the value of ${tick(key)}, write ${tick(`key="...:\${${key}}"`)}, or \`businessFlag=... keyName=${key}\`.`,
+      `${tick(`key=${key}`)} is exactly this text, so every call has the same key. For the value of ${tick(key)}, write ${tick(`key="...:\${${key}}"`)}, or \`businessFlag=... keyName=${key}\`.`,
   ],
 
   // The place of the tag.
-  notAFunction: ["LW1301", (found) => `\`@redisLock\` locks functions, and this is ${found}.`],
+  notAFunction: ["LW1301", (found) => `\`@redisLock\` locks functions, but this is ${found}.`],
   functionElsewhere: [
     "LW1301",
     (found) =>
-      `\`@redisLock\` locks functions, and this is ${found}. The function itself is not in sight here, and would run unlocked: put the tag on its declaration.`,
+      `\`@redisLock\` locks functions, but this is ${found}. The function is declared elsewhere, and would run unlocked. Put the tag on its declaration.`,
   ],
   notAsync: [
     "LW1302",
     (name, ...types) =>
-      `${tick(name)} cannot wait for a lock: make it \`async\`${types.map((type) => `, or give it the return type ${tick(type)}`).join("")}.`,
+      `${tick(name)} cannot wait for a lock. Make it \`async\`${types.map((type) => `, or give it the return type ${tick(type)}`).join("")}.`,
   ],
   ownPromise: [
     "LW1314",
     (name) =>
-      `${tick(name)} cannot wait for a lock: it returns a \`Promise\` of this file's own, and a locked function returns the global one. Make it \`async\`.`,
+      `${tick(name)} cannot wait for a lock. It returns a \`Promise\` that this file declares, but a locked function returns the global one. Make it \`async\`.`,
   ],
   constructorTagged: [
     "LW1303",
@@ -249,100 +243,103 @@ const PROBLEMS = {
   noBody: ["LW1305", (found) => `${found} has no body to lock. Put \`@redisLock\` on the implementation.`],
   generatorTagged: [
     "LW1306",
-    () => "A synchronous generator cannot wait for a lock: make it an `async` generator.",
+    () => "A synchronous generator cannot wait for a lock. Make it an `async` generator.",
   ],
-  dangling: ["LW1307", () => "This `@redisLock` stands before nothing that it could lock."],
+  dangling: [
+    "LW1307",
+    () => "There is nothing to lock after this `@redisLock`. Put it directly before a function.",
+  ],
   severalVariables: [
     "LW1308",
     () => "`@redisLock` before several variables is ambiguous. Declare the function alone.",
   ],
   notAModule: [
     "LW1309",
-    () => "`@redisLock` works in modules only: this file has no import and no export. Add `export {}`.",
+    () => "`@redisLock` works only in modules. This file has no import and no export. Add `export {}`.",
   ],
   redeclaredParameter: [
     "LW1310",
     (name) =>
-      `The body becomes a function of its own, since it is reentrant or returns a promise under \`try\`: rename the \`var ${name}\` in it, which would hide the parameter.`,
+      `The body becomes a separate function, because the lock is reentrant or the body returns a promise inside \`try\`. Rename \`var ${name}\` in it, because it would hide the parameter.`,
   ],
-  duplicateParameter: ["LW1312", (name) => `Duplicate identifier ${tick(name)}: a parameter has this name.`],
+  duplicateParameter: ["LW1312", (name) => `Duplicate identifier ${tick(name)}. A parameter has this name.`],
   reentrantGenerator: [
     "LW1311",
     () =>
-      "A generator cannot be `reentrant`: its body cannot become a function of its own. Write `reentrant=false`.",
+      "A generator cannot be `reentrant`, because its body cannot become a separate function. Write `reentrant=false`.",
   ],
   readingGenerator: [
     "LW1314",
     () =>
-      "A generator cannot have `mode=read`: its body cannot become a function of its own, in which one who asks to write is refused. Lock what it calls.",
+      "A generator cannot have `mode=read`, because its body cannot become a separate function. Lock the functions that it calls instead.",
   ],
   duplicateInGenerator: [
     "LW1313",
     (name) =>
-      `The body of a generator becomes a block, and there ${tick(name)} may be declared once only: rename one of the two.`,
+      `The body of a generator becomes a block, in which ${tick(name)} can be declared only once. Rename one of the two.`,
   ],
 
   // The project.
-  unparsed: ["LW1402", () => "This file does not parse: it is not woven, and refuses to run."],
+  unparsed: ["LW1402", () => "This file has a syntax error, so it is not woven, and refuses to run."],
   unlockedDependency: [
     "LW1403",
     (names, file) =>
-      `This takes in ${names} with \`@redisLock\`, and ${tick(file)} does not hold the lock: it was built without the weave, or from other sources. Fix: build it again with \`npx tspc -b --force\`, and with { "transform": "lockweave/transformer", "transformProgram": true } among the \`plugins\` in its own tsconfig.json. \`npx lockweave init\` in its directory sets this up.`,
+      `This imports ${names} with \`@redisLock\`, but ${tick(file)} does not contain the lock. It was built without Lockweave, or from other sources. Fix: add { "transform": "lockweave/transformer", "transformProgram": true } to \`plugins\` in its own tsconfig.json, and build it again with \`npx tspc -b --force\`. \`npx lockweave init\` in its directory sets this up.`,
   ],
   tagInComponent: [
     "LW1404",
     () =>
-      "A tag in a component would be lost with its comment, so it is not taken: move the function into a `.ts` or `.js` file, and import it.",
+      "Compilers drop comments in components, so Lockweave does not accept tags there. Move the function into a `.ts` or `.js` file, and import it.",
   ],
   tagLostBefore: [
     "LW1404",
     (name) =>
-      `${tick(name)} would run without its lock: another plugin loaded this file, and left out the comment with the tag. Fix: let that plugin keep comments (no \`removeComments\`), use one that compiles in its \`transform\`, or put Lockweave's plugin before it.`,
+      `${tick(name)} would run without its lock. Another plugin loaded this file and removed the comment with the tag. Fix: let that plugin keep comments (no \`removeComments\`), use one that compiles in its \`transform\`, or put Lockweave's plugin before it.`,
   ],
   tagNotSeen: [
     "LW1404",
     (name, cure) =>
-      `${tick(name)} would run without its lock: this file never came to Lockweave's plugin. Fix: ${cure}.`,
+      `${tick(name)} would run without its lock. Lockweave's plugin never received this file. Fix: ${cure}.`,
   ],
   handshakeAsValue: [
     "LW1405",
     (called) =>
-      `A call of what is handed on here is not told that the build was woven, and fails with LOCK_NOT_WOVEN. Call ${tick(called)} by a name that this file has for it: \`${called}({ ... })\`, \`locks.${called}({ ... })\` of a module \`locks\`, or \`const start = ${called}; start({ ... })\`.`,
+      `This passes ${tick(called)} on as a value. A call of that value does not know that the build is woven, and fails with LOCK_NOT_WOVEN. Call ${tick(called)} by a name that this file has for it: \`${called}({ ... })\`, \`locks.${called}({ ... })\` of a module \`locks\`, or \`const start = ${called}; start({ ... })\`.`,
   ],
   handshakeSpread: [
     "LW1405",
     (called) =>
-      `A call with a spread is not told that the build was woven, and fails with LOCK_NOT_WOVEN. Call ${tick(called)} with one argument: \`${called}({ ... })\`.`,
+      `A call with a spread does not know that the build is woven, and fails with LOCK_NOT_WOVEN. Call ${tick(called)} with one argument: \`${called}({ ... })\`.`,
   ],
   handedOutAsSource: [
     "LW1406",
     (names, file) =>
-      `This takes in ${names} with \`@redisLock\` from ${tick(file)}, the TypeScript that a linked package hands out as it is. This build does not emit it, and Node, or a bundler behind the build, runs it without its lock. Let the package hand out what \`tspc\` makes of it, or take in its types alone, with \`import type\`. Where Lockweave's plugin bundles this, or \`lockweave/register\` loads it, allow it here, with the reason: \`// lockweave-allow LW1406: ...\`.`,
+      `This imports ${names} with \`@redisLock\` from ${tick(file)}, the TypeScript that a linked package exports. This build does not emit that file, so Node or a later bundler runs it without its lock. Fix: let the package export the output of \`tspc\`, or import only its types, with \`import type\`. If Lockweave's plugin bundles the file, or \`lockweave/register\` loads it, allow it here with a reason: \`// lockweave-allow LW1406: ...\`.`,
   ],
   installedAsSource: [
     "LW1406",
     (names, file) =>
-      `This takes in ${names} with \`@redisLock\` from ${tick(file)}, the TypeScript that an installed package hands out as it is. What is in \`node_modules\` nobody weaves, so what bundles or runs this runs it without its lock. Let the package hand out what \`tspc\` makes of it, or take in its types alone, with \`import type\`.`,
+      `This imports ${names} with \`@redisLock\` from ${tick(file)}, the TypeScript that an installed package exports. Files in \`node_modules\` are not woven, so it runs without its lock. Fix: let the package export the output of \`tspc\`, or import only its types, with \`import type\`.`,
   ],
   loadedAsSource: [
     "LW1406",
     (names, file) =>
-      `This takes in ${names} with \`@redisLock\` from ${tick(file)}. \`paths\` leads the compiler to that file, but the output still imports the package, and the package exports its TypeScript, which Node runs without the lock. Fix: let the package export what \`tspc\` makes of it. If a tool rewrites the paths in the output, or \`lockweave/register\` loads the package, allow it here, with the reason: \`// lockweave-allow LW1406: ...\`.`,
+      `This imports ${names} with \`@redisLock\` from ${tick(file)}. \`paths\` leads the compiler to that file, but the output still imports the package, and the package exports its TypeScript, which Node runs without the lock. Fix: let the package export the output of \`tspc\`. If a tool rewrites the paths in the output, or \`lockweave/register\` loads the package, allow it here with a reason: \`// lockweave-allow LW1406: ...\`.`,
   ],
   loadedFromPackage: [
     "LW1406",
     (names, file) =>
-      `This takes in ${names} with \`@redisLock\`. \`paths\` leads the compiler to the source, but the output still imports the package, and its ${tick(file)} does not hold the lock. Fix: build the package with \`tspc\`. If a tool rewrites the paths in the output, allow it here, with the reason: \`// lockweave-allow LW1406: ...\`.`,
+      `This imports ${names} with \`@redisLock\`. \`paths\` leads the compiler to the source, but the output still imports the package, and its ${tick(file)} does not contain the lock. Fix: build the package with \`tspc\`. If a tool rewrites the paths in the output, allow it here with a reason: \`// lockweave-allow LW1406: ...\`.`,
   ],
   scriptAside: [
     "LW1406",
     (names, file) =>
-      `This takes in ${names} with \`@redisLock\` from ${tick(file)}, JavaScript that this build does not emit, and so does not weave. Set \`allowJs\`, and remove a \`.d.ts\` beside it. Where \`lockweave/register\` loads it, allow it here, with the reason: \`// lockweave-allow LW1406: ...\`.`,
+      `This imports ${names} with \`@redisLock\` from ${tick(file)}, JavaScript that this build does not emit, and so does not weave. Fix: set \`allowJs\`, and remove a \`.d.ts\` beside it. If \`lockweave/register\` loads it, allow it here with a reason: \`// lockweave-allow LW1406: ...\`.`,
   ],
   nestedTooDeeply: [
     "LW1408",
     () =>
-      "An expression in this file is nested too deeply to be woven, so the file refuses to run. Fix: split the longest chain of operators or calls into several statements, or move it into a file without a tag.",
+      "An expression in this file is nested too deeply to weave, so the file refuses to run. Fix: split the longest chain of operators or calls into several statements, or move it into a file without a tag.",
   ],
   emittedUnlocked: [
     "LW1407",
@@ -360,7 +357,7 @@ const PROBLEMS = {
   lockOrder: [
     "LW1501",
     (flags, paths) =>
-      `${flags} are taken in different orders, so callers can wait for each other until their budgets are spent: ${paths}. Take them in one order everywhere.`,
+      `Callers acquire ${flags} in different orders, so they can wait for each other until their wait budgets end: ${paths}. Acquire them in one order everywhere.`,
   ],
   waitsForItself: [
     "LW1502",
@@ -369,37 +366,37 @@ const PROBLEMS = {
   mayWaitForItself: [
     "LW1502",
     (name, flag, path, cure) =>
-      `${tick(name)} holds ${tick(flag)} and waits for another lock of that flag: ${path}. With the same key it waits for itself, and with keys in different orders callers wait for each other. ${cure}`,
+      `${tick(name)} holds a lock ${tick(flag)} and waits for another one: ${path}. With the same key, it waits for itself. With keys in different orders, callers wait for each other. ${cure}`,
   ],
   outlivesLock: [
     "LW1503",
     (what, name) =>
-      `${what}: it may still run when \`${name}\` has given its lock back. Wait for it before the end of the body, or start it when the lock is released.`,
+      `${what}: it may still run after \`${name}\` has released its lock. Wait for it before the body ends, or start it after the release.`,
   ],
   outlastsLock: [
     "LW1504",
     (name, ends, other, budget, path) =>
-      `The lock of ${tick(name)} is over after ${ends}, and inside it ${tick(other)} may be waited for as long as ${budget}: ${path}. Give that one a shorter \`waitTime\`, or this one more time.`,
+      `The lock of ${tick(name)} ends after ${ends}, but inside it the wait for the lock of ${tick(other)} may take ${budget}: ${path}. Give ${tick(other)} a shorter \`waitTime\`, or ${tick(name)} more time.`,
   ],
   keysNeverMeet: [
     "LW1505",
     (flag, here, there, name, why) =>
-      `The keys of ${tick(flag)} here and at ${tick(name)} can never be the same, so neither waits for the other: ${here} here, ${there} there${why}. Make them the same, or give one of them another \`businessFlag\`.`,
+      `The keys of ${tick(flag)} here and at ${tick(name)} can never be the same, so the two locks do not exclude each other: ${here} here, ${there} there${why}. Make them the same, or give one of them another \`businessFlag\`.`,
   ],
   similarFlag: [
     "LW1506",
     (flag, other, name) =>
-      `The flag ${tick(flag)} is used here alone, and ${tick(other)} at ${tick(name)}: is it the same? Keys of different flags never meet.`,
+      `Only this tag has the flag ${tick(flag)}, and ${tick(name)} has ${tick(other)}. Is it the same? Locks with different flags do not exclude each other.`,
   ],
   untaggedOverride: [
     "LW1507",
     (name, other) =>
-      `${tick(name)} overrides ${tick(other)}, which is locked, and has no lock itself: a tag is not inherited. Tag it, too, or call the other one.`,
+      `${tick(name)} overrides ${tick(other)}, which is locked, but has no lock itself. Tags are not inherited. Tag it too, or call ${tick(other)}.`,
   ],
   untaggedSibling: [
     "LW1507",
     (name, member, other) =>
-      `${tick(name)} implements ${tick(member)} without a lock, and ${tick(other)} with one: a tag is not inherited. Tag it, too.`,
+      `${tick(name)} implements ${tick(member)} without a lock, and ${tick(other)} with one. Tags are not inherited. Tag it too.`,
   ],
   allowedWithoutReason: [
     "LW1508",

@@ -64,7 +64,7 @@ function assertRefused(
 ): void {
   const { line, column } = placeIn(component, "@redisLock businessFlag");
   t.is(code, 1);
-  const said = `src/Pay.${ending}(${line},${column}): error LW1404: A tag in a component would be lost`;
+  const said = `src/Pay.${ending}(${line},${column}): error LW1404: Compilers drop comments in components`;
   t.true((stdout + stderr).includes(said), stdout + stderr);
 }
 

@@ -162,7 +162,7 @@ export async function pay(): Promise<number> { return 1; }
   });
   const { code, stderr } = await bundle(project, esbuild);
   t.is(code, 1);
-  t.regex(stderr, /LW1404: A tag in a component would be lost[^]*src\/Pay\.vue:2:4/);
+  t.regex(stderr, /LW1404: Compilers drop comments in components[^]*src\/Pay\.vue:2:4/);
   t.notRegex(stderr, /Ship/);
   await project.write({ "src/Pay.vue": component("Pays.") });
   t.like(await bundle(project, esbuild), { code: 0 });

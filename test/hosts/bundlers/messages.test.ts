@@ -74,7 +74,7 @@ test("tags that another plugin has lost when it loaded the file are errors of Ro
     "class A { pay(id) { return Promise.resolve(id); } } var B = { refund() {} };",
   ]) {
     const [pay, refund, ...others] = errorsOf(text);
-    t.regex(pay ?? "", /pay\.ts\(2,5\): error LW1404: `pay` would run without its lock: .*Fix: /, text);
+    t.regex(pay ?? "", /pay\.ts\(2,5\): error LW1404: `pay` would run without its lock\. .*Fix: /, text);
     t.regex(refund ?? "", /pay\.ts\(8,5\): error LW1404: `refund` /, text);
     t.deepEqual(others, []);
   }

@@ -52,7 +52,7 @@ inMatrix(
     const said = stdout + stderr;
     t.is(code, 2, said);
     const message =
-      "LW1406: This takes in `pay` with `@redisLock` from `pay.ts`, the TypeScript that a linked package";
+      "LW1406: This imports `pay` with `@redisLock` from `pay.ts`, the TypeScript that a linked package";
     t.true(said.startsWith(`src/main.ts(2,21): error TS901406: ${message}`), said);
     t.is(said.split("error TS").length, 2, said);
     for (const line of [
@@ -77,7 +77,7 @@ for (const [what, manifest, files, from] of [
       const { code, stdout, stderr } = await lockweave(project, "build");
       const said = stdout + stderr;
       t.is(code, 2, said);
-      const message = `LW1406: This takes in \`pay\` with \`@redisLock\`${from}. \`paths\` leads`;
+      const message = `LW1406: This imports \`pay\` with \`@redisLock\`${from}. \`paths\` leads`;
       t.true(said.startsWith(`src/main.ts(2,21): error TS901406: ${message}`), said);
       const checked = await lockweave(project, "check");
       t.is(checked.code, 1);
@@ -121,6 +121,6 @@ inMatrix(
     await project.write({ "tsconfig.json": JSON.stringify({ extends: "./tsconfig.base.json", ...own }) });
     const { code, stdout, stderr } = await lockweave(project, "build");
     t.is(code, 2);
-    t.regex(stdout + stderr, /LW1406: This takes in `pay` with `@redisLock`\. `paths` leads/);
+    t.regex(stdout + stderr, /LW1406: This imports `pay` with `@redisLock`\. `paths` leads/);
   },
 );

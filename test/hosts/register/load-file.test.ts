@@ -121,10 +121,10 @@ test.serial(
       ["sources/index.ts", "index.ts"],
     ] as const) {
       const { message } = t.throws(() => load(file));
-      const words = `node_modules/${file}: error LW1403: This takes in \`pay\` with \`@redisLock\`, and \`${name}\` does not hold`;
+      const words = `node_modules/${file}: error LW1403: This imports \`pay\` with \`@redisLock\`, but \`${name}\` does not contain`;
       t.true(message.includes(words), message);
     }
-    t.throws(() => load("two/index.js"), { message: /This takes in `pay`, `refund` with/ });
+    t.throws(() => load("two/index.js"), { message: /This imports `pay`, `refund` with/ });
     t.is(load("untagged/index.js"), undefined);
   },
 );

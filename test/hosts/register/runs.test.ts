@@ -214,7 +214,7 @@ export function pay(): Promise<string> { return Promise.resolve(lockweave.curren
     t.is((await project.run(...HOSTS.tsx, "main.cjs", "./typed.cts")).stdout, "LOCK_pay\n");
     const { stderr } = await project.run(...HOSTS.tsx, "main.cjs", "./untyped");
     t.true(
-      stderr.includes("untyped(1,5): error LW1302: `exports.pay` cannot wait for a lock: make it `async`.\n"),
+      stderr.includes("untyped(1,5): error LW1302: `exports.pay` cannot wait for a lock. Make it `async`.\n"),
       stderr,
     );
   },

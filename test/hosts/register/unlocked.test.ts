@@ -28,7 +28,7 @@ async function withPackage(javaScript: string): Promise<Project> {
 }
 
 const REFUSED =
-  "index.js: error LW1403: This takes in `Orders.pay` with `@redisLock`, and `index.js` does not hold the lock";
+  "index.js: error LW1403: This imports `Orders.pay` with `@redisLock`, but `index.js` does not contain the lock";
 
 for (const [what, path, where] of [
   ["an installed package", "orders", "node_modules/orders/"],

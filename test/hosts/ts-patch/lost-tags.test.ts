@@ -40,7 +40,7 @@ for (const settings of [{}, { incremental: true }, { noCheck: true }]) {
       t.is(code, 2, stdout);
       t.regex(
         stdout,
-        /^src\/pay\.ts\(1,5\): error TS901404: LW1404: `pay` would run without its lock: another plugin .* Fix: /,
+        /^src\/pay\.ts\(1,5\): error TS901404: LW1404: `pay` would run without its lock\. Another plugin .* Fix: /,
       );
     }
   });

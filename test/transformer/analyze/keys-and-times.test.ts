@@ -43,7 +43,7 @@ for (const [one, other] of MEET) {
 
 test("it says what the keys are", (t) => {
   t.deepEqual(said(two("businessFlag=pay keyName=text", "businessFlag=pay keyName=text,nr")), [
-    "The keys of `pay` here and at `a` can never be the same, so neither waits for the other: " +
+    "The keys of `pay` here and at `a` can never be the same, so the two locks do not exclude each other: " +
       "2 parts (text, number) here, one part (text) there. Make them the same, or give one of them another `businessFlag`.",
   ]);
 });
@@ -99,8 +99,8 @@ test("a lock that is over before one inside it may be there is told", (t) => {
   t.deepEqual(found(inside("lockTime=10s watchdog=false", "")), ["LW1504 @redisLock"]);
   t.deepEqual(found(inside("holdAtMost=5s lockTime=5s", "waitTime=5s retryTimes=1")), ["LW1504 @redisLock"]);
   t.deepEqual(said(inside("lockTime=10s watchdog=false", "waitTime=20s retryTimes=1")), [
-    "The lock of `outer` is over after 10 s (`lockTime`), and inside it `inner` may be waited for as long as 20 s: " +
-      "`outer` calls `inner` (one.ts:2). Give that one a shorter `waitTime`, or this one more time.",
+    "The lock of `outer` ends after 10 s (`lockTime`), but inside it the wait for the lock of `inner` may take 20 s: " +
+      "`outer` calls `inner` (one.ts:2). Give `inner` a shorter `waitTime`, or `outer` more time.",
   ]);
 });
 

@@ -27,10 +27,10 @@ export class Stock {
 test("two locks that are taken in both orders are found, across files and classes", (t) => {
   t.deepEqual(found({ "order.ts": ORDER, "stock.ts": STOCK }), ["LW1501 reserve"]);
   t.deepEqual(said({ "order.ts": ORDER, "stock.ts": STOCK }), [
-    "`payOrder` and `stock` are taken in different orders, so callers can wait for each other until their budgets are spent: " +
-      "`OrderService.pay` calls `Stock.reserve` (order.ts:6), and so `stock` is taken inside `payOrder`; " +
-      "`Stock.recall` calls `OrderService.cancel` (stock.ts:8), and so `payOrder` is taken inside `stock`. " +
-      "Take them in one order everywhere.",
+    "Callers acquire `payOrder` and `stock` in different orders, so they can wait for each other until their wait budgets end: " +
+      "`OrderService.pay` calls `Stock.reserve` (order.ts:6), so `stock` is acquired inside `payOrder`; " +
+      "`Stock.recall` calls `OrderService.cancel` (stock.ts:8), so `payOrder` is acquired inside `stock`. " +
+      "Acquire them in one order everywhere.",
   ]);
 });
 
@@ -205,7 +205,7 @@ test("a cycle of three locks is found once, with all its calls", (t) => {
 /** @redisLock businessFlag=c */ export async function c2() {}`,
   });
   t.is(second, undefined);
-  t.regex(cycle ?? "", /^`a`, `b` and `c` are taken in different orders/);
+  t.regex(cycle ?? "", /^Callers acquire `a`, `b`, and `c` in different orders/);
 });
 
 test("locks of different stores are different locks", (t) => {

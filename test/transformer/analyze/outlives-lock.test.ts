@@ -179,8 +179,8 @@ for (const [what, inside] of Object.entries(FINE)) {
 
 test("it says what, and of which lock", (t) => {
   t.deepEqual(said(body("void work();")), [
-    "`work` is `void`ed: it may still run when `Orders.pay` has given its lock back. " +
-      "Wait for it before the end of the body, or start it when the lock is released.",
+    "`work` is `void`ed: it may still run after `Orders.pay` has released its lock. " +
+      "Wait for it before the body ends, or start it after the release.",
   ]);
 });
 
@@ -188,8 +188,8 @@ test("it says which list, and in which timer", (t) => {
   const [list = "", timer = ""] = said(
     body("const all: Promise<void>[] = []; all.push(work()); setTimeout(() => { void work(); }, 1);"),
   );
-  t.true(list.startsWith("Nobody awaits what is put into `all`: it may still run when `Orders.pay` "), list);
-  t.true(timer.startsWith("`work` is `void`ed in `setTimeout`: it may still run when `Orders.pay` "), timer);
+  t.true(list.startsWith("No code awaits the promises in `all`: it may still run after `Orders.pay` "), list);
+  t.true(timer.startsWith("`work` is `void`ed in `setTimeout`: it may still run after `Orders.pay` "), timer);
 });
 
 test("what has no tag may start what it likes", (t) => {

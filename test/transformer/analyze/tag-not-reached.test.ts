@@ -13,7 +13,7 @@ test("an override without the tag of what it overrides is told", (t) => {
   const files = file(`${BASE} export class Own extends Base { override async pay(): Promise<void> {} }`);
   t.deepEqual(found(files), ["LW1507 pay"]);
   t.deepEqual(said(files), [
-    "`Own.pay` overrides `Base.pay`, which is locked, and has no lock itself: a tag is not inherited. Tag it, too, or call the other one.",
+    "`Own.pay` overrides `Base.pay`, which is locked, but has no lock itself. Tags are not inherited. Tag it too, or call `Base.pay`.",
   ]);
 });
 
@@ -40,7 +40,7 @@ test("an implementation without the tag that another one has is told", (t) => {
   const files = file(`${STOCK} export class Two implements Stock { async reserve() {} async look() {} }`);
   t.deepEqual(found(files), ["LW1507 reserve"]);
   t.deepEqual(said(files), [
-    "`Two.reserve` implements `Stock.reserve` without a lock, and `One.reserve` with one: a tag is not inherited. Tag it, too.",
+    "`Two.reserve` implements `Stock.reserve` without a lock, and `One.reserve` with one. Tags are not inherited. Tag it too.",
   ]);
 });
 

@@ -39,14 +39,14 @@ const PARAMETERS = "It has `orderNo`, `order`, `tenant`, `first`.";
 const DURATION_IN_SECONDS =
   "a duration such as `500ms`, `20s` or `2m` (a bare number is in s), at least 100 ms and at most 24 hours";
 const DURATION_IN_MS = "a duration such as `500ms`, `20s` or `2m` (a bare number is in ms), at most 24 hours";
-const REFUSED_TYPE = "`@redisLock` works in a JSDoc comment only: begin the comment with `/**`.";
+const REFUSED_TYPE = "`@redisLock` works only in a JSDoc comment. Begin the comment with `/**`.";
 const ELSEWHERE = (what: string): string =>
-  `${NO_FUNCTION(what)} The function itself is not in sight here, and would run unlocked: put the tag on its declaration.`;
-const NO_FUNCTION = (what: string): string => `\`@redisLock\` locks functions, and this is ${what}.`;
-const DANGLING = "This `@redisLock` stands before nothing that it could lock.";
+  `${NO_FUNCTION(what)} The function is declared elsewhere, and would run unlocked. Put the tag on its declaration.`;
+const NO_FUNCTION = (what: string): string => `\`@redisLock\` locks functions, but this is ${what}.`;
+const DANGLING = "There is nothing to lock after this `@redisLock`. Put it directly before a function.";
 const TWO_TAGS =
-  "One function takes one `@redisLock`. For a lock on several values, list them: `keyName=a,b`.";
-const KEY_TYPES = "Expected `keyType` to be `VALUE`, `CLASS` or `JSON`";
+  "A function can have only one `@redisLock`. To lock several values, list them: `keyName=a,b`.";
+const KEY_TYPES = "Expected `keyType` to be `VALUE`, `CLASS`, or `JSON`";
 
 const GRAMMAR: readonly Row[] = [
   {
@@ -54,7 +54,7 @@ const GRAMMAR: readonly Row[] = [
     source: onMethod("@redisLock «businessFlag:» pay keyName=orderNo"),
     code: "LW1001",
     message:
-      "Expected an attribute such as `keyName=orderNo`, found `businessFlag:`. Between a name and its value stands `=`.",
+      "Expected an attribute such as `keyName=orderNo`, found `businessFlag:`. Write `=` between a name and its value.",
   },
   {
     title: "two `=`",
@@ -68,7 +68,7 @@ const GRAMMAR: readonly Row[] = [
     source: onMethod("@redisLock businessFlag=«pay;» keyName=orderNo"),
     code: "LW1012",
     message:
-      "Expected a value, got `pay;`. Between attributes there are blanks, no semicolons; a value that has one stands in quotes.",
+      "Expected a value, got `pay;`. Separate attributes with spaces, not semicolons. Put a value that contains a semicolon in quotes.",
   },
   {
     title: "a bare word",
@@ -93,21 +93,21 @@ const GRAMMAR: readonly Row[] = [
     source: onMethod("@redisLock businessFlag=pay «@internal»"),
     code: "LW1001",
     message:
-      "Expected an attribute such as `keyName=orderNo`, found `@internal`. Each tag has a line of its own: write `@internal` on another line.",
+      "Expected an attribute such as `keyName=orderNo`, found `@internal`. Write `@internal` on a line of its own.",
   },
   {
     title: "another tag on the same line, whose text has an equals sign",
     source: onMethod("@redisLock businessFlag=pay «@param» orderNo if it=is new"),
     code: "LW1001",
     message:
-      "Expected an attribute such as `keyName=orderNo`, found `@param`. Each tag has a line of its own: write `@param` on another line.",
+      "Expected an attribute such as `keyName=orderNo`, found `@param`. Write `@param` on a line of its own.",
   },
   {
     title: "another tag on the same line, before an attribute",
     source: onMethod("@redisLock «@internal» businessFlag=pay keyName=orderNo"),
     code: "LW1001",
     message:
-      "Expected an attribute such as `keyName=orderNo`, found `@internal`. Each tag has a line of its own: write `@internal` on another line.",
+      "Expected an attribute such as `keyName=orderNo`, found `@internal`. Write `@internal` on a line of its own.",
   },
   {
     title: "another tag on the same line, behind a switch",
@@ -128,7 +128,7 @@ const GRAMMAR: readonly Row[] = [
     source: onMethod("@redisLock businessFlag=pay «keyName»=orderNo, @internal"),
     code: "LW1005",
     message:
-      "Expected another value after the comma in `keyName=`. Between attributes there are blanks, no commas.",
+      "Expected another value after the comma in `keyName=`. Separate attributes with spaces, not commas.",
     also: ["LW1001"],
   },
   {
@@ -142,25 +142,25 @@ const GRAMMAR: readonly Row[] = [
     title: "attributes in parentheses",
     source: onMethod("@redisLock«(businessFlag=pay)»"),
     code: "LW1011",
-    message: "The attributes stand behind the tag without parentheses: `@redisLock businessFlag=payOrder`.",
+    message: "Write the attributes without parentheses: `@redisLock businessFlag=payOrder`.",
   },
   {
     title: "attributes in parentheses, with commas between them",
     source: onMethod("@redisLock«(businessFlag=pay, keyName=orderNo)»"),
     code: "LW1011",
-    message: "The attributes stand behind the tag without parentheses: `@redisLock businessFlag=payOrder`.",
+    message: "Write the attributes without parentheses: `@redisLock businessFlag=payOrder`.",
   },
   {
     title: "an object in parentheses",
     source: onMethod(`@redisLock«({ businessFlag: "pay", keyName: "orderNo" })»`),
     code: "LW1011",
-    message: "The attributes stand behind the tag without parentheses: `@redisLock businessFlag=payOrder`.",
+    message: "Write the attributes without parentheses: `@redisLock businessFlag=payOrder`.",
   },
   {
     title: "attributes in parentheses that do not close",
     source: onMethod("@redisLock «(» businessFlag=pay keyName=orderNo"),
     code: "LW1011",
-    message: "The attributes stand behind the tag without parentheses: `@redisLock businessFlag=payOrder`.",
+    message: "Write the attributes without parentheses: `@redisLock businessFlag=payOrder`.",
   },
   {
     title: "a value without a name",
@@ -231,7 +231,7 @@ const GRAMMAR: readonly Row[] = [
     title: `${unit} apart from its number`,
     source: onMethod(`@redisLock businessFlag=pay lockTime=5 «${unit}» keyName=orderNo`),
     code: "LW1001",
-    message: `Expected an attribute such as \`keyName=orderNo\`, found \`${unit}\`. A unit stands right behind its number: \`lockTime=5${short}\`.`,
+    message: `Expected an attribute such as \`keyName=orderNo\`, found \`${unit}\`. Write the unit directly after its number: \`lockTime=5${short}\`.`,
   })),
   {
     title: "an attribute from nowhere",
@@ -286,31 +286,31 @@ const GRAMMAR: readonly Row[] = [
     source: onMethod("@redisLock businessFlag=pay «keyName»=orderNo, lockTime=20"),
     code: "LW1005",
     message:
-      "Expected another value after the comma in `keyName=`. Between attributes there are blanks, no commas.",
+      "Expected another value after the comma in `keyName=`. Separate attributes with spaces, not commas.",
   },
   {
     title: "a double quote that is not closed",
     source: onMethod(`@redisLock businessFlag=pay keyName=«"orderNo»`),
     code: "LW1006",
-    message: 'This quote is not closed: expected another " before the end of the tag.',
+    message: 'This quote is not closed. Expected another " before the end of the tag.',
   },
   {
     title: "a single quote that is not closed, with attributes behind it",
     source: onMethod(`@redisLock keyName=orderNo businessFlag=«'pay lockTime=20»`),
     code: "LW1006",
-    message: "This quote is not closed: expected another ' before the end of the tag.",
+    message: "This quote is not closed. Expected another ' before the end of the tag.",
   },
   {
     title: "a backtick that is not closed in a list",
     source: onMethod("@redisLock businessFlag=pay keyName=orderNo, «`order.id»"),
     code: "LW1006",
-    message: "This quote is not closed: expected another ` before the end of the tag.",
+    message: "This quote is not closed. Expected another ` before the end of the tag.",
   },
   {
     title: "a quote closed only behind the next tag",
     source: onMethod(`@redisLock businessFlag=«"pay»\n   * @see the "manual"`),
     code: "LW1006",
-    message: 'This quote is not closed: expected another " before the end of the tag.',
+    message: 'This quote is not closed. Expected another " before the end of the tag.',
   },
   ...[
     ["@RedisLock", "@redislock", "@redis-lock", "@redis_lock", "@REDISLOCK"],
@@ -383,7 +383,7 @@ const GRAMMAR: readonly Row[] = [
     title: "an invisible character in the flag",
     source: onMethod("@redisLock businessFlag=«pay\u200b» keyName=orderNo"),
     code: "LW1102",
-    message: "Expected `businessFlag` to be one printable, non-empty text, got `pay\u200b`.",
+    message: "Expected `businessFlag` to be printable, non-empty text, got `pay\u200b`.",
   },
   {
     title: "a tag in a line comment",
@@ -466,31 +466,31 @@ const VALUES: readonly Row[] = [
     title: "a tag without attributes",
     source: onMethod("«@redisLock»"),
     code: "LW1101",
-    message: "`@redisLock` needs `businessFlag=`, the namespace of its keys, or `key=`, the whole of one.",
+    message: "`@redisLock` needs `businessFlag=` (the namespace of its keys) or `key=` (the whole key).",
   },
   {
     title: "a tag without `businessFlag`",
     source: onMethod("«@redisLock» keyName=orderNo lockTime=20"),
     code: "LW1101",
-    message: "`@redisLock` needs `businessFlag=`, the namespace of its keys, or `key=`, the whole of one.",
+    message: "`@redisLock` needs `businessFlag=` (the namespace of its keys) or `key=` (the whole key).",
   },
   {
     title: "a blank `businessFlag`",
     source: onMethod('@redisLock businessFlag="« »"'),
     code: "LW1102",
-    message: "Expected `businessFlag` to be one printable, non-empty text, got ` `.",
+    message: "Expected `businessFlag` to be printable, non-empty text, got ` `.",
   },
   {
     title: "a `businessFlag` over two lines",
     source: onMethod('@redisLock businessFlag="«pay\n   * order»"'),
     code: "LW1102",
-    message: "Expected `businessFlag` to be one printable, non-empty text, got `pay\n     order`.",
+    message: "Expected `businessFlag` to be printable, non-empty text, got `pay\n     order`.",
   },
   {
     title: "a `businessFlag` with a line separator",
     source: onMethod('@redisLock businessFlag="«pay\u2028order»"'),
     code: "LW1102",
-    message: "Expected `businessFlag` to be one printable, non-empty text, got `pay\u2028order`.",
+    message: "Expected `businessFlag` to be printable, non-empty text, got `pay\u2028order`.",
   },
   {
     title: "a list of flags",
@@ -515,21 +515,21 @@ const VALUES: readonly Row[] = [
     title: "a hold that is to end before its first lock time",
     source: onMethod("@redisLock businessFlag=pay lockTime=1m «holdAtMost=59s»"),
     code: "LW1132",
-    message: "Expected `holdAtMost` to be at least `lockTime`: `lockTime=1m`.",
+    message: "Expected `holdAtMost` to be at least `lockTime=1m`.",
   },
   {
     title: "a limit for renewals that nobody makes",
     source: onMethod("@redisLock businessFlag=pay «holdAtMost=5m» watchdog=false"),
     code: "LW1130",
     message:
-      "`holdAtMost` and `watchdog=false` do not go together: what is not renewed is held for its lock time at most. Leave out one of the two.",
+      "`holdAtMost` and `watchdog=false` cannot be combined: without a watchdog, a lock lasts for its lock time at most. Remove one of them.",
   },
   {
     title: "a key that is to stay for longer than it lives",
     source: onMethod("@redisLock businessFlag=pay lockTime=10s «lockAtLeast=11s»"),
     code: "LW1131",
     message:
-      "Expected `lockAtLeast` to be at most `lockTime`, after which the key of a process that died is free: `lockTime=10s`.",
+      "Expected `lockAtLeast` to be at most `lockTime=10s`, because the lock of a dead process expires then.",
   },
   {
     title: "a list of lock times",
@@ -562,22 +562,22 @@ const VALUES: readonly Row[] = [
           title: `lockTime=${time}`,
           source: onMethod(`@redisLock businessFlag=pay lockTime=${found} «${junk}»`),
           code: "LW1001",
-          message: `Expected an attribute such as \`keyName=orderNo\`, found \`${junk}\`. A unit stands right behind its number: \`lockTime=${found}${junk}\`.`,
+          message: `Expected an attribute such as \`keyName=orderNo\`, found \`${junk}\`. Write the unit directly after its number: \`lockTime=${found}${junk}\`.`,
         };
   }),
   {
-    title: "attributes that do not go together",
+    title: "attributes that cannot be combined",
     source: onMethod("@redisLock businessFlag=pay «lockAtLeast=5s» autoUnlock=false"),
     code: "LW1130",
     message:
-      "`lockAtLeast` and `autoUnlock=false` do not go together: a key that is left to expire stays for its lock time in any case. Leave out one of the two.",
+      "`lockAtLeast` and `autoUnlock=false` cannot be combined: with `autoUnlock=false`, a lock lasts for its lock time anyway. Remove one of them.",
   },
   {
     title: "a lockAtLeast that is longer than the lock time",
     source: onMethod("@redisLock businessFlag=pay «lockAtLeast=1m» lockTime=30s"),
     code: "LW1131",
     message:
-      "Expected `lockAtLeast` to be at most `lockTime`, after which the key of a process that died is free: `lockTime=30s`.",
+      "Expected `lockAtLeast` to be at most `lockTime=30s`, because the lock of a dead process expires then.",
   },
   ...["forever", "-1", "25h", "86400001"].map((time) => ({
     title: `waitTime=${time}`,
@@ -614,7 +614,7 @@ const VALUES: readonly Row[] = [
     source: onMethod('@redisLock businessFlag=pay store="«pay ments»"'),
     code: "LW1112",
     message:
-      "Expected `store` to be a name among `configure({ stores })`, of letters, digits, `-` and `_`, got `pay ments`.",
+      "Expected `store` to be a name in `configure({ stores })` (letters, digits, `-`, and `_`), got `pay ments`.",
   },
   {
     title: "release=later",
@@ -638,22 +638,21 @@ const VALUES: readonly Row[] = [
     title: "a mode and permits",
     source: onMethod("@redisLock businessFlag=pay mode=read «permits=5»"),
     code: "LW1122",
-    message:
-      "A lock has either a `mode`, and as many who read as there are, or `permits`: so many at once. Leave out one of the two.",
+    message: "A lock has either a `mode` or `permits`. Remove one of them.",
   },
   ...["mode=read", "permits=2"].map((sharing) => ({
     title: `a fencing token with ${sharing}`,
     source: onMethod(`@redisLock businessFlag=pay ${sharing} «fencing=true»`),
     code: "LW1123",
     message:
-      "`fencing` needs a lock that is held alone: a token tells who came later, and with `mode=read` or `permits` several are there at once. Leave out one of the two.",
+      "`fencing` needs an exclusive lock. Fencing tokens order holders, but `mode=read` and `permits` let several hold the lock at once. Remove one of them.",
   })),
   {
     title: "a generator that reads",
     source: `/** @redisLock businessFlag=pay «mode=read» */ export async function* pay() {}`,
     code: "LW1314",
     message:
-      "A generator cannot have `mode=read`: its body cannot become a function of its own, in which one who asks to write is refused. Lock what it calls.",
+      "A generator cannot have `mode=read`, because its body cannot become a separate function. Lock the functions that it calls instead.",
   },
   {
     title: "a boolean in capitals",
@@ -683,19 +682,19 @@ const VALUES: readonly Row[] = [
     title: "a call for `onFailure`",
     source: onMethod("@redisLock businessFlag=pay onFailure=«Busy()»"),
     code: "LW1108",
-    message: "Expected `onFailure` to be `throw`, `skip` or the name of an error class, got `Busy()`.",
+    message: "Expected `onFailure` to be `throw`, `skip`, or the name of an error class, got `Busy()`.",
   },
   ...["ignore", "Skip", "retry"].map((action) => ({
     title: `onFailure=${action}, which is in nobody's scope`,
     source: onMethod(`@redisLock businessFlag=pay onFailure=«${action}»`),
     code: "LW1108",
-    message: `Expected \`onFailure\` to be \`throw\`, \`skip\` or the name of an error class, got \`${action}\`.${action === "Skip" ? " Did you mean `skip`?" : ""}`,
+    message: `Expected \`onFailure\` to be \`throw\`, \`skip\`, or the name of an error class, got \`${action}\`.${action === "Skip" ? " Did you mean `skip`?" : ""}`,
   })),
   {
     title: "an expression for `onFailure`",
     source: onMethod('@redisLock businessFlag=pay onFailure="«new Busy»"'),
     code: "LW1108",
-    message: "Expected `onFailure` to be `throw`, `skip` or the name of an error class, got `new Busy`.",
+    message: "Expected `onFailure` to be `throw`, `skip`, or the name of an error class, got `new Busy`.",
   },
   {
     title: "a generic type for `keyClass`",
@@ -821,7 +820,7 @@ const KEYS: readonly Row[] = [
       title: `\`${name}\` without \`keyName\``,
       source: onMethod(`@redisLock businessFlag=pay «${name}»=${value}`),
       code: "LW1207",
-      message: `\`${name}\` needs \`keyName=\`, the parameter that it speaks of.`,
+      message: `\`${name}\` needs \`keyName=\`, the parameter that it applies to.`,
     };
   }),
   {
@@ -840,20 +839,19 @@ const KEYS: readonly Row[] = [
     title: "a whole key beside a flag",
     source: onMethod('@redisLock «businessFlag=pay» key="pay:${orderNo}"'),
     code: "LW1130",
-    message:
-      "`businessFlag` and `key` do not go together: a `key` is the whole of one. Leave out one of the two.",
+    message: "`businessFlag` and `key` cannot be combined: `key` is the whole key. Remove one of them.",
   },
   {
     title: "a whole key beside parts of one",
     source: onMethod('@redisLock key="pay:${orderNo}" «keyName=tenant»'),
     code: "LW1130",
-    message: "`keyName` and `key` do not go together: a `key` is the whole of one. Leave out one of the two.",
+    message: "`keyName` and `key` cannot be combined: `key` is the whole key. Remove one of them.",
   },
   {
     title: "a whole key beside fields",
     source: onMethod('@redisLock key="pay:${orderNo}" «keyType=CLASS» keyClass=Order fieldName=id'),
     code: "LW1130",
-    message: "`keyType` and `key` do not go together: a `key` is the whole of one. Leave out one of the two.",
+    message: "`keyType` and `key` cannot be combined: `key` is the whole key. Remove one of them.",
     also: ["LW1130", "LW1130"],
   },
   {
@@ -872,59 +870,59 @@ const KEYS: readonly Row[] = [
     title: "a brace in a whole key that is not closed",
     source: onMethod('@redisLock key="pay:${tenant}:«${orderNo»"'),
     code: "LW1210",
-    message: "This `${` is not closed: expected a parameter or a path, and `}`.",
+    message: "This `${` is not closed. Expected a parameter or a path, and `}`.",
   },
   {
     title: "a list in a whole key",
     source: onMethod('@redisLock key="pay:${«tenant,orderNo»}"'),
     code: "LW1211",
     message:
-      "Expected a parameter, a path such as `order.user.id` or another expression in `${...}`, got `tenant,orderNo`. For several, write several `${...}` with a text between them.",
+      "Expected a parameter, a path such as `order.user.id`, or another expression in `${...}`, got `tenant,orderNo`. For several values, write several `${...}` with text between them.",
   },
   {
     title: "nothing in a whole key's braces",
     source: onMethod('@redisLock key="pay:${«»}"'),
     code: "LW1211",
     message:
-      "Expected a parameter, a path such as `order.user.id` or another expression in `${...}`, got ``. For several, write several `${...}` with a text between them.",
+      "Expected a parameter, a path such as `order.user.id`, or another expression in `${...}`, got ``. For several values, write several `${...}` with text between them.",
   },
   {
     title: "two values in a whole key with nothing between them",
     source: onMethod('@redisLock key="pay:${tenant}«»${orderNo}:${first}"'),
     code: "LW1212",
     message:
-      'Expected a text between two values, such as `:`. Without one, "1" and "23" make the same key as "12" and "3".',
+      'Expected text between two values, such as `:`. Without one, "1" and "23" make the same key as "12" and "3".',
   },
   {
     title: "a whole key that is empty",
     source: onMethod('@redisLock key="«»"'),
     code: "LW1213",
-    message: "Expected `key` to be a printable, non-empty text on one line, got ``.",
+    message: "Expected `key` to be printable, non-empty text on one line, got ``.",
   },
   {
     title: "a whole key over two lines",
     source: onMethod('@redisLock key="«pay:\n   *   ${orderNo}»"'),
     code: "LW1213",
-    message: "Expected `key` to be a printable, non-empty text on one line, got `pay:\n       ${orderNo}`.",
+    message: "Expected `key` to be printable, non-empty text on one line, got `pay:\n       ${orderNo}`.",
   },
   {
     title: "a whole key among those that are kept for queues",
     source: onMethod('@redisLock key="«lockweave:»2:queue:${orderNo}"'),
     code: "LW1214",
-    message: "No lock may have a key that begins with `lockweave:`: there the queues of locks are.",
+    message: "A key must not begin with `lockweave:`. Lockweave keeps its queues there.",
   },
 ];
 
 const TAG = "/** «@redisLock» businessFlag=pay */";
 const ACCESSOR = "An accessor cannot wait for a lock. Put `@redisLock` on an async method.";
 const SEVERAL = "`@redisLock` before several variables is ambiguous. Declare the function alone.";
-const GENERATOR = "A synchronous generator cannot wait for a lock: make it an `async` generator.";
+const GENERATOR = "A synchronous generator cannot wait for a lock. Make it an `async` generator.";
 const REENTRANT_GENERATOR =
-  "A generator cannot be `reentrant`: its body cannot become a function of its own. Write `reentrant=false`.";
+  "A generator cannot be `reentrant`, because its body cannot become a separate function. Write `reentrant=false`.";
 const noBody = (what: string): string =>
   `${what} has no body to lock. Put \`@redisLock\` on the implementation.`;
 const notAsync = (name: string): string =>
-  `\`${name}\` cannot wait for a lock: make it \`async\`, or give it the return type \`Promise<...>\`.`;
+  `\`${name}\` cannot wait for a lock. Make it \`async\`, or give it the return type \`Promise<...>\`.`;
 
 const PLACES: readonly Row[] = [
   {
@@ -1158,7 +1156,7 @@ const PLACES: readonly Row[] = [
     source: `${TAG}\nexport function pay() {}`,
     fileName: "a.js",
     code: "LW1302",
-    message: "`pay` cannot wait for a lock: make it `async`.",
+    message: "`pay` cannot wait for a lock. Make it `async`.",
   },
   {
     title: "a synchronous arrow function that returns a promise, and does not say so",
@@ -1207,7 +1205,7 @@ const PLACES: readonly Row[] = [
     source: `${declared}\n${TAG}\nexport function pay(): Promise<void> { return work(); }`,
     code: "LW1314",
     message:
-      "`pay` cannot wait for a lock: it returns a `Promise` of this file's own, and a locked function returns the global one. Make it `async`.",
+      "`pay` cannot wait for a lock. It returns a `Promise` that this file declares, but a locked function returns the global one. Make it `async`.",
   })),
   {
     title: "a constructor",
@@ -1300,7 +1298,7 @@ const PLACES: readonly Row[] = [
     fileName: "a.js",
     code: "LW1313",
     message:
-      "The body of a generator becomes a block, and there `a` may be declared once only: rename one of the two.",
+      "The body of a generator becomes a block, in which `a` can be declared only once. Rename one of the two.",
   })),
   ...[
     ["class with nothing else", `export class A { ${TAG} }`],
@@ -1369,20 +1367,20 @@ const PLACES: readonly Row[] = [
     title: "a function in a script",
     source: `${TAG}\nasync function pay() { "use strict"; work(); }`,
     code: "LW1309",
-    message: "`@redisLock` works in modules only: this file has no import and no export. Add `export {}`.",
+    message: "`@redisLock` works only in modules. This file has no import and no export. Add `export {}`.",
   },
   {
     title: "an arrow function in a script",
     source: `${TAG}\nconst pay = async () => work();`,
     code: "LW1309",
-    message: "`@redisLock` works in modules only: this file has no import and no export. Add `export {}`.",
+    message: "`@redisLock` works only in modules. This file has no import and no export. Add `export {}`.",
   },
   {
     title: "a reentrant body that declares its parameter again",
     source: `/** @redisLock businessFlag=pay «reentrant=true» */\nexport async function pay(count?: number) { for (;;) { var { count = 1 } = work(); } }`,
     code: "LW1310",
     message:
-      "The body becomes a function of its own, since it is reentrant or returns a promise under `try`: rename the `var count` in it, which would hide the parameter.",
+      "The body becomes a separate function, because the lock is reentrant or the body returns a promise inside `try`. Rename `var count` in it, because it would hide the parameter.",
   },
 ];
 
@@ -1396,7 +1394,7 @@ const AGAIN: readonly Row[] = [
   title: `${what} that declares a parameter's name again`,
   source: onMethod("@redisLock businessFlag=pay").replace("return", `${statement} return`),
   code: "LW1312",
-  message: `Duplicate identifier \`${/«(\w+)»/.exec(statement)?.[1] ?? ""}\`: a parameter has this name.`,
+  message: `Duplicate identifier \`${/«(\w+)»/.exec(statement)?.[1] ?? ""}\`. A parameter has this name.`,
 }));
 
 test("prose that names the tag and its attributes in backticks, or another tag in braces, is no tag", (t) => {
@@ -1470,7 +1468,7 @@ for (const { title, source, code, message, also = [], bodiless = false, fileName
 }
 
 const OTHER_UNIT = (written: string, as: string, other: string): string =>
-  `\`${written}\` is ${as}. If that is meant, write the unit; if not, \`${other}\` may be.`;
+  `\`${written}\` is ${as}. If you mean that, write the unit. Otherwise, did you mean \`${other}\`?`;
 
 const UNPARSED = `// Pays.
 export const pay = 1; const = 3;
@@ -1480,7 +1478,7 @@ export async function ship() { work(); }`;
 test("a file that does not parse is not woven, keeps its errors, and refuses to run", (t) => {
   const woven = weave("dir/a.ts", UNPARSED, ESM);
   const start = UNPARSED.indexOf("@redisLock");
-  const message = "This file does not parse: it is not woven, and refuses to run.";
+  const message = "This file has a syntax error, so it is not woven, and refuses to run.";
   t.deepEqual(woven?.diagnostics, [{ start, end: start + "@redisLock".length, code: "LW1402", message }]);
   t.deepEqual(woven?.sites, []);
   const refusal = `throw new Error("a.ts:3: LW1402: ${message}"); `;
@@ -1513,7 +1511,7 @@ test("a whole key that is the text of a parameter is woven, with a warning", (t)
   ] as const) {
     const { text, start, end } = unmark(onMethod(`@redisLock key=«${key}»`));
     const woven = weave("a.ts", text, ESM);
-    const message = `\`key=${key}\` is that text, the same for every call. For the value of \`${key}\`, write \`key="...:\${${key}}"\`, or \`businessFlag=... keyName=${key}\`.`;
+    const message = `\`key=${key}\` is exactly this text, so every call has the same key. For the value of \`${key}\`, write \`key="...:\${${key}}"\`, or \`businessFlag=... keyName=${key}\`.`;
     t.deepEqual(woven?.warnings, isDoubtful ? [{ start, end, code: "LW1215", message }] : []);
     t.deepEqual(woven?.diagnostics, []);
   }

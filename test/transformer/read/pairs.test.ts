@@ -110,7 +110,7 @@ test("of each refused pair it is told why", (t) => {
   for (const pair of REFUSED) {
     const [found] = diagnosed(`${FLAG_AND_KEY} ${pair}`);
     if (pair === "mode=read permits=5" || /fencing=true (?:mode|permits)/.test(pair)) continue; // In other words.
-    t.regex(found?.message ?? "", / do not go together: \S[^:]+\. Leave out one of the two\.$/, pair);
+    t.regex(found?.message ?? "", / cannot be combined: \S[^:]+\. Remove one of them\.$/, pair);
   }
 });
 

@@ -211,7 +211,7 @@ const BAD_DEFAULTS: readonly (readonly [options: unknown, message: string])[] = 
   ],
   [
     { onFailure: "new Busy" },
-    "In the plugin's `defaults`: Expected `onFailure` to be `throw`, `skip` or the name of an error class, got `new Busy`.",
+    "In the plugin's `defaults`: Expected `onFailure` to be `throw`, `skip`, or the name of an error class, got `new Busy`.",
   ],
   [{ onFailure: "Busy" }, "The plugin's `defaults` take `throw` or `skip` for `onFailure`."],
 ];

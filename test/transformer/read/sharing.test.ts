@@ -30,7 +30,7 @@ test("who may share a key with another number than others in the file is told so
     t.deepEqual(told(sharing), [
       [
         sharing,
-        `\`${sharing}\` here, and \`permits=5\` at \`Api.call\` for what may be the same key: the smaller number would count. Make them the same, or give one of them another \`businessFlag\`.`,
+        `\`${sharing}\` here and \`permits=5\` at \`Api.call\` may have the same key. The smaller number would apply. Make them the same, or give one of them another \`businessFlag\`.`,
       ],
     ]);
   }
@@ -41,7 +41,7 @@ test("of several keys each part is one, and meets those of one part", (t) => {
   t.is(first, undefined);
   const [[at, message] = ["", ""], another] = told("permits=6 each=true");
   t.is(at, "permits=6");
-  t.regex(message, /and `permits=5` at `Api\.call` for what may be the same key/);
+  t.regex(message, /and `permits=5` at `Api\.call` may have the same key/);
   t.is(another, undefined);
   const ofTwo = SITES.replace("keyName=tenant SHARING", "keyName=tenant,tenant permits=6 each=true");
   const { diagnostics = [] } = weave("api.ts", ofTwo, { ts, module: "esm" }) ?? {};

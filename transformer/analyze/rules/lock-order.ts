@@ -5,9 +5,9 @@ import type { Reached } from "../reach";
 import { waitingForItself } from "./waits-for-itself";
 
 /**
- * Locks that are taken in different orders: a cycle in the graph of who is waited for by the holder of what.
+ * Finds locks that are acquired in different orders: cycles in the graph of which lock is waited for inside which.
  *
- * Such a cycle is what a deadlock needs: E. G. Coffman, M. J. Elphick, A. Shoshani, "System Deadlocks", ACM Computing Surveys
+ * A deadlock needs such a cycle: E. G. Coffman, M. J. Elphick, A. Shoshani, "System Deadlocks", ACM Computing Surveys
  * 3 (2), 1971.
  */
 export function lockOrder(ts: typeof TS, reached: readonly Reached[]): Finding[] {
@@ -29,7 +29,7 @@ export function lockOrder(ts: typeof TS, reached: readonly Reached[]): Finding[]
   return findings;
 }
 
-/** One of those who take the same locks in the same way and order is enough. */
+/** Keeps one of several edges with the same locks and modes. */
 function onceEach(edges: readonly Reached[]): Reached[] {
   const found = new Map<string, Reached>();
   for (const edge of edges) {
@@ -59,7 +59,7 @@ function shortestCycle(first: Reached, edges: readonly Reached[]): Reached[] | u
   return undefined;
 }
 
-/** Whether the one waits while the other holds: those who read do not keep each other out. */
+/** Whether the first edge waits for the lock that the second one holds. Readers do not exclude each other. */
 function waitsFor({ to }: Reached, { from }: Reached): boolean {
   return to.family === from.family && !(to.isReader && from.isReader);
 }
@@ -78,10 +78,11 @@ function isOneChain(cycle: readonly Reached[]): boolean {
 
 function findingOf(ts: typeof TS, cycle: readonly Reached[]): Finding {
   const flags = cycle.map(({ from }) => `\`${from.flag}\``);
-  const list = `${flags.slice(0, -1).join(", ")} and ${flags.at(-1) ?? ""}`;
+  const list =
+    cycle.length === 2 ? flags.join(" and ") : `${flags.slice(0, -1).join(", ")}, and ${flags.at(-1) ?? ""}`;
   const paths = cycle.map(
     ({ from, to, path }) =>
-      `${pathText(ts, from, path)}, and so \`${to.flag}\` is taken inside \`${from.flag}\``,
+      `${pathText(ts, from, path)}, so \`${to.flag}\` is acquired inside \`${from.flag}\``,
   );
   const [first] = cycle;
   const [step] = first?.path ?? [];

@@ -135,11 +135,11 @@ function handedOver(ts: typeof TS, node: TS.CallExpression, calls: Calls): Start
     // Node declares the callback of `nextTick` as any `Function`. To the others, a promise is as good as `true`.
     const isIgnored = to === "nextTick" || (PREDICATES.has(to) && calls.isOfLanguage(node));
     if (calls.givesPromise(argument) && (calls.dropsResult(argument) || isIgnored)) {
-      return { at: argument, by: node, what: `\`${to}\` does not wait for what it is given` };
+      return { at: argument, by: node, what: `\`${to}\` does not wait for its callback` };
     }
     const callback = functionIn(ts, argument);
     if (callback !== undefined && TIMERS.has(to) && writes(ts, callback) && !isCleared(ts, node)) {
-      return { at: argument, by: node, what: `\`${to}\` writes later` };
+      return { at: argument, by: node, what: `\`${to}\` writes after the release` };
     }
   }
   return undefined;
@@ -192,7 +192,7 @@ function queued(ts: typeof TS, node: TS.CallExpression, fn: Callable, calls: Cal
       ? ts.isPropertyAccessExpression(queue) && !isAwaited(ts, queue)
       : !isListUsed(ts, list, fn, calls);
   if (!isForgotten) return undefined;
-  return { at: start, by: start, what: `Nobody awaits what is put into \`${queue.getText()}\`` };
+  return { at: start, by: start, what: `No code awaits the promises in \`${queue.getText()}\`` };
 }
 
 function isAwaited(ts: typeof TS, queue: TS.Expression): boolean {

@@ -37,21 +37,19 @@ export function waitsForItself(ts: typeof TS, reached: readonly Reached[]): Find
 
 function cureOf(from: TaggedLock, to: TaggedLock, isSame: boolean): string {
   if (from.isReader !== to.isReader)
-    return "Who reads cannot write inside, nor the other way round: lock for writing once, around both.";
+    return "A reader cannot acquire its lock for writing, and a writer cannot acquire it for reading. Lock for writing once, around both.";
   const where = from.fn === to.fn ? "at its tag" : "at both tags";
-  const enter = `Write \`reentrant=true\` ${where}, so that it is entered again`;
-  return isSame
-    ? `${enter}.`
-    : `${enter} where the key is the same; lock several keys at once with \`each=true\`.`;
+  const enter = `Write \`reentrant=true\` ${where}, so that the inner call enters again`;
+  return isSame ? `${enter}.` : `${enter}. To lock several keys, lock them at once with \`each=true\`.`;
 }
 
-/** Whether the key that is asked for is certainly the one that is held: the same words, of values that are handed on unchanged. */
+/** Whether both keys are certainly the same: the same expressions, of values that the calls pass on unchanged. */
 function isSameKey(ts: typeof TS, from: TaggedLock, to: TaggedLock, path: readonly Step[]): boolean {
   const held = valuesIn(from);
   if (held.length === 0) return true;
   let known = new Map(rootsOf(ts, from).map((name) => [name, name]));
   for (const { call, to: callee, isCallback } of path) {
-    if (isCallback) continue; // It sees what is around it.
+    if (isCallback) continue; // It sees the variables around it.
     const next = new Map<string, string>();
     callee.parameters.forEach(({ name }, index) => {
       const argument = call.arguments?.[index];
@@ -78,7 +76,7 @@ function rootsOf(ts: typeof TS, { fn }: TaggedLock): string[] {
   return ["this", ...fn.parameters.flatMap(({ name }) => (ts.isIdentifier(name) ? [name.text] : []))];
 }
 
-/** The words of the holder for what is handed on: a parameter, or a path from one. */
+/** Returns what the holder calls an argument: a parameter, or a path from one. */
 function handedOn(
   ts: typeof TS,
   argument: TS.Expression,
@@ -92,7 +90,7 @@ function handedOn(
   return root === undefined ? undefined : `${root}.${value.name.text}`;
 }
 
-/** A path of the callee in the words of the holder. `undefined` for another expression. */
+/** Returns what the holder calls a path of the callee. `undefined` for another expression. */
 function renamed(path: string, known: ReadonlyMap<string, string>): string | undefined {
   const [, root = "", rest = ""] =
     /^([\p{ID_Continue}$]+)((?:[?.#[\]]|[\p{ID_Continue}$])*)$/u.exec(path) ?? [];
