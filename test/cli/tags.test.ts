@@ -48,7 +48,7 @@ test("a store is missing where the sources say which there are, whether they say
     { "src/configured.ts": CONFIGURED, "src/again.ts": CONFIGURED },
   ]) {
     const [warning, ...others] = storeWarnings([await projectOf({ ...files, "src/late.ts": LEDGER })]);
-    t.regex(warning?.message ?? "", /^There is no store `ledger`: .* `default`, `payments`\./);
+    t.regex(warning?.message ?? "", /^There is no store `ledger`\. .* `default`, `payments`, so /);
     t.deepEqual(others, []);
   }
 });

@@ -140,7 +140,10 @@ inMatrix(
     t.is((await project.tsc("-p", "packages/shop")).code, 0);
     const { code, stdout } = await project.tspc();
     t.is(code, 2);
-    t.regex(stdout, /^src\/main\.ts\(2,21\): error TS901403: .* `pay` .* `pay\.js` does not contain the lock/);
+    t.regex(
+      stdout,
+      /^src\/main\.ts\(2,21\): error TS901403: .* `pay` .* `pay\.js` does not contain the lock/,
+    );
     t.is((await lockweave(project, "check")).code, 1);
     t.is((await project.tspc("-p", "packages/shop")).code, 0);
     t.like(await project.tspc(), { code: 0, stdout: "" });

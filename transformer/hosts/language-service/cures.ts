@@ -44,7 +44,7 @@ const CURES: Readonly<Record<string, (found: Found) => readonly Cure[]>> = {
   LW1108: meant,
   LW1110: (found) => oneOf(found, "throw", "warn"),
   LW1111: (found) => {
-    const [, name = "", other = ""] = /`(\w+)=([^`=]+)` may be\.$/.exec(found.message) ?? [];
+    const [, name = "", other = ""] = /did you mean `(\w+)=([^`=]+)`\?$/.exec(found.message) ?? [];
     const amount = Number.parseInt(other, 10);
     return [other, `${amount}${name === "lockTime" ? "s" : "ms"}`].map((text) => changeTo(found, text));
   },
