@@ -74,7 +74,7 @@ export async function withLock<T>(
   }
   if (isGenerator(body)) {
     throw new LockOptionError(
-      `Expected withLock(key, options, body) to be given a function that is no generator, which would run only when somebody iterates it, after the lock was given back; got ${shown(body)}`,
+      `Expected withLock(key, options, body) to get a function that is not a generator, because a generator runs only later, after the release, got ${shown(body)}`,
     );
   }
   const { callSite, signal, when } = readCall(options);

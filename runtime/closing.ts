@@ -41,6 +41,6 @@ async function closeStores(lockers: readonly Locker[], inUse: () => readonly Loc
 
 const SHUT_DOWN: Loss = {
   outcome: "revoked",
-  because: "shutdown() gave it back under a body that outlasted its patience",
+  because: "shutdown() released it, because the body outlasted the patience",
   isEarly: false,
 };

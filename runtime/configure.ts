@@ -309,7 +309,7 @@ const IN_ONE =
 function confirmable(settings: Settings, { confirmsReplicas = false }: Store): Settings {
   if (settings.replicas === 0 || confirmsReplicas) return settings;
   throw new LockOptionError(
-    `replicas=${settings.replicas} needs \`configure({ redis })\` with one Redis, Sentinel or a cluster: this store does not ask replicas. (A quorum asks a majority of its masters instead: leave \`replicas\` out.)`,
+    `replicas=${settings.replicas} needs \`configure({ redis })\` with one Redis, Sentinel, or a cluster. This store has no replicas. (A quorum asks a majority of its masters instead: leave \`replicas\` out.)`,
   );
 }
 
@@ -320,7 +320,7 @@ export function locker(): Locker {
   const advice = adviceOnCopies();
   if (advice !== "") throw new LockMisconfiguredError(`No lock store is configured here. ${advice}`);
   throw new LockMisconfiguredError(
-    'No lock store is configured. When the application starts, add: configure({ redis: "redis://localhost:6379" }) from "lockweave". In a unit test: testLocks() from "lockweave/testing"',
+    'No lock store is configured. Fix: call configure({ redis: "redis://localhost:6379" }) of "lockweave" once at startup. In a unit test, call testLocks() of "lockweave/testing"',
   );
 }
 

@@ -46,7 +46,7 @@ export function assertOneVersion(): void {
   const others = otherCopies();
   if (others.length === 0) return;
   throw new LockMisconfiguredError(
-    `This process has loaded several versions of lockweave: ${[own, ...others].map(named).join(", and ")}. A lock of one of them would not know the configuration of the other. ${FIX}`,
+    `This process has loaded several versions of lockweave: ${[own, ...others].map(named).join(", and ")}. Locks of one version do not use the configuration of another. ${FIX}`,
   );
 }
 

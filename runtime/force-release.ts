@@ -64,7 +64,7 @@ function isForeign({ storeValue, leftMs = 0 }: InspectedHolder): boolean {
 
 function notOurs(key: string, store: string, value: string): LockOptionError {
   return new LockOptionError(
-    `${placeOf({ key, store })} holds ${shown(value)}, which is no hold of Lockweave's or never expires, so it cannot be revoked. Fix: forceRelease(key, { now: true }) deletes it, though whoever wrote it may still be at work`,
+    `${placeOf({ key, store })} holds ${shown(value)}, which Lockweave did not write or which never expires, so it cannot be revoked. Fix: forceRelease(key, { now: true }) deletes it, though whoever wrote it may still be at work`,
   );
 }
 

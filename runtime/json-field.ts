@@ -53,7 +53,7 @@ function parsed(text: string, json: string): unknown {
   try {
     return JSON.parse(text) as unknown;
   } catch {
-    throw new LockKeyError(`Expected ${json}, got text of ${text.length} characters that is none`);
+    throw new LockKeyError(`Expected ${json}, got other text of ${text.length} characters`);
   }
 }
 
@@ -62,7 +62,7 @@ function serialised(value: unknown, json: string): unknown {
     const text = JSON.stringify(value, mapAsObject) as string | undefined;
     return text === undefined ? undefined : (JSON.parse(text) as unknown);
   } catch (error) {
-    throw new LockKeyError(`Expected ${json}, got what cannot be written as such: ${shown(value)}`, {
+    throw new LockKeyError(`Expected ${json}, got a value that cannot be written as JSON: ${shown(value)}`, {
       cause: error,
     });
   }

@@ -56,7 +56,7 @@ export function lockKeys(
 export function countedKeys(keys: readonly string[], of = (): string => ""): readonly string[] {
   const { size } = new Set(keys);
   if (size > 0 && size <= MOST_KEYS) return keys;
-  throw new LockKeyError(`Expected from 1 to ${MOST_KEYS} keys${of()} to be locked together, got ${size}`);
+  throw new LockKeyError(`Expected 1 to ${MOST_KEYS} keys${of()} to lock together, got ${size}`);
 }
 
 /**
@@ -71,7 +71,7 @@ export function countedKeys(keys: readonly string[], of = (): string => ""): rea
 export function wholeKey(template: TemplateStringsArray, ...values: readonly KeyValue[]): string {
   if (!isTemplate(template)) {
     throw new LockKeyError(
-      `Expected wholeKey to stand before a template, as in wholeKey\`mutex:\${orderNo}\`, got ${shown(template)}`,
+      `Expected wholeKey to tag a template, as in wholeKey\`mutex:\${orderNo}\`, got ${shown(template)}`,
     );
   }
   const shape = template.join("${}");
@@ -82,13 +82,13 @@ export function wholeKey(template: TemplateStringsArray, ...values: readonly Key
     const isLast = index === values.length - 1;
     if (!isLast && behind === "") {
       throw new LockKeyError(
-        `Expected a text between values ${index + 1} and ${index + 2} of the key "${shape}": without one, "1" and "23" make what "12" and "3" do`,
+        `Expected text between values ${index + 1} and ${index + 2} of the key "${shape}". Without it, "1" and "23" make the same key as "12" and "3"`,
       );
     }
     // A value that ends with half of it makes it begin earlier, too.
     if (!isLast && (text + behind).indexOf(behind) < text.length) {
       throw new LockKeyError(
-        `Expected ${nameOfValue(shape, index)} to have nothing in it that could be taken for the ${shown(behind)} behind it, got ${shown(value)}`,
+        `Expected ${nameOfValue(shape, index)} not to contain the text ${shown(behind)} that follows it, got ${shown(value)}`,
       );
     }
     pieces.push(template[index] ?? "", text);
@@ -115,7 +115,7 @@ export function checkedKey(key: unknown): string {
   }
   if (key.startsWith(RESERVED_NAMESPACE)) {
     throw new LockKeyError(
-      `Expected a lock key that does not begin with "${RESERVED_NAMESPACE}", which is kept for the queues of locks, got ${shown(key)}`,
+      `Expected a lock key that does not begin with "${RESERVED_NAMESPACE}", which Lockweave keeps for its queues, got ${shown(key)}`,
     );
   }
   return wellFormed(key, itself, "the lock key");

@@ -36,7 +36,7 @@ export async function renewOne(
   return reply;
 }
 
-const NO_REPLY = new Error("the store sent no reply for a renewal");
+const NO_REPLY = new Error("the store sent no reply to a renewal");
 
 function orError(read: () => RenewReply): RenewReply {
   try {

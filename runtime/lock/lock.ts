@@ -173,7 +173,7 @@ export class Lock implements AsyncDisposable, Waiter, Holder {
     this.#phase = "ended";
     const [has, asks] = [root, this].map(({ settings }) => sharingOf(settings));
     return new LockMisconfiguredError(
-      `${nameOf(this)} is asked for with ${asks} inside a body that holds it with ${has}: it would wait for that body's own end. Take it with ${asks} from the start, or after that body`,
+      `${nameOf(this)} is acquired with ${asks} inside a body that holds it with ${has}, so it would wait for that body to end. Fix: acquire it with ${asks} around that body, or after it`,
     );
   }
 
@@ -436,7 +436,7 @@ export class Lock implements AsyncDisposable, Waiter, Holder {
     const wait = this.#wait;
     if (wait === undefined) return;
     this.giveUp(wait);
-    wait.fail(new LockClosedError(`${nameOf(this)}: no lock is given any more, shutdown() has begun`));
+    wait.fail(new LockClosedError(`${nameOf(this)}: shutdown() has begun, so no more locks are acquired`));
   }
 
   // ---- hold -------------------------------------------------------------------------------------------

@@ -177,7 +177,7 @@ export function settle(options: object, defaults: Settings, others: readonly str
   const { mode, permits: most } = own as LockOptions;
   if (mode !== undefined && most !== undefined) {
     throw new LockOptionError(
-      `Expected either \`mode\`, with as many who read as there are, or \`permits\`, got ${shown(mode)} and ${shown(most)}`,
+      `Expected either \`mode\` or \`permits\`, got ${shown(mode)} and ${shown(most)}`,
     );
   }
   const complete = shared(settings);
@@ -220,7 +220,7 @@ function shared(settings: Settings): Settings {
   const { mode, permits: most, fencing } = settings;
   if (fencing && (mode === "read" || most > 1)) {
     throw new LockOptionError(
-      `Expected \`fencing\` with a lock that is held alone, got it with ${sharingOf(settings)}: a token tells who came later, and not who is beside whom`,
+      `Expected \`fencing\` with an exclusive lock, got it with ${sharingOf(settings)}. Fencing tokens order holders, but here several hold the lock at once`,
     );
   }
   return mode === "read" ? { ...settings, permits: UNLIMITED } : settings;

@@ -47,7 +47,7 @@ export function lossOf(
   return {
     outcome: "deleted",
     isEarly: true,
-    because: "its key is gone before its time: deleted, evicted, or lost with the store's data",
+    because: "its key disappeared early: it was deleted, evicted, or lost with the data of the store",
   };
 }
 
@@ -82,14 +82,14 @@ export const SUSPENDED: Loss = {
 /** Of a hold that was not to last any longer. */
 export const HELD_AT_MOST: Loss = {
   outcome: "expired",
-  because: "it was held for as long as its holdAtMost allows",
+  because: "its holdAtMost has passed",
   isEarly: false,
 };
 
 /** The body inside a reentrant lock reached its own `holdAtMost`. The bodies around it keep the lock. */
 export const HELD_AT_MOST_INSIDE: Loss = {
   outcome: "expired",
-  because: "the body held it for as long as its own holdAtMost allows",
+  because: "the holdAtMost of the body has passed",
   isEarly: false,
 };
 

@@ -95,7 +95,7 @@ export class Refreshes {
     const replies = await renewMany(this.#store, this.#inFlight, requests, mostMs);
     leases.forEach((lease, index) => {
       const { lockTimeMs, replicas = 0 } = requests[index] ?? lease;
-      const reply = replies[index] ?? new Error("the store sent fewer replies than it was asked for");
+      const reply = replies[index] ?? new Error("the store sent fewer replies than expected");
       if (!(reply instanceof Error)) this.#inDoubt.delete(lease);
       const refreshed = { lease, sentAt, lockTimeMs, replicas, handOns: handOns[index] ?? 0, reply };
       this.#inFlight.handle(() => lease.queue.onRefreshed(refreshed));

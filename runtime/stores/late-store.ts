@@ -67,7 +67,7 @@ class LateStore<Open extends OpenStore = OpenStore> implements OpenStore {
   }
 
   #open(open: () => Open): Open {
-    if (this.#isClosed) throw new Error("the store was closed before it was open");
+    if (this.#isClosed) throw new Error("the store was closed before it opened");
     const store = open();
     this.#store = store;
     for (const each of this.#listening) each.stop = store.listen(each.listener);

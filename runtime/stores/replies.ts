@@ -96,7 +96,7 @@ function listIn(reply: unknown): readonly unknown[] {
   throw bad("a reply", reply, "a list");
 }
 
-const TOO_FEW = new Error("the store sent fewer replies than it was asked for");
+const TOO_FEW = new Error("the store sent fewer replies than expected");
 
 function fieldsOf(reply: unknown): Fields {
   if (reply === undefined || reply === null) throw new Error("the store sent no reply");
@@ -153,7 +153,7 @@ function isTime(value: unknown): value is number {
 }
 
 function bad(what: string, got: unknown, expected: string): Error {
-  return new Error(`the store sent ${shown(got)} for ${what}, which is to be ${expected}`);
+  return new Error(`the store sent ${shown(got)} for ${what}, expected ${expected}`);
 }
 
 const TAKEN: Taken = { taken: true };

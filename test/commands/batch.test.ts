@@ -146,10 +146,7 @@ test("a store that sends too few replies fails those that have none", async (t) 
   await clock.settle();
   together[0]?.answer.resolve(["yes"]);
   await clock.settle();
-  t.deepEqual(told(commands), [
-    ["heard yes"],
-    ["failed Error: the store sent fewer replies than it was asked for"],
-  ]);
+  t.deepEqual(told(commands), [["heard yes"], ["failed Error: the store sent fewer replies than expected"]]);
 });
 
 test("each of those sent together has its own time-out, and hears a late reply as late", async (t) => {

@@ -205,7 +205,7 @@ test.serial(
     const refused = await t.throwsAsync(other.call(`${key}, refused`, options, () => t.fail()));
     t.regex(
       refused?.message ?? "",
-      /0 of 1 replicas have confirmed|replicas were not heard of in time|no reply from the store/,
+      /0 of 1 replicas confirmed|replicas did not answer in time|no reply from the store/,
     );
     await master.kill();
     await succeeded(cluster, key, master);

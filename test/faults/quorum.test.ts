@@ -193,7 +193,7 @@ test.serial(
       cautious.call("LOCK_a", OPTIONS, () => "in"),
       {
         instanceOf: LockUnreachableError,
-        message: /it was started a short time ago/,
+        message: /it started a short time ago/,
       },
     );
     await untilAllCount();

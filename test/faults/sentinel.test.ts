@@ -157,7 +157,7 @@ test.serial(
     const refused = await t.throwsAsync(other.call("LOCK_refused", options, () => t.fail()));
     t.regex(
       refused?.message ?? "",
-      /0 of 1 replicas have confirmed|replicas were not heard of in time|no reply from the store/,
+      /0 of 1 replicas confirmed|replicas did not answer in time|no reply from the store/,
     );
     await kill();
     await told.promise;

@@ -159,7 +159,7 @@ test("of a key that was deleted, the loss and the outcome say so", async (t) => 
   });
   t.deepEqual(events(told), ["acquire", "grant", "lost", "release"]);
   t.like(told[2], {
-    reason: "its key is gone before its time: deleted, evicted, or lost with the store's data",
+    reason: "its key disappeared early: it was deleted, evicted, or lost with the data of the store",
   });
   t.like(told[3], { outcome: "deleted" });
 });
@@ -170,7 +170,7 @@ test("of a key that was deleted and is first missed at the release, the outcome 
     const lock = fleet.process().lock("LOCK_story_8");
     t.true(await lock.acquire());
     await fleet.takeAway("LOCK_story_8");
-    await t.throwsAsync(lock.release(), { message: /its key is gone before its time/ });
+    await t.throwsAsync(lock.release(), { message: /its key disappeared early/ });
   });
   t.deepEqual(events(told), ["acquire", "grant", "release"]);
   t.like(told[2], { outcome: "deleted" });

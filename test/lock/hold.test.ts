@@ -180,7 +180,7 @@ test("a process that stood still for longer than its lock knows at once that it 
 });
 
 for (const [told, taken] of [
-  ["its key is gone before its time: deleted, evicted, or lost with the store's data", false],
+  ["its key disappeared early: it was deleted, evicted, or lost with the data of the store", false],
   ["somebody else holds it", true],
 ] as const) {
   test(`a lock that is gone because ${told} is told by signal, assertHeld and release`, async (t) => {

@@ -390,7 +390,7 @@ test("everybody inside is told of a loss, each as it wants to be", async (t) => 
         });
         ends.push("the innermost");
       }),
-      { instanceOf: LockLostError, message: /its key is gone before its time/ },
+      { instanceOf: LockLostError, message: /its key disappeared early/ },
     );
     ends.push("the middle");
     return "result";

@@ -87,7 +87,7 @@ test("a loss that only the store knows of goes to the log and to the event of th
   t.deepEqual(ends, ["deleted"]);
   t.regex(
     fleet.warnings.join("\n"),
-    /the lock was lost before its work was done \(its key is gone before its time: deleted, evicted, or lost/,
+    /the lock was lost before its work was done \(its key disappeared early: it was deleted, evicted, or lost/,
   );
 });
 

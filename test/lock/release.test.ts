@@ -20,7 +20,7 @@ test("the body's own error goes before the loss of the lock, which is warned of"
   t.is(error, boom);
   t.regex(
     fleet.warnings.join("\n"),
-    /the lock was lost before its work was done \(its key is gone before its time: deleted, evicted, or lost/,
+    /the lock was lost before its work was done \(its key disappeared early: it was deleted, evicted, or lost/,
   );
 });
 

@@ -229,8 +229,8 @@ test("a reader whose budget is spent is turned away, and keeps nobody behind it"
 test("what cannot be together is refused", (t) => {
   const process = new Fleet().process();
   const refusals: [options: object, message: RegExp][] = [
-    [{ mode: "read", fencing: true }, /held alone, got it with mode=read/],
-    [{ permits: 2, fencing: true }, /held alone, got it with permits=2/],
+    [{ mode: "read", fencing: true }, /exclusive lock, got it with mode=read/],
+    [{ permits: 2, fencing: true }, /exclusive lock, got it with permits=2/],
     [{ mode: "read", permits: 2 }, /either `mode`.* or `permits`/],
     [{ mode: "reads" }, /"read" or "write", got 'reads'/],
     [{ permits: 0 }, /whole number from 1 to 1000, got 0/],

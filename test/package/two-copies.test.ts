@@ -76,7 +76,7 @@ void (async () => {
     t.true(first.includes(`${version} (${ours}`), first);
     t.true(first.includes(`${OTHER} (${other}`), first);
     t.regex(first, /Fix: a library with tags names lockweave under "peerDependencies"/);
-    t.regex(second, /No lock store is configured\. When the application starts/);
+    t.regex(second, /No lock store is configured\. Fix: call configure/);
   });
 
   test(`a function of another version that loads after configure() fails with both versions and the fix: ${build}`, async (t) => {

@@ -15,7 +15,7 @@ test("a key that is gone after its time has expired, and that is not early", (t)
 test("a key that is gone before its time was deleted, and that is early", (t) => {
   const { because, ...loss } = lossOf(ID, undefined, true);
   t.deepEqual(loss, { outcome: "deleted", isEarly: true });
-  t.regex(because, /^its key is gone before its time: deleted, evicted, or lost/);
+  t.regex(because, /^its key disappeared early: it was deleted, evicted, or lost/);
 });
 
 for (const isBeforeItsTime of [true, false]) {

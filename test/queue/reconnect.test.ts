@@ -30,7 +30,7 @@ test("at a new connection all leases are looked at at once, and who lost its loc
     signals.map(({ aborted }) => aborted),
     [false, true, true],
   );
-  t.regex(String(signals[1]?.reason), /its key is gone before its time/);
+  t.regex(String(signals[1]?.reason), /its key disappeared early/);
   t.regex(String(signals[2]?.reason), /somebody else holds it/);
   t.is(fleet.store.looks, 1);
   t.deepEqual(

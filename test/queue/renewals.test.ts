@@ -88,7 +88,7 @@ test("a lock is renewed up to its limit and no further, and is told as lost then
   await fleet.clock.advance(100);
   t.deepEqual(
     losses.map(({ because }) => because),
-    ["it was held for as long as its holdAtMost allows"],
+    ["its holdAtMost has passed"],
   );
   t.false(isSure(fleet, lease));
   t.true(await fleet.isFree("limited"));
@@ -135,7 +135,11 @@ test("of many, the one that is expired or stolen is lost, and the others are kep
   t.deepEqual(
     leases.flatMap(({ loss }, n) => (loss === undefined ? [] : [[n, loss.outcome, loss.because]])),
     [
-      [3, "deleted", "its key is gone before its time: deleted, evicted, or lost with the store's data"],
+      [
+        3,
+        "deleted",
+        "its key disappeared early: it was deleted, evicted, or lost with the data of the store",
+      ],
       [7, "stolen", "somebody else holds it"],
     ],
   );

@@ -103,7 +103,7 @@ test("so is one that is asked to confirm what was found", async (t) => {
       process.call(KEY, { retryTimes: 1, waitTime: "5s" }, () => t.fail()),
       {
         instanceOf: LockUnreachableError,
-        message: /the store sent (?:no|fewer|.*, which is to be)/,
+        message: /the store sent (?:no|fewer|.*, expected )/,
       },
     );
     await fleet.clock.advance(10 * SECOND);

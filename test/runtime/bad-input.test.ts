@@ -568,8 +568,8 @@ const EACH = { ...SITE, each: true } as const;
 const MANY = Array.from({ length: 257 }, (_, n) => `order${n}`);
 
 for (const [name, keys, ...words] of [
-  ["no keys", [], "Expected from 1 to 256 keys", "got 0"],
-  ["257 keys", MANY, "Expected from 1 to 256 keys", "got 257"],
+  ["no keys", [], "Expected 1 to 256 keys", "got 0"],
+  ["257 keys", MANY, "Expected 1 to 256 keys", "got 257"],
   ["an empty one among its keys", ["a", ""], "non-empty string", "got ''"],
   ["a number among its keys", ["a", 7], "non-empty string", "got 7"],
   ["a list among its keys", ["a", ["b"]], "non-empty string", "got [ 'b' ]"],
@@ -695,15 +695,15 @@ const circular: Record<string, unknown> = {};
 circular["self"] = circular;
 
 for (const [what, value, path, ...words] of [
-  ["text that is no JSON", "{", "id", "Expected JSON, got text of 1 characters"],
-  ["no text", "", "id", "Expected JSON, got text of 0 characters"],
-  ["a circle", circular, "id", "Expected JSON, got what cannot be written as such: {"],
-  ["a bigint", { id: 1n }, "id", "Expected JSON, got what cannot be written as such: { id }"],
+  ["text that is no JSON", "{", "id", "Expected JSON, got other text of 1 characters"],
+  ["no text", "", "id", "Expected JSON, got other text of 0 characters"],
+  ["a circle", circular, "id", "Expected JSON, got a value that cannot be written as JSON: {"],
+  ["a bigint", { id: 1n }, "id", "Expected JSON, got a value that cannot be written as JSON: { id }"],
   [
     "a toJSON that throws",
     { toJSON: forbid },
     "id",
-    "Expected JSON, got what cannot be written as such: { toJSON }",
+    "Expected JSON, got a value that cannot be written as JSON: { toJSON }",
   ],
   ["undefined", undefined, "id", "to have a field `id`, but it is nothing"],
   ["null", null, "id", "to have a field `id`, but it is null"],

@@ -242,7 +242,7 @@ for (const key of ["lockweave:", "lockweave:2:queue:{LOCK_payOrder_1}"]) {
   test(`${key} is in the namespace that is kept for the queues of locks, and no key`, async (t) => {
     const expected = {
       instanceOf: LockKeyError,
-      message: `Expected a lock key that does not begin with "lockweave:", which is kept for the queues of locks, got '${key}'`,
+      message: `Expected a lock key that does not begin with "lockweave:", which Lockweave keeps for its queues, got '${key}'`,
     };
     await t.throwsAsync(
       withLock(key, {}, () => t.fail()),

@@ -46,7 +46,7 @@ test.serial("before configure, the error names the line to add", async (t) => {
     instanceOf: LockMisconfiguredError,
     code: "LOCK_MISCONFIGURED",
     message:
-      'No lock store is configured. When the application starts, add: configure({ redis: "redis://localhost:6379" }) from "lockweave". In a unit test: testLocks() from "lockweave/testing"',
+      'No lock store is configured. Fix: call configure({ redis: "redis://localhost:6379" }) of "lockweave" once at startup. In a unit test, call testLocks() of "lockweave/testing"',
   };
   t.throws(() => open({ site: "f", businessFlag: "f" }), expected);
   await t.throwsAsync(
@@ -185,7 +185,7 @@ test.serial("shutdown sends home those who wait, and gives no lock any more", as
         {
           instanceOf: LockClosedError,
           code: "LOCK_CLOSED",
-          message: "k: no lock is given any more, shutdown() has begun",
+          message: "k: shutdown() has begun, so no more locks are acquired",
         },
       ),
     ),
@@ -303,7 +303,7 @@ test.serial("a lock that was lost before is not taken from its body a second tim
       entered.resolve();
       await end.promise;
     }),
-    { instanceOf: LockLostError, message: /its key is gone before its time/ },
+    { instanceOf: LockLostError, message: /its key disappeared early/ },
   );
   await entered.promise;
   await fleet.takeAway("k");
@@ -384,7 +384,7 @@ test.serial(
       }),
       {
         instanceOf: LockLostError,
-        message: /\(shutdown\(\) gave it back under a body that outlasted its patience\)/,
+        message: /\(shutdown\(\) released it, because the body outlasted the patience\)/,
       },
     );
     await fleet.clock.settle();
@@ -397,7 +397,7 @@ test.serial(
     t.true((await aborted.promise) instanceof LockLostError);
     t.regex(
       fleet.warnings.join("\n"),
-      /^k [0-9a-f]{8} lost the lock: shutdown\(\) gave it back under a body/,
+      /^k [0-9a-f]{8} lost the lock: shutdown\(\) released it, because the body outlasted/,
     );
     end.resolve();
     await body;
@@ -540,5 +540,5 @@ test.serial("warnings go to the console when no logger is given", async (t) => {
     console.log("end");
   `);
   t.is(out, "end");
-  t.regex(err, /^lockweave: child-warned [0-9a-f]{8} lost the lock: shutdown\(\) gave it back under a body/);
+  t.regex(err, /^lockweave: child-warned [0-9a-f]{8} lost the lock: shutdown\(\) released it, because the body outlasted/);
 });

@@ -68,8 +68,8 @@ test("the function that asks for JSON is named", (t) => {
   const found = (value: unknown): string | undefined =>
     t.throws(() => jsonField(value, "no", "A.pay"))?.message;
   t.is(found({ id: 7 }), "Expected the JSON in A.pay to have a field `no`, but it has the fields 'id'");
-  t.is(found("order 7"), "Expected JSON in A.pay, got text of 7 characters that is none");
-  t.is(found(7n), "Expected JSON in A.pay, got what cannot be written as such: 7n");
+  t.is(found("order 7"), "Expected JSON in A.pay, got other text of 7 characters");
+  t.is(found(7n), "Expected JSON in A.pay, got a value that cannot be written as JSON: 7n");
 });
 
 test("of an object with many fields, some are named", (t) => {
@@ -92,8 +92,8 @@ for (const [what, value, path] of [
 }
 
 for (const [what, value, got] of [
-  ["text that is not JSON", "order 7", "text of 7 characters that is none"],
-  ["empty text", "", "text of 0 characters that is none"],
+  ["text that is not JSON", "order 7", "other text of 7 characters"],
+  ["empty text", "", "other text of 0 characters"],
   ["a cycle", cyclic, "what cannot be written as such: { self }"],
   ["a bigint", { id: 7n }, "what cannot be written as such: { id }"],
 ] as const) {

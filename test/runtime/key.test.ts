@@ -168,17 +168,17 @@ for (const [what, make, message] of [
   [
     "has the text behind it",
     () => wholeKey`mutex:${"a:b"}:${"c"}`,
-    "Expected value 1 of the key \"mutex:${}:${}\" to have nothing in it that could be taken for the ':' behind it, got 'a:b'",
+    "Expected value 1 of the key \"mutex:${}:${}\" not to contain the text ':' that follows it, got 'a:b'",
   ],
   [
     "ends with the beginning of the text behind it",
     () => wholeKey`${"a-"}--${"c"}`,
-    "Expected value 1 of the key \"${}--${}\" to have nothing in it that could be taken for the '--' behind it, got 'a-'",
+    "Expected value 1 of the key \"${}--${}\" not to contain the text '--' that follows it, got 'a-'",
   ],
   [
     "stands right before another one",
     () => wholeKey`mutex:${1}${23}`,
-    'Expected a text between values 1 and 2 of the key "mutex:${}${}": without one, "1" and "23" make what "12" and "3" do',
+    'Expected text between values 1 and 2 of the key "mutex:${}${}". Without it, "1" and "23" make the same key as "12" and "3"',
   ],
   [
     "is empty",
@@ -201,7 +201,7 @@ test("wholeKey is refused where it does not stand before a template", (t) => {
   for (const template of ["mutex", undefined, ["mutex"]]) {
     t.throws(() => asFunction(template), {
       instanceOf: LockKeyError,
-      message: /^Expected wholeKey to stand before a template/,
+      message: /^Expected wholeKey to tag a template/,
     });
   }
 });

@@ -91,7 +91,7 @@ test("a body's success stands when the connection breaks under the release", asy
   await until(async () => (await watcher.exists("LOCK_break")) === 0);
   proxy.cut();
   t.is(await call, "result");
-  t.regex(warnings.join("\n"), /the release was not confirmed \(the connection broke under the release/);
+  t.regex(warnings.join("\n"), /the release was not confirmed \(the connection broke during the release/);
   await store.close();
 });
 

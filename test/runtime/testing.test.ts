@@ -109,7 +109,7 @@ test.serial(
     t.is(warnings.length, 1);
     t.regex(
       warnings[0] ?? "",
-      /^lockweave: LOCK_payOrder_A1 \(pay\) [0-9a-f]{8} lost the lock: shutdown\(\) gave it back/,
+      /^lockweave: LOCK_payOrder_A1 \(pay\) [0-9a-f]{8} lost the lock: shutdown\(\) released it/,
     );
   },
 );

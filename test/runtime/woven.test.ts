@@ -166,7 +166,7 @@ test("a key that is no identity, or a bad attribute, is told before anything is 
   });
   t.throws(() => lockweave.open({ ...site, each: true }, []), {
     instanceOf: LockKeyError,
-    message: /^OrderService\.pay: Expected from 1 to 256 keys of 'payOrder'/,
+    message: /^OrderService\.pay: Expected 1 to 256 keys of 'payOrder'/,
   });
   t.throws(() => lockweave.open({ ...site, lockTime: "20" as "20s" }), { instanceOf: LockOptionError });
   t.is(fleet.store.asked.length, asked);

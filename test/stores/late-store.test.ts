@@ -93,7 +93,7 @@ test("a store that was closed before ioredis loaded opens no connection", async 
   const taken = take(store, newKey(), newId());
   await store.close();
   loading.resolve(Redis);
-  await t.throwsAsync(taken, { message: "the store was closed before it was open" });
+  await t.throwsAsync(taken, { message: "the store was closed before it opened" });
   t.is(opened, 0);
   t.deepEqual(warnings, []);
 });

@@ -94,7 +94,7 @@ test.serial("what was taken is not known to be, where the replica has not confir
   const store = openStore(t);
   const one = { ...request(newKey()), replicas: 1 };
   await t.throwsAsync(store.take(one, 300), {
-    message: /0 of 1 replicas have confirmed|replicas were not heard of in time|no reply from the store/,
+    message: /0 of 1 replicas confirmed|replicas did not answer in time|no reply from the store/,
   });
   t.like(await store.drop(one, WITHIN_MS), { dropped: true });
 });
@@ -129,7 +129,7 @@ test.serial("a lock that the replica does not confirm is given back when the bud
   t.like(error, { code: "LOCK_UNREACHABLE" });
   t.regex(
     error?.message ?? "",
-    /0 of 1 replicas have confirmed|replicas were not heard of in time|no reply from the store/,
+    /0 of 1 replicas confirmed|replicas did not answer in time|no reply from the store/,
   );
   await until(async () => (await admin.exists(key)) === 0);
 });
@@ -335,7 +335,7 @@ test("a store that asks no replicas refuses such locks when it is configured, an
   t.teardown(() => quorum.close());
   t.throws(() => new FleetProcess({ store: quorum, defaults: { replicas: 1 } }), {
     instanceOf: LockOptionError,
-    message: /replicas=1 needs .* this store does not ask replicas/,
+    message: /replicas=1 needs .* This store has no replicas/,
   });
   const { locker } = new FleetProcess({ store: quorum });
   t.throws(() => locker.callSite({ replicas: 1 }, undefined, []), { instanceOf: LockOptionError });

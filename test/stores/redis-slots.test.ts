@@ -446,7 +446,7 @@ test.serial(
     const [tooFew] = await own.renew([{ ...there, replicas: 2 }], 400);
     t.regex(
       tooFew instanceof Error ? tooFew.message : "",
-      /1 of 2 replicas have confirmed|replicas were not heard of in time/,
+      /1 of 2 replicas confirmed|replicas did not answer in time/,
     );
   },
 );

@@ -85,7 +85,7 @@ export class Election {
     const fencingToken = hold.request.fencing
       ? await drawToken(this.#masters, hold.request, patienceMs)
       : undefined;
-    if (hold.isOver) throw new Error("it was given back before it was there");
+    if (hold.isOver) throw new Error("it was released before it was acquired");
     this.#holds.declare(hold);
     return {
       taken: true,

@@ -9,7 +9,7 @@ import { plain, type Master } from "./master";
 import { patienceOf, type Masters } from "./masters";
 import { Tally } from "./tally";
 
-const UNPROVEN = new Error("it is not known to have had the key all the time");
+const UNPROVEN = new Error("it may have lost the key in the meantime");
 const DROPPED: DropReply = { dropped: true };
 
 /** A hold that is being given back. */

@@ -64,12 +64,12 @@ export class Holds {
   refusal({ lockTimeMs, permits = 1 }: TakeRequest): Error | undefined {
     if (permits > 1) {
       return new LockMisconfiguredError(
-        "a quorum of masters has no lock that several hold (mode=read, permits): use one Redis for it, or a lock that one holds alone",
+        "a quorum of masters has no shared locks (mode=read, permits). Fix: use one Redis for them, or an exclusive lock",
       );
     }
     if (lockTimeMs <= this.#longestLockTimeMs) return undefined;
     return new LockMisconfiguredError(
-      `a lock asks for a lockTime of ${lockTimeMs} ms, and longestLockTime is ${this.#longestLockTimeMs} ms: give quorumStore(masters, { longestLockTime }) a longer one, in all processes`,
+      `a lock has a lockTime of ${lockTimeMs} ms, but longestLockTime is ${this.#longestLockTimeMs} ms. Fix: give quorumStore(masters, { longestLockTime }) a longer time, in all processes`,
     );
   }
 

@@ -123,11 +123,11 @@ export class Master {
       const countsFrom = (await this.member.startedAt()) + this.#longestLockTimeMs;
       const leftMs = countsFrom - this.#clock.now();
       return leftMs > 0
-        ? new Error(`it was started a short time ago, and counts in ${Math.ceil(leftMs)} ms`)
+        ? new Error(`it started a short time ago, and its votes count in ${Math.ceil(leftMs)} ms`)
         : undefined;
     } catch (error) {
       if (error instanceof LockMisconfiguredError) this.#onRefused(`has no vote: ${error.message}`);
-      return error instanceof Error ? error : new Error("when it was started is unknown", { cause: error });
+      return error instanceof Error ? error : new Error("its start time is unknown", { cause: error });
     }
   }
 

@@ -25,7 +25,7 @@ export function redisMasters(masters: readonly (RedisClient | RedisAddress)[]): 
     );
   }
   if (new Set(masters).size < masters.length) {
-    throw new LockOptionError("Expected masters that know nothing of each other, got one of them twice");
+    throw new LockOptionError("Expected independent masters, got one of them twice");
   }
   for (const master of masters) if (!isAddress(master)) assertAlone(master);
   const openers = masters.map(openerOf);
@@ -54,7 +54,7 @@ function assertAlone(client: RedisClient): void {
   if (!isCluster(client) && (sentinels ?? null) === null) return;
   const kind = isCluster(client) ? "a cluster" : "servers behind Sentinel";
   throw new LockOptionError(
-    `Expected each master to be a client of one Redis node, got one of ${kind}, where a replica that lacks a lock may come in its place`,
+    `Expected each master to be a client of one Redis node, got one of ${kind}, in which a replica without the lock may replace a master`,
   );
 }
 

@@ -95,7 +95,7 @@ function whyUnknown(error: unknown): Error {
 
 function unreadable(reason: string, cause?: unknown): LockMisconfiguredError {
   return new LockMisconfiguredError(
-    `its uptime cannot be read, by which a master is known that has lost its locks: let the Redis user run INFO (${reason})`,
+    `its uptime cannot be read (${reason}). A short uptime shows that a master has lost its locks. Fix: let the Redis user run INFO`,
     { cause },
   );
 }

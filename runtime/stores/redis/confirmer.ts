@@ -114,7 +114,7 @@ export class Confirmer {
       // What the server did not carry out, because it has forgotten the script, is sent once more with the script itself.
       const unknown = await this.#sendBatch(batch);
       const rest = await this.#sendBatch(unknown.filter((asked) => this.#leftMs(asked) >= LEAST_MS));
-      for (const { settle } of rest) settle(new Error("Redis did not know the script"));
+      for (const { settle } of rest) settle(new Error("Redis does not have the script in its cache"));
     } catch (error) {
       this.#disconnect();
       for (const { settle } of batch) settle(wrapped(error));
@@ -142,7 +142,7 @@ export class Confirmer {
 
   #tooFew(count: number): Error | undefined {
     if (count >= this.#replicas) return undefined;
-    return new Error(`${count} of ${this.#replicas} replicas have confirmed in time that they have the lock`);
+    return new Error(`${count} of ${this.#replicas} replicas confirmed the lock in time`);
   }
 
   /** Those that may go in one command. */
@@ -223,5 +223,5 @@ function conclude(group: readonly Asked[], [error, reply]: PipelineReply, fault:
 }
 
 function tooLate(): Error {
-  return new Error("the replicas were not heard of in time");
+  return new Error("the replicas did not answer in time");
 }

@@ -247,7 +247,7 @@ export class Holding {
     if (reply instanceof Error) throw reply;
     if (!reply.renewed) return reply;
     if (systemClock.now() - startedAt > lockTimeMs * SHARE_FOR_DRAWING) {
-      throw new Error("the key's slot migrates, and to draw a fencing token took too long");
+      throw new Error("the slot of the key is migrating, and drawing a fencing token took too long");
     }
     return { renewed: true, fencingToken };
   }

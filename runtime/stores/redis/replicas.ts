@@ -33,7 +33,7 @@ export class Replicas {
     let node = this.#nodeOf(request.key);
     let isAsking = false;
     for (let hops = 0; ; hops += 1) {
-      if (node === undefined) return new Error("the cluster's node that has the lock is not known yet");
+      if (node === undefined) return new Error("the cluster node of the lock is not known yet");
       const leftMs = until - this.#clock.now();
       const reply = await this.#confirmerAt(node, request.replicas ?? 0, purpose).confirm(
         request,

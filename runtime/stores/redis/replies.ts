@@ -14,18 +14,18 @@ export type Found = readonly [string | null | Error];
 export const TAKEN: Taken = { taken: true };
 export const DROPPED: DropReply = { dropped: true };
 const RENEWED: RenewReply = { renewed: true };
-export const TOO_FEW = new Error("Redis sent fewer replies than it was asked for");
+export const TOO_FEW = new Error("Redis sent fewer replies than expected");
 
 /** Stands for what a key holds that is no text. */
 const NO_TEXT = "(other data than text)";
 
 export function doubtful(): Error {
-  return new Error("the connection broke under the release, which Redis may have carried out");
+  return new Error("the connection broke during the release, and Redis may have released the lock");
 }
 
 /** What no script of ours replies: such as "QUEUED", of a client that is in the middle of a transaction. */
 export function unexpected(reply: unknown): Error {
-  return new Error(`Redis sent no reply to a script of ours, but ${shown(reply)}`);
+  return new Error(`Redis sent an unexpected reply to a script: ${shown(reply)}`);
 }
 
 export function listOf(reply: unknown): readonly unknown[] {

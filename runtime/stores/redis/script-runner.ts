@@ -61,7 +61,9 @@ export class ScriptRunner {
         const leftMs = (): number => {
           const left = withinMs - (systemClock.now() - startedAt);
           if (left > 0) return left;
-          throw new Error("Redis did not know the script, and there was no time left to send it");
+          throw new Error(
+            "Redis does not have the script in its cache, and there is no time left to send it",
+          );
         };
         const known = await this.#taught(script, () => this.#send(leftMs(), "evalsha", sha1, ...rest));
         return read(known === UNKNOWN ? await this.command(leftMs(), "eval", source, ...rest) : known);

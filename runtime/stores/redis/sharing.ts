@@ -208,7 +208,7 @@ export class Sharing {
   #assertCanBeShared({ key }: { readonly key: string }): void {
     if (this.#server.canQueue(key)) return;
     throw new LockMisconfiguredError(
-      `${key} cannot be shared in a cluster: no other key can be in its slot. Fix: leave \`{\` and \`}\` out of the key and of the client's keyPrefix`,
+      `${key} cannot be shared in a cluster, because no other key can be in its slot. Fix: leave \`{\` and \`}\` out of the key and of the client's keyPrefix`,
     );
   }
 }

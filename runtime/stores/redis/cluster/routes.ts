@@ -211,7 +211,7 @@ export class Routes {
 }
 
 const NOT_CARRIED_OUT: [error: Error, reply: unknown] = [
-  new Error("the pipeline was not carried out"),
+  new Error("Redis did not run the pipeline"),
   undefined,
 ];
 
