@@ -581,11 +581,17 @@ refuses(
   "a woven call of each, with none",
   () => open(EACH, []),
   LockKeyError,
-  "from 1 to 256",
+  "Expected 1 to 256",
   "payOrder",
   "got 0",
 );
-refuses("a woven call of each, with 257", () => open(EACH, MANY), LockKeyError, "from 1 to 256", "got 257");
+refuses(
+  "a woven call of each, with 257",
+  () => open(EACH, MANY),
+  LockKeyError,
+  "Expected 1 to 256",
+  "got 257",
+);
 refuses(
   "a woven call of each, with undefined",
   () => open(EACH, ["a", undefined]),

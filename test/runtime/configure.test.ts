@@ -540,5 +540,8 @@ test.serial("warnings go to the console when no logger is given", async (t) => {
     console.log("end");
   `);
   t.is(out, "end");
-  t.regex(err, /^lockweave: child-warned [0-9a-f]{8} lost the lock: shutdown\(\) released it, because the body outlasted/);
+  t.regex(
+    err,
+    /^lockweave: child-warned [0-9a-f]{8} lost the lock: shutdown\(\) released it, because the body outlasted/,
+  );
 });

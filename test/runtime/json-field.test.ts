@@ -94,8 +94,8 @@ for (const [what, value, path] of [
 for (const [what, value, got] of [
   ["text that is not JSON", "order 7", "other text of 7 characters"],
   ["empty text", "", "other text of 0 characters"],
-  ["a cycle", cyclic, "what cannot be written as such: { self }"],
-  ["a bigint", { id: 7n }, "what cannot be written as such: { id }"],
+  ["a cycle", cyclic, "a value that cannot be written as JSON: { self }"],
+  ["a bigint", { id: 7n }, "a value that cannot be written as JSON: { id }"],
 ] as const) {
   test(`keyType=JSON refuses ${what}`, (t) => {
     const error = t.throws(() => jsonField(value, "id"), {
