@@ -2,8 +2,8 @@ import { AsyncResource } from "node:async_hooks";
 import { setMaxListeners } from "node:events";
 
 /**
- * An `AbortController` whose listeners run in the async context in which it was made, whoever aborts it. Whoever finds
- * that a lock is lost may be at work for another caller.
+ * An `AbortController` whose listeners run in the async context in which it was made. The code that finds a lost lock may
+ * run in the context of another caller.
  */
 export class Aborter {
   readonly #controller = new AbortController();
@@ -22,7 +22,7 @@ export class Aborter {
   }
 }
 
-/** A body may hand its signal to any number of calls. Node warns of a leak from the eleventh listener on. */
+/** A body may pass its signal to any number of calls. Node would warn of a leak at the eleventh listener. */
 function allowManyListeners(signal: AbortSignal): void {
   try {
     setMaxListeners(0, signal);

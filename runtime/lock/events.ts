@@ -5,55 +5,54 @@ import type { Logger } from "../logger";
 import type { Loss } from "../queue/loss";
 import { inRoot } from "../root-context";
 
-/** What every message says of the lock that it speaks of. */
+/** Each message names its lock by these fields. */
 export interface LockEvent {
   readonly key: string;
-  /** The name of the store that it lives in: `"default"`, or one of `configure({ stores })`. */
+  /** The name of its store: `"default"`, or one of `configure({ stores })`. */
   readonly store: string;
-  /** The function with the tag: `OrderService.pay`. */
+  /** The tagged function: `OrderService.pay`. */
   readonly site: string | undefined;
-  /** Tells two requests for one key apart. The same in all messages of one lock. */
+  /** The same in all messages of one lock, and different for each lock of one key. */
   readonly requestId: string;
 }
 
 /**
- * What becomes of a lock at its end: given back; handed on to the next one in this process; left to expire; taken from its
- * body by `shutdown()` or `forceRelease()` (`revoked`); or found to be somebody else's (`stolen`), gone before its time (`deleted`) or
- * over (`expired`). `unknown`: the store did not answer.
+ * How a lock ended: `released`, `handed off` to the next waiter in this process, `left to expire`, or lost as
+ * {@link Loss.outcome} says.
  */
-export type Outcome = "released" | "handed on" | "left to expire" | Loss["outcome"];
+export type Outcome = "released" | "handed off" | "left to expire" | Loss["outcome"];
 
 /**
- * What is published on `node:diagnostics_channel`, by the channel's name. Times are in milliseconds. Each lock
- * begins with `acquire`, and ends with `release` if it was granted, and with `give-up` if it was not. To be let in
- * again by a reentrant lock is no event.
+ * The messages on `node:diagnostics_channel`, by the name of the channel. Times are in milliseconds. Each lock begins with
+ * `acquire`. It ends with `release` if it was granted, and otherwise with `give-up`. A reentrant call that enters again
+ * publishes nothing.
  *
- * Subscribers to `acquire` run in the caller's async context, so that a span has its parent. All others run outside of every
- * caller's context: `requestId` says which lock a message is about.
+ * Subscribers to `acquire` run in the caller's async context, so that a span has its parent. All others run outside every
+ * caller's context. There, `requestId` identifies the lock.
  */
 export interface LockEvents {
-  /** It is asked for. */
+  /** A caller asks for the lock. */
   "lockweave:acquire": LockEvent;
-  /** It is not to be had at once. */
+  /** The lock is busy, and the caller waits. */
   "lockweave:wait": LockEvent;
-  /** It is held. */
+  /** The caller holds the lock. */
   "lockweave:grant": LockEvent & { readonly waitedMs: number; readonly fencingToken: number | undefined };
-  /** The wait ended without it: by its budget, a signal, `shutdown()`, or a refusal of the store. */
+  /** The wait ended without the lock: by its budget, a signal, `shutdown()`, or an error of the store. */
   "lockweave:give-up": LockEvent & { readonly waitedMs: number };
-  /** The watchdog prolonged it. */
+  /** The watchdog renewed the lock. */
   "lockweave:renew": LockEvent;
-  /** It ended, or may have, before the work under it did. */
+  /** The lock ended, or may have ended, before its body did. */
   "lockweave:lost": LockEvent & { readonly reason: string };
-  /** The work under it is done: see {@link Outcome}. */
+  /** The body is done. See {@link Outcome}. */
   "lockweave:release": LockEvent & { readonly heldMs: number; readonly outcome: Outcome };
 }
 
-/** What is to be done about some of them. */
+/** Listeners for some of the messages. */
 export type LockListeners = Partial<{
   readonly [Name in keyof LockEvents]: (event: LockEvents[Name]) => void;
 }>;
 
-/** @returns ends it */
+/** @returns a function that unsubscribes them */
 export function listenToLocks(listeners: LockListeners): () => void {
   const subscribed = Object.entries(listeners).map(([name, listener]) => {
     const hear = (event: unknown): void => (listener as (event: unknown) => void)(event);
@@ -73,7 +72,7 @@ const renew = channel("lockweave:renew");
 const lost = channel("lockweave:lost");
 const release = channel("lockweave:release");
 
-/** The lock as people know it: where it is, and the function that asked for it. */
+/** The name of the lock in messages: its key and store, and the function that asked for it. */
 export function nameOf(lock: LockEvent): string {
   const { site } = lock;
   return site === undefined ? placeOf(lock) : `${placeOf(lock)} (${site})`;

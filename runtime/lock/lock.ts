@@ -668,9 +668,9 @@ export class Lock implements AsyncDisposable, Waiter, Holder {
     });
   }
 
-  onHandedOn(): void {
+  onHandedOff(): void {
     const { queues, events } = this.locker;
-    events.ends(this, "handed on", queues.suspension.readAt - this.heldSince, undefined);
+    events.ends(this, "handed off", queues.suspension.readAt - this.heldSince, undefined);
   }
 
   /** Tells what came of the lock. Returns why it was lost, if it was. */
@@ -684,13 +684,13 @@ export class Lock implements AsyncDisposable, Waiter, Holder {
     // A suspension under the body may be noticed only now.
     const isSure = wasSure && lease.isTrusted(queues.suspension.trustedSince());
     const now = queues.suspension.readAt;
-    const hasHandedOn = !lease.isShared && !lease.isHeldBy(this);
+    const hasHandedOff = !lease.isShared && !lease.isHeldBy(this);
     // What became of a lease after it was handed on says something only where the store broke its word.
     const isStoreSure =
-      loss !== undefined && (hasHandedOn || lease.isShared ? loss.isEarly : loss.outcome !== "unknown");
+      loss !== undefined && (hasHandedOff || lease.isShared ? loss.isEarly : loss.outcome !== "unknown");
     // Of a key that is free by now the store cannot tell what had become of it: who has been told so before, can.
     const known = loss?.outcome === "expired" && before?.outcome !== "unknown" ? (before ?? loss) : loss;
-    if (!hasHandedOn) events.ends(this, known?.outcome ?? "released", now - this.heldSince, loss?.cause);
+    if (!hasHandedOff) events.ends(this, known?.outcome ?? "released", now - this.heldSince, loss?.cause);
     else if (isStoreSure) events.lost(this, loss); // That it was handed on was told then.
     // The store's word counts, and where it has none, or one that proves nothing, ours does.
     // A master that still has it says nothing of what another one, in its place, has given since: then replicas would.

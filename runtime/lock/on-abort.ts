@@ -1,12 +1,12 @@
 import { inRoot } from "../root-context";
 
-/** Who waits for a signal. A listener each would make Node warn of a leak from the eleventh on. */
+/** The callbacks of each signal. With one listener for each callback, Node would warn of a leak at the eleventh. */
 const waiting = new WeakMap<AbortSignal, Set<() => void>>();
 
 /**
  * Calls `callback` when the signal aborts.
  *
- * @returns ends that
+ * @returns a function that stops this
  */
 export function onAbort(signal: AbortSignal, callback: () => void): () => void {
   let callbacks = waiting.get(signal);
@@ -23,7 +23,7 @@ export function onAbort(signal: AbortSignal, callback: () => void): () => void {
   };
 }
 
-/** The same promise, but that it rejects with the signal's reason as soon as it aborts. */
+/** Returns the promise, but rejects with the signal's reason as soon as the signal aborts. */
 export async function unlessAborted<T>(promise: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
   if (signal === undefined) return await promise;
   let stop = (): void => {};

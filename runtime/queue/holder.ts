@@ -17,7 +17,7 @@ export interface Holder {
   /** Whether it is dropped at its end, and not left to expire. */
   readonly isAutoUnlocked: boolean;
   /** The lease goes to the next one in this process. */
-  onHandedOn(): void;
+  onHandedOff(): void;
   /** Reports that the lease was renewed. Returns whether anybody listens for renewals in this process. */
   onRenewed(): boolean;
   /** The lease is lost under it. */

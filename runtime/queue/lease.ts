@@ -4,41 +4,40 @@ import type { Holder } from "./holder";
 import type { Loss } from "./loss";
 import type { Turn } from "./turn";
 
-/** Redis counts time to live on its own clock: what that clock may run faster, and its granularity. */
+/** Redis counts the time to live on its own clock. This clock may run faster by this ratio, and has this granularity. */
 const DRIFT_RATIO = 0.01;
 const DRIFT_MS = 2;
 
 /**
- * One stay of this process on a key: what it believes that the store has for it, until it is given back or lost.
- * Several holders in the process may have it, one after the other.
+ * A hold of this process on one key, with its deadline, until it is released or lost. Several callers of the process may
+ * hold it one after another.
  *
- * The belief rests on two kinds of commands and no others: the one that took the key with this `requestId`, and the
- * renewals that name it. Each counts from before it was sent: see {@link prove}. It ends, for good, before anything is
- * sent that could end the hold in the store: see {@link end}.
+ * Only two kinds of commands prove a lease: the command that acquired the key with this `requestId`, and renewals of that
+ * ID. The lock time counts from before the command was sent: see {@link prove}. The lease ends for good before any command
+ * is sent that could end the hold in the store: see {@link end}.
  */
 export class Lease implements Belief {
   readonly key: string;
-  /** What the key holds. No command but the one that took the key was ever to write it. */
+  /** The value of the key. Only the command that acquired the key writes this value. */
   readonly requestId: string;
   lockTimeMs: number;
-  /** How many replicas must have it for a command to prove it. */
+  /** How many replicas must confirm a command before it proves the lease. */
   replicas = 0;
-  /** The first of the fencing tokens that came with the lease. */
+  /** The first of the fencing tokens that the store granted with the lease. */
   fencingToken: number | undefined;
   /**
-   * Whether the reply to the very command that took the key was heard, over a connection that did not break. Then nothing
-   * is under way any more that could take it once more, so that a key which still has the `requestId` at the end
-   * proves that it had it all the time.
+   * Whether the reply to the command that acquired the key arrived over a connection that did not break. Then no command
+   * under way can acquire the key a second time. So if the key still has the `requestId` at the end, it had it all the time.
    */
   readonly isOnlyGrant: boolean;
-  /** Who in this process holds the lock now. */
+  /** The caller in this process that holds the lock now. */
   holder: Holder | undefined;
-  /** Once it was handed on. */
+  /** Set at the first hand-off. */
   turn: Turn | undefined;
-  /** When it is to be renewed: the business of `Renewals`. */
+  /** When to renew it. Only `Renewals` uses this. */
   renewAt = 0;
   #end: "given back" | "left to expire" | Loss | undefined;
-  /** Until when, on the monotonic clock in whole milliseconds, and when the command was sent that proved it. */
+  /** The deadline, and the time at which the command that proved it was sent: whole milliseconds of the monotonic clock. */
   #deadline = 0;
   #provenFrom = 0;
 
@@ -57,12 +56,12 @@ export class Lease implements Belief {
   }
 
   /**
-   * Notes the reply to a command: when the store carried it out, the key held our `requestId`, for `lockTimeMs` at
-   * least. What an earlier command proved for longer still holds.
+   * Notes the reply to a command. When the store ran it, the key had our `requestId`, with at least `lockTimeMs` to live. A
+   * later deadline that an earlier command proved stays.
    *
    * @param sentAt the monotonic time that was read before the command was sent
-   * @param trustedSince whole milliseconds: a command that was sent before proves nothing. A new lease needs none, because
-   *   each check looks for a suspension.
+   * @param trustedSince whole milliseconds. A command that was sent earlier proves nothing. A new lease needs no limit,
+   *   because each check looks for a suspension.
    */
   prove(sentAt: number, lockTimeMs: number, trustedSince = -Infinity): void {
     if (sentAt < trustedSince) return;
@@ -73,13 +72,13 @@ export class Lease implements Belief {
     this.#provenFrom = Math.floor(sentAt);
   }
 
-  /** Until when the key surely holds our `requestId`: for {@link Suspension.timeLeft}, which alone reads the clock. */
+  /** The time until which the key certainly has our `requestId`. For {@link Suspension.timeLeft}, which reads the clock. */
   sureUntil(trustedSince: number): number {
     return !this.isOver && this.isTrusted(trustedSince) ? this.#deadline : -Infinity;
   }
 
   /**
-   * Whether what proved it last was sent since then. It also tells of a lease that is over.
+   * Whether its last proof was sent since then. Also works for a lease that is over.
    *
    * @param trustedSince see {@link prove}
    */
@@ -87,27 +86,27 @@ export class Lease implements Belief {
     return this.#provenFrom >= trustedSince;
   }
 
-  /** The milliseconds until its deadline, trusted or not: 0 when no renewal can come in time any more. */
+  /** The milliseconds until its deadline, trusted or not. 0 if no renewal can be in time any more. */
   untilDeadline(now: number): number {
     return this.isOver ? 0 : this.untilExpiry(now);
   }
 
-  /** The same, over or not: 0 when the store has it no more in any case. */
+  /** The same for a lease that may be over. 0 if the key has expired in any case. */
   untilExpiry(now: number): number {
     return Math.max(this.#deadline - now, 0);
   }
 
-  /** For how long its holder may have it from now on, renewed or not, in milliseconds. */
+  /** How long its holder may still hold it (`holdAtMost`), renewed or not, in milliseconds. */
   mayBeHeldForMs(now: number): number {
     return Math.max((this.holder?.mayHoldUntil ?? Infinity) - now, 0);
   }
 
-  /** Whether a renewal would prolong it by next to nothing, because its holder may not have it for longer. */
+  /** Whether a renewal would add almost nothing, because its holder may not hold it much longer. */
   isAtItsLimit(now: number): boolean {
     return this.mayBeHeldForMs(now) - this.untilDeadline(now) <= this.lockTimeMs / 30;
   }
 
-  /** It is no longer ours, or no longer surely so: for good. Whoever holds it, or has handed it on, is told. */
+  /** Ends a lease that is lost, or may be. Reports this to its holder and to those that handed it off. */
   lose(loss: Loss): void {
     if (this.isOver) return;
     this.#end = loss;
@@ -115,7 +114,7 @@ export class Lease implements Belief {
     this.turn?.tellAll(loss);
   }
 
-  /** It is over, in good order. To be called before anything is sent that ends the hold in the store. */
+  /** Ends the lease in good order. Call it before any command is sent that ends the hold in the store. */
   end(how: "given back" | "left to expire"): void {
     this.#end = how;
   }
@@ -130,44 +129,44 @@ export class Lease implements Belief {
     return 1;
   }
 
-  /** From now on that caller holds it. */
+  /** Makes that caller the holder. */
   enter(holder: Holder): void {
     this.holder = holder;
   }
 
-  /** Whether that caller holds it, and has not handed it on. */
+  /** Whether that caller holds it, and has not handed it off. */
   isHeldBy(holder: Holder): boolean {
     return this.holder === holder;
   }
 
-  /** Why it is lost for that caller, if it is. */
+  /** Why that caller has lost it, if it has. */
   lossFor(_holder: Holder): Loss | undefined {
     return this.loss;
   }
 
-  /** See {@link sureUntil}, for one of those who may hold it. */
+  /** As {@link sureUntil}, for one of its holders. */
   sureUntilFor(_holder: Holder, trustedSince: number): number {
     return this.sureUntil(trustedSince);
   }
 
-  /** A renewal in its turn was answered. */
+  /** Handles the reply to a renewal. */
   onRenewed(_sentAt: number, _reply: Renewed): void {}
 
-  /** What a renewal says besides. */
+  /** Further parameters of a renewal. */
   get renewTerms(): Pick<RenewRequest, "permits" | "count"> {
     return NONE;
   }
 
-  /** What ends it in the store, now. */
+  /** The command that ends it in the store now. */
   dropRequest(now: number): DropRequest {
     const { key, requestId, holder } = this;
     const closedForMs = Math.ceil((holder?.staysUntil ?? 0) - now);
     return closedForMs > 0 ? { key, requestId, closedForMs } : { key, requestId };
   }
 
-  /** The fencing token of who holds it now. */
+  /** The fencing token of the current holder. */
   get tokenOfHolder(): number | undefined {
-    return this.fencingToken === undefined ? undefined : this.fencingToken + (this.turn?.handOns ?? 0);
+    return this.fencingToken === undefined ? undefined : this.fencingToken + (this.turn?.handOffs ?? 0);
   }
 
   /** The fencing token of the next holder in this process. */
@@ -175,9 +174,9 @@ export class Lease implements Belief {
     return this.tokenOfHolder === undefined ? undefined : this.tokenOfHolder + 1;
   }
 
-  /** A token was drawn for who holds it now. Of several that were drawn at a time, the largest may be heard first. */
+  /** Notes a token that was drawn for the current holder. Replies may arrive out of order, so the largest one counts. */
   drawnInside(token: number): void {
-    this.fencingToken = Math.max(this.fencingToken ?? 0, token - (this.turn?.handOns ?? 0));
+    this.fencingToken = Math.max(this.fencingToken ?? 0, token - (this.turn?.handOffs ?? 0));
   }
 
   get isOver(): boolean {
@@ -193,7 +192,7 @@ export class Lease implements Belief {
   }
 }
 
-/** For a request: most ask for none. */
+/** The `replicas` of a request. Most requests need none. */
 export function ofReplicas({ replicas }: { readonly replicas: number }): { readonly replicas?: number } {
   return replicas === 0 ? NONE : { replicas };
 }

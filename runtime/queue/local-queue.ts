@@ -13,37 +13,37 @@ import { Turn, type Ended } from "./turn";
 import type { Waiter } from "./waiter";
 
 interface NextEnding extends Ending {
-  /** Who asks for the next one, if somebody waited. */
+  /** Asks for the lock of the next waiter, if there is one. */
   readonly contender: Contender | undefined;
 }
 
-/** Why one who waits does not have the key. */
+/** Why a waiter does not hold the key. */
 export type Obstacle =
   | { readonly kind: "held here"; readonly holder: Holder }
-  /** By somebody of this process who came before, and is about to have it or to give up. */
+  /** An earlier waiter of this process is about to acquire it, or to give up. */
   | { readonly kind: "asked for here" }
   | { readonly kind: "held elsewhere"; readonly value: string | undefined }
   | { readonly kind: "store"; readonly trouble: Trouble };
 
-/** Who runs out of time before the first reply does not know that somebody else holds the key. */
+/** A waiter without a first reply does not know whether somebody else holds the key. */
 const NO_REPLY_YET: Trouble = { error: new NoReplyError("no reply from the store yet") };
 
 /**
- * Those in this process who want one key: first come, first served. Only the first asks the store, for all behind it, so
- * that a crowd costs no more than one caller does. (Its methods are `private` and not `#`, for which each object would
- * carry a mark: there are as many as there are locks.)
+ * The waiters of this process for one key, and its lease: first come, first served. Only the first waiter asks the store,
+ * so a crowd costs no more than one caller. Methods are `private` instead of `#`, because each object with `#` methods
+ * takes more memory, and there is one object for each lock.
  */
 export class LocalQueue implements Line, DropListener<NextEnding>, NextListener<NextEnding> {
   readonly key: string;
-  /** What the process knows it by. */
+  /** Its name in this process. */
   readonly name: string;
   first: Waiter | undefined;
-  /** What this process has of the key, until the store has said that it has it no more. */
+  /** The lease on the key, until the store has confirmed its end. */
   lease: Lease | undefined;
   readonly #shared: Shared;
   #others: Fifo<Waiter> | undefined;
   #contender: Contender | undefined;
-  /** How many leases have not ended, those that were lost under their bodies included. */
+  /** How many leases have not ended. A lease that its body has lost counts until the body ends. */
   #stays = 0;
 
   constructor(shared: Shared, key: string, name: string) {
@@ -72,7 +72,7 @@ export class LocalQueue implements Line, DropListener<NextEnding>, NextListener<
     yield* this.#others?.keys() ?? [];
   }
 
-  /** The waiter gives up. What was asked for it is for whoever is first now. */
+  /** The waiter gives up. A command that was sent for it now serves the first waiter. */
   giveUp(waiter: Waiter): void {
     const wasFirst = this.first === waiter;
     this.remove(waiter);
@@ -81,32 +81,32 @@ export class LocalQueue implements Line, DropListener<NextEnding>, NextListener<
     this.prune();
   }
 
-  /** Whether it is for the waiter to ask the store: it is the first in line, and the key is not held here by as many as may. */
+  /** Whether the waiter may ask the store: it is the first one, and this process does not hold the key. */
   mayAsk(waiter: Waiter): boolean {
     if (this.first !== waiter || this.heldHereForMs > 0) return false;
     return true;
   }
 
-  /** One who may asks the store for the key. It is told when its try is over; if it was granted, it has the lease by then. */
+  /** Asks the store for the key. The waiter is woken when the try is over. If the key was granted, it has the lease by then. */
   ask(waiter: Waiter): void {
     this.#contender ??= new Contender(this.#shared, this);
     this.#contender.ask(waiter);
   }
 
-  /** Nobody waits any more. */
+  /** Stops asking, because nobody waits any more. */
   private askNoMore(): void {
     this.#contender?.abandon();
     this.#contender = undefined;
   }
 
-  /** How soon the waiter should look again, in milliseconds, if nobody wakes it. */
+  /** When the waiter should try again if nothing wakes it, in milliseconds from now. */
   lookAgainInMs(waiter: Waiter): number {
     if (this.first !== waiter) return Infinity;
     return this.heldHereForMs || (this.#contender?.lookAgainInMs ?? Infinity);
   }
 
   /**
-   * Why the waiter does not have the key, as far as it is known here.
+   * Why the waiter does not hold the key, as far as this process knows.
    *
    * @param hasAsked whether it has asked the store itself
    */
@@ -130,7 +130,7 @@ export class LocalQueue implements Line, DropListener<NextEnding>, NextListener<
     if (this.first !== undefined) this.#others?.delete(this.first);
   }
 
-  /** While the lease is being given back, its end wakes who is first. */
+  /** During a release, the end of the lease wakes the first waiter. */
   private get heldHereForMs(): number {
     if (this.lease === undefined) return 0;
     const { clock, suspension } = this.#shared;
@@ -154,32 +154,32 @@ export class LocalQueue implements Line, DropListener<NextEnding>, NextListener<
     this.#shared.onBegin();
     if (first.isWatched) this.#shared.renewals.keep(lease, this.#shared.suspension.readAt);
     if (before !== undefined) this.#shared.renewals.supersede(before);
-    // Nobody tells when a lease that is not renewed is over: who is next looks again then.
+    // No message reports the end of a lease that is not renewed. The next waiter plans its own try for that time.
     if (!first.isWatched) this.first?.wake();
     return waitedMs;
   }
 
   // ---- the end of a hold ------------------------------------------------------------------------------
 
-  /** The holder leaves without a release: the key expires by itself. */
+  /** Ends the lease without a release. The key expires by itself. */
   leaveToExpire(lease: Lease): void {
     lease.end("left to expire");
     this.finish(lease);
   }
 
   /**
-   * The holder's work is done: the next in line has the lease, or the store's queue has its turn, or nobody.
+   * Ends the hold after its body. The lease goes to the next waiter of this process, to the store queue, or to nobody.
    *
-   * @param since when the holder had it
-   * @param mayHandOn whether the holder would have it prolonged as the next one would
+   * @param since when the holder acquired it
+   * @param mayHandOff whether the holder has its lease renewed, as the next one would
    */
-  release(lease: Lease, since: number, mayHandOn: boolean, now: number, ended: Ended): void {
+  release(lease: Lease, since: number, mayHandOff: boolean, now: number, ended: Ended): void {
     const { first } = this;
     const isCurrent = this.lease === lease && !lease.isOver;
     const dropped = lease.dropRequest(now);
     const isFreed = dropped.closedForMs === undefined;
     const isForNext = isCurrent && isFreed && first !== undefined;
-    if (isForNext && mayHandOn && this.handOn(lease, since, now, ended)) return;
+    if (isForNext && mayHandOff && this.handOff(lease, since, now, ended)) return;
     const { store, inFlight, drops, clock, isClosed } = this.#shared;
     const isBeforeItsTime = lease.untilDeadline(now) > 0;
     if (isClosed && lease.loss?.isGivenBack === true) {
@@ -211,7 +211,7 @@ export class LocalQueue implements Line, DropListener<NextEnding>, NextListener<
 
   onNextReply(next: Next<NextEnding>, reply: NextReply | NotDropped): void {
     const { held, request } = next;
-    // Who finds what this very command has written knows that it was carried out.
+    // If the key has the value that this command writes, the store has run the command.
     const isDone = !reply.dropped && hasTaken(request.requestId, reply.holder);
     this.conclude(held, isDone ? { dropped: true } : reply, () => held.contender?.onNextReply(next, reply));
   }
@@ -225,7 +225,7 @@ export class LocalQueue implements Line, DropListener<NextEnding>, NextListener<
     next.held.contender?.onLateNextReply(next, reply);
   }
 
-  /** @param go what comes of it: who held it is told before who holds it now */
+  /** @param go called after the previous holder knows how its hold ended */
   private conclude(ending: NextEnding, reply: DropReply, go?: () => void): void {
     concludeEnd(this.#shared, ending, reply, () => this.finish(ending.lease), go);
   }
@@ -235,7 +235,7 @@ export class LocalQueue implements Line, DropListener<NextEnding>, NextListener<
     leaveUnconfirmed(this.#shared, ending, error, finish, () => this.first?.wake());
   }
 
-  /** The stay is over, as far as we know. */
+  /** The hold is over, as far as we know. */
   private finish(lease: Lease): void {
     this.#stays -= 1;
     this.#shared.renewals.stop(lease);
@@ -246,11 +246,11 @@ export class LocalQueue implements Line, DropListener<NextEnding>, NextListener<
     this.#shared.onEnd();
   }
 
-  // ---- handing on -------------------------------------------------------------------------------------
+  // ---- hand-off ---------------------------------------------------------------------------------------
 
-  /** Inside the process a lease goes only to one who would have been granted the same. */
-  private handOn(lease: Lease, since: number, now: number, ended: Ended): boolean {
-    // This may find a suspension, and run code that changes who waits. So it comes first.
+  /** Hands the lease off to the next waiter of this process, if the store would have granted it the same. */
+  private handOff(lease: Lease, since: number, now: number, ended: Ended): boolean {
+    // This may find a suspension, and run code that changes the waiters. So it comes first.
     const leftMs = this.#shared.suspension.timeLeft(lease);
     const { first: next } = this;
     if (next === undefined) return false;
@@ -259,13 +259,13 @@ export class LocalQueue implements Line, DropListener<NextEnding>, NextListener<
     const isWorthIt =
       mayGoOn &&
       leftMs > lockTimeMs / 2 &&
-      // It may have been extended for the one who has it, and for nobody else; or that may be under way.
+      // extend() may have prolonged it for its holder alone, or may be about to.
       this.#shared.renewals.mostLockTimeMs(lease) <= lockTimeMs &&
       fits({ lockTimeMs, fencing: fencingToken !== undefined, replicas }, next) &&
-      replicas === next.replicas && // Who asks for none is not to lose it where those of the holder are away.
+      replicas === next.replicas && // A waiter without replicas must not lose the lock because replicas are away.
       next.isWatched &&
       next.isAutoUnlocked &&
-      this.#shared.renewals.isKept(lease) && // At its limit it would end under the next one.
+      this.#shared.renewals.isKept(lease) && // A lease at its limit would end under the next holder.
       !this.#shared.isClosed;
     if (!isWorthIt) return false;
     const turn = (lease.turn ??= new Turn(since));
@@ -275,9 +275,9 @@ export class LocalQueue implements Line, DropListener<NextEnding>, NextListener<
     turn.add(ended);
     this.remove(next);
     if (this.first === undefined) this.askNoMore();
-    previous?.onHandedOn();
+    previous?.onHandedOff();
     next.onEntered(waitedMs);
-    this.#shared.looks.onHandedOn(lease, now);
+    this.#shared.looks.onHandedOff(lease, now);
     return true;
   }
 }

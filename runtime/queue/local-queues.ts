@@ -152,9 +152,9 @@ export class LocalQueues implements Shared {
   }
 
   /** See {@link LocalQueue.release}, and {@link SharedQueue.leave}. */
-  release(lease: Lease, holder: Holder, mayHandOn: boolean, now: number, ended: Ended): void {
+  release(lease: Lease, holder: Holder, mayHandOff: boolean, now: number, ended: Ended): void {
     if (lease instanceof SharedLease) lease.queue.leave(lease, holder, now, ended);
-    else this.#of(lease).release(lease, holder.heldSince, mayHandOn, now, ended);
+    else this.#of(lease).release(lease, holder.heldSince, mayHandOff, now, ended);
   }
 
   /** See {@link LocalQueue.leaveToExpire}. */

@@ -10,18 +10,18 @@ import type { Renewals } from "./renewals";
 import { SharedLease } from "./shared-lease";
 
 /**
- * For so long the first of those who handed on waits for a look, in milliseconds: it is for all who do so meanwhile. A
- * look for each would be as many commands as if the store had handed on; and where the work takes next to no time, the
- * turn ends before, whose end tells all.
+ * The first holder that hands off waits this many milliseconds for a look, which then serves all that hand off meanwhile.
+ * One look for each would send as many commands as hand-offs by the store. If bodies take almost no time, the turn ends
+ * earlier, and its release answers for all.
  */
 const LONGEST_WAIT_MS = 4;
 
-/** How soon to look again, in milliseconds, where a look at what the store may have lost had no answer. */
+/** The pause before another look, in milliseconds, if a look at leases in doubt got no answer. */
 const LOOK_AGAIN_MS = 200;
 
 /**
- * Asks the store whether the keys hold what this process believes, between renewals: when the store may have lost its
- * data, and for those who handed a lease on, who are told that they had held it once the store has said so since.
+ * Asks the store, between renewals, whether it still has the leases of this process. It asks when the store may have lost
+ * its data, and after hand-offs: a holder that handed off learns from the answer that it held the lock to its end.
  */
 export class Looks {
   readonly #clock: Clock;
@@ -29,10 +29,10 @@ export class Looks {
   readonly #inFlight: InFlight;
   readonly #renewals: Renewals;
   readonly #refreshes: Refreshes;
-  /** Those that were handed on since the last look. */
-  #handedOn = new Set<Lease>();
+  /** Leases that were handed off since the last look. */
+  #handedOff = new Set<Lease>();
   readonly #timer: Timer;
-  /** Those that the store may have lost, until it has answered. */
+  /** Leases that the store may have lost and has not yet confirmed. */
   #inDoubt = new Set<Lease>();
   readonly #again: Timer;
 
@@ -42,14 +42,14 @@ export class Looks {
     this.#inFlight = inFlight;
     this.#renewals = renewals;
     this.#refreshes = refreshes;
-    this.#timer = clock.timer(() => this.#lookAtHandedOn());
+    this.#timer = clock.timer(() => this.#lookAtHandedOff());
     this.#again = clock.timerInBackground(() => this.#lookAt(this.#inDoubt));
   }
 
-  /** The store may have lost all of them. Whoever holds one that it has not is told, as soon as it answers. */
+  /** The store may have lost these leases. Reports each lost one to its holder as soon as the store answers. */
   doubt(leases: Iterable<Lease>): void {
     this.#inDoubt = new Set(leases);
-    // A key that is shared does not tell by whom: a renewal does.
+    // The value of a shared key does not name its holders. A renewal finds them.
     for (const lease of this.#inDoubt) {
       if (!(lease instanceof SharedLease)) continue;
       this.#inDoubt.delete(lease);
@@ -58,21 +58,21 @@ export class Looks {
     this.#lookAt(this.#inDoubt);
   }
 
-  /** Whoever has just handed the lease on is to be told soon. */
-  onHandedOn(lease: Lease, now: number): void {
-    if (this.#handedOn.size === 0) this.#timer.set(now + LONGEST_WAIT_MS);
-    this.#handedOn.add(lease);
+  /** Plans a look for a holder that has just handed off the lease. */
+  onHandedOff(lease: Lease, now: number): void {
+    if (this.#handedOff.size === 0) this.#timer.set(now + LONGEST_WAIT_MS);
+    this.#handedOff.add(lease);
   }
 
-  /** It has ended, and all who had it were told. */
+  /** The lease has ended, and all its holders know how. */
   forget(lease: Lease): void {
-    if (this.#handedOn.delete(lease) && this.#handedOn.size === 0) this.#timer.clear();
+    if (this.#handedOff.delete(lease) && this.#handedOff.size === 0) this.#timer.clear();
     if (this.#inDoubt.delete(lease) && this.#inDoubt.size === 0) this.#again.clear();
   }
 
-  #lookAtHandedOn(): void {
-    const leases = this.#handedOn;
-    this.#handedOn = new Set();
+  #lookAtHandedOff(): void {
+    const leases = this.#handedOff;
+    this.#handedOff = new Set();
     this.#lookAt(leases);
   }
 
@@ -85,22 +85,22 @@ export class Looks {
 
   async #look(leases: readonly Lease[]): Promise<void> {
     const keys = leases.map(({ key }) => key);
-    const handOns = leases.map(({ turn }) => turn?.handOns ?? 0);
-    const inDoubt = this.#inDoubt; // A doubt that comes up from here on is not cleared by this look.
+    const handOffs = leases.map(({ turn }) => turn?.handOffs ?? 0);
+    const inDoubt = this.#inDoubt; // This look does not clear doubts that arise later.
     const values = await lookMany(this.#store, this.#inFlight, keys);
     const now = this.#clock.now();
     for (const [index, lease] of leases.entries()) {
       const value = values[index];
       if (!(value instanceof Error)) inDoubt.delete(lease);
-      this.#inFlight.handle(() => this.#conclude(lease, value, handOns[index] ?? 0, now));
+      this.#inFlight.handle(() => this.#conclude(lease, value, handOffs[index] ?? 0, now));
     }
     if (leases.some((lease) => inDoubt.has(lease))) this.#again.set(now + LOOK_AGAIN_MS);
   }
 
-  #conclude(lease: Lease, value: string | Error | undefined, handOns: number, now: number): void {
-    if (lease.isOver) return; // What is said at its end is said to all.
-    if (value instanceof Error) lease.turn?.tell(handOns, unconfirmed(value));
-    else if (isHeldBy(lease.requestId, value)) lease.turn?.tell(handOns, undefined);
+  #conclude(lease: Lease, value: string | Error | undefined, handOffs: number, now: number): void {
+    if (lease.isOver) return; // Its end was reported to all holders.
+    if (value instanceof Error) lease.turn?.tell(handOffs, unconfirmed(value));
+    else if (isHeldBy(lease.requestId, value)) lease.turn?.tell(handOffs, undefined);
     else this.#renewals.lose(lease, lossOf(lease.requestId, value, lease.untilDeadline(now) > 0));
   }
 }

@@ -1,29 +1,32 @@
 import { reasonOf } from "../errors";
 import { isReserved, isRevokedFrom, isShared } from "../stores/value";
 
-/** Why a lease is no longer ours. */
+/** Why a lease is lost. */
 export interface Loss {
   /**
-   * What came of its key: it is somebody else's; it was gone before its time; its time was over; it was taken back from
-   * its body on purpose; or nobody could be asked.
+   * - `stolen`: somebody else holds the key.
+   * - `deleted`: the key disappeared before its lock time was over.
+   * - `expired`: the lock time was over.
+   * - `revoked`: `forceRelease()` or `shutdown()` took the lock from its body.
+   * - `unknown`: the store did not answer.
    */
   readonly outcome: "stolen" | "deleted" | "expired" | "revoked" | "unknown";
   /** For messages: "somebody else holds it". */
   readonly because: string;
-  /** Whether the store makes believe that it was lost before its lock time was over. */
+  /** Whether the lock was lost before its lock time was over, as far as the store shows. */
   readonly isEarly: boolean;
-  /** Whether whoever took it from its body gives it back, too. */
+  /** Whether the caller that revoked the lock also releases it. */
   readonly isGivenBack?: boolean;
   readonly cause?: unknown;
 }
 
 /**
- * Of a key that does not hold what it should.
+ * The loss of a lock whose key does not have the expected value.
  *
- * @param requestId what it should hold
- * @param holder what it holds instead; `undefined`: nothing
- * @param isBeforeItsTime whether its lock time was not over when the store was asked, as far as we know
- * @param isAnsweredInTime and whether it was not when the store answered
+ * @param requestId the expected value
+ * @param holder the value of the key, `undefined` if there is none
+ * @param isBeforeItsTime whether the lock time was still running when the store was asked, as far as we know
+ * @param isAnsweredInTime whether it was still running when the store answered
  */
 export function lossOf(
   requestId: string,
@@ -32,16 +35,15 @@ export function lossOf(
   isAnsweredInTime = true,
 ): Loss {
   if (isRevokedFrom(requestId, holder)) return REVOKED;
-  // Where several hold the key, it is still there when the time of one is over.
+  // A shared key still exists when the lock time of one holder is over.
   const isOver = !isBeforeItsTime && holder !== undefined && isShared(holder);
   if (holder !== undefined && !isOver) {
-    const because = isReserved(holder) ? "it was passed on to one who waits" : "somebody else holds it";
+    const because = isReserved(holder) ? "the store passed it on to a waiter" : "somebody else holds it";
     return { outcome: "stolen", because, isEarly: isBeforeItsTime };
   }
   if (!isBeforeItsTime) return { outcome: "expired", because: "its key expired", isEarly: false };
   if (!isAnsweredInTime) {
-    const because =
-      "its key was gone when the store answered, after the lock time: it had expired by then, or before";
+    const because = "its key was gone when the store answered, after the lock time";
     return { outcome: "expired", because, isEarly: true };
   }
   return {
@@ -51,17 +53,17 @@ export function lossOf(
   };
 }
 
-/** Of a hold that keeps its key, but is renewed no more: whoever drops it in time was alone to the end. */
+/** The hold keeps its key, but is not renewed any more. A body that releases it in time held it alone to the end. */
 export const REVOKED: Loss = { outcome: "revoked", because: "forceRelease() revoked it", isEarly: false };
 
-/** Of a hold whose key was freed at once. */
+/** The key was deleted at once. */
 export const FREED: Loss = {
   outcome: "revoked",
   because: "forceRelease() with `now` freed its key",
   isEarly: true,
 };
 
-/** Of a hold that could not be renewed. */
+/** The lock could not be renewed in time. */
 export function deadlinePassed(trouble?: Trouble): Loss {
   if (trouble === undefined) return { outcome: "expired", because: "its deadline passed", isEarly: false };
   return {
@@ -72,14 +74,14 @@ export function deadlinePassed(trouble?: Trouble): Loss {
   };
 }
 
-/** A hold of which the machine's suspension proved the deadline wrong, and that no renewal has confirmed since. */
+/** The machine was suspended, so the deadline may have passed unnoticed. No renewal has confirmed the lock since. */
 export const SUSPENDED: Loss = {
   outcome: "expired",
   because: "the machine was suspended, and no renewal has confirmed the lock since",
   isEarly: false,
 };
 
-/** Of a hold that was not to last any longer. */
+/** The lock reached its `holdAtMost`. */
 export const HELD_AT_MOST: Loss = {
   outcome: "expired",
   because: "its holdAtMost has passed",
@@ -93,12 +95,12 @@ export const HELD_AT_MOST_INSIDE: Loss = {
   isEarly: false,
 };
 
-/** Of a hold of which the store does not tell what became of it. */
+/** The store did not report what became of the lock. */
 export function unconfirmed(error: unknown): Loss {
   return { outcome: "unknown", because: reasonOf(error), isEarly: false, cause: error };
 }
 
-/** What a store failed with. That it failed is told apart from the error, which may be `undefined`. */
+/** The error of a store. It has its own object, because the error itself may be `undefined`. */
 export interface Trouble {
   readonly error: unknown;
 }

@@ -82,7 +82,7 @@ export class Refreshes {
 
   async #renew(leases: readonly SharedLease[], mostMs: number): Promise<void> {
     const sentAt = this.#clock.now();
-    const handOns = leases.map(({ turn }) => turn?.handOns ?? 0);
+    const handOffs = leases.map(({ turn }) => turn?.handOffs ?? 0);
     const requests = leases.map((lease) => ({
       key: lease.key,
       requestId: lease.requestId,
@@ -97,7 +97,7 @@ export class Refreshes {
       const { lockTimeMs, replicas = 0 } = requests[index] ?? lease;
       const reply = replies[index] ?? new Error("the store sent fewer replies than expected");
       if (!(reply instanceof Error)) this.#inDoubt.delete(lease);
-      const refreshed = { lease, sentAt, lockTimeMs, replicas, handOns: handOns[index] ?? 0, reply };
+      const refreshed = { lease, sentAt, lockTimeMs, replicas, handOffs: handOffs[index] ?? 0, reply };
       this.#inFlight.handle(() => lease.queue.onRefreshed(refreshed));
     });
     if (leases.some((lease) => this.#inDoubt.has(lease))) this.#again.set(this.#clock.now() + ASK_AGAIN_MS);

@@ -32,7 +32,7 @@ export interface Refreshed {
   readonly lockTimeMs: number;
   readonly replicas: number;
   /** How many callers had left the lease when the command was sent. */
-  readonly handOns: number;
+  readonly handOffs: number;
   readonly reply: RenewReply;
 }
 
@@ -235,7 +235,7 @@ class Members implements Holder {
     return this.isJoinable || this.#first?.isAutoUnlocked !== false;
   }
 
-  onHandedOn(): void {}
+  onHandedOff(): void {}
 
   /** If nobody listens, a renewal costs the same for any number of callers. */
   onRenewed(): boolean {

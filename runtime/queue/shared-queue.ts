@@ -271,7 +271,7 @@ export class SharedQueue implements Line, LeaseOwner, DropListener<Ending> {
     asker?.waiter.onTried();
   }
 
-  onRefreshed({ lease, sentAt, lockTimeMs, replicas, handOns, reply }: Refreshed): void {
+  onRefreshed({ lease, sentAt, lockTimeMs, replicas, handOffs, reply }: Refreshed): void {
     const isAsked = this.#asked === lease;
     if (isAsked) this.#asked = undefined;
     this.#trouble = undefined;
@@ -279,14 +279,14 @@ export class SharedQueue implements Line, LeaseOwner, DropListener<Ending> {
       const { clock, renewals, suspension } = this.#context;
       if (reply instanceof Error) {
         this.#trouble = { error: reply };
-        lease.turn?.tell(handOns, unconfirmed(reply));
+        lease.turn?.tell(handOffs, unconfirmed(reply));
       } else if (reply.renewed) {
         const { somebodyWaits = false } = reply;
         // A caller that joined meanwhile may need more replicas than this command asked for.
         if (this.#isJoinable && replicas >= lease.replicas)
           lease.prove(sentAt, lockTimeMs, suspension.trustedSince());
         lease.answered({ sentAt, somebodyWaits, coversUntil: -Infinity });
-        lease.turn?.tell(handOns, undefined);
+        lease.turn?.tell(handOffs, undefined);
       } else {
         const isBefore = lease.untilDeadline(clock.now()) > 0;
         renewals.lose(lease, lossOf(lease.requestId, reply.holder, isBefore));

@@ -123,7 +123,7 @@ test("a key that is deleted under a holder is lost for it, also when it hands th
   const elsewhere = process(t, new Redis(server.port), "10s");
   await elsewhere.call(`${KEY}:first`, {}, () => {}); // It is connected.
   const ends: string[] = [];
-  for (let round = 1; round <= 100 && !outcomes.has("handed on"); round += 1) {
+  for (let round = 1; round <= 100 && !outcomes.has("handed off"); round += 1) {
     const end = deferred();
     let behind: Promise<unknown> = Promise.resolve();
     const first = here.call(KEY, {}, async () => {
@@ -146,7 +146,7 @@ test("a key that is deleted under a holder is lost for it, also when it hands th
     ends,
     ends.map(() => "LOCK_LOST"),
   );
-  t.true(outcomes.has("handed on"), "a machine too slow for that shows nothing");
+  t.true(outcomes.has("handed off"), "a machine too slow for that shows nothing");
 });
 
 function codeOf(error: unknown): string {

@@ -143,7 +143,7 @@ test("a lock that is handed on is told of at that moment, before the next one ho
     await runs(fleet, Promise.all([first, second]));
   });
   t.deepEqual(events(told), ["acquire", "acquire", "grant", "wait", "release", "grant", "release"]);
-  t.like(told[4], { outcome: "handed on", heldMs: 50, requestId: told[0]?.["requestId"] });
+  t.like(told[4], { outcome: "handed off", heldMs: 50, requestId: told[0]?.["requestId"] });
   t.like(told[5], { waitedMs: 50, requestId: told[1]?.["requestId"] });
   t.like(told[6], { outcome: "released", heldMs: 1_000 });
 });

@@ -21,7 +21,7 @@ test("whose wait is aborted while the lock is handed on to it has the lock, and 
     "lockweave:release",
     key,
     () => stop.abort(),
-    ({ outcome }) => outcome === "handed on",
+    ({ outcome }) => outcome === "handed off",
   );
   end();
   t.deepEqual(await Promise.all([holder, next]), ["done", "done"]);

@@ -552,14 +552,14 @@ test("what was asked for an entry that an abort ended asks nothing of who has th
     controller.abort(new Error("the client went away"));
     await t.throwsAsync(inner, { message: "the client went away" });
   });
-  const handedOn = process.call(KEY, {}, next.body);
+  const handedOff = process.call(KEY, {}, next.body);
   await next.running;
   confirmed.resolve();
   fleet.store.onRenew = (send) => send();
   await fleet.clock.advance(15_000);
   t.deepEqual(replicas, [1, undefined]);
   next.end();
-  await Promise.all([outer, handedOn]);
+  await Promise.all([outer, handedOff]);
   await fleet.leftNothing(t, KEY, process);
 });
 

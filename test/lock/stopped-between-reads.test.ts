@@ -142,7 +142,7 @@ test("a lock that expired while its holder looked is not handed off", async (t) 
       "lockweave:release",
       key,
       () => (isHandedOff = true),
-      ({ outcome }) => outcome === "handed on",
+      ({ outcome }) => outcome === "handed off",
     );
     return () => {
       void holder.release().catch(() => {});

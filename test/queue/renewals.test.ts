@@ -44,7 +44,7 @@ function keeper(): Keeper {
         permits: 1,
         isInUse: true,
         isAutoUnlocked,
-        onHandedOn: () => {},
+        onHandedOff: () => {},
         onRenewed: () => false,
         onLost,
       };

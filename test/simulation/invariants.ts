@@ -133,8 +133,8 @@ export class Invariants {
     );
     const isOver = this.truth.isOver(requestId);
     for (const caller of having) {
-      const hasHandedOn = caller !== having.at(-1);
-      if (isOver && hasHandedOn) continue;
+      const hasHandedOff = caller !== having.at(-1);
+      if (isOver && hasHandedOff) continue;
       if (caller.isHeldToItsEnd && !caller.wasKeptToItsEnd) caller.mustBeTold = true;
     }
   }

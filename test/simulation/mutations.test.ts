@@ -468,22 +468,22 @@ outsideMatrixSerially("what comes for one who gave up, and is kept, is found out
 });
 
 outsideMatrixSerially("a lease that passes to a waiter with a longer lock time is found out", async (t) => {
-  interface HandingOn {
+  interface HandingOff {
     readonly first: Waiter | undefined;
-    handOn(lease: Lease, since: number, now: number, ended: Ended): boolean;
+    handOff(lease: Lease, since: number, now: number, ended: Ended): boolean;
   }
-  const generous = (handOn: HandingOn["handOn"]): HandingOn["handOn"] =>
-    function (this: HandingOn, lease, since, now, ended) {
+  const generous = (handOff: HandingOff["handOff"]): HandingOff["handOff"] =>
+    function (this: HandingOff, lease, since, now, ended) {
       const { lockTimeMs } = lease;
       const longerMs = this.first?.lockTimeMs ?? lockTimeMs;
       Object.assign(lease, { lockTimeMs: longerMs, sureUntil: () => Infinity });
-      const isHandedOn = handOn.call(this, lease, since, now, ended);
+      const isHandedOff = handOff.call(this, lease, since, now, ended);
       Reflect.deleteProperty(lease, "sureUntil");
       Object.assign(lease, { lockTimeMs });
-      return isHandedOn;
+      return isHandedOff;
     };
-  const prototype = LocalQueue.prototype as unknown as HandingOn;
-  await withFault(prototype, "handOn", generous, () => finds(t, "calm", /is let in for .* ms of/));
+  const prototype = LocalQueue.prototype as unknown as HandingOff;
+  await withFault(prototype, "handOff", generous, () => finds(t, "calm", /is let in for .* ms of/));
 });
 
 outsideMatrixSerially(

@@ -91,10 +91,10 @@ test("a next that was sent again says that nobody can know, and its request can 
   const request = placing(key, newId());
   t.deepEqual(await take(own, key, requestId), TAKEN);
   proxy.withholdReplies();
-  const handedOn = own.next({ key, requestId }, request, WITHIN_MS);
+  const handedOff = own.next({ key, requestId }, request, WITHIN_MS);
   await until(async () => (await watcher.get(key)) === request.requestId);
   proxy.cut();
-  await t.throwsAsync(handedOn, { message: /the connection broke/ });
+  await t.throwsAsync(handedOff, { message: /the connection broke/ });
   t.deepEqual(await renew(own, key, request.requestId, 60_000), { renewed: true });
 });
 

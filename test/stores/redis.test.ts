@@ -133,16 +133,16 @@ test("a drop frees the key, or gives it on, even when Redis has no memory left",
   t.teardown(full.stop);
   const admin = full.client();
   const own = redisStore(full.client());
-  const [alone, handedOn, waitedFor, requestId, waiting] = [newKey(), newKey(), newKey(), newId(), newId()];
-  for (const key of [alone, handedOn, waitedFor]) await take(own, key, requestId);
+  const [alone, handedOff, waitedFor, requestId, waiting] = [newKey(), newKey(), newKey(), newId(), newId()];
+  for (const key of [alone, handedOff, waitedFor]) await take(own, key, requestId);
   await queued(own, waitedFor, waiting);
   await admin.config("SET", "maxmemory", "1");
   t.deepEqual(await drop(own, alone, requestId), { dropped: true });
-  t.like(await own.next({ key: handedOn, requestId }, placing(handedOn, newId()), WITHIN_MS), {
+  t.like(await own.next({ key: handedOff, requestId }, placing(handedOff, newId()), WITHIN_MS), {
     dropped: true,
   });
   t.deepEqual(await drop(own, waitedFor, requestId), { dropped: true });
-  t.is(await admin.exists(alone, handedOn), 0);
+  t.is(await admin.exists(alone, handedOff), 0);
   t.true([`reserved:${waiting}`, null].includes(await admin.get(waitedFor)));
   await own.close();
 });

@@ -26,9 +26,9 @@ export function tokens(test: RegisterTest, subject: () => Subject): void {
     const fencing = { fencing: true };
     const drawn = [token(await place(store, key, newId(), fencing, first))];
     const second = placing(key, newId(), fencing);
-    const handedOn = await store.next({ key, requestId: first }, second, WITHIN_MS);
-    assert.ok(handedOn.dropped && typeof handedOn.next === "object");
-    drawn.push(token(handedOn.next));
+    const handedOff = await store.next({ key, requestId: first }, second, WITHIN_MS);
+    assert.ok(handedOff.dropped && typeof handedOff.next === "object");
+    drawn.push(token(handedOff.next));
     const again = { ...renewal(key, second.requestId), fencing: true };
     const renewed = async (): Promise<number> => token((await store.renew([again], WITHIN_MS))[0]);
     drawn.push(await renewed(), await renewed());
