@@ -425,7 +425,7 @@ export async function pay(id: string) { return work(id); }
         /^src\/a\.ts:2:5: .*holds 2 of 2 locks of that name and key, but they may be copies of one\.$/m,
       );
       t.regex(said, /^src\/b\.ts:2:5: /m);
-      t.regex(said, /^-> Give functions of one name and one key different names/m);
+      t.regex(said, /^-> Give functions with one name and one key different names/m);
     }
   }
 });
@@ -597,7 +597,7 @@ inMatrixSerially(
     t.like(await lockweave(project, "list"), { code: 0, stderr: "" });
     const { code, said } = await check(project);
     t.is(code, 1);
-    t.true(said.includes("-> Compile with `lockweave build`: "), said);
+    t.true(said.includes("-> Compile with `lockweave build`. "), said);
     t.like(await lockweave(project, "build"), { code: 0, stdout: "" });
     const calls = "Calls between locks were not followed, because this needs TypeScript 5.9 or 6.";
     t.deepEqual(await check(project), { code: 0, said: `${ALL_AND_TYPES.trim()} ${calls}\n` });
