@@ -105,7 +105,7 @@ test.serial("who does not get the lock is an error, and who waits is counted whi
       ["by hand default given up", 1],
     ],
     "lockweave.lock.hold": [
-      ["by hand default handed on", 1],
+      ["by hand default handed off", 1],
       ["by hand default released", 1],
     ],
     "lockweave.lock.contended": [["by hand default", 1]],
