@@ -491,7 +491,7 @@ outsideMatrixSerially("a tag that is wrong is no proof, whatever the output hold
   t.regex(said, /^src\/order\.ts:3:48: LW1202: /);
 });
 
-inMatrixSerially("a plugin's entry that is missing or incomplete is told about", async (t) => {
+inMatrixSerially("check reports a missing or incomplete plugin entry", async (t) => {
   for (const plugins of [[], [{ transform: "lockweave/transformer" }], [{ transform: "./other.js" }]]) {
     const project = await makeProject(FILES, { plugins });
     t.like(await project.tsc(), { code: 0 });

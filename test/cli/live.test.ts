@@ -61,7 +61,7 @@ const hasWaiter = async (key: string): Promise<boolean> =>
   (await admin.zcard(`lockweave:2:queue:{${key}}`)) > 0;
 
 outsideMatrixSerially(
-  "top tells who holds what and who waits, with host and pid of who says so",
+  "top shows holders and waiters, with the host and pid that announced them",
   async (t) => {
     const holder = await program('await obtain(lockKey("pay", 1)); await obtain(lockKey("quiet"));');
     const waiter = await program('void withLock(lockKey("pay", 1), { waitTime: "60s" }, never);');
@@ -125,15 +125,18 @@ outsideMatrixSerially(
   },
 );
 
-outsideMatrixSerially("those who share a lock are told by the holds of their processes", async (t) => {
-  await program(
-    'await obtain(lockKey("read"), { mode: "read" }); await obtain(lockKey("read"), { mode: "read" });',
-  );
-  await program('await obtain(lockKey("read"), { mode: "read" });');
-  const [lock] = (await look()).locks;
-  t.is(lock?.holders.length, 2);
-  t.true(lock?.holders.every(({ leftMs }) => leftMs > 0 && leftMs <= 30_000));
-});
+outsideMatrixSerially(
+  "the holders of a shared lock are listed with the holds of their processes",
+  async (t) => {
+    await program(
+      'await obtain(lockKey("read"), { mode: "read" }); await obtain(lockKey("read"), { mode: "read" });',
+    );
+    await program('await obtain(lockKey("read"), { mode: "read" });');
+    const [lock] = (await look()).locks;
+    t.is(lock?.holders.length, 2);
+    t.true(lock?.holders.every(({ leftMs }) => leftMs > 0 && leftMs <= 30_000));
+  },
+);
 
 inMatrixSerially(
   "of a thousand locks and more keys than a look takes in, all are told, and KEYS is never asked",
@@ -186,7 +189,7 @@ outsideMatrixSerially("tail writes what changes, as it sees it", async (t) => {
   await until(() => changes().includes(`LOCK_pay_1 ended ${holder.pid}`));
 });
 
-outsideMatrixSerially("inspect tells of one lock, also of one that nobody holds", async (t) => {
+outsideMatrixSerially("inspect shows one lock, even a free one", async (t) => {
   await program('await obtain(lockKey("pay", 1));');
   const { stdout } = await lockweave(["inspect", "LOCK_pay_1"]);
   t.regex(stdout, /LOCK_pay_1/);
@@ -268,7 +271,7 @@ inMatrixSerially(
 );
 
 outsideMatrixSerially(
-  "for how long a lock is held that nobody tells of is not known at the first look",
+  "the first look does not know how long an unannounced lock has been held",
   async (t) => {
     await admin.set("LOCK_pay", "a".repeat(32), "PX", 60_000);
     t.regex((await lockweave(["top"])).stdout, /^0 +- +held +- +\d+\.\d s +LOCK_pay +a{12} +-$/m);
@@ -352,22 +355,25 @@ outsideMatrixSerially("an unreachable server is named without its password", asy
   t.regex((await lockweave(["inspect"])).stderr, /Expected the key of a lock/);
 });
 
-outsideMatrixSerially("what a user may not read is told, and not taken for free", async (t) => {
-  await admin.set("LOCK_pay", "0".repeat(32), "PX", 60_000);
-  await admin.call("ACL", "SETUSER", "blind", "on", ">secret", "~*", "&*", "+@all", "-getrange");
-  const { code, stdout, stderr } = await lockweave([
-    "inspect",
-    "LOCK_pay",
-    "--redis",
-    server.url.replace("redis://", "redis://blind:secret@"),
-  ]);
-  t.is(code, 2);
-  t.is(stdout, "");
-  t.regex(stderr, /^lockweave: The locks cannot be read: NOPERM/);
-  t.is((await look("--match", "LOCK_queue*")).locks.length, 0);
-  await admin.set("LOCK_queue_1", "0".repeat(32), "PX", 60_000);
-  t.is((await look("--match", "LOCK_queue*")).locks.length, 1);
-});
+outsideMatrixSerially(
+  "a lock that the user may not read is reported, and does not count as free",
+  async (t) => {
+    await admin.set("LOCK_pay", "0".repeat(32), "PX", 60_000);
+    await admin.call("ACL", "SETUSER", "blind", "on", ">secret", "~*", "&*", "+@all", "-getrange");
+    const { code, stdout, stderr } = await lockweave([
+      "inspect",
+      "LOCK_pay",
+      "--redis",
+      server.url.replace("redis://", "redis://blind:secret@"),
+    ]);
+    t.is(code, 2);
+    t.is(stdout, "");
+    t.regex(stderr, /^lockweave: The locks cannot be read: NOPERM/);
+    t.is((await look("--match", "LOCK_queue*")).locks.length, 0);
+    await admin.set("LOCK_queue_1", "0".repeat(32), "PX", 60_000);
+    t.is((await look("--match", "LOCK_queue*")).locks.length, 1);
+  },
+);
 
 outsideMatrixSerially("it ends without a word when nobody reads any more", async (t) => {
   const child = programs.start(["tail"]);

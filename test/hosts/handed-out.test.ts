@@ -55,7 +55,7 @@ outsideMatrix(
 );
 
 outsideMatrix(
-  "what only other sources of the linked package take in is told at the import of the application",
+  "a tag in a file that only the linked package imports is an error at the import of the application",
   async (t) => {
     const project = await withShop(AS_SOURCE, {
       "packages/shop/src/index.ts": `import "./orders.ts";\nexport * from "./till.ts";\n`,

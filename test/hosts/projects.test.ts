@@ -329,17 +329,20 @@ void pay("A1").then(console.log);
   );
 });
 
-outsideMatrixSerially("configure() by way of a barrel is told of the weave, and only by it", async (t) => {
-  const project = await makeProject({
-    "src/locks.ts": `export * from "./inner.js";\n`,
-    "src/inner.ts": `import * as all from "lockweave";\nexport const { configure: setUp, memoryStore } = all;\n`,
-    "src/main.ts": `import { memoryStore, setUp } from "./locks.js";\nsetUp({ store: memoryStore() });\n`,
-  });
-  t.like(await project.tspc(), { code: 0, stdout: "" });
-  t.like(await project.run("out/main.js"), { code: 0, stderr: "" });
-  t.is((await project.tsc()).code, 0);
-  t.regex((await project.run("out/main.js")).stderr, /This build was not woven/);
-});
+outsideMatrixSerially(
+  "configure() from a barrel knows of the weave, and unwoven code does not start",
+  async (t) => {
+    const project = await makeProject({
+      "src/locks.ts": `export * from "./inner.js";\n`,
+      "src/inner.ts": `import * as all from "lockweave";\nexport const { configure: setUp, memoryStore } = all;\n`,
+      "src/main.ts": `import { memoryStore, setUp } from "./locks.js";\nsetUp({ store: memoryStore() });\n`,
+    });
+    t.like(await project.tspc(), { code: 0, stdout: "" });
+    t.like(await project.run("out/main.js"), { code: 0, stderr: "" });
+    t.is((await project.tsc()).code, 0);
+    t.regex((await project.run("out/main.js")).stderr, /This build was not woven/);
+  },
+);
 
 outsideMatrixSerially(
   "barrels that import each other, under many modules, are looked through once",

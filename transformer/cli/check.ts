@@ -49,8 +49,7 @@ export function check({ project: named, outputs, json, typescript }: Options, cw
   const builds = isCompiled ? (isExact ? checkBuilds(projects, () => [], cwd) : search()) : undefined;
   const all = [...projects, ...(builds?.builders ?? [])];
   const others = (): OtherBuilds => (isExact || builds === undefined ? search() : builds);
-  const isSilent = builds?.silent !== undefined;
-  const output = isSilent ? undefined : outputOf(projects, outputs, builds, cwd);
+  const output = builds?.silent !== undefined ? undefined : outputOf(projects, outputs, builds, cwd);
   const unprovedFiles = new Set(output?.unproved.map(({ file }) => file));
   // If `tspc` has written the locks of a project, it has also checked the types in the tags. It may never have seen the
   // sources of a bundle, or the files that a build leaves out. With `noEmitOnError`, a type error is why a lock is missing.
