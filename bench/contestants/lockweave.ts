@@ -36,5 +36,6 @@ function freshRuntime(checkout: string): typeof Lockweave {
   for (const file of Object.keys(require.cache)) {
     if (file.startsWith(dist + sep)) Reflect.deleteProperty(require.cache, file);
   }
+  Reflect.deleteProperty(globalThis, Symbol.for("lockweave.copies")); // Copies of one version share one configuration.
   return require(dist) as typeof Lockweave;
 }
