@@ -5,10 +5,13 @@
  *
  * A section is one turn of the event loop, or nothing at all, and its caller comes again at once. All processes, the server, and the client
  * beside them share the cores of this machine, so the CPU time of a section says more about a busy machine than the number of
- * sections in a second. What it leaves out: the way to a Redis elsewhere, writers among the readers, and real work.
+ * sections in a second. How long the client beside them waits is measured twice: with all on the same cores, and with the callers on a core
+ * of their own, so that the client waits for Redis alone. What it leaves out: the way to a Redis elsewhere, writers among the readers, and
+ * real work.
  */
-import { fork, type ChildProcess } from "node:child_process";
+import { fork, spawnSync, type ChildProcess } from "node:child_process";
 import { once } from "node:events";
+import { availableParallelism } from "node:os";
 import { join } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
 import type { Redis } from "ioredis";
@@ -136,6 +139,10 @@ class Callers implements AsyncDisposable {
     return new Callers(children);
   }
 
+  get pids(): readonly number[] {
+    return this.#children.flatMap(({ pid }) => pid ?? []);
+  }
+
   /** @param forMs with 0, each caller comes once */
   async play(forMs: number): Promise<readonly Played[]> {
     return await Promise.all(
@@ -195,6 +202,26 @@ function percentile(values: readonly number[], share: number): number {
   return sorted[Math.floor(share * (sorted.length - 1))] ?? NaN;
 }
 
+/**
+ * Runs the callers on the first core, and Redis and this process on the second. With callers that keep both cores busy, any process waits
+ * for a core, whatever the callers do.
+ *
+ * @returns whether this machine has `taskset`, and two cores
+ */
+function keepApart(callers: Callers, server: RedisServer): boolean {
+  return callers.pids.every((pid) => runOn("0", pid)) && runOn("1", server.pid) && runOn("1", process.pid);
+}
+
+function share(callers: Callers, server: RedisServer): void {
+  const all = `0-${availableParallelism() - 1}`;
+  for (const pid of [...callers.pids, server.pid, process.pid]) runOn(all, pid);
+}
+
+/** All threads of a process. */
+function runOn(cores: string, pid: number): boolean {
+  return spawnSync("taskset", ["--all-tasks", "--cpu-list", "--pid", cores, String(pid)]).status === 0;
+}
+
 async function cpuOf(client: Redis): Promise<number> {
   const info = await client.info("cpu");
   const seconds = (name: string): number => Number(new RegExp(`^${name}:([\\d.]+)`, "m").exec(info)?.[1]);
@@ -225,10 +252,30 @@ async function playLoad(server: RedisServer, client: Redis, load: Load): Promise
   console.log(
     `  ${shown(rates, 0)} sections/s; CPU of a section: ${shown(clientUs, 1)} µs of callers, ${shown(serverUs, 1)} µs of Redis; ${failures} calls failed, ${warnings} warnings`,
   );
-  const ratios = (beside ?? []).map((one, round) => one / (alone?.[round] ?? NaN));
   console.log(
-    `  p99 of an unrelated client: alone ${shown(alone, 2)} ms, beside ${shown(beside, 2)} ms, ratio ${shown(ratios, 2)} (goal: below 2); the longest command took ${await longestCommand(client)} ms`,
+    `  p99 of an unrelated client on the same cores: ${compared(alone, beside)}; the longest command took ${await longestCommand(client)} ms`,
   );
+  if (keepApart(callers, server)) await playApart(client, callers);
+  else console.log("  no core of their own for the callers: this machine has no `taskset`, or one core");
+  share(callers, server);
+}
+
+async function playApart(client: Redis, callers: Callers): Promise<void> {
+  const [rates, alone, beside]: number[][] = [[], [], []];
+  for (let round = 0; round < ROUNDS; round += 1) {
+    alone?.push(percentile(await latencies(client, pause(TURN_MS)), 0.99));
+    const played = callers.play(TURN_MS);
+    beside?.push(percentile(await latencies(client, played), 0.99));
+    rates?.push((await played).reduce((sum, one) => sum + one.sections / (one.tookMs / 1_000), 0));
+  }
+  console.log(
+    `  with the callers on a core of their own: ${shown(rates, 0)} sections/s; p99 of an unrelated client: ${compared(alone, beside)} (goal: below 2)`,
+  );
+}
+
+function compared(alone: readonly number[] | undefined, beside: readonly number[] | undefined): string {
+  const ratios = (beside ?? []).map((one, round) => one / (alone?.[round] ?? NaN));
+  return `alone ${shown(alone, 2)} ms, beside ${shown(beside, 2)} ms, ratio ${shown(ratios, 2)}`;
 }
 
 /** In Redis, in milliseconds by the clock, since the log was reset. */
