@@ -9,7 +9,6 @@ import {
   type NotDropped,
   type NotTaken,
   type PlaceRequest,
-  type Renewed,
   type RenewReply,
   type Taken,
   type TakeReply,
@@ -321,34 +320,34 @@ export class Contender implements AttemptListener<Waiter>, Listening {
   // ---- what comes of it -------------------------------------------------------------------------------
 
   /** The store says that this very command took the key. Returns whether the try goes on with another command. */
-  #taken(sent: Sent, { fencingToken, mayComeAgain = false, ...grant }: Taken): boolean {
+  #taken(sent: Sent, reply: Taken): boolean {
     if ("place" in sent.request) this.#isPlaced = false;
     const { first } = this.#line;
     // What was taken for somebody who is gone, or has been seen to be gone itself, has to be found once more.
     const isGood = first !== undefined && fits(sent.request, first) && this.#open.includes(sent);
-    if (isGood && this.#believe(sent, first, { ...grant, sentAt: sent.sentAt }, fencingToken, !mayComeAgain))
-      return false;
+    if (isGood && this.#believe(sent, first, sent.sentAt, reply, reply.mayComeAgain !== true)) return false;
     return this.#confirm(sent);
   }
 
   /**
    * The one place where a belief begins.
    *
-   * @param grant `sentAt`: when the command was sent whose reply says that the key holds the `requestId`, for the lock time of
-   *   the first in line: the command that took it, or a renewal
+   * @param sentAt when the command was sent whose reply says that the key holds the `requestId`, for the lock time of the first
+   *   in line: the command that took it, or a renewal
+   * @param granted the parts of its reply that count here
    * @returns false, and nothing has changed, where that is too long ago, or nobody may believe anything any more
    */
   #believe(
     sent: Sent,
     first: Waiter,
-    grant: Pick<Taken, "count" | "somebodyWaits"> & { readonly sentAt: number },
-    fencingToken: number | undefined,
+    sentAt: number,
+    granted: Pick<Taken, "count" | "somebodyWaits" | "fencingToken">,
     isOnlyGrant: boolean,
   ): boolean {
     if (this.#isClosed || this.#shared.isClosed) return false;
     const { key, requestId } = sent.request;
-    const { sentAt, somebodyWaits = false } = grant;
-    const count = this.#reduced?.has(requestId) === true ? 1 : (grant.count ?? 1);
+    const { fencingToken, somebodyWaits = false } = granted;
+    const count = this.#reduced?.has(requestId) === true ? 1 : (granted.count ?? 1);
     const plain = new Lease(key, requestId, first.lockTimeMs, fencingToken, isOnlyGrant);
     const lease = this.#line.makeLease?.(plain, first) ?? plain;
     lease.replicas = first.replicas;
@@ -408,7 +407,7 @@ export class Contender implements AttemptListener<Waiter>, Listening {
     else if (!reply.renewed) this.#gone(found, first, reply.holder);
     else if (!fits(request, first))
       return void this.#confirm(found); // Somebody else is first by now.
-    else if (!this.#believe(found, first, { sentAt, ...waitersIn(reply) }, reply.fencingToken, false))
+    else if (!this.#believe(found, first, sentAt, reply, false))
       this.trouble = TOOK_TOO_LONG;
     const { error } = this.trouble ?? {};
     if (error instanceof LockMisconfiguredError) first.onRefused(error);
@@ -514,10 +513,6 @@ export function commandTimeFor(waiter: Waiter, now: number, usualTimeoutMs: numb
   const patienceMs = waiter.isPatient ? 0 : usualTimeoutMs;
   const until = Math.min(waiter.budgetEndsAt + patienceMs, waiter.answerBy);
   return Math.max(until - now, LEAST_COMMAND_TIME_MS);
-}
-
-function waitersIn({ somebodyWaits = false }: Pick<Renewed, "somebodyWaits">): Pick<Taken, "somebodyWaits"> {
-  return { somebodyWaits };
 }
 
 /** Whether a hold that was asked for like this is what the waiter would ask for. */

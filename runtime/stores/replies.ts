@@ -87,6 +87,7 @@ export function inspection(reply: unknown): Inspection {
 /** The replies to so many, each of which is to be read by itself. An error stands for one that is missing. */
 export function repliesIn(reply: unknown, count: number): readonly unknown[] {
   const replies = listIn(reply);
+  if (replies.length === count) return replies;
   return Array.from({ length: count }, (_, index) => (index < replies.length ? replies[index] : TOO_FEW));
 }
 
