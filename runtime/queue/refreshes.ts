@@ -81,6 +81,7 @@ export class Refreshes {
   };
 
   async #renew(leases: readonly SharedLease[], mostMs: number): Promise<void> {
+    for (const lease of leases) lease.queue.beforeRefresh(lease);
     const sentAt = this.#clock.now();
     const handOffs = leases.map(({ turn }) => turn?.handOffs ?? 0);
     const requests = leases.map((lease) => ({

@@ -45,6 +45,8 @@ export interface LeaseOwner {
   /** The lease is lost. */
   onFree(lease: SharedLease): void;
   onRenewed(lease: SharedLease, sentAt: number, somebodyWaits: boolean): void;
+  /** An extra renewal is about to be sent. It gives back the permits that nobody in this process may use. */
+  beforeRefresh(lease: SharedLease): void;
   onRefreshed(refreshed: Refreshed): void;
 }
 

@@ -322,19 +322,31 @@ export class SharedQueue implements Line, LeaseOwner, DropListener<Ending> {
   /** Gives back permits, or a whole hold, that nobody in this process may use. */
   #giveBackSpare(lease: SharedLease): void {
     if (lease.isOver || this.#asked === lease) return;
-    const { size } = lease.members;
-    const isWanted = this.#trouble === undefined && this.#waiting.size > 0 && this.#roomy.has(lease);
-    if (isWanted && (lease === this.#joinable() || lease === this.#leaseInDoubt())) {
+    if (this.#isWanted(lease)) {
       // The store decides whether the first waiter may join.
-      if (lease !== this.#joinable() && size < lease.capacity) this.#askWhoWaits(lease);
+      if (lease !== this.#joinable() && lease.hasRoom) this.#askWhoWaits(lease);
       return;
     }
-    if (size === 0) return this.#end(lease, () => {});
-    if (lease.capacity === UNLIMITED || size === lease.capacity) return;
+    if (lease.members.size === 0) return this.#end(lease, () => {});
+    if (lease.capacity === UNLIMITED || !lease.hasRoom) return;
+    // If nobody waits elsewhere, one renewal serves all callers that leave within a few milliseconds, or that return.
+    if (lease.somebodyWaits) this.#context.refreshes.now(lease);
+    else this.#context.refreshes.soon(lease);
+  }
+
+  /** Whether the first waiter may join the lease, now or as soon as the store reports that nobody waits. */
+  #isWanted(lease: SharedLease): boolean {
+    if (this.#trouble !== undefined || this.#waiting.size === 0 || !this.#roomy.has(lease)) return false;
+    return lease === this.#joinable() || lease === this.#leaseInDoubt();
+  }
+
+  beforeRefresh(lease: SharedLease): void {
+    const { size } = lease.members;
+    const mayBeUsed = lease.isOver || this.#asked === lease || this.#isWanted(lease);
+    if (mayBeUsed || size === 0 || lease.capacity === UNLIMITED || !lease.hasRoom) return;
     this.#held -= lease.capacity - size;
     lease.capacity = size;
     this.#roomy.delete(lease);
-    this.#context.refreshes.now(lease);
   }
 
   // ---- leaving ----------------------------------------------------------------------------------------

@@ -285,3 +285,27 @@ test("readers of several keys learn when holdAtMost is over, beside readers that
   t.deepEqual(await Promise.all(calls), [undefined, undefined]);
   await fleet.leftNothing(t, KEY, process);
 });
+
+test("callers that leave one after the other give their permits back with one renewal", async (t) => {
+  const fleet = new Fleet();
+  const process = fleet.process();
+  const ends = Array.from({ length: 20 }, () => deferred());
+  const calls = ends.map(({ promise }) => process.call(KEY, { permits: 20 }, () => promise));
+  await fleet.clock.advance(10);
+  const before = fleet.store.commands;
+  for (const end of ends.slice(1)) {
+    end.resolve();
+    await fleet.clock.settle();
+  }
+  await fleet.clock.advance(10);
+  const renewals = fleet.store.commands - before;
+  t.true(renewals <= 2, `${renewals} commands`);
+  const { holds } = (await fleet.memory.inspect?.(KEY, SECOND)) ?? { holds: [] };
+  t.deepEqual(
+    holds.map(({ permits }) => permits),
+    [1],
+  );
+  ends[0]?.resolve();
+  await Promise.all(calls);
+  await fleet.leftNothing(t, KEY, process);
+});
