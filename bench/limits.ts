@@ -9,9 +9,9 @@
 import { execFileSync } from "node:child_process";
 import { setImmediate } from "node:timers/promises";
 import type { Redis } from "ioredis";
-import { DROP, DROP_MANY } from "../runtime/stores/redis/scripts/drop";
+import { RELEASE, RELEASE_MANY } from "../runtime/stores/redis/scripts/release";
 import type { Script } from "../runtime/stores/redis/scripts/script";
-import { TAKE_MANY } from "../runtime/stores/redis/scripts/take-many";
+import { ACQUIRE_MANY } from "../runtime/stores/redis/scripts/acquire-many";
 import { MOST_AT_ONCE } from "../runtime/stores/port";
 import { startRedis } from "../test/support/redis-server";
 import { enter, type ContestantName } from "./contestants";
@@ -115,8 +115,10 @@ async function twoPings(port: number, callers: number): Promise<Team> {
 /** Those of one caller one after the other; those of many together, of as many as go in one. */
 async function itsCommands(port: number, callers: number): Promise<Team> {
   const redis = await connect(port);
-  const scripts = await Promise.all([DROP, TAKE_MANY, DROP_MANY].map((script) => known(redis, script)));
-  const [drop = "", takeMany = "", dropMany = ""] = scripts;
+  const scripts = await Promise.all(
+    [RELEASE, ACQUIRE_MANY, RELEASE_MANY].map((script) => known(redis, script)),
+  );
+  const [drop = "", acquireMany = "", releaseMany = ""] = scripts;
   const members = Math.ceil(callers / MOST_AT_ONCE);
   const size = Math.ceil(callers / members);
   const id = "0123456789abcdef0123456789abcdef";
@@ -131,8 +133,8 @@ async function itsCommands(port: number, callers: number): Promise<Team> {
         await redis.evalsha(drop, 2, key, queue, id, "1");
       } else {
         const ids = id.repeat(size);
-        await redis.evalsha(takeMany, size, ...keys, ids, LOCK_TIME_MS);
-        await redis.evalsha(dropMany, 2 * size, ...keys, ...queues, ids, "1");
+        await redis.evalsha(acquireMany, size, ...keys, ids, LOCK_TIME_MS);
+        await redis.evalsha(releaseMany, 2 * size, ...keys, ...queues, ids, "1");
       }
       return size;
     },

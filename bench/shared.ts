@@ -353,9 +353,12 @@ async function comeAndGo(store: Store, key: string, permits: number): Promise<nu
   let commands = 0;
   while (performance.now() < endsAt) {
     const [requestId, place] = [id(2 * commands + 1), id(2 * commands + 2)];
-    await store.place({ key, requestId, place, lockTimeMs: 60_000, fencing: false, permits }, 10_000);
-    await store.drop({ key, requestId, permits }, 10_000);
-    await store.leave(key, place, 10_000);
+    await store.enqueue(
+      { key, requestId, ticket: place, lockTimeMs: 60_000, fencing: false, permits },
+      10_000,
+    );
+    await store.release({ key, requestId, permits }, 10_000);
+    await store.dequeue(key, place, 10_000);
     commands += 3;
   }
   return commands;

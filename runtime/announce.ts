@@ -24,7 +24,7 @@ export function announce(
   stores: ReadonlyMap<string, Store>,
   processNumber: string,
   clock: Clock,
-  withinMs: number,
+  timeoutMs: number,
 ): () => void {
   const host = hostname();
   let saidAt = -Infinity;
@@ -62,7 +62,7 @@ export function announce(
         }),
       };
       const request = { processNumber, about: JSON.stringify(about), forMs: STANDS_FOR_MS };
-      void said(store, request, withinMs);
+      void said(store, request, timeoutMs);
     }
   };
   look();
@@ -73,9 +73,9 @@ export function announce(
 }
 
 /** What a store of somebody's own throws or returns instead of a promise is no matter either. */
-async function said(store: Store, request: AnnounceRequest, withinMs: number): Promise<void> {
+async function said(store: Store, request: AnnounceRequest, timeoutMs: number): Promise<void> {
   try {
-    await store.announce?.(request, withinMs);
+    await store.announce?.(request, timeoutMs);
   } catch {
     // The next time.
   }

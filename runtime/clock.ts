@@ -3,7 +3,7 @@ import { performance } from "node:perf_hooks";
 import { LockOptionError } from "./errors";
 import { readFrom } from "./options";
 import { inRoot, rooted } from "./root-context";
-import { shown } from "./shown";
+import { formatValue } from "./format-value";
 
 /** Cancels a timer. Calling it again, or after the timer ran, does nothing. */
 export type CancelTimer = () => void;
@@ -61,12 +61,14 @@ function assertFunctions(clock: Clock): void {
     (name) => typeof (clock as unknown as Record<string, unknown> | null)?.[name] !== "function",
   );
   if (missing !== undefined) {
-    throw new LockOptionError(`Expected \`clock\` to have a function \`${missing}\`, got ${shown(clock)}`);
+    throw new LockOptionError(
+      `Expected \`clock\` to have a function \`${missing}\`, got ${formatValue(clock)}`,
+    );
   }
   for (const name of ["sinceBoot", "afterIo"] as const) {
     const optional: unknown = clock[name];
     if (optional === undefined || typeof optional === "function") continue;
-    throw new LockOptionError(`Expected \`clock.${name}\` to be a function, got ${shown(optional)}`);
+    throw new LockOptionError(`Expected \`clock.${name}\` to be a function, got ${formatValue(optional)}`);
   }
 }
 

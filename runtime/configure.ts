@@ -15,7 +15,7 @@ import {
   type Configured,
 } from "./in-force";
 import { DEFAULT_STORE, MOST_OPEN_RELEASES, OPEN_RELEASES } from "./limits";
-import { assertAllNeeded, missingOf, noStore, noteNeed } from "./needed-stores";
+import { assertAllNeeded, missingOf, noStore, noteNeed } from "./required-stores";
 import { checkSignals, shutdownOnSignals } from "./on-signals";
 import { Events } from "./lock/events";
 import type { Locker, Lockers } from "./lock/locker";
@@ -24,10 +24,10 @@ import { OpenReleases } from "./lock/open-releases";
 import { oncePerCallSite } from "./lock/call-sites";
 import { settle, settleDefaults, wholeNumber, type LockOptions, type Settings } from "./lock/settings";
 import { isOptions, readFrom, readOptions } from "./options";
-import { LocalQueues } from "./queue/local-queues";
+import { LockManager } from "./queue/lock-manager";
 import { inRoot } from "./root-context";
 import type { Store } from "./stores/port";
-import { shown } from "./shown";
+import { formatValue } from "./format-value";
 import { warnOfSlowLocks } from "./slow-locks";
 
 /** Such as `"SIGTERM"`. (Node's own type for it is there only for those who have installed Node's types.) */
@@ -213,10 +213,10 @@ function openLocker(configuration: Configuration, means: Means): Locker {
   readFrom("The option `logger`", () => assertLogger(logger));
   const { woven, warnAfter, announce: isAnnounced = false } = configuration;
   if (woven !== undefined && typeof woven !== "boolean") {
-    throw new LockOptionError(`Expected \`woven\` to be true or false, got ${shown(woven)}`);
+    throw new LockOptionError(`Expected \`woven\` to be true or false, got ${formatValue(woven)}`);
   }
   if (typeof isAnnounced !== "boolean") {
-    throw new LockOptionError(`Expected \`announce\` to be true or false, got ${shown(isAnnounced)}`);
+    throw new LockOptionError(`Expected \`announce\` to be true or false, got ${formatValue(isAnnounced)}`);
   }
   assertClock(given);
   const clock = inRootContext(given);
@@ -244,7 +244,7 @@ function openLocker(configuration: Configuration, means: Means): Locker {
         ...shared,
         name,
         store,
-        queues: new LocalQueues(clock, store, commandTimeoutMs, newRequestId, warn),
+        queues: new LockManager(clock, store, commandTimeoutMs, newRequestId, warn),
       };
       lockers.set(name, made);
       return made;
@@ -282,7 +282,9 @@ function openLocker(configuration: Configuration, means: Means): Locker {
 
 function readConfiguration(given: Configuration): Configuration {
   if (!isOptions(given)) {
-    throw new LockOptionError(`Expected configure({ redis }) or configure({ store }), got ${shown(given)}`);
+    throw new LockOptionError(
+      `Expected configure({ redis }) or configure({ store }), got ${formatValue(given)}`,
+    );
   }
   return readOptions(given, OPTIONS, (name) => {
     const hint = OF_AN_ADDRESS.has(name) ? IN_ONE : "";
@@ -333,7 +335,7 @@ export function locker(): Locker {
  */
 export async function shutdown(options: { readonly patience?: Duration } = {}): Promise<void> {
   const expected = (): LockOptionError =>
-    new LockOptionError(`Expected shutdown() or shutdown({ patience: "10s" }), got ${shown(options)}`);
+    new LockOptionError(`Expected shutdown() or shutdown({ patience: "10s" }), got ${formatValue(options)}`);
   if (!isOptions(options)) throw expected();
   const { patience = "10s" } = readOptions(options, ["patience"], expected);
   const patienceMs = milliseconds("patience", patience);

@@ -1,7 +1,7 @@
 import { LockOptionError } from "./errors";
 import { DEFAULT_STORE, STORE_NAME } from "./limits";
 import { isOptions, readFrom } from "./options";
-import { shown } from "./shown";
+import { formatValue } from "./format-value";
 import type { Store } from "./stores/port";
 import { quorumStore } from "./stores/quorum/quorum-store";
 import { isAddress, type RedisAddress } from "./stores/redis/address";
@@ -29,7 +29,7 @@ export interface Places {
 export function namesOf({ stores = {} }: Places): readonly string[] {
   if (!isOptions(stores)) {
     throw new LockOptionError(
-      `Expected \`stores\` to be an object such as { payments: "redis://..." }, got ${shown(stores)}`,
+      `Expected \`stores\` to be an object such as { payments: "redis://..." }, got ${formatValue(stores)}`,
     );
   }
   const names = readFrom("`stores`", () => Object.keys(stores));
@@ -53,7 +53,7 @@ export function openStores<Made>(places: Places, use: (stores: ReadonlyMap<strin
       const what = `stores.${name}`;
       const open = (): Store => {
         const place: unknown = stores[name];
-        const isStore = typeof (place as Partial<Store> | null | undefined)?.take === "function";
+        const isStore = typeof (place as Partial<Store> | null | undefined)?.acquire === "function";
         return isStore ? checked(place as Store, what) : openRedis(place as RedisPlace, what, ours);
       };
       opened.set(name, readFrom(`\`${what}\``, open));
@@ -73,7 +73,7 @@ function assertName(name: string): void {
   }
   if (STORE_NAME.test(name)) return;
   throw new LockOptionError(
-    `Expected the names of \`stores\` to be letters, digits, "-" and "_", got ${shown(name)}`,
+    `Expected the names of \`stores\` to be letters, digits, "-" and "_", got ${formatValue(name)}`,
   );
 }
 
@@ -105,13 +105,23 @@ function openPlace(place: RedisPlace, what: string): Store {
   return isAddress(place) ? redisStoreAt(place, what) : redisStore(place as RedisClient, what);
 }
 
-const STORE_METHODS = ["take", "renew", "drop", "look", "place", "leave", "next", "listen", "close"] as const;
+const STORE_METHODS = [
+  "acquire",
+  "renew",
+  "release",
+  "peek",
+  "enqueue",
+  "dequeue",
+  "releaseAndEnqueue",
+  "listen",
+  "close",
+] as const;
 
 function checked(store: Store, what: string): Store {
   const missing = STORE_METHODS.find((name) => typeof (store as Store | null)?.[name] !== "function");
   if (missing === undefined) return store;
-  const lacks = missing === "take" ? "" : `, with a function \`${missing}\``;
+  const lacks = missing === "acquire" ? "" : `, with a function \`${missing}\``;
   throw new LockOptionError(
-    `Expected \`${what}\` to be a store such as memoryStore()${lacks}, got ${shown(store)}`,
+    `Expected \`${what}\` to be a store such as memoryStore()${lacks}, got ${formatValue(store)}`,
   );
 }

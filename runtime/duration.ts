@@ -1,6 +1,6 @@
 import { LockOptionError } from "./errors";
 import { LONGEST_DURATION_HOURS, MS_PER_UNIT, type DurationUnit } from "./limits";
-import { shown } from "./shown";
+import { formatValue } from "./format-value";
 
 /** A length of time with its unit: `"500ms"`, `"20s"`, `"2m"`, `"1h"`. */
 export type Duration = `${number}${DurationUnit}`;
@@ -17,13 +17,15 @@ const PATTERN = new RegExp(String.raw`^(\d+(?:\.\d+)?)(${Object.keys(MS_PER_UNIT
 export function milliseconds(name: string, value: unknown, shortestMs = 0): number {
   const expected = `Expected \`${name}\` to be a duration such as "30s" or "500ms"`;
   const match = typeof value === "string" ? PATTERN.exec(value) : null;
-  if (match === null) throw new LockOptionError(`${expected}, got ${shown(value)}`);
+  if (match === null) throw new LockOptionError(`${expected}, got ${formatValue(value)}`);
   const [, amount, unit] = match;
   const ms = Math.round(Number(amount) * MS_PER_UNIT[unit as DurationUnit]);
   if (ms < shortestMs)
-    throw new LockOptionError(`${expected} of at least ${shortestMs} ms, got ${shown(value)}`);
+    throw new LockOptionError(`${expected} of at least ${shortestMs} ms, got ${formatValue(value)}`);
   if (ms > LONGEST_MS) {
-    throw new LockOptionError(`${expected} of at most ${LONGEST_DURATION_HOURS} hours, got ${shown(value)}`);
+    throw new LockOptionError(
+      `${expected} of at most ${LONGEST_DURATION_HOURS} hours, got ${formatValue(value)}`,
+    );
   }
   return ms;
 }

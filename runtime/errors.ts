@@ -1,4 +1,4 @@
-import { redacted, shown } from "./shown";
+import { redacted, formatValue } from "./format-value";
 
 /** A stable code for `switch` and for logs. */
 export type LockErrorCode =
@@ -97,16 +97,16 @@ const DEEPEST = 3;
  * as that of a connection that was refused at each of a host's addresses, those of all; of one without words, its
  * cause's, its code or its name.
  */
-export function reasonOf(thrown: unknown): string {
+export function errorMessage(thrown: unknown): string {
   try {
     return redacted(wordsOf(thrown, DEEPEST));
   } catch {
-    return shown(thrown);
+    return formatValue(thrown);
   }
 }
 
 function wordsOf(thrown: unknown, depth: number): string {
-  if (!(thrown instanceof Error)) return shown(thrown);
+  if (!(thrown instanceof Error)) return formatValue(thrown);
   const { message, name, errors, code, cause } = thrown as Error & Readonly<Record<string, unknown>>;
   const inner = Array.isArray(errors) ? errors : message === "" && cause instanceof Error ? [cause] : [];
   const reasons = depth > 0 ? new Set(inner.map((error: unknown) => wordsOf(error, depth - 1))) : [];

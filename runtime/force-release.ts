@@ -4,11 +4,11 @@ import { asked, holdersOf, inspected, type InspectedHolder } from "./holders";
 import { checkedKey } from "./key";
 import { placeOf } from "./lock/events";
 import type { Locker } from "./lock/locker";
-import { dropReply, revokeReply } from "./stores/replies";
+import { releaseReply, revokeReply } from "./stores/replies";
 import { isHoldOfOurs } from "./stores/value";
 import { FREED, REVOKED } from "./queue/loss";
 import { isOptions, readFrom, readOptions } from "./options";
-import { shown } from "./shown";
+import { formatValue } from "./format-value";
 
 export interface ForceOptions {
   /** The name of the store. */
@@ -64,7 +64,7 @@ function isForeign({ storeValue, leftMs = 0 }: InspectedHolder): boolean {
 
 function notOurs(key: string, store: string, value: string): LockOptionError {
   return new LockOptionError(
-    `${placeOf({ key, store })} holds ${shown(value)}, which Lockweave did not write or which never expires, so it cannot be revoked. Fix: forceRelease(key, { now: true }) deletes it, though whoever wrote it may still be at work`,
+    `${placeOf({ key, store })} holds ${formatValue(value)}, which Lockweave did not write or which never expires, so it cannot be revoked. Fix: forceRelease(key, { now: true }) deletes it, though whoever wrote it may still be at work`,
   );
 }
 
@@ -78,7 +78,7 @@ async function revoke(of: Locker, key: string, requestId: string): Promise<strin
   const isRevoked = await asked(
     of,
     key,
-    async (withinMs) => await store.revoke?.({ key, requestId }, withinMs),
+    async (timeoutMs) => await store.revoke?.({ key, requestId }, timeoutMs),
     revokeReply,
   );
   if (!isRevoked) return undefined;
@@ -88,8 +88,13 @@ async function revoke(of: Locker, key: string, requestId: string): Promise<strin
 
 async function free(of: Locker, key: string, requestId: string): Promise<string | undefined> {
   const { store, queues } = of;
-  const { dropped } = await asked(of, key, (withinMs) => store.drop({ key, requestId }, withinMs), dropReply);
-  if (!dropped) return undefined;
+  const { released } = await asked(
+    of,
+    key,
+    (timeoutMs) => store.release({ key, requestId }, timeoutMs),
+    releaseReply,
+  );
+  if (!released) return undefined;
   queues.lose(key, requestId, FREED);
   return requestId;
 }
@@ -97,7 +102,7 @@ async function free(of: Locker, key: string, requestId: string): Promise<string 
 function checked(options: ForceOptions): ForceOptions {
   const expected = (): LockOptionError =>
     new LockOptionError(
-      `Expected forceRelease(key) or forceRelease(key, { now: true, from: [storeValue], store }), got ${shown(options)}`,
+      `Expected forceRelease(key) or forceRelease(key, { now: true, from: [storeValue], store }), got ${formatValue(options)}`,
     );
   if (!isOptions(options)) throw expected();
   const own = readOptions(options, OPTIONS, expected);

@@ -1,7 +1,7 @@
-import { LockError, LockUnreachableError, reasonOf } from "./errors";
+import { LockError, LockUnreachableError, errorMessage } from "./errors";
 import { placeOf } from "./lock/events";
 import type { Locker } from "./lock/locker";
-import { inspection, lookReply, repliesIn } from "./stores/replies";
+import { inspection, peekReply, repliesIn } from "./stores/replies";
 import { isClosed, isReserved, isRevoked, revokedFrom } from "./stores/value";
 
 /** A holder of a lock. */
@@ -58,15 +58,15 @@ export async function inspected(of: Locker, key: string): Promise<Found> {
   const { store } = of;
   const { inspect } = store;
   if (inspect !== undefined) {
-    return await asked(of, key, (withinMs) => inspect.call(store, key, withinMs), inspection);
+    return await asked(of, key, (timeoutMs) => inspect.call(store, key, timeoutMs), inspection);
   }
-  const values = await asked(of, key, (withinMs) => store.look([key], withinMs), valuesIn);
+  const values = await asked(of, key, (timeoutMs) => store.peek([key], timeoutMs), valuesIn);
   return { holds: values.map((value) => ({ value, leftMs: undefined })), waiting: undefined };
 }
 
 /** What the key holds, in the reply of a store that was asked for it. */
 function valuesIn(reply: unknown): readonly string[] {
-  const value = lookReply(repliesIn(reply, 1)[0]);
+  const value = peekReply(repliesIn(reply, 1)[0]);
   if (value instanceof Error) throw value;
   return value === undefined ? [] : [value];
 }
@@ -78,14 +78,14 @@ function valuesIn(reply: unknown): readonly string[] {
 export async function asked<Reply>(
   { name, queues }: Locker,
   key: string,
-  send: (withinMs: number) => Promise<unknown>,
+  send: (timeoutMs: number) => Promise<unknown>,
   read: (reply: unknown) => Reply,
 ): Promise<Reply> {
   try {
     return await queues.inFlight.ask(send, read);
   } catch (error) {
     if (error instanceof LockError) throw error;
-    const message = `${placeOf({ key, store: name })}: the store could not be asked: ${reasonOf(error)}`;
+    const message = `${placeOf({ key, store: name })}: the store could not be asked: ${errorMessage(error)}`;
     throw new LockUnreachableError(message, { cause: error });
   }
 }

@@ -1,5 +1,5 @@
 import { closeIdle, drainAndClose } from "./closing";
-import { LockMisconfiguredError, reasonOf } from "./errors";
+import { LockMisconfiguredError, errorMessage } from "./errors";
 import type { Locker } from "./lock/locker";
 import { inRoot } from "./root-context";
 import { isSameConfiguration } from "./same-configuration";
@@ -94,7 +94,7 @@ function close(old: Locker): void {
       await closeIdle(old, () => [current, next?.configured].flatMap((each) => each?.locker ?? []));
     } catch (error) {
       old.logger.warn(
-        `configure(): a store of the earlier configuration could not be closed: ${reasonOf(error)}`,
+        `configure(): a store of the earlier configuration could not be closed: ${errorMessage(error)}`,
       );
     }
     await before;

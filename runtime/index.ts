@@ -5,10 +5,10 @@ export {
   obtain,
   tryObtain,
   type ConditionalOptions,
-  type HandOptions,
+  type WithLockOptions as HandOptions,
   type Keys,
   type TryOptions,
-} from "./by-hand";
+} from "./with-lock";
 export { forceRelease, type ForceOptions } from "./force-release";
 export { type InspectedHolder } from "./holders";
 export { inspect, type InspectedLock } from "./inspect";
@@ -40,24 +40,24 @@ export {
   CLAIM_TIME_MS,
   FENCING_STRIDE,
   MOST_AT_ONCE,
-  PLACE_TIME_MS,
-  type DropReply,
-  type DropRequest,
-  type Dropped,
+  TICKET_TIME_MS as PLACE_TIME_MS,
+  type ReleaseReply as DropReply,
+  type ReleaseRequest as DropRequest,
+  type Released as Dropped,
   type Inspection,
-  type NextReply,
-  type NotDropped,
+  type ReleaseAndEnqueueReply as NextReply,
+  type NotReleased as NotDropped,
   type NotHeld,
-  type NotTaken,
-  type PlaceRequest,
+  type NotAcquired as NotTaken,
+  type EnqueueRequest as PlaceRequest,
   type Renewed,
   type RenewReply,
   type RenewRequest,
   type Store,
   type StoreListener,
-  type Taken,
-  type TakeReply,
-  type TakeRequest,
+  type Acquired as Taken,
+  type AcquireReply as TakeReply,
+  type AcquireRequest as TakeRequest,
 } from "./stores/port";
 export type { RedisPlace } from "./configured-stores";
 export type { RedisAddress } from "./stores/redis/address";
@@ -81,4 +81,4 @@ export {
 export { needsStore } from "./configure";
 export { jsonField } from "./json-field";
 export type { Lock, FailureClass } from "./lock/lock";
-export type { Locks } from "./lock/locks";
+export type { MultiLock as Locks } from "./lock/multi-lock";

@@ -3,7 +3,7 @@ import { locker } from "./configure";
 import { LockOptionError } from "./errors";
 import { holdersOf, inspected, type InspectedHolder } from "./holders";
 import { isOptions, readOptions } from "./options";
-import { shown } from "./shown";
+import { formatValue } from "./format-value";
 import { isReserved } from "./stores/value";
 
 /** The state of a lock a moment ago. */
@@ -45,7 +45,7 @@ export async function inspect(
 
 function storeIn(options: object): object {
   const expected = (): LockOptionError =>
-    new LockOptionError(`Expected inspect(key) or inspect(key, { store }), got ${shown(options)}`);
+    new LockOptionError(`Expected inspect(key) or inspect(key, { store }), got ${formatValue(options)}`);
   if (!isOptions(options)) throw expected();
   return readOptions(options, ["store"], expected);
 }

@@ -1,7 +1,7 @@
 import { inspect } from "node:util";
 import { LockKeyError } from "./errors";
 import type { KeyValue } from "./key";
-import { shown } from "./shown";
+import { formatValue } from "./format-value";
 
 /** Of the fields that are there, where the one that is asked for is not. */
 const MOST_NAMES = 20;
@@ -17,7 +17,7 @@ const MOST_NAMES = 20;
 export function jsonField(value: unknown, path: string, site?: string): KeyValue {
   if (typeof path !== "string") {
     throw new LockKeyError(
-      `Expected the path of jsonField() to be text such as "user.id", got ${shown(path)}`,
+      `Expected the path of jsonField() to be text such as "user.id", got ${formatValue(path)}`,
     );
   }
   const json = site === undefined ? "JSON" : `JSON in ${site}`;
@@ -62,9 +62,12 @@ function serialised(value: unknown, json: string): unknown {
     const text = JSON.stringify(value, mapAsObject) as string | undefined;
     return text === undefined ? undefined : (JSON.parse(text) as unknown);
   } catch (error) {
-    throw new LockKeyError(`Expected ${json}, got a value that cannot be written as JSON: ${shown(value)}`, {
-      cause: error,
-    });
+    throw new LockKeyError(
+      `Expected ${json}, got a value that cannot be written as JSON: ${formatValue(value)}`,
+      {
+        cause: error,
+      },
+    );
   }
 }
 

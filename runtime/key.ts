@@ -1,6 +1,6 @@
 import { LockKeyError } from "./errors";
 import { MOST_KEYS, RESERVED_NAMESPACE } from "./limits";
-import { shown } from "./shown";
+import { formatValue } from "./format-value";
 
 /** A part of a lock key: a value whose text identifies it. */
 export type KeyValue = string | number | bigint | boolean;
@@ -32,7 +32,7 @@ let last = { flag: "", name: "" };
 function nameOfFlag(flag: string): string {
   if (flag === last.flag && flag !== "") return last.name;
   if (typeof flag !== "string" || flag === "") {
-    throw new LockKeyError(`Expected \`businessFlag\` to be a non-empty string, got ${shown(flag)}`);
+    throw new LockKeyError(`Expected \`businessFlag\` to be a non-empty string, got ${formatValue(flag)}`);
   }
   const escaped = escape(wellFormed(flag, itself, "businessFlag"), "_");
   last = { flag, name: `LOCK_${escaped}` };
@@ -49,7 +49,7 @@ export function lockKeys(
   parts: readonly (KeyValue | readonly KeyValue[])[],
 ): readonly string[] {
   const keys = parts.flat().map((part) => lockKey(businessFlag, part));
-  return countedKeys(keys, () => ` of ${shown(businessFlag)}`);
+  return countedKeys(keys, () => ` of ${formatValue(businessFlag)}`);
 }
 
 /** The keys of one lock, if they are as many as it may have. */
@@ -71,7 +71,7 @@ export function countedKeys(keys: readonly string[], of = (): string => ""): rea
 export function wholeKey(template: TemplateStringsArray, ...values: readonly KeyValue[]): string {
   if (!isTemplate(template)) {
     throw new LockKeyError(
-      `Expected wholeKey to tag a template, as in wholeKey\`mutex:\${orderNo}\`, got ${shown(template)}`,
+      `Expected wholeKey to tag a template, as in wholeKey\`mutex:\${orderNo}\`, got ${formatValue(template)}`,
     );
   }
   const shape = template.join("${}");
@@ -88,7 +88,7 @@ export function wholeKey(template: TemplateStringsArray, ...values: readonly Key
     // A value that ends with half of it makes it begin earlier, too.
     if (!isLast && (text + behind).indexOf(behind) < text.length) {
       throw new LockKeyError(
-        `Expected ${nameOfValue(shape, index)} not to contain the text ${shown(behind)} that follows it, got ${shown(value)}`,
+        `Expected ${nameOfValue(shape, index)} not to contain the text ${formatValue(behind)} that follows it, got ${formatValue(value)}`,
       );
     }
     pieces.push(template[index] ?? "", text);
@@ -111,11 +111,11 @@ function nameOfValue(shape: string, index: number): string {
 /** @throws {LockKeyError} when it cannot be the name of a lock */
 export function checkedKey(key: unknown): string {
   if (typeof key !== "string" || key === "") {
-    throw new LockKeyError(`Expected the lock key to be a non-empty string, got ${shown(key)}`);
+    throw new LockKeyError(`Expected the lock key to be a non-empty string, got ${formatValue(key)}`);
   }
   if (key.startsWith(RESERVED_NAMESPACE)) {
     throw new LockKeyError(
-      `Expected a lock key that does not begin with "${RESERVED_NAMESPACE}", which Lockweave keeps for its queues, got ${shown(key)}`,
+      `Expected a lock key that does not begin with "${RESERVED_NAMESPACE}", which Lockweave keeps for its queues, got ${formatValue(key)}`,
     );
   }
   return wellFormed(key, itself, "the lock key");
@@ -143,14 +143,14 @@ function textOf(part: unknown, nameOf: NameOf, of: string, index: number): strin
     default:
   }
   throw new LockKeyError(
-    `Expected ${nameOf(of, index)} to be a non-empty string, a finite number in the safe range, a bigint or a boolean, got ${shown(part)}`,
+    `Expected ${nameOf(of, index)} to be a non-empty string, a finite number in the safe range, a bigint or a boolean, got ${formatValue(part)}`,
   );
 }
 
 /** A lone surrogate has no UTF-8 of its own: two of them would meet in one key on the wire. */
 function wellFormed(text: string, nameOf: NameOf, of: string, index = 0): string {
   if (text.isWellFormed()) return text;
-  throw new LockKeyError(`Expected ${nameOf(of, index)} to be well-formed Unicode, got ${shown(text)}`);
+  throw new LockKeyError(`Expected ${nameOf(of, index)} to be well-formed Unicode, got ${formatValue(text)}`);
 }
 
 function escape(text: string, separator: "_" | ","): string {

@@ -1,6 +1,6 @@
 import { LockOptionError } from "./errors";
 import { inRoot } from "./root-context";
-import { shown } from "./shown";
+import { formatValue } from "./format-value";
 
 /** Receives log lines, such as `console`. It may be asynchronous: the runtime does not wait for it. */
 export interface Logger {
@@ -13,10 +13,10 @@ export interface Logger {
 /** @throws {LockOptionError} when it is none */
 export function assertLogger(logger: Logger): void {
   if (typeof logger !== "object" || logger === null || typeof logger.warn !== "function") {
-    throw new LockOptionError(`Expected \`logger\` to have a function \`warn\`, got ${shown(logger)}`);
+    throw new LockOptionError(`Expected \`logger\` to have a function \`warn\`, got ${formatValue(logger)}`);
   }
   if (logger.debug !== undefined && typeof logger.debug !== "function") {
-    throw new LockOptionError(`Expected \`logger.debug\` to be a function, got ${shown(logger.debug)}`);
+    throw new LockOptionError(`Expected \`logger.debug\` to be a function, got ${formatValue(logger.debug)}`);
   }
 }
 

@@ -2,7 +2,7 @@ import type * as Api from "@opentelemetry/api";
 import type { Attributes, Meter, Span, Tracer } from "@opentelemetry/api";
 import { LockOptionError } from "./errors";
 import { isOptions, readFrom, readOptions } from "./options";
-import { shown } from "./shown";
+import { formatValue } from "./format-value";
 import { listenToLocks, type LockEvent, type LockListeners } from "./lock/events";
 
 /** The API of OpenTelemetry, as the entry file has loaded it. */
@@ -113,7 +113,7 @@ export function observeLocksWith(api: OpenTelemetry, options: ObserveOptions): (
 function checked(options: ObserveOptions): ObserveOptions {
   const expected = (): LockOptionError =>
     new LockOptionError(
-      `Expected observeLocks() or observeLocks({ tracer, meter, keys: false }), got ${shown(options)}`,
+      `Expected observeLocks() or observeLocks({ tracer, meter, keys: false }), got ${formatValue(options)}`,
     );
   if (!isOptions(options)) throw expected();
   const own = readOptions(options, ["tracer", "meter", "keys"], expected);

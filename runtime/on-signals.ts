@@ -4,7 +4,7 @@ import { LockOptionError } from "./errors";
 import type { Logger } from "./logger";
 import { readFrom } from "./options";
 import { rooted } from "./root-context";
-import { shown } from "./shown";
+import { formatValue } from "./format-value";
 
 /** Ends the process at once, whatever anybody listens to. */
 const CANNOT_BE_CAUGHT = new Set(["SIGKILL", "SIGSTOP"]);
@@ -19,7 +19,7 @@ export function checkSignals(signals: unknown): readonly NodeJS.Signals[] {
   );
   if (names !== false && names.every(isSignal)) return [...new Set(names)];
   throw new LockOptionError(
-    `Expected \`shutdownOn\` to be a list of signals such as ["SIGTERM", "SIGINT"], got ${shown(signals)}`,
+    `Expected \`shutdownOn\` to be a list of signals such as ["SIGTERM", "SIGINT"], got ${formatValue(signals)}`,
   );
 }
 

@@ -1,4 +1,4 @@
-import { LockError, LockOptionError, reasonOf } from "./errors";
+import { LockError, LockOptionError, errorMessage } from "./errors";
 
 /** Whether it can be an object of named options: an array, a `Map`, a `Date` or a promise would be read as empty. */
 export function isOptions(value: unknown): value is object {
@@ -56,6 +56,6 @@ export function readFrom<Value>(what: string, look: () => Value): Value {
     return look();
   } catch (error) {
     if (error instanceof LockError) throw error;
-    throw new LockOptionError(`${what} cannot be read: ${reasonOf(error)}`, { cause: error });
+    throw new LockOptionError(`${what} cannot be read: ${errorMessage(error)}`, { cause: error });
   }
 }

@@ -1,5 +1,5 @@
 import type { Clock } from "./clock";
-import { reasonOf } from "./errors";
+import { errorMessage } from "./errors";
 import { holdersOf, inspected, type InspectedHolder } from "./holders";
 import { nameOf, type LockEvent } from "./lock/events";
 import type { Lockers } from "./lock/locker";
@@ -60,7 +60,7 @@ async function holdersText(all: Lockers, { key, store }: LockEvent): Promise<str
     if (holders.length === 0) return "nobody holds it now";
     return `it is held by ${holders.map(holderText).join(", ")}`;
   } catch (error) {
-    return `who holds it could not be asked (${reasonOf(error)})`;
+    return `who holds it could not be asked (${errorMessage(error)})`;
   }
 }
 

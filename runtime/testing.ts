@@ -4,7 +4,7 @@ import { configureForTests, shutdown } from "./configure";
 import { LockNotWovenError, LockOptionError } from "./errors";
 import { nameOf, placeOf, type LockEvent } from "./lock/events";
 import { isOptions, readOptions } from "./options";
-import { shown } from "./shown";
+import { formatValue } from "./format-value";
 import { memoryStore } from "./stores/memory";
 import { TEST_CURES } from "./woven";
 
@@ -46,7 +46,7 @@ export interface TestLocks extends AsyncDisposable {
  */
 export function testLocks(options: TestLocksOptions = {}, handshake?: "woven"): TestLocks {
   const expected = (): LockOptionError =>
-    new LockOptionError(`Expected testLocks() or testLocks({ waiting: true }), got ${shown(options)}`);
+    new LockOptionError(`Expected testLocks() or testLocks({ waiting: true }), got ${formatValue(options)}`);
   if (!isOptions(options)) throw expected();
   const { waiting = false, woven = true } = readOptions(options, ["waiting", "woven"], expected);
   if (typeof waiting !== "boolean" || typeof woven !== "boolean") throw expected();

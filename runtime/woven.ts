@@ -3,11 +3,11 @@ import { locker } from "./configure";
 import { LockKeyError, LockNotWovenError, LockOptionError } from "./errors";
 import { checkedKey, lockKey, lockKeys, type KeyValue } from "./key";
 import { Lock, type FailureClass } from "./lock/lock";
-import { Locks } from "./lock/locks";
+import { MultiLock } from "./lock/multi-lock";
 import { runInside } from "./lock/reentrancy";
 import { assertForEach, type LockOptions } from "./lock/settings";
 import { isOptions, readFrom } from "./options";
-import { shown } from "./shown";
+import { formatValue } from "./format-value";
 import { hasLock, hasOwnLock } from "./woven-code";
 
 // The calls that the transformer weaves, in the order in which they appear around a body.
@@ -42,7 +42,7 @@ type Parts<Each extends boolean> = Each extends true
   ? readonly (KeyValue | readonly KeyValue[])[]
   : readonly KeyValue[];
 
-type Opened<Each extends boolean> = Each extends true ? Locks : Lock;
+type Opened<Each extends boolean> = Each extends true ? MultiLock : Lock;
 
 const SITE_NAMES = ["site", "businessFlag", "each", "key"] satisfies (keyof Site)[];
 
@@ -56,11 +56,11 @@ export function open<Each extends boolean = false>(
   site: Flagged<Each> | Keyed,
   ...parts: Parts<Each>
 ): Opened<Each>;
-export function open(site: Site, ...parts: readonly (KeyValue | readonly KeyValue[])[]): Lock | Locks {
+export function open(site: Site, ...parts: readonly (KeyValue | readonly KeyValue[])[]): Lock | MultiLock {
   const current = locker();
   const name: unknown = isOptions(site) ? readFrom("The option `site`", () => site.site) : null;
   if (name !== undefined && typeof name !== "string") {
-    throw new LockOptionError(`Expected open() to be given { site, businessFlag }, got ${shown(site)}`);
+    throw new LockOptionError(`Expected open() to be given { site, businessFlag }, got ${formatValue(site)}`);
   }
   const asked = current.callSite(site, name, SITE_NAMES);
   const callSite = asked.made;
@@ -69,7 +69,7 @@ export function open(site: Site, ...parts: readonly (KeyValue | readonly KeyValu
     if (asked.differing(site, "each") === true) {
       assertForEach(callSite.settings);
       // `lockKeys` reports a flag that is no text.
-      return new Locks(callSite, lockKeys(businessFlag as string, parts));
+      return new MultiLock(callSite, lockKeys(businessFlag as string, parts));
     }
     // `lockKey` reports parts that are no values.
     const values = parts as readonly KeyValue[];
@@ -106,7 +106,7 @@ const UNLOCKED = new Unlocked();
  */
 export function when(condition: boolean): boolean {
   if (typeof condition === "boolean") return condition;
-  throw new LockOptionError(`Expected \`when\` to be true or false, got ${shown(condition)}`);
+  throw new LockOptionError(`Expected \`when\` to be true or false, got ${formatValue(condition)}`);
 }
 
 /** No lock: the steps around the body do nothing. */
@@ -114,27 +114,29 @@ export function unlocked(): Unlocked {
   return UNLOCKED;
 }
 
-function opened(call: string, lock: Lock | Locks | Unlocked): Lock | Locks | undefined {
+function opened(call: string, lock: Lock | MultiLock | Unlocked): Lock | MultiLock | undefined {
   if (isLock(lock)) return lock;
   if (lock === UNLOCKED) return undefined;
-  throw new LockOptionError(`Expected ${call}() to be given a lock that open() made, got ${shown(lock)}`);
+  throw new LockOptionError(
+    `Expected ${call}() to be given a lock that open() made, got ${formatValue(lock)}`,
+  );
 }
 
-function isLock(value: unknown): value is Lock | Locks {
+function isLock(value: unknown): value is Lock | MultiLock {
   try {
-    return value instanceof Lock || value instanceof Locks;
+    return value instanceof Lock || value instanceof MultiLock;
   } catch {
     return false; // A revoked proxy.
   }
 }
 
 /** One try: see {@link Lock.acquire}. */
-export function acquire(lock: Lock | Locks | Unlocked): Promise<boolean> {
+export function acquire(lock: Lock | MultiLock | Unlocked): Promise<boolean> {
   return opened("acquire", lock)?.acquire() ?? MAY_BEGIN;
 }
 
 /** Waits until the next try makes sense: see {@link Lock.retryCheck}. */
-export function retryCheck(lock: Lock | Locks | Unlocked, Failure?: FailureClass): Promise<boolean> {
+export function retryCheck(lock: Lock | MultiLock | Unlocked, Failure?: FailureClass): Promise<boolean> {
   return opened("retryCheck", lock)?.retryCheck(Failure) ?? MAY_BEGIN;
 }
 
@@ -144,7 +146,7 @@ export function retryCheck(lock: Lock | Locks | Unlocked, Failure?: FailureClass
  *
  * @throws {LockLostError} when `remaining()` is 0
  */
-export function assertHeld(lock: Lock | Locks | Unlocked): void {
+export function assertHeld(lock: Lock | MultiLock | Unlocked): void {
   opened("assertHeld", lock)?.assertHeld();
 }
 
@@ -153,7 +155,7 @@ export function assertHeld(lock: Lock | Locks | Unlocked): void {
  *
  * @throws {LockLostError} when `remaining()` is 0 already: see {@link assertHeld}
  */
-export function runReentrant<T>(lock: Lock | Locks | Unlocked, body: () => Promise<T>): Promise<T> {
+export function runReentrant<T>(lock: Lock | MultiLock | Unlocked, body: () => Promise<T>): Promise<T> {
   const held = opened("runReentrant", lock);
   if (held === undefined) return body(); // Locks around it are still held, and may be entered again.
   held.assertHeld();
@@ -161,12 +163,12 @@ export function runReentrant<T>(lock: Lock | Locks | Unlocked, body: () => Promi
 }
 
 /** Takes note that the body failed, and returns its error unchanged. */
-export function fail<E>(lock: Lock | Locks | Unlocked, error: E): E {
+export function fail<E>(lock: Lock | MultiLock | Unlocked, error: E): E {
   return opened("fail", lock)?.fail(error) ?? error;
 }
 
 /** Gives the lock back: see {@link Lock.release}. */
-export function release(lock: Lock | Locks | Unlocked): Promise<void> {
+export function release(lock: Lock | MultiLock | Unlocked): Promise<void> {
   return opened("release", lock)?.release() ?? IS_DONE;
 }
 
@@ -198,7 +200,7 @@ export const TEST_CURES = [
  */
 export function assertWoven(fn: (...args: never[]) => unknown): void {
   if (typeof fn !== "function") {
-    throw new LockOptionError(`Expected assertWoven() to be given a function, got ${shown(fn)}`);
+    throw new LockOptionError(`Expected assertWoven() to be given a function, got ${formatValue(fn)}`);
   }
   const code = Function.prototype.toString.call(fn);
   if (hasOwnLock(code)) return;
@@ -238,9 +240,9 @@ export type HeldLock = {
  *
  * @throws {LockNotWovenError} anywhere else
  */
-export function currentLock(lock?: Lock | Locks): HeldLock;
-export function currentLock(lock: Lock | Locks | Unlocked): HeldLock | undefined;
-export function currentLock(lock?: Lock | Locks | Unlocked): HeldLock | undefined {
+export function currentLock(lock?: Lock | MultiLock): HeldLock;
+export function currentLock(lock: Lock | MultiLock | Unlocked): HeldLock | undefined;
+export function currentLock(lock?: Lock | MultiLock | Unlocked): HeldLock | undefined {
   if (isLock(lock)) return lock;
   if (lock === UNLOCKED) return undefined;
   throw new LockNotWovenError(

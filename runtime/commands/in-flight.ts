@@ -11,7 +11,7 @@ export class NoReplyError extends Error {
 /** A command to the store, which is told how it ends. */
 export interface Command<Reply> {
   /** For how long a reply is waited for, in milliseconds, and on the clock when that is over: the business of `InFlight`. */
-  withinMs: number;
+  timeoutMs: number;
   dueAt: number;
   send(): Promise<unknown>;
   /** Returns what the store replied. Throws if that is no reply to this command. */
@@ -23,7 +23,7 @@ export interface Command<Reply> {
   onLateReply(reply: Reply): void;
 }
 
-type AnyCommand = Pick<Command<unknown>, "withinMs" | "dueAt" | "onFailure">;
+type AnyCommand = Pick<Command<unknown>, "timeoutMs" | "dueAt" | "onFailure">;
 
 /** Returns what the store replied. Throws if that is no reply. */
 type Read<Reply> = (reply: unknown) => Reply;
@@ -78,7 +78,7 @@ export class InFlight {
 
   /** The same, as a promise. */
   ask<Reply>(
-    send: (withinMs: number) => Promise<unknown>,
+    send: (timeoutMs: number) => Promise<unknown>,
     read: Read<Reply>,
     mostMs = Infinity,
   ): Promise<Reply> {
@@ -86,7 +86,7 @@ export class InFlight {
   }
 
   /** The same of a command whose reply tells nothing. */
-  async tell(send: (withinMs: number) => Promise<void>): Promise<void> {
+  async tell(send: (timeoutMs: number) => Promise<void>): Promise<void> {
     await this.ask(send, () => true);
   }
 
@@ -95,8 +95,8 @@ export class InFlight {
    * has the whole time to reply.
    */
   begin(command: AnyCommand, mostMs: number): void {
-    command.withinMs = Math.min(mostMs, this.usualTimeoutMs);
-    command.dueAt = Math.ceil(this.#clock.now() + command.withinMs);
+    command.timeoutMs = Math.min(mostMs, this.usualTimeoutMs);
+    command.dueAt = Math.ceil(this.#clock.now() + command.timeoutMs);
     this.#begun.push(command);
     this.#size += 1;
     this.#lookAt(command.dueAt);
@@ -171,8 +171,8 @@ export class InFlight {
     const overdue = this.#begun.filter((command) => isOverdue(command, now));
     for (const command of overdue) this.forget(command);
     for (const command of overdue) {
-      const { withinMs } = command;
-      const ms = Math.round(withinMs);
+      const { timeoutMs } = command;
+      const ms = Math.round(timeoutMs);
       const error = new NoReplyError(`no reply from the store within ${ms} ms`);
       this.handle(() => command.onFailure(error));
     }
@@ -180,7 +180,7 @@ export class InFlight {
 }
 
 /** Sends commands together: one reply, or one error, for each, in their order. */
-type SendMany<Sent> = (commands: readonly Sent[], withinMs: number) => Promise<unknown>;
+type SendMany<Sent> = (commands: readonly Sent[], timeoutMs: number) => Promise<unknown>;
 
 /**
  * Sends what is asked within one turn of the event loop together. What is alone is sent by itself, in the same turn all
@@ -240,8 +240,8 @@ export class Batch<Sent extends Command<Reply>, Reply> {
     let replies: readonly unknown[];
     this.#underWay += 1;
     try {
-      const withinMs = commands.reduce((most, command) => Math.max(most, command.withinMs), 0);
-      replies = repliesIn(await this.#sendMany?.(commands, withinMs), commands.length);
+      const timeoutMs = commands.reduce((most, command) => Math.max(most, command.timeoutMs), 0);
+      replies = repliesIn(await this.#sendMany?.(commands, timeoutMs), commands.length);
     } catch (error) {
       for (const command of commands) this.#inFlight.failed(command, error);
       return;
@@ -272,15 +272,15 @@ function sent(command: Pick<Command<unknown>, "send">): Promise<unknown> {
 }
 
 class Question<Reply> implements Command<Reply> {
-  withinMs = 0;
+  timeoutMs = 0;
   dueAt = NEVER_DUE;
   readonly read: Read<Reply>;
   readonly onReply: (reply: Reply) => void;
   readonly onFailure: (error: unknown) => void;
-  readonly #send: (withinMs: number) => Promise<unknown>;
+  readonly #send: (timeoutMs: number) => Promise<unknown>;
 
   constructor(
-    send: (withinMs: number) => Promise<unknown>,
+    send: (timeoutMs: number) => Promise<unknown>,
     read: Read<Reply>,
     onReply: (reply: Reply) => void,
     onFailure: (error: unknown) => void,
@@ -292,7 +292,7 @@ class Question<Reply> implements Command<Reply> {
   }
 
   send(): Promise<unknown> {
-    return this.#send(this.withinMs);
+    return this.#send(this.timeoutMs);
   }
 
   onLateReply(): void {}

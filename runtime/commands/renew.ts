@@ -16,7 +16,7 @@ export async function renewMany(
 ): Promise<RenewReply[]> {
   const count = requests.length;
   try {
-    const send = (withinMs: number): Promise<unknown> => store.renew(requests, withinMs);
+    const send = (timeoutMs: number): Promise<unknown> => store.renew(requests, timeoutMs);
     const replies = await inFlight.ask(send, (reply) => repliesIn(reply, count), mostMs);
     return requests.map(({ fencing }, index) => orError(() => renewReply(replies[index], fencing)));
   } catch (error) {

@@ -1,5 +1,5 @@
 import { channel, subscribe, unsubscribe, type Channel } from "node:diagnostics_channel";
-import { reasonOf } from "../errors";
+import { errorMessage } from "../errors";
 import { DEFAULT_STORE } from "../limits";
 import type { Logger } from "../logger";
 import type { Loss } from "../queue/loss";
@@ -127,7 +127,7 @@ export class Events {
   ends(lock: LockEvent, outcome: Outcome, heldMs: number, trouble: unknown): void {
     const line = (): string => `${beginning(lock)} ${outcome} after ${Math.round(heldMs)} ms`;
     if (outcome === "unknown") {
-      const doubt = `the release was not confirmed (${reasonOf(trouble)}); it is sent again, and the key expires at the latest in its lock time`;
+      const doubt = `the release was not confirmed (${errorMessage(trouble)}); it is sent again, and the key expires at the latest in its lock time`;
       this.#logger.warn(`${line()}: ${doubt}`);
     } else {
       this.#logger.debug?.(line());

@@ -8,7 +8,7 @@ import {
   LockMisconfiguredError,
   LockUnreachableError,
   LockWaitTimeoutError,
-  reasonOf,
+  errorMessage,
   type LockErrorOptions,
 } from "../errors";
 import { SHORTEST_LOCK_TIME_MS } from "../limits";
@@ -279,7 +279,7 @@ export class Lock implements AsyncDisposable, Waiter, Holder {
       this.#phase = "ended";
       await this.turnBack(nest);
       if (error instanceof LockError || error === signal?.reason) throw error;
-      const message = `${nameOf(this)}: the store could not be asked to hold the lock on its terms, too: ${reasonOf(error)}`;
+      const message = `${nameOf(this)}: the store could not be asked to hold the lock on its terms, too: ${errorMessage(error)}`;
       throw new LockUnreachableError(message, { cause: error });
     }
     root.#fencingToken ??= lease.tokenOfHolder;
@@ -405,7 +405,7 @@ export class Lock implements AsyncDisposable, Waiter, Holder {
     const waited = `within ${Math.round(wait.pastMs)} ms (retryTimes=${retryTimes}, waitTime=${waitTimeMs}ms)`;
     if (obstacle.kind === "store") {
       const { error } = obstacle.trouble;
-      const message = `${nameOf(this)}: the store could not be asked ${waited}: ${reasonOf(error)}`;
+      const message = `${nameOf(this)}: the store could not be asked ${waited}: ${errorMessage(error)}`;
       throw new LockUnreachableError(message, { cause: error });
     }
     if (onFailure === "skip") return false;
@@ -495,7 +495,7 @@ export class Lock implements AsyncDisposable, Waiter, Holder {
       await this.locker.queues.prolong(lease, Math.min(ms, untilOwnEndMs), mostMs);
     } catch (error) {
       if (error instanceof LockError) throw error;
-      const message = `${nameOf(this)}: the store could not be asked to hold the lock for longer: ${reasonOf(error)}`;
+      const message = `${nameOf(this)}: the store could not be asked to hold the lock for longer: ${errorMessage(error)}`;
       throw new LockUnreachableError(message, { cause: error });
     }
     this.assertHeld();

@@ -1,6 +1,6 @@
 import type { Clock } from "../clock";
 import type { SafeLogger } from "../logger";
-import type { LocalQueues } from "../queue/local-queues";
+import type { LockManager } from "../queue/lock-manager";
 import type { Store } from "../stores/port";
 import type { Asked } from "./call-sites";
 import type { Events } from "./events";
@@ -28,7 +28,7 @@ export interface Locker {
     others: readonly string[],
   ) => Asked<CallSite>;
   readonly newRequestId: () => string;
-  readonly queues: LocalQueues;
+  readonly queues: LockManager;
   /** The lockers of all stores of the configuration, its own too, by the names of the stores. */
   readonly all: Lockers;
 }

@@ -13,8 +13,8 @@ import {
   UNLIMITED,
 } from "../limits";
 import { isOptions, readOptions } from "../options";
-import { refusedAmong, wordsOf } from "../pairs";
-import { shown } from "../shown";
+import { refusedAmong, wordsOf } from "../conflicts";
+import { formatValue } from "../format-value";
 
 /** How a lock behaves. The names and meanings are those of the tag's attributes. */
 export interface LockOptions {
@@ -177,7 +177,7 @@ export function settle(options: object, defaults: Settings, others: readonly str
   const { mode, permits: most } = own as LockOptions;
   if (mode !== undefined && most !== undefined) {
     throw new LockOptionError(
-      `Expected either \`mode\` or \`permits\`, got ${shown(mode)} and ${shown(most)}`,
+      `Expected either \`mode\` or \`permits\`, got ${formatValue(mode)} and ${formatValue(most)}`,
     );
   }
   const complete = shared(settings);
@@ -194,7 +194,7 @@ export function settle(options: object, defaults: Settings, others: readonly str
 export function settleDefaults(defaults: unknown): Settings {
   if (!isOptions(defaults)) {
     throw new LockOptionError(
-      `Expected \`defaults\` to be an object such as { lockTime: "30s" }, got ${shown(defaults)}`,
+      `Expected \`defaults\` to be an object such as { lockTime: "30s" }, got ${formatValue(defaults)}`,
     );
   }
   const own = readOptions(defaults, LOCK_OPTIONS, (name) => unknownLockOption(name, []));
@@ -230,7 +230,7 @@ function permits(value: unknown): number {
   if (typeof value === "number" && Number.isInteger(value) && value >= 1 && value <= MOST_PERMITS)
     return value;
   throw new LockOptionError(
-    `Expected \`permits\` to be a whole number from 1 to ${MOST_PERMITS}, got ${shown(value)}`,
+    `Expected \`permits\` to be a whole number from 1 to ${MOST_PERMITS}, got ${formatValue(value)}`,
   );
 }
 
@@ -273,24 +273,26 @@ export function wholeNumber(name: string, value: unknown, most: number): number 
   const isInRange = (number: number): boolean => number >= 0 && number <= most;
   if (typeof value === "number" && Number.isInteger(value) && isInRange(value)) return value;
   throw new LockOptionError(
-    `Expected \`${name}\` to be a whole number from 0 to ${most}, got ${shown(value)}`,
+    `Expected \`${name}\` to be a whole number from 0 to ${most}, got ${formatValue(value)}`,
   );
 }
 
 function boolean(name: string, value: unknown): boolean {
   if (typeof value === "boolean") return value;
-  throw new LockOptionError(`Expected \`${name}\` to be true or false, got ${shown(value)}`);
+  throw new LockOptionError(`Expected \`${name}\` to be true or false, got ${formatValue(value)}`);
 }
 
 function storeName(value: unknown): string {
   if (typeof value === "string" && STORE_NAME.test(value)) return value;
   throw new LockOptionError(
-    `Expected \`store\` to be the name of a store: letters, digits, "-" and "_", got ${shown(value)}`,
+    `Expected \`store\` to be the name of a store: letters, digits, "-" and "_", got ${formatValue(value)}`,
   );
 }
 
 function oneOf<Word extends string>(name: string, value: unknown, ...words: [Word, Word]): Word {
   const found = words.find((word) => word === value);
   if (found !== undefined) return found;
-  throw new LockOptionError(`Expected \`${name}\` to be "${words[0]}" or "${words[1]}", got ${shown(value)}`);
+  throw new LockOptionError(
+    `Expected \`${name}\` to be "${words[0]}" or "${words[1]}", got ${formatValue(value)}`,
+  );
 }

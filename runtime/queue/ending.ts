@@ -1,8 +1,8 @@
-import type { DropReply } from "../stores/port";
+import type { ReleaseReply } from "../stores/port";
 import type { Lease } from "./lease";
 import { lossOf, unconfirmed, type Loss } from "./loss";
-import type { Shared } from "./shared";
-import type { Ended } from "./turn";
+import type { QueueContext } from "./queue-context";
+import type { Ended } from "./hand-off-turn";
 
 /** A lease that is being released. */
 export interface Ending {
@@ -19,14 +19,14 @@ export interface Ending {
  * @param go called after the holders know, for example to grant the lock to the next waiter
  */
 export function concludeEnd(
-  { clock }: Pick<Shared, "clock">,
+  { clock }: Pick<QueueContext, "clock">,
   ending: Ending,
-  reply: DropReply,
+  reply: ReleaseReply,
   finish: () => void,
   go = (): void => {},
 ): void {
   const { lease, isBeforeItsTime } = ending;
-  const loss = reply.dropped
+  const loss = reply.released
     ? undefined
     : lossOf(lease.requestId, reply.holder, isBeforeItsTime, lease.untilExpiry(clock.now()) > 0);
   end(ending, loss, go, finish);
@@ -34,7 +34,7 @@ export function concludeEnd(
 
 /** The store has not answered, so the key may still be held. The release is retried until the store answers. */
 export function leaveUnconfirmed(
-  { clock, renewals, giveBacks }: Pick<Shared, "clock" | "renewals" | "giveBacks">,
+  { clock, renewals, releaseRetries }: Pick<QueueContext, "clock" | "renewals" | "releaseRetries">,
   ending: Ending,
   error: unknown,
   finish: () => void,
@@ -42,7 +42,7 @@ export function leaveUnconfirmed(
 ): void {
   const { lease } = ending;
   const sendAgain = (): void =>
-    giveBacks.drop(lease.dropRequest(clock.now()), renewals.mostLockTimeMs(lease), onAnswer);
+    releaseRetries.release(lease.releaseRequest(clock.now()), renewals.mostLockTimeMs(lease), onAnswer);
   end(ending, unconfirmed(error), sendAgain, finish);
 }
 

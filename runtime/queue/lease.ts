@@ -1,8 +1,8 @@
-import type { DropRequest, Renewed, RenewRequest } from "../stores/port";
+import type { ReleaseRequest, Renewed, RenewRequest } from "../stores/port";
 import type { Belief } from "../suspension";
 import type { Holder } from "./holder";
 import type { Loss } from "./loss";
-import type { Turn } from "./turn";
+import type { HandOffTurn } from "./hand-off-turn";
 
 /** Redis counts the time to live on its own clock. This clock may run faster by this ratio, and has this granularity. */
 const DRIFT_RATIO = 0.01;
@@ -33,7 +33,7 @@ export class Lease implements Belief {
   /** The caller in this process that holds the lock now. */
   holder: Holder | undefined;
   /** Set at the first hand-off. */
-  turn: Turn | undefined;
+  turn: HandOffTurn | undefined;
   /** When to renew it. Only `Renewals` uses this. */
   renewAt = 0;
   #end: "given back" | "left to expire" | Loss | undefined;
@@ -158,10 +158,10 @@ export class Lease implements Belief {
   }
 
   /** The command that ends it in the store now. */
-  dropRequest(now: number): DropRequest {
+  releaseRequest(now: number): ReleaseRequest {
     const { key, requestId, holder } = this;
-    const closedForMs = Math.ceil((holder?.staysUntil ?? 0) - now);
-    return closedForMs > 0 ? { key, requestId, closedForMs } : { key, requestId };
+    const cooldownMs = Math.ceil((holder?.staysUntil ?? 0) - now);
+    return cooldownMs > 0 ? { key, requestId, cooldownMs } : { key, requestId };
   }
 
   /** The fencing token of the current holder. */

@@ -1,20 +1,25 @@
-import { Drop, Next, type DropListener, type NextListener } from "../commands/drop";
+import {
+  ReleaseCommand,
+  ReleaseAndEnqueueCommand,
+  type ReleaseListener,
+  type ReleaseAndEnqueueListener,
+} from "../commands/release";
 import { NoReplyError } from "../commands/in-flight";
 import { Fifo } from "../fifo";
-import type { DropReply, NextReply, NotDropped } from "../stores/port";
+import type { ReleaseReply, ReleaseAndEnqueueReply, NotReleased } from "../stores/port";
 import { hasTaken } from "../stores/value";
-import { Contender, fits, type Line } from "./contender";
+import { Acquisition, fits, type WaiterQueue } from "./acquisition";
 import { concludeEnd, leaveUnconfirmed, type Ending } from "./ending";
 import type { Holder } from "./holder";
 import type { Lease } from "./lease";
 import type { Trouble } from "./loss";
-import type { Shared } from "./shared";
-import { Turn, type Ended } from "./turn";
+import type { QueueContext } from "./queue-context";
+import { HandOffTurn, type Ended } from "./hand-off-turn";
 import type { Waiter } from "./waiter";
 
 interface NextEnding extends Ending {
   /** Asks for the lock of the next waiter, if there is one. */
-  readonly contender: Contender | undefined;
+  readonly acquisition: Acquisition | undefined;
 }
 
 /** Why a waiter does not hold the key. */
@@ -33,20 +38,22 @@ const NO_REPLY_YET: Trouble = { error: new NoReplyError("no reply from the store
  * so a crowd costs no more than one caller. Methods are `private` instead of `#`, because each object with `#` methods
  * takes more memory, and there is one object for each lock.
  */
-export class LocalQueue implements Line, DropListener<NextEnding>, NextListener<NextEnding> {
+export class LocalQueue
+  implements WaiterQueue, ReleaseListener<NextEnding>, ReleaseAndEnqueueListener<NextEnding>
+{
   readonly key: string;
   /** Its name in this process. */
   readonly name: string;
   first: Waiter | undefined;
   /** The lease on the key, until the store has confirmed its end. */
   lease: Lease | undefined;
-  readonly #shared: Shared;
+  readonly #shared: QueueContext;
   #others: Fifo<Waiter> | undefined;
-  #contender: Contender | undefined;
+  #acquisition: Acquisition | undefined;
   /** How many leases have not ended. A lease that its body has lost counts until the body ends. */
   #stays = 0;
 
-  constructor(shared: Shared, key: string, name: string) {
+  constructor(shared: QueueContext, key: string, name: string) {
     this.#shared = shared;
     this.key = key;
     this.name = name;
@@ -89,20 +96,20 @@ export class LocalQueue implements Line, DropListener<NextEnding>, NextListener<
 
   /** Asks the store for the key. The waiter is woken when the try is over. If the key was granted, it has the lease by then. */
   ask(waiter: Waiter): void {
-    this.#contender ??= new Contender(this.#shared, this);
-    this.#contender.ask(waiter);
+    this.#acquisition ??= new Acquisition(this.#shared, this);
+    this.#acquisition.ask(waiter);
   }
 
   /** Stops asking, because nobody waits any more. */
   private askNoMore(): void {
-    this.#contender?.abandon();
-    this.#contender = undefined;
+    this.#acquisition?.abandon();
+    this.#acquisition = undefined;
   }
 
   /** When the waiter should try again if nothing wakes it, in milliseconds from now. */
   lookAgainInMs(waiter: Waiter): number {
     if (this.first !== waiter) return Infinity;
-    return this.heldHereForMs || (this.#contender?.lookAgainInMs ?? Infinity);
+    return this.heldHereForMs || (this.#acquisition?.lookAgainInMs ?? Infinity);
   }
 
   /**
@@ -111,12 +118,12 @@ export class LocalQueue implements Line, DropListener<NextEnding>, NextListener<
    * @param hasAsked whether it has asked the store itself
    */
   obstacle(waiter: Waiter, hasAsked: boolean): Obstacle {
-    const { trouble, hasHeard } = this.#contender ?? {};
+    const { trouble, hasHeard } = this.#acquisition ?? {};
     if (this.heldHereForMs > 0 && this.lease?.holder !== undefined) {
       return { kind: "held here", holder: this.lease.holder };
     }
     if (trouble !== undefined) return { kind: "store", trouble };
-    if (hasHeard === true) return { kind: "held elsewhere", value: this.#contender?.heldBy };
+    if (hasHeard === true) return { kind: "held elsewhere", value: this.#acquisition?.heldBy };
     if (this.first !== waiter || !hasAsked) return { kind: "asked for here" };
     return { kind: "store", trouble: NO_REPLY_YET };
   }
@@ -149,7 +156,7 @@ export class LocalQueue implements Line, DropListener<NextEnding>, NextListener<
     if (waitedMs === undefined) return undefined;
     this.remove(first);
     this.lease = lease;
-    this.#contender = undefined;
+    this.#acquisition = undefined;
     this.#stays += 1;
     this.#shared.onBegin();
     if (first.isWatched) this.#shared.renewals.keep(lease, this.#shared.suspension.readAt);
@@ -176,11 +183,11 @@ export class LocalQueue implements Line, DropListener<NextEnding>, NextListener<
   release(lease: Lease, since: number, mayHandOff: boolean, now: number, ended: Ended): void {
     const { first } = this;
     const isCurrent = this.lease === lease && !lease.isOver;
-    const dropped = lease.dropRequest(now);
-    const isFreed = dropped.closedForMs === undefined;
+    const dropped = lease.releaseRequest(now);
+    const isFreed = dropped.cooldownMs === undefined;
     const isForNext = isCurrent && isFreed && first !== undefined;
     if (isForNext && mayHandOff && this.handOff(lease, since, now, ended)) return;
-    const { store, inFlight, drops, clock, isClosed } = this.#shared;
+    const { store, inFlight, releases: drops, clock, isClosed } = this.#shared;
     const isBeforeItsTime = lease.untilDeadline(now) > 0;
     if (isClosed && lease.loss?.isGivenBack === true) {
       ended(lease.loss);
@@ -189,44 +196,52 @@ export class LocalQueue implements Line, DropListener<NextEnding>, NextListener<
     lease.end("given back");
     this.#shared.renewals.stop(lease);
     if (!isForNext || isClosed) {
-      const ending: NextEnding = { lease, isBeforeItsTime, contender: undefined, ended, isOver: false };
-      const drop = new Drop(store, this, dropped, ending);
+      const ending: NextEnding = { lease, isBeforeItsTime, acquisition: undefined, ended, isOver: false };
+      const drop = new ReleaseCommand(store, this, dropped, ending);
       return isFreed ? drops.send(drop) : inFlight.send(drop);
     }
-    const contender = (this.#contender ??= new Contender(this.#shared, this));
-    const ending: NextEnding = { lease, isBeforeItsTime, contender, ended, isOver: false };
-    const request = contender.requestFor(first);
-    const next = new Next(store, this, dropped, ending, request, clock.now());
-    contender.sent(next);
+    const acquisition = (this.#acquisition ??= new Acquisition(this.#shared, this));
+    const ending: NextEnding = { lease, isBeforeItsTime, acquisition, ended, isOver: false };
+    const request = acquisition.requestFor(first);
+    const next = new ReleaseAndEnqueueCommand(store, this, dropped, ending, request, clock.now());
+    acquisition.sent(next);
     inFlight.send(next);
   }
 
-  onDropReply({ held }: Drop<NextEnding>, reply: DropReply): void {
+  onReleaseReply({ held }: ReleaseCommand<NextEnding>, reply: ReleaseReply): void {
     this.conclude(held, reply);
   }
 
-  onDropFailure({ held }: Drop<NextEnding>, error: unknown): void {
+  onReleaseFailure({ held }: ReleaseCommand<NextEnding>, error: unknown): void {
     this.fail(held, error);
   }
 
-  onNextReply(next: Next<NextEnding>, reply: NextReply | NotDropped): void {
+  onReleaseAndEnqueueReply(
+    next: ReleaseAndEnqueueCommand<NextEnding>,
+    reply: ReleaseAndEnqueueReply | NotReleased,
+  ): void {
     const { held, request } = next;
     // If the key has the value that this command writes, the store has run the command.
-    const isDone = !reply.dropped && hasTaken(request.requestId, reply.holder);
-    this.conclude(held, isDone ? { dropped: true } : reply, () => held.contender?.onNextReply(next, reply));
+    const isDone = !reply.released && hasTaken(request.requestId, reply.holder);
+    this.conclude(held, isDone ? { released: true } : reply, () =>
+      held.acquisition?.onNextReply(next, reply),
+    );
   }
 
-  onNextFailure(next: Next<NextEnding>, error: unknown): void {
-    next.held.contender?.onNextFailure(next, error);
+  onReleaseAndEnqueueFailure(next: ReleaseAndEnqueueCommand<NextEnding>, error: unknown): void {
+    next.held.acquisition?.onNextFailure(next, error);
     this.fail(next.held, error);
   }
 
-  onLateNextReply(next: Next<NextEnding>, reply: NextReply | NotDropped): void {
-    next.held.contender?.onLateNextReply(next, reply);
+  onLateReleaseAndEnqueueReply(
+    next: ReleaseAndEnqueueCommand<NextEnding>,
+    reply: ReleaseAndEnqueueReply | NotReleased,
+  ): void {
+    next.held.acquisition?.onLateNextReply(next, reply);
   }
 
   /** @param go called after the previous holder knows how its hold ended */
-  private conclude(ending: NextEnding, reply: DropReply, go?: () => void): void {
+  private conclude(ending: NextEnding, reply: ReleaseReply, go?: () => void): void {
     concludeEnd(this.#shared, ending, reply, () => this.finish(ending.lease), go);
   }
 
@@ -239,7 +254,7 @@ export class LocalQueue implements Line, DropListener<NextEnding>, NextListener<
   private finish(lease: Lease): void {
     this.#stays -= 1;
     this.#shared.renewals.stop(lease);
-    this.#shared.looks.forget(lease);
+    this.#shared.verifier.forget(lease);
     if (this.lease === lease) this.lease = undefined;
     if (this.lease === undefined) this.#shared.onFree(lease);
     this.prune();
@@ -255,7 +270,7 @@ export class LocalQueue implements Line, DropListener<NextEnding>, NextListener<
     const { first: next } = this;
     if (next === undefined) return false;
     const { lockTimeMs, fencingToken, replicas } = lease;
-    const mayGoOn = lease.turn === undefined ? Turn.mayBegin(since, now) : lease.turn.mayGoOn(now);
+    const mayGoOn = lease.turn === undefined ? HandOffTurn.mayBegin(since, now) : lease.turn.mayGoOn(now);
     const isWorthIt =
       mayGoOn &&
       leftMs > lockTimeMs / 2 &&
@@ -268,7 +283,7 @@ export class LocalQueue implements Line, DropListener<NextEnding>, NextListener<
       this.#shared.renewals.isKept(lease) && // A lease at its limit would end under the next holder.
       !this.#shared.isClosed;
     if (!isWorthIt) return false;
-    const turn = (lease.turn ??= new Turn(since));
+    const turn = (lease.turn ??= new HandOffTurn(since));
     const previous = lease.holder;
     const waitedMs = next.onGranted(lease, next.fencing ? lease.tokenOfNext : undefined);
     if (waitedMs === undefined) return false;
@@ -277,7 +292,7 @@ export class LocalQueue implements Line, DropListener<NextEnding>, NextListener<
     if (this.first === undefined) this.askNoMore();
     previous?.onHandedOff();
     next.onEntered(waitedMs);
-    this.#shared.looks.onHandedOff(lease, now);
+    this.#shared.verifier.onHandedOff(lease, now);
     return true;
   }
 }

@@ -1,4 +1,4 @@
-import { reasonOf } from "../errors";
+import { errorMessage } from "../errors";
 import { isReserved, isRevokedFrom, isShared } from "../stores/value";
 
 /** Why a lease is lost. */
@@ -69,7 +69,7 @@ export function deadlinePassed(trouble?: Trouble): Loss {
   return {
     isEarly: false,
     outcome: "expired",
-    because: `its deadline passed before a renewal succeeded (${reasonOf(trouble.error)})`,
+    because: `its deadline passed before a renewal succeeded (${errorMessage(trouble.error)})`,
     cause: trouble.error,
   };
 }
@@ -97,7 +97,7 @@ export const HELD_AT_MOST_INSIDE: Loss = {
 
 /** The store did not report what became of the lock. */
 export function unconfirmed(error: unknown): Loss {
-  return { outcome: "unknown", because: reasonOf(error), isEarly: false, cause: error };
+  return { outcome: "unknown", because: errorMessage(error), isEarly: false, cause: error };
 }
 
 /** The error of a store. It has its own object, because the error itself may be `undefined`. */

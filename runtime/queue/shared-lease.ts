@@ -1,10 +1,10 @@
 import type { CancelTimer } from "../clock";
 import { UNLIMITED } from "../limits";
-import type { DropRequest, Renewed, RenewReply, RenewRequest } from "../stores/port";
+import type { ReleaseRequest, Renewed, RenewReply, RenewRequest } from "../stores/port";
 import type { Holder } from "./holder";
 import { Lease } from "./lease";
 import type { Loss } from "./loss";
-import type { Ended } from "./turn";
+import type { Ended } from "./hand-off-turn";
 
 /** How long callers may join a hold of their process without a command, after a command that found nobody waiting. */
 export const JOIN_WINDOW_MS = 100;
@@ -141,7 +141,7 @@ export class SharedLease extends Lease {
     return this.members.isJoinable ? Math.min(until, holder.mayHoldUntil) : until;
   }
 
-  override dropRequest(): DropRequest {
+  override releaseRequest(): ReleaseRequest {
     const { key, requestId, permits } = this;
     return { key, requestId, permits };
   }

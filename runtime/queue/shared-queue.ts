@@ -1,18 +1,18 @@
 import type { CancelTimer } from "../clock";
-import { Drop, type DropListener } from "../commands/drop";
+import { ReleaseCommand, type ReleaseListener } from "../commands/release";
 import { NoReplyError } from "../commands/in-flight";
 import { Fifo } from "../fifo";
 import { UNLIMITED } from "../limits";
-import type { DropReply } from "../stores/port";
-import { commandTimeFor, Contender, UNREACHABLE_PAUSE_MS, type Line } from "./contender";
+import type { ReleaseReply } from "../stores/port";
+import { commandTimeFor, Acquisition, UNREACHABLE_PAUSE_MS, type WaiterQueue } from "./acquisition";
 import { concludeEnd, leaveUnconfirmed, type Ending } from "./ending";
 import type { Holder } from "./holder";
 import type { Lease } from "./lease";
 import type { Obstacle } from "./local-queue";
 import { HELD_AT_MOST, lossOf, unconfirmed, type Trouble } from "./loss";
-import type { Shared } from "./shared";
+import type { QueueContext } from "./queue-context";
 import { SharedLease, type Grant, type LeaseOwner, type Refreshed } from "./shared-lease";
-import { Turn, type Ended } from "./turn";
+import { HandOffTurn, type Ended } from "./hand-off-turn";
 import type { Waiter } from "./waiter";
 
 /** How long a waiter sleeps while its own process holds all permits. A release wakes it earlier. */
@@ -24,10 +24,10 @@ const HELD_BACK_MS = 1_000;
  *
  * A caller without a watchdog, or with `autoUnlock=false`, has its own queue and its own hold.
  */
-export class SharedQueue implements Line, LeaseOwner, DropListener<Ending> {
+export class SharedQueue implements WaiterQueue, LeaseOwner, ReleaseListener<Ending> {
   readonly key: string;
   readonly name: string;
-  readonly #context: Shared;
+  readonly #context: QueueContext;
   readonly #isJoinable: boolean;
   /** Each waiter, and when it came, on the monotonic clock. */
   readonly #waiting = new Fifo<Waiter, number>();
@@ -37,7 +37,7 @@ export class SharedQueue implements Line, LeaseOwner, DropListener<Ending> {
   #roomy = new Set<SharedLease>();
   /** How many permits this process holds, without lost leases. */
   #held = 0;
-  #contender: Contender | undefined;
+  #acquisition: Acquisition | undefined;
   /** The lease about which the store is asked whether somebody waits. */
   #asked: SharedLease | undefined;
   /** The waiter whose try that is, if it is one. */
@@ -45,7 +45,7 @@ export class SharedQueue implements Line, LeaseOwner, DropListener<Ending> {
   /** Why the store could not be asked who waits, when it was asked last. */
   #trouble: Trouble | undefined;
 
-  constructor(context: Shared, key: string, name: string, isJoinable: boolean) {
+  constructor(context: QueueContext, key: string, name: string, isJoinable: boolean) {
     this.#context = context;
     this.key = key;
     this.name = name;
@@ -103,7 +103,7 @@ export class SharedQueue implements Line, LeaseOwner, DropListener<Ending> {
   /** Whether this is the first waiter, and it may join a hold or ask the store. */
   mayAsk(waiter: Waiter): boolean {
     if (this.first !== waiter) return false;
-    return this.#contender !== undefined || this.#joinable() !== undefined || this.#mayAskForMore(waiter);
+    return this.#acquisition !== undefined || this.#joinable() !== undefined || this.#mayAskForMore(waiter);
   }
 
   /** Starts a try of the waiter. When `onTried` is called, a waiter that was admitted holds the lock. */
@@ -112,13 +112,13 @@ export class SharedQueue implements Line, LeaseOwner, DropListener<Ending> {
     if (this.first !== waiter) return;
     const lease = this.#leaseInDoubt();
     if (lease !== undefined) return this.#askWhoWaits(lease, waiter);
-    if (!this.#mayAskForMore(waiter) && this.#contender === undefined) return waiter.onTried();
+    if (!this.#mayAskForMore(waiter) && this.#acquisition === undefined) return waiter.onTried();
     this.#askStore(waiter);
   }
 
   #askStore(waiter: Waiter): void {
-    this.#contender ??= new Contender(this.#context, this);
-    this.#contender.ask(waiter);
+    this.#acquisition ??= new Acquisition(this.#context, this);
+    this.#acquisition.ask(waiter);
   }
 
   /** This process never asks for more permits than there are. */
@@ -129,22 +129,23 @@ export class SharedQueue implements Line, LeaseOwner, DropListener<Ending> {
   lookAgainInMs(waiter: Waiter): number {
     if (this.first !== waiter) return Infinity;
     if (this.#trouble !== undefined) return UNREACHABLE_PAUSE_MS;
-    return this.#contender?.lookAgainInMs ?? HELD_BACK_MS;
+    return this.#acquisition?.lookAgainInMs ?? HELD_BACK_MS;
   }
 
   obstacle(waiter: Waiter): Obstacle {
-    const trouble = this.#contender?.trouble ?? this.#trouble;
+    const trouble = this.#acquisition?.trouble ?? this.#trouble;
     if (trouble !== undefined) return { kind: "store", trouble };
     const here = this.#context.sharedOn(waiter);
-    const [lease] = this.#contender?.hasHeard === true && waiter.permits === UNLIMITED ? [] : here;
+    const [lease] = this.#acquisition?.hasHeard === true && waiter.permits === UNLIMITED ? [] : here;
     if (lease !== undefined) return { kind: "held here", holder: lease.members };
-    if (this.#contender?.hasHeard === true) return { kind: "held elsewhere", value: this.#contender.heldBy };
+    if (this.#acquisition?.hasHeard === true)
+      return { kind: "held elsewhere", value: this.#acquisition.heldBy };
     return this.first === waiter ? { kind: "store", trouble: NO_REPLY_YET } : { kind: "asked for here" };
   }
 
   #nobodyWaits(): void {
-    this.#contender?.abandon();
-    this.#contender = undefined;
+    this.#acquisition?.abandon();
+    this.#acquisition = undefined;
     for (const lease of Array.from(this.#roomy)) this.#giveBackSpare(lease);
   }
 
@@ -165,7 +166,7 @@ export class SharedQueue implements Line, LeaseOwner, DropListener<Ending> {
     const waitedMs = first.onGranted(lease, undefined);
     if (waitedMs === undefined) return undefined;
     this.#waiting.delete(first);
-    this.#contender = undefined;
+    this.#acquisition = undefined;
     this.#trouble = undefined;
     this.#leases.add(lease);
     if (lease.capacity !== UNLIMITED) this.#held += lease.capacity;
@@ -192,8 +193,8 @@ export class SharedQueue implements Line, LeaseOwner, DropListener<Ending> {
       this.#waiting.delete(first);
       if (!lease.hasRoom) this.#roomy.delete(lease);
       if (this.#waiting.size === 0) {
-        this.#contender?.abandon();
-        this.#contender = undefined;
+        this.#acquisition?.abandon();
+        this.#acquisition = undefined;
       }
       first.onEntered(waitedMs);
     }
@@ -363,7 +364,7 @@ export class SharedQueue implements Line, LeaseOwner, DropListener<Ending> {
       if (lease.members.size === 0) return this.#end(lease, ended);
       return ended(lease.loss);
     }
-    lease.turn ??= new Turn(now);
+    lease.turn ??= new HandOffTurn(now);
     this.#makeRoom(lease);
     this.#admit();
     const isLast = lease.members.size === 0 && !lease.isOver;
@@ -423,7 +424,7 @@ export class SharedQueue implements Line, LeaseOwner, DropListener<Ending> {
   // ---- the end of a hold ------------------------------------------------------------------------------
 
   #end(lease: SharedLease, ended: Ended): void {
-    const { store, drops, renewals, clock, isClosed, refreshes } = this.#context;
+    const { store, releases: drops, renewals, clock, isClosed, refreshes } = this.#context;
     const now = clock.now();
     const isBeforeItsTime = lease.untilDeadline(now) > 0;
     this.#forget(lease);
@@ -436,21 +437,28 @@ export class SharedQueue implements Line, LeaseOwner, DropListener<Ending> {
     }
     lease.end("given back");
     renewals.stop(lease);
-    drops.send(new Drop(store, this, lease.dropRequest(), { lease, isBeforeItsTime, ended, isOver: false }));
+    drops.send(
+      new ReleaseCommand(store, this, lease.releaseRequest(), {
+        lease,
+        isBeforeItsTime,
+        ended,
+        isOver: false,
+      }),
+    );
   }
 
-  onDropReply({ held }: Drop<Ending>, reply: DropReply): void {
+  onReleaseReply({ held }: ReleaseCommand<Ending>, reply: ReleaseReply): void {
     concludeEnd(this.#context, held, reply, () => this.#finish(held.lease));
   }
 
-  onDropFailure({ held }: Drop<Ending>, error: unknown): void {
+  onReleaseFailure({ held }: ReleaseCommand<Ending>, error: unknown): void {
     const finish = (): void => this.#finish(held.lease);
     leaveUnconfirmed(this.#context, held, error, finish, () => this.first?.wake());
   }
 
   #finish(lease: Lease): void {
     this.#context.renewals.stop(lease);
-    this.#context.looks.forget(lease);
+    this.#context.verifier.forget(lease);
     if (lease instanceof SharedLease) this.#leases.delete(lease);
     this.#context.onFree(lease);
     this.first?.wake();

@@ -1,27 +1,27 @@
 import { systemClock } from "../clock";
-import { reasonOf } from "../errors";
+import { errorMessage } from "../errors";
 import { inRoot } from "../root-context";
 import type {
   AnnounceRequest,
-  DropReply,
-  DropRequest,
+  ReleaseReply,
+  ReleaseRequest,
   Inspection,
-  NextReply,
-  NotDropped,
-  PlaceRequest,
+  ReleaseAndEnqueueReply,
+  NotReleased,
+  EnqueueRequest,
   RenewReply,
   RenewRequest,
   Store,
   StoreListener,
-  TakeReply,
-  TakeRequest,
+  AcquireReply,
+  AcquireRequest,
 } from "./port";
 import type { RedisClass } from "./redis/redis-class";
 
 /** A store that opens connections by itself. */
 export interface OpenStore extends Store {
-  readonly takeMany: NonNullable<Store["takeMany"]>;
-  readonly dropMany: NonNullable<Store["dropMany"]>;
+  readonly acquireMany: NonNullable<Store["acquireMany"]>;
+  readonly releaseMany: NonNullable<Store["releaseMany"]>;
   readonly revoke: NonNullable<Store["revoke"]>;
   readonly announce: NonNullable<Store["announce"]>;
 }
@@ -58,7 +58,7 @@ class LateStore<Open extends OpenStore = OpenStore> implements OpenStore {
 
   constructor(loading: Promise<RedisClass>, open: (Redis: RedisClass) => Open) {
     this.#opening = inRoot(() => loading.then((Redis) => this.#open(() => open(Redis))));
-    this.#opening.catch((error: unknown) => this.#warn(reasonOf(error))); // A lock that needs the store rejects with it.
+    this.#opening.catch((error: unknown) => this.#warn(errorMessage(error))); // A lock that needs the store rejects with it.
   }
 
   #warn(message: string): void {
@@ -75,72 +75,76 @@ class LateStore<Open extends OpenStore = OpenStore> implements OpenStore {
   }
 
   protected ask<Reply>(
-    withinMs: number,
-    command: (store: Open, withinMs: number) => Promise<Reply>,
+    timeoutMs: number,
+    command: (store: Open, timeoutMs: number) => Promise<Reply>,
   ): Promise<Reply> {
-    return this.#store === undefined ? this.#askLater(withinMs, command) : command(this.#store, withinMs);
+    return this.#store === undefined ? this.#askLater(timeoutMs, command) : command(this.#store, timeoutMs);
   }
 
   async #askLater<Reply>(
-    withinMs: number,
-    command: (store: Open, withinMs: number) => Promise<Reply>,
+    timeoutMs: number,
+    command: (store: Open, timeoutMs: number) => Promise<Reply>,
   ): Promise<Reply> {
     const startedAt = systemClock.now();
     const store = await this.#opening;
-    const leftMs = withinMs - (systemClock.now() - startedAt);
+    const leftMs = timeoutMs - (systemClock.now() - startedAt);
     if (leftMs <= 0) throw new Error("ioredis was still loading");
     return await command(store, leftMs);
   }
 
-  take(request: TakeRequest, withinMs: number): Promise<TakeReply> {
-    return this.ask(withinMs, (store, leftMs) => store.take(request, leftMs));
+  acquire(request: AcquireRequest, timeoutMs: number): Promise<AcquireReply> {
+    return this.ask(timeoutMs, (store, leftMs) => store.acquire(request, leftMs));
   }
 
   // Properties, because callers of the batches call them by themselves.
-  readonly takeMany = (
-    requests: readonly TakeRequest[],
-    withinMs: number,
-  ): Promise<readonly (TakeReply | Error)[]> => {
-    return this.ask(withinMs, (store, leftMs) => store.takeMany(requests, leftMs));
+  readonly acquireMany = (
+    requests: readonly AcquireRequest[],
+    timeoutMs: number,
+  ): Promise<readonly (AcquireReply | Error)[]> => {
+    return this.ask(timeoutMs, (store, leftMs) => store.acquireMany(requests, leftMs));
   };
 
-  renew(requests: readonly RenewRequest[], withinMs: number): Promise<readonly RenewReply[]> {
-    return this.ask(withinMs, (store, leftMs) => store.renew(requests, leftMs));
+  renew(requests: readonly RenewRequest[], timeoutMs: number): Promise<readonly RenewReply[]> {
+    return this.ask(timeoutMs, (store, leftMs) => store.renew(requests, leftMs));
   }
 
-  drop(request: DropRequest, withinMs: number): Promise<DropReply> {
-    return this.ask(withinMs, (store, leftMs) => store.drop(request, leftMs));
+  release(request: ReleaseRequest, timeoutMs: number): Promise<ReleaseReply> {
+    return this.ask(timeoutMs, (store, leftMs) => store.release(request, leftMs));
   }
 
-  readonly dropMany = (
-    requests: readonly DropRequest[],
-    withinMs: number,
-  ): Promise<readonly (DropReply | Error)[]> => {
-    return this.ask(withinMs, (store, leftMs) => store.dropMany(requests, leftMs));
+  readonly releaseMany = (
+    requests: readonly ReleaseRequest[],
+    timeoutMs: number,
+  ): Promise<readonly (ReleaseReply | Error)[]> => {
+    return this.ask(timeoutMs, (store, leftMs) => store.releaseMany(requests, leftMs));
   };
 
-  revoke(request: DropRequest, withinMs: number): Promise<boolean> {
-    return this.ask(withinMs, (store, leftMs) => store.revoke(request, leftMs));
+  revoke(request: ReleaseRequest, timeoutMs: number): Promise<boolean> {
+    return this.ask(timeoutMs, (store, leftMs) => store.revoke(request, leftMs));
   }
 
-  look(keys: readonly string[], withinMs: number): Promise<readonly (string | Error | undefined)[]> {
-    return this.ask(withinMs, (store, leftMs) => store.look(keys, leftMs));
+  peek(keys: readonly string[], timeoutMs: number): Promise<readonly (string | Error | undefined)[]> {
+    return this.ask(timeoutMs, (store, leftMs) => store.peek(keys, leftMs));
   }
 
-  announce(request: AnnounceRequest, withinMs: number): Promise<void> {
-    return this.ask(withinMs, (store, leftMs) => store.announce(request, leftMs));
+  announce(request: AnnounceRequest, timeoutMs: number): Promise<void> {
+    return this.ask(timeoutMs, (store, leftMs) => store.announce(request, leftMs));
   }
 
-  place(request: PlaceRequest, withinMs: number): Promise<TakeReply> {
-    return this.ask(withinMs, (store, leftMs) => store.place(request, leftMs));
+  enqueue(request: EnqueueRequest, timeoutMs: number): Promise<AcquireReply> {
+    return this.ask(timeoutMs, (store, leftMs) => store.enqueue(request, leftMs));
   }
 
-  leave(key: string, place: string, withinMs: number): Promise<void> {
-    return this.ask(withinMs, (store, leftMs) => store.leave(key, place, leftMs));
+  dequeue(key: string, place: string, timeoutMs: number): Promise<void> {
+    return this.ask(timeoutMs, (store, leftMs) => store.dequeue(key, place, leftMs));
   }
 
-  next(held: DropRequest, request: PlaceRequest, withinMs: number): Promise<NextReply | NotDropped> {
-    return this.ask(withinMs, (store, leftMs) => store.next(held, request, leftMs));
+  releaseAndEnqueue(
+    held: ReleaseRequest,
+    request: EnqueueRequest,
+    timeoutMs: number,
+  ): Promise<ReleaseAndEnqueueReply | NotReleased> {
+    return this.ask(timeoutMs, (store, leftMs) => store.releaseAndEnqueue(held, request, leftMs));
   }
 
   listen(listener: StoreListener): () => void {
@@ -162,15 +166,15 @@ class LateStore<Open extends OpenStore = OpenStore> implements OpenStore {
 class LateRedis extends LateStore<OneRedis> implements OneRedis {
   readonly confirmsReplicas = true;
 
-  readonly placeMany = (
-    requests: readonly PlaceRequest[],
-    withinMs: number,
-  ): Promise<readonly (TakeReply | Error)[]> => {
+  readonly enqueueMany = (
+    requests: readonly EnqueueRequest[],
+    timeoutMs: number,
+  ): Promise<readonly (AcquireReply | Error)[]> => {
     // Only a store over a cluster lacks it, and no URL leads to one.
-    return this.ask(withinMs, async (store, leftMs) => (await store.placeMany?.(requests, leftMs)) ?? []);
+    return this.ask(timeoutMs, async (store, leftMs) => (await store.enqueueMany?.(requests, leftMs)) ?? []);
   };
 
-  inspect(key: string, withinMs: number): Promise<Inspection> {
-    return this.ask(withinMs, (store, leftMs) => store.inspect(key, leftMs));
+  inspect(key: string, timeoutMs: number): Promise<Inspection> {
+    return this.ask(timeoutMs, (store, leftMs) => store.inspect(key, leftMs));
   }
 }

@@ -1,9 +1,9 @@
-import type { DropRequest } from "./port";
+import type { ReleaseRequest } from "./port";
 
 /** The same request, sent later: the key stays closed until the same time, of which so much is left. */
-export function closedNoLonger(request: DropRequest, leftMs: number): DropRequest {
-  if (request.closedForMs === undefined) return request;
-  const closedForMs = Math.ceil(leftMs);
+export function closedNoLonger(request: ReleaseRequest, leftMs: number): ReleaseRequest {
+  if (request.cooldownMs === undefined) return request;
+  const cooldownMs = Math.ceil(leftMs);
   const { key, requestId } = request;
-  return closedForMs > 0 ? { key, requestId, closedForMs } : { key, requestId };
+  return cooldownMs > 0 ? { key, requestId, cooldownMs } : { key, requestId };
 }

@@ -3,28 +3,28 @@ import { LockOptionError } from "../errors";
 import { Fifo } from "../fifo";
 import { UNLIMITED } from "../limits";
 import { isOptions, readOptions } from "../options";
-import { Roster } from "../roster";
-import { shown } from "../shown";
+import { RecyclingMap } from "../recycling-map";
+import { formatValue } from "../format-value";
 import { MemoryShares } from "./memory-shares";
 import {
   CLAIM_TIME_MS,
   FENCING_STRIDE,
   MOST_DEAD_AT_ONCE,
-  PLACE_TIME_MS,
-  type DropReply,
-  type DropRequest,
+  TICKET_TIME_MS,
+  type ReleaseReply,
+  type ReleaseRequest,
   type Inspection,
-  type NextReply,
-  type NotDropped,
-  type NotTaken,
-  type PlaceRequest,
+  type ReleaseAndEnqueueReply,
+  type NotReleased,
+  type NotAcquired,
+  type EnqueueRequest,
   type RenewReply,
   type RenewRequest,
   type Store,
   type StoreListener,
-  type Taken,
-  type TakeReply,
-  type TakeRequest,
+  type Acquired,
+  type AcquireReply,
+  type AcquireRequest,
 } from "./port";
 import { closedAfter, isHeldBy, permitsDiffer, reservedFor, revokedFrom, SHARED_BY_READERS } from "./value";
 
@@ -52,7 +52,7 @@ interface Entry {
  */
 export function memoryStore(options: { readonly clock?: Clock } = {}): Store {
   const expected = (): LockOptionError =>
-    new LockOptionError(`Expected memoryStore() or memoryStore({ clock }), got ${shown(options)}`);
+    new LockOptionError(`Expected memoryStore() or memoryStore({ clock }), got ${formatValue(options)}`);
   if (!isOptions(options)) throw expected();
   const { clock = systemClock } = readOptions(options, ["clock"], expected);
   assertClock(clock);
@@ -63,7 +63,7 @@ class MemoryStore implements Store {
   /** Nothing can come in the place of this process that lacks what it had. */
   readonly confirmsReplicas = true;
   readonly #clock: Clock;
-  readonly #entries = new Roster<string, Entry>();
+  readonly #entries = new RecyclingMap<string, Entry>();
   readonly #listeners = new Set<StoreListener>();
   readonly #warnings = new Set<string>();
   #lastToken = 0;
@@ -77,7 +77,7 @@ class MemoryStore implements Store {
 
   // ---- who holds --------------------------------------------------------------------------------------
 
-  async take(request: TakeRequest): Promise<TakeReply> {
+  async acquire(request: AcquireRequest): Promise<AcquireReply> {
     const entry = this.#entry(request.key);
     const value = valueOf(entry);
     if (value === undefined) return this.#take(entry, request);
@@ -109,23 +109,23 @@ class MemoryStore implements Store {
     });
   }
 
-  async drop({ key, requestId, closedForMs }: DropRequest): Promise<DropReply> {
+  async release({ key, requestId, cooldownMs }: ReleaseRequest): Promise<ReleaseReply> {
     const entry = this.#known(key);
-    if (closedForMs !== undefined && entry?.held?.value === closedAfter(requestId)) return { dropped: true };
+    if (cooldownMs !== undefined && entry?.held?.value === closedAfter(requestId)) return { released: true };
     if (entry !== undefined && isAlone(requestId, entry)) {
-      if (closedForMs === undefined) this.#passOn(key, entry);
-      else entry.held = { value: closedAfter(requestId), expiresAt: this.#clock.now() + closedForMs };
-      return { dropped: true };
+      if (cooldownMs === undefined) this.#passOn(key, entry);
+      else entry.held = { value: closedAfter(requestId), expiresAt: this.#clock.now() + cooldownMs };
+      return { released: true };
     }
     const own = entry?.shares?.own(requestId, this.#clock.now());
-    if (entry?.shares === undefined || own === undefined) return { dropped: false, holder: valueOf(entry) };
+    if (entry?.shares === undefined || own === undefined) return { released: false, holder: valueOf(entry) };
     entry.shares.remove(own);
     if (entry.shares.isEmpty) this.#passOn(key, entry);
     else this.#hint(this.#first(entry));
-    return { dropped: true };
+    return { released: true };
   }
 
-  async revoke({ key, requestId }: DropRequest): Promise<boolean> {
+  async revoke({ key, requestId }: ReleaseRequest): Promise<boolean> {
     const entry = this.#known(key);
     if (entry?.held?.value === requestId) entry.held.value = revokedFrom(requestId);
     if (entry?.held?.value === revokedFrom(requestId)) return true;
@@ -134,7 +134,7 @@ class MemoryStore implements Store {
     return own !== undefined;
   }
 
-  async look(keys: readonly string[]): Promise<readonly (string | undefined)[]> {
+  async peek(keys: readonly string[]): Promise<readonly (string | undefined)[]> {
     return keys.map((key) => valueOf(this.#known(key)));
   }
 
@@ -150,28 +150,28 @@ class MemoryStore implements Store {
 
   // ---- who comes next ---------------------------------------------------------------------------------
 
-  async place(request: PlaceRequest): Promise<TakeReply> {
-    const { key, requestId, place, permits = 1 } = request;
+  async enqueue(request: EnqueueRequest): Promise<AcquireReply> {
+    const { key, requestId, ticket, permits = 1 } = request;
     const entry = this.#entry(key);
     const own = entry.shares?.own(requestId, this.#clock.now());
     // Carried out twice.
     if (own !== undefined && permits > 1) return notTaken(own, undefined);
     if (isHeldBy(requestId, entry.held?.value)) return notTaken(requestId, undefined);
-    if (entry.held?.value === reservedFor(place)) return this.#takeInTurn(entry, request);
-    this.#keepPlace(entry, place, permits === UNLIMITED);
+    if (entry.held?.value === reservedFor(ticket)) return this.#takeInTurn(entry, request);
+    this.#keepPlace(entry, ticket, permits === UNLIMITED);
     const hasRoom = permits > 1 && entry.shares !== undefined && entry.shares.roomFor(permits) > 0;
     if (valueOf(entry) === undefined || hasRoom) {
       const mayPass = permits === UNLIMITED && hasRoom && onlyReadersWait(entry);
-      const first = mayPass ? place : this.#first(entry);
-      if (first === place) return this.#takeInTurn(entry, request);
+      const first = mayPass ? ticket : this.#first(entry);
+      if (first === ticket) return this.#takeInTurn(entry, request);
       if (hasRoom) this.#hint(first);
       else if (first !== undefined) this.#reserve(entry, first);
     }
-    const until = this.#first(entry) === place ? this.#freeAt(permits, entry) : undefined;
+    const until = this.#first(entry) === ticket ? this.#freeAt(permits, entry) : undefined;
     const askAgainMs = this.#areDeadLeft ? 1 : undefined;
     const freeInMs = until === undefined ? askAgainMs : until - this.#clock.now();
     const reply = notTaken(valueOf(entry), freeInMs);
-    return permits > 1 && entry.queue.last === place ? { ...reply, isLast: true } : reply;
+    return permits > 1 && entry.queue.last === ticket ? { ...reply, isLast: true } : reply;
   }
 
   /** When to ask again: one that would be alone, or reads, waits for the last hold, any other for the first. */
@@ -181,7 +181,7 @@ class MemoryStore implements Store {
     return isForFirst ? shares.firstEndsAt : shares.lastEndsAt;
   }
 
-  async leave(key: string, place: string): Promise<void> {
+  async dequeue(key: string, place: string): Promise<void> {
     const entry = this.#known(key);
     if (entry === undefined) return;
     const hadPlace = dequeue(entry, place);
@@ -190,17 +190,20 @@ class MemoryStore implements Store {
     else if (valueOf(entry) === undefined && entry.queue.size === 0) this.#entries.delete(key);
   }
 
-  async next({ key, requestId }: DropRequest, request: PlaceRequest): Promise<NextReply | NotDropped> {
+  async releaseAndEnqueue(
+    { key, requestId }: ReleaseRequest,
+    request: EnqueueRequest,
+  ): Promise<ReleaseAndEnqueueReply | NotReleased> {
     const entry = this.#known(key);
     if (entry === undefined || !isAlone(requestId, entry)) {
-      return { dropped: false, holder: valueOf(entry) };
+      return { released: false, holder: valueOf(entry) };
     }
-    this.#keepPlace(entry, request.place, false);
+    this.#keepPlace(entry, request.ticket, false);
     const first = this.#first(entry);
-    if (first === request.place) return { dropped: true, next: this.#takeInTurn(entry, request) };
+    if (first === request.ticket) return { released: true, next: this.#takeInTurn(entry, request) };
     if (first === undefined) entry.held = undefined;
     else this.#reserve(entry, first);
-    return { dropped: true, next: "placed" };
+    return { released: true, next: "enqueued" };
   }
 
   listen(listener: StoreListener): () => void {
@@ -244,12 +247,12 @@ class MemoryStore implements Store {
   }
 
   /** Of a key that is free, or has room for it. */
-  #take(entry: Entry, request: TakeRequest): Taken {
+  #take(entry: Entry, request: AcquireRequest): Acquired {
     const { requestId, lockTimeMs, fencing, permits = 1, count } = request;
     const expiresAt = this.#clock.now() + lockTimeMs;
     if (permits === 1) {
       entry.held = { value: requestId, expiresAt };
-      return fencing ? { taken: true, fencingToken: this.#drawToken() } : { taken: true };
+      return fencing ? { acquired: true, fencingToken: this.#drawToken() } : { acquired: true };
     }
     entry.held = undefined;
     entry.shares ??= new MemoryShares();
@@ -257,15 +260,15 @@ class MemoryStore implements Store {
     if (other !== undefined) this.#warn(permitsDiffer(permits, other));
     const got = entry.shares.join(requestId, expiresAt, permits, count ?? 1);
     return {
-      taken: true,
+      acquired: true,
       ...(count !== undefined && { count: got }),
       ...(this.#somebodyWaits(entry, permits) && { somebodyWaits: true }),
     };
   }
 
-  #takeInTurn(entry: Entry, request: PlaceRequest): Taken {
-    const { place, permits = 1 } = request;
-    dequeue(entry, place);
+  #takeInTurn(entry: Entry, request: EnqueueRequest): Acquired {
+    const { ticket, permits = 1 } = request;
+    dequeue(entry, ticket);
     const taken = this.#take(entry, request);
     if (entry.shares !== undefined && entry.shares.roomFor(permits) > 0) this.#hint(this.#first(entry));
     return taken;
@@ -301,7 +304,7 @@ class MemoryStore implements Store {
 
   #hint(place: string | undefined): void {
     if (place === undefined) return;
-    for (const listener of this.#listeners) listener.onHint(place);
+    for (const listener of this.#listeners) listener.onWakeUp(place);
   }
 
   #keepPlace(entry: Entry, place: string, isForReader: boolean): void {
@@ -310,10 +313,10 @@ class MemoryStore implements Store {
     const wasForReader = entry.queue.get(place)?.isForReader === true;
     if (isForReader && !wasForReader) entry.readersWaiting += 1;
     entry.queue.set(place, {
-      endsAt: now + PLACE_TIME_MS * 1_000,
+      endsAt: now + TICKET_TIME_MS * 1_000,
       isForReader: isForReader || wasForReader,
     });
-    entry.queueEndsAt = now + 2 * PLACE_TIME_MS * 1_000;
+    entry.queueEndsAt = now + 2 * TICKET_TIME_MS * 1_000;
   }
 
   /** Whether somebody waits whom such a caller must not pass. */
@@ -366,8 +369,8 @@ function isAlone(requestId: string, { held }: Entry): boolean {
   return held?.value === requestId || held?.value === revokedFrom(requestId);
 }
 
-function notTaken(holder: string | undefined, freeInMs: number | undefined): NotTaken {
-  return { taken: false, holder, freeInMs };
+function notTaken(holder: string | undefined, freeInMs: number | undefined): NotAcquired {
+  return { acquired: false, holder, freeInMs };
 }
 
 /** What the key holds; `undefined`: it is free. */

@@ -6,7 +6,7 @@
 export const FENCING_STRIDE = 64;
 
 /** A waiter that does not ask again within this time loses its place in the queue. */
-export const PLACE_TIME_MS = 3_000;
+export const TICKET_TIME_MS = 3_000;
 
 /** A waiter for which the key is reserved has this time to acquire it. After that it is the turn of the next one. */
 export const CLAIM_TIME_MS = 1_500;
@@ -18,7 +18,7 @@ export const MOST_DEAD_AT_ONCE = 100;
 export const MOST_AT_ONCE = 256;
 
 /** A command that may acquire a key. */
-export interface TakeRequest {
+export interface AcquireRequest {
   readonly key: string;
   /**
    * The value of the key from then on: 32 hex characters that no other command has ever used. So the value says which command
@@ -41,14 +41,14 @@ export interface TakeRequest {
 }
 
 /** A command that acquires the key or enqueues the caller. */
-export interface PlaceRequest extends TakeRequest {
+export interface EnqueueRequest extends AcquireRequest {
   /** Identifies the waiter: 32 hex characters, the same in each of its requests, and never a `requestId`. */
-  readonly place: string;
+  readonly ticket: string;
 }
 
 /** This command acquired the key: the value is its `requestId` now, for its lock time. */
-export interface Taken {
-  readonly taken: true;
+export interface Acquired {
+  readonly acquired: true;
   /** Whether the same command may run once more: a client may send it again when its connection breaks. */
   readonly mayComeAgain?: boolean;
   /** Present if the request asked for one. */
@@ -88,8 +88,8 @@ export interface Inspection {
 }
 
 /** The key is unchanged. */
-export interface NotTaken {
-  readonly taken: false;
+export interface NotAcquired {
+  readonly acquired: false;
   /**
    * The value of the key: a `requestId`, a reservation, a mark that it is shared (never by whom), or what only another version
    * understands. It is the command's own `requestId` if the command ran twice. `undefined` if the store does not know.
@@ -104,10 +104,10 @@ export interface NotTaken {
   readonly isLast?: boolean;
 }
 
-export type TakeReply = Taken | NotTaken;
+export type AcquireReply = Acquired | NotAcquired;
 
 /** A hold to renew. */
-export interface RenewRequest extends TakeRequest {
+export interface RenewRequest extends AcquireRequest {
   /** Draws a new token, as `take` does: for a hold that was found again. */
   readonly fencing: boolean;
 }
@@ -117,7 +117,7 @@ export interface Renewed {
   readonly renewed: true;
   /** Present if the request asked for one. */
   readonly fencingToken?: number;
-  /** See {@link Taken.somebodyWaits}. */
+  /** See {@link Acquired.somebodyWaits}. */
   readonly somebodyWaits?: boolean;
 }
 
@@ -130,31 +130,31 @@ export interface NotHeld {
 /** The reply to one of many requests. An error concerns this request alone. */
 export type RenewReply = Renewed | NotHeld | Error;
 
-export interface DropRequest {
+export interface ReleaseRequest {
   readonly key: string;
   readonly requestId: string;
   /** The same as in the command that acquired the key. It saves the store a lookup. */
   readonly permits?: number;
   /** For `drop` alone: keeps the key closed to everybody for this long from now, in whole milliseconds. */
-  readonly closedForMs?: number;
+  readonly cooldownMs?: number;
 }
 
 /** The hold with the `requestId` has ended. */
-export interface Dropped {
-  readonly dropped: true;
+export interface Released {
+  readonly released: true;
 }
 
 /** The value of the key was not the `requestId`, but `holder`. `undefined` if the key was free. */
-export interface NotDropped {
-  readonly dropped: false;
+export interface NotReleased {
+  readonly released: false;
   readonly holder: string | undefined;
 }
 
-export type DropReply = Dropped | NotDropped;
+export type ReleaseReply = Released | NotReleased;
 
-export interface NextReply extends Dropped {
+export interface ReleaseAndEnqueueReply extends Released {
   /** The result of the request: it acquired the key, or it waits in the queue. `undefined` if the store could not enqueue it. */
-  readonly next: Taken | "placed" | undefined;
+  readonly next: Acquired | "enqueued" | undefined;
 }
 
 /** Receives what a store reports by itself. */
@@ -162,7 +162,7 @@ export interface StoreListener {
   /**
    * A wake-up: this waiter should ask again, or every waiter if `place` is `undefined`. A wake-up may be lost, late, or wrong.
    */
-  onHint(place: string | undefined): void;
+  onWakeUp(place: string | undefined): void;
   /** There is a new connection, so the store may have lost its data. */
   onReconnect(): void;
   /** What a person should know. The store reports each warning once. */
@@ -178,40 +178,40 @@ export interface StoreListener {
  * A store of locks. Each method is one atomic step. Even if it runs twice, late, or out of order, it changes only the hold of its own
  * `requestId`, or its own `place`.
  *
- * `withinMs` is the time in which the caller needs the reply. After that, the store need not send anything. A method rejects with
+ * `timeoutMs` is the time in which the caller needs the reply. After that, the store need not send anything. A method rejects with
  * `LockMisconfiguredError` if a retry cannot help, and with any other error if it can.
  */
 export interface Store {
   /** Whether it supports `replicas` in requests. Without it, no request has them. */
   readonly confirmsReplicas?: boolean;
-  /** Whether `takeMany` and `dropMany` accept any number of keys, and split them into several commands. */
+  /** Whether `acquireMany` and `releaseMany` accept any number of keys, and split them into several commands. */
   readonly splitsMany?: boolean;
 
   // ---- who holds --------------------------------------------------------------------------------------
 
   /** Acquires the key if it is free, or if it is shared, has room, and nobody waits. Readers may overtake waiting readers. */
-  take(request: TakeRequest, withinMs: number): Promise<TakeReply>;
+  acquire(request: AcquireRequest, timeoutMs: number): Promise<AcquireReply>;
   /**
    * Does the same for up to {@link MOST_AT_ONCE} keys, without fencing tokens or replicas. It returns a reply or an error for each request, in
    * order. Without this method, the runtime sends the requests one by one.
    */
-  readonly takeMany?:
-    | ((requests: readonly TakeRequest[], withinMs: number) => Promise<readonly (TakeReply | Error)[]>)
+  readonly acquireMany?:
+    | ((requests: readonly AcquireRequest[], timeoutMs: number) => Promise<readonly (AcquireReply | Error)[]>)
     | undefined;
   /**
    * Renews each hold for its lock time from now. A hold that has more time left keeps it. A shared hold keeps `count` of its permits, and
    * releases the others. Returns one reply for each request, in order.
    */
-  renew(requests: readonly RenewRequest[], withinMs: number): Promise<readonly RenewReply[]>;
+  renew(requests: readonly RenewRequest[], timeoutMs: number): Promise<readonly RenewReply[]>;
   /**
    * Ends the hold, also a revoked one. It reserves the key for the first waiter, or frees it if nobody waits. If others share the key, it
-   * wakes the first waiter. With `closedForMs`, for a caller that holds the key alone, the key stays closed to everybody, also to the queue, for
+   * wakes the first waiter. With `cooldownMs`, for a caller that holds the key alone, the key stays closed to everybody, also to the queue, for
    * that time. If it runs twice, the second reply is the same.
    */
-  drop(request: DropRequest, withinMs: number): Promise<DropReply>;
-  /** Does the same for up to {@link MOST_AT_ONCE} keys: see {@link Store.takeMany}. */
-  readonly dropMany?:
-    | ((requests: readonly DropRequest[], withinMs: number) => Promise<readonly (DropReply | Error)[]>)
+  release(request: ReleaseRequest, timeoutMs: number): Promise<ReleaseReply>;
+  /** Does the same for up to {@link MOST_AT_ONCE} keys: see {@link Store.acquireMany}. */
+  readonly releaseMany?:
+    | ((requests: readonly ReleaseRequest[], timeoutMs: number) => Promise<readonly (ReleaseReply | Error)[]>)
     | undefined;
   /**
    * Revokes the hold. It cannot be renewed any more, and keeps the key until `drop` with the same `requestId`, or until its time is over.
@@ -219,40 +219,44 @@ export interface Store {
    *
    * @returns false if there is no such hold. Then nothing has changed
    */
-  readonly revoke?: ((request: DropRequest, withinMs: number) => Promise<boolean>) | undefined;
+  readonly revoke?: ((request: ReleaseRequest, timeoutMs: number) => Promise<boolean>) | undefined;
   /** Returns the value of each key, in order, and `undefined` for a free key. Changes nothing. */
-  look(keys: readonly string[], withinMs: number): Promise<readonly (string | Error | undefined)[]>;
+  peek(keys: readonly string[], timeoutMs: number): Promise<readonly (string | Error | undefined)[]>;
   /**
    * Returns the state of one key for people, with the time left and the number of waiters. Changes nothing. The result may be a moment old.
    */
-  readonly inspect?: ((key: string, withinMs: number) => Promise<Inspection>) | undefined;
+  readonly inspect?: ((key: string, timeoutMs: number) => Promise<Inspection>) | undefined;
 
   /** Keeps the announcement of a process for a time, for people who look at its locks. */
-  readonly announce?: ((request: AnnounceRequest, withinMs: number) => Promise<void>) | undefined;
+  readonly announce?: ((request: AnnounceRequest, timeoutMs: number) => Promise<void>) | undefined;
 
   // ---- who comes next ---------------------------------------------------------------------------------
 
   /**
    * Acquires the key if it is reserved for `place`. It also acquires the key if nobody waits in front of `place`, and the key is free or shared and
    * has room. Then `place` leaves the queue, and if there is still room, the store wakes the next waiter. Otherwise `place` joins the end of
-   * the queue, or keeps its position for another {@link PLACE_TIME_MS}. A store that knows that a waiter cannot receive a wake-up passes it
+   * the queue, or keeps its position for another {@link TICKET_TIME_MS}. A store that knows that a waiter cannot receive a wake-up passes it
    * over here, and wherever it reserves the key. That waiter keeps its position.
    */
-  place(request: PlaceRequest, withinMs: number): Promise<TakeReply>;
-  /** Does the same for up to {@link MOST_AT_ONCE} keys: see {@link Store.takeMany}. */
-  readonly placeMany?:
-    | ((requests: readonly PlaceRequest[], withinMs: number) => Promise<readonly (TakeReply | Error)[]>)
+  enqueue(request: EnqueueRequest, timeoutMs: number): Promise<AcquireReply>;
+  /** Does the same for up to {@link MOST_AT_ONCE} keys: see {@link Store.acquireMany}. */
+  readonly enqueueMany?:
+    | ((requests: readonly EnqueueRequest[], timeoutMs: number) => Promise<readonly (AcquireReply | Error)[]>)
     | undefined;
   /**
    * Removes the waiter from the queue. If the key is reserved for it, the store reserves the key for the next waiter or frees it. If the key is
    * shared, the store wakes the first waiter.
    */
-  leave(key: string, place: string, withinMs: number): Promise<void>;
+  dequeue(key: string, place: string, timeoutMs: number): Promise<void>;
   /**
    * Does `drop` and `place` in one step. The request joins the end of the queue. If it is the first there, it acquires the key. Otherwise the store
    * reserves the key for the first. If the hold has already ended, nothing changes. Both requests are of callers that hold the key alone.
    */
-  next(held: DropRequest, request: PlaceRequest, withinMs: number): Promise<NextReply | NotDropped>;
+  releaseAndEnqueue(
+    held: ReleaseRequest,
+    request: EnqueueRequest,
+    timeoutMs: number,
+  ): Promise<ReleaseAndEnqueueReply | NotReleased>;
   /** Starts to report to the listener. Returns a function that ends this. */
   listen(listener: StoreListener): () => void;
 

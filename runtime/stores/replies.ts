@@ -1,13 +1,13 @@
-import { shown } from "../shown";
+import { formatValue } from "../format-value";
 import {
   FENCING_STRIDE,
-  type DropReply,
+  type ReleaseReply,
   type Inspection,
-  type NextReply,
-  type NotDropped,
+  type ReleaseAndEnqueueReply,
+  type NotReleased,
   type RenewReply,
-  type Taken,
-  type TakeReply,
+  type Acquired,
+  type AcquireReply,
 } from "./port";
 
 // What a store may reply. Somebody else may have written the store, or its types may not have been checked. So every reply
@@ -17,31 +17,34 @@ import {
 type Fields = Readonly<Record<string, unknown>>;
 
 /** @param wanted how many permits were asked for, if it was said */
-export function takeReply(reply: unknown, fencing: boolean, wanted?: number): TakeReply {
+export function acquireReply(reply: unknown, fencing: boolean, wanted?: number): AcquireReply {
   const fields = fieldsOf(reply);
-  if (fields["taken"] === true) return taken(fields, fencing, wanted);
-  if (fields["taken"] !== false) throw bad("`taken`", fields["taken"], "true or false");
+  if (fields["acquired"] === true) return taken(fields, fencing, wanted);
+  if (fields["acquired"] !== false) throw bad("`acquired`", fields["acquired"], "true or false");
   const { freeInMs } = fields;
   if (freeInMs !== undefined && !isTime(freeInMs)) throw bad("`freeInMs`", freeInMs, "a time in ms");
   const holder = holderIn(fields);
-  if (fields["isLast"] === true) return { taken: false, holder, freeInMs, isLast: true };
-  return { taken: false, holder, freeInMs };
+  if (fields["isLast"] === true) return { acquired: false, holder, freeInMs, isLast: true };
+  return { acquired: false, holder, freeInMs };
 }
 
-export function dropReply(reply: unknown): DropReply {
+export function releaseReply(reply: unknown): ReleaseReply {
   const fields = fieldsOf(reply);
-  if (fields["dropped"] === true) return DROPPED;
+  if (fields["released"] === true) return DROPPED;
   return notDropped(fields);
 }
 
-export function nextReply(reply: unknown, fencing: boolean): NextReply | NotDropped {
+export function releaseAndEnqueueReply(
+  reply: unknown,
+  fencing: boolean,
+): ReleaseAndEnqueueReply | NotReleased {
   const fields = fieldsOf(reply);
-  if (fields["dropped"] !== true) return notDropped(fields);
+  if (fields["released"] !== true) return notDropped(fields);
   const { next } = fields;
-  if (next === undefined || next === "placed") return { dropped: true, next };
+  if (next === undefined || next === "enqueued") return { released: true, next };
   const nextFields = fieldsOf(next);
-  if (nextFields["taken"] !== true) throw bad("`next.taken`", nextFields["taken"], "true");
-  return { dropped: true, next: taken(nextFields, fencing) };
+  if (nextFields["acquired"] !== true) throw bad("`next.acquired`", nextFields["acquired"], "true");
+  return { released: true, next: taken(nextFields, fencing) };
 }
 
 /** Of one among many: an error of the store is a reply, too. */
@@ -57,7 +60,7 @@ export function renewReply(reply: unknown, fencing: boolean): RenewReply {
 }
 
 /** What one key holds. It never throws: one bad value says nothing about other keys. */
-export function lookReply(value: unknown): string | Error | undefined {
+export function peekReply(value: unknown): string | Error | undefined {
   if (value === undefined || typeof value === "string") return value;
   try {
     if (value instanceof Error) return value;
@@ -105,7 +108,7 @@ function fieldsOf(reply: unknown): Fields {
   throw bad("a reply", reply, "an object");
 }
 
-function taken(fields: Fields, fencing: boolean, wanted?: number): Taken {
+function taken(fields: Fields, fencing: boolean, wanted?: number): Acquired {
   const { mayComeAgain } = fields;
   if (mayComeAgain !== undefined && typeof mayComeAgain !== "boolean") {
     throw bad("`mayComeAgain`", mayComeAgain, "true or false");
@@ -113,7 +116,7 @@ function taken(fields: Fields, fencing: boolean, wanted?: number): Taken {
   const somebodyWaits = doesSomebodyWait(fields);
   if (!fencing && mayComeAgain !== true && wanted === undefined && !somebodyWaits) return TAKEN;
   return {
-    taken: true,
+    acquired: true,
     ...(wanted !== undefined && { count: countIn(fields, wanted) }),
     ...(somebodyWaits && { somebodyWaits }),
     ...(mayComeAgain === true && { mayComeAgain }),
@@ -139,9 +142,9 @@ function tokenIn({ fencingToken: token }: Fields): number {
   throw bad("`fencingToken`", token, `a whole number from 0 to ${most}`);
 }
 
-function notDropped(fields: Fields): NotDropped {
-  if (fields["dropped"] !== false) throw bad("`dropped`", fields["dropped"], "true or false");
-  return { dropped: false, holder: holderIn(fields) };
+function notDropped(fields: Fields): NotReleased {
+  if (fields["released"] !== false) throw bad("`released`", fields["released"], "true or false");
+  return { released: false, holder: holderIn(fields) };
 }
 
 function holderIn({ holder }: Fields): string | undefined {
@@ -154,9 +157,9 @@ function isTime(value: unknown): value is number {
 }
 
 function bad(what: string, got: unknown, expected: string): Error {
-  return new Error(`the store sent ${shown(got)} for ${what}, expected ${expected}`);
+  return new Error(`the store sent ${formatValue(got)} for ${what}, expected ${expected}`);
 }
 
-const TAKEN: Taken = { taken: true };
-const DROPPED: DropReply = { dropped: true };
+const TAKEN: Acquired = { acquired: true };
+const DROPPED: ReleaseReply = { released: true };
 const RENEWED: RenewReply = { renewed: true };

@@ -1,7 +1,7 @@
 import test from "ava";
 import type { Redis } from "ioredis";
-import { openHome, type Home } from "../../transformer/cli/live/home";
-import { Survey } from "../../transformer/cli/live/survey";
+import { openHome, type Deployment } from "../../transformer/cli/live/deployment";
+import { LockScanner } from "../../transformer/cli/live/lock-scanner";
 import { take } from "../../transformer/cli/live/take";
 import { Releases } from "../../transformer/cli/live/ui/releases";
 import { UsageError } from "../../transformer/verify/usage-error";
@@ -15,7 +15,7 @@ import { Programs } from "./programs";
 let server: RedisServer;
 let admin: Redis;
 let programs: Programs;
-let home: Home;
+let home: Deployment;
 
 test.before(async () => {
   server = await startRedis();
@@ -118,16 +118,16 @@ for (const [what, write] of Object.entries(WRONG)) {
   test.serial(`${what} in the place of an announcement hides no lock`, async (t) => {
     await admin.set("LOCK_pay", ID, "PX", 600_000);
     await write(`lockweave:2:process:${PROCESS}`);
-    const { locks } = await new Survey(OPTIONS).look(home);
+    const { locks } = await new LockScanner(OPTIONS).look(home);
     t.deepEqual(locks[0]?.holders[0]?.process, { number: PROCESS });
-    t.is((await new Survey(OPTIONS).lookAtOne(home, "LOCK_pay"))?.row.key, "LOCK_pay");
+    t.is((await new LockScanner(OPTIONS).lookAtOne(home, "LOCK_pay"))?.row.key, "LOCK_pay");
   });
 
   test.serial(`${what} in the place of a lock and its queue is shown, and left alone`, async (t) => {
     await write("LOCK_pay");
     await write("lockweave:2:queue:{LOCK_pay}");
-    t.is((await new Survey(OPTIONS).lookAtOne(home, "LOCK_pay"))?.row.state, "held");
-    await new Survey(OPTIONS).look(home);
+    t.is((await new LockScanner(OPTIONS).lookAtOne(home, "LOCK_pay"))?.row.state, "held");
+    await new LockScanner(OPTIONS).look(home);
     t.is(typeof (await new Releases(home, OPTIONS).ask("LOCK_pay", false)), "string");
     t.is(await admin.exists("LOCK_pay"), 1);
   });
@@ -160,8 +160,8 @@ for (const command of COMMANDS) {
       (async () => {
         const blind = await openHome([url]);
         try {
-          await new Survey(OPTIONS).look(blind);
-          const seen = await new Survey(OPTIONS).lookAtOne(blind, "LOCK_pay");
+          await new LockScanner(OPTIONS).look(blind);
+          const seen = await new LockScanner(OPTIONS).lookAtOne(blind, "LOCK_pay");
           if (seen !== undefined) await take(blind, "", seen, true);
         } finally {
           blind.close();
@@ -188,7 +188,7 @@ test.serial("a user who may not read announcements sees the locks", async (t) =>
   const keys = ["~LOCK_*", "~lockweave:2:queue*"];
   await admin.call("ACL", "SETUSER", "blind", "reset", "on", ">secret", ...keys, "&*", "+@all");
   const blind = await openHome([server.url.replace("redis://", BLIND)]);
-  const { locks } = await new Survey(OPTIONS).look(blind);
+  const { locks } = await new LockScanner(OPTIONS).look(blind);
   blind.close();
   t.deepEqual(locks[0]?.holders[0]?.process, { number: PROCESS });
 });

@@ -1,6 +1,6 @@
 import test from "ava";
 import * as fc from "fast-check";
-import { openHome } from "../../transformer/cli/live/home";
+import { openHome } from "../../transformer/cli/live/deployment";
 import { startRedis } from "../support/redis-server";
 import { Programs } from "./programs";
 

@@ -3,7 +3,7 @@ import { once } from "node:events";
 import { join } from "node:path";
 import test from "ava";
 import type { Redis } from "ioredis";
-import { openHome, type Home } from "../../transformer/cli/live/home";
+import { openHome, type Deployment } from "../../transformer/cli/live/deployment";
 import { Releases } from "../../transformer/cli/live/ui/releases";
 import { PACKAGE } from "../hosts/project";
 import { holdsOf } from "../support/beside";
@@ -18,7 +18,7 @@ const KEY = "LOCK_pay";
 
 let server: RedisServer;
 let admin: Redis;
-let home: Home;
+let home: Deployment;
 
 test.before(async () => {
   server = await startRedis();

@@ -1,5 +1,5 @@
 import test from "ava";
-import type { LockRow } from "../../transformer/cli/live/look";
+import type { LockRow } from "../../transformer/cli/live/snapshot";
 import { History } from "../../transformer/cli/live/ui/history";
 
 // What `ui` remembers of the last hour.

@@ -8,7 +8,7 @@ const SECOND = 1_000;
 
 /** Notes what it is told. */
 class Noting implements Command<string> {
-  withinMs = 0;
+  timeoutMs = 0;
   dueAt = NEVER_DUE;
   readonly name: string;
   readonly told: string[] = [];

@@ -89,7 +89,7 @@ test("who is alone is sent in the next promise job, and not kept waiting for a t
   await Promise.resolve(); // From here on it is a promise job, as one that a reply has woken: ticks come when no other is left.
   batch.send(
     {
-      withinMs: 0,
+      timeoutMs: 0,
       dueAt: NEVER_DUE,
       send: () => {
         isSent = true;

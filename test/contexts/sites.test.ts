@@ -33,7 +33,7 @@ const EXCEPTIONS: readonly Exception[] = [
     reason: "It ends the process and calls nothing of a caller.",
   },
   {
-    file: "queue/local-queues.ts",
+    file: "queue/lock-manager.ts",
     code: "shortestLeaseMs: () => this.#shortestLeaseMs()",
     reason: "It returns a number and calls nothing of a caller.",
   },
@@ -42,7 +42,11 @@ const EXCEPTIONS: readonly Exception[] = [
     code: "emitter.on(event, listener)",
     reason: "The line before wraps each listener in `rooted()`.",
   },
-  { file: "stores/quorum/quorum.ts", code: "onHint: (place) => listener.onHint(place)", reason: PASSED_ON },
+  {
+    file: "stores/quorum/quorum.ts",
+    code: "onWakeUp: (place) => listener.onWakeUp(place)",
+    reason: PASSED_ON,
+  },
   { file: "stores/quorum/quorum.ts", code: "onReconnect: () => listener.onReconnect()", reason: PASSED_ON },
   {
     file: "stores/quorum/quorum.ts",
@@ -65,7 +69,11 @@ const EXCEPTIONS: readonly Exception[] = [
     reason: ENDS_ROOTED,
   },
   { file: "stores/redis/protocol-fault.ts", code: "socket.on(ending, onEnd)", reason: ENDS_ROOTED },
-  { file: "stores/redis/protocol-fault.ts", code: "socket.setTimeout(withinMs, onEnd)", reason: ENDS_ROOTED },
+  {
+    file: "stores/redis/protocol-fault.ts",
+    code: "socket.setTimeout(timeoutMs, onEnd)",
+    reason: ENDS_ROOTED,
+  },
   {
     file: "stores/redis/protocol-fault.ts",
     code: 'signal.addEventListener("abort", onEnd)',

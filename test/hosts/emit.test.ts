@@ -216,7 +216,7 @@ import { OrderService, count } from "./out/order.js";
 const keys = [];
 const store = memoryStore();
 const { take } = store;
-store.take = (request, withinMs) => { keys.push(request.key); return take.call(store, request, withinMs); };
+store.take = (request, timeoutMs) => { keys.push(request.key); return take.call(store, request, timeoutMs); };
 configure({ store, woven: false });
 console.log(await new OrderService().pay("A1"), await count(), keys.join());
 `,

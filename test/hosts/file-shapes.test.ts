@@ -6,8 +6,8 @@ const HELD = `import { configure, memoryStore } from "lockweave";
 export const held = new Set();
 const store = memoryStore();
 const { take, drop } = store;
-store.take = (request, withinMs) => { held.add(request.key); return take.call(store, request, withinMs); };
-store.drop = (request, withinMs) => { held.delete(request.key); return drop.call(store, request, withinMs); };
+store.take = (request, timeoutMs) => { held.add(request.key); return take.call(store, request, timeoutMs); };
+store.drop = (request, timeoutMs) => { held.delete(request.key); return drop.call(store, request, timeoutMs); };
 configure({ store, woven: false });
 `;
 

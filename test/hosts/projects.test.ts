@@ -302,7 +302,7 @@ import { pay } from "./order";
 declare const console: { log(text: string): void };
 const store = memoryStore();
 const take = store.take.bind(store);
-store.take = (request: TakeRequest, withinMs: number) => { console.log(request.key); return take(request, withinMs); };
+store.take = (request: TakeRequest, timeoutMs: number) => { console.log(request.key); return take(request, timeoutMs); };
 configure({ store });
 void pay("A1").then(console.log);
 `,

@@ -1,6 +1,6 @@
 import { getEventListeners } from "node:events";
 import test from "ava";
-import { obtain, withLock } from "../../runtime/by-hand";
+import { obtain, withLock } from "../../runtime/with-lock";
 import { configure } from "../../runtime/configure";
 import { LockOptionError } from "../../runtime/errors";
 import { deferred } from "../support/deferred";

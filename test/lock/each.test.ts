@@ -7,7 +7,7 @@ import {
   LockWaitTimeoutError,
 } from "../../runtime/errors";
 import { runInside } from "../../runtime/lock/reentrancy";
-import type { Locks } from "../../runtime/lock/locks";
+import type { MultiLock } from "../../runtime/lock/multi-lock";
 import type { LockOptions } from "../../runtime/lock/settings";
 import { batching } from "../support/batching-store";
 import { deferred } from "../support/deferred";
@@ -22,7 +22,7 @@ async function enter(
   process: FleetProcess,
   keys: readonly string[],
   options: LockOptions = {},
-): Promise<Locks> {
+): Promise<MultiLock> {
   const locks = process.locks(keys, options);
   while (!(await locks.acquire())) await locks.retryCheck();
   locks.assertHeld();
@@ -386,13 +386,13 @@ test("all are asked for in one command, and given back in one", async (t) => {
   const one = fleet.process({
     store: {
       ...store,
-      takeMany(requests, withinMs) {
+      acquireMany(requests, timeoutMs) {
         sizes.push(`take ${requests.length}`);
-        return store.takeMany?.(requests, withinMs) ?? Promise.reject(new Error("cannot"));
+        return store.acquireMany?.(requests, timeoutMs) ?? Promise.reject(new Error("cannot"));
       },
-      dropMany(requests, withinMs) {
+      releaseMany(requests, timeoutMs) {
         sizes.push(`drop ${requests.length}`);
-        return store.dropMany?.(requests, withinMs) ?? Promise.reject(new Error("cannot"));
+        return store.releaseMany?.(requests, timeoutMs) ?? Promise.reject(new Error("cannot"));
       },
     },
   });

@@ -86,8 +86,8 @@ test("a try that comes to the store after a later one was refused is no grant of
   fleet.store.onPlace = async () => {
     const request = fleet.store.placed.at(-1);
     if (request === undefined) throw new Error("Expected somebody to wait");
-    const reply = await fleet.memory.take(request, SECOND); // As a store asks for it that has no queue for the key.
-    return reply.taken ? reply : { ...reply, freeInMs: undefined };
+    const reply = await fleet.memory.acquire(request, SECOND); // As a store asks for it that has no queue for the key.
+    return reply.acquired ? reply : { ...reply, freeInMs: undefined };
   };
   fleet.store.onRenew = async (send) => {
     await passes(fleet.clock, 300);
@@ -338,7 +338,7 @@ test("what was given back since it was revoked unheard is never believed, though
     const reply = await send();
     fleet.store.onDrop = (again) => again();
     // Its place in the queue is over, too.
-    for (const { place } of fleet.store.placed) await fleet.memory.leave(KEY, place, 1);
+    for (const { ticket } of fleet.store.placed) await fleet.memory.dequeue(KEY, ticket, 1);
     await comesAgain();
     return reply;
   };

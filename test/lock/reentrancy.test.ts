@@ -539,9 +539,9 @@ test("what was asked for an entry that an abort ended asks nothing of who has th
   const confirmed = deferred();
   const renew = fleet.store.renew.bind(fleet.store);
   const replicas: (number | undefined)[] = [];
-  fleet.store.renew = (requests, withinMs) => {
+  fleet.store.renew = (requests, timeoutMs) => {
     replicas.push(...requests.map((request) => request.replicas));
-    return renew(requests, withinMs);
+    return renew(requests, timeoutMs);
   };
   fleet.store.onRenew = replyLate(confirmed.promise);
   const controller = new AbortController();

@@ -1,6 +1,6 @@
 import { subscribe, unsubscribe } from "node:diagnostics_channel";
 import test from "ava";
-import { withLock } from "../../runtime/by-hand";
+import { withLock } from "../../runtime/with-lock";
 import { configure, shutdown } from "../../runtime/configure";
 import { LockLostError, LockOptionError } from "../../runtime/errors";
 import type { LockEvents, Outcome } from "../../runtime/lock/events";

@@ -2,7 +2,7 @@ import { inspect } from "node:util";
 import test from "ava";
 import { LockOptionError } from "../../runtime/errors";
 import { DEFAULTS, settle } from "../../runtime/lock/settings";
-import { shown } from "../../runtime/shown";
+import { formatValue } from "../../runtime/format-value";
 
 test("without a word, the ancestors' numbers hold", (t) => {
   t.deepEqual(settle({}, DEFAULTS), {
@@ -79,7 +79,7 @@ for (const [option, value, expected] of [
     t.throws(() => settle({ [option]: value }, DEFAULTS), {
       instanceOf: LockOptionError,
       code: "LOCK_BAD_OPTION",
-      message: `Expected \`${option}\` to be ${expected}, got ${shown(value)}`,
+      message: `Expected \`${option}\` to be ${expected}, got ${formatValue(value)}`,
     });
   });
 }

@@ -21,7 +21,7 @@ for (const [what, abortAfterMs, hintsArrive] of [
   test(`who stands behind one who is aborted ${what} believes no more than the store has`, async (t) => {
     const fleet = new Fleet();
     const [other, third] = [fleet.process(), fleet.process()];
-    const process = fleet.process({ store: { ...batching(fleet.store), placeMany: undefined } });
+    const process = fleet.process({ store: { ...batching(fleet.store), enqueueMany: undefined } });
     const holder = job();
     const released = other.call(KEY, SHORT, holder.body);
     await holder.running;
@@ -57,8 +57,8 @@ for (const [what, abortAfterMs, hintsArrive] of [
     await fleet.clock.settle();
     const asked = fleet.store.asked.filter(({ key }) => key === KEY);
     t.deepEqual(
-      asked.map((request) => ("place" in request ? "place" : "take")),
-      abortAfterMs === undefined ? ["take", "place", "take"] : ["take", "take", "place"],
+      asked.map((request) => ("ticket" in request ? "enqueue" : "acquire")),
+      abortAfterMs === undefined ? ["acquire", "enqueue", "acquire"] : ["acquire", "acquire", "enqueue"],
       "by the holder; and by who stood behind, before or after the one who was aborted",
     );
     t.is(new Set(asked.map(({ requestId }) => requestId)).size, 3);

@@ -28,20 +28,20 @@ test("who asks for a key that was somebody else's lately asks for a place at onc
   await fleet.clock.advance(SECOND);
   t.is(await called, "done");
   const kinds = (): string[] =>
-    fleet.store.asked.splice(0).map((request) => ("place" in request ? "place" : "take"));
-  t.deepEqual(kinds(), ["take", "place", "place"]);
+    fleet.store.asked.splice(0).map((request) => ("ticket" in request ? "enqueue" : "acquire"));
+  t.deepEqual(kinds(), ["acquire", "enqueue", "enqueue"]);
 
   await fleet.clock.advance(SECOND - 1);
   t.is(await process.call(KEY, {}, idle), "done");
-  t.deepEqual(kinds(), ["place"]);
+  t.deepEqual(kinds(), ["enqueue"]);
   t.is(await process.call("LOCK_another", {}, idle), "done");
-  t.deepEqual(kinds(), ["take"]);
+  t.deepEqual(kinds(), ["acquire"]);
   t.is(await process.call(KEY, { retryTimes: 0 }, idle), "done");
-  t.deepEqual(kinds(), ["take"], "who does not wait takes no place");
+  t.deepEqual(kinds(), ["acquire"], "who does not wait takes no place");
 
   await fleet.clock.advance(SECOND);
   t.is(await process.call(KEY, {}, idle), "done");
-  t.deepEqual(kinds(), ["take"], "nobody else was found to hold it since");
+  t.deepEqual(kinds(), ["acquire"], "nobody else was found to hold it since");
   await fleet.leftNothing(t, KEY, process);
 });
 

@@ -326,7 +326,7 @@ test("while a command of the process is on its way, hints send no other one", as
     await arrival.promise;
     return await send();
   };
-  const place = fleet.store.placed.at(-1)?.place;
+  const place = fleet.store.placed.at(-1)?.ticket;
   const before = fleet.store.placed.length;
   await fleet.foreignerLeaves(KEY);
   for (let n = 0; n < 5; n += 1) {

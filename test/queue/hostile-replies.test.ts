@@ -33,7 +33,7 @@ const nonsense: fc.Arbitrary<Maker> = fc.oneof(
 
 const field = fc.oneof(
   nonsense,
-  fc.constantFrom<unknown>(true, false, "placed", undefined, 2 ** 53, 1e300).map((value) => () => value),
+  fc.constantFrom<unknown>(true, false, "enqueued", undefined, 2 ** 53, 1e300).map((value) => () => value),
 );
 
 /** What looks like a reply. */
@@ -52,9 +52,10 @@ const reply: fc.Arbitrary<Maker> = fc.oneof(
   fc.array(one, { maxLength: 3 }).map((makers) => () => makers.map((make) => make())),
 );
 
-const METHODS = "take takeMany renew drop dropMany revoke look inspect place placeMany leave next".split(
-  " ",
-) as readonly (keyof Store)[];
+const METHODS =
+  "acquire acquireMany renew release releaseMany revoke peek inspect enqueue enqueueMany dequeue releaseAndEnqueue".split(
+    " ",
+  ) as readonly (keyof Store)[];
 
 /** The same store, but for one method that replies what it is told to. */
 function lying(store: Store, method: keyof Store, lie: Maker): Store {
@@ -120,7 +121,7 @@ for (const method of METHODS) {
   );
 }
 
-for (const method of ["inspect", "look", "revoke", "drop"] as const) {
+for (const method of ["inspect", "peek", "revoke", "release"] as const) {
   test.serial(
     `inspect() and forceRelease() end by an error of ours, whatever ${method} replies`,
     async (t) => {
@@ -128,13 +129,13 @@ for (const method of ["inspect", "look", "revoke", "drop"] as const) {
         fc.asyncProperty(reply, fc.boolean(), async (lie, now) => {
           rejections.length = 0;
           const memory = memoryStore();
-          await memory.take(
+          await memory.acquire(
             { key: "LOCK_a", requestId: "a".repeat(32), lockTimeMs: 60_000, fencing: false },
             1_000,
           );
           const store = lying(memory, method, lie);
           configure({
-            store: method === "look" ? Object.assign(store, { inspect: undefined }) : store,
+            store: method === "peek" ? Object.assign(store, { inspect: undefined }) : store,
             woven: false,
           });
           for (const ask of [() => inspect("LOCK_a"), () => forceRelease("LOCK_a", { now })]) {

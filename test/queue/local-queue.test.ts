@@ -41,7 +41,7 @@ test("only the first of those who wait in one process asks the store", async (t)
   );
   await fleet.clock.advance(14_999);
   t.is(fleet.store.asked.length, 2 + 14);
-  t.is(new Set(fleet.store.placed.map(({ place }) => place)).size, 1);
+  t.is(new Set(fleet.store.placed.map(({ ticket }) => ticket)).size, 1);
   t.is(new Set(fleet.store.asked.map(({ requestId }) => requestId)).size, 2 + 14, "an id for each command");
   await fleet.clock.advance(SECOND);
   await Promise.all(outcomes);

@@ -1,5 +1,5 @@
 import test from "ava";
-import { PLACE_TIME_MS, type PlaceRequest } from "../../runtime/stores/port";
+import { TICKET_TIME_MS, type EnqueueRequest } from "../../runtime/stores/port";
 import { batching } from "../support/batching-store";
 import { Fleet, type FleetProcess } from "../support/fleet";
 import { idle } from "../support/jobs";
@@ -16,18 +16,18 @@ interface Asked {
 function observed(fleet: Fleet): { readonly process: FleetProcess; readonly asked: Asked[] } {
   const asked: Asked[] = [];
   const store = batching(fleet.memory);
-  const note = (requests: readonly PlaceRequest[]): void =>
+  const note = (requests: readonly EnqueueRequest[]): void =>
     void asked.push({ at: fleet.clock.now(), keys: requests.map(({ key }) => key) });
   const process = fleet.process({
     store: {
       ...store,
-      place(request, withinMs) {
+      enqueue(request, timeoutMs) {
         note([request]);
-        return store.place(request, withinMs);
+        return store.enqueue(request, timeoutMs);
       },
-      placeMany(requests, withinMs) {
+      enqueueMany(requests, timeoutMs) {
         note(requests);
-        return store.placeMany?.(requests, withinMs) ?? Promise.reject(new Error("cannot"));
+        return store.enqueueMany?.(requests, timeoutMs) ?? Promise.reject(new Error("cannot"));
       },
     },
   });
@@ -71,7 +71,7 @@ test("whenever one came, it is heard of in time to keep its place", async (t) =>
     await fleet.clock.advance(7 * SECOND);
     const gaps = asked.slice(1).map(({ at }, index) => at - (asked[index]?.at ?? 0));
     t.true(gaps.length >= 6);
-    t.true(Math.max(...gaps) <= SECOND + 1 && SECOND + 1 < PLACE_TIME_MS);
+    t.true(Math.max(...gaps) <= SECOND + 1 && SECOND + 1 < TICKET_TIME_MS);
     await fleet.foreignerLeaves(key);
     await fleet.clock.advance(SECOND);
     t.is(await called, "done");
@@ -85,8 +85,8 @@ test("a place that was asked for in the tick in which its waiter gives up is not
   const process = fleet.process({
     store: {
       ...store,
-      async takeMany(requests, withinMs) {
-        const replies = (await store.takeMany?.(requests, withinMs)) ?? [];
+      async acquireMany(requests, timeoutMs) {
+        const replies = (await store.acquireMany?.(requests, timeoutMs)) ?? [];
         // After the promise jobs in which they are heard, and before the tick in which what goes together is sent.
         void passed(20).then(() => controller.abort());
         return replies;

@@ -49,7 +49,7 @@ function keeper(): Keeper {
         onLost,
       };
       lease.prove(clock.now(), lockTimeMs);
-      await memory.take({ key, requestId, lockTimeMs, fencing: false }, SECOND);
+      await memory.acquire({ key, requestId, lockTimeMs, fencing: false }, SECOND);
       leases.push(lease);
       renewals.keep(lease, clock.now());
       return lease;

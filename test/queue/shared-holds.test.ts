@@ -111,7 +111,7 @@ test("a hold that is lost is lost for all its readers, and nobody joins it any m
   const calls = readers(process, 3, end.promise, inside);
   await fleet.clock.advance(10);
   const [lost = ""] = await holdsOf(fleet);
-  await fleet.memory.drop({ key: KEY, requestId: lost }, SECOND);
+  await fleet.memory.release({ key: KEY, requestId: lost }, SECOND);
   await fleet.foreignHolder(KEY, 5 * SECOND);
   fleet.store.reconnect(); // Ask what is left.
   await fleet.clock.advance(10);

@@ -49,7 +49,7 @@ test("a shared hold that the store may have lost is asked about until the store 
   );
   await fleet.clock.advance(10);
   const { holds = [] } = (await fleet.memory.inspect?.(KEY, SECOND)) ?? {};
-  for (const { value } of holds) await fleet.memory.drop({ key: KEY, requestId: value }, SECOND);
+  for (const { value } of holds) await fleet.memory.release({ key: KEY, requestId: value }, SECOND);
   fleet.store.onRenew = connectionRefused;
   fleet.store.reconnect();
   await fleet.clock.advance(500);

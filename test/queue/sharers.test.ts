@@ -108,11 +108,11 @@ test("who is held back is told by whom, and those of one process have one place 
     process.call(KEY, TWO, () => {}, { signal }).catch((error: unknown) => error),
   );
   await fleet.clock.advance(1);
-  const askedBefore = new Set(fleet.store.placed.map(({ place }) => place)).size;
+  const askedBefore = new Set(fleet.store.placed.map(({ ticket }) => ticket)).size;
   t.is(askedBefore, 1);
   leaves.abort("away");
   await fleet.clock.advance(1);
-  t.is(new Set(fleet.store.placed.map(({ place }) => place)).size, 1);
+  t.is(new Set(fleet.store.placed.map(({ ticket }) => ticket)).size, 1);
   await fleet.foreignerLeaves(KEY);
   await fleet.clock.advance(2_000);
   await Promise.all(asking);
@@ -126,7 +126,7 @@ test("who names another number of permits waits in the store, and goes in when t
   const held = [1, 2].map(() => process.call(KEY, TWO, () => end.promise));
   const others = [1, 2].map(() => process.call(KEY, { permits: 5 }, () => {}));
   await fleet.clock.advance(1);
-  t.is(new Set(fleet.store.placed.map(({ place }) => place)).size, 1);
+  t.is(new Set(fleet.store.placed.map(({ ticket }) => ticket)).size, 1);
   end.resolve();
   await fleet.clock.advance(3_000);
   await Promise.all([...held, ...others]);

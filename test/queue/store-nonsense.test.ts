@@ -79,8 +79,8 @@ for (const nothing of [undefined, null]) {
     const fleet = new Fleet();
     const store = batching(fleet.store);
     const faulty = Object.assign(Object.create(store) as Store, {
-      takeMany: async (...args: Parameters<NonNullable<Store["takeMany"]>>) => {
-        const all = (await store.takeMany?.(...args)) ?? [];
+      acquireMany: async (...args: Parameters<NonNullable<Store["acquireMany"]>>) => {
+        const all = (await store.acquireMany?.(...args)) ?? [];
         return [all[0], nothing] as typeof all;
       },
     });

@@ -5,7 +5,7 @@ import test from "ava";
 import type { Redis } from "ioredis";
 import * as lockweave from "../../runtime";
 import { systemClock } from "../../runtime/clock";
-import { shown } from "../../runtime/shown";
+import { formatValue } from "../../runtime/format-value";
 import { startRedis, type RedisServer } from "../support/redis-server";
 
 // Wrong calls as plain JavaScript makes them, where no compiler stands in the way. Each is refused by name
@@ -424,7 +424,7 @@ for (const { name, call, not = [] } of DOORS) {
   if (name === "withLock()") opened();
   for (const [option, value, expected] of BAD_VALUES) {
     if (not.includes(option)) continue;
-    const words = [`Expected \`${option}\` ${expected}, got ${shown(value)}`];
+    const words = [`Expected \`${option}\` ${expected}, got ${formatValue(value)}`];
     const what = `${name}: ${option} ${titled(value)}`;
     refuses(what, () => call({ [option]: value }), LockOptionError, ...words);
   }
@@ -451,7 +451,9 @@ function opened(): void {
 }
 
 for (const options of [null, "30s", 30, true, Symbol("s"), body]) {
-  const words = [`Expected lock options to be an object such as { lockTime: "30s" }, got ${shown(options)}`];
+  const words = [
+    `Expected lock options to be an object such as { lockTime: "30s" }, got ${formatValue(options)}`,
+  ];
   refuses(
     `withLock() with the options ${inspect(options)}`,
     () => withLock("k", options, body),
@@ -486,7 +488,7 @@ refuses(
 );
 
 for (const signal of [null, "abort", true, 7, {}, { aborted: false }, new AbortController(), body]) {
-  const words = ["`signal`", "AbortSignal", `got ${shown(signal)}`];
+  const words = ["`signal`", "AbortSignal", `got ${formatValue(signal)}`];
   const name = `the signal ${titled(signal)}`;
   refuses(`withLock() with ${name}`, () => withLock("k", { signal }, body), LockOptionError, ...words);
   refuses(`obtain() with ${name}`, () => obtain("k", { signal }), LockOptionError, ...words);
@@ -516,7 +518,7 @@ for (const site of [
   { site: 7, businessFlag: "f" },
   { site: Symbol("s"), businessFlag: "f" },
 ]) {
-  const words = ["Expected open() to be given { site, businessFlag }", `got ${shown(site)}`];
+  const words = ["Expected open() to be given { site, businessFlag }", `got ${formatValue(site)}`];
   refuses(`a woven call with the site ${inspect(site)}`, () => open(site), LockOptionError, ...words);
 }
 for (const lock of [undefined, null, {}, "lock"]) {
@@ -528,7 +530,7 @@ for (const lock of [undefined, null, {}, "lock"]) {
     fail,
     runReentrant,
   })) {
-    const words = [`Expected ${name}() to be given a lock that open() made`, `got ${shown(lock)}`];
+    const words = [`Expected ${name}() to be given a lock that open() made`, `got ${formatValue(lock)}`];
     refuses(`${name}() of ${titled(lock)}`, () => call(lock, body), LockOptionError, ...words);
   }
 }
@@ -634,7 +636,7 @@ const IDENTITY =
   'Expected key part 1 of "payOrder" to be a non-empty string, a finite number in the safe range';
 
 for (const key of NO_KEYS) {
-  const got = `got ${shown(key)}`;
+  const got = `got ${formatValue(key)}`;
   const name = titled(key);
   const whole = `Expected the lock key to be a non-empty string, ${got}`;
   const flag = `Expected \`businessFlag\` to be a non-empty string, ${got}`;
@@ -656,7 +658,7 @@ for (const [what, text] of [
   ["the second half of a character", "\uDD12a"],
   ["two halves in the wrong order", "\uDD12\uD83D"],
 ] as const) {
-  const got = `to be well-formed Unicode, got ${shown(text)}`;
+  const got = `to be well-formed Unicode, got ${formatValue(text)}`;
   refuses(
     `lockKey() with ${what}`,
     () => lockKey("payOrder", text),
@@ -724,7 +726,7 @@ for (const [what, value, path, ...words] of [
 // ---- bodies, and the rest -------------------------------------------------------------------------------
 
 for (const given of [undefined, null, "body", 7, {}, [], Promise.resolve(1), Symbol("body"), hostile]) {
-  const words = [`Expected withLock(key, options, body) to be given a function, got ${shown(given)}`];
+  const words = [`Expected withLock(key, options, body) to be given a function, got ${formatValue(given)}`];
   refuses(
     `withLock() with the body ${titled(given)}`,
     () => withLock("k", {}, given),
@@ -740,7 +742,7 @@ refuses(
 );
 
 for (const given of [undefined, null, "pay", {}, 7, hostile]) {
-  const words = [`Expected assertWoven() to be given a function, got ${shown(given)}`];
+  const words = [`Expected assertWoven() to be given a function, got ${formatValue(given)}`];
   refuses(`assertWoven() of ${titled(given)}`, () => assertWoven(given), LockOptionError, ...words);
 }
 for (const [what, fn, name] of [
@@ -757,7 +759,7 @@ refuses("currentLock() outside of a woven body", () => currentLock(), LockNotWov
 refuses("a body whose tag was wrong", () => refuse("LW1001 at a.ts"), LockNotWovenError, "LW1001 at a.ts");
 
 for (const patience of [5_000, 0, -1, NaN, Infinity, "", "soon", "5", "-1s", "25h", {}, ["5s"], true]) {
-  const words = [`Expected \`patience\` ${DURATION}`, `got ${shown(patience)}`];
+  const words = [`Expected \`patience\` ${DURATION}`, `got ${formatValue(patience)}`];
   refuses(
     `shutdown() with the patience ${inspect(patience)}`,
     () => shutdown({ patience }),
@@ -767,7 +769,7 @@ for (const patience of [5_000, 0, -1, NaN, Infinity, "", "soon", "5", "-1s", "25
 }
 
 for (const options of [null, "5s", 5_000, [], { patiente: "5s" }]) {
-  const words = ['Expected shutdown() or shutdown({ patience: "10s" })', `got ${shown(options)}`];
+  const words = ['Expected shutdown() or shutdown({ patience: "10s" })', `got ${formatValue(options)}`];
   refuses(`shutdown() with ${inspect(options)}`, () => shutdown(options), LockOptionError, ...words);
 }
 refuses(

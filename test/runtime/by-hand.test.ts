@@ -1,6 +1,6 @@
 import { inspect } from "node:util";
 import test from "ava";
-import { obtain, tryObtain, withLock, type TryOptions } from "../../runtime/by-hand";
+import { obtain, tryObtain, withLock, type TryOptions } from "../../runtime/with-lock";
 import { configure } from "../../runtime/configure";
 import { LockKeyError, LockLostError, LockOptionError, LockWaitTimeoutError } from "../../runtime/errors";
 import { lockKey } from "../../runtime/key";

@@ -1,6 +1,6 @@
 import { AsyncLocalStorage } from "node:async_hooks";
 import test from "ava";
-import { withLock } from "../../runtime/by-hand";
+import { withLock } from "../../runtime/with-lock";
 import { configure, locker, needsStore, shutdown, type Configuration } from "../../runtime/configure";
 import { LockMisconfiguredError, LockOptionError } from "../../runtime/errors";
 import { memoryStore } from "../../runtime/stores/memory";
@@ -164,7 +164,7 @@ for (const keys of ["k", ["k", "l"]]) {
     async (t) => {
       const [first, second] = [fileWith(), fileWith()];
       first.save();
-      await first.store.take(
+      await first.store.acquire(
         { key: "k", requestId: "0".repeat(32), lockTimeMs: 60_000, fencing: false },
         1_000,
       );
@@ -216,7 +216,7 @@ test.serial("a caller of several keys is served although it stands in no queue f
   const [first, second] = [fileWith(), fileWith()];
   first.save();
   const foreigner = { key: "k1", requestId: "0".repeat(32) };
-  await first.store.take({ ...foreigner, lockTimeMs: 60_000, fencing: false }, 1_000);
+  await first.store.acquire({ ...foreigner, lockTimeMs: 60_000, fencing: false }, 1_000);
   const arrival = deferred();
   first.store.onTake = async (send) => {
     await arrival.promise;
@@ -229,7 +229,7 @@ test.serial("a caller of several keys is served although it stands in no queue f
   arrival.resolve();
   await first.fleet.clock.settle();
   t.not(lockTimeNow(), 7_000);
-  await first.store.drop(foreigner, 1_000);
+  await first.store.release(foreigner, 1_000);
   await first.fleet.clock.advance(1_000);
   t.is(await both, "both");
   t.is(lockTimeNow(), 7_000);

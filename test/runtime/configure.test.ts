@@ -3,7 +3,7 @@ import { once } from "node:events";
 import { resolve } from "node:path";
 import { text } from "node:stream/consumers";
 import test from "ava";
-import { obtain, withLock } from "../../runtime/by-hand";
+import { obtain, withLock } from "../../runtime/with-lock";
 import { configure, shutdown, type Configuration } from "../../runtime/configure";
 import {
   LockClosedError,

@@ -1,6 +1,6 @@
 import { connect } from "node:net";
 import test from "ava";
-import { reasonOf } from "../../runtime/errors";
+import { errorMessage } from "../../runtime/errors";
 
 const refused = (address: string): Error =>
   Object.assign(new Error(`connect ECONNREFUSED ${address}`), { code: "ECONNREFUSED" });
@@ -48,7 +48,7 @@ for (const [what, thrown, reason] of [
   ],
 ] as const) {
   test(`the reason of ${what} is told`, (t) => {
-    t.is(reasonOf(thrown), reason);
+    t.is(errorMessage(thrown), reason);
   });
 }
 
@@ -64,5 +64,5 @@ test("the reason of a connection that Node itself tried at two addresses is told
       ]),
   });
   const error = await new Promise<unknown>((resolve) => socket.once("error", resolve));
-  t.is(reasonOf(error), "connect ECONNREFUSED 127.0.0.1:1; connect ECONNREFUSED 127.0.0.2:1");
+  t.is(errorMessage(error), "connect ECONNREFUSED 127.0.0.1:1; connect ECONNREFUSED 127.0.0.2:1");
 });

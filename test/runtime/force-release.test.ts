@@ -207,13 +207,13 @@ test.serial("nothing is taken of one who takes the lock meanwhile", async (t) =>
   const inside = memoryStore();
   let beforeRevoking = async (): Promise<void> => {};
   const store = but(inside, {
-    async revoke(request, withinMs) {
+    async revoke(request, timeoutMs) {
       await beforeRevoking();
-      return (await inside.revoke?.(request, withinMs)) ?? false;
+      return (await inside.revoke?.(request, timeoutMs)) ?? false;
     },
-    async drop(request, withinMs) {
+    async release(request, timeoutMs) {
       await beforeRevoking();
-      return await inside.drop(request, withinMs);
+      return await inside.release(request, timeoutMs);
     },
   });
   configure({ ...QUIET, store, stores: { there: inside } });
@@ -253,7 +253,7 @@ test.serial("what is no key, and no option, is refused", async (t) => {
 });
 
 test.serial("a store that does not answer is told", async (t) => {
-  const store = but(memoryStore(), { look: () => Promise.reject(new Error("no route")) });
+  const store = but(memoryStore(), { peek: () => Promise.reject(new Error("no route")) });
   configure({ ...QUIET, store });
   await t.throwsAsync(forceRelease("k"), { code: "LOCK_UNREACHABLE", message: /no route/ });
 });

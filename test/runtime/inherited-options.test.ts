@@ -3,7 +3,7 @@ import { configure, shutdown } from "../../runtime/configure";
 import { LockOptionError } from "../../runtime/errors";
 import { forceRelease } from "../../runtime/force-release";
 import { inspect } from "../../runtime/inspect";
-import { obtain, tryObtain, withLock } from "../../runtime/by-hand";
+import { obtain, tryObtain, withLock } from "../../runtime/with-lock";
 import { observeLocks } from "../../runtime/opentelemetry";
 import { memoryStore } from "../../runtime/stores/memory";
 import { quorumStore } from "../../runtime/stores/quorum/quorum-store";

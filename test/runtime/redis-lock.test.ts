@@ -131,7 +131,7 @@ test("when Redis dies, the holder learns by signal, and who comes then learns th
 
 test("in real time, too, there are no more checks than were asked for", async (t) => {
   const memory = memoryStore();
-  await memory.take(
+  await memory.acquire(
     { key: "LOCK_checks", requestId: "foreigner", lockTimeMs: 600_000, fencing: false },
     1_000,
   );

@@ -1,6 +1,6 @@
 import * as fc from "fast-check";
 import test from "ava";
-import { Roster } from "../../runtime/roster";
+import { RecyclingMap } from "../../runtime/recycling-map";
 
 interface Guest {
   readonly name: number;
@@ -12,7 +12,7 @@ test("a roster tells what a map would tell, whoever comes and goes", (t) => {
     [...entries].toSorted(([a], [b]) => a - b);
   fc.assert(
     fc.property(fc.array(step, { maxLength: 1_000, size: "max" }), (steps) => {
-      const roster = new Roster<number, Guest>();
+      const roster = new RecyclingMap<number, Guest>();
       const map = new Map<number, Guest>();
       for (const { isDelete, key, name } of steps) {
         if (isDelete) t.is(roster.delete(key), map.delete(key));
@@ -30,7 +30,7 @@ test("a roster tells what a map would tell, whoever comes and goes", (t) => {
 });
 
 test("who leaves while the roster is read does not keep others from being told of", (t) => {
-  const roster = new Roster<number, Guest>();
+  const roster = new RecyclingMap<number, Guest>();
   for (let name = 0; name < 500; name += 1) roster.set(name, { name });
   const seen: number[] = [];
   for (const { name } of roster.values()) {

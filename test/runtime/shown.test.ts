@@ -1,11 +1,11 @@
 import { inspect } from "node:util";
 import test from "ava";
 import { Redis } from "ioredis";
-import { withLock } from "../../runtime/by-hand";
+import { withLock } from "../../runtime/with-lock";
 import { configure, type Configuration } from "../../runtime/configure";
 import { LockError } from "../../runtime/errors";
 import { lockKey, type KeyValue } from "../../runtime/key";
-import { redacted, shown } from "../../runtime/shown";
+import { redacted, formatValue } from "../../runtime/format-value";
 import { memoryStore } from "../../runtime/stores/memory";
 import { open, type Site } from "../../runtime/woven";
 
@@ -51,7 +51,7 @@ for (const [value, text] of [
   [hostile, "an object that throws when it is shown"],
 ] as const) {
   test(`${inspect(value, { depth: 0 }).slice(0, 40)} is shown as ${text.slice(0, 40)}`, (t) => {
-    t.is(shown(value), text);
+    t.is(formatValue(value), text);
   });
 }
 
@@ -71,7 +71,7 @@ for (const [url, text] of [
   ["an order of bob@example.com", "an order of bob@example.com"],
 ] as const) {
   test(`as a value ${url} is shown as ${text}`, (t) => {
-    t.is(shown(url), `'${text}'`);
+    t.is(formatValue(url), `'${text}'`);
   });
 }
 
@@ -93,7 +93,7 @@ test("a long text is redacted in a time that grows with its length", (t) => {
     const startedAt = performance.now();
     for (const beginning of ["@=", "?auth="]) {
       redacted(`${beginning}${unit.repeat(200_000)}a`);
-      shown(`${beginning}${unit.repeat(200_000)}a`);
+      formatValue(`${beginning}${unit.repeat(200_000)}a`);
     }
     t.true(performance.now() - startedAt < 2_000, unit);
   }

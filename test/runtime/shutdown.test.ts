@@ -1,5 +1,5 @@
 import test from "ava";
-import { withLock } from "../../runtime/by-hand";
+import { withLock } from "../../runtime/with-lock";
 import { configure, shutdown } from "../../runtime/configure";
 import { LockClosedError, LockLostError } from "../../runtime/errors";
 import { memoryStore } from "../../runtime/stores/memory";

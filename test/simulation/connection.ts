@@ -1,16 +1,16 @@
 import { AsyncResource } from "node:async_hooks";
 import type {
-  DropReply,
-  DropRequest,
-  NextReply,
-  NotDropped,
-  PlaceRequest,
+  ReleaseReply,
+  ReleaseRequest,
+  ReleaseAndEnqueueReply,
+  NotReleased,
+  EnqueueRequest,
   RenewReply,
   RenewRequest,
   Store,
   StoreListener,
-  TakeReply,
-  TakeRequest,
+  AcquireReply,
+  AcquireRequest,
 } from "../../runtime/stores/port";
 import type { SeededRandom } from "../support/seeded-random";
 import { belongsToNobody } from "./contexts";
@@ -103,36 +103,36 @@ export class Connection implements Store {
 
   // ---- commands ---------------------------------------------------------------------------------------
 
-  async take(request: TakeRequest): Promise<TakeReply> {
+  async acquire(request: AcquireRequest): Promise<AcquireReply> {
     this.#hearing.onAsk(request.requestId);
     return this.#took(request, await this.#carry(() => this.#server.take(request)));
   }
 
-  async takeMany(requests: readonly TakeRequest[]): Promise<readonly (TakeReply | Error)[]> {
+  async acquireMany(requests: readonly AcquireRequest[]): Promise<readonly (AcquireReply | Error)[]> {
     for (const { requestId } of requests) this.#hearing.onAsk(requestId);
     const replies = await this.#carry(() => oneByOne(requests, (request) => this.#server.take(request)));
     return requests.map((request, index) => this.#took(request, replies[index] ?? NOTHING));
   }
 
-  async place(request: PlaceRequest): Promise<TakeReply> {
+  async enqueue(request: EnqueueRequest): Promise<AcquireReply> {
     this.#inbox ??= new AsyncResource("inbox");
     this.#hearing.onAsk(request.requestId);
     return this.#took(request, await this.#carry(() => this.#server.place(request)));
   }
 
-  async placeMany(requests: readonly PlaceRequest[]): Promise<readonly (TakeReply | Error)[]> {
+  async enqueueMany(requests: readonly EnqueueRequest[]): Promise<readonly (AcquireReply | Error)[]> {
     this.#inbox ??= new AsyncResource("inbox");
     for (const { requestId } of requests) this.#hearing.onAsk(requestId);
     const replies = await this.#carry(() => oneByOne(requests, (request) => this.#server.place(request)));
     return requests.map((request, index) => this.#took(request, replies[index] ?? NOTHING));
   }
 
-  #took({ requestId }: TakeRequest, reply: TakeReply): TakeReply {
-    if (reply.taken) this.#hearing.onTaken(requestId);
+  #took({ requestId }: AcquireRequest, reply: AcquireReply): AcquireReply {
+    if (reply.acquired) this.#hearing.onTaken(requestId);
     return reply;
   }
 
-  leave(key: string, place: string): Promise<void> {
+  dequeue(key: string, place: string): Promise<void> {
     return this.#carry(() => this.#server.leave(key, place));
   }
 
@@ -140,18 +140,18 @@ export class Connection implements Store {
     return this.#carry(() => this.#server.renew(requests));
   }
 
-  look(keys: readonly string[]): Promise<readonly (string | Error | undefined)[]> {
+  peek(keys: readonly string[]): Promise<readonly (string | Error | undefined)[]> {
     return this.#carry(() => this.#server.look(keys));
   }
 
-  async drop(request: DropRequest): Promise<DropReply> {
+  async release(request: ReleaseRequest): Promise<ReleaseReply> {
     this.#hearing.onGiveUp(request.requestId);
     const breaksBefore = this.#breaks;
     const [reply] = await this.#carry(async () => [await this.#server.drop(request)], mayBeSecond);
     return this.#heard(request, sure(reply ?? NO_REPLY, this.#breaks === breaksBefore));
   }
 
-  async dropMany(requests: readonly DropRequest[]): Promise<readonly (DropReply | Error)[]> {
+  async releaseMany(requests: readonly ReleaseRequest[]): Promise<readonly (ReleaseReply | Error)[]> {
     for (const { requestId } of requests) this.#hearing.onGiveUp(requestId);
     const breaksBefore = this.#breaks;
     const replies = await this.#carry(
@@ -167,7 +167,10 @@ export class Connection implements Store {
     });
   }
 
-  async next(held: DropRequest, request: PlaceRequest): Promise<NextReply | NotDropped> {
+  async releaseAndEnqueue(
+    held: ReleaseRequest,
+    request: EnqueueRequest,
+  ): Promise<ReleaseAndEnqueueReply | NotReleased> {
     this.#hearing.onGiveUp(held.requestId);
     this.#hearing.onAsk(request.requestId);
     const breaksBefore = this.#breaks;
@@ -175,8 +178,11 @@ export class Connection implements Store {
     return this.#heard(held, sure(reply ?? NO_REPLY, this.#breaks === breaksBefore));
   }
 
-  #heard<Reply extends { readonly dropped: boolean }>({ key, requestId }: DropRequest, reply: Reply): Reply {
-    if (!reply.dropped) this.#hearing.onNotDropped(key, requestId);
+  #heard<Reply extends { readonly released: boolean }>(
+    { key, requestId }: ReleaseRequest,
+    reply: Reply,
+  ): Reply {
+    if (!reply.released) this.#hearing.onNotDropped(key, requestId);
     return reply;
   }
 
@@ -304,7 +310,7 @@ export class Connection implements Store {
   }
 
   #tell(place: string | undefined): void {
-    for (const listener of this.#listeners) listener.onHint(place);
+    for (const listener of this.#listeners) listener.onWakeUp(place);
   }
 
   // ---- breaks -----------------------------------------------------------------------------------------
@@ -360,7 +366,7 @@ export class Connection implements Store {
   async close(): Promise<void> {}
 }
 
-const NOTHING: TakeReply = { taken: false, holder: undefined, freeInMs: undefined };
+const NOTHING: AcquireReply = { acquired: false, holder: undefined, freeInMs: undefined };
 const NO_REPLY = new Error("no reply");
 
 function newWire(): Wire {
@@ -402,14 +408,17 @@ function settleWith<Reply>(
 }
 
 /** A client that has sent a command again knows that the first of the two may have dropped. */
-function mayBeSecond<Replies extends readonly { readonly dropped: boolean }[]>(replies: Replies): Replies {
-  if (replies.every(({ dropped }) => dropped)) return replies;
+function mayBeSecond<Replies extends readonly { readonly released: boolean }[]>(replies: Replies): Replies {
+  if (replies.every(({ released }) => released)) return replies;
   throw new Error("it was sent twice, and the first may have done it");
 }
 
 /** As the Redis store does. */
-function sure<Reply extends { readonly dropped: boolean }>(reply: Reply | Error, isUnbroken: boolean): Reply {
+function sure<Reply extends { readonly released: boolean }>(
+  reply: Reply | Error,
+  isUnbroken: boolean,
+): Reply {
   if (reply instanceof Error) throw reply;
-  if (reply.dropped || isUnbroken) return reply;
+  if (reply.released || isUnbroken) return reply;
   throw new Error("the connection broke under it, and the first may have done it");
 }

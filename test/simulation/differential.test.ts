@@ -11,7 +11,7 @@ import {
   PROCESSES,
   Telling,
   TICK_MS,
-  WITHIN_MS,
+  TIMEOUT_MS,
   type Step,
   type Subject,
 } from "./history";
@@ -57,7 +57,7 @@ function inMemory(prefix: string, tamper: Tamper): Subject {
   const store = tamper(memoryStore({ clock }));
   const hints: string[] = [];
   store.listen({
-    onHint(place) {
+    onWakeUp(place) {
       if (place !== undefined) hints.push(place);
     },
     onReconnect() {},
@@ -69,7 +69,7 @@ function inMemory(prefix: string, tamper: Tamper): Subject {
     async pass(ms) {
       clock.freeze(ms);
       // What is over by then is gone, as in Redis: a clock that is set back does not bring it again.
-      for (const key of keysOf(prefix)) await store.leave(key, "nobody's", WITHIN_MS);
+      for (const key of keysOf(prefix)) await store.dequeue(key, "nobody's", TIMEOUT_MS);
     },
     stepClock: async (ms) => void (clock.steppedMs += ms),
     forgetScripts: async () => {},
@@ -137,34 +137,34 @@ test.serial("the memory store and Redis tell the same of every history", async (
 });
 
 const FAULTS: Record<string, Tamper> = {
-  "leaves nothing": (store) => but(store, { leave: async () => {} }),
+  "leaves nothing": (store) => but(store, { dequeue: async () => {} }),
   "shortens holds": (store) =>
     but(store, {
-      renew: async (requests, withinMs) =>
+      renew: async (requests, timeoutMs) =>
         await Promise.all(
           requests.map(async (request) => {
-            const [reply = new Error("Expected a reply")] = await store.renew([request], withinMs);
+            const [reply = new Error("Expected a reply")] = await store.renew([request], timeoutMs);
             if (reply instanceof Error || !reply.renewed || reply.fencingToken !== undefined) return reply;
-            await store.drop(request, withinMs);
-            const again = await store.take(request, withinMs);
-            return again.taken ? reply : { renewed: false, holder: again.holder };
+            await store.release(request, timeoutMs);
+            const again = await store.acquire(request, timeoutMs);
+            return again.acquired ? reply : { renewed: false, holder: again.holder };
           }),
         ),
     }),
   "takes its own for granted": (store) =>
     but(store, {
-      async take(request, withinMs) {
-        const reply = await store.take(request, withinMs);
-        return !reply.taken && reply.holder === request.requestId ? { taken: true } : reply;
+      async acquire(request, timeoutMs) {
+        const reply = await store.acquire(request, timeoutMs);
+        return !reply.acquired && reply.holder === request.requestId ? { acquired: true } : reply;
       },
     }),
   "places its next first": (store) =>
     but(store, {
-      async next(held, request, withinMs) {
-        const dropped = await store.drop(held, withinMs);
-        if (!dropped.dropped) return dropped;
-        const reply = await store.place(request, withinMs);
-        return { dropped: true, next: reply.taken ? reply : "placed" };
+      async releaseAndEnqueue(held, request, timeoutMs) {
+        const dropped = await store.release(held, timeoutMs);
+        if (!dropped.released) return dropped;
+        const reply = await store.enqueue(request, timeoutMs);
+        return { released: true, next: reply.acquired ? reply : "enqueued" };
       },
     }),
 };

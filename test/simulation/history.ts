@@ -1,6 +1,12 @@
 import * as fc from "fast-check";
 import { UNLIMITED } from "../../runtime/limits";
-import type { PlaceRequest, RenewReply, RenewRequest, Store, TakeReply } from "../../runtime/stores/port";
+import type {
+  EnqueueRequest,
+  RenewReply,
+  RenewRequest,
+  Store,
+  AcquireReply,
+} from "../../runtime/stores/port";
 
 /** All times of a history are multiples of this: so none ends a hair before or after a step. */
 export const TICK_MS = 500;
@@ -8,7 +14,7 @@ const KEYS = 2;
 const CALLERS = 6;
 export const PROCESSES = 2;
 export const STEPS = 40;
-export const WITHIN_MS = 30_000;
+export const TIMEOUT_MS = 30_000;
 /** A step of the wall clock back, far beyond all times of a history; and forward, by less than a place lasts. */
 const CLOCK_STEPS_MS = [-60_000, 2 * TICK_MS];
 
@@ -113,15 +119,15 @@ export class Telling {
     for (const caller of this.#callers) {
       for (const requestId of caller.holds) {
         const drop = { key: this.#keyOf(caller), requestId };
-        const { dropped } = await this.#storeOf(caller.who).drop(drop, WITHIN_MS);
+        const { released } = await this.#storeOf(caller.who).release(drop, TIMEOUT_MS);
         const hints = (await this.#subject.hints()).map(shortened).join(" ");
-        told.push(`${dropped ? "dropped" : "not dropped"}; ${hints}`);
+        told.push(`${released ? "dropped" : "not dropped"}; ${hints}`);
       }
     }
     // Also those places at which a command came late.
     for (const caller of this.#callers) {
       for (const place of caller.places()) {
-        await this.#storeOf(caller.who).leave(this.#keyOf(caller), place, WITHIN_MS);
+        await this.#storeOf(caller.who).dequeue(this.#keyOf(caller), place, TIMEOUT_MS);
         told.push((await this.#subject.hints()).map(shortened).join(" "));
       }
     }
@@ -160,30 +166,30 @@ export class Telling {
     switch (now.kind) {
       case "take": {
         const request = this.#request(caller);
-        return async () => this.#taken(await store.take(request, WITHIN_MS), caller, request);
+        return async () => this.#taken(await store.acquire(request, TIMEOUT_MS), caller, request);
       }
       case "place": {
         const request = this.#request(caller);
-        return async () => this.#taken(await store.place(request, WITHIN_MS), caller, request);
+        return async () => this.#taken(await store.enqueue(request, TIMEOUT_MS), caller, request);
       }
       case "leave":
         caller.comesAnew();
         return async () => {
-          await store.leave(key, place, WITHIN_MS);
+          await store.dequeue(key, place, TIMEOUT_MS);
           return "left";
         };
       case "drop":
         return async () => {
-          const reply = await store.drop({ key, requestId: held }, WITHIN_MS);
-          return reply.dropped ? "dropped" : `not dropped: ${shown(reply.holder)}`;
+          const reply = await store.release({ key, requestId: held }, TIMEOUT_MS);
+          return reply.released ? "dropped" : `not dropped: ${shown(reply.holder)}`;
         };
       case "next": {
         const next = this.#another(now.who, now.next);
         // It is of those who hold the key alone.
         const { permits: _, count: __, ...request } = this.#request(next);
         return async () => {
-          const reply = await store.next({ key, requestId: held }, request, WITHIN_MS);
-          if (!reply.dropped) return `not dropped: ${shown(reply.holder)}`;
+          const reply = await store.releaseAndEnqueue({ key, requestId: held }, request, TIMEOUT_MS);
+          if (!reply.released) return `not dropped: ${shown(reply.holder)}`;
           return `dropped, ${typeof reply.next === "object" ? this.#taken(reply.next, next, request) : reply.next}`;
         };
       }
@@ -201,22 +207,22 @@ export class Telling {
           },
         );
         return async () =>
-          (await store.renew(requests, WITHIN_MS)).map((reply) => this.#renewed(reply)).join(", ");
+          (await store.renew(requests, TIMEOUT_MS)).map((reply) => this.#renewed(reply)).join(", ");
       }
       default:
-        return async () => (await store.look([key], WITHIN_MS)).map(shown).join(", ");
+        return async () => (await store.peek([key], TIMEOUT_MS)).map(shown).join(", ");
     }
   }
 
-  #request(caller: Caller): PlaceRequest {
+  #request(caller: Caller): EnqueueRequest {
     const requestId = caller.newRequestId();
-    return { ...caller.wishes, key: this.#keyOf(caller), requestId, place: caller.place };
+    return { ...caller.wishes, key: this.#keyOf(caller), requestId, ticket: caller.place };
   }
 
-  #taken(reply: TakeReply, caller: Caller, { requestId }: PlaceRequest): string {
-    if (reply.taken) caller.holds.push(requestId);
-    if (reply.taken) caller.hold = requestId;
-    if (reply.taken) {
+  #taken(reply: AcquireReply, caller: Caller, { requestId }: EnqueueRequest): string {
+    if (reply.acquired) caller.holds.push(requestId);
+    if (reply.acquired) caller.hold = requestId;
+    if (reply.acquired) {
       const count = reply.count === undefined ? "" : ` ${reply.count} times`;
       return `taken${count}${this.#token(reply.fencingToken)}${waits(reply)}`;
     }

@@ -1,5 +1,5 @@
-import { LockClosedError, LockLostError, reasonOf } from "../../runtime/errors";
-import type { Locks } from "../../runtime/lock/locks";
+import { LockClosedError, LockLostError, errorMessage } from "../../runtime/errors";
+import type { MultiLock } from "../../runtime/lock/multi-lock";
 import { JOIN_WINDOW_MS } from "../../runtime/queue/shared-lease";
 import { Beliefs } from "./beliefs";
 import type { Caller } from "./caller";
@@ -31,7 +31,7 @@ export class Invariants {
   /** Who waits or is inside, in the order in which they came. */
   readonly #callers = new Set<Caller>();
   /** Those who wait for several keys, and may have some of them. */
-  readonly #partly = new Set<Locks>();
+  readonly #partly = new Set<MultiLock>();
   readonly #lastTokens = new Map<string, number>();
   readonly #leftToExpire = new Set<string>();
   /** By number: what they had, or were still giving back, is left to expire. */
@@ -66,11 +66,11 @@ export class Invariants {
   }
 
   /** Somebody waits for several keys, and does so no more. */
-  waitsForAll(locks: Locks): void {
+  waitsForAll(locks: MultiLock): void {
     this.#partly.add(locks);
   }
 
-  waitsNoMore(locks: Locks): void {
+  waitsNoMore(locks: MultiLock): void {
     this.#partly.delete(locks);
   }
 
@@ -180,7 +180,7 @@ export class Invariants {
     if (error instanceof LockClosedError) return;
     this.#checkBudget(caller, "gave up");
     if (caller.isNested)
-      return this.report(`${caller.lock.requestId} was not let in again: ${reasonOf(error)}`);
+      return this.report(`${caller.lock.requestId} was not let in again: ${errorMessage(error)}`);
     const tookMs = caller.process.clock.now() - caller.joinedAt;
     if (tookMs < caller.budgetMs - ROUNDING_MS)
       this.report(`gave up after ${tookMs} ms of ${caller.budgetMs} ms`);
@@ -200,7 +200,7 @@ export class Invariants {
   left(caller: Caller, error: unknown): void {
     this.#forget(caller);
     if (error !== undefined && !(error instanceof LockLostError))
-      this.report(`released with ${reasonOf(error)}`);
+      this.report(`released with ${errorMessage(error)}`);
     const { requestId } = caller.lock;
     const { mayNotKnowOfSuspension } = caller.process.clock;
     const mayBeSilent = caller.mayBeSilent || mayNotKnowOfSuspension || isUnprovable(caller);

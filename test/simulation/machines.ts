@@ -113,8 +113,8 @@ export class Machines {
   }
 
   #atSomeTime(happen: () => void): void {
-    const withinMs = Math.min(this.#weather.clearsAfterMs, TROUBLES_WITHIN_MS);
-    this.#clock.after(this.#random.below(withinMs + 1), () => {
+    const timeoutMs = Math.min(this.#weather.clearsAfterMs, TROUBLES_WITHIN_MS);
+    this.#clock.after(this.#random.below(timeoutMs + 1), () => {
       if (!this.hasCleared) happen();
     });
   }

@@ -1,17 +1,22 @@
 import type { ExecutionContext } from "ava";
-import { Attempt } from "../../runtime/commands/attempt";
+import { AcquireCommand } from "../../runtime/commands/acquire";
 import * as aborter from "../../runtime/lock/aborter";
 import { Lock } from "../../runtime/lock/lock";
 import type { Locker } from "../../runtime/lock/locker";
-import { Contender } from "../../runtime/queue/contender";
-import { GiveBacks } from "../../runtime/queue/give-backs";
+import { Acquisition } from "../../runtime/queue/acquisition";
+import { ReleaseRetries } from "../../runtime/queue/release-retries";
 import { Lease } from "../../runtime/queue/lease";
 import { LocalQueue } from "../../runtime/queue/local-queue";
 import { SharedLease } from "../../runtime/queue/shared-lease";
-import { Turn, type Ended } from "../../runtime/queue/turn";
+import { HandOffTurn, type Ended } from "../../runtime/queue/hand-off-turn";
 import type { Waiter } from "../../runtime/queue/waiter";
 import * as rootContext from "../../runtime/root-context";
-import { FENCING_STRIDE, type Store, type TakeReply, type TakeRequest } from "../../runtime/stores/port";
+import {
+  FENCING_STRIDE,
+  type Store,
+  type AcquireReply,
+  type AcquireRequest,
+} from "../../runtime/stores/port";
 import { Election } from "../../runtime/stores/quorum/election";
 import { Renewal } from "../../runtime/stores/quorum/renewal";
 import { reservedFor } from "../../runtime/stores/value";
@@ -70,10 +75,10 @@ outsideMatrix("a store that grants a key twice is found out", async (t) => {
   let asked = 0;
   const generous = (store: Store): Store =>
     but(store, {
-      async take(request, withinMs): Promise<TakeReply> {
-        const reply = await store.take(request, withinMs);
+      async acquire(request, timeoutMs): Promise<AcquireReply> {
+        const reply = await store.acquire(request, timeoutMs);
         asked += 1;
-        return reply.taken || asked % 10 > 0 ? reply : { taken: true };
+        return reply.acquired || asked % 10 > 0 ? reply : { acquired: true };
       },
     });
   await finds(t, "calm", /was granted to .* while .* held it/, generous);
@@ -82,8 +87,10 @@ outsideMatrix("a store that grants a key twice is found out", async (t) => {
 outsideMatrix("a store whose keys end before their time is found out", async (t) => {
   const hasty = (store: Store): Store =>
     but(store, {
-      take: (request, withinMs) => store.take({ ...request, lockTimeMs: request.lockTimeMs / 2 }, withinMs),
-      place: (request, withinMs) => store.place({ ...request, lockTimeMs: request.lockTimeMs / 2 }, withinMs),
+      acquire: (request, timeoutMs) =>
+        store.acquire({ ...request, lockTimeMs: request.lockTimeMs / 2 }, timeoutMs),
+      enqueue: (request, timeoutMs) =>
+        store.enqueue({ ...request, lockTimeMs: request.lockTimeMs / 2 }, timeoutMs),
     });
   await finds(t, "lossy", /was granted to .* while .* held it|did not learn/, hasty);
 });
@@ -91,10 +98,10 @@ outsideMatrix("a store whose keys end before their time is found out", async (t)
 outsideMatrix("a store whose renewals do not prolong is found out", async (t) => {
   const shortening = (store: Store): Store =>
     but(store, {
-      renew: (requests, withinMs) =>
+      renew: (requests, timeoutMs) =>
         store.renew(
           requests.map((request) => ({ ...request, lockTimeMs: 1 })),
-          withinMs,
+          timeoutMs,
         ),
     });
   await finds(
@@ -108,9 +115,9 @@ outsideMatrix("a store whose renewals do not prolong is found out", async (t) =>
 outsideMatrix("a store that forgets a place in the queue is found out", async (t) => {
   const forgetful = (store: Store): Store =>
     but(store, {
-      async place(request, withinMs): Promise<TakeReply> {
-        const reply = await store.place(request, withinMs);
-        if (!reply.taken) await store.leave(request.key, request.place, withinMs);
+      async enqueue(request, timeoutMs): Promise<AcquireReply> {
+        const reply = await store.enqueue(request, timeoutMs);
+        if (!reply.acquired) await store.dequeue(request.key, request.ticket, timeoutMs);
         return reply;
       },
     });
@@ -119,7 +126,7 @@ outsideMatrix("a store that forgets a place in the queue is found out", async (t
 
 outsideMatrix("a store that frees what is revoked is found out", async (t) => {
   const freeing = (store: Store): Store =>
-    but(store, { revoke: async (request, withinMs) => (await store.drop(request, withinMs)).dropped });
+    but(store, { revoke: async (request, timeoutMs) => (await store.release(request, timeoutMs)).released });
   await finds(t, "sleepy", WRONG_BELIEF, freeing);
 });
 
@@ -136,7 +143,7 @@ outsideMatrix("a store that gives no hints is found out", async (t) => {
 
 outsideMatrix("a store without a queue is found out", async (t) => {
   const queueless = (store: Store): Store =>
-    but(store, { place: (request, withinMs) => store.take(request, withinMs) });
+    but(store, { enqueue: (request, timeoutMs) => store.acquire(request, timeoutMs) });
   await finds(t, "calm", /before .*, which came first to the queue|has been free/, queueless);
 });
 
@@ -146,11 +153,11 @@ outsideMatrix("a store whose tokens do not outlive it is found out", async (t) =
     const counted = <Reply extends object>(reply: Reply): Reply =>
       "fencingToken" in reply ? { ...reply, fencingToken: (last += FENCING_STRIDE) } : reply;
     return but(store, {
-      take: async (request, withinMs) => counted(await store.take(request, withinMs)),
-      place: async (request, withinMs) => counted(await store.place(request, withinMs)),
-      async next(held, request, withinMs) {
-        const reply = await store.next(held, request, withinMs);
-        if (!reply.dropped || typeof reply.next !== "object") return reply;
+      acquire: async (request, timeoutMs) => counted(await store.acquire(request, timeoutMs)),
+      enqueue: async (request, timeoutMs) => counted(await store.enqueue(request, timeoutMs)),
+      async releaseAndEnqueue(held, request, timeoutMs) {
+        const reply = await store.releaseAndEnqueue(held, request, timeoutMs);
+        if (!reply.released || typeof reply.next !== "object") return reply;
         return { ...reply, next: counted(reply.next) };
       },
     });
@@ -159,21 +166,21 @@ outsideMatrix("a store whose tokens do not outlive it is found out", async (t) =
 });
 
 outsideMatrix("a store that never forgets who left is found out", async (t) => {
-  const clinging = (store: Store): Store => but(store, { leave: async () => {} });
+  const clinging = (store: Store): Store => but(store, { dequeue: async () => {} });
   await finds(t, "lossy", /was offered .*, and has left/, clinging);
 });
 
 /** Grants what the store refuses because several hold the key. */
 const grantsBeside =
-  (isGranted: (request: TakeRequest) => boolean): Tamper =>
+  (isGranted: (request: AcquireRequest) => boolean): Tamper =>
   (store) => {
-    const granted = (request: TakeRequest, reply: TakeReply): TakeReply =>
-      !reply.taken && reply.holder?.startsWith("shared:") === true && isGranted(request)
-        ? { taken: true }
+    const granted = (request: AcquireRequest, reply: AcquireReply): AcquireReply =>
+      !reply.acquired && reply.holder?.startsWith("shared:") === true && isGranted(request)
+        ? { acquired: true }
         : reply;
     return but(store, {
-      take: async (request, withinMs) => granted(request, await store.take(request, withinMs)),
-      place: async (request, withinMs) => granted(request, await store.place(request, withinMs)),
+      acquire: async (request, timeoutMs) => granted(request, await store.acquire(request, timeoutMs)),
+      enqueue: async (request, timeoutMs) => granted(request, await store.enqueue(request, timeoutMs)),
     });
   };
 
@@ -189,11 +196,11 @@ outsideMatrix("a store that lets in more than there are permits is found out", a
 
 outsideMatrix("a store that says it has granted more permits than it has is found out", async (t) => {
   const boasting: Tamper = (store) => {
-    const boasted = ({ count }: TakeRequest, reply: TakeReply): TakeReply =>
-      reply.taken && count !== undefined ? { ...reply, count } : reply;
+    const boasted = ({ count }: AcquireRequest, reply: AcquireReply): AcquireReply =>
+      reply.acquired && count !== undefined ? { ...reply, count } : reply;
     return but(store, {
-      take: async (request, withinMs) => boasted(request, await store.take(request, withinMs)),
-      place: async (request, withinMs) => boasted(request, await store.place(request, withinMs)),
+      acquire: async (request, timeoutMs) => boasted(request, await store.acquire(request, timeoutMs)),
+      enqueue: async (request, timeoutMs) => boasted(request, await store.enqueue(request, timeoutMs)),
     });
   };
   await finds(t, "calm", /was granted to .* while .* held it|are sure to hold/, boasting);
@@ -208,17 +215,17 @@ outsideMatrix("a store that does not tell the next of several that there is room
   const keyOf = new Map<string, string>();
   const silent = (store: Store): Store =>
     but(store, {
-      place(request, withinMs) {
-        keyOf.set(request.place, request.key);
-        return store.place(request, withinMs);
+      enqueue(request, timeoutMs) {
+        keyOf.set(request.ticket, request.key);
+        return store.enqueue(request, timeoutMs);
       },
       listen: (listener) =>
         store.listen({
           ...listener,
-          onHint(place) {
-            const looked = store.look([keyOf.get(place ?? "") ?? ""], 1);
+          onWakeUp(place) {
+            const looked = store.peek([keyOf.get(place ?? "") ?? ""], 1);
             void looked.then(([value]) => {
-              if (!String(value).startsWith("shared:")) listener.onHint(place);
+              if (!String(value).startsWith("shared:")) listener.onWakeUp(place);
             });
           },
         }),
@@ -229,11 +236,11 @@ outsideMatrix("a store that does not tell the next of several that there is room
 outsideMatrix("a store that ends all with the first of several is found out", async (t) => {
   const hasty = (store: Store): Store =>
     but(store, {
-      async drop(request, withinMs) {
-        const { holds } = (await store.inspect?.(request.key, withinMs)) ?? { holds: [] };
-        const reply = await store.drop(request, withinMs);
-        for (const { value } of reply.dropped ? holds : [])
-          await store.drop({ key: request.key, requestId: value }, withinMs);
+      async release(request, timeoutMs) {
+        const { holds } = (await store.inspect?.(request.key, timeoutMs)) ?? { holds: [] };
+        const reply = await store.release(request, timeoutMs);
+        for (const { value } of reply.released ? holds : [])
+          await store.release({ key: request.key, requestId: value }, timeoutMs);
         return reply;
       },
     });
@@ -296,27 +303,27 @@ outsideMatrixSerially(
   },
 );
 
-type Hear = Contender["onReply"];
+type Hear = Acquisition["onReply"];
 
 outsideMatrixSerially("an id that is found, and believed without a renewal, is found out", async (t) => {
-  const sentBy = new WeakMap<Contender, Map<string, Attempt<Waiter>>>();
-  const noting = (note: Contender["sent"]): Contender["sent"] =>
-    function (this: Contender, one) {
-      const sent = sentBy.get(this) ?? new Map<string, Attempt<Waiter>>();
+  const sentBy = new WeakMap<Acquisition, Map<string, AcquireCommand<Waiter>>>();
+  const noting = (note: Acquisition["sent"]): Acquisition["sent"] =>
+    function (this: Acquisition, one) {
+      const sent = sentBy.get(this) ?? new Map<string, AcquireCommand<Waiter>>();
       sentBy.set(this, sent);
-      if (one instanceof Attempt) sent.set(one.request.requestId, one);
+      if (one instanceof AcquireCommand) sent.set(one.request.requestId, one);
       note.call(this, one);
     };
   // From the sending of the command that has found it, as if that had taken it.
   const finding = (hear: Hear): Hear =>
-    function (this: Contender, attempt, reply) {
-      const found = reply.taken ? undefined : sentBy.get(this)?.get(reply.holder ?? "");
+    function (this: Acquisition, attempt, reply) {
+      const found = reply.acquired ? undefined : sentBy.get(this)?.get(reply.holder ?? "");
       if (found === undefined || found === attempt) return hear.call(this, attempt, reply);
       Object.assign(found, { sentAt: attempt.sentAt });
-      hear.call(this, found, { taken: true });
+      hear.call(this, found, { acquired: true });
     };
-  await withFault(Contender.prototype, "sent", noting, () =>
-    withFault(Contender.prototype, "onReply", finding, async () => {
+  await withFault(Acquisition.prototype, "sent", noting, () =>
+    withFault(Acquisition.prototype, "onReply", finding, async () => {
       await finds(t, "lossy", WRONG_BELIEF);
       await explorerFinds(t, "two processes", WRONG_BELIEF);
     }),
@@ -327,12 +334,12 @@ outsideMatrixSerially(
   "whoever finds an id of its process, and takes it for its own, is found out",
   async (t) => {
     const finding = (hear: Hear): Hear =>
-      function (this: Contender, attempt, reply) {
+      function (this: Acquisition, attempt, reply) {
         const isOurs =
-          !reply.taken && reply.holder?.startsWith(attempt.request.requestId.slice(0, 12)) === true;
-        hear.call(this, attempt, isOurs ? { taken: true } : reply);
+          !reply.acquired && reply.holder?.startsWith(attempt.request.requestId.slice(0, 12)) === true;
+        hear.call(this, attempt, isOurs ? { acquired: true } : reply);
       };
-    await withFault(Contender.prototype, "onReply", finding, async () => {
+    await withFault(Acquisition.prototype, "onReply", finding, async () => {
       await finds(t, "lossy", WRONG_BELIEF);
       await explorerFinds(t, "two processes", WRONG_BELIEF);
     });
@@ -341,16 +348,16 @@ outsideMatrixSerially(
 
 /** All commands of one contender have one id, and its place has it, too. */
 async function withInheritedIds(look: () => Promise<void>): Promise<void> {
-  const ids = new WeakMap<Contender, string>();
+  const ids = new WeakMap<Acquisition, string>();
   let current: string | undefined;
-  const { prototype } = Contender;
+  const { prototype } = Acquisition;
   const placeOf = Object.getOwnPropertyDescriptor(prototype, "place");
-  const idOf = (contender: Contender): string => {
+  const idOf = (contender: Acquisition): string => {
     const id = ids.get(contender) ?? String(placeOf?.get?.call(contender));
     ids.set(contender, id);
     return id;
   };
-  const within = <Result>(contender: Contender, work: () => Result): Result => {
+  const within = <Result>(contender: Acquisition, work: () => Result): Result => {
     const before = current;
     current = idOf(contender);
     try {
@@ -368,7 +375,7 @@ async function withInheritedIds(look: () => Promise<void>): Promise<void> {
       prototype,
       "ask",
       (ask) =>
-        function (this: Contender, first) {
+        function (this: Acquisition, first) {
           within(this, () => ask.call(this, first));
         },
       () =>
@@ -376,7 +383,7 @@ async function withInheritedIds(look: () => Promise<void>): Promise<void> {
           prototype,
           "requestFor",
           (requestFor) =>
-            function (this: Contender, first) {
+            function (this: Acquisition, first) {
               return within(this, () => requestFor.call(this, first));
             },
           () =>
@@ -384,7 +391,7 @@ async function withInheritedIds(look: () => Promise<void>): Promise<void> {
               prototype,
               "onReply",
               (hear) =>
-                function (this: Contender, attempt, reply) {
+                function (this: Acquisition, attempt, reply) {
                   within(this, () => hear.call(this, attempt, reply));
                 },
               look,
@@ -406,14 +413,14 @@ inMatrixSerially(
     // There an acquire that was deferred, for one who is gone, came after a place of the same id: what the queue had
     // reserved for that id was taken for a grant of the whole lock time.
     const reserved = (hear: Hear): Hear =>
-      function (this: Contender, attempt, reply) {
-        const isOurs = !reply.taken && reply.holder === reservedFor(attempt.request.requestId);
-        hear.call(this, attempt, isOurs ? { taken: true } : reply);
+      function (this: Acquisition, attempt, reply) {
+        const isOurs = !reply.acquired && reply.holder === reservedFor(attempt.request.requestId);
+        hear.call(this, attempt, isOurs ? { acquired: true } : reply);
       };
     // That two commands have one id is not to be what shows it.
     const silent = (): Beliefs["asks"] => () => {};
     await withFault(Beliefs.prototype, "asks", silent, () =>
-      withFault(Contender.prototype, "onReply", reserved, () =>
+      withFault(Acquisition.prototype, "onReply", reserved, () =>
         withInheritedIds(() => explorerFinds(t, "a handover", WRONG_BELIEF)),
       ),
     );
@@ -423,13 +430,13 @@ inMatrixSerially(
 outsideMatrixSerially(
   "a drop that is sent for an id which may still be found, and believed, is found out",
   async (t) => {
-    const hasty = (fail: Contender["onFailure"]): Contender["onFailure"] =>
-      function (this: Contender, attempt, error) {
+    const hasty = (fail: Acquisition["onFailure"]): Acquisition["onFailure"] =>
+      function (this: Acquisition, attempt, error) {
         const { key, requestId, lockTimeMs } = attempt.request;
         fail.call(this, attempt, error);
-        lockerOf(attempt.asker).queues.giveBacks.drop({ key, requestId }, lockTimeMs);
+        lockerOf(attempt.asker).queues.releaseRetries.release({ key, requestId }, lockTimeMs);
       };
-    await withFault(Contender.prototype, "onFailure", hasty, () => finds(t, "changeable", /was given up/));
+    await withFault(Acquisition.prototype, "onFailure", hasty, () => finds(t, "changeable", /was given up/));
   },
 );
 
@@ -461,8 +468,8 @@ outsideMatrixSerially("one of several keys that is not given back is found out",
 });
 
 outsideMatrixSerially("what comes for one who gave up, and is kept, is found out", async (t) => {
-  const keeping = (): GiveBacks["drop"] => () => {};
-  await withFault(GiveBacks.prototype, "drop", keeping, () =>
+  const keeping = (): ReleaseRetries["release"] => () => {};
+  await withFault(ReleaseRetries.prototype, "release", keeping, () =>
     finds(t, "changeable", /has been free for .* while .* waits/),
   );
 });
@@ -503,9 +510,9 @@ inMatrixSerially(
   "a late grant that counts permits which a renewal has given back is found out",
   async (t) => {
     let late: number | undefined;
-    const noting = (hear: Contender["onLateReply"]): Contender["onLateReply"] =>
-      function (this: Contender, attempt, reply) {
-        late = reply.taken ? reply.count : undefined;
+    const noting = (hear: Acquisition["onLateReply"]): Acquisition["onLateReply"] =>
+      function (this: Acquisition, attempt, reply) {
+        late = reply.acquired ? reply.count : undefined;
         hear.call(this, attempt, reply);
         late = undefined;
       };
@@ -513,7 +520,7 @@ inMatrixSerially(
       function (this: SharedLease, grant) {
         begin.call(this, { ...grant, count: late ?? grant.count });
       };
-    await withFault(Contender.prototype, "onLateReply", noting, () =>
+    await withFault(Acquisition.prototype, "onLateReply", noting, () =>
       withFault(SharedLease.prototype, "begin", trusting, () =>
         explorerFinds(t, "several permits at once", /are sure to hold \S+ by \d+ permits/),
       ),
@@ -524,12 +531,12 @@ inMatrixSerially(
 outsideMatrixSerially(
   "a caller that asks again in the same tick, while each command fails, is found out",
   async (t) => {
-    const hasty = (onFailure: Contender["onFailure"]): Contender["onFailure"] =>
-      function (this: Contender, attempt, error) {
+    const hasty = (onFailure: Acquisition["onFailure"]): Acquisition["onFailure"] =>
+      function (this: Acquisition, attempt, error) {
         onFailure.call(this, attempt, error);
         attempt.asker.wake();
       };
-    await withFault(Contender.prototype, "onFailure", hasty, () => finds(t, "any", /without end/));
+    await withFault(Acquisition.prototype, "onFailure", hasty, () => finds(t, "any", /without end/));
   },
 );
 
@@ -575,7 +582,7 @@ outsideMatrixSerially("a release that hides that the lock was lost is found out"
 
 outsideMatrixSerially("a process that keeps a key to itself is found out", async (t) => {
   await withFault(
-    Turn.prototype,
+    HandOffTurn.prototype,
     "mayGoOn",
     () => () => true,
     () => finds(t, "calm", /let in \d+ on one grant|handed .* on .* ms after the first had it/),
@@ -660,15 +667,15 @@ outsideMatrixSerially("a quorum that asks nobody but the gate is found out", asy
   await withFault(
     Election.prototype,
     "askOthers",
-    () => async () => ({ taken: true }),
+    () => async () => ({ acquired: true }),
     () => explorerFinds(t, "a quorum of three", /is sure for .*, and 1 masters have it/),
   );
 });
 
 outsideMatrixSerially("a quorum that takes a renewal without an answer for one is found out", async (t) => {
   const optimistic = (renew: Renewal["renew"]): Renewal["renew"] =>
-    async function (this: Renewal, requests, withinMs) {
-      const replies = await renew.call(this, requests, withinMs);
+    async function (this: Renewal, requests, timeoutMs) {
+      const replies = await renew.call(this, requests, timeoutMs);
       return replies.map((reply) => (reply instanceof Error ? { renewed: true } : reply));
     };
   await withFault(Renewal.prototype, "renew", optimistic, () =>

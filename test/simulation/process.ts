@@ -1,7 +1,7 @@
 import { createLocker } from "../../runtime/configure";
 import type { Clock } from "../../runtime/clock";
 import { Lock } from "../../runtime/lock/lock";
-import { Locks } from "../../runtime/lock/locks";
+import { MultiLock } from "../../runtime/lock/multi-lock";
 import type { Locker } from "../../runtime/lock/locker";
 import { settle, type LockOptions } from "../../runtime/lock/settings";
 import type { Loss } from "../../runtime/queue/loss";
@@ -42,9 +42,9 @@ export class SimulatedProcess {
     return new Lock({ locker: this.#locker, settings: settle(options, defaults), site: undefined }, key);
   }
 
-  locks(keys: readonly string[], options: LockOptions): Locks {
+  locks(keys: readonly string[], options: LockOptions): MultiLock {
     const settings = settle(options, this.#locker.defaults);
-    return new Locks({ locker: this.#locker, settings, site: undefined }, keys);
+    return new MultiLock({ locker: this.#locker, settings, site: undefined }, keys);
   }
 
   /** Whether no lock is given any more. */
@@ -71,7 +71,7 @@ export class SimulatedProcess {
   }
 
   get isGivingBack(): boolean {
-    return this.#locker.queues.giveBacks.size > 0;
+    return this.#locker.queues.releaseRetries.size > 0;
   }
 
   /** Resolves when so much of its own time has passed, and it is awake. */

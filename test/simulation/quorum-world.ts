@@ -45,7 +45,7 @@ export interface QuorumOutcome {
 const MASTERS = 5;
 const PROCESSES = 3;
 const LONGEST_LOCK_TIME_MS = 1_000;
-const WITHIN_MS = 1_000;
+const TIMEOUT_MS = 1_000;
 const STORMY_FOR_MS = 8_000;
 
 /** A whole world from one seed: processes with the runtime's real code over a quorum of five masters, in virtual time. */
@@ -182,7 +182,7 @@ class QuorumWorld {
     await this.#clock.advance(4 * LONGEST_LOCK_TIME_MS);
     for (const [index, server] of this.#servers.entries()) {
       for (const key of ["LOCK_one", "LOCK_two"]) {
-        const [value] = await server.member.store.look([key], WITHIN_MS);
+        const [value] = await server.member.store.peek([key], TIMEOUT_MS);
         if (value !== undefined) this.#report(`master ${index + 1} still has ${String(value)}`);
       }
     }
@@ -264,17 +264,18 @@ class QuorumWorld {
       return reply;
     };
     const store: Store = {
-      take: (request, withinMs) => send(({ store: at }) => at.take(request, withinMs)),
-      renew: (requests, withinMs) => send(({ store: at }) => at.renew(requests, withinMs)),
-      drop: (request, withinMs) => send(({ store: at }) => at.drop(request, withinMs)),
-      look: (keys, withinMs) => send(({ store: at }) => at.look(keys, withinMs)),
-      place: (request, withinMs) => send(({ store: at }) => at.place(request, withinMs)),
-      leave: (key, place, withinMs) => send(({ store: at }) => at.leave(key, place, withinMs)),
-      next: (held, request, withinMs) => send(({ store: at }) => at.next(held, request, withinMs)),
+      acquire: (request, timeoutMs) => send(({ store: at }) => at.acquire(request, timeoutMs)),
+      renew: (requests, timeoutMs) => send(({ store: at }) => at.renew(requests, timeoutMs)),
+      release: (request, timeoutMs) => send(({ store: at }) => at.release(request, timeoutMs)),
+      peek: (keys, timeoutMs) => send(({ store: at }) => at.peek(keys, timeoutMs)),
+      enqueue: (request, timeoutMs) => send(({ store: at }) => at.enqueue(request, timeoutMs)),
+      dequeue: (key, place, timeoutMs) => send(({ store: at }) => at.dequeue(key, place, timeoutMs)),
+      releaseAndEnqueue: (held, request, timeoutMs) =>
+        send(({ store: at }) => at.releaseAndEnqueue(held, request, timeoutMs)),
       listen: (listener) =>
         server.listen({
           ...listener,
-          onHint: (place) => void travel().then(() => listener.onHint(place)),
+          onWakeUp: (place) => void travel().then(() => listener.onWakeUp(place)),
         }),
       close: async () => {},
     };
@@ -316,8 +317,8 @@ class Server {
   #empty(): Member {
     const member = memoryMember(this.#clock);
     member.store.listen({
-      onHint: (place) => {
-        if (member === this.member) for (const listener of this.#listeners) listener.onHint(place);
+      onWakeUp: (place) => {
+        if (member === this.member) for (const listener of this.#listeners) listener.onWakeUp(place);
       },
       onReconnect() {},
       onWarning() {},

@@ -1,23 +1,23 @@
 import type { Clock } from "../../runtime/clock";
 import { memoryStore } from "../../runtime/stores/memory";
 import type {
-  DropReply,
-  DropRequest,
-  NextReply,
-  NotDropped,
-  PlaceRequest,
+  ReleaseReply,
+  ReleaseRequest,
+  ReleaseAndEnqueueReply,
+  NotReleased,
+  EnqueueRequest,
   RenewReply,
   RenewRequest,
   Store,
-  TakeReply,
-  TakeRequest,
+  AcquireReply,
+  AcquireRequest,
 } from "../../runtime/stores/port";
 import { isClosed, isReserved, isRevokedFrom, reservedFor } from "../../runtime/stores/value";
 import type { Tamper } from "./tampering";
 import type { Truth } from "./truth";
 
 /** As much as any command needs: the server does not look at it. */
-const WITHIN_MS = 1_000;
+const TIMEOUT_MS = 1_000;
 
 /** The time of the world that the server is in. */
 export type WorldTime = Pick<Clock, "now" | "after" | "epochMicroseconds">;
@@ -36,7 +36,7 @@ export class SimulatedServer {
   readonly #clock: Clock;
   #store: Store;
   /** Those that were given while a command was carried out, and what the key held then. */
-  #hints: { readonly place: string; readonly seen: ReturnType<Store["look"]> }[] = [];
+  #hints: { readonly place: string; readonly seen: ReturnType<Store["peek"]> }[] = [];
   #jumpMs = 0;
   /** What arrived while it stood still. */
   #backlog: (() => void)[] | undefined;
@@ -66,11 +66,11 @@ export class SimulatedServer {
   #empty(): Store {
     const store = this.#tamper(memoryStore({ clock: this.#clock }));
     store.listen({
-      onHint: (place) => {
+      onWakeUp: (place) => {
         if (store !== this.#store || place === undefined) return;
         const key = this.#truth.keyOf(place);
         // What the key holds at this very moment: whoever is told that there is room has nothing kept for it.
-        if (key !== undefined) this.#hints.push({ place, seen: store.look([key], WITHIN_MS) });
+        if (key !== undefined) this.#hints.push({ place, seen: store.peek([key], TIMEOUT_MS) });
         for (const onHint of this.#listeners) onHint(place);
       },
       onReconnect: () => {},
@@ -125,27 +125,27 @@ export class SimulatedServer {
   /** Somebody's hand deletes what holds the key. */
   async delete(key: string): Promise<void> {
     this.#truth.looksAt(key);
-    const [holder] = await this.#store.look([key], WITHIN_MS);
+    const [holder] = await this.#store.peek([key], TIMEOUT_MS);
     if (typeof holder !== "string") return;
     // Of several who hold it, the first.
-    const { holds } = (await this.#store.inspect?.(key, WITHIN_MS)) ?? { holds: [] };
+    const { holds } = (await this.#store.inspect?.(key, TIMEOUT_MS)) ?? { holds: [] };
     const requestId = holds[0]?.value ?? holder;
     // Unlike a deletion, this gives the next one its turn at once.
-    const reply = await this.#store.drop({ key, requestId }, WITHIN_MS);
+    const reply = await this.#store.release({ key, requestId }, TIMEOUT_MS);
     const held = this.#truth
       .values(key)
       .find((value) => value === requestId || isRevokedFrom(value, requestId));
-    if (reply.dropped) this.#truth.deleted(key, held ?? requestId);
+    if (reply.released) this.#truth.deleted(key, held ?? requestId);
     await this.#noteReservations();
   }
 
   /** Somebody revokes what holds the key. */
   async revoke(key: string): Promise<void> {
     this.#truth.looksAt(key);
-    await this.#store.look([key], WITHIN_MS); // As before each command, what has expired is gone.
+    await this.#store.peek([key], TIMEOUT_MS); // As before each command, what has expired is gone.
     for (const requestId of this.#truth.values(key)) {
       if (isReserved(requestId) || isClosed(requestId)) continue; // Nobody holds it.
-      if (await this.#store.revoke?.({ key, requestId }, WITHIN_MS)) this.#truth.revoked(key, requestId);
+      if (await this.#store.revoke?.({ key, requestId }, TIMEOUT_MS)) this.#truth.revoked(key, requestId);
     }
     await this.#noteReservations();
   }
@@ -159,19 +159,19 @@ export class SimulatedServer {
 
   // ---- what it does -----------------------------------------------------------------------------------
 
-  async take(request: TakeRequest): Promise<TakeReply> {
+  async take(request: AcquireRequest): Promise<AcquireReply> {
     this.#truth.looksAt(request.key);
-    const reply = await this.#store.take(request, WITHIN_MS);
-    if (reply.taken) this.#truth.taken(request, reply);
+    const reply = await this.#store.acquire(request, TIMEOUT_MS);
+    if (reply.acquired) this.#truth.taken(request, reply);
     await this.#noteReservations();
     this.#onCarriedOut();
     return reply;
   }
 
-  async place(request: PlaceRequest): Promise<TakeReply> {
+  async place(request: EnqueueRequest): Promise<AcquireReply> {
     this.#truth.looksAt(request.key);
-    const reply = await this.#store.place(request, WITHIN_MS);
-    if (reply.taken) this.#truth.taken(request, reply);
+    const reply = await this.#store.enqueue(request, TIMEOUT_MS);
+    if (reply.acquired) this.#truth.taken(request, reply);
     else if (reply.holder !== request.requestId) this.#truth.placed(request);
     await this.#noteReservations();
     this.#onCarriedOut();
@@ -180,7 +180,7 @@ export class SimulatedServer {
 
   async leave(key: string, place: string): Promise<void> {
     this.#truth.looksAt(key);
-    await this.#store.leave(key, place, WITHIN_MS);
+    await this.#store.dequeue(key, place, TIMEOUT_MS);
     this.#truth.left(key, place);
     await this.#noteReservations();
     this.#onCarriedOut();
@@ -188,7 +188,7 @@ export class SimulatedServer {
 
   async renew(requests: readonly RenewRequest[]): Promise<readonly RenewReply[]> {
     for (const { key } of requests) this.#truth.looksAt(key);
-    const replies = await this.#store.renew(requests, WITHIN_MS);
+    const replies = await this.#store.renew(requests, TIMEOUT_MS);
     requests.forEach((request, index) => {
       const reply = replies[index];
       if (reply !== undefined && "renewed" in reply && reply.renewed) this.#truth.renewed(request, reply);
@@ -198,10 +198,10 @@ export class SimulatedServer {
     return replies;
   }
 
-  async drop(request: DropRequest): Promise<DropReply> {
+  async drop(request: ReleaseRequest): Promise<ReleaseReply> {
     this.#truth.looksAt(request.key);
-    const reply = await this.#store.drop(request, WITHIN_MS);
-    if (reply.dropped) this.#truth.dropped(request.key, request.requestId, request.closedForMs);
+    const reply = await this.#store.release(request, TIMEOUT_MS);
+    if (reply.released) this.#truth.dropped(request.key, request.requestId, request.cooldownMs);
     await this.#noteReservations();
     this.#onCarriedOut();
     return reply;
@@ -209,15 +209,15 @@ export class SimulatedServer {
 
   look(keys: readonly string[]): Promise<readonly (string | Error | undefined)[]> {
     for (const key of keys) this.#truth.looksAt(key);
-    return this.#store.look(keys, WITHIN_MS);
+    return this.#store.peek(keys, TIMEOUT_MS);
   }
 
-  async next(held: DropRequest, request: PlaceRequest): Promise<NextReply | NotDropped> {
+  async next(held: ReleaseRequest, request: EnqueueRequest): Promise<ReleaseAndEnqueueReply | NotReleased> {
     this.#truth.looksAt(held.key);
-    const reply = await this.#store.next(held, request, WITHIN_MS);
-    if (reply.dropped) {
+    const reply = await this.#store.releaseAndEnqueue(held, request, TIMEOUT_MS);
+    if (reply.released) {
       this.#truth.dropped(held.key, held.requestId);
-      if (reply.next === "placed") this.#truth.placed(request);
+      if (reply.next === "enqueued") this.#truth.placed(request);
       else if (reply.next !== undefined) this.#truth.taken(request, reply.next);
     }
     await this.#noteReservations();

@@ -6,15 +6,15 @@ export type Tamper = (store: Store) => Store;
 /** The store, but for what is given. */
 export function but(store: Store, faults: Partial<Store>): Store {
   return {
-    take: (request, withinMs) => store.take(request, withinMs),
-    renew: (requests, withinMs) => store.renew(requests, withinMs),
-    drop: (request, withinMs) => store.drop(request, withinMs),
-    look: (keys, withinMs) => store.look(keys, withinMs),
+    acquire: (request, timeoutMs) => store.acquire(request, timeoutMs),
+    renew: (requests, timeoutMs) => store.renew(requests, timeoutMs),
+    release: (request, timeoutMs) => store.release(request, timeoutMs),
+    peek: (keys, timeoutMs) => store.peek(keys, timeoutMs),
     revoke:
-      store.revoke && ((request, withinMs) => store.revoke?.(request, withinMs) ?? Promise.resolve(false)),
-    place: (request, withinMs) => store.place(request, withinMs),
-    leave: (key, place, withinMs) => store.leave(key, place, withinMs),
-    next: (held, request, withinMs) => store.next(held, request, withinMs),
+      store.revoke && ((request, timeoutMs) => store.revoke?.(request, timeoutMs) ?? Promise.resolve(false)),
+    enqueue: (request, timeoutMs) => store.enqueue(request, timeoutMs),
+    dequeue: (key, place, timeoutMs) => store.dequeue(key, place, timeoutMs),
+    releaseAndEnqueue: (held, request, timeoutMs) => store.releaseAndEnqueue(held, request, timeoutMs),
     listen: (listener) => store.listen(listener),
     close: () => store.close(),
     ...faults,

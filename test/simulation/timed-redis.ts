@@ -104,7 +104,7 @@ export async function timedProcess(client: Redis, opener: string): Promise<Timed
   const hints: string[] = [];
   let marker: { readonly id: string; readonly reached: () => void } | undefined;
   const deafen = store.listen({
-    onHint(place) {
+    onWakeUp(place) {
       if (place === undefined) open.resolve();
       else if (place === marker?.id) marker.reached();
       else hints.push(place);
@@ -115,9 +115,9 @@ export async function timedProcess(client: Redis, opener: string): Promise<Timed
   // The inbox opens when somebody first waits.
   const id = Buffer.from(opener).toString("hex");
   const [key, place, requestId] = [`LOCK_${opener}`, id.padStart(32, "0"), id.padStart(32, "1")];
-  await store.place({ key, place, requestId, lockTimeMs: 1_000, fencing: false }, 30_000);
+  await store.enqueue({ key, ticket: place, requestId, lockTimeMs: 1_000, fencing: false }, 30_000);
   await open.promise;
-  await store.drop({ key, requestId }, 30_000);
+  await store.release({ key, requestId }, 30_000);
   const inbox = (await inboxes(client)).find((channel) => !before.includes(channel));
   if (inbox === undefined) throw new Error("Expected the store to open an inbox");
   let looks = 0;

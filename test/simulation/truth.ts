@@ -1,4 +1,10 @@
-import type { PlaceRequest, Renewed, RenewRequest, Taken, TakeRequest } from "../../runtime/stores/port";
+import type {
+  EnqueueRequest,
+  Renewed,
+  RenewRequest,
+  Acquired,
+  AcquireRequest,
+} from "../../runtime/stores/port";
 import { closedAfter, isReserved, reservedFor } from "../../runtime/stores/value";
 
 /** What a key holds by the server's own words, and who has a place in its queue, in order. */
@@ -160,11 +166,11 @@ export class Truth {
 
   // ---- what the server does ---------------------------------------------------------------------------
 
-  taken(asked: TakeRequest | PlaceRequest, reply: Taken): void {
+  taken(asked: AcquireRequest | EnqueueRequest, reply: Acquired): void {
     const { key, requestId, lockTimeMs, permits = 1, ...request } = asked;
     const { count = 1 } = reply;
     const truth = this.#of(key);
-    const place = "place" in request ? request.place : undefined;
+    const place = "ticket" in request ? request.ticket : undefined;
     const held = this.#held(truth);
     const isInTurn = place !== undefined && held?.value === reservedFor(place);
     if (held !== undefined && !isInTurn)
@@ -227,20 +233,20 @@ export class Truth {
     this.#writes(this.#of(key));
   }
 
-  /** @param closedForMs for how long nobody may have it from now on */
-  dropped(key: string, requestId: string, closedForMs?: number): void {
+  /** @param cooldownMs for how long nobody may have it from now on */
+  dropped(key: string, requestId: string, cooldownMs?: number): void {
     const truth = this.#of(key);
     if (truth.shares.delete(requestId)) this.#writes(truth);
     if (truth.held?.value !== requestId) return;
-    if (closedForMs === undefined) this.#free(truth);
-    else truth.held = { value: closedAfter(requestId), expiresAt: this.#now() + closedForMs };
+    if (cooldownMs === undefined) this.#free(truth);
+    else truth.held = { value: closedAfter(requestId), expiresAt: this.#now() + cooldownMs };
   }
 
-  placed({ key, place, permits = 1 }: PlaceRequest): void {
+  placed({ key, ticket, permits = 1 }: EnqueueRequest): void {
     const { places } = this.#of(key);
-    if (!places.has(place)) places.set(place, { permits, since: this.#now() });
-    this.#waitFor.set(place, key);
-    this.#gone.delete(place);
+    if (!places.has(ticket)) places.set(ticket, { permits, since: this.#now() });
+    this.#waitFor.set(ticket, key);
+    this.#gone.delete(ticket);
   }
 
   /** For which key the one who stands there waits. */

@@ -1,12 +1,12 @@
 import type { Duration } from "../../runtime/duration";
 import { UNLIMITED } from "../../runtime/limits";
 import type { Lock } from "../../runtime/lock/lock";
-import type { Locks } from "../../runtime/lock/locks";
+import type { MultiLock } from "../../runtime/lock/multi-lock";
 import type { LockOptions } from "../../runtime/lock/settings";
 import { runInside } from "../../runtime/lock/reentrancy";
 import { SeededRandom } from "../support/seeded-random";
 import { allPromiseJobs, VirtualClock } from "../support/virtual-clock";
-import { LockWaitTimeoutError, reasonOf } from "../../runtime/errors";
+import { LockWaitTimeoutError, errorMessage } from "../../runtime/errors";
 import type { Caller } from "./caller";
 import { belongsTo, fromOutside, inContextOf, type Call } from "./contexts";
 import { Invariants } from "./invariants";
@@ -56,7 +56,7 @@ class World {
   /** How many of those who call want several keys together. */
   readonly #forSeveral: number;
   /** Those of them who wait. */
-  readonly #partly = new Map<Locks, SimulatedProcess>();
+  readonly #partly = new Map<MultiLock, SimulatedProcess>();
   /** In some worlds some do not wait for the end of their release. */
   readonly #hasOpenReleases: boolean;
   /** In some worlds most locks may be entered again, their bodies ask for other keys, and so do all who lose their locks. */
@@ -244,7 +244,7 @@ class World {
       locks.assertHeld();
     } catch (error) {
       await locks.release().catch(() => {});
-      if (this.#isCalm) this.#invariants.report(`${locks.key} were not had: ${reasonOf(error)}`);
+      if (this.#isCalm) this.#invariants.report(`${locks.key} were not had: ${errorMessage(error)}`);
       if (this.#waitsNoMore(locks)) this.#counts.turnedAway += 1;
       return;
     }
@@ -273,7 +273,7 @@ class World {
   }
 
   /** Whether it did until now: its process may have died. */
-  #waitsNoMore(locks: Locks): boolean {
+  #waitsNoMore(locks: MultiLock): boolean {
     this.#invariants.waitsNoMore(locks);
     const didWait = this.#partly.delete(locks);
     if (didWait) this.#underWay -= 1;
@@ -612,9 +612,9 @@ class World {
       fencing: false,
     }));
     if (probe === undefined || next === undefined) return false;
-    if (!(await this.#server.take(probe)).taken) return false;
-    const reply = await this.#server.next(probe, { ...next, place: "d".repeat(32) });
-    return reply.dropped && reply.next !== "placed";
+    if (!(await this.#server.take(probe)).acquired) return false;
+    const reply = await this.#server.next(probe, { ...next, ticket: "d".repeat(32) });
+    return reply.released && reply.next !== "enqueued";
   }
 }
 

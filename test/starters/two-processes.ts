@@ -8,7 +8,7 @@ import { start, type Running, type Shell } from "./shell";
 import type { Starter } from "./starters";
 
 const KEY = "LOCK_starter_A1";
-const WITHIN_MS = 180_000;
+const TIMEOUT_MS = 180_000;
 
 /**
  * Starts the project twice. Both processes call the tagged function with the same key.
@@ -24,17 +24,17 @@ export async function assertOneWaits(shell: Shell, starter: Starter, redis: Redi
     const [first, second] = started as [Started, Started];
     await Promise.all(started.map((one) => one.isReady()));
     void first.call();
-    await until(() => gate.begun === 1 || hasFailed(), WITHIN_MS);
+    await until(() => gate.begun === 1 || hasFailed(), TIMEOUT_MS);
     void second.call();
     const isQueued = async (): Promise<boolean> => (await client.exists(queueOf(KEY))) === 1;
-    await until(async () => (await isQueued()) || gate.begun > 1 || hasFailed(), WITHIN_MS);
+    await until(async () => (await isQueued()) || gate.begun > 1 || hasFailed(), TIMEOUT_MS);
     if (gate.begun > 1) throw new Error("Both bodies run at the same time.");
     if (!hasFailed() && (await client.exists(KEY)) === 0) throw new Error(`Redis does not hold ${KEY}.`);
     gate.letOneOut();
-    await until(() => gate.begun === 2 || hasFailed(), WITHIN_MS);
+    await until(() => gate.begun === 2 || hasFailed(), TIMEOUT_MS);
     gate.letOneOut();
     const hasAnswered = (): boolean => started.every(({ answer }) => answer !== undefined);
-    await until(() => hasAnswered() || hasFailed(), WITHIN_MS);
+    await until(() => hasAnswered() || hasFailed(), TIMEOUT_MS);
     if (hasFailed()) throw new Error("A call failed.");
   } catch (error) {
     const told = started.map(
@@ -79,7 +79,7 @@ class Started {
     if (this.#route === undefined) return;
     this.#port = await freePort();
     this.#running = this.#launch(this.#port);
-    await until(async () => this.hasFailed || (await answers(this.#url)), WITHIN_MS);
+    await until(async () => this.hasFailed || (await answers(this.#url)), TIMEOUT_MS);
   }
 
   async call(): Promise<void> {

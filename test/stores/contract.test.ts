@@ -15,8 +15,8 @@ import { but, type Tamper } from "../simulation/tampering";
  */
 const HEARS_NOTHING_TURNS = 20_000;
 
-async function valueOf(store: Store, key: string, withinMs: number): Promise<string | undefined> {
-  const [value] = await store.look([key], withinMs);
+async function valueOf(store: Store, key: string, timeoutMs: number): Promise<string | undefined> {
+  const [value] = await store.peek([key], timeoutMs);
   return value instanceof Error ? undefined : value;
 }
 
@@ -32,7 +32,7 @@ async function broken(fault: Tamper): Promise<string[]> {
         store: fault(store),
         elapse: (ms) => clock.advance(ms),
         put: async (key, value, ms) =>
-          void (await store.take({ key, requestId: value, lockTimeMs: ms, fencing: false }, 1)),
+          void (await store.acquire({ key, requestId: value, lockTimeMs: ms, fencing: false }, 1)),
       };
     },
   );
@@ -59,24 +59,24 @@ const FAULTS: Record<string, { readonly fault: Tamper; readonly breaks: RegExp }
   "renews what is revoked": {
     fault: (store) =>
       but(store, {
-        revoke: async ({ key, requestId }, withinMs) =>
-          isHeldBy(requestId, await valueOf(store, key, withinMs)),
+        revoke: async ({ key, requestId }, timeoutMs) =>
+          isHeldBy(requestId, await valueOf(store, key, timeoutMs)),
       }),
     breaks: /renewed no more/,
   },
   "frees what is revoked": {
     fault: (store) =>
       but(store, {
-        revoke: async (request, withinMs) => (await store.drop(request, withinMs)).dropped,
+        revoke: async (request, timeoutMs) => (await store.release(request, timeoutMs)).released,
       }),
     breaks: /keeps the key until its holder drops it/,
   },
   "revokes whatever a key holds": {
     fault: (store) =>
       but(store, {
-        async revoke({ key }, withinMs) {
-          const requestId = await valueOf(store, key, withinMs);
-          return requestId !== undefined && (await store.revoke?.({ key, requestId }, withinMs)) === true;
+        async revoke({ key }, timeoutMs) {
+          const requestId = await valueOf(store, key, timeoutMs);
+          return requestId !== undefined && (await store.revoke?.({ key, requestId }, timeoutMs)) === true;
         },
       }),
     breaks: /what another holds is not revoked/,
@@ -84,9 +84,9 @@ const FAULTS: Record<string, { readonly fault: Tamper; readonly breaks: RegExp }
   "takes its own id, found again, for a grant": {
     fault: (store) =>
       but(store, {
-        async take(request, withinMs) {
-          const reply = await store.take(request, withinMs);
-          return !reply.taken && reply.holder === request.requestId ? { taken: true } : reply;
+        async acquire(request, timeoutMs) {
+          const reply = await store.acquire(request, timeoutMs);
+          return !reply.acquired && reply.holder === request.requestId ? { acquired: true } : reply;
         },
       }),
     breaks: /a take that is carried out twice/,
@@ -94,8 +94,8 @@ const FAULTS: Record<string, { readonly fault: Tamper; readonly breaks: RegExp }
   "takes a reservation for a hold of the place": {
     fault: (store) =>
       but(store, {
-        async renew(requests, withinMs) {
-          const replies = await store.renew(requests, withinMs);
+        async renew(requests, timeoutMs) {
+          const replies = await store.renew(requests, timeoutMs);
           return replies.map((reply, index) =>
             !(reply instanceof Error) &&
             !reply.renewed &&
@@ -110,11 +110,11 @@ const FAULTS: Record<string, { readonly fault: Tamper; readonly breaks: RegExp }
   "lets take what is reserved": {
     fault: (store) =>
       but(store, {
-        async take(request, withinMs) {
-          const reply = await store.take(request, withinMs);
-          if (reply.taken || reply.holder?.startsWith("reserved:") !== true) return reply;
-          await store.leave(request.key, reply.holder.slice("reserved:".length), withinMs);
-          return await store.take(request, withinMs);
+        async acquire(request, timeoutMs) {
+          const reply = await store.acquire(request, timeoutMs);
+          if (reply.acquired || reply.holder?.startsWith("reserved:") !== true) return reply;
+          await store.dequeue(request.key, reply.holder.slice("reserved:".length), timeoutMs);
+          return await store.acquire(request, timeoutMs);
         },
       }),
     breaks: /in the order in which they came/,
@@ -122,9 +122,9 @@ const FAULTS: Record<string, { readonly fault: Tamper; readonly breaks: RegExp }
   "tells no holder": {
     fault: (store) =>
       but(store, {
-        async drop(request, withinMs) {
-          const reply = await store.drop(request, withinMs);
-          return reply.dropped ? reply : { dropped: false, holder: undefined };
+        async release(request, timeoutMs) {
+          const reply = await store.release(request, timeoutMs);
+          return reply.released ? reply : { released: false, holder: undefined };
         },
       }),
     breaks: /a drop that is carried out twice/,
@@ -132,10 +132,10 @@ const FAULTS: Record<string, { readonly fault: Tamper; readonly breaks: RegExp }
   "drops what another holds": {
     fault: (store) =>
       but(store, {
-        async drop(request, withinMs) {
-          const reply = await store.drop(request, withinMs);
-          if (reply.dropped || reply.holder === undefined) return reply;
-          return await store.drop({ key: request.key, requestId: reply.holder }, withinMs);
+        async release(request, timeoutMs) {
+          const reply = await store.release(request, timeoutMs);
+          if (reply.released || reply.holder === undefined) return reply;
+          return await store.release({ key: request.key, requestId: reply.holder }, timeoutMs);
         },
       }),
     breaks: /a drop that is carried out twice/,
@@ -143,9 +143,9 @@ const FAULTS: Record<string, { readonly fault: Tamper; readonly breaks: RegExp }
   "brings back what is over": {
     fault: (store) =>
       but(store, {
-        async renew(requests, withinMs) {
-          for (const request of requests) await store.take(request, withinMs);
-          return await store.renew(requests, withinMs);
+        async renew(requests, timeoutMs) {
+          for (const request of requests) await store.acquire(request, timeoutMs);
+          return await store.renew(requests, timeoutMs);
         },
       }),
     breaks: /a renewal that comes after its drop/,
@@ -153,18 +153,18 @@ const FAULTS: Record<string, { readonly fault: Tamper; readonly breaks: RegExp }
   "shortens a hold": {
     fault: (store) =>
       but(store, {
-        async renew(requests, withinMs) {
+        async renew(requests, timeoutMs) {
           for (const request of requests) {
-            const { dropped } = await store.drop(request, withinMs);
-            if (dropped) await store.take(request, withinMs);
+            const { released } = await store.release(request, timeoutMs);
+            if (released) await store.acquire(request, timeoutMs);
           }
-          return await store.renew(requests, withinMs);
+          return await store.renew(requests, timeoutMs);
         },
       }),
     breaks: /a renewal never shortens/,
   },
   "keeps a place that is left": {
-    fault: (store) => but(store, { leave: async () => {} }),
+    fault: (store) => but(store, { dequeue: async () => {} }),
     breaks: /who leaves has no place/,
   },
   "tells nobody": {
@@ -176,13 +176,13 @@ const FAULTS: Record<string, { readonly fault: Tamper; readonly breaks: RegExp }
       const places = new Set<string>();
       const listeners = new Set<StoreListener>();
       return but(store, {
-        async place(request, withinMs) {
-          places.add(request.place);
-          return await store.place(request, withinMs);
+        async enqueue(request, timeoutMs) {
+          places.add(request.ticket);
+          return await store.enqueue(request, timeoutMs);
         },
-        async drop(request, withinMs) {
-          const reply = await store.drop(request, withinMs);
-          for (const listener of listeners) for (const place of places) listener.onHint(place);
+        async release(request, timeoutMs) {
+          const reply = await store.release(request, timeoutMs);
+          for (const listener of listeners) for (const place of places) listener.onWakeUp(place);
           return reply;
         },
         listen(listener) {
@@ -196,15 +196,17 @@ const FAULTS: Record<string, { readonly fault: Tamper; readonly breaks: RegExp }
   "hands on to its own next before those who wait": {
     fault: (store) =>
       but(store, {
-        async next(held, request, withinMs) {
-          await store.renew([{ ...request, ...held, fencing: false }], withinMs);
-          const reply = await store.next(held, request, withinMs);
-          if (!reply.dropped || reply.next !== "placed") return reply;
-          const [holder = ""] = await store.look([held.key], withinMs);
-          await store.leave(held.key, String(holder).slice("reserved:".length), withinMs);
+        async releaseAndEnqueue(held, request, timeoutMs) {
+          await store.renew([{ ...request, ...held, fencing: false }], timeoutMs);
+          const reply = await store.releaseAndEnqueue(held, request, timeoutMs);
+          if (!reply.released || reply.next !== "enqueued") return reply;
+          const [holder = ""] = await store.peek([held.key], timeoutMs);
+          await store.dequeue(held.key, String(holder).slice("reserved:".length), timeoutMs);
           return {
-            dropped: true,
-            next: await store.place(request, withinMs).then((taken) => (taken.taken ? taken : "placed")),
+            released: true,
+            next: await store
+              .enqueue(request, timeoutMs)
+              .then((taken) => (taken.acquired ? taken : "enqueued")),
           };
         },
       }),
@@ -213,9 +215,9 @@ const FAULTS: Record<string, { readonly fault: Tamper; readonly breaks: RegExp }
   "gives a place to the next of one who holds nothing": {
     fault: (store) =>
       but(store, {
-        async next(held, request, withinMs) {
-          const reply = await store.next(held, request, withinMs);
-          if (!reply.dropped) await store.place(request, withinMs);
+        async releaseAndEnqueue(held, request, timeoutMs) {
+          const reply = await store.releaseAndEnqueue(held, request, timeoutMs);
+          if (!reply.released) await store.enqueue(request, timeoutMs);
           return reply;
         },
       }),
@@ -224,18 +226,18 @@ const FAULTS: Record<string, { readonly fault: Tamper; readonly breaks: RegExp }
   "gives tokens to those who ask for none": {
     fault: (store) =>
       but(store, {
-        place: (request, withinMs) => store.place({ ...request, fencing: true }, withinMs),
+        enqueue: (request, timeoutMs) => store.enqueue({ ...request, fencing: true }, timeoutMs),
       }),
     breaks: /given none/,
   },
   "frees keys of a form that it does not know": {
     fault: (store: Store) =>
       but(store, {
-        async take(request, withinMs) {
-          const reply = await store.take(request, withinMs);
-          if (reply.taken || reply.holder?.startsWith("closed:") !== true) return reply;
-          await store.drop({ key: request.key, requestId: reply.holder }, withinMs);
-          return await store.take(request, withinMs);
+        async acquire(request, timeoutMs) {
+          const reply = await store.acquire(request, timeoutMs);
+          if (reply.acquired || reply.holder?.startsWith("closed:") !== true) return reply;
+          await store.release({ key: request.key, requestId: reply.holder }, timeoutMs);
+          return await store.acquire(request, timeoutMs);
         },
       }),
     breaks: /"closed:" is held by another/,

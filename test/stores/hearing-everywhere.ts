@@ -1,4 +1,4 @@
-import { drop, newId, newKey, place, take, WITHIN_MS } from "../../runtime/stores/contract/subject";
+import { drop, newId, newKey, place, take, TIMEOUT_MS } from "../../runtime/stores/contract/subject";
 import type { Store } from "../../runtime/stores/port";
 import { nameBeside } from "../../runtime/stores/redis/keys";
 import type { ClusterNode, RedisCluster } from "../support/redis-cluster";
@@ -24,7 +24,7 @@ export async function hearingOf(
   await place(store, key, probe);
   const queue = keyPrefix + nameBeside("queue", keyPrefix, key);
   await until(() => isHeard(master, queue, probe));
-  await store.leave(key, probe, WITHIN_MS);
+  await store.dequeue(key, probe, TIMEOUT_MS);
   await drop(store, key, holder);
 }
 

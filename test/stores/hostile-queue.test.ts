@@ -10,7 +10,7 @@ import {
   placing,
   queued,
   take,
-  WITHIN_MS,
+  TIMEOUT_MS,
 } from "../../runtime/stores/contract/subject";
 import type { Store } from "../../runtime/stores/port";
 import { redisStore } from "../../runtime/stores/redis/redis";
@@ -78,8 +78,8 @@ async function putInFront(key: string, members: readonly string[]): Promise<void
 /** Each way in which a key comes to the one who waits for it. */
 const WAYS: Readonly<Record<string, (key: string, holder: string, waiter: string) => Promise<unknown>>> = {
   drop: (key, holder) => drop(store, key, holder),
-  dropMany: async (key, requestId) => await store.dropMany?.([{ key, requestId }], WITHIN_MS),
-  next: (key, requestId) => store.next({ key, requestId }, placing(key, newId()), WITHIN_MS),
+  releaseMany: async (key, requestId) => await store.releaseMany?.([{ key, requestId }], TIMEOUT_MS),
+  next: (key, requestId) => store.releaseAndEnqueue({ key, requestId }, placing(key, newId()), TIMEOUT_MS),
   async place(key) {
     await admin.del(key);
     await place(store, key, newId());
@@ -87,7 +87,7 @@ const WAYS: Readonly<Record<string, (key: string, holder: string, waiter: string
   async leave(key) {
     const reserved = newId();
     await admin.set(key, reservedFor(reserved), "PX", 60_000);
-    await store.leave(key, reserved, WITHIN_MS);
+    await store.dequeue(key, reserved, TIMEOUT_MS);
   },
   async "drop of a shared lock"(key) {
     const requestId = newId();

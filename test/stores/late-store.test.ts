@@ -51,8 +51,8 @@ test("a command waits until ioredis has loaded, and a listener hears what the st
   const [key, requestId] = [newKey(), newId()];
   const taken = take(store, key, requestId);
   loading.resolve(Redis);
-  t.true((await taken).taken);
-  t.deepEqual(await drop(store, key, requestId), { dropped: true });
+  t.true((await taken).acquired);
+  t.deepEqual(await drop(store, key, requestId), { released: true });
   await hearing(store);
 });
 
@@ -61,17 +61,17 @@ test("a command that is out of time when ioredis has loaded is not sent", async 
   const store = storeOnce(loading.promise);
   t.teardown(() => store.close());
   const key = newKey();
-  const tooLate = store.take({ key, requestId: newId(), lockTimeMs: 1_000, fencing: false }, 0);
+  const tooLate = store.acquire({ key, requestId: newId(), lockTimeMs: 1_000, fencing: false }, 0);
   loading.resolve(Redis);
   await t.throwsAsync(tooLate, { message: "ioredis was still loading" });
-  t.true((await take(store, key, newId())).taken);
+  t.true((await take(store, key, newId())).acquired);
 });
 
 test("if ioredis is missing, the store warns, and each command rejects", async (t) => {
   const loading = deferred<RedisClass>();
   const store = storeOnce(loading.promise);
   const warnings: string[] = [];
-  store.listen({ onHint() {}, onReconnect() {}, onWarning: (message) => warnings.push(message) });
+  store.listen({ onWakeUp() {}, onReconnect() {}, onWarning: (message) => warnings.push(message) });
   const missing = new LockMisconfiguredError("npm install ioredis");
   loading.reject(missing);
   for (const key of [newKey(), newKey()]) {
@@ -89,7 +89,7 @@ test("a store that was closed before ioredis loaded opens no connection", async 
     return new ConfirmingStore(storeAt(loaded, connectionTo(server.url, "redis")));
   });
   const warnings: string[] = [];
-  store.listen({ onHint() {}, onReconnect() {}, onWarning: (message) => warnings.push(message) });
+  store.listen({ onWakeUp() {}, onReconnect() {}, onWarning: (message) => warnings.push(message) });
   const taken = take(store, newKey(), newId());
   await store.close();
   loading.resolve(Redis);

@@ -33,7 +33,7 @@ test("expired keys that nobody asks for again do not pile up", async (t) => {
     grownBy < 10 * LONG.length * 1_000,
     `${grownBy} bytes after 100,000 keys, of which 1,000 were held at once`,
   );
-  t.deepEqual(await drop(store, key, requestId), { dropped: true }, "a live key survives the sweeps");
+  t.deepEqual(await drop(store, key, requestId), { released: true }, "a live key survives the sweeps");
 });
 
 test("a key costs no more where very many are held", async (t) => {
@@ -63,13 +63,13 @@ test("tokens rise from one store to the next, as a program that starts anew has 
   const first = await take(memoryStore({ clock }), newKey(), newId(), { fencing: true });
   await clock.advance(1_000);
   const later = await take(memoryStore({ clock }), newKey(), newId(), { fencing: true });
-  t.true(first.taken && later.taken && (later.fencingToken ?? 0) > (first.fencingToken ?? Infinity));
+  t.true(first.acquired && later.acquired && (later.fencingToken ?? 0) > (first.fencingToken ?? Infinity));
 });
 
 test("two stores are two worlds", async (t) => {
   const key = newKey();
-  t.true((await take(memoryStore(), key, newId())).taken);
-  t.true((await take(memoryStore(), key, newId())).taken);
+  t.true((await take(memoryStore(), key, newId())).acquired);
+  t.true((await take(memoryStore(), key, newId())).acquired);
 });
 
 test("nothing of the store keeps the process alive or has to be closed", async (t) => {
@@ -99,5 +99,5 @@ test("a wall clock that steps back changes neither the order of the queue nor a 
   await queued(store, key, second);
   await drop(store, key, requestId);
   const after = await place(store, key, second, { fencing: true });
-  t.true(before.taken && after.taken && (after.fencingToken ?? 0) > (before.fencingToken ?? Infinity));
+  t.true(before.acquired && after.acquired && (after.fencingToken ?? 0) > (before.fencingToken ?? Infinity));
 });

@@ -28,7 +28,7 @@ export function noting(store: Store): Noting {
     warned: warned.promise,
     everybodyHinted: everybodyHinted.promise,
     reconnected: reconnected.promise,
-    onHint(place) {
+    onWakeUp(place) {
       hints.push(place);
       if (place === undefined) everybodyHinted.resolve();
     },

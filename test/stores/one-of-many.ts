@@ -2,23 +2,26 @@ import type { Store } from "../../runtime/stores/port";
 
 /** The store, in which also what is asked for alone goes as one of many, where it can. */
 export function asOneOfMany(store: Store): Store {
-  const { takeMany, placeMany, dropMany } = store;
-  if (takeMany === undefined || dropMany === undefined) throw new Error("Expected a store that takes many");
+  const { acquireMany, enqueueMany, releaseMany } = store;
+  if (acquireMany === undefined || releaseMany === undefined)
+    throw new Error("Expected a store that takes many");
   return {
-    take: async (request, withinMs) =>
-      request.fencing ? await store.take(request, withinMs) : only(await takeMany([request], withinMs)),
-    takeMany,
-    renew: (requests, withinMs) => store.renew(requests, withinMs),
-    drop: async (request, withinMs) => only(await dropMany([request], withinMs)),
-    dropMany,
-    look: (keys, withinMs) => store.look(keys, withinMs),
-    place: async (request, withinMs) =>
-      placeMany === undefined || request.fencing
-        ? await store.place(request, withinMs)
-        : only(await placeMany([request], withinMs)),
-    placeMany,
-    leave: (key, place, withinMs) => store.leave(key, place, withinMs),
-    next: (held, request, withinMs) => store.next(held, request, withinMs),
+    acquire: async (request, timeoutMs) =>
+      request.fencing
+        ? await store.acquire(request, timeoutMs)
+        : only(await acquireMany([request], timeoutMs)),
+    acquireMany,
+    renew: (requests, timeoutMs) => store.renew(requests, timeoutMs),
+    release: async (request, timeoutMs) => only(await releaseMany([request], timeoutMs)),
+    releaseMany,
+    peek: (keys, timeoutMs) => store.peek(keys, timeoutMs),
+    enqueue: async (request, timeoutMs) =>
+      enqueueMany === undefined || request.fencing
+        ? await store.enqueue(request, timeoutMs)
+        : only(await enqueueMany([request], timeoutMs)),
+    enqueueMany,
+    dequeue: (key, place, timeoutMs) => store.dequeue(key, place, timeoutMs),
+    releaseAndEnqueue: (held, request, timeoutMs) => store.releaseAndEnqueue(held, request, timeoutMs),
     listen: (listener) => store.listen(listener),
     close: () => store.close(),
   };

@@ -1,7 +1,7 @@
 import { setTimeout as pause } from "node:timers/promises";
 import test from "ava";
 import type { Redis } from "ioredis";
-import { LockMisconfiguredError, reasonOf } from "../../runtime/errors";
+import { LockMisconfiguredError, errorMessage } from "../../runtime/errors";
 import { hearing, storeContract } from "../../runtime/stores/contract";
 import {
   drop,
@@ -17,7 +17,7 @@ import {
   take,
   TAKEN,
   takenInTurn,
-  WITHIN_MS,
+  TIMEOUT_MS,
 } from "../../runtime/stores/contract/subject";
 import type { Store } from "../../runtime/stores/port";
 import { redisStore } from "../../runtime/stores/redis/redis";
@@ -78,7 +78,7 @@ for (const rule of SMALLEST_ACCESS.split(" ").filter((word) => word.startsWith("
     await take(plain, key, requestId); // Where it may not.
     await attempt(() => renew(own, key, requestId, 2 * 600_000));
     await attempt(() => place(own, key, waiting));
-    await attempt(() => own.leave(key, waiting, WITHIN_MS));
+    await attempt(() => own.dequeue(key, waiting, TIMEOUT_MS));
     await attempt(() => place(own, key, waiting));
     await attempt(() => drop(own, key, requestId));
     if (rule === "+publish" || rule === "+subscribe") t.regex(await told.warned, /&lockweave:2:\*/);
@@ -98,8 +98,11 @@ test("a user who may not run a command is a misconfiguration, and told so by eac
   await t.throwsAsync(take(shut, key, requestId, { fencing: true }), expected);
   await t.throwsAsync(drop(shut, key, requestId), expected);
   await t.throwsAsync(place(shut, key, newId()), expected);
-  await t.throwsAsync(shut.leave(key, newId(), WITHIN_MS), expected);
-  await t.throwsAsync(shut.next({ key, requestId }, placing(key, newId()), WITHIN_MS), expected);
+  await t.throwsAsync(shut.dequeue(key, newId(), TIMEOUT_MS), expected);
+  await t.throwsAsync(
+    shut.releaseAndEnqueue({ key, requestId }, placing(key, newId()), TIMEOUT_MS),
+    expected,
+  );
   t.true((await renew(shut, key, requestId, 1_000)) instanceof LockMisconfiguredError);
   t.true((await look(shut, key)) instanceof LockMisconfiguredError);
 });
@@ -113,10 +116,12 @@ test("without the right to read, a renewal and a drop say so, and not that the l
     t.true(reply instanceof LockMisconfiguredError, String(reply));
   };
   denied(await renew(blind, key, requestId, 1_000));
-  denied((await blind.renew([{ ...renewal(key, requestId), fencing: true }], WITHIN_MS))[0]);
+  denied((await blind.renew([{ ...renewal(key, requestId), fencing: true }], TIMEOUT_MS))[0]);
   denied(await drop(blind, key, requestId).catch((error: unknown) => error));
-  denied((await blind.dropMany?.([{ key, requestId }], WITHIN_MS).catch((error: unknown) => [error]))?.[0]);
-  const next = blind.next({ key, requestId }, placing(key, newId()), WITHIN_MS);
+  denied(
+    (await blind.releaseMany?.([{ key, requestId }], TIMEOUT_MS).catch((error: unknown) => [error]))?.[0],
+  );
+  const next = blind.releaseAndEnqueue({ key, requestId }, placing(key, newId()), TIMEOUT_MS);
   denied(await next.catch((error: unknown) => error));
   denied(await look(blind, key));
   t.is(await look(plain, key), requestId, "and nothing was changed");
@@ -133,14 +138,14 @@ test("of many keys, only the ones that the user may not use are refused for it",
     t.deepEqual(replies?.[0], first);
     t.true(replies?.[1] instanceof LockMisconfiguredError, String(replies?.[1]));
   };
-  check(await partly.takeMany?.(requests, WITHIN_MS), TAKEN);
-  check(await partly.renew(requests, WITHIN_MS), { renewed: true });
-  check(await partly.look(keys, WITHIN_MS), ids[0]);
+  check(await partly.acquireMany?.(requests, TIMEOUT_MS), TAKEN);
+  check(await partly.renew(requests, TIMEOUT_MS), { renewed: true });
+  check(await partly.peek(keys, TIMEOUT_MS), ids[0]);
   const places = keys.map((key) => placing(key, newId()));
-  const [placed, refused] = (await partly.placeMany?.(places, WITHIN_MS)) ?? [];
-  t.like(placed, { taken: false, holder: ids[0] });
+  const [placed, refused] = (await partly.enqueueMany?.(places, TIMEOUT_MS)) ?? [];
+  t.like(placed, { acquired: false, holder: ids[0] });
   t.true(refused instanceof LockMisconfiguredError);
-  check(await partly.dropMany?.(requests, WITHIN_MS), { dropped: true });
+  check(await partly.releaseMany?.(requests, TIMEOUT_MS), { released: true });
 });
 
 // ---- channels -------------------------------------------------------------------------------------------
@@ -155,10 +160,10 @@ test("who may use no channel is told once, waits by looking, and is passed by no
   t.regex(await told.warned, /ACL SETUSER <user> &lockweave:2:\*/);
   await queued(deaf, key, first);
   await queued(plain, key, second);
-  t.deepEqual(await drop(plain, key, holder), { dropped: true });
+  t.deepEqual(await drop(plain, key, holder), { released: true });
   t.is(await look(plain, key), reservedFor(first));
   const requestId = await takenInTurn(deaf, key, first);
-  t.deepEqual(await drop(deaf, key, requestId), { dropped: true }, "nor does who may not publish keep it");
+  t.deepEqual(await drop(deaf, key, requestId), { released: true }, "nor does who may not publish keep it");
   t.is(await look(plain, key), reservedFor(second));
   t.is(told.warnings.length, 1);
 });
@@ -173,10 +178,10 @@ test("who learns while it waits that it may use no channel keeps its turn, and l
   await queued(plain, key, second);
   await told.warned;
   await queued(deaf, key, first);
-  t.deepEqual(await drop(plain, key, holder), { dropped: true });
+  t.deepEqual(await drop(plain, key, holder), { released: true });
   t.is(await look(plain, key), reservedFor(first));
   const requestId = await takenInTurn(deaf, key, first);
-  t.deepEqual(await drop(deaf, key, requestId), { dropped: true });
+  t.deepEqual(await drop(deaf, key, requestId), { released: true });
   t.is(await look(plain, key), reservedFor(second));
 });
 
@@ -189,8 +194,8 @@ test("who learns while it waits that it may use no channel is in nobody's way wh
   await queued(deaf, key, gone);
   await told.warned;
   await queued(plain, key, next);
-  await deaf.leave(key, gone, WITHIN_MS);
-  t.deepEqual(await drop(deaf, key, holder), { dropped: true });
+  await deaf.dequeue(key, gone, TIMEOUT_MS);
+  t.deepEqual(await drop(deaf, key, holder), { released: true });
   t.is(await look(plain, key), reservedFor(next));
 });
 
@@ -200,11 +205,11 @@ test("who may not publish drops all the same, and is told how the others would h
   const [key, requestId, alone] = [newKey(), newId(), newKey()];
   for (const name of [key, alone]) await take(mute, name, requestId);
   const told = noting(mute);
-  t.deepEqual(await drop(mute, alone, requestId), { dropped: true });
+  t.deepEqual(await drop(mute, alone, requestId), { released: true });
   t.deepEqual(told.warnings, [], "where nobody waits, nobody has to hear");
   const waiting = newId();
   await queued(plain, key, waiting);
-  t.deepEqual(await drop(mute, key, requestId), { dropped: true });
+  t.deepEqual(await drop(mute, key, requestId), { released: true });
   t.regex(await told.warned, /ACL SETUSER <user> &lockweave:2:\*/);
   await takenInTurn(plain, key, waiting);
   const late = noting(mute);
@@ -218,7 +223,7 @@ test("who may not publish drops several all the same, and is told, too", async (
   const [key, requestId, waiting] = [newKey(), newId(), newId()];
   await take(mute, key, requestId);
   await queued(plain, key, waiting);
-  t.deepEqual(await mute.dropMany?.([{ key, requestId }], WITHIN_MS), [{ dropped: true }]);
+  t.deepEqual(await mute.releaseMany?.([{ key, requestId }], TIMEOUT_MS), [{ released: true }]);
   t.regex(await told.warned, /ACL SETUSER <user> &lockweave:2:\*/);
   await takenInTurn(plain, key, waiting);
 });
@@ -231,9 +236,9 @@ test("who may not delete is told so of the one key among several that it would h
   await queued(plain, other, newId());
   await admin.set(queueOf(key), "no queue");
   const dropped = [key, other].map((name) => ({ key: name, requestId }));
-  const [refused, ...others] = (await keeping.dropMany?.(dropped, WITHIN_MS)) ?? [];
-  t.true(refused instanceof LockMisconfiguredError, reasonOf(refused));
-  t.deepEqual(others, [{ dropped: true }]);
+  const [refused, ...others] = (await keeping.releaseMany?.(dropped, TIMEOUT_MS)) ?? [];
+  t.true(refused instanceof LockMisconfiguredError, errorMessage(refused));
+  t.deepEqual(others, [{ released: true }]);
 });
 
 test("who may not publish passes on what was reserved all the same, and is told, too", async (t) => {
@@ -245,7 +250,7 @@ test("who may not publish passes on what was reserved all the same, and is told,
   for (const waiting of [first, newId()]) await queued(plain, key, waiting);
   await drop(plain, key, holder);
   t.is(await look(plain, key), reservedFor(first));
-  await mute.leave(key, first, WITHIN_MS);
+  await mute.dequeue(key, first, TIMEOUT_MS);
   t.regex(await told.warned, /ACL SETUSER <user> &lockweave:2:\*/);
 });
 
@@ -313,7 +318,7 @@ test("with a prefix and a user each, tenants use their locks, and cannot reach t
     const [holder, waiting] = [newId(), newId()];
     t.deepEqual(await take(store, key, holder), TAKEN);
     await queued(store, key, waiting);
-    t.deepEqual(await drop(store, key, holder), { dropped: true });
+    t.deepEqual(await drop(store, key, holder), { released: true });
     await takenInTurn(store, key, waiting, { fencing: true });
   }
   const intruder = redisStore(

@@ -40,7 +40,7 @@ async function arrival(t: ExecutionContext, address: RedisAddress): Promise<stri
   const store = redisStoreAt(address);
   t.teardown(() => store.close());
   const key = newKey();
-  t.true((await take(store, key, newId())).taken);
+  t.true((await take(store, key, newId())).acquired);
   const connections = String(await server.client().client("LIST")).split("\n");
   const own = connections.find((line) => line.includes(" cmd=set "));
   const [, user] = / user=(\S+)/.exec(own ?? "") ?? [];

@@ -1,6 +1,6 @@
 import test from "ava";
 import { LockMisconfiguredError } from "../../runtime/errors";
-import { drop, newId, newKey, request, take, TAKEN, WITHIN_MS } from "../../runtime/stores/contract/subject";
+import { drop, newId, newKey, request, take, TAKEN, TIMEOUT_MS } from "../../runtime/stores/contract/subject";
 import type { RedisClient } from "../../runtime/stores/redis/client";
 import { redisStore } from "../../runtime/stores/redis/redis";
 import { startRedis, type RedisServer } from "../support/redis-server";
@@ -20,13 +20,13 @@ test("a server before Redis 7 is asked by script, after one refusal, and both wa
   const old = redisStore(client);
   const [key, requestId] = [newKey(), newId()];
   t.deepEqual(await take(old, key, requestId), TAKEN);
-  const held = { taken: false, holder: requestId, freeInMs: undefined } as const;
+  const held = { acquired: false, holder: requestId, freeInMs: undefined } as const;
   t.deepEqual(await take(old, key, requestId), held);
   t.deepEqual(await take(old, key, newId()), held);
   t.deepEqual(await take(newer, key, newId()), held);
   const requests = [key, newKey()].map((name) => request(name, newId()));
-  t.deepEqual(await old.takeMany?.(requests, WITHIN_MS), [held, TAKEN]);
-  t.deepEqual(await drop(old, key, requestId), { dropped: true });
+  t.deepEqual(await old.acquireMany?.(requests, TIMEOUT_MS), [held, TAKEN]);
+  t.deepEqual(await drop(old, key, requestId), { released: true });
   t.is(refusals(), 1);
 });
 
@@ -37,7 +37,7 @@ test("of many that a server before Redis 7 is asked for, only the one with other
   const [free, wrong] = [newKey(), newKey()];
   await foreigner.rpush(wrong, "an element");
   const requests = [free, wrong].map((key) => request(key, newId()));
-  const replies = (await old.takeMany?.(requests, WITHIN_MS)) ?? [];
+  const replies = (await old.acquireMany?.(requests, TIMEOUT_MS)) ?? [];
   t.deepEqual(replies[0], TAKEN);
   t.true(replies[1] instanceof LockMisconfiguredError);
 });
@@ -58,12 +58,12 @@ test("a server before Redis 7 that is first asked for many is asked by script, t
   const own = redisStore(old);
   const requests = Array.from({ length: count }, () => request(newKey(), newId()));
   t.deepEqual(
-    await own.takeMany?.(requests, WITHIN_MS),
+    await own.acquireMany?.(requests, TIMEOUT_MS),
     requests.map(() => TAKEN),
   );
   t.deepEqual(
-    await own.takeMany?.(requests, WITHIN_MS),
-    requests.map(({ requestId }) => ({ taken: false, holder: requestId, freeInMs: undefined })),
+    await own.acquireMany?.(requests, TIMEOUT_MS),
+    requests.map(({ requestId }) => ({ acquired: false, holder: requestId, freeInMs: undefined })),
   );
   t.is(scripts, 1);
 });

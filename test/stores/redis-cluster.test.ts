@@ -14,7 +14,7 @@ import {
   renewal,
   take,
   TAKEN,
-  WITHIN_MS,
+  TIMEOUT_MS,
 } from "../../runtime/stores/contract/subject";
 import type { Store } from "../../runtime/stores/port";
 import { redisStore } from "../../runtime/stores/redis/redis";
@@ -57,7 +57,7 @@ async function slotsOf(pattern: string): Promise<Set<number>> {
 for (const name of ["plain", "with{tag}in", "{open"]) {
   test(`the counter and the queue of ${name} live in the slot of its lock key`, async (t) => {
     const key = `${newKey()}${name}`;
-    t.true((await take(store, key, newId(), { fencing: true })).taken);
+    t.true((await take(store, key, newId(), { fencing: true })).acquired);
     await queued(store, key, newId());
     t.is((await keysLike(`*${key}*`)).length, 3);
     t.is((await slotsOf(`*${key}*`)).size, 1);
@@ -69,13 +69,13 @@ for (const keyPrefix of ["shop:", "{shop}:"]) {
     const prefixed = redisStore(server.cluster({ keyPrefix }));
     const [key, requestId, waiting] = [newKey(), newId(), newId()];
     await hearingOf(prefixed, server, key, keyPrefix);
-    t.true((await take(prefixed, key, requestId, { fencing: true })).taken);
+    t.true((await take(prefixed, key, requestId, { fencing: true })).acquired);
     const ear = listen(prefixed, waiting);
     await queued(prefixed, key, waiting);
     t.is((await keysLike(`${keyPrefix}${key}`)).length, 1);
     t.is((await keysLike(`*${key}*`)).length, 3);
     t.is((await slotsOf(`*${key}*`)).size, 1);
-    t.deepEqual(await drop(prefixed, key, requestId), { dropped: true });
+    t.deepEqual(await drop(prefixed, key, requestId), { released: true });
     await ear.heard;
     await prefixed.close();
   });
@@ -89,20 +89,26 @@ for (const braces of ["}closed", "{}empty-tag", "{}a{tag}"]) {
       message: /CROSSSLOT/,
     });
     const [holder, waiting, requestId] = [newId(), newId(), newId()];
-    t.true((await take(store, key, holder)).taken, "without fencing it is a key like any other");
+    t.true((await take(store, key, holder)).acquired, "without fencing it is a key like any other");
     const reply = await place(store, key, waiting);
-    t.true(!reply.taken && reply.holder === holder && (reply.freeInMs ?? 0) > 0, "one can wait by looking");
+    t.true(
+      !reply.acquired && reply.holder === holder && (reply.freeInMs ?? 0) > 0,
+      "one can wait by looking",
+    );
     const held = { key, requestId: holder };
-    t.deepEqual(await store.next(held, placing(key, newId()), WITHIN_MS), { dropped: true, next: undefined });
-    t.deepEqual(await store.next(held, placing(key, newId()), WITHIN_MS), {
-      dropped: false,
+    t.deepEqual(await store.releaseAndEnqueue(held, placing(key, newId()), TIMEOUT_MS), {
+      released: true,
+      next: undefined,
+    });
+    t.deepEqual(await store.releaseAndEnqueue(held, placing(key, newId()), TIMEOUT_MS), {
+      released: false,
       holder: undefined,
     });
     t.deepEqual(await place(store, key, waiting, {}, requestId), TAKEN);
-    await store.leave(key, waiting, WITHIN_MS);
-    t.deepEqual(await drop(store, key, newId()), { dropped: false, holder: requestId });
-    t.deepEqual(await drop(store, key, requestId), { dropped: true });
-    t.true((await take(store, key, newId())).taken);
+    await store.dequeue(key, waiting, TIMEOUT_MS);
+    t.deepEqual(await drop(store, key, newId()), { released: false, holder: requestId });
+    t.deepEqual(await drop(store, key, requestId), { released: true });
+    t.true((await take(store, key, newId())).acquired);
   });
 }
 
@@ -124,7 +130,7 @@ test("close() leaves no listener on the caller's cluster client, nor on its node
     );
   const before = listeners();
   const own = redisStore(cluster);
-  t.true((await take(own, newKey(), newId())).taken);
+  t.true((await take(own, newKey(), newId())).acquired);
   t.notDeepEqual(listeners(), before);
   await own.close();
   t.deepEqual(listeners(), before);
@@ -142,17 +148,17 @@ test("when one node of a cluster is gone, the keys of the others are renewed, lo
   await gone?.kill();
   const renewed = await own.renew(
     holds.map(({ key, requestId }) => renewal(key, requestId)),
-    WITHIN_MS,
+    TIMEOUT_MS,
   );
-  const looked = await own.look(
+  const looked = await own.peek(
     holds.map(({ key }) => key),
-    WITHIN_MS,
+    TIMEOUT_MS,
   );
-  const dropped = (await own.dropMany?.(holds, WITHIN_MS)) ?? [];
+  const dropped = (await own.releaseMany?.(holds, TIMEOUT_MS)) ?? [];
   for (const [index, isLost] of lost.entries()) {
     const replies = [renewed[index], looked[index], dropped[index]];
     if (isLost) t.true(replies.every((reply) => reply instanceof Error));
-    else t.deepEqual(replies, [{ renewed: true }, holds[index]?.requestId, { dropped: true }]);
+    else t.deepEqual(replies, [{ renewed: true }, holds[index]?.requestId, { released: true }]);
   }
   t.true(lost.includes(true) && lost.includes(false));
   await own.close();

@@ -158,7 +158,7 @@ test("what could not be sent in its time is never sent", async (t) => {
   await take(own, newKey(), newId());
   await first.stop();
   const key = newKey();
-  await t.throwsAsync(own.take(request(key, newId()), 100));
+  await t.throwsAsync(own.acquire(request(key, newId()), 100));
   const told = noting(own);
   const second = await startRedisAt(port);
   t.teardown(second.stop);
@@ -234,7 +234,7 @@ test("a server that never answers is told as such, before the caller's time is o
   await once(deaf, "listening");
   t.teardown(() => deaf.close());
   const own = storeAt(t, `redis://127.0.0.1:${(deaf.address() as AddressInfo).port}`);
-  const taken = own.take(request(newKey(), newId()), 5_000);
+  const taken = own.acquire(request(newKey(), newId()), 5_000);
   let isOver = false;
   setTimeout(() => setImmediate(() => (isOver = true)), 5_000);
   await t.throwsAsync(taken, { message: /no connection to Redis yet/ });
@@ -253,7 +253,7 @@ test("a Redis that asks for a password is a misconfiguration", async (t) => {
     });
   }
   const open = storeAt(t, `redis://:open%20sesame@127.0.0.1:${guarded.port}`);
-  t.true((await take(open, newKey(), newId())).taken);
+  t.true((await take(open, newKey(), newId())).acquired);
 });
 
 test("a wrong password is a misconfiguration, and is not told", async (t) => {
@@ -351,7 +351,7 @@ test("where the database cannot be selected nothing is locked in another one, un
   client.disconnect(true);
   for (const store of [ofCaller, ofOurs]) {
     const key = newKey();
-    await until(async () => (await take(store, key, newId()).catch(() => undefined))?.taken === true);
+    await until(async () => (await take(store, key, newId()).catch(() => undefined))?.acquired === true);
     t.is(await admin.exists(key), 0);
     t.is(await inFive.exists(key), 1);
   }

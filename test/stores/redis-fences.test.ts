@@ -1,6 +1,6 @@
 import test from "ava";
 import * as fc from "fast-check";
-import { withLock } from "../../runtime/by-hand";
+import { withLock } from "../../runtime/with-lock";
 import { configure, shutdown } from "../../runtime/configure";
 import { LockMisconfiguredError } from "../../runtime/errors";
 import { hearing } from "../../runtime/stores/contract";
@@ -14,7 +14,7 @@ import {
   renewal,
   take,
   token,
-  WITHIN_MS,
+  TIMEOUT_MS,
 } from "../../runtime/stores/contract/subject";
 import { FENCING_STRIDE, type Store } from "../../runtime/stores/port";
 import { quorumStore } from "../../runtime/stores/quorum/quorum-store";
@@ -44,12 +44,12 @@ const WAYS: Record<string, (store: Store, key: string) => Promise<unknown>> = {
   "from the holder before it": async (store, key) => {
     const requestId = newId();
     await take(store, key, requestId);
-    return await store.next({ key, requestId }, placing(key, newId(), WITH_TOKEN), WITHIN_MS);
+    return await store.releaseAndEnqueue({ key, requestId }, placing(key, newId(), WITH_TOKEN), TIMEOUT_MS);
   },
   "by a renewal": async (store, key) => {
     const requestId = newId();
     await take(store, key, requestId);
-    return await store.renew([{ ...renewal(key, requestId, LOCK_TIME_MS), fencing: true }], WITHIN_MS);
+    return await store.renew([{ ...renewal(key, requestId, LOCK_TIME_MS), fencing: true }], TIMEOUT_MS);
   },
 };
 

@@ -13,7 +13,7 @@ import {
   renew,
   take,
   takenInTurn,
-  WITHIN_MS,
+  TIMEOUT_MS,
 } from "../../runtime/stores/contract/subject";
 import type { Store } from "../../runtime/stores/port";
 import { redisStore } from "../../runtime/stores/redis/redis";
@@ -39,13 +39,17 @@ test("a foreigner's plain SET NX PX and a lock exclude each other, both ways", a
   const foreigner = server.client();
   const [key, requestId] = [newKey(), newId()];
   t.is(await foreigner.set(key, "foreigner", "PX", 600_000, "NX"), "OK");
-  t.deepEqual(await take(store, key, requestId), { taken: false, holder: "foreigner", freeInMs: undefined });
+  t.deepEqual(await take(store, key, requestId), {
+    acquired: false,
+    holder: "foreigner",
+    freeInMs: undefined,
+  });
   const refused = await place(store, key, newId());
-  t.true(!refused.taken && refused.freeInMs !== undefined && refused.freeInMs > 0);
-  t.deepEqual(await drop(store, key, requestId), { dropped: false, holder: "foreigner" });
+  t.true(!refused.acquired && refused.freeInMs !== undefined && refused.freeInMs > 0);
+  t.deepEqual(await drop(store, key, requestId), { released: false, holder: "foreigner" });
   t.is(await foreigner.get(key), "foreigner");
   await foreigner.del(key);
-  t.true((await take(store, key, newId())).taken);
+  t.true((await take(store, key, newId())).acquired);
   t.is(await foreigner.set(key, "foreigner", "PX", 600_000, "NX"), null);
 });
 
@@ -54,7 +58,7 @@ test("those who wait go on in their order when a foreigner frees the key, and wa
   const [key, first, second] = [newKey(), newId(), newId()];
   const ear = listen(store, first);
   await foreigner.set(key, "foreigner");
-  t.deepEqual(await place(store, key, first), { taken: false, holder: "foreigner", freeInMs: undefined });
+  t.deepEqual(await place(store, key, first), { acquired: false, holder: "foreigner", freeInMs: undefined });
   await queued(store, key, second);
   await foreigner.del(key);
   t.is(await foreigner.set(key, "another", "PX", 600_000, "NX"), "OK");
@@ -66,8 +70,8 @@ test("those who wait go on in their order when a foreigner frees the key, and wa
   const lost = await takenInTurn(store, key, first);
   await foreigner.del(key); // From under the holder.
   const requestId = await takenInTurn(store, key, second);
-  t.deepEqual(await drop(store, key, lost), { dropped: false, holder: requestId });
-  t.deepEqual(await drop(store, key, requestId), { dropped: true });
+  t.deepEqual(await drop(store, key, lost), { released: false, holder: requestId });
+  t.deepEqual(await drop(store, key, requestId), { released: true });
   ear.deafen();
 });
 
@@ -75,7 +79,7 @@ test("a foreign key without time to live is held, and nobody knows when it becom
   const foreigner = server.client();
   const key = newKey();
   await foreigner.set(key, "for ever");
-  const held = { taken: false, holder: "for ever", freeInMs: undefined } as const;
+  const held = { acquired: false, holder: "for ever", freeInMs: undefined } as const;
   t.deepEqual(await take(store, key, newId()), held);
   t.deepEqual(await take(store, key, newId(), { fencing: true }), held);
   t.deepEqual(await place(store, key, newId()), held);
@@ -104,12 +108,15 @@ for (const fencing of [false, true]) {
     const holder = "(other data than text)";
     t.deepEqual(await renew(store, key, requestId, 1_000), { renewed: false, holder });
     const fenced = { key, requestId, lockTimeMs: 1_000, fencing };
-    t.deepEqual(await store.renew([fenced], WITHIN_MS), [{ renewed: false, holder }]);
-    t.deepEqual(await drop(store, key, requestId), { dropped: false, holder });
+    t.deepEqual(await store.renew([fenced], TIMEOUT_MS), [{ renewed: false, holder }]);
+    t.deepEqual(await drop(store, key, requestId), { released: false, holder });
     const request = placing(key, newId(), { fencing });
-    t.deepEqual(await store.next({ key, requestId }, request, WITHIN_MS), { dropped: false, holder });
+    t.deepEqual(await store.releaseAndEnqueue({ key, requestId }, request, TIMEOUT_MS), {
+      released: false,
+      holder,
+    });
     t.is(await look(store, key), holder);
-    await store.leave(key, newId(), WITHIN_MS);
+    await store.dequeue(key, newId(), TIMEOUT_MS);
     t.deepEqual(await foreigner.lrange(key, 0, -1), ["an element"]);
   });
 }

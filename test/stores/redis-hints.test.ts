@@ -14,7 +14,7 @@ import {
   take,
   TAKEN,
   takenInTurn,
-  WITHIN_MS,
+  TIMEOUT_MS,
 } from "../../runtime/stores/contract/subject";
 import type { Store } from "../../runtime/stores/port";
 import { redisStore } from "../../runtime/stores/redis/redis";
@@ -70,7 +70,7 @@ test.serial("those who died at the head of the queue cost the living nothing", a
   for (let n = 0; n < 6; n += 1) await queued(dead.store, key, newId());
   await queued(store, key, waiting);
   await dead.die();
-  t.deepEqual(await drop(store, key, holder), { dropped: true });
+  t.deepEqual(await drop(store, key, holder), { released: true });
   t.is(await look(store, key), reservedFor(waiting));
 });
 
@@ -89,15 +89,15 @@ test.serial("the living pass the dead whichever way the key comes to them", asyn
   for (const key of [keys.leave, keys.many]) await queued(store, key, waiting);
   await dead.die();
   const request = placing(keys.next, waiting);
-  t.deepEqual(await store.next({ key: keys.next, requestId: holder }, request, WITHIN_MS), {
-    dropped: true,
+  t.deepEqual(await store.releaseAndEnqueue({ key: keys.next, requestId: holder }, request, TIMEOUT_MS), {
+    released: true,
     next: TAKEN,
   });
   await drop(store, keys.leave, holder);
   t.is(await look(store, keys.leave), reservedFor(gone));
-  await store.leave(keys.leave, gone, WITHIN_MS);
+  await store.dequeue(keys.leave, gone, TIMEOUT_MS);
   t.is(await look(store, keys.leave), reservedFor(waiting));
-  await store.dropMany?.([{ key: keys.many, requestId: holder }], WITHIN_MS);
+  await store.releaseMany?.([{ key: keys.many, requestId: holder }], TIMEOUT_MS);
   t.is(await look(store, keys.many), reservedFor(waiting));
   await server.client().del(keys.place); // As when its lock time ends.
   await takenInTurn(store, keys.place, waiting);
@@ -280,7 +280,7 @@ for (const [name, ms] of [
     for (const one of waiting.toReversed()) await queued(store, key, one);
     let last = holder;
     for (const one of waiting) {
-      t.deepEqual(await drop(store, key, last), { dropped: true });
+      t.deepEqual(await drop(store, key, last), { released: true });
       last = await takenInTurn(store, key, one);
       await renew(store, key, last, 60_000);
     }

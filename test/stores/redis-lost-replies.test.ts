@@ -8,7 +8,7 @@ import {
   renew,
   take,
   TAKEN,
-  WITHIN_MS,
+  TIMEOUT_MS,
 } from "../../runtime/stores/contract/subject";
 import type { Store } from "../../runtime/stores/port";
 import { redisStore } from "../../runtime/stores/redis/redis";
@@ -38,10 +38,10 @@ async function overProxy(t: ExecutionContext): Promise<{ own: Store; proxy: TcpP
   await take(own, key, requestId); // The scripts are known from here on.
   await renew(own, key, requestId, 60_000);
   const request = placing(key, newId());
-  await own.next({ key, requestId }, request, WITHIN_MS);
+  await own.releaseAndEnqueue({ key, requestId }, request, TIMEOUT_MS);
   await drop(own, key, request.requestId);
   await place(own, key, newId(), {}, requestId);
-  await own.dropMany?.([{ key, requestId }], WITHIN_MS);
+  await own.releaseMany?.([{ key, requestId }], TIMEOUT_MS);
   return { own, proxy };
 }
 
@@ -53,7 +53,7 @@ test("a take that was sent again finds itself", async (t) => {
   const taken = take(own, key, requestId);
   await until(async () => (await watcher.exists(key)) === 1);
   proxy.cut();
-  t.deepEqual(await taken, { taken: false, holder: requestId, freeInMs: undefined });
+  t.deepEqual(await taken, { acquired: false, holder: requestId, freeInMs: undefined });
 });
 
 test("a place that was sent again finds itself", async (t) => {
@@ -65,7 +65,7 @@ test("a place that was sent again finds itself", async (t) => {
   const taken = place(own, key, newId(), {}, requestId);
   await until(async () => (await watcher.exists(key)) === 1);
   proxy.cut();
-  t.like(await taken, { taken: false, holder: requestId });
+  t.like(await taken, { acquired: false, holder: requestId });
   t.deepEqual(warnings, []);
 });
 
@@ -76,7 +76,7 @@ test("a drop that was sent again is not taken for a lost lock: nobody can know, 
   for (const name of [key, other]) await take(own, name, requestId);
   proxy.withholdReplies();
   const dropped = drop(own, key, requestId);
-  const many = own.dropMany?.([{ key: other, requestId }], WITHIN_MS);
+  const many = own.releaseMany?.([{ key: other, requestId }], TIMEOUT_MS);
   await until(async () => (await watcher.exists(key, other)) === 0);
   proxy.cut();
   await t.throwsAsync(dropped, { message: /the connection broke/ });
@@ -91,7 +91,7 @@ test("a next that was sent again says that nobody can know, and its request can 
   const request = placing(key, newId());
   t.deepEqual(await take(own, key, requestId), TAKEN);
   proxy.withholdReplies();
-  const handedOff = own.next({ key, requestId }, request, WITHIN_MS);
+  const handedOff = own.releaseAndEnqueue({ key, requestId }, request, TIMEOUT_MS);
   await until(async () => (await watcher.get(key)) === request.requestId);
   proxy.cut();
   await t.throwsAsync(handedOff, { message: /the connection broke/ });
@@ -106,7 +106,7 @@ test("a take that was sent again, and not carried out before, says that it may c
   const taken = take(own, newKey(), requestId);
   await until(() => proxy.bytesSent > bytesBefore);
   proxy.reset();
-  t.deepEqual(await taken, { taken: true, mayComeAgain: true });
+  t.deepEqual(await taken, { acquired: true, mayComeAgain: true });
 });
 
 test("a client in the middle of a transaction gives no reply, and none is made of its words", async (t) => {

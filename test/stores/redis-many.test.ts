@@ -10,7 +10,7 @@ import {
   request,
   take,
   TAKEN,
-  WITHIN_MS,
+  TIMEOUT_MS,
 } from "../../runtime/stores/contract/subject";
 import { MOST_AT_ONCE, type Store } from "../../runtime/stores/port";
 import { redisStore } from "../../runtime/stores/redis/redis";
@@ -26,55 +26,55 @@ test.before(async () => {
 
 test.after.always(() => server.stop());
 
-type Many = Required<Pick<Store, "takeMany" | "placeMany" | "dropMany">>;
+type Many = Required<Pick<Store, "acquireMany" | "enqueueMany" | "releaseMany">>;
 
 /** A store of its own whose scripts the server knows already, and what is sent over it. */
 async function countedStore(): Promise<{
   own: Store;
-  takeMany: NonNullable<Many["takeMany"]>;
-  placeMany: NonNullable<Many["placeMany"]>;
-  dropMany: NonNullable<Many["dropMany"]>;
+  acquireMany: NonNullable<Many["acquireMany"]>;
+  enqueueMany: NonNullable<Many["enqueueMany"]>;
+  releaseMany: NonNullable<Many["releaseMany"]>;
   commands: () => string[];
 }> {
   const { client, commands } = counting(server.client());
   const own = redisStore(client);
-  const { takeMany, placeMany, dropMany } = own;
-  if (takeMany === undefined || placeMany === undefined || dropMany === undefined) {
+  const { acquireMany, enqueueMany, releaseMany } = own;
+  if (acquireMany === undefined || enqueueMany === undefined || releaseMany === undefined) {
     throw new Error("Expected a store that takes many");
   }
   const key = newKey();
-  await takeMany([request(key, newId())], WITHIN_MS);
-  await own.renew([renewal(key, newId())], WITHIN_MS);
-  await own.look([key], WITHIN_MS);
-  await dropMany([{ key, requestId: newId() }], WITHIN_MS);
-  await placeMany([placing(newKey(), newId())], WITHIN_MS);
+  await acquireMany([request(key, newId())], TIMEOUT_MS);
+  await own.renew([renewal(key, newId())], TIMEOUT_MS);
+  await own.peek([key], TIMEOUT_MS);
+  await releaseMany([{ key, requestId: newId() }], TIMEOUT_MS);
+  await enqueueMany([placing(newKey(), newId())], TIMEOUT_MS);
   commands();
-  return { own, takeMany, placeMany, dropMany, commands };
+  return { own, acquireMany, enqueueMany, releaseMany, commands };
 }
 
 test("as many keys as may be asked for at once go in one command", async (t) => {
-  const { own, takeMany, placeMany, dropMany, commands } = await countedStore();
+  const { own, acquireMany, enqueueMany, releaseMany, commands } = await countedStore();
   const holds = Array.from({ length: MOST_AT_ONCE }, () => ({ key: newKey(), requestId: newId() }));
   const requests = holds.map(({ key, requestId }) => request(key, requestId));
-  t.true((await takeMany(requests, WITHIN_MS)).every((reply) => "taken" in reply && reply.taken));
+  t.true((await acquireMany(requests, TIMEOUT_MS)).every((reply) => "acquired" in reply && reply.acquired));
   t.deepEqual(commands(), ["EVALSHA"]);
-  await own.renew(requests, WITHIN_MS);
+  await own.renew(requests, TIMEOUT_MS);
   t.deepEqual(commands(), ["EVALSHA"]);
   const keys = holds.map(({ key }) => key);
   t.deepEqual(
-    await own.look(keys, WITHIN_MS),
+    await own.peek(keys, TIMEOUT_MS),
     holds.map(({ requestId }) => requestId),
   );
   t.deepEqual(commands(), ["EVALSHA"]);
   const waiting = keys.map((key) => placing(key, newId()));
   const held = (replies: readonly object[]): boolean =>
     replies.every((reply, index) => "holder" in reply && reply.holder === holds[index]?.requestId);
-  t.true(held(await placeMany(waiting, WITHIN_MS)));
+  t.true(held(await enqueueMany(waiting, TIMEOUT_MS)));
   t.deepEqual(commands(), ["EVALSHA"]);
-  t.true((await dropMany(holds, WITHIN_MS)).every((reply) => "dropped" in reply && reply.dropped));
+  t.true((await releaseMany(holds, TIMEOUT_MS)).every((reply) => "released" in reply && reply.released));
   t.deepEqual(commands(), ["EVALSHA"]);
-  const inTurn = waiting.map(({ key, place }) => placing(key, place));
-  t.true((await placeMany(inTurn, WITHIN_MS)).every((reply) => "taken" in reply && reply.taken));
+  const inTurn = waiting.map(({ key, ticket }) => placing(key, ticket));
+  t.true((await enqueueMany(inTurn, TIMEOUT_MS)).every((reply) => "acquired" in reply && reply.acquired));
   t.deepEqual(commands(), ["EVALSHA"]);
   await own.close();
 });
@@ -82,50 +82,50 @@ test("as many keys as may be asked for at once go in one command", async (t) => 
 test("a script holds up the server for a few hundred keys at most", async (t) => {
   const { own, commands } = await countedStore();
   const requests = Array.from({ length: 600 }, () => renewal(newKey(), newId()));
-  t.is((await own.renew(requests, WITHIN_MS)).length, 600);
+  t.is((await own.renew(requests, TIMEOUT_MS)).length, 600);
   t.is(commands().length, 3);
   const keys = requests.map(({ key }) => key);
-  t.is((await own.look(keys, WITHIN_MS)).length, 600);
+  t.is((await own.peek(keys, TIMEOUT_MS)).length, 600);
   t.is(commands().length, 3);
   await own.close();
 });
 
 test("of those who ask together, only the one whose key holds other data is refused for it", async (t) => {
   const foreigner = server.client();
-  const { own, takeMany, placeMany, dropMany, commands } = await countedStore();
+  const { own, acquireMany, enqueueMany, releaseMany, commands } = await countedStore();
   const [free, wrong, held] = [newKey(), newKey(), newKey()];
   const [requestId, holder] = [newId(), newId()];
   await foreigner.rpush(wrong, "an element");
   await take(own, held, holder);
   commands();
   const keys = [free, wrong, held];
-  const replies = await takeMany(
+  const replies = await acquireMany(
     keys.map((key) => request(key, requestId)),
-    WITHIN_MS,
+    TIMEOUT_MS,
   );
   t.deepEqual(commands(), ["EVALSHA"]);
   t.deepEqual(replies[0], TAKEN);
   t.true(replies[1] instanceof LockMisconfiguredError);
-  t.deepEqual(replies[2], { taken: false, holder, freeInMs: undefined });
+  t.deepEqual(replies[2], { acquired: false, holder, freeInMs: undefined });
   const renewed = await own.renew(
     keys.map((key) => renewal(key, requestId)),
-    WITHIN_MS,
+    TIMEOUT_MS,
   );
   const other = "(other data than text)";
   t.deepEqual(renewed, [{ renewed: true }, { renewed: false, holder: other }, { renewed: false, holder }]);
-  t.deepEqual(await own.look(keys, WITHIN_MS), [requestId, other, holder]);
-  const places = await placeMany(
+  t.deepEqual(await own.peek(keys, TIMEOUT_MS), [requestId, other, holder]);
+  const places = await enqueueMany(
     keys.map((key) => placing(key, newId())),
-    WITHIN_MS,
+    TIMEOUT_MS,
   );
-  t.like(places[0], { taken: false, holder: requestId });
+  t.like(places[0], { acquired: false, holder: requestId });
   t.true(places[1] instanceof LockMisconfiguredError);
-  t.like(places[2], { taken: false, holder });
+  t.like(places[2], { acquired: false, holder });
   const drops = keys.map((key) => ({ key, requestId }));
-  t.deepEqual(await dropMany(drops, WITHIN_MS), [
-    { dropped: true },
-    { dropped: false, holder: other },
-    { dropped: false, holder },
+  t.deepEqual(await releaseMany(drops, TIMEOUT_MS), [
+    { released: true },
+    { released: false, holder: other },
+    { released: false, holder },
   ]);
   t.deepEqual(await foreigner.lrange(wrong, 0, -1), ["an element"]);
   await own.close();
@@ -144,13 +144,13 @@ test("a server that takes no writes any more says so to the client of many as of
   await former.client().replicaof("127.0.0.1", String(server.port));
   const keys = [newKey(), newKey()];
   const asked = [
-    own.takeMany?.(
+    own.acquireMany?.(
       keys.map((key) => request(key, newId())),
-      WITHIN_MS,
+      TIMEOUT_MS,
     ),
-    own.placeMany?.(
+    own.enqueueMany?.(
       keys.map((key) => placing(key, newId())),
-      WITHIN_MS,
+      TIMEOUT_MS,
     ),
   ];
   for (const one of asked) await t.throwsAsync(async () => await one, { message: /READONLY/ });
@@ -164,7 +164,7 @@ test("of those who renew together, one whose counter of tokens holds other data 
   for (const key of [plain, wrong, fenced]) await take(own, key, requestId);
   await foreigner.rpush(`lockweave:2:fence:{${wrong}}`, "an element");
   const renewals = [plain, wrong, fenced].map((key) => request(key, requestId, { fencing: key !== plain }));
-  const replies = await own.renew(renewals, WITHIN_MS);
+  const replies = await own.renew(renewals, TIMEOUT_MS);
   t.deepEqual(replies[0], { renewed: true });
   t.true(replies[1] instanceof LockMisconfiguredError);
   t.like(replies[2], { renewed: true });
@@ -178,10 +178,10 @@ test("when the server does not answer, each of many learns it", async (t) => {
   const requests = Array.from({ length: 300 }, () => renewal(newKey(), newId()));
   const keys = requests.map(({ key }) => key);
   const asked = Promise.allSettled([
-    own.takeMany?.(requests.slice(0, MOST_AT_ONCE), WITHIN_MS),
-    own.place(placing(newKey(), newId()), WITHIN_MS),
+    own.acquireMany?.(requests.slice(0, MOST_AT_ONCE), TIMEOUT_MS),
+    own.enqueue(placing(newKey(), newId()), TIMEOUT_MS),
   ]);
-  const [renewed, looked] = [own.renew(requests, WITHIN_MS), own.look(keys, WITHIN_MS)];
+  const [renewed, looked] = [own.renew(requests, TIMEOUT_MS), own.peek(keys, TIMEOUT_MS)];
   await mortal.stop(); // Its clients are disconnected by it.
   t.true((await asked).every(({ status }) => status === "rejected"));
   for (const replies of [await renewed, await looked]) {
@@ -209,13 +209,13 @@ test("of many who share a key each is renewed once, in one command", async (t) =
   await admin.config("RESETSTAT");
   const replies = await own.renew(
     readers.map((id) => ({ ...renewal(key, id), permits: Infinity })),
-    WITHIN_MS,
+    TIMEOUT_MS,
   );
   t.true(replies.every((reply) => "renewed" in reply && reply.renewed));
   const stats = await admin.info("commandstats");
   t.regex(stats, /cmdstat_zadd:calls=100,/);
   t.regex(stats, /cmdstat_evalsha:calls=1,/);
-  for (const requestId of readers) await own.drop({ key, requestId }, WITHIN_MS);
+  for (const requestId of readers) await own.release({ key, requestId }, TIMEOUT_MS);
   t.is(await admin.exists(key), 0);
 });
 
@@ -227,9 +227,9 @@ test("a hold that is given back twice in one command is passed on once", async (
   await take(own, key, requestId);
   for (const waiting of [first, second]) await queued(own, key, waiting);
   const held = { key, requestId };
-  t.deepEqual(await own.dropMany?.([held, held], WITHIN_MS), [
-    { dropped: true },
-    { dropped: false, holder: reservedFor(first) },
+  t.deepEqual(await own.releaseMany?.([held, held], TIMEOUT_MS), [
+    { released: true },
+    { released: false, holder: reservedFor(first) },
   ]);
 });
 
@@ -241,9 +241,9 @@ test("where no memory is left, a hold is closed and revoked as ever", async (t) 
   await full.client().config("SET", "maxmemory", "1");
   const [first, second] = holds;
   if (first === undefined || second === undefined) throw new Error("too few holds");
-  t.deepEqual(await own.drop({ ...first, closedForMs: 60_000 }, WITHIN_MS), { dropped: true });
+  t.deepEqual(await own.release({ ...first, cooldownMs: 60_000 }, TIMEOUT_MS), { released: true });
   t.is(await full.client().get(first.key), closedAfter(first.requestId));
-  t.true(await own.revoke?.(second, WITHIN_MS));
+  t.true(await own.revoke?.(second, TIMEOUT_MS));
   t.is(await full.client().get(second.key), revokedFrom(second.requestId));
   await own.close();
   await full.stop();
@@ -256,12 +256,12 @@ test("where no memory is left, those who share a key renew it and give it back, 
   for (const id of [one, other]) await take(own, key, id, { permits: 5 });
   await full.client().config("SET", "maxmemory", "1");
   await t.throwsAsync(take(own, key, third, { permits: 5 }), { message: /OOM|memory/ });
-  t.deepEqual(await own.renew([renewal(key, one), renewal(key, other)], WITHIN_MS), [
+  t.deepEqual(await own.renew([renewal(key, one), renewal(key, other)], TIMEOUT_MS), [
     { renewed: true },
     { renewed: true },
   ]);
-  t.deepEqual(await own.drop({ key, requestId: one }, WITHIN_MS), { dropped: true });
-  t.deepEqual(await own.dropMany?.([{ key, requestId: other }], WITHIN_MS), [{ dropped: true }]);
+  t.deepEqual(await own.release({ key, requestId: one }, TIMEOUT_MS), { released: true });
+  t.deepEqual(await own.releaseMany?.([{ key, requestId: other }], TIMEOUT_MS), [{ released: true }]);
   t.is(await full.client().exists(key), 0);
   await own.close();
   await full.stop();

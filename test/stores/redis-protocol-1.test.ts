@@ -14,7 +14,7 @@ import {
   TAKEN,
   takenInTurn,
   token,
-  WITHIN_MS,
+  TIMEOUT_MS,
 } from "../../runtime/stores/contract/subject";
 import { FENCING_STRIDE, type Store } from "../../runtime/stores/port";
 import { redisStore } from "../../runtime/stores/redis/redis";
@@ -49,11 +49,14 @@ test("what the old version holds the new one neither takes, renews nor drops, an
   ]) {
     const [key, holder, requestId] = [newKey(), newId(), newId()];
     t.true(await old.acquire(key, holder));
-    t.deepEqual(await take(store, key, requestId), { taken: false, holder, freeInMs: undefined });
+    t.deepEqual(await take(store, key, requestId), { acquired: false, holder, freeInMs: undefined });
     t.deepEqual(await renew(store, key, requestId, 1_000), { renewed: false, holder });
-    t.deepEqual(await drop(store, key, requestId), { dropped: false, holder });
+    t.deepEqual(await drop(store, key, requestId), { released: false, holder });
     const request = placing(key, newId());
-    t.deepEqual(await store.next({ key, requestId }, request, WITHIN_MS), { dropped: false, holder });
+    t.deepEqual(await store.releaseAndEnqueue({ key, requestId }, request, TIMEOUT_MS), {
+      released: false,
+      holder,
+    });
     t.is(await old.renew(key, holder), "renewed");
     t.is(await release(key, holder), "released");
     t.deepEqual(await take(store, key, requestId), TAKEN);
@@ -71,7 +74,7 @@ test("what the new version holds the old one neither takes, renews nor releases,
   t.is(await old.handOn(key, id, newId()), "stolen");
   await old.leave(key, id);
   t.deepEqual(await renew(store, key, holder, 1_000), { renewed: true });
-  t.deepEqual(await drop(store, key, holder), { dropped: true });
+  t.deepEqual(await drop(store, key, holder), { released: true });
   t.true(await old.acquire(key, id));
 });
 
@@ -98,8 +101,8 @@ test("what the old version's queue has given the new one takes for somebody's ho
   t.is(await old.release(key, holder), "released");
   for (const id of [given, newId()]) {
     const reply = await place(store, key, id);
-    t.true(!reply.taken && reply.holder === given);
-    await store.leave(key, id, WITHIN_MS);
+    t.true(!reply.acquired && reply.holder === given);
+    await store.dequeue(key, id, TIMEOUT_MS);
   }
   t.is(await look(store, key), given);
   t.true(await old.wait(key, given), "it is taken by the one to whom it was given");

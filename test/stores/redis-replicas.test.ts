@@ -2,7 +2,7 @@ import test, { type ExecutionContext } from "ava";
 import type { Redis } from "ioredis";
 import { LockOptionError } from "../../runtime";
 import type { Duration } from "../../runtime/duration";
-import { newId, newKey, WITHIN_MS } from "../../runtime/stores/contract/subject";
+import { newId, newKey, TIMEOUT_MS } from "../../runtime/stores/contract/subject";
 import { memoryStore } from "../../runtime/stores/memory";
 import type { Store } from "../../runtime/stores/port";
 import { quorumStore } from "../../runtime/stores/quorum/quorum-store";
@@ -70,9 +70,9 @@ test.serial("what is taken is at the replica when the reply comes", async (t) =>
   const there = replica.client();
   for (const fencing of [false, true]) {
     const one = { ...request(newKey()), fencing, replicas: 1 };
-    t.like(await store.take(one, WITHIN_MS), { taken: true });
+    t.like(await store.acquire(one, TIMEOUT_MS), { acquired: true });
     t.is(await there.get(one.key), one.requestId);
-    await store.drop(one, WITHIN_MS);
+    await store.release(one, TIMEOUT_MS);
   }
 });
 
@@ -83,9 +83,9 @@ test.serial("what is taken in a database that was selected at run time is confir
   for (const db of [3, 5]) {
     await client.select(db);
     const one = { ...request(newKey()), replicas: 1 };
-    t.deepEqual(await store.take(one, WITHIN_MS), { taken: true });
+    t.deepEqual(await store.acquire(one, TIMEOUT_MS), { acquired: true });
     t.is(await replica.client({ db }).get(one.key), one.requestId);
-    t.deepEqual(await store.renew([one], WITHIN_MS), [{ renewed: true }]);
+    t.deepEqual(await store.renew([one], TIMEOUT_MS), [{ renewed: true }]);
   }
 });
 
@@ -93,31 +93,31 @@ test.serial("what was taken is not known to be, where the replica has not confir
   hang(t);
   const store = openStore(t);
   const one = { ...request(newKey()), replicas: 1 };
-  await t.throwsAsync(store.take(one, 300), {
+  await t.throwsAsync(store.acquire(one, 300), {
     message: /0 of 1 replicas confirmed|replicas did not answer in time|no reply from the store/,
   });
-  t.like(await store.drop(one, WITHIN_MS), { dropped: true });
+  t.like(await store.release(one, TIMEOUT_MS), { released: true });
 });
 
 test.serial("a hold that somebody has taken away is not confirmed, whatever replicas say", async (t) => {
   const store = openStore(t);
   const one = { ...request(newKey()), replicas: 1 };
-  t.deepEqual(await store.renew([one], WITHIN_MS), [{ renewed: false, holder: undefined }] as never);
+  t.deepEqual(await store.renew([one], TIMEOUT_MS), [{ renewed: false, holder: undefined }] as never);
   await admin.set(one.key, "somebody", "PX", 10_000);
-  t.deepEqual(await store.renew([one], WITHIN_MS), [{ renewed: false, holder: "somebody" }] as never);
+  t.deepEqual(await store.renew([one], TIMEOUT_MS), [{ renewed: false, holder: "somebody" }] as never);
 });
 
 test.serial("many that are asked for at once wait for their replicas together", async (t) => {
   const store = openStore(t);
   const before = await callsOf("wait");
   const many = Array.from({ length: 100 }, () => ({ ...request(newKey()), replicas: 1 }));
-  const replies = await Promise.all(many.map((one) => store.take(one, 5_000)));
-  t.true(replies.every(({ taken }) => taken));
+  const replies = await Promise.all(many.map((one) => store.acquire(one, 5_000)));
+  t.true(replies.every(({ acquired }) => acquired));
   const taking = (await callsOf("wait")) - before;
   t.true(taking <= 30, `${taking} times`);
   t.true((await store.renew(many, 5_000)).every((reply) => "renewed" in reply && reply.renewed));
   t.is((await callsOf("wait")) - before - taking, 1);
-  await Promise.all(many.map((one) => store.drop(one, 5_000)));
+  await Promise.all(many.map((one) => store.release(one, 5_000)));
 });
 
 test.serial("a lock that the replica does not confirm is given back when the budget is spent", async (t) => {
@@ -160,10 +160,10 @@ test.serial("a renewal that the replica does not confirm does not count", async 
 test.serial("where no memory is left, what is held is renewed and confirmed", async (t) => {
   const store = openStore(t);
   const one = { ...request(newKey()), replicas: 1 };
-  t.deepEqual(await store.take(one, WITHIN_MS), { taken: true });
+  t.deepEqual(await store.acquire(one, TIMEOUT_MS), { acquired: true });
   t.teardown(() => admin.config("SET", "maxmemory", "0"));
   await admin.config("SET", "maxmemory", "1");
-  t.deepEqual(await store.renew([one], WITHIN_MS), [{ renewed: true }]);
+  t.deepEqual(await store.renew([one], TIMEOUT_MS), [{ renewed: true }]);
 });
 
 test.serial("the next one in the process has the lock when the replica has it, too", async (t) => {
@@ -233,13 +233,13 @@ test.serial(
       await proxy.stop();
     });
     const [plain, late] = [request(newKey()), { ...request(newKey()), replicas: 1 }];
-    t.like(await own.take(plain, WITHIN_MS), { taken: true });
-    t.like(await own.take(late, WITHIN_MS), { taken: true });
+    t.like(await own.acquire(plain, TIMEOUT_MS), { acquired: true });
+    t.like(await own.acquire(late, TIMEOUT_MS), { acquired: true });
     void proxy.strike(1, "silence", late.key);
     // Timers ring in the order in which they are due. The margin is for a busy machine, which may start one of them later.
-    const withinMs = 6_000;
-    const timeIsUp = new Promise<"too late">((resolve) => setTimeout(resolve, 0.95 * withinMs, "too late"));
-    const replies = await Promise.race([own.renew([plain, late], withinMs), timeIsUp]);
+    const timeoutMs = 6_000;
+    const timeIsUp = new Promise<"too late">((resolve) => setTimeout(resolve, 0.95 * timeoutMs, "too late"));
+    const replies = await Promise.race([own.renew([plain, late], timeoutMs), timeIsUp]);
     t.deepEqual(replies[0], { renewed: true });
     t.true(replies[1] instanceof Error);
   },
@@ -249,7 +249,7 @@ test.serial("a caller in a hurry does not end the wait of another for the same r
   const store = openStore(t);
   const hasty = { ...request(newKey()), replicas: 1 };
   const patient = { ...request(newKey()), replicas: 1 };
-  for (const one of [hasty, patient]) t.like(await store.take(one, WITHIN_MS), { taken: true });
+  for (const one of [hasty, patient]) t.like(await store.acquire(one, TIMEOUT_MS), { acquired: true });
   const { moveOn } = hang(t);
   const before = await callsOf("wait");
   const patientReply = store.renew([patient], 60_000);
@@ -264,15 +264,15 @@ test.serial("a renewal does not wait until an acquisition has heard of the repli
   const store = openStore(t);
   const held = { ...request(newKey()), replicas: 1 };
   const other = { ...request(newKey()), replicas: 1 };
-  t.like(await store.take(held, WITHIN_MS), { taken: true });
+  t.like(await store.acquire(held, TIMEOUT_MS), { acquired: true });
   const { moveOn } = hang(t);
   const before = await callsOf("wait");
-  const taken = store.take(other, 60_000);
+  const taken = store.acquire(other, 60_000);
   await until(async () => (await callsOf("wait")) === before + 1);
   const renewed = store.renew([held], 60_000);
   await until(async () => (await callsOf("wait")) === before + 2);
   moveOn();
-  t.like(await taken, { taken: true });
+  t.like(await taken, { acquired: true });
   t.deepEqual(await renewed, [{ renewed: true }]);
 });
 
@@ -281,11 +281,11 @@ test.serial("SCRIPT FLUSH goes unnoticed by locks with replicas", async (t) => {
   for (let round = 0; round < 5; round += 1) {
     const many = Array.from({ length: 3 }, () => ({ ...request(newKey()), replicas: 1 }));
     await admin.script("FLUSH");
-    for (const reply of await Promise.all(many.map((one) => store.take(one, WITHIN_MS))))
-      t.like(reply, { taken: true });
+    for (const reply of await Promise.all(many.map((one) => store.acquire(one, TIMEOUT_MS))))
+      t.like(reply, { acquired: true });
     await admin.script("FLUSH");
     t.deepEqual(
-      await store.renew(many, WITHIN_MS),
+      await store.renew(many, TIMEOUT_MS),
       many.map(() => ({ renewed: true })),
     );
   }
@@ -295,15 +295,15 @@ test.serial("a store that is closed opens no connection for what it was asked be
   const client = master.client();
   const store = redisStore(client);
   const one = { ...request(newKey()), replicas: 1 };
-  t.like(await store.take({ ...one, replicas: 0 }, WITHIN_MS), { taken: true });
+  t.like(await store.acquire({ ...one, replicas: 0 }, TIMEOUT_MS), { acquired: true });
   const before = await connectionsMade();
-  const renewed = store.renew([one], WITHIN_MS);
+  const renewed = store.renew([one], TIMEOUT_MS);
   await store.close();
   t.deepEqual(
     (await renewed).map((reply) => (reply instanceof Error ? reply.message : reply)),
     ["the store is closed"],
   );
-  const refused = await t.throwsAsync(store.take({ ...one, key: newKey(), replicas: 2 }, WITHIN_MS));
+  const refused = await t.throwsAsync(store.acquire({ ...one, key: newKey(), replicas: 2 }, TIMEOUT_MS));
   t.is(refused?.message, "the store is closed");
   await client.ping();
   t.is(await connectionsMade(), before);

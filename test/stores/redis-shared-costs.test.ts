@@ -1,6 +1,6 @@
 import test, { type ExecutionContext } from "ava";
 import type { Redis } from "ioredis";
-import { newId, newKey, placing, renewal, request, WITHIN_MS } from "../../runtime/stores/contract/subject";
+import { newId, newKey, placing, renewal, request, TIMEOUT_MS } from "../../runtime/stores/contract/subject";
 import { MOST_DEAD_AT_ONCE, type Store } from "../../runtime/stores/port";
 import { redisStore } from "../../runtime/stores/redis/redis";
 import { commandsDuring } from "../support/monitor";
@@ -51,22 +51,22 @@ async function costs(
 ): Promise<Readonly<Record<string, readonly string[]>>> {
   const [key, own, other, place] = [newKey(), newId(), newId(), newId()];
   const how = { permits, lockTimeMs: 60_000 };
-  await store.take(request(key, own, how), WITHIN_MS);
-  await fill(holders, () => store.take(request(key, newId(), how), WITHIN_MS));
+  await store.acquire(request(key, own, how), TIMEOUT_MS);
+  await fill(holders, () => store.acquire(request(key, newId(), how), TIMEOUT_MS));
   const told: Record<string, readonly string[]> = {};
   const count = async (name: string, work: () => Promise<unknown>): Promise<void> => {
     told[name] = namesOf(t, await commandsDuring(admin, work));
   };
-  await count("join", () => store.take(request(key, other, how), WITHIN_MS));
-  await fill(waiters, () => store.place(placing(key, newId(), { permits: 1 }), WITHIN_MS));
-  await count("refused", () => store.take(request(key, newId(), how), WITHIN_MS));
-  await count("wait", () => store.place(placing(key, place, how), WITHIN_MS));
-  await count("wait on", () => store.place(placing(key, place, how), WITHIN_MS));
-  await count("give up", () => store.leave(key, place, WITHIN_MS));
-  await count("renew", () => store.renew([{ ...renewal(key, own, 60_000), permits }], WITHIN_MS));
-  await count("look", () => store.look([key], WITHIN_MS));
-  await count("leave", () => store.drop({ key, requestId: other, permits }, WITHIN_MS));
-  await count("revoke", async () => await store.revoke?.({ key, requestId: own }, WITHIN_MS));
+  await count("join", () => store.acquire(request(key, other, how), TIMEOUT_MS));
+  await fill(waiters, () => store.enqueue(placing(key, newId(), { permits: 1 }), TIMEOUT_MS));
+  await count("refused", () => store.acquire(request(key, newId(), how), TIMEOUT_MS));
+  await count("wait", () => store.enqueue(placing(key, place, how), TIMEOUT_MS));
+  await count("wait on", () => store.enqueue(placing(key, place, how), TIMEOUT_MS));
+  await count("give up", () => store.dequeue(key, place, TIMEOUT_MS));
+  await count("renew", () => store.renew([{ ...renewal(key, own, 60_000), permits }], TIMEOUT_MS));
+  await count("look", () => store.peek([key], TIMEOUT_MS));
+  await count("leave", () => store.release({ key, requestId: other, permits }, TIMEOUT_MS));
+  await count("revoke", async () => await store.revoke?.({ key, requestId: own }, TIMEOUT_MS));
   return told;
 }
 
@@ -93,16 +93,16 @@ for (const permits of [1, 5, Infinity]) {
     const [key, last] = [newKey(), newId()];
     const queue = `lockweave:2:queue:{${key}}`;
     const dead = 5_000;
-    await store.take(request(key, newId(), { lockTimeMs: 60_000 }), WITHIN_MS);
-    await fill(dead, () => store.place(placing(key, newId(), { permits }), WITHIN_MS));
+    await store.acquire(request(key, newId(), { lockTimeMs: 60_000 }), TIMEOUT_MS);
+    await fill(dead, () => store.enqueue(placing(key, newId(), { permits }), TIMEOUT_MS));
     const members = await admin.zrange(queue, "-inf", "(0", "BYSCORE");
     const pipeline = admin.pipeline();
     for (const member of members) if (member.startsWith("-")) pipeline.zadd(queue, -2, member); // Until 1970.
     await pipeline.exec();
-    await store.place(placing(key, last, { permits }), WITHIN_MS);
+    await store.enqueue(placing(key, last, { permits }), TIMEOUT_MS);
     const before = await admin.zcard(queue);
     const commands = await commandsDuring(admin, () =>
-      store.place(placing(key, last, { permits }), WITHIN_MS),
+      store.enqueue(placing(key, last, { permits }), TIMEOUT_MS),
     );
     const membersOfEach = permits === Infinity ? 3 : 2;
     t.is(before - (await admin.zcard(queue)), membersOfEach * MOST_DEAD_AT_ONCE);
@@ -117,8 +117,8 @@ for (const [who, permits] of [
 ] as const) {
   test.serial(`the holds of a revoked ${who} keep their time to live`, async (t) => {
     const [key, requestId] = [newKey(), newId()];
-    await store.take(request(key, requestId, { permits, lockTimeMs: 60_000 }), WITHIN_MS);
-    t.true(await store.revoke?.({ key, requestId }, WITHIN_MS));
+    await store.acquire(request(key, requestId, { permits, lockTimeMs: 60_000 }), TIMEOUT_MS);
+    t.true(await store.revoke?.({ key, requestId }, TIMEOUT_MS));
     const [holds = ""] = await admin.keys(`lockweave:2:holds*${key}*`);
     t.true((await admin.pttl(holds)) > 0);
   });

@@ -14,10 +14,10 @@ import {
   take,
   TAKEN,
   token,
-  WITHIN_MS,
+  TIMEOUT_MS,
 } from "../../runtime/stores/contract/subject";
 import { UNLIMITED } from "../../runtime/limits";
-import { MOST_AT_ONCE, type Store, type TakeRequest } from "../../runtime/stores/port";
+import { MOST_AT_ONCE, type Store, type AcquireRequest } from "../../runtime/stores/port";
 import { keyIn, slotOf } from "../../runtime/stores/redis/cluster/slots";
 import { redisStore } from "../../runtime/stores/redis/redis";
 import { queueOf } from "../support/beside";
@@ -79,21 +79,21 @@ test.serial(
     const close = await openSlot(cluster, key, await cluster.otherMaster(key));
     for (const name of [there, gone]) {
       if (name === gone) t.deepEqual(await take(own, gone, requestId), TAKEN);
-      t.like(await take(own, name, newId()), { taken: false, holder: requestId });
+      t.like(await take(own, name, newId()), { acquired: false, holder: requestId });
       t.deepEqual(await renew(own, name, requestId, 60_000), { renewed: true });
       t.is(await look(own, name), requestId);
       const [held, other] = [
         { key: name, requestId },
         { key: name, requestId: newId() },
       ];
-      t.deepEqual(await own.dropMany?.([held, other], WITHIN_MS), [
-        { dropped: true },
-        { dropped: false, holder: undefined },
+      t.deepEqual(await own.releaseMany?.([held, other], TIMEOUT_MS), [
+        { released: true },
+        { released: false, holder: undefined },
       ]);
       t.deepEqual(await take(own, name, requestId), TAKEN);
-      t.true(await own.revoke?.(held, WITHIN_MS));
+      t.true(await own.revoke?.(held, TIMEOUT_MS));
       t.like(await renew(own, name, requestId, 60_000), { renewed: false });
-      t.deepEqual(await drop(own, name, requestId), { dropped: true }, "its holder may still end it");
+      t.deepEqual(await drop(own, name, requestId), { released: true }, "its holder may still end it");
       t.is(await look(own, name), undefined);
     }
     await close();
@@ -109,10 +109,10 @@ test.serial(
     const draw = async (): Promise<void> => {
       const requestId = newId();
       tokens.push(token(await take(own, key, requestId, { fencing: true })));
-      const [renewed] = await own.renew([request(key, requestId, { fencing: true })], WITHIN_MS);
+      const [renewed] = await own.renew([request(key, requestId, { fencing: true })], TIMEOUT_MS);
       tokens.push(token(renewed));
-      t.like(await take(own, key, newId(), { fencing: true }), { taken: false, holder: requestId });
-      t.deepEqual(await drop(own, key, requestId), { dropped: true });
+      t.like(await take(own, key, newId(), { fencing: true }), { acquired: false, holder: requestId });
+      t.deepEqual(await drop(own, key, requestId), { released: true });
     };
     await draw();
     const close = await openSlot(cluster, key, await cluster.otherMaster(key));
@@ -138,12 +138,15 @@ test.serial(
     const [from, to] = [await cluster.masterOf(key), await cluster.otherMaster(key)];
     const close = await openSlot(cluster, key, to);
     await from.admin.call("MIGRATE", "127.0.0.1", to.port, queueOf(key), 0, 5_000);
-    t.deepEqual(await drop(own, key, holder), { dropped: true }, "the queue is elsewhere by now");
+    t.deepEqual(await drop(own, key, holder), { released: true }, "the queue is elsewhere by now");
     t.is(await look(own, key), undefined);
     t.deepEqual(await place(own, key, waiting, {}, requestId), TAKEN);
-    const next = { ...request(key, newId()), place: newId() };
-    t.deepEqual(await own.next({ key, requestId }, next, WITHIN_MS), { dropped: true, next: undefined });
-    await own.leave(key, waiting, WITHIN_MS);
+    const next = { ...request(key, newId()), ticket: newId() };
+    t.deepEqual(await own.releaseAndEnqueue({ key, requestId }, next, TIMEOUT_MS), {
+      released: true,
+      next: undefined,
+    });
+    await own.dequeue(key, waiting, TIMEOUT_MS);
     const left = await Promise.all(cluster.nodes.map(({ admin }) => admin.keys(`*${key}*`)));
     t.deepEqual(left.flat(), []);
     await close();
@@ -154,14 +157,14 @@ test.serial("a reader that leaves a queue while its slot migrates leaves no entr
   const { own } = await open(t);
   const [key, holder, reader] = [newKey(), newId(), newId()];
   await take(own, key, holder);
-  t.like(await place(own, key, reader, { permits: UNLIMITED }), { taken: false });
+  t.like(await place(own, key, reader, { permits: UNLIMITED }), { acquired: false });
   const [from, to] = [await cluster.masterOf(key), await cluster.otherMaster(key)];
   const close = await openSlot(cluster, key, to);
   await from.admin.call("MIGRATE", "127.0.0.1", to.port, key, 0, 5_000);
-  await own.leave(key, reader, WITHIN_MS);
+  await own.dequeue(key, reader, TIMEOUT_MS);
   await close();
   t.deepEqual(await to.admin.zrange(queueOf(key), "0", "-1"), []);
-  t.deepEqual(await drop(own, key, holder), { dropped: true });
+  t.deepEqual(await drop(own, key, holder), { released: true });
 });
 
 test.serial(
@@ -198,19 +201,21 @@ test.serial(
       { key: `${key}, too`, requestId },
     ]);
     const slots = new Set(holds.map(({ key }) => slotOf(key))).size;
-    await own.takeMany?.(
+    await own.acquireMany?.(
       holds.map(({ key, requestId }) => request(key, requestId)),
-      WITHIN_MS,
+      TIMEOUT_MS,
     );
     t.is((await commands("evalsha")) + (await commands("set")), slots + holds.length, "a script sets each");
     const before = await commands("evalsha");
     const renewed = await own.renew(
       holds.map(({ key, requestId }) => renewal(key, requestId)),
-      WITHIN_MS,
+      TIMEOUT_MS,
     );
     t.true(renewed.every((reply) => "renewed" in reply && reply.renewed));
     t.is((await commands("evalsha")) - before, slots);
-    t.true((await own.dropMany?.(holds, WITHIN_MS))?.every((reply) => "dropped" in reply && reply.dropped));
+    t.true(
+      (await own.releaseMany?.(holds, TIMEOUT_MS))?.every((reply) => "released" in reply && reply.released),
+    );
     t.is((await commands("evalsha")) - before, 2 * slots);
     t.is(await commands("eval"), 0);
     t.is(await commands("script\\|load"), 3 * 3, "each of three scripts to each of three masters");
@@ -262,7 +267,7 @@ test.serial(
     });
     for (const waiting of [second, first]) await queued(own, key, waiting);
     t.deepEqual(await entries(), [first, second]);
-    for (const waiting of [first, second]) await own.leave(key, waiting, WITHIN_MS);
+    for (const waiting of [first, second]) await own.dequeue(key, waiting, TIMEOUT_MS);
     t.deepEqual(await entries(), []);
   },
 );
@@ -276,7 +281,7 @@ test.serial("where a server has forgotten a script, all who need it meanwhile se
     await admin.config("RESETSTAT");
   }
   const replies = await Promise.all(keys.map((key) => take(own, key, newId(), { fencing: true })));
-  t.true(replies.every(({ taken }) => !taken));
+  t.true(replies.every(({ acquired }) => !acquired));
   const stats = await Promise.all(cluster.nodes.map(({ admin }) => admin.info("commandstats")));
   t.false(stats.some((text) => text.includes("cmdstat_eval:")));
 });
@@ -320,7 +325,7 @@ test.serial(
       await queued(own, key, waiting); // As one who waits does again and again. Nothing is asked of the slot that has moved.
       return await isHeard(master, queueOf(key), waiting);
     });
-    t.deepEqual(await drop(own, key, holder), { dropped: true });
+    t.deepEqual(await drop(own, key, holder), { released: true });
     await ear.heard;
   },
 );
@@ -397,7 +402,7 @@ for (const [name, options] of Object.entries<() => NonNullable<ClusterOptions>>(
         requestId: newId(),
       }));
       const taken = await Promise.all(holds.map(({ key, requestId }) => take(own, key, requestId)));
-      t.true(taken.every((reply) => reply.taken));
+      t.true(taken.every((reply) => reply.acquired));
       const prefix = options().keyPrefix ?? "";
       const close = await openSlot(
         cluster,
@@ -407,15 +412,15 @@ for (const [name, options] of Object.entries<() => NonNullable<ClusterOptions>>(
       const requests = holds.map(({ key, requestId }) => renewal(key, requestId));
       for (let round = 0; round < 2; round += 1) {
         t.deepEqual(
-          await own.renew(requests, WITHIN_MS),
+          await own.renew(requests, TIMEOUT_MS),
           requests.map(() => ({ renewed: true })),
         );
         if (round === 0) await close();
       }
-      const dropped = await own.dropMany?.(holds, WITHIN_MS);
+      const dropped = await own.releaseMany?.(holds, TIMEOUT_MS);
       t.deepEqual(
         dropped,
-        holds.map(() => ({ dropped: true })),
+        holds.map(() => ({ released: true })),
       );
     },
   );
@@ -425,19 +430,21 @@ test.serial(
   "locks on all masters count once replicas have them, also in a slot that is on its way",
   async (t) => {
     const { own } = await open(t);
-    const confirmed = (key: string): TakeRequest => ({ ...request(key, newId()), replicas: 1 });
+    const confirmed = (key: string): AcquireRequest => ({ ...request(key, newId()), replicas: 1 });
     const many = Array.from({ length: 60 }, () => confirmed(newKey()));
     const within = 5_000;
-    t.true((await Promise.all(many.map((one) => own.take(one, within)))).every(({ taken }) => taken));
+    t.true(
+      (await Promise.all(many.map((one) => own.acquire(one, within)))).every(({ acquired }) => acquired),
+    );
     const replies = await own.renew(many, within);
     t.true(replies.every((reply) => "renewed" in reply && reply.renewed));
-    await Promise.all(many.map((one) => own.drop(one, within)));
+    await Promise.all(many.map((one) => own.release(one, within)));
 
     const tag = newKey();
     const [there, gone] = [confirmed(`{${tag}}there`), confirmed(`{${tag}}gone`)];
-    await own.take(there, within);
+    await own.acquire(there, within);
     const close = await openSlot(cluster, tag, await cluster.otherMaster(tag));
-    t.like(await own.take(gone, within), { taken: true });
+    t.like(await own.acquire(gone, within), { acquired: true });
     t.deepEqual(await own.renew([there, gone], within), [{ renewed: true }, { renewed: true }]);
     await close();
     t.deepEqual(await own.renew([there, gone], within), [{ renewed: true }, { renewed: true }]);

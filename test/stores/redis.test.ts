@@ -18,9 +18,9 @@ import {
   TAKEN,
   takenInTurn,
   token,
-  WITHIN_MS,
+  TIMEOUT_MS,
 } from "../../runtime/stores/contract/subject";
-import { FENCING_STRIDE, PLACE_TIME_MS, type Store } from "../../runtime/stores/port";
+import { FENCING_STRIDE, TICKET_TIME_MS, type Store } from "../../runtime/stores/port";
 import { redisStore } from "../../runtime/stores/redis/redis";
 import { counting } from "../support/counting-client";
 import { startRedis, type RedisServer } from "../support/redis-server";
@@ -74,7 +74,7 @@ test("one lock is a plain SET, and one script to give it back", async (t) => {
   t.deepEqual(commands(), ["SET"]);
   t.deepEqual(await renew(own, key, requestId, 60_000), { renewed: true });
   t.deepEqual(commands(), ["EVALSHA"]);
-  t.deepEqual(await drop(own, key, requestId), { dropped: true });
+  t.deepEqual(await drop(own, key, requestId), { released: true });
   t.deepEqual(commands(), ["EVALSHA"]);
   await own.close();
 });
@@ -86,7 +86,7 @@ test("in Redis, the queue is gone with the last who waits", async (t) => {
   await queued(store, key, first);
   await queued(store, key, second);
   t.deepEqual((await client.keys(`*${key}*`)).toSorted(), [key, queueOf(key)].toSorted());
-  await store.leave(key, second, WITHIN_MS);
+  await store.dequeue(key, second, TIMEOUT_MS);
   await drop(store, key, holder);
   const requestId = await takenInTurn(store, key, first);
   t.deepEqual(await client.keys(`*${key}*`), [key]);
@@ -100,7 +100,7 @@ test("in Redis, the queue of those who all died expires", async (t) => {
   await take(store, key, newId());
   await queued(store, key, newId());
   const pttl = await client.pttl(queueOf(key));
-  t.true(pttl > PLACE_TIME_MS && pttl <= 2 * PLACE_TIME_MS, `${pttl}`);
+  t.true(pttl > TICKET_TIME_MS && pttl <= 2 * TICKET_TIME_MS, `${pttl}`);
 });
 
 test("a drop frees the key even when something else lives where its queue should be", async (t) => {
@@ -109,9 +109,9 @@ test("a drop frees the key even when something else lives where its queue should
   for (const name of [alone, key, innocent]) await take(store, name, requestId);
   await foreigner.set(queueOf(alone), "text");
   await foreigner.set(queueOf(key), "text");
-  t.deepEqual(await drop(store, alone, requestId), { dropped: true });
+  t.deepEqual(await drop(store, alone, requestId), { released: true });
   const drops = [key, innocent].map((name) => ({ key: name, requestId }));
-  t.deepEqual(await store.dropMany?.(drops, WITHIN_MS), [{ dropped: true }, { dropped: true }]);
+  t.deepEqual(await store.releaseMany?.(drops, TIMEOUT_MS), [{ released: true }, { released: true }]);
   t.is(await foreigner.exists(alone, key, innocent), 0);
   t.is(await foreigner.get(queueOf(key)), "text");
 });
@@ -121,8 +121,8 @@ test("a next frees the key when something else lives where its queue should be, 
   const [key, requestId] = [newKey(), newId()];
   await take(store, key, requestId);
   await foreigner.set(queueOf(key), "text");
-  t.deepEqual(await store.next({ key, requestId }, placing(key, newId()), WITHIN_MS), {
-    dropped: true,
+  t.deepEqual(await store.releaseAndEnqueue({ key, requestId }, placing(key, newId()), TIMEOUT_MS), {
+    released: true,
     next: undefined,
   });
   t.is(await foreigner.exists(key), 0);
@@ -137,11 +137,14 @@ test("a drop frees the key, or gives it on, even when Redis has no memory left",
   for (const key of [alone, handedOff, waitedFor]) await take(own, key, requestId);
   await queued(own, waitedFor, waiting);
   await admin.config("SET", "maxmemory", "1");
-  t.deepEqual(await drop(own, alone, requestId), { dropped: true });
-  t.like(await own.next({ key: handedOff, requestId }, placing(handedOff, newId()), WITHIN_MS), {
-    dropped: true,
-  });
-  t.deepEqual(await drop(own, waitedFor, requestId), { dropped: true });
+  t.deepEqual(await drop(own, alone, requestId), { released: true });
+  t.like(
+    await own.releaseAndEnqueue({ key: handedOff, requestId }, placing(handedOff, newId()), TIMEOUT_MS),
+    {
+      released: true,
+    },
+  );
+  t.deepEqual(await drop(own, waitedFor, requestId), { released: true });
   t.is(await admin.exists(alone, handedOff), 0);
   t.true([`reserved:${waiting}`, null].includes(await admin.get(waitedFor)));
   await own.close();
@@ -166,14 +169,14 @@ test("a fencing token rises even when the server's clock has gone back, on each 
     async renew(key) {
       const requestId = newId();
       await take(store, key, requestId);
-      return token((await store.renew([{ ...renewal(key, requestId), fencing: true }], WITHIN_MS))[0]);
+      return token((await store.renew([{ ...renewal(key, requestId), fencing: true }], TIMEOUT_MS))[0]);
     },
     async next(key) {
       const requestId = newId();
       await take(store, key, requestId);
       const request = placing(key, newId(), { fencing: true });
-      const reply = await store.next({ key, requestId }, request, WITHIN_MS);
-      return token(reply.dropped && typeof reply.next === "object" ? reply.next : undefined);
+      const reply = await store.releaseAndEnqueue({ key, requestId }, request, TIMEOUT_MS);
+      return token(reply.released && typeof reply.next === "object" ? reply.next : undefined);
     },
   };
   for (const [name, way] of Object.entries(ways)) {
@@ -201,20 +204,23 @@ test("SCRIPT FLUSH, as after a restart, is survived by every script", async (t) 
   for (let n = 0; n < 2; n += 1) {
     const [key, requestId, waiting] = [newKey(), newId(), newId()];
     await flushed();
-    t.true((await take(own, key, requestId, { fencing: true })).taken);
+    t.true((await take(own, key, requestId, { fencing: true })).acquired);
     await flushed();
     t.deepEqual(await renew(own, key, requestId, 60_000), { renewed: true });
     await flushed();
     await queued(own, key, waiting);
     await flushed();
-    await own.leave(key, waiting, WITHIN_MS);
+    await own.dequeue(key, waiting, TIMEOUT_MS);
     await flushed();
     t.is(await look(own, key), requestId);
     await flushed();
     const request = placing(key, waiting);
-    t.deepEqual(await own.next({ key, requestId }, request, WITHIN_MS), { dropped: true, next: TAKEN });
+    t.deepEqual(await own.releaseAndEnqueue({ key, requestId }, request, TIMEOUT_MS), {
+      released: true,
+      next: TAKEN,
+    });
     await flushed();
-    t.deepEqual(await drop(own, key, request.requestId), { dropped: true });
+    t.deepEqual(await drop(own, key, request.requestId), { released: true });
     t.true(await isForgotten(own, key));
   }
   await own.close();
@@ -232,13 +238,13 @@ test.serial(
       call: {
         value: (command: string, ...args: (string | number)[]) =>
           client.call(command, ...args).finally(() => {
-            systemClock.now = () => now() + WITHIN_MS;
+            systemClock.now = () => now() + TIMEOUT_MS;
           }),
       },
     }) as typeof client;
     const own = redisStore(slow);
     await server.client().script("FLUSH");
-    const dropped = own.drop({ key: newKey(), requestId: newId() }, WITHIN_MS);
+    const dropped = own.release({ key: newKey(), requestId: newId() }, TIMEOUT_MS);
     await t.throwsAsync(dropped, { message: /no time left/ });
     t.deepEqual(commands(), ["EVALSHA"]);
     await own.close();
@@ -259,7 +265,7 @@ test("the client's keyPrefix is kept in the lock key, the counter and the queue,
   const keys = await plain.keys(`*${key}*`);
   t.is(keys.length, 3);
   t.true(keys.every((name) => name.startsWith("shop:")));
-  t.true((await take(store, key, newId())).taken, "without the prefix it is another key");
+  t.true((await take(store, key, newId())).acquired, "without the prefix it is another key");
   await drop(prefixed, key, requestId);
   await ear.heard;
   await prefixed.close();

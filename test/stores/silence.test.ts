@@ -3,7 +3,7 @@ import { Silence } from "../../runtime/stores/redis/silence";
 import { VirtualClock } from "../support/virtual-clock";
 
 const SECOND = 1_000;
-const WITHIN_MS = 250;
+const TIMEOUT_MS = 250;
 
 class Connection {
   readonly clock = new VirtualClock();
@@ -16,7 +16,7 @@ class Connection {
   );
 
   send(): void {
-    this.silence.sent(WITHIN_MS);
+    this.silence.sent(TIMEOUT_MS);
   }
 }
 
@@ -26,7 +26,7 @@ test("a connection is silent when two commands are overdue and no byte has come 
   await connection.clock.advance(10 * SECOND);
   t.is(connection.found.length, 0, "one command alone says little");
   connection.send();
-  await connection.clock.advance(WITHIN_MS);
+  await connection.clock.advance(TIMEOUT_MS);
   t.is(connection.found.length, 1);
   t.true(connection.found[0]?.());
 });

@@ -3,16 +3,19 @@ import type { Store } from "../../runtime/stores/port";
 /** The same store, which also carries out many commands as one, each by itself. */
 export function batching(store: Store): Store {
   return {
-    take: (request, withinMs) => store.take(request, withinMs),
-    takeMany: (requests, withinMs) => Promise.all(requests.map((request) => store.take(request, withinMs))),
-    renew: (requests, withinMs) => store.renew(requests, withinMs),
-    drop: (request, withinMs) => store.drop(request, withinMs),
-    dropMany: (requests, withinMs) => Promise.all(requests.map((request) => store.drop(request, withinMs))),
-    look: (keys, withinMs) => store.look(keys, withinMs),
-    place: (request, withinMs) => store.place(request, withinMs),
-    placeMany: (requests, withinMs) => Promise.all(requests.map((request) => store.place(request, withinMs))),
-    leave: (key, place, withinMs) => store.leave(key, place, withinMs),
-    next: (held, request, withinMs) => store.next(held, request, withinMs),
+    acquire: (request, timeoutMs) => store.acquire(request, timeoutMs),
+    acquireMany: (requests, timeoutMs) =>
+      Promise.all(requests.map((request) => store.acquire(request, timeoutMs))),
+    renew: (requests, timeoutMs) => store.renew(requests, timeoutMs),
+    release: (request, timeoutMs) => store.release(request, timeoutMs),
+    releaseMany: (requests, timeoutMs) =>
+      Promise.all(requests.map((request) => store.release(request, timeoutMs))),
+    peek: (keys, timeoutMs) => store.peek(keys, timeoutMs),
+    enqueue: (request, timeoutMs) => store.enqueue(request, timeoutMs),
+    enqueueMany: (requests, timeoutMs) =>
+      Promise.all(requests.map((request) => store.enqueue(request, timeoutMs))),
+    dequeue: (key, place, timeoutMs) => store.dequeue(key, place, timeoutMs),
+    releaseAndEnqueue: (held, request, timeoutMs) => store.releaseAndEnqueue(held, request, timeoutMs),
     listen: (listener) => store.listen(listener),
     close: () => store.close(),
   };

@@ -1,7 +1,7 @@
 import type { ExecutionContext } from "ava";
 import { createLocker, type Configuration } from "../../runtime/configure";
 import { Lock, type FailureClass } from "../../runtime/lock/lock";
-import { Locks } from "../../runtime/lock/locks";
+import { MultiLock } from "../../runtime/lock/multi-lock";
 import type { Locker } from "../../runtime/lock/locker";
 import { runInside } from "../../runtime/lock/reentrancy";
 import { settle, type LockOptions } from "../../runtime/lock/settings";
@@ -42,9 +42,9 @@ export class FleetProcess {
     return new Lock({ locker: this.locker, settings: settle(options, this.locker.defaults), site }, key);
   }
 
-  locks(keys: readonly string[], options: LockOptions = {}): Locks {
+  locks(keys: readonly string[], options: LockOptions = {}): MultiLock {
     const settings = settle(options, this.locker.defaults);
-    return new Locks({ locker: this.locker, settings, site: undefined }, keys);
+    return new MultiLock({ locker: this.locker, settings, site: undefined }, keys);
   }
 
   /** Calls a function with a tag: what the weave puts around its body, step by step. */
@@ -91,17 +91,17 @@ export class Fleet {
 
   /** Somebody outside the fleet takes the key, and says nothing more. */
   async foreignHolder(key: string, lockTimeMs: number): Promise<void> {
-    await this.memory.take({ key, requestId: FOREIGNER, lockTimeMs, fencing: false }, WITHIN_MS);
+    await this.memory.acquire({ key, requestId: FOREIGNER, lockTimeMs, fencing: false }, TIMEOUT_MS);
   }
 
   /** The foreigner gives the key back. */
   async foreignerLeaves(key: string): Promise<void> {
-    await this.memory.drop({ key, requestId: FOREIGNER }, WITHIN_MS);
+    await this.memory.release({ key, requestId: FOREIGNER }, TIMEOUT_MS);
   }
 
   /** What the key holds in the store, whoever wrote it. */
   async valueOf(key: string): Promise<string | undefined> {
-    const [value] = await this.memory.look([key], WITHIN_MS);
+    const [value] = await this.memory.peek([key], TIMEOUT_MS);
     if (value instanceof Error) throw value;
     return value;
   }
@@ -109,7 +109,7 @@ export class Fleet {
   /** The key is taken from whoever holds it. Where somebody waits, the queue has its turn, as at the end of any hold. */
   async takeAway(key: string): Promise<void> {
     const requestId = await this.valueOf(key);
-    if (requestId !== undefined) await this.memory.drop({ key, requestId }, WITHIN_MS);
+    if (requestId !== undefined) await this.memory.release({ key, requestId }, TIMEOUT_MS);
   }
 
   /** Whether nobody holds the key, and it is kept for nobody. */
@@ -120,8 +120,8 @@ export class Fleet {
   /** Whether nobody holds the key, and nobody has a place in its queue. */
   async isForgotten(key: string): Promise<boolean> {
     const request = { key, requestId: PROBE, lockTimeMs: 1, fencing: false };
-    if (!(await this.memory.take(request, WITHIN_MS)).taken) return false;
-    await this.memory.drop({ key, requestId: PROBE }, WITHIN_MS);
+    if (!(await this.memory.acquire(request, TIMEOUT_MS)).acquired) return false;
+    await this.memory.release({ key, requestId: PROBE }, TIMEOUT_MS);
     // Where somebody waits, the key is kept for the first of them now.
     return await this.isFree(key);
   }
@@ -137,4 +137,4 @@ export class Fleet {
 
 const FOREIGNER = "0".repeat(32);
 const PROBE = "f".repeat(32);
-const WITHIN_MS = 1_000;
+const TIMEOUT_MS = 1_000;

@@ -10,29 +10,29 @@ export interface Observer {
 /** The same store, of which somebody takes notes. */
 export function observed(store: Store, observer: Observer): Store {
   return {
-    async take(request: TakeRequest, withinMs: number) {
-      const reply = await store.take(request, withinMs);
-      if (reply.taken) observer.onTaken(request.key);
+    async acquire(request: TakeRequest, timeoutMs: number) {
+      const reply = await store.acquire(request, timeoutMs);
+      if (reply.acquired) observer.onTaken(request.key);
       return reply;
     },
-    async place(request: PlaceRequest, withinMs: number) {
-      const reply = await store.place(request, withinMs);
-      if (reply.taken) observer.onTaken(request.key);
+    async enqueue(request: PlaceRequest, timeoutMs: number) {
+      const reply = await store.enqueue(request, timeoutMs);
+      if (reply.acquired) observer.onTaken(request.key);
       return reply;
     },
-    async drop(request: DropRequest, withinMs: number) {
+    async release(request: DropRequest, timeoutMs: number) {
       observer.onDrop(request.key);
-      return await store.drop(request, withinMs);
+      return await store.release(request, timeoutMs);
     },
-    async next(held: DropRequest, request: PlaceRequest, withinMs: number) {
+    async releaseAndEnqueue(held: DropRequest, request: PlaceRequest, timeoutMs: number) {
       observer.onDrop(held.key);
-      const reply = await store.next(held, request, withinMs);
-      if (reply.dropped && typeof reply.next === "object") observer.onTaken(request.key);
+      const reply = await store.releaseAndEnqueue(held, request, timeoutMs);
+      if (reply.released && typeof reply.next === "object") observer.onTaken(request.key);
       return reply;
     },
-    renew: (requests, withinMs) => store.renew(requests, withinMs),
-    look: (keys, withinMs) => store.look(keys, withinMs),
-    leave: (key, place, withinMs) => store.leave(key, place, withinMs),
+    renew: (requests, timeoutMs) => store.renew(requests, timeoutMs),
+    peek: (keys, timeoutMs) => store.peek(keys, timeoutMs),
+    dequeue: (key, place, timeoutMs) => store.dequeue(key, place, timeoutMs),
     listen: (listener) => store.listen(listener),
     close: () => store.close(),
   };

@@ -1,15 +1,15 @@
 import type {
-  DropReply,
-  DropRequest,
-  NextReply,
-  NotDropped,
-  PlaceRequest,
+  ReleaseReply,
+  ReleaseRequest,
+  ReleaseAndEnqueueReply,
+  NotReleased,
+  EnqueueRequest,
   RenewReply,
   RenewRequest,
   Store,
   StoreListener,
-  TakeReply,
-  TakeRequest,
+  AcquireReply,
+  AcquireRequest,
 } from "../../runtime/stores/port";
 
 /** What happens to one command on its way: `send` carries it out. */
@@ -51,11 +51,11 @@ export class TamperedStore implements Store {
   readonly #store: Store;
   readonly #listeners = new Set<StoreListener>();
   /** The requests that were sent for a lock, in order: by `take` or by `place`. */
-  readonly asked: TakeRequest[] = [];
+  readonly asked: AcquireRequest[] = [];
   /** Those of them by `place`. */
-  readonly placed: PlaceRequest[] = [];
+  readonly placed: EnqueueRequest[] = [];
   /** Those that went with the end of a hold, by `next`. */
-  readonly successors: PlaceRequest[] = [];
+  readonly successors: EnqueueRequest[] = [];
   /** How many leases each renewal was for. */
   readonly renewed: number[] = [];
   /** How often a hold was ended: by `drop` or by `next`. */
@@ -64,15 +64,15 @@ export class TamperedStore implements Store {
   looks = 0;
   closed = false;
   /** How long the reply to the last command was listened for. */
-  withinMs = 0;
+  timeoutMs = 0;
 
   /** Of `take` and, unless `onPlace` says otherwise, of `place`. */
-  onTake: Fate<TakeReply> = (send) => send();
-  onPlace: Fate<TakeReply> | undefined;
+  onTake: Fate<AcquireReply> = (send) => send();
+  onPlace: Fate<AcquireReply> | undefined;
   onRenew: Fate<readonly RenewReply[]> = (send) => send();
   /** Of `drop` and, unless `onNext` says otherwise, of `next`. */
   onDrop: AnyFate = (send) => send();
-  onNext: Fate<NextReply | NotDropped> | undefined;
+  onNext: Fate<ReleaseAndEnqueueReply | NotReleased> | undefined;
   onLeave: Fate<void> = (send) => send();
   onLook: Fate<readonly (string | Error | undefined)[]> = (send) => send();
   onHint: HintFate = (deliver) => deliver();
@@ -97,53 +97,59 @@ export class TamperedStore implements Store {
     return this.#listeners.size;
   }
 
-  take(request: TakeRequest, withinMs: number): Promise<TakeReply> {
+  acquire(request: AcquireRequest, timeoutMs: number): Promise<AcquireReply> {
     this.asked.push(request);
-    this.withinMs = withinMs;
-    return this.onAny(() => this.onTake(() => this.#store.take(request, withinMs)));
+    this.timeoutMs = timeoutMs;
+    return this.onAny(() => this.onTake(() => this.#store.acquire(request, timeoutMs)));
   }
 
-  place(request: PlaceRequest, withinMs: number): Promise<TakeReply> {
+  enqueue(request: EnqueueRequest, timeoutMs: number): Promise<AcquireReply> {
     this.asked.push(request);
     this.placed.push(request);
-    this.withinMs = withinMs;
-    return this.onAny(() => (this.onPlace ?? this.onTake)(() => this.#store.place(request, withinMs)));
+    this.timeoutMs = timeoutMs;
+    return this.onAny(() => (this.onPlace ?? this.onTake)(() => this.#store.enqueue(request, timeoutMs)));
   }
 
-  leave(key: string, place: string, withinMs: number): Promise<void> {
+  dequeue(key: string, place: string, timeoutMs: number): Promise<void> {
     this.leaves += 1;
-    this.withinMs = withinMs;
-    return this.onAny(() => this.onLeave(() => this.#store.leave(key, place, withinMs)));
+    this.timeoutMs = timeoutMs;
+    return this.onAny(() => this.onLeave(() => this.#store.dequeue(key, place, timeoutMs)));
   }
 
-  renew(requests: readonly RenewRequest[], withinMs: number): Promise<readonly RenewReply[]> {
+  renew(requests: readonly RenewRequest[], timeoutMs: number): Promise<readonly RenewReply[]> {
     this.renewed.push(requests.length);
-    this.withinMs = withinMs;
-    return this.onAny(() => this.onRenew(() => this.#store.renew(requests, withinMs)));
+    this.timeoutMs = timeoutMs;
+    return this.onAny(() => this.onRenew(() => this.#store.renew(requests, timeoutMs)));
   }
 
-  drop(request: DropRequest, withinMs: number): Promise<DropReply> {
+  release(request: ReleaseRequest, timeoutMs: number): Promise<ReleaseReply> {
     this.releases += 1;
-    this.withinMs = withinMs;
-    return this.onAny(() => this.onDrop(() => this.#store.drop(request, withinMs)));
+    this.timeoutMs = timeoutMs;
+    return this.onAny(() => this.onDrop(() => this.#store.release(request, timeoutMs)));
   }
 
-  next(held: DropRequest, request: PlaceRequest, withinMs: number): Promise<NextReply | NotDropped> {
+  releaseAndEnqueue(
+    held: ReleaseRequest,
+    request: EnqueueRequest,
+    timeoutMs: number,
+  ): Promise<ReleaseAndEnqueueReply | NotReleased> {
     this.releases += 1;
     this.successors.push(request);
-    this.withinMs = withinMs;
-    return this.onAny(() => (this.onNext ?? this.onDrop)(() => this.#store.next(held, request, withinMs)));
+    this.timeoutMs = timeoutMs;
+    return this.onAny(() =>
+      (this.onNext ?? this.onDrop)(() => this.#store.releaseAndEnqueue(held, request, timeoutMs)),
+    );
   }
 
-  look(keys: readonly string[], withinMs: number): Promise<readonly (string | Error | undefined)[]> {
+  peek(keys: readonly string[], timeoutMs: number): Promise<readonly (string | Error | undefined)[]> {
     this.looks += 1;
-    this.withinMs = withinMs;
-    return this.onAny(() => this.onLook(() => this.#store.look(keys, withinMs)));
+    this.timeoutMs = timeoutMs;
+    return this.onAny(() => this.onLook(() => this.#store.peek(keys, timeoutMs)));
   }
 
   listen(listener: StoreListener): () => void {
     const deafen = this.#store.listen({
-      onHint: (place) => this.onHint(() => listener.onHint(place), place),
+      onWakeUp: (place) => this.onHint(() => listener.onWakeUp(place), place),
       onReconnect: () => listener.onReconnect(),
       onWarning: (message) => listener.onWarning(message),
     });
@@ -156,7 +162,7 @@ export class TamperedStore implements Store {
 
   /** A hint that the store did not send. */
   hint(place: string | undefined): void {
-    for (const listener of this.#listeners) listener.onHint(place);
+    for (const listener of this.#listeners) listener.onWakeUp(place);
   }
 
   /** The store's connection is a new one. */

@@ -1,7 +1,7 @@
 import { setTimeout as pause } from "node:timers/promises";
 
 /** It ends only what hangs, however busy the machine is: a little less than AVA waits for a test. */
-const WITHIN_MS = 240_000;
+const TIMEOUT_MS = 240_000;
 
 /**
  * Resolves when `condition` holds.
@@ -10,12 +10,12 @@ const WITHIN_MS = 240_000;
  */
 export async function until(
   condition: () => boolean | Promise<boolean>,
-  withinMs = WITHIN_MS,
+  timeoutMs = TIMEOUT_MS,
 ): Promise<void> {
-  const givesUpAt = performance.now() + withinMs;
+  const givesUpAt = performance.now() + timeoutMs;
   while (!(await condition())) {
     if (performance.now() > givesUpAt) {
-      throw new Error(`Waited ${withinMs / 1_000} s in vain until ${String(condition)}`);
+      throw new Error(`Waited ${timeoutMs / 1_000} s in vain until ${String(condition)}`);
     }
     await pause(5);
   }

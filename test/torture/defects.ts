@@ -6,7 +6,7 @@ import { but, type Tamper } from "../simulation/tampering";
 
 // Deliberate defects, which the torture must find. They are planted when a process starts. The product has no switch for them.
 
-const WITHIN_MS = 1_000;
+const TIMEOUT_MS = 1_000;
 
 const DEFECTS = {
   /** A release deletes the key, whoever holds it by now. */
@@ -35,11 +35,11 @@ export function withDefect(defect: Defect | undefined, store: Store): Store {
 
 function releasingAnyHold(store: Store): Store {
   return but(store, {
-    async drop(request, withinMs) {
-      const [holder] = await store.look([request.key], WITHIN_MS);
-      return await store.drop(
+    async release(request, timeoutMs) {
+      const [holder] = await store.peek([request.key], TIMEOUT_MS);
+      return await store.release(
         { ...request, ...(typeof holder === "string" && { requestId: holder }) },
-        withinMs,
+        timeoutMs,
       );
     },
   });

@@ -2,7 +2,7 @@ import { readFileSync } from "node:fs";
 import { lockKey } from "../../runtime/key";
 import { DEFAULT_STORE } from "../../runtime/limits";
 import type { KeyPart } from "../read/key";
-import { mayConfigure } from "../read/own-calls";
+import { mayConfigure } from "../read/lockweave-calls";
 import { siteOptions } from "../read/site-options";
 import { configuredStores } from "../read/stores";
 import { problem } from "../text/problems";

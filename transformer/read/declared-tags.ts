@@ -3,7 +3,7 @@ import type { Parser } from "../parser/parser";
 import type { Span } from "../text/span";
 import { commentsThatMentionIt } from "./comments";
 import { findJoinPoints } from "./join-points";
-import { declaredFunctionAt } from "./place";
+import { declaredFunctionAt } from "./tagged-node";
 import { mayHaveTags } from "./spelling";
 import { parseTags, type Item, type Tag } from "./tag";
 import { kindOf, templateIn } from "./template";

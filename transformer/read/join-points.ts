@@ -4,7 +4,7 @@ import { problem, type Problem } from "../text/problems";
 import type { Span } from "../text/span";
 import { commentsThatMentionIt } from "./comments";
 import { isJavaScript } from "./file-kind";
-import { placeOf, type FoundFunction } from "./place";
+import { placeOf, type FoundFunction } from "./tagged-node";
 import { hasOwnPromise, isAsync, type Promised } from "./promised";
 import type { AnyFunction, LockableFunction } from "./syntax";
 import { parseTags, type Tag } from "./tag";

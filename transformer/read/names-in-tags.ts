@@ -3,7 +3,7 @@ import type { Parser } from "../parser/parser";
 import type { Span } from "../text/span";
 import { commentsThatMentionIt } from "./comments";
 import { identifiersOf } from "./names";
-import { placeOf, type FoundFunction } from "./place";
+import { placeOf, type FoundFunction } from "./tagged-node";
 import { mayHaveTags } from "./spelling";
 import { parseTags, type Item, type Tag, type Word } from "./tag";
 import { templateIn } from "./template";

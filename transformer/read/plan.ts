@@ -11,11 +11,11 @@ import { readKey, readWhen, readWholeKey, type KeyPart, type WholeKey } from "./
 import { identifiersIn, identifiersOf } from "./names";
 import { implausible, literalOf, OPTION_READERS, type Defaults, type Value } from "./options";
 import { attributeCalled } from "./other-names";
-import { readTogether } from "./pairs";
+import { readTogether } from "./conflicts";
 import { single, spanOf, UNPRINTABLE, type Reading } from "./reading";
 import { returnsValue } from "./returns";
 
-import { apartOf, type Apart } from "./apart";
+import { apartOf, type Apart } from "./extracted-body";
 import { declaredAgain, declaredTwice, narrowedParameters, parameterNames } from "./parameters";
 import type { LockableFunction } from "./syntax";
 import type { Attribute } from "./tag";

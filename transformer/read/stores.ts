@@ -1,6 +1,6 @@
 import type * as TS from "typescript";
 import type { Parser } from "../parser/parser";
-import { callsOf } from "./own-calls";
+import { callsOf } from "./lockweave-calls";
 
 /**
  * The names that each of the file's calls of `configure({ stores: { ... } })` gives to stores; `undefined` of one that says

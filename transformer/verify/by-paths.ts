@@ -2,7 +2,7 @@ import { dirname } from "node:path";
 import type * as TS from "typescript";
 import type { Parser } from "../parser/parser";
 import { tagsInFile, unlockedInAll } from "./declared";
-import { handedOut, isTypeScript, javaScriptsOf } from "./handed-out";
+import { handedOut, isTypeScript, javaScriptsOf } from "./package-entry";
 import type { PlacedProblem } from "./project";
 import { importProblem, isLoaded, takenBy, type Taken } from "./taken";
 

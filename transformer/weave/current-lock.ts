@@ -1,6 +1,6 @@
 import type * as TS from "typescript";
 import type { Parser } from "../parser/parser";
-import { callsWithin, type HandedOn } from "../read/own-calls";
+import { callsWithin, type HandedOn } from "../read/lockweave-calls";
 import type { Plan } from "../read/plan";
 import type { LockableFunction } from "../read/syntax";
 import type { Insertion } from "../text/edits";

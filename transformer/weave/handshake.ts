@@ -1,6 +1,6 @@
 import type * as TS from "typescript";
 import type { Parser } from "../parser/parser";
-import { callsOf, passedOn, type HandedOn } from "../read/own-calls";
+import { callsOf, passedOn, type HandedOn } from "../read/lockweave-calls";
 import type { Insertion } from "../text/edits";
 import { problem, type Problem } from "../text/problems";
 import type { Span } from "../text/span";

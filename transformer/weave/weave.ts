@@ -4,7 +4,7 @@ import type { Parser } from "../parser/parser";
 import { findJoinPoints, type Forbidden } from "../read/join-points";
 import { freshName, identifiersIn } from "../read/names";
 import type { Defaults } from "../read/options";
-import { mayShakeHands, type HandedOn } from "../read/own-calls";
+import { mayShakeHands, type HandedOn } from "../read/lockweave-calls";
 import { plan, type Plan } from "../read/plan";
 import { mayHaveTags, mentionsIn } from "../read/spelling";
 import { wovenMark } from "../read/woven-mark";
@@ -15,10 +15,10 @@ import type { Span } from "../text/span";
 import { asyncKeyword } from "./async-keyword";
 import { currentLockArguments } from "./current-lock";
 import { handshakes, unreached } from "./handshake";
-import { neededStores } from "./needed-stores";
+import { neededStores } from "./required-stores";
 import { refuse, refuseFile, refuseToLoad } from "./refusal";
 import { importRuntime, type ModuleFormat } from "./runtime-import";
-import { weaveFunction } from "./skeleton";
+import { weaveFunction } from "./lock-template";
 
 export interface WeaveOptions {
   /** The compiler whose parser is used. */

@@ -19,7 +19,7 @@ import {
   TAKEN,
   timeLeft,
   timeLeftBeyond,
-  WITHIN_MS,
+  TIMEOUT_MS,
   type RegisterTest,
   type Subject,
 } from "./subject";
@@ -38,7 +38,7 @@ export function holding(test: RegisterTest, subject: () => Subject): void {
     const [key, holder] = [newKey(), newId()];
     await take(store, key, holder);
     const reply = await take(store, key, newId());
-    assert.ok(!reply.taken);
+    assert.ok(!reply.acquired);
     assert.equal(reply.holder, holder);
     assert.equal(await look(store, key), holder);
   });
@@ -48,7 +48,7 @@ export function holding(test: RegisterTest, subject: () => Subject): void {
     const [key, requestId] = [newKey(), newId()];
     assert.deepEqual(await take(store, key, requestId, { lockTimeMs: LONG_MS }), TAKEN);
     const again = await take(store, key, requestId, { lockTimeMs: 2 * LONG_MS });
-    assert.ok(!again.taken);
+    assert.ok(!again.acquired);
     assert.equal(again.holder, requestId);
     assert.ok((await timeLeft(store, key)) <= LONG_MS, "it does not prolong the hold");
   });
@@ -57,7 +57,7 @@ export function holding(test: RegisterTest, subject: () => Subject): void {
     const { store } = subject();
     const key = newKey();
     const replies = await Promise.all(Array.from({ length: 50 }, () => take(store, key, newId())));
-    assert.equal(replies.filter((reply) => reply.taken).length, 1);
+    assert.equal(replies.filter((reply) => reply.acquired).length, 1);
   });
 
   test("a key that is not dropped is free when its lock time is over", async () => {
@@ -119,20 +119,20 @@ export function holding(test: RegisterTest, subject: () => Subject): void {
     const holder = newId();
     await take(store, another, holder);
     const requests = [renewal(expired, ids[0]), renewal(mine, ids[1], 2 * LONG_MS), renewal(another, ids[2])];
-    assert.deepEqual(await store.renew(requests, WITHIN_MS), [
+    assert.deepEqual(await store.renew(requests, TIMEOUT_MS), [
       { renewed: false, holder: undefined },
       { renewed: true },
       { renewed: false, holder },
     ]);
     await timeLeftBeyond(store, mine, LONG_MS);
-    assert.deepEqual(await store.renew([], WITHIN_MS), []);
+    assert.deepEqual(await store.renew([], TIMEOUT_MS), []);
   });
 
   test("a key that is dropped is free at once", async () => {
     const { store } = subject();
     const [key, requestId] = [newKey(), newId()];
     await take(store, key, requestId);
-    assert.deepEqual(await drop(store, key, requestId), { dropped: true });
+    assert.deepEqual(await drop(store, key, requestId), { released: true });
     assert.equal(await look(store, key), undefined);
     assert.ok(await isForgotten(store, key));
   });
@@ -142,9 +142,9 @@ export function holding(test: RegisterTest, subject: () => Subject): void {
     const [key, requestId, next] = [newKey(), newId(), newId()];
     await take(store, key, requestId);
     await drop(store, key, requestId);
-    assert.deepEqual(await drop(store, key, requestId), { dropped: false, holder: undefined });
+    assert.deepEqual(await drop(store, key, requestId), { released: false, holder: undefined });
     await take(store, key, next);
-    assert.deepEqual(await drop(store, key, requestId), { dropped: false, holder: next });
+    assert.deepEqual(await drop(store, key, requestId), { released: false, holder: next });
     assert.equal(await look(store, key), next);
   });
 
@@ -153,15 +153,15 @@ export function holding(test: RegisterTest, subject: () => Subject): void {
     const [key, requestId] = [newKey(), newId()];
     await take(store, key, requestId, { lockTimeMs: SHORT_MS });
     await elapse(SHORT_MS);
-    assert.deepEqual(await drop(store, key, requestId), { dropped: false, holder: undefined });
+    assert.deepEqual(await drop(store, key, requestId), { released: false, holder: undefined });
   });
 
   test("a drop that overtakes its take finds nothing; another one drops what the take then took", async () => {
     const { store } = subject();
     const [key, requestId] = [newKey(), newId()];
-    assert.deepEqual(await drop(store, key, requestId), { dropped: false, holder: undefined });
+    assert.deepEqual(await drop(store, key, requestId), { released: false, holder: undefined });
     assert.deepEqual(await take(store, key, requestId), TAKEN);
-    assert.deepEqual(await drop(store, key, requestId), { dropped: true });
+    assert.deepEqual(await drop(store, key, requestId), { released: true });
     assert.ok(await isForgotten(store, key));
   });
 
@@ -169,14 +169,14 @@ export function holding(test: RegisterTest, subject: () => Subject): void {
     const { store, elapse } = subject();
     const [key, requestId, waiting] = [newKey(), newId(), newId()];
     await take(store, key, requestId);
-    assert.deepEqual(await close(store, key, requestId, 2 * LONG_MS), { dropped: true });
+    assert.deepEqual(await close(store, key, requestId, 2 * LONG_MS), { released: true });
     assert.equal(await look(store, key), closedAfter(requestId));
-    assert.ok(!(await take(store, key, newId())).taken);
+    assert.ok(!(await take(store, key, newId())).acquired);
     await queued(store, key, waiting);
-    assert.ok(!(await place(store, key, waiting)).taken, "the first who waits, too");
+    assert.ok(!(await place(store, key, waiting)).acquired, "the first who waits, too");
     const holder = closedAfter(requestId);
     assert.deepEqual(await renew(store, key, requestId, LONG_MS), { renewed: false, holder });
-    assert.deepEqual(await drop(store, key, requestId), { dropped: false, holder });
+    assert.deepEqual(await drop(store, key, requestId), { released: false, holder });
 
     const short = newKey();
     await take(store, short, requestId);
@@ -190,18 +190,18 @@ export function holding(test: RegisterTest, subject: () => Subject): void {
     const [key, requestId] = [newKey(), newId()];
     await take(store, key, requestId);
     await close(store, key, requestId, LONG_MS);
-    assert.deepEqual(await close(store, key, requestId, 2 * LONG_MS), { dropped: true });
+    assert.deepEqual(await close(store, key, requestId, 2 * LONG_MS), { released: true });
     assert.ok((await timeLeft(store, key)) <= LONG_MS, "it does not prolong it");
   });
 
   test("what is not held any more is not closed", async () => {
     const { store } = subject();
     const [key, requestId, next] = [newKey(), newId(), newId()];
-    assert.deepEqual(await close(store, key, requestId, LONG_MS), { dropped: false, holder: undefined });
+    assert.deepEqual(await close(store, key, requestId, LONG_MS), { released: false, holder: undefined });
     await take(store, key, next);
-    assert.deepEqual(await close(store, key, requestId, LONG_MS), { dropped: false, holder: next });
+    assert.deepEqual(await close(store, key, requestId, LONG_MS), { released: false, holder: next });
     assert.equal(await look(store, key), next);
-    const closed = await store.dropMany?.([{ key, requestId: next, closedForMs: LONG_MS }], WITHIN_MS);
+    const closed = await store.releaseMany?.([{ key, requestId: next, cooldownMs: LONG_MS }], TIMEOUT_MS);
     if (closed !== undefined) assert.equal(await look(store, key), closedAfter(next));
   });
 
@@ -223,10 +223,14 @@ export function holding(test: RegisterTest, subject: () => Subject): void {
     await take(store, expired, newId(), { lockTimeMs: SHORT_MS });
     await elapse(SHORT_MS);
     for (let n = 0; n < 2; n += 1) {
-      assert.deepEqual(await store.look([free, held, expired], WITHIN_MS), [undefined, requestId, undefined]);
+      assert.deepEqual(await store.peek([free, held, expired], TIMEOUT_MS), [
+        undefined,
+        requestId,
+        undefined,
+      ]);
     }
-    assert.deepEqual(await store.look([], WITHIN_MS), []);
-    assert.deepEqual(await drop(store, held, requestId), { dropped: true });
+    assert.deepEqual(await store.peek([], TIMEOUT_MS), []);
+    assert.deepEqual(await drop(store, held, requestId), { released: true });
   });
 
   for (const value of [
@@ -251,22 +255,22 @@ export function holding(test: RegisterTest, subject: () => Subject): void {
       await put(key, value, LONG_MS);
       const holder = value;
       const refused = await take(store, key, requestId);
-      assert.ok(!refused.taken);
+      assert.ok(!refused.acquired);
       assert.equal(refused.holder, holder);
       const fenced = await take(store, key, newId(), { fencing: true });
-      assert.ok(!fenced.taken);
+      assert.ok(!fenced.acquired);
       assert.equal(fenced.holder, holder);
       assert.deepEqual(await renew(store, key, requestId, 2 * LONG_MS), { renewed: false, holder });
-      assert.deepEqual(await drop(store, key, requestId), { dropped: false, holder });
-      assert.deepEqual(await store.next({ key, requestId }, placing(key, newId()), WITHIN_MS), {
-        dropped: false,
+      assert.deepEqual(await drop(store, key, requestId), { released: false, holder });
+      assert.deepEqual(await store.releaseAndEnqueue({ key, requestId }, placing(key, newId()), TIMEOUT_MS), {
+        released: false,
         holder,
       });
       const waits = await place(store, key, waiting);
-      assert.ok(!waits.taken);
+      assert.ok(!waits.acquired);
       assert.equal(waits.holder, holder);
       assert.ok((waits.freeInMs ?? 0) > 0 && (waits.freeInMs ?? 0) <= LONG_MS);
-      await store.leave(key, waiting, WITHIN_MS);
+      await store.dequeue(key, waiting, TIMEOUT_MS);
       assert.equal(await look(store, key), holder);
     });
   }
@@ -278,10 +282,10 @@ export function holding(test: RegisterTest, subject: () => Subject): void {
     const busy = new Set(holds.filter((_, index) => index % 7 === 0));
     await Promise.all([...busy].map(({ key }) => take(store, key, other)));
     const taken = await Promise.all(holds.map(({ key, requestId }) => take(store, key, requestId)));
-    assert.ok(holds.every((hold, index) => taken[index]?.taken === !busy.has(hold)));
+    assert.ok(holds.every((hold, index) => taken[index]?.acquired === !busy.has(hold)));
     const renewed = await store.renew(
       holds.map(({ key, requestId }) => renewal(key, requestId)),
-      WITHIN_MS,
+      TIMEOUT_MS,
     );
     holds.forEach((hold, index) =>
       assert.deepEqual(
@@ -293,15 +297,15 @@ export function holding(test: RegisterTest, subject: () => Subject): void {
     holds.forEach((hold, index) =>
       assert.deepEqual(
         dropped[index],
-        busy.has(hold) ? { dropped: false, holder: other } : { dropped: true },
+        busy.has(hold) ? { released: false, holder: other } : { released: true },
       ),
     );
   });
 
   test("many that are asked for together, where the store can, go as each would alone", async () => {
     const { store } = subject();
-    const { takeMany, dropMany } = store;
-    if (takeMany === undefined || dropMany === undefined) return;
+    const { acquireMany, releaseMany } = store;
+    if (acquireMany === undefined || releaseMany === undefined) return;
     const [free, held, twice] = [newKey(), newKey(), newKey()];
     const [holder, own] = [newId(), newId()];
     await take(store, held, holder);
@@ -312,17 +316,17 @@ export function holding(test: RegisterTest, subject: () => Subject): void {
       request(held, ids[1], { lockTimeMs: 2 * LONG_MS }),
       request(twice, ids[2], { lockTimeMs: 2 * LONG_MS }),
     ];
-    const replies = await takeMany(requests, WITHIN_MS);
+    const replies = await acquireMany(requests, TIMEOUT_MS);
     assert.deepEqual(replies, [
       TAKEN,
-      { taken: false, holder, freeInMs: undefined },
-      { taken: false, holder: own, freeInMs: undefined },
+      { acquired: false, holder, freeInMs: undefined },
+      { acquired: false, holder: own, freeInMs: undefined },
     ]);
     const drops = [free, held, twice].map((key, index) => ({ key, requestId: ids[index] ?? "" }));
-    assert.deepEqual(await dropMany(drops, WITHIN_MS), [
-      { dropped: true },
-      { dropped: false, holder },
-      { dropped: true },
+    assert.deepEqual(await releaseMany(drops, TIMEOUT_MS), [
+      { released: true },
+      { released: false, holder },
+      { released: true },
     ]);
     assert.ok((await isForgotten(store, free)) && (await isForgotten(store, twice)));
   });

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { CLAIM_TIME_MS, PLACE_TIME_MS } from "../port";
+import { CLAIM_TIME_MS, TICKET_TIME_MS } from "../port";
 import { reservedFor } from "../value";
 import {
   drop,
@@ -17,7 +17,7 @@ import {
   TAKEN,
   takenInTurn,
   timeLeft,
-  WITHIN_MS,
+  TIMEOUT_MS,
   type RegisterTest,
   type Subject,
 } from "./subject";
@@ -29,14 +29,14 @@ export function next(test: RegisterTest, subject: () => Subject): void {
     const [key, requestId] = [newKey(), newId()];
     await take(store, key, requestId, { lockTimeMs: CLAIM_TIME_MS });
     const request = placing(key, newId());
-    assert.deepEqual(await store.next({ key, requestId }, request, WITHIN_MS), {
-      dropped: true,
+    assert.deepEqual(await store.releaseAndEnqueue({ key, requestId }, request, TIMEOUT_MS), {
+      released: true,
       next: TAKEN,
     });
     assert.equal(await look(store, key), request.requestId);
     assert.ok((await timeLeft(store, key)) > CLAIM_TIME_MS);
     assert.deepEqual(await renew(store, key, request.requestId, LONG_MS), { renewed: true });
-    assert.deepEqual(await drop(store, key, request.requestId), { dropped: true });
+    assert.deepEqual(await drop(store, key, request.requestId), { released: true });
     assert.ok(await isForgotten(store, key));
   });
 
@@ -47,13 +47,16 @@ export function next(test: RegisterTest, subject: () => Subject): void {
     await take(store, key, requestId);
     await queued(store, key, other);
     const mine = placing(key, newId());
-    const placed = { dropped: true, next: "placed" } as const;
-    assert.deepEqual(await store.next({ key, requestId }, mine, WITHIN_MS), placed);
+    const placed = { released: true, next: "enqueued" } as const;
+    assert.deepEqual(await store.releaseAndEnqueue({ key, requestId }, mine, TIMEOUT_MS), placed);
     assert.equal(await look(store, key), reservedFor(other));
     await ear.heard;
     const held = await takenInTurn(store, key, other);
-    assert.deepEqual(await store.next({ key, requestId: held }, placing(key, other), WITHIN_MS), placed);
-    await takenInTurn(store, key, mine.place);
+    assert.deepEqual(
+      await store.releaseAndEnqueue({ key, requestId: held }, placing(key, other), TIMEOUT_MS),
+      placed,
+    );
+    await takenInTurn(store, key, mine.ticket);
     ear.deafen();
   });
 
@@ -63,8 +66,8 @@ export function next(test: RegisterTest, subject: () => Subject): void {
     await take(store, key, requestId);
     await queued(store, key, mine);
     await queued(store, key, other);
-    const reply = await store.next({ key, requestId }, placing(key, mine), WITHIN_MS);
-    assert.deepEqual(reply, { dropped: true, next: TAKEN });
+    const reply = await store.releaseAndEnqueue({ key, requestId }, placing(key, mine), TIMEOUT_MS);
+    assert.deepEqual(reply, { released: true, next: TAKEN });
   });
 
   test("those in the queue who died do not keep the key from the next", async () => {
@@ -72,10 +75,10 @@ export function next(test: RegisterTest, subject: () => Subject): void {
     const [key, requestId] = [newKey(), newId()];
     await take(store, key, requestId);
     await queued(store, key, newId());
-    await elapse(PLACE_TIME_MS);
+    await elapse(TICKET_TIME_MS);
     const request = placing(key, newId());
-    assert.deepEqual(await store.next({ key, requestId }, request, WITHIN_MS), {
-      dropped: true,
+    assert.deepEqual(await store.releaseAndEnqueue({ key, requestId }, request, TIMEOUT_MS), {
+      released: true,
       next: TAKEN,
     });
     await drop(store, key, request.requestId);
@@ -88,13 +91,16 @@ export function next(test: RegisterTest, subject: () => Subject): void {
     await take(store, key, late, { lockTimeMs: SHORT_MS });
     await elapse(SHORT_MS);
     const held = { key, requestId: late };
-    assert.deepEqual(await store.next(held, placing(key, newId()), WITHIN_MS), {
-      dropped: false,
+    assert.deepEqual(await store.releaseAndEnqueue(held, placing(key, newId()), TIMEOUT_MS), {
+      released: false,
       holder: undefined,
     });
     await take(store, key, holder);
-    assert.deepEqual(await store.next(held, placing(key, newId()), WITHIN_MS), { dropped: false, holder });
-    assert.deepEqual(await drop(store, key, holder), { dropped: true });
+    assert.deepEqual(await store.releaseAndEnqueue(held, placing(key, newId()), TIMEOUT_MS), {
+      released: false,
+      holder,
+    });
+    assert.deepEqual(await drop(store, key, holder), { released: true });
     assert.ok(await isForgotten(store, key));
   });
 
@@ -103,9 +109,9 @@ export function next(test: RegisterTest, subject: () => Subject): void {
     const [key, requestId] = [newKey(), newId()];
     await take(store, key, requestId);
     const request = placing(key, newId());
-    await store.next({ key, requestId }, request, WITHIN_MS);
-    assert.deepEqual(await store.next({ key, requestId }, request, WITHIN_MS), {
-      dropped: false,
+    await store.releaseAndEnqueue({ key, requestId }, request, TIMEOUT_MS);
+    assert.deepEqual(await store.releaseAndEnqueue({ key, requestId }, request, TIMEOUT_MS), {
+      released: false,
       holder: request.requestId,
     });
     await drop(store, key, request.requestId);
@@ -118,9 +124,9 @@ export function next(test: RegisterTest, subject: () => Subject): void {
     await take(store, key, requestId);
     await queued(store, key, other);
     const request = placing(key, newId());
-    await store.next({ key, requestId }, request, WITHIN_MS);
-    assert.deepEqual(await store.next({ key, requestId }, request, WITHIN_MS), {
-      dropped: false,
+    await store.releaseAndEnqueue({ key, requestId }, request, TIMEOUT_MS);
+    assert.deepEqual(await store.releaseAndEnqueue({ key, requestId }, request, TIMEOUT_MS), {
+      released: false,
       holder: reservedFor(other),
     });
     await takenInTurn(store, key, other);
@@ -131,8 +137,8 @@ export function next(test: RegisterTest, subject: () => Subject): void {
     const [key, requestId] = [newKey(), newId()];
     await take(store, key, requestId);
     await drop(store, key, requestId);
-    assert.deepEqual(await store.next({ key, requestId }, placing(key, newId()), WITHIN_MS), {
-      dropped: false,
+    assert.deepEqual(await store.releaseAndEnqueue({ key, requestId }, placing(key, newId()), TIMEOUT_MS), {
+      released: false,
       holder: undefined,
     });
     assert.ok(await isForgotten(store, key));

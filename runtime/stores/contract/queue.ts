@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { CLAIM_TIME_MS, PLACE_TIME_MS } from "../port";
+import { CLAIM_TIME_MS, TICKET_TIME_MS } from "../port";
 import { reservedFor } from "../value";
 import {
   drop,
@@ -18,7 +18,7 @@ import {
   TAKEN,
   takenInTurn,
   timeLeft,
-  WITHIN_MS,
+  TIMEOUT_MS,
   type RegisterTest,
   type Subject,
 } from "./subject";
@@ -31,7 +31,7 @@ export function queue(test: RegisterTest, subject: () => Subject): void {
     assert.deepEqual(await place(store, key, newId(), {}, requestId), TAKEN);
     assert.equal(await look(store, key), requestId, "with the requestId of the very command");
     assert.ok((await timeLeft(store, key)) > CLAIM_TIME_MS, "for the whole lock time");
-    assert.deepEqual(await drop(store, key, requestId), { dropped: true });
+    assert.deepEqual(await drop(store, key, requestId), { released: true });
     assert.ok(await isForgotten(store, key));
   });
 
@@ -44,12 +44,12 @@ export function queue(test: RegisterTest, subject: () => Subject): void {
     for (const one of waiting.toReversed()) await queued(store, key, one);
     let last = holder;
     for (const [index, next] of waiting.entries()) {
-      assert.deepEqual(await drop(store, key, last), { dropped: true });
-      assert.equal((await take(store, key, newId())).taken, false, "a passer-by does not get between");
+      assert.deepEqual(await drop(store, key, last), { released: true });
+      assert.equal((await take(store, key, newId())).acquired, false, "a passer-by does not get between");
       for (const later of waiting.slice(index + 1)) await queued(store, key, later);
       last = await takenInTurn(store, key, next);
     }
-    assert.deepEqual(await drop(store, key, last), { dropped: true });
+    assert.deepEqual(await drop(store, key, last), { released: true });
     assert.ok(await isForgotten(store, key));
   });
 
@@ -58,11 +58,11 @@ export function queue(test: RegisterTest, subject: () => Subject): void {
     const [key, holder, first, second] = [newKey(), newId(), newId(), newId()];
     await take(store, key, holder);
     const [one, two] = [await place(store, key, first), await place(store, key, second)];
-    assert.ok(!one.taken && !two.taken);
+    assert.ok(!one.acquired && !two.acquired);
     assert.deepEqual([one.holder, two.holder], [holder, holder]);
     assert.ok((one.freeInMs ?? 0) > 0);
     assert.equal(two.freeInMs, undefined, "it is free for the other, then");
-    await store.leave(key, first, WITHIN_MS);
+    await store.dequeue(key, first, TIMEOUT_MS);
     assert.ok((freeIn(await place(store, key, second)) ?? 0) > 0);
   });
 
@@ -74,7 +74,7 @@ export function queue(test: RegisterTest, subject: () => Subject): void {
     await queued(store, key, first);
     await queued(store, key, second);
     assert.equal(ear.hasHeard(), false);
-    assert.deepEqual(await drop(store, key, holder), { dropped: true });
+    assert.deepEqual(await drop(store, key, holder), { released: true });
     assert.equal(await look(store, key), reservedFor(first));
     await ear.heard;
     await queued(store, key, second);
@@ -109,9 +109,9 @@ export function queue(test: RegisterTest, subject: () => Subject): void {
     const reserved = reservedFor(waiting);
     for (const requestId of [waiting, holder, newId()]) {
       assert.deepEqual(await renew(store, key, requestId, LONG_MS), { renewed: false, holder: reserved });
-      assert.deepEqual(await drop(store, key, requestId), { dropped: false, holder: reserved });
+      assert.deepEqual(await drop(store, key, requestId), { released: false, holder: reserved });
       const refused = await take(store, key, requestId);
-      assert.ok(!refused.taken);
+      assert.ok(!refused.acquired);
       assert.equal(refused.holder, reserved);
     }
     await queued(store, key, holder);
@@ -153,7 +153,7 @@ export function queue(test: RegisterTest, subject: () => Subject): void {
     await queued(store, key, second);
     await elapse(CLAIM_TIME_MS);
     const reply = await place(store, key, second);
-    assert.ok(!reply.taken);
+    assert.ok(!reply.acquired);
     assert.equal(reply.holder, reservedFor(first));
     await ear.heard;
     await takenInTurn(store, key, first);
@@ -166,7 +166,7 @@ export function queue(test: RegisterTest, subject: () => Subject): void {
     await take(store, key, holder);
     for (const one of [silent, heardOf, third]) await queued(store, key, one);
     for (let n = 0; n < 6; n += 1) {
-      await elapse(PLACE_TIME_MS / 6);
+      await elapse(TICKET_TIME_MS / 6);
       for (const one of [third, heardOf]) await queued(store, key, one);
     }
     await queued(store, key, silent); // It has a place again, behind them.
@@ -186,8 +186,8 @@ export function queue(test: RegisterTest, subject: () => Subject): void {
     const [key, holder] = [newKey(), newId()];
     await take(store, key, holder);
     for (let n = 0; n < 5; n += 1) await queued(store, key, newId());
-    await elapse(PLACE_TIME_MS);
-    assert.deepEqual(await drop(store, key, holder), { dropped: true });
+    await elapse(TICKET_TIME_MS);
+    assert.deepEqual(await drop(store, key, holder), { released: true });
     assert.ok(await isForgotten(store, key));
   });
 
@@ -197,7 +197,7 @@ export function queue(test: RegisterTest, subject: () => Subject): void {
     await take(store, key, holder);
     await queued(store, key, first);
     await queued(store, key, second);
-    for (let n = 0; n < 2; n += 1) await store.leave(key, first, WITHIN_MS);
+    for (let n = 0; n < 2; n += 1) await store.dequeue(key, first, TIMEOUT_MS);
     await drop(store, key, holder);
     const last = await takenInTurn(store, key, second);
     await drop(store, key, last);
@@ -212,10 +212,10 @@ export function queue(test: RegisterTest, subject: () => Subject): void {
     await queued(store, key, first);
     await queued(store, key, second);
     await drop(store, key, holder);
-    for (let n = 0; n < 2; n += 1) await store.leave(key, first, WITHIN_MS);
+    for (let n = 0; n < 2; n += 1) await store.dequeue(key, first, TIMEOUT_MS);
     await ear.heard;
     assert.equal(await look(store, key), reservedFor(second));
-    await store.leave(key, second, WITHIN_MS);
+    await store.dequeue(key, second, TIMEOUT_MS);
     assert.ok(await isForgotten(store, key));
     ear.deafen();
   });
@@ -223,17 +223,17 @@ export function queue(test: RegisterTest, subject: () => Subject): void {
   test("who leaves touches no hold, not even its own", async () => {
     const { store } = subject();
     const [key, holder, waiting] = [newKey(), newId(), newId()];
-    await store.leave(key, waiting, WITHIN_MS);
+    await store.dequeue(key, waiting, TIMEOUT_MS);
     await take(store, key, holder);
-    await store.leave(key, waiting, WITHIN_MS);
-    await store.leave(key, holder, WITHIN_MS);
+    await store.dequeue(key, waiting, TIMEOUT_MS);
+    await store.dequeue(key, holder, TIMEOUT_MS);
     assert.equal(await look(store, key), holder);
     await queued(store, key, waiting);
     await drop(store, key, holder);
     const requestId = await takenInTurn(store, key, waiting);
-    await store.leave(key, waiting, WITHIN_MS);
+    await store.dequeue(key, waiting, TIMEOUT_MS);
     assert.equal(await look(store, key), requestId);
-    assert.deepEqual(await drop(store, key, requestId), { dropped: true });
+    assert.deepEqual(await drop(store, key, requestId), { released: true });
     assert.ok(await isForgotten(store, key));
   });
 
@@ -244,7 +244,7 @@ export function queue(test: RegisterTest, subject: () => Subject): void {
     const [key, waiting, requestId] = [newKey(), newId(), newId()];
     assert.deepEqual(await place(store, key, waiting, {}, requestId), TAKEN);
     const again = await place(store, key, waiting, { lockTimeMs: 2 * LONG_MS }, requestId);
-    assert.ok(!again.taken);
+    assert.ok(!again.acquired);
     assert.equal(again.holder, requestId);
     assert.ok((await timeLeft(store, key)) <= LONG_MS);
     await drop(store, key, requestId);
@@ -259,7 +259,7 @@ export function queue(test: RegisterTest, subject: () => Subject): void {
     await drop(store, key, holder);
     assert.deepEqual(await place(store, key, waiting, {}, requestId), TAKEN);
     const again = await place(store, key, waiting, {}, requestId);
-    assert.ok(!again.taken);
+    assert.ok(!again.acquired);
     assert.equal(again.holder, requestId);
     await drop(store, key, requestId);
     assert.ok(await isForgotten(store, key));
@@ -272,9 +272,9 @@ export function queue(test: RegisterTest, subject: () => Subject): void {
     await drop(store, key, requestId);
     await take(store, key, holder);
     const late = await place(store, key, waiting, {}, requestId);
-    assert.ok(!late.taken);
+    assert.ok(!late.acquired);
     assert.equal(late.holder, holder);
-    await elapse(PLACE_TIME_MS);
+    await elapse(TICKET_TIME_MS);
     await drop(store, key, holder);
     assert.ok(await isForgotten(store, key));
   });
@@ -283,7 +283,7 @@ export function queue(test: RegisterTest, subject: () => Subject): void {
     const { store, elapse } = subject();
     const [key, holder, gone, waiting] = [newKey(), newId(), newId(), newId()];
     await take(store, key, holder);
-    await store.leave(key, gone, WITHIN_MS);
+    await store.dequeue(key, gone, TIMEOUT_MS);
     await queued(store, key, gone);
     await queued(store, key, waiting);
     await drop(store, key, holder);
@@ -296,17 +296,17 @@ export function queue(test: RegisterTest, subject: () => Subject): void {
     const { store } = subject();
     const [key, holder, gone] = [newKey(), newId(), newId()];
     await take(store, key, holder);
-    await store.leave(key, gone, WITHIN_MS);
+    await store.dequeue(key, gone, TIMEOUT_MS);
     await queued(store, key, gone);
-    await store.leave(key, gone, WITHIN_MS);
+    await store.dequeue(key, gone, TIMEOUT_MS);
     await drop(store, key, holder);
     assert.ok(await isForgotten(store, key));
   });
 
   test("many places that are asked for together, where the store can, go as each would alone", async () => {
     const { store } = subject();
-    const { placeMany } = store;
-    if (placeMany === undefined) return;
+    const { enqueueMany } = store;
+    if (enqueueMany === undefined) return;
     const [free, held, given, twice] = [newKey(), newKey(), newKey(), newKey()];
     const [holder, own, first, second] = [newId(), newId(), newId(), newId()];
     for (const key of [held, given]) await take(store, key, holder);
@@ -314,20 +314,20 @@ export function queue(test: RegisterTest, subject: () => Subject): void {
     for (const key of [held, given]) await queued(store, key, first);
     await drop(store, given, holder);
     const ids = [newId(), newId(), newId(), own] as const;
-    const replies = await placeMany(
+    const replies = await enqueueMany(
       [
         placing(free, second, {}, ids[0]),
         placing(held, second, { lockTimeMs: 2 * LONG_MS }, ids[1]),
         placing(given, first, {}, ids[2]),
         placing(twice, second, {}, ids[3]),
       ],
-      WITHIN_MS,
+      TIMEOUT_MS,
     );
     assert.deepEqual(replies, [
       TAKEN,
-      { taken: false, holder, freeInMs: undefined },
+      { acquired: false, holder, freeInMs: undefined },
       TAKEN,
-      { taken: false, holder: own, freeInMs: undefined },
+      { acquired: false, holder: own, freeInMs: undefined },
     ]);
     for (const [index, key] of [free, held, given, twice].entries()) {
       assert.equal(await look(store, key), key === held ? holder : ids[index]);

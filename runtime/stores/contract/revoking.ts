@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import type { DropRequest, Store } from "../port";
+import type { ReleaseRequest, Store } from "../port";
 import { isHeldBy, isRevokedFrom } from "../value";
 import {
   close,
@@ -17,7 +17,7 @@ import {
   take,
   TAKEN,
   takenInTurn,
-  WITHIN_MS,
+  TIMEOUT_MS,
   type RegisterTest,
   type Subject,
 } from "./subject";
@@ -37,9 +37,9 @@ export function revoking(test: RegisterTest, subject: () => Subject): void {
         renewed: false,
         holder: await look(own, key),
       });
-      assert.equal((await take(own, key, newId())).taken, false);
+      assert.equal((await take(own, key, newId())).acquired, false);
       await queued(own, key, waits);
-      assert.deepEqual(await drop(own, key, id), { dropped: true });
+      assert.deepEqual(await drop(own, key, id), { released: true });
       await drop(own, key, await takenInTurn(own, key, waits));
       assert.ok(await isForgotten(own, key));
     },
@@ -77,7 +77,7 @@ export function revoking(test: RegisterTest, subject: () => Subject): void {
     await take(own, key, id);
     await revoke({ key, requestId: id });
     const again = await take(own, key, id);
-    assert.ok(!again.taken && !isHeldBy(id, again.holder));
+    assert.ok(!again.acquired && !isHeldBy(id, again.holder));
     await drop(own, key, id);
     assert.ok(await isForgotten(own, key));
   });
@@ -87,16 +87,19 @@ export function revoking(test: RegisterTest, subject: () => Subject): void {
     await take(own, key, id);
     await revoke({ key, requestId: id });
     const next = placing(key, newId());
-    assert.deepEqual(await own.next({ key, requestId: id }, next, WITHIN_MS), { dropped: true, next: TAKEN });
+    assert.deepEqual(await own.releaseAndEnqueue({ key, requestId: id }, next, TIMEOUT_MS), {
+      released: true,
+      next: TAKEN,
+    });
     assert.equal(await look(own, key), next.requestId);
     await take(own, closed, id);
     await revoke({ key: closed, requestId: id });
-    assert.deepEqual(await close(own, closed, id, LONG_MS), { dropped: true });
+    assert.deepEqual(await close(own, closed, id, LONG_MS), { released: true });
     assert.match(String(await look(own, closed)), /^closed:/);
   });
 
   testOf("many that are dropped together, where the store can, may be revoked", async (own, revoke) => {
-    if (own.dropMany === undefined) return;
+    if (own.releaseMany === undefined) return;
     const ids = [newId(), newId(), newId()];
     const holds = ids.map((requestId) => ({ key: newKey(), requestId }));
     for (const { key, requestId } of holds) await take(own, key, requestId);
@@ -104,10 +107,10 @@ export function revoking(test: RegisterTest, subject: () => Subject): void {
     assert.ok(first !== undefined && second !== undefined);
     await queued(own, second.key, newId());
     for (const hold of [first, second]) await revoke(hold);
-    const replies = await own.dropMany(holds, WITHIN_MS);
+    const replies = await own.releaseMany(holds, TIMEOUT_MS);
     assert.deepEqual(
       replies,
-      holds.map(() => ({ dropped: true })),
+      holds.map(() => ({ released: true })),
     );
     assert.ok(await isForgotten(own, first.key));
     assert.match(String(await look(own, second.key)), /^reserved:/);
@@ -141,8 +144,8 @@ export function revokingShares(test: RegisterTest, subject: () => Subject): void
     const renewed = await renew(store, key, one, LONG_MS);
     assert.ok(renewed !== undefined && "holder" in renewed && isRevokedFrom(one, renewed.holder));
     assert.deepEqual(await renew(store, key, other, LONG_MS), { renewed: true });
-    for (const id of [third, one]) assert.equal((await take(store, key, id, TWO)).taken, false);
-    assert.deepEqual(await drop(store, key, one), { dropped: true });
+    for (const id of [third, one]) assert.equal((await take(store, key, id, TWO)).acquired, false);
+    assert.deepEqual(await drop(store, key, one), { released: true });
     assert.deepEqual(await take(store, key, third, TWO), TAKEN);
     assert.equal(await revoke({ key, requestId: one }), false);
     await drop(store, key, other);
@@ -151,9 +154,9 @@ export function revokingShares(test: RegisterTest, subject: () => Subject): void
   });
 }
 
-type Revoke = (request: DropRequest) => Promise<boolean>;
+type Revoke = (request: ReleaseRequest) => Promise<boolean>;
 
 function revokeOf(store: Store): Revoke | undefined {
   const { revoke } = store;
-  return revoke && ((request) => revoke.call(store, request, WITHIN_MS));
+  return revoke && ((request) => revoke.call(store, request, TIMEOUT_MS));
 }

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import type { TakeReply } from "../port";
+import type { AcquireReply } from "../port";
 import { isShared, reservedFor } from "../value";
 import {
   drop,
@@ -22,7 +22,7 @@ import {
   TAKEN,
   takenInTurn,
   timeLeft,
-  WITHIN_MS,
+  TIMEOUT_MS,
   type RegisterTest,
   type Subject,
 } from "./subject";
@@ -42,12 +42,12 @@ export function sharing(test: RegisterTest, subject: () => Subject): void {
     const [key, one, other, third] = [newKey(), newId(), newId(), newId()];
     for (const id of [one, other, third]) assert.deepEqual(await take(store, key, id, READS), TAKEN);
     for (const id of [one, other, third]) assert.ok(await isHolding(store, key, id));
-    assert.deepEqual(await drop(store, key, other), { dropped: true });
+    assert.deepEqual(await drop(store, key, other), { released: true });
     assert.equal(await isHolding(store, key, other), false);
-    assert.equal((await drop(store, key, other)).dropped, false, "a drop that is carried out twice");
+    assert.equal((await drop(store, key, other)).released, false, "a drop that is carried out twice");
     assert.deepEqual(await renew(store, key, one, LONG_MS), { renewed: true });
-    assert.deepEqual(await drop(store, key, one), { dropped: true });
-    assert.deepEqual(await drop(store, key, third), { dropped: true });
+    assert.deepEqual(await drop(store, key, one), { released: true });
+    assert.deepEqual(await drop(store, key, third), { released: true });
     assert.ok(await isForgotten(store, key));
   });
 
@@ -56,41 +56,41 @@ export function sharing(test: RegisterTest, subject: () => Subject): void {
     const [key, writer, reader] = [newKey(), newId(), newId()];
     await take(store, key, writer);
     assert.deepEqual(await take(store, key, reader, READS), {
-      taken: false,
+      acquired: false,
       holder: writer,
       freeInMs: undefined,
     });
     await drop(store, key, writer);
     assert.deepEqual(await take(store, key, reader, READS), TAKEN);
     const refused = await take(store, key, newId());
-    assert.ok(!refused.taken && isShared(refused.holder ?? ""), "it is told that the key is shared");
-    assert.equal((await take(store, key, newId(), { permits: 1 })).taken, false);
+    assert.ok(!refused.acquired && isShared(refused.holder ?? ""), "it is told that the key is shared");
+    assert.equal((await take(store, key, newId(), { permits: 1 })).acquired, false);
     assert.equal(((await renew(store, key, newId(), LONG_MS)) as { renewed?: boolean }).renewed, false);
   });
 
   test("so many hold a key together as its permits say, and of two numbers the smaller counts", async () => {
     const { store } = subject();
     const [key, other, ids] = [newKey(), newKey(), [newId(), newId(), newId()] as const];
-    assert.ok((await take(store, key, ids[0], THREE)).taken);
-    assert.ok((await take(store, key, ids[1], TWO)).taken);
-    assert.ok(!(await take(store, key, ids[2], THREE)).taken, "one who is inside says two");
+    assert.ok((await take(store, key, ids[0], THREE)).acquired);
+    assert.ok((await take(store, key, ids[1], TWO)).acquired);
+    assert.ok(!(await take(store, key, ids[2], THREE)).acquired, "one who is inside says two");
     await drop(store, key, ids[1]);
-    assert.ok((await take(store, key, ids[2], THREE)).taken);
+    assert.ok((await take(store, key, ids[2], THREE)).acquired);
     await take(store, other, newId(), THREE);
     await take(store, other, newId(), THREE);
-    assert.ok(!(await take(store, other, newId(), TWO)).taken, "who asks says two");
-    assert.ok((await take(store, other, newId(), THREE)).taken);
+    assert.ok(!(await take(store, other, newId(), TWO)).acquired, "who asks says two");
+    assert.ok((await take(store, other, newId(), THREE)).acquired);
   });
 
   test("who wants several permits gets as many as there are, at least one, and keeps them under one hold", async () => {
     const { store } = subject();
     const [key, one, other] = [newKey(), newId(), newId()];
     const five = (count: number): object => ({ permits: 5, count });
-    assert.deepEqual(await take(store, key, one, five(3)), { taken: true, count: 3 });
-    assert.deepEqual(await take(store, key, other, five(3)), { taken: true, count: 2 });
-    assert.equal((await take(store, key, newId(), five(1))).taken, false);
-    assert.deepEqual(await drop(store, key, one), { dropped: true });
-    assert.deepEqual(await take(store, key, newId(), five(5)), { taken: true, count: 3 });
+    assert.deepEqual(await take(store, key, one, five(3)), { acquired: true, count: 3 });
+    assert.deepEqual(await take(store, key, other, five(3)), { acquired: true, count: 2 });
+    assert.equal((await take(store, key, newId(), five(1))).acquired, false);
+    assert.deepEqual(await drop(store, key, one), { released: true });
+    assert.deepEqual(await take(store, key, newId(), five(5)), { acquired: true, count: 3 });
     await drop(store, key, other);
   });
 
@@ -98,28 +98,28 @@ export function sharing(test: RegisterTest, subject: () => Subject): void {
     const { store } = subject();
     const [key, one, waiting] = [newKey(), newId(), newId()];
     const keeping = async (count: number): Promise<unknown> =>
-      (await store.renew([{ ...renewal(key, one), permits: 3, count }], WITHIN_MS))[0];
+      (await store.renew([{ ...renewal(key, one), permits: 3, count }], TIMEOUT_MS))[0];
     await take(store, key, one, { permits: 3, count: 3 });
-    assert.ok(!(await place(store, key, waiting, { permits: 3, count: 2 })).taken);
+    assert.ok(!(await place(store, key, waiting, { permits: 3, count: 2 })).acquired);
     const ear = listen(store, waiting);
     for (const count of [1, 1, 2])
       assert.deepEqual(await keeping(count), { renewed: true, somebodyWaits: true });
     await ear.heard;
     ear.deafen();
     const reply = await place(store, key, waiting, { permits: 3, count: 3 });
-    assert.deepEqual(reply, { taken: true, count: 2 });
+    assert.deepEqual(reply, { acquired: true, count: 2 });
     assert.deepEqual(await keeping(3), { renewed: true });
-    assert.equal((await take(store, key, newId(), THREE)).taken, false, "what was given back is gone");
+    assert.equal((await take(store, key, newId(), THREE)).acquired, false, "what was given back is gone");
   });
 
   test("readers are beside readers alone, and those with permits beside others with permits", async () => {
     const { store } = subject();
     const [key, reader, few] = [newKey(), newId(), newId()];
     await take(store, key, reader, READS);
-    assert.equal((await take(store, key, newId(), THREE)).taken, false);
+    assert.equal((await take(store, key, newId(), THREE)).acquired, false);
     await drop(store, key, reader);
     await take(store, key, few, THREE);
-    assert.equal((await take(store, key, newId(), READS)).taken, false);
+    assert.equal((await take(store, key, newId(), READS)).acquired, false);
     await drop(store, key, few);
     assert.ok(await isForgotten(store, key));
   });
@@ -129,20 +129,20 @@ export function sharing(test: RegisterTest, subject: () => Subject): void {
     const [key, reader, writer, later] = [newKey(), newId(), newId(), newId()];
     assert.deepEqual(await take(store, key, reader, READS), TAKEN);
     const renewed = async (): Promise<unknown> =>
-      (await store.renew([{ ...renewal(key, reader), ...READS }], WITHIN_MS))[0];
+      (await store.renew([{ ...renewal(key, reader), ...READS }], TIMEOUT_MS))[0];
     assert.deepEqual(await renewed(), { renewed: true });
     await queued(store, key, writer);
     assert.deepEqual(await renewed(), { renewed: true, somebodyWaits: true });
     const isLast = async (): Promise<unknown> => {
       const reply = await place(store, key, later, READS);
-      return !reply.taken && reply.isLast;
+      return !reply.acquired && reply.isLast;
     };
     assert.equal(await isLast(), true);
     await queued(store, key, newId());
     assert.equal(await isLast(), undefined);
-    await store.leave(key, writer, WITHIN_MS);
+    await store.dequeue(key, writer, TIMEOUT_MS);
     const joined = await place(store, key, later, READS);
-    assert.ok(joined.taken && joined.somebodyWaits === true);
+    assert.ok(joined.acquired && joined.somebodyWaits === true);
   });
 
   test("what is told of a key that is shared is as long for many holders as for one", async () => {
@@ -165,7 +165,7 @@ export function sharing(test: RegisterTest, subject: () => Subject): void {
     const fewer = (unwarned += 1); // A store warns of the same but once.
     const [asFew, asMore] = [{ permits: fewer }, { permits: 2 * fewer }];
     const deafen = store.listen({
-      onHint() {},
+      onWakeUp() {},
       onReconnect() {},
       onWarning: (message) => void warned.push(message),
     });
@@ -187,7 +187,7 @@ export function sharing(test: RegisterTest, subject: () => Subject): void {
     await take(store, key, long, { ...TWO, lockTimeMs: LONG_MS });
     await elapse(SHORT_MS);
     assert.equal(await isHolding(store, key, short), false);
-    assert.equal((await drop(store, key, short)).dropped, false);
+    assert.equal((await drop(store, key, short)).released, false);
     assert.equal(((await renew(store, key, short, LONG_MS)) as { renewed?: boolean }).renewed, false);
     assert.deepEqual(await take(store, key, later, { ...TWO, lockTimeMs: SHORT_MS }), TAKEN);
     await drop(store, key, long);
@@ -213,16 +213,16 @@ export function sharing(test: RegisterTest, subject: () => Subject): void {
     const [key, one, atPlace] = [newKey(), newId(), newId()];
     await take(store, key, one, TWO);
     for (const again of [await take(store, key, one, TWO), await place(store, key, atPlace, TWO, one)]) {
-      assert.ok(!again.taken && again.holder === one);
+      assert.ok(!again.acquired && again.holder === one);
     }
-    assert.ok((await take(store, key, newId(), TWO)).taken, "there is room for another");
+    assert.ok((await take(store, key, newId(), TWO)).acquired, "there is room for another");
   });
 
   test("of many who ask at once, so many share the key as may", async () => {
     const { store } = subject();
     const key = newKey();
     const replies = await Promise.all(Array.from({ length: 20 }, () => take(store, key, newId(), THREE)));
-    assert.equal(replies.filter((reply) => reply.taken).length, 3);
+    assert.equal(replies.filter((reply) => reply.acquired).length, 3);
   });
 
   test("readers who come later do not get before a writer that waits", async () => {
@@ -230,15 +230,15 @@ export function sharing(test: RegisterTest, subject: () => Subject): void {
     const [key, reader, writer, later] = [newKey(), newId(), newId(), newId()];
     await take(store, key, reader, READS);
     await queued(store, key, writer);
-    assert.ok(!(await take(store, key, newId(), READS)).taken, "a passer-by");
-    assert.ok(!(await place(store, key, later, READS)).taken, "nor one who waits");
+    assert.ok(!(await take(store, key, newId(), READS)).acquired, "a passer-by");
+    assert.ok(!(await place(store, key, later, READS)).acquired, "nor one who waits");
     const ear = listen(store, writer);
     await drop(store, key, reader);
     assert.equal(await look(store, key), reservedFor(writer));
     await ear.heard;
     ear.deafen();
     const held = await takenInTurn(store, key, writer);
-    assert.ok(!(await place(store, key, later, READS)).taken);
+    assert.ok(!(await place(store, key, later, READS)).acquired);
     await drop(store, key, held);
     await takenInTurn(store, key, later, READS);
   });
@@ -248,17 +248,17 @@ export function sharing(test: RegisterTest, subject: () => Subject): void {
     const [key, held, writer, reader, first, later] = [newKey(), newId(), newId(), newId(), newId(), newId()];
     await take(store, key, held, READS);
     await queued(store, key, writer);
-    assert.ok(!(await place(store, key, reader, READS)).taken);
-    assert.ok(!(await take(store, key, first, READS)).taken);
+    assert.ok(!(await place(store, key, reader, READS)).acquired);
+    assert.ok(!(await take(store, key, first, READS)).acquired);
     const beside = { ...renewal(key, held), permits: Infinity };
-    assert.deepEqual(await store.renew([beside], WITHIN_MS), [{ renewed: true, somebodyWaits: true }]);
-    await store.leave(key, writer, WITHIN_MS);
-    assert.deepEqual(await store.renew([beside], WITHIN_MS), [{ renewed: true }]);
+    assert.deepEqual(await store.renew([beside], TIMEOUT_MS), [{ renewed: true, somebodyWaits: true }]);
+    await store.dequeue(key, writer, TIMEOUT_MS);
+    assert.deepEqual(await store.renew([beside], TIMEOUT_MS), [{ renewed: true }]);
     assert.deepEqual(await take(store, key, first, READS), TAKEN);
     assert.deepEqual(await place(store, key, later, READS), TAKEN);
     // The one that was passed still waits, and is let in when it asks.
     assert.deepEqual(await place(store, key, reader, READS), TAKEN);
-    assert.ok(!(await take(store, key, newId(), { permits: 2 })).taken);
+    assert.ok(!(await take(store, key, newId(), { permits: 2 })).acquired);
   });
 
   test("readers in a row go in together, each told by the one before, up to a writer", async () => {
@@ -267,9 +267,9 @@ export function sharing(test: RegisterTest, subject: () => Subject): void {
     const readers = [newId(), newId(), newId()];
     const behind = newId();
     await take(store, key, writer);
-    for (const one of readers) assert.ok(!(await place(store, key, one, READS)).taken);
+    for (const one of readers) assert.ok(!(await place(store, key, one, READS)).acquired);
     await queued(store, key, second);
-    assert.ok(!(await place(store, key, behind, READS)).taken);
+    assert.ok(!(await place(store, key, behind, READS)).acquired);
     const inside: string[] = [];
     const ears = [...readers, second].map((one) => listen(store, one));
     await drop(store, key, writer);
@@ -277,8 +277,8 @@ export function sharing(test: RegisterTest, subject: () => Subject): void {
       await ears[index]?.heard;
       inside.push(await takenInTurn(store, key, one, READS));
     }
-    assert.ok(!(await place(store, key, second)).taken);
-    assert.ok(!(await place(store, key, behind, READS)).taken, "behind a writer");
+    assert.ok(!(await place(store, key, second)).acquired);
+    assert.ok(!(await place(store, key, behind, READS)).acquired, "behind a writer");
     for (const id of inside) await drop(store, key, id);
     await ears[3]?.heard;
     for (const ear of ears) ear.deafen();
@@ -290,7 +290,7 @@ export function sharing(test: RegisterTest, subject: () => Subject): void {
     const [key, one, other, first, second] = [newKey(), newId(), newId(), newId(), newId()];
     await take(store, key, one, TWO);
     await take(store, key, other, TWO);
-    assert.ok(!(await place(store, key, first, TWO)).taken);
+    assert.ok(!(await place(store, key, first, TWO)).acquired);
     const ear = listen(store, first);
     await drop(store, key, one);
     await ear.heard;
@@ -299,9 +299,9 @@ export function sharing(test: RegisterTest, subject: () => Subject): void {
     // Behind a writer there may be room for one who shares.
     await drop(store, key, other);
     await queued(store, key, first);
-    assert.ok(!(await place(store, key, second, TWO)).taken);
+    assert.ok(!(await place(store, key, second, TWO)).acquired);
     const another = listen(store, second);
-    await store.leave(key, first, WITHIN_MS);
+    await store.dequeue(key, first, TIMEOUT_MS);
     await another.heard;
     another.deafen();
     await takenInTurn(store, key, second, TWO);
@@ -315,7 +315,7 @@ export function sharing(test: RegisterTest, subject: () => Subject): void {
       await take(store, key, newId(), { ...THREE, lockTimeMs });
     }
     const room = async (permits: number): Promise<number> => {
-      const reply: TakeReply = await place(store, key, waiting, { permits });
+      const reply: AcquireReply = await place(store, key, waiting, { permits });
       return Math.round((freeIn(reply) ?? 0) / (LONG_MS / 100)) / 100;
     };
     // One of several may go in when the first leaves; who would be alone, or reads, when the last does.
@@ -324,39 +324,42 @@ export function sharing(test: RegisterTest, subject: () => Subject): void {
 
   test("many that are dropped together, where the store can, also are of several", async () => {
     const { store } = subject();
-    const { dropMany } = store;
-    if (dropMany === undefined) return;
+    const { releaseMany } = store;
+    if (releaseMany === undefined) return;
     const [key, alone, one, other, held] = [newKey(), newKey(), newId(), newId(), newId()];
     await take(store, key, one, READS);
     await take(store, key, other, READS);
     await take(store, alone, held);
     const drops = [one, newId(), other].map((requestId) => ({ key, requestId }));
-    const [first, second, third, last] = await dropMany(
+    const [first, second, third, last] = await releaseMany(
       [...drops, { key: alone, requestId: held }],
-      WITHIN_MS,
+      TIMEOUT_MS,
     );
-    assert.deepEqual([first, third, last], [{ dropped: true }, { dropped: true }, { dropped: true }]);
-    assert.ok(second !== undefined && !(second instanceof Error) && !second.dropped);
+    assert.deepEqual([first, third, last], [{ released: true }, { released: true }, { released: true }]);
+    assert.ok(second !== undefined && !(second instanceof Error) && !second.released);
     assert.ok((await isForgotten(store, key)) && (await isForgotten(store, alone)));
   });
 
   test("many that are asked for together, where the store can, also are to be shared", async () => {
     const { store } = subject();
-    const { takeMany, placeMany } = store;
-    if (takeMany === undefined || placeMany === undefined) return;
+    const { acquireMany, enqueueMany } = store;
+    if (acquireMany === undefined || enqueueMany === undefined) return;
     const [key, alone, held, waits, first, second] = [newKey(), newKey(), newId(), newId(), newId(), newId()];
     const requests = [first, second, newId()].map((id) => request(key, id, TWO));
-    const replies = await takeMany([...requests, request(alone, held)], WITHIN_MS);
+    const replies = await acquireMany([...requests, request(alone, held)], TIMEOUT_MS);
     assert.deepEqual(
-      replies.map((reply) => "taken" in reply && reply.taken),
+      replies.map((reply) => "acquired" in reply && reply.acquired),
       [true, true, false, true],
     );
-    const [inVain] = await placeMany([placing(key, waits, TWO)], WITHIN_MS);
-    assert.ok(inVain !== undefined && "taken" in inVain && !inVain.taken);
+    const [inVain] = await enqueueMany([placing(key, waits, TWO)], TIMEOUT_MS);
+    assert.ok(inVain !== undefined && "acquired" in inVain && !inVain.acquired);
     await drop(store, key, first);
-    const [placed, other] = await placeMany([placing(key, waits, TWO), placing(alone, newId())], WITHIN_MS);
+    const [placed, other] = await enqueueMany(
+      [placing(key, waits, TWO), placing(alone, newId())],
+      TIMEOUT_MS,
+    );
     assert.deepEqual(placed, TAKEN);
-    assert.ok(other !== undefined && "taken" in other && !other.taken);
+    assert.ok(other !== undefined && "acquired" in other && !other.acquired);
   });
 
   test("several that are renewed together in one key all are", async () => {
@@ -365,7 +368,7 @@ export function sharing(test: RegisterTest, subject: () => Subject): void {
     for (const id of ids) await take(store, key, id, { ...READS, lockTimeMs: SHORT_MS * 30 });
     const requests = ids.map((id) => renewal(key, id, LONG_MS));
     assert.deepEqual(
-      await store.renew(requests, WITHIN_MS),
+      await store.renew(requests, TIMEOUT_MS),
       ids.map(() => ({ renewed: true })),
     );
     await elapse(SHORT_MS * 30);
@@ -385,9 +388,9 @@ export function sharing(test: RegisterTest, subject: () => Subject): void {
     ]) {
       const key = newKey();
       await put(key, value, LONG_MS);
-      const reply = await store.take(request(key, newId(), READS), WITHIN_MS);
-      assert.deepEqual(reply, { taken: false, holder: value, freeInMs: undefined });
-      assert.equal((await drop(store, key, id)).dropped, false);
+      const reply = await store.acquire(request(key, newId(), READS), TIMEOUT_MS);
+      assert.deepEqual(reply, { acquired: false, holder: value, freeInMs: undefined });
+      assert.equal((await drop(store, key, id)).released, false);
       assert.equal(await look(store, key), value);
     }
   });
@@ -396,7 +399,7 @@ export function sharing(test: RegisterTest, subject: () => Subject): void {
     const { store } = subject();
     if (store.inspect === undefined) return;
     const found = async (): Promise<string> => {
-      const { holds, waiting } = (await store.inspect?.(key, WITHIN_MS)) ?? { holds: [], waiting: -1 };
+      const { holds, waiting } = (await store.inspect?.(key, TIMEOUT_MS)) ?? { holds: [], waiting: -1 };
       const told = holds.map(({ value, leftMs }) => {
         assert.ok(leftMs > 0 && leftMs <= LONG_MS + 1, `${leftMs} ms`);
         return `${value} ${leftMs > BRIEF_MS + 1 ? "for long" : "for a while"}`;
@@ -411,7 +414,7 @@ export function sharing(test: RegisterTest, subject: () => Subject): void {
     assert.equal(await found(), `${one} for long, 1 wait`);
     await drop(store, key, one);
     assert.equal(await found(), `${reservedFor(waits)} for a while, 0 wait`);
-    await store.leave(key, waits, WITHIN_MS);
+    await store.dequeue(key, waits, TIMEOUT_MS);
     assert.equal(await found(), "0 wait");
     await take(store, key, one, READS);
     await take(store, key, other, { ...READS, lockTimeMs: BRIEF_MS });

@@ -1,14 +1,14 @@
 import assert from "node:assert/strict";
 import { randomUUID } from "node:crypto";
 import type {
-  DropReply,
-  PlaceRequest,
+  ReleaseReply,
+  EnqueueRequest,
   RenewReply,
   RenewRequest,
   Store,
-  Taken,
-  TakeReply,
-  TakeRequest,
+  Acquired,
+  AcquireReply,
+  AcquireRequest,
 } from "../port";
 
 /** A store that is put to the test, and what the test can do besides asking it. */
@@ -31,9 +31,9 @@ export const LONG_MS = 600_000;
 /** A lock time whose end a test waits for. */
 export const SHORT_MS = 30;
 /** How long each call may take. */
-export const WITHIN_MS = 30_000;
+export const TIMEOUT_MS = 30_000;
 
-export const TAKEN: TakeReply = { taken: true };
+export const TAKEN: AcquireReply = { acquired: true };
 
 export function newKey(): string {
   return `LOCK_contract_${randomUUID()}`;
@@ -51,7 +51,7 @@ export interface Wishes {
   readonly count?: number;
 }
 
-export function request(key: string, requestId: string, wishes: Wishes = {}): TakeRequest {
+export function request(key: string, requestId: string, wishes: Wishes = {}): AcquireRequest {
   const { lockTimeMs = LONG_MS, fencing = false, ...sharing } = wishes;
   return { key, requestId, lockTimeMs, fencing, ...sharing };
 }
@@ -62,12 +62,12 @@ export function placing(
   atPlace: string,
   wishes: Wishes = {},
   requestId = newId(),
-): PlaceRequest {
-  return { ...request(key, requestId, wishes), place: atPlace };
+): EnqueueRequest {
+  return { ...request(key, requestId, wishes), ticket: atPlace };
 }
 
-export function take(store: Store, key: string, requestId: string, wishes?: Wishes): Promise<TakeReply> {
-  return store.take(request(key, requestId, wishes), WITHIN_MS);
+export function take(store: Store, key: string, requestId: string, wishes?: Wishes): Promise<AcquireReply> {
+  return store.acquire(request(key, requestId, wishes), TIMEOUT_MS);
 }
 
 /** @param requestId a new one, unless the command is to be carried out twice */
@@ -77,13 +77,13 @@ export function place(
   atPlace: string,
   wishes?: Wishes,
   requestId?: string,
-): Promise<TakeReply> {
-  return store.place(placing(key, atPlace, wishes, requestId), WITHIN_MS);
+): Promise<AcquireReply> {
+  return store.enqueue(placing(key, atPlace, wishes, requestId), TIMEOUT_MS);
 }
 
 /** Puts one who waits in the queue of a key that is taken. */
 export async function queued(store: Store, key: string, atPlace: string): Promise<void> {
-  assert.equal((await place(store, key, atPlace)).taken, false, "a key that is held by another");
+  assert.equal((await place(store, key, atPlace)).acquired, false, "a key that is held by another");
 }
 
 /** One who waits takes the key whose turn it is to have it, and tells with which `requestId`. */
@@ -95,7 +95,7 @@ export async function takenInTurn(
 ): Promise<string> {
   const requestId = newId();
   const reply = await place(store, key, atPlace, wishes, requestId);
-  assert.equal(reply.taken, true, `the turn of ${atPlace}, and not ${JSON.stringify(reply)}`);
+  assert.equal(reply.acquired, true, `the turn of ${atPlace}, and not ${JSON.stringify(reply)}`);
   return requestId;
 }
 
@@ -105,15 +105,15 @@ export async function renew(
   requestId: string,
   lockTimeMs: number,
 ): Promise<RenewReply | undefined> {
-  return (await store.renew([renewal(key, requestId, lockTimeMs)], WITHIN_MS))[0];
+  return (await store.renew([renewal(key, requestId, lockTimeMs)], TIMEOUT_MS))[0];
 }
 
 export function renewal(key: string, requestId: string, lockTimeMs = LONG_MS): RenewRequest {
   return { key, requestId, lockTimeMs, fencing: false };
 }
 
-export function drop(store: Store, key: string, requestId: string): Promise<DropReply> {
-  return store.drop({ key, requestId }, WITHIN_MS);
+export function drop(store: Store, key: string, requestId: string): Promise<ReleaseReply> {
+  return store.release({ key, requestId }, TIMEOUT_MS);
 }
 
 /** Whether the key has that hold, alone or among others. The renewal that asks prolongs nothing. */
@@ -123,19 +123,24 @@ export async function isHolding(store: Store, key: string, requestId: string): P
 }
 
 /** Ends a hold so that nobody may have the key for so long. */
-export function close(store: Store, key: string, requestId: string, closedForMs: number): Promise<DropReply> {
-  return store.drop({ key, requestId, closedForMs }, WITHIN_MS);
+export function close(
+  store: Store,
+  key: string,
+  requestId: string,
+  cooldownMs: number,
+): Promise<ReleaseReply> {
+  return store.release({ key, requestId, cooldownMs }, TIMEOUT_MS);
 }
 
 export async function look(store: Store, key: string): Promise<string | Error | undefined> {
-  return (await store.look([key], WITHIN_MS))[0];
+  return (await store.peek([key], TIMEOUT_MS))[0];
 }
 
 /** How long the key stays as it is, as one who waits for it is told; at the end it waits no more. */
 export async function timeLeft(store: Store, key: string): Promise<number> {
   const probe = newId();
   const leftMs = freeIn(await place(store, key, probe));
-  await store.leave(key, probe, WITHIN_MS);
+  await store.dequeue(key, probe, TIMEOUT_MS);
   assert.ok(leftMs !== undefined, "a place at the head of the queue");
   return leftMs;
 }
@@ -152,26 +157,26 @@ export async function timeLeftBeyond(store: Store, key: string, leastMs: number)
 }
 
 /** When the key becomes free for the one who was told so. */
-export function freeIn(reply: TakeReply): number | undefined {
-  assert.ok(!reply.taken, "the key is held by another");
+export function freeIn(reply: AcquireReply): number | undefined {
+  assert.ok(!reply.acquired, "the key is held by another");
   return reply.freeInMs;
 }
 
 /** Whether nobody holds the key, and nobody has a place in its queue. */
 export async function isForgotten(store: Store, key: string): Promise<boolean> {
   const probe = newId();
-  if (!(await take(store, key, probe)).taken) return false;
+  if (!(await take(store, key, probe)).acquired) return false;
   // Only where nobody was before it does the next take the key at once.
   const next = placing(key, newId());
-  const reply = await store.next({ key, requestId: probe }, next, WITHIN_MS);
-  assert.ok(reply.dropped);
+  const reply = await store.releaseAndEnqueue({ key, requestId: probe }, next, TIMEOUT_MS);
+  assert.ok(reply.released);
   const isAlone = typeof reply.next === "object";
   if (isAlone) await drop(store, key, next.requestId);
-  else await store.leave(key, next.place, WITHIN_MS);
+  else await store.dequeue(key, next.ticket, TIMEOUT_MS);
   return isAlone;
 }
 
-export function token(reply: Pick<Taken, "fencingToken"> | RenewReply | TakeReply | undefined): number {
+export function token(reply: Pick<Acquired, "fencingToken"> | RenewReply | AcquireReply | undefined): number {
   assert.ok(reply !== undefined && "fencingToken" in reply, `a fencing token in ${JSON.stringify(reply)}`);
   assert.ok(reply.fencingToken !== undefined, "a fencing token");
   return reply.fencingToken;
@@ -188,7 +193,7 @@ export function listen(
     tell = resolve;
   });
   const deafen = store.listen({
-    onHint(hinted) {
+    onWakeUp(hinted) {
       if (hinted !== atPlace) return;
       hasHeard = true;
       tell();
@@ -209,7 +214,7 @@ export async function hearing(store: Store): Promise<void> {
     open = resolve;
   });
   const deafen = store.listen({
-    onHint(hinted) {
+    onWakeUp(hinted) {
       if (hinted === undefined) open();
     },
     onReconnect() {},
@@ -219,7 +224,7 @@ export async function hearing(store: Store): Promise<void> {
   await take(store, key, holder);
   await place(store, key, probe);
   await opened;
-  await store.leave(key, probe, WITHIN_MS);
+  await store.dequeue(key, probe, TIMEOUT_MS);
   await drop(store, key, holder);
   deafen();
 }

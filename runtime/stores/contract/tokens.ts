@@ -13,7 +13,7 @@ import {
   takenInTurn,
   TAKEN,
   token,
-  WITHIN_MS,
+  TIMEOUT_MS,
   type RegisterTest,
   type Subject,
 } from "./subject";
@@ -26,11 +26,11 @@ export function tokens(test: RegisterTest, subject: () => Subject): void {
     const fencing = { fencing: true };
     const drawn = [token(await place(store, key, newId(), fencing, first))];
     const second = placing(key, newId(), fencing);
-    const handedOff = await store.next({ key, requestId: first }, second, WITHIN_MS);
-    assert.ok(handedOff.dropped && typeof handedOff.next === "object");
+    const handedOff = await store.releaseAndEnqueue({ key, requestId: first }, second, TIMEOUT_MS);
+    assert.ok(handedOff.released && typeof handedOff.next === "object");
     drawn.push(token(handedOff.next));
     const again = { ...renewal(key, second.requestId), fencing: true };
-    const renewed = async (): Promise<number> => token((await store.renew([again], WITHIN_MS))[0]);
+    const renewed = async (): Promise<number> => token((await store.renew([again], TIMEOUT_MS))[0]);
     drawn.push(await renewed(), await renewed());
     await queued(store, key, waiting);
     await drop(store, key, second.requestId);
@@ -48,7 +48,7 @@ export function tokens(test: RegisterTest, subject: () => Subject): void {
     const [key, waiting] = [newKey(), newId()];
     const requestId = newId();
     assert.deepEqual(await place(store, key, newId(), {}, requestId), TAKEN);
-    assert.deepEqual(await store.renew([renewal(key, requestId)], WITHIN_MS), [{ renewed: true }]);
+    assert.deepEqual(await store.renew([renewal(key, requestId)], TIMEOUT_MS), [{ renewed: true }]);
     await queued(store, key, waiting);
     await drop(store, key, requestId);
     await takenInTurn(store, key, waiting);
@@ -62,7 +62,7 @@ export function tokens(test: RegisterTest, subject: () => Subject): void {
       await take(store, key, newId(), { fencing: true }),
       await take(store, key, holder, { fencing: true }),
       await place(store, key, newId(), { fencing: true }),
-      (await store.renew([{ ...renewal(key, newId()), fencing: true }], WITHIN_MS))[0],
+      (await store.renew([{ ...renewal(key, newId()), fencing: true }], TIMEOUT_MS))[0],
     ]) {
       assert.ok(reply !== undefined && !("fencingToken" in reply), JSON.stringify(reply));
     }
@@ -74,7 +74,7 @@ export function tokens(test: RegisterTest, subject: () => Subject): void {
     for (const { key, requestId } of holds) await take(store, key, requestId);
     const replies = await store.renew(
       holds.map(({ key, requestId }, index) => request(key, requestId, { fencing: index % 2 === 1 })),
-      WITHIN_MS,
+      TIMEOUT_MS,
     );
     replies.forEach((reply, index) => {
       if (index % 2 === 1) assert.ok(Number.isSafeInteger(token(reply)));

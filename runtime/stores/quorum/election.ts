@@ -1,4 +1,4 @@
-import type { Taken, TakeReply, TakeRequest } from "../port";
+import type { Acquired, AcquireReply, AcquireRequest } from "../port";
 import { drawToken } from "./fencing";
 import type { GiveBack } from "./give-back";
 import type { Hold } from "./hold";
@@ -10,7 +10,7 @@ import { NO_ANSWER, type Masters } from "./masters";
 const LONGEST_SPLIT_PAUSE_MS = 64;
 
 /** How a master is asked for a hold. */
-export type Ask = (master: Master) => Promise<TakeReply>;
+export type Ask = (master: Master) => Promise<AcquireReply>;
 
 /** What a hold has to win before anybody may believe in it. */
 export class Election {
@@ -26,10 +26,10 @@ export class Election {
 
   /** The gate is asked first, then the others; what is not a majority is given back, the gate last. */
   async elect(
-    request: TakeRequest,
+    request: AcquireRequest,
     patienceMs: number,
     askGate: Ask,
-  ): Promise<{ readonly gate: Master; readonly reply: TakeReply }> {
+  ): Promise<{ readonly gate: Master; readonly reply: AcquireReply }> {
     const refusal = this.#holds.refusal(request);
     if (refusal !== undefined) throw refusal;
     const hold = this.#holds.begin(request);
@@ -44,7 +44,7 @@ export class Election {
     hold: Hold,
     patienceMs: number,
     askGate: Ask,
-  ): Promise<{ readonly gate: Master; readonly reply: TakeReply }> {
+  ): Promise<{ readonly gate: Master; readonly reply: AcquireReply }> {
     for (const gate of this.#masters.gates(hold.request.key, patienceMs)) {
       const reply = await this.#masters.within(patienceMs, this.askFor(hold, gate, askGate, patienceMs));
       if (reply !== undefined) return { gate, reply };
@@ -56,13 +56,13 @@ export class Election {
   }
 
   /** Once the gate has it. */
-  async askOthers(hold: Hold, gate: Master, patienceMs: number): Promise<TakeReply> {
+  async askOthers(hold: Hold, gate: Master, patienceMs: number): Promise<AcquireReply> {
     const { tally, request, asked } = hold;
     const order = this.#masters.inOrder(request.key);
     for (const master of order) {
       if (asked.has(master)) continue;
       if (!master.mayBeAsked(patienceMs)) tally.silent(master, NO_ANSWER);
-      else void this.askFor(hold, master, (other) => other.take(request, patienceMs), patienceMs);
+      else void this.askFor(hold, master, (other) => other.acquire(request, patienceMs), patienceMs);
     }
     await this.#masters.heard(asked.values(), () => tally.isYes || tally.isNo, patienceMs);
     try {
@@ -77,18 +77,18 @@ export class Election {
     const freeInMs = tally.isHeldBy(holder) ? undefined : splitPauseOf(request.requestId);
     await this.#giveBack.giveUp(hold, patienceMs, gate);
     if (!isNo) throw error;
-    return { taken: false, holder, freeInMs };
+    return { acquired: false, holder, freeInMs };
   }
 
   /** A majority has it. */
-  async #declare(hold: Hold, patienceMs: number): Promise<Taken> {
+  async #declare(hold: Hold, patienceMs: number): Promise<Acquired> {
     const fencingToken = hold.request.fencing
       ? await drawToken(this.#masters, hold.request, patienceMs)
       : undefined;
     if (hold.isOver) throw new Error("it was released before it was acquired");
     this.#holds.declare(hold);
     return {
-      taken: true,
+      acquired: true,
       ...(hold.witnesses.size < this.#masters.votes.majority && { mayComeAgain: true }),
       ...(fencingToken !== undefined && { fencingToken }),
     };
@@ -97,7 +97,7 @@ export class Election {
   // ---- one master's word on a hold --------------------------------------------------------------------
 
   /** Resolves when its word is noted: to what it said, or to nothing where it failed. */
-  askFor(hold: Hold, master: Master, ask: Ask, patienceMs: number): Promise<TakeReply | undefined> {
+  askFor(hold: Hold, master: Master, ask: Ask, patienceMs: number): Promise<AcquireReply | undefined> {
     const noted = this.#askAndNote(hold, master, ask, patienceMs).catch((error: unknown) => {
       hold.tally.silent(master, error);
       return undefined;
@@ -106,10 +106,10 @@ export class Election {
     return noted;
   }
 
-  async #askAndNote(hold: Hold, master: Master, ask: Ask, patienceMs: number): Promise<TakeReply> {
+  async #askAndNote(hold: Hold, master: Master, ask: Ask, patienceMs: number): Promise<AcquireReply> {
     const { request, tally, witnesses, at } = hold;
     const reply = await ask(master);
-    const isOwn = reply.taken || (reply.holder === request.requestId && !this.#holds.isSecond(hold));
+    const isOwn = reply.acquired || (reply.holder === request.requestId && !this.#holds.isSecond(hold));
     if (!isOwn) {
       tally.no(master, reply.holder);
       return reply;
@@ -117,10 +117,10 @@ export class Election {
     at.add(master);
     if (hold.isOver) {
       // What was sent to end it may have come before.
-      if ((await hold.ends.get(master)) !== true) void this.#giveBack.dropAt(master, hold, patienceMs);
+      if ((await hold.ends.get(master)) !== true) void this.#giveBack.releaseAt(master, hold, patienceMs);
       return reply;
     }
-    if (!reply.taken) {
+    if (!reply.acquired) {
       // It was carried out twice, and is worth nothing until it is renewed.
       const [renewed = NO_ANSWER] = await master.ask((store) => store.renew([plain(request)], patienceMs));
       if (renewed instanceof Error) throw renewed;

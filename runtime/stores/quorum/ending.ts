@@ -1,20 +1,26 @@
-import type { DropReply, DropRequest, NextReply, NotDropped, PlaceRequest } from "../port";
+import type {
+  ReleaseReply,
+  ReleaseRequest,
+  ReleaseAndEnqueueReply,
+  NotReleased,
+  EnqueueRequest,
+} from "../port";
 import { hasTaken } from "../value";
 import type { Election } from "./election";
 import type { GiveBack } from "./give-back";
 import type { Hold } from "./hold";
 import type { Holds } from "./holds";
-import type { Line } from "./line";
+import type { QuorumQueue } from "./quorum-queue";
 import { plain, type Master } from "./master";
 import { patienceOf, type Masters } from "./masters";
 import { Tally } from "./tally";
 
 const UNPROVEN = new Error("it may have lost the key in the meantime");
-const DROPPED: DropReply = { dropped: true };
+const DROPPED: ReleaseReply = { released: true };
 
 /** A hold that is being given back. */
 interface Ending {
-  readonly request: DropRequest;
+  readonly request: ReleaseRequest;
   readonly hold: Hold | undefined;
   readonly order: readonly Master[];
   readonly gate: Master;
@@ -29,9 +35,9 @@ export class Ends {
   readonly #holds: Holds;
   readonly #giveBack: GiveBack;
   readonly #election: Election;
-  readonly #line: Line;
+  readonly #line: QuorumQueue;
 
-  constructor(masters: Masters, holds: Holds, giveBack: GiveBack, election: Election, line: Line) {
+  constructor(masters: Masters, holds: Holds, giveBack: GiveBack, election: Election, line: QuorumQueue) {
     this.#masters = masters;
     this.#holds = holds;
     this.#giveBack = giveBack;
@@ -39,8 +45,8 @@ export class Ends {
     this.#line = line;
   }
 
-  async drop(request: DropRequest, withinMs: number): Promise<DropReply> {
-    const patienceMs = patienceOf(withinMs);
+  async release(request: ReleaseRequest, timeoutMs: number): Promise<ReleaseReply> {
+    const patienceMs = patienceOf(timeoutMs);
     const ending = this.#beginEnd(request, patienceMs);
     const { gate, others, tally } = ending;
     // The next one who passes the gate finds a majority free.
@@ -54,13 +60,17 @@ export class Ends {
     return await this.#ended(ending, [...others, last], 2 * patienceMs);
   }
 
-  async next(held: DropRequest, request: PlaceRequest, withinMs: number): Promise<NextReply | NotDropped> {
+  async releaseAndEnqueue(
+    held: ReleaseRequest,
+    request: EnqueueRequest,
+    timeoutMs: number,
+  ): Promise<ReleaseAndEnqueueReply | NotReleased> {
     if (this.#holds.refusal(request) !== undefined) {
       // Who asks for too much is told when it asks by itself: who holds it has nothing to do with that.
-      const reply = await this.drop(held, withinMs);
-      return reply.dropped ? { dropped: true, next: undefined } : reply;
+      const reply = await this.release(held, timeoutMs);
+      return reply.released ? { released: true, next: undefined } : reply;
     }
-    const patienceMs = patienceOf(withinMs);
+    const patienceMs = patienceOf(timeoutMs);
     const ending = this.#beginEnd(held, patienceMs);
     const { gate, others, tally } = ending;
     const isPassable = (): boolean => tally.count("yes") >= this.#masters.votes.majority - 1;
@@ -68,13 +78,17 @@ export class Ends {
     if (!isPassable()) {
       const last = this.#endAt(gate, ending, patienceMs);
       const reply = await this.#ended(ending, [...others, last], patienceMs);
-      return reply.dropped ? { dropped: true, next: undefined } : reply;
+      return reply.released ? { released: true, next: undefined } : reply;
     }
     return await this.#passOn(ending, request, patienceMs);
   }
 
   /** The gate alone passes the key on: to the request, which then asks the others, or to who waits there. */
-  async #passOn(ending: Ending, request: PlaceRequest, patienceMs: number): Promise<NextReply | NotDropped> {
+  async #passOn(
+    ending: Ending,
+    request: EnqueueRequest,
+    patienceMs: number,
+  ): Promise<ReleaseAndEnqueueReply | NotReleased> {
     const { gate, others } = ending;
     const successor = this.#holds.begin(request);
     let isPlaced = false;
@@ -82,15 +96,15 @@ export class Ends {
       successor,
       gate,
       async () => {
-        const { place } = request;
+        const { ticket } = request;
         const reply = await gate.ask((store) =>
-          store.next(ending.request, { ...plain(request), place }, patienceMs),
+          store.releaseAndEnqueue(ending.request, { ...plain(request), ticket }, patienceMs),
         );
-        const isDone = reply.dropped || hasTaken(request.requestId, reply.holder);
+        const isDone = reply.released || hasTaken(request.requestId, reply.holder);
         await this.#noteEnd(gate, ending, isDone ? DROPPED : reply);
-        isPlaced = reply.dropped && reply.next === "placed";
-        if (reply.dropped && typeof reply.next === "object") return reply.next;
-        return { taken: false, holder: reply.dropped ? undefined : reply.holder, freeInMs: undefined };
+        isPlaced = reply.released && reply.next === "enqueued";
+        if (reply.released && typeof reply.next === "object") return reply.next;
+        return { acquired: false, holder: reply.released ? undefined : reply.holder, freeInMs: undefined };
       },
       patienceMs,
     );
@@ -103,17 +117,17 @@ export class Ends {
     const reply = await this.#ended(ending, [...others, asked.then(() => {})], patienceMs).catch(
       (error: Error) => error,
     );
-    if (reply instanceof Error || !reply.dropped || !successor.at.has(gate)) {
+    if (reply instanceof Error || !reply.released || !successor.at.has(gate)) {
       await this.#giveBack.giveUp(successor, patienceMs, gate);
       if (reply instanceof Error) throw reply;
-      return reply.dropped ? { dropped: true, next: isPlaced ? "placed" : undefined } : reply;
+      return reply.released ? { released: true, next: isPlaced ? "enqueued" : undefined } : reply;
     }
     const next = await this.#election.askOthers(successor, gate, patienceMs).catch(() => undefined);
-    return { dropped: true, next: next?.taken === true ? next : undefined };
+    return { released: true, next: next?.acquired === true ? next : undefined };
   }
 
   /** All but the gate are told that it is over. */
-  #beginEnd(request: DropRequest, patienceMs: number): Ending {
+  #beginEnd(request: ReleaseRequest, patienceMs: number): Ending {
     const hold = this.#holds.get(request.requestId);
     if (hold !== undefined) this.#holds.end(hold);
     const order = this.#masters.inOrder(request.key);
@@ -136,26 +150,26 @@ export class Ends {
     }
   }
 
-  async #noteEnd(master: Master, { hold, tally }: Ending, reply: DropReply): Promise<void> {
+  async #noteEnd(master: Master, { hold, tally }: Ending, reply: ReleaseReply): Promise<void> {
     const isProven = hold === undefined || hold.witnesses.has(master);
-    const fault = (await master.fault()) ?? (reply.dropped && !isProven ? UNPROVEN : undefined);
+    const fault = (await master.fault()) ?? (reply.released && !isProven ? UNPROVEN : undefined);
     if (fault !== undefined) tally.silent(master, fault);
-    else if (reply.dropped) tally.yes(master);
+    else if (reply.released) tally.yes(master);
     else tally.no(master, reply.holder);
   }
 
   async #ended(
     { request, order, tally }: Ending,
     asked: readonly Promise<void>[],
-    withinMs: number,
-  ): Promise<DropReply> {
+    timeoutMs: number,
+  ): Promise<ReleaseReply> {
     await this.#masters.heard(
       asked,
       () => tally.isYes || this.#masters.isSurelyNo(tally, request.key),
-      withinMs,
+      timeoutMs,
     );
     if (tally.isYes) return DROPPED;
     if (!tally.isNo) throw tally.error();
-    return { dropped: false, holder: tally.holder(order) };
+    return { released: false, holder: tally.holder(order) };
   }
 }

@@ -1,4 +1,4 @@
-import type { TakeRequest } from "../port";
+import type { AcquireRequest } from "../port";
 import { plain } from "./master";
 import { NO_ANSWER, type Masters } from "./masters";
 
@@ -8,7 +8,11 @@ import { NO_ANSWER, type Masters } from "./masters";
  *
  * @throws where there is no majority for either
  */
-export async function drawToken(masters: Masters, request: TakeRequest, patienceMs: number): Promise<number> {
+export async function drawToken(
+  masters: Masters,
+  request: AcquireRequest,
+  patienceMs: number,
+): Promise<number> {
   let token = 0;
   await masters.poll(patienceMs, async ({ store }) => {
     const [reply = NO_ANSWER] = await store.renew([{ ...plain(request), fencing: true }], patienceMs);

@@ -1,4 +1,4 @@
-import type { DropReply, DropRequest } from "../port";
+import type { ReleaseReply, ReleaseRequest } from "../port";
 import type { Hold } from "./hold";
 import type { Holds } from "./holds";
 import type { Master } from "./master";
@@ -25,22 +25,27 @@ export class GiveBack {
     const drops: Promise<unknown>[] = [];
     for (const master of hold.asked.keys()) {
       if (master === gate || hold.tally.of(master)?.says === "no") continue;
-      const sent = this.dropAt(master, hold, patienceMs);
+      const sent = this.releaseAt(master, hold, patienceMs);
       if (hold.at.has(master)) drops.push(sent);
     }
     await this.#masters.heard(drops, () => false, patienceMs);
-    if (gate !== undefined) void this.dropAt(gate, hold, patienceMs);
+    if (gate !== undefined) void this.releaseAt(gate, hold, patienceMs);
   }
 
-  async dropAt(master: Master, hold: Hold, withinMs: number): Promise<void> {
+  async releaseAt(master: Master, hold: Hold, timeoutMs: number): Promise<void> {
     const { key, requestId } = hold.request;
-    await this.send({ key, requestId }, hold, master, withinMs).catch(() => {});
+    await this.send({ key, requestId }, hold, master, timeoutMs).catch(() => {});
   }
 
-  send(request: DropRequest, hold: Hold | undefined, master: Master, withinMs: number): Promise<DropReply> {
-    const sent = master.drop(request, hold?.lockTimeMs ?? this.#longestLockTimeMs, withinMs);
+  send(
+    request: ReleaseRequest,
+    hold: Hold | undefined,
+    master: Master,
+    timeoutMs: number,
+  ): Promise<ReleaseReply> {
+    const sent = master.release(request, hold?.lockTimeMs ?? this.#longestLockTimeMs, timeoutMs);
     const ended = sent.then(
-      ({ dropped }) => dropped,
+      ({ released }) => released,
       () => false,
     );
     hold?.ends.set(master, ended);

@@ -1,5 +1,5 @@
 import type { Belief } from "../../suspension";
-import type { TakeRequest } from "../port";
+import type { AcquireRequest } from "../port";
 import type { Master } from "./master";
 import { Tally, type Votes } from "./tally";
 
@@ -9,7 +9,7 @@ const DRIFT_MS = 2;
 
 /** One requestId: what the masters have for it. */
 export class Hold implements Belief {
-  readonly request: TakeRequest;
+  readonly request: AcquireRequest;
   readonly tally: Tally;
   /** Those that were asked for it, each with the promise that what it said is noted. */
   readonly asked = new Map<Master, Promise<unknown>>();
@@ -31,7 +31,7 @@ export class Hold implements Belief {
   /** When the commands were sent by which it is sure. */
   #provenFrom: number;
 
-  constructor(request: TakeRequest, votes: Votes, sentAt: number) {
+  constructor(request: AcquireRequest, votes: Votes, sentAt: number) {
     this.request = request;
     this.tally = new Tally(votes);
     this.lockTimeMs = request.lockTimeMs;

@@ -1,8 +1,8 @@
 import type { Clock } from "../../clock";
 import { LockMisconfiguredError } from "../../errors";
-import { Roster } from "../../roster";
+import { RecyclingMap } from "../../recycling-map";
 import { Suspension } from "../../suspension";
-import type { TakeRequest } from "../port";
+import type { AcquireRequest } from "../port";
 import { Hold } from "./hold";
 import type { Votes } from "./tally";
 
@@ -14,7 +14,7 @@ export class Holds {
   readonly #suspension: Suspension;
   readonly #votes: Votes;
   readonly #longestLockTimeMs: number;
-  readonly #all = new Roster<string, Hold>();
+  readonly #all = new RecyclingMap<string, Hold>();
   #sweepAtSize = SWEEP_FROM_SIZE;
 
   constructor(clock: Clock, votes: Votes, longestLockTimeMs: number) {
@@ -35,7 +35,7 @@ export class Holds {
   }
 
   /** What is asked for now. */
-  begin(request: TakeRequest): Hold {
+  begin(request: AcquireRequest): Hold {
     if (this.#all.size >= this.#sweepAtSize) this.#sweep();
     const hold = new Hold(request, this.#votes, this.#clock.now());
     // Where a command is carried out twice, the first is what counts.
@@ -61,7 +61,7 @@ export class Holds {
   }
 
   /** Why a lock of that lock time cannot be had, if so. */
-  refusal({ lockTimeMs, permits = 1 }: TakeRequest): Error | undefined {
+  refusal({ lockTimeMs, permits = 1 }: AcquireRequest): Error | undefined {
     if (permits > 1) {
       return new LockMisconfiguredError(
         "a quorum of masters has no shared locks (mode=read, permits). Fix: use one Redis for them, or an exclusive lock",

@@ -1,14 +1,14 @@
 import type { Clock } from "../../clock";
 import { LockMisconfiguredError } from "../../errors";
 import { closedNoLonger } from "../later-drop";
-import type { DropReply, DropRequest, Store, TakeReply, TakeRequest } from "../port";
+import type { ReleaseReply, ReleaseRequest, Store, AcquireReply, AcquireRequest } from "../port";
 import { Together } from "./together";
 
 /** What a quorum needs of a master beside the port. */
 export interface Member {
   readonly store: Store;
   /** From now on the fencing tokens that it draws for the key are larger than this one, and those that come with it. */
-  raiseFence(key: string, token: number, lockTimeMs: number, withinMs: number): Promise<void>;
+  raiseFence(key: string, token: number, lockTimeMs: number, timeoutMs: number): Promise<void>;
   /**
    * When it started at the latest, on our clock: what it had before is lost. It speaks for the connection on which
    * replies come at this moment.
@@ -27,7 +27,7 @@ const COMMAND_MS = 1_000;
 
 /** What it is to be told again: for how long that is worth it, and until when the key is to be closed, on our clock. */
 interface Owed {
-  readonly request: DropRequest;
+  readonly request: ReleaseRequest;
   readonly until: number;
   readonly closedUntil: number;
 }
@@ -42,8 +42,8 @@ export class Master {
   readonly #onRefused: (message: string) => void;
   /** So long after its start, nothing that it had promised before is good any more. */
   readonly #longestLockTimeMs: number;
-  readonly #takes: Together<TakeRequest, TakeReply>;
-  readonly #drops: Together<DropRequest, DropReply>;
+  readonly #takes: Together<AcquireRequest, AcquireReply>;
+  readonly #drops: Together<ReleaseRequest, ReleaseReply>;
   #unanswered = 0;
   /** Since when nothing was heard, while something is unanswered. */
   #waitsSince = 0;
@@ -65,14 +65,16 @@ export class Master {
     this.#clock = clock;
     this.#longestLockTimeMs = longestLockTimeMs;
     this.#onRefused = onRefused;
-    const { takeMany, dropMany } = member.store;
+    const { acquireMany, releaseMany } = member.store;
     this.#takes = new Together(
-      (request, withinMs) => this.ask((store) => store.take(request, withinMs)),
-      takeMany && ((requests, withinMs) => this.ask((store) => takeMany.call(store, requests, withinMs))),
+      (request, timeoutMs) => this.ask((store) => store.acquire(request, timeoutMs)),
+      acquireMany &&
+        ((requests, timeoutMs) => this.ask((store) => acquireMany.call(store, requests, timeoutMs))),
     );
     this.#drops = new Together(
-      (request, withinMs) => this.ask((store) => store.drop(request, withinMs)),
-      dropMany && ((requests, withinMs) => this.ask((store) => dropMany.call(store, requests, withinMs))),
+      (request, timeoutMs) => this.ask((store) => store.release(request, timeoutMs)),
+      releaseMany &&
+        ((requests, timeoutMs) => this.ask((store) => releaseMany.call(store, requests, timeoutMs))),
     );
   }
 
@@ -132,14 +134,14 @@ export class Master {
   }
 
   /** With what else is asked of it now, and without a fencing token: those are drawn once there is a majority. */
-  take(request: TakeRequest, withinMs: number): Promise<TakeReply> {
-    return this.#takes.ask(plain(request), withinMs);
+  acquire(request: AcquireRequest, timeoutMs: number): Promise<AcquireReply> {
+    return this.#takes.ask(plain(request), timeoutMs);
   }
 
   /** Ends what it may hold. What it does not hear of now it is told again when it is back. */
-  drop(request: DropRequest, holdsForMs: number, withinMs: number): Promise<DropReply> {
-    const closedUntil = this.#clock.now() + (request.closedForMs ?? 0);
-    const dropped = this.#drops.ask(request, withinMs).catch((error: unknown) => {
+  release(request: ReleaseRequest, holdsForMs: number, timeoutMs: number): Promise<ReleaseReply> {
+    const closedUntil = this.#clock.now() + (request.cooldownMs ?? 0);
+    const dropped = this.#drops.ask(request, timeoutMs).catch((error: unknown) => {
       this.#owed.set(request.requestId, { request, until: this.#clock.now() + holdsForMs, closedUntil });
       throw error;
     });
@@ -159,12 +161,12 @@ export class Master {
     for (const { request, until, closedUntil } of owed) {
       const leftMs = until - now;
       if (leftMs > 0)
-        this.drop(closedNoLonger(request, closedUntil - now), leftMs, COMMAND_MS).catch(() => {});
+        this.release(closedNoLonger(request, closedUntil - now), leftMs, COMMAND_MS).catch(() => {});
     }
   }
 }
 
 /** To a master, without a fencing token: those are drawn once there is a majority. */
-export function plain({ key, requestId, lockTimeMs }: TakeRequest): TakeRequest {
+export function plain({ key, requestId, lockTimeMs }: AcquireRequest): AcquireRequest {
   return { key, requestId, lockTimeMs, fencing: false };
 }

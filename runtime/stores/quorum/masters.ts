@@ -10,8 +10,8 @@ const LEAST_PATIENCE_MS = 20;
 export const NO_ANSWER = new Error("it does not answer");
 
 /** How long to listen in one step of a command. */
-export function patienceOf(withinMs: number): number {
-  return Math.max(withinMs / STEPS, LEAST_PATIENCE_MS);
+export function patienceOf(timeoutMs: number): number {
+  return Math.max(timeoutMs / STEPS, LEAST_PATIENCE_MS);
 }
 
 /** All masters: whom to ask, and for how long to listen. */
@@ -75,7 +75,7 @@ export class Masters {
   }
 
   /** Resolves when it is decided, or all are heard, or the time is over. */
-  heard(asked: Iterable<Promise<unknown>>, isDecided: () => boolean, withinMs: number): Promise<void> {
+  heard(asked: Iterable<Promise<unknown>>, isDecided: () => boolean, timeoutMs: number): Promise<void> {
     const waitedFor = [...asked];
     let unheard = waitedFor.length;
     if (unheard === 0 || isDecided()) return Promise.resolve();
@@ -84,7 +84,7 @@ export class Masters {
         cancel();
         resolve();
       };
-      const cancel = this.#clock.afterInBackground(withinMs, () => afterIo(this.#clock, end));
+      const cancel = this.#clock.afterInBackground(timeoutMs, () => afterIo(this.#clock, end));
       for (const one of waitedFor) {
         void one.then(() => {
           unheard -= 1;
@@ -95,7 +95,7 @@ export class Masters {
   }
 
   /** What it resolves to, or nothing where that is not in time. */
-  async within<Reply>(withinMs: number, asked: Promise<Reply>): Promise<Reply | undefined> {
+  async within<Reply>(timeoutMs: number, asked: Promise<Reply>): Promise<Reply | undefined> {
     let reply: Reply | undefined;
     await this.heard(
       [
@@ -104,7 +104,7 @@ export class Masters {
         }),
       ],
       () => false,
-      withinMs,
+      timeoutMs,
     );
     return reply;
   }

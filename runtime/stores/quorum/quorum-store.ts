@@ -2,7 +2,7 @@ import { systemClock } from "../../clock";
 import { milliseconds, type Duration } from "../../duration";
 import { LockOptionError } from "../../errors";
 import { isOptions, readFrom, readOptions } from "../../options";
-import { shown } from "../../shown";
+import { formatValue } from "../../format-value";
 import { openQuorum, type OpenStore } from "../late-store";
 import type { Store } from "../port";
 import type { RedisAddress } from "../redis/address";
@@ -32,7 +32,7 @@ export function quorumStore(
 ): Store {
   const expected = (): LockOptionError =>
     new LockOptionError(
-      `Expected quorumStore(masters) or quorumStore(masters, { longestLockTime: "1m" }), got ${shown(options)}`,
+      `Expected quorumStore(masters) or quorumStore(masters, { longestLockTime: "1m" }), got ${formatValue(options)}`,
     );
   if (!isOptions(options)) throw expected();
   const { longestLockTime = "1m" } = readOptions(options, ["longestLockTime"], expected);

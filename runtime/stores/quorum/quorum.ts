@@ -5,24 +5,24 @@ import { inRootContext, type Clock } from "../../clock";
 import { rooted } from "../../root-context";
 import type {
   AnnounceRequest,
-  DropReply,
-  DropRequest,
-  NextReply,
-  NotDropped,
-  PlaceRequest,
+  ReleaseReply,
+  ReleaseRequest,
+  ReleaseAndEnqueueReply,
+  NotReleased,
+  EnqueueRequest,
   RenewReply,
   RenewRequest,
   Store,
   StoreListener,
-  TakeReply,
-  TakeRequest,
+  AcquireReply,
+  AcquireRequest,
 } from "../port";
 import { Election } from "./election";
 import { Ends } from "./ending";
 import { GiveBack } from "./give-back";
 import { Holds } from "./holds";
-import { Line } from "./line";
-import { Looking } from "./looking";
+import { QuorumQueue } from "./quorum-queue";
+import { Peeking } from "./peeking";
 import { Master, plain, type Member } from "./master";
 import { Masters, patienceOf } from "./masters";
 import { Renewal } from "./renewal";
@@ -36,8 +36,8 @@ export class QuorumStore implements Store {
   readonly #election: Election;
   readonly #renewal: Renewal;
   readonly #ends: Ends;
-  readonly #looking: Looking;
-  readonly #line: Line;
+  readonly #looking: Peeking;
+  readonly #line: QuorumQueue;
   readonly #listeners = new Set<StoreListener>();
   readonly #warnings = new Set<string>();
   readonly #deafen: () => void;
@@ -59,14 +59,14 @@ export class QuorumStore implements Store {
     const holds = new Holds(clock, votes, longestLockTimeMs);
     const giveBack = new GiveBack(masters, holds, longestLockTimeMs);
     this.#masters = masters;
-    this.#line = new Line(masters);
-    this.#looking = new Looking(masters, holds);
+    this.#line = new QuorumQueue(masters);
+    this.#looking = new Peeking(masters, holds);
     this.#election = new Election(masters, holds, giveBack);
     this.#renewal = new Renewal(clock, masters, holds, giveBack, this.#election, this.#looking);
     this.#ends = new Ends(masters, holds, giveBack, this.#election, this.#line);
     const deafen = all.map((master) =>
       master.member.store.listen({
-        onHint() {},
+        onWakeUp() {},
         onReconnect: rooted(() => master.onReconnect()),
         onWarning() {},
       }),
@@ -76,38 +76,38 @@ export class QuorumStore implements Store {
 
   // ---- who holds --------------------------------------------------------------------------------------
 
-  async take(request: TakeRequest, withinMs: number): Promise<TakeReply> {
-    const patienceMs = patienceOf(withinMs);
+  async acquire(request: AcquireRequest, timeoutMs: number): Promise<AcquireReply> {
+    const patienceMs = patienceOf(timeoutMs);
     const { reply } = await this.#election.elect(request, patienceMs, (gate) =>
-      gate.take(request, patienceMs),
+      gate.acquire(request, patienceMs),
     );
     return reply;
   }
 
   /** What masters are asked for at the same time goes to each of them together. */
-  readonly takeMany = (
-    requests: readonly TakeRequest[],
-    withinMs: number,
-  ): Promise<readonly (TakeReply | Error)[]> =>
-    Promise.all(requests.map((request) => orError(this.take(request, withinMs))));
+  readonly acquireMany = (
+    requests: readonly AcquireRequest[],
+    timeoutMs: number,
+  ): Promise<readonly (AcquireReply | Error)[]> =>
+    Promise.all(requests.map((request) => orError(this.acquire(request, timeoutMs))));
 
-  renew(requests: readonly RenewRequest[], withinMs: number): Promise<readonly RenewReply[]> {
-    return this.#renewal.renew(requests, withinMs);
+  renew(requests: readonly RenewRequest[], timeoutMs: number): Promise<readonly RenewReply[]> {
+    return this.#renewal.renew(requests, timeoutMs);
   }
 
-  drop(request: DropRequest, withinMs: number): Promise<DropReply> {
-    return this.#ends.drop(request, withinMs);
+  release(request: ReleaseRequest, timeoutMs: number): Promise<ReleaseReply> {
+    return this.#ends.release(request, timeoutMs);
   }
 
-  readonly dropMany = (
-    requests: readonly DropRequest[],
-    withinMs: number,
-  ): Promise<readonly (DropReply | Error)[]> =>
-    Promise.all(requests.map((request) => orError(this.drop(request, withinMs))));
+  readonly releaseMany = (
+    requests: readonly ReleaseRequest[],
+    timeoutMs: number,
+  ): Promise<readonly (ReleaseReply | Error)[]> =>
+    Promise.all(requests.map((request) => orError(this.release(request, timeoutMs))));
 
   /** Of those masters that have answered, a majority, none has it that is not revoked; where some take it after that, those that know better are heard. */
-  async revoke(request: DropRequest, withinMs: number): Promise<boolean> {
-    const patienceMs = patienceOf(withinMs);
+  async revoke(request: ReleaseRequest, timeoutMs: number): Promise<boolean> {
+    const patienceMs = patienceOf(timeoutMs);
     let isRevoked = false;
     await this.#masters.poll(patienceMs, async ({ store }) => {
       if (await store.revoke?.(request, patienceMs)) isRevoked = true;
@@ -117,44 +117,48 @@ export class QuorumStore implements Store {
   }
 
   /** To each of the masters that answers. */
-  async announce(request: AnnounceRequest, withinMs: number): Promise<void> {
-    const patienceMs = patienceOf(withinMs);
+  async announce(request: AnnounceRequest, timeoutMs: number): Promise<void> {
+    const patienceMs = patienceOf(timeoutMs);
     await this.#masters.poll(patienceMs, async ({ store }) => {
       await store.announce?.(request, patienceMs);
       return true;
     });
   }
 
-  look(keys: readonly string[], withinMs: number): Promise<readonly (string | Error | undefined)[]> {
-    return this.#looking.look(keys, withinMs);
+  peek(keys: readonly string[], timeoutMs: number): Promise<readonly (string | Error | undefined)[]> {
+    return this.#looking.peek(keys, timeoutMs);
   }
 
   // ---- who comes next ---------------------------------------------------------------------------------
 
-  async place(request: PlaceRequest, withinMs: number): Promise<TakeReply> {
-    const patienceMs = patienceOf(withinMs);
-    const { place } = request;
+  async enqueue(request: EnqueueRequest, timeoutMs: number): Promise<AcquireReply> {
+    const patienceMs = patienceOf(timeoutMs);
+    const { ticket } = request;
     const { gate, reply } = await this.#election.elect(request, patienceMs, (master) =>
-      master.ask((store) => store.place({ ...plain(request), place }, patienceMs)),
+      master.ask((store) => store.enqueue({ ...plain(request), ticket }, patienceMs)),
     );
-    if (reply.taken) this.#line.served(place);
+    if (reply.acquired) this.#line.served(ticket);
     else this.#line.stands(request, gate, patienceMs);
     return reply;
   }
 
-  leave(key: string, place: string, withinMs: number): Promise<void> {
-    return this.#line.leave(key, place, withinMs);
+  dequeue(key: string, place: string, timeoutMs: number): Promise<void> {
+    return this.#line.dequeue(key, place, timeoutMs);
   }
 
-  next(held: DropRequest, request: PlaceRequest, withinMs: number): Promise<NextReply | NotDropped> {
-    return this.#ends.next(held, request, withinMs);
+  releaseAndEnqueue(
+    held: ReleaseRequest,
+    request: EnqueueRequest,
+    timeoutMs: number,
+  ): Promise<ReleaseAndEnqueueReply | NotReleased> {
+    return this.#ends.releaseAndEnqueue(held, request, timeoutMs);
   }
 
   listen(listener: StoreListener): () => void {
     this.#listeners.add(listener);
     const deafen = this.#masters.all.map(({ name, member }) =>
       member.store.listen({
-        onHint: (place) => listener.onHint(place),
+        onWakeUp: (place) => listener.onWakeUp(place),
         onReconnect: () => listener.onReconnect(),
         onWarning: (message) => listener.onWarning(`${name}: ${message}`),
         shortestLeaseMs: () => listener.shortestLeaseMs?.() ?? Infinity,

@@ -1,6 +1,6 @@
 import { systemClock } from "../../clock";
 import { LockOptionError } from "../../errors";
-import { shown } from "../../shown";
+import { formatValue } from "../../format-value";
 import { connectionTo, isAddress, type RedisAddress } from "../redis/address";
 import { assertClient, isCluster, type RedisClient } from "../redis/client";
 import type { RedisClass } from "../redis/redis-class";
@@ -21,7 +21,7 @@ interface Masters {
 export function redisMasters(masters: readonly (RedisClient | RedisAddress)[]): Masters {
   if (!Array.isArray(masters) || masters.length < FEWEST) {
     throw new LockOptionError(
-      `Expected at least ${FEWEST} masters: ioredis clients or redis:// URLs, got ${shown(masters)}`,
+      `Expected at least ${FEWEST} masters: ioredis clients or redis:// URLs, got ${formatValue(masters)}`,
     );
   }
   if (new Set(masters).size < masters.length) {
@@ -62,7 +62,7 @@ function memberOf(store: RedisStore, servers: Servers): Member {
   const startTime = new StartTime(store.client, systemClock, servers);
   return {
     store,
-    raiseFence: (key, token, lockTimeMs, withinMs) => store.raiseFence(key, token, lockTimeMs, withinMs),
+    raiseFence: (key, token, lockTimeMs, timeoutMs) => store.raiseFence(key, token, lockTimeMs, timeoutMs),
     startedAt: () => startTime.get(),
     async close() {
       startTime.close();

@@ -6,7 +6,7 @@ import { drawToken } from "./fencing";
 import type { GiveBack } from "./give-back";
 import type { Hold } from "./hold";
 import type { Holds } from "./holds";
-import type { Looking } from "./looking";
+import type { Peeking } from "./peeking";
 import { plain, type Master } from "./master";
 import { NO_ANSWER, patienceOf, type Masters } from "./masters";
 import { Tally } from "./tally";
@@ -20,7 +20,7 @@ export class Renewal {
   readonly #holds: Holds;
   readonly #giveBack: GiveBack;
   readonly #election: Election;
-  readonly #looking: Looking;
+  readonly #looking: Peeking;
 
   constructor(
     clock: Clock,
@@ -28,7 +28,7 @@ export class Renewal {
     holds: Holds,
     giveBack: GiveBack,
     election: Election,
-    looking: Looking,
+    looking: Peeking,
   ) {
     this.#clock = clock;
     this.#masters = masters;
@@ -38,7 +38,7 @@ export class Renewal {
     this.#looking = looking;
   }
 
-  async renew(requests: readonly RenewRequest[], withinMs: number): Promise<readonly RenewReply[]> {
+  async renew(requests: readonly RenewRequest[], timeoutMs: number): Promise<readonly RenewReply[]> {
     // What was not declared is never renewed: its give-back may be on its way to the masters.
     const isHeld = ({ requestId }: RenewRequest): boolean => this.#holds.get(requestId)?.isDeclared === true;
     const allowed = requests.filter((request) => this.#holds.refusal(request) === undefined);
@@ -46,8 +46,8 @@ export class Renewal {
     const others = allowed.filter((request) => !held.includes(request));
     const keys = others.map(({ key }) => key);
     const [renewed, values] = await Promise.all([
-      held.length > 0 ? this.#renewHeld(held, patienceOf(withinMs)) : [],
-      this.#looking.look(keys, withinMs),
+      held.length > 0 ? this.#renewHeld(held, patienceOf(timeoutMs)) : [],
+      this.#looking.peek(keys, timeoutMs),
     ]);
     const replies = new Map<RenewRequest, RenewReply>();
     held.forEach((request, index) => replies.set(request, renewed[index] ?? NO_ANSWER));
@@ -132,7 +132,7 @@ export class Renewal {
   /** A master that does not have what is surely ours, such as one that was dead when it was taken, takes it now. */
   #strengthen(hold: Hold, lacking: Iterable<Master>, request: RenewRequest, patienceMs: number): void {
     for (const master of lacking) {
-      void this.#election.askFor(hold, master, (one) => one.take(request, patienceMs), patienceMs);
+      void this.#election.askFor(hold, master, (one) => one.acquire(request, patienceMs), patienceMs);
     }
   }
 }

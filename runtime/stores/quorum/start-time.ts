@@ -1,8 +1,8 @@
 import type { Clock } from "../../clock";
-import { LockMisconfiguredError, reasonOf } from "../../errors";
+import { LockMisconfiguredError, errorMessage } from "../../errors";
 import { listenInRoot } from "../../root-context";
 import type { RedisClient } from "../redis/client";
-import { wrapped } from "../redis/errors";
+import { translateError } from "../redis/errors";
 
 /** Uptime comes in whole seconds, each end of it rounded down: it may be so much less in truth. */
 const ROUNDED_MS = 1_000;
@@ -89,8 +89,8 @@ export class StartTime {
 function whyUnknown(error: unknown): Error {
   const isReply = error instanceof Error && error.name === "ReplyError";
   return isReply && !FOR_NOW.test(error.message)
-    ? unreadable(reasonOf(wrapped(error)), error)
-    : wrapped(error);
+    ? unreadable(errorMessage(translateError(error)), error)
+    : translateError(error);
 }
 
 function unreadable(reason: string, cause?: unknown): LockMisconfiguredError {

@@ -1,4 +1,4 @@
-import { LockMisconfiguredError, reasonOf } from "../../errors";
+import { LockMisconfiguredError, errorMessage } from "../../errors";
 import type { Master } from "./master";
 
 /** How many masters there are, and how many must say the same. */
@@ -90,7 +90,7 @@ export class Tally {
       word.says === "silent" ? [{ name, error: word.error }] : [],
     );
     const refusals = faults.filter(({ error }) => error instanceof LockMisconfiguredError);
-    const reasons = faults.map(({ name, error }) => `${name}: ${reasonOf(error)}`);
+    const reasons = faults.map(({ name, error }) => `${name}: ${errorMessage(error)}`);
     const unheard = all - this.#words.size;
     if (unheard > 0) reasons.push(`${unheard} did not answer in time`);
     const message = `${majority} of ${all} masters must agree, and ${this.count("yes")} did (${reasons.join("; ")})`;

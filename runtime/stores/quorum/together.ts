@@ -1,11 +1,11 @@
 import { runInPromiseJob } from "../../root-context";
 import { MOST_AT_ONCE } from "../port";
 
-type Send<Request, Reply> = (request: Request, withinMs: number) => Promise<Reply>;
+type Send<Request, Reply> = (request: Request, timeoutMs: number) => Promise<Reply>;
 
 interface Asked<Request, Reply> {
   readonly request: Request;
-  readonly withinMs: number;
+  readonly timeoutMs: number;
   readonly resolve: (reply: Reply) => void;
   readonly reject: (error: unknown) => void;
 }
@@ -24,9 +24,9 @@ export class Together<Request, Reply> {
     this.#sendMany = sendMany;
   }
 
-  ask(request: Request, withinMs: number): Promise<Reply> {
+  ask(request: Request, timeoutMs: number): Promise<Reply> {
     return new Promise((resolve, reject) => {
-      if (this.#asked.push({ request, withinMs, resolve, reject }) === 1) runInPromiseJob(this.#flush);
+      if (this.#asked.push({ request, timeoutMs, resolve, reject }) === 1) runInPromiseJob(this.#flush);
     });
   }
 
@@ -38,13 +38,13 @@ export class Together<Request, Reply> {
 
   #carry(asked: readonly Asked<Request, Reply>[]): void {
     if (asked.length === 1 || this.#sendMany === undefined) {
-      for (const { request, withinMs, resolve, reject } of asked)
-        this.#sendOne(request, withinMs).then(resolve, reject);
+      for (const { request, timeoutMs, resolve, reject } of asked)
+        this.#sendOne(request, timeoutMs).then(resolve, reject);
       return;
     }
     const requests = asked.map(({ request }) => request);
-    const withinMs = Math.max(...asked.map((one) => one.withinMs));
-    this.#sendMany(requests, withinMs).then(
+    const timeoutMs = Math.max(...asked.map((one) => one.timeoutMs));
+    this.#sendMany(requests, timeoutMs).then(
       (replies) =>
         asked.forEach(({ resolve, reject }, index) => {
           const reply = replies[index] ?? new Error("it was not answered");

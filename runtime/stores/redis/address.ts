@@ -1,6 +1,6 @@
 import { LockOptionError } from "../../errors";
 import { isOptions, readOptions } from "../../options";
-import { shown } from "../../shown";
+import { formatValue } from "../../format-value";
 
 /**
  * A `redis://` URL, `rediss://` for TLS, `unix:///path/to/redis.sock?db=0` for a socket,
@@ -42,7 +42,7 @@ export function connectionTo(address: RedisAddress, what: string): Connection {
   if (typeof address === "string") return readUrl(address, what);
   const expected = (wrong: string): LockOptionError =>
     new LockOptionError(
-      `Expected \`${what}\` to be { url: "rediss://...", tls: { ca } }, whose \`tls\` Node's tls.connect() takes, got ${shown(address)}: see \`${wrong}\``,
+      `Expected \`${what}\` to be { url: "rediss://...", tls: { ca } }, whose \`tls\` Node's tls.connect() takes, got ${formatValue(address)}: see \`${wrong}\``,
     );
   const { url, tls } = readOptions(address, ["url", "tls"], expected);
   if (typeof url !== "string") throw expected("url");

@@ -1,6 +1,6 @@
 import { systemClock } from "../../clock";
 import { LockMisconfiguredError } from "../../errors";
-import { errorOf, isDenied, isUnknownCommand, wrapped } from "./errors";
+import { errorOf, isDenied, isUnknownCommand, translateError } from "./errors";
 import { faultOfProtocol } from "./protocol-fault";
 import { eachAlone } from "./many";
 import { listOf, TOO_FEW } from "./replies";
@@ -32,8 +32,8 @@ export class Admission {
    * @param key of the lock that is asked for
    * @throws {LockMisconfiguredError} when this server or its user cannot do what locks need
    */
-  async check(key: string, withinMs: number): Promise<number> {
-    const until = systemClock.now() + withinMs;
+  async check(key: string, timeoutMs: number): Promise<number> {
+    const until = systemClock.now() + timeoutMs;
     while (!this.isOver) {
       const others = this.#underWay;
       const looked = others ?? (this.#underWay = this.#look(key, until));
@@ -55,16 +55,16 @@ export class Admission {
   /** The same for many keys. If the user may not use one of them, only the reply for that key is an error. */
   async checkMany<Request extends { readonly key: string }, Reply>(
     requests: readonly Request[],
-    withinMs: number,
+    timeoutMs: number,
     send: (requests: readonly Request[], leftMs: number) => Promise<readonly (Reply | Error)[]>,
   ): Promise<readonly (Reply | Error)[]> {
     let leftMs: number;
     try {
-      leftMs = await this.check(requests[0]?.key ?? "", withinMs);
+      leftMs = await this.check(requests[0]?.key ?? "", timeoutMs);
     } catch (error) {
       if (requests.length === 1 || !isDenied((error as Error).cause)) throw error;
       return await eachAlone(requests, async (request) => {
-        const [reply = TOO_FEW] = await send([request], await this.check(request.key, withinMs));
+        const [reply = TOO_FEW] = await send([request], await this.check(request.key, timeoutMs));
         if (reply instanceof Error) throw reply;
         return reply;
       });
@@ -147,7 +147,7 @@ async function unlessDenied(asked: Promise<unknown>): Promise<string | undefined
     return String(await asked);
   } catch (error) {
     if (isDenied(error) || isUnknownCommand(error)) return undefined;
-    throw wrapped(error);
+    throw translateError(error);
   }
 }
 

@@ -1,13 +1,13 @@
 import type {
-  DropReply,
-  DropRequest,
+  ReleaseReply,
+  ReleaseRequest,
   Inspection,
-  PlaceRequest,
+  EnqueueRequest,
   RenewReply,
   RenewRequest,
   Store,
-  TakeReply,
-  TakeRequest,
+  AcquireReply,
+  AcquireRequest,
 } from "../port";
 import { isShared } from "../value";
 import type { Holding } from "./holding";
@@ -18,7 +18,15 @@ import type { Sharing } from "./sharing";
 
 type WhoHolds = Pick<
   Store,
-  "take" | "takeMany" | "renew" | "drop" | "dropMany" | "revoke" | "inspect" | "place" | "placeMany"
+  | "acquire"
+  | "acquireMany"
+  | "renew"
+  | "release"
+  | "releaseMany"
+  | "revoke"
+  | "inspect"
+  | "enqueue"
+  | "enqueueMany"
 >;
 
 /**
@@ -36,79 +44,85 @@ export class BothKinds implements WhoHolds {
     this.#sharing = sharing;
   }
 
-  async take(request: TakeRequest, withinMs: number): Promise<TakeReply> {
-    if (!isToShare(request)) return await this.#holding.take(request, withinMs);
-    return await onlyOne(this.#sharing.takeMany([request], withinMs));
+  async acquire(request: AcquireRequest, timeoutMs: number): Promise<AcquireReply> {
+    if (!isToShare(request)) return await this.#holding.acquire(request, timeoutMs);
+    return await onlyOne(this.#sharing.acquireMany([request], timeoutMs));
   }
 
-  takeMany(requests: readonly TakeRequest[], withinMs: number): Promise<readonly (TakeReply | Error)[]> {
+  acquireMany(
+    requests: readonly AcquireRequest[],
+    timeoutMs: number,
+  ): Promise<readonly (AcquireReply | Error)[]> {
     return eachKind(
       requests,
-      (alone) => this.#holding.takeMany(alone, withinMs),
-      (shared) => this.#sharing.takeMany(shared, withinMs),
+      (alone) => this.#holding.acquireMany(alone, timeoutMs),
+      (shared) => this.#sharing.acquireMany(shared, timeoutMs),
     );
   }
 
-  async place(request: PlaceRequest, withinMs: number): Promise<TakeReply> {
-    if (!isToShare(request)) return await this.#queueing.place(request, withinMs);
-    return await onlyOne(this.#sharing.placeMany([request], withinMs));
+  async enqueue(request: EnqueueRequest, timeoutMs: number): Promise<AcquireReply> {
+    if (!isToShare(request)) return await this.#queueing.enqueue(request, timeoutMs);
+    return await onlyOne(this.#sharing.enqueueMany([request], timeoutMs));
   }
 
-  placeMany(requests: readonly PlaceRequest[], withinMs: number): Promise<readonly (TakeReply | Error)[]> {
+  enqueueMany(
+    requests: readonly EnqueueRequest[],
+    timeoutMs: number,
+  ): Promise<readonly (AcquireReply | Error)[]> {
     return eachKind(
       requests,
-      (alone) => this.#queueing.placeMany(alone, withinMs),
-      (shared) => this.#sharing.placeMany(shared, withinMs),
+      (alone) => this.#queueing.enqueueMany(alone, timeoutMs),
+      (shared) => this.#sharing.enqueueMany(shared, timeoutMs),
     );
   }
 
-  async renew(requests: readonly RenewRequest[], withinMs: number): Promise<readonly RenewReply[]> {
+  async renew(requests: readonly RenewRequest[], timeoutMs: number): Promise<readonly RenewReply[]> {
     const replies = await eachKind(
       requests,
-      (alone) => this.#holding.renew(alone, withinMs),
-      (shared) => this.#sharing.renewMany(shared, withinMs),
+      (alone) => this.#holding.renew(alone, timeoutMs),
+      (shared) => this.#sharing.renewMany(shared, timeoutMs),
     );
     return await this.#again(requests, replies, isFoundShared, (shared) =>
-      this.#sharing.renewMany(shared, withinMs),
+      this.#sharing.renewMany(shared, timeoutMs),
     );
   }
 
-  async drop(request: DropRequest, withinMs: number): Promise<DropReply> {
+  async release(request: ReleaseRequest, timeoutMs: number): Promise<ReleaseReply> {
     if (!isToShare(request)) {
-      const reply = await this.#holding.drop(request, withinMs);
+      const reply = await this.#holding.release(request, timeoutMs);
       if (!isFoundShared(reply)) return reply;
     }
-    return await onlyOne(this.#sharing.dropMany([request], withinMs));
+    return await onlyOne(this.#sharing.releaseMany([request], timeoutMs));
   }
 
-  async dropMany(
-    requests: readonly DropRequest[],
-    withinMs: number,
-  ): Promise<readonly (DropReply | Error)[]> {
+  async releaseMany(
+    requests: readonly ReleaseRequest[],
+    timeoutMs: number,
+  ): Promise<readonly (ReleaseReply | Error)[]> {
     const replies = await eachKind(
       requests,
-      (alone) => this.#holding.dropMany(alone, withinMs),
-      (shared) => this.#sharing.dropMany(shared, withinMs),
+      (alone) => this.#holding.releaseMany(alone, timeoutMs),
+      (shared) => this.#sharing.releaseMany(shared, timeoutMs),
     );
     return await this.#again(requests, replies, isFoundShared, (shared) =>
-      this.#sharing.dropMany(shared, withinMs),
+      this.#sharing.releaseMany(shared, timeoutMs),
     );
   }
 
-  async revoke(request: DropRequest, withinMs: number): Promise<boolean> {
-    const reply = await this.#holding.revoke(request, withinMs);
-    return reply === "shared" ? await this.#sharing.revoke(request, withinMs) : reply;
+  async revoke(request: ReleaseRequest, timeoutMs: number): Promise<boolean> {
+    const reply = await this.#holding.revoke(request, timeoutMs);
+    return reply === "shared" ? await this.#sharing.revoke(request, timeoutMs) : reply;
   }
 
-  async inspect(key: string, withinMs: number): Promise<Inspection> {
-    const inspection = await this.#holding.inspect(key, withinMs);
+  async inspect(key: string, timeoutMs: number): Promise<Inspection> {
+    const inspection = await this.#holding.inspect(key, timeoutMs);
     const [first] = inspection.holds;
     if (first === undefined || !isShared(first.value)) return inspection;
-    return { ...inspection, holds: await this.#sharing.inspect(key, withinMs) };
+    return { ...inspection, holds: await this.#sharing.inspect(key, timeoutMs) };
   }
 
   /** Sends again the requests that did not say that their lock is shared. */
-  async #again<Request extends DropRequest, Reply>(
+  async #again<Request extends ReleaseRequest, Reply>(
     requests: readonly Request[],
     replies: readonly (Reply | Error)[],
     isFound: (reply: Reply | Error) => boolean,
@@ -130,7 +144,7 @@ function isToShare({ permits = 1 }: { readonly permits?: number }): boolean {
   return permits > 1;
 }
 
-function isFoundShared(reply: DropReply | RenewReply | Error): boolean {
+function isFoundShared(reply: ReleaseReply | RenewReply | Error): boolean {
   return "holder" in reply && reply.holder !== undefined && isShared(reply.holder);
 }
 

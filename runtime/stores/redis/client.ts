@@ -1,5 +1,5 @@
 import { LockOptionError } from "../../errors";
-import { shown } from "../../shown";
+import { formatValue } from "../../format-value";
 
 /** What the store needs of a client: an ioredis 5 or 6 `Redis` (one node or Sentinel) or `Cluster`. */
 export interface RedisClient {
@@ -87,7 +87,7 @@ export function assertClient(client: RedisClient, what = "redis"): void {
   const other = isObject ? OTHER_CLIENTS.find(({ methods }) => hasAll(client, methods)) : undefined;
   if (other !== undefined) throw new LockOptionError(`${expected} a client of ${other.name}. ${other.cure}`);
   // Of an object, such as connection options, only the names: a password may be among the values.
-  const got = isObject ? `${kindOf(client)}${shown(Object.keys(client))}` : shown(client);
+  const got = isObject ? `${kindOf(client)}${formatValue(Object.keys(client))}` : formatValue(client);
   const cure =
     isObject && CONNECTION_OPTIONS.some((name) => Object.hasOwn(client, name)) ? `. ${OF_OPTIONS}` : "";
   throw new LockOptionError(`${expected} ${got}${cure}`);

@@ -3,7 +3,7 @@ import { listenInRoot, runInNextTick } from "../../root-context";
 import { MOST_AT_ONCE, type RenewReply, type RenewRequest } from "../port";
 import type { Duplicable, OwnConnection } from "./client";
 import { Database } from "./database";
-import { isUnknownScript, wrapped } from "./errors";
+import { isUnknownScript, translateError } from "./errors";
 import { idsOf, lockTimesOf } from "./many";
 import { listOf, renewReply, TOO_FEW } from "./replies";
 import { CONFIRM } from "./scripts/confirm";
@@ -80,14 +80,14 @@ export class Confirmer {
     this.#slotOf = slotOf;
   }
 
-  confirm(request: RenewRequest, isAsking: boolean, withinMs: number): Promise<RenewReply> {
+  confirm(request: RenewRequest, isAsking: boolean, timeoutMs: number): Promise<RenewReply> {
     return new Promise((resolve) => {
-      const cancel = this.#clock.afterInBackground(withinMs, () => resolve(tooLate()));
+      const cancel = this.#clock.afterInBackground(timeoutMs, () => resolve(tooLate()));
       const settle = (reply: RenewReply): void => {
         cancel();
         resolve(reply);
       };
-      this.#pending.push({ request, isAsking, dueAt: this.#clock.now() + withinMs, settle });
+      this.#pending.push({ request, isAsking, dueAt: this.#clock.now() + timeoutMs, settle });
       if (!this.#isBusy && this.#pending.length === 1) runInNextTick(() => void this.#sendAll());
     });
   }
@@ -117,7 +117,7 @@ export class Confirmer {
       for (const { settle } of rest) settle(new Error("Redis does not have the script in its cache"));
     } catch (error) {
       this.#disconnect();
-      for (const { settle } of batch) settle(wrapped(error));
+      for (const { settle } of batch) settle(translateError(error));
     }
   }
 
@@ -131,7 +131,7 @@ export class Confirmer {
     const groups = this.#together(batch);
     const replies = await this.#exec(groups, Math.max(...batch.map((asked) => this.#leftMs(asked))));
     const [waitError, count] = replies.pop() ?? [TOO_FEW, undefined];
-    const fault = waitError === null ? this.#tooFew(Number(count)) : wrapped(waitError);
+    const fault = waitError === null ? this.#tooFew(Number(count)) : translateError(waitError);
     return groups.flatMap((group, index) => {
       const reply = replies[index] ?? ([TOO_FEW, undefined] as const);
       if (isUnknownScript(reply[0])) return group;

@@ -2,18 +2,18 @@ import { systemClock, type Clock } from "../../clock";
 import { LockMisconfiguredError } from "../../errors";
 import type {
   AnnounceRequest,
-  DropReply,
-  DropRequest,
+  ReleaseReply,
+  ReleaseRequest,
   Inspection,
-  NextReply,
-  NotDropped,
-  PlaceRequest,
+  ReleaseAndEnqueueReply,
+  NotReleased,
+  EnqueueRequest,
   RenewReply,
   RenewRequest,
   Store,
   StoreListener,
-  TakeReply,
-  TakeRequest,
+  AcquireReply,
+  AcquireRequest,
 } from "../port";
 import type { RedisClient } from "./client";
 import type { Cluster } from "./cluster/by-slot";
@@ -29,8 +29,8 @@ interface RedisStore extends Store {
   readonly revoke: NonNullable<Store["revoke"]>;
   readonly inspect: NonNullable<Store["inspect"]>;
   readonly announce: NonNullable<Store["announce"]>;
-  readonly takeMany: NonNullable<Store["takeMany"]>;
-  readonly dropMany: NonNullable<Store["dropMany"]>;
+  readonly acquireMany: NonNullable<Store["acquireMany"]>;
+  readonly releaseMany: NonNullable<Store["releaseMany"]>;
   readonly splitsMany: boolean;
   readonly client: RedisClient;
   readonly cluster: Cluster | undefined;
@@ -44,9 +44,9 @@ interface RedisStore extends Store {
 export class ConfirmingStore implements Store {
   readonly confirmsReplicas = true;
   readonly splitsMany: boolean;
-  readonly takeMany: NonNullable<Store["takeMany"]>;
-  readonly dropMany: NonNullable<Store["dropMany"]>;
-  readonly placeMany: Store["placeMany"];
+  readonly acquireMany: NonNullable<Store["acquireMany"]>;
+  readonly releaseMany: NonNullable<Store["releaseMany"]>;
+  readonly enqueueMany: Store["enqueueMany"];
   readonly #store: RedisStore;
   readonly #replicas: Replicas;
   readonly #clock: Clock;
@@ -56,49 +56,49 @@ export class ConfirmingStore implements Store {
     this.#clock = clock;
     this.#replicas = new Replicas(store.client, store.cluster, clock);
     this.splitsMany = store.splitsMany;
-    this.takeMany = store.takeMany;
-    this.dropMany = store.dropMany;
-    this.placeMany = store.placeMany;
+    this.acquireMany = store.acquireMany;
+    this.releaseMany = store.releaseMany;
+    this.enqueueMany = store.enqueueMany;
   }
 
-  take(request: TakeRequest, withinMs: number): Promise<TakeReply> {
-    if (!wantsReplicas(request)) return this.#store.take(request, withinMs);
-    return this.#takeAndConfirm(request, withinMs, () => this.#store.take(request, withinMs));
+  acquire(request: AcquireRequest, timeoutMs: number): Promise<AcquireReply> {
+    if (!wantsReplicas(request)) return this.#store.acquire(request, timeoutMs);
+    return this.#takeAndConfirm(request, timeoutMs, () => this.#store.acquire(request, timeoutMs));
   }
 
-  place(request: PlaceRequest, withinMs: number): Promise<TakeReply> {
-    if (!wantsReplicas(request)) return this.#store.place(request, withinMs);
-    return this.#takeAndConfirm(request, withinMs, () => this.#store.place(request, withinMs));
+  enqueue(request: EnqueueRequest, timeoutMs: number): Promise<AcquireReply> {
+    if (!wantsReplicas(request)) return this.#store.enqueue(request, timeoutMs);
+    return this.#takeAndConfirm(request, timeoutMs, () => this.#store.enqueue(request, timeoutMs));
   }
 
   async #takeAndConfirm(
-    request: TakeRequest,
-    withinMs: number,
-    take: () => Promise<TakeReply>,
-  ): Promise<TakeReply> {
+    request: AcquireRequest,
+    timeoutMs: number,
+    take: () => Promise<AcquireReply>,
+  ): Promise<AcquireReply> {
     const startedAt = this.#clock.now();
     const reply = await take();
-    if (!reply.taken) return reply;
-    const leftMs = withinMs - (this.#clock.now() - startedAt);
+    if (!reply.acquired) return reply;
+    const leftMs = timeoutMs - (this.#clock.now() - startedAt);
     const confirmed = await this.#replicas.confirm(request, leftMs, "acquire");
     if (confirmed instanceof LockMisconfiguredError) {
       // Nobody tries again, so nobody would find it.
-      await this.#store.drop(request, LEAST_GIVE_BACK_MS).catch(() => {});
+      await this.#store.release(request, LEAST_GIVE_BACK_MS).catch(() => {});
     }
     if (confirmed instanceof Error) throw confirmed;
-    return confirmed.renewed ? reply : { taken: false, holder: confirmed.holder, freeInMs: undefined };
+    return confirmed.renewed ? reply : { acquired: false, holder: confirmed.holder, freeInMs: undefined };
   }
 
-  async renew(requests: readonly RenewRequest[], withinMs: number): Promise<readonly RenewReply[]> {
-    if (!requests.some(wantsReplicas)) return await this.#store.renew(requests, withinMs);
+  async renew(requests: readonly RenewRequest[], timeoutMs: number): Promise<readonly RenewReply[]> {
+    if (!requests.some(wantsReplicas)) return await this.#store.renew(requests, timeoutMs);
     const plain = requests.filter((request) => !wantsReplicas(request));
     const replies = new Map<RenewRequest, RenewReply>();
     await Promise.all([
       this.#store
-        .renew(plain, withinMs)
+        .renew(plain, timeoutMs)
         .then((told) => plain.forEach((request, index) => replies.set(request, told[index] ?? TOO_FEW))),
       ...requests.filter(wantsReplicas).map(async (request) => {
-        const told = await this.#renewAndConfirm(request, withinMs * HEARD_IN_TIME).catch(
+        const told = await this.#renewAndConfirm(request, timeoutMs * HEARD_IN_TIME).catch(
           (error: Error) => error,
         );
         replies.set(request, told);
@@ -107,45 +107,49 @@ export class ConfirmingStore implements Store {
     return requests.map((request) => replies.get(request) ?? TOO_FEW);
   }
 
-  async #renewAndConfirm(request: RenewRequest, withinMs: number): Promise<RenewReply> {
-    if (!request.fencing) return await this.#replicas.confirm(request, withinMs, "renew");
+  async #renewAndConfirm(request: RenewRequest, timeoutMs: number): Promise<RenewReply> {
+    if (!request.fencing) return await this.#replicas.confirm(request, timeoutMs, "renew");
     const startedAt = this.#clock.now();
-    const [drawn = TOO_FEW] = await this.#store.renew([request], withinMs);
+    const [drawn = TOO_FEW] = await this.#store.renew([request], timeoutMs);
     if (drawn instanceof Error || !drawn.renewed) return drawn;
-    const leftMs = withinMs - (this.#clock.now() - startedAt);
+    const leftMs = timeoutMs - (this.#clock.now() - startedAt);
     const confirmed = await this.#replicas.confirm(request, leftMs, "renew");
     return confirmed instanceof Error || !confirmed.renewed ? confirmed : drawn;
   }
 
-  drop(request: DropRequest, withinMs: number): Promise<DropReply> {
-    return this.#store.drop(request, withinMs);
+  release(request: ReleaseRequest, timeoutMs: number): Promise<ReleaseReply> {
+    return this.#store.release(request, timeoutMs);
   }
 
   /** Whoever is next cannot be given the lock by the command that ends the hold: replicas are asked first. */
-  async next(held: DropRequest, request: PlaceRequest, withinMs: number): Promise<NextReply | NotDropped> {
-    if (!wantsReplicas(request)) return await this.#store.next(held, request, withinMs);
-    const reply = await this.#store.drop(held, withinMs);
-    return reply.dropped ? { dropped: true, next: undefined } : reply;
+  async releaseAndEnqueue(
+    held: ReleaseRequest,
+    request: EnqueueRequest,
+    timeoutMs: number,
+  ): Promise<ReleaseAndEnqueueReply | NotReleased> {
+    if (!wantsReplicas(request)) return await this.#store.releaseAndEnqueue(held, request, timeoutMs);
+    const reply = await this.#store.release(held, timeoutMs);
+    return reply.released ? { released: true, next: undefined } : reply;
   }
 
-  revoke(request: DropRequest, withinMs: number): Promise<boolean> {
-    return this.#store.revoke(request, withinMs);
+  revoke(request: ReleaseRequest, timeoutMs: number): Promise<boolean> {
+    return this.#store.revoke(request, timeoutMs);
   }
 
-  look(keys: readonly string[], withinMs: number): Promise<readonly (string | Error | undefined)[]> {
-    return this.#store.look(keys, withinMs);
+  peek(keys: readonly string[], timeoutMs: number): Promise<readonly (string | Error | undefined)[]> {
+    return this.#store.peek(keys, timeoutMs);
   }
 
-  inspect(key: string, withinMs: number): Promise<Inspection> {
-    return this.#store.inspect(key, withinMs);
+  inspect(key: string, timeoutMs: number): Promise<Inspection> {
+    return this.#store.inspect(key, timeoutMs);
   }
 
-  announce(request: AnnounceRequest, withinMs: number): Promise<void> {
-    return this.#store.announce(request, withinMs);
+  announce(request: AnnounceRequest, timeoutMs: number): Promise<void> {
+    return this.#store.announce(request, timeoutMs);
   }
 
-  leave(key: string, place: string, withinMs: number): Promise<void> {
-    return this.#store.leave(key, place, withinMs);
+  dequeue(key: string, place: string, timeoutMs: number): Promise<void> {
+    return this.#store.dequeue(key, place, timeoutMs);
   }
 
   listen(listener: StoreListener): () => void {
@@ -158,6 +162,6 @@ export class ConfirmingStore implements Store {
   }
 }
 
-function wantsReplicas({ replicas = 0 }: TakeRequest): boolean {
+function wantsReplicas({ replicas = 0 }: AcquireRequest): boolean {
   return replicas > 0;
 }

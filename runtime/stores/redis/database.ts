@@ -1,6 +1,6 @@
 import { listenInRoot } from "../../root-context";
 import type { RedisClient } from "./client";
-import { wrapped } from "./errors";
+import { translateError } from "./errors";
 
 /** In which database a client works: a `select()` at run time is not among its options. */
 export function databaseOf(client: RedisClient): number {
@@ -31,6 +31,6 @@ export class Database {
   };
 
   readonly #hear = (error: Error & { readonly command?: { readonly name?: string } }): void => {
-    if (error.command?.name === "select") this.fault = wrapped(error);
+    if (error.command?.name === "select") this.fault = translateError(error);
   };
 }

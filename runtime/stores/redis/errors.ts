@@ -68,7 +68,7 @@ class PassingError extends Error {
 }
 
 /** The error as the runtime is to see it: what is known to be wrong is named, with what to do about it. */
-export function wrapped(thrown: unknown): Error {
+export function translateError(thrown: unknown): Error {
   if (thrown instanceof LockMisconfiguredError || thrown instanceof PassingError) return thrown;
   const error = withoutArguments(thrown instanceof Error ? thrown : new Error(String(thrown)));
   const state = stateOf(error);

@@ -36,9 +36,9 @@ export class GivenClient {
    * What ioredis keeps until there is a connection is sent even if that is to another database. Its reply comes after
    * that to SELECT, and counts for nothing.
    */
-  call(withinMs: number, ...command: [name: string, ...args: (string | number)[]]): Promise<unknown> {
+  call(timeoutMs: number, ...command: [name: string, ...args: (string | number)[]]): Promise<unknown> {
     if (this.#database.fault !== undefined) return Promise.reject(this.#database.fault);
-    this.#silence.sent(withinMs);
+    this.#silence.sent(timeoutMs);
     return this.#client.call(...command).then(this.#onReply, this.#onFailure);
   }
 

@@ -2,21 +2,21 @@
 
 import { systemClock } from "../../clock";
 import type {
-  DropReply,
-  DropRequest,
+  ReleaseReply,
+  ReleaseRequest,
   Inspection,
-  NotDropped,
+  NotReleased,
   NotHeld,
   Renewed,
   RenewReply,
   RenewRequest,
-  Taken,
-  TakeReply,
-  TakeRequest,
+  Acquired,
+  AcquireReply,
+  AcquireRequest,
 } from "../port";
 import { isShared } from "../value";
 import { askBySlot, chunksOf, unlessParted } from "./cluster/by-slot";
-import { isBeforeRedis7, wrapped } from "./errors";
+import { isBeforeRedis7, translateError } from "./errors";
 import {
   eachAlone,
   idsOf,
@@ -29,25 +29,25 @@ import {
 } from "./many";
 import {
   doubtful,
-  DROPPED,
-  eachDone,
-  eachTaken,
+  RELEASED,
+  eachReply,
+  eachAcquired,
   holderOf,
   listOf,
   renewReply,
-  TAKEN,
+  ACQUIRED,
   TOO_FEW,
   unexpected,
   type Figure,
   type Found,
 } from "./replies";
-import { CLOSE, DROP, DROP_ALONE, DROP_MANY } from "./scripts/drop";
-import { INSPECT, LOOK } from "./scripts/look";
+import { CLOSE, RELEASE, RELEASE_ALONE, RELEASE_MANY } from "./scripts/release";
+import { INSPECT, PEEK } from "./scripts/peek";
 import { RAISE_FENCE } from "./scripts/raise-fence";
 import { RENEW, RENEW_WITH_TOKEN } from "./scripts/renew";
 import { REVOKE } from "./scripts/revoke";
-import { TAKE } from "./scripts/take";
-import { TAKE_MANY } from "./scripts/take-many";
+import { ACQUIRE } from "./scripts/acquire";
+import { ACQUIRE_MANY } from "./scripts/acquire-many";
 import { DRAW } from "./scripts/token";
 import type { Server } from "./server";
 
@@ -60,169 +60,174 @@ export class Holding {
     this.#server = server;
   }
 
-  take(request: TakeRequest, withinMs: number): Promise<TakeReply> {
+  acquire(request: AcquireRequest, timeoutMs: number): Promise<AcquireReply> {
     const { key, requestId, lockTimeMs, fencing } = request;
-    if (fencing || !this.#setCanGet) return this.#takeByScript(request, withinMs);
+    if (fencing || !this.#setCanGet) return this.#takeByScript(request, timeoutMs);
     const breaksBefore = this.#server.breaks;
     // One command that changes nothing when it is carried out again, and tells what it found.
-    return this.#server.send(withinMs, "set", key, requestId, "PX", lockTimeMs, "NX", "GET").then(
+    return this.#server.send(timeoutMs, "set", key, requestId, "PX", lockTimeMs, "NX", "GET").then(
       (holder) => {
         if (holder === "QUEUED") throw unexpected(holder); // The transaction's end may still carry it out.
         return this.#takeReply(holder as string | null, breaksBefore);
       },
       (error: unknown) => {
-        if (!isBeforeRedis7(error)) throw wrapped(error);
+        if (!isBeforeRedis7(error)) throw translateError(error);
         this.#setCanGet = false;
-        return this.#takeByScript(request, withinMs);
+        return this.#takeByScript(request, timeoutMs);
       },
     );
   }
 
-  #takeByScript(request: TakeRequest, withinMs: number): Promise<TakeReply> {
+  #takeByScript(request: AcquireRequest, timeoutMs: number): Promise<AcquireReply> {
     const { key, requestId, lockTimeMs, fencing } = request;
     const keys = fencing ? [key, this.#server.fenceOf(key)] : [key];
     const breaksBefore = this.#server.breaks;
-    const taken = this.#server.scripts.run(TAKE, keys, [requestId, lockTimeMs], withinMs, (reply) => {
+    const taken = this.#server.scripts.run(ACQUIRE, keys, [requestId, lockTimeMs], timeoutMs, (reply) => {
       const [isTaken, detail] = listOf(reply) as [Figure, (string | null)?];
-      if (Number(isTaken) === 1) return this.taken(breaksBefore, fencing, detail);
+      if (Number(isTaken) === 1) return this.acquired(breaksBefore, fencing, detail);
       return this.#takeReply(detail ?? "", breaksBefore);
     });
     return this.#server.cluster !== undefined
-      ? unlessParted(taken, (ms) => this.#takeThenDraw(request, ms), withinMs)
+      ? unlessParted(taken, (ms) => this.#takeThenDraw(request, ms), timeoutMs)
       : taken;
   }
 
   /** In a slot that migrates: the token is drawn after the grant, which counts once a later renewal has confirmed it. */
-  async #takeThenDraw(request: TakeRequest, withinMs: number): Promise<TakeReply> {
+  async #takeThenDraw(request: AcquireRequest, timeoutMs: number): Promise<AcquireReply> {
     const startedAt = systemClock.now();
-    const reply = await this.take({ ...request, fencing: false }, withinMs);
-    if (!reply.taken) return reply;
-    const drawn = await this.#drawAndRenew(request, startedAt, withinMs);
-    if (!drawn.renewed) return { taken: false, holder: drawn.holder, freeInMs: undefined };
+    const reply = await this.acquire({ ...request, fencing: false }, timeoutMs);
+    if (!reply.acquired) return reply;
+    const drawn = await this.#drawAndRenew(request, startedAt, timeoutMs);
+    if (!drawn.renewed) return { acquired: false, holder: drawn.holder, freeInMs: undefined };
     return {
       ...reply,
       ...(drawn.fencingToken === undefined ? {} : { fencingToken: drawn.fencingToken }),
-      taken: true,
+      acquired: true,
     };
   }
 
-  async takeMany(
-    requests: readonly TakeRequest[],
-    withinMs: number,
-  ): Promise<readonly (TakeReply | Error)[]> {
+  async acquireMany(
+    requests: readonly AcquireRequest[],
+    timeoutMs: number,
+  ): Promise<readonly (AcquireReply | Error)[]> {
     const cluster = this.#server.cluster;
-    if (cluster === undefined) return await this.#takeTogether(requests, withinMs);
-    if (!this.#setCanGet) return await eachAlone(requests, (one) => this.take(one, withinMs));
+    if (cluster === undefined) return await this.#takeTogether(requests, timeoutMs);
+    if (!this.#setCanGet) return await eachAlone(requests, (one) => this.acquire(one, timeoutMs));
     const breaksBefore = this.#server.breaks;
     return await askBySlot(cluster, requests, {
-      command: (some) => single(some, setOf) ?? scriptFor(TAKE_MANY, some),
+      command: (some) => single(some, setOf) ?? scriptFor(ACQUIRE_MANY, some),
       read: (reply, some) =>
-        (some.length === 1 && !Array.isArray(reply) ? [reply] : eachTaken(reply, some.length)).map((found) =>
-          found instanceof Error ? wrapped(found) : this.#takeReply(found as string | null, breaksBefore),
+        (some.length === 1 && !Array.isArray(reply) ? [reply] : eachAcquired(reply, some.length)).map(
+          (found) =>
+            found instanceof Error
+              ? translateError(found)
+              : this.#takeReply(found as string | null, breaksBefore),
         ),
-      again: (some) => eachAlone(some, (one) => this.take(one, withinMs)),
+      again: (some) => eachAlone(some, (one) => this.acquire(one, timeoutMs)),
     });
   }
 
   async #takeTogether(
-    requests: readonly TakeRequest[],
-    withinMs: number,
-  ): Promise<readonly (TakeReply | Error)[]> {
-    const alone = (request: TakeRequest): Promise<TakeReply> => this.#takeByScript(request, withinMs);
+    requests: readonly AcquireRequest[],
+    timeoutMs: number,
+  ): Promise<readonly (AcquireReply | Error)[]> {
+    const alone = (request: AcquireRequest): Promise<AcquireReply> => this.#takeByScript(request, timeoutMs);
     if (!this.#setCanGet) return await eachAlone(requests, alone);
     const keys = requests.map(({ key }) => key);
     const args = [idsOf(requests), ...lockTimesOf(requests)];
     const breaksBefore = this.#server.breaks;
-    const read = (reply: unknown): readonly unknown[] => eachTaken(reply, requests.length);
-    const replies = await this.#server.scripts.runMany(TAKE_MANY, keys, args, withinMs, read);
-    if (replies === "each alone") return await eachAlone(requests, (one) => this.take(one, withinMs));
+    const read = (reply: unknown): readonly unknown[] => eachAcquired(reply, requests.length);
+    const replies = await this.#server.scripts.runMany(ACQUIRE_MANY, keys, args, timeoutMs, read);
+    if (replies === "each alone") return await eachAlone(requests, (one) => this.acquire(one, timeoutMs));
     if (replies.some(isBeforeRedis7)) {
       this.#setCanGet = false;
       return await eachAlone(requests, alone);
     }
     return (replies as (string | null | Error)[]).map((reply) =>
-      reply instanceof Error ? wrapped(reply) : this.#takeReply(reply, breaksBefore),
+      reply instanceof Error ? translateError(reply) : this.#takeReply(reply, breaksBefore),
     );
   }
 
   /** @param found what the key held before the command */
-  #takeReply(found: string | null, breaksBefore: number): TakeReply {
-    if (found === null) return this.taken(breaksBefore, false, undefined);
-    return { taken: false, holder: found, freeInMs: undefined };
+  #takeReply(found: string | null, breaksBefore: number): AcquireReply {
+    if (found === null) return this.acquired(breaksBefore, false, undefined);
+    return { acquired: false, holder: found, freeInMs: undefined };
   }
 
-  taken(breaksBefore: number, fencing: boolean, token: string | null | undefined): Taken {
+  acquired(breaksBefore: number, fencing: boolean, token: string | null | undefined): Acquired {
     const mayComeAgain = this.#server.breaks !== breaksBefore;
-    if (!fencing && !mayComeAgain) return TAKEN;
+    if (!fencing && !mayComeAgain) return ACQUIRED;
     return {
-      taken: true,
+      acquired: true,
       ...(mayComeAgain && { mayComeAgain }),
       ...(fencing && { fencingToken: Number(token) }),
     };
   }
 
-  async renew(requests: readonly RenewRequest[], withinMs: number): Promise<readonly RenewReply[]> {
+  async renew(requests: readonly RenewRequest[], timeoutMs: number): Promise<readonly RenewReply[]> {
     const plain = requests.filter(({ fencing }) => !fencing);
     const replies = new Map<RenewRequest, RenewReply>();
     const note = (some: readonly RenewRequest[], told: readonly RenewReply[]): void =>
       some.forEach((request, index) => replies.set(request, told[index] ?? TOO_FEW));
     // What fails for some says nothing about the others, which may be on another node.
     await Promise.all([
-      this.#renewPlain(plain, withinMs).then((told) => note(plain, told)),
+      this.#renewPlain(plain, timeoutMs).then((told) => note(plain, told)),
       ...requests
         .filter(({ fencing }) => fencing)
         .map(async (request) => {
-          const told = await this.#renewWithToken(request, withinMs).catch((error: Error) => error);
+          const told = await this.#renewWithToken(request, timeoutMs).catch((error: Error) => error);
           note([request], [told]);
         }),
     ]);
     return requests.map((request) => replies.get(request) ?? TOO_FEW);
   }
 
-  async #renewPlain(requests: readonly RenewRequest[], withinMs: number): Promise<readonly RenewReply[]> {
+  async #renewPlain(requests: readonly RenewRequest[], timeoutMs: number): Promise<readonly RenewReply[]> {
     if (this.#server.cluster !== undefined) {
       return await askBySlot(this.#server.cluster, requests, {
         command: (some) => scriptFor(RENEW, some),
-        read: (reply, some) => eachDone(reply, some.length).map(renewReply),
+        read: (reply, some) => eachReply(reply, some.length).map(renewReply),
         again: async (some) =>
-          await this.#renewMany(some, withinMs).catch((error: Error) => some.map(() => error)),
+          await this.#renewMany(some, timeoutMs).catch((error: Error) => some.map(() => error)),
       });
     }
     const chunks = chunksOf(requests, ({ key }) => key, undefined).map((chunk) =>
-      this.#renewMany(chunk, withinMs).catch((error: Error) => chunk.map(() => error)),
+      this.#renewMany(chunk, timeoutMs).catch((error: Error) => chunk.map(() => error)),
     );
     return (await Promise.all(chunks)).flat();
   }
 
-  async #renewMany(requests: readonly RenewRequest[], withinMs: number): Promise<readonly RenewReply[]> {
+  async #renewMany(requests: readonly RenewRequest[], timeoutMs: number): Promise<readonly RenewReply[]> {
     const keys = requests.map(({ key }) => key);
     const args = [idsOf(requests), ...lockTimesOf(requests)];
-    const read = (reply: unknown): readonly unknown[] => eachDone(reply, requests.length);
-    const replies = await this.#server.scripts.runMany(RENEW, keys, args, withinMs, read);
+    const read = (reply: unknown): readonly unknown[] => eachReply(reply, requests.length);
+    const replies = await this.#server.scripts.runMany(RENEW, keys, args, timeoutMs, read);
     if (replies !== "each alone") return replies.map(renewReply);
-    const alone = requests.map(async (request) => (await this.#renewMany([request], withinMs))[0] ?? TOO_FEW);
+    const alone = requests.map(
+      async (request) => (await this.#renewMany([request], timeoutMs))[0] ?? TOO_FEW,
+    );
     return (await Promise.allSettled(alone)).map(settledOrError);
   }
 
-  #renewWithToken(request: RenewRequest, withinMs: number): Promise<RenewReply> {
+  #renewWithToken(request: RenewRequest, timeoutMs: number): Promise<RenewReply> {
     const { key, requestId, lockTimeMs } = request;
     const keys = [key, this.#server.fenceOf(key)];
     const args = [requestId, lockTimeMs];
-    const renewed = this.#server.scripts.run(RENEW_WITH_TOKEN, keys, args, withinMs, (reply): RenewReply => {
+    const renewed = this.#server.scripts.run(RENEW_WITH_TOKEN, keys, args, timeoutMs, (reply): RenewReply => {
       const [isRenewed, detail = null] = listOf(reply) as [Figure, (string | null | Error)?];
       if (Number(isRenewed) === 1) return { renewed: true, fencingToken: Number(detail) };
       return renewReply([detail]);
     });
     return this.#server.cluster !== undefined
-      ? unlessParted(renewed, (ms) => this.#renewThenDraw(request, ms), withinMs)
+      ? unlessParted(renewed, (ms) => this.#renewThenDraw(request, ms), timeoutMs)
       : renewed;
   }
 
-  async #renewThenDraw(request: RenewRequest, withinMs: number): Promise<RenewReply> {
+  async #renewThenDraw(request: RenewRequest, timeoutMs: number): Promise<RenewReply> {
     const startedAt = systemClock.now();
-    const [reply = TOO_FEW] = await this.#renewMany([request], withinMs);
+    const [reply = TOO_FEW] = await this.#renewMany([request], timeoutMs);
     if (reply instanceof Error) throw reply;
-    return reply.renewed ? await this.#drawAndRenew(request, startedAt, withinMs) : reply;
+    return reply.renewed ? await this.#drawAndRenew(request, startedAt, timeoutMs) : reply;
   }
 
   /**
@@ -232,10 +237,10 @@ export class Holding {
   async #drawAndRenew(
     request: RenewRequest,
     startedAt: number,
-    withinMs: number,
+    timeoutMs: number,
   ): Promise<Renewed | NotHeld> {
     const { key, lockTimeMs } = request;
-    const leftMs = (): number => withinMs - (systemClock.now() - startedAt);
+    const leftMs = (): number => timeoutMs - (systemClock.now() - startedAt);
     const fencingToken = await this.#server.scripts.run(
       DRAW,
       [this.#server.fenceOf(key)],
@@ -252,37 +257,38 @@ export class Holding {
     return { renewed: true, fencingToken };
   }
 
-  drop(request: DropRequest, withinMs: number): Promise<DropReply> {
-    const { key, requestId, closedForMs } = request;
+  release(request: ReleaseRequest, timeoutMs: number): Promise<ReleaseReply> {
+    const { key, requestId, cooldownMs } = request;
     const breaksBefore = this.#server.breaks;
-    const read = (reply: unknown): DropReply => {
+    const read = (reply: unknown): ReleaseReply => {
       const told = this.#dropReply(reply, breaksBefore);
       if (told instanceof Error) throw told;
       return told;
     };
-    if (closedForMs !== undefined)
-      return this.#server.scripts.run(CLOSE, [key], [requestId, closedForMs], withinMs, read);
-    const dropAlone = (ms: number): Promise<DropReply> =>
-      this.#server.scripts.run(DROP_ALONE, [key], [requestId], ms, read);
-    if (!this.#server.canQueue(key)) return dropAlone(withinMs);
+    if (cooldownMs !== undefined)
+      return this.#server.scripts.run(CLOSE, [key], [requestId, cooldownMs], timeoutMs, read);
+    const dropAlone = (ms: number): Promise<ReleaseReply> =>
+      this.#server.scripts.run(RELEASE_ALONE, [key], [requestId], ms, read);
+    if (!this.#server.canQueue(key)) return dropAlone(timeoutMs);
     const dropped = this.#server.scripts.run(
-      DROP,
+      RELEASE,
       [key, this.#server.queueOf(key)],
       [requestId, this.#server.counts],
-      withinMs,
+      timeoutMs,
       read,
     );
     // In a slot that migrates, those who wait find the key when they look again.
-    return this.#server.cluster !== undefined ? unlessParted(dropped, dropAlone, withinMs) : dropped;
+    return this.#server.cluster !== undefined ? unlessParted(dropped, dropAlone, timeoutMs) : dropped;
   }
 
-  async dropMany(
-    requests: readonly DropRequest[],
-    withinMs: number,
-  ): Promise<readonly (DropReply | Error)[]> {
-    if (!requests.every(goesWithOthers)) return await eachAlone(requests, (one) => this.drop(one, withinMs));
+  async releaseMany(
+    requests: readonly ReleaseRequest[],
+    timeoutMs: number,
+  ): Promise<readonly (ReleaseReply | Error)[]> {
+    if (!requests.every(goesWithOthers))
+      return await eachAlone(requests, (one) => this.release(one, timeoutMs));
     const cluster = this.#server.cluster;
-    if (cluster === undefined) return await this.#dropTogether(requests, withinMs);
+    if (cluster === undefined) return await this.#dropTogether(requests, timeoutMs);
     const breaksBefore = this.#server.breaks;
     const queued = requests.filter(({ key }) => this.#server.canQueue(key));
     const others = requests.filter(({ key }) => !this.#server.canQueue(key));
@@ -290,12 +296,12 @@ export class Holding {
       askBySlot(cluster, queued, {
         command: (some) => this.#dropCommand(some),
         read: (reply, some) =>
-          (some.length === 1 ? [reply] : eachDone(reply, some.length)).map((one) =>
+          (some.length === 1 ? [reply] : eachReply(reply, some.length)).map((one) =>
             this.#dropReply(one, breaksBefore),
           ),
-        again: (some) => eachAlone(some, (one) => this.drop(one, withinMs)),
+        again: (some) => eachAlone(some, (one) => this.release(one, timeoutMs)),
       }),
-      eachAlone(others, (one) => this.drop(one, withinMs)),
+      eachAlone(others, (one) => this.release(one, timeoutMs)),
     ]);
     const told = new Map([
       ...queued.map((request, index) => [request, replies[index] ?? TOO_FEW] as const),
@@ -304,44 +310,50 @@ export class Holding {
     return requests.map((request) => told.get(request) ?? TOO_FEW);
   }
 
-  #dropCommand(requests: readonly DropRequest[]): Command {
+  #dropCommand(requests: readonly ReleaseRequest[]): Command {
     const queues = requests.map(({ key }) => this.#server.queueOf(key));
-    return scriptFor(requests.length === 1 ? DROP : DROP_MANY, requests, queues, [this.#server.counts]);
+    return scriptFor(requests.length === 1 ? RELEASE : RELEASE_MANY, requests, queues, [this.#server.counts]);
   }
 
   async #dropTogether(
-    requests: readonly DropRequest[],
-    withinMs: number,
-  ): Promise<readonly (DropReply | Error)[]> {
+    requests: readonly ReleaseRequest[],
+    timeoutMs: number,
+  ): Promise<readonly (ReleaseReply | Error)[]> {
     const breaksBefore = this.#server.breaks;
     const keys = requests.map(({ key }) => key);
     const queues = keys.map((key) => this.#server.queueOf(key));
     const args = [idsOf(requests), this.#server.counts];
-    const read = (reply: unknown): readonly unknown[] => eachDone(reply, requests.length);
-    const replies = await this.#server.scripts.runMany(DROP_MANY, [...keys, ...queues], args, withinMs, read);
-    if (replies === "each alone") return await eachAlone(requests, (one) => this.drop(one, withinMs));
+    const read = (reply: unknown): readonly unknown[] => eachReply(reply, requests.length);
+    const replies = await this.#server.scripts.runMany(
+      RELEASE_MANY,
+      [...keys, ...queues],
+      args,
+      timeoutMs,
+      read,
+    );
+    if (replies === "each alone") return await eachAlone(requests, (one) => this.release(one, timeoutMs));
     return replies.map((reply) => this.#dropReply(reply, breaksBefore));
   }
 
-  #dropReply(reply: unknown, breaksBefore: number): DropReply | Error {
-    if (reply instanceof Error) return wrapped(reply);
+  #dropReply(reply: unknown, breaksBefore: number): ReleaseReply | Error {
+    if (reply instanceof Error) return translateError(reply);
     if (!Array.isArray(reply)) {
       const outcome = Number(reply);
       if (outcome === 2) this.#server.channelsAreDenied();
-      return outcome === 1 || outcome === 2 ? DROPPED : unexpected(reply);
+      return outcome === 1 || outcome === 2 ? RELEASED : unexpected(reply);
     }
     return this.notDropped((reply as unknown as Found)[0], breaksBefore);
   }
 
   /** A client may send a command again, unasked, when the connection broke under it: the first may have dropped. */
-  notDropped(found: Found[0], breaksBefore: number): NotDropped | Error {
+  notDropped(found: Found[0], breaksBefore: number): NotReleased | Error {
     if (this.#server.breaks !== breaksBefore) return doubtful();
     const holder = holderOf(found);
-    return holder instanceof Error ? holder : { dropped: false, holder };
+    return holder instanceof Error ? holder : { released: false, holder };
   }
 
-  revoke({ key, requestId }: DropRequest, withinMs: number): Promise<boolean | "shared"> {
-    return this.#server.scripts.run(REVOKE, [key], [requestId], withinMs, (reply) => {
+  revoke({ key, requestId }: ReleaseRequest, timeoutMs: number): Promise<boolean | "shared"> {
+    return this.#server.scripts.run(REVOKE, [key], [requestId], timeoutMs, (reply) => {
       if (Number(reply) === 1) return true;
       const holder = holderOf((listOf(reply) as unknown as Found)[0]);
       if (holder instanceof Error) throw holder;
@@ -349,7 +361,7 @@ export class Holding {
     });
   }
 
-  async look(keys: readonly string[], withinMs: number): Promise<readonly (string | Error | undefined)[]> {
+  async peek(keys: readonly string[], timeoutMs: number): Promise<readonly (string | Error | undefined)[]> {
     const chunks = chunksOf(
       keys.map((key, index) => ({ key, index })),
       ({ key }) => key,
@@ -360,7 +372,7 @@ export class Holding {
       chunks.map(async (chunk) => {
         const told = await this.#lookAt(
           chunk.map(({ key }) => key),
-          withinMs,
+          timeoutMs,
         );
         chunk.forEach(({ index }, nth) => (values[index] = told[nth]));
       }),
@@ -368,33 +380,36 @@ export class Holding {
     return values;
   }
 
-  async #lookAt(keys: readonly string[], withinMs: number): Promise<readonly (string | Error | undefined)[]> {
+  async #lookAt(
+    keys: readonly string[],
+    timeoutMs: number,
+  ): Promise<readonly (string | Error | undefined)[]> {
     try {
-      const replies = await this.#server.scripts.runMany(LOOK, keys, [], withinMs, listOf);
+      const replies = await this.#server.scripts.runMany(PEEK, keys, [], timeoutMs, listOf);
       if (replies !== "each alone") return (replies as Found[0][]).map(holderOf);
     } catch (error) {
-      return keys.map(() => wrapped(error));
+      return keys.map(() => translateError(error));
     }
-    return (await Promise.all(keys.map((key) => this.#lookAt([key], withinMs)))).flat();
+    return (await Promise.all(keys.map((key) => this.#lookAt([key], timeoutMs)))).flat();
   }
 
-  async inspect(key: string, withinMs: number): Promise<Inspection> {
+  async inspect(key: string, timeoutMs: number): Promise<Inspection> {
     const inspected = (keys: string[], ms: number): Promise<Inspection> =>
       this.#server.scripts.run(INSPECT, keys, [], ms, (reply) => inspectionOf(listOf(reply)));
-    if (!this.#server.canQueue(key)) return await inspected([key], withinMs);
-    const all = inspected([key, this.#server.queueOf(key)], withinMs);
+    if (!this.#server.canQueue(key)) return await inspected([key], timeoutMs);
+    const all = inspected([key, this.#server.queueOf(key)], timeoutMs);
     return await (this.#server.cluster === undefined
       ? all
-      : unlessParted(all, (ms) => inspected([key], ms), withinMs));
+      : unlessParted(all, (ms) => inspected([key], ms), timeoutMs));
   }
 
   /** From now on all tokens that are drawn for the key are larger than this one, and those that it stands for. */
-  async raiseFence(key: string, token: number, lockTimeMs: number, withinMs: number): Promise<void> {
+  async raiseFence(key: string, token: number, lockTimeMs: number, timeoutMs: number): Promise<void> {
     await this.#server.scripts.run(
       RAISE_FENCE,
       [this.#server.fenceOf(key)],
       [token, lockTimeMs],
-      withinMs,
+      timeoutMs,
       () => {},
     );
   }
@@ -404,8 +419,8 @@ export class Holding {
 const SHARE_FOR_DRAWING = 0.9;
 
 /** In a script for many, each id takes up as much room as any other; what is not ours may be of another length. */
-function goesWithOthers({ requestId, closedForMs }: DropRequest): boolean {
-  return closedForMs === undefined && requestId.length === 32;
+function goesWithOthers({ requestId, cooldownMs }: ReleaseRequest): boolean {
+  return cooldownMs === undefined && requestId.length === 32;
 }
 
 function inspectionOf(reply: readonly unknown[]): Inspection {

@@ -18,14 +18,14 @@ export interface InboxOwner {
 }
 
 /** Where a store hears hints. */
-export interface Ears {
+export interface WakeUpChannel {
   /** Where those who wait for the key can be told. Empty where it is known that they cannot. Also opens it. */
   addressFor(key: string): string;
   close(): void;
 }
 
 /** The channel on which a store hears hints, over a second connection that is opened when somebody first waits. */
-export class Inbox implements Ears {
+export class Inbox implements WakeUpChannel {
   readonly #client: RedisClient;
   readonly #owner: InboxOwner;
   readonly #name = inboxName(loadUuid()());

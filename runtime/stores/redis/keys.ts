@@ -1,6 +1,6 @@
 import { LockOptionError } from "../../errors";
 import { RESERVED_NAMESPACE } from "../../limits";
-import { shown } from "../../shown";
+import { formatValue } from "../../format-value";
 
 /** The names of this version of what is stored: another one does not take its queues for ours. */
 const PROTOCOL = `${RESERVED_NAMESPACE}2:`;
@@ -74,6 +74,6 @@ export function assertPrefix(prefix: string): void {
   const mayBecomeOurs = prefix !== "" && RESERVED_NAMESPACE.startsWith(prefix);
   if (!mayBecomeOurs && !prefix.includes(RESERVED_NAMESPACE)) return;
   throw new LockOptionError(
-    `Expected the client's keyPrefix not to contain ${RESERVED_NAMESPACE} or to be a prefix of it (end it with ":"), got ${shown(prefix)}`,
+    `Expected the client's keyPrefix not to contain ${RESERVED_NAMESPACE} or to be a prefix of it (end it with ":"), got ${formatValue(prefix)}`,
   );
 }

@@ -1,5 +1,5 @@
-import type { DropRequest, TakeRequest } from "../port";
-import { wrapped } from "./errors";
+import type { ReleaseRequest, AcquireRequest } from "../port";
+import { translateError } from "./errors";
 import { TOO_FEW } from "./replies";
 import type { Script } from "./scripts/script";
 
@@ -15,14 +15,14 @@ export function single<Request>(
   return requests.length === 1 && only !== undefined ? command(only) : undefined;
 }
 
-export function setOf({ key, requestId, lockTimeMs }: TakeRequest): Command {
+export function setOf({ key, requestId, lockTimeMs }: AcquireRequest): Command {
   return ["set", key, requestId, "PX", lockTimeMs, "NX", "GET"];
 }
 
 /** @param more keys that go with those of the requests */
 export function scriptFor(
   { sha1 }: Script,
-  requests: readonly (DropRequest & { readonly lockTimeMs?: number })[],
+  requests: readonly (ReleaseRequest & { readonly lockTimeMs?: number })[],
   more: readonly string[] = [],
   args: readonly (string | number)[] = requests.map(({ lockTimeMs = 0 }) => lockTimeMs),
 ): Command {
@@ -47,7 +47,7 @@ export async function eachAlone<Request, Reply>(
 }
 
 export function settledOrError<Reply>(settled: PromiseSettledResult<Reply>): Reply | Error {
-  return settled.status === "fulfilled" ? settled.value : wrapped(settled.reason);
+  return settled.status === "fulfilled" ? settled.value : translateError(settled.reason);
 }
 
 /** Returns the only reply, or throws the only error, of a request that was sent as a list of one. */

@@ -5,7 +5,7 @@ import { unreadable, type Connection } from "./address";
 import { Backoff, backoffMs } from "./backoff";
 import type { RedisClient } from "./client";
 import { Database } from "./database";
-import { errorOf, isMoved, isWrongPassword, passing, wrapped } from "./errors";
+import { errorOf, isMoved, isWrongPassword, passing, translateError } from "./errors";
 import { ReadOnlyServer } from "./read-only";
 import type { RedisClass } from "./redis-class";
 import { SecondConnection } from "./second-connection";
@@ -87,10 +87,10 @@ export class OwnClient {
   }
 
   /** Sends it as soon as there is a connection, if that is in time. */
-  call(withinMs: number, ...command: [name: string, ...args: (string | number)[]]): Promise<unknown> {
+  call(timeoutMs: number, ...command: [name: string, ...args: (string | number)[]]): Promise<unknown> {
     const isThere = this.#ioredis.status === "ready" && this.#database.fault === undefined;
-    if (isThere) return this.#callNow(withinMs, command);
-    return this.#ready(withinMs).then(() => this.#callNow(withinMs, command));
+    if (isThere) return this.#callNow(timeoutMs, command);
+    return this.#ready(timeoutMs).then(() => this.#callNow(timeoutMs, command));
   }
 
   /** Calls `tell` each time that there is no connection, or is none any more, with the reason. */
@@ -134,13 +134,13 @@ export class OwnClient {
   }
 
   #explained(error: Error): Error {
-    const explained = wrapped(error);
+    const explained = translateError(error);
     // A password may be about to change. One that never worked is wrong.
     if (this.#hasBeenReady && isWrongPassword(error)) return passing(explained);
     return this.#hasBeenReady ? explained : (faultOfTls(this.#ioredis.options.tls) ?? explained);
   }
 
-  #ready(withinMs: number): Promise<void> {
+  #ready(timeoutMs: number): Promise<void> {
     // A permanent error rejects immediately, though attempts to connect continue.
     if (this.#lastError instanceof LockMisconfiguredError) return Promise.reject(this.#lastError);
     const ready = new Promise<void>((resolve, reject) => {
@@ -153,7 +153,7 @@ export class OwnClient {
         go: () => settle(resolve),
         fail: (cause) => settle(() => reject(cause ?? new Error("Redis closed the connection"))),
       };
-      const cancel = systemClock.afterInBackground(withinMs * SHARE_FOR_CONNECTING, () =>
+      const cancel = systemClock.afterInBackground(timeoutMs * SHARE_FOR_CONNECTING, () =>
         afterIo(systemClock, () =>
           waiting.fail(this.#lastError ?? new Error("there is no connection to Redis yet")),
         ),
@@ -169,8 +169,8 @@ export class OwnClient {
     for (const { fail } of this.#waiting) fail(this.#lastError);
   }
 
-  #callNow(withinMs: number, command: [name: string, ...args: (string | number)[]]): Promise<unknown> {
-    this.#silence.sent(withinMs);
+  #callNow(timeoutMs: number, command: [name: string, ...args: (string | number)[]]): Promise<unknown> {
+    this.#silence.sent(timeoutMs);
     return this.#ioredis.call(...command).then(this.#onReply, this.#onFailure);
   }
 

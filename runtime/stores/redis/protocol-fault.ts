@@ -1,6 +1,6 @@
 import type { Socket } from "node:net";
 import { rooted } from "../../root-context";
-import { errorOf, wrapped } from "./errors";
+import { errorOf, translateError } from "./errors";
 import { CLIENT_STATES } from "./states";
 
 const ANSWERS_WITHIN_MS = 1_000;
@@ -34,7 +34,7 @@ export async function faultOfProtocol(options: object, signal: AbortSignal): Pro
     return reply !== undefined && /^[+-]/.test(reply) ? errorOf(CLIENT_STATES.wantsNoTls) : undefined;
   }
   const greeting = await firstWords(plain, "data", GREETS_WITHIN_MS, signal);
-  if (greeting?.startsWith("-") === true) return wrapped(new Error(greeting.slice(1).trim()));
+  if (greeting?.startsWith("-") === true) return translateError(new Error(greeting.slice(1).trim()));
   if (signal.aborted) return undefined;
   const { connect: connectByTls } = process.getBuiltinModule("node:tls");
   // Nothing is said over it, so its certificate does not matter.
@@ -47,7 +47,7 @@ export async function faultOfProtocol(options: object, signal: AbortSignal): Pro
 function firstWords(
   socket: Socket,
   event: string,
-  withinMs: number,
+  timeoutMs: number,
   signal: AbortSignal,
 ): Promise<string | undefined> {
   socket.unref();
@@ -60,7 +60,7 @@ function firstWords(
     const onEnd = (): void => end(undefined);
     socket.once(event, (data?: Uint8Array) => end(new TextDecoder().decode(data)));
     for (const ending of ["error", "close"]) socket.on(ending, onEnd);
-    socket.setTimeout(withinMs, onEnd);
+    socket.setTimeout(timeoutMs, onEnd);
     signal.addEventListener("abort", onEnd);
   });
 }

@@ -1,4 +1,4 @@
-import { LockMisconfiguredError, reasonOf } from "../../errors";
+import { LockMisconfiguredError, errorMessage } from "../../errors";
 
 /**
  * The class `Redis` of ioredis. It has no exact type here: TypeScript reads this file in every application, and not all of them have
@@ -23,7 +23,7 @@ export function redisIn(ioredis: unknown): RedisClass {
 }
 
 export function cannotLoad(cause: unknown): LockMisconfiguredError {
-  const reason = reasonOf(cause);
+  const reason = errorMessage(cause);
   // esbuild's words if CommonJS in an ES module requires a module of Node.
   const message = reason.includes("Dynamic require of")
     ? `A Redis URL needs the package ioredis, and this bundle cannot load it: ${reason}. Fix: leave ioredis out of the bundle, as an external package, or give the bundle a \`require\`: see "Everything in one file" in Lockweave's docs/hosts.md`

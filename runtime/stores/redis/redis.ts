@@ -1,23 +1,23 @@
 // Locks in Redis. A key holds the requestId of its holder, or a reservation for who is next (see value.ts), and its time
 // to live is the lock time. What each command does stands at the head of its script.
 
-import { reasonOf } from "../../errors";
+import { errorMessage } from "../../errors";
 import { readFrom } from "../../options";
 import { openRedis } from "../late-store";
 import type {
   AnnounceRequest,
-  DropReply,
-  DropRequest,
+  ReleaseReply,
+  ReleaseRequest,
   Inspection,
-  NextReply,
-  NotDropped,
-  PlaceRequest,
+  ReleaseAndEnqueueReply,
+  NotReleased,
+  EnqueueRequest,
   RenewReply,
   RenewRequest,
   Store,
   StoreListener,
-  TakeReply,
-  TakeRequest,
+  AcquireReply,
+  AcquireRequest,
 } from "../port";
 import { connectionTo, type Connection, type RedisAddress } from "./address";
 import { Admission } from "./admission";
@@ -30,7 +30,7 @@ import { Holding } from "./holding";
 import { loadIoredis } from "./ioredis";
 import { processName } from "./keys";
 import { OwnClient } from "./own-client";
-import { Places } from "./places";
+import { Tickets } from "./tickets";
 import { Queueing } from "./queueing";
 import type { RedisClass } from "./redis-class";
 import type { Send } from "./script-runner";
@@ -87,7 +87,7 @@ export function storeAt(Redis: RedisClass, connection: Connection, what = "redis
     (...command) => own.call(...command),
     () => own.close(),
   );
-  own.onTrouble((error) => store.warn(`there is no connection to Redis: ${reasonOf(error)}`));
+  own.onTrouble((error) => store.warn(`there is no connection to Redis: ${errorMessage(error)}`));
   return store;
 }
 
@@ -96,10 +96,10 @@ export class RedisStore implements Store {
   /** In a cluster, where one command is for each slot: the more at once, the fewer commands. */
   readonly splitsMany: boolean;
   // Properties: whoever sends batches asks whether they are there, and calls them by themselves.
-  readonly takeMany: NonNullable<Store["takeMany"]>;
-  readonly dropMany: NonNullable<Store["dropMany"]>;
+  readonly acquireMany: NonNullable<Store["acquireMany"]>;
+  readonly releaseMany: NonNullable<Store["releaseMany"]>;
   /** Not in a cluster, where nearly each key has a slot of its own, and no two go in one script. */
-  readonly placeMany: Store["placeMany"];
+  readonly enqueueMany: Store["enqueueMany"];
   readonly #server: Server;
   readonly #admission: Admission;
   readonly #holding: Holding;
@@ -109,7 +109,7 @@ export class RedisStore implements Store {
 
   constructor(client: RedisClient, send: Send, closeClient: () => void) {
     const server = new Server(client, send);
-    const places = new Places();
+    const places = new Tickets();
     const holding = new Holding(server);
     const queueing = new Queueing(server, holding, places);
     const both = new BothKinds(holding, queueing, new Sharing(server, places));
@@ -122,17 +122,17 @@ export class RedisStore implements Store {
     this.#closeClient = closeClient;
     const isOverCluster = server.cluster !== undefined;
     this.splitsMany = isOverCluster;
-    this.takeMany = (requests, withinMs) =>
+    this.acquireMany = (requests, timeoutMs) =>
       admission.isOver
-        ? both.takeMany(requests, withinMs)
-        : admission.checkMany(requests, withinMs, (some, leftMs) => both.takeMany(some, leftMs));
-    this.dropMany = (requests, withinMs) => both.dropMany(requests, withinMs);
-    this.placeMany = isOverCluster
+        ? both.acquireMany(requests, timeoutMs)
+        : admission.checkMany(requests, timeoutMs, (some, leftMs) => both.acquireMany(some, leftMs));
+    this.releaseMany = (requests, timeoutMs) => both.releaseMany(requests, timeoutMs);
+    this.enqueueMany = isOverCluster
       ? undefined
-      : (requests, withinMs) =>
+      : (requests, timeoutMs) =>
           admission.isOver
-            ? both.placeMany(requests, withinMs)
-            : admission.checkMany(requests, withinMs, (some, leftMs) => both.placeMany(some, leftMs));
+            ? both.enqueueMany(requests, timeoutMs)
+            : admission.checkMany(requests, timeoutMs, (some, leftMs) => both.enqueueMany(some, leftMs));
   }
 
   get client(): RedisClient {
@@ -145,49 +145,57 @@ export class RedisStore implements Store {
 
   // ---- who holds --------------------------------------------------------------------------------------
 
-  take(request: TakeRequest, withinMs: number): Promise<TakeReply> {
-    if (this.#admission.isOver) return this.#both.take(request, withinMs);
-    return this.#admission.check(request.key, withinMs).then((leftMs) => this.#both.take(request, leftMs));
+  acquire(request: AcquireRequest, timeoutMs: number): Promise<AcquireReply> {
+    if (this.#admission.isOver) return this.#both.acquire(request, timeoutMs);
+    return this.#admission
+      .check(request.key, timeoutMs)
+      .then((leftMs) => this.#both.acquire(request, leftMs));
   }
 
-  renew(requests: readonly RenewRequest[], withinMs: number): Promise<readonly RenewReply[]> {
-    return this.#both.renew(requests, withinMs);
+  renew(requests: readonly RenewRequest[], timeoutMs: number): Promise<readonly RenewReply[]> {
+    return this.#both.renew(requests, timeoutMs);
   }
 
-  drop(request: DropRequest, withinMs: number): Promise<DropReply> {
-    return this.#both.drop(request, withinMs);
+  release(request: ReleaseRequest, timeoutMs: number): Promise<ReleaseReply> {
+    return this.#both.release(request, timeoutMs);
   }
 
-  revoke(request: DropRequest, withinMs: number): Promise<boolean> {
-    return this.#both.revoke(request, withinMs);
+  revoke(request: ReleaseRequest, timeoutMs: number): Promise<boolean> {
+    return this.#both.revoke(request, timeoutMs);
   }
 
-  look(keys: readonly string[], withinMs: number): Promise<readonly (string | Error | undefined)[]> {
-    return this.#holding.look(keys, withinMs);
+  peek(keys: readonly string[], timeoutMs: number): Promise<readonly (string | Error | undefined)[]> {
+    return this.#holding.peek(keys, timeoutMs);
   }
 
-  inspect(key: string, withinMs: number): Promise<Inspection> {
-    return this.#both.inspect(key, withinMs);
+  inspect(key: string, timeoutMs: number): Promise<Inspection> {
+    return this.#both.inspect(key, timeoutMs);
   }
 
   /** From now on all tokens that are drawn for the key are larger than this one, and those that it stands for. */
-  raiseFence(key: string, token: number, lockTimeMs: number, withinMs: number): Promise<void> {
-    return this.#holding.raiseFence(key, token, lockTimeMs, withinMs);
+  raiseFence(key: string, token: number, lockTimeMs: number, timeoutMs: number): Promise<void> {
+    return this.#holding.raiseFence(key, token, lockTimeMs, timeoutMs);
   }
 
   // ---- who comes next ---------------------------------------------------------------------------------
 
-  place(request: PlaceRequest, withinMs: number): Promise<TakeReply> {
-    if (this.#admission.isOver) return this.#both.place(request, withinMs);
-    return this.#admission.check(request.key, withinMs).then((leftMs) => this.#both.place(request, leftMs));
+  enqueue(request: EnqueueRequest, timeoutMs: number): Promise<AcquireReply> {
+    if (this.#admission.isOver) return this.#both.enqueue(request, timeoutMs);
+    return this.#admission
+      .check(request.key, timeoutMs)
+      .then((leftMs) => this.#both.enqueue(request, leftMs));
   }
 
-  leave(key: string, place: string, withinMs: number): Promise<void> {
-    return this.#queueing.leave(key, place, withinMs);
+  dequeue(key: string, place: string, timeoutMs: number): Promise<void> {
+    return this.#queueing.dequeue(key, place, timeoutMs);
   }
 
-  next(held: DropRequest, request: PlaceRequest, withinMs: number): Promise<NextReply | NotDropped> {
-    return this.#queueing.next(held, request, withinMs);
+  releaseAndEnqueue(
+    held: ReleaseRequest,
+    request: EnqueueRequest,
+    timeoutMs: number,
+  ): Promise<ReleaseAndEnqueueReply | NotReleased> {
+    return this.#queueing.releaseAndEnqueue(held, request, timeoutMs);
   }
 
   // ---- what is told -----------------------------------------------------------------------------------
@@ -205,8 +213,8 @@ export class RedisStore implements Store {
     return this.#server.shortestLeaseMs();
   }
 
-  async announce({ processNumber, about, forMs }: AnnounceRequest, withinMs: number): Promise<void> {
-    await this.#server.send(withinMs, "set", processName(processNumber), about, "PX", forMs);
+  async announce({ processNumber, about, forMs }: AnnounceRequest, timeoutMs: number): Promise<void> {
+    await this.#server.send(timeoutMs, "set", processName(processNumber), about, "PX", forMs);
   }
 
   async close(): Promise<void> {

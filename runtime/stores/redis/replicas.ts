@@ -4,7 +4,7 @@ import type { Duplicable, RedisClient } from "./client";
 import type { Cluster } from "./cluster/by-slot";
 import { Confirmer } from "./confirmer";
 import { databaseOf } from "./database";
-import { wrapped } from "./errors";
+import { translateError } from "./errors";
 
 /** How often a hold is looked for elsewhere when its slot has gone from where it was looked for. */
 const MOST_HOPS = 3;
@@ -28,8 +28,8 @@ export class Replicas {
   }
 
   /** Renews a hold. It counts as renewed where so many replicas have it as the request says. */
-  async confirm(request: RenewRequest, withinMs: number, purpose: Purpose): Promise<RenewReply> {
-    const until = this.#clock.now() + withinMs;
+  async confirm(request: RenewRequest, timeoutMs: number, purpose: Purpose): Promise<RenewReply> {
+    const until = this.#clock.now() + timeoutMs;
     let node = this.#nodeOf(request.key);
     let isAsking = false;
     for (let hops = 0; ; hops += 1) {
@@ -42,7 +42,7 @@ export class Replicas {
       );
       if (!(reply instanceof Error)) return reply;
       const [kind = "", , address] = reply.message.split(" ");
-      if (this.#cluster === undefined || !GONE.has(kind) || hops === MOST_HOPS) return wrapped(reply);
+      if (this.#cluster === undefined || !GONE.has(kind) || hops === MOST_HOPS) return translateError(reply);
       if (kind === "MOVED") {
         this.#cluster.shards.moved();
         this.#client.refreshSlotsCache?.();

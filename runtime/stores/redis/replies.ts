@@ -1,6 +1,6 @@
-import { shown } from "../../shown";
-import type { DropReply, NotTaken, RenewReply, Taken } from "../port";
-import { isWrongType, wrapped } from "./errors";
+import { formatValue } from "../../format-value";
+import type { ReleaseReply, NotAcquired, RenewReply, Acquired } from "../port";
+import { isWrongType, translateError } from "./errors";
 
 // What the scripts' replies mean to those who asked.
 
@@ -11,8 +11,8 @@ export type Figure = number | string;
 export type Found = readonly [string | null | Error];
 
 // The replies without figures are made once.
-export const TAKEN: Taken = { taken: true };
-export const DROPPED: DropReply = { dropped: true };
+export const ACQUIRED: Acquired = { acquired: true };
+export const RELEASED: ReleaseReply = { released: true };
 const RENEWED: RenewReply = { renewed: true };
 export const TOO_FEW = new Error("Redis sent fewer replies than expected");
 
@@ -25,7 +25,7 @@ export function doubtful(): Error {
 
 /** What no script of ours replies: such as "QUEUED", of a client that is in the middle of a transaction. */
 export function unexpected(reply: unknown): Error {
-  return new Error(`Redis sent an unexpected reply to a script: ${shown(reply)}`);
+  return new Error(`Redis sent an unexpected reply to a script: ${formatValue(reply)}`);
 }
 
 export function listOf(reply: unknown): readonly unknown[] {
@@ -34,12 +34,12 @@ export function listOf(reply: unknown): readonly unknown[] {
 }
 
 /** Of a script that takes many keys: for each what SET would say. */
-export function eachTaken(reply: unknown, count: number): readonly unknown[] {
+export function eachAcquired(reply: unknown, count: number): readonly unknown[] {
   return isOne(reply) ? Array.from({ length: count }, () => null) : listOf(reply);
 }
 
 /** Of a script that does something with many keys, which says 1 where it was done. */
-export function eachDone(reply: unknown, count: number): readonly unknown[] {
+export function eachReply(reply: unknown, count: number): readonly unknown[] {
   return isOne(reply) ? Array.from({ length: count }, () => reply) : listOf(reply);
 }
 
@@ -49,12 +49,12 @@ function isOne(reply: unknown): boolean {
 }
 
 /** @param pttl -1 for a key that never expires, and for those who are not next */
-export function notTaken(holder: string | undefined, pttl: number): NotTaken {
-  return { taken: false, holder, freeInMs: pttl === -1 ? undefined : Math.max(pttl, 0) };
+export function notAcquired(holder: string | undefined, pttl: number): NotAcquired {
+  return { acquired: false, holder, freeInMs: pttl === -1 ? undefined : Math.max(pttl, 0) };
 }
 
 export function renewReply(reply: unknown): RenewReply {
-  if (reply instanceof Error) return wrapped(reply);
+  if (reply instanceof Error) return translateError(reply);
   if (!Array.isArray(reply)) return Number(reply) === 1 ? RENEWED : unexpected(reply);
   const holder = holderOf((reply as unknown as Found)[0]);
   return holder instanceof Error ? holder : { renewed: false, holder };
@@ -64,5 +64,5 @@ export function renewReply(reply: unknown): RenewReply {
 export function holderOf(found: Found[0]): string | Error | undefined {
   if (found === null) return undefined;
   if (!(found instanceof Error)) return found;
-  return isWrongType(found) ? NO_TEXT : wrapped(found);
+  return isWrongType(found) ? NO_TEXT : translateError(found);
 }

@@ -1,10 +1,10 @@
 import { systemClock } from "../../clock";
 import { PartedKeysError, type Routes } from "./cluster/routes";
-import { isDenied, isUnknownScript, wrapped } from "./errors";
+import { isDenied, isUnknownScript, translateError } from "./errors";
 import type { Script } from "./scripts/script";
 
-/** @param withinMs later than that nothing need be sent */
-export type Send = (withinMs: number, command: string, ...args: (string | number)[]) => Promise<unknown>;
+/** @param timeoutMs later than that nothing need be sent */
+export type Send = (timeoutMs: number, command: string, ...args: (string | number)[]) => Promise<unknown>;
 
 /** Has scripts carried out, also by servers that do not know them yet. */
 export class ScriptRunner {
@@ -26,11 +26,11 @@ export class ScriptRunner {
     script: Script,
     keys: readonly string[],
     args: readonly (string | number)[],
-    withinMs: number,
+    timeoutMs: number,
     read: (reply: unknown) => readonly unknown[],
   ): Promise<readonly unknown[] | "each alone"> {
     try {
-      return await this.run(script, keys, args, withinMs, read);
+      return await this.run(script, keys, args, timeoutMs, read);
     } catch (error) {
       const isOfOneKey =
         error instanceof PartedKeysError || (error instanceof Error && isDenied(error.cause));
@@ -48,18 +48,18 @@ export class ScriptRunner {
     script: Script,
     keys: readonly string[],
     args: readonly (string | number)[],
-    withinMs: number,
+    timeoutMs: number,
     read: (reply: unknown) => Meaning,
   ): Promise<Meaning> {
     const { source, sha1 } = script;
     const startedAt = systemClock.now();
-    return this.#send(withinMs, "evalsha", sha1, keys.length, ...keys, ...args).then(
+    return this.#send(timeoutMs, "evalsha", sha1, keys.length, ...keys, ...args).then(
       read,
       async (error: unknown) => {
-        if (!isUnknownScript(error)) throw wrapped(error);
+        if (!isUnknownScript(error)) throw translateError(error);
         const rest = [keys.length, ...keys, ...args];
         const leftMs = (): number => {
-          const left = withinMs - (systemClock.now() - startedAt);
+          const left = timeoutMs - (systemClock.now() - startedAt);
           if (left > 0) return left;
           throw new Error(
             "Redis does not have the script in its cache, and there is no time left to send it",
@@ -79,13 +79,13 @@ export class ScriptRunner {
       return await again();
     } catch (error) {
       if (isUnknownScript(error)) return UNKNOWN;
-      throw wrapped(error);
+      throw translateError(error);
     }
   }
 
-  command(withinMs: number, ...command: [string, ...(string | number)[]]): Promise<unknown> {
-    return this.#send(withinMs, ...command).catch((error: unknown) => {
-      throw wrapped(error);
+  command(timeoutMs: number, ...command: [string, ...(string | number)[]]): Promise<unknown> {
+    return this.#send(timeoutMs, ...command).catch((error: unknown) => {
+      throw translateError(error);
     });
   }
 }

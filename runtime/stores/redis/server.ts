@@ -6,7 +6,7 @@ import { ShardInboxes } from "./cluster/shard-inboxes";
 import { Shards } from "./cluster/shards";
 import { isCluster, type RedisClient } from "./client";
 import { evictionWarning } from "./eviction";
-import { Inbox, type Ears, type InboxOwner } from "./inbox";
+import { Inbox, type WakeUpChannel, type InboxOwner } from "./inbox";
 import { assertPrefix, isInSlot, nameBeside } from "./keys";
 import { ScriptRunner, type Send } from "./script-runner";
 
@@ -20,7 +20,7 @@ export class Server {
   readonly cluster: Cluster | undefined;
   readonly send: Send;
   readonly scripts: ScriptRunner;
-  readonly inbox: Ears;
+  readonly inbox: WakeUpChannel;
   /** In a cluster PUBLISH counts who listens on one node only. */
   readonly counts: "0" | "1";
   /** How often a connection broke. */
@@ -40,7 +40,7 @@ export class Server {
     this.counts = isCluster(client) ? "0" : "1";
     const owner: InboxOwner = {
       hinted: (place) => {
-        for (const listener of this.#listeners) listener.onHint(place);
+        for (const listener of this.#listeners) listener.onWakeUp(place);
       },
       denied: () => this.channelsAreDenied(),
       shortestLeaseMs: () => this.shortestLeaseMs(),

@@ -1,27 +1,27 @@
 import { LockMisconfiguredError } from "../../errors";
 import { UNLIMITED } from "../../limits";
 import type {
-  DropReply,
-  DropRequest,
+  ReleaseReply,
+  ReleaseRequest,
   InspectedHold,
-  PlaceRequest,
+  EnqueueRequest,
   RenewReply,
   RenewRequest,
-  Taken,
-  TakeReply,
-  TakeRequest,
+  Acquired,
+  AcquireReply,
+  AcquireRequest,
 } from "../port";
 import { permitsDiffer } from "../value";
 import { chunksOf } from "./cluster/by-slot";
-import { wrapped } from "./errors";
+import { translateError } from "./errors";
 import { eachAlone, idsOf } from "./many";
-import type { Places } from "./places";
+import type { Tickets } from "./tickets";
 import {
   doubtful,
-  DROPPED,
+  RELEASED,
   holderOf,
   listOf,
-  notTaken,
+  notAcquired,
   TOO_FEW,
   unexpected,
   type Figure,
@@ -29,9 +29,9 @@ import {
 } from "./replies";
 import type { Script } from "./scripts/script";
 import {
-  DROP_SHARES,
+  RELEASE_SHARES,
   INSPECT_SHARES,
-  PLACE_TO_SHARE_MANY,
+  ENQUEUE_TO_SHARE_MANY,
   RENEW_SHARES,
   REVOKE_SHARE,
   SHARE_MANY,
@@ -44,51 +44,51 @@ type Argument = string | number;
 /** Shared locks. See `scripts/shares.ts` for the layout of their data. */
 export class Sharing {
   readonly #server: Server;
-  readonly #places: Places;
+  readonly #places: Tickets;
 
-  constructor(server: Server, places: Places) {
+  constructor(server: Server, places: Tickets) {
     this.#server = server;
     this.#places = places;
   }
 
-  takeMany(requests: readonly TakeRequest[], withinMs: number): Promise<(TakeReply | Error)[]> {
+  acquireMany(requests: readonly AcquireRequest[], timeoutMs: number): Promise<(AcquireReply | Error)[]> {
     const breaksBefore = this.#server.breaks;
-    return this.#each(SHARE_MANY, requests, wishesOf, withinMs, (reply, request) =>
+    return this.#each(SHARE_MANY, requests, wishesOf, timeoutMs, (reply, request) =>
       this.#takeReply(listOf(reply), request, breaksBefore),
     );
   }
 
-  placeMany(requests: readonly PlaceRequest[], withinMs: number): Promise<(TakeReply | Error)[]> {
+  enqueueMany(requests: readonly EnqueueRequest[], timeoutMs: number): Promise<(AcquireReply | Error)[]> {
     const breaksBefore = this.#server.breaks;
-    const inboxOf = ({ key }: PlaceRequest): string => this.#server.inbox.addressFor(key);
-    const argsOf = (request: PlaceRequest): Argument[] => {
-      const { place } = request;
+    const inboxOf = ({ key }: EnqueueRequest): string => this.#server.inbox.addressFor(key);
+    const argsOf = (request: EnqueueRequest): Argument[] => {
+      const { ticket } = request;
       const inbox = inboxOf(request);
-      const [before = "-"] = this.#places.before(place, inbox);
-      return [...wishesOf(request), place, inbox, this.#server.counts, before];
+      const [before = "-"] = this.#places.before(ticket, inbox);
+      return [...wishesOf(request), ticket, inbox, this.#server.counts, before];
     };
-    return this.#each(PLACE_TO_SHARE_MANY, requests, argsOf, withinMs, (reply, request) => {
+    return this.#each(ENQUEUE_TO_SHARE_MANY, requests, argsOf, timeoutMs, (reply, request) => {
       const told = this.#takeReply(listOf(reply), request, breaksBefore);
-      if (told.taken) this.#places.left(request.place);
-      else this.#places.stands(request.place, inboxOf(request));
+      if (told.acquired) this.#places.left(request.ticket);
+      else this.#places.stands(request.ticket, inboxOf(request));
       return told;
     });
   }
 
-  #takeReply(reply: readonly unknown[], request: TakeRequest, breaksBefore: number): TakeReply {
+  #takeReply(reply: readonly unknown[], request: AcquireRequest, breaksBefore: number): AcquireReply {
     if (Number(reply[0]) !== 1) {
       const [, found, left = -1, isDenied, isLast] = reply as [Figure, Found[0], Figure?, Figure?, Figure?];
       if (Number(isDenied) === 1) this.#server.channelsAreDenied();
-      if (found instanceof Error) throw wrapped(found);
-      const told = notTaken(found ?? undefined, Number(left));
+      if (found instanceof Error) throw translateError(found);
+      const told = notAcquired(found ?? undefined, Number(left));
       return Number(isLast) === 1 ? { ...told, isLast: true } : told;
     }
     const [, count, limit, waits, isDenied] = (reply as readonly Figure[]).map(Number);
     if (isDenied === 1) this.#server.channelsAreDenied();
     const { permits = 1 } = request;
     if (limit !== 0 && limit !== undefined) this.#server.warn(permitsDiffer(permits, limit));
-    const taken: Taken = {
-      taken: true,
+    const taken: Acquired = {
+      acquired: true,
       ...(this.#server.breaks !== breaksBefore && { mayComeAgain: true }),
       ...(request.count !== undefined && count !== undefined && { count }),
       ...(waits === 1 && { somebodyWaits: true }),
@@ -96,14 +96,14 @@ export class Sharing {
     return taken;
   }
 
-  dropMany(requests: readonly DropRequest[], withinMs: number): Promise<(DropReply | Error)[]> {
+  releaseMany(requests: readonly ReleaseRequest[], timeoutMs: number): Promise<(ReleaseReply | Error)[]> {
     const breaksBefore = this.#server.breaks;
     const argsOf = (): Argument[] => [this.#server.counts];
-    return this.#each(DROP_SHARES, requests, argsOf, withinMs, (reply): DropReply => {
-      if (!Array.isArray(reply)) return this.#done(reply, DROPPED);
+    return this.#each(RELEASE_SHARES, requests, argsOf, timeoutMs, (reply): ReleaseReply => {
+      if (!Array.isArray(reply)) return this.#done(reply, RELEASED);
       // After a broken connection, a client may have sent the command twice. The first may have released the hold.
       if (this.#server.breaks !== breaksBefore) throw doubtful();
-      return { dropped: false, holder: foundIn(reply) };
+      return { released: false, holder: foundIn(reply) };
     });
   }
 
@@ -114,13 +114,13 @@ export class Sharing {
     return done;
   }
 
-  renewMany(requests: readonly RenewRequest[], withinMs: number): Promise<(RenewReply | Error)[]> {
+  renewMany(requests: readonly RenewRequest[], timeoutMs: number): Promise<(RenewReply | Error)[]> {
     const argsOf = ({ lockTimeMs, count = 0 }: RenewRequest): Argument[] => [
       lockTimeMs,
       count,
       this.#server.counts,
     ];
-    return this.#each(RENEW_SHARES, requests, argsOf, withinMs, (reply): RenewReply => {
+    return this.#each(RENEW_SHARES, requests, argsOf, timeoutMs, (reply): RenewReply => {
       if (Array.isArray(reply)) return { renewed: false, holder: foundIn(reply) };
       if (Number(reply) === 2) return { renewed: true, somebodyWaits: true };
       if (Number(reply) === 1) return { renewed: true };
@@ -128,13 +128,13 @@ export class Sharing {
     });
   }
 
-  async revoke(request: DropRequest, withinMs: number): Promise<boolean> {
+  async revoke(request: ReleaseRequest, timeoutMs: number): Promise<boolean> {
     this.#assertCanBeShared(request);
     return await this.#server.scripts.run(
       REVOKE_SHARE,
       this.#keysOf([request]),
       [request.requestId],
-      withinMs,
+      timeoutMs,
       (reply) => {
         if (Array.isArray(reply)) foundIn(reply); // Throws if the key has other data.
         return Number(reply) === 1;
@@ -143,9 +143,9 @@ export class Sharing {
   }
 
   /** Lists the holds of a shared key. */
-  async inspect(key: string, withinMs: number): Promise<readonly InspectedHold[]> {
+  async inspect(key: string, timeoutMs: number): Promise<readonly InspectedHold[]> {
     const keys = [this.#server.holdsOf(key)];
-    return await this.#server.scripts.run(INSPECT_SHARES, keys, [], withinMs, (reply) => {
+    return await this.#server.scripts.run(INSPECT_SHARES, keys, [], timeoutMs, (reply) => {
       const [now, holds, marks] = listOf(reply);
       const permits = new Map(
         pairsIn(marks).map(([mark, score]) => [mark.slice(1), -score % PERMITS_UNIT] as const),
@@ -161,19 +161,19 @@ export class Sharing {
   // ---- one command for many ---------------------------------------------------------------------------
 
   /** Sends many requests in one command. In a cluster, each key has its own slot, so each request is one command. */
-  async #each<Request extends DropRequest, Reply>(
+  async #each<Request extends ReleaseRequest, Reply>(
     script: Script,
     requests: readonly Request[],
     argsOf: (request: Request) => readonly Argument[],
-    withinMs: number,
+    timeoutMs: number,
     read: (reply: unknown, request: Request) => Reply,
   ): Promise<(Reply | Error)[]> {
     const alone = async (request: Request): Promise<Reply> => {
       this.#assertCanBeShared(request);
       const args = [request.requestId, ...argsOf(request)];
-      return await this.#server.scripts.run(script, this.#keysOf([request]), args, withinMs, (replies) => {
+      return await this.#server.scripts.run(script, this.#keysOf([request]), args, timeoutMs, (replies) => {
         const [reply = TOO_FEW] = listOf(replies);
-        if (reply instanceof Error) throw wrapped(reply);
+        if (reply instanceof Error) throw translateError(reply);
         return read(reply, request);
       });
     };
@@ -181,17 +181,19 @@ export class Sharing {
     const together = async (some: readonly Request[]): Promise<(Reply | Error)[]> => {
       const args = [idsOf(some), ...some.flatMap(argsOf)];
       const keys = this.#keysOf(some);
-      const replies = await this.#server.scripts.runMany(script, keys, args, withinMs, listOf);
+      const replies = await this.#server.scripts.runMany(script, keys, args, timeoutMs, listOf);
       if (replies === "each alone") return await eachAlone(some, alone);
       return some.map((request, index) => {
         const reply = replies[index] ?? TOO_FEW;
-        return reply instanceof Error ? wrapped(reply) : attempted(() => read(reply, request));
+        return reply instanceof Error ? translateError(reply) : attempted(() => read(reply, request));
       });
     };
     const chunks = chunksOf(requests, ({ key }) => key, undefined);
     return (
       await Promise.all(
-        chunks.map((chunk) => together(chunk).catch((error: unknown) => chunk.map(() => wrapped(error)))),
+        chunks.map((chunk) =>
+          together(chunk).catch((error: unknown) => chunk.map(() => translateError(error))),
+        ),
       )
     ).flat();
   }
@@ -213,7 +215,7 @@ export class Sharing {
   }
 }
 
-function wishesOf({ lockTimeMs, permits = 1, count = 1 }: TakeRequest): Argument[] {
+function wishesOf({ lockTimeMs, permits = 1, count = 1 }: AcquireRequest): Argument[] {
   return [lockTimeMs, permits === UNLIMITED ? 0 : permits, count];
 }
 
@@ -236,6 +238,6 @@ function attempted<Reply>(read: () => Reply): Reply | Error {
   try {
     return read();
   } catch (error) {
-    return wrapped(error);
+    return translateError(error);
   }
 }

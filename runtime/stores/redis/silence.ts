@@ -42,9 +42,9 @@ export class Silence {
   }
 
   /** A command was sent, whose reply is waited for so long. */
-  sent(withinMs: number): void {
+  sent(timeoutMs: number): void {
     const now = this.#clock.now();
-    this.#lastDueAt = now + withinMs;
+    this.#lastDueAt = now + timeoutMs;
     this.#unanswered += 1;
     if (this.#firstDueAt === undefined) {
       this.#firstDueAt = this.#lastDueAt;

@@ -1,4 +1,4 @@
-import { reasonOf } from "../../../runtime/errors";
+import { errorMessage } from "../../../runtime/errors";
 import type { Lock } from "../../../runtime/lock/lock";
 import type { Member } from "../../../runtime/stores/quorum/master";
 import { QuorumStore } from "../../../runtime/stores/quorum/quorum";
@@ -158,7 +158,7 @@ class MastersWorld implements Judge {
       if (!wasAlone) this.report(`${lock.storeValue} was said to be held to its end, and another entered`);
       this.#narrator.tell(`${name} has left`);
     } catch (error) {
-      this.#narrator.tell(`${name}: ${reasonOf(error)}`);
+      this.#narrator.tell(`${name}: ${errorMessage(error)}`);
     }
     this.#underWay.delete(name);
   }

@@ -20,7 +20,7 @@ const SAMPLE = 25;
 const EVERY = 3;
 /** In plans with few brief schedules the sample is smaller. */
 const MOST_SEEN = 600;
-const WITHIN_MS = 60_000;
+const TIMEOUT_MS = 60_000;
 
 let server: RedisServer;
 let client: Redis;
@@ -82,9 +82,9 @@ async function carryOut(process: number, command: Command, key: string): Promise
   }
   if (command.name === "revoke") {
     const store = processes[0]?.store;
-    const [requestId] = (await store?.look([command.key], WITHIN_MS)) ?? [];
+    const [requestId] = (await store?.peek([command.key], TIMEOUT_MS)) ?? [];
     const isHold = typeof requestId === "string" && !isReserved(requestId) && !isClosed(requestId);
-    if (isHold) await store?.revoke?.({ key: command.key, requestId }, WITHIN_MS);
+    if (isHold) await store?.revoke?.({ key: command.key, requestId }, TIMEOUT_MS);
     return undefined;
   }
   const store = processes[process - 1]?.store;
@@ -98,19 +98,19 @@ function sent(
 ): Promise<unknown> {
   switch (command.name) {
     case "take":
-      return store.take(command.request, WITHIN_MS);
+      return store.acquire(command.request, TIMEOUT_MS);
     case "place":
-      return store.place(command.request, WITHIN_MS);
+      return store.enqueue(command.request, TIMEOUT_MS);
     case "renew":
-      return store.renew(command.requests, WITHIN_MS);
+      return store.renew(command.requests, TIMEOUT_MS);
     case "drop":
-      return store.drop(command.request, WITHIN_MS);
+      return store.release(command.request, TIMEOUT_MS);
     case "look":
-      return store.look(command.keys, WITHIN_MS);
+      return store.peek(command.keys, TIMEOUT_MS);
     case "leave":
-      return store.leave(command.key, command.place, WITHIN_MS);
+      return store.dequeue(command.key, command.place, TIMEOUT_MS);
     default:
-      return store.next(command.held, command.request, WITHIN_MS);
+      return store.releaseAndEnqueue(command.held, command.request, TIMEOUT_MS);
   }
 }
 

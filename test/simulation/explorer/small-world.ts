@@ -1,6 +1,6 @@
 import type { Lock } from "../../../runtime/lock/lock";
 import type { LockOptions } from "../../../runtime/lock/settings";
-import { reasonOf } from "../../../runtime/errors";
+import { errorMessage } from "../../../runtime/errors";
 import type { Caller } from "../caller";
 import { inContextOf } from "../contexts";
 import { Invariants } from "../invariants";
@@ -164,7 +164,7 @@ class SmallWorld implements Judge {
       this.#schedule.cancel(away);
       if (caller.state === "waiting") this.#judge(() => this.#invariants.turnedAway(caller, error));
       this.#over(caller);
-      return this.#narrator.tell(`${name} was turned away: ${reasonOf(error)}`);
+      return this.#narrator.tell(`${name} was turned away: ${errorMessage(error)}`);
     }
     this.#schedule.cancel(away);
     if (caller.state === "gone") return void lock.release().catch(() => {});
@@ -187,7 +187,7 @@ class SmallWorld implements Judge {
       () => undefined,
       (error: unknown) => error,
     );
-    this.#narrator.tell(`${name} has left${trouble === undefined ? "" : `: ${reasonOf(trouble)}`}`);
+    this.#narrator.tell(`${name} has left${trouble === undefined ? "" : `: ${errorMessage(trouble)}`}`);
     this.#invariants.left(caller, trouble);
     this.#over(caller);
   }
@@ -215,7 +215,7 @@ class SmallWorld implements Judge {
       locks.assertHeld();
     } catch (error) {
       isHeld = false;
-      this.#narrator.tell(`${name} was turned away: ${reasonOf(error)}`);
+      this.#narrator.tell(`${name} was turned away: ${errorMessage(error)}`);
       await locks.release().catch(() => {});
     }
     this.#schedule.cancel(away);
@@ -237,7 +237,7 @@ class SmallWorld implements Judge {
       () => undefined,
       (error: unknown) => error,
     );
-    this.#narrator.tell(`${name} has left${trouble === undefined ? "" : `: ${reasonOf(trouble)}`}`);
+    this.#narrator.tell(`${name} has left${trouble === undefined ? "" : `: ${errorMessage(trouble)}`}`);
     for (const caller of callers) {
       this.#invariants.left(caller, trouble);
       this.#over(caller);

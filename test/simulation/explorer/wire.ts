@@ -1,16 +1,16 @@
 import { AsyncResource } from "node:async_hooks";
 import type {
-  DropReply,
-  DropRequest,
-  NextReply,
-  NotDropped,
-  PlaceRequest,
+  ReleaseReply,
+  ReleaseRequest,
+  ReleaseAndEnqueueReply,
+  NotReleased,
+  EnqueueRequest,
   RenewReply,
   RenewRequest,
   Store,
   StoreListener,
-  TakeReply,
-  TakeRequest,
+  AcquireReply,
+  AcquireRequest,
 } from "../../../runtime/stores/port";
 import { belongsToNobody } from "../contexts";
 import type { ProcessClock } from "../process-clock";
@@ -30,13 +30,13 @@ export interface CarriedOut {
 
 /** A command, as plain data. */
 export type Command =
-  | { readonly name: "take"; readonly request: TakeRequest }
-  | { readonly name: "place"; readonly request: PlaceRequest }
+  | { readonly name: "take"; readonly request: AcquireRequest }
+  | { readonly name: "place"; readonly request: EnqueueRequest }
   | { readonly name: "renew"; readonly requests: readonly RenewRequest[] }
-  | { readonly name: "drop"; readonly request: DropRequest }
+  | { readonly name: "drop"; readonly request: ReleaseRequest }
   | { readonly name: "look"; readonly keys: readonly string[] }
   | { readonly name: "leave"; readonly key: string; readonly place: string }
-  | { readonly name: "next"; readonly held: DropRequest; readonly request: PlaceRequest }
+  | { readonly name: "next"; readonly held: ReleaseRequest; readonly request: EnqueueRequest }
   | { readonly name: "lose everything" }
   | { readonly name: "revoke"; readonly key: string };
 
@@ -77,12 +77,12 @@ export class Wire implements Store {
     server.listen(AsyncResource.bind((place: string) => this.#hint(place)));
   }
 
-  take(request: TakeRequest): Promise<TakeReply> {
+  acquire(request: AcquireRequest): Promise<AcquireReply> {
     this.#listener.onAsk(request.requestId);
     return this.#carry({ name: "take", request }, () => this.#server.take(request));
   }
 
-  place(request: PlaceRequest): Promise<TakeReply> {
+  enqueue(request: EnqueueRequest): Promise<AcquireReply> {
     this.#listener.onAsk(request.requestId);
     return this.#carry({ name: "place", request }, () => this.#server.place(request));
   }
@@ -91,45 +91,48 @@ export class Wire implements Store {
     return this.#carry({ name: "renew", requests }, () => this.#server.renew(requests));
   }
 
-  async drop(request: DropRequest): Promise<DropReply> {
+  async release(request: ReleaseRequest): Promise<ReleaseReply> {
     const reply = await this.#drop(request);
     this.#hears(request, reply);
     return reply;
   }
 
-  #drop(request: DropRequest): Promise<DropReply> {
+  #drop(request: ReleaseRequest): Promise<ReleaseReply> {
     this.#listener.onGiveUp(request.requestId);
     return this.#carry({ name: "drop", request }, () => this.#server.drop(request));
   }
 
-  #hears({ key, requestId }: DropRequest, reply: DropReply): void {
-    if (!reply.dropped) this.#listener.onNotDropped(key, requestId);
+  #hears({ key, requestId }: ReleaseRequest, reply: ReleaseReply): void {
+    if (!reply.released) this.#listener.onNotDropped(key, requestId);
   }
 
-  async next(held: DropRequest, request: PlaceRequest): Promise<NextReply | NotDropped> {
+  async releaseAndEnqueue(
+    held: ReleaseRequest,
+    request: EnqueueRequest,
+  ): Promise<ReleaseAndEnqueueReply | NotReleased> {
     this.#listener.onGiveUp(held.requestId);
     this.#listener.onAsk(request.requestId);
     const reply = await this.#carry({ name: "next", held, request }, () => this.#server.next(held, request));
-    if (!reply.dropped) this.#listener.onNotDropped(held.key, held.requestId);
+    if (!reply.released) this.#listener.onNotDropped(held.key, held.requestId);
     return reply;
   }
 
-  look(keys: readonly string[]): Promise<readonly (string | Error | undefined)[]> {
+  peek(keys: readonly string[]): Promise<readonly (string | Error | undefined)[]> {
     return this.#carry({ name: "look", keys }, () => this.#server.look(keys));
   }
 
-  leave(key: string, place: string): Promise<void> {
+  dequeue(key: string, place: string): Promise<void> {
     return this.#carry({ name: "leave", key, place }, () => this.#server.leave(key, place));
   }
 
   // As Redis does: what goes together is sent together, carried out one after the other, and heard of together.
-  takeMany(requests: readonly TakeRequest[]): Promise<readonly TakeReply[]> {
-    return Promise.all(requests.map((request) => this.take(request)));
+  acquireMany(requests: readonly AcquireRequest[]): Promise<readonly AcquireReply[]> {
+    return Promise.all(requests.map((request) => this.acquire(request)));
   }
 
-  async dropMany(requests: readonly DropRequest[]): Promise<readonly DropReply[]> {
+  async releaseMany(requests: readonly ReleaseRequest[]): Promise<readonly ReleaseReply[]> {
     const replies = await Promise.all(requests.map((request) => this.#drop(request)));
-    requests.forEach((request, index) => this.#hears(request, replies[index] ?? { dropped: true }));
+    requests.forEach((request, index) => this.#hears(request, replies[index] ?? { released: true }));
     return replies;
   }
 
@@ -167,7 +170,7 @@ export class Wire implements Store {
   #hint(place: string): void {
     if (Number.parseInt(place.slice(0, 12), 16) !== this.#number) return; // Nobody else listens to it.
     this.#bringBack(`the hint for ${shortened(place)}`, () => {
-      for (const listener of this.#listeners) listener.onHint(place);
+      for (const listener of this.#listeners) listener.onWakeUp(place);
     });
   }
 
@@ -184,7 +187,7 @@ function told(command: Command): string {
     case "take":
       return `take ${shortened(command.request.requestId)}`;
     case "place":
-      return `place ${shortened(command.request.requestId)} at ${shortened(command.request.place)}`;
+      return `place ${shortened(command.request.requestId)} at ${shortened(command.request.ticket)}`;
     case "renew":
       return `renew ${command.requests.map(({ requestId }) => shortened(requestId)).join(" ")}`;
     case "drop":

@@ -10,8 +10,8 @@ export function memoryMember(clock: Clock, startedAt = -Infinity): Member {
   const store = memoryStore({ clock });
   return {
     store: but(store, {
-      async renew(requests, withinMs) {
-        const replies = await store.renew(requests, withinMs);
+      async renew(requests, timeoutMs) {
+        const replies = await store.renew(requests, timeoutMs);
         return replies.map((reply, index): RenewReply => {
           if (reply instanceof Error || !reply.renewed || reply.fencingToken === undefined) return reply;
           const { key } = requests[index] ?? { key: "" };

@@ -21,13 +21,14 @@ export class NotedMember implements Member {
       return this.fate(carryOut);
     };
     this.store = but(store, {
-      take: (request, ms) => send("take", () => store.take(request, ms)),
+      acquire: (request, ms) => send("take", () => store.acquire(request, ms)),
       renew: (requests, ms) => send("renew", () => store.renew(requests, ms)),
-      drop: (request, ms) => send("drop", () => store.drop(request, ms)),
-      look: (keys, ms) => send("look", () => store.look(keys, ms)),
-      place: (request, ms) => send("place", () => store.place(request, ms)),
-      leave: (key, place, ms) => send("leave", () => store.leave(key, place, ms)),
-      next: (held, request, ms) => send("next", () => store.next(held, request, ms)),
+      release: (request, ms) => send("drop", () => store.release(request, ms)),
+      peek: (keys, ms) => send("look", () => store.peek(keys, ms)),
+      enqueue: (request, ms) => send("place", () => store.enqueue(request, ms)),
+      dequeue: (key, place, ms) => send("leave", () => store.dequeue(key, place, ms)),
+      releaseAndEnqueue: (held, request, ms) =>
+        send("next", () => store.releaseAndEnqueue(held, request, ms)),
     });
   }
 

@@ -86,11 +86,11 @@ test("what is asked for at one time goes to each master together", async (t) => 
     counted.map(({ commands }) => commands().filter((name) => name !== "INFO").length);
   const keys = Array.from({ length: 100 }, newKey);
   const requests = keys.map((key) => ({ key, requestId: newId(), lockTimeMs: 20_000, fencing: false }));
-  const taken = await quorum.takeMany?.(requests, 20_000);
-  t.true(taken?.every((reply) => "taken" in reply && reply.taken));
+  const taken = await quorum.acquireMany?.(requests, 20_000);
+  t.true(taken?.every((reply) => "acquired" in reply && reply.acquired));
   const takes = sent();
-  const dropped = await quorum.dropMany?.(requests, 20_000);
-  t.true(dropped?.every((reply) => "dropped" in reply && reply.dropped));
+  const dropped = await quorum.releaseMany?.(requests, 20_000);
+  t.true(dropped?.every((reply) => "released" in reply && reply.released));
   const drops = sent();
   t.log(
     `commands to each master for ${keys.length} takes: ${takes.join()}, and as many drops: ${drops.join()}`,

@@ -1,6 +1,6 @@
 import test from "ava";
 import ts from "typescript";
-import { ownExportsOf, type OwnExports } from "../../../transformer/read/own-calls";
+import { ownExportsOf, type OwnExports } from "../../../transformer/read/lockweave-calls";
 
 const BARREL: OwnExports = new Map<string, "configure" | { is: "module"; exported: () => undefined }>([
   ["configure", "configure"],

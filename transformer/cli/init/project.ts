@@ -8,7 +8,7 @@ import {
   type InstalledTypeScript,
 } from "../../hosts/native/installed";
 import { parser } from "../../parser/parser";
-import { packageByPnp } from "../../verify/handed-out";
+import { packageByPnp } from "../../verify/package-entry";
 import { UsageError } from "../../verify/usage-error";
 
 interface Manifest {

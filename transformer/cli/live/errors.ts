@@ -1,5 +1,5 @@
 import { LockError } from "../../../runtime/errors";
-import { redacted } from "../../../runtime/shown";
+import { redacted } from "../../../runtime/format-value";
 import { connectionTo } from "../../../runtime/stores/redis/address";
 import { UsageError } from "../../verify/usage-error";
 

@@ -1,5 +1,5 @@
 import { isClosed, isReserved, isRevoked } from "../../../runtime/stores/value";
-import type { HolderRow, LockRow } from "./look";
+import type { HolderRow, LockRow } from "./snapshot";
 import { shortened } from "./shortened";
 
 /** The most bytes that are read of one key: it may contain another program's data. */

@@ -1,7 +1,7 @@
 import { agrees, NOT_AGREED, print, printJson, safe } from "../printer";
-import { openHome, type Home } from "./home";
+import { openHome, type Deployment } from "./deployment";
 import { lockTable } from "./rows";
-import { Survey, type SeenLock, type SurveyOptions } from "./survey";
+import { LockScanner, type SeenLock, type SurveyOptions } from "./lock-scanner";
 import { CHANGED_MEANWHILE, nothingToTake, take, takenText, takeQuestion } from "./take";
 
 /** Shows one lock. */
@@ -51,7 +51,7 @@ export async function releaseLock(
   }
 }
 
-async function lookAt(home: Home, key: string, options: SurveyOptions): Promise<SeenLock | undefined> {
-  const survey = new Survey(options);
+async function lookAt(home: Deployment, key: string, options: SurveyOptions): Promise<SeenLock | undefined> {
+  const survey = new LockScanner(options);
   return await survey.lookAtOne(home, key);
 }

@@ -1,8 +1,8 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { cannotRead } from "./errors";
-import type { Home } from "./home";
-import type { Look } from "./look";
-import type { Survey } from "./survey";
+import type { Deployment } from "./deployment";
+import type { Snapshot } from "./snapshot";
+import type { LockScanner } from "./lock-scanner";
 
 /** So many times as long as the look took. */
 const PAUSE_PER_LOOK = 10;
@@ -12,10 +12,10 @@ const PAUSE_PER_LOOK = 10;
  * once: a slow server is not to be made slower.
  */
 export async function* looks(
-  survey: Survey,
-  home: Home,
+  survey: LockScanner,
+  home: Deployment,
   everyMs: number,
-): AsyncGenerator<{ readonly look: Look } | { readonly trouble: string }, never> {
+): AsyncGenerator<{ readonly look: Snapshot } | { readonly trouble: string }, never> {
   for (;;) {
     const startedAt = performance.now();
     let pauseMs = everyMs;

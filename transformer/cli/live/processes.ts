@@ -1,7 +1,7 @@
 import { MOST_TOLD, STANDS_FOR_MS, type AnnouncedLock } from "../../../runtime/announced";
 import { processName } from "../../../runtime/stores/redis/keys";
-import type { Home } from "./home";
-import type { Process, Said } from "./look";
+import type { Deployment } from "./deployment";
+import type { Process, Announcement } from "./snapshot";
 import { shortened } from "./shortened";
 
 /** What a process said, and when, by the clock here. */
@@ -38,7 +38,7 @@ export class Processes {
    * @param numbers the most important first
    * @returns the number of commands
    */
-  async ask(home: Home, numbers: Iterable<string>): Promise<number> {
+  async ask(home: Deployment, numbers: Iterable<string>): Promise<number> {
     const now = performance.now();
     for (const [number, at] of this.#askAgainAt) if (now > at + STANDS_FOR_MS) this.#forget(number);
     const due = [...new Set(numbers)]
@@ -51,7 +51,7 @@ export class Processes {
     return 2 * due.length;
   }
 
-  async #askOne(home: Home, number: string, now: number): Promise<void> {
+  async #askOne(home: Deployment, number: string, now: number): Promise<void> {
     const isKnown = this.#words.has(number);
     this.#askAgainAt.set(number, now + (isKnown ? ASKED_EVERY_MS : ASKED_AGAIN_AFTER_MS));
     try {
@@ -75,18 +75,18 @@ export class Processes {
   /**
    * @param since what was said before, by the clock here, was of an earlier hold
    */
-  holds(number: string, key: string, now: number, since: number): Said {
+  holds(number: string, key: string, now: number, since: number): Announcement {
     const word = this.#words.get(number);
     return word === undefined || word.at < since ? {} : saidOf(word.holds, key, now - word.at);
   }
 
-  waits(number: string, key: string, now: number): Said {
+  waits(number: string, key: string, now: number): Announcement {
     const word = this.#words.get(number);
     return word === undefined ? {} : saidOf(word.waits, key, now - word.at);
   }
 }
 
-function saidOf(locks: readonly AnnouncedLock[], key: string, agoMs: number): Said {
+function saidOf(locks: readonly AnnouncedLock[], key: string, agoMs: number): Announcement {
   const lock = locks.find((one) => one.key === key);
   if (lock === undefined) return {};
   return { ...(lock.site !== undefined && { site: lock.site }), forMs: lock.forMs + agoMs };

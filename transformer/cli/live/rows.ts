@@ -1,6 +1,6 @@
 import { safe, type SafeText } from "../printer";
 import { table } from "../table";
-import type { HolderRow, LockRow, Look, Process, Said } from "./look";
+import type { HolderRow, LockRow, Snapshot, Process, Announcement } from "./snapshot";
 import { shortened } from "./shortened";
 import { few, longest } from "./words";
 
@@ -15,7 +15,7 @@ export function holderText({ process, storeValue, isRevoked }: HolderRow): strin
 }
 
 /** The same with its function, where that is known. */
-function withSite(text: string, { site }: Said): string {
+function withSite(text: string, { site }: Announcement): string {
   return site === undefined ? text : `${text} ${site}`;
 }
 
@@ -50,7 +50,7 @@ export function lockTable(locks: readonly LockRow[], most: number): SafeText[] {
 }
 
 /** Tells what was read, what that cost, and what is left out. */
-export function lookText(look: Look): SafeText {
+export function lookText(look: Snapshot): SafeText {
   const { locks, keys, scanned, isWhole, leftOut, commands, tookMs, masters, unanswered } = look;
   const held = locks.filter(({ state }) => state === "held").length;
   const waiting = locks.reduce((all, lock) => all + lock.waiting, 0);

@@ -1,10 +1,10 @@
 import { print, printError, printJson, safe, type SafeText } from "../printer";
-import { openHome } from "./home";
+import { openHome } from "./deployment";
 import { holderText } from "./rows";
-import { holdId, type HolderRow, type LockRow } from "./look";
+import { holdId, type HolderRow, type LockRow } from "./snapshot";
 import { looks } from "./looks";
 import { shortened } from "./shortened";
-import { Survey, type SurveyOptions } from "./survey";
+import { LockScanner, type SurveyOptions } from "./lock-scanner";
 
 /** What has changed from one look to the next. */
 interface Change {
@@ -25,7 +25,7 @@ const LOOKS_EVERY_MS = 500;
  */
 export async function tail(urls: readonly string[], options: SurveyOptions, json: boolean): Promise<0> {
   const home = await openHome(urls);
-  const survey = new Survey(options);
+  const survey = new LockScanner(options);
   try {
     let before: readonly LockRow[] = [];
     let told = "";

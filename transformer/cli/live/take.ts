@@ -2,10 +2,10 @@ import { UsageError } from "../../verify/usage-error";
 import { printError, safe } from "../printer";
 import { reasonOf } from "./errors";
 import { MOST_BYTES } from "./found";
-import type { Home } from "./home";
-import type { LockRow } from "./look";
+import type { Deployment } from "./deployment";
+import type { LockRow } from "./snapshot";
 import { holderText } from "./rows";
-import { Survey, type SeenLock } from "./survey";
+import { LockScanner, type SeenLock } from "./lock-scanner";
 
 type Runtime = typeof import("../../../runtime/index");
 
@@ -55,7 +55,7 @@ export function takenText({ holders, state }: LockRow, now: boolean): string {
  * @throws {UsageError} if too few servers answer. Then the lock may be taken, or not.
  */
 export async function take(
-  home: Home,
+  home: Deployment,
   prefix: string,
   { row: { key, holders }, values = [] }: SeenLock,
   now: boolean,
@@ -63,7 +63,7 @@ export async function take(
   const { configure, forceRelease, shutdown, LockError } = require("lockweave") as Runtime;
   // A reservation and a closing have no holder that `forceRelease()` could return: their value itself is looked for.
   const isThere = async (): Promise<boolean> => {
-    const found = await new Survey({ match: "", prefix }).lookAtOne(home, key);
+    const found = await new LockScanner({ match: "", prefix }).lookAtOne(home, key);
     return found?.values?.some((value) => values.includes(value)) === true;
   };
   if (!(await isThere())) return false;

@@ -1,8 +1,8 @@
 import { isTerminal, print, printJson, printScreen, safe, terminalSize } from "../printer";
-import { openHome, type Home } from "./home";
+import { openHome, type Deployment } from "./deployment";
 import { looks } from "./looks";
 import { lockTable, lookText } from "./rows";
-import { NAMES_OF_ONE_LOOK, Survey, type SurveyOptions } from "./survey";
+import { NAMES_OF_ONE_LOOK, LockScanner, type SurveyOptions } from "./lock-scanner";
 
 const REFRESHED_EVERY_MS = 1_000;
 const LINES_BESIDE_THE_TABLE = 5;
@@ -14,7 +14,7 @@ const LINES_BESIDE_THE_TABLE = 5;
  */
 export async function top(urls: readonly string[], options: SurveyOptions, json: boolean): Promise<number> {
   const home = await openHome(urls);
-  const survey = new Survey(options);
+  const survey = new LockScanner(options);
   try {
     if (isTerminal() && !json) await live(survey, home);
     const look = await survey.look(home, NAMES_OF_ONE_LOOK);
@@ -28,7 +28,7 @@ export async function top(urls: readonly string[], options: SurveyOptions, json:
 }
 
 /** Runs until the process is ended. */
-async function live(survey: Survey, home: Home): Promise<void> {
+async function live(survey: LockScanner, home: Deployment): Promise<void> {
   for await (const seen of looks(survey, home, REFRESHED_EVERY_MS)) {
     const room = Math.max(1, terminalSize().rows - LINES_BESIDE_THE_TABLE);
     if ("trouble" in seen) printScreen(safe`${seen.trouble}`);

@@ -1,4 +1,4 @@
-import type { Said } from "./look";
+import type { Announcement } from "./snapshot";
 
 const MOST_NAMED = 3;
 
@@ -14,7 +14,7 @@ export function few(names: readonly string[], all: number, none: string): string
 }
 
 /** For how long they have held or waited, as far as one of them says it. */
-export function longest(said: readonly Said[], inWords: (ms: number) => string): string | undefined {
+export function longest(said: readonly Announcement[], inWords: (ms: number) => string): string | undefined {
   const times = said.flatMap(({ forMs }) => (forMs === undefined ? [] : [forMs]));
   return times.length === 0 ? undefined : inWords(Math.max(...times));
 }

@@ -3,7 +3,7 @@ import type * as TS from "typescript";
 import { problem } from "../../text/problems";
 import { unlockedByPaths } from "../../verify/by-paths";
 import { tagsInFile, unlockedIn, unlockedInAll, unlockedOf, type Unlocked } from "../../verify/declared";
-import { handedOut, isInstalled, isTypeScript, javaScriptsOf } from "../../verify/handed-out";
+import { handedOut, isInstalled, isTypeScript, javaScriptsOf } from "../../verify/package-entry";
 import type { PlacedProblem } from "../../verify/project";
 import { importProblem, isLoaded, namesOf, takenBy, type Taken } from "../../verify/taken";
 import { withPaths } from "./by-paths";

@@ -12,7 +12,7 @@ import type { Compiler } from "./compiler";
 import { emitsCode, unlockedDependencies, unlockedReferences, unlockedSources } from "./dependencies";
 import { emitOnDisk } from "./emit-on-disk";
 import { tagsLostByOthers } from "./lost-tags";
-import { isCompleteIn, leavingOut, tellLeftOut } from "./own-imports";
+import { isCompleteIn, leavingOut, tellLeftOut } from "./hidden-imports";
 import { refuseToEmit } from "./refuse-emit";
 import { diagnosticOf, numberOf, reportOnDisk } from "./report-on-disk";
 import { internals, wovenFiles, type WovenFile, type WovenFiles } from "./woven-files";

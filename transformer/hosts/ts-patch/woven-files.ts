@@ -6,7 +6,7 @@ import type { Defaults } from "../../read/options";
 import type { ModuleFormat } from "../../weave/runtime-import";
 import { pathInPackage } from "../path-in-package";
 import type { Compiler } from "./compiler";
-import { handedOnIn } from "./handed-on";
+import { handedOnIn } from "./re-exports";
 import { mayNeedWeave, weave, type WeaveOptions, type Woven } from "../../weave/weave";
 
 export interface WovenFile {

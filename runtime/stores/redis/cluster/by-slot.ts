@@ -1,6 +1,6 @@
 import { systemClock } from "../../../clock";
 import { MOST_AT_ONCE } from "../../port";
-import { isBeforeRedis7, isDenied, isUnknownScript, wrapped } from "../errors";
+import { isBeforeRedis7, isDenied, isUnknownScript, translateError } from "../errors";
 import type { Command } from "../many";
 import { TOO_FEW } from "../replies";
 import { PartedKeysError, type Routes } from "./routes";
@@ -41,7 +41,7 @@ export async function askBySlot<Request extends { readonly key: string }, Reply>
     } else if (reply instanceof Error) {
       note(
         chunk,
-        chunk.map(() => wrapped(reply)),
+        chunk.map(() => translateError(reply)),
       );
     } else {
       note(
@@ -76,14 +76,14 @@ export function chunksOf<Item>(
 export async function unlessParted<Reply>(
   asked: Promise<Reply>,
   inParts: (leftMs: number) => Promise<Reply>,
-  withinMs: number,
+  timeoutMs: number,
 ): Promise<Reply> {
   const startedAt = systemClock.now();
   try {
     return await asked;
   } catch (error) {
     if (!(error instanceof PartedKeysError)) throw error;
-    return await inParts(withinMs - (systemClock.now() - startedAt));
+    return await inParts(timeoutMs - (systemClock.now() - startedAt));
   }
 }
 
@@ -112,6 +112,6 @@ function attempted<Reply>(read: () => readonly (Reply | Error)[], count: number)
   try {
     return read();
   } catch (error) {
-    return Array.from({ length: count }, () => wrapped(error));
+    return Array.from({ length: count }, () => translateError(error));
   }
 }

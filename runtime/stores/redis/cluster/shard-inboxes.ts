@@ -5,7 +5,7 @@ import { Backoff } from "../backoff";
 import type { RedisClient, RedisNode, RedisSubscriber } from "../client";
 import { isDenied, isMoved, isUnaskedReply, isUnknownCommand } from "../errors";
 import { Heartbeat } from "../heartbeat";
-import { Inbox, type Ears, type InboxOwner } from "../inbox";
+import { Inbox, type WakeUpChannel, type InboxOwner } from "../inbox";
 import { shardInboxName } from "../keys";
 import type { Shards } from "./shards";
 import { keyIn } from "./slots";
@@ -34,7 +34,7 @@ interface Ear {
  * Nobody watches whether an inbox is still heard: who waits asks for its address once a second at least, and then it is
  * opened anew where it has to be. Where the server, or its user's rights, know no sharded pub/sub, one inbox is for all.
  */
-export class ShardInboxes implements Ears {
+export class ShardInboxes implements WakeUpChannel {
   readonly #client: RedisClient;
   readonly #shards: Shards;
   readonly #owner: InboxOwner;

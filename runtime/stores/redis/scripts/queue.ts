@@ -1,4 +1,4 @@
-import { CLAIM_TIME_MS, MOST_DEAD_AT_ONCE, PLACE_TIME_MS } from "../../port";
+import { CLAIM_TIME_MS, MOST_DEAD_AT_ONCE, TICKET_TIME_MS } from "../../port";
 import { reservedFor } from "../../value";
 import { inboxName } from "../keys";
 
@@ -30,11 +30,11 @@ local function keep_place(queue, waiter, before, is_reader)
     local last = redis.call("ZREVRANGE", queue, 0, 0, "WITHSCORES")[2] or 0
     redis.call("ZADD", queue, math.max(last, 0) + 1, waiter)
   end
-  redis.call("ZADD", queue, string.format("%.0f", -now_us() - ${PLACE_TIME_MS * 1_000}), "-" .. waiter)
+  redis.call("ZADD", queue, string.format("%.0f", -now_us() - ${TICKET_TIME_MS * 1_000}), "-" .. waiter)
   if is_reader then
     redis.call("ZADD", queue, -1, "=" .. waiter)
   end
-  redis.call("PEXPIRE", queue, ${2 * PLACE_TIME_MS})
+  redis.call("PEXPIRE", queue, ${2 * TICKET_TIME_MS})
 end
 
 -- Whether nobody but readers waits. They may all hold the key together, so a reader may pass them.

@@ -76,7 +76,7 @@ end)
  * Reply for each, if acquired: as above, with 1 at the end if a PUBLISH was denied. Otherwise { 0, the value of the key, when
  * to ask again in ms or -1 if another waiter is first, 1 if a PUBLISH was denied, 1 if the place is the last }, or an error.
  */
-export const PLACE_TO_SHARE_MANY = script(
+export const ENQUEUE_TO_SHARE_MANY = script(
   MANY,
   ERROR_OF,
   OF_ALL,
@@ -133,7 +133,7 @@ end)
  *
  * Reply for each, if released: 1, or 2 if a PUBLISH was denied. Otherwise { the value of the key }, or an error.
  */
-export const DROP_SHARES = script(
+export const RELEASE_SHARES = script(
   MANY,
   ERROR_OF,
   OF_ALL,

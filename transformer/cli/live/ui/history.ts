@@ -1,4 +1,4 @@
-import { holdId, type LockRow, type Said } from "../look";
+import { holdId, type LockRow, type Announcement } from "../snapshot";
 import type { HeatRow, Segment } from "./state";
 
 const MINUTES = 60;
@@ -125,7 +125,7 @@ function segmentsOf({ holders, waiters }: LockRow, at: number): [id: string, Seg
   ];
 }
 
-function begun({ site, forMs = 0 }: Said, at: number): Pick<Segment, "site" | "from"> {
+function begun({ site, forMs = 0 }: Announcement, at: number): Pick<Segment, "site" | "from"> {
   return site === undefined ? { from: at - forMs } : { site, from: at - forMs };
 }
 

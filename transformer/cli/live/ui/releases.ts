@@ -1,6 +1,6 @@
 import { randomUUID } from "node:crypto";
-import type { Home } from "../home";
-import { Survey, type SeenLock, type SurveyOptions } from "../survey";
+import type { Deployment } from "../deployment";
+import { LockScanner, type SeenLock, type SurveyOptions } from "../lock-scanner";
 import { CHANGED_MEANWHILE, nothingToTake, take, takenText, takeQuestion } from "../take";
 import type { Question } from "./state";
 
@@ -14,20 +14,20 @@ const ANSWERED_WITHIN_MS = 60_000;
 
 /** Takes locks after a second question. An answer counts once, and only for what was shown with the question. */
 export class Releases {
-  readonly #home: Home;
+  readonly #home: Deployment;
   readonly #options: SurveyOptions;
   readonly #asked = new Map<string, Asked>();
   /** One at a time: the runtime has one configuration. */
   #last: Promise<unknown> = Promise.resolve();
 
-  constructor(home: Home, options: SurveyOptions) {
+  constructor(home: Deployment, options: SurveyOptions) {
     this.#home = home;
     this.#options = options;
   }
 
   /** Returns the question, or why there is nothing to take. */
   async ask(key: string, now: boolean): Promise<Question | string> {
-    const seen = await new Survey(this.#options).lookAtOne(this.#home, key);
+    const seen = await new LockScanner(this.#options).lookAtOne(this.#home, key);
     const nothing = nothingToTake(key, seen, now);
     if (seen === undefined || nothing !== undefined) return nothing ?? "";
     const time = performance.now();

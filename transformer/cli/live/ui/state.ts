@@ -1,4 +1,4 @@
-import type { LockRow, Look, Process } from "../look";
+import type { LockRow, Snapshot, Process } from "../snapshot";
 
 // What the page is told. All times are in milliseconds since 1970, by the clock of the machine where `ui` runs.
 
@@ -28,7 +28,7 @@ export interface State {
   readonly servers: readonly string[];
   /** Why the last look failed. */
   readonly trouble?: string;
-  readonly look?: Omit<Look, "locks">;
+  readonly look?: Omit<Snapshot, "locks">;
   /** How many locks there are, and how many of them are held, and waited for. */
   readonly count: { readonly locks: number; readonly held: number; readonly waiting: number };
   /** Those that were asked for, the most contended first. */

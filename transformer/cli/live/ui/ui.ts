@@ -1,9 +1,9 @@
 import { once } from "node:events";
 import { print, safe } from "../../printer";
-import { openHome } from "../home";
-import type { Look } from "../look";
+import { openHome } from "../deployment";
+import type { Snapshot } from "../snapshot";
 import { looks } from "../looks";
-import { Survey, type SurveyOptions } from "../survey";
+import { LockScanner, type SurveyOptions } from "../lock-scanner";
 import { History } from "./history";
 import { Releases } from "./releases";
 import { serve } from "./server";
@@ -24,7 +24,7 @@ export async function ui(urls: readonly string[], options: SurveyOptions, port: 
   const history = new History();
   const since = Date.now();
   let at = since;
-  let look: Look | undefined;
+  let look: Snapshot | undefined;
   let trouble: string | undefined;
   const state = (find: string, lock: string | undefined): State => {
     const locks = look?.locks ?? [];
@@ -49,7 +49,7 @@ export async function ui(urls: readonly string[], options: SurveyOptions, port: 
     };
   };
   const watch = async (): Promise<void> => {
-    for await (const seen of looks(new Survey(options), home, LOOKS_EVERY_MS)) {
+    for await (const seen of looks(new LockScanner(options), home, LOOKS_EVERY_MS)) {
       at = Date.now();
       trouble = "trouble" in seen ? seen.trouble : undefined;
       if ("trouble" in seen) continue;
@@ -70,7 +70,7 @@ export async function ui(urls: readonly string[], options: SurveyOptions, port: 
   }
 }
 
-function costOf(look: Look): NonNullable<State["look"]> {
+function costOf(look: Snapshot): NonNullable<State["look"]> {
   const { keys, scanned, isWhole, leftOut, masters, unanswered, commands, tookMs } = look;
   return { keys, scanned, isWhole, leftOut, masters, unanswered, commands, tookMs };
 }

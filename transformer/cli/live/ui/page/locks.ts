@@ -1,5 +1,5 @@
 import { onOneLine } from "../../../escape";
-import type { HolderRow, LockRow, Said } from "../../look";
+import type { HolderRow, LockRow, Said } from "../../snapshot";
 import { few, longest } from "../../words";
 import { element, show } from "./dom";
 import { holderText, processText, timeText } from "./words";

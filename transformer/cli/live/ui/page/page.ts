@@ -1,5 +1,5 @@
 import { onOneLine } from "../../../escape";
-import type { LockRow } from "../../look";
+import type { LockRow } from "../../snapshot";
 import type { State } from "../state";
 import { byId } from "./dom";
 import { showHeat } from "./heat";

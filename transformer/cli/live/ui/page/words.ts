@@ -1,5 +1,5 @@
 import { onOneLine } from "../../../escape";
-import type { HolderRow, Process } from "../../look";
+import type { HolderRow, Process } from "../../snapshot";
 
 /** `worker-3/4711`, as it says of itself, or the number with which its request ids begin. */
 export function processText({ number, host, pid }: Process): string {

@@ -1,7 +1,7 @@
 import type { CancelTimer } from "../clock";
 import type { Duration } from "../duration";
 import { LockLostError, LockMisconfiguredError } from "../errors";
-import { LEAST_COMMAND_TIME_MS } from "../queue/contender";
+import { LEAST_COMMAND_TIME_MS } from "../queue/acquisition";
 import type { Trouble } from "../queue/loss";
 import { Aborter } from "./aborter";
 import { Lock, type FailureClass } from "./lock";
@@ -16,7 +16,7 @@ import { budgetMsOf } from "./settings";
  * back, and asked for again when that one is had. So keys are waited for one after the other in the order of their bytes: whoever waits
  * for one holds only such as come before it, and no circle of waiters can close (Havender, Avoiding deadlock in multitasking systems, 1968).
  */
-export class Locks implements AsyncDisposable {
+export class MultiLock implements AsyncDisposable {
   /** In the order of their bytes, each once. */
   readonly keys: readonly string[];
   readonly requestId: string;

@@ -1,5 +1,5 @@
 import type * as TS from "typescript";
-import { mayImportOurs, ownExportsOf, type HandedOn, type OwnExports } from "../../read/own-calls";
+import { mayImportOurs, ownExportsOf, type HandedOn, type OwnExports } from "../../read/lockweave-calls";
 
 /** TypeScript's own, which its declarations leave out. */
 interface ProgramInternals {

@@ -44,7 +44,7 @@ end
  * Reply: { 1, token } where it was taken. Otherwise { 0, what it holds, its time to live in ms where the place is the
  * first, 1 where dead waiters are left before it, and -1 elsewhere; 1 where a PUBLISH was denied }.
  */
-export const PLACE = script(
+export const ENQUEUE = script(
   SERVER_TIME,
   TOKEN,
   QUEUE,
@@ -60,7 +60,7 @@ export const PLACE = script(
  *
  * Reply: for each as that of PLACE, or its error; where the server takes no writes, that alone.
  */
-export const PLACE_MANY = script(
+export const ENQUEUE_MANY = script(
   MANY,
   ERROR_OF,
   OF_ALL,

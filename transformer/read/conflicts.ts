@@ -1,5 +1,5 @@
 import { MS_PER_UNIT, type DurationUnit } from "../../runtime/limits";
-import { refusedAmong, wordsOf } from "../../runtime/pairs";
+import { refusedAmong, wordsOf } from "../../runtime/conflicts";
 import { problem } from "../text/problems";
 import { literalOf, OPTION_READERS, type Value } from "./options";
 import { spanOf, type Reading } from "./reading";

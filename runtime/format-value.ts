@@ -10,7 +10,7 @@ const MOST_NAMES = 10;
  *
  * It never throws: a value that throws when it is looked at must not replace the message.
  */
-export function shown(value: unknown): string {
+export function formatValue(value: unknown): string {
   try {
     return typeof value === "object" && value !== null ? outline(value, true) : shownAlone(value);
   } catch {

@@ -1,11 +1,11 @@
 import type { Redis } from "ioredis";
 import { ask } from "./errors";
 import type { Found } from "./found";
-import type { Home } from "./home";
-import { holdId, type LockRow, type Look } from "./look";
+import type { Deployment } from "./deployment";
+import { holdId, type LockRow, type Snapshot } from "./snapshot";
 import { Processes } from "./processes";
 import { readLock, readLocks, type Reading } from "./read-locks";
-import { Scanner } from "./scanner";
+import { KeyScanner } from "./key-scanner";
 
 export interface SurveyOptions {
   /** A pattern of `SCAN` for the keys of locks. */
@@ -30,9 +30,9 @@ export interface SeenLock {
  * Reads the locks of all servers, again and again. It changes nothing. Each look costs a bounded number of commands and bytes:
  * the next look goes on through the names where this one ended, and reads the locks that are known by then.
  */
-export class Survey {
+export class LockScanner {
   readonly #options: SurveyOptions;
-  readonly #scanners = new Map<Redis, Scanner>();
+  readonly #scanners = new Map<Redis, KeyScanner>();
   readonly #processes: Processes;
   /** For each lock: its holders at the last look, since which look, and whether others held it before. */
   readonly #firstSeen = new Map<string, { what: string; at: number; isAnother: boolean }>();
@@ -43,7 +43,7 @@ export class Survey {
   }
 
   /** @throws {UsageError} if too few servers answer */
-  async look(home: Home, mostNames = NAMES_PER_LOOK): Promise<Look> {
+  async look(home: Deployment, mostNames = NAMES_PER_LOOK): Promise<Snapshot> {
     const startedAt = performance.now();
     const masters = home.masters();
     const looks = await ofThoseThere(
@@ -69,7 +69,7 @@ export class Survey {
   }
 
   /** Reads one lock. Returns `undefined` if nobody holds it and nobody waits for it. */
-  async lookAtOne(home: Home, key: string): Promise<SeenLock | undefined> {
+  async lookAtOne(home: Deployment, key: string): Promise<SeenLock | undefined> {
     const { prefix } = this.#options;
     const looks = home.masters().map((redis) => readLock(redis, prefix, key));
     const found = (await ofThoseThere(home, looks)).flatMap((reading) => reading.found);
@@ -96,7 +96,7 @@ export class Survey {
     }
   > {
     const { match, prefix } = this.#options;
-    const scanner = this.#scanners.get(redis) ?? new Scanner(redis, match, prefix);
+    const scanner = this.#scanners.get(redis) ?? new KeyScanner(redis, match, prefix);
     this.#scanners.set(redis, scanner);
     const scanned = await scanner.scan(mostNames);
     const keys = await ask(() => redis.dbsize());
@@ -140,7 +140,10 @@ export class Survey {
 }
 
 /** The replies of those that answered. Of a quorum, most of it is enough. */
-async function ofThoseThere<Reply>(home: Home, looks: readonly Promise<Reply>[]): Promise<readonly Reply[]> {
+async function ofThoseThere<Reply>(
+  home: Deployment,
+  looks: readonly Promise<Reply>[],
+): Promise<readonly Reply[]> {
   const settled = await Promise.allSettled(looks);
   const replies = settled.flatMap((one) => (one.status === "fulfilled" ? [one.value] : []));
   const failed = settled.find((one) => one.status === "rejected");

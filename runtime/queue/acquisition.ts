@@ -1,23 +1,23 @@
-import { Attempt, type AttemptListener } from "../commands/attempt";
+import { AcquireCommand, type AcquireListener } from "../commands/acquire";
 import { NoReplyError } from "../commands/in-flight";
 import { renewOne } from "../commands/renew";
 import { LockMisconfiguredError } from "../errors";
 import { UNLIMITED } from "../limits";
 import {
   CLAIM_TIME_MS,
-  type NextReply,
-  type NotDropped,
-  type NotTaken,
-  type PlaceRequest,
+  type ReleaseAndEnqueueReply,
+  type NotReleased,
+  type NotAcquired,
+  type EnqueueRequest,
   type RenewReply,
-  type Taken,
-  type TakeReply,
-  type TakeRequest,
+  type Acquired,
+  type AcquireReply,
+  type AcquireRequest,
 } from "../stores/port";
 import { isHeldBy, isRevokedFrom } from "../stores/value";
 import { Lease, ofReplicas } from "./lease";
 import type { Trouble } from "./loss";
-import type { Listening, Shared } from "./shared";
+import type { Listening, QueueContext } from "./queue-context";
 import type { Grant } from "./shared-lease";
 import type { Waiter } from "./waiter";
 
@@ -37,7 +37,7 @@ export const LEAST_COMMAND_TIME_MS = 200;
 const MOST_UNANSWERED = 32;
 
 /** Where those who wait in this process stand, as the one who speaks for them knows it. */
-export interface Line {
+export interface WaiterQueue {
   readonly key: string;
   readonly first: Waiter | undefined;
   /** How many permits the first waiter of a shared lock asks for. */
@@ -52,7 +52,7 @@ export interface Line {
 
 /** A command that may take the key for us, and of which we do not know for sure that it did not. */
 interface Sent {
-  readonly request: TakeRequest;
+  readonly request: AcquireRequest;
   readonly sentAt: number;
   readonly isInFlight: boolean;
 }
@@ -64,15 +64,15 @@ interface Sent {
  * What makes it safe, whatever is lost, late, carried out twice or in another order: a belief begins in `#believe` and
  * nowhere else, counted from the sending of the very command that took the key (`#taken`), or of a renewal that was
  * sent because the key was seen to hold what a command of ours had written (`#confirm`). Nothing is given back but by a
- * contender that is closed (`#decline`), and a closed one never believes again; and what is renounced, which is not either.
+ * acquisition that is closed (`#decline`), and a closed one never believes again; and what is renounced, which is not either.
  */
-export class Contender implements AttemptListener<Waiter>, Listening {
+export class Acquisition implements AcquireListener<Waiter>, Listening {
   /** What the key held when the store was heard last. */
   heldBy: string | undefined;
   /** Why the store could not be asked at the last try, if it could not. */
   trouble: Trouble | undefined;
-  readonly #shared: Shared;
-  readonly #line: Line;
+  readonly #shared: QueueContext;
+  readonly #line: WaiterQueue;
   /** When the store said last that somebody else holds the key, if it did. */
   #heardAt: number | undefined;
   /** What may have taken the key, unknown to us: in flight, or without a reply. */
@@ -100,7 +100,7 @@ export class Contender implements AttemptListener<Waiter>, Listening {
   /** What came of it. */
   #lease: Lease | undefined;
 
-  constructor(shared: Shared, line: Line) {
+  constructor(shared: QueueContext, line: WaiterQueue) {
     this.#shared = shared;
     this.#line = line;
   }
@@ -111,7 +111,7 @@ export class Contender implements AttemptListener<Waiter>, Listening {
   }
 
   /** Its place in the key's queue, which it has or may have. */
-  get place(): string {
+  get ticket(): string {
     return (this.#place ??= this.#shared.newRequestId());
   }
 
@@ -142,22 +142,22 @@ export class Contender implements AttemptListener<Waiter>, Listening {
   }
 
   /** A request for the first in line, to go with the end of a hold of ours. It counts as sent from now on. */
-  requestFor(first: Waiter): PlaceRequest {
+  requestFor(first: Waiter): EnqueueRequest {
     this.#listen();
     this.#isHinted = false;
-    return { ...requestOf(first, this.#line.wanted), place: this.place };
+    return { ...requestOf(first, this.#line.wanted), ticket: this.ticket };
   }
 
-  #send(first: Waiter, isForPlace: boolean, sentAt: number): void {
-    const { store, inFlight, takes, places } = this.#shared;
-    const request = isForPlace ? this.requestFor(first) : requestOf(first, this.#line.wanted);
+  #send(first: Waiter, isEnqueue: boolean, sentAt: number): void {
+    const { store, inFlight, acquires: takes, enqueues: places } = this.#shared;
+    const request = isEnqueue ? this.requestFor(first) : requestOf(first, this.#line.wanted);
     this.#isHinted = false;
-    const attempt = new Attempt(store, this, request, sentAt, first);
+    const attempt = new AcquireCommand(store, this, request, sentAt, first);
     this.sent(attempt);
     const mostMs = this.#mayTakeMs(first, sentAt);
     const isByItself = request.fencing || request.replicas !== undefined;
     if (isByItself) inFlight.send(attempt, mostMs);
-    else (isForPlace ? places : takes).send(attempt, mostMs);
+    else (isEnqueue ? places : takes).send(attempt, mostMs);
   }
 
   /** It is on its way, and may take the key. */
@@ -170,7 +170,7 @@ export class Contender implements AttemptListener<Waiter>, Listening {
     this.#remember(sent);
   }
 
-  /** Most contenders never have more than one. */
+  /** Most acquisitions never have more than one. */
   #remember(sent: Sent): void {
     this.#open = this.#open.length === 0 ? [sent] : [...this.#open, sent];
   }
@@ -181,36 +181,36 @@ export class Contender implements AttemptListener<Waiter>, Listening {
 
   // ---- what the store says ----------------------------------------------------------------------------
 
-  onReply(attempt: Attempt<Waiter>, reply: TakeReply): void {
+  onReply(attempt: AcquireCommand<Waiter>, reply: AcquireReply): void {
     this.trouble = undefined;
-    const goesOn = reply.taken ? this.#taken(attempt, reply) : this.#notTaken(attempt, reply);
+    const goesOn = reply.acquired ? this.#taken(attempt, reply) : this.#notTaken(attempt, reply);
     if (!goesOn) attempt.asker.onTried();
   }
 
-  onFailure(attempt: Attempt<Waiter>, error: unknown): void {
+  onFailure(attempt: AcquireCommand<Waiter>, error: unknown): void {
     if (error instanceof LockMisconfiguredError) {
       this.#forget(attempt);
       attempt.asker.onRefused(error);
     } else {
-      this.#unanswered(attempt, error, attempt.withinMs < this.#shared.inFlight.usualTimeoutMs);
+      this.#unanswered(attempt, error, attempt.timeoutMs < this.#shared.inFlight.usualTimeoutMs);
     }
     attempt.asker.onTried();
   }
 
-  onLateReply(attempt: Attempt<Waiter>, reply: TakeReply): void {
-    if (reply.taken) return void this.#taken(attempt, reply);
+  onLateReply(attempt: AcquireCommand<Waiter>, reply: AcquireReply): void {
+    if (reply.acquired) return void this.#taken(attempt, reply);
     this.#foundLate(attempt, reply.holder);
-    if (attempt.isForPlace) this.#placed();
+    if (attempt.isEnqueue) this.#placed();
   }
 
   /** What came of a request that went with the end of a hold of ours. */
-  onNextReply(sent: Sent, reply: NextReply | NotDropped): void {
+  onNextReply(sent: Sent, reply: ReleaseAndEnqueueReply | NotReleased): void {
     this.trouble = undefined;
-    if (!reply.dropped) {
+    if (!reply.released) {
       // The very command may have been carried out before, and its reply lost.
       if (isHeldBy(sent.request.requestId, reply.holder)) this.#confirm(sent);
       else this.#notFound(sent, reply.holder);
-    } else if (reply.next === "placed") {
+    } else if (reply.next === "enqueued") {
       this.#heardOfAnother();
       this.#forget(sent);
       this.#isJustPlaced = this.#open.length === 0;
@@ -226,13 +226,13 @@ export class Contender implements AttemptListener<Waiter>, Listening {
     this.#unanswered(sent, error, false);
   }
 
-  onLateNextReply(sent: Sent, reply: NextReply | NotDropped): void {
-    if (reply.dropped && reply.next !== undefined && reply.next !== "placed") {
+  onLateNextReply(sent: Sent, reply: ReleaseAndEnqueueReply | NotReleased): void {
+    if (reply.released && reply.next !== undefined && reply.next !== "enqueued") {
       return void this.#taken(sent, reply.next);
     }
-    if (reply.dropped) this.#forget(sent);
+    if (reply.released) this.#forget(sent);
     else this.#foundLate(sent, reply.holder);
-    if (reply.dropped && reply.next === "placed") this.#placed();
+    if (reply.released && reply.next === "enqueued") this.#placed();
   }
 
   #heardOfAnother(): void {
@@ -242,7 +242,7 @@ export class Contender implements AttemptListener<Waiter>, Listening {
   }
 
   /** Returns whether the try goes on with another command. */
-  #notTaken(attempt: Attempt<Waiter>, { holder, freeInMs, isLast = false }: NotTaken): boolean {
+  #notTaken(attempt: AcquireCommand<Waiter>, { holder, freeInMs, isLast = false }: NotAcquired): boolean {
     const revoked = this.#open.find(({ request }) => isRevokedFrom(request.requestId, holder));
     if (revoked !== undefined) this.#renounce(revoked);
     this.heldBy = holder;
@@ -250,7 +250,7 @@ export class Contender implements AttemptListener<Waiter>, Listening {
     if (!isOwn) this.#forget(attempt);
     this.#heardOfAnother();
     this.#freeInMs = freeInMs;
-    if (attempt.isForPlace) {
+    if (attempt.isEnqueue) {
       if (isLast || !this.#isPlaced) this.#coversUntil = attempt.sentAt;
       this.#placed();
     }
@@ -260,7 +260,7 @@ export class Contender implements AttemptListener<Waiter>, Listening {
     const isInDoubt = (sent: Sent): boolean => (sent.request.permits ?? 1) > 1 && !sent.isInFlight;
     const unanswered = this.#isClosed ? undefined : this.#open.find(isInDoubt);
     if (unanswered !== undefined) return this.#confirm(unanswered);
-    if (attempt.isForPlace || !this.#hasReasonToWait(attempt.asker)) return false;
+    if (attempt.isEnqueue || !this.#hasReasonToWait(attempt.asker)) return false;
     this.#send(attempt.asker, true, this.#shared.clock.now());
     return true;
   }
@@ -276,7 +276,7 @@ export class Contender implements AttemptListener<Waiter>, Listening {
     const tellsLess =
       isCut && error instanceof NoReplyError && (this.#hasHeardLately || this.trouble !== undefined);
     if (!tellsLess) this.trouble = { error };
-    if ("place" in sent.request) this.#isPlaced = true; // As far as we know.
+    if ("ticket" in sent.request) this.#isPlaced = true; // As far as we know.
     if (this.#isClosed) this.#decline(sent);
   }
 
@@ -305,7 +305,7 @@ export class Contender implements AttemptListener<Waiter>, Listening {
   }
 
   /** It should ask again: the key may be reserved for it. */
-  onHint(): void {
+  onWakeUp(): void {
     this.#isHinted = true;
     this.#line.first?.wake();
   }
@@ -314,14 +314,14 @@ export class Contender implements AttemptListener<Waiter>, Listening {
   #leave(): void {
     if (!this.#isPlaced || this.#open.some(({ isInFlight }) => isInFlight)) return;
     this.#isPlaced = false;
-    this.#shared.giveBacks.leave(this.#line.key, this.place);
+    this.#shared.releaseRetries.dequeue(this.#line.key, this.ticket);
   }
 
   // ---- what comes of it -------------------------------------------------------------------------------
 
   /** The store says that this very command took the key. Returns whether the try goes on with another command. */
-  #taken(sent: Sent, reply: Taken): boolean {
-    if ("place" in sent.request) this.#isPlaced = false;
+  #taken(sent: Sent, reply: Acquired): boolean {
+    if ("ticket" in sent.request) this.#isPlaced = false;
     const { first } = this.#line;
     // What was taken for somebody who is gone, or has been seen to be gone itself, has to be found once more.
     const isGood = first !== undefined && fits(sent.request, first) && this.#open.includes(sent);
@@ -341,7 +341,7 @@ export class Contender implements AttemptListener<Waiter>, Listening {
     sent: Sent,
     first: Waiter,
     sentAt: number,
-    granted: Pick<Taken, "count" | "somebodyWaits" | "fencingToken">,
+    granted: Pick<Acquired, "count" | "somebodyWaits" | "fencingToken">,
     isOnlyGrant: boolean,
   ): boolean {
     if (this.#isClosed || this.#shared.isClosed) return false;
@@ -396,7 +396,7 @@ export class Contender implements AttemptListener<Waiter>, Listening {
     return true;
   }
 
-  #confirmed(found: Sent, request: TakeRequest, sentAt: number, reply: RenewReply): void {
+  #confirmed(found: Sent, request: AcquireRequest, sentAt: number, reply: RenewReply): void {
     this.#isConfirming = false;
     const { first } = this.#line;
     if (this.#isClosed || first === undefined) return; // Then it was given back, too.
@@ -407,8 +407,7 @@ export class Contender implements AttemptListener<Waiter>, Listening {
     else if (!reply.renewed) this.#gone(found, first, reply.holder);
     else if (!fits(request, first))
       return void this.#confirm(found); // Somebody else is first by now.
-    else if (!this.#believe(found, first, sentAt, reply, false))
-      this.trouble = TOOK_TOO_LONG;
+    else if (!this.#believe(found, first, sentAt, reply, false)) this.trouble = TOOK_TOO_LONG;
     const { error } = this.trouble ?? {};
     if (error instanceof LockMisconfiguredError) first.onRefused(error);
     first.onTried();
@@ -439,9 +438,9 @@ export class Contender implements AttemptListener<Waiter>, Listening {
 
   /** What is in flight is given back when its reply comes. */
   #giveBackOpen(): void {
-    const { takes, places } = this.#shared;
+    const { acquires: takes, enqueues: places } = this.#shared;
     for (const sent of this.#open) {
-      if (sent instanceof Attempt && (takes.cancel(sent) || places.cancel(sent))) this.#forget(sent);
+      if (sent instanceof AcquireCommand && (takes.cancel(sent) || places.cancel(sent))) this.#forget(sent);
       else if (!sent.isInFlight) this.#decline(sent);
     }
   }
@@ -453,19 +452,19 @@ export class Contender implements AttemptListener<Waiter>, Listening {
   }
 
   /**
-   * What a closed contender still gets is given back, except what we have, or want to be left alone. Returns that no try
+   * What a closed acquisition still gets is given back, except what we have, or want to be left alone. Returns that no try
    * goes on.
    */
   #decline(sent: Sent): false {
     this.#forget(sent);
     const { key, requestId, permits = 1 } = sent.request;
-    const { clock, giveBacks } = this.#shared;
+    const { clock, releaseRetries } = this.#shared;
     const lease = this.#lease?.requestId === requestId ? this.#lease : undefined;
     if (lease?.isGivenBack === false) return false;
     // What ended our hold may be lost, and be sent again. This must not free a key that the end is to keep closed.
     const request =
-      lease?.dropRequest(clock.now()) ?? (permits > 1 ? { key, requestId, permits } : { key, requestId });
-    giveBacks.drop(request, this.#mayHoldForMs(sent), () => this.#line.first?.wake());
+      lease?.releaseRequest(clock.now()) ?? (permits > 1 ? { key, requestId, permits } : { key, requestId });
+    releaseRetries.release(request, this.#mayHoldForMs(sent), () => this.#line.first?.wake());
     return false;
   }
 
@@ -497,7 +496,7 @@ function without(one: Sent, all: readonly Sent[]): readonly Sent[] {
 const TOOK_TOO_LONG: Trouble = { error: new NoReplyError("the reply took the whole lock time") };
 
 /** What a waiter asks for, with a `requestId` that no other command has. */
-function requestOf(waiter: Waiter, count: number | undefined): TakeRequest {
+function requestOf(waiter: Waiter, count: number | undefined): AcquireRequest {
   const { key, lockTimeMs, fencing, permits, replicas } = waiter;
   const request = { key, requestId: waiter.nextRequestId(), lockTimeMs, fencing };
   if (permits === 1 && replicas === 0) return request; // As nearly all are.
@@ -517,7 +516,7 @@ export function commandTimeFor(waiter: Waiter, now: number, usualTimeoutMs: numb
 
 /** Whether a hold that was asked for like this is what the waiter would ask for. */
 export function fits(
-  { lockTimeMs, fencing, replicas = 0 }: Pick<TakeRequest, "lockTimeMs" | "fencing" | "replicas">,
+  { lockTimeMs, fencing, replicas = 0 }: Pick<AcquireRequest, "lockTimeMs" | "fencing" | "replicas">,
   waiter: Waiter,
 ): boolean {
   return lockTimeMs === waiter.lockTimeMs && (fencing || !waiter.fencing) && replicas >= waiter.replicas;

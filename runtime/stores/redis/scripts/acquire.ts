@@ -9,7 +9,7 @@ import { TOKEN } from "./token";
  *
  * Reply: { 1, token } where it was taken, otherwise { 0, what it holds }.
  */
-export const TAKE = script(
+export const ACQUIRE = script(
   SERVER_TIME,
   TOKEN,
   `

@@ -9,7 +9,7 @@ import { SERVER_TIME } from "./server-time";
  *
  * Reply: for each its text, nothing where it is free, or its error.
  */
-export const LOOK = script(
+export const PEEK = script(
   `
 local replies = {}
 for index, lock in ipairs(KEYS) do

@@ -1,6 +1,6 @@
 import type { Clock, Timer } from "../clock";
 import type { InFlight } from "../commands/in-flight";
-import { lookMany } from "../commands/look";
+import { peekMany } from "../commands/peek";
 import { MOST_AT_ONCE, type Store } from "../stores/port";
 import { isHeldBy } from "../stores/value";
 import type { Lease } from "./lease";
@@ -23,7 +23,7 @@ const LOOK_AGAIN_MS = 200;
  * Asks the store, between renewals, whether it still has the leases of this process. It asks when the store may have lost
  * its data, and after hand-offs: a holder that handed off learns from the answer that it held the lock to its end.
  */
-export class Looks {
+export class LeaseVerifier {
   readonly #clock: Clock;
   readonly #store: Store;
   readonly #inFlight: InFlight;
@@ -87,7 +87,7 @@ export class Looks {
     const keys = leases.map(({ key }) => key);
     const handOffs = leases.map(({ turn }) => turn?.handOffs ?? 0);
     const inDoubt = this.#inDoubt; // This look does not clear doubts that arise later.
-    const values = await lookMany(this.#store, this.#inFlight, keys);
+    const values = await peekMany(this.#store, this.#inFlight, keys);
     const now = this.#clock.now();
     for (const [index, lease] of leases.entries()) {
       const value = values[index];

@@ -8,7 +8,7 @@ import { Tally } from "./tally";
 const OPEN = Symbol("open");
 
 /** What keys hold, as a majority has it. */
-export class Looking {
+export class Peeking {
   readonly #masters: Masters;
   readonly #holds: Holds;
 
@@ -17,13 +17,13 @@ export class Looking {
     this.#holds = holds;
   }
 
-  async look(keys: readonly string[], withinMs: number): Promise<readonly (string | Error | undefined)[]> {
+  async peek(keys: readonly string[], timeoutMs: number): Promise<readonly (string | Error | undefined)[]> {
     if (keys.length === 0) return [];
-    const patienceMs = patienceOf(withinMs);
+    const patienceMs = patienceOf(timeoutMs);
     const said = keys.map(() => new Map<Master, string | Error | undefined>());
     const asked = this.#masters.askAll(
       patienceMs,
-      ({ store }) => store.look(keys, patienceMs),
+      ({ store }) => store.peek(keys, patienceMs),
       (master, values) =>
         said.forEach((words, index) => words.set(master, values instanceof Error ? values : values[index])),
     );

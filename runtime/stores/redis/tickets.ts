@@ -1,4 +1,4 @@
-import { Roster } from "../../roster";
+import { RecyclingMap } from "../../recycling-map";
 
 interface Inbox {
   readonly inbox: string;
@@ -9,8 +9,8 @@ interface Inbox {
  * no right to it is known only later, and in a cluster a slot may go to another master. Without its former inbox, a place
  * would be put in the queue a second time, and stand there in the way of others when it is left.
  */
-export class Places {
-  readonly #all = new Roster<string, Inbox>();
+export class Tickets {
+  readonly #all = new RecyclingMap<string, Inbox>();
   /** That of most of them, since there may be many. */
   #last: Inbox = { inbox: "" };
 

@@ -19,7 +19,7 @@ interface Round {
 }
 
 /** Finds the names of locks on one master, by a bounded number of `SCAN`s. */
-export class Scanner {
+export class KeyScanner {
   readonly #redis: Redis;
   readonly #prefix: string;
   readonly #rounds: readonly [queues: Round, locks: Round];

@@ -1,57 +1,63 @@
 import type { CancelTimer, Clock } from "../clock";
-import type { Attempt } from "../commands/attempt";
-import type { Drop } from "../commands/drop";
+import type { AcquireCommand } from "../commands/acquire";
+import type { ReleaseCommand } from "../commands/release";
 import { Batch, InFlight } from "../commands/in-flight";
-import { LockOptionError, reasonOf } from "../errors";
+import { LockOptionError, errorMessage } from "../errors";
 import { RESERVED_NAMESPACE } from "../limits";
 import { inRoot, rooted } from "../root-context";
-import { Roster } from "../roster";
-import { shown } from "../shown";
-import { MOST_AT_ONCE, type DropReply, type PlaceRequest, type Store, type TakeReply } from "../stores/port";
+import { RecyclingMap } from "../recycling-map";
+import { formatValue } from "../format-value";
+import {
+  MOST_AT_ONCE,
+  type ReleaseReply,
+  type EnqueueRequest,
+  type Store,
+  type AcquireReply,
+} from "../stores/port";
 import { Suspension } from "../suspension";
 import { Alarms } from "./alarms";
 import { Contended } from "./contended";
 import { Deadlines } from "./deadlines";
-import { GiveBacks } from "./give-backs";
+import { ReleaseRetries } from "./release-retries";
 import type { Holder } from "./holder";
 import type { Lease } from "./lease";
-import { Looks } from "./looks";
+import { LeaseVerifier } from "./lease-verifier";
 import type { Loss } from "./loss";
 import { LocalQueue } from "./local-queue";
 import { Refreshes } from "./refreshes";
 import { Renewals, type Wanted } from "./renewals";
-import type { Listening, Shared } from "./shared";
+import type { Listening, QueueContext } from "./queue-context";
 import { SharedLease } from "./shared-lease";
 import { SharedQueue } from "./shared-queue";
-import type { Ended } from "./turn";
+import type { Ended } from "./hand-off-turn";
 import type { Waiter } from "./waiter";
 
 /**
  * Who in this process waits for keys and who holds them. A release hands the lock on: to the next in line here, and now and
  * then, so that no process starves, through the store's queue to another process.
  */
-export class LocalQueues implements Shared {
+export class LockManager implements QueueContext {
   readonly clock: Clock;
   readonly store: Store;
   readonly inFlight: InFlight;
   /** For those who wait. */
   readonly alarms: Alarms;
-  readonly takes: Batch<Attempt, TakeReply>;
-  readonly places: Batch<Attempt, TakeReply>;
-  readonly drops: Batch<Drop<unknown>, DropReply>;
+  readonly acquires: Batch<AcquireCommand, AcquireReply>;
+  readonly enqueues: Batch<AcquireCommand, AcquireReply>;
+  readonly releases: Batch<ReleaseCommand<unknown>, ReleaseReply>;
   readonly deadlines: Deadlines;
   readonly contended = new Contended();
   readonly renewals: Renewals;
-  readonly looks: Looks;
-  readonly giveBacks: GiveBacks;
+  readonly verifier: LeaseVerifier;
+  readonly releaseRetries: ReleaseRetries;
   readonly suspension: Suspension;
   readonly refreshes: Refreshes;
   readonly newRequestId: () => string;
   /** Whether no lock is given any more. */
   isClosed = false;
-  readonly #queues = new Roster<string, LocalQueue | SharedQueue>();
+  readonly #queues = new RecyclingMap<string, LocalQueue | SharedQueue>();
   /** Those who have a place in a queue of the store. */
-  readonly #listening = new Roster<string, Listening>();
+  readonly #listening = new RecyclingMap<string, Listening>();
   readonly #deafen: () => void;
   /** How many leases have not ended. */
   #stays = 0;
@@ -72,50 +78,50 @@ export class LocalQueues implements Shared {
     this.newRequestId = newRequestId;
     this.store = store;
     this.inFlight = new InFlight(clock, commandTimeoutMs, (error) =>
-      onWarning(`a reply of the store could not be handled: ${reasonOf(error)}`),
+      onWarning(`a reply of the store could not be handled: ${errorMessage(error)}`),
     );
-    const { takeMany, placeMany, dropMany, splitsMany } = store;
+    const { acquireMany, enqueueMany, releaseMany, splitsMany } = store;
     const mostAtOnce = splitsMany === true ? Infinity : MOST_AT_ONCE;
-    this.takes = new Batch(
+    this.acquires = new Batch(
       this.inFlight,
-      takeMany && ((attempts, withinMs) => takeMany.call(store, attempts.map(requestOf), withinMs)),
+      acquireMany && ((attempts, timeoutMs) => acquireMany.call(store, attempts.map(requestOf), timeoutMs)),
       mostAtOnce,
     );
-    this.drops = new Batch(
+    this.releases = new Batch(
       this.inFlight,
-      dropMany && ((drops, withinMs) => dropMany.call(store, drops.map(requestOf), withinMs)),
+      releaseMany && ((drops, timeoutMs) => releaseMany.call(store, drops.map(requestOf), timeoutMs)),
       mostAtOnce,
     );
-    this.places = new Batch(
+    this.enqueues = new Batch(
       this.inFlight,
-      placeMany &&
-        ((attempts, withinMs) => placeMany.call(store, attempts.flatMap(placeRequestOf), withinMs)),
+      enqueueMany &&
+        ((attempts, timeoutMs) => enqueueMany.call(store, attempts.flatMap(placeRequestOf), timeoutMs)),
     );
     this.alarms = new Alarms(clock);
     this.deadlines = new Deadlines(clock);
-    this.giveBacks = new GiveBacks(clock, store, this.inFlight);
+    this.releaseRetries = new ReleaseRetries(clock, store, this.inFlight);
     this.suspension = new Suspension(clock, () => this.#onSuspended());
     this.renewals = new Renewals(clock, store, this.inFlight, this.deadlines, this.suspension, () =>
       this.leases(),
     );
     this.refreshes = new Refreshes(clock, store, this.inFlight);
-    this.looks = new Looks(clock, store, this.inFlight, this.renewals, this.refreshes);
+    this.verifier = new LeaseVerifier(clock, store, this.inFlight, this.renewals, this.refreshes);
     const deafen = store.listen({
-      onHint: rooted((place) => this.#hint(place)),
-      onReconnect: rooted(() => this.looks.doubt(this.leases())),
+      onWakeUp: rooted((place) => this.#hint(place)),
+      onReconnect: rooted(() => this.verifier.doubt(this.leases())),
       onWarning: rooted(onWarning),
       shortestLeaseMs: () => this.#shortestLeaseMs(),
     });
     if (typeof deafen !== "function") {
       throw new LockOptionError(
-        `Expected the store's listen() to return a function that ends the listening, got ${shown(deafen)}`,
+        `Expected the store's listen() to return a function that ends the listening, got ${formatValue(deafen)}`,
       );
     }
     this.#deafen = () => {
       try {
         deafen();
       } catch (error) {
-        onWarning(`the store did not end the listening: ${reasonOf(error)}`);
+        onWarning(`the store did not end the listening: ${errorMessage(error)}`);
       }
     };
   }
@@ -234,16 +240,16 @@ export class LocalQueues implements Shared {
   // ---- hints ------------------------------------------------------------------------------------------
 
   listen(listening: Listening): void {
-    this.#listening.set(listening.place, listening);
+    this.#listening.set(listening.ticket, listening);
   }
 
   listenNoMore(listening: Listening): void {
-    this.#listening.delete(listening.place);
+    this.#listening.delete(listening.ticket);
   }
 
   #hint(place: string | undefined): void {
-    if (place !== undefined) this.#listening.get(place)?.onHint();
-    else for (const listening of this.#listening.values()) listening.onHint();
+    if (place !== undefined) this.#listening.get(place)?.onWakeUp();
+    else for (const listening of this.#listening.values()) listening.onWakeUp();
   }
 
   // ---- the end ----------------------------------------------------------------------------------------
@@ -308,7 +314,7 @@ export class LocalQueues implements Shared {
    *
    * @param others whoever is inside a lock of one store may need another one of another store to come to its end
    */
-  drain(mostMs: number, others: readonly LocalQueues[] = []): Promise<void> {
+  drain(mostMs: number, others: readonly LockManager[] = []): Promise<void> {
     const all = [this, ...others];
     return new Promise((resolve) => {
       const end = (): void => {
@@ -348,7 +354,7 @@ export class LocalQueues implements Shared {
       this.renewals.lose(lease, { ...loss, isGivenBack: true });
       const mostMs = this.renewals.mostLockTimeMs(lease);
       if (lease.holder?.isAutoUnlocked === true)
-        this.giveBacks.drop(lease.dropRequest(this.clock.now()), mostMs);
+        this.releaseRetries.release(lease.releaseRequest(this.clock.now()), mostMs);
     }
   }
 
@@ -361,9 +367,9 @@ export class LocalQueues implements Shared {
     const timeIsUp = new Promise<void>((resolve) => {
       cancel = this.clock.after(this.inFlight.usualTimeoutMs, resolve);
     });
-    await Promise.race([this.inFlight.settled().then(() => this.giveBacks.finish()), timeIsUp]);
+    await Promise.race([this.inFlight.settled().then(() => this.releaseRetries.finish()), timeIsUp]);
     cancel();
-    this.giveBacks.stop();
+    this.releaseRetries.stop();
   }
 }
 
@@ -372,8 +378,8 @@ function requestOf<Request>({ request }: { readonly request: Request }): Request
 }
 
 /** None is in it but those for a place. */
-function placeRequestOf({ request }: Attempt): PlaceRequest | [] {
-  return "place" in request ? request : [];
+function placeRequestOf({ request }: AcquireCommand): EnqueueRequest | [] {
+  return "ticket" in request ? request : [];
 }
 
 /** The queue of those who share a key on the same terms. */

@@ -11,7 +11,7 @@ import { SERVER_TIME } from "./server-time";
  *
  * Reply: 1, or 2 where a PUBLISH was denied.
  */
-export const LEAVE = script(
+export const DEQUEUE = script(
   SERVER_TIME,
   QUEUE,
   `

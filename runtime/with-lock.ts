@@ -2,7 +2,7 @@ import { locker } from "./configure";
 import { LockOptionError } from "./errors";
 import { checkedKey, countedKeys } from "./key";
 import { Lock } from "./lock/lock";
-import { Locks } from "./lock/locks";
+import { MultiLock } from "./lock/multi-lock";
 import { runInside } from "./lock/reentrancy";
 import type { CallSite } from "./lock/locker";
 import {
@@ -14,10 +14,10 @@ import {
 } from "./lock/settings";
 import type { HeldLock } from "./woven";
 import { isOptions, readFrom, readOptions } from "./options";
-import { shown } from "./shown";
+import { formatValue } from "./format-value";
 
 /** The options of a lock by hand. */
-export interface HandOptions extends LockOptions {
+export interface WithLockOptions extends LockOptions {
   /** Ends the wait for the lock: the call rejects with the signal's reason. It does not end a body that runs. */
   readonly signal?: AbortSignal;
   /** See {@link ConditionalOptions}. */
@@ -25,7 +25,7 @@ export interface HandOptions extends LockOptions {
 }
 
 /** Options with a condition. If it is false, the body runs without a lock. */
-export type ConditionalOptions = Omit<HandOptions, "when"> & { readonly when: boolean };
+export type ConditionalOptions = Omit<WithLockOptions, "when"> & { readonly when: boolean };
 
 /** The full key of a lock, or several keys. All of them are acquired or none, and their order does not matter. */
 export type Keys = string | readonly string[];
@@ -36,7 +36,7 @@ interface Throws {
   readonly onFailure?: "throw";
 }
 
-const OWN_OPTIONS = ["signal", "when"] satisfies (keyof HandOptions)[];
+const OWN_OPTIONS = ["signal", "when"] satisfies (keyof WithLockOptions)[];
 
 /**
  * Runs `body` under the lock, and releases the lock when the body ends or throws.
@@ -48,8 +48,16 @@ const OWN_OPTIONS = ["signal", "when"] satisfies (keyof HandOptions)[];
  * @throws {LockUnreachableError} if the store did not reply
  * @throws {LockLostError} if the lock ended before `body` did and `body` did not throw
  */
-export function withLock<T>(key: string, options: HandOptions & Throws, body: Body<T, HeldLock>): Promise<T>;
-export function withLock<T>(key: Keys, options: HandOptions, body: Body<T, HeldLock>): Promise<T | undefined>;
+export function withLock<T>(
+  key: string,
+  options: WithLockOptions & Throws,
+  body: Body<T, HeldLock>,
+): Promise<T>;
+export function withLock<T>(
+  key: Keys,
+  options: WithLockOptions,
+  body: Body<T, HeldLock>,
+): Promise<T | undefined>;
 export function withLock<T>(
   key: Keys,
   options: ConditionalOptions & Throws,
@@ -62,19 +70,19 @@ export function withLock<T>(
 ): Promise<T | undefined>;
 export async function withLock<T>(
   key: Keys,
-  options: HandOptions | ConditionalOptions,
+  options: WithLockOptions | ConditionalOptions,
   body: Body<T, HeldLock> | Body<T, HeldLock | undefined>,
 ): Promise<T | undefined> {
   if (typeof body !== "function") {
     throw new LockOptionError(
       typeof options === "function"
         ? "Expected withLock(key, options, body) to be given options before the function: withLock(key, {}, body)"
-        : `Expected withLock(key, options, body) to be given a function, got ${shown(body)}`,
+        : `Expected withLock(key, options, body) to be given a function, got ${formatValue(body)}`,
     );
   }
   if (isGenerator(body)) {
     throw new LockOptionError(
-      `Expected withLock(key, options, body) to get a function that is not a generator, because a generator runs only later, after the release, got ${shown(body)}`,
+      `Expected withLock(key, options, body) to get a function that is not a generator, because a generator runs only later, after the release, got ${formatValue(body)}`,
     );
   }
   const { callSite, signal, when } = readCall(options);
@@ -102,11 +110,14 @@ export async function withLock<T>(
  * @throws {LockWaitTimeoutError} if another caller held the lock for the whole wait budget
  * @throws {LockUnreachableError} if the store did not reply
  */
-export function obtain(key: Keys, options?: HandOptions & Throws): Promise<HeldLock>;
-export function obtain(key: Keys, options: HandOptions | ConditionalOptions): Promise<HeldLock | undefined>;
+export function obtain(key: Keys, options?: WithLockOptions & Throws): Promise<HeldLock>;
+export function obtain(
+  key: Keys,
+  options: WithLockOptions | ConditionalOptions,
+): Promise<HeldLock | undefined>;
 export async function obtain(
   key: Keys,
-  options: HandOptions | ConditionalOptions = {},
+  options: WithLockOptions | ConditionalOptions = {},
 ): Promise<HeldLock | undefined> {
   const { callSite, signal, when } = readCall(options);
   if (callSite.settings.reentrant) {
@@ -121,7 +132,7 @@ export async function obtain(
 }
 
 /** The options of a lock that the caller does not wait for. */
-export type TryOptions = Omit<HandOptions, "retryTimes" | "waitTime" | "onFailure">;
+export type TryOptions = Omit<WithLockOptions, "retryTimes" | "waitTime" | "onFailure">;
 
 /**
  * Tries once to acquire a lock, without waiting: see {@link obtain}.
@@ -140,10 +151,10 @@ export async function tryObtain(key: Keys, options: TryOptions = {}): Promise<He
 
 const ONE_TRY = { retryTimes: 0, onFailure: "skip" } as const;
 
-function open(key: Keys, callSite: CallSite): Lock | Locks {
+function open(key: Keys, callSite: CallSite): Lock | MultiLock {
   if (!isList(key)) return new Lock(callSite, checkedKey(key));
   assertForEach(callSite.settings);
-  return new Locks(callSite, countedKeys(key.map(checkedKey)));
+  return new MultiLock(callSite, countedKeys(key.map(checkedKey)));
 }
 
 /** Not a revoked proxy, which is nothing. */
@@ -176,7 +187,7 @@ function isAbortSignal(value: unknown): boolean {
 function assertOptions(options: unknown): asserts options is object {
   if (isOptions(options)) return;
   throw new LockOptionError(
-    `Expected lock options to be an object such as { lockTime: "30s" }, got ${shown(options)}`,
+    `Expected lock options to be an object such as { lockTime: "30s" }, got ${formatValue(options)}`,
   );
 }
 
@@ -187,16 +198,16 @@ interface Call {
   readonly when: boolean | undefined;
 }
 
-function readCall(options: HandOptions | ConditionalOptions): Call {
+function readCall(options: WithLockOptions | ConditionalOptions): Call {
   assertOptions(options);
   const asked = locker().callSite(options, undefined, OWN_OPTIONS);
   const signal = asked.differing(options, "signal");
   const when = asked.differing(options, "when");
   if (signal !== undefined && !isAbortSignal(signal)) {
-    throw new LockOptionError(`Expected \`signal\` to be an AbortSignal, got ${shown(signal)}`);
+    throw new LockOptionError(`Expected \`signal\` to be an AbortSignal, got ${formatValue(signal)}`);
   }
   if (when !== undefined && typeof when !== "boolean") {
-    throw new LockOptionError(`Expected \`when\` to be true or false, got ${shown(when)}`);
+    throw new LockOptionError(`Expected \`when\` to be true or false, got ${formatValue(when)}`);
   }
   return { callSite: asked.made, signal, when };
 }

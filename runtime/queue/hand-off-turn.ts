@@ -14,7 +14,7 @@ const LONGEST_TURN_MS = 100;
 export type Ended = (loss: Loss | undefined) => void;
 
 /** A series of holders of one lease in this process, since its first hand-off. */
-export class Turn {
+export class HandOffTurn {
   handOffs = 0;
   readonly #since: number;
   /** Holders that handed off, and for which the store has not yet confirmed that they held the lock to their end. */

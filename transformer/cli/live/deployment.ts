@@ -4,7 +4,7 @@ import { printError, safe } from "../printer";
 import { addressOf, reasonOf } from "./errors";
 
 /** The servers with the locks, as the console sees them. */
-export interface Home {
+export interface Deployment {
   /** What `configure({ redis })` takes. */
   readonly redis: Redis | Cluster | readonly Redis[];
   /** The servers without their passwords. */
@@ -19,7 +19,7 @@ export interface Home {
     mostBytes: number,
   ): Promise<{ readonly value: string | undefined; readonly leftMs: number }>;
   /** The same servers for a client with a `keyPrefix`. */
-  prefixed(prefix: string): Pick<Home, "redis" | "close">;
+  prefixed(prefix: string): Pick<Deployment, "redis" | "close">;
   close(): void;
 }
 
@@ -36,7 +36,7 @@ const OPTIONS = {
  * @param urls one Redis, Sentinel or node of a cluster; or the masters of a quorum
  * @throws {UsageError} if one cannot be reached; of a quorum, if too few can
  */
-export async function openHome(urls: readonly string[]): Promise<Home> {
+export async function openHome(urls: readonly string[]): Promise<Deployment> {
   const { Redis: Client, Cluster: ClusterClient } = loadIoredis();
   const addresses = urls.map((url) => addressOf(url));
   const names = addresses.map(({ name }) => name);
@@ -106,8 +106,8 @@ export async function openHome(urls: readonly string[]): Promise<Home> {
 }
 
 /** One Redis, or the masters of a quorum. */
-function homeOf(clients: readonly Redis[], names: readonly string[], close: () => void): Home {
-  const several = (all: readonly Redis[]): Home["redis"] => {
+function homeOf(clients: readonly Redis[], names: readonly string[], close: () => void): Deployment {
+  const several = (all: readonly Redis[]): Deployment["redis"] => {
     const [only] = all;
     return all.length > 1 || only === undefined ? all : only;
   };
@@ -125,7 +125,11 @@ function homeOf(clients: readonly Redis[], names: readonly string[], close: () =
   };
 }
 
-async function readFrom(redis: Redis | Cluster, name: string, mostBytes: number): ReturnType<Home["read"]> {
+async function readFrom(
+  redis: Redis | Cluster,
+  name: string,
+  mostBytes: number,
+): ReturnType<Deployment["read"]> {
   const [value, leftMs] = await Promise.all([redis.getrange(name, 0, mostBytes - 1), redis.pttl(name)]);
   return { value: value === "" ? undefined : value, leftMs };
 }
@@ -135,7 +139,7 @@ async function readFromAny(
   clients: readonly Redis[],
   name: string,
   mostBytes: number,
-): ReturnType<Home["read"]> {
+): ReturnType<Deployment["read"]> {
   const settled = await Promise.allSettled(clients.map((client) => readFrom(client, name, mostBytes)));
   const found = settled.flatMap((one) => (one.status === "fulfilled" ? [one.value] : []));
   const [first] = found;

@@ -3,8 +3,8 @@ import type { InFlight } from "../commands/in-flight";
 import { LockMisconfiguredError } from "../errors";
 import { inRoot } from "../root-context";
 import { closedNoLonger } from "../stores/later-drop";
-import type { DropRequest, Store } from "../stores/port";
-import { dropReply } from "../stores/replies";
+import type { ReleaseRequest, Store } from "../stores/port";
+import { releaseReply } from "../stores/replies";
 
 /** How long to pause before a store that did not answer is asked again: at first, and at most. */
 const PAUSE_MS = 100;
@@ -14,7 +14,7 @@ const LONGEST_PAUSE_MS = 1_000;
  * What the store may still have for us, and nobody wants: it is dropped again and again until the store answers, or until
  * it has expired by itself.
  */
-export class GiveBacks {
+export class ReleaseRetries {
   readonly #clock: Clock;
   readonly #store: Store;
   readonly #inFlight: InFlight;
@@ -37,29 +37,29 @@ export class GiveBacks {
   /**
    * Nobody believes, or will ever again, to hold the key by this `requestId`.
    *
-   * @param withinMs how long the key may hold it, counted from now
+   * @param timeoutMs how long the key may hold it, counted from now
    * @param onAnswer called once the store has answered
    */
-  drop(request: DropRequest, withinMs: number, onAnswer: () => void = () => {}): void {
+  release(request: ReleaseRequest, timeoutMs: number, onAnswer: () => void = () => {}): void {
     const now = this.#clock.now();
-    const closedUntil = now + (request.closedForMs ?? 0);
+    const closedUntil = now + (request.cooldownMs ?? 0);
     this.#add(async () => {
       const isAnswered = await this.#insist(
         () =>
           this.#inFlight.ask(
             (commandMs) =>
-              this.#store.drop(closedNoLonger(request, closedUntil - this.#clock.now()), commandMs),
-            dropReply,
+              this.#store.release(closedNoLonger(request, closedUntil - this.#clock.now()), commandMs),
+            releaseReply,
           ),
-        now + withinMs,
+        now + timeoutMs,
       );
       if (isAnswered) onAnswer();
     });
   }
 
   /** Gives up a place in a queue. Where that is not heard, the place ends by itself. */
-  leave(key: string, place: string): void {
-    this.#add(() => this.#inFlight.tell((withinMs) => this.#store.leave(key, place, withinMs)));
+  dequeue(key: string, place: string): void {
+    this.#add(() => this.#inFlight.tell((timeoutMs) => this.#store.dequeue(key, place, timeoutMs)));
   }
 
   /** Resolves when everything has been sent once more, and answered or not. What fails from now on is not tried again. */

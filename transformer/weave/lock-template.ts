@@ -1,6 +1,6 @@
 import type * as TS from "typescript";
 import type { Parser } from "../parser/parser";
-import type { Apart } from "../read/apart";
+import type { Apart } from "../read/extracted-body";
 import { isJavaScript } from "../read/file-kind";
 import type { KeyPart } from "../read/key";
 import { freshName, identifiersIn } from "../read/names";

@@ -13,7 +13,7 @@ import { REVOKED } from "./values";
  * Reply: { 1, token } where the other took the key, { 2 } where it has a place, { 3 } where it can have none and the key
  * is free, each with 1 in the third place where a PUBLISH was denied. Otherwise { 0, what it holds }.
  */
-export const NEXT = script(
+export const RELEASE_AND_ENQUEUE = script(
   SERVER_TIME,
   TOKEN,
   QUEUE,

@@ -8,7 +8,7 @@ const MANY = 1_000;
  * collector, so keeps all later ones from being freed early, with everything that was in them: measured, a third more
  * work for a busy process. To start anew breaks the chain.
  */
-export class Roster<Key, Value extends object> {
+export class RecyclingMap<Key, Value extends object> {
   #map = new Map<Key, Value>();
   #left = 0;
 

@@ -9,7 +9,7 @@ import { MANY, OF_ALL } from "./values";
  * Reply: 1 where all were taken. Otherwise for each nothing where it was taken, what it holds where it was not, or its error; where the
  * server takes no writes, that alone.
  */
-export const TAKE_MANY = script(
+export const ACQUIRE_MANY = script(
   MANY,
   OF_ALL,
   `

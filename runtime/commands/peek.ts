@@ -1,21 +1,21 @@
 import { asError } from "../errors";
 import type { Store } from "../stores/port";
-import { lookReply, repliesIn } from "../stores/replies";
+import { peekReply, repliesIn } from "../stores/replies";
 import type { InFlight } from "./in-flight";
 
 /**
  * Asks what keys hold. It never rejects: there is one answer for each key, in their order, or the error that the store
  * failed with.
  */
-export async function lookMany(
+export async function peekMany(
   store: Store,
   inFlight: InFlight,
   keys: readonly string[],
 ): Promise<readonly (string | Error | undefined)[]> {
   try {
-    const send = (withinMs: number): Promise<unknown> => store.look(keys, withinMs);
+    const send = (timeoutMs: number): Promise<unknown> => store.peek(keys, timeoutMs);
     const values = await inFlight.ask(send, (reply) => repliesIn(reply, keys.length));
-    return values.map(lookReply);
+    return values.map(peekReply);
   } catch (error) {
     const failure = asError(error);
     return keys.map(() => failure);

@@ -17,7 +17,7 @@ end
  *
  * Reply: 1 where it was dropped, 2 where besides a PUBLISH was denied, otherwise { what it holds }.
  */
-export const DROP = script(
+export const RELEASE = script(
   REVOKED,
   `
 local holder = redis.pcall("GET", KEYS[1])
@@ -44,7 +44,7 @@ return 1 + publish_is_denied
  *
  * Reply: 1 where it was dropped, otherwise { what it holds }.
  */
-export const DROP_ALONE = script(
+export const RELEASE_ALONE = script(
   REVOKED,
   `
 local holder = redis.pcall("GET", KEYS[1])
@@ -64,7 +64,7 @@ return 1
  *
  * Reply: 1 where all were dropped, and no more is to be said. Otherwise for each as that of DROP, or its error.
  */
-export const DROP_MANY = script(
+export const RELEASE_MANY = script(
   MANY,
   VALUES,
   ERROR_OF,

@@ -9,13 +9,13 @@ export interface Process {
 }
 
 /** What a process says of a lock that it has held or waited for longer than a second. */
-export interface Said {
+export interface Announcement {
   /** The function with the tag. */
   readonly site?: string;
   readonly forMs?: number;
 }
 
-export interface HolderRow extends Said {
+export interface HolderRow extends Announcement {
   /** What the key holds of it. */
   readonly storeValue: string;
   /** Of a lock of ours. */
@@ -24,7 +24,7 @@ export interface HolderRow extends Said {
   readonly isRevoked: boolean;
 }
 
-interface WaiterRow extends Process, Said {}
+interface WaiterRow extends Process, Announcement {}
 
 export interface LockRow {
   readonly key: string;
@@ -40,7 +40,7 @@ export interface LockRow {
   readonly masters: number;
 }
 
-export interface Look {
+export interface Snapshot {
   readonly locks: readonly LockRow[];
   /** How many keys the servers have in all. */
   readonly keys: number;

@@ -1,14 +1,14 @@
 import type { Clock } from "../clock";
-import type { Attempt } from "../commands/attempt";
-import type { Drop } from "../commands/drop";
+import type { AcquireCommand } from "../commands/acquire";
+import type { ReleaseCommand } from "../commands/release";
 import type { Batch, InFlight } from "../commands/in-flight";
-import type { DropReply, Store, TakeReply } from "../stores/port";
+import type { ReleaseReply, Store, AcquireReply } from "../stores/port";
 import type { Suspension } from "../suspension";
 import type { Contended } from "./contended";
 import type { Deadlines } from "./deadlines";
-import type { GiveBacks } from "./give-backs";
+import type { ReleaseRetries } from "./release-retries";
 import type { Lease } from "./lease";
-import type { Looks } from "./looks";
+import type { LeaseVerifier } from "./lease-verifier";
 import type { Renewals } from "./renewals";
 import type { Refreshes } from "./refreshes";
 import type { SharedLease } from "./shared-lease";
@@ -16,24 +16,24 @@ import type { Waiter } from "./waiter";
 
 /** One who has a place in a queue of the store, and hears when to ask again. */
 export interface Listening {
-  readonly place: string;
-  onHint(): void;
+  readonly ticket: string;
+  onWakeUp(): void;
 }
 
 /** What the queues of a process share. */
-export interface Shared {
+export interface QueueContext {
   readonly clock: Clock;
   readonly store: Store;
   readonly inFlight: InFlight;
   /** What asks for keys, and what gives them back, goes together. */
-  readonly takes: Batch<Attempt, TakeReply>;
-  readonly places: Batch<Attempt, TakeReply>;
-  readonly drops: Batch<Drop<unknown>, DropReply>;
+  readonly acquires: Batch<AcquireCommand, AcquireReply>;
+  readonly enqueues: Batch<AcquireCommand, AcquireReply>;
+  readonly releases: Batch<ReleaseCommand<unknown>, ReleaseReply>;
   readonly contended: Contended;
   readonly renewals: Renewals;
-  readonly looks: Looks;
+  readonly verifier: LeaseVerifier;
   readonly deadlines: Deadlines;
-  readonly giveBacks: GiveBacks;
+  readonly releaseRetries: ReleaseRetries;
   readonly suspension: Suspension;
   readonly refreshes: Refreshes;
   readonly newRequestId: () => string;
