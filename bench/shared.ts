@@ -212,7 +212,7 @@ function keepApart(callers: Callers, server: RedisServer): boolean {
   return callers.pids.every((pid) => runOn("0", pid)) && runOn("1", server.pid) && runOn("1", process.pid);
 }
 
-function share(callers: Callers, server: RedisServer): void {
+function keepTogether(callers: Callers, server: RedisServer): void {
   const all = `0-${availableParallelism() - 1}`;
   for (const pid of [...callers.pids, server.pid, process.pid]) runOn(all, pid);
 }
@@ -257,7 +257,7 @@ async function playLoad(server: RedisServer, client: Redis, load: Load): Promise
   );
   if (keepApart(callers, server)) await playApart(client, callers);
   else console.log("  no core of their own for the callers: this machine has no `taskset`, or one core");
-  share(callers, server);
+  keepTogether(callers, server);
 }
 
 async function playApart(client: Redis, callers: Callers): Promise<void> {

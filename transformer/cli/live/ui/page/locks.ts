@@ -1,5 +1,5 @@
 import { onOneLine } from "../../../escape";
-import type { HolderRow, LockRow, Said } from "../../snapshot";
+import type { HolderRow, LockRow, Announcement } from "../../snapshot";
 import { few, longest } from "../../words";
 import { element, show } from "./dom";
 import { holderText, processText, timeText } from "./words";
@@ -45,7 +45,7 @@ function rowOf(lock: LockRow): HTMLTableRowElement {
   );
 }
 
-export function withSite(text: string, { site }: Said): string {
+export function withSite(text: string, { site }: Announcement): string {
   return site === undefined ? text : `${text} · ${onOneLine(site)}`;
 }
 
