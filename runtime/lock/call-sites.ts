@@ -1,5 +1,5 @@
 import { readFrom, readOptions } from "../options";
-import { LOCK_OPTIONS, unknownLockOption } from "./settings";
+import { areInherited, LOCK_OPTIONS, unknownLockOption } from "./settings";
 
 /** What one place in the code asks for. */
 export interface Asked<Made> {
@@ -26,8 +26,7 @@ export function oncePerCallSite<Made>(
     if (known?.areThose(options) === true) return known;
     const unknownOption = (name: string) => unknownLockOption(name, others);
     const own = readOptions(options, [...others, ...LOCK_OPTIONS], unknownOption);
-    const prototype: unknown = readFrom("The options", () => Object.getPrototypeOf(options));
-    const asked = new CallSiteOptions(own, prototype, others, make(own, site, others));
+    const asked = new CallSiteOptions(own, others, make(own, site, others));
     callSites.set(site, asked);
     return asked;
   };
@@ -36,19 +35,17 @@ export function oncePerCallSite<Made>(
 /** Options that were checked, and what was made of them. */
 class CallSiteOptions<Made> implements Asked<Made> {
   readonly made: Made;
-  readonly #prototype: unknown;
   readonly #names: readonly string[];
   /** The values of these names, or `DIFFERS`. */
   readonly #values: readonly unknown[];
 
-  constructor(own: object, prototype: unknown, others: readonly string[], made: Made) {
+  constructor(own: object, others: readonly string[], made: Made) {
     this.made = made;
-    this.#prototype = prototype;
     this.#names = Object.keys(own);
     this.#values = Object.entries(own).map(([name, value]) => (others.includes(name) ? DIFFERS : value));
   }
 
-  /** Whether these are the same options again. Then they inherit nothing but what was checked. */
+  /** Whether these are the same options again, and inherit none. A prototype may have changed since the last call. */
   areThose(options: object): boolean {
     try {
       const names = Object.keys(options);
@@ -58,7 +55,8 @@ class CallSiteOptions<Made> implements Asked<Made> {
         const value = this.#values[index];
         if (name !== this.#names[index] || (value !== DIFFERS && options[name] !== value)) return false;
       }
-      return Object.getPrototypeOf(options) === this.#prototype;
+      const prototype: unknown = Object.getPrototypeOf(options);
+      return prototype === null || (prototype === Object.prototype && !areInherited());
     } catch {
       return false; // `readOptions` reports what cannot be read.
     }

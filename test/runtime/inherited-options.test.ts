@@ -201,14 +201,17 @@ for (const [boundary, { options, needed = {}, isConfigured = false, with: use }]
   }
 }
 
-test.serial("what Object.prototype gets after a call site was checked changes nothing", async (t) => {
-  configure({ store: memoryStore(), woven: false });
-  const within = async (): Promise<number> => (await inspect("LOCK_a")).holders.length;
-  t.is(await withLock("LOCK_a", {}, within), 1);
-  for (const [name, value] of Object.entries({ when: false, signal: "no signal", lockTime: 7 })) {
-    const held = WAYS["from Object.prototype"]?.({}, name, value, (options) =>
-      withLock("LOCK_a", options, () => within()),
-    );
-    t.is(await held, 1, name);
-  }
-});
+test.serial(
+  "what Object.prototype gets after a call site was checked is an error, and no body runs",
+  async (t) => {
+    configure({ store: memoryStore(), woven: false });
+    const within = async (): Promise<number> => (await inspect("LOCK_a")).holders.length;
+    t.is(await withLock("LOCK_a", {}, within), 1);
+    for (const [name, value] of Object.entries({ when: false, signal: "no signal", lockTime: 7 })) {
+      const call = WAYS["from Object.prototype"]?.({}, name, value, (options) =>
+        withLock("LOCK_a", options, () => t.fail("a body ran")).catch((error: unknown) => error),
+      );
+      t.true((await call) instanceof LockOptionError, name);
+    }
+  },
+);
