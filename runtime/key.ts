@@ -48,8 +48,15 @@ export function lockKeys(
   businessFlag: string,
   parts: readonly (KeyValue | readonly KeyValue[])[],
 ): readonly string[] {
-  const keys = parts.flat().map((part) => lockKey(businessFlag, part));
+  // `Array.from` also visits the holes of an array, which identify nothing.
+  const keys = parts.flatMap((part) =>
+    isArray(part) ? Array.from(part, (one) => lockKey(businessFlag, one)) : [lockKey(businessFlag, part)],
+  );
   return countedKeys(keys, () => ` of ${formatValue(businessFlag)}`);
+}
+
+function isArray(part: KeyValue | readonly KeyValue[]): part is readonly KeyValue[] {
+  return Array.isArray(part);
 }
 
 /** The keys of one lock, if they are as many as it may have. */
@@ -72,6 +79,11 @@ export function wholeKey(template: TemplateStringsArray, ...values: readonly Key
   if (!isTemplate(template)) {
     throw new LockKeyError(
       `Expected wholeKey to tag a template, as in wholeKey\`mutex:\${orderNo}\`, got ${formatValue(template)}`,
+    );
+  }
+  if (template.includes(undefined as never)) {
+    throw new LockKeyError(
+      `Expected a template without invalid escapes such as \\u and \\x, got wholeKey\`${template.raw.join("${}")}\`. Fix: write a backslash as \\\\`,
     );
   }
   const shape = template.join("${}");

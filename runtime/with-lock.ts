@@ -154,7 +154,7 @@ const ONE_TRY = { retryTimes: 0, onFailure: "skip" } as const;
 function open(key: Keys, callSite: CallSite): Lock | MultiLock {
   if (!isList(key)) return new Lock(callSite, checkedKey(key));
   assertForEach(callSite.settings);
-  return new MultiLock(callSite, countedKeys(key.map(checkedKey)));
+  return new MultiLock(callSite, countedKeys(Array.from(key, checkedKey)));
 }
 
 /** Not a revoked proxy, which is nothing. */
@@ -179,8 +179,12 @@ function isGenerator(body: object): boolean {
 function isAbortSignal(value: unknown): boolean {
   if (typeof value !== "object" || value === null) return false;
   return readFrom("The option `signal`", () => {
-    const { aborted, addEventListener } = value as Partial<AbortSignal>;
-    return typeof aborted === "boolean" && typeof addEventListener === "function";
+    const { aborted, addEventListener, removeEventListener } = value as Partial<AbortSignal>;
+    return (
+      typeof aborted === "boolean" &&
+      typeof addEventListener === "function" &&
+      typeof removeEventListener === "function"
+    );
   });
 }
 

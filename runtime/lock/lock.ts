@@ -4,6 +4,7 @@ import { milliseconds, type Duration } from "../duration";
 import {
   LockClosedError,
   LockError,
+  LockOptionError,
   LockLostError,
   LockMisconfiguredError,
   LockUnreachableError,
@@ -186,10 +187,20 @@ export class Lock implements AsyncDisposable, Waiter, Holder {
     const { clock, queues, events } = this.locker;
     const wait = new Wait(clock, queues.alarms, queues.join(this), this.#callSite.waitsSince);
     this.#wait = wait;
-    if (signal !== undefined && !signal.aborted) wait.listen(signal, () => this.abandon(wait, signal));
+    if (signal !== undefined && !signal.aborted) this.listen(wait, signal);
     events.asks(this);
     if (signal?.aborted === true) this.abandon(wait, signal);
     return wait;
+  }
+
+  private listen(wait: Wait, signal: AbortSignal): void {
+    try {
+      wait.listen(signal, () => this.abandon(wait, signal));
+    } catch (error) {
+      this.giveUp(wait);
+      const message = `The option \`signal\` cannot be listened to: ${errorMessage(error)}`;
+      wait.fail(new LockOptionError(message, { cause: error }));
+    }
   }
 
   private abandon(wait: Wait, { reason }: AbortSignal): void {
@@ -491,8 +502,10 @@ export class Lock implements AsyncDisposable, Waiter, Holder {
     const lease = this.root.#lease;
     if (lease === undefined) throw this.notHeld();
     try {
-      const untilOwnEndMs = Math.max(Math.ceil(this.ownEnd - this.locker.clock.now()), 1);
-      await this.locker.queues.prolong(lease, Math.min(ms, untilOwnEndMs), mostMs);
+      // Of a shared hold, the lease knows no `holdAtMost`, because each caller has its own.
+      const end = lease.isShared ? Math.min(this.ownEnd, this.mayHoldUntil) : this.ownEnd;
+      const untilEndMs = Math.max(Math.ceil(end - this.locker.clock.now()), 1);
+      await this.locker.queues.prolong(lease, Math.min(ms, untilEndMs), mostMs);
     } catch (error) {
       if (error instanceof LockError) throw error;
       const message = `${nameOf(this)}: the store could not be asked to hold the lock for longer: ${errorMessage(error)}`;

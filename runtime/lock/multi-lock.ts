@@ -6,7 +6,7 @@ import type { Trouble } from "../queue/loss";
 import { Aborter } from "./aborter";
 import { Lock, type FailureClass } from "./lock";
 import type { CallSite, Together } from "./locker";
-import { onAbort } from "./on-abort";
+import { onAbort, unlessAborted } from "./on-abort";
 import { budgetMsOf } from "./settings";
 
 /**
@@ -100,7 +100,8 @@ export class MultiLock implements AsyncDisposable {
       }
       throw this.#notHeld();
     } catch (error) {
-      await this.#discard();
+      const discarded = this.#discard();
+      if (signal?.aborted !== true) await discarded; // An abort ends the wait immediately.
       throw error;
     }
   }
@@ -134,7 +135,8 @@ export class MultiLock implements AsyncDisposable {
     this.#heldSince = this.#callSite.locker.clock.now();
     if (!this.#areFresh) {
       const mostMs = Math.max(this.#budgetEndsAt - this.#heldSince, LEAST_COMMAND_TIME_MS);
-      const renewed = await Promise.allSettled(this.#held.map((lock) => lock.renewOnce(mostMs)));
+      const renewals = Promise.allSettled(this.#held.map((lock) => lock.renewOnce(mostMs)));
+      const renewed = await unlessAborted(renewals, signal);
       for (const one of renewed) {
         if (one.status === "fulfilled" || one.reason instanceof LockLostError) continue;
         if (one.reason instanceof LockMisconfiguredError || this.#isOutOfTime) throw one.reason;
@@ -186,9 +188,9 @@ export class MultiLock implements AsyncDisposable {
     for (const tried of tries) if (tried.status === "rejected") throw tried.reason;
   }
 
-  #waiter(): { readonly lock: Lock; readonly isWaitedFor: true } | undefined {
+  #waiter(): { readonly lock: Lock; readonly isWaitedFor: true } {
     const key = this.keys[this.#held.length];
-    if (key === undefined) return undefined;
+    if (key === undefined) throw this.#notHeld();
     const lock = new Lock({ ...this.#callSite, together: this.#together, waitsSince: this.#since }, key);
     return { lock, isWaitedFor: true };
   }

@@ -11,15 +11,19 @@ const waiting = new WeakMap<AbortSignal, Set<() => void>>();
 export function onAbort(signal: AbortSignal, callback: () => void): () => void {
   let callbacks = waiting.get(signal);
   if (callbacks === undefined) {
+    signal.addEventListener("abort", callAll); // An imitation of a signal may throw.
     waiting.set(signal, (callbacks = new Set()));
-    signal.addEventListener("abort", callAll);
   }
   callbacks.add(callback);
   return () => {
     callbacks.delete(callback);
     if (callbacks.size > 0 || waiting.get(signal) !== callbacks) return;
     waiting.delete(signal);
-    signal.removeEventListener("abort", callAll);
+    try {
+      signal.removeEventListener("abort", callAll);
+    } catch {
+      // An imitation of a signal. `callAll` finds no callback any more.
+    }
   };
 }
 

@@ -22,9 +22,10 @@ async function enter(
   process: FleetProcess,
   keys: readonly string[],
   options: LockOptions = {},
+  signal?: AbortSignal,
 ): Promise<MultiLock> {
   const locks = process.locks(keys, options);
-  while (!(await locks.acquire())) await locks.retryCheck();
+  while (!(await locks.acquire(signal))) await locks.retryCheck();
   locks.assertHeld();
   return locks;
 }
@@ -134,6 +135,26 @@ test("a signal ends the wait for all of them, and nothing is kept", async (t) =>
   t.is((await waiting).message, "gone home");
   t.true(await fleet.isFree("a"));
   await t.throwsAsync(locks.acquire(), { instanceOf: LockLostError });
+  t.true(one.isIdle);
+});
+
+test("an abort ends the wait also while all are renewed for the body, which does not run", async (t) => {
+  const fleet = new Fleet();
+  const one = fleet.process();
+  await fleet.foreignHolder("b", 60_000);
+  const goesAway = new AbortController();
+  const entering = enter(one, ["a", "b"], {}, goesAway.signal);
+  await fleet.clock.advance(100);
+  fleet.store.onRenew = lostOnTheWay;
+  await fleet.foreignerLeaves("b");
+  await fleet.clock.settle();
+  const abortedAt = fleet.clock.now();
+  goesAway.abort(new Error("gone home"));
+  t.is((await t.throwsAsync(entering)).message, "gone home");
+  t.is(fleet.clock.now(), abortedAt);
+  fleet.store.onRenew = (send) => send();
+  await fleet.clock.advance(10_000);
+  t.true((await fleet.isFree("a")) && (await fleet.isFree("b")));
   t.true(one.isIdle);
 });
 

@@ -309,3 +309,19 @@ test("callers that leave one after the other give their permits back with one re
   await Promise.all(calls);
   await fleet.leftNothing(t, KEY, process);
 });
+
+test("extend() of a shared lock keeps the key no longer than holdAtMost allows", async (t) => {
+  const fleet = new Fleet();
+  const process = fleet.process();
+  const end = deferred();
+  const call = process.call(KEY, { mode: "read", lockTime: "1s", holdAtMost: "5s" }, async (lock) => {
+    await lock.extend("1h");
+    await end.promise;
+  });
+  await fleet.clock.advance(10);
+  const { holds } = (await fleet.memory.inspect?.(KEY, SECOND)) ?? { holds: [] };
+  t.true(holds.length === 1 && holds.every(({ leftMs }) => leftMs <= 5 * SECOND));
+  end.resolve();
+  await call;
+  await fleet.leftNothing(t, KEY, process);
+});

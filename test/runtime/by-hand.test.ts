@@ -256,3 +256,40 @@ for (const key of ["lockweave:", "lockweave:2:queue:{LOCK_payOrder_1}"]) {
 test("no flag and no part make a key in that namespace", (t) => {
   t.is(lockKey("lockweave:2:queue", "a"), "LOCK_lockweave:2:queue_a");
 });
+
+test("a hole in a list of keys is an error, and no body runs", async (t) => {
+  const keys = ["LOCK_hole_a", "LOCK_hole_b"];
+  Reflect.deleteProperty(keys, 0);
+  for (const list of [keys, Array<string>(1)])
+    await t.throwsAsync(
+      withLock(list, {}, () => t.fail()),
+      { instanceOf: LockKeyError, message: /got undefined/ },
+    );
+});
+
+for (const [what, signal] of Object.entries({
+  "cannot be removed from": Object.assign(new EventTarget(), {
+    aborted: false,
+    removeEventListener: undefined,
+  }),
+  "throws when it is listened to": Object.assign(new EventTarget(), {
+    aborted: false,
+    addEventListener() {
+      throw new Error("no listeners");
+    },
+  }),
+  "throws when its listener is removed": Object.assign(new EventTarget(), {
+    aborted: false,
+    removeEventListener() {
+      throw new Error("no removal");
+    },
+  }),
+})) {
+  test(`a signal that ${what} leaves the key to the next caller`, async (t) => {
+    const key = `LOCK_signal ${what}`;
+    const options = { signal: signal as unknown as AbortSignal };
+    const outcome = await withLock(key, options, () => "inside").catch((error: unknown) => error);
+    t.true(outcome === "inside" || outcome instanceof LockOptionError, String(outcome));
+    t.is(await withLock(key, { retryTimes: 0 }, () => "next"), "next");
+  });
+}

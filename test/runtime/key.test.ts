@@ -2,7 +2,7 @@ import { inspect } from "node:util";
 import test from "ava";
 import * as fc from "fast-check";
 import { LockKeyError } from "../../runtime/errors";
-import { lockKey, wholeKey, type KeyValue } from "../../runtime/key";
+import { lockKey, lockKeys, wholeKey, type KeyValue } from "../../runtime/key";
 
 test("the ancestor's example makes the ancestor's bytes", (t) => {
   t.is(lockKey("payOrder", "Test001"), "LOCK_payOrder_Test001");
@@ -204,4 +204,19 @@ test("wholeKey is refused where it does not stand before a template", (t) => {
       message: /^Expected wholeKey to tag a template/,
     });
   }
+});
+
+test("a hole in a list of keys is an error, as `undefined` is", (t) => {
+  const list = ["a", "b", "c"];
+  Reflect.deleteProperty(list, 1);
+  t.throws(() => lockKeys("sku", [list]), {
+    instanceOf: LockKeyError,
+    message: /key part 1 of "sku".*got undefined/,
+  });
+});
+
+test("a template with an invalid escape is an error, because its text is not known", (t) => {
+  const fix = { instanceOf: LockKeyError, message: /Fix: write a backslash as/ };
+  t.throws(() => wholeKey`C:\users:${7}`, fix);
+  t.is(wholeKey`C:\\users:${7}`, "C:\\users:7");
 });
