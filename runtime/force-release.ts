@@ -68,6 +68,13 @@ function notOurs(key: string, store: string, value: string): LockOptionError {
   );
 }
 
+/** The store compares bytes, and those that are no text do not survive the way here. */
+function notText(key: string, store: string): LockOptionError {
+  return new LockOptionError(
+    `${placeOf({ key, store })} holds bytes that are no UTF-8 text, which another program wrote, so they cannot be compared. Fix: delete the key with redis-cli, as in \`redis-cli UNLINK ${key}\``,
+  );
+}
+
 /** @returns what was taken, if it was still there */
 async function revoke(of: Locker, key: string, requestId: string): Promise<string | undefined> {
   const { store, queues, name } = of;
@@ -88,13 +95,16 @@ async function revoke(of: Locker, key: string, requestId: string): Promise<strin
 
 async function free(of: Locker, key: string, requestId: string): Promise<string | undefined> {
   const { store, queues } = of;
-  const { released } = await asked(
+  const reply = await asked(
     of,
     key,
     (timeoutMs) => store.release({ key, requestId }, timeoutMs),
     releaseReply,
   );
-  if (!released) return undefined;
+  if (!reply.released) {
+    if (reply.holder === requestId) throw notText(key, of.name);
+    return undefined;
+  }
   queues.lose(key, requestId, FREED);
   return requestId;
 }

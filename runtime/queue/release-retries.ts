@@ -1,6 +1,5 @@
 import type { Clock } from "../clock";
 import type { InFlight } from "../commands/in-flight";
-import { LockMisconfiguredError } from "../errors";
 import { inRoot } from "../root-context";
 import { closedNoLonger } from "../stores/later-drop";
 import type { ReleaseRequest, Store } from "../stores/port";
@@ -89,8 +88,9 @@ export class ReleaseRetries {
       try {
         await send();
         return true;
-      } catch (error) {
-        if (error instanceof LockMisconfiguredError || this.#clock.now() + pauseMs >= until) return false;
+      } catch {
+        // Also after a permanent error: somebody may restore the right to release.
+        if (this.#clock.now() + pauseMs >= until) return false;
       }
       if (this.#isFinishing) return false;
       await this.#pause(pauseMs);

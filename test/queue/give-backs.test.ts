@@ -53,12 +53,12 @@ test("a release is not sent any more once the key has expired by itself", async 
   await fleet.leftNothing(t, KEY, process);
 });
 
-test("a release that the store refuses for good is not sent again", async (t) => {
+test("a release that the store refuses is sent again until the lock time is over, because the right may return", async (t) => {
   const fleet = new Fleet();
   fleet.store.onDrop = () => Promise.reject(new LockMisconfiguredError("NOPERM"));
   await fleet.process().call(KEY, {}, idle);
   await fleet.clock.advance(60 * SECOND);
-  t.is(fleet.store.releases, 2);
+  t.true(fleet.store.releases > 25 && fleet.store.releases < 40, `${fleet.store.releases} releases`);
   t.is(fleet.clock.pendingTimers, 0);
   t.regex(fleet.warnings.join("\n"), /the release was not confirmed \(NOPERM\)/);
 });

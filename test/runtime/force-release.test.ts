@@ -1,6 +1,7 @@
 import { once } from "node:events";
 import test from "ava";
 import {
+  LockOptionError,
   configure,
   forceRelease,
   inspect,
@@ -257,3 +258,18 @@ test.serial("a store that does not answer is told", async (t) => {
   configure({ ...QUIET, store });
   await t.throwsAsync(forceRelease("k"), { code: "LOCK_UNREACHABLE", message: /no route/ });
 });
+
+test.serial(
+  "Redis: a value that is no text cannot be released, and the error says how to delete it",
+  async (t) => {
+    configure({ ...QUIET, store: redisStore(server.client()) });
+    const client = server.client();
+    const name = lockKey("forced", "bytes");
+    await client.set(name, Buffer.from([0xff, 0xfe, 0x80]), "PX", 60_000);
+    await t.throwsAsync(forceRelease(name, { now: true }), {
+      instanceOf: LockOptionError,
+      message: /holds bytes that are no UTF-8 text.*Fix: .*UNLINK/,
+    });
+    t.is(await client.exists(name), 1);
+  },
+);

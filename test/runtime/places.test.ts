@@ -284,7 +284,7 @@ for (const [what, configuration, message] of [
   ],
   [
     "what is half a store",
-    { stores: { ...NEEDED, payments: { take() {} } } },
+    { stores: { ...NEEDED, payments: { acquire() {} } } },
     /^Expected `stores.payments` to be a store .*`renew`/,
   ],
   [
