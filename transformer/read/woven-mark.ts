@@ -4,15 +4,14 @@ import { directives } from "./directives";
 import { runtimeNames } from "./imports";
 
 /**
- * Tells the bodies of the file that hold their lock already. Compiled output keeps the comments: whoever compiles
- * it again must not lock twice. The shape alone proves nothing: the calls are those of our runtime, by the name
- * under which the file takes it in.
+ * Returns a test for bodies that contain their lock already. Compiled output keeps the comments, so a second compilation must not lock
+ * twice. The shape alone proves nothing. So the calls must use the name under which the file imports our runtime.
  */
 export function wovenMark(ts: Parser, file: TS.SourceFile): (body: TS.ConciseBody) => boolean {
   const namespaces = new Set(file.statements.flatMap((statement) => runtimeNames(ts, statement)));
   if (namespaces.size === 0) return () => false;
 
-  /** The first argument in `lockweave.step(...)`. */
+  /** Returns the first argument of `lockweave.step(...)`. */
   const given = (node: TS.Node | undefined, step: string): TS.Expression | undefined => {
     const call = node && bare(ts, node);
     if (call === undefined || !ts.isCallExpression(call)) return undefined;
@@ -56,14 +55,14 @@ export function wovenMark(ts: Parser, file: TS.SourceFile): (body: TS.ConciseBod
   };
 }
 
-/** Of `lockweave.when(...) ? lockweave.open(...) : lockweave.unlocked()` what opens the lock. */
+/** Returns the expression that opens the lock, also from `lockweave.when(...) ? lockweave.open(...) : lockweave.unlocked()`. */
 function opened(ts: Parser, initializer: TS.Expression | undefined): TS.Expression | undefined {
   return initializer !== undefined && ts.isConditionalExpression(initializer)
     ? initializer.whenTrue
     : initializer;
 }
 
-/** Without `await` and parentheses. */
+/** Returns the node without `await` and parentheses. */
 function bare(ts: Parser, node: TS.Node): TS.Node {
   let inner = node;
   while (ts.isAwaitExpression(inner) || ts.isParenthesizedExpression(inner)) inner = inner.expression;
