@@ -15,7 +15,7 @@ import { isAsync } from "./promised";
 import { returnsThroughCode, returnsUnsettled, returnsValue } from "./returns";
 
 /** A body that becomes a function inside the woven function. */
-export interface Apart {
+export interface ExtractedBody {
   readonly isAsync: boolean;
   /** The return type, as the file writes it. */
   readonly type: TS.TypeNode | undefined;
@@ -38,16 +38,16 @@ export interface Apart {
  * - it hoists a name that the tag uses;
  * - its declared type is or may be `Awaited`, because an added `await` makes `Awaited<T>` of the type parameter `T`.
  */
-export function apartOf(
+export function extractedBodyOf(
   ts: Parser,
   file: TS.SourceFile,
   point: JoinPoint,
   reentrant: boolean,
   names: ReadonlySet<string>,
-): Apart | undefined {
+): ExtractedBody | undefined {
   const { fn, promised, type } = point;
   const isOwnAsync = isAsync(ts, fn);
-  const isApart =
+  const isExtracted =
     reentrant ||
     !isOwnAsync ||
     returnsThroughCode(ts, fn) ||
@@ -56,7 +56,7 @@ export function apartOf(
     (type !== undefined &&
       returnsUnsettled(ts, fn) &&
       mayContainAwaited(ts, file, type, typeParametersOf(ts, point)));
-  if (!isApart) return undefined;
+  if (!isExtracted) return undefined;
   return {
     isAsync: isOwnAsync,
     type: type ?? (isOwnAsync ? undefined : promised?.type),

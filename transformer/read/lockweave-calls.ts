@@ -97,7 +97,7 @@ export interface OwnValue {
 }
 
 /** Returns the functions with a handshake that the file passes as values. */
-export function passedOn(ts: Parser, file: TS.SourceFile, handedOn: HandedOn | undefined): OwnValue[] {
+export function passedAsValues(ts: Parser, file: TS.SourceFile, handedOn: HandedOn | undefined): OwnValue[] {
   const values: OwnValue[] = [];
   if (handedOn === undefined && !mayShakeHands(file.text)) return values;
   walk(ts, file, handedOn, undefined, (node, meaning) => {

@@ -15,7 +15,7 @@ import { readTogether } from "./conflicts";
 import { single, spanOf, UNPRINTABLE, type Reading } from "./reading";
 import { returnsValue } from "./returns";
 
-import { apartOf, type Apart } from "./extracted-body";
+import { extractedBodyOf, type ExtractedBody } from "./extracted-body";
 import { declaredAgain, declaredTwice, narrowedParameters, parameterNames } from "./parameters";
 import type { LockableFunction } from "./syntax";
 import type { Attribute } from "./tag";
@@ -50,7 +50,7 @@ export interface Plan {
   /** For a lock that several may hold: the attribute that says so, and its position. Locks of one `kind` may have the same key. */
   readonly sharing: { readonly words: string; readonly kind: string; readonly at: Span } | undefined;
   /** Set if the body becomes a function inside the woven one. */
-  readonly apart: Apart | undefined;
+  readonly extracted: ExtractedBody | undefined;
   /** The parameters that become variables of the body, if the body is not extracted. */
   readonly narrowed: readonly string[];
   /** Returns the type of a parameter, as the file writes it. */
@@ -112,10 +112,10 @@ export function plan(
   const onFailure = values.get("onFailure");
   const failure = onFailure?.kind === "failure" ? onFailure.piece : undefined;
   const names = namesIn(reading, key, wholeKey, [when, failure]);
-  const apart = isGenerator ? undefined : apartOf(ts, file, point, reentrant, names);
-  if (apart?.hidden !== undefined) {
+  const extracted = isGenerator ? undefined : extractedBodyOf(ts, file, point, reentrant, names);
+  if (extracted?.hidden !== undefined) {
     const at = spanOf(attributes.get("reentrant")) ?? tag.word;
-    reading.problems.push(problem("redeclaredParameter", at, apart.hidden));
+    reading.problems.push(problem("redeclaredParameter", at, extracted.hidden));
   }
   if (reading.problems.length > 0) return reading.problems;
   const isSkip = onFailure?.kind === "literal" && onFailure.code === '"skip"';
@@ -147,8 +147,8 @@ export function plan(
       attributes,
       wholeKey?.kind ?? `${flag} ${literalOf(values.get("each")) === "true" ? 1 : key.length}`,
     ),
-    apart,
-    narrowed: apart === undefined ? narrowedParameters(ts, file, fn) : [],
+    extracted,
+    narrowed: extracted === undefined ? narrowedParameters(ts, file, fn) : [],
     typeOf,
     named,
     warnings: reading.warnings,
