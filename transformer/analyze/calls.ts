@@ -29,7 +29,9 @@ export class Calls {
   readonly #calls = new Map<Callable, readonly Call[]>();
   readonly #calledParametersOf = new Map<Callable, ReadonlySet<string>>();
 
-  /** @param holders the functions with locks. A callback that is passed to one of them runs under its lock, whoever passes it. */
+  /**
+   * @param holders the functions with locks. A callback that is passed to one of them runs under its lock, no matter which code passes it.
+   */
   constructor(ts: typeof TS, program: TS.Program, holders: ReadonlySet<Callable>) {
     this.#ts = ts;
     this.#holders = holders;
@@ -45,7 +47,7 @@ export class Calls {
     this.#calls.set(fn, calls);
     for (const node of this.nodesIn(fn)) {
       if (this.#ts.isCallExpression(node) || this.#ts.isNewExpression(node))
-        calls.push(...this.#at(node, fn));
+        calls.push(...this.#callsAt(node, fn));
     }
     return calls;
   }
@@ -53,13 +55,13 @@ export class Calls {
   /** Returns every node of the function's own code. */
   *nodesIn(fn: Callable): Iterable<TS.Node> {
     const ts = this.#ts;
-    const around: TS.Node[] = [fn.body, ...fn.parameters.toReversed()];
-    for (let node = around.pop(); node !== undefined; node = around.pop()) {
+    const pending: TS.Node[] = [fn.body, ...fn.parameters.toReversed()];
+    for (let node = pending.pop(); node !== undefined; node = pending.pop()) {
       if (ts.isFunctionLike(node) || ts.isClassLike(node)) continue;
       yield node;
       const children: TS.Node[] = [];
       ts.forEachChild(node, (child) => void children.push(child));
-      around.push(...children.toReversed());
+      pending.push(...children.toReversed());
     }
   }
 
@@ -127,27 +129,27 @@ export class Calls {
     return signatures.some((one) => this.isPromiseType(one.getReturnType()));
   }
 
-  #at(node: TS.CallExpression | TS.NewExpression, around: Callable): Call[] {
+  #callsAt(node: TS.CallExpression | TS.NewExpression, caller: Callable): Call[] {
     const ts = this.#ts;
     const isWaited = this.isWaited(node);
     const calls: Call[] = [];
     const { functions, isUnknown } = ts.isNewExpression(node)
       ? { functions: [], isUnknown: false }
       : this.#callees.of(node.expression);
-    if (isUnknown && isWaited && this.#mayBePromise(node) && !this.#isGivenTo(around, node.expression)) {
+    if (isUnknown && isWaited && this.#mayBePromise(node) && !this.#isGivenTo(caller, node.expression)) {
       this.unfollowed.push({ node: node.expression, why: "dynamic" });
     }
     if (functions.length > 0) calls.push({ node, runs: functions, isCallback: false, isWaited });
     for (const [index, argument] of (node.arguments ?? []).entries()) {
-      const given = this.#callees.ofArgument(argument);
-      if (given === undefined) continue;
-      const callbacks = given.functions;
+      const passed = this.#callees.ofArgument(argument);
+      if (passed === undefined) continue;
+      const callbacks = passed.functions;
       if (this.#isRunBy(node.expression, functions, index)) {
         const isDropped = this.dropsResult(argument) && this.returnsPromiseWhenCalled(argument);
         calls.push({ node, runs: callbacks, isCallback: true, isWaited: isWaited && !isDropped });
       } else if (functions.length === 0 && !isUnknown) {
         const mayWait = isWaited && this.#mayBePromise(node) && this.returnsPromiseWhenCalled(argument);
-        const mayMatter = given.isUnknown || callbacks.some((one) => this.in(one).length > 0);
+        const mayMatter = passed.isUnknown || callbacks.some((one) => this.in(one).length > 0);
         if (mayWait && mayMatter && !this.isOfLanguage(node))
           this.unfollowed.push({ node: argument, why: "callback" });
       }
@@ -207,23 +209,23 @@ export class Calls {
     const parameters = new Set(
       fn.parameters.flatMap(({ name }) => (ts.isIdentifier(name) ? [name.text] : [])),
     );
-    const run = new Set<string>();
-    this.#calledParametersOf.set(fn, run);
+    const called = new Set<string>();
+    this.#calledParametersOf.set(fn, called);
     const visit = (node: TS.Node): void => {
       if (ts.isCallExpression(node)) {
         const name = bare(ts, node.expression);
-        if (ts.isIdentifier(name) && parameters.has(name.text)) run.add(name.text);
+        if (ts.isIdentifier(name) && parameters.has(name.text)) called.add(name.text);
         for (const [index, argument] of node.arguments.entries()) {
           if (!ts.isIdentifier(argument) || !parameters.has(argument.text)) continue;
           if (this.#isRunBy(node.expression, this.#callees.of(node.expression).functions, index)) {
-            run.add(argument.text);
+            called.add(argument.text);
           }
         }
       }
       ts.forEachChild(node, visit);
     };
     visit(fn.body);
-    return run;
+    return called;
   }
 
   /** Whether a built-in function is called. It stores its arguments, as an array does, or runs them after the caller has continued. */

@@ -34,7 +34,7 @@ export function reachedFrom(locks: readonly TaggedLock[], calls: Calls): Reached
     const reached: Reached[] = [];
     const seen = new Set<Callable>();
     let direct: [Callable, Visited][] = [[from.fn, { path: [], isDirect: true }]];
-    let behind: [Callable, Visited][] = [];
+    let indirect: [Callable, Visited][] = [];
     for (let level = direct; level.length > 0;) {
       const next: [Callable, Visited][] = [];
       for (const [fn, { path, isDirect }] of level) {
@@ -48,13 +48,13 @@ export function reachedFrom(locks: readonly TaggedLock[], calls: Calls): Reached
             const lock = tagged.get(to);
             if (lock !== undefined) reached.push({ from, to: lock, path: further, isDirect });
             const isStillDirect = isDirect && lock === undefined;
-            (isStillDirect ? next : behind).push([to, { path: further, isDirect: isStillDirect }]);
+            (isStillDirect ? next : indirect).push([to, { path: further, isDirect: isStillDirect }]);
           }
         }
       }
       direct = next;
-      level = direct.length > 0 ? direct : behind;
-      if (level === behind) behind = [];
+      level = direct.length > 0 ? direct : indirect;
+      if (level === indirect) indirect = [];
     }
     return reached;
   });

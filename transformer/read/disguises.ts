@@ -15,8 +15,8 @@ export function disguiseIn(content: string, isJsDoc: boolean): Disguise | undefi
   if (atLineStart !== undefined) return { kind: "misspeltTag", span: atLineStart };
   const stray = strayIn(content, isJsDoc);
   if (stray !== undefined) return { kind: isJsDoc ? "notAtLineStart" : "notJsDoc", span: stray };
-  const beside = besideAttribute(seen);
-  return beside && { kind: "misspeltTag", span: beside };
+  const found = nameBeforeAttribute(seen);
+  return found && { kind: "misspeltTag", span: found };
 }
 
 /** Matches a name at the start of a line. Before it is an `@`, another mark, or nothing. After an `@`, letters of any alphabet match. */
@@ -72,7 +72,7 @@ const PAIRS = new RegExp(String.raw`${PAIR}\S`, "g");
 const OWN_PAIR = /^(?:[a-z]+[A-Z][A-Za-z]*\s*=|key=["'`])/;
 
 /** Finds a name that resembles the tag's, in any markup, directly before one of our attributes. */
-function besideAttribute(seen: VisibleText): Span | undefined {
+function nameBeforeAttribute(seen: VisibleText): Span | undefined {
   const { text } = seen;
   for (const { index } of text.matchAll(PAIRS)) {
     if (isInBackticks(text, index)) continue;

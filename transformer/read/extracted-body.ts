@@ -12,7 +12,7 @@ import {
   redeclaredParameter,
 } from "./parameters";
 import { isAsync } from "./promised";
-import { returnsThroughCode, returnsUnsettled, returnsValue } from "./returns";
+import { runsCodeAfterReturn, mayReturnPromise, returnsValue } from "./returns";
 
 /** A body that becomes a function inside the woven function. */
 export interface ExtractedBody {
@@ -33,7 +33,7 @@ export interface ExtractedBody {
  * Returns the extracted body, or `undefined` if the body stays in the woven function. The body is extracted if:
  * - the lock is reentrant, because the body then needs an async context of its own;
  * - code runs after it returns a promise, because the woven code must await the promise outside of that code;
- * - the function is not `async`, so that the compiler checks that the body returns a promise, which only the woven code awaits;
+ * - the function is not `async`, because the compiler must check that the body returns a promise, which only the woven code awaits;
  * - it declares a name twice, which a function allows and a block does not;
  * - it hoists a name that the tag uses;
  * - its declared type is or may be `Awaited`, because an added `await` makes `Awaited<T>` of the type parameter `T`.
@@ -50,11 +50,11 @@ export function extractedBodyOf(
   const isExtracted =
     reentrant ||
     !isOwnAsync ||
-    returnsThroughCode(ts, fn) ||
+    runsCodeAfterReturn(ts, fn) ||
     declaredTwice(ts, fn) !== undefined ||
     hoistsOneOf(ts, fn, names) ||
     (type !== undefined &&
-      returnsUnsettled(ts, fn) &&
+      mayReturnPromise(ts, fn) &&
       mayContainAwaited(ts, file, type, typeParametersOf(ts, point)));
   if (!isExtracted) return undefined;
   return {

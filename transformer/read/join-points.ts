@@ -64,8 +64,11 @@ export function findJoinPoints(ts: Parser, file: TS.SourceFile): Found {
     const [tag, secondTag] = parsed.tags;
     const at = tag?.word ?? parsed.problems[0];
     if (at === undefined) {
-      if (parsed.alone !== undefined && mayHaveLock(ts, file, comment, path, parsed.alone))
-        warnings.push(problem("attributesAlone", parsed.alone));
+      if (
+        parsed.strayAttributes !== undefined &&
+        mayHaveLock(ts, file, comment, path, parsed.strayAttributes)
+      )
+        warnings.push(problem("attributesAlone", parsed.strayAttributes));
       continue;
     }
     mentions.push(at);
@@ -118,8 +121,8 @@ function placementProblem(
     if (promised === undefined) return problem("notAsync", at, name, ...types);
     if (hasOwnPromise(ts, file)) return problem("ownPromise", at, name);
   }
-  const again = tagged.has(fn) ? at : secondTag;
-  return again && problem("twoTags", again);
+  const repeated = tagged.has(fn) ? at : secondTag;
+  return repeated && problem("twoTags", repeated);
 }
 
 function mayHaveLock(

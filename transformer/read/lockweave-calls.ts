@@ -155,7 +155,7 @@ function isExported(ts: Parser, statement: TS.Statement): boolean {
   return modifiers?.some(({ kind }) => kind === ts.SyntaxKind.ExportKeyword) ?? false;
 }
 
-// ---- names and what they stand for ----------------------------------------------------------------------
+// ---- names and their meanings ---------------------------------------------------------------------------
 
 /** The names in scope. `null` means that a name is not ours, whatever it means in outer scopes. */
 class Names {
@@ -207,8 +207,8 @@ function walk<Result>(
 ): void {
   const exportsOf = (specifier: string): OwnExports | undefined =>
     OUR_MODULES.get(specifier) ?? handedOn?.(specifier);
-  const visit = (node: TS.Node, outer: Names, outerResult: Result, given?: Module): void => {
-    const names = namesInside(ts, node, outer, exportsOf, given);
+  const visit = (node: TS.Node, outer: Names, outerResult: Result, receivedModule?: Module): void => {
+    const names = namesInside(ts, node, outer, exportsOf, receivedModule);
     const result = visitor(node, (expression) => meaningOf(ts, expression, names, exportsOf), outerResult);
     const { callback, module } = callbackOf(ts, node, names, exportsOf) ?? {};
     ts.forEachChild(node, (child) => visit(child, names, result, child === callback ? module : undefined));
@@ -253,7 +253,13 @@ function valuesPassedBy(ts: Parser, node: TS.Node): readonly TS.Expression[] {
 const CALLERS: ReadonlySet<string> = new Set(["apply", "bind", "call"]);
 
 /** Returns the names in scope inside the node. */
-function namesInside(ts: Parser, node: TS.Node, outer: Names, exportsOf: ExportsOf, given?: Module): Names {
+function namesInside(
+  ts: Parser,
+  node: TS.Node,
+  outer: Names,
+  exportsOf: ExportsOf,
+  receivedModule?: Module,
+): Names {
   const declared = ts.isFunctionLike(node) ? declaredInFunction(ts, node) : declaredInBlock(ts, node);
   const imports = ts.isSourceFile(node) ? node.statements : [];
   const own = ts.isClassExpression(node) && node.name !== undefined ? node.name.text : undefined;
@@ -266,7 +272,8 @@ function namesInside(ts: Parser, node: TS.Node, outer: Names, exportsOf: Exports
     if (value !== undefined) bind(ts, name, meaningOf(ts, value, names, exportsOf) ?? null, names);
   }
   const [parameter] = ts.isFunctionLike(node) ? node.parameters : [];
-  if (given !== undefined && parameter !== undefined) bind(ts, parameter.name, given, names);
+  if (receivedModule !== undefined && parameter !== undefined)
+    bind(ts, parameter.name, receivedModule, names);
   return names;
 }
 

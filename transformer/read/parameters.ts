@@ -23,7 +23,7 @@ export function redeclaredParameter(ts: Parser, fn: LockableFunction): string | 
  * Returns a name of the body that the compiler reports as a duplicate of a parameter. In the woven code, where the body is in a block of
  * its own, the compiler would accept it.
  */
-export function declaredAgain(
+export function duplicateOfParameter(
   ts: Parser,
   file: TS.SourceFile,
   fn: LockableFunction,
@@ -33,8 +33,8 @@ export function declaredAgain(
   const names = declaredAtTop(ts, fn).filter(
     ({ isFunction, name }) => !(isFunction && isJavaScript(file)) && parameters.includes(name.text),
   );
-  const [again] = names.map(({ name }) => name);
-  return again && { start: again.getStart(file), end: again.end, text: again.text };
+  const [duplicate] = names.map(({ name }) => name);
+  return duplicate && { start: duplicate.getStart(file), end: duplicate.end, text: duplicate.text };
 }
 
 /** Returns a name that the body declares twice. A function allows that, at least in JavaScript, and a block does not. */

@@ -16,7 +16,7 @@ import { single, spanOf, UNPRINTABLE, type Reading } from "./reading";
 import { returnsValue } from "./returns";
 
 import { extractedBodyOf, type ExtractedBody } from "./extracted-body";
-import { declaredAgain, declaredTwice, narrowedParameters, parameterNames } from "./parameters";
+import { duplicateOfParameter, declaredTwice, narrowedParameters, parameterNames } from "./parameters";
 import type { LockableFunction } from "./syntax";
 import type { Attribute } from "./tag";
 
@@ -92,7 +92,8 @@ export function plan(
   }
   readTogether(tag, attributes, values, reading);
   const isReader = literalOf(values.get("mode")) === '"read"';
-  // The runtime tracks who is inside a body that holds a read lock, and rejects a write lock there. That needs the reentrant form.
+  // The runtime must know whether code runs inside a body that reads, because it rejects a write lock there. So such a body runs like a
+  // reentrant one.
   const reentrant = literalOf(values.get("reentrant")) === "true" || isReader;
   const isGenerator = fn.asteriskToken !== undefined;
   reading.problems.push(...sharingProblems(values, attributes));
@@ -102,8 +103,9 @@ export function plan(
       : (["reentrantGenerator", "reentrant"] as const);
     reading.problems.push(problem(what, spanOf(attributes.get(by)) ?? tag.word));
   }
-  const again = declaredAgain(ts, file, fn);
-  if (again !== undefined) reading.problems.push(problem("duplicateParameter", again, again.text));
+  const duplicate = duplicateOfParameter(ts, file, fn);
+  if (duplicate !== undefined)
+    reading.problems.push(problem("duplicateParameter", duplicate, duplicate.text));
   const twice = isGenerator ? declaredTwice(ts, fn) : undefined;
   if (twice !== undefined) {
     const at = { start: twice.getStart(file), end: twice.end };

@@ -9,12 +9,12 @@ import type { LockableFunction } from "./syntax";
  * does. Under `try`, the `catch` would get errors that it is not meant for, and the `finally` would run later. The same is true in the
  * scope of a `using`, and in a loop over an iterator, which is closed when the loop is left.
  */
-export function returnsThroughCode(ts: Parser, fn: LockableFunction): boolean {
+export function runsCodeAfterReturn(ts: Parser, fn: LockableFunction): boolean {
   return returnsOf(ts, fn).some(({ runsCode }) => runsCode);
 }
 
 /** Whether the function may return a promise. */
-export function returnsUnsettled(ts: Parser, fn: LockableFunction): boolean {
+export function mayReturnPromise(ts: Parser, fn: LockableFunction): boolean {
   const { body } = fn;
   return ts.isBlock(body) ? returnsOf(ts, fn).length > 0 : !isSettled(ts, body, scopeInside(ts, fn));
 }

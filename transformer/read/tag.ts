@@ -20,12 +20,12 @@ export interface Attribute {
   readonly items: readonly [Item, ...Item[]];
 }
 
-/** What a comment says about locks. */
+/** The tags of a comment, and their problems. */
 export interface Parsed {
   readonly tags: Tag[];
   readonly problems: Problem[];
   /** Attributes in a JSDoc comment that has no tag. */
-  readonly alone?: Span | undefined;
+  readonly strayAttributes?: Span | undefined;
 }
 
 /** `@redisLock` and its attributes, as written. `plan()` interprets them. */
@@ -62,8 +62,8 @@ export function parseTags(text: string, comment: Span): Parsed {
     });
     const found = disguiseIn(content, isJsDoc);
     if (found === undefined) {
-      const alone = isJsDoc ? attributesAlone(content) : undefined;
-      return { tags, problems, alone: alone && shifted(alone) };
+      const strayAttributes = isJsDoc ? attributesAlone(content) : undefined;
+      return { tags, problems, strayAttributes: strayAttributes && shifted(strayAttributes) };
     }
     const { kind, span } = found;
     const words = kind === "misspeltTag" ? [content.slice(span.start, span.end)] : [];
@@ -92,8 +92,8 @@ function tagNameAt(content: string, start: number, end: number): string | undefi
   WORD.lastIndex = start + 1;
   const name = WORD.exec(content)?.[0] ?? "";
   const rest = content.slice(start + 1 + name.length, end);
-  const apart = /^redis$/i.test(name) ? /^(?:[ \t]+|:)lock\w{0,3}\b/i.exec(rest)?.[0] : undefined;
-  if (apart !== undefined) return name + apart; // `@redis lock`, `@redis:lock`
+  const separated = /^redis$/i.test(name) ? /^(?:[ \t]+|:)lock\w{0,3}\b/i.exec(rest)?.[0] : undefined;
+  if (separated !== undefined) return name + separated; // `@redis lock`, `@redis:lock`
   return isMeant(name) || isNear(name) || hasOurAttributes(name, rest) ? name : undefined;
 }
 
@@ -215,17 +215,17 @@ function parseAttributes(
       }
       continue;
     }
-    const known = problems.length;
+    const knownProblems = problems.length;
     const first = takeItem();
     if (first === undefined) {
-      if (problems.length === known) problems.push(problem("missingValue", name, name.text));
+      if (problems.length === knownProblems) problems.push(problem("missingValue", name, name.text));
       continue;
     }
     const items: [Item, ...Item[]] = [first];
     while (take(COMMA) !== null) {
       const item = takeItem();
       if (item !== undefined) items.push(item);
-      else if (problems.length === known) {
+      else if (problems.length === knownProblems) {
         problems.push(problem(at < content.length ? "strayComma" : "missingItem", name, name.text));
       }
     }

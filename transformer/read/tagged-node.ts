@@ -57,7 +57,7 @@ export function placeOf(
     }
     if (role.is === "never") {
       const inside = bodiesIn(ts, node);
-      const bodies = inside.length > 0 ? inside : bodyBegunBy(ts, outer, owner);
+      const bodies = inside.length > 0 ? inside : bodyStartingWith(ts, outer, owner);
       return { because: problem(role.why, at, ...role.words), bodies };
     }
     inner.push(node);
@@ -68,7 +68,7 @@ export function placeOf(
   const named = functionsNamedIn(ts, file, innermost, outer);
   const isWhole = ts.isFunctionLike(around) || ts.isSemicolonClassElement(owner);
   const inside = [...bodiesIn(ts, isWhole ? around : owner), ...named.bodies];
-  const bodies = inside.length > 0 ? inside : bodyBegunBy(ts, outer, owner);
+  const bodies = inside.length > 0 ? inside : bodyStartingWith(ts, outer, owner);
   const isHidden = named.isAnyHidden && bodies.length === 0;
   const because = problem(isHidden ? "functionElsewhere" : "notAFunction", at, describe(ts, innermost));
   return { because, bodies };
@@ -144,7 +144,7 @@ function bodiesIn(ts: Parser, node: TS.Node): TS.ConciseBody[] {
 }
 
 /** Returns the body that begins with the statement. A tag before the statement may be meant for the function around it. */
-function bodyBegunBy(ts: Parser, outer: readonly TS.Node[], statement: TS.Node): TS.ConciseBody[] {
+function bodyStartingWith(ts: Parser, outer: readonly TS.Node[], statement: TS.Node): TS.ConciseBody[] {
   const [fn, block] = outer.slice(-2);
   if (fn === undefined || block === undefined || !ts.isFunctionLike(fn) || !ts.isBlock(block)) return [];
   return block.statements[directives(ts, block).length] === statement ? [block] : [];

@@ -12,7 +12,7 @@ export function wovenMark(ts: Parser, file: TS.SourceFile): (body: TS.ConciseBod
   if (namespaces.size === 0) return () => false;
 
   /** Returns the first argument of `lockweave.step(...)`. */
-  const given = (node: TS.Node | undefined, step: string): TS.Expression | undefined => {
+  const argumentOf = (node: TS.Node | undefined, step: string): TS.Expression | undefined => {
     const call = node && bare(ts, node);
     if (call === undefined || !ts.isCallExpression(call)) return undefined;
     const { expression } = call;
@@ -23,8 +23,8 @@ export function wovenMark(ts: Parser, file: TS.SourceFile): (body: TS.ConciseBod
       namespaces.has(expression.expression.text);
     return isOurs ? call.arguments[0] : undefined;
   };
-  const isGiven = (node: TS.Node | undefined, step: string, lock: string): boolean => {
-    const argument = given(node, step);
+  const isArgument = (node: TS.Node | undefined, step: string, lock: string): boolean => {
+    const argument = argumentOf(node, step);
     return argument !== undefined && ts.isIdentifier(argument) && argument.text === lock;
   };
 
@@ -36,21 +36,21 @@ export function wovenMark(ts: Parser, file: TS.SourceFile): (body: TS.ConciseBod
     if (!ts.isVariableStatement(opening) || !ts.isWhileStatement(loop) || !ts.isTryStatement(tried))
       return false;
     const { declarations } = opening.declarationList;
-    const opens = ({ initializer }: TS.VariableDeclaration): TS.Expression | undefined =>
-      given(opened(ts, initializer), "open");
-    const declared = declarations.find((each) => opens(each) !== undefined);
+    const siteIn = ({ initializer }: TS.VariableDeclaration): TS.Expression | undefined =>
+      argumentOf(opened(ts, initializer), "open");
+    const declared = declarations.find((each) => siteIn(each) !== undefined);
     if (declared === undefined || !ts.isIdentifier(declared.name)) return false;
-    const site = opens(declared);
+    const site = siteIn(declared);
     if (site === undefined || !ts.isObjectLiteralExpression(site)) return false;
     const lock = declared.name.text;
     const { expression: condition } = loop;
     const [last] = tried.finallyBlock?.statements ?? [];
     return (
       ts.isPrefixUnaryExpression(condition) &&
-      isGiven(condition.operand, "acquire", lock) &&
+      isArgument(condition.operand, "acquire", lock) &&
       last !== undefined &&
       ts.isExpressionStatement(last) &&
-      isGiven(last.expression, "release", lock)
+      isArgument(last.expression, "release", lock)
     );
   };
 }

@@ -353,7 +353,7 @@ const PROBLEMS = {
       `${tick(name)} is in a build that runs ${where}. Lockweave cannot run there. ${why}. Fix: ${fix}.`,
   ],
 
-  // What the tagged functions of a program do to each other.
+  // The effects of tagged functions on each other.
   lockOrder: [
     "LW1501",
     (flags, paths) =>

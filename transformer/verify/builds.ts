@@ -8,7 +8,7 @@ export interface CheckedBuilds {
   /** The number of tags whose lock the output must contain. */
   readonly tags: number;
   readonly unproved: readonly Unproved[];
-  /** Other projects than the given ones, whose output was compared. */
+  /** The projects other than the given ones whose output was compared. */
   readonly builders: readonly Project[];
   /** All projects that have written output. */
   readonly writers: readonly Project[];
@@ -18,7 +18,7 @@ export interface CheckedBuilds {
   readonly leftOut: readonly Place[];
   /** A project with tags that writes no code, if no other project has written any. */
   readonly silent: Project | undefined;
-  /** Projects that would write code for the tags that were not found, but have not. */
+  /** Other projects that would write code for the tags, but have written none. */
   readonly unbuilt: readonly Project[];
 }
 
@@ -79,13 +79,13 @@ function checkBuild(
 ): CheckedBuild {
   const writes = settingAgainstOutput(project) === undefined;
   const own = writes ? proof(project) : undefined;
-  const alone = { unproved: own?.unproved ?? [], builders: [], leftOut: [], unbuilt: [] };
-  if (countTags([project]) === 0) return { ...alone, isSilent: false };
+  const ownResult = { unproved: own?.unproved ?? [], builders: [], leftOut: [], unbuilt: [] };
+  if (countTags([project]) === 0) return { ...ownResult, isSilent: false };
   const others = alternativesOf(project).filter(
     (other) => other.config !== project.config && settingAgainstOutput(other) === undefined,
   );
   const builders = others.filter((other) => proof(other).hasOutput);
-  if (builders.length === 0) return { ...alone, unbuilt: others, isSilent: !writes };
+  if (builders.length === 0) return { ...ownResult, unbuilt: others, isSilent: !writes };
   const writers = own?.hasOutput === true ? [project, ...builders] : builders;
   const leftOut: Place[] = [];
   const unproved: Unproved[] = [];
@@ -120,7 +120,7 @@ function checkBuild(
       else unproved.push({ ...place, reason: "uncompiled", message: uncompiled(site.name) });
     }
   }
-  if (own?.unproved.length === 0 && unproved.length === 0) return { ...alone, isSilent: false };
+  if (own?.unproved.length === 0 && unproved.length === 0) return { ...ownResult, isSilent: false };
   return { unproved, builders, leftOut, unbuilt: [], isSilent: false };
 }
 

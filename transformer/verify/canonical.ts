@@ -51,7 +51,7 @@ function isMemberName(ts: Parser, name: TS.Node): boolean {
   return (ts.isPropertyAccessExpression(parent) || ts.isPropertyAssignment(parent)) && parent.name === name;
 }
 
-// ---- what a minifier leaves -----------------------------------------------------------------------------
+// ---- what no minifier changes ---------------------------------------------------------------------------
 
 /**
  * For each name in a function, the parameter that it refers to, `0`, or the part of one, `0.order`. It is `undefined` for variables of the

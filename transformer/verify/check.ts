@@ -149,7 +149,9 @@ function expectedOf(
   return { expected, unproved };
 }
 
-/** Functions with one name have the same order in the output as in the source. */
+/**
+ * Removes and returns the first lock of the site's name. Functions with the same name have the same order in the output as in the source.
+ */
 function takeLock(made: Lock[] | undefined, site: WovenSite): Lock | undefined {
   const index = made?.findIndex((lock) => lock.site === site.name) ?? -1;
   return index === -1 ? undefined : made?.splice(index, 1)[0];

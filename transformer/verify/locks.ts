@@ -48,9 +48,9 @@ export function locksIn(ts: Parser, fileName: string, text: string): Locks {
     if (ts.isCallExpression(node) && args !== undefined && typeof site === "string") {
       const { options, key } = args;
       const steps = stepsAround(ts, node);
-      const begins =
+      const beginsAsExpected =
         options.get("reentrant") === true || options.get("mode") === "read" ? beginsReentrant : beginsHeld;
-      const isInside = steps !== undefined && begins(ts, steps);
+      const isInside = steps !== undefined && beginsAsExpected(ts, steps);
       if (isInside) locks.push(lockOf(ts, file, key, site, options, steps));
       else broken.push(site);
     }

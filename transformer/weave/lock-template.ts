@@ -94,7 +94,7 @@ export function weaveFunction(ts: Parser, file: TS.SourceFile, plan: Plan, names
   ];
 }
 
-/** `const lock = open(...); while (!acquire) retryCheck; try { assertHeld;` */
+/** Returns the code before the body: `const lock = open(...); while (!acquire) retryCheck; try { assertHeld;`. */
 function head(plan: Plan, { namespace, lock }: Names, narrowed: readonly Copy[]): Piece[] {
   const { action, returns, failure, at } = plan.onFailure;
   const retryCheck = glue(plan, `await ${namespace}.retryCheck(${lock}`);
@@ -102,9 +102,9 @@ function head(plan: Plan, { namespace, lock }: Names, narrowed: readonly Copy[])
     action === "skip"
       ? [glue(plan, "if (!("), retryCheck, glue(plan, "))) "), { code: returns, from: at, exact: false }]
       : [retryCheck, ...(failure === undefined ? [] : [glue(plan, ", "), failure]), glue(plan, ");")];
-  const kept = narrowed.map(({ parameter, copy }) => `${copy} = ${parameter}, `).join("");
+  const saved = narrowed.map(({ parameter, copy }) => `${copy} = ${parameter}, `).join("");
   return [
-    glue(plan, ` const ${kept}${lock} = `),
+    glue(plan, ` const ${saved}${lock} = `),
     ...(plan.when === undefined ? [] : [glue(plan, `${namespace}.when(`), plan.when, glue(plan, ") ? ")]),
     glue(plan, `${namespace}.open({ ${plan.options.join(", ")}`),
     ...wholeKey(plan, namespace),
@@ -118,7 +118,7 @@ function head(plan: Plan, { namespace, lock }: Names, narrowed: readonly Copy[])
   ];
 }
 
-/** `, key: lockweave.wholeKey`mutex:${orderNo}`` */
+/** Returns the entry for a whole key: ``, key: lockweave.wholeKey`mutex:${orderNo}` ``. */
 function wholeKey(plan: Plan, namespace: string): readonly Piece[] {
   if (plan.wholeKey === undefined) return [];
   return [glue(plan, `, key: ${namespace}.wholeKey\``), ...plan.wholeKey.pieces, glue(plan, "`")];
@@ -149,7 +149,7 @@ function headOfBody(
   const own = type ?? name ?? modifiers?.[0];
   const from = own === undefined ? plan.at : { start: own.getStart(file), end: own.end };
   const copies = copiesOf(ts, file, plan, assigned, names);
-  const kept = copies.map(({ parameter, copy }) => ` const ${copy} = ${parameter};`).join("");
+  const saved = copies.map(({ parameter, copy }) => ` const ${copy} = ${parameter};`).join("");
   const ofOwn = (code: string): Piece => ({ code, from, exact: false });
   const parameters = copies.flatMap(({ declared, copy }, index) =>
     (index === 0 ? [] : [ofOwn(", ")]).concat(declared, ofOwn(` = ${copy}`)),
@@ -159,7 +159,7 @@ function headOfBody(
   const documented = returned && isDocumented ? [ofOwn("/** @returns {"), returned, ofOwn("} */ ")] : [];
   const returns = `${isVariadic ? "void arguments; " : ""}${isVoid ? "await" : "return await"}`;
   return [
-    glue(plan, `${kept} ${returns} ${plan.reentrant ? `${namespace}.runReentrant(${lock}, ` : "("}`),
+    glue(plan, `${saved} ${returns} ${plan.reentrant ? `${namespace}.runReentrant(${lock}, ` : "("}`),
     ...documented,
     ofOwn(isAsync ? "async (" : "("),
     ...parameters,

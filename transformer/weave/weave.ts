@@ -218,8 +218,8 @@ function insertionsFor(
   // These are the names of all tags, because an outer function's lock must not hide a name that an inner function's tag uses.
   const words = new Set(plans.flatMap(({ names }) => [...names]));
   const namespace = freshName("lockweave", identifiersIn(ts, file), words);
-  const taken = new Set([...words, namespace]);
-  const locks = new Map(plans.map(({ fn }) => [fn, freshName("lock", identifiersIn(ts, fn), taken)]));
+  const used = new Set([...words, namespace]);
+  const locks = new Map(plans.map(({ fn }) => [fn, freshName("lock", identifiersIn(ts, fn), used)]));
   const lockArguments = currentLockArguments(ts, file, plans, locks, handedOn);
   const insertionsOf = (planned: Plan | Forbidden): Insertion[] => {
     if ("because" in planned) return refuse(ts, file, planned, isModule ? namespace : undefined);

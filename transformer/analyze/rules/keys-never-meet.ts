@@ -16,9 +16,9 @@ export function keysNeverMeet(
     const shapes = group.map((lock) => ({ lock, shape: shapeOf(ts, lock, checker) }));
     return shapes.flatMap(({ lock, shape }, index): Finding[] => {
       const before = shapes.slice(0, index);
-      const other = before.find((one) => !canMeet(one.shape, shape));
+      const other = before.find((one) => !canBeEqual(one.shape, shape));
       // A tag whose key can equal an earlier tag's key is not reported, because the earlier tag was, if necessary.
-      if (other === undefined || before.some((one) => canMeet(one.shape, shape))) return [];
+      if (other === undefined || before.some((one) => canBeEqual(one.shape, shape))) return [];
       const [here, there] = [textOf(shape), textOf(other.shape)];
       const why = shape.length === other.shape.length ? ", which are never written alike" : "";
       return [
@@ -96,7 +96,7 @@ function partOf(ts: typeof TS, type: TS.Type | undefined, checker: TS.TypeChecke
 }
 
 /** Whether two keys can be the same. A text may contain a number or a boolean, but a number is never a boolean. */
-function canMeet(one: readonly Part[], other: readonly Part[]): boolean {
+function canBeEqual(one: readonly Part[], other: readonly Part[]): boolean {
   return (
     one.length === other.length &&
     one.every((part, index) => part === other[index] || part === "text" || other[index] === "text")

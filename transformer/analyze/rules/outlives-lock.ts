@@ -69,9 +69,9 @@ function dropped(ts: typeof TS, statement: TS.Expression, calls: Calls): Started
   const start = startIn(ts, value);
   if (start === undefined) return undefined;
   const how = value === inner ? "is not awaited" : "is `void`ed";
-  if (calls.isPromise(value)) return { at: start, by: start, what: `\`${wordsOf(ts, start)}\` ${how}` };
+  if (calls.isPromise(value)) return { at: start, by: start, what: `\`${calleeText(ts, start)}\` ${how}` };
   if (start !== value || !isListOfStarted(start, calls)) return undefined;
-  return { at: start, by: start, what: `What \`${wordsOf(ts, start)}\` gives is not awaited` };
+  return { at: start, by: start, what: `What \`${calleeText(ts, start)}\` gives is not awaited` };
 }
 
 /** Finds `await items.map(work)` and `await [work()]`. `await` waits for a promise, and not for the promises in a list. */
@@ -136,7 +136,7 @@ function isListOfStarted(call: TS.CallExpression, calls: Calls): boolean {
 
 /** Finds an `async` callback whose callee does not wait for it, and a timer that writes. */
 function passedCallback(ts: typeof TS, node: TS.CallExpression, calls: Calls): Started | undefined {
-  const to = wordsOf(ts, node);
+  const to = calleeText(ts, node);
   for (const argument of node.arguments) {
     // Node declares the callback of `nextTick` as any `Function`. The array methods take a promise for `true`.
     const isIgnored = to === "nextTick" || (PREDICATES.has(to) && calls.isOfLanguage(node));
@@ -158,7 +158,7 @@ function startedLater(
   fn: Callable,
   calls: Calls,
 ): Started | undefined {
-  const timer = wordsOf(ts, node);
+  const timer = calleeText(ts, node);
   if (!TIMERS.has(timer) || isCleared(ts, node)) return undefined;
   for (const argument of node.arguments) {
     const callback = functionIn(ts, argument);
@@ -204,11 +204,11 @@ function queued(ts: typeof TS, node: TS.CallExpression, fn: Callable, calls: Cal
 }
 
 function isAwaited(ts: typeof TS, queue: TS.Expression): boolean {
-  const words = queue.getText();
+  const text = queue.getText();
   let isFound = false;
   const visit = (node: TS.Node): void => {
     const isUse = ts.isAwaitExpression(node) || ts.isReturnStatement(node);
-    isFound ||= isUse && node.getText().includes(words);
+    isFound ||= isUse && node.getText().includes(text);
     ts.forEachChild(node, visit);
   };
   visit(queue.getSourceFile());
@@ -272,7 +272,7 @@ function isAssignment(ts: typeof TS, { operatorToken: { kind } }: TS.BinaryExpre
   return kind >= ts.SyntaxKind.FirstAssignment && kind <= ts.SyntaxKind.LastAssignment;
 }
 
-function wordsOf(ts: typeof TS, { expression }: TS.CallExpression): string {
+function calleeText(ts: typeof TS, { expression }: TS.CallExpression): string {
   const called = bare(ts, expression);
   if (ts.isPropertyAccessExpression(called)) return called.name.text;
   const [line = "", another] = called.getText().split("\n");
