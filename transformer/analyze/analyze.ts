@@ -14,7 +14,7 @@ import { taggedLocks, type TaggedSource } from "./tagged-locks";
 
 export interface Analysis {
   readonly findings: readonly Finding[];
-  /** The calls on the way whose callees are unknown. */
+  /** The calls in the analyzed code for which it is unknown what they run. */
   readonly unfollowed: readonly Unfollowed[];
 }
 

@@ -157,7 +157,10 @@ export class Calls {
     return calls;
   }
 
-  /** Whether the body uses the result of the call. A body that uses a promise is assumed to wait for it. */
+  /**
+   * Whether the body waits for the call. A body that uses a promise is assumed to wait for it. A call that returns no promise is done when
+   * it returns.
+   */
   isWaited(node: TS.Expression): boolean {
     const ts = this.#ts;
     let outer: TS.Expression = node;

@@ -10,6 +10,7 @@ export interface Mention {
   readonly path: TS.Node[];
 }
 
+/** Yields the comments that mention the tag, each with the nodes around it. */
 export function* commentsThatMentionIt(ts: Parser, file: TS.SourceFile): Iterable<Mention> {
   let seenUpTo = 0;
   for (const index of mentionsIn(file.text)) {
