@@ -1,4 +1,4 @@
 import { weaveProgram } from "./hosts/ts-patch/weave-program";
 
-// One function and nothing else: so every way to load a plugin finds it.
+// The function is the only export, so that every way to load a plugin finds it.
 export = weaveProgram;

@@ -1,10 +1,10 @@
 import { problem } from "../text/problems";
 import type { Finding, Spot } from "./finding";
 
-/** `lockweave-allow LW1503: the audit trail may be late`, in a comment of the line or of the one above it. */
+/** Matches `lockweave-allow LW1503: the audit trail may be late`, in a comment on the line or on the line above it. */
 const ALLOW = /(?:\/\/|\*).*?\blockweave-allow\s+(LW1[45]\d\d)\b(?:\s*:\s*(\S))?/;
 
-/** Without those that a comment allows. One that gives no reason is a finding of its own. */
+/** Returns the findings that no comment allows. A comment without a reason is a finding of its own. */
 export function notAllowed(findings: readonly Finding[]): Finding[] {
   return findings.flatMap((finding) => {
     const allowed = finding.proof.flatMap((spot) => allowancesAt(spot, finding.problem.code));
@@ -12,8 +12,8 @@ export function notAllowed(findings: readonly Finding[]): Finding[] {
     const [bare] = allowed;
     if (bare === undefined) return [finding];
     const { file, start, end } = bare.at;
-    const said = problem("allowedWithoutReason", { start, end }, finding.problem.code);
-    return [{ file, problem: said, isCertain: true, proof: [bare.at] }];
+    const missingReason = problem("allowedWithoutReason", { start, end }, finding.problem.code);
+    return [{ file, problem: missingReason, isCertain: true, proof: [bare.at] }];
   });
 }
 

@@ -14,14 +14,14 @@ import { taggedLocks, type TaggedSource } from "./tagged-locks";
 
 export interface Analysis {
   readonly findings: readonly Finding[];
-  /** Calls on the way of which nobody knows what they run. */
+  /** The calls in the analyzed code for which it is unknown what they run. */
   readonly unfollowed: readonly Unfollowed[];
 }
 
 /**
- * What the tagged functions of a program do to each other. Only what they reach is looked into.
+ * Reports what the tagged functions of a program do to each other. Only code that they reach is analyzed.
  *
- * @param files of the program, those with tags
+ * @param files the files of the program that have tags
  */
 export function analyze(ts: typeof TS, program: TS.Program, files: readonly TaggedSource[]): Analysis {
   const locks = taggedLocks(files);
@@ -29,7 +29,7 @@ export function analyze(ts: typeof TS, program: TS.Program, files: readonly Tagg
   const calls = new Calls(ts, program, holders);
   const reached = reachedFrom(locks, calls);
   const { unfollowed } = calls;
-  const onTheWay = [...unfollowed]; // And not what is looked into besides.
+  const onTheWay = [...unfollowed]; // The rules below may add calls that are not on the way.
   const findings = [
     ...lockOrder(ts, reached),
     ...waitsForItself(ts, reached),
@@ -42,7 +42,7 @@ export function analyze(ts: typeof TS, program: TS.Program, files: readonly Tagg
   return { findings: notAllowed(findings), unfollowed: onTheWay };
 }
 
-/** Of one file, what it takes no look at the others' bodies to tell: for who asks at each key that is typed. */
+/** Returns the findings for one file that need no bodies of other files. An editor asks for them after each keystroke. */
 export function analyzeFile(
   ts: typeof TS,
   program: TS.Program,

@@ -2,20 +2,20 @@ import type * as TS from "typescript";
 import { Implementations } from "./implementations";
 import { bare, functionIn, isFunctionWithBody, type Callable } from "./syntax";
 
-/** Why it is not known what a call runs. */
+/** The reason why it is unknown what a call runs. */
 export type Unknown = "dynamic" | "callback";
 
 export interface Callees {
-  /** What it may run, of the program's own. */
+  /** The functions of the program that the call may run. */
   readonly functions: readonly Callable[];
-  /** Whether it may run something else of the program, of which nothing is known. */
+  /** Whether the call may also run other code of the program, of which nothing is known. */
   readonly isUnknown: boolean;
 }
 
 const NOTHING: Callees = { functions: [], isUnknown: false };
 const ANYTHING: Callees = { functions: [], isUnknown: true };
 
-/** Finds the functions of the program that an expression stands for where it is called. */
+/** Finds the functions of the program to which a called expression may refer. */
 export class CalleeFinder {
   readonly implementations: Implementations;
   readonly #ts: typeof TS;
@@ -29,7 +29,7 @@ export class CalleeFinder {
     this.implementations = new Implementations(ts, program);
   }
 
-  /** What a call of the expression runs. */
+  /** Returns what a call of the expression runs. */
   of(called: TS.Expression): Callees {
     const ts = this.#ts;
     const expression = bare(ts, called);
@@ -49,13 +49,16 @@ export class CalleeFinder {
       return either([this.of(expression.left), this.of(expression.right)]);
     const symbol = this.symbolOf(expression);
     if (symbol === undefined) return ANYTHING;
-    if (this.#isHandedOverByTheLanguage(expression)) return NOTHING;
+    if (this.#isProvidedByTheLanguage(expression)) return NOTHING;
     const isOfSuper =
       ts.isPropertyAccessExpression(expression) && expression.expression.kind === ts.SyntaxKind.SuperKeyword;
     return either((symbol.declarations ?? []).map((one) => this.#declared(one, isOfSuper)));
   }
 
-  /** What an argument stands for: a function that is written there or named; `undefined` of what is no function. */
+  /**
+   * Returns what an argument refers to: a function that is written there, or a named one. Returns `undefined` if the argument is not a
+   * function.
+   */
   ofArgument(argument: TS.Expression): Callees | undefined {
     const ts = this.#ts;
     const expression = bare(ts, argument);
@@ -69,7 +72,7 @@ export class CalleeFinder {
     return this.of(expression);
   }
 
-  /** Whether it is a function of the language, of those that run what they are given. */
+  /** Whether a built-in function is called that runs its callbacks. */
   runsCallbacks(called: TS.Expression): boolean {
     const symbol = this.symbolOf(bare(this.#ts, called));
     return symbol !== undefined && RUN_CALLBACKS.has(symbol.name) && this.isOfLanguage(called);
@@ -83,8 +86,8 @@ export class CalleeFinder {
     );
   }
 
-  /** As `resolve` is. */
-  #isHandedOverByTheLanguage(expression: TS.Expression): boolean {
+  /** Whether the expression is a function that the language provides, such as `resolve`. */
+  #isProvidedByTheLanguage(expression: TS.Expression): boolean {
     const signatures = this.#checker.getTypeAtLocation(expression).getCallSignatures();
     return (
       signatures.length > 0 &&
@@ -145,10 +148,10 @@ export class CalleeFinder {
   }
 }
 
-/** Methods of a function that call it. */
+/** The methods of a function that call it. */
 const CALLERS: ReadonlySet<string> = new Set(["apply", "call"]);
 
-/** Of the language's, those that run what they are given before they give their result, or as a part of it. */
+/** The built-in functions that run a callback before they return their result, or as a part of it. */
 const RUN_CALLBACKS: ReadonlySet<string> = new Set(
   (
     "every filter find findIndex findLast findLastIndex flatMap forEach from fromAsync groupBy map reduce reduceRight " +

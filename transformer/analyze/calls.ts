@@ -3,23 +3,23 @@ import { CalleeFinder, type Unknown } from "./callees";
 import type { Member } from "./implementations";
 import { bare, CONTINUES, isFunctionWithBody, type Callable } from "./syntax";
 
-/** A place in a body at which other functions of the program are run. */
+/** A call in a body that runs other functions of the program. */
 export interface Call {
   readonly node: TS.CallExpression | TS.NewExpression;
   readonly runs: readonly Callable[];
-  /** Handed over at the call, and run before its caller goes on. */
+  /** Whether the call passes the functions as callbacks, which run before the caller continues. */
   readonly isCallback: boolean;
-  /** Whether the body goes on only when what it runs is done. */
+  /** Whether the body waits until what the call runs is done. */
   readonly isWaited: boolean;
 }
 
-/** What could not be followed. */
+/** A call or a callback that could not be followed. */
 export interface Unfollowed {
   readonly node: TS.Node;
   readonly why: Unknown;
 }
 
-/** What the functions of a program call. Each is looked into once, when somebody asks. */
+/** Finds what the functions of a program call. Each function is analyzed once, when it is first needed. */
 export class Calls {
   readonly unfollowed: Unfollowed[] = [];
   readonly #ts: typeof TS;
@@ -27,9 +27,11 @@ export class Calls {
   readonly #checker: TS.TypeChecker;
   readonly #callees: CalleeFinder;
   readonly #calls = new Map<Callable, readonly Call[]>();
-  readonly #given = new Map<Callable, ReadonlySet<string>>();
+  readonly #calledParametersOf = new Map<Callable, ReadonlySet<string>>();
 
-  /** @param holders of locks: what is handed to one of them runs under its lock, whoever hands it over */
+  /**
+   * @param holders the functions with locks. A callback that is passed to one of them runs under its lock, no matter which code passes it.
+   */
   constructor(ts: typeof TS, program: TS.Program, holders: ReadonlySet<Callable>) {
     this.#ts = ts;
     this.#holders = holders;
@@ -37,7 +39,7 @@ export class Calls {
     this.#callees = new CalleeFinder(ts, program);
   }
 
-  /** In the function itself, and not in those that are written inside it. */
+  /** Returns the calls in the function itself, and not in functions inside it. */
   in(fn: Callable): readonly Call[] {
     const known = this.#calls.get(fn);
     if (known !== undefined) return known;
@@ -45,25 +47,25 @@ export class Calls {
     this.#calls.set(fn, calls);
     for (const node of this.nodesIn(fn)) {
       if (this.#ts.isCallExpression(node) || this.#ts.isNewExpression(node))
-        calls.push(...this.#at(node, fn));
+        calls.push(...this.#callsAt(node, fn));
     }
     return calls;
   }
 
-  /** Every node of the function's own code. */
+  /** Returns every node of the function's own code. */
   *nodesIn(fn: Callable): Iterable<TS.Node> {
     const ts = this.#ts;
-    const around: TS.Node[] = [fn.body, ...fn.parameters.toReversed()];
-    for (let node = around.pop(); node !== undefined; node = around.pop()) {
+    const pending: TS.Node[] = [fn.body, ...fn.parameters.toReversed()];
+    for (let node = pending.pop(); node !== undefined; node = pending.pop()) {
       if (ts.isFunctionLike(node) || ts.isClassLike(node)) continue;
       yield node;
       const children: TS.Node[] = [];
       ts.forEachChild(node, (child) => void children.push(child));
-      around.push(...children.toReversed());
+      pending.push(...children.toReversed());
     }
   }
 
-  /** Whether whoever calls back throws away what the callback returns. A promise waits for the callback of its `finally`. */
+  /** Whether the callee ignores what its callback returns. A promise waits for the callback of its `finally`. */
   dropsResult(argument: TS.Expression): boolean {
     if (this.#isForFinally(argument)) return false;
     const context = this.#checker.getContextualType(argument);
@@ -80,12 +82,12 @@ export class Calls {
     return called.name.text === "finally" && this.isPromise(called.expression);
   }
 
-  /** Whether what an expression gives is a promise. */
+  /** Whether the value of an expression is a promise. */
   isPromise(expression: TS.Expression): boolean {
     return this.isPromiseType(this.#checker.getTypeAtLocation(expression));
   }
 
-  /** Whether there may be something to wait for: what is no promise has done all that it does. */
+  /** Whether the value may be a promise. With any other value, there is nothing to wait for. */
   #mayBePromise(expression: TS.Expression): boolean {
     const type = this.#checker.getTypeAtLocation(expression);
     const { Any, Unknown } = this.#ts.TypeFlags;
@@ -99,17 +101,17 @@ export class Calls {
     return type.isClassOrInterface() && (type.getBaseTypes() ?? []).some((one) => this.isPromiseType(one));
   }
 
-  /** Of the program, all that implement or override the member. */
+  /** Returns all functions of the program that implement or override the member. */
   implementationsOf(member: Member): readonly Callable[] {
     return this.#callees.implementations.of(member);
   }
 
-  /** The members of interfaces that the method implements, as its class says. */
+  /** Returns the members of interfaces that the method implements, as its class declares. */
   implementedBy(method: TS.MethodDeclaration): readonly Member[] {
     return this.#callees.implementations.implementedBy(method);
   }
 
-  /** What an array has in it; `undefined` of what is no array. */
+  /** Returns the type of an array's elements, or `undefined` if the value is not an array. */
   elementOf(expression: TS.Expression): TS.Type | undefined {
     const type = this.#checker.getTypeAtLocation(expression);
     if (!this.#checker.isArrayType(type)) return undefined;
@@ -121,59 +123,62 @@ export class Calls {
     return signature !== undefined && this.isPromiseType(signature.getReturnType());
   }
 
-  /** Whether a call of what is handed over gives a promise. */
-  givesPromise(argument: TS.Expression): boolean {
+  /** Whether a call of the argument returns a promise. */
+  returnsPromiseWhenCalled(argument: TS.Expression): boolean {
     const signatures = this.#checker.getTypeAtLocation(argument).getCallSignatures();
     return signatures.some((one) => this.isPromiseType(one.getReturnType()));
   }
 
-  #at(node: TS.CallExpression | TS.NewExpression, around: Callable): Call[] {
+  #callsAt(node: TS.CallExpression | TS.NewExpression, caller: Callable): Call[] {
     const ts = this.#ts;
     const isWaited = this.isWaited(node);
     const calls: Call[] = [];
     const { functions, isUnknown } = ts.isNewExpression(node)
       ? { functions: [], isUnknown: false }
       : this.#callees.of(node.expression);
-    if (isUnknown && isWaited && this.#mayBePromise(node) && !this.#isGivenTo(around, node.expression)) {
+    if (isUnknown && isWaited && this.#mayBePromise(node) && !this.#isGivenTo(caller, node.expression)) {
       this.unfollowed.push({ node: node.expression, why: "dynamic" });
     }
     if (functions.length > 0) calls.push({ node, runs: functions, isCallback: false, isWaited });
     for (const [index, argument] of (node.arguments ?? []).entries()) {
-      const given = this.#callees.ofArgument(argument);
-      if (given === undefined) continue;
-      const callbacks = given.functions;
+      const passed = this.#callees.ofArgument(argument);
+      if (passed === undefined) continue;
+      const callbacks = passed.functions;
       if (this.#isRunBy(node.expression, functions, index)) {
-        const isDropped = this.dropsResult(argument) && this.givesPromise(argument);
+        const isDropped = this.dropsResult(argument) && this.returnsPromiseWhenCalled(argument);
         calls.push({ node, runs: callbacks, isCallback: true, isWaited: isWaited && !isDropped });
       } else if (functions.length === 0 && !isUnknown) {
-        const mayWait = isWaited && this.#mayBePromise(node) && this.givesPromise(argument);
-        const isOfInterest = given.isUnknown || callbacks.some((one) => this.in(one).length > 0);
-        if (mayWait && isOfInterest && !this.isOfLanguage(node))
+        const mayWait = isWaited && this.#mayBePromise(node) && this.returnsPromiseWhenCalled(argument);
+        const mayMatter = passed.isUnknown || callbacks.some((one) => this.in(one).length > 0);
+        if (mayWait && mayMatter && !this.isOfLanguage(node))
           this.unfollowed.push({ node: argument, why: "callback" });
       }
     }
     return calls;
   }
 
-  /** Whether the body does something with what the call gives: of a promise, there is nothing to do but to wait for it. */
+  /**
+   * Whether the body waits for the call. A body that uses a promise is assumed to wait for it. A call that returns no promise is done when
+   * it returns.
+   */
   isWaited(node: TS.Expression): boolean {
     const ts = this.#ts;
     let outer: TS.Expression = node;
     for (;;) {
       const { parent } = outer;
       if (ts.isExpressionStatement(parent) || ts.isVoidExpression(parent)) return !this.isPromise(outer);
-      const isHandedOn =
+      const isPassedOn =
         (ts.isExpression(parent) && bare(ts, parent) === bare(ts, outer)) ||
         (ts.isBinaryExpression(parent) && parent.right === outer && isChoice(ts, parent)) ||
         (ts.isConditionalExpression(parent) && parent.condition !== outer) ||
         (ts.isPropertyAccessExpression(parent) && CONTINUES.has(parent.name.text)) ||
         (ts.isCallExpression(parent) && parent.expression === outer);
-      if (!isHandedOn) return true;
+      if (!isPassedOn) return true;
       outer = parent;
     }
   }
 
-  /** Whether the callee runs its argument before it gives its result. */
+  /** Whether the callee runs its argument before it returns its result. */
   #isRunBy(called: TS.Expression, callees: readonly Callable[], index: number): boolean {
     if (callees.length > 0) return callees.some((callee) => this.#runsParameter(callee, index));
     return this.#callees.runsCallbacks(called);
@@ -182,54 +187,56 @@ export class Calls {
   #runsParameter(callee: Callable, index: number): boolean {
     const parameter = callee.parameters[index]?.name;
     return (
-      parameter !== undefined && this.#ts.isIdentifier(parameter) && this.#run(callee).has(parameter.text)
+      parameter !== undefined &&
+      this.#ts.isIdentifier(parameter) &&
+      this.#calledParameters(callee).has(parameter.text)
     );
   }
 
-  /** Whether it is a parameter of a function around: where that is called, it is told what runs. */
+  /** Whether a parameter of an outer function is called. The calls of that function show what runs. */
   #isGivenTo(fn: Callable, called: TS.Expression): boolean {
     const name = bare(this.#ts, called);
     if (!this.#ts.isIdentifier(name)) return false;
     for (let node: TS.Node | undefined = fn; node !== undefined; node = node.parent) {
       if (!isFunctionWithBody(this.#ts, node) || this.#holders.has(node)) continue;
-      if (this.#run(node).has(name.text)) return true;
+      if (this.#calledParameters(node).has(name.text)) return true;
     }
     return false;
   }
 
-  /** The parameters that the function, or one written inside it, calls or hands to one who does. */
-  #run(fn: Callable): ReadonlySet<string> {
-    const known = this.#given.get(fn);
+  /** Returns the parameters that the function, or one inside it, calls or passes to a function that calls them. */
+  #calledParameters(fn: Callable): ReadonlySet<string> {
+    const known = this.#calledParametersOf.get(fn);
     if (known !== undefined) return known;
     const ts = this.#ts;
     const parameters = new Set(
       fn.parameters.flatMap(({ name }) => (ts.isIdentifier(name) ? [name.text] : [])),
     );
-    const run = new Set<string>();
-    this.#given.set(fn, run);
+    const called = new Set<string>();
+    this.#calledParametersOf.set(fn, called);
     const visit = (node: TS.Node): void => {
       if (ts.isCallExpression(node)) {
         const name = bare(ts, node.expression);
-        if (ts.isIdentifier(name) && parameters.has(name.text)) run.add(name.text);
+        if (ts.isIdentifier(name) && parameters.has(name.text)) called.add(name.text);
         for (const [index, argument] of node.arguments.entries()) {
           if (!ts.isIdentifier(argument) || !parameters.has(argument.text)) continue;
           if (this.#isRunBy(node.expression, this.#callees.of(node.expression).functions, index)) {
-            run.add(argument.text);
+            called.add(argument.text);
           }
         }
       }
       ts.forEachChild(node, visit);
     };
     visit(fn.body);
-    return run;
+    return called;
   }
 
-  /** Whether the language keeps what it is given, as an array does, or runs it when the caller has gone on. */
+  /** Whether a built-in function is called. It stores its arguments, as an array does, or runs them after the caller has continued. */
   isOfLanguage({ expression }: TS.CallExpression | TS.NewExpression): boolean {
     return this.#callees.isOfLanguage(expression);
   }
 
-  /** The variable that a name stands for, in whatever file it is declared. */
+  /** Returns the variable that a name refers to, in whatever file it is declared. */
   variableOf(name: TS.Identifier): TS.VariableDeclaration | TS.ParameterDeclaration | undefined {
     const declaration = this.#callees.symbolOf(name)?.valueDeclaration;
     if (declaration === undefined) return undefined;

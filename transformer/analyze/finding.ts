@@ -10,13 +10,13 @@ export interface Spot extends Span {
   readonly file: TS.SourceFile;
 }
 
-/** What a rule has found. */
+/** A finding of a rule. */
 export interface Finding {
   readonly file: TS.SourceFile;
   readonly problem: Problem;
-  /** A certain mistake, or what is likely to be one. */
+  /** Whether this is certainly a mistake, and not only likely to be one. */
   readonly isCertain: boolean;
-  /** The calls and tags that prove it, in the order of the message; a comment at any of them allows it. */
+  /** The calls and tags that prove it, in the order of the message. A comment at any of them allows it. */
   readonly proof: readonly Spot[];
 }
 
@@ -25,7 +25,7 @@ export function spotOf(node: TS.Node): Spot {
   return { file, start: node.getStart(file), end: node.end };
 }
 
-/** The words by which something is called. */
+/** Returns the place of the callee's name. */
 export function spotOfCall(ts: typeof TS, { call: { expression } }: Step): Spot {
   const called = bare(ts, expression);
   return spotOf(ts.isPropertyAccessExpression(called) ? called.name : called);
@@ -35,7 +35,7 @@ export function tagOf({ file, at }: TaggedLock): Spot {
   return { file, ...at };
 }
 
-/** `OrderService.pay` calls `retry`, which calls `Stock.reserve`. */
+/** Returns the text of a path: `OrderService.pay` calls `retry`, which calls `Stock.reserve`. */
 export function pathText(ts: typeof TS, from: TaggedLock, path: readonly Step[]): string {
   const steps = path.map((step, index) => {
     const { to, isCallback } = step;

@@ -3,13 +3,13 @@ import { functionIn, isFunctionWithBody, type Callable } from "./syntax";
 
 type Type = TS.ClassLikeDeclaration | TS.ObjectLiteralExpression;
 
-/** A member that may be called by the name of another one. */
+/** A member of a type that other types may implement or override. */
 export type Member =
   TS.MethodDeclaration | TS.MethodSignature | TS.PropertySignature | TS.PropertyDeclaration;
 
 /**
- * Which functions of the program may stand behind a member of an interface or a class: of those that say so, and of those
- * that only have its shape.
+ * Finds the functions of the program that may implement a member of an interface or a class. A type counts if it declares that it
+ * implements the other one, or if it has its shape.
  */
 export class Implementations {
   readonly #ts: typeof TS;
@@ -24,7 +24,7 @@ export class Implementations {
     this.#checker = program.getTypeChecker();
   }
 
-  /** Of all that implement or override it; not itself. */
+  /** Returns the functions that implement or override the member, without the member itself. */
   of(member: Member): readonly Callable[] {
     const known = this.#found.get(member);
     if (known !== undefined) return known;
@@ -38,7 +38,7 @@ export class Implementations {
     return found;
   }
 
-  /** The members of the interfaces that the class of the method says that it implements. */
+  /** Returns the members of the interfaces that the method's class declares to implement. */
   implementedBy({ name, parent }: TS.MethodDeclaration): readonly Member[] {
     const ts = this.#ts;
     if (!ts.isClassLike(parent)) return [];
@@ -81,7 +81,7 @@ export class Implementations {
     }
     const own = this.#checker.getTypeAtLocation(type);
     if (this.#extends(own, type, wanted.symbol)) return true;
-    // By its shape alone: where types have parameters, nobody knows which ones.
+    // Only the shape decides here. Types with parameters do not count, because their arguments are unknown.
     const isPlain = !hasTypeParameters(type) && !hasTypeParameters(parent);
     return !ts.isClassLike(parent) && isPlain && this.#checker.isTypeAssignableTo(own, wanted);
   }
@@ -108,7 +108,7 @@ export class Implementations {
     });
   }
 
-  /** What a value of the type is at once, or one of. */
+  /** Returns the parts of a union or an intersection, or the type itself. */
   #parts(type: TS.Type): readonly TS.Type[] {
     return type.isUnionOrIntersection() ? type.types : [type];
   }
@@ -118,7 +118,7 @@ function hasTypeParameters(node: TS.Node): boolean {
   return ((node as Partial<TS.InterfaceDeclaration>).typeParameters ?? []).length > 0;
 }
 
-/** The function that a class or an object has under the name. */
+/** Returns the function that a class or an object has under the name. */
 function memberNamed(ts: typeof TS, type: Type, name: string): Callable | undefined {
   for (const member of ts.isClassLike(type) ? type.members : type.properties) {
     if (member.name?.getText() !== name) continue;

@@ -2,15 +2,15 @@ import type * as TS from "typescript";
 import type { Calls } from "./calls";
 import { bare, type Callable } from "./syntax";
 
-/** Methods of arrays, sets, and maps that put something in. */
+/** The methods of arrays, sets, and maps that add something. */
 export const COLLECTS: ReadonlySet<string> = new Set(["add", "push", "set", "unshift"]);
 
-/** Members that say or change what is in a list, and that give none of it. */
+/** The members that describe or change the content of a list, and return none of it. */
 const KEEPS: ReadonlySet<string> = new Set(["clear", "delete", "has", "length", "push", "size", "unshift"]);
 
 /**
- * The variable of a list, if it begins as a list of its own. A parameter, or another name for somebody's list, may be
- * awaited by whoever has that list.
+ * Returns the variable of a list, if it begins as a new list. A parameter, or another name for an existing list, may be awaited by the code
+ * that owns that list.
  */
 export function listCalled(
   ts: typeof TS,
@@ -24,8 +24,8 @@ export function listCalled(
 }
 
 /**
- * Whether the function, or one that it waits for, does more with the list than to fill it. To await it, to loop over it,
- * to return it, and to pass it on are all the same here.
+ * Whether the function, or one that it waits for, does more with the list than fill it. Awaiting it, looping over it, returning it, and
+ * passing it on count as the same here.
  */
 export function isListUsed(ts: typeof TS, list: TS.VariableDeclaration, fn: Callable, calls: Calls): boolean {
   const isUse = (node: TS.Node): boolean => {
@@ -53,7 +53,7 @@ function isOnlyFilled(ts: typeof TS, name: TS.Identifier): boolean {
   return COLLECTS.has(parent.name.text) && ts.isCallExpression(call) && ts.isExpressionStatement(call.parent);
 }
 
-/** The function, and the functions that it runs and waits for, however deep. */
+/** Returns the function, and the functions that it runs and waits for, at any depth. */
 function functionsOf(fn: Callable, calls: Calls): Callable[] {
   const found = new Set([fn]);
   for (const one of found) {

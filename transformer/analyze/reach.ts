@@ -12,13 +12,13 @@ export interface Step {
   readonly isOnly: boolean;
 }
 
-/** That a tagged function, while it holds its lock, waits for another tagged one, or for itself. */
+/** A tagged function that waits for another tagged one, or for itself, while it holds its lock. */
 export interface Reached {
   readonly from: TaggedLock;
   readonly to: TaggedLock;
-  /** The shortest chain of calls, each waited for. */
+  /** The shortest chain of calls. Each caller waits for its call. */
   readonly path: readonly Step[];
-  /** Whether there is no other tagged function on the way. */
+  /** Whether no other tagged function is on the path. */
   readonly isDirect: boolean;
 }
 
@@ -27,34 +27,34 @@ interface Visited {
   readonly isDirect: boolean;
 }
 
-/** What each tagged function reaches: of two ways to one lock, a direct one before another, and then the shorter one. */
+/** Returns what each tagged function reaches. Of several paths to one lock, direct paths come first, and then the shortest one. */
 export function reachedFrom(locks: readonly TaggedLock[], calls: Calls): Reached[] {
   const tagged = new Map<Callable, TaggedLock>(locks.map((lock) => [lock.fn, lock]));
   return locks.flatMap((from) => {
     const reached: Reached[] = [];
     const seen = new Set<Callable>();
     let direct: [Callable, Visited][] = [[from.fn, { path: [], isDirect: true }]];
-    let behind: [Callable, Visited][] = [];
+    let indirect: [Callable, Visited][] = [];
     for (let level = direct; level.length > 0;) {
       const next: [Callable, Visited][] = [];
       for (const [fn, { path, isDirect }] of level) {
         for (const { node, runs, isCallback, isWaited } of calls.in(fn)) {
           for (const to of isWaited ? runs : []) {
-            // Who hands on to another one of its kind hardly hands on to itself.
+            // A function that delegates to one of several implementations is unlikely to call itself.
             const isOnTheWay = to === from.fn || path.some((step) => step.to === to);
             if (seen.has(to) || (isOnTheWay && runs.length > 1)) continue;
             seen.add(to);
             const further = [...path, { call: node, to, isCallback, isOnly: runs.length === 1 }];
             const lock = tagged.get(to);
             if (lock !== undefined) reached.push({ from, to: lock, path: further, isDirect });
-            const isStill = isDirect && lock === undefined;
-            (isStill ? next : behind).push([to, { path: further, isDirect: isStill }]);
+            const isStillDirect = isDirect && lock === undefined;
+            (isStillDirect ? next : indirect).push([to, { path: further, isDirect: isStillDirect }]);
           }
         }
       }
       direct = next;
-      level = direct.length > 0 ? direct : behind;
-      if (level === behind) behind = [];
+      level = direct.length > 0 ? direct : indirect;
+      if (level === indirect) indirect = [];
     }
     return reached;
   });

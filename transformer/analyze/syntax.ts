@@ -1,7 +1,7 @@
 import type * as TS from "typescript";
 import type { LockableFunction } from "../read/syntax";
 
-/** A function whose body can be looked into. */
+/** A function whose body can be analyzed. */
 export type Callable = LockableFunction;
 
 export function isFunctionWithBody(ts: typeof TS, node: TS.Node): node is Callable {
@@ -13,10 +13,10 @@ export function isFunctionWithBody(ts: typeof TS, node: TS.Node): node is Callab
   return isFunction && node.body !== undefined;
 }
 
-/** Methods of a promise that give the next one. */
+/** The methods of a promise that return the next promise. */
 export const CONTINUES: ReadonlySet<string> = new Set(["then", "catch", "finally"]);
 
-/** The expression without what does not change its value. */
+/** Returns the expression without the syntax that does not change its value. */
 export function bare(ts: typeof TS, expression: TS.Expression): TS.Expression {
   let inner = expression;
   while (
@@ -36,7 +36,7 @@ export function functionIn(ts: typeof TS, expression: TS.Expression): Callable |
   return isFunctionWithBody(ts, inner) ? inner : undefined;
 }
 
-/** What people call the function: `Stock.reserve`; `undefined` of one without a name. */
+/** Returns the name of the function for messages, such as `Stock.reserve`, or `undefined` if it has no name. */
 export function nameOf(ts: typeof TS, fn: Callable): string | undefined {
   const named =
     fn.name === undefined && (ts.isVariableDeclaration(fn.parent) || isPropertyOf(ts, fn.parent))

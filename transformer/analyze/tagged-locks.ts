@@ -12,14 +12,14 @@ import { siteOptions } from "../read/site-options";
 import type { LockableFunction } from "../read/syntax";
 import type { Span } from "../text/span";
 
-/** A source file of the program, and what its tags say. */
+/** A source file of the program, and the plans of its tags. */
 export interface TaggedSource {
   readonly source: TS.SourceFile;
-  /** Of nodes of `source`. */
+  /** The plans for nodes of `source`. */
   readonly plans: readonly Plan[];
 }
 
-/** What the tag of a function locks, as those see it who wait for it. Times are in milliseconds. */
+/** The lock of a tagged function, with what its waiters need to know. Times are in milliseconds. */
 export interface TaggedLock {
   readonly fn: LockableFunction;
   readonly file: TS.SourceFile;
@@ -28,24 +28,24 @@ export interface TaggedLock {
   /** The tag. */
   readonly at: Span;
   readonly plan: Plan;
-  /** What people call the lock: its flag, or its whole key. */
+  /** The name of the lock in messages: its flag, or its whole key. */
   readonly flag: string;
   readonly store: string;
-  /** Only locks of one family can ever be the same: the flag, the number of the key's parts and the store. */
+  /** The store, the flag, and the number of the key's parts, or the kind of the whole key. Only locks of one family can be the same. */
   readonly family: string;
   readonly isReader: boolean;
-  /** Whether it is always taken, and held alone. */
+  /** Whether every call acquires the lock, and holds it alone. */
   readonly isAlwaysAlone: boolean;
   readonly mayBeEnteredAgain: boolean;
-  /** How long it is waited for. */
+  /** The wait budget. */
   readonly budgetMs: number;
-  /** After which it is over, though the body may run still. */
+  /** The time after which the lock ends, even if the body still runs. */
   readonly endsAfterMs: number;
-  /** The attribute that says when it ends, for people. */
+  /** The attribute that determines when the lock ends, for messages. */
   readonly endsBy: string;
 }
 
-/** In the order of the files' names, which does not change with what imports what. */
+/** Returns the locks in the order of the files' names, which does not depend on the imports. */
 export function taggedLocks(files: readonly TaggedSource[]): TaggedLock[] {
   const inOrder = files.toSorted((a, b) => (a.source.fileName < b.source.fileName ? -1 : 1));
   return inOrder.flatMap(({ source, plans }) => plans.map((plan) => lockOf(source, plan)));

@@ -1,9 +1,9 @@
 import type * as parts from "./typescript";
 
-/** The parts of TypeScript that the weave works with: a whole TypeScript, or those parts alone. */
+/** The parts of TypeScript that the weave uses. A host passes its whole TypeScript, or these parts alone. */
 export type Parser = typeof parts;
 
-/** Our own, for hosts that have no TypeScript to give. Loaded when the first file is to be woven, and not before. */
+/** Returns our own parser, for hosts that have no TypeScript. It is loaded only when the first file is woven. */
 export function parser(): Parser {
   return require("./typescript") as Parser;
 }

@@ -1,5 +1,5 @@
-// What reading a file and writing into it takes of TypeScript: no program and no checker. The build makes one small file
-// of these parts, so that it needs no TypeScript where it is installed, and no time to load the rest of it.
+// The parts of TypeScript that are needed to read a file and to insert code. They include no program and no checker. The build bundles
+// these parts into one small file, so that the weave runs without an installed TypeScript, and loads fast.
 export {
   EmitHint,
   JSDocParsingMode,

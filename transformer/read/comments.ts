@@ -10,13 +10,14 @@ export interface Mention {
   readonly path: TS.Node[];
 }
 
+/** Yields the comments that mention the tag, each with the nodes around it. */
 export function* commentsThatMentionIt(ts: Parser, file: TS.SourceFile): Iterable<Mention> {
   let seenUpTo = 0;
   for (const index of mentionsIn(file.text)) {
     if (index < seenUpTo) continue;
     const path = nodesAround(ts, file, index);
     const comment = commentAround(ts, file, path, index);
-    if (comment === undefined) continue; // In code: a decorator, a string, JSX text.
+    if (comment === undefined) continue; // The mention is in code: a decorator, a string, or JSX text.
     seenUpTo = comment.end;
     yield { comment, path };
   }
@@ -31,12 +32,12 @@ function nodesAround(ts: Parser, file: TS.SourceFile, offset: number): TS.Node[]
   return path;
 }
 
-/** The comment at `offset`, found with the scanner between two nodes, where no literal can mislead it. */
+/** Returns the comment at `offset`. Scans only the text between two nodes, because a literal could mislead the scanner. */
 function commentAround(ts: Parser, file: TS.SourceFile, path: TS.Node[], offset: number): Span | undefined {
   const innermost = path.at(-1) ?? file;
   let start = innermost.pos;
   let end = innermost.end;
-  let isLeaf = true; // A token, or something empty, which can hold comments too.
+  let isLeaf = true; // The node is a token or is empty. An empty node can contain comments.
   ts.forEachChild(innermost, (child) => {
     isLeaf = false;
     if (child.end <= offset) start = Math.max(start, child.end);

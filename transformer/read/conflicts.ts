@@ -5,40 +5,47 @@ import { literalOf, OPTION_READERS, type Value } from "./options";
 import { spanOf, type Reading } from "./reading";
 import type { Attribute, Tag } from "./tag";
 
-/** What is wrong with attributes of which each alone is right. At those that the tag has itself. */
+/**
+ * Reports attributes that are valid alone, and not together. Each problem points at an attribute of the tag, or at the tag if the project's
+ * defaults cause it.
+ */
 export function readTogether(
   tag: Tag,
   attributes: ReadonlyMap<string, Attribute>,
   values: ReadonlyMap<string, Value>,
   { problems }: Reading,
 ): void {
-  /** In the words of the option: `20s`, `false`. */
-  const said = (name: string): string | undefined => literalOf(values.get(name))?.replaceAll('"', "");
+  /** Returns a value as the tag writes it: `20s`, `false`. */
+  const textOf = (name: string): string | undefined => literalOf(values.get(name))?.replaceAll('"', "");
   const isGiven = (name: string): boolean =>
-    name in OPTION_READERS ? isMoreThanNone(said(name)) : attributes.has(name);
+    name in OPTION_READERS ? isNonZero(textOf(name)) : attributes.has(name);
   const pairs = refusedAmong(({ name, value }) =>
-    value === undefined ? isGiven(name) : said(name) === value,
+    value === undefined ? isGiven(name) : textOf(name) === value,
   );
   for (const { one, other, because } of pairs) {
     const at = spanOf(attributes.get(one.name)) ?? spanOf(attributes.get(other.name)) ?? tag.word;
     problems.push(problem("refusedPair", at, wordsOf(one), wordsOf(other), because));
   }
-  const [most, least, lockTime] = [said("holdAtMost"), said("lockAtLeast"), said("lockTime")];
-  // Without a lock time of its own, that of `configure({ defaults })` counts, at run time.
-  if (most !== undefined && lockTime !== undefined && msOf(most) < msOf(lockTime)) {
+  const [holdAtMost, lockAtLeast, lockTime] = [
+    textOf("holdAtMost"),
+    textOf("lockAtLeast"),
+    textOf("lockTime"),
+  ];
+  // A tag without a lock time uses the one of `configure({ defaults })`, which is known only at run time.
+  if (holdAtMost !== undefined && lockTime !== undefined && msOf(holdAtMost) < msOf(lockTime)) {
     const at = spanOf(attributes.get("holdAtMost")) ?? spanOf(attributes.get("lockTime")) ?? tag.word;
     problems.push(problem("shorterThanLockTime", at, "holdAtMost", lockTime));
   }
-  if (least === undefined || lockTime === undefined || msOf(least) <= msOf(lockTime)) return;
+  if (lockAtLeast === undefined || lockTime === undefined || msOf(lockAtLeast) <= msOf(lockTime)) return;
   const at = spanOf(attributes.get("lockAtLeast")) ?? spanOf(attributes.get("lockTime")) ?? tag.word;
   problems.push(problem("longerThanLockTime", at, "lockAtLeast", lockTime));
 }
 
-function isMoreThanNone(value: string | undefined): boolean {
+function isNonZero(value: string | undefined): boolean {
   return value !== undefined && msOf(value) !== 0;
 }
 
-/** Of a duration with its unit, as options have it. */
+/** Returns the milliseconds of a duration such as `20s`, or NaN for any other text. */
 function msOf(duration: string): number {
   const [, amount, unit] = /^([\d.]+)(\D+)$/.exec(duration) ?? [];
   return Number(amount) * MS_PER_UNIT[unit as DurationUnit];

@@ -8,25 +8,25 @@ import { mayHaveTags } from "./spelling";
 import { parseTags, type Item, type Tag } from "./tag";
 import { kindOf, templateIn } from "./template";
 
-/** A tag, and what is known of its lock without its function's body. */
+/** A tag, and the facts about its lock that do not need the body of its function. */
 export interface DeclaredTag extends Span {
-  /** The business flag, or of a whole key what is the same whatever its values are. */
+  /** The business flag, or the text of a whole key without its values. */
   readonly flag: string;
-  /** Of the function; `undefined` where declarations have another name for it, or none. */
+  /** The name of the function, or `undefined` if declarations give it another name or none. */
   readonly name: string | undefined;
 }
 
-/** The tags in a declaration file, where no function has a body. */
+/** Returns the tags in a declaration file, where no function has a body. */
 export function declaredTags(ts: Parser, declarations: TS.SourceFile): DeclaredTag[] {
   return [...commentsThatMentionIt(ts, declarations)].flatMap(({ comment, path }) => {
     const { tags, problems } = parseTags(declarations.text, comment);
-    if (problems.length > 0) return []; // Of its own project to tell.
+    if (problems.length > 0) return []; // The build of the declaring project reports these.
     const name = declaredFunctionAt(ts, declarations, comment, path);
     return tags.flatMap((tag) => declaredTag(ts, declarations, tag, name));
   });
 }
 
-/** The same of a source file: the tags of functions that declarations do not show, too. */
+/** Returns the same for a source file, including tags of functions that its declarations do not show. */
 export function tagsOfSource(ts: Parser, fileName: string, text: string): DeclaredTag[] {
   if (!mayHaveTags(text)) return [];
   const file = ts.createSourceFile(fileName, text, ts.ScriptTarget.Latest);

@@ -1,7 +1,7 @@
 import type * as TS from "typescript";
 import type { Parser } from "../parser/parser";
 
-/** The `"use strict"` and its like at the start of a body or a file. */
+/** Returns the directives at the start of a body or a file, such as `"use strict"`. */
 export function directives(ts: Parser, body: TS.Block | TS.SourceFile): readonly TS.Statement[] {
   const end = body.statements.findIndex(
     (statement) => !(ts.isExpressionStatement(statement) && ts.isStringLiteral(statement.expression)),

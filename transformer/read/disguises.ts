@@ -2,32 +2,32 @@ import type { Span } from "../text/span";
 import { ATTRIBUTES } from "./attributes";
 import { hasOurAttributes, isMeant, isMeantWithKey, isNear } from "./spelling";
 
-/** Text that was meant as the tag, and what is wrong with it. */
+/** Text that was meant as the tag, and the reason why it is not one. */
 export interface Disguise {
   readonly kind: "misspeltTag" | "notAtLineStart" | "notJsDoc";
   readonly span: Span;
 }
 
-/** The first text that can only be meant as the tag, in a comment without one. Prose about the tag is none. */
+/** Finds the first text that can only be meant as the tag, in a comment without a tag. Prose about the tag does not count. */
 export function disguiseIn(content: string, isJsDoc: boolean): Disguise | undefined {
-  const seen = new SeenText(content);
+  const seen = new VisibleText(content);
   const atLineStart = misspeltAtLineStart(seen, isJsDoc);
   if (atLineStart !== undefined) return { kind: "misspeltTag", span: atLineStart };
   const stray = strayIn(content, isJsDoc);
   if (stray !== undefined) return { kind: isJsDoc ? "notAtLineStart" : "notJsDoc", span: stray };
-  const beside = besideAttribute(seen);
-  return beside && { kind: "misspeltTag", span: beside };
+  const found = nameBeforeAttribute(seen);
+  return found && { kind: "misspeltTag", span: found };
 }
 
-/** A name at the start of a line: with an `@` and letters of any alphabet, with another mark, or with none. */
+/** Matches a name at the start of a line. Before it is an `@`, another mark, or nothing. After an `@`, letters of any alphabet match. */
 const DISGUISED =
   /^[ \t]*(@[ \t]*[\p{L}\p{N}\p{Pd}\p{Pc}$]+|[#$%&+!?~^]?([A-Za-z][\w-]*)(?!\.\w))(?![\w-])/gmu;
 
-/** An attribute right behind the name. Prose about the tag has none. */
+/** Matches an attribute directly after the name. Prose about the tag has none there. */
 const ATTRIBUTE = /^\s*[:(]?\s*\w+\s*=/;
 
-/** A name that looks like the tag's, or any name with attributes that only our tag has. */
-function misspeltAtLineStart(seen: SeenText, isJsDoc: boolean): Span | undefined {
+/** Finds a name that resembles the tag's, or any name with attributes that only our tag has. */
+function misspeltAtLineStart(seen: VisibleText, isJsDoc: boolean): Span | undefined {
   for (const { index, 0: found, 1: name = "", 2: withoutAt } of seen.text.matchAll(DISGUISED)) {
     const end = index + found.length;
     const [rest = ""] = seen.text.slice(end).split(/^[ \t]*@/m);
@@ -44,7 +44,10 @@ function misspeltAtLineStart(seen: SeenText, isJsDoc: boolean): Span | undefined
   return undefined;
 }
 
-/** A tag in the middle of a line, or in a comment that is no JSDoc. Its attributes or its colon show that it is no prose. */
+/**
+ * Finds a tag in the middle of a line, or in a comment that is not JSDoc. Attributes, a colon, or a place at the start of the comment show
+ * that it is not prose.
+ */
 function strayIn(content: string, isJsDoc: boolean): Span | undefined {
   for (const { index, 0: found, 1: name = "" } of content.matchAll(
     /(?<![`A-Za-z\d]|`\{)@([A-Za-z][\w-]*)/g,
@@ -62,26 +65,26 @@ function strayIn(content: string, isJsDoc: boolean): Span | undefined {
   return undefined;
 }
 
-/** `businessFlag=pay`, but no code such as `lock.key = 1`, `key == 1`, and `key => 1`. */
+/** Matches `businessFlag=pay`, but not code such as `lock.key = 1`, `key == 1`, or `key => 1`. */
 const PAIR = String.raw`(?<![\w$.])(?:${ATTRIBUTES.join("|")})\s*=(?![=>])\s*`;
 const PAIRS = new RegExp(String.raw`${PAIR}\S`, "g");
-/** A pair with a name that other text hardly has. */
+/** Matches a pair that is unlikely in other text. */
 const OWN_PAIR = /^(?:[a-z]+[A-Z][A-Za-z]*\s*=|key=["'`])/;
 
-/** A name near the tag's, however it is marked up, with one of our attributes right behind it. */
-function besideAttribute(seen: SeenText): Span | undefined {
+/** Finds a name that resembles the tag's, in any markup, directly before one of our attributes. */
+function nameBeforeAttribute(seen: VisibleText): Span | undefined {
   const { text } = seen;
   for (const { index } of text.matchAll(PAIRS)) {
     if (isInBackticks(text, index)) continue;
     const end = startOfRun(BETWEEN, text, index);
     // `@redisLock`, `@ redisLock`, `@redis Lock`, `@ redis lock`
     for (let [start, count] = [end, 1]; count <= 3 && start > 0; count += 1) {
-      start = startOfRun(NO_BLANK, text, startOfRun(BLANK, text, start));
+      start = startOfRun(NON_BLANK, text, startOfRun(BLANK, text, start));
       const name = text.slice(start, end);
       if (name.includes("=")) break;
       const isFirst = count === 1 && !/[\p{L}\p{N}]/u.test(lineBefore(text, start));
       const isOwn = OWN_PAIR.test(text.slice(index));
-      // `@redis/lock` may be a package.
+      // `@redis/lock` may be the name of a package.
       const isSure = name.includes("@") ? isOwn || !name.includes("/") : isOwn && isFirst;
       if (isSure && isNear(name)) return seen.spanOf(start, end);
     }
@@ -91,9 +94,9 @@ function besideAttribute(seen: SeenText): Span | undefined {
 
 const BETWEEN = /[\s:({,-]/;
 const BLANK = /\s/;
-const NO_BLANK = /\S/;
+const NON_BLANK = /\S/;
 
-/** Where the characters begin, before the offset, that are all of this kind. */
+/** Returns the start of the run of such characters that ends at the offset. */
 function startOfRun(kind: RegExp, text: string, offset: number): number {
   let at = offset;
   while (at > 0 && kind.test(text.charAt(at - 1))) at -= 1;
@@ -109,10 +112,10 @@ const RUN = new RegExp(String.raw`(?<!\S)(?:${PAIR}${VALUE}(?:\s+|$))+`, "g");
 
 const NAMES = new RegExp(String.raw`(?<!\S)${PAIR}`, "g");
 
-/** `lockweave eject` puts these words in the place of a tag whose lock it has written out. */
+/** The words with which `lockweave eject` replaces a tag after it writes the lock as code. */
 export const LOCKED_BY = "Locked by:";
 
-/** Attributes before all tags of a JSDoc comment. Their own tag may have been lost. */
+/** Finds attributes of a lock before the first tag of a JSDoc comment. Their `@redisLock` may have been lost. */
 export function attributesAlone(content: string): Span | undefined {
   const [prose = ""] = content.split(/^[ \t]*@/m, 1);
   if (prose.includes(LOCKED_BY)) return undefined;
@@ -126,16 +129,16 @@ export function attributesAlone(content: string): Span | undefined {
   return undefined;
 }
 
-/** Whether the offset is in a code span, which as many backticks may open as close it. */
+/** Whether the offset is in a code span. A run of several backticks opens or closes a span, like a single one. */
 function isInBackticks(text: string, offset: number): boolean {
   const runs = lineBefore(text, offset).match(/`+/g) ?? [];
   return runs.length % 2 === 1;
 }
 
-/** A comment's content as people read it: without entities, HTML, accents, and invisible characters. */
-class SeenText {
+/** The content of a comment as people see it, without entities, HTML, accents, and invisible characters. */
+class VisibleText {
   readonly text: string;
-  /** The offset in the content for each character of the text. */
+  /** The offset in the content of each character of the text. */
   readonly #starts: number[] = [];
 
   constructor(private readonly content: string) {
@@ -144,7 +147,7 @@ class SeenText {
     for (const { index, 0: piece } of content.matchAll(PIECE)) {
       start ??= index;
       const shown = shownAs(piece);
-      if (shown === "") continue; // It belongs to the next character.
+      if (shown === "") continue; // An invisible piece belongs to the next character.
       for (let at = 0; at < shown.length; at += 1) this.#starts.push(start);
       text += shown;
       start = undefined;
@@ -153,7 +156,7 @@ class SeenText {
     this.text = text;
   }
 
-  /** The part of the content that the part of the text comes from. */
+  /** Returns the part of the content that a part of the text comes from. */
   spanOf(start: number, end: number): Span {
     const at = (index: number): number => this.#starts[index] ?? this.content.length;
     return { start: at(start), end: at(end) };
@@ -164,10 +167,10 @@ class SeenText {
   }
 }
 
-/** An entity, an HTML tag, the address of a Markdown link, or a character. */
+/** Matches an entity, an HTML tag, the address of a Markdown link, or a character. */
 const PIECE = /&(?:#\d{1,7}|#x[\da-f]{1,6}|[a-z]{2,8});|<\/?[a-z][a-z\d]*>|(?<=\])\([^\s()]*\)|./gisu;
 
-/** Named entities for the signs that a tag may have. */
+/** The named entities for characters that a tag may contain. */
 const ENTITIES: Readonly<Record<string, string>> = {
   commat: "@",
   equals: "=",

@@ -2,8 +2,8 @@ import type * as TS from "typescript";
 import type { Parser } from "../parser/parser";
 
 /**
- * Whether the text is one expression that cannot reach out of its place, not even by a comment, and cannot yield:
- * the lock is not there yet. It is read as the file is, where `<T>x` may be JSX.
+ * Whether the text is a single expression that cannot affect the code around it, not even with a comment, and that does not yield. A
+ * `yield` would run before the lock is open. The text is parsed like the file, because `<T>x` may be JSX.
  */
 export function isExpression(ts: Parser, text: string, { languageVariant }: TS.SourceFile): boolean {
   const name = languageVariant === ts.LanguageVariant.JSX ? "key.tsx" : "key.ts";

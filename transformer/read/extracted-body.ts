@@ -5,70 +5,73 @@ import { importedModule } from "./imports";
 import type { JoinPoint } from "./join-points";
 import { identifiersIn } from "./names";
 import {
-  asksForArguments,
+  usesArguments,
   assignedParameters,
   declaredTwice,
   hoistsOneOf,
   redeclaredParameter,
 } from "./parameters";
 import { isAsync } from "./promised";
-import { returnsThroughCode, returnsUnsettled, returnsValue } from "./returns";
+import { runsCodeAfterReturn, mayReturnPromise, returnsValue } from "./returns";
 
-/** A body that becomes a function inside the woven one. */
-export interface Apart {
+/** A body that becomes a function inside the woven function. */
+export interface ExtractedBody {
   readonly isAsync: boolean;
-  /** Its return type, as the file has it. */
+  /** The return type, as the file writes it. */
   readonly type: TS.TypeNode | undefined;
-  /** There is no value to hand on. */
+  /** Whether the body returns no value. The woven function then has no `return` for it. */
   readonly isVoid: boolean;
-  /** The parameters that it gives other values. */
+  /** The parameters to which the body assigns. */
   readonly assigned: readonly string[];
-  /** JavaScript, whose `arguments` make the compiler take the function for one that has any number of them. */
+  /** Whether the body is JavaScript that uses `arguments`. The compiler then infers that the function takes any number of arguments. */
   readonly isVariadic: boolean;
-  /** A parameter that a `var` in it would hide. */
+  /** A parameter that a `var` of the body would hide. */
   readonly hidden: string | undefined;
 }
 
 /**
- * The body becomes a function of its own
- * - when the lock is reentrant, since it needs an async context of its own;
- * - when it returns promises from where code runs on the way out, since they are to be awaited outside of it;
- * - when the function is no `async` one: what it returns is checked to be a promise, and awaited by nobody else;
- * - when it declares a name twice, as a function may and a block may not;
- * - when it hoists a name that the tag speaks of;
- * - when it says that it returns what is `Awaited`, or may be: behind an `await`, anything of a type parameter's type is that.
+ * Returns the extracted body, or `undefined` if the body stays in the woven function. The body is extracted if:
+ * - the lock is reentrant, because the body then needs an async context of its own;
+ * - code runs after it returns a promise, because the woven code must await the promise outside of that code;
+ * - the function is not `async`, because the compiler must check that the body returns a promise, which only the woven code awaits;
+ * - it declares a name twice, which a function allows and a block does not;
+ * - it hoists a name that the tag uses;
+ * - its declared type is or may be `Awaited`, because an added `await` makes `Awaited<T>` of the type parameter `T`.
  */
-export function apartOf(
+export function extractedBodyOf(
   ts: Parser,
   file: TS.SourceFile,
   point: JoinPoint,
   reentrant: boolean,
   names: ReadonlySet<string>,
-): Apart | undefined {
+): ExtractedBody | undefined {
   const { fn, promised, type } = point;
   const isOwnAsync = isAsync(ts, fn);
-  const isApart =
+  const isExtracted =
     reentrant ||
     !isOwnAsync ||
-    returnsThroughCode(ts, fn) ||
+    runsCodeAfterReturn(ts, fn) ||
     declaredTwice(ts, fn) !== undefined ||
     hoistsOneOf(ts, fn, names) ||
     (type !== undefined &&
-      returnsUnsettled(ts, fn) &&
-      maySayAwaited(ts, file, type, typeParametersOf(ts, point)));
-  if (!isApart) return undefined;
+      mayReturnPromise(ts, fn) &&
+      mayContainAwaited(ts, file, type, typeParametersOf(ts, point)));
+  if (!isExtracted) return undefined;
   return {
     isAsync: isOwnAsync,
     type: type ?? (isOwnAsync ? undefined : promised?.type),
     isVoid: isVoid(ts, point),
     assigned: assignedParameters(ts, file, fn),
-    isVariadic: isJavaScript(file) && asksForArguments(ts, fn),
+    isVariadic: isJavaScript(file) && usesArguments(ts, fn),
     hidden: redeclaredParameter(ts, fn),
   };
 }
 
-/** By itself, by the types that the file has for it, or by what another file may make of a type parameter. */
-function maySayAwaited(
+/**
+ * Whether the type contains `Awaited`: directly, through a type of this file, or possibly through an imported type that gets a type
+ * parameter.
+ */
+function mayContainAwaited(
   ts: Parser,
   file: TS.SourceFile,
   type: TS.TypeNode,
@@ -85,21 +88,21 @@ function maySayAwaited(
   for (const name of names) {
     if (name === "Awaited" || imported.has(name)) return true;
     const declared = named.filter((one) => one.name.text === name);
-    // A set goes on over what is added to it.
+    // The iteration of a set includes the names that are added meanwhile.
     for (const one of declared) for (const inner of identifiersIn(ts, one)) names.add(inner);
   }
   return false;
 }
 
-/** Of the function, and of the class that it is in. */
+/** Returns the names of the type parameters of the function and of its class. */
 function typeParametersOf(ts: Parser, { fn, holder }: JoinPoint): readonly string[] {
   const ofClass = ts.isClassLike(holder) ? holder.typeParameters : undefined;
   return [...(fn.typeParameters ?? []), ...(ofClass ?? [])].map(({ name }) => name.text);
 }
 
 /**
- * Whether the compiler makes a `Promise<void>` of the function, even where its body never ends: of an arrow function
- * it makes a `Promise<never>` then, which no overriding method could keep to.
+ * Whether the compiler infers `Promise<void>` for the function, even if its body never ends. For such an arrow function, it infers
+ * `Promise<never>`, which no overriding method can match.
  */
 function isVoid(ts: Parser, { fn, holder, type }: JoinPoint): boolean {
   const isDeclared = ts.isFunctionDeclaration(fn) || (ts.isMethodDeclaration(fn) && ts.isClassLike(holder));

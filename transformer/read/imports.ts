@@ -1,10 +1,10 @@
 import type * as TS from "typescript";
 import type { Parser } from "../parser/parser";
 
-/** From where the woven code takes what it calls. */
+/** The module that woven code imports. */
 export const RUNTIME = "lockweave/runtime";
 
-/** The names by which the statement takes in the runtime, as it is woven or compiled. */
+/** Returns the names under which a woven or compiled statement imports the runtime. */
 export function runtimeNames(ts: Parser, statement: TS.Statement): string[] {
   if (ts.isVariableStatement(statement)) {
     return statement.declarationList.declarations.flatMap(({ name, initializer }) =>
@@ -20,7 +20,7 @@ export function runtimeNames(ts: Parser, statement: TS.Statement): string[] {
   return bindings !== undefined && ts.isNamespaceImport(bindings) ? [bindings.name.text] : [];
 }
 
-/** The module that the statement takes in. */
+/** Returns the module that the statement imports or re-exports. */
 export function importedModule(ts: Parser, statement: TS.Statement): string | undefined {
   const specifier =
     ts.isImportDeclaration(statement) || ts.isExportDeclaration(statement)
@@ -31,7 +31,7 @@ export function importedModule(ts: Parser, statement: TS.Statement): string | un
   return specifier !== undefined && ts.isStringLiteral(specifier) ? specifier.text : undefined;
 }
 
-/** `require("lockweave/runtime")`, also as the argument of a compiler's helper. */
+/** Whether the expression is `require("lockweave/runtime")`, possibly as the argument of a compiler's helper. */
 function requiresRuntime(ts: Parser, node: TS.Expression): boolean {
   if (!ts.isCallExpression(node)) return false;
   const [first] = node.arguments;

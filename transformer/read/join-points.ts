@@ -13,23 +13,23 @@ import { parseTags, type Tag } from "./tag";
 export interface JoinPoint {
   readonly fn: LockableFunction;
   readonly tag: Tag;
-  /** What people call the function: `OrderService.pay`. */
+  /** The name of the function in messages: `OrderService.pay`. */
   readonly name: string;
-  /** It says that it returns a promise. */
+  /** Set if the function declares that it returns a promise. */
   readonly promised: Promised | undefined;
-  /** The name of the variable or property that it is the value of. */
+  /** The name of the variable or property whose value is the function. */
   readonly named: Span | undefined;
-  /** What the function stands in. */
+  /** The node that contains the function. */
   readonly holder: TS.Node;
-  /** The type that it returns, as the file says it. */
+  /** The return type, as the file writes it. */
   readonly type: TS.TypeNode | undefined;
-  /** The type of a parameter, as the file says it. */
+  /** Returns the type of a parameter, as the file writes it. */
   readonly typeOf: (parameter: TS.ParameterDeclaration) => TS.TypeNode | undefined;
-  /** Why the function is not to be woven, although it could be. */
+  /** The reason not to weave the function, although that would be possible. */
   readonly flaw: Problem | undefined;
 }
 
-/** A function whose tag cannot be honoured: it must not run unlocked. */
+/** A function whose tag cannot be honored. It must not run unlocked. */
 export interface Forbidden {
   readonly body: TS.ConciseBody;
   readonly because: Problem;
@@ -38,18 +38,18 @@ export interface Forbidden {
 export interface Found {
   readonly points: JoinPoint[];
   readonly forbidden: Forbidden[];
-  /** Problems of tags with no function body beside them that could refuse to run. */
+  /** Problems of tags that have no function body that could refuse to run. */
   readonly bodiless: Problem[];
   readonly problems: Problem[];
   /** Attributes without a tag, above functions that could have a lock. */
   readonly warnings: Problem[];
-  /** Where there is a tag, or what is meant as one. */
+  /** The positions of tags, and of text that was meant as a tag. */
   readonly mentions: Span[];
 }
 
 /**
- * Every `@redisLock` in a comment of the file, with the function it stands before. Reads the raw comments:
- * the compiler does not parse JSDoc (TypeScript 5.3 and later).
+ * Finds every `@redisLock` in a comment of the file, with the function that follows it. Reads the comments directly, because the compiler
+ * does not parse JSDoc (TypeScript 5.3 and later).
  */
 export function findJoinPoints(ts: Parser, file: TS.SourceFile): Found {
   const points: JoinPoint[] = [];
@@ -64,14 +64,18 @@ export function findJoinPoints(ts: Parser, file: TS.SourceFile): Found {
     const [tag, secondTag] = parsed.tags;
     const at = tag?.word ?? parsed.problems[0];
     if (at === undefined) {
-      if (parsed.alone !== undefined && mayHaveLock(ts, file, comment, path, parsed.alone))
-        warnings.push(problem("attributesAlone", parsed.alone));
+      if (
+        parsed.strayAttributes !== undefined &&
+        mayHaveLock(ts, file, comment, path, parsed.strayAttributes)
+      )
+        warnings.push(problem("attributesAlone", parsed.strayAttributes));
       continue;
     }
     mentions.push(at);
     const place = placeOf(ts, file, comment, path, at);
     problems.push(...parsed.problems);
-    const misplaced = "fn" in place ? whyNot(ts, file, place, at, secondTag?.word, tagged) : place.because;
+    const misplaced =
+      "fn" in place ? placementProblem(ts, file, place, at, secondTag?.word, tagged) : place.because;
     if (misplaced !== undefined && tag !== undefined) problems.push(misplaced);
     const flaw = misplaced ?? parsed.problems[0];
     if ("fn" in place && isLockable(place.fn) && tag !== undefined && misplaced === undefined) {
@@ -94,7 +98,7 @@ export function findJoinPoints(ts: Parser, file: TS.SourceFile): Found {
   };
 }
 
-function whyNot(
+function placementProblem(
   ts: Parser,
   file: TS.SourceFile,
   { fn, name, promised }: FoundFunction,
@@ -113,12 +117,12 @@ function whyNot(
   }
   if (fn.asteriskToken !== undefined && !isAsync(ts, fn)) return problem("generatorTagged", at);
   if (!isAsync(ts, fn)) {
-    const types = isJavaScript(file) ? [] : ["Promise<...>"]; // JavaScript has no place for one.
+    const types = isJavaScript(file) ? [] : ["Promise<...>"]; // JavaScript has no syntax for a return type.
     if (promised === undefined) return problem("notAsync", at, name, ...types);
     if (hasOwnPromise(ts, file)) return problem("ownPromise", at, name);
   }
-  const again = tagged.has(fn) ? at : secondTag;
-  return again && problem("twoTags", again);
+  const repeated = tagged.has(fn) ? at : secondTag;
+  return repeated && problem("twoTags", repeated);
 }
 
 function mayHaveLock(
@@ -129,7 +133,7 @@ function mayHaveLock(
   at: Span,
 ): boolean {
   const place = placeOf(ts, file, comment, path, at);
-  return "fn" in place && whyNot(ts, file, place, at, undefined, new Set()) === undefined;
+  return "fn" in place && placementProblem(ts, file, place, at, undefined, new Set()) === undefined;
 }
 
 function isLockable(fn: AnyFunction): fn is LockableFunction {

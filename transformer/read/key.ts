@@ -11,18 +11,18 @@ import { IDENTIFIER, single, TYPE_NAME, UNPRINTABLE, type Reading } from "./read
 import type { Attribute, Item, Word } from "./tag";
 import { kindOf, templateIn } from "./template";
 
-/** One part of the key: an expression, or with `jsonField` that field of the expression's JSON. */
+/** A part of the key: an expression or, with `jsonField`, a field of the expression's JSON. */
 export interface KeyPart {
   readonly pieces: readonly Piece[];
   readonly jsonField?: Word;
-  /** What it reads, for people: `order.id`, or of its JSON `JSON(order).id`. */
+  /** The part in messages: `order.id`, or `JSON(order).id` for a field of JSON. */
   readonly shown: string;
 }
 
 const PATH = new RegExp(String.raw`^(?<root>${IDENTIFIER})(?:\??\.#?${IDENTIFIER}|\[\d+\])*$`, "u");
 const FIELD = new RegExp(String.raw`^${IDENTIFIER}(?:\.${IDENTIFIER}|\[\d+\])*$`, "u");
 
-/** The parts of the key that a tag names. */
+/** Reads the parts of the key that a tag names. */
 export function readKey(
   fn: LockableFunction,
   attributes: Map<string, Attribute>,
@@ -57,7 +57,7 @@ function readValues(parts: Piece[], attributes: Map<string, Attribute>, { proble
   return parts.map((part) => ({ pieces: [part], shown: part.code }));
 }
 
-/** One part for each field, of the one object that `keyName` names. */
+/** Returns one part for each field of the object that `keyName` names. */
 function readFields(
   type: Item,
   keyName: Attribute,
@@ -90,7 +90,7 @@ function readFields(
   });
 }
 
-/** `order satisfies Order`, which JavaScript says in a comment. */
+/** Returns `order satisfies Order`. In JavaScript, a comment says the same. */
 function checkedAgainst(keyClass: Piece, object: Piece, file: TS.SourceFile): Piece[] {
   const glue = (code: string): Piece => ({ code, from: keyClass.from, exact: false });
   return isJavaScript(file)
@@ -98,15 +98,15 @@ function checkedAgainst(keyClass: Piece, object: Piece, file: TS.SourceFile): Pi
     : [object, glue(" satisfies "), keyClass];
 }
 
-/** The whole of a key, as the tag's template says it. */
+/** The whole key, as the tag's template writes it. */
 export interface WholeKey {
-  /** What stands between the backticks. */
+  /** The code between the backticks. */
   readonly pieces: readonly Piece[];
-  /** The expressions of the values, as the tag has them: `order.id`. */
+  /** The expressions of the values, as the tag writes them: `order.id`. */
   readonly values: readonly string[];
-  /** The same of keys that differ in their values alone. */
+  /** The same for all keys that differ only in their values. */
   readonly kind: string;
-  /** For people: `mutex:{order.id}`. */
+  /** The key in messages: `mutex:{order.id}`. */
   readonly shown: string;
 }
 
@@ -145,7 +145,7 @@ export function readWholeKey(
   return { pieces, values: values.map(({ text }) => text), kind: kindOf(template), shown: shown.join("") };
 }
 
-/** A path, as in `keyName`, or what can only be meant as another expression. */
+/** Reads a path, as in `keyName`, or any other expression. */
 function readValue(fn: LockableFunction, value: Word, reading: Reading): Piece {
   const { ts, file, problems } = reading;
   if (PATH.test(value.text)) return readPath(fn, { ...value, quoted: false }, reading);
@@ -154,7 +154,7 @@ function readValue(fn: LockableFunction, value: Word, reading: Reading): Piece {
   return { code, from: value, exact: true };
 }
 
-/** The condition under which the function is locked: a path or a quoted expression, as a part of the key is. */
+/** Reads the condition under which the function is locked: a path or a quoted expression, like a part of the key. */
 export function readWhen(
   fn: LockableFunction,
   attributes: Map<string, Attribute>,
@@ -192,7 +192,7 @@ function readPath(fn: LockableFunction, item: Item, { ts, file, problems }: Read
   return piece;
 }
 
-/** As other libraries have a parameter in the names of their locks: `${id}`, `#id`, `#{id}`, `{id}`, `:id`. */
+/** Matches a parameter as other libraries write it in the names of locks: `${id}`, `#id`, `#{id}`, `{id}`, `:id`. */
 const MARKED = /^(?:[$#]?\{(.+)\}|[#$:@](.+))$/;
 
 function pathHint(text: string): string {
@@ -200,7 +200,7 @@ function pathHint(text: string): string {
   return PATH.test(marked) ? ` Did you mean \`${marked}\`?` : " Put other expressions in quotes.";
 }
 
-/** Of the same length: the offsets hold. */
+/** Replaces line breaks by spaces. The length does not change, so offsets stay valid. */
 function onOneLine(text: string): string {
   return text.replaceAll(/[\n\r\u2028\u2029]/g, " ");
 }

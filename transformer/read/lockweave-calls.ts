@@ -3,23 +3,26 @@ import type { Parser } from "../parser/parser";
 import { importedModule } from "./imports";
 import { declaredBy, declaredInBlock, declaredInFunction, namesIn } from "./scopes";
 
-/** Our functions that the weave hands something. */
+/** The functions of Lockweave to whose calls the weave adds arguments. */
 export type OwnFunction = "configure" | "currentLock" | "testLocks";
 
-/** What a name or an expression stands for: one of our functions, or a module that hands them on. */
+/** The meaning of a name or an expression: one of our functions, or a module that exports them. */
 type Meaning = OwnFunction | Module;
 
-/** All that a module exports, or a promise of it. */
+/** All exports of a module, or a promise of them. */
 interface Module {
   readonly is: "module" | "promise";
-  /** Of ours. Asked late, since modules may import each other. */
+  /** Returns those exports that are ours. Called late, because modules may import each other. */
   readonly exported: () => OwnExports | undefined;
 }
 
-/** By the names that a module exports: which of ours they are. */
+/** Our functions among the exports of a module, by name. */
 export type OwnExports = ReadonlyMap<string, Meaning>;
 
-/** The exports of a module that hands on ours, by its specifier in the file; `undefined` of any other. */
+/**
+ * Returns our functions that a module re-exports. The module is given by its specifier in the file. Returns `undefined` for any other
+ * module.
+ */
 export type HandedOn = (specifier: string) => OwnExports | undefined;
 
 function exportsNamed(...names: readonly OwnFunction[]): OwnExports {
@@ -32,29 +35,32 @@ function exportsNamed(...names: readonly OwnFunction[]): OwnExports {
 
 const RUNTIME = exportsNamed("configure", "currentLock");
 
-/** What our modules export of these functions. */
+/** The exports of our own modules. */
 const OUR_MODULES: ReadonlyMap<string, OwnExports> = new Map([
   ["lockweave", RUNTIME],
   ["lockweave/runtime", RUNTIME],
   ["lockweave/testing", exportsNamed("testLocks")],
 ]);
 
-/** Cheap, and never misses a call of a module of ours: most files have none. */
+/** Whether the text may call our `configure()`. This cheap test never misses such a call. Most files need no more than this test. */
 export function mayConfigure(text: string): boolean {
   return text.includes("configure") && mayImportOurs(text);
 }
 
-/** Cheap, and never misses a call that gets the handshake: most files have none. */
+/**
+ * Whether the text may have a call that gets the handshake. This cheap test never misses such a call. Most files need no more than this
+ * test.
+ */
 export function mayShakeHands(text: string): boolean {
   return /configure|testLocks/.test(text) && mayImportOurs(text);
 }
 
-/** Cheap. */
+/** Whether the text may import one of our modules. This test is cheap, too. */
 export function mayImportOurs(text: string): boolean {
   return /["'`]lockweave(?:\/runtime|\/testing)?["'`]/.test(text);
 }
 
-/** The calls of one of our functions, by whatever name the file has it there. */
+/** Returns the calls of one of our functions, whatever name the file has for it. */
 export function callsOf(
   ts: Parser,
   file: TS.SourceFile,
@@ -64,7 +70,7 @@ export function callsOf(
   return callsWithin(ts, file, functionName, new Map(), handedOn).map(({ call }) => call);
 }
 
-/** The same calls, each with the owner of the innermost node around it that has an entry among the owners. */
+/** Returns the same calls, each with its owner: the entry in `owners` of the innermost node around the call that has one. */
 export function callsWithin<Owner>(
   ts: Parser,
   file: TS.SourceFile,
@@ -84,18 +90,18 @@ export function callsWithin<Owner>(
   return calls;
 }
 
-/** A function of ours that is passed on as a value. Its calls cannot be seen from here. */
+/** One of our functions that is passed as a value. Its calls cannot be seen from here. */
 export interface OwnValue {
   readonly value: TS.Expression;
   readonly of: OwnFunction;
 }
 
-/** The functions with a handshake that the file passes on as values. */
-export function passedOn(ts: Parser, file: TS.SourceFile, handedOn: HandedOn | undefined): OwnValue[] {
+/** Returns the functions with a handshake that the file passes as values. */
+export function passedAsValues(ts: Parser, file: TS.SourceFile, handedOn: HandedOn | undefined): OwnValue[] {
   const values: OwnValue[] = [];
   if (handedOn === undefined && !mayShakeHands(file.text)) return values;
   walk(ts, file, handedOn, undefined, (node, meaning) => {
-    for (const value of handedIn(ts, node)) {
+    for (const value of valuesPassedBy(ts, node)) {
       const of = meaning(value);
       if (of === "configure" || of === "testLocks") values.push({ value, of });
     }
@@ -104,7 +110,7 @@ export function passedOn(ts: Parser, file: TS.SourceFile, handedOn: HandedOn | u
   return values;
 }
 
-/** What the file itself hands on of ours. */
+/** Returns our functions that the file exports itself. */
 export function ownExportsOf(ts: Parser, file: TS.SourceFile, handedOn: HandedOn): OwnExports {
   const exportsOf = (specifier: string): OwnExports | undefined =>
     OUR_MODULES.get(specifier) ?? handedOn(specifier);
@@ -112,7 +118,7 @@ export function ownExportsOf(ts: Parser, file: TS.SourceFile, handedOn: HandedOn
   const exported = new Map<string, Meaning>();
   const add = (name: string, meaning: Meaning | null | undefined): void => {
     if (meaning) exported.set(name, meaning);
-    else exported.delete(name); // What the file exports by itself hides what `export *` brings.
+    else exported.delete(name); // An export of the file itself hides the same name from `export *`.
   };
   for (const statement of file.statements) {
     if (!ts.isExportDeclaration(statement) || statement.exportClause !== undefined) continue;
@@ -149,9 +155,9 @@ function isExported(ts: Parser, statement: TS.Statement): boolean {
   return modifiers?.some(({ kind }) => kind === ts.SyntaxKind.ExportKeyword) ?? false;
 }
 
-// ---- names and what they stand for ----------------------------------------------------------------------
+// ---- names and their meanings ---------------------------------------------------------------------------
 
-/** The names in scope. `null` is something else, whatever the name means in the scopes around. */
+/** The names in scope. `null` means that a name is not ours, whatever it means in outer scopes. */
 class Names {
   readonly own = new Map<string, Meaning | null>();
   readonly #outer: Names | undefined;
@@ -172,7 +178,7 @@ class Names {
     this.own.set(name, meaning);
   }
 
-  /** The innermost scope that declares the name. */
+  /** Returns the innermost scope that declares the name. */
   #scopeOf(name: string): Names | undefined {
     if (this.own.has(name)) return this;
     let scope = this.#outer;
@@ -186,28 +192,35 @@ type ExportsOf = (specifier: string) => OwnExports | undefined;
 /**
  * Visits every node of the file once.
  *
- * @param see is given what an expression stands for at the node, and what it returned for the node around
+ * @param visitor receives the node, a function that returns the meaning of an expression there, and the result for the parent node
  */
-function walk<Said>(
+function walk<Result>(
   ts: Parser,
   file: TS.SourceFile,
   handedOn: HandedOn | undefined,
-  saidOfNothing: Said,
-  see: (node: TS.Node, meaning: (expression: TS.Expression) => Meaning | undefined, saidAround: Said) => Said,
+  initial: Result,
+  visitor: (
+    node: TS.Node,
+    meaning: (expression: TS.Expression) => Meaning | undefined,
+    outerResult: Result,
+  ) => Result,
 ): void {
   const exportsOf = (specifier: string): OwnExports | undefined =>
     OUR_MODULES.get(specifier) ?? handedOn?.(specifier);
-  const visit = (node: TS.Node, outer: Names, saidAround: Said, given?: Module): void => {
-    const names = namesInside(ts, node, outer, exportsOf, given);
-    const said = see(node, (expression) => meaningOf(ts, expression, names, exportsOf), saidAround);
+  const visit = (node: TS.Node, outer: Names, outerResult: Result, receivedModule?: Module): void => {
+    const names = namesInside(ts, node, outer, exportsOf, receivedModule);
+    const result = visitor(node, (expression) => meaningOf(ts, expression, names, exportsOf), outerResult);
     const { callback, module } = callbackOf(ts, node, names, exportsOf) ?? {};
-    ts.forEachChild(node, (child) => visit(child, names, said, child === callback ? module : undefined));
+    ts.forEachChild(node, (child) => visit(child, names, result, child === callback ? module : undefined));
   };
-  visit(file, new Names(), saidOfNothing);
+  visit(file, new Names(), initial);
 }
 
-/** What the node hands on to where it is known by no name of the file's: as an argument, in an object, by an assignment. */
-function handedIn(ts: Parser, node: TS.Node): readonly TS.Expression[] {
+/**
+ * Returns the expressions that the node passes to code that has no name of this file for them: as an argument, in an object, or by an
+ * assignment.
+ */
+function valuesPassedBy(ts: Parser, node: TS.Node): readonly TS.Expression[] {
   if (ts.isCallExpression(node) || ts.isNewExpression(node)) return node.arguments ?? [];
   if (ts.isArrayLiteralExpression(node)) return node.elements;
   if (ts.isShorthandPropertyAssignment(node)) return [node.name];
@@ -236,11 +249,17 @@ function handedIn(ts: Parser, node: TS.Node): readonly TS.Expression[] {
   return value === undefined ? [] : [value];
 }
 
-/** Methods of a function that call it. */
+/** The methods of a function that call it or bind it. */
 const CALLERS: ReadonlySet<string> = new Set(["apply", "bind", "call"]);
 
-/** The names in scope inside the node. */
-function namesInside(ts: Parser, node: TS.Node, outer: Names, exportsOf: ExportsOf, given?: Module): Names {
+/** Returns the names in scope inside the node. */
+function namesInside(
+  ts: Parser,
+  node: TS.Node,
+  outer: Names,
+  exportsOf: ExportsOf,
+  receivedModule?: Module,
+): Names {
   const declared = ts.isFunctionLike(node) ? declaredInFunction(ts, node) : declaredInBlock(ts, node);
   const imports = ts.isSourceFile(node) ? node.statements : [];
   const own = ts.isClassExpression(node) && node.name !== undefined ? node.name.text : undefined;
@@ -253,7 +272,8 @@ function namesInside(ts: Parser, node: TS.Node, outer: Names, exportsOf: Exports
     if (value !== undefined) bind(ts, name, meaningOf(ts, value, names, exportsOf) ?? null, names);
   }
   const [parameter] = ts.isFunctionLike(node) ? node.parameters : [];
-  if (given !== undefined && parameter !== undefined) bind(ts, parameter.name, given, names);
+  if (receivedModule !== undefined && parameter !== undefined)
+    bind(ts, parameter.name, receivedModule, names);
   return names;
 }
 
@@ -274,7 +294,7 @@ function bindImport(ts: Parser, statement: TS.Statement, names: Names, exportsOf
   }
 }
 
-/** The callback in `import("lockweave").then((locks) => ...)`, and the module that it is given. */
+/** Returns the callback in `import("lockweave").then((locks) => ...)`, and the module that it receives. */
 function callbackOf(
   ts: Parser,
   node: TS.Node,
@@ -347,7 +367,7 @@ function resultOf(
   return isRequire ? module : undefined;
 }
 
-/** `undefined` of one that has nothing of ours. */
+/** Returns the module, or `undefined` if it exports nothing of ours. */
 function moduleOf(specifier: string | undefined, exportsOf: ExportsOf): Module | undefined {
   if (specifier === undefined || exportsOf(specifier) === undefined) return undefined;
   return { is: "module", exported: () => exportsOf(specifier) };

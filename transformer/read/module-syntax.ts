@@ -4,9 +4,8 @@ import { isJavaScript } from "./file-kind";
 import { identifiersIn } from "./names";
 
 /**
- * In what words a file takes in and hands on values: `esm`: `import` and `export`; `commonjs`: TypeScript's
- * `import x = require()` and `export =`; `script`: none, but it may call `require`. What is only of types does not count:
- * it is gone when the file runs.
+ * How a file imports and exports values. `esm`: `import` and `export`. `commonjs`: TypeScript's `import x = require()` and `export =`.
+ * `script`: neither, but it may call `require`. Imports and exports of types do not count, because they are gone when the file runs.
  */
 export type ModuleSyntax = "esm" | "commonjs" | "script";
 
@@ -16,7 +15,7 @@ export function moduleSyntax(ts: Parser, file: TS.SourceFile): ModuleSyntax {
   return found.has("esm") || hasMeta(ts, file) ? "esm" : "script";
 }
 
-/** JavaScript in the words of CommonJS: with an `import`, the compiler would take it for an ES module without exports. */
+/** Whether the file is JavaScript that uses CommonJS. With an `import`, the compiler would treat it as an ES module without exports. */
 export function isCommonJsScript(ts: Parser, file: TS.SourceFile): boolean {
   if (!isJavaScript(file) || moduleSyntax(ts, file) !== "script") return false;
   const names = identifiersIn(ts, file);
@@ -38,7 +37,10 @@ function syntaxOf(ts: Parser, statement: TS.Statement): ModuleSyntax {
   return isExported && !isOfTypes && !isDeclared ? "esm" : "script";
 }
 
-/** `import type`. (`import { type A }` stays as `import {}` when types are only blanked out.) */
+/**
+ * Whether the statement is an `import type`. An `import { type A }` does not count: it remains as `import {}` if a tool only blanks out
+ * types.
+ */
 function isOnlyTypes(ts: Parser, { importClause }: TS.ImportDeclaration): boolean {
   return importClause?.phaseModifier === ts.SyntaxKind.TypeKeyword;
 }

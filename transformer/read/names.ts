@@ -1,14 +1,14 @@
 import type * as TS from "typescript";
 import type { Parser } from "../parser/parser";
 
-/** The name, or the name with a number, that is in none of the sets. */
+/** Returns the name, or the name with a number if one of the sets contains it. */
 export function freshName(name: string, ...used: readonly ReadonlySet<string>[]): string {
   let fresh = name;
   for (let count = 1; used.some((names) => names.has(fresh)); count += 1) fresh = `${name}_${count}`;
   return fresh;
 }
 
-/** The names that are bound or referred to in the node. The names of members do not count. */
+/** Returns the names that the node binds or refers to. The names of members do not count. */
 export function identifiersIn(ts: Parser, node: TS.Node): Set<string> {
   const names = new Set<string>();
   const visit = (child: TS.Node, parent: TS.Node): void => {
@@ -19,7 +19,7 @@ export function identifiersIn(ts: Parser, node: TS.Node): Set<string> {
   return names;
 }
 
-/** The same of an expression's text in the file. */
+/** Returns the same for the text of an expression in the file. */
 export function identifiersOf(ts: Parser, code: string, { languageVariant }: TS.SourceFile): Set<string> {
   const name = languageVariant === ts.LanguageVariant.JSX ? "key.tsx" : "key.ts";
   return identifiersIn(ts, ts.createSourceFile(name, `[${code}]`, ts.ScriptTarget.Latest));

@@ -16,7 +16,7 @@ import type { OPTION_NAMES } from "./attributes";
 import { TYPE_NAME } from "./reading";
 import type { Word } from "./tag";
 
-/** Attributes for all tags of a project that do not say otherwise; from the plugin's options. */
+/** The values of attributes that a tag does not set. They come from the plugin's options. */
 export type Defaults = ReadonlyMap<string, Value>;
 
 export type Value =
@@ -24,7 +24,7 @@ export type Value =
 
 type Reader = (word: Word, name: string, inScope: (identifier: string) => boolean) => Value | Problem;
 
-/** The attributes that become entries of the site's object as they are, and how to read each. */
+/** The readers of the attributes that become options of the lock. */
 export const OPTION_READERS: Record<string, Reader> = {
   lockTime: (word, name) => duration(word, name, "s", SHORTEST_LOCK_TIME_MS),
   retryTimes: (word, name) => count(word, name, MOST_RETRY_TIMES),
@@ -58,33 +58,32 @@ export const OPTION_READERS: Record<string, Reader> = {
   each: boolean,
 } satisfies Record<(typeof OPTION_NAMES)[number], Reader>;
 
-/** Who may hold a lock beside whom, and how many keys it has, is the business of that lock alone. */
+/** The attributes without a default. How a lock is shared, and how many keys it has, concerns that lock alone. */
 const NO_DEFAULTS = new Set(["mode", "permits", "each"]);
 
-/** Reads the plugin's `defaults`, in the words of the tag. */
+/** Reads the plugin's `defaults`, which have the names and values of the tag's attributes. */
 export function readDefaults(options: unknown): { defaults: Defaults; problems: Problem[] } {
   const defaults = new Map<string, Value>();
   const problems: Problem[] = [];
   const nowhere = { start: 0, end: 0 };
-  const complain = (message: string): void =>
-    void problems.push(problem("badPluginOption", nowhere, message));
+  const report = (message: string): void => void problems.push(problem("badPluginOption", nowhere, message));
   if (typeof options !== "object" || options === null) {
-    complain("Expected the plugin's `defaults` to be an object.");
+    report("Expected the plugin's `defaults` to be an object.");
     return { defaults, problems };
   }
   const names = Object.keys(OPTION_READERS).filter((name) => !NO_DEFAULTS.has(name));
   const inherited = inheritedAmong(names, options);
-  if (inherited !== undefined) complain(`In the plugin's \`defaults\`: ${notOwn(inherited)}.`);
+  if (inherited !== undefined) report(`In the plugin's \`defaults\`: ${notOwn(inherited)}.`);
   for (const [name, given] of Object.entries(options)) {
     const read = names.includes(name) ? OPTION_READERS[name] : undefined;
     if (read === undefined) {
-      complain(`The plugin's \`defaults\` know no \`${name}\`.${nearestOrAll(name, names)}`);
+      report(`The plugin's \`defaults\` know no \`${name}\`.${nearestOrAll(name, names)}`);
       continue;
     }
     const value = read({ ...nowhere, text: String(given) }, name, () => true);
-    if ("message" in value) complain(`In the plugin's \`defaults\`: ${value.message}`);
+    if ("message" in value) report(`In the plugin's \`defaults\`: ${value.message}`);
     else if (value.kind === "failure")
-      complain("The plugin's `defaults` take `throw` or `skip` for `onFailure`.");
+      report("The plugin's `defaults` take `throw` or `skip` for `onFailure`.");
     else defaults.set(name, value);
   }
   return { defaults, problems };
@@ -98,10 +97,10 @@ export function literalOf(value: Value | undefined): string | undefined {
   return value?.kind === "literal" ? value.code : undefined;
 }
 
-function count(word: Word, name: string, most: number): Value | Problem {
-  return /^\d+$/.test(word.text) && Number(word.text) <= most
+function count(word: Word, name: string, max: number): Value | Problem {
+  return /^\d+$/.test(word.text) && Number(word.text) <= max
     ? literal(String(Number(word.text)))
-    : problem("badCount", word, name, word.text, String(most));
+    : problem("badCount", word, name, word.text, String(max));
 }
 
 function boolean(word: Word, name: string): Value | Problem {
@@ -128,13 +127,13 @@ function failureAction(word: Word, inScope: (identifier: string) => boolean): Va
   const { text } = word;
   if (FAILURE_ACTIONS.includes(text)) return literal(JSON.stringify(text));
   const hint = didYouMean(text, FAILURE_ACTIONS);
-  // A class that is missing is the type checker's business: it knows what there is. No class is called `ignore`.
+  // The type checker reports a missing class. But nobody names a class `ignore`, so an unknown name in lower case is not meant as one.
   const isNoClass = (/^[\p{Ll}]/u.test(text) || hint !== "") && !text.includes(".") && !inScope(text);
   if (isNoClass || !TYPE_NAME.test(text)) return problem("badOnFailure", word, text, hint);
   return { kind: "failure", piece: { code: word.text, from: word, exact: true } };
 }
 
-/** What a bare number is likely to have been meant in, where it makes no sense in its own unit. */
+/** Returns what a bare number means, and what was probably meant, if its own unit makes no sense. */
 export function implausible(name: string, { text }: Word): readonly [string, string] | undefined {
   if (!/^\d+$/.test(text)) return undefined;
   const amount = Number(text);

@@ -1,4 +1,7 @@
-/** What other libraries and languages call an attribute, too far from its name for a slip; without case and `_`. */
+/**
+ * Names that other libraries and languages have for an attribute. They are too different to be typing mistakes. Lower case, and without `_`
+ * and `-`.
+ */
 const OTHER_NAMES: Readonly<Record<string, string>> = {
   namespace: "businessFlag",
   prefix: "businessFlag",

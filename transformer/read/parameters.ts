@@ -12,29 +12,32 @@ export function parameterNames(ts: Parser, fn: LockableFunction): string[] {
   return names.map(({ text }) => text).filter((text) => text !== "this");
 }
 
-/** A parameter that the body declares once more with `var`. */
+/** Returns a parameter that the body declares again with `var`. */
 export function redeclaredParameter(ts: Parser, fn: LockableFunction): string | undefined {
   const parameters = parameterNames(ts, fn);
   const names = varsIn(ts, fn.body).flatMap(({ name }) => namesIn(ts, name));
   return names.find(({ text }) => parameters.includes(text))?.text;
 }
 
-/** What the compiler takes for a duplicate, and would not, once the body stands in a block of its own. */
-export function declaredAgain(
+/**
+ * Returns a name of the body that the compiler reports as a duplicate of a parameter. In the woven code, where the body is in a block of
+ * its own, the compiler would accept it.
+ */
+export function duplicateOfParameter(
   ts: Parser,
   file: TS.SourceFile,
   fn: LockableFunction,
 ): (Span & { readonly text: string }) | undefined {
   const parameters = parameterNames(ts, fn);
-  // In JavaScript a function may take the parameter's place.
+  // In JavaScript, a function may replace the parameter of the same name.
   const names = declaredAtTop(ts, fn).filter(
     ({ isFunction, name }) => !(isFunction && isJavaScript(file)) && parameters.includes(name.text),
   );
-  const [again] = names.map(({ name }) => name);
-  return again && { start: again.getStart(file), end: again.end, text: again.text };
+  const [duplicate] = names.map(({ name }) => name);
+  return duplicate && { start: duplicate.getStart(file), end: duplicate.end, text: duplicate.text };
 }
 
-/** A name that the body of a function may declare twice, at least in JavaScript, and a block may not. */
+/** Returns a name that the body declares twice. A function allows that, at least in JavaScript, and a block does not. */
 export function declaredTwice(ts: Parser, fn: LockableFunction): TS.Identifier | undefined {
   const vars = new Set(varsIn(ts, fn.body).flatMap(({ name }) => namesIn(ts, name).map(({ text }) => text)));
   const functions = new Set<string>();
@@ -46,8 +49,8 @@ export function declaredTwice(ts: Parser, fn: LockableFunction): TS.Identifier |
 }
 
 /**
- * Whether the body declares one of the names for the whole function, in front of what is woven around it: by `var`, and in
- * sloppy code by any function in a block. (So does esbuild, for which `strict` in tsconfig.json makes nothing strict.)
+ * Whether the body declares one of the names for the whole function, and so hides it from the woven code around the body. A `var` does
+ * that, and so does any function in a block of sloppy code. That includes the output of esbuild, which ignores `strict` in tsconfig.json.
  */
 export function hoistsOneOf(ts: Parser, fn: LockableFunction, names: ReadonlySet<string>): boolean {
   const parameters = parameterNames(ts, fn);
@@ -64,19 +67,19 @@ function functionsIn(ts: Parser, node: TS.Node): string[] {
   return names;
 }
 
-/** Whether the body speaks of the function's own `arguments`, as the compiler looks for it in JavaScript. */
-export function asksForArguments(ts: Parser, fn: LockableFunction): boolean {
-  const isAsked = (node: TS.Node): boolean => {
+/** Whether the body uses the function's own `arguments`. The search is the same as the compiler's in JavaScript. */
+export function usesArguments(ts: Parser, fn: LockableFunction): boolean {
+  const isUsed = (node: TS.Node): boolean => {
     if (ts.isIdentifier(node)) return node.text === "arguments";
     if (ts.isFunctionLike(node)) return false;
-    if (ts.isPropertyAccessExpression(node)) return isAsked(node.expression);
-    if (ts.isPropertyAssignment(node)) return isAsked(node.initializer);
-    return ts.forEachChild(node, (child) => isAsked(child) || undefined) ?? false;
+    if (ts.isPropertyAccessExpression(node)) return isUsed(node.expression);
+    if (ts.isPropertyAssignment(node)) return isUsed(node.initializer);
+    return ts.forEachChild(node, (child) => isUsed(child) || undefined) ?? false;
   };
-  return !ts.isArrowFunction(fn) && isAsked(fn.body);
+  return !ts.isArrowFunction(fn) && isUsed(fn.body);
 }
 
-/** What the body itself declares, beside its `var`s. */
+/** Returns what the body declares at its top level, except its `var`s. */
 function declaredAtTop(
   ts: Parser,
   { body }: LockableFunction,
@@ -96,34 +99,34 @@ function declaredAtTop(
 }
 
 /**
- * The parameters that the body gives other values. Types that are narrowed by that reach into functions only
- * where the parameter is the function's own, so a body apart gets them as parameters of its own.
+ * Returns the parameters to which the body assigns. An extracted body gets them as parameters of its own, because a type that an assignment
+ * narrows stays narrow in nested functions only if the parameter belongs to the function that assigns.
  */
 export function assignedParameters(ts: Parser, file: TS.SourceFile, fn: LockableFunction): string[] {
   const parameters = new Set(parameterNames(ts, fn));
   const assigned = assignedIn(ts, fn.body, parameters);
   const isSloppy = moduleSyntax(ts, file) !== "esm";
-  // In sloppy code, a function in a block takes the place of what is no parameter of the function around the block.
+  // In sloppy code, a function in a block also sets the variable of its name, except a parameter of the same function.
   const functions = isSloppy ? functionsIn(ts, fn.body).filter((name) => parameters.has(name)) : [];
-  // A function among the parameters may look at the outer one; in sloppy code, which no ES module is, `arguments` may.
-  const looksAt = new Set(fn.parameters.flatMap((parameter) => [...closuresIn(ts, parameter)]));
+  // A function in a parameter's default may use the outer parameter. In sloppy code, `arguments` may, too. ES modules are never sloppy.
+  const captured = new Set(fn.parameters.flatMap((parameter) => [...closuresIn(ts, parameter)]));
   if (identifiersIn(ts, fn.body).has("arguments") && isSloppy) return [];
-  return [...new Set([...assigned, ...functions])].filter((name) => !looksAt.has(name));
+  return [...new Set([...assigned, ...functions])].filter((name) => !captured.has(name));
 }
 
 /**
- * Those of them that a function in the body looks at, and gives no other value, of a body that stands in a `try`:
- * the narrowed type reaches into that function only where the parameter is declared beside the assignment.
+ * Returns those assigned parameters that a function in the body uses and does not assign. If the body is in the woven `try`, the narrowed
+ * type reaches into that function only if the parameter is declared in the same block as the assignment.
  */
 export function narrowedParameters(ts: Parser, file: TS.SourceFile, fn: LockableFunction): string[] {
   const assigned = assignedParameters(ts, file, fn);
   if (assigned.length === 0) return [];
-  const lookedAt = closuresIn(ts, fn.body);
+  const captured = closuresIn(ts, fn.body);
   const others = new Set([...assignedInClosures(ts, fn.body, new Set(assigned)), ...declaredIn(ts, fn.body)]);
-  return assigned.filter((name) => lookedAt.has(name) && !others.has(name));
+  return assigned.filter((name) => captured.has(name) && !others.has(name));
 }
 
-/** By `var` anywhere in the body, or at its top. */
+/** Returns the names that the body declares: by `var` anywhere, or at its top level. */
 function declaredIn(ts: Parser, body: TS.ConciseBody): string[] {
   const declared = [...varsIn(ts, body), ...declaredInBlock(ts, body)];
   return declared.flatMap(({ name }) => namesIn(ts, name)).map(({ text }) => text);
@@ -166,11 +169,11 @@ function isAssignment(ts: Parser, kind: TS.SyntaxKind): boolean {
   return kind >= ts.SyntaxKind.FirstAssignment && kind <= ts.SyntaxKind.LastAssignment;
 }
 
-/** The names in the functions inside the node that are not those of their own parameters. */
+/** Returns the names that functions inside the node use, except their own parameters. */
 function closuresIn(ts: Parser, node: TS.Node): Set<string> {
   if (ts.isFunctionLike(node)) {
     const { body, parameters } = node as Partial<LockableFunction>;
-    if (body === undefined) return new Set(); // A type of functions, whose parameters are names for people.
+    if (body === undefined) return new Set(); // In a function type, the names of parameters refer to nothing.
     const own = new Set(parameters?.flatMap(({ name }) => namesIn(ts, name).map(({ text }) => text)));
     return new Set([...identifiersIn(ts, node)].filter((name) => !own.has(name)));
   }

@@ -15,50 +15,52 @@ import { readTogether } from "./conflicts";
 import { single, spanOf, UNPRINTABLE, type Reading } from "./reading";
 import { returnsValue } from "./returns";
 
-import { apartOf, type Apart } from "./extracted-body";
-import { declaredAgain, declaredTwice, narrowedParameters, parameterNames } from "./parameters";
+import { extractedBodyOf, type ExtractedBody } from "./extracted-body";
+import { duplicateOfParameter, declaredTwice, narrowedParameters, parameterNames } from "./parameters";
 import type { LockableFunction } from "./syntax";
 import type { Attribute } from "./tag";
 
-/** All that is to be known to weave one function. */
+/** Everything that the weave needs to know about one function. */
 export interface Plan {
   readonly fn: LockableFunction;
   readonly site: string;
-  /** The tag itself: where it is to be reported what no attribute is to blame for. */
+  /** The tag itself, for problems that no attribute causes. */
   readonly at: Span;
   /** The entries of the site's object: `businessFlag: "payOrder"`, ... */
   readonly options: readonly string[];
   readonly key: readonly KeyPart[];
-  /** In the place of a flag and the parts of a key. */
+  /** The whole key, instead of a flag and the parts of a key. */
   readonly wholeKey: WholeKey | undefined;
-  /** It is locked only where this is true. */
+  /** The condition for locking. Without it, every call is locked. */
   readonly when: Piece | undefined;
-  /** The names that the tag's words bring into the code. */
+  /** The names that the tag's expressions bring into the code. */
   readonly names: ReadonlySet<string>;
   readonly onFailure: {
     readonly action: "throw" | "skip";
-    /** What `skip` does with a function that never returns a value, and whose type the compiler finds by that. */
+    /**
+     * The statement with which `skip` ends. It is a plain `return;` if the function never returns a value and the compiler infers its type.
+     */
     readonly returns: "return;" | "return undefined;" | "return void 0;";
     readonly failure: Piece | undefined;
     readonly at: Span;
   };
   readonly reentrant: boolean;
-  /** The store that is named. */
+  /** The name of the store, if the tag or a default gives one. */
   readonly store: string | undefined;
-  /** Of a lock that several may hold: how it says so, and where. Locks of one kind may be of one key. */
+  /** For a lock that several may hold: the attribute that says so, and its position. Locks of one `kind` may have the same key. */
   readonly sharing: { readonly words: string; readonly kind: string; readonly at: Span } | undefined;
-  /** Where the body becomes a function inside. */
-  readonly apart: Apart | undefined;
-  /** The parameters that become variables of the body, where that is not apart. */
+  /** Set if the body becomes a function inside the woven one. */
+  readonly extracted: ExtractedBody | undefined;
+  /** The parameters that become variables of the body, if the body is not extracted. */
   readonly narrowed: readonly string[];
-  /** The type of a parameter, as the file says it. */
+  /** Returns the type of a parameter, as the file writes it. */
   readonly typeOf: JoinPoint["typeOf"];
-  /** The name that the function is the value of. */
+  /** The name of the variable or property whose value is the function. */
   readonly named: Span | undefined;
   readonly warnings: readonly Problem[];
 }
 
-/** The plan for a tagged function, or all that is wrong with its tag. */
+/** Returns the plan for a tagged function, or all problems of its tag. */
 export function plan(
   ts: Parser,
   file: TS.SourceFile,
@@ -90,7 +92,8 @@ export function plan(
   }
   readTogether(tag, attributes, values, reading);
   const isReader = literalOf(values.get("mode")) === '"read"';
-  // Inside a body that reads, the runtime knows that it is inside: so one that asks to write is refused there.
+  // The runtime must know whether code runs inside a body that reads, because it rejects a write lock there. So such a body runs like a
+  // reentrant one.
   const reentrant = literalOf(values.get("reentrant")) === "true" || isReader;
   const isGenerator = fn.asteriskToken !== undefined;
   reading.problems.push(...sharingProblems(values, attributes));
@@ -100,8 +103,9 @@ export function plan(
       : (["reentrantGenerator", "reentrant"] as const);
     reading.problems.push(problem(what, spanOf(attributes.get(by)) ?? tag.word));
   }
-  const again = declaredAgain(ts, file, fn);
-  if (again !== undefined) reading.problems.push(problem("duplicateParameter", again, again.text));
+  const duplicate = duplicateOfParameter(ts, file, fn);
+  if (duplicate !== undefined)
+    reading.problems.push(problem("duplicateParameter", duplicate, duplicate.text));
   const twice = isGenerator ? declaredTwice(ts, fn) : undefined;
   if (twice !== undefined) {
     const at = { start: twice.getStart(file), end: twice.end };
@@ -110,10 +114,10 @@ export function plan(
   const onFailure = values.get("onFailure");
   const failure = onFailure?.kind === "failure" ? onFailure.piece : undefined;
   const names = namesIn(reading, key, wholeKey, [when, failure]);
-  const apart = isGenerator ? undefined : apartOf(ts, file, point, reentrant, names);
-  if (apart?.hidden !== undefined) {
+  const extracted = isGenerator ? undefined : extractedBodyOf(ts, file, point, reentrant, names);
+  if (extracted?.hidden !== undefined) {
     const at = spanOf(attributes.get("reentrant")) ?? tag.word;
-    reading.problems.push(problem("redeclaredParameter", at, apart.hidden));
+    reading.problems.push(problem("redeclaredParameter", at, extracted.hidden));
   }
   if (reading.problems.length > 0) return reading.problems;
   const isSkip = onFailure?.kind === "literal" && onFailure.code === '"skip"';
@@ -145,15 +149,15 @@ export function plan(
       attributes,
       wholeKey?.kind ?? `${flag} ${literalOf(values.get("each")) === "true" ? 1 : key.length}`,
     ),
-    apart,
-    narrowed: apart === undefined ? narrowedParameters(ts, file, fn) : [],
+    extracted,
+    narrowed: extracted === undefined ? narrowedParameters(ts, file, fn) : [],
     typeOf,
     named,
     warnings: reading.warnings,
   };
 }
 
-/** An escape in a name, `\u006cock`, is none to the parser. */
+/** Returns the names in the expressions. The parser finds them, because a name may contain an escape: `\u006cock` is `lock`. */
 function namesIn(
   { ts, file }: Reading,
   key: readonly KeyPart[],
@@ -185,7 +189,7 @@ function sharingOf(
   return at && { words, kind, at };
 }
 
-/** Of those who hold a lock beside others. */
+/** Reports attributes that do not go together on a shared lock. */
 function sharingProblems(
   values: ReadonlyMap<string, Value>,
   attributes: ReadonlyMap<string, Attribute>,
@@ -228,7 +232,7 @@ function readFlag({ tag, flaw }: JoinPoint, attributes: Map<string, Attribute>, 
   const attribute = attributes.get("businessFlag");
   if (attribute === undefined) {
     if (attributes.has("key")) return "";
-    // Of a tag that cannot be read, or has it misspelt, that is told already.
+    // A tag that cannot be parsed, or that misspells the attribute, has a problem already.
     const isMisspelt = tag.attributes.some(
       ({ name: { text } }) =>
         didYouMean(text, ["businessFlag"]) !== "" || attributeCalled(text) === "businessFlag",

@@ -8,13 +8,16 @@ export function isAsync(ts: Parser, { modifiers }: Pick<LockableFunction, "modif
   return modifiers?.some(({ kind }) => kind === ts.SyntaxKind.AsyncKeyword) ?? false;
 }
 
-/** A function that says that it returns a `Promise<...>`. Such a function can become `async`. */
+/** The declaration that a function returns a `Promise<...>`. Such a function can become `async`. */
 export interface Promised {
-  /** The promise's type, if its words mean the same inside the function. */
+  /** The type of the promise, if its names mean the same inside the function. */
   readonly type: TS.TypeNode | undefined;
 }
 
-/** Said with its own return type, or with the function type of the variable or property that it is the value of. */
+/**
+ * Returns the promise that the function declares: in its own return type, or in the function type of the variable or property whose value
+ * it is.
+ */
 export function promisedBy(
   ts: Parser,
   fn: Pick<LockableFunction, "type" | "typeParameters" | "parameters">,
@@ -26,7 +29,7 @@ export function promisedBy(
   const outer = (typed as { readonly type?: TS.TypeNode } | undefined)?.type;
   if (outer === undefined || !ts.isFunctionTypeNode(outer) || !isPromise(ts, outer.type)) return undefined;
   const names = identifiersIn(ts, outer.type);
-  // What only the outer type declares, or the function declares otherwise: type parameters, and the `id` of `typeof id`.
+  // The names that only the outer type declares, or that the function declares, too: type parameters, and the `id` in `typeof id`.
   const parameters = [...outer.parameters, ...fn.parameters].flatMap(({ name }) => namesIn(ts, name));
   const typeParameters = [...(outer.typeParameters ?? []), ...(fn.typeParameters ?? [])];
   const own = [...parameters, ...typeParameters.map(({ name }) => name)];
@@ -34,8 +37,8 @@ export function promisedBy(
 }
 
 /**
- * Whether `Promise` is another one in this file, or in a part of it: bluebird's, maybe. What is added to the global one,
- * in `declare global`, does not count.
+ * Whether the file, or a part of it, declares a `Promise` of its own, such as an import from bluebird. A `declare global` does not count,
+ * because it extends the global one.
  */
 export function hasOwnPromise(ts: Parser, node: TS.Node): boolean {
   if (ts.isModuleDeclaration(node)) return false;
@@ -55,12 +58,12 @@ export function hasOwnPromise(ts: Parser, node: TS.Node): boolean {
   return ts.forEachChild(node, (child) => hasOwnPromise(ts, child) || undefined) ?? false;
 }
 
-/** What JavaScript says in the comment of the function, or of what it is the value of. */
+/** Returns the return type in the JSDoc comment of a JavaScript function, or of the variable or property whose value it is. */
 export function documentedReturn(ts: Parser, nodes: readonly TS.Node[]): TS.TypeNode | undefined {
   return documentation(nodes).find((tag) => ts.isJSDocReturnTag(tag))?.typeExpression?.type;
 }
 
-/** What JavaScript says there, or in the parameter's own comment. */
+/** Returns the type of a parameter in those comments, or in the parameter's own comment. */
 export function documentedParameter(
   ts: Parser,
   nodes: readonly TS.Node[],
@@ -77,7 +80,7 @@ export function documentedParameter(
   return documentation(nodes).find(isOfIt)?.typeExpression?.type;
 }
 
-/** `getJSDocTags` wants bound nodes. */
+/** Reads the tags from the nodes themselves, because `getJSDocTags` needs bound nodes. */
 function documentation(nodes: readonly TS.Node[]): readonly TS.JSDocTag[] {
   const comments = nodes.toReversed().flatMap((node) => {
     const { jsDoc = [] } = node as { readonly jsDoc?: readonly TS.JSDoc[] };

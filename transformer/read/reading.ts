@@ -4,16 +4,16 @@ import { problem, type Problem } from "../text/problems";
 import type { Span } from "../text/span";
 import type { Attribute, Item } from "./tag";
 
-/** A tag that is being read, and what was found to be wrong with it. */
+/** A tag that is being read, and the problems that were found in it. */
 export interface Reading {
   readonly problems: Problem[];
-  /** What is likely to be wrong, and woven all the same. */
+  /** Likely mistakes, which are woven nevertheless. */
   readonly warnings: Problem[];
   readonly ts: Parser;
   readonly file: TS.SourceFile;
 }
 
-/** The one value of an attribute that takes no list. */
+/** Returns the value of an attribute that takes no list. */
 export function single(name: string, items: Attribute["items"], { problems }: Reading): Item | undefined {
   const [first, second] = items;
   if (second === undefined) return first;
@@ -21,7 +21,7 @@ export function single(name: string, items: Attribute["items"], { problems }: Re
   return undefined;
 }
 
-/** From its name to the end of its value. */
+/** Returns the range from the attribute's name to the end of its value. */
 export function spanOf(attribute: Attribute | undefined): Span | undefined {
   if (attribute === undefined) return undefined;
   return { start: attribute.name.start, end: attribute.items.at(-1)?.end ?? attribute.name.end };
@@ -30,8 +30,8 @@ export function spanOf(attribute: Attribute | undefined): Span | undefined {
 /** The source of a regular expression. */
 export const IDENTIFIER = String.raw`[\p{ID_Start}$_][\p{ID_Continue}$]*`;
 
-/** What nobody sees in a key. */
+/** The characters that are invisible in a key. */
 export const UNPRINTABLE = /[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]/u;
 
-/** The name of a class, an interface or a type alias, maybe in a namespace. */
+/** Matches the name of a class, an interface, or a type alias, possibly in a namespace. */
 export const TYPE_NAME = new RegExp(String.raw`^${IDENTIFIER}(?:\.${IDENTIFIER})*$`, "u");

@@ -5,21 +5,21 @@ import { declaredInBlock, namesIn, statementsOf } from "./scopes";
 import type { LockableFunction } from "./syntax";
 
 /**
- * Whether a return hands out what may be a promise from where an `await` would be noticed, since leaving runs code:
- * under `try`, whose `catch` would get errors that it is not meant for, and whose `finally` would run later; in the
- * scope of a `using`; in a loop over an iterator, which is closed when it is left.
+ * Whether code runs between the return of a possible promise and the end of the function, so that an added `await` would change what it
+ * does. Under `try`, the `catch` would get errors that it is not meant for, and the `finally` would run later. The same is true in the
+ * scope of a `using`, and in a loop over an iterator, which is closed when the loop is left.
  */
-export function returnsThroughCode(ts: Parser, fn: LockableFunction): boolean {
+export function runsCodeAfterReturn(ts: Parser, fn: LockableFunction): boolean {
   return returnsOf(ts, fn).some(({ runsCode }) => runsCode);
 }
 
-/** Whether it hands out what may be a promise. */
-export function returnsUnsettled(ts: Parser, fn: LockableFunction): boolean {
+/** Whether the function may return a promise. */
+export function mayReturnPromise(ts: Parser, fn: LockableFunction): boolean {
   const { body } = fn;
   return ts.isBlock(body) ? returnsOf(ts, fn).length > 0 : !isSettled(ts, body, scopeInside(ts, fn));
 }
 
-/** Whether a `return` in the body, or the expression that it is, hands out a value. */
+/** Whether the body returns a value, as an expression or with a `return`. */
 export function returnsValue(ts: Parser, body: TS.ConciseBody): boolean {
   const isFound = (node: TS.Node): boolean => {
     if (ts.isFunctionLike(node)) return false;
@@ -30,27 +30,27 @@ export function returnsValue(ts: Parser, body: TS.ConciseBody): boolean {
 }
 
 export interface Return {
-  /** What may be a promise. */
+  /** The returned value, which may be a promise. */
   readonly expression: TS.Expression;
-  /** Code runs on the way from here to the end of the function. */
+  /** Whether code runs between this return and the end of the function. */
   readonly runsCode: boolean;
   /** Whether a part of the expression cannot be a promise. */
   readonly isSettled: (part: TS.Expression) => boolean;
 }
 
-/** By the names in scope, whether they are constants that cannot be promises. */
+/** For each name in scope, whether it is a constant that cannot be a promise. */
 type Scope = ReadonlyMap<string, boolean>;
 
-/** Inside the function: even `undefined` may be a parameter. */
+/** Returns the scope inside the function. Even `undefined` may be a parameter. */
 export function scopeInside(ts: Parser, fn: LockableFunction): Scope {
   return new Map(parameterNames(ts, fn).map((name) => [name, false]));
 }
 
-/** The returns of what may be a promise. */
+/** Returns the `return` statements of the body whose value may be a promise. */
 export function returnsOf(ts: Parser, fn: LockableFunction): Return[] {
   const { body } = fn;
   const returns: Return[] = [];
-  const isConstant = !givesThen(ts, body);
+  const isConstant = !mayAddThen(ts, body);
   const visit = (node: TS.Node, outer: Scope, runsCode: boolean): void => {
     if (ts.isFunctionLike(node)) return;
     const scope = isConstant ? scopeIn(ts, node, outer) : outer;
@@ -73,20 +73,20 @@ export function returnsOf(ts: Parser, fn: LockableFunction): Return[] {
   return returns;
 }
 
-/** Whether it may make a thenable of an object that is none: it speaks of `then` otherwise than to call it. */
-function givesThen(ts: Parser, node: TS.Node): boolean {
+/** Whether the code may make an object a thenable, because it mentions `then` other than to call it. */
+function mayAddThen(ts: Parser, node: TS.Node): boolean {
   if ((ts.isIdentifier(node) || ts.isStringLiteralLike(node)) && node.text === "then") return true;
   const inner =
     ts.isCallExpression(node) && ts.isPropertyAccessExpression(node.expression)
       ? [node.expression.expression, ...node.arguments]
       : undefined;
-  if (inner !== undefined) return inner.some((each) => givesThen(ts, each));
-  return ts.forEachChild(node, (child) => givesThen(ts, child) || undefined) ?? false;
+  if (inner !== undefined) return inner.some((each) => mayAddThen(ts, each));
+  return ts.forEachChild(node, (child) => mayAddThen(ts, child) || undefined) ?? false;
 }
 
 function runsCodeWhenLeft(ts: Parser, node: TS.Node): boolean {
   if (ts.isForOfStatement(node)) {
-    // The iterator of a list in brackets has nothing to close.
+    // The iterator of an array literal has nothing to close.
     const isClosed = node.awaitModifier !== undefined || !ts.isArrayLiteralExpression(node.expression);
     return isClosed || isUsing(ts, node.initializer);
   }
@@ -100,7 +100,7 @@ function isUsing(ts: Parser, node: TS.Node): boolean {
   return ts.isVariableDeclarationList(node) && (node.flags & ts.NodeFlags.Using) !== 0;
 }
 
-/** The scope inside the node. */
+/** Returns the scope inside the node. */
 function scopeIn(ts: Parser, node: TS.Node, outer: Scope): Scope {
   const declared = declaredInBlock(ts, node);
   if (declared.length === 0) return outer;
@@ -130,7 +130,7 @@ export function isSettled(ts: Parser, expression: TS.Expression, scope: Scope = 
   }
   if (ts.isConditionalExpression(expression)) return isAllSettled(expression.whenTrue, expression.whenFalse);
   if (ts.isIdentifier(expression)) return scope.get(expression.text) ?? expression.text === "undefined";
-  if (ts.isObjectLiteralExpression(expression)) return isNoThenable(ts, expression);
+  if (ts.isObjectLiteralExpression(expression)) return isNotThenable(ts, expression);
   if (ts.isBinaryExpression(expression)) {
     const { left, right } = expression;
     const { kind } = expression.operatorToken;
@@ -160,10 +160,10 @@ export function isSettled(ts: Parser, expression: TS.Expression, scope: Scope = 
 }
 
 /**
- * An object with a `then` is a promise to `await`. That a spread brings one in is not to be expected, and behind
- * an `await` the compiler would no longer report errors at the properties, where `@ts-expect-error` may wait.
+ * Whether the object literal is not a thenable. A spread is assumed not to add a `then`. After an added `await`, the compiler would no
+ * longer report errors at the properties, where a `@ts-expect-error` may expect them.
  */
-function isNoThenable(ts: Parser, { properties }: TS.ObjectLiteralExpression): boolean {
+function isNotThenable(ts: Parser, { properties }: TS.ObjectLiteralExpression): boolean {
   return properties.every(({ name }) => {
     if (name === undefined) return true;
     return !ts.isComputedPropertyName(name) && name.text !== "then" && name.text !== "__proto__";

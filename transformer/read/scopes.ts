@@ -1,15 +1,15 @@
 import type * as TS from "typescript";
 import type { Parser } from "../parser/parser";
 
-/** A name that a node declares for what stands in it. */
+/** A name that a node declares for the code inside it. */
 export interface Declared {
   readonly name: TS.BindingName;
-  /** Of a variable. */
+  /** The initial value of a variable. */
   readonly value?: TS.Expression | undefined;
   readonly isConst: boolean;
 }
 
-/** What the node, as a scope of its own, declares: in a block, a `case`, a `catch`, the head of a loop. */
+/** Returns what the node declares as a scope of its own: a block, a `case`, a `catch`, or the head of a loop. */
 export function declaredInBlock(ts: Parser, node: TS.Node): Declared[] {
   if (ts.isCatchClause(node)) {
     const { variableDeclaration } = node;
@@ -23,7 +23,7 @@ export function declaredInBlock(ts: Parser, node: TS.Node): Declared[] {
   return statementsOf(ts, node).flatMap((statement) => declaredBy(ts, statement));
 }
 
-/** What a function declares beside its block: its own name, its parameters, and each `var` in its body. */
+/** Returns what a function declares in addition to its block: its own name, its parameters, and each `var` in its body. */
 export function declaredInFunction(ts: Parser, fn: TS.SignatureDeclaration): Declared[] {
   const own = ts.isFunctionExpression(fn) && fn.name !== undefined ? [{ name: fn.name, isConst: false }] : [];
   const parameters = fn.parameters.map(({ name }) => ({ name, isConst: false }));
@@ -31,7 +31,7 @@ export function declaredInFunction(ts: Parser, fn: TS.SignatureDeclaration): Dec
   return [...own, ...parameters, ...(body === undefined ? [] : varsIn(ts, body))];
 }
 
-/** The `var`s that are hoisted to the function around the node. */
+/** Returns the `var`s that are hoisted to the function around the node. */
 export function varsIn(ts: Parser, node: TS.Node): Declared[] {
   const vars: Declared[] = [];
   const visit = (child: TS.Node): void => {
@@ -50,7 +50,7 @@ export function statementsOf(ts: Parser, node: TS.Node): readonly TS.Statement[]
   return ts.isCaseBlock(node) ? node.clauses.flatMap(({ statements }) => [...statements]) : [];
 }
 
-/** The identifiers of the binding: one, or those of a pattern. */
+/** Returns the identifiers of a binding: one, or those of a pattern. */
 export function namesIn(ts: Parser, name: TS.BindingName): TS.Identifier[] {
   if (ts.isIdentifier(name)) return [name];
   return name.elements.flatMap((element) =>
@@ -58,7 +58,7 @@ export function namesIn(ts: Parser, name: TS.BindingName): TS.Identifier[] {
   );
 }
 
-/** The names that the statement declares in the block that it stands in. */
+/** Returns the names that the statement declares in its block. */
 export function declaredBy(ts: Parser, statement: TS.Statement): Declared[] {
   if (isAmbient(ts, statement)) return [];
   const isNamed =
@@ -74,7 +74,7 @@ export function declaredBy(ts: Parser, statement: TS.Statement): Declared[] {
   return declarations.map(({ name, initializer }) => ({ name, value: initializer, isConst }));
 }
 
-/** `declare const require: ...` speaks of what is declared elsewhere. */
+/** Whether the statement describes something that is declared elsewhere: `declare const require: ...`. */
 function isAmbient(ts: Parser, statement: TS.Statement): boolean {
   const { modifiers } = statement as { readonly modifiers?: readonly TS.ModifierLike[] };
   return modifiers?.some(({ kind }) => kind === ts.SyntaxKind.DeclareKeyword) ?? false;

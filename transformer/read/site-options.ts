@@ -1,6 +1,6 @@
 import type { Plan } from "./plan";
 
-/** The entries of the site's object, which the plan has as code: `lockTime: "20s"`. */
+/** Returns the entries of the site's object as values. The plan has them as code: `lockTime: "20s"`. */
 export function siteOptions({ options }: Pick<Plan, "options">): Record<string, unknown> {
   return Object.fromEntries(
     options.map((entry) => {

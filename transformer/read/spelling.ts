@@ -3,40 +3,41 @@ import { distance } from "fastest-levenshtein";
 export const TAG_NAME = "redisLock";
 
 /**
- * Whatever may be the tag, or a slip of it: one look at a file decides whether to read on, so it must not miss
- * any. Of three parts of the name, two slips leave one whole; where `key` follows, its letters may have any order. Letters that only look like its own are none of them.
+ * Matches anything that may be the tag, or a misspelling of it. A file without a match is not read further, so this must not miss any. The
+ * name has three parts, of which two typing mistakes leave one intact. Before `key=` and a quote, any name matches, because its letters may
+ * be in any order. After an `@`, any character outside of ASCII matches, because it may look like a letter of the name.
  */
 const MENTION =
   /@[^\w\s]{0,3}[ \t]*[\w.-]{0,8}?(?:r[-_.]*e[-_.]*d|i[-_.]*s[-_. \t]*l|o[-_.]*c[-_.]*k)|@[ \t]*[\w.-]{0,10}[^\0-\x7f]|[＠﹫]|\b(?:businessFlag|lockTime)\s*=|&(?:#0*64|#x0*40|commat);|redis[^a-z\s]?lock[^a-z]{1,8}key(?:Name\s*)?=|@[\w.-]+[ \t]+key=["'`]/i;
 const MENTIONS = new RegExp(MENTION.source, "gi");
 
-/** Cheap, and never misses a tag: most files have none and are not looked at any further. */
+/** Whether the text may have tags. This cheap test never misses a tag. Most files need no more than this test. */
 export function mayHaveTags(text: string): boolean {
   return MENTION.test(text);
 }
 
-/** Where to look for tags. */
+/** Returns the offsets at which there may be a tag. */
 export function mentionsIn(text: string): number[] {
   return [...text.matchAll(MENTIONS)].map(({ index }) => index);
 }
 
-/** `@RedisLock`, `@redis-lock`: what can only be meant as the tag. */
+/** Whether the name can only be meant as the tag: `@RedisLock`, `@redis-lock`. */
 export function isMeant(name: string): boolean {
   return lettersOf(name) === lettersOf(TAG_NAME);
 }
 
-/** `@redisLok`, `@RedisLocks`: at most two slips away from the tag's name. */
+/** Whether the name is at most two typing mistakes away from the tag's: `@redisLok`, `@RedisLocks`. */
 export function isNear(name: string): boolean {
   const letters = lettersOf(name);
   return Math.abs(letters.length - TAG_NAME.length) <= 2 && distance(letters, lettersOf(TAG_NAME)) <= 2;
 }
 
-/** Without its `@` it is no prose, where the whole key is beside it. */
+/** Whether a name without an `@` is meant as the tag, because a whole key follows it. Prose has no such key. */
 export function isMeantWithKey(name: string, text: string): boolean {
   return isMeant(name) && /^[ \t]+key=["'`]/.test(text);
 }
 
-/** Whether a tag of this name has what only ours has beside it. Those of JSDoc and TSDoc have any text. */
+/** Whether a tag of this name has attributes that only ours has. Tags of JSDoc and TSDoc never count, because any text may follow them. */
 export function hasOurAttributes(name: string, text: string): boolean {
   if (DOCUMENTATION.has(name)) return false;
   if (/[.-](?:businessFlag|lockTime)$/.test(name)) return /^\s*=/.test(text);
@@ -44,17 +45,20 @@ export function hasOurAttributes(name: string, text: string): boolean {
   return LIST.test(text) && isOurs;
 }
 
-/** `@withRedisLock`, `@reidsLcok`: a `key` is anybody's, but not beside such a name. */
+/**
+ * Whether the name contains the tag's, or has the same letters: `@withRedisLock`, `@reidsLcok`. A `key` alone shows that the tag is ours
+ * only after such a name.
+ */
 function isAlike(name: string): boolean {
   const inOrder = (letters: string): string => Array.from(letters).toSorted().join("");
   const [letters, ours] = [lettersOf(name), lettersOf(TAG_NAME)];
   return letters.includes(ours) || inOrder(letters) === inOrder(ours);
 }
 
-/** Attributes behind `@mutex`: `@mutex (a=`, `@mutex - a=`, `@mutex/redis a=`, `@mutex lock a=`. */
+/** Matches attributes after `@mutex`: `@mutex (a=`, `@mutex - a=`, `@mutex/redis a=`, `@mutex lock a=`. */
 const LIST = /^(?:[:/][\w.-]+)*(?:[ \t]+\w*lock\w*)?[^\w=]*\b[A-Za-z]\w*\s*=/i;
 
-/** The letters of a name as people read them: in Latin, without accents, signs, and invisible characters. */
+/** Returns the letters of a name as people read them: in Latin, without accents, signs, and invisible characters. */
 function lettersOf(name: string): string {
   const letters = Array.from(
     name.normalize("NFKD").toLowerCase(),
@@ -63,7 +67,7 @@ function lettersOf(name: string): string {
   return letters.join("").replaceAll(/\P{L}/gu, "");
 }
 
-/** Characters that look like a letter of the tag's name. */
+/** The characters that look like a letter of the tag's name. */
 const LOOKALIKES: ReadonlyMap<string, string> = new Map(
   Object.entries({
     r: "\u0433\u1d26\u0280\uab47\uab81\u027e\u027c\u027d\u13a1\uab71",

@@ -3,8 +3,8 @@ import type { Parser } from "../parser/parser";
 import { callsOf } from "./lockweave-calls";
 
 /**
- * The names that each of the file's calls of `configure({ stores: { ... } })` gives to stores; `undefined` of one that says
- * them otherwise than by a literal.
+ * Returns the names of the stores in each of the file's calls of `configure({ stores: { ... } })`. A call counts as `undefined` if it does
+ * not name them in a literal.
  */
 export function configuredStores(ts: Parser, file: TS.SourceFile): (readonly string[] | undefined)[] {
   return callsOf(ts, file, "configure", undefined).map(({ arguments: [given] }) => {
@@ -14,7 +14,7 @@ export function configuredStores(ts: Parser, file: TS.SourceFile): (readonly str
   });
 }
 
-/** `undefined` where it cannot be told. */
+/** Returns the value of a property, or `"none"` if the object does not have it, or `undefined` if that is unknown. */
 function valueOf(
   ts: Parser,
   object: TS.Expression | undefined,

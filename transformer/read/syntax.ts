@@ -2,22 +2,22 @@ import type * as TS from "typescript";
 import type { Parser } from "../parser/parser";
 import type { ProblemName } from "../text/problems";
 
-/** What a tag may stand before. */
+/** The functions that may follow a tag. */
 export type AnyFunction =
   TS.FunctionDeclaration | TS.MethodDeclaration | TS.FunctionExpression | TS.ArrowFunction;
 
 export type LockableFunction = AnyFunction & { readonly body: TS.ConciseBody };
 
-/** What a node is to a tag before it, and what it adds to the name of a function inside it. */
+/** What a node means for a tag before it, and what it adds to the name of a function inside it. */
 export type Role = { readonly name?: string | undefined } & (
   | { readonly is: "function"; readonly fn: AnyFunction }
-  /** It gives the expression a name, or hands it on. */
+  /** It names the expression inside, or passes it on. */
   | { readonly is: "around"; readonly inside: TS.Node | undefined }
   | { readonly is: "never"; readonly why: ProblemName; readonly words: readonly string[] }
   | { readonly is: "other" }
 );
 
-/** The one place that knows what kinds of syntax there are around functions. */
+/** Returns the role of a node. Only this function knows what kinds of syntax there are around functions. */
 export function roleOf(ts: Parser, file: TS.SourceFile, node: TS.Node): Role {
   const { SyntaxKind: Kind } = ts;
   switch (node.kind) {
@@ -45,7 +45,7 @@ export function roleOf(ts: Parser, file: TS.SourceFile, node: TS.Node): Role {
       const named = node as TS.VariableDeclaration | TS.PropertyDeclaration | TS.PropertyAssignment;
       return { is: "around", inside: named.initializer, name: nameIn(ts, file, named) };
     }
-    case Kind.BindingElement: // Its function is a default: what it gets otherwise would run unlocked.
+    case Kind.BindingElement: // A function here is only a default. Any other value would run unlocked.
       return { is: "other", name: nameIn(ts, file, node as TS.BindingElement) };
     case Kind.BinaryExpression: {
       const { left, operatorToken, right } = node as TS.BinaryExpression;
@@ -59,7 +59,7 @@ export function roleOf(ts: Parser, file: TS.SourceFile, node: TS.Node): Role {
     case Kind.ExpressionStatement:
     case Kind.ReturnStatement:
     case Kind.ParenthesizedExpression:
-    case Kind.AwaitExpression: // Where an outer function is woven, of what it returns.
+    case Kind.AwaitExpression: // The weave adds it to what a tagged outer function returns.
     case Kind.AsExpression:
     case Kind.SatisfiesExpression:
     case Kind.TypeAssertionExpression:
@@ -85,9 +85,9 @@ export function roleOf(ts: Parser, file: TS.SourceFile, node: TS.Node): Role {
   }
 }
 
-/** `a numeric literal` */
+/** Returns the kind of a node for messages: `a numeric literal`. */
 export function describe(ts: Parser, node: TS.Node): string {
-  // The first name of a kind is its own, the others are marks such as `FirstStatement`.
+  // The first name of a kind is its own. The others are markers such as `FirstStatement`.
   const [name = ""] = Object.entries(ts.SyntaxKind).find(([, kind]) => kind === node.kind) ?? [];
   const words = name.replaceAll(/(?<=[a-z])(?=[A-Z])/g, " ").toLowerCase();
   return `${/^[aeiou]/.test(words) ? "an" : "a"} ${words}`;

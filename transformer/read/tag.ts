@@ -5,12 +5,12 @@ import { ATTRIBUTES } from "./attributes";
 import { DOCUMENTATION, hasOurAttributes, isMeant, isNear, TAG_NAME } from "./spelling";
 import { unitCalled } from "./units";
 
-/** A part of the tag's text, with where it stands in the file. */
+/** A part of the tag's text, with its position in the file. */
 export interface Word extends Span {
   readonly text: string;
 }
 
-/** One value of a list. Of a quoted one, the span is what stands between the quotes. */
+/** One value of a list. The range of a quoted value excludes the quotes. */
 export interface Item extends Word {
   readonly quoted: boolean;
 }
@@ -20,21 +20,21 @@ export interface Attribute {
   readonly items: readonly [Item, ...Item[]];
 }
 
-/** What a comment says about locks. */
+/** The tags of a comment, and their problems. */
 export interface Parsed {
   readonly tags: Tag[];
   readonly problems: Problem[];
   /** Attributes in a JSDoc comment that has no tag. */
-  readonly alone?: Span | undefined;
+  readonly strayAttributes?: Span | undefined;
 }
 
-/** `@redisLock` and its attributes, as written. What they mean is the plan's business. */
+/** `@redisLock` and its attributes, as written. `plan()` interprets them. */
 export interface Tag {
   readonly word: Word;
   readonly attributes: readonly Attribute[];
 }
 
-/** The `@redisLock` tags of one comment, and what was meant as one. The grammar:
+/** Parses the `@redisLock` tags of a comment, and finds text that was meant as one. The grammar:
  *
  *     tag       = "@redisLock" { attribute }         at the start of a line of a JSDoc comment,
  *                                                    up to the next tag or the end of the comment
@@ -52,7 +52,7 @@ export function parseTags(text: string, comment: Span): Parsed {
     : [];
   const ends = starts.map((_, index) => starts[index + 1] ?? content.length);
   const meant = starts.flatMap((start, index) => {
-    const found = spelt(content, start, ends[index] ?? content.length);
+    const found = tagNameAt(content, start, ends[index] ?? content.length);
     return found === undefined ? [] : [{ start, end: ends[index] ?? content.length, name: found }];
   });
   if (meant.length === 0) {
@@ -62,8 +62,8 @@ export function parseTags(text: string, comment: Span): Parsed {
     });
     const found = disguiseIn(content, isJsDoc);
     if (found === undefined) {
-      const alone = isJsDoc ? attributesAlone(content) : undefined;
-      return { tags, problems, alone: alone && shifted(alone) };
+      const strayAttributes = isJsDoc ? attributesAlone(content) : undefined;
+      return { tags, problems, strayAttributes: strayAttributes && shifted(strayAttributes) };
     }
     const { kind, span } = found;
     const words = kind === "misspeltTag" ? [content.slice(span.start, span.end)] : [];
@@ -84,20 +84,20 @@ export function parseTags(text: string, comment: Span): Parsed {
 }
 
 const AT_LINE_START = /^[ \t]*@(?=[A-Za-z])/gm;
-/** Not the full stop behind it. */
+/** Matches a tag's name, without a full stop after it. */
 const WORD = /[A-Za-z][\w-]*(?:\.[\w-]+)*/y;
 
-/** The name of the tag at the offset, if it is ours or meant to be. */
-function spelt(content: string, start: number, end: number): string | undefined {
+/** Returns the name of the tag at the offset, if it is ours or is meant to be. */
+function tagNameAt(content: string, start: number, end: number): string | undefined {
   WORD.lastIndex = start + 1;
   const name = WORD.exec(content)?.[0] ?? "";
   const rest = content.slice(start + 1 + name.length, end);
-  const apart = /^redis$/i.test(name) ? /^(?:[ \t]+|:)lock\w{0,3}\b/i.exec(rest)?.[0] : undefined;
-  if (apart !== undefined) return name + apart; // `@redis lock`, `@redis:lock`
+  const separated = /^redis$/i.test(name) ? /^(?:[ \t]+|:)lock\w{0,3}\b/i.exec(rest)?.[0] : undefined;
+  if (separated !== undefined) return name + separated; // `@redis lock`, `@redis:lock`
   return isMeant(name) || isNear(name) || hasOurAttributes(name, rest) ? name : undefined;
 }
 
-/** The comment's content at its own offsets, with blanks for the comment marks and for each line's `*`. */
+/** Returns the comment's content at its own offsets. Spaces replace the comment marks and the `*` of each line. */
 export function withoutMargins(text: string, { start, end }: Span): string {
   const blank = (mark: string): string => " ".repeat(mark.length);
   return text
@@ -107,31 +107,31 @@ export function withoutMargins(text: string, { start, end }: Span): string {
     .replace(/(?<=[\n\r\u2028\u2029])[ \t]*\*+/g, blank);
 }
 
-/** A line of a JSDoc comment, behind `//`. */
+/** Matches a line of a JSDoc comment that is commented out with `//`. */
 const COMMENTED_OUT = /^\/\/(?:\s+\*|\s*\/\*)/;
 
 const NAME = /[A-Za-z_$][\w$-]*/y;
 const EQUALS = /\s*=\s*/y;
 const QUOTED = /"([^"]*)"|'([^']*)'|`([^`]*)`/y;
-/** A word that is followed by `=` is the next attribute's name. */
+/** Matches an unquoted value. A word before `=` is the name of the next attribute. */
 const BARE = /[^\s,"'`=]+(?!\s*=)(?![^\s,"'`=])/y;
 /** The attributes that are true or false. */
 const SWITCHES: ReadonlySet<string> = new Set(["watchdog", "autoUnlock", "reentrant", "fencing", "each"]);
 const COMMA = /\s*,\s*/y;
 const JUNK = /\S+/y;
-/** As far as no attribute comes. */
+/** Matches further text, up to the next tag or attribute. */
 const MORE_JUNK = /(?:\s+(?!@\w|[A-Za-z_$][\w$-]*\s*=)\S+)+/y;
-/** A tag of JSDoc behind ours, such as `@internal`. */
+/** Matches a tag of JSDoc after ours, such as `@internal`. */
 const OTHER_TAG = /^@\w/;
-/** The text of such a tag, which may have an `=` of its own, as far as no attribute of ours comes. */
+/** Matches the text of such a tag, up to the next tag or attribute of ours. The text may contain an `=`. */
 const MORE_OF_TAG = new RegExp(String.raw`(?:\s+(?!@\w|(?:${ATTRIBUTES.join("|")})\s*=)\S+)+`, "y");
-/** A blank and a whole word that may be a tag of JSDoc. `@acme/pay` is a value. */
-const TAG_BEHIND_BLANK = /(?<=\s)@([A-Za-z]\w*)(?=[\s,]|$)/y;
-/** `businessFlag:` */
+/** Matches a whole word after a space that may be a tag of JSDoc. `@acme/pay` is a value. */
+const TAG_AFTER_SPACE = /(?<=\s)@([A-Za-z]\w*)(?=[\s,]|$)/y;
+/** Matches `businessFlag:`. */
 const COLON = /^[A-Za-z]\w*:/;
-const BLANKS = /\s*/y;
+const SPACES = /\s*/y;
 
-/** `@redisLock(businessFlag=pay)`: with blanks in their place, the attributes can be read. */
+/** Replaces the parentheses of `@redisLock(businessFlag=pay)` by spaces, so that the attributes can be read. */
 function withoutParentheses(content: string, from: number): { content: string; parentheses?: Span } {
   const [opening] = /^\s*\(/.exec(content.slice(from)) ?? [];
   if (opening === undefined) return { content };
@@ -171,8 +171,8 @@ function parseAttributes(
 
   const takeItem = (): Item | undefined => {
     const start = at;
-    TAG_BEHIND_BLANK.lastIndex = at;
-    const [, tag = ""] = TAG_BEHIND_BLANK.exec(content) ?? [];
+    TAG_AFTER_SPACE.lastIndex = at;
+    const [, tag = ""] = TAG_AFTER_SPACE.exec(content) ?? [];
     if (tag === TAG_NAME || DOCUMENTATION.has(tag)) return undefined; // The value is missing.
     const quoted = take(QUOTED);
     if (quoted !== null) return { ...word(start + 1, at - 1), quoted: true };
@@ -188,7 +188,7 @@ function parseAttributes(
     return { ...bare, quoted: false };
   };
 
-  for (take(BLANKS); at < content.length; take(BLANKS)) {
+  for (take(SPACES); at < content.length; take(SPACES)) {
     const start = at;
     const name = take(NAME) === null ? undefined : word(start, at);
     if (name === undefined || take(EQUALS) === null) {
@@ -215,22 +215,22 @@ function parseAttributes(
       }
       continue;
     }
-    const known = problems.length;
+    const knownProblems = problems.length;
     const first = takeItem();
     if (first === undefined) {
-      if (problems.length === known) problems.push(problem("missingValue", name, name.text));
+      if (problems.length === knownProblems) problems.push(problem("missingValue", name, name.text));
       continue;
     }
     const items: [Item, ...Item[]] = [first];
     while (take(COMMA) !== null) {
       const item = takeItem();
       if (item !== undefined) items.push(item);
-      else if (problems.length === known) {
+      else if (problems.length === knownProblems) {
         problems.push(problem(at < content.length ? "strayComma" : "missingItem", name, name.text));
       }
     }
     attributes.push({ name, items });
   }
-  // What else looks wrong may look so because of them.
+  // The parentheses may be the cause of all other problems.
   return { attributes, problems: parentheses === undefined ? problems : problems.slice(0, 1) };
 }

@@ -11,24 +11,24 @@ import { describe, roleOf, type AnyFunction } from "./syntax";
 export interface FoundFunction {
   readonly fn: AnyFunction;
   readonly name: string;
-  /** It says that it returns a promise. */
+  /** Set if the function declares that it returns a promise. */
   readonly promised: Promised | undefined;
-  /** The name of the variable or property that it is the value of. */
+  /** The name of the variable or property whose value is the function. */
   readonly named: Span | undefined;
-  /** What it stands in. */
+  /** The node that contains the function. */
   readonly holder: TS.Node;
-  /** The type that it returns, as the file says it. */
+  /** The return type, as the file writes it. */
   readonly type: TS.TypeNode | undefined;
-  /** The type of a parameter, as the file says it. */
+  /** Returns the type of a parameter, as the file writes it. */
   readonly typeOf: (parameter: TS.ParameterDeclaration) => TS.TypeNode | undefined;
 }
 
-/** `bodies`: what must not run unlocked. */
+/** The target of a tag: a function, or the reason why there is none. The `bodies` must not run unlocked. */
 export type Place = { readonly bodies: readonly TS.ConciseBody[] } & (
   FoundFunction | { readonly because: Problem }
 );
 
-/** What the comment stands before: from there inwards to the function, if there is one. */
+/** Finds the function that the comment precedes. Searches from the node after the comment inwards. */
 export function placeOf(
   ts: Parser,
   file: TS.SourceFile,
@@ -45,7 +45,7 @@ export function placeOf(
     if (role.is === "function") {
       const { fn } = role;
       const bodies = fn.body === undefined ? implementationOf(ts, file, outer.at(-1) ?? file, fn) : [fn.body];
-      const around = [...handingOn(ts, file, outer, owner), ...inner];
+      const around = [...nodesPassingOn(ts, file, outer, owner), ...inner];
       const promised = promisedBy(ts, fn, around);
       const name = nameOf(ts, file, [...outer, ...inner, fn]);
       const holder = [...outer, ...inner].at(-1) ?? file;
@@ -57,7 +57,7 @@ export function placeOf(
     }
     if (role.is === "never") {
       const inside = bodiesIn(ts, node);
-      const bodies = inside.length > 0 ? inside : bodyBegunBy(ts, outer, owner);
+      const bodies = inside.length > 0 ? inside : bodyStartingWith(ts, outer, owner);
       return { because: problem(role.why, at, ...role.words), bodies };
     }
     inner.push(node);
@@ -68,13 +68,13 @@ export function placeOf(
   const named = functionsNamedIn(ts, file, innermost, outer);
   const isWhole = ts.isFunctionLike(around) || ts.isSemicolonClassElement(owner);
   const inside = [...bodiesIn(ts, isWhole ? around : owner), ...named.bodies];
-  const bodies = inside.length > 0 ? inside : bodyBegunBy(ts, outer, owner);
+  const bodies = inside.length > 0 ? inside : bodyStartingWith(ts, outer, owner);
   const isHidden = named.isAnyHidden && bodies.length === 0;
   const because = problem(isHidden ? "functionElsewhere" : "notAFunction", at, describe(ts, innermost));
   return { because, bodies };
 }
 
-/** The name of the function that the comment documents in a declaration file, if it has that name in code too. */
+/** Returns the name of the function that the comment documents in a declaration file, if the comment precedes a function. */
 export function declaredFunctionAt(
   ts: Parser,
   file: TS.SourceFile,
@@ -86,7 +86,7 @@ export function declaredFunctionAt(
   return nameOf(ts, file, [...outer, owner]);
 }
 
-/** The outermost node that begins with the comment; the comment may also stand among its modifiers. */
+/** Returns the outermost node that begins with the comment. The comment may also be among the node's modifiers or before its name. */
 function ownerOf(
   ts: Parser,
   file: TS.SourceFile,
@@ -108,8 +108,8 @@ function ownerOf(
     : { owner: first, outer: path.slice(0, index) };
 }
 
-/** Of the nodes around the expression, those that do nothing but give it a name or hand it on. */
-function handingOn(
+/** Returns the innermost nodes around the expression that only name it or pass it on. */
+function nodesPassingOn(
   ts: Parser,
   file: TS.SourceFile,
   around: readonly TS.Node[],
@@ -132,7 +132,7 @@ function namedBy(ts: Parser, file: TS.SourceFile, around: readonly TS.Node[]): S
   return name && { start: name.getStart(file), end: name.end };
 }
 
-/** The bodies of the outermost functions in the node, or its own if it is a function itself. */
+/** Returns the bodies of the outermost functions in the node, or the node's own body if it is a function. */
 function bodiesIn(ts: Parser, node: TS.Node): TS.ConciseBody[] {
   if (ts.isFunctionLike(node)) {
     const { body } = node as { readonly body?: TS.ConciseBody };
@@ -143,14 +143,17 @@ function bodiesIn(ts: Parser, node: TS.Node): TS.ConciseBody[] {
   return bodies;
 }
 
-/** The body that begins with the statement: a tag before it may be meant for the function around. */
-function bodyBegunBy(ts: Parser, outer: readonly TS.Node[], statement: TS.Node): TS.ConciseBody[] {
+/** Returns the body that begins with the statement. A tag before the statement may be meant for the function around it. */
+function bodyStartingWith(ts: Parser, outer: readonly TS.Node[], statement: TS.Node): TS.ConciseBody[] {
   const [fn, block] = outer.slice(-2);
   if (fn === undefined || block === undefined || !ts.isFunctionLike(fn) || !ts.isBlock(block)) return [];
   return block.statements[directives(ts, block).length] === statement ? [block] : [];
 }
 
-/** Of the innermost function in whose head the comment stands, or variable, property or class that it stands in. */
+/**
+ * Returns the bodies of the innermost function, variable, property, or class around the comment. A body that contains the comment does not
+ * count.
+ */
 function bodiesAround(ts: Parser, path: readonly TS.Node[], comment: Span): TS.ConciseBody[] {
   const holder = path.findLast(
     (node) =>
@@ -164,7 +167,7 @@ function bodiesAround(ts: Parser, path: readonly TS.Node[], comment: Span): TS.C
   return bodies.filter(({ pos, end }) => comment.end <= pos || end <= comment.start);
 }
 
-/** The functions that the node hands on by their names: those in sight, and whether there are others. */
+/** Returns the bodies of functions that the node passes on by name. `isAnyHidden` says that this file does not declare all of them. */
 function functionsNamedIn(
   ts: Parser,
   file: TS.SourceFile,
@@ -172,22 +175,25 @@ function functionsNamedIn(
   outer: readonly TS.Node[],
 ): { bodies: TS.ConciseBody[]; isAnyHidden: boolean } {
   if (ts.isImportDeclaration(node)) return { bodies: [], isAnyHidden: true };
-  const found = namesHandedOn(ts, node).map((name) => bodiesNamed(ts, file, name, outer));
+  const found = namesPassedOn(ts, node).map((name) => bodiesNamed(ts, file, name, outer));
   return { bodies: found.flat(), isAnyHidden: found.some((bodies) => bodies.length === 0) };
 }
 
-/** `pay` in `export default pay`, `export { pay }`, `{ pay }`, `{ now: pay }` and `retry(pay)`; `""` has no name. */
-function namesHandedOn(ts: Parser, node: TS.Node): string[] {
+/**
+ * Returns the names that the node passes on: `pay` in `export default pay`, `export { pay }`, `{ pay }`, `{ now: pay }`, and `retry(pay)`.
+ * An expression without a name counts as `""`.
+ */
+function namesPassedOn(ts: Parser, node: TS.Node): string[] {
   if (ts.isIdentifier(node)) return [node.text];
   if (ts.isPropertyAccessExpression(node) || ts.isElementAccessExpression(node)) return [""];
   if (ts.isShorthandPropertyAssignment(node)) return [node.name.text];
   if (ts.isCallExpression(node) || ts.isNewExpression(node)) {
-    return (node.arguments ?? []).flatMap((argument) => namesHandedOn(ts, argument));
+    return (node.arguments ?? []).flatMap((argument) => namesPassedOn(ts, argument));
   }
-  if (ts.isObjectLiteralExpression(node)) return node.properties.flatMap((each) => namesHandedOn(ts, each));
-  if (ts.isPropertyAssignment(node)) return namesHandedOn(ts, node.initializer);
+  if (ts.isObjectLiteralExpression(node)) return node.properties.flatMap((each) => namesPassedOn(ts, each));
+  if (ts.isPropertyAssignment(node)) return namesPassedOn(ts, node.initializer);
   if (ts.isConditionalExpression(node))
-    return [node.whenTrue, node.whenFalse].flatMap((each) => namesHandedOn(ts, each));
+    return [node.whenTrue, node.whenFalse].flatMap((each) => namesPassedOn(ts, each));
   if (ts.isExportSpecifier(node)) return [(node.propertyName ?? node.name).text];
   if (!ts.isExportDeclaration(node)) return [];
   const { exportClause, moduleSpecifier } = node;
@@ -196,7 +202,7 @@ function namesHandedOn(ts: Parser, node: TS.Node): string[] {
   return exportClause.elements.map(({ name, propertyName = name }) => propertyName.text);
 }
 
-/** The bodies of the functions that the name stands for, declared nearest to the node inside all the others. */
+/** Returns the bodies of the functions that the name refers to, from the innermost scope that declares it. */
 function bodiesNamed(
   ts: Parser,
   file: TS.SourceFile,
@@ -221,7 +227,7 @@ function bodiesNamed(
   return [];
 }
 
-/** The body that stands behind an overload signature. */
+/** Returns the body of the implementation of an overload signature. */
 function implementationOf(
   ts: Parser,
   file: TS.SourceFile,
@@ -245,7 +251,7 @@ function nameOf(ts: Parser, file: TS.SourceFile, path: readonly TS.Node[]): stri
   return names.length === 0 ? "anonymous" : names.join(".");
 }
 
-/** `let Orders = class Orders`, as compilers write it. */
+/** Whether a class repeats the name of its variable: `let Orders = class Orders`, as compilers write it. */
 function isNamedTwice(ts: Parser, node: TS.Node, around: TS.Node | undefined): boolean {
   return (
     ts.isClassExpression(node) &&

@@ -3,17 +3,17 @@ import type { Parser } from "../parser/parser";
 import { isExpression } from "./expression";
 import type { Word } from "./tag";
 
-/** The whole key of a lock, in the words of a template literal: `mutex:${tenant}:${order.id}`. */
+/** The whole key of a lock, in the syntax of a template literal: `mutex:${tenant}:${order.id}`. */
 export interface Template {
-  /** What stands as it is: one more than there are values, some of them empty. */
+  /** The literal texts. There is one more than there are values, and some may be empty. */
   readonly texts: readonly Word[];
-  /** What stands between the braces. */
+  /** The expressions between the braces. */
   readonly values: readonly Word[];
-  /** Where a `${` stands whose brace is not closed. */
+  /** A `${` whose brace is not closed. */
   readonly unclosed: Word | undefined;
 }
 
-/** A value ends at the first brace with which it is an expression; where there is none, at the first brace. */
+/** Parses a template. A value ends at the first brace that makes it an expression. If no brace does, it ends at the first one. */
 export function templateIn(ts: Parser, item: Word, file: TS.SourceFile): Template {
   const word = (start: number, end: number): Word => ({
     start: item.start + start,
@@ -39,12 +39,12 @@ export function templateIn(ts: Parser, item: Word, file: TS.SourceFile): Templat
 
 const OPENING = "${";
 
-/** Its texts, with `${}` between them: the same for the same kind of key. */
+/** Returns the texts with `${}` between them. The result is the same for keys of the same kind. */
 export function kindOf({ texts }: Pick<Template, "texts">): string {
   return kindOfTexts(texts.map(({ text }) => text));
 }
 
-/** The same of a woven template. */
+/** Returns the same for a woven template. */
 export function kindOfTexts(texts: readonly string[]): string {
   return texts.join(`${OPENING}}`);
 }

@@ -5,7 +5,7 @@ const UNITS = [
   ["h", /^(?:h|hrs?|hours?)$/i],
 ] as const;
 
-/** The unit as the tag has it, of one that may be spelt out: `sec`. */
+/** Returns the unit as the tag writes it, for a unit that may be spelled out: `sec`. */
 export function unitCalled(word: string): string | undefined {
   return UNITS.find(([, names]) => names.test(word))?.[0];
 }

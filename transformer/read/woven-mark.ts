@@ -4,16 +4,15 @@ import { directives } from "./directives";
 import { runtimeNames } from "./imports";
 
 /**
- * Tells the bodies of the file that hold their lock already. Compiled output keeps the comments: whoever compiles
- * it again must not lock twice. The shape alone proves nothing: the calls are those of our runtime, by the name
- * under which the file takes it in.
+ * Returns a test for bodies that contain their lock already. Compiled output keeps the comments, so a second compilation must not lock
+ * twice. The shape alone proves nothing. So the calls must use the name under which the file imports our runtime.
  */
 export function wovenMark(ts: Parser, file: TS.SourceFile): (body: TS.ConciseBody) => boolean {
   const namespaces = new Set(file.statements.flatMap((statement) => runtimeNames(ts, statement)));
   if (namespaces.size === 0) return () => false;
 
-  /** The first argument in `lockweave.step(...)`. */
-  const given = (node: TS.Node | undefined, step: string): TS.Expression | undefined => {
+  /** Returns the first argument of `lockweave.step(...)`. */
+  const argumentOf = (node: TS.Node | undefined, step: string): TS.Expression | undefined => {
     const call = node && bare(ts, node);
     if (call === undefined || !ts.isCallExpression(call)) return undefined;
     const { expression } = call;
@@ -24,8 +23,8 @@ export function wovenMark(ts: Parser, file: TS.SourceFile): (body: TS.ConciseBod
       namespaces.has(expression.expression.text);
     return isOurs ? call.arguments[0] : undefined;
   };
-  const isGiven = (node: TS.Node | undefined, step: string, lock: string): boolean => {
-    const argument = given(node, step);
+  const isArgument = (node: TS.Node | undefined, step: string, lock: string): boolean => {
+    const argument = argumentOf(node, step);
     return argument !== undefined && ts.isIdentifier(argument) && argument.text === lock;
   };
 
@@ -37,33 +36,33 @@ export function wovenMark(ts: Parser, file: TS.SourceFile): (body: TS.ConciseBod
     if (!ts.isVariableStatement(opening) || !ts.isWhileStatement(loop) || !ts.isTryStatement(tried))
       return false;
     const { declarations } = opening.declarationList;
-    const opens = ({ initializer }: TS.VariableDeclaration): TS.Expression | undefined =>
-      given(opened(ts, initializer), "open");
-    const declared = declarations.find((each) => opens(each) !== undefined);
+    const siteIn = ({ initializer }: TS.VariableDeclaration): TS.Expression | undefined =>
+      argumentOf(opened(ts, initializer), "open");
+    const declared = declarations.find((each) => siteIn(each) !== undefined);
     if (declared === undefined || !ts.isIdentifier(declared.name)) return false;
-    const site = opens(declared);
+    const site = siteIn(declared);
     if (site === undefined || !ts.isObjectLiteralExpression(site)) return false;
     const lock = declared.name.text;
     const { expression: condition } = loop;
     const [last] = tried.finallyBlock?.statements ?? [];
     return (
       ts.isPrefixUnaryExpression(condition) &&
-      isGiven(condition.operand, "acquire", lock) &&
+      isArgument(condition.operand, "acquire", lock) &&
       last !== undefined &&
       ts.isExpressionStatement(last) &&
-      isGiven(last.expression, "release", lock)
+      isArgument(last.expression, "release", lock)
     );
   };
 }
 
-/** Of `lockweave.when(...) ? lockweave.open(...) : lockweave.unlocked()` what opens the lock. */
+/** Returns the expression that opens the lock, also from `lockweave.when(...) ? lockweave.open(...) : lockweave.unlocked()`. */
 function opened(ts: Parser, initializer: TS.Expression | undefined): TS.Expression | undefined {
   return initializer !== undefined && ts.isConditionalExpression(initializer)
     ? initializer.whenTrue
     : initializer;
 }
 
-/** Without `await` and parentheses. */
+/** Returns the node without `await` and parentheses. */
 function bare(ts: Parser, node: TS.Node): TS.Node {
   let inner = node;
   while (ts.isAwaitExpression(inner) || ts.isParenthesizedExpression(inner)) inner = inner.expression;

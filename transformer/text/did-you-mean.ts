@@ -1,6 +1,6 @@
 import { distance } from "fastest-levenshtein";
 
-/** ` Did you mean ...?`, when one of the names is near enough to what was written. */
+/** Returns ` Did you mean ...?` if one of the names is similar to the text, and an empty string otherwise. */
 export function didYouMean(found: string, names: readonly string[]): string {
   const lowered = found.toLowerCase();
   const [nearest] = names
@@ -10,12 +10,12 @@ export function didYouMean(found: string, names: readonly string[]): string {
   return nearest === undefined ? "" : ` Did you mean \`${nearest.name}\`?`;
 }
 
-/** The same, or all that there is. */
+/** Returns the same, or a list of all names if none is similar. */
 export function nearestOrAll(found: string, names: readonly string[]): string {
   return didYouMean(found, names) || ` There are ${names.map((name) => `\`${name}\``).join(", ")}.`;
 }
 
-/** What a message takes for meant that ends with {@link didYouMean}, or with the compiler's own such words. */
+/** Returns the suggestion at the end of a message from {@link didYouMean}, or from the compiler, which uses the same words. */
 export function meantIn(message: string): string | undefined {
   return / Did you mean [`']([^`']+)[`']\?$/.exec(message)?.[1];
 }

@@ -1,13 +1,13 @@
 import type { Span } from "./span";
 
-/** Code to be woven. `from` is the text on disk that it stands for; `exact` when it is that very text. */
+/** Code to insert. `from` is the text on disk that it stands for. `exact` means that it is exactly that text. */
 export interface Piece {
   readonly code: string;
   readonly from: Span;
   readonly exact: boolean;
 }
 
-/** Code inserted at one place of a text. Nothing is ever replaced, and no insertion has a line break. */
+/** Code that is inserted at one offset of a text. The weave never replaces anything, and never inserts a line break. */
 export interface Insertion {
   readonly at: number;
   readonly pieces: readonly Piece[];

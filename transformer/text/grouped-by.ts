@@ -1,4 +1,4 @@
-/** `Map.groupBy`, which Node 20 has not. */
+/** Does the same as `Map.groupBy`, which Node 20 does not have. */
 export function groupedBy<T, K>(all: readonly T[], keyOf: (one: T) => K): Map<K, T[]> {
   const groups = new Map<K, T[]>();
   for (const one of all) {

@@ -1,4 +1,4 @@
-/** Where each line begins, with line breaks as TypeScript counts them. */
+/** Returns the offset at which each line begins. Line breaks are those of TypeScript. */
 export function lineStarts(text: string): number[] {
   return [
     0,

@@ -9,7 +9,7 @@ interface Segment {
   readonly piece: Piece;
 }
 
-/** Leads from offsets in the woven text back to the text on disk. */
+/** Maps offsets in the woven text to the text on disk. */
 export class Positions {
   readonly #segments: Segment[] = [];
   readonly #onDisk: string;
@@ -30,8 +30,7 @@ export class Positions {
   }
 
   /**
-   * The place on disk that a range of the woven text is about: for inserted code, the words of the tag that
-   * it was made from.
+   * Returns the range on disk for a range of the woven text. For inserted code, that is the part of the tag that the code was made from.
    */
   toDisk({ start, end }: Span): Span {
     const first = this.#segmentAt(start);
@@ -41,7 +40,7 @@ export class Positions {
     }
     const { piece } = first;
     if (end > first.end) {
-      // From an inserted word into the code behind it, such as an added `await` and its operand.
+      // The range begins in inserted code and ends in the code after it, such as an added `await` and its operand.
       const last = this.#segmentAt(end - 1);
       const endsInInsertion = last !== undefined && end <= last.end;
       if (!endsInInsertion) return { start: first.at, end: this.#endToDisk(end) };
@@ -51,20 +50,20 @@ export class Positions {
     return { start: offset, end: Math.min(piece.from.end, offset + end - start) };
   }
 
-  /** The same for lines and columns, both counted from 0. Lines stay as they are. */
+  /** Returns the same for a line and a column, both counted from 0. Lines do not change. */
   columnToDisk(line: number, column: number): { line: number; column: number } {
     this.#lineStarts ??= { disk: lineStarts(this.#onDisk), woven: lineStarts(this.#woven) };
     const { disk, woven } = this.#lineStarts;
     const offset = (woven[line] ?? 0) + column;
     let start = this.#insertionAt(offset) ?? this.toDisk({ start: offset, end: offset }).start;
-    // What stands before the line that it was made from, such as an import, is led to its own place.
+    // Inserted code before the line of its tag, such as an import, maps to the place where it was inserted.
     if (start >= (disk[line + 1] ?? Infinity)) start = this.#segmentAt(offset)?.at ?? start;
     let diskLine = line;
     while ((disk[diskLine] ?? 0) > start) diskLine -= 1;
     return { line: diskLine, column: start - (disk[diskLine] ?? 0) };
   }
 
-  /** Where an insertion begins, so does what it was inserted before: the end of the code in front of it. */
+  /** Returns the place on disk of an insertion that begins at the offset. The code before it ends there, too. */
   #insertionAt(offset: number): number | undefined {
     const before = this.#segmentAt(offset - 1);
     const here = this.#segmentAt(offset);
@@ -82,7 +81,7 @@ export class Positions {
     return segment === undefined ? offset : segment.at + (offset - segment.end);
   }
 
-  /** The last segment that starts at or before the offset. */
+  /** Returns the last segment that starts at or before the offset. */
   #segmentAt(offset: number): Segment | undefined {
     let low = 0;
     let high = this.#segments.length;

@@ -1,8 +1,8 @@
 import type { Span } from "./span";
 
-/** What is wrong with a tag, at the exact words. */
+/** A problem of a tag, and its exact position. */
 export interface Problem extends Span {
-  /** Stable: `LW1001`, ... */
+  /** The stable code: `LW1001`, ... */
   readonly code: string;
   readonly message: string;
 }
@@ -11,7 +11,7 @@ type Text = (...words: string[]) => string;
 
 const tick = (word: string): string => `\`${word}\``;
 
-/** Every diagnostic of the transformer. A code, once given, keeps its meaning. */
+/** Every diagnostic of the transformer. A code never changes its meaning. */
 const PROBLEMS = {
   // The tag's grammar.
   notAnAttribute: [
@@ -353,7 +353,7 @@ const PROBLEMS = {
       `${tick(name)} is in a build that runs ${where}. Lockweave cannot run there. ${why}. Fix: ${fix}.`,
   ],
 
-  // What the tagged functions of a program do to each other.
+  // The effects of tagged functions on each other.
   lockOrder: [
     "LW1501",
     (flags, paths) =>

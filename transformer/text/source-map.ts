@@ -1,7 +1,7 @@
 import { decode, encode, type SourceMapSegment } from "@jridgewell/sourcemap-codec";
 import type { Positions } from "./positions";
 
-/** A text on disk, which something was compiled from in its woven form. */
+/** A text on disk whose woven form was compiled. */
 export interface Source {
   readonly text: string;
   readonly positions: Positions;
@@ -17,14 +17,14 @@ export interface SourceMap {
 const INLINE_MAP =
   /(?<=\n\/\/# sourceMappingURL=data:application\/json;(?:charset=utf-8;)?base64,)[A-Za-z0-9+/=]+(?=\s*$)/;
 
-/** The comment that ends code which carries its own map. */
+/** Returns the comment that ends code with an inline source map. */
 export function inlineMap(map: object): string {
   return `\n//# sourceMappingURL=data:application/json;base64,${toBase64(JSON.stringify(map))}\n`;
 }
 
 /**
- * What a compiler made of woven text, with its source map led on to the text on disk: a map in a file of its own, or
- * code that may have one inline. Everything else is returned as it is.
+ * Returns a compiler's output with its source map changed to lead to the text on disk. The map is the whole file, or is inline at the end
+ * of the code. Returns anything else unchanged.
  */
 export function mapToDisk(
   fileName: string,

@@ -1,15 +1,12 @@
-/**
- * What to do about the type of what stands in a tag, of which the compiler says no more than the types: `undefined` of
- * all else that it says.
- */
+/** Returns a fix for a type error in a tag, because the compiler only reports the types. Returns `undefined` for any other error. */
 export function typeCure(code: string, message: string): string | undefined {
-  if (code === "TS2322") return ofSkipped(message);
+  if (code === "TS2322") return cureOfSkip(message);
   if (code !== "TS2345" || !message.includes("parameter of type 'KeyValue")) return undefined;
   return /^Argument of type '[^']*\[\]'/.test(message) ? `${OF_A_LIST} ${OF_A_KEY}` : OF_A_KEY;
 }
 
-/** The woven code returns `undefined` where it skips, and nothing else of a tag. */
-function ofSkipped(message: string): string | undefined {
+/** Returns the fix for a skip that returns `undefined`. The woven code of a tag returns `undefined` in no other case. */
+function cureOfSkip(message: string): string | undefined {
   const [, type] = /^Type 'undefined' is not assignable to type '([^]*)'\.$/.exec(message) ?? [];
   return type === undefined
     ? undefined

@@ -3,12 +3,12 @@ import { placeOf, type Place } from "./place";
 import type { Project } from "./project";
 import { isTestFile } from "./test-files";
 
-/** What the output of the projects proves. */
+/** The result of checking the output of several projects. */
 export interface CheckedBuilds {
-  /** The number of tags that the output has to hold. */
+  /** The number of tags whose lock the output must contain. */
   readonly tags: number;
   readonly unproved: readonly Unproved[];
-  /** Other projects than the given ones, whose output was compared. */
+  /** The projects other than the given ones whose output was compared. */
   readonly builders: readonly Project[];
   /** All projects that have written output. */
   readonly writers: readonly Project[];
@@ -18,16 +18,16 @@ export interface CheckedBuilds {
   readonly leftOut: readonly Place[];
   /** A project with tags that writes no code, if no other project has written any. */
   readonly silent: Project | undefined;
-  /** Projects that would write code for the tags that were not found, but have not. */
+  /** Other projects that would write code for the tags, but have written none. */
   readonly unbuilt: readonly Project[];
 }
 
 /**
- * Checks that the output holds the lock of every tag.
+ * Checks that the output contains the lock of every tag.
  *
- * A tsconfig.json often covers more than the build does, such as the tests, and a package may have several builds. So this
- * looks for other projects that have written output. Every project with output has to hold the locks of all its
- * tags. Only a tag in a test file may be in no output, and only if a project with output leaves that file out.
+ * A tsconfig.json often covers more than the build does, such as the tests, and a package may have several builds. So this looks for other
+ * projects that have written output. Every project with output must contain the locks of all its tags. Only a tag in a test file may be in
+ * no output, and only if a project with output leaves that file out.
  *
  * @param alternativesOf returns other projects that may compile the same files
  */
@@ -79,13 +79,13 @@ function checkBuild(
 ): CheckedBuild {
   const writes = settingAgainstOutput(project) === undefined;
   const own = writes ? proof(project) : undefined;
-  const alone = { unproved: own?.unproved ?? [], builders: [], leftOut: [], unbuilt: [] };
-  if (countTags([project]) === 0) return { ...alone, isSilent: false };
+  const ownResult = { unproved: own?.unproved ?? [], builders: [], leftOut: [], unbuilt: [] };
+  if (countTags([project]) === 0) return { ...ownResult, isSilent: false };
   const others = alternativesOf(project).filter(
     (other) => other.config !== project.config && settingAgainstOutput(other) === undefined,
   );
   const builders = others.filter((other) => proof(other).hasOutput);
-  if (builders.length === 0) return { ...alone, unbuilt: others, isSilent: !writes };
+  if (builders.length === 0) return { ...ownResult, unbuilt: others, isSilent: !writes };
   const writers = own?.hasOutput === true ? [project, ...builders] : builders;
   const leftOut: Place[] = [];
   const unproved: Unproved[] = [];
@@ -93,18 +93,18 @@ function checkBuild(
     !proof(other).unproved.some((one) => isSamePlace(one, place));
   const isTest = (file: string): boolean => isTestFile(file, project.config);
   for (const writer of writers) {
-    // The same project without the tests.
+    // These compile all files of the writer, except perhaps its tests.
     const untested = writers.filter((other) =>
       writer.files.every(({ source: { fileName } }) => isTest(fileName) || compiles(other, fileName)),
     );
     for (const { reason, message, ...place } of proof(writer).unproved) {
       const output = proof(writer).outputOf(place);
-      // Several projects may write the same file. It is that of the one that was built last.
-      const isOfAnother = writers.some(
+      // Several projects may write the same file. The last one that was built determines its content.
+      const isProvedByAnother = writers.some(
         (other) =>
           output !== undefined && proof(other).outputOf(place) === output && isProvedBy(other, place),
       );
-      if (isOfAnother) continue;
+      if (isProvedByAnother) continue;
       const isLeftOut =
         reason === "missing" && isTest(place.file) && untested.some((other) => !compiles(other, place.file));
       if (isLeftOut) leftOut.push(place);
@@ -120,7 +120,7 @@ function checkBuild(
       else unproved.push({ ...place, reason: "uncompiled", message: uncompiled(site.name) });
     }
   }
-  if (own?.unproved.length === 0 && unproved.length === 0) return { ...alone, isSilent: false };
+  if (own?.unproved.length === 0 && unproved.length === 0) return { ...ownResult, isSilent: false };
   return { unproved, builders, leftOut, unbuilt: [], isSilent: false };
 }
 
@@ -136,7 +136,7 @@ function isSamePlace(one: Place, other: Place): boolean {
   return one.file === other.file && one.line === other.line && one.column === other.column;
 }
 
-/** Several projects may report the same. A project is the same as another one of the same tsconfig. */
+/** Removes duplicates, because several projects may report the same. Two projects are the same if they have the same tsconfig. */
 function distinct<T extends object>(all: readonly T[]): T[] {
   const keyOf = (one: T): string => ("config" in one ? String(one.config) : JSON.stringify(one));
   return [...new Map(all.map((one) => [keyOf(one), one])).values()];

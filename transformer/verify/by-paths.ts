@@ -6,32 +6,32 @@ import { handedOut, isTypeScript, javaScriptsOf } from "./package-entry";
 import type { PlacedProblem } from "./project";
 import { importProblem, isLoaded, takenBy, type Taken } from "./taken";
 
-// `paths` leads the compiler to the sources of a library, as in a workspace of Nx, and this build emits and weaves them. But the
-// name of the library stays in the output, so Node looks for a package of that name and loads what the package hands out.
+// `paths` leads the compiler to the sources of a library, as in a workspace of Nx, and this build emits and weaves them. But the output
+// still imports the library by its name. So Node looks for a package of that name, and loads the file that the package exports.
 
 /** A project with `paths`, as its compiler sees it. */
 export interface ProjectWithPaths {
   /** The source files that this build itself compiles, by their names. */
   readonly files: ReadonlyMap<string, TS.SourceFile>;
   readonly specifiersIn: (file: TS.SourceFile) => readonly TS.StringLiteralLike[];
-  /** Returns the name of the file that the import takes in. */
+  /** Returns the name of the imported file. */
   readonly resolve: (specifier: TS.StringLiteralLike, file: TS.SourceFile) => string | undefined;
-  /** Returns the path of the JavaScript that this build makes of the source, with any ending. */
+  /** Returns the path of the JavaScript that this build emits for the source. Its extension does not matter. */
   readonly outputOf: (fileName: string) => string;
 }
 
-/** An import by `paths`. */
-interface TakenByPaths {
+/** An import that `paths` leads to a source. */
+interface ImportByPaths {
   readonly taken: Taken;
-  /** What the compiler read for it: the source file and all that it takes in itself. */
+  /** The files that the compiler reads for it: the source, and all files that the source imports in turn. */
   readonly sources: readonly string[];
-  /** The file that Node loads instead. It need not be there. */
+  /** The file that Node loads instead. It may not exist. */
   readonly loaded: string;
 }
 
-/** Tags in what `paths` leads the compiler to, where Node loads what a package hands out under that name. */
+/** Reports tags in sources to which `paths` leads the compiler, if Node loads a package's file under that name, without the locks. */
 export function unlockedByPaths(ts: Parser, project: ProjectWithPaths): PlacedProblem[] {
-  return takenByPaths(ts, project).flatMap(({ taken, sources, loaded }) =>
+  return importsByPaths(ts, project).flatMap(({ taken, sources, loaded }) =>
     sources.flatMap((source) => {
       const tags = tagsInFile(ts, source);
       if (tags.length === 0) return [];
@@ -44,18 +44,18 @@ export function unlockedByPaths(ts: Parser, project: ProjectWithPaths): PlacedPr
   );
 }
 
-/** Tags in the TypeScript that linked packages hand out. The compiler reads those files, and emits none of them. */
+/** Reports tags in the TypeScript that linked packages export. The compiler reads those files, and emits none of them. */
 export function unlockedByLinks(ts: Parser, project: ProjectWithPaths): PlacedProblem[] {
   const { files, specifiersIn, resolve } = project;
-  const told = new Set<string>();
+  const reported = new Set<string>();
   return [...files.values()].flatMap((file) =>
     specifiersIn(file).flatMap((specifier) => {
       if (resolve(specifier, file) !== undefined || !isLoaded(ts)(specifier)) return [];
       const source = files.get(handedOut(specifier.text, dirname(file.fileName)) ?? "");
       if (source === undefined || !isTypeScript(source.fileName)) return [];
       return reachedFrom(source, project).flatMap((name) => {
-        const tags = told.has(name) ? [] : tagsInFile(ts, name);
-        told.add(name);
+        const tags = reported.has(name) ? [] : tagsInFile(ts, name);
+        reported.add(name);
         return tags.length === 0
           ? []
           : importProblem("handedOutAsSource", takenBy(specifier, file), tags, name);
@@ -64,10 +64,10 @@ export function unlockedByLinks(ts: Parser, project: ProjectWithPaths): PlacedPr
   );
 }
 
-/** The first such import of each source. Where Node loads what this build makes of the source, there is none. */
-function takenByPaths(ts: Parser, project: ProjectWithPaths): TakenByPaths[] {
+/** Returns the first import by `paths` of each source. There is none if Node loads the file that this build emits for the source. */
+function importsByPaths(ts: Parser, project: ProjectWithPaths): ImportByPaths[] {
   const { files, specifiersIn, resolve, outputOf } = project;
-  const found = new Map<TS.SourceFile, TakenByPaths>();
+  const found = new Map<TS.SourceFile, ImportByPaths>();
   for (const file of files.values()) {
     for (const specifier of specifiersIn(file)) {
       const source = files.get(resolve(specifier, file) ?? "");
@@ -80,12 +80,12 @@ function takenByPaths(ts: Parser, project: ProjectWithPaths): TakenByPaths[] {
   return [...found.values()];
 }
 
-/** The names of the files that this one takes in, itself first. */
+/** Returns the names of the files that this one imports, directly or not. The file itself comes first. */
 function reachedFrom(source: TS.SourceFile, { files, specifiersIn, resolve }: ProjectWithPaths): string[] {
   const reached = new Set([source]);
   for (const file of reached) {
     for (const specifier of specifiersIn(file)) {
-      // What it takes in by another name of a package is told at that import.
+      // An import by the name of a package gets a report of its own.
       const next = specifier.text.startsWith(".") ? files.get(resolve(specifier, file) ?? "") : undefined;
       if (next !== undefined) reached.add(next);
     }
@@ -94,9 +94,9 @@ function reachedFrom(source: TS.SourceFile, { files, specifiersIn, resolve }: Pr
 }
 
 function isSameCode(emitted: string, loaded: string): boolean {
-  return /\.[cm]?jsx?$/.test(loaded) && withoutEnding(emitted) === withoutEnding(loaded);
+  return /\.[cm]?jsx?$/.test(loaded) && withoutExtension(emitted) === withoutExtension(loaded);
 }
 
-function withoutEnding(file: string): string {
+function withoutExtension(file: string): string {
   return file.replace(/\.[cm]?[jt]sx?$/, "");
 }

@@ -1,7 +1,7 @@
 import type * as TS from "typescript";
 import type { Parser } from "../parser/parser";
 
-/** The code's structure as text: the same for two codes that differ in nothing but how they are written. */
+/** Returns the structure of the code as text. It is the same for code that differs only in how it is written. */
 export function canonical(
   ts: Parser,
   node: TS.Node | undefined,
@@ -22,7 +22,7 @@ export function canonical(
   return node === undefined ? "" : textOf(node);
 }
 
-/** The value of a literal, however it is written. `undefined` has the value `null`. */
+/** Returns the value of a literal, however it is written. The value of `undefined` is `null`. */
 export function constantOf(
   ts: Parser,
   node: TS.Node,
@@ -51,15 +51,15 @@ function isMemberName(ts: Parser, name: TS.Node): boolean {
   return (ts.isPropertyAccessExpression(parent) || ts.isPropertyAssignment(parent)) && parent.name === name;
 }
 
-// ---- what a minifier leaves -----------------------------------------------------------------------------
+// ---- what no minifier changes ---------------------------------------------------------------------------
 
 /**
- * By the names in a function: which parameter it is, `0`, or which part of one, `0.order`; `undefined` for
- * what the compiler keeps there for itself.
+ * For each name in a function, the parameter that it refers to, `0`, or the part of one, `0.order`. It is `undefined` for variables of the
+ * compiler's own.
  */
 export type Bindings = ReadonlyMap<string, string | undefined>;
 
-/** Of the function's parameters, and of what is declared before its body proper begins. */
+/** Returns the bindings of the function's parameters, and of the variables that are declared before its actual body. */
 export function bindingsOf(
   ts: Parser,
   owner: TS.SignatureDeclaration,
@@ -83,7 +83,7 @@ export function bindingsOf(
     fn?.parameters.forEach(({ name }, index) => bind(name, String(index)));
   }
   for (const { name, initializer } of declared) {
-    // Old targets take parameters apart in the body: `var { order } = _a`.
+    // For old targets, compilers destructure parameters in the body: `var { order } = _a`.
     const isCopy = initializer !== undefined && ts.isIdentifier(initializer);
     bind(name, isCopy ? bindings.get(initializer.text) : undefined);
   }
@@ -94,7 +94,10 @@ function labelOf(ts: Parser, key: TS.Node): string {
   return ts.isIdentifier(key) || ts.isStringLiteral(key) ? key.text : "?";
 }
 
-/** Old targets put an async body into a generator, which is an argument of a call: the parameters are outside. */
+/**
+ * Returns the function outside of the generator that old targets make of an async body. The generator is an argument of a call, and the
+ * parameters are those of the outer function.
+ */
 function functionAround(ts: Parser, owner: TS.SignatureDeclaration): TS.SignatureDeclaration | undefined {
   const { asteriskToken } = owner as Partial<TS.FunctionExpression>;
   if (asteriskToken === undefined || !ts.isCallExpression(owner.parent)) return undefined;
@@ -104,13 +107,13 @@ function functionAround(ts: Parser, owner: TS.SignatureDeclaration): TS.Signatur
   return undefined;
 }
 
-/** What a minifier leaves of an expression. */
+/** The parts of an expression that no minifier changes. */
 export interface Essence {
-  /** Which parameters it reads, and which members, in the order in which it first does. */
+  /** The parameters and members that it reads, in the order in which it first reads them. */
   readonly reads: string;
   /**
-   * Its literals, one behind the other, since a minifier may make one of several. With {@link HOLE} where it
-   * reads a name from outside of the function, since a minifier may put a literal there.
+   * Its literals, joined, because a minifier may merge several into one. A {@link HOLE} stands for each name from outside of the function,
+   * because a minifier may put a literal there.
    */
   readonly literals: string;
 }
@@ -142,7 +145,7 @@ export function essenceOf(ts: Parser, expression: TS.Expression, bindings: Bindi
     } else if (node.kind === ts.SyntaxKind.ThisKeyword) {
       reads.add("this");
     } else if (ts.isCallExpression(node) && isForeign(ts, node.expression, bindings)) {
-      node.arguments.forEach(visit); // A call stays a call, under whatever name: `lockweave.jsonField(body, "id")`.
+      node.arguments.forEach(visit); // A call remains a call, whatever its name: `lockweave.jsonField(body, "id")`.
     } else if (isForeign(ts, node, bindings)) {
       literals += HOLE;
     } else if (ts.isIdentifier(node)) {
@@ -151,7 +154,7 @@ export function essenceOf(ts: Parser, expression: TS.Expression, bindings: Bindi
     } else if (ts.isPropertyAccessExpression(node)) {
       visit(node.expression);
       if (ts.isIdentifier(node.name)) reads.add(`.${node.name.text}`);
-      else literals += HOLE; // `#name`, of which old targets make something else.
+      else literals += HOLE; // Compilers rewrite `#name` for old targets.
     } else if (ts.isElementAccessExpression(node) && ts.isStringLiteralLike(node.argumentExpression)) {
       visit(node.expression);
       reads.add(`.${node.argumentExpression.text}`);
@@ -163,7 +166,7 @@ export function essenceOf(ts: Parser, expression: TS.Expression, bindings: Bindi
   return { reads: [...reads].join(" "), literals };
 }
 
-/** A name from outside of the function, or a member of one: `Status.Open`. A bundler may have another name for it. */
+/** Whether the node is a name from outside of the function, or a member of one: `Status.Open`. A bundler may rename it. */
 function isForeign(ts: Parser, node: TS.Node, bindings: Bindings): boolean {
   const inner = withoutParentheses(ts, node);
   if (ts.isPropertyAccessExpression(inner) || ts.isElementAccessExpression(inner)) {

@@ -6,7 +6,7 @@ import { outputFiles, readOutput, shortPath } from "./outputs";
 import { placeOf, type Place } from "./place";
 import type { Project, TaggedFile } from "./project";
 
-/** Why the output does not prove a lock. */
+/** The reason why the output does not prove a lock. */
 export type Reason =
   "missing" | "unwoven" | "broken" | "stale" | "tooFew" | "copies" | "cannotTell" | "uncompiled";
 
@@ -17,7 +17,7 @@ export interface Unproved extends Place {
 }
 
 export interface Checked {
-  /** How many tags there are. */
+  /** The number of tags. */
   readonly tags: number;
   readonly unproved: readonly Unproved[];
 }
@@ -31,7 +31,7 @@ interface Expected {
   readonly output: string;
 }
 
-/** Which text of a lock is compared. */
+/** The text of a lock that is compared. */
 type Level = "exact" | "loose";
 
 /** The result for the output of one project. */
@@ -93,7 +93,7 @@ export function checkBundled(projects: readonly Project[], outputs: readonly str
     locks: found.flatMap(({ locks }) => locks),
     broken: found.flatMap(({ broken }) => broken),
   };
-  // A source file may belong to several projects, and the bundle holds it once.
+  // A source file may belong to several projects, and the bundle contains it once.
   const once = new Map(
     expected.map((one) => [`${one.file.source.fileName} ${one.site.start}`, one] as const),
   );
@@ -111,7 +111,7 @@ export function countTags(projects: readonly Project[], filesOf: FilesOf = ({ fi
   return new Set(places).size;
 }
 
-/** The setting by which TypeScript writes no code. */
+/** Returns the setting that keeps TypeScript from writing code. */
 export function settingAgainstOutput({ options }: Project): string | undefined {
   return options.noEmit ? "noEmit" : options.emitDeclarationOnly ? "emitDeclarationOnly" : undefined;
 }
@@ -149,7 +149,9 @@ function expectedOf(
   return { expected, unproved };
 }
 
-/** Functions with one name have the same order in the output as in the source. */
+/**
+ * Removes and returns the first lock of the site's name. Functions with the same name have the same order in the output as in the source.
+ */
 function takeLock(made: Lock[] | undefined, site: WovenSite): Lock | undefined {
   const index = made?.findIndex((lock) => lock.site === site.name) ?? -1;
   return index === -1 ? undefined : made?.splice(index, 1)[0];
@@ -176,12 +178,12 @@ function compare(expected: readonly Expected[], found: Locks, output: string, le
     }
     const isOfAnother = (lock: Lock): boolean => expected.some((one) => isSame(one.lock, lock, level));
     const others = found.locks.filter((lock) => !isOfAnother(lock));
-    return group.map((one) => notThere(one, { ...found, locks: others }, output));
+    return group.map((one) => withoutLock(one, { ...found, locks: others }, output));
   });
 }
 
-/** Why none of the locks is the expected one. */
-function notThere(one: Expected, { locks, broken }: Locks, output: string): Unproved {
+/** Returns the report for a tag if none of the locks is the expected one. */
+function withoutLock(one: Expected, { locks, broken }: Locks, output: string): Unproved {
   const { name } = one.site;
   const other = locks.find(({ site }) => site === name);
   if (other !== undefined) return because("stale", one, staleness(one.lock, other, output));
@@ -227,14 +229,14 @@ function staleness(expected: Lock, found: Lock, output: string): string {
   const names = new Set([...expected.options.keys(), ...found.options.keys()]);
   const differences = [...names]
     .filter((name) => expected.options.get(name) !== found.options.get(name))
-    .map((name) => `${name}=${shown(found, name)} instead of ${name}=${shown(expected, name)}`);
+    .map((name) => `${name}=${formatOption(found, name)} instead of ${name}=${formatOption(expected, name)}`);
   if (differences.length === 0) {
     differences.push("another key, error class, place in the file, or version of lockweave");
   }
   return `its lock in \`${output}\` differs from the tag: ${differences.join(", ")}`;
 }
 
-function shown({ options }: Lock, name: string): string {
+function formatOption({ options }: Lock, name: string): string {
   return options.has(name) ? String(options.get(name)) : "(default)";
 }
 

@@ -3,7 +3,7 @@ import type { Project } from "./project";
 import { isTestFile } from "./test-files";
 
 /**
- * Returns what to do about tags that are not proved, one piece of advice a line.
+ * Returns advice for tags that are not proved, one piece of advice a line.
  *
  * @param isBundled whether `--output` names the output
  */

@@ -6,21 +6,20 @@ import { declaredTags, tagsOfSource, type DeclaredTag } from "../read/declared-t
 import { mayHaveTags } from "../read/spelling";
 import { locksIn, type Lock } from "./locks";
 
-/** Tags whose JavaScript does not hold their locks. */
+/** Tags whose JavaScript does not contain their locks. */
 export interface Unlocked {
   readonly javaScript: string;
   readonly tags: readonly DeclaredTag[];
 }
 
-/** Its own build was woven and has told of an error: what could not be woven there refuses to run. */
+/** Matches the refusal in the output of a woven build that reported an error. A function that could not be woven there throws. */
 const HAS_REFUSAL = /: LW\d{4}: .*refuses to run unlocked\./;
 
 /**
- * Holds the tags of a declaration file against the JavaScript beside it: a build that ignored the weave left the
- * comments and no locks. Where its map leads to sources, their tags count, too: those of private members, and those
- * in comments that were taken out.
+ * Compares the tags of a declaration file with the JavaScript beside it. A build that ignored the weave leaves the comments, and no locks.
+ * If the file's source map leads to sources, their tags count, too, such as those of private members and those in removed comments.
  *
- * @param code the JavaScript, where it is known already
+ * @param code the JavaScript, if it is known already
  */
 export function unlockedIn(ts: Parser, declarations: TS.SourceFile, code?: string): Unlocked | undefined {
   const declared = mayHaveTags(declarations.text) ? declaredTags(ts, declarations) : [];
@@ -30,7 +29,7 @@ export function unlockedIn(ts: Parser, declarations: TS.SourceFile, code?: strin
   return unlockedOf(ts, [...ofSources, ...others], javaScriptBeside(declarations.fileName), code);
 }
 
-/** Those of the tags that the JavaScript does not lock. Nothing is known where there is none. */
+/** Returns the tags that the JavaScript does not lock, or `undefined` if there are none, or if there is no JavaScript. */
 export function unlockedOf(
   ts: Parser,
   all: readonly DeclaredTag[],
@@ -45,8 +44,8 @@ export function unlockedOf(
 }
 
 /**
- * Those of the tags that no file locks, though one of them names the function: a bundler leaves out what nobody exports.
- * Nothing is known where there are no files.
+ * Returns the tags that no file locks, if a file contains the name of their function, because a bundler leaves out code that nobody
+ * exports. Returns `undefined` if there are no such tags, or no files.
  */
 export function unlockedInAll(
   ts: Parser,
@@ -64,7 +63,7 @@ export function unlockedInAll(
   return named.length === 0 || javaScript === undefined ? undefined : { javaScript, tags: named };
 }
 
-/** The tags that none of these locks is made of. */
+/** Returns the tags without a lock among these. */
 export function notLockedBy(tags: readonly DeclaredTag[], locks: readonly Lock[]): DeclaredTag[] {
   return tags.filter(
     ({ flag, name }) =>
@@ -76,7 +75,7 @@ export function notLockedBy(tags: readonly DeclaredTag[], locks: readonly Lock[]
   );
 }
 
-/** A build of many projects looks at the sources of the lower ones again and again. */
+/** The tags of each source that was read. A build of many projects reads the sources of shared projects again and again. */
 const tagsBySource = new Map<string, { readonly changedAt: number; readonly tags: readonly DeclaredTag[] }>();
 
 export function tagsInFile(ts: Parser, source: string): readonly DeclaredTag[] {
@@ -92,7 +91,10 @@ export function tagsInFile(ts: Parser, source: string): readonly DeclaredTag[] {
 const MAP = /\n\/\/# sourceMappingURL=(\S+\.map)\s*$/;
 const LONGEST_NAME = 1_000;
 
-/** What a file was made of. Installed packages have maps, too, but seldom their sources, and are many. */
+/**
+ * Returns the sources that a file was compiled from. Installed packages are skipped, because they are many, and rarely contain the sources
+ * of their maps.
+ */
 export function mappedSources({ fileName, text }: Pick<TS.SourceFile, "fileName" | "text">): string[] {
   const [, name] = /[\\/]node_modules[\\/]/.test(fileName) ? [] : (MAP.exec(text.slice(-LONGEST_NAME)) ?? []);
   const map = name === undefined ? "" : resolve(dirname(fileName), name);

@@ -4,34 +4,34 @@ import { statementsOf } from "../read/scopes";
 import { kindOfTexts } from "../read/template";
 import { bindingsOf, canonical, constantOf, essenceOf, withoutParentheses, type Essence } from "./canonical";
 
-/** The woven code around the body of one function, as it stands in compiled code. */
+/** The woven code around the body of a function, as found in compiled code. */
 export interface Lock {
   readonly site: string;
-  /** The file that holds it. */
+  /** The file that contains it. */
   readonly file: string;
-  /** The entries of the site's object, in the order of their names. */
+  /** The entries of the site's object, sorted by name. */
   readonly options: ReadonlyMap<string, unknown>;
-  /** The place, the call that opens the lock and the steps around the body, to the letter. */
+  /** The exact text of the function's place, of the call that opens the lock, and of the steps around the body. */
   readonly exact: string;
-  /** What is left of it whatever a minifier does: the options, and what happens on failure. */
+  /** The part that no minifier changes: the options, and what happens on failure. */
   readonly loose: string;
-  /** And of the parts of the key, and of the condition, if there is one. */
+  /** The part that no minifier changes of each part of the key, and of the condition, if there is one. */
   readonly key: readonly Essence[];
-  /** The body, but for the names in it: tells copies of one function from two functions. */
+  /** The body without the names in it. It distinguishes copies of one function from two functions. */
   readonly body: string;
-  /** How many returns leave the lock without having waited for their value, which may be a promise. */
+  /** The number of returns that do not wait for their value, which may be a promise. */
   readonly unawaited: number;
-  /** How many returns wait for nothing, whatever their value: of `{ ...a }` a compiler may make a call. */
+  /** The number of returns that wait for nothing, whatever their value. For example, a compiler may make a call of `{ ...a }`. */
   readonly immediate: number;
 }
 
-/** The locks in the code, and the sites whose lock is opened without the steps that belong around a body. */
+/** The locks in the code, and the sites whose lock is opened without the required steps around a body. */
 export interface Locks {
   readonly locks: readonly Lock[];
   readonly broken: readonly string[];
 }
 
-/** Reads compiled code: JavaScript of any maker, minified or not. Comments and strings do not count. */
+/** Finds the locks in compiled JavaScript from any tool, minified or not. Comments and strings do not count. */
 export function locksIn(ts: Parser, fileName: string, text: string): Locks {
   const locks: Lock[] = [];
   const broken: string[] = [];
@@ -43,14 +43,14 @@ export function locksIn(ts: Parser, fileName: string, text: string): Locks {
     true,
   );
   const visit = (node: TS.Node): void => {
-    const asked = ts.isCallExpression(node) ? siteOf(ts, node) : undefined;
-    const site = asked?.options.get("site");
-    if (ts.isCallExpression(node) && asked !== undefined && typeof site === "string") {
-      const { options, key } = asked;
+    const args = ts.isCallExpression(node) ? siteOf(ts, node) : undefined;
+    const site = args?.options.get("site");
+    if (ts.isCallExpression(node) && args !== undefined && typeof site === "string") {
+      const { options, key } = args;
       const steps = stepsAround(ts, node);
-      const begins =
+      const beginsAsExpected =
         options.get("reentrant") === true || options.get("mode") === "read" ? beginsReentrant : beginsHeld;
-      const isInside = steps !== undefined && begins(ts, steps);
+      const isInside = steps !== undefined && beginsAsExpected(ts, steps);
       if (isInside) locks.push(lockOf(ts, file, key, site, options, steps));
       else broken.push(site);
     }
@@ -60,15 +60,15 @@ export function locksIn(ts: Parser, fileName: string, text: string): Locks {
   return { locks, broken };
 }
 
-/** What `open` is given. */
-interface Asked {
-  /** The entries of the site's object; of a whole key what is the same whatever its values are. */
+/** The arguments of `open`. */
+interface OpenArguments {
+  /** The entries of the site's object. A whole key is there without its values. */
   readonly options: ReadonlyMap<string, unknown>;
-  /** The values in the key. */
+  /** The expressions of the values in the key. */
   readonly key: readonly TS.Expression[];
 }
 
-function siteOf(ts: Parser, { arguments: [object, ...parts] }: TS.CallExpression): Asked | undefined {
+function siteOf(ts: Parser, { arguments: [object, ...parts] }: TS.CallExpression): OpenArguments | undefined {
   if (object === undefined || !ts.isObjectLiteralExpression(object)) return undefined;
   const entries = new Map<string, unknown>();
   let key: readonly TS.Expression[] = parts;
@@ -92,7 +92,7 @@ interface WovenTemplate {
   readonly values: readonly TS.Expression[];
 }
 
-/** ``lockweave.wholeKey`mutex:${orderNo}` ``, for which old targets write a call that is given the texts first. */
+/** Reads ``lockweave.wholeKey`mutex:${orderNo}` ``. For old targets, compilers make a call of it, with the texts as the first argument. */
 function templateOf(ts: Parser, expression: TS.Expression): WovenTemplate | undefined {
   const node = withoutParentheses(ts, expression);
   if (ts.isTaggedTemplateExpression(node) && namesStep(ts, node.tag, "wholeKey")) {
@@ -108,7 +108,7 @@ function templateOf(ts: Parser, expression: TS.Expression): WovenTemplate | unde
   return texts?.length === values.length + 1 ? { kind: kindOfTexts(texts), values } : undefined;
 }
 
-/** In `_a || (_a = __makeTemplateObject(["mutex:", ""], ["mutex:", ""]))`. */
+/** Returns the texts in `_a || (_a = __makeTemplateObject(["mutex:", ""], ["mutex:", ""]))`. */
 function textsIn(ts: Parser, node: TS.Node): string[] | undefined {
   if (!ts.isArrayLiteralExpression(node)) return ts.forEachChild(node, (child) => textsIn(ts, child));
   const texts = node.elements.map((element) => constantOf(ts, element)?.value);
@@ -118,11 +118,11 @@ function textsIn(ts: Parser, node: TS.Node): string[] | undefined {
 // ---- the steps around a body ----------------------------------------------------------------------------
 
 /**
- *     ...                                          what the compiler put in front: directives, `var _a;`
- *     const lock = lockweave.open(...);            opening; with a condition `when(...) ? open(...) : unlocked()`
+ *     ...                                          code of the compiler's own: directives, `var _a;`
+ *     const lock = lockweave.open(...);            opening, or with a condition `when(...) ? open(...) : unlocked()`
  *     while (!(await lockweave.acquire(lock)))     loop
  *       await lockweave.retryCheck(lock);
- *     try { lockweave.assertHeld(lock); BODY }    a reentrant body has runReentrant in its place
+ *     try { lockweave.assertHeld(lock); BODY }     or runReentrant, if the body is reentrant
  *     catch (error) { throw lockweave.fail(lock, error); }
  *     finally { await lockweave.release(lock); }
  */
@@ -131,14 +131,14 @@ interface Steps {
   readonly lock: string;
   readonly before: readonly TS.Statement[];
   readonly opening: TS.Statement;
-  /** What the lock depends on. */
+  /** The condition of the lock. */
   readonly when: TS.Expression | undefined;
   readonly loop: TS.WhileStatement | TS.ForStatement;
   readonly retry: Retry;
   readonly tried: TS.TryStatement;
 }
 
-/** `undefined`, unless these steps are all that the function does. */
+/** Returns the steps around the call, or `undefined` if they are not all that the function does. */
 function stepsAround(ts: Parser, call: TS.CallExpression): Steps | undefined {
   const conditional = conditionalOf(ts, call);
   const opened = openedIn(ts, conditional?.whole ?? call);
@@ -148,18 +148,18 @@ function stepsAround(ts: Parser, call: TS.CallExpression): Steps | undefined {
   if (!ts.isBlock(block) || !ts.isFunctionLike(block.parent)) return undefined;
   const index = block.statements.indexOf(statement);
   const isInFor = ts.isForStatement(statement);
-  const [loop, tried, ...behind] = block.statements.slice(isInFor ? index : index + 1);
+  const [loop, tried, ...following] = block.statements.slice(isInFor ? index : index + 1);
   const before = block.statements.slice(0, index);
-  if (behind.length > 0 || !before.every((other) => isPreparation(ts, other))) return undefined;
+  if (following.length > 0 || !before.every((other) => isPreparation(ts, other))) return undefined;
   if (loop === undefined || tried === undefined || !ts.isTryStatement(tried)) return undefined;
   if (!ts.isWhileStatement(loop) && !ts.isForStatement(loop)) return undefined;
   const retry = acquires(ts, loop, lock, isInFor) ? retryIn(ts, loop.statement, lock) : undefined;
-  if (retry === undefined || !endsWell(ts, tried, lock)) return undefined;
+  if (retry === undefined || !endsWithRelease(ts, tried, lock)) return undefined;
   const when = conditional?.when;
   return { owner: block.parent, lock, before, opening: statement, when, loop, retry, tried };
 }
 
-/** `lockweave.when(...) ? lockweave.open(...) : lockweave.unlocked()` around the call that opens the lock. */
+/** Returns the whole `lockweave.when(...) ? lockweave.open(...) : lockweave.unlocked()` around the call that opens the lock. */
 function conditionalOf(
   ts: Parser,
   call: TS.CallExpression,
@@ -177,7 +177,7 @@ function conditionalOf(
   return when && { whole, when };
 }
 
-/** The variable that gets the lock, and the statement that does it. */
+/** Returns the variable that gets the lock, and the statement that sets it. */
 function openedIn(ts: Parser, call: TS.Expression): { lock: string; statement: TS.Statement } | undefined {
   const { parent } = call;
   if (ts.isVariableDeclaration(parent) && ts.isIdentifier(parent.name)) {
@@ -190,7 +190,7 @@ function openedIn(ts: Parser, call: TS.Expression): { lock: string; statement: T
     if (!ts.isVariableStatement(statement) && !ts.isForStatement(statement)) return undefined;
     return { lock: parent.name.text, statement };
   }
-  // Where the variable was declared apart, as old targets want it.
+  // For old targets, compilers declare the variable separately.
   if (!ts.isBinaryExpression(parent) || !ts.isExpressionStatement(parent.parent)) return undefined;
   const { left, operatorToken } = parent;
   const isAssigned = operatorToken.kind === ts.SyntaxKind.EqualsToken && ts.isIdentifier(left);
@@ -201,13 +201,13 @@ function isEmptyDeclaration({ initializer }: TS.VariableDeclaration): boolean {
   return initializer === undefined;
 }
 
-/** A directive, or variables that the compiler needs for parameters or for itself. */
+/** Whether the statement is a directive, or sets variables that the compiler needs for parameters or for itself. */
 function isPreparation(ts: Parser, statement: TS.Statement): boolean {
   if (ts.isExpressionStatement(statement)) return ts.isStringLiteral(statement.expression);
   return (ts.isVariableStatement(statement) || isDefault(ts, statement)) && !waits(ts, statement);
 }
 
-/** `if (limit === void 0) { limit = 5; }` */
+/** Whether the statement sets a default: `if (limit === void 0) { limit = 5; }`. */
 function isDefault(ts: Parser, statement: TS.Statement): boolean {
   if (!ts.isIfStatement(statement) || statement.elseStatement !== undefined) return false;
   const { expression: condition, thenStatement } = statement;
@@ -261,8 +261,8 @@ function retryIn(ts: Parser, statement: TS.Statement, lock: string): Retry | und
   return isUndefined && isChecked ? { action: "skip", failure: undefined } : undefined;
 }
 
-/** `catch (error) { throw fail(lock, error); } finally { await release(lock); }` */
-function endsWell(ts: Parser, { catchClause, finallyBlock }: TS.TryStatement, lock: string): boolean {
+/** Whether the `try` ends with `catch (error) { throw fail(lock, error); } finally { await release(lock); }`. */
+function endsWithRelease(ts: Parser, { catchClause, finallyBlock }: TS.TryStatement, lock: string): boolean {
   const caught = catchClause?.variableDeclaration?.name;
   const thrown = catchClause && onlyStatement(ts, catchClause.block);
   const last = finallyBlock && onlyStatement(ts, finallyBlock);
@@ -271,14 +271,15 @@ function endsWell(ts: Parser, { catchClause, finallyBlock }: TS.TryStatement, lo
   const failed = withoutParentheses(ts, thrown.expression);
   if (!ts.isCallExpression(failed) || !namesStep(ts, failed.expression, "fail")) return false;
   const [first, second, ...others] = failed.arguments;
-  const isOfThat = others.length === 0 && isNamed(ts, first, lock) && isNamed(ts, second, caught.text);
-  if (!isOfThat || last === undefined || !ts.isExpressionStatement(last)) return false;
+  const passesBoth = others.length === 0 && isNamed(ts, first, lock) && isNamed(ts, second, caught.text);
+  if (!passesBoth || last === undefined || !ts.isExpressionStatement(last)) return false;
   return step(ts, last.expression, "release", lock) !== undefined;
 }
 
 /**
- * A minifier may make one of that step and of what the body does first: `return assertHeld(lock), value`. Bundlers and
- * compilers may put in front what runs no code of the body: its functions, `let x;`, the `try` of a `using`.
+ * Whether the body begins with `assertHeld`. A minifier may merge that step with the first one of the body: `return assertHeld(lock),
+ * value`. Bundlers and compilers may put code before it that runs nothing of the body: functions of the body, `let x;`, or the `try` of a
+ * `using`.
  */
 function beginsHeld(ts: Parser, { tried, lock }: Steps): boolean {
   return beginsWith(ts, tried.tryBlock, lock);
@@ -290,7 +291,7 @@ function beginsWith(ts: Parser, block: TS.Block, lock: string): boolean {
       !isInert(ts, statement) &&
       !(ts.isExpressionStatement(statement) && keepsName(ts, statement.expression)),
   );
-  // Whatever it catches: nothing comes behind it.
+  // Its `catch` does not matter, because nothing follows it.
   if (first !== undefined && ts.isTryStatement(first))
     return others.length === 0 && beginsWith(ts, first.tryBlock, lock);
   const { expression, initializer } = (first ?? {}) as Partial<TS.ExpressionStatement & TS.ForStatement>;
@@ -299,7 +300,7 @@ function beginsWith(ts: Parser, block: TS.Block, lock: string): boolean {
   return namesStep(ts, earliest.expression, "assertHeld") && isNamed(ts, earliest.arguments[0], lock);
 }
 
-/** esbuild's `__name(inner, "inner")` of a function in the block, with whatever name its helper has now. */
+/** Whether the call is esbuild's `__name(inner, "inner")` for a function in the block, whatever the name of that helper is. */
 function keepsName(ts: Parser, node: TS.Node): boolean {
   if (!ts.isCallExpression(node)) return false;
   const { expression: callee } = node;
@@ -318,7 +319,7 @@ function keepsName(ts: Parser, node: TS.Node): boolean {
   }
 }
 
-/** `(target, value) => defineProperty(target, "name", { value, configurable: true })` */
+/** Whether the helper is `(target, value) => defineProperty(target, "name", { value, configurable: true })`. */
 function isNameKeeper(ts: Parser, helper: TS.Expression): boolean {
   if (!ts.isArrowFunction(helper) || ts.isBlock(helper.body)) return false;
   const call = withoutParentheses(ts, helper.body);
@@ -330,7 +331,7 @@ function isNameKeeper(ts: Parser, helper: TS.Expression): boolean {
   return entries.join() === "value,configurable";
 }
 
-/** It declares names, and runs nothing: nor does the `void arguments` of a body apart. */
+/** Whether the statement runs nothing: it only declares names, or is the `void arguments` of an extracted body. */
 function isInert(ts: Parser, statement: TS.Statement): boolean {
   if (ts.isExpressionStatement(statement) && ts.isVoidExpression(statement.expression))
     return ts.isIdentifier(statement.expression.expression);
@@ -342,7 +343,7 @@ function isInert(ts: Parser, statement: TS.Statement): boolean {
   );
 }
 
-/** `function () {}`, a name for one, and what compilers keep of `using`: `{ stack: [], error: void 0 }`. */
+/** Whether the value runs nothing: `function () {}`, the name of one, or what compilers add for `using`: `{ stack: [], error: void 0 }`. */
 function isInertValue(ts: Parser, value: TS.Expression): boolean {
   const inner = withoutParentheses(ts, value);
   if (ts.isArrayLiteralExpression(inner)) return inner.elements.length === 0;
@@ -360,7 +361,7 @@ function isInertValue(ts: Parser, value: TS.Expression): boolean {
   );
 }
 
-/** What is evaluated before the rest of it. */
+/** Returns the part of the node that is evaluated first. */
 function earliestOf(ts: Parser, node: TS.Node | undefined): TS.Node | undefined {
   if (node === undefined) return undefined;
   if (ts.isParenthesizedExpression(node)) return earliestOf(ts, node.expression);
@@ -372,7 +373,7 @@ function earliestOf(ts: Parser, node: TS.Node | undefined): TS.Node | undefined 
   return ts.isConditionalExpression(node) ? earliestOf(ts, node.condition) : node;
 }
 
-/** A reentrant body runs inside the runtime's call, behind copies of parameters that it gives other values. */
+/** Whether the body runs inside `runReentrant`, after copies of the parameters to which it assigns. */
 function beginsReentrant(ts: Parser, { tried, lock }: Steps): boolean {
   const [only, another] = tried.tryBlock.statements.filter((statement) => !isInert(ts, statement));
   if (only === undefined || another !== undefined) return false;
@@ -381,7 +382,7 @@ function beginsReentrant(ts: Parser, { tried, lock }: Steps): boolean {
   return step(ts, only.expression, "runReentrant", lock) !== undefined;
 }
 
-/** The call of the runtime in `!(await lockweave.acquire(lock))`. */
+/** Returns the call of the runtime in `!(await lockweave.acquire(lock))`. */
 function negates(ts: Parser, node: TS.Expression, name: string, lock: string): TS.CallExpression | undefined {
   const negated = withoutParentheses(ts, node);
   const isNegation =
@@ -389,7 +390,7 @@ function negates(ts: Parser, node: TS.Expression, name: string, lock: string): T
   return isNegation ? step(ts, negated.operand, name, lock) : undefined;
 }
 
-/** The call of the runtime in `await lockweave.acquire(lock)`. */
+/** Returns the call of the runtime in `await lockweave.acquire(lock)`. */
 function step(ts: Parser, node: TS.Expression, name: string, lock: string): TS.CallExpression | undefined {
   return awaitedValues(ts, node).find(
     (value): value is TS.CallExpression =>
@@ -399,7 +400,7 @@ function step(ts: Parser, node: TS.Expression, name: string, lock: string): TS.C
   );
 }
 
-/** What is awaited. Old targets write `yield value`, and in async generators `yield __await(value)`. */
+/** Returns what is awaited. For old targets, compilers write `yield value`, and `yield __await(value)` in async generators. */
 function awaitedValues(ts: Parser, node: TS.Expression): TS.Expression[] {
   const waiting = withoutParentheses(ts, node);
   const isWaiting =
@@ -412,7 +413,10 @@ function awaitedValues(ts: Parser, node: TS.Expression): TS.Expression[] {
   return inner === undefined || another !== undefined ? [value] : [value, withoutParentheses(ts, inner)];
 }
 
-/** A bundler may have made a name of its own of `lockweave.acquire`: then the place alone tells what it is. */
+/**
+ * Whether the callee is this step. A bundler may replace `lockweave.acquire` by a name of its own, so every plain name counts, and only its
+ * place shows the step.
+ */
 function namesStep(ts: Parser, node: TS.Expression, name: string): boolean {
   const callee = withoutParentheses(ts, node);
   if (ts.isIdentifier(callee)) return true;
@@ -469,7 +473,7 @@ function lockOf(
   };
 }
 
-/** Which function of the file it is: what stands around it, from the file inwards. */
+/** Returns the place of the function in the file: the nodes around it, from the file inwards. */
 function pathTo(ts: Parser, node: TS.Node): string {
   const labels: string[] = [];
   for (let at: TS.Node = node; !ts.isSourceFile(at); at = at.parent) {
@@ -489,7 +493,7 @@ function isAsyncGenerator(ts: Parser, owner: TS.SignatureDeclaration): boolean {
 
 type IsCounted = (ts: Parser, value: TS.Expression) => boolean;
 
-/** How many values of returns in the body are to be counted. An async generator awaits them all. */
+/** Returns the number of returned values in the body that count. An async generator awaits all of them, so none counts. */
 function returnsOf(ts: Parser, owner: TS.SignatureDeclaration, body: TS.Block, isCounted: IsCounted): number {
   if (isAsyncGenerator(ts, owner)) return 0;
   const countIn = (node: TS.Node): number => {
@@ -504,7 +508,7 @@ function returnsOf(ts: Parser, owner: TS.SignatureDeclaration, body: TS.Block, i
   return countIn(body);
 }
 
-/** Those of which one is the value of the expression. */
+/** Returns the expressions one of which is the value of this one. */
 function valuesOf(ts: Parser, expression: TS.Expression): TS.Expression[] {
   const value = withoutParentheses(ts, expression);
   if (ts.isConditionalExpression(value)) {

@@ -3,8 +3,8 @@ import { join, relative, resolve, sep } from "node:path";
 import { UsageError } from "./usage-error";
 
 /**
- * The files that the paths name: a file itself, of a directory the JavaScript in it, of a glob what it matches.
- * What is installed in `node_modules` is nobody's output.
+ * Returns the files that the paths name: a file, the JavaScript in a directory, or the matches of a glob. Files in `node_modules` are never
+ * the output of a build.
  *
  * @throws {UsageError} when a path names nothing
  */
@@ -17,12 +17,12 @@ export function outputFiles(paths: readonly string[], cwd: string): string[] {
   return [...new Set(files)];
 }
 
-/** The text of the file, or `undefined` when there is none. */
+/** Returns the text of the file, or `undefined` if there is none. */
 export function readOutput(file: string): string | undefined {
   return isFile(file) ? readFileSync(file, "utf8") : undefined;
 }
 
-/** As people see it. */
+/** Returns the path for messages. */
 export function shortPath(path: string, cwd: string): string {
   return slashed(relative(cwd, path));
 }
@@ -53,7 +53,7 @@ function slashed(path: string): string {
   return path.split(sep).join("/");
 }
 
-/** `**` stands for directories, `*` and `?` for characters of a name, `{a,b}` for one of several. */
+/** Returns the pattern of a glob. `**` stands for directories, `*` and `?` for characters of a name, and `{a,b}` for one of several. */
 function globPattern(glob: string): RegExp {
   const source = glob.replaceAll(/\*\*\/|\*|\?|\{([^{}]*)\}|[^*?{]+|\{/g, (part, names?: string) => {
     if (part === "**/") return "(?:.*/)?";

@@ -2,8 +2,8 @@ import { existsSync, readdirSync, readFileSync, realpathSync } from "node:fs";
 import * as nodeModule from "node:module";
 import { basename, dirname, join, resolve, sep } from "node:path";
 
-// What Node loads is not what a type checker reads: `types`, or a condition of its own, may lead that elsewhere. And what
-// is linked into `node_modules` lies outside of it, where Node runs TypeScript, too.
+// Node and a type checker may read different files of a package, because `types`, or a condition of its own, may lead the type checker
+// elsewhere. A package that is linked into `node_modules` lies outside of it, where Node runs TypeScript, too.
 
 const TYPESCRIPT = /(?<!\.d)\.[cm]?tsx?$/;
 const JAVASCRIPT = /\.[cm]?jsx?$/;
@@ -12,12 +12,12 @@ export function isTypeScript(file: string): boolean {
   return TYPESCRIPT.test(file);
 }
 
-/** What lies in a package that is not linked: no plugin of ours touches it, and Node runs no TypeScript there. */
+/** Whether the file is in a package that is not linked. No plugin of ours changes it, and Node runs no TypeScript there. */
 export function isInstalled(file: string): boolean {
   return file.split(/[\\/]/).includes("node_modules");
 }
 
-/** The file that Node loads for the specifier in a module of that directory: of a package. It need not be there. */
+/** Returns the file that Node loads for a package's specifier in a module of that directory. The file may not exist. */
 export function handedOut(specifier: string, from: string): string | undefined {
   const [, name = "", subpath = ""] = /^((?:@[^/]+\/)?[^./@#:][^/:]*)(\/.*)?$/.exec(specifier) ?? [];
   const dir = name === "" ? undefined : packageAt(name, from);
@@ -31,8 +31,8 @@ export function handedOut(specifier: string, from: string): string | undefined {
 }
 
 /**
- * The JavaScript beside what is handed out that may have been made of the source: what has its name, or all that lies there, where
- * a bundler has put many sources into one file. Empty where the package is not built.
+ * Returns the JavaScript beside the exported file that may have been compiled from the source: the files of its name, or all files there,
+ * if a bundler has put many sources into one file. Returns nothing if the package is not built.
  */
 export function javaScriptsOf(source: string, handedOutFile: string): string[] {
   const dir = dirname(handedOutFile);
@@ -62,7 +62,7 @@ interface PnpApi {
 }
 
 /**
- * Returns the directory of a package that Yarn Plug'n'Play knows. It has no `node_modules`: Yarn loads its API into each process.
+ * Returns the directory of a package that Yarn Plug'n'Play knows. Yarn creates no `node_modules`, but loads its API into each process.
  *
  * @param from the directory of the importing file
  */
@@ -91,16 +91,16 @@ function manifestIn(dir: string): Manifest {
 
 interface Entry {
   readonly target: unknown;
-  /** What stands for the `*`. */
+  /** The text that the `*` stands for. */
   readonly star: string;
 }
 
 function entryFor(subpath: string, exports: unknown): Entry | undefined {
-  const isOfSubpaths =
+  const hasSubpaths =
     typeof exports === "object" &&
     exports !== null &&
     Object.keys(exports).every((key) => key.startsWith("."));
-  if (!isOfSubpaths) return subpath === "." ? { target: exports, star: "" } : undefined;
+  if (!hasSubpaths) return subpath === "." ? { target: exports, star: "" } : undefined;
   const entries = Object.entries(exports) as [string, unknown][];
   const exact = entries.find(([key]) => key === subpath);
   if (exact !== undefined) return { target: exact[1], star: "" };

@@ -9,7 +9,7 @@ export interface Place {
   readonly column: number;
 }
 
-/** Where in the file the problem is. */
+/** Returns the place of a problem in the file. */
 export function placeOf({ source }: TaggedFile, { start }: Pick<Problem, "start">): Place {
   return placeIn(source, start);
 }

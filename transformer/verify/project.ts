@@ -9,44 +9,44 @@ export interface Project {
   readonly ts: Parser;
   /** The path of its tsconfig.json. */
   readonly config: string;
-  /** What compiles it with its locks: another, where there is no tsconfig.json. */
+  /** The tool that builds it with its locks, or `another` if there is no tsconfig.json. */
   readonly builder: "tspc" | "lockweave build" | "another";
-  /** Whether {@link typeProblems} has a type checker to ask. */
+  /** Whether {@link typeProblems} can use a type checker. */
   readonly checksTypes: boolean;
   readonly options: TS.CompilerOptions;
   /** Our entry among the plugins in tsconfig.json. */
   readonly plugin: { readonly transformProgram?: boolean } | undefined;
   readonly files: readonly TaggedFile[];
-  /** The paths of what it is made of, but for packages. */
+  /** The paths of all files that it is built from, except those of packages. */
   readonly sources: readonly string[];
-  /** What is wrong with our entry in tsconfig.json. */
+  /** The problems of our entry in tsconfig.json. */
   readonly problems: readonly Problem[];
-  /** What it takes in from elsewhere that was built without the weave. */
+  /** Reports imports of code that was built elsewhere without the weave. */
   readonly unlocked: () => readonly PlacedProblem[];
-  /** What packages hand out without its locks, where nobody is to weave it. */
+  /** Reports imports of code that packages export without its locks, and that nothing weaves. */
   readonly unlockedSources: () => readonly PlacedProblem[];
-  /** The sources of linked packages that have tags: a bundler may take them in. */
+  /** Returns the sources of linked packages that have tags. A bundler may include them. */
   readonly linked: () => readonly TaggedFile[];
-  /** What only a type checker knows of the tags. */
+  /** Returns the problems of tags that only a type checker finds. */
   readonly typeProblems: () => readonly PlacedProblem[];
-  /** What the tagged functions do to each other; `undefined` where there is no type checker that could be asked. */
+  /** Returns the analysis of what the tagged functions do to each other, or `undefined` if there is no type checker to use. */
   readonly analysis: () => Analysis | undefined;
-  /** All that the weave changes; `undefined` where TypeScript's own formatter and checker are missing. */
+  /** Returns all files that the weave changes, or `undefined` if TypeScript's own formatter and checker are missing. */
   readonly wovenSources: () => readonly WovenSource[] | undefined;
-  /** The errors of the project, were these the texts of its files. */
+  /** Returns the errors that the project would have if these were the texts of its files. */
   readonly errorsWith: (texts: ReadonlyMap<string, string>) => readonly PlacedProblem[];
-  /** What the woven file would be compiled to, by the names of the outputs. */
+  /** Returns the compiled output of the woven file, by the names of the output files. */
   readonly emitWoven: (file: TaggedFile) => ReadonlyMap<string, string>;
 }
 
-/** A source file with its tags, and what the weave makes of it. */
+/** A source file with its tags, and the result of the weave. */
 export interface WovenSource {
   readonly fileName: string;
   readonly text: string;
   readonly woven: Woven;
 }
 
-/** A problem that stands in a file of the program; in none where nothing of the program is to blame. */
+/** A problem in a file of the program, or in no file if nothing in the program causes it. */
 export interface PlacedProblem {
   readonly file: TS.SourceFile | undefined;
   readonly problem: Problem;
@@ -57,6 +57,6 @@ export interface TaggedFile {
   readonly source: TS.SourceFile;
   readonly sites: readonly WovenSite[];
   readonly problems: readonly Problem[];
-  /** What is likely to be a mistake, and does no harm to the build. */
+  /** Likely mistakes that do no harm to the build. */
   readonly warnings: readonly Problem[];
 }

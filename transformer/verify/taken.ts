@@ -6,20 +6,20 @@ import type { DeclaredTag } from "../read/declared-tags";
 import { problem } from "../text/problems";
 import type { PlacedProblem } from "./project";
 
-/** An import in a source file of the project's own. */
+/** An import in a source file of the project itself. */
 export interface Taken {
   readonly file: TS.SourceFile | undefined;
   readonly specifier: string;
   readonly at: { readonly start: number; readonly end: number };
 }
 
-/** What is told of an import is told at its specifier. */
+/** Returns the import of a specifier. Problems of the import are reported at the specifier. */
 export function takenBy(specifier: TS.StringLiteralLike, file: TS.SourceFile): Taken {
   const at = { start: specifier.getStart(file), end: specifier.end };
   return { file, specifier: specifier.text, at };
 }
 
-/** Whether the import is there when the program runs. */
+/** Returns a test for whether an import is still there when the program runs. */
 export function isLoaded(ts: Parser): (specifier: TS.Node) => boolean {
   return ({ parent }) => {
     if (ts.isImportDeclaration(parent)) return parent.importClause?.isTypeOnly !== true;
@@ -28,7 +28,7 @@ export function isLoaded(ts: Parser): (specifier: TS.Node) => boolean {
   };
 }
 
-/** An error at the import, unless a comment there allows it with a reason. */
+/** Returns an error at the import, unless a comment there allows it with a reason. */
 export function importProblem(
   kind: Parameters<typeof problem>[0],
   { file, at }: Taken,
@@ -40,7 +40,7 @@ export function importProblem(
   return notAllowed([{ file, problem: found, isCertain: true, proof: [{ file, ...at }] }]);
 }
 
-/** The functions, as messages name them. */
+/** Returns the names of the functions for messages. */
 export function namesOf(tags: readonly DeclaredTag[]): string {
   return tags.map(({ name, flag }) => `\`${name ?? flag}\``).join(", ");
 }

@@ -1,2 +1,2 @@
-/** The command line, or the project that it names, is not one that can be worked with. */
+/** The command line is invalid, or the project that it names cannot be used. */
 export class UsageError extends Error {}

@@ -6,14 +6,14 @@ import type { Insertion } from "../text/edits";
 import { isCast, startOfExpression } from "./start-of-expression";
 
 /**
- * `return work()` inside `try { } finally { }` would run `finally` before the work is done: the returns of
- * the body become `return await`. Nested functions keep their own returns.
+ * Adds `await` to the returns of the body. Without it, `return work()` inside `try { } finally { }` would run `finally` before the promise
+ * settles. Nested functions keep their own returns.
  */
 export function awaitedReturns(ts: Parser, file: TS.SourceFile, fn: LockableFunction): Insertion[] {
   return returnsOf(ts, fn).flatMap((found) => addAwait(ts, file, found.expression, found.isSettled));
 }
 
-/** What makes `expression`, which the function is, into `await expression`: nothing where it cannot be a promise. */
+/** Returns the insertions that make `await expression` of the function's body. There are none if the expression cannot be a promise. */
 export function awaited(
   ts: Parser,
   file: TS.SourceFile,
@@ -25,7 +25,10 @@ export function awaited(
   return isPartSettled(expression) ? [] : addAwait(ts, file, expression, isPartSettled);
 }
 
-/** To each branch by itself, as the compiler checks them: `(await (a ? b : c))` would hide `c` behind an `any`. */
+/**
+ * Adds an `await` to each branch separately, because the compiler checks each branch. In `(await (a ? b : c))`, an `any` would hide the
+ * type of `c`.
+ */
 function addAwait(
   ts: Parser,
   file: TS.SourceFile,
@@ -41,16 +44,16 @@ function addAwait(
   const start = startOfExpression(ts, file, expression);
   const from = { start: expression.getStart(file), end: expression.end };
   const insertion = (at: number, code: string): Insertion => ({ at, pieces: [{ code, from, exact: false }] });
-  // After `await`, terser takes the slash of a regular expression for a division. Parentheses are clear to every parser.
-  const added = /\w/.test(file.text.charAt(start - 1)) ? " await " : "await "; // `return[0].work()` has no blank.
-  const isClear =
+  // After `await`, terser reads the slash of a regular expression as a division. Parentheses are clear to every parser.
+  const added = /\w/.test(file.text.charAt(start - 1)) ? " await " : "await "; // `return[0].work()` has no space.
+  const isUnambiguous =
     ts.isLeftHandSideExpression(expression) && !/[[/`]/.test(file.text.charAt(expression.getStart(file)));
-  return isClear
+  return isUnambiguous
     ? [insertion(start, added)]
     : [insertion(start, `${added}(`), insertion(expression.end, ")")];
 }
 
-/** Those of which one is the value; `undefined` of anything else. */
+/** Returns the branches of the expression, one of which is its value, or `undefined` if it has no branches. */
 function branchesOf(
   ts: Parser,
   file: TS.SourceFile,

@@ -6,8 +6,8 @@ import type { LockableFunction } from "../read/syntax";
 import type { Insertion } from "../text/edits";
 
 /**
- * Gives each call of `currentLock()` in a tagged function the lock of that function as its argument. So the body, and
- * helpers inside it, can ask for their lock at no cost at run time.
+ * Passes the lock of a tagged function to each call of `currentLock()` in it. So the body, and helpers inside it, get their lock at no cost
+ * at run time.
  *
  * @param locks the names of the locks
  * @returns the insertions in each function

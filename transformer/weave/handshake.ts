@@ -1,16 +1,16 @@
 import type * as TS from "typescript";
 import type { Parser } from "../parser/parser";
-import { callsOf, passedOn, type HandedOn } from "../read/lockweave-calls";
+import { callsOf, passedAsValues, type HandedOn } from "../read/lockweave-calls";
 import type { Insertion } from "../text/edits";
 import { problem, type Problem } from "../text/problems";
 import type { Span } from "../text/span";
 import { stringLiteral } from "../text/string-literal";
 
 /**
- * Tells the runtime that the build was woven, by a further argument in the calls of `configure(...)` and `testLocks(...)`. A build
- * that ignored the plugin has no such argument. It fails when the application or the test starts, and not at the first lost update.
+ * Adds an argument to the calls of `configure(...)` and `testLocks(...)` that tells the runtime that the build was woven. A build that
+ * ignored the plugin has no such argument. It fails when the application or the test starts, and not at the first lost update.
  *
- * A call of `configure(...)` also says where it is: a development server runs it again when its file was saved.
+ * A call of `configure(...)` also gets its position, because a development server runs it again after its file was saved.
  *
  * @param pathOf see {@link WeaveOptions.pathOf}
  */
@@ -36,15 +36,22 @@ export function handshakes(
   );
 }
 
-/** Not by its line, which edits of the file change: `my-app/src/main.ts`, and `my-app/src/main.ts#2` of the second call. */
+/**
+ * Returns the name of a call: `my-app/src/main.ts`, or `my-app/src/main.ts#2` for the second call. It has no line number, because edits of
+ * the file change that.
+ */
 function callSite(path: string, index: number): string {
   return index === 0 ? path : `${path}#${index + 1}`;
 }
 
 const CALLED = ["configure", "testLocks"] as const;
 
-/** Where there may be a call that the argument does not reach. */
-export function unreached(ts: Parser, file: TS.SourceFile, handedOn: HandedOn | undefined): Problem[] {
+/** Reports the places of calls that may not get the argument. */
+export function callsWithoutHandshake(
+  ts: Parser,
+  file: TS.SourceFile,
+  handedOn: HandedOn | undefined,
+): Problem[] {
   const spread = CALLED.flatMap((called) =>
     callsOf(ts, file, called, handedOn).flatMap(({ arguments: [first] }) =>
       first !== undefined && ts.isSpreadElement(first)
@@ -52,7 +59,7 @@ export function unreached(ts: Parser, file: TS.SourceFile, handedOn: HandedOn | 
         : [],
     ),
   );
-  const values = passedOn(ts, file, handedOn).map(({ value, of }) =>
+  const values = passedAsValues(ts, file, handedOn).map(({ value, of }) =>
     problem("handshakeAsValue", spanOf(file, value), of),
   );
   return [...values, ...spread];

@@ -1,6 +1,6 @@
 import type * as TS from "typescript";
 import type { Parser } from "../parser/parser";
-import type { Apart } from "../read/extracted-body";
+import type { ExtractedBody } from "../read/extracted-body";
 import { isJavaScript } from "../read/file-kind";
 import type { KeyPart } from "../read/key";
 import { freshName, identifiersIn } from "../read/names";
@@ -13,11 +13,11 @@ import { onOneLine } from "./one-line";
 import { startOfBody } from "./start-of-body";
 import { startOfExpression } from "./start-of-expression";
 
-/** What the woven code calls the runtime and the lock. */
+/** The names of the runtime and the lock in the woven code. */
 export interface Names {
   readonly namespace: string;
   readonly lock: string;
-  /** Names that tags bring into the code. */
+  /** The names that tags bring into the code. */
   readonly words: ReadonlySet<string>;
 }
 
@@ -43,58 +43,58 @@ export interface Names {
  *       }
  *     }
  *
- * A parameter whose narrowed type is to reach into functions of the body becomes a variable of the body:
+ * A parameter whose narrowed type must reach into functions of the body becomes a variable of the body:
  * `const limit_1 = limit, lock = ...; ... try { ...; let limit = limit_1; BODY`.
  *
- * With `key="mutex:${orderNo}"` that is the whole key:
+ * With the whole key `key="mutex:${orderNo}"`, the lock is opened with
  * `lockweave.open({ site: "OrderService.pay", key: lockweave.wholeKey`mutex:${orderNo}` })`.
  *
- * With `when="order.amount > 100"` there may be no lock, which all steps know:
+ * With `when="order.amount > 100"`, there may be no lock, and every step allows for that:
  * `const lock = lockweave.when(order.amount > 100) ? lockweave.open({ ... }, orderNo) : lockweave.unlocked();`.
  *
- * An async generator takes the lock at the first `next()`, and gives it back at its end, `return()` or `throw()`. It awaits
- * what it returns by itself, but not where esbuild wrote it for engines without async generators.
+ * An async generator acquires the lock at the first `next()`, and releases it at its end, or at `return()` or `throw()`. It awaits the value
+ * that it returns, but not if esbuild has compiled it for engines without async generators.
  */
 export function weaveFunction(ts: Parser, file: TS.SourceFile, plan: Plan, names: Names): Insertion[] {
   const { body } = plan.fn;
-  const { apart } = plan;
+  const { extracted } = plan;
   const narrowed = copiesOf(ts, file, plan, plan.narrowed, names);
   const before = [
     ...head(plan, names, narrowed),
-    ...(apart === undefined ? [] : headOfBody(ts, file, plan, apart, names)),
+    ...(extracted === undefined ? [] : headOfBody(ts, file, plan, extracted, names)),
   ];
   const closeBody = plan.reentrant ? "); " : ")(); ";
   const variables = narrowed.flatMap(({ declared, copy }) =>
     [glue(plan, " let ")].concat(declared, glue(plan, ` = ${copy};`)),
   );
-  const after = glue(plan, `${apart === undefined ? "" : closeBody}${tail(names)}`);
+  const after = glue(plan, `${extracted === undefined ? "" : closeBody}${tail(names)}`);
   if (ts.isBlock(body)) {
-    const [open, close] = apart === undefined ? ["", ""] : [" {", "}"];
+    const [open, close] = extracted === undefined ? ["", ""] : [" {", "}"];
     return [
       startOfBody(ts, file, body, [...before, glue(plan, open), ...variables]),
-      ...(apart === undefined ? awaitedReturns(ts, file, plan.fn) : []),
+      ...(extracted === undefined ? awaitedReturns(ts, file, plan.fn) : []),
       { at: body.end - 1, pieces: [glue(plan, close), after] },
     ];
   }
   const value = { start: body.getStart(file), end: body.end };
-  // Of the value, so that errors in what it returns are reported there.
+  // These pieces belong to the value, so that errors in what it returns are reported there.
   const ofValue = (code: string): Piece => ({ code, from: value, exact: false });
   const start = startOfExpression(ts, file, body);
-  // Behind a comment over several lines, `return` alone would be all.
+  // After a comment with a line break, a plain `return` would return nothing.
   const [returns, ends] = start === value.start ? ["return ", "; "] : ["return (", "); "];
   return [
-    // Right behind the arrow: a comment before the value stays with it.
+    // The code goes directly after the arrow, so that a comment before the value stays with the value.
     { at: body.pos, pieces: [glue(plan, " {"), ...before, ...variables] },
-    ...(apart === undefined ? [{ at: start, pieces: [ofValue(returns)] }] : []),
-    ...(apart === undefined ? awaited(ts, file, plan.fn, body) : []),
+    ...(extracted === undefined ? [{ at: start, pieces: [ofValue(returns)] }] : []),
+    ...(extracted === undefined ? awaited(ts, file, plan.fn, body) : []),
     {
       at: body.end,
-      pieces: [...(apart === undefined ? [ofValue(ends)] : []), after, glue(plan, "}")],
+      pieces: [...(extracted === undefined ? [ofValue(ends)] : []), after, glue(plan, "}")],
     },
   ];
 }
 
-/** `const lock = open(...); while (!acquire) retryCheck; try { assertHeld;` */
+/** Returns the code before the body: `const lock = open(...); while (!acquire) retryCheck; try { assertHeld;`. */
 function head(plan: Plan, { namespace, lock }: Names, narrowed: readonly Copy[]): Piece[] {
   const { action, returns, failure, at } = plan.onFailure;
   const retryCheck = glue(plan, `await ${namespace}.retryCheck(${lock}`);
@@ -102,9 +102,9 @@ function head(plan: Plan, { namespace, lock }: Names, narrowed: readonly Copy[])
     action === "skip"
       ? [glue(plan, "if (!("), retryCheck, glue(plan, "))) "), { code: returns, from: at, exact: false }]
       : [retryCheck, ...(failure === undefined ? [] : [glue(plan, ", "), failure]), glue(plan, ");")];
-  const kept = narrowed.map(({ parameter, copy }) => `${copy} = ${parameter}, `).join("");
+  const saved = narrowed.map(({ parameter, copy }) => `${copy} = ${parameter}, `).join("");
   return [
-    glue(plan, ` const ${kept}${lock} = `),
+    glue(plan, ` const ${saved}${lock} = `),
     ...(plan.when === undefined ? [] : [glue(plan, `${namespace}.when(`), plan.when, glue(plan, ") ? ")]),
     glue(plan, `${namespace}.open({ ${plan.options.join(", ")}`),
     ...wholeKey(plan, namespace),
@@ -113,12 +113,12 @@ function head(plan: Plan, { namespace, lock }: Names, narrowed: readonly Copy[])
     glue(plan, plan.when === undefined ? ")" : `) : ${namespace}.unlocked()`),
     glue(plan, `; while (!(await ${namespace}.acquire(${lock}))) `),
     ...retry,
-    // Between the grant and here, other code may have blocked the process. `runReentrant` asserts it by itself.
+    // Other code may have blocked the process since the lock was acquired. `runReentrant` has its own check.
     glue(plan, plan.reentrant ? " try {" : ` try { ${namespace}.assertHeld(${lock});`),
   ];
 }
 
-/** `, key: lockweave.wholeKey`mutex:${orderNo}`` */
+/** Returns the entry for a whole key: ``, key: lockweave.wholeKey`mutex:${orderNo}` ``. */
 function wholeKey(plan: Plan, namespace: string): readonly Piece[] {
   if (plan.wholeKey === undefined) return [];
   return [glue(plan, `, key: ${namespace}.wholeKey\``), ...plan.wholeKey.pieces, glue(plan, "`")];
@@ -132,7 +132,7 @@ function keyPart(plan: Plan, { pieces, jsonField }: KeyPart, namespace: string):
 }
 
 /**
- * Given `async pay(orderNo, limit) { limit ??= 3; BODY }`, what comes before the body's own brace in
+ * Returns the code before the body's own brace. Given `async pay(orderNo, limit) { limit ??= 3; BODY }`, that is
  *
  *     const limit_1 = limit; return await (async (limit = limit_1): Promise<void> => {
  */
@@ -140,26 +140,26 @@ function headOfBody(
   ts: Parser,
   file: TS.SourceFile,
   plan: Plan,
-  { isAsync, type, isVoid, assigned, isVariadic }: Apart,
+  { isAsync, type, isVoid, assigned, isVariadic }: ExtractedBody,
   names: Names,
 ): readonly Piece[] {
   const { namespace, lock } = names;
-  // To blame for what is wrong with the function: that is also wrong with the one inside.
+  // An error in the function's signature occurs in the inner function, too. It is reported at the outer one's type, name, or modifier.
   const { name, modifiers } = plan.fn;
   const own = type ?? name ?? modifiers?.[0];
   const from = own === undefined ? plan.at : { start: own.getStart(file), end: own.end };
   const copies = copiesOf(ts, file, plan, assigned, names);
-  const kept = copies.map(({ parameter, copy }) => ` const ${copy} = ${parameter};`).join("");
+  const saved = copies.map(({ parameter, copy }) => ` const ${copy} = ${parameter};`).join("");
   const ofOwn = (code: string): Piece => ({ code, from, exact: false });
   const parameters = copies.flatMap(({ declared, copy }, index) =>
     (index === 0 ? [] : [ofOwn(", ")]).concat(declared, ofOwn(` = ${copy}`)),
   );
   const returned = type && typePiece(ts, file, type);
-  const isDocumented = isJavaScript(file); // JavaScript says the type in a comment.
+  const isDocumented = isJavaScript(file); // JavaScript has the type in a comment.
   const documented = returned && isDocumented ? [ofOwn("/** @returns {"), returned, ofOwn("} */ ")] : [];
-  const handsOn = `${isVariadic ? "void arguments; " : ""}${isVoid ? "await" : "return await"}`;
+  const returns = `${isVariadic ? "void arguments; " : ""}${isVoid ? "await" : "return await"}`;
   return [
-    glue(plan, `${kept} ${handsOn} ${plan.reentrant ? `${namespace}.runReentrant(${lock}, ` : "("}`),
+    glue(plan, `${saved} ${returns} ${plan.reentrant ? `${namespace}.runReentrant(${lock}, ` : "("}`),
     ...documented,
     ofOwn(isAsync ? "async (" : "("),
     ...parameters,
@@ -169,7 +169,10 @@ function headOfBody(
   ];
 }
 
-/** What is wrong in it is told once where it is said at the same words. */
+/**
+ * Returns the type as a piece of code. If it is exact, errors in it map to the same text as errors in the original type, so that each is
+ * reported once.
+ */
 function typePiece(ts: Parser, file: TS.SourceFile, type: TS.TypeNode): Piece {
   const code = onOneLine(ts, file, type);
   return { code, from: { start: type.getStart(file), end: type.end }, exact: code === type.getText(file) };
@@ -177,7 +180,9 @@ function typePiece(ts: Parser, file: TS.SourceFile, type: TS.TypeNode): Piece {
 
 interface Copy {
   readonly parameter: string;
-  /** The parameter, with its type where that allows more than the value that it begins with: `id: string | undefined`. */
+  /**
+   * The parameter, with its type if it has a default. The type may allow more than the value that it begins with: `id: string | undefined`.
+   */
   readonly declared: readonly Piece[];
   readonly copy: string;
 }

@@ -4,7 +4,10 @@ import type { Parser } from "../parser/parser";
 const BREAK = /\r\n|[\n\r\u2028\u2029]/;
 const BREAKS = new RegExp(BREAK, "g");
 
-/** The type's text. Where line breaks separate members, or end comments, the text alone will not do. */
+/**
+ * Returns the type on one line. The text alone is not enough if line breaks separate members or end comments, so such a type is printed
+ * anew.
+ */
 export function onOneLine(ts: Parser, file: TS.SourceFile, type: TS.TypeNode): string {
   const text = type.getText(file);
   if (!BREAK.test(text)) return text;
@@ -13,7 +16,7 @@ export function onOneLine(ts: Parser, file: TS.SourceFile, type: TS.TypeNode): s
   return printer.printNode(ts.EmitHint.Unspecified, flat, file).replaceAll(/\s*[\n\r]\s*/g, " ");
 }
 
-/** A line break in a template means itself: it becomes `\n`. */
+/** Replaces the line breaks of template literals by `\n`, because they are part of the text. */
 function withoutBreaks(ts: Parser, file: TS.SourceFile, node: TS.Node): TS.Node {
   if (ts.isNoSubstitutionTemplateLiteral(node)) {
     return ts.factory.createNoSubstitutionTemplateLiteral(node.text, rawOf(file, node, 1));
@@ -24,9 +27,9 @@ function withoutBreaks(ts: Parser, file: TS.SourceFile, node: TS.Node): TS.Node 
   return ts.visitEachChild(node, (child) => withoutBreaks(ts, file, child), undefined);
 }
 
-/** What stands between the marks at its ends. */
-function rawOf(file: TS.SourceFile, node: TS.Node, endMark: number): string {
-  const raw = file.text.slice(node.getStart(file) + 1, node.end - endMark);
+/** Returns the text between the delimiters at the node's ends. */
+function rawOf(file: TS.SourceFile, node: TS.Node, endLength: number): string {
+  const raw = file.text.slice(node.getStart(file) + 1, node.end - endLength);
   return raw.replaceAll(BREAKS, (found) =>
     /[\u2028\u2029]/.test(found) ? `\\u${found.charCodeAt(0).toString(16)}` : String.raw`\n`,
   );

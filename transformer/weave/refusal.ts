@@ -7,7 +7,7 @@ import { stringLiteral } from "../text/string-literal";
 import { startOfBody } from "./start-of-body";
 import { startOfExpression } from "./start-of-expression";
 
-/** A body that was not woven must not run unlocked, whatever the compiler does with the error. */
+/** Makes a body that was not woven throw, so that it never runs unlocked, even if the compiler ignores the error. */
 export function refuse(
   ts: Parser,
   file: TS.SourceFile,
@@ -25,7 +25,7 @@ export function refuse(
   ];
 }
 
-/** The same for a whole file, in which nothing can be told apart. */
+/** Makes a whole file throw, if its functions cannot be told apart. */
 export function refuseFile(file: TS.SourceFile, because: Problem): Insertion[] {
   const [first] = file.statements;
   if (first === undefined) return [];
@@ -33,7 +33,10 @@ export function refuseFile(file: TS.SourceFile, because: Problem): Insertion[] {
   return [{ at: first.getStart(file), pieces: [{ code, from: because, exact: false }] }];
 }
 
-/** Makes the file throw on load if a wrong tag has no body beside it: the tag may have been meant for any function of the file. */
+/**
+ * Makes the file throw on load if a tag with a problem has no body that could refuse to run. The tag may have been meant for any function
+ * of the file.
+ */
 export function refuseToLoad(file: TS.SourceFile, [because]: readonly Problem[]): Insertion[] {
   const [first] = file.statements;
   if (because === undefined || first === undefined || file.isDeclarationFile) return [];

@@ -4,10 +4,10 @@ import type { Piece } from "../text/edits";
 import { stringLiteral } from "../text/string-literal";
 
 /**
- * What the module says of the stores that its tags name, when it is loaded: `lockweave.needsStore("payments",
- * "OrderService.pay");`. So a name that nobody configured fails when the application starts.
+ * Returns the statements with which the module tells the runtime, when it is loaded, which stores its tags name:
+ * `lockweave.needsStore("payments", "OrderService.pay");`. So a store that nobody configured causes an error when the application starts.
  */
-export function neededStores(plans: readonly Plan[], namespace: string): Piece[] {
+export function requiredStores(plans: readonly Plan[], namespace: string): Piece[] {
   const byStore = new Map<string, Plan[]>();
   for (const plan of plans) {
     const { store } = plan;

@@ -6,23 +6,26 @@ import { importedModule, RUNTIME } from "../read/imports";
 import type { Insertion, Piece } from "../text/edits";
 import type { Span } from "../text/span";
 
-/** How the emitted file takes in other modules. */
+/** How the emitted file imports other modules. */
 export type ModuleFormat =
   | "esm"
   | "commonjs"
-  /** CommonJS whose syntax must be erasable, and must be kept: it has no word for imports at all. */
+  /** CommonJS whose syntax must be erasable and is kept as it is. It has no import statement at all. */
   | "require"
-  /** CommonJS that runs as it stands, once its types are gone: nothing hoists its imports. */
+  /** CommonJS that runs as it is, after its types are removed. Nothing hoists its imports. */
   | "script"
-  /** JavaScript in the words of CommonJS, whose host moves the line up: before the first comment, it would take its types away. */
+  /**
+   * JavaScript that uses CommonJS. The host moves the import up in the output. Before the first comment of the source, the import would
+   * take the types of that comment away.
+   */
   | "raised script";
 
 /**
- * Before the first import (`export from` is one too), so that the runtime is there when an import cycle calls
- * into this file early. A file without imports is in no cycle: there it goes to the end, where no comment
- * can mistake it for the declaration that it documents. (Imports are hoisted; for CommonJS the ts-patch host moves it up.)
+ * Imports the runtime before the first import or `export from`, so that it is loaded when an import cycle calls into this file early. A
+ * file without imports is in no cycle. There the import goes to the end, where it cannot come between a comment and the declaration that
+ * the comment documents. Imports are hoisted, and for CommonJS the ts-patch host moves the import up.
  *
- * @param then what the file is to do with it as soon as it has it
+ * @param then code that runs directly after the import
  */
 export function importRuntime(
   ts: Parser,
@@ -32,8 +35,8 @@ export function importRuntime(
   from: Span,
   then: readonly Piece[] = [],
 ): Insertion {
-  if (module === "script") return beforeAllElse(ts, file, IMPORTS.script(namespace), from, then);
-  const isEsm = isJavaScript(file) && module !== "raised script"; // It knows no `import x = require()`.
+  if (module === "script") return importFirst(ts, file, IMPORTS.script(namespace), from, then);
+  const isEsm = isJavaScript(file) && module !== "raised script"; // JavaScript has no `import x = require()`.
   const code = IMPORTS[isEsm ? "esm" : module](namespace);
   const firstImport = file.statements.find(
     (statement) => ts.isImportEqualsDeclaration(statement) || importedModule(ts, statement) !== undefined,
@@ -43,12 +46,14 @@ export function importRuntime(
     return { at: firstImport.getStart(file), pieces: [piece(code), ...then, piece(" ")] };
   }
   const last = file.statements.at(-1);
-  const separator = last !== undefined && endsItself(ts, last, file) ? "" : ";";
+  const separator = last !== undefined && isTerminated(ts, last, file) ? "" : ";";
   return { at: last?.end ?? file.end, pieces: [piece(`${separator} ${code}`), ...then] };
 }
 
-/** Nothing hoists it, and functions of the file may be called as soon as it runs. */
-function beforeAllElse(
+/**
+ * Imports the runtime before all other code, because nothing hoists the import, and functions of the file may be called as soon as it runs.
+ */
+function importFirst(
   ts: Parser,
   file: TS.SourceFile,
   code: string,
@@ -57,17 +62,19 @@ function beforeAllElse(
 ): Insertion {
   const piece = (text: string): Piece => ({ code: text, from, exact: false });
   const [hashbang = ""] = /^#!.*\s*/.exec(file.text) ?? [];
-  // Of a comment behind other code on its line, the compiler takes no types.
+  // The compiler ignores the types of a comment that follows other code on its line.
   const isTyped = isJavaScript(file) && file.text.startsWith("/**", hashbang.length);
-  const documented = isTyped ? file.statements.slice(0, 1).find((first) => isFunction(ts, first)) : undefined;
+  const documented = isTyped
+    ? file.statements.slice(0, 1).find((first) => isFunctionStatement(ts, first))
+    : undefined;
   const before = directives(ts, file).at(-1) ?? documented;
   if (before === undefined) return { at: hashbang.length, pieces: [piece(code), ...then, piece(" ")] };
-  const separator = endsItself(ts, before, file) ? "" : ";";
+  const separator = isTerminated(ts, before, file) ? "" : ";";
   return { at: before.end, pieces: [piece(`${separator} ${code}`), ...then] };
 }
 
-/** A function that it declares or exports: so it runs none. */
-function isFunction(ts: Parser, statement: TS.Statement): boolean {
+/** Whether the statement only declares or exports functions, and so runs none. */
+function isFunctionStatement(ts: Parser, statement: TS.Statement): boolean {
   const isOne = (value: TS.Expression | undefined): boolean =>
     value !== undefined && (ts.isArrowFunction(value) || ts.isFunctionExpression(value));
   if (ts.isFunctionDeclaration(statement)) return true;
@@ -81,9 +88,9 @@ function isFunction(ts: Parser, statement: TS.Statement): boolean {
 }
 
 /** Whether code may follow the statement on its line. */
-function endsItself(ts: Parser, statement: TS.Statement, file: TS.SourceFile): boolean {
+function isTerminated(ts: Parser, statement: TS.Statement, file: TS.SourceFile): boolean {
   const isDeclaration =
-    (ts.isFunctionDeclaration(statement) && statement.body !== undefined) || // Without, a brace ends its type.
+    (ts.isFunctionDeclaration(statement) && statement.body !== undefined) || // Without a body, the brace ends its type.
     ts.isClassDeclaration(statement) ||
     ts.isInterfaceDeclaration(statement) ||
     ts.isEnumDeclaration(statement) ||

@@ -3,7 +3,7 @@ import type { Parser } from "../parser/parser";
 import { directives } from "../read/directives";
 import type { Insertion, Piece } from "../text/edits";
 
-/** Pieces as the first statements of the body: behind its directives. */
+/** Inserts the pieces as the first statements of the body, after its directives. */
 export function startOfBody(ts: Parser, file: TS.SourceFile, body: TS.Block, pieces: Piece[]): Insertion {
   const last = directives(ts, body).at(-1);
   if (last === undefined) return { at: body.getStart(file) + 1, pieces };

@@ -2,12 +2,12 @@ import type * as TS from "typescript";
 import type { Parser } from "../parser/parser";
 import { isJavaScript } from "../read/file-kind";
 
-/** In JavaScript a JSDoc comment belongs to the expression behind it, which it may cast: `/** @type {X} *\/ (value)`. */
+/** Returns the start of the expression. In JavaScript, that includes a JSDoc comment before it, which may cast the expression. */
 export function startOfExpression(ts: Parser, file: TS.SourceFile, expression: TS.Expression): number {
   return jsDocBefore(ts, file, expression)?.pos ?? expression.getStart(file);
 }
 
-/** `/** @type {X} *\/ (value)` */
+/** Whether the expression is a cast: `/** @type {X} *\/ (value)`. */
 export function isCast(ts: Parser, file: TS.SourceFile, expression: TS.Expression): boolean {
   return ts.isParenthesizedExpression(expression) && jsDocBefore(ts, file, expression) !== undefined;
 }

@@ -14,8 +14,8 @@ import { problem, type Problem } from "../text/problems";
 import type { Span } from "../text/span";
 import { asyncKeyword } from "./async-keyword";
 import { currentLockArguments } from "./current-lock";
-import { handshakes, unreached } from "./handshake";
-import { neededStores } from "./required-stores";
+import { handshakes, callsWithoutHandshake } from "./handshake";
+import { requiredStores } from "./required-stores";
 import { refuse, refuseFile, refuseToLoad } from "./refusal";
 import { importRuntime, type ModuleFormat } from "./runtime-import";
 import { weaveFunction } from "./lock-template";
@@ -23,39 +23,39 @@ import { weaveFunction } from "./lock-template";
 export interface WeaveOptions {
   /** The compiler whose parser is used. */
   readonly ts: Parser;
-  /** How the file takes in the runtime. */
+  /** How the file imports the runtime. */
   readonly module: ModuleFormat;
-  /** For tags that do not say otherwise. */
+  /** The values of attributes that a tag does not set. */
   readonly defaults?: Defaults;
-  /** What other modules than ours hand on of ours. */
+  /** Finds our functions among the exports of modules that are not ours. */
   readonly handedOn?: HandedOn;
-  /** The file, where it is parsed already. */
+  /** The file, if it is parsed already. */
   readonly sourceFile?: TS.SourceFile;
-  /** Returns the name by which the woven code speaks of the file. It must be the same on every machine. */
+  /** Returns the name of the file in the woven code. It must be the same on every machine. */
   readonly pathOf?: (fileName: string) => string | undefined;
 }
 
-/** A function that is locked in the woven code, and where its tag stands. */
+/** A function that is locked in the woven code, with the position of its tag. */
 export interface WovenSite extends Span {
   readonly name: string;
   readonly plan: Plan;
 }
 
-/** Whether the place in the text on disk is in the comment of a tag. */
+/** Whether the offset in the text on disk is in the comment of a tag. */
 export function isOfTag(sites: readonly WovenSite[], text: string, offset: number): boolean {
   return sites.some(({ start }) => start <= offset && offset < text.indexOf("*/", start));
 }
 
 /**
- * The compiler looks into a function that is an expression, and says what of it has the wrong type; of one with a
- * block, which a woven one has, it only says that the whole has.
+ * A function whose body was an expression, and its name. For an expression, the compiler reports the part that has the wrong type. For a
+ * block, as in woven code, it only reports that the whole function has the wrong type.
  */
 interface NamedExpression {
   readonly name: Span;
   readonly value: Span;
 }
 
-/** Of version 3. In our own words: who uses our types need not have those of what made it. */
+/** A source map of version 3. It is declared here, so that users of our types do not need the types of the library that makes it. */
 interface WovenMap {
   readonly version: number;
   readonly file: string;
@@ -63,7 +63,7 @@ interface WovenMap {
   sourcesContent?: string[];
   names: string[];
   readonly mappings: string;
-  /** Its JSON, and that as a `data:` URL. */
+  /** Returns the map as JSON. `toUrl()` returns that as a `data:` URL. */
   toString(): string;
   toUrl(): string;
 }
@@ -75,23 +75,23 @@ export interface Woven {
   map(): WovenMap;
   readonly positions: Positions;
   readonly sites: readonly WovenSite[];
-  /** The name by which it takes in the runtime, if it does. */
+  /** The name under which the code imports the runtime, if it does. */
   readonly namespace: string | undefined;
-  /** A file with problems is woven all the same, but the functions that they concern refuse to run. */
+  /** The problems of the tags. The file is woven nevertheless, but the functions concerned refuse to run. */
   readonly diagnostics: readonly Problem[];
-  /** Names whose value is a woven arrow function that was an expression. */
+  /** The woven arrow functions whose body was an expression. */
   readonly expressions: readonly NamedExpression[];
-  /** What is likely to be a mistake, and no reason to fail a build. */
+  /** Likely mistakes that are no reason to fail a build. */
   readonly warnings: readonly Problem[];
 }
 
-/** Cheap, and never misses a file: most are not looked at any further. */
+/** Whether the file may need weaving. This cheap test never misses a file. Most files need no more than this test. */
 export function mayNeedWeave(text: string): boolean {
   return mayHaveTags(text) || mayShakeHands(text);
 }
 
 /**
- * Weaves the locks of one file into its text. Does not throw: what is wrong is in the diagnostics.
+ * Weaves the locks of one file into its text. The diagnostics contain the problems, so a wrong tag throws nothing.
  *
  * @returns `undefined` when there is nothing to weave
  */
@@ -102,7 +102,7 @@ export function weave(fileName: string, text: string, options: WeaveOptions): Wo
   try {
     return wovenFile(file, options);
   } catch (error) {
-    if (!(error instanceof RangeError)) throw error; // What walks the syntax has used up the stack.
+    if (!(error instanceof RangeError)) throw error; // A recursive walk of the syntax overflowed the stack.
     const [at = text.indexOf("configure")] = mentionsIn(text);
     return refused(file, problem("nestedTooDeeply", { start: at, end: at + 1 }));
   }
@@ -116,7 +116,7 @@ function wovenFile(file: TS.SourceFile, options: WeaveOptions): Woven | undefine
   const { insertions: inBodies, namespace } = insertionsFor(ts, file, plans, forbidden, isModule, options);
   // The file's refusal comes first, so that it does not separate a function from its `async` keyword.
   const insertions = [...refuseToLoad(file, bodiless), ...inBodies].toSorted((a, b) => a.at - b.at);
-  const warnings = [...ofTags, ...unreached(ts, file, handedOn)];
+  const warnings = [...ofTags, ...callsWithoutHandshake(ts, file, handedOn)];
   if (insertions.length + diagnostics.length + warnings.length === 0) return undefined;
   return {
     ...edited(file, insertions),
@@ -142,19 +142,22 @@ function edited(
   };
 }
 
-/** TypeScript's own field, which its declarations leave out. */
+/** Whether the file has no syntax error. The field is internal to TypeScript, and its declarations leave it out. */
 function parses(file: TS.SourceFile & { readonly parseDiagnostics?: readonly unknown[] }): boolean {
   return (file.parseDiagnostics ?? []).length === 0;
 }
 
-/** Code inserted into what does not parse would make many errors of one. If it is emitted, it does not run. */
+/**
+ * Returns the refusal of a file with a syntax error, if it has tags. Inserted code would make many errors of one. If the file is emitted,
+ * it throws.
+ */
 function unparsed(ts: Parser, file: TS.SourceFile): Woven | undefined {
   const [mention] = findJoinPoints(ts, file).mentions;
   if (mention === undefined) return undefined;
   return refused(file, problem("unparsed", mention));
 }
 
-/** A file that cannot be woven throws where it is loaded. */
+/** Returns a file that throws when it is loaded, instead of one that cannot be woven. */
 function refused(file: TS.SourceFile, because: Problem): Woven {
   return {
     ...edited(file, refuseFile(file, because)),
@@ -194,7 +197,7 @@ function planAll(ts: Parser, file: TS.SourceFile, defaults: Defaults, isModule: 
   return planned;
 }
 
-/** Two numbers on one key: the smaller would count, and one of the two tags would not say what is so. */
+/** Reports two tags with different numbers for the same key. The smaller number would apply, so one of the tags would be wrong. */
 function sharedOtherwise({ sharing }: Plan, others: readonly Plan[]): Problem[] | undefined {
   if (sharing === undefined) return undefined;
   const other = others.find(
@@ -212,11 +215,11 @@ function insertionsFor(
   isModule: boolean,
   { module, handedOn, pathOf }: WeaveOptions,
 ): { readonly insertions: Insertion[]; readonly namespace: string | undefined } {
-  // Of all tags: what an inner function's tag speaks of must not be hidden by an outer function's lock.
+  // These are the names of all tags, because an outer function's lock must not hide a name that an inner function's tag uses.
   const words = new Set(plans.flatMap(({ names }) => [...names]));
   const namespace = freshName("lockweave", identifiersIn(ts, file), words);
-  const taken = new Set([...words, namespace]);
-  const locks = new Map(plans.map(({ fn }) => [fn, freshName("lock", identifiersIn(ts, fn), taken)]));
+  const used = new Set([...words, namespace]);
+  const locks = new Map(plans.map(({ fn }) => [fn, freshName("lock", identifiersIn(ts, fn), used)]));
   const lockArguments = currentLockArguments(ts, file, plans, locks, handedOn);
   const insertionsOf = (planned: Plan | Forbidden): Insertion[] => {
     if ("because" in planned) return refuse(ts, file, planned, isModule ? namespace : undefined);
@@ -224,20 +227,20 @@ function insertionsFor(
     const names = { namespace, lock: locks.get(fn) ?? "lock", words };
     return [...(lockArguments.get(fn) ?? []), ...weaveFunction(ts, file, planned, names)];
   };
-  // Inner functions first: where two end at one place, the inner one's code comes before the outer one's.
+  // Inner functions come first. If two functions end at the same offset, the inner one's code must come before the outer one's.
   const insertions = [...plans, ...forbidden]
     .toSorted((a, b) => bodyOf(b).pos - bodyOf(a).pos)
     .flatMap(insertionsOf);
   const first = plans[0]?.at ?? forbidden[0]?.because;
-  const takesInRuntime = isModule && first !== undefined;
-  if (takesInRuntime)
-    insertions.push(importRuntime(ts, file, module, namespace, first, neededStores(plans, namespace)));
-  // The keywords come last: nothing gets between them and their functions.
+  const importsRuntime = isModule && first !== undefined;
+  if (importsRuntime)
+    insertions.push(importRuntime(ts, file, module, namespace, first, requiredStores(plans, namespace)));
+  // The keywords come last, so that nothing comes between them and their functions.
   const keywords = plans.flatMap((planned) => asyncKeyword(ts, file, planned));
   const all = [...insertions, ...keywords, ...handshakes(ts, file, handedOn, pathOf)];
   return {
     insertions: all.toSorted((a, b) => a.at - b.at),
-    namespace: takesInRuntime ? namespace : undefined,
+    namespace: importsRuntime ? namespace : undefined,
   };
 }
 

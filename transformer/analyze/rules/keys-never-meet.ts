@@ -4,7 +4,7 @@ import { problem } from "../../text/problems";
 import { tagOf, type Finding } from "../finding";
 import type { TaggedLock } from "../tagged-locks";
 
-/** Tags of one flag whose keys are of different shapes, so that they are different locks. */
+/** Finds tags with the same flag whose keys have different shapes, so that they are different locks. */
 export function keysNeverMeet(
   ts: typeof TS,
   locks: readonly TaggedLock[],
@@ -16,9 +16,9 @@ export function keysNeverMeet(
     const shapes = group.map((lock) => ({ lock, shape: shapeOf(ts, lock, checker) }));
     return shapes.flatMap(({ lock, shape }, index): Finding[] => {
       const before = shapes.slice(0, index);
-      const other = before.find((one) => !canMeet(one.shape, shape));
-      // One who meets nobody at all is told; who meets some has been told of by the other one.
-      if (other === undefined || before.some((one) => canMeet(one.shape, shape))) return [];
+      const other = before.find((one) => !canBeEqual(one.shape, shape));
+      // A tag whose key can equal an earlier tag's key is not reported, because the earlier tag was, if necessary.
+      if (other === undefined || before.some((one) => canBeEqual(one.shape, shape))) return [];
       const [here, there] = [textOf(shape), textOf(other.shape)];
       const why = shape.length === other.shape.length ? ", which are never written alike" : "";
       return [
@@ -33,11 +33,11 @@ export function keysNeverMeet(
   });
 }
 
-/** Flags that differ in what is easily mistyped, of which one is used once. */
+/** Finds flags that differ only by an easy typing mistake, if one of them is used only once. */
 export function similarFlags(locks: readonly TaggedLock[]): Finding[] {
   const plain = locks.filter(({ plan }) => plan.wholeKey === undefined);
   const groups = [...groupedBy(plain, ({ flag }) => flag).values()];
-  const told = new Set<TaggedLock>();
+  const reported = new Set<TaggedLock>();
   return groups.flatMap((group): Finding[] => {
     const [lock, another] = group;
     if (lock === undefined || another !== undefined) return [];
@@ -45,8 +45,8 @@ export function similarFlags(locks: readonly TaggedLock[]): Finding[] {
       ([other]) => other !== undefined && other !== lock && isSimilar(lock.flag, other.flag),
     );
     const [other, second] = others ?? [];
-    if (other === undefined || (second === undefined && told.has(other))) return [];
-    told.add(lock);
+    if (other === undefined || (second === undefined && reported.has(other))) return [];
+    reported.add(lock);
     return [
       {
         file: lock.file,
@@ -58,7 +58,7 @@ export function similarFlags(locks: readonly TaggedLock[]): Finding[] {
   });
 }
 
-/** Of which texts a part of the key is. */
+/** The kind of text that a part of the key is. */
 type Part = "number" | "boolean" | "text";
 
 function shapeOf(ts: typeof TS, { plan }: TaggedLock, checker: TS.TypeChecker): Part[] {
@@ -95,8 +95,8 @@ function partOf(ts: typeof TS, type: TS.Type | undefined, checker: TS.TypeChecke
   return only !== undefined && another === undefined && type !== checker.getNeverType() ? only : "text";
 }
 
-/** A number may be written in a text, and a truth, too; no number is a truth. */
-function canMeet(one: readonly Part[], other: readonly Part[]): boolean {
+/** Whether two keys can be the same. A text may contain a number or a boolean, but a number is never a boolean. */
+function canBeEqual(one: readonly Part[], other: readonly Part[]): boolean {
   return (
     one.length === other.length &&
     one.every((part, index) => part === other[index] || part === "text" || other[index] === "text")
@@ -109,7 +109,9 @@ function textOf(shape: readonly Part[]): string {
   return `${parts} (${shape.join(", ")})`;
 }
 
-/** The same but for capitals and what joins words, or one letter too many in the middle, or two that have changed places. */
+/**
+ * Whether two flags are the same except for case and separators, one additional letter after the first, or two letters that are swapped.
+ */
 function isSimilar(one: string, other: string): boolean {
   const [a, b] = [plainLetters(one), plainLetters(other)];
   if (a === b) return true;

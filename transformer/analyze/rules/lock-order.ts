@@ -5,25 +5,25 @@ import type { Reached } from "../reach";
 import { waitingForItself } from "./waits-for-itself";
 
 /**
- * Finds locks that are acquired in different orders: cycles in the graph of which lock is waited for inside which.
+ * Finds locks that are acquired in different orders. They are cycles in a graph whose edges lead from a lock that is held to a lock that is
+ * waited for.
  *
- * A deadlock needs such a cycle: E. G. Coffman, M. J. Elphick, A. Shoshani, "System Deadlocks", ACM Computing Surveys
- * 3 (2), 1971.
+ * A deadlock needs such a cycle: E. G. Coffman, M. J. Elphick, A. Shoshani, "System Deadlocks", ACM Computing Surveys 3 (2), 1971.
  */
 export function lockOrder(ts: typeof TS, reached: readonly Reached[]): Finding[] {
   const edges = onceEach(
     reached.filter(({ from, to, isDirect }) => isDirect && to.budgetMs > 0 && from.family !== to.family),
   );
   const findings: Finding[] = [];
-  const told = new Set<Reached>();
+  const reported = new Set<Reached>();
   const waitForThemselves = new Set(waitingForItself(reached).map(({ from }) => from));
   for (const edge of edges) {
-    if (told.has(edge)) continue;
+    if (reported.has(edge)) continue;
     const cycle = shortestCycle(edge, edges);
     // Another rule reports a chain of calls that comes back to its first lock.
     if (cycle === undefined || (isOneChain(cycle) && cycle.some(({ from }) => waitForThemselves.has(from))))
       continue;
-    for (const one of cycle) told.add(one);
+    for (const one of cycle) reported.add(one);
     findings.push(findingOf(ts, cycle));
   }
   return findings;
@@ -64,7 +64,7 @@ function waitsFor({ to }: Reached, { from }: Reached): boolean {
   return to.family === from.family && !(to.isReader && from.isReader);
 }
 
-/** Whether it is one chain of calls, which comes back to its first lock. */
+/** Whether the cycle is one chain of calls that returns to its first lock. */
 function isOneChain(cycle: readonly Reached[]): boolean {
   return cycle.some(({ from }, start) => {
     const chain = [...cycle.slice(start), ...cycle.slice(0, start)];

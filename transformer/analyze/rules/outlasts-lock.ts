@@ -3,7 +3,7 @@ import { problem } from "../../text/problems";
 import { pathText, spotOfCall, tagOf, type Finding } from "../finding";
 import type { Reached } from "../reach";
 
-/** Locks that are over before one that is waited for inside them needs to be there. */
+/** Finds locks that may end while their body still waits for another lock. */
 export function outlastsLock(ts: typeof TS, reached: readonly Reached[]): Finding[] {
   return reached.flatMap(({ from, to, path }): Finding[] => {
     if (to.budgetMs < from.endsAfterMs || to.family === from.family) return [];

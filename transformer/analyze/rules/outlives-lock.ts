@@ -6,24 +6,24 @@ import { COLLECTS, isListUsed, listCalled } from "../promise-lists";
 import { bare, CONTINUES, functionIn, type Callable } from "../syntax";
 import type { TaggedLock } from "../tagged-locks";
 
-/** Work that a locked body starts, and that nobody has waited for when the lock is given back. */
+/** Finds work that a locked body starts, and that nothing has waited for when the lock is released. */
 export function outlivesLock(ts: typeof TS, locks: readonly TaggedLock[], calls: Calls): Finding[] {
   return locks.flatMap((lock) => {
-    const told = new Set<TS.Node>();
+    const reported = new Set<TS.Node>();
     return [...codeOf(ts, lock.fn, calls)].flatMap((node): Finding[] => {
       const started = startedBy(ts, node, lock.fn, calls);
-      if (started === undefined || told.has(started.by)) return [];
-      told.add(started.by);
+      if (started === undefined || reported.has(started.by)) return [];
+      reported.add(started.by);
       const at = spotOf(started.at);
-      const said = problem("outlivesLock", at, started.what, lock.name);
-      return [{ file: at.file, problem: said, isCertain: true, proof: [at, tagOf(lock)] }];
+      const found = problem("outlivesLock", at, started.what, lock.name);
+      return [{ file: at.file, problem: found, isCertain: true, proof: [at, tagOf(lock)] }];
     });
   });
 }
 
 /**
- * The nodes of the body, and of the callbacks that it waits for and that are written in it. Whoever makes a promise by
- * hand says when it is done: there, work is waited for that nobody awaits.
+ * Returns the nodes of the body, and of the callbacks inside it that it waits for. The callback of `new Promise` does not count, because it
+ * decides itself when its work is done. There the body waits for work that nothing awaits.
  */
 function* codeOf(ts: typeof TS, fn: Callable, calls: Calls, seen = new Set<Callable>()): Iterable<TS.Node> {
   if (seen.has(fn)) return;
@@ -36,11 +36,11 @@ function* codeOf(ts: typeof TS, fn: Callable, calls: Calls, seen = new Set<Calla
 }
 
 interface Started {
-  /** The words that start it. */
+  /** The expression that starts it. */
   readonly at: TS.Node;
-  /** The call: one that hands on what it does not wait for, and is not waited for itself, is told once. */
+  /** The call that is reported. If it does not wait for its callback, and nothing waits for the call itself, it is reported once. */
   readonly by: TS.Node;
-  /** What is wrong with it, for people. */
+  /** The problem, as the message describes it. */
   readonly what: string;
 }
 
@@ -53,10 +53,10 @@ function startedBy(ts: typeof TS, node: TS.Node, fn: Callable, calls: Calls): St
   if (ts.isAwaitExpression(node)) return awaitedAsList(ts, bare(ts, node.expression), calls);
   if (ts.isVariableDeclaration(node)) return unread(ts, node, calls);
   if (!ts.isCallExpression(node)) return undefined;
-  return handedOver(ts, node, calls) ?? startedLater(ts, node, fn, calls) ?? queued(ts, node, fn, calls);
+  return passedCallback(ts, node, calls) ?? startedLater(ts, node, fn, calls) ?? queued(ts, node, fn, calls);
 }
 
-/** `work();`, `void work();`, `items.map(async ...);` */
+/** Finds work that is started and dropped: `work();`, `void work();`, `items.map(async ...);`. */
 function dropped(ts: typeof TS, statement: TS.Expression, calls: Calls): Started | undefined {
   const inner = bare(ts, statement);
   const value = ts.isVoidExpression(inner) ? bare(ts, inner.expression) : inner;
@@ -69,12 +69,12 @@ function dropped(ts: typeof TS, statement: TS.Expression, calls: Calls): Started
   const start = startIn(ts, value);
   if (start === undefined) return undefined;
   const how = value === inner ? "is not awaited" : "is `void`ed";
-  if (calls.isPromise(value)) return { at: start, by: start, what: `\`${wordsOf(ts, start)}\` ${how}` };
+  if (calls.isPromise(value)) return { at: start, by: start, what: `\`${calleeText(ts, start)}\` ${how}` };
   if (start !== value || !isListOfStarted(start, calls)) return undefined;
-  return { at: start, by: start, what: `What \`${wordsOf(ts, start)}\` gives is not awaited` };
+  return { at: start, by: start, what: `What \`${calleeText(ts, start)}\` gives is not awaited` };
 }
 
-/** `await items.map(work)`, or `await [work()]`: `await` waits for a promise, and not for those in a list. */
+/** Finds `await items.map(work)` and `await [work()]`. `await` waits for a promise, and not for the promises in a list. */
 function awaitedAsList(ts: typeof TS, value: TS.Expression, calls: Calls): Started | undefined {
   const what = "`await` does not wait for the promises in a list";
   if (ts.isArrayLiteralExpression(value)) {
@@ -85,7 +85,7 @@ function awaitedAsList(ts: typeof TS, value: TS.Expression, calls: Calls): Start
   return { at: value, by: value, what };
 }
 
-/** Of a chain such as `work().then(...).catch(...)`, the call that starts it. What was started elsewhere is no matter here. */
+/** Returns the call that starts a chain such as `work().then(...).catch(...)`. Work that was started elsewhere does not matter here. */
 function startIn(ts: typeof TS, value: TS.Expression): TS.CallExpression | undefined {
   if (!ts.isCallExpression(value)) return undefined;
   const called = bare(ts, value.expression);
@@ -93,7 +93,10 @@ function startIn(ts: typeof TS, value: TS.Expression): TS.CallExpression | undef
   return startIn(ts, bare(ts, called.expression));
 }
 
-/** `const done = work();`, `const all = items.map(work);`, or `const all = [work()];`, and nobody looks at it, except with `void`. */
+/**
+ * Finds `const done = work();`, `const all = items.map(work);`, and `const all = [work()];`, if nothing uses the variable, except with
+ * `void`.
+ */
 function unread(
   ts: typeof TS,
   { name, initializer, parent }: TS.VariableDeclaration,
@@ -111,7 +114,7 @@ function unread(
   return isStarted ? { at: start, by: start, what: `Nobody awaits \`${name.text}\`` } : undefined;
 }
 
-/** The first of the expressions that starts a promise. */
+/** Returns the call in the first of the expressions that starts a promise. */
 function startAmong(
   ts: typeof TS,
   expressions: readonly TS.Expression[],
@@ -121,20 +124,23 @@ function startAmong(
   return starts.find((start) => start !== undefined && calls.isPromise(start));
 }
 
-/** `items.map(work)`. Promises that come out of an array have been started elsewhere. */
+/**
+ * Whether the call starts the promises in the list that it returns: `items.map(work)`. Promises that were in an array before were started
+ * elsewhere.
+ */
 function isListOfStarted(call: TS.CallExpression, calls: Calls): boolean {
-  const isMade = call.arguments.some((argument) => calls.givesPromise(argument));
+  const isMade = call.arguments.some((argument) => calls.returnsPromiseWhenCalled(argument));
   const type = isMade ? calls.elementOf(call) : undefined;
   return type !== undefined && calls.isPromiseType(type);
 }
 
-/** An `async` callback for one who does not wait for it, or a timer that writes. */
-function handedOver(ts: typeof TS, node: TS.CallExpression, calls: Calls): Started | undefined {
-  const to = wordsOf(ts, node);
+/** Finds an `async` callback whose callee does not wait for it, and a timer that writes. */
+function passedCallback(ts: typeof TS, node: TS.CallExpression, calls: Calls): Started | undefined {
+  const to = calleeText(ts, node);
   for (const argument of node.arguments) {
-    // Node declares the callback of `nextTick` as any `Function`. To the others, a promise is as good as `true`.
+    // Node declares the callback of `nextTick` as any `Function`. The array methods take a promise for `true`.
     const isIgnored = to === "nextTick" || (PREDICATES.has(to) && calls.isOfLanguage(node));
-    if (calls.givesPromise(argument) && (calls.dropsResult(argument) || isIgnored)) {
+    if (calls.returnsPromiseWhenCalled(argument) && (calls.dropsResult(argument) || isIgnored)) {
       return { at: argument, by: node, what: `\`${to}\` does not wait for its callback` };
     }
     const callback = functionIn(ts, argument);
@@ -145,18 +151,18 @@ function handedOver(ts: typeof TS, node: TS.CallExpression, calls: Calls): Start
   return undefined;
 }
 
-/** `setTimeout(() => { void work(); })`: the callback of a timer starts what nobody waits for. */
+/** Finds `setTimeout(() => { void work(); })`, where the callback of a timer starts work that nothing waits for. */
 function startedLater(
   ts: typeof TS,
   node: TS.CallExpression,
   fn: Callable,
   calls: Calls,
 ): Started | undefined {
-  const timer = wordsOf(ts, node);
+  const timer = calleeText(ts, node);
   if (!TIMERS.has(timer) || isCleared(ts, node)) return undefined;
   for (const argument of node.arguments) {
     const callback = functionIn(ts, argument);
-    if (callback === undefined || signals(ts, callback, fn, calls)) continue;
+    if (callback === undefined || usesOutsideFunction(ts, callback, fn, calls)) continue;
     for (const inner of calls.nodesIn(callback)) {
       const started = startedBy(ts, inner, fn, calls);
       if (started !== undefined) return { ...started, by: node, what: `${started.what} in \`${timer}\`` };
@@ -165,8 +171,8 @@ function startedLater(
   return undefined;
 }
 
-/** Whether a callback names a function that the body got from elsewhere: a call of it may be what the body waits for. */
-function signals(ts: typeof TS, callback: Callable, fn: Callable, calls: Calls): boolean {
+/** Whether a callback uses a function that the body got from elsewhere. The body may wait for a call of that function. */
+function usesOutsideFunction(ts: typeof TS, callback: Callable, fn: Callable, calls: Calls): boolean {
   const visit = (node: TS.Node): boolean => {
     if (!ts.isIdentifier(node)) return ts.forEachChild(node, (child) => visit(child) || undefined) ?? false;
     const variable = calls.variableOf(node);
@@ -174,12 +180,14 @@ function signals(ts: typeof TS, callback: Callable, fn: Callable, calls: Calls):
     const isConst = (ts.getCombinedNodeFlags(variable) & ts.NodeFlags.Const) !== 0;
     const { initializer } = variable;
     const isOurs = isConst && initializer !== undefined && functionIn(ts, initializer) !== undefined;
-    return !isOurs && calls.isFunction(node) && !calls.givesPromise(node);
+    return !isOurs && calls.isFunction(node) && !calls.returnsPromiseWhenCalled(node);
   };
   return visit(callback.body);
 }
 
-/** `running.push(work())`, and the body does nothing else with `running`. Of a field, nobody in the file awaits it. */
+/**
+ * Finds `running.push(work())`, if the body does nothing else with `running`, or if `running` is a field that no code in the file awaits.
+ */
 function queued(ts: typeof TS, node: TS.CallExpression, fn: Callable, calls: Calls): Started | undefined {
   const called = bare(ts, node.expression);
   if (!ts.isPropertyAccessExpression(called) || !COLLECTS.has(called.name.text)) return undefined;
@@ -196,18 +204,18 @@ function queued(ts: typeof TS, node: TS.CallExpression, fn: Callable, calls: Cal
 }
 
 function isAwaited(ts: typeof TS, queue: TS.Expression): boolean {
-  const words = queue.getText();
+  const text = queue.getText();
   let isFound = false;
   const visit = (node: TS.Node): void => {
-    const isHandedOut = ts.isAwaitExpression(node) || ts.isReturnStatement(node);
-    isFound ||= isHandedOut && node.getText().includes(words);
+    const isUse = ts.isAwaitExpression(node) || ts.isReturnStatement(node);
+    isFound ||= isUse && node.getText().includes(text);
     ts.forEachChild(node, visit);
   };
   visit(queue.getSourceFile());
   return isFound;
 }
 
-/** Methods of arrays that ask a callback for `true` or `false`. */
+/** The methods of arrays whose callback returns `true` or `false`. */
 const PREDICATES: ReadonlySet<string> = new Set([
   "every",
   "filter",
@@ -226,7 +234,7 @@ const TIMERS: ReadonlySet<string> = new Set([
   "setTimeout",
 ]);
 
-/** Whether it sets a field of something that is not its own. */
+/** Whether the callback assigns to anything other than a plain variable, such as a field. */
 function writes(ts: typeof TS, callback: Callable): boolean {
   let isFound = false;
   const visit = (node: TS.Node): void => {
@@ -237,7 +245,7 @@ function writes(ts: typeof TS, callback: Callable): boolean {
   return isFound;
 }
 
-/** Whether somebody keeps what would stop it. `unref()` stops nothing. */
+/** Whether the code keeps the handle that can stop the timer. `unref()` stops nothing. */
 function isCleared(ts: typeof TS, timer: TS.CallExpression): boolean {
   let outer: TS.Expression = timer;
   while (
@@ -264,7 +272,7 @@ function isAssignment(ts: typeof TS, { operatorToken: { kind } }: TS.BinaryExpre
   return kind >= ts.SyntaxKind.FirstAssignment && kind <= ts.SyntaxKind.LastAssignment;
 }
 
-function wordsOf(ts: typeof TS, { expression }: TS.CallExpression): string {
+function calleeText(ts: typeof TS, { expression }: TS.CallExpression): string {
   const called = bare(ts, expression);
   if (ts.isPropertyAccessExpression(called)) return called.name.text;
   const [line = "", another] = called.getText().split("\n");

@@ -7,10 +7,10 @@ import type { Member } from "../implementations";
 import { nameOf, type Callable } from "../syntax";
 import type { TaggedLock } from "../tagged-locks";
 
-/** Functions that are called where a locked one is expected, and have no lock: overrides, and other implementations. */
+/** Finds functions without a lock that are called where a locked one is expected: overrides, and other implementations. */
 export function tagNotReached(ts: typeof TS, locks: readonly TaggedLock[], calls: Calls): Finding[] {
   const tagged = new Map<Callable, TaggedLock>(locks.map((lock) => [lock.fn, lock]));
-  const told = new Set<Callable>();
+  const reported = new Set<Callable>();
   return locks.flatMap((lock) => {
     const { fn } = lock;
     if (!ts.isMethodDeclaration(fn)) return [];
@@ -25,24 +25,24 @@ export function tagNotReached(ts: typeof TS, locks: readonly TaggedLock[], calls
       })),
     );
     return [...overriding, ...beside].flatMap(({ other, name, words }): Finding[] => {
-      if (!mayWait(ts, other, calls)) return []; // It could take no lock.
-      if (tagged.has(other) || told.has(other) || handsOn(ts, other, tagged, calls)) return [];
-      told.add(other);
+      if (!mayWait(ts, other, calls)) return []; // A synchronous function cannot wait for a lock.
+      if (tagged.has(other) || reported.has(other) || delegates(ts, other, tagged, calls)) return [];
+      reported.add(other);
       const at = spotOf(other.name ?? other);
-      const said = problem(name, at, nameOf(ts, other) ?? "a function", ...words);
-      return [{ file: at.file, problem: said, isCertain: false, proof: [at, tagOf(lock)] }];
+      const found = problem(name, at, nameOf(ts, other) ?? "a function", ...words);
+      return [{ file: at.file, problem: found, isCertain: false, proof: [at, tagOf(lock)] }];
     });
   });
 }
 
-/** Whether it waits for one that is locked, as a decorator of another implementation does, or an override that calls `super`. */
-function handsOn(
+/** Whether the function waits for a locked one, like a decorator of another implementation, or an override that calls `super`. */
+function delegates(
   ts: typeof TS,
   fn: Callable,
   tagged: ReadonlyMap<Callable, TaggedLock>,
   calls: Calls,
 ): boolean {
-  if (callsItsLike(ts, fn)) return true;
+  if (callsItsOwnName(ts, fn)) return true;
   const seen = new Set([fn]);
   for (const one of seen) {
     for (const { runs, isWaited } of calls.in(one)) {
@@ -54,8 +54,8 @@ function handsOn(
   return false;
 }
 
-/** Whether there is a call of a member of its own name in it, as in `return run(() => this.inner.reserve())`. */
-function callsItsLike(ts: typeof TS, fn: Callable): boolean {
+/** Whether the function calls a member of its own name, as in `return run(() => this.inner.reserve())`. */
+function callsItsOwnName(ts: typeof TS, fn: Callable): boolean {
   const name = fn.name?.getText();
   let isFound = false;
   const visit = (node: TS.Node): void => {

@@ -5,7 +5,7 @@ import type { Reached, Step } from "../reach";
 import { bare } from "../syntax";
 import type { TaggedLock } from "../tagged-locks";
 
-/** Functions that wait for their own lock, or for another one of its family, while they hold it. */
+/** Returns the functions that wait for their own lock, or for another one of its family, while they hold it. */
 export function waitingForItself(reached: readonly Reached[]): Reached[] {
   return reached.filter(
     ({ from, to }) =>
@@ -14,12 +14,12 @@ export function waitingForItself(reached: readonly Reached[]): Reached[] {
 }
 
 export function waitsForItself(ts: typeof TS, reached: readonly Reached[]): Finding[] {
-  const told = new Set<Step["call"]>();
+  const reported = new Set<Step["call"]>();
   return waitingForItself(reached).flatMap(({ from, to, path }): Finding[] => {
     const [first] = path;
     const last = path.at(-1);
-    if (first === undefined || last === undefined || told.has(last.call)) return [];
-    told.add(last.call);
+    if (first === undefined || last === undefined || reported.has(last.call)) return [];
+    reported.add(last.call);
     const isSame = isSameKey(ts, from, to, path);
     const at = spotOfCall(ts, first);
     const name = isSame ? "waitsForItself" : "mayWaitForItself";
@@ -49,25 +49,25 @@ function isSameKey(ts: typeof TS, from: TaggedLock, to: TaggedLock, path: readon
   if (held.length === 0) return true;
   let known = new Map(rootsOf(ts, from).map((name) => [name, name]));
   for (const { call, to: callee, isCallback } of path) {
-    if (isCallback) continue; // It sees the variables around it.
+    if (isCallback) continue; // A callback sees the variables around it.
     const next = new Map<string, string>();
     callee.parameters.forEach(({ name }, index) => {
       const argument = call.arguments?.[index];
-      const text = argument && handedOn(ts, argument, known);
+      const text = argument && nameInHolder(ts, argument, known);
       if (ts.isIdentifier(name) && text !== undefined) next.set(name.text, text);
     });
     const called = bare(ts, call.expression);
     if (ts.isPropertyAccessExpression(called)) {
-      const receiver = handedOn(ts, called.expression, known);
+      const receiver = nameInHolder(ts, called.expression, known);
       if (receiver !== undefined) next.set("this", receiver);
     }
     known = next;
   }
-  const asked = valuesIn(to).map((value) => renamed(value, known));
-  return asked.every((part, index) => part !== undefined && part === held[index]);
+  const wanted = valuesIn(to).map((value) => renamed(value, known));
+  return wanted.every((part, index) => part !== undefined && part === held[index]);
 }
 
-/** The expressions that the key is made of. Keys of one family differ in their values alone. */
+/** Returns the expressions in the key. Keys of one family differ only in their values. */
 function valuesIn({ plan }: TaggedLock): readonly string[] {
   return plan.wholeKey?.values ?? plan.key.map(({ shown }) => shown);
 }
@@ -76,8 +76,8 @@ function rootsOf(ts: typeof TS, { fn }: TaggedLock): string[] {
   return ["this", ...fn.parameters.flatMap(({ name }) => (ts.isIdentifier(name) ? [name.text] : []))];
 }
 
-/** Returns what the holder calls an argument: a parameter, or a path from one. */
-function handedOn(
+/** Returns the holder's name for an argument: a parameter, or a path from one. */
+function nameInHolder(
   ts: typeof TS,
   argument: TS.Expression,
   known: ReadonlyMap<string, string>,
@@ -86,11 +86,11 @@ function handedOn(
   if (value.kind === ts.SyntaxKind.ThisKeyword) return known.get("this");
   if (ts.isIdentifier(value)) return known.get(value.text);
   if (!ts.isPropertyAccessExpression(value)) return undefined;
-  const root = handedOn(ts, value.expression, known);
+  const root = nameInHolder(ts, value.expression, known);
   return root === undefined ? undefined : `${root}.${value.name.text}`;
 }
 
-/** Returns what the holder calls a path of the callee. `undefined` for another expression. */
+/** Returns the holder's name for a path of the callee, or `undefined` for any other expression. */
 function renamed(path: string, known: ReadonlyMap<string, string>): string | undefined {
   const [, root = "", rest = ""] =
     /^([\p{ID_Continue}$]+)((?:[?.#[\]]|[\p{ID_Continue}$])*)$/u.exec(path) ?? [];
