@@ -13,7 +13,7 @@ import {
   UNLIMITED,
 } from "../limits";
 import { isOptions, readOptions } from "../options";
-import { refusedAmong, wordsOf } from "../conflicts";
+import { refusedAmong, formatAttribute } from "../conflicts";
 import { formatValue } from "../format-value";
 
 /** How a lock behaves. The names and meanings are those of the tag's attributes. */
@@ -294,12 +294,14 @@ function assertTogether(settings: Settings, each = false): void {
     permits: settings.permits > 1,
     replicas: settings.replicas > 0,
   };
-  const isSaid = ({ name, value = "true" }: { readonly name: string; readonly value?: string }): boolean =>
+  const isGiven = ({ name, value = "true" }: { readonly name: string; readonly value?: string }): boolean =>
     String(said[name as keyof typeof said]) === value;
-  const [pair] = refusedAmong(isSaid);
+  const [pair] = refusedAmong(isGiven);
   if (pair === undefined) return;
   const { one, other, because } = pair;
-  throw new LockOptionError(`\`${wordsOf(one)}\` and \`${wordsOf(other)}\` cannot be combined: ${because}`);
+  throw new LockOptionError(
+    `\`${formatAttribute(one)}\` and \`${formatAttribute(other)}\` cannot be combined: ${because}`,
+  );
 }
 
 /** @throws {LockOptionError} when it is none, or larger than `most` */

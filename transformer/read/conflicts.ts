@@ -1,5 +1,5 @@
 import { MS_PER_UNIT, type DurationUnit } from "../../runtime/limits";
-import { refusedAmong, wordsOf } from "../../runtime/conflicts";
+import { refusedAmong, formatAttribute } from "../../runtime/conflicts";
 import { problem } from "../text/problems";
 import { literalOf, OPTION_READERS, type Value } from "./options";
 import { spanOf, type Reading } from "./reading";
@@ -18,13 +18,13 @@ export function readTogether(
   /** Returns a value as the tag writes it: `20s`, `false`. */
   const textOf = (name: string): string | undefined => literalOf(values.get(name))?.replaceAll('"', "");
   const isGiven = (name: string): boolean =>
-    name in OPTION_READERS ? isNonZero(textOf(name)) : attributes.has(name);
+    name in OPTION_READERS ? hasEffect(name, textOf(name)) : attributes.has(name);
   const pairs = refusedAmong(({ name, value }) =>
     value === undefined ? isGiven(name) : textOf(name) === value,
   );
   for (const { one, other, because } of pairs) {
     const at = spanOf(attributes.get(one.name)) ?? spanOf(attributes.get(other.name)) ?? tag.word;
-    problems.push(problem("refusedPair", at, wordsOf(one), wordsOf(other), because));
+    problems.push(problem("refusedPair", at, formatAttribute(one), formatAttribute(other), because));
   }
   const [holdAtMost, lockAtLeast, lockTime] = [
     textOf("holdAtMost"),
@@ -41,8 +41,12 @@ export function readTogether(
   problems.push(problem("longerThanLockTime", at, "lockAtLeast", lockTime));
 }
 
-function isNonZero(value: string | undefined): boolean {
-  return value !== undefined && msOf(value) !== 0;
+/** A count with which an attribute does what it does by default. */
+const DEFAULT_COUNTS: Readonly<Record<string, string>> = { replicas: "0", permits: "1" };
+
+/** Whether the attribute has another value than its default. A duration of 0 is the default of `lockAtLeast`. */
+function hasEffect(name: string, value: string | undefined): boolean {
+  return value !== undefined && value !== DEFAULT_COUNTS[name] && msOf(value) !== 0;
 }
 
 /** Returns the milliseconds of a duration such as `20s`, or NaN for any other text. */

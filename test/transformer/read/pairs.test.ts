@@ -151,6 +151,16 @@ test("where one of two is the project's default, the words of the other are told
   t.deepEqual(told("", { lockAtLeast: "20s", lockTime: "10s" }), ["LW1131 @redisLock"]);
 });
 
+test("a count with its default value goes with every attribute", (t) => {
+  for (const attributes of [
+    "replicas=0 mode=read",
+    "replicas=0 permits=5",
+    "permits=1 lockAtLeast=1s",
+    "replicas=1 permits=1",
+  ])
+    t.deepEqual(problemsOf(attributes), [], attributes);
+});
+
 test("lockAtLeast is at most lockTime", (t) => {
   t.deepEqual(problemsOf("lockTime=10 lockAtLeast=10001ms"), ["LW1131 lockAtLeast=10001ms"]);
   t.deepEqual(problemsOf("lockTime=10 lockAtLeast=10s"), []);

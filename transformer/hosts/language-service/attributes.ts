@@ -144,7 +144,7 @@ export const ABOUT_ATTRIBUTES: Readonly<Record<string, About>> = {
     byDefault: "`write`",
     meaning: "`write` holds the lock alone. `read` shares it with other readers",
     details:
-      "Any number of readers may hold the lock. Callers enter in the order in which they came, and readers in a row enter together. The body of a reader may read again. If it asks to write, that is an error.",
+      "Any number of readers may hold the lock. Readers and writers wait in one queue, and readers in a row enter together. The body of a reader may read again. If it asks to write, that is an error.",
     values: ["read", "write"],
   },
   permits: {
