@@ -2,31 +2,34 @@ import type { EnqueueRequest, Store, AcquireReply, AcquireRequest } from "../sto
 import { acquireReply } from "../stores/replies";
 import { NEVER_DUE, type Command } from "./in-flight";
 
-/** Is told what came of an attempt: once at most `onReply` or `onFailure`; after a failure maybe `onLateReply`. */
-export interface AcquireListener<Asker> {
-  onReply(attempt: AcquireCommand<Asker>, reply: AcquireReply): void;
-  onFailure(attempt: AcquireCommand<Asker>, error: unknown): void;
-  onLateReply(attempt: AcquireCommand<Asker>, reply: AcquireReply): void;
+/**
+ * Receives the outcome of a command: `onReply` or `onFailure`, and `onFailure` after an `onReply` that throws. `onLateReply` may follow
+ * `onFailure`.
+ */
+export interface AcquireListener<Caller> {
+  onReply(command: AcquireCommand<Caller>, reply: AcquireReply): void;
+  onFailure(command: AcquireCommand<Caller>, error: unknown): void;
+  onLateReply(command: AcquireCommand<Caller>, reply: AcquireReply): void;
 }
 
-/** One command that may take a key, with a `requestId` of its own. */
-export class AcquireCommand<Asker = unknown> implements Command<AcquireReply> {
+/** One command that may acquire a key, with its own `requestId`. */
+export class AcquireCommand<Caller = unknown> implements Command<AcquireReply> {
   timeoutMs = 0;
   dueAt = NEVER_DUE;
   readonly request: AcquireRequest | EnqueueRequest;
-  /** On the monotonic clock, at the latest: what it is granted counts from here. */
+  /** On the monotonic clock: a time before the command was sent. A grant counts from here. */
   readonly sentAt: number;
-  /** For whom the listener sent it. */
-  readonly asker: Asker;
+  /** The caller for which the listener sent it. */
+  readonly asker: Caller;
   readonly #store: Store;
-  readonly #listener: AcquireListener<Asker>;
+  readonly #listener: AcquireListener<Caller>;
 
   constructor(
     store: Store,
-    listener: AcquireListener<Asker>,
+    listener: AcquireListener<Caller>,
     request: AcquireRequest | EnqueueRequest,
     sentAt: number,
-    asker: Asker,
+    asker: Caller,
   ) {
     this.#store = store;
     this.#listener = listener;
@@ -35,7 +38,7 @@ export class AcquireCommand<Asker = unknown> implements Command<AcquireReply> {
     this.asker = asker;
   }
 
-  /** Whether it asks for a place in the key's queue, too. */
+  /** Whether it enqueues a ticket if it cannot acquire the key. */
   get isEnqueue(): boolean {
     return "ticket" in this.request;
   }

@@ -3,119 +3,122 @@ import { inRoot, runInNextTick, runInPromiseJob } from "../root-context";
 import { MOST_AT_ONCE } from "../stores/port";
 import { repliesIn } from "../stores/replies";
 
-/** The store did not answer in time. What became of the command is unknown. */
+/** The store did not reply in time. Whether it ran the command is unknown. */
 export class NoReplyError extends Error {
   override readonly name = "NoReplyError";
 }
 
-/** A command to the store, which is told how it ends. */
+/** A command to the store, which receives its outcome. */
 export interface Command<Reply> {
-  /** For how long a reply is waited for, in milliseconds, and on the clock when that is over: the business of `InFlight`. */
+  /** The time for the reply, in milliseconds. Only `InFlight` sets it. */
   timeoutMs: number;
+  /** When that time is over, on the monotonic clock. Only `InFlight` sets it. */
   dueAt: number;
   send(): Promise<unknown>;
-  /** Returns what the store replied. Throws if that is no reply to this command. */
+  /** Returns the reply of the store. Throws if it is no valid reply to this command. */
   read(reply: unknown): Reply;
   onReply(reply: Reply): void;
-  /** Of the store's error, or of a `NoReplyError` when there was neither in time. */
+  /** Receives the error of the store, or a `NoReplyError` if nothing arrived in time. */
   onFailure(error: unknown): void;
-  /** Of a reply that came after `onFailure`. */
+  /** Receives a reply that arrived after `onFailure`. */
   onLateReply(reply: Reply): void;
 }
 
 type AnyCommand = Pick<Command<unknown>, "timeoutMs" | "dueAt" | "onFailure">;
 
-/** Returns what the store replied. Throws if that is no reply. */
+/** Returns the reply of the store. Throws if it is no valid reply. */
 type Read<Reply> = (reply: unknown) => Reply;
 
 /** `dueAt` of a command that is not in flight. */
 export const NEVER_DUE = 0;
 
 /**
- * So many go at once where the store has nothing to do for us, and the others after them: so the store and this process work at
- * the same time, and do not wait for each other by turns. With fewer the commands themselves cost more than that saves.
+ * The size of the first batch while the store is idle. It is sent before the other commands of the same turn are collected, so that the
+ * store and this process work at the same time instead of by turns. A smaller batch would cost more than that saves.
  */
-const ENOUGH_TO_BEGIN = 32;
+const FIRST_BATCH_SIZE = 32;
 
-/** How many that have ended may stand among those in flight, unless more than that are in flight. */
+/** How many ended commands the list may contain, in addition to one for each command in flight. */
 const FEW = 16;
 
-/** The commands in flight. Each is bounded by a time-out of ours, whatever the client's own are. */
+/** The commands in flight. Each has a timeout of this class, whatever timeouts the client has. */
 export class InFlight {
   readonly usualTimeoutMs: number;
   readonly #clock: Clock;
   readonly #timer: Timer;
   readonly #onFault: (error: unknown) => void;
-  /** All of them, and for a while some that have ended: a list costs less than a set, and this is done twice a lock. */
+  /** The commands in flight, and for a while some that have ended. A list costs less than a set, and each lock adds two commands. */
   #begun: AnyCommand[] = [];
   #size = 0;
   #whenSettled: (() => void)[] = [];
-  /** For when the timer is set: for the first that runs out, or one that has ended. */
-  #looksAt = Infinity;
+  /** When the timer fires: for the first command that times out, or for one that has ended. */
+  #timerAt = Infinity;
 
-  /** @param onFault told what was thrown while a reply was handled, which is a fault of ours */
+  /** @param onFault called with each error that a handler of a reply throws, which is a bug in Lockweave */
   constructor(clock: Clock, usualTimeoutMs: number, onFault: (error: unknown) => void = () => {}) {
     this.#clock = clock;
     this.usualTimeoutMs = usualTimeoutMs;
     this.#onFault = onFault;
-    this.#timer = clock.timer(() => this.#ring());
+    this.#timer = clock.timer(() => this.#onTimer());
   }
 
   get size(): number {
     return this.#size;
   }
 
-  /** Resolves when nothing is in flight. */
+  /** Resolves when no command is in flight. */
   settled(): Promise<void> {
     return this.#size === 0 ? Promise.resolve() : new Promise((resolve) => this.#whenSettled.push(resolve));
   }
 
-  /** @param mostMs never more than the usual time-out */
-  send<Reply>(command: Command<Reply>, mostMs = Infinity): void {
-    this.begin(command, mostMs);
+  /** @param timeoutMs the time for the reply, at most the usual timeout */
+  send<Reply>(command: Command<Reply>, timeoutMs = Infinity): void {
+    this.begin(command, timeoutMs);
     inRoot(() => this.follow(command));
   }
 
-  /** The same, as a promise. */
+  /** Sends a command, and resolves to its reply. */
   ask<Reply>(
     send: (timeoutMs: number) => Promise<unknown>,
     read: Read<Reply>,
-    mostMs = Infinity,
+    timeoutMs = Infinity,
   ): Promise<Reply> {
-    return new Promise((resolve, reject) => this.send(new Question(send, read, resolve, reject), mostMs));
+    return new Promise((resolve, reject) =>
+      this.send(new PromisedCommand(send, read, resolve, reject), timeoutMs),
+    );
   }
 
-  /** The same of a command whose reply tells nothing. */
-  async tell(send: (timeoutMs: number) => Promise<void>): Promise<void> {
+  /** Sends a command whose reply has no content, and resolves when the reply arrives. */
+  async askWithoutReply(send: (timeoutMs: number) => Promise<void>): Promise<void> {
     await this.ask(send, () => true);
   }
 
   /**
-   * Starts the time of the command. It reads the clock itself: the process may have stalled since its caller did, and the store
-   * has the whole time to reply.
+   * Starts the timeout of the command. It reads the clock itself, because the process may have stalled since its caller read the clock. So
+   * the store has the whole time to reply.
    */
-  begin(command: AnyCommand, mostMs: number): void {
-    command.timeoutMs = Math.min(mostMs, this.usualTimeoutMs);
+  begin(command: AnyCommand, timeoutMs: number): void {
+    command.timeoutMs = Math.min(timeoutMs, this.usualTimeoutMs);
     command.dueAt = Math.ceil(this.#clock.now() + command.timeoutMs);
     this.#begun.push(command);
     this.#size += 1;
-    this.#lookAt(command.dueAt);
+    this.#setTimer(command.dueAt);
   }
 
-  /** Sends what has begun, and reports its end to it. To be called in the root context, so that the report runs there. */
+  /** Sends a command whose timeout has started, and passes the outcome to it. Call this in the root context, so that handlers run there. */
   follow<Reply>(command: Command<Reply>): void {
-    sent(command).then(
+    sendSafely(command).then(
       (reply) => this.replied(command, reply),
       (error: unknown) => this.failed(command, error),
     );
   }
 
-  /** A reply that nobody can read, or handle, fails this command alone: others may have been sent with it. */
-  replied<Reply>(command: Command<Reply>, told: unknown): void {
+  /** Handles a reply. If it cannot be read or handled, only this command fails, because others may have been sent with it. */
+  replied<Reply>(command: Command<Reply>, received: unknown): void {
     let reply: Reply;
     try {
-      if (told instanceof Error) throw told; // Of one among many.
-      reply = command.read(told);
+      if (received instanceof Error) throw received; // The error of one command in a batch.
+      reply = command.read(received);
     } catch (error) {
       return this.failed(command, error);
     }
@@ -128,7 +131,7 @@ export class InFlight {
     if (this.forget(command)) this.handle(() => command.onFailure(error));
   }
 
-  /** Handles a reply, or a failure. Reports and returns what that throws: it is a fault of ours, and stops nobody else. */
+  /** Runs a handler. Reports and returns the error that it throws, which is a bug in Lockweave and must not affect other commands. */
   handle(handler: () => void): { readonly error: unknown } | undefined {
     try {
       handler();
@@ -139,31 +142,31 @@ export class InFlight {
     }
   }
 
-  /** It is told nothing more, but of a late reply. Returns whether it was still in flight. */
+  /** Removes a command, which receives only a late reply from now on. Returns whether it was still in flight. */
   forget(command: AnyCommand): boolean {
     if (command.dueAt === NEVER_DUE) return false;
     command.dueAt = NEVER_DUE;
     this.#size -= 1;
     if (this.#begun.length > 2 * this.#size + FEW) this.#begun = this.#begun.filter(isInFlight);
     if (this.#size === 0) {
-      this.#looksAt = Infinity;
+      this.#timerAt = Infinity;
       this.#timer.clear();
-      if (this.#whenSettled.length > 0) for (const tell of this.#whenSettled.splice(0)) tell();
+      if (this.#whenSettled.length > 0) for (const resolve of this.#whenSettled.splice(0)) resolve();
     }
     return true;
   }
 
-  #lookAt(at: number): void {
-    if (at >= this.#looksAt) return;
-    this.#looksAt = at;
+  #setTimer(at: number): void {
+    if (at >= this.#timerAt) return;
+    this.#timerAt = at;
     this.#timer.set(at);
   }
 
-  #ring(): void {
+  #onTimer(): void {
     const now = this.#clock.now();
-    this.#looksAt = Infinity;
-    for (const { dueAt } of this.#begun) if (dueAt > now) this.#lookAt(dueAt);
-    // The process may have stalled, and the replies may have arrived long ago.
+    this.#timerAt = Infinity;
+    for (const { dueAt } of this.#begun) if (dueAt > now) this.#setTimer(dueAt);
+    // The process may have stalled after the replies arrived. So they are read before any command fails.
     if (this.#begun.some((command) => isOverdue(command, now))) afterIo(this.#clock, () => this.#expire(now));
   }
 
@@ -179,45 +182,46 @@ export class InFlight {
   }
 }
 
-/** Sends commands together: one reply, or one error, for each, in their order. */
+/** Sends commands together. Resolves to a reply or an error for each, in order. */
 type SendMany<Sent> = (commands: readonly Sent[], timeoutMs: number) => Promise<unknown>;
 
 /**
- * Sends what is asked within one turn of the event loop together. What is alone is sent by itself, in the same turn all
- * the same. Nobody may rely on the order in which anything is sent.
+ * Sends the commands of one turn of the event loop together. A single command is sent alone, in the same turn. Callers must not rely on the
+ * order in which commands are sent.
  */
 export class Batch<Sent extends Command<Reply>, Reply> {
   readonly #inFlight: InFlight;
   readonly #sendMany: SendMany<Sent> | undefined;
   readonly #mostAtOnce: number;
-  readonly #enoughToBegin: number;
+  readonly #firstBatchSize: number;
   #pending: Sent[] = [];
-  /** How often some were sent together of which nothing was heard yet. */
-  #underWay = 0;
+  /** How many batches are in flight. */
+  #batchesInFlight = 0;
 
-  /** @param sendMany undefined where each is to be sent by itself */
+  /** @param sendMany `undefined` if each command is sent alone */
   constructor(inFlight: InFlight, sendMany: SendMany<Sent> | undefined, mostAtOnce = MOST_AT_ONCE) {
     this.#inFlight = inFlight;
     this.#mostAtOnce = mostAtOnce;
-    // A store that takes any number makes several commands of them itself: the fewer, the more it has of them.
-    this.#enoughToBegin = mostAtOnce === Infinity ? Infinity : ENOUGH_TO_BEGIN;
+    // A store that accepts any number splits them itself. It needs fewer commands if it gets all of them at once.
+    this.#firstBatchSize = mostAtOnce === Infinity ? Infinity : FIRST_BATCH_SIZE;
     this.#sendMany = sendMany;
   }
 
-  /** @param mostMs never more than the usual time-out */
-  send(command: Sent, mostMs = Infinity): void {
-    if (this.#sendMany === undefined) return this.#inFlight.send(command, mostMs);
-    this.#inFlight.begin(command, mostMs);
+  /** @param timeoutMs the time for the reply, at most the usual timeout */
+  send(command: Sent, timeoutMs = Infinity): void {
+    if (this.#sendMany === undefined) return this.#inFlight.send(command, timeoutMs);
+    this.#inFlight.begin(command, timeoutMs);
     const count = this.#pending.push(command);
-    if (count >= (this.#underWay === 0 ? this.#enoughToBegin : this.#mostAtOnce)) return inRoot(this.#flush);
+    if (count >= (this.#batchesInFlight === 0 ? this.#firstBatchSize : this.#mostAtOnce))
+      return inRoot(this.#flush);
     if (count > 1) return;
-    // In a tick, which comes after all promise jobs that are due, callers meet whom one reply woke. A lone caller is not
-    // kept waiting for it: the next promise job is late enough for what one piece of code asks for at once.
+    // A tick runs after all pending promise jobs, so callers that one reply woke share a batch. A lone caller does not wait for a tick.
+    // The next promise job is late enough for commands that one piece of code sends together.
     if (this.#inFlight.size > 1) runInNextTick(this.#flush);
     else runInPromiseJob(this.#flush);
   }
 
-  /** Takes back what was not sent yet. Returns whether it was. */
+  /** Cancels a command that was not sent yet. Returns whether it did. */
   cancel(command: Sent): boolean {
     const index = this.#pending.indexOf(command);
     if (index < 0) return false;
@@ -232,13 +236,13 @@ export class Batch<Sent extends Command<Reply>, Reply> {
       const some = pending.slice(from, from + this.#mostAtOnce);
       const [first] = some;
       if (first !== undefined && some.length === 1) this.#inFlight.follow(first);
-      else void this.#together(some);
+      else void this.#sendTogether(some);
     }
   };
 
-  async #together(commands: readonly Sent[]): Promise<void> {
+  async #sendTogether(commands: readonly Sent[]): Promise<void> {
     let replies: readonly unknown[];
-    this.#underWay += 1;
+    this.#batchesInFlight += 1;
     try {
       const timeoutMs = commands.reduce((most, command) => Math.max(most, command.timeoutMs), 0);
       replies = repliesIn(await this.#sendMany?.(commands, timeoutMs), commands.length);
@@ -246,7 +250,7 @@ export class Batch<Sent extends Command<Reply>, Reply> {
       for (const command of commands) this.#inFlight.failed(command, error);
       return;
     } finally {
-      this.#underWay -= 1;
+      this.#batchesInFlight -= 1;
     }
     commands.forEach((command, index) => {
       this.#inFlight.replied(command, replies[index]);
@@ -262,8 +266,8 @@ function isOverdue(command: AnyCommand, now: number): boolean {
   return isInFlight(command) && command.dueAt <= now;
 }
 
-/** A store that throws has rejected. */
-function sent(command: Pick<Command<unknown>, "send">): Promise<unknown> {
+/** Sends a command. A store that throws counts as one that rejects. */
+function sendSafely(command: Pick<Command<unknown>, "send">): Promise<unknown> {
   try {
     return Promise.resolve(command.send());
   } catch (error) {
@@ -271,7 +275,7 @@ function sent(command: Pick<Command<unknown>, "send">): Promise<unknown> {
   }
 }
 
-class Question<Reply> implements Command<Reply> {
+class PromisedCommand<Reply> implements Command<Reply> {
   timeoutMs = 0;
   dueAt = NEVER_DUE;
   readonly read: Read<Reply>;

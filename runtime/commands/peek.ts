@@ -4,8 +4,7 @@ import { peekReply, repliesIn } from "../stores/replies";
 import type { InFlight } from "./in-flight";
 
 /**
- * Asks what keys hold. It never rejects: there is one answer for each key, in their order, or the error that the store
- * failed with.
+ * Returns the values of keys, in order, and `undefined` for a free key. Never rejects: if the store fails, each value is its error.
  */
 export async function peekMany(
   store: Store,

@@ -9,10 +9,13 @@ import type {
 import { releaseReply, releaseAndEnqueueReply } from "../stores/replies";
 import { NEVER_DUE, type Command } from "./in-flight";
 
-/** Is told what came of a drop: exactly one of the two. */
+/**
+ * Receives the outcome of a release: `onReleaseReply` or `onReleaseFailure`. `onReleaseFailure` also follows an `onReleaseReply` that
+ * throws.
+ */
 export interface ReleaseListener<Held> {
-  onReleaseReply(drop: ReleaseCommand<Held>, reply: ReleaseReply): void;
-  onReleaseFailure(drop: ReleaseCommand<Held>, error: unknown): void;
+  onReleaseReply(command: ReleaseCommand<Held>, reply: ReleaseReply): void;
+  onReleaseFailure(command: ReleaseCommand<Held>, error: unknown): void;
 }
 
 /** The command that ends a hold. */
@@ -20,7 +23,7 @@ export class ReleaseCommand<Held> implements Command<ReleaseReply> {
   timeoutMs = 0;
   dueAt = NEVER_DUE;
   readonly request: ReleaseRequest;
-  /** What the listener knows it by. */
+  /** Identifies the hold for the listener. */
   readonly held: Held;
   readonly #store: Store;
   readonly #listener: ReleaseListener<Held>;
@@ -51,28 +54,31 @@ export class ReleaseCommand<Held> implements Command<ReleaseReply> {
   onLateReply(): void {}
 }
 
-/** Is told what came of a drop with a successor: exactly one of the first two; after a failure maybe the third. */
+/**
+ * Receives the outcome of a release that also enqueues: a reply or a failure, and a failure after a reply handler that throws. A late reply
+ * may follow a failure.
+ */
 export interface ReleaseAndEnqueueListener<Held> {
   onReleaseAndEnqueueReply(
-    next: ReleaseAndEnqueueCommand<Held>,
+    command: ReleaseAndEnqueueCommand<Held>,
     reply: ReleaseAndEnqueueReply | NotReleased,
   ): void;
-  onReleaseAndEnqueueFailure(next: ReleaseAndEnqueueCommand<Held>, error: unknown): void;
+  onReleaseAndEnqueueFailure(command: ReleaseAndEnqueueCommand<Held>, error: unknown): void;
   onLateReleaseAndEnqueueReply(
-    next: ReleaseAndEnqueueCommand<Held>,
+    command: ReleaseAndEnqueueCommand<Held>,
     reply: ReleaseAndEnqueueReply | NotReleased,
   ): void;
 }
 
-/** The command that ends a hold, and asks for the same key, with a `requestId` of its own, for who is next here. */
+/** The command that ends a hold, and acquires or enqueues for the next waiter of this process, with its own `requestId`. */
 export class ReleaseAndEnqueueCommand<Held> implements Command<ReleaseAndEnqueueReply | NotReleased> {
   timeoutMs = 0;
   dueAt = NEVER_DUE;
   readonly release: ReleaseRequest;
-  /** What the listener knows the ended hold by. */
+  /** Identifies the released hold for the listener. */
   readonly held: Held;
   readonly request: EnqueueRequest;
-  /** On the monotonic clock: what it is granted counts from here. */
+  /** On the monotonic clock: a time before the command was sent. A grant counts from here. */
   readonly sentAt: number;
   readonly #store: Store;
   readonly #listener: ReleaseAndEnqueueListener<Held>;
@@ -80,14 +86,14 @@ export class ReleaseAndEnqueueCommand<Held> implements Command<ReleaseAndEnqueue
   constructor(
     store: Store,
     listener: ReleaseAndEnqueueListener<Held>,
-    dropped: ReleaseRequest,
+    release: ReleaseRequest,
     held: Held,
     request: EnqueueRequest,
     sentAt: number,
   ) {
     this.#store = store;
     this.#listener = listener;
-    this.release = dropped;
+    this.release = release;
     this.held = held;
     this.request = request;
     this.sentAt = sentAt;

@@ -4,20 +4,20 @@ import { renewReply, repliesIn } from "../stores/replies";
 import type { InFlight } from "./in-flight";
 
 /**
- * Renews holds. It never rejects: there is one reply for each, in their order, or the error that the store failed with.
+ * Renews holds, and returns a reply for each, in order. Never rejects: if the store fails, each reply is its error.
  *
- * @param mostMs never more than the usual time-out
+ * @param timeoutMs the time for the reply, at most the usual timeout
  */
 export async function renewMany(
   store: Store,
   inFlight: InFlight,
   requests: readonly RenewRequest[],
-  mostMs?: number,
+  timeoutMs?: number,
 ): Promise<RenewReply[]> {
   const count = requests.length;
   try {
-    const send = (timeoutMs: number): Promise<unknown> => store.renew(requests, timeoutMs);
-    const replies = await inFlight.ask(send, (reply) => repliesIn(reply, count), mostMs);
+    const send = (ms: number): Promise<unknown> => store.renew(requests, ms);
+    const replies = await inFlight.ask(send, (reply) => repliesIn(reply, count), timeoutMs);
     return requests.map(({ fencing }, index) => orError(() => renewReply(replies[index], fencing)));
   } catch (error) {
     const failure = asError(error);
@@ -25,14 +25,14 @@ export async function renewMany(
   }
 }
 
-/** The same of one. */
+/** Does the same for one hold. */
 export async function renewOne(
   store: Store,
   inFlight: InFlight,
   request: RenewRequest,
-  mostMs?: number,
+  timeoutMs?: number,
 ): Promise<RenewReply> {
-  const [reply = NO_REPLY] = await renewMany(store, inFlight, [request], mostMs);
+  const [reply = NO_REPLY] = await renewMany(store, inFlight, [request], timeoutMs);
   return reply;
 }
 

@@ -2,8 +2,8 @@ import { AsyncResource } from "node:async_hooks";
 import { setMaxListeners } from "node:events";
 
 /**
- * An `AbortController` whose listeners run in the async context in which it was made. The code that finds a lost lock may
- * run in the context of another caller.
+ * An `AbortController` whose listeners run in the async context in which it was created. The code that notices a lost lock may run in the
+ * context of another caller.
  */
 export class Aborter {
   readonly #controller = new AbortController();
@@ -27,6 +27,6 @@ function allowManyListeners(signal: AbortSignal): void {
   try {
     setMaxListeners(0, signal);
   } catch {
-    // The signal is not Node's own, as in a test environment with a DOM: then there is no limit.
+    // Test environments with a DOM replace Node's signal. Such a signal has no limit.
   }
 }

@@ -1,10 +1,11 @@
 import { readFrom, readOptions } from "../options";
 import { areInherited, LOCK_OPTIONS, unknownLockOption } from "./settings";
 
-/** What one place in the code asks for. */
+/** The checked options of one call. */
 export interface Asked<Made> {
+  /** What was made from the options of the call site. */
   readonly made: Made;
-  /** Returns an option that differs from call to call, of the options that were asked with. */
+  /** Returns the value of an option that may differ from call to call. `options` are those of the call. */
   differing<Options extends object, Name extends keyof Options & string>(
     options: Options,
     name: Name,
@@ -12,10 +13,10 @@ export interface Asked<Made> {
 }
 
 /**
- * Makes something of the options of each call site. A call site asks for the same each time: so its options are checked once,
- * and made into something once.
+ * Makes something from the options of each call site. A call site usually passes the same options each time. So they are checked only once,
+ * and `make` is called only once.
  *
- * @param make given the checked options; `others` are the names of those that are not for the lock
+ * @param make receives the checked options. `others` are the names of the options that are not for the lock
  */
 export function oncePerCallSite<Made>(
   make: (options: object, site: string | undefined, others: readonly string[]) => Made,
@@ -23,7 +24,7 @@ export function oncePerCallSite<Made>(
   const callSites = new Map<string | undefined, CallSiteOptions<Made>>();
   return (options, site, others) => {
     const known = callSites.get(site);
-    if (known?.areThose(options) === true) return known;
+    if (known?.areEqualTo(options) === true) return known;
     const unknownOption = (name: string) => unknownLockOption(name, others);
     const own = readOptions(options, [...others, ...LOCK_OPTIONS], unknownOption);
     const asked = new CallSiteOptions(own, others, make(own, site, others));
@@ -32,11 +33,11 @@ export function oncePerCallSite<Made>(
   };
 }
 
-/** Options that were checked, and what was made of them. */
+/** The checked options of a call site, and what was made from them. */
 class CallSiteOptions<Made> implements Asked<Made> {
   readonly made: Made;
   readonly #names: readonly string[];
-  /** The values of these names, or `DIFFERS`. */
+  /** The value of each option in `#names`, or `DIFFERS`. */
   readonly #values: readonly unknown[];
 
   constructor(own: object, others: readonly string[], made: Made) {
@@ -45,8 +46,8 @@ class CallSiteOptions<Made> implements Asked<Made> {
     this.#values = Object.entries(own).map(([name, value]) => (others.includes(name) ? DIFFERS : value));
   }
 
-  /** Whether these are the same options again, and inherit none. A prototype may have changed since the last call. */
-  areThose(options: object): boolean {
+  /** Whether these options equal the checked ones, and inherit none. A prototype may have changed since the last call. */
+  areEqualTo(options: object): boolean {
     try {
       const names = Object.keys(options);
       if (names.length !== this.#names.length) return false;
@@ -58,7 +59,7 @@ class CallSiteOptions<Made> implements Asked<Made> {
       const prototype: unknown = Object.getPrototypeOf(options);
       return prototype === null || (prototype === Object.prototype && !areInherited());
     } catch {
-      return false; // `readOptions` reports what cannot be read.
+      return false; // `readOptions` reports options that cannot be read.
     }
   }
 

@@ -52,7 +52,7 @@ export type LockListeners = Partial<{
   readonly [Name in keyof LockEvents]: (event: LockEvents[Name]) => void;
 }>;
 
-/** @returns a function that unsubscribes them */
+/** Subscribes the listeners. Returns a function that unsubscribes them. */
 export function listenToLocks(listeners: LockListeners): () => void {
   const subscribed = Object.entries(listeners).map(([name, listener]) => {
     const hear = (event: unknown): void => (listener as (event: unknown) => void)(event);
@@ -78,12 +78,12 @@ export function nameOf(lock: LockEvent): string {
   return site === undefined ? placeOf(lock) : `${placeOf(lock)} (${site})`;
 }
 
-/** Its key, which may be another lock in another store. */
+/** The key, and the name of the store unless it is the default. The same key in another store is another lock. */
 export function placeOf({ key, store }: Pick<LockEvent, "key" | "store">): string {
   return store === DEFAULT_STORE ? key : `${key} in ${store}`;
 }
 
-/** Tells what happens to locks: to the logger as a time line, and to whoever listens to the channels. */
+/** Reports what happens to locks, to the logger and to subscribers of the channels. */
 export class Events {
   readonly #logger: Logger;
 
@@ -91,28 +91,28 @@ export class Events {
     this.#logger = logger;
   }
 
-  /** In the caller's context: a span that begins here is a child of the caller's span. */
+  /** Publishes in the caller's context, so that a span that begins here is a child of the caller's span. */
   asks(lock: LockEvent): void {
     if (acquire.hasSubscribers) acquire.publish(about(lock));
   }
 
   waits(lock: LockEvent): void {
-    this.#logger.debug?.(`${beginning(lock)} waits`);
+    this.#logger.debug?.(`${prefixOf(lock)} waits`);
     if (wait.hasSubscribers) publish(wait, about(lock));
   }
 
   holds(lock: LockEvent & { readonly fencingToken: number | undefined }, waitedMs: number): void {
-    this.#logger.debug?.(`${beginning(lock)} holds the lock after ${Math.round(waitedMs)} ms`);
+    this.#logger.debug?.(`${prefixOf(lock)} holds the lock after ${Math.round(waitedMs)} ms`);
     const { fencingToken } = lock;
     if (grant.hasSubscribers) publish(grant, { ...about(lock), waitedMs, fencingToken });
   }
 
   givesUp(lock: LockEvent, waitedMs: number): void {
-    this.#logger.debug?.(`${beginning(lock)} gives up after ${Math.round(waitedMs)} ms`);
+    this.#logger.debug?.(`${prefixOf(lock)} gives up after ${Math.round(waitedMs)} ms`);
     if (giveUp.hasSubscribers) publish(giveUp, { ...about(lock), waitedMs });
   }
 
-  /** Returns whether anybody listens. */
+  /** Returns whether the channel has subscribers. */
   renewed(lock: LockEvent): boolean {
     if (!renew.hasSubscribers) return false;
     publish(renew, about(lock));
@@ -120,15 +120,15 @@ export class Events {
   }
 
   lost(lock: LockEvent, { because }: Loss): void {
-    this.#logger.warn(`${beginning(lock)} lost the lock: ${because}`);
+    this.#logger.warn(`${prefixOf(lock)} lost the lock: ${because}`);
     if (lost.hasSubscribers) publish(lost, { ...about(lock), reason: because });
   }
 
   ends(lock: LockEvent, outcome: Outcome, heldMs: number, trouble: unknown): void {
-    const line = (): string => `${beginning(lock)} ${outcome} after ${Math.round(heldMs)} ms`;
+    const line = (): string => `${prefixOf(lock)} ${outcome} after ${Math.round(heldMs)} ms`;
     if (outcome === "unknown") {
-      const doubt = `the release was not confirmed (${errorMessage(trouble)}); it is sent again, and the key expires at the latest in its lock time`;
-      this.#logger.warn(`${line()}: ${doubt}`);
+      const explanation = `the release was not confirmed (${errorMessage(trouble)}); it is sent again, and the key expires at the latest in its lock time`;
+      this.#logger.warn(`${line()}: ${explanation}`);
     } else {
       this.#logger.debug?.(line());
     }
@@ -136,13 +136,13 @@ export class Events {
   }
 }
 
-/** An event happens while the code of any caller runs, which may be another one than the event is about. */
+/** Publishes in the root context, because another caller's code may be running. */
 function publish(to: Channel, event: object): void {
   inRoot(() => to.publish(event));
 }
 
-/** The last digits tell two requests apart: the first are the process's number. */
-function beginning(lock: LockEvent): string {
+/** The name of the lock, and the end of its request ID. A request ID begins with the number of the process. */
+function prefixOf(lock: LockEvent): string {
   return `${nameOf(lock)} ${lock.requestId.slice(-8)}`;
 }
 

@@ -33,18 +33,18 @@ export type FailureClass = new (message: string, options?: LockErrorOptions) => 
 /**
  * One acquisition of one key: `acquire`, with `retryCheck` between tries, then `release`. While it is held, the runtime renews it.
  *
- * Its methods are `private` and not `#`, since a process may have very many locks, and `#` methods take memory in each object.
+ * Methods are `private` instead of `#`, because a process may have very many locks, and each object with `#` methods takes more memory.
  */
 export class Lock implements AsyncDisposable, Waiter, Holder {
   readonly key: string;
   /** Identifies this acquisition: 32 hex characters. The value of the key in the store is {@link storeValue}. */
   readonly requestId: string;
   readonly #callSite: CallSite;
-  /** It is held from "at work" to "left". After its own body has left, other bodies may still be inside a reentrant lock. */
-  #phase: "waiting" | "at work" | "failed" | "left" | "ended" = "waiting";
+  /** It is held from "running" to "left". After its own body has left a reentrant lock, other bodies may still be inside. */
+  #phase: "waiting" | "running" | "failed" | "left" | "ended" = "waiting";
   #wait: Wait | undefined;
 
-  // While held.
+  // The state while it is held.
   #lease: Lease | undefined;
   /** The start of the hold, on the monotonic clock, in milliseconds. */
   heldSince = 0;
@@ -69,12 +69,12 @@ export class Lock implements AsyncDisposable, Waiter, Holder {
     return this.#callSite.settings;
   }
 
-  /** Its one key: see {@link Locks.keys}. */
+  /** The key, in a list: see {@link MultiLock.keys}. */
   get keys(): readonly string[] {
     return [this.key];
   }
 
-  /** Itself: see {@link Locks.locks}. */
+  /** This lock, in a list: see {@link MultiLock.locks}. */
   get locks(): readonly Lock[] {
     return [this];
   }
@@ -108,25 +108,25 @@ export class Lock implements AsyncDisposable, Waiter, Holder {
     return this.settings.permits;
   }
 
-  /** Whether the runtime renews it. It also does so while the caller waits for other keys of the same lock. */
+  /** Whether the watchdog renews it. It always does while the caller waits for other keys of the same `MultiLock`. */
   get isWatched(): boolean {
-    const { together } = this.#callSite;
-    return this.settings.watchdog || (together !== undefined && together.heldSince === undefined);
+    const { group } = this.#callSite;
+    return this.settings.watchdog || (group !== undefined && group.heldSince === undefined);
   }
 
-  /** The time until which the key stays closed after its release, on the monotonic clock. */
+  /** On the monotonic clock: the time until which the key stays closed, even if the body ends earlier (`lockAtLeast`). */
   get staysUntil(): number {
     return this.heldSince + this.settings.lockAtLeastMs;
   }
 
   get mayHoldUntil(): number {
-    const { together } = this.#callSite;
-    const since = together === undefined ? this.heldSince : (together.heldSince ?? Infinity);
+    const { group } = this.#callSite;
+    const since = group === undefined ? this.heldSince : (group.heldSince ?? Infinity);
     return since + this.settings.holdAtMostMs;
   }
 
   get isInUse(): boolean {
-    return this.#callSite.together?.isInUse ?? true;
+    return this.#callSite.group?.isInUse ?? true;
   }
 
   get isAutoUnlocked(): boolean {
@@ -135,14 +135,14 @@ export class Lock implements AsyncDisposable, Waiter, Holder {
 
   get mayShareHold(): boolean {
     const { watchdog, autoUnlock, holdAtMostMs } = this.settings;
-    const isLimitKnown = this.#callSite.together === undefined || holdAtMostMs === Infinity;
+    const isLimitKnown = this.#callSite.group === undefined || holdAtMostMs === Infinity;
     return watchdog && autoUnlock && isLimitKnown;
   }
 
   // ---- acquire ----------------------------------------------------------------------------------------
 
   /**
-   * Tries to acquire the lock. Resolves to whether it is held now. `retryCheck` says when to try again. A second call during a
+   * Tries to acquire the lock. Resolves to whether it is held now. If not, `retryCheck` waits for the next try. A second call during a
    * try joins that try.
    *
    * @param signal ends the wait: `acquire` or `retryCheck` rejects with its reason immediately
@@ -155,35 +155,35 @@ export class Lock implements AsyncDisposable, Waiter, Holder {
     if (this.isSpent) return Promise.reject(this.notHeld());
     if (this.#entry !== undefined) return this.#entry;
     if (this.#wait === undefined) {
-      const around = findAround(Lock.isEntered, this);
-      if (around !== undefined && this.permits < around.root.permits) {
-        return Promise.reject(this.wouldWaitForItself(around.root));
+      const outer = findAround(Lock.isEntered, this);
+      if (outer !== undefined && this.permits < outer.root.permits) {
+        return Promise.reject(this.wouldWaitForItself(outer.root));
       }
-      if (around !== undefined && mayBeEnteredAgain(this.settings)) {
-        return (this.#entry = this.enterAgain(around.root, signal));
+      if (outer !== undefined && mayBeEnteredAgain(this.settings)) {
+        return (this.#entry = this.enterAgain(outer.root, signal));
       }
     }
-    const wait = this.#wait ?? this.standInLine(signal);
-    if (this.isHeld) return IS_HELD; // By who was told that it asks, and gave way.
+    const wait = this.#wait ?? this.startWait(signal);
+    if (this.isHeld) return IS_HELD; // A subscriber to the event released the lock in the meantime, so it is ours now.
     if (this.locker.queues.isClosed) this.onClosed();
     return wait.try(this);
   }
 
-  /** Whoever holds a key beside others, and asks for fewer of them, waits for all others and for itself. */
+  /** The error for a caller that shares a key and acquires it again with fewer permits. It would wait for the others and for itself. */
   private wouldWaitForItself(root: Lock): LockMisconfiguredError {
     this.#phase = "ended";
-    const [has, asks] = [root, this].map(({ settings }) => sharingOf(settings));
+    const [outerMode, innerMode] = [root, this].map(({ settings }) => sharingOf(settings));
     return new LockMisconfiguredError(
-      `${nameOf(this)} is acquired with ${asks} inside a body that holds it with ${has}, so it would wait for that body to end. Fix: acquire it with ${asks} around that body, or after it`,
+      `${nameOf(this)} is acquired with ${innerMode} inside a body that holds it with ${outerMode}, so it would wait for that body to end. Fix: acquire it with ${innerMode} around that body, or after it`,
     );
   }
 
-  /** It was held, and released: a lock is one acquisition. */
+  /** Whether it was released, or failed to enter a reentrant lock. A `Lock` is one acquisition, and cannot be acquired again. */
   private get isSpent(): boolean {
     return this.#phase === "ended" && this.#wait === undefined;
   }
 
-  private standInLine(signal: AbortSignal | undefined): Wait {
+  private startWait(signal: AbortSignal | undefined): Wait {
     const { clock, queues, events } = this.locker;
     const wait = new Wait(clock, queues.alarms, queues.join(this), this.#callSite.waitsSince);
     this.#wait = wait;
@@ -209,7 +209,7 @@ export class Lock implements AsyncDisposable, Waiter, Holder {
     wait.fail(reason);
   }
 
-  /** The first command has the `requestId` of the lock, and each later one another. */
+  /** Returns the `requestId` of the lock for the first command, and a new one for each later command. */
   nextRequestId(): string {
     const wait = this.#wait;
     if (wait === undefined || wait.hasSent) return this.locker.newRequestId();
@@ -247,27 +247,27 @@ export class Lock implements AsyncDisposable, Waiter, Holder {
   }
 
   /**
-   * The gate: every body begins after passing it, whether the lease is new, handed off, or entered again.
+   * Decides whether the body may begin. Every body passes this check, whether the lease is new, handed off, or entered again.
    *
-   * @returns false, and nothing has changed, if the key is not surely ours
+   * @returns false if the lease is not certain. Then nothing has changed
    */
   private letIn(lease: Lease): boolean {
-    // It may find a suspension, and end this very wait. So the phase is read afterwards.
+    // This may notice a suspension, and end this wait. So the phase is read afterwards.
     const leftMs = this.locker.queues.suspension.timeLeft(lease);
     if (this.#phase !== "waiting" || leftMs === 0) return false;
-    this.#phase = "at work";
+    this.#phase = "running";
     return true;
   }
 
-  // ---- re-entrancy by count ---------------------------------------------------------------------------
+  // ---- reentrancy -------------------------------------------------------------------------------------
 
-  /** Whether the body around which the one lock stands may be entered by the other. */
-  private static isEntered(this: void, around: object, { key, locker }: Lock): around is Lock {
-    if (!(around instanceof Lock)) return false;
-    return around.key === key && around.locker === locker && around.isHeld && around.root.isHeld;
+  /** Whether the outer lock holds the key of the other lock, in the same store. */
+  private static isEntered(this: void, outer: object, { key, locker }: Lock): outer is Lock {
+    if (!(outer instanceof Lock)) return false;
+    return outer.key === key && outer.locker === locker && outer.isHeld && outer.root.isHeld;
   }
 
-  /** The async context that holds the key is let in again: on the terms of both, or not at all. */
+  /** Enters the lock that the async context already holds. The lease then meets the terms of both, or the entry fails. */
   private async enterAgain(root: Lock, signal: AbortSignal | undefined): Promise<boolean> {
     const [lease, nest] = [root.#lease, root.#nest];
     const { queues } = this.locker;
@@ -282,13 +282,13 @@ export class Lock implements AsyncDisposable, Waiter, Holder {
       const { lockTimeMs, fencing, replicas } = this;
       const wanted = { lockTimeMs, fencing, replicas, isWatched: this.settings.watchdog };
       if (root.remaining() > 0) await unlessAborted(queues.strengthen(lease, wanted, signal), signal);
-      if (this.isSpent) return await this.turnBack(nest);
+      if (this.isSpent) return await this.leaveNest(nest);
       if (root.remaining() === 0 || !this.letIn(lease)) throw root.notHeld();
       this.heldSince = Math.floor(queues.suspension.readAt);
       this.limit(nest);
     } catch (error) {
       this.#phase = "ended";
-      await this.turnBack(nest);
+      await this.leaveNest(nest);
       if (error instanceof LockError || error === signal?.reason) throw error;
       const message = `${nameOf(this)}: the store could not be asked to hold the lock on its terms, too: ${errorMessage(error)}`;
       throw new LockUnreachableError(message, { cause: error });
@@ -297,39 +297,41 @@ export class Lock implements AsyncDisposable, Waiter, Holder {
     return true;
   }
 
-  /** It is not let in. The body around it may have left meanwhile, and counted on it to give the lock back. */
-  private async turnBack(nest: Nest): Promise<false> {
+  /** Leaves the reentrant lock. If all other bodies have left, releases the lock, because they relied on this one to do so. */
+  private async leaveNest(nest: Nest): Promise<false> {
     if ((nest.bodies -= 1) === 0) await nest.root.end(this, true);
     return false;
   }
 
-  /** Whether its own `holdAtMost` may take the lock from this body alone. That of the outermost ends the lease instead. */
+  /** Whether its own `holdAtMost` may end the lock for this body alone. The `holdAtMost` of the outermost lock ends the lease instead. */
   private get hasOwnEnd(): boolean {
     return this.root !== this && this.settings.holdAtMostMs < Infinity;
   }
 
-  /** On the monotonic clock: when this body loses the lock, though the bodies around it keep it. */
+  /** On the monotonic clock: when this body loses the lock, although the bodies around it keep it. */
   private get ownEnd(): number {
     return this.hasOwnEnd ? this.mayHoldUntil : Infinity;
   }
 
-  /** Sets the timer for its own end, if it has one. */
+  /** Sets the timer for its own `holdAtMost`, if it has one. */
   private limit(nest: Nest): void {
     if (!this.hasOwnEnd) return;
     nest.ownEnds?.get(this)?.();
     const { clock } = this.locker;
     const leftMs = Math.max(this.ownEnd - clock.now(), 0);
-    // The end of locks that are acquired together is known when all of them are held.
-    const isKnown = leftMs < Infinity;
-    const cancel = isKnown ? clock.afterInBackground(leftMs, () => void this.endEarly(nest)) : NOTHING_SET;
+    // If several keys are acquired together, this time is unknown until all of them are held.
+    const isTimeKnown = leftMs < Infinity;
+    const cancel = isTimeKnown
+      ? clock.afterInBackground(leftMs, () => void this.endEarly(nest))
+      : NOTHING_SET;
     (nest.ownEnds ??= new Map()).set(this, cancel);
   }
 
-  /** Its own end has come. It counts as having left, so a body that hangs does not keep the lock alone. */
+  /** Ends the lock for this body at its own `holdAtMost`. The body counts as having left, so it cannot keep the lock alone if it hangs. */
   private endEarly(nest: Nest): Promise<unknown> {
     this.forgetOwnEnd(nest);
     this.abort();
-    return this.turnBack(nest);
+    return this.leaveNest(nest);
   }
 
   private forgetOwnEnd(nest: Nest): void {
@@ -337,7 +339,7 @@ export class Lock implements AsyncDisposable, Waiter, Holder {
     nest.ownEnds?.delete(this);
   }
 
-  /** Whether it has left at its own end. The lease may be another holder's by now. */
+  /** Whether its own `holdAtMost` has ended it. Another caller may hold the lease by now. */
   private get hasEndedEarly(): boolean {
     return this.hasOwnEnd && this.#nest?.ownEnds?.has(this) !== true;
   }
@@ -357,7 +359,7 @@ export class Lock implements AsyncDisposable, Waiter, Holder {
     if (this.isHeld) return IS_HELD;
     if (this.isSpent) return Promise.reject(this.notHeld());
     if (this.#entry !== undefined) return this.#entry;
-    const wait = this.#wait ?? this.standInLine(undefined);
+    const wait = this.#wait ?? this.startWait(undefined);
     if (this.isHeld) return IS_HELD;
     if (this.locker.queues.isClosed) this.onClosed();
     try {
@@ -367,21 +369,21 @@ export class Lock implements AsyncDisposable, Waiter, Holder {
     }
   }
 
-  /** No function of its own stands still while one waits: there may be many who do. */
+  /** Is not async, because each suspended async function takes memory, and many callers may wait here. */
   private untilNextTry(wait: Wait, Failure: FailureClass | undefined): Promise<boolean> {
     wait.check();
     const { budgetEndsAt } = this;
     const now = this.locker.clock.now();
     if (now >= budgetEndsAt) {
-      // Whoever stood before it has left since. Without a budget it may still ask once.
+      // A caller with no wait budget may still ask once, if the waiters before it have left in the meantime.
       const mayAsk = !wait.hasAsked && !this.isPatient && wait.queue.mayAsk(this);
       return mayAsk ? MAY_TRY : Promise.resolve(this.outOfTime(wait, Failure));
     }
-    if (!wait.hasTold) this.locker.events.waits(this);
-    wait.hasTold = true;
+    if (!wait.hasReported) this.locker.events.waits(this);
+    wait.hasReported = true;
     const { waitTimeMs } = this.settings;
     const untilNextCheckMs = waitTimeMs - ((now - wait.since) % waitTimeMs);
-    const nextCheckAt = now + Math.min(untilNextCheckMs, wait.queue.lookAgainInMs(this));
+    const nextCheckAt = now + Math.min(untilNextCheckMs, wait.queue.retryInMs(this));
     return wait.sleepUntil(Math.min(nextCheckAt, budgetEndsAt));
   }
 
@@ -389,17 +391,17 @@ export class Lock implements AsyncDisposable, Waiter, Holder {
     return this.#callSite.asksOnceAt === undefined && budgetMsOf(this.settings) > 0;
   }
 
-  /** On the monotonic clock, in milliseconds. */
+  /** On the monotonic clock, in milliseconds: when the wait began. */
   get waitsSince(): number {
     return this.#wait?.since ?? 0;
   }
 
-  /** On the monotonic clock, in milliseconds: when a lock that waits gives up. */
+  /** On the monotonic clock, in milliseconds: when the wait budget ends. */
   get budgetEndsAt(): number {
     return this.#callSite.asksOnceAt ?? this.waitsSince + budgetMsOf(this.settings);
   }
 
-  /** Without a budget, as long as one command may take. */
+  /** The end of the wait budget. A caller with no wait budget waits as long as one command may take. */
   get answerBy(): number {
     const budgetMs = budgetMsOf(this.settings);
     return budgetMs > 0 ? this.waitsSince + budgetMs : Infinity;
@@ -422,12 +424,12 @@ export class Lock implements AsyncDisposable, Waiter, Holder {
     if (onFailure === "skip") return false;
     const fix = obstacle.kind === "held elsewhere" ? fixOfKey(obstacle.value) : undefined;
     const timeout = new LockWaitTimeoutError(
-      `LOCK_WAIT_TIME_OUT: ${nameOf(this)} ${this.told(obstacle)} and did not become free ${waited}${fix === undefined ? "" : `. Fix: ${fix}`}`,
+      `LOCK_WAIT_TIME_OUT: ${nameOf(this)} ${this.describe(obstacle)} and did not become free ${waited}${fix === undefined ? "" : `. Fix: ${fix}`}`,
     );
     throw Failure === undefined ? timeout : new Failure(timeout.message, { cause: timeout });
   }
 
-  private told(obstacle: Exclude<Obstacle, { kind: "store" }>): string {
+  private describe(obstacle: Exclude<Obstacle, { kind: "store" }>): string {
     if (obstacle.kind === "held elsewhere") return stateOfKey(obstacle.value);
     if (obstacle.kind === "asked for here") return "was asked for before by another call in this process";
     const { site, heldSince } = obstacle.holder;
@@ -456,14 +458,14 @@ export class Lock implements AsyncDisposable, Waiter, Holder {
     return this.#phase !== "waiting" && this.#phase !== "ended";
   }
 
-  /** The lock that holds the key: of reentrant locks inside each other, the outermost. */
+  /** The lock that holds the key: the outermost one of nested reentrant locks. */
   private get root(): Lock {
     return this.#nest?.root ?? this;
   }
 
   /**
-   * The value of the key in the store while the lock is held, for scripts of your own that act only under the lock. A hand-off inside the
-   * process keeps it. `undefined` if the lock is not held.
+   * The value of the key in the store while the lock is held. Your own scripts can compare it, to act only under the lock. A hand-off
+   * inside the process keeps it. `undefined` if the lock is not held.
    */
   get storeValue(): string | undefined {
     return this.isHeld && !this.hasEndedEarly ? this.root.#lease?.requestId : undefined;
@@ -497,7 +499,7 @@ export class Lock implements AsyncDisposable, Waiter, Holder {
     await this.holdFor(milliseconds("duration", duration, SHORTEST_LOCK_TIME_MS));
   }
 
-  private async holdFor(ms: number, mostMs?: number): Promise<void> {
+  private async holdFor(ms: number, timeoutMs?: number): Promise<void> {
     this.assertHeld();
     const lease = this.root.#lease;
     if (lease === undefined) throw this.notHeld();
@@ -505,7 +507,7 @@ export class Lock implements AsyncDisposable, Waiter, Holder {
       // Of a shared hold, the lease knows no `holdAtMost`, because each caller has its own.
       const end = lease.isShared ? Math.min(this.ownEnd, this.mayHoldUntil) : this.ownEnd;
       const untilEndMs = Math.max(Math.ceil(end - this.locker.clock.now()), 1);
-      await this.locker.queues.prolong(lease, Math.min(ms, untilEndMs), mostMs);
+      await this.locker.queues.prolong(lease, Math.min(ms, untilEndMs), timeoutMs);
     } catch (error) {
       if (error instanceof LockError) throw error;
       const message = `${nameOf(this)}: the store could not be asked to hold the lock for longer: ${errorMessage(error)}`;
@@ -514,12 +516,12 @@ export class Lock implements AsyncDisposable, Waiter, Holder {
     this.assertHeld();
   }
 
-  /** Whether its deadline has passed, or the store has given it to somebody else. */
+  /** Whether its deadline has passed, or it was reported as lost. */
   get isLost(): boolean {
     return this.isHeld && this.untilDeadline(this.locker.clock.now()) === 0;
   }
 
-  /** The milliseconds until no renewal can keep it any more, trusted or not. */
+  /** The milliseconds until its deadline, whether or not the machine was suspended since. */
   private untilDeadline(now: number): number {
     const { root } = this;
     const lease = this.isHeld ? root.#lease : undefined;
@@ -528,20 +530,20 @@ export class Lock implements AsyncDisposable, Waiter, Holder {
   }
 
   /**
-   * Has the store keep it for its lock time from now on, since all that are to be held together are held now.
+   * Renews it for its lock time from now, because all keys of its `MultiLock` are held now.
    *
-   * @param mostMs the time that the command may take
-   * @throws as {@link extend}
+   * @param timeoutMs the time that the command may take
+   * @throws as {@link extend} does
    */
-  renewOnce(mostMs: number): Promise<void> {
-    return this.holdFor(this.lockTimeMs, mostMs);
+  renewOnce(timeoutMs: number): Promise<void> {
+    return this.holdFor(this.lockTimeMs, timeoutMs);
   }
 
-  /** The body begins under all that are held together: from now on it is renewed only if its options say so. */
-  beginTogether(): void {
+  /** Starts the body of its `MultiLock`. From now on, the lock is renewed only if its options say so. */
+  beginGroup(): void {
     if (this.root !== this && this.#nest !== undefined) return this.limit(this.#nest);
     if (this.isWatched || this.#lease === undefined) return;
-    this.locker.queues.renewNoMore(this.#lease);
+    this.locker.queues.stopRenewing(this.#lease);
   }
 
   /**
@@ -552,7 +554,7 @@ export class Lock implements AsyncDisposable, Waiter, Holder {
     if (this.#aborter === undefined) {
       this.#aborter = new Aborter();
       const { clock, queues } = this.locker;
-      queues.suspension.trustedSince(); // It may end the lease.
+      queues.suspension.trustedSince(); // This may end the lease.
       const lease = this.root.#lease;
       if (lease === undefined || this.untilDeadline(clock.now()) === 0) this.abort();
       else if (!queues.renewals.isKept(lease)) queues.deadlines.watch(lease);
@@ -574,7 +576,7 @@ export class Lock implements AsyncDisposable, Waiter, Holder {
     this.abort();
     for (const inner of this.#nest?.ownEnds?.keys() ?? []) inner.abort();
     if (this.#lease !== undefined) this.locker.queues.onFree(this.#lease);
-    this.#callSite.together?.onLost();
+    this.#callSite.group?.onLost();
   }
 
   private abort(): void {
@@ -603,17 +605,17 @@ export class Lock implements AsyncDisposable, Waiter, Holder {
 
   // ---- release ----------------------------------------------------------------------------------------
 
-  /** Takes note that the body failed: its error, which is returned unchanged, goes before any of ours. */
+  /** Notes that the body failed. Returns its error unchanged. That error takes precedence over the errors of the release. */
   fail<E>(error: E): E {
-    if (this.#phase === "at work") this.#phase = "failed";
+    if (this.#phase === "running") this.#phase = "failed";
     return error;
   }
 
   /**
-   * Gives the lock back, if it is still ours. Of several bodies inside a reentrant lock the last one does. With
-   * `release: "background"` it does not wait for the store's reply where the lock is sure to be held.
+   * Releases the lock, if this process still holds it. The last body inside a reentrant lock does so. With `release: "background"`, it does
+   * not wait for the reply of the store if the lock is certain.
    *
-   * @throws {LockLostError} when the lock had ended before the body did, unless the body failed itself
+   * @throws {LockLostError} if the lock ended before the body did, unless the body failed
    */
   release(): Promise<void> {
     if (this.#phase === "waiting") this.cancel();
@@ -641,22 +643,22 @@ export class Lock implements AsyncDisposable, Waiter, Holder {
     return this.release();
   }
 
-  /** @param last whose body was the last inside, and is told */
+  /** @param last the lock whose body left last. Its caller learns of a loss */
   private end(last: Lock, hasFailed: boolean): Promise<void> {
     const lease = this.#lease;
     if (lease === undefined) return IS_DONE;
     const { queues, events } = this.locker;
     const wasSure = this.remaining() > 0;
     const now = queues.suspension.readAt;
-    const before = lease.lossFor(this);
-    this.#phase = "ended"; // From here on nobody may rely on the lock, or enter it again.
+    const earlierLoss = lease.lossFor(this);
+    this.#phase = "ended"; // From now on, no body may rely on the lock or enter it again.
     if (wasSure && this.settings.release === "background" && this.locker.openReleases.begin()) {
       this.endInBackground(last, lease, now);
       return IS_DONE;
     }
     return new Promise((resolve, reject) => {
       const ended = (loss: Loss | undefined): void => {
-        const lost = this.conclude(lease, loss, wasSure, before);
+        const lost = this.conclude(lease, loss, wasSure, earlierLoss);
         if (lost === undefined) resolve();
         else last.tell(lost, hasFailed).then(resolve, reject);
       };
@@ -666,12 +668,12 @@ export class Lock implements AsyncDisposable, Waiter, Holder {
         events.ends(this, "left to expire", now - this.heldSince, undefined);
         queues.leaveToExpire(lease);
         if (wasSure) resolve();
-        else last.tell(before ?? deadlinePassed(), hasFailed).then(resolve, reject);
+        else last.tell(earlierLoss ?? deadlinePassed(), hasFailed).then(resolve, reject);
       }
     });
   }
 
-  /** Nobody waits for the store's word: what it says of a lock that was lost goes to the log and the events. */
+  /** Releases the lock while the caller continues. If the reply shows that the lock was lost, that goes to the log and the events. */
   private endInBackground(last: Lock, lease: Lease, now: number): void {
     const { queues, openReleases } = this.locker;
     queues.release(lease, this, this.isWatched, now, (loss) => {
@@ -686,34 +688,35 @@ export class Lock implements AsyncDisposable, Waiter, Holder {
     events.ends(this, "handed off", queues.suspension.readAt - this.heldSince, undefined);
   }
 
-  /** Tells what came of the lock. Returns why it was lost, if it was. */
+  /** Publishes the outcome of the lock. Returns why it was lost, if it was. */
   private conclude(
     lease: Lease,
     loss: Loss | undefined,
     wasSure: boolean,
-    before: Loss | undefined,
+    earlierLoss: Loss | undefined,
   ): Loss | undefined {
     const { events, queues } = this.locker;
-    // A suspension under the body may be noticed only now.
+    // A suspension during the body may be noticed only now.
     const isSure = wasSure && lease.isTrusted(queues.suspension.trustedSince());
     const now = queues.suspension.readAt;
     const hasHandedOff = !lease.isShared && !lease.isHeldBy(this);
-    // What became of a lease after it was handed on says something only where the store broke its word.
+    // A handed-off or shared lease outlives this lock. Its loss matters here only if the store lost it before the lock time was over.
     const isStoreSure =
       loss !== undefined && (hasHandedOff || lease.isShared ? loss.isEarly : loss.outcome !== "unknown");
-    // Of a key that is free by now the store cannot tell what had become of it: who has been told so before, can.
-    const known = loss?.outcome === "expired" && before?.outcome !== "unknown" ? (before ?? loss) : loss;
-    if (!hasHandedOff) events.ends(this, known?.outcome ?? "released", now - this.heldSince, loss?.cause);
-    else if (isStoreSure) events.lost(this, loss); // That it was handed on was told then.
-    // The store's word counts, and where it has none, or one that proves nothing, ours does.
-    // A master that still has it says nothing of what another one, in its place, has given since: then replicas would.
-    const isWord = lease.isOnlyGrant && lease.replicas === 0;
-    const isProven = loss === undefined && isWord && before?.isEarly !== true;
+    // If the key is free by now, the store cannot know why. A loss that was reported before explains it better.
+    const finalLoss =
+      loss?.outcome === "expired" && earlierLoss?.outcome !== "unknown" ? (earlierLoss ?? loss) : loss;
+    if (!hasHandedOff) events.ends(this, finalLoss?.outcome ?? "released", now - this.heldSince, loss?.cause);
+    else if (isStoreSure) events.lost(this, loss); // The hand-off itself was already published.
+    // The reply of the store decides. If it proves nothing, our own clock decides.
+    // With `replicas`, the reply of one master proves nothing, because another master may have replaced it and granted the key.
+    const isReplyReliable = lease.isOnlyGrant && lease.replicas === 0;
+    const isProven = loss === undefined && isReplyReliable && earlierLoss?.isEarly !== true;
     if (isProven || (isSure && !isStoreSure)) return undefined;
-    return before ?? loss ?? deadlinePassed();
+    return earlierLoss ?? loss ?? deadlinePassed();
   }
 
-  /** The caller learns that the lock was lost, as it wants to. */
+  /** Reports the loss to the caller in the way that `onLost` asks for. */
   private tell(loss: Loss, hasFailed: boolean): Promise<void> {
     if (!hasFailed && this.settings.onLost === "throw") {
       return Promise.reject(new LockLostError(this.wasLost(loss), this.causeOf(loss)));
@@ -737,10 +740,10 @@ const IS_DONE = Promise.resolve();
 const NOTHING_SET: CancelTimer = () => {};
 const RELEASED: Loss = { outcome: "unknown", because: "it was released", isEarly: false };
 
-/** A reentrant lock and those that it let in: it is given back when the last of their bodies has left. */
+/** A reentrant lock and the locks inside it. It is released when the last of their bodies has left. */
 interface Nest {
   readonly root: Lock;
   bodies: number;
-  /** The bodies inside that have an end of their own, each with what cancels its timer. */
+  /** The locks inside that have their own `holdAtMost`, each with the function that cancels its timer. */
   ownEnds?: Map<Lock, CancelTimer>;
 }

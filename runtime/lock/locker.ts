@@ -9,7 +9,7 @@ import type { Settings } from "./settings";
 
 /** Everything that the locks of one store share. */
 export interface Locker {
-  /** By which tags ask for the store. */
+  /** The name of the store, as tags use it. */
   readonly name: string;
   readonly store: Store;
   readonly clock: Clock;
@@ -18,7 +18,7 @@ export interface Locker {
   readonly openReleases: OpenReleases;
   readonly defaults: Settings;
   /**
-   * Returns what a call site asks for, in whichever store its options name.
+   * Returns the checked options of a call, for the store that they name.
    *
    * @param others names of options that are not for the lock
    */
@@ -29,37 +29,37 @@ export interface Locker {
   ) => Asked<CallSite>;
   readonly newRequestId: () => string;
   readonly queues: LockManager;
-  /** The lockers of all stores of the configuration, its own too, by the names of the stores. */
+  /** The lockers of all stores of the configuration, including this one, by the names of the stores. */
   readonly all: Lockers;
 }
 
 export interface Lockers {
   get(store: string): Locker | undefined;
   values(): Iterable<Locker>;
-  /** Ends what the process says of itself. */
+  /** Ends the announcements of this process. */
   fallSilent(): void;
 }
 
-/** What all locks that one place in the code asks for have in common. */
+/** What all locks of one call site have in common. */
 export interface CallSite {
   readonly locker: Locker;
   readonly settings: Settings;
-  /** The function that asks: `OrderService.pay`. */
+  /** The function that acquires the locks, such as `OrderService.pay`. */
   readonly site: string | undefined;
-  /** On the monotonic clock: since when its locks wait, where that is not when each is first asked for. */
+  /** On the monotonic clock: when the wait of its locks began. By default, the wait of each lock begins with its first try. */
   readonly waitsSince?: number | undefined;
-  /** On the monotonic clock: now, where they ask once, whatever the settings say, and stand in no queue of the store. */
+  /** On the monotonic clock: the time of the try, for locks that try only once and take no ticket, whatever the settings say. */
   readonly asksOnceAt?: number;
-  /** Of locks that are acquired together. */
-  readonly together?: Together;
+  /** Set for locks that are acquired together. */
+  readonly group?: LockGroup;
 }
 
-/** What each of the locks that are acquired together knows of them all. */
-export interface Together {
-  /** Whether anybody works under them. */
+/** What each lock of a `MultiLock` knows about all of them. */
+export interface LockGroup {
+  /** Whether a body may be running under them. */
   readonly isInUse: boolean;
-  /** On the monotonic clock: since when all are held. Until then each of them is renewed, whatever its options say. */
+  /** On the monotonic clock: since when all of them are held. Until then, each lock is renewed, whatever its options say. */
   readonly heldSince: number | undefined;
-  /** One of them is lost. */
+  /** Notes that one of them was lost. */
   onLost(): void;
 }

@@ -5,41 +5,41 @@ import { LEAST_COMMAND_TIME_MS } from "../queue/acquisition";
 import type { Trouble } from "../queue/loss";
 import { Aborter } from "./aborter";
 import { Lock, type FailureClass } from "./lock";
-import type { CallSite, Together } from "./locker";
+import type { CallSite, LockGroup } from "./locker";
 import { onAbort, unlessAborted } from "./on-abort";
 import { budgetMsOf } from "./settings";
 
 /**
- * One acquisition of several keys: all of them or none, whatever the order in which they are named.
+ * One acquisition of several keys: all of them or none. The order in which they are listed does not matter.
  *
- * All are asked for at once. Of those that are had, the ones before the first that is not are kept; the others are given
- * back, and asked for again when that one is had. So keys are waited for one after the other in the order of their bytes: whoever waits
- * for one holds only such as come before it, and no circle of waiters can close (Havender, Avoiding deadlock in multitasking systems, 1968).
+ * It first tries all keys together. It keeps the locks before the first busy key, and releases the others. Then it waits for the busy key,
+ * and tries the remaining keys again. So it waits for keys in the order of their bytes, and a caller that waits for a key holds only keys
+ * before it. No cycle of waiters is possible (Havender, Avoiding deadlock in multitasking systems, 1968).
  */
 export class MultiLock implements AsyncDisposable {
-  /** In the order of their bytes, each once. */
+  /** The keys in the order of their bytes, without duplicates. */
   readonly keys: readonly string[];
   readonly requestId: string;
   readonly #callSite: CallSite;
-  /** On the monotonic clock: the wait for all of them is one. */
+  /** On the monotonic clock: when the wait for all keys began. */
   #since: number | undefined;
-  /** Those that are held: of the first keys. */
+  /** The locks that are held: those of the first keys. */
   #held: Lock[] = [];
-  /** That of the key behind them, which is waited for; or it was asked for together with others, and is not to be had at once. */
+  /** The lock of the next key: the caller waits for it, or it was tried together with others and is busy. */
   #next: { readonly lock: Lock; readonly isWaitedFor: boolean } | undefined;
-  /** Those that are being asked for at once. */
+  /** The locks that are being tried together. */
   #tried: readonly Lock[] = [];
   #try: Promise<boolean> | undefined;
   #isOver = false;
-  /** On the monotonic clock: since when all are held, and the time of the body's options runs. */
+  /** On the monotonic clock: since when all locks are held. `holdAtMost` counts from then. */
   #heldSince: number | undefined;
-  /** Whether all that are held were granted by one try, and so have their whole lock time. */
-  #areFresh = false;
-  /** Why those that are all held could not be renewed for the body, if they could not. */
+  /** Whether one try acquired all locks, so that they have their whole lock time. */
+  #hasWholeLockTime = false;
+  /** Why the locks could not be renewed before the body, if they could not. */
   #trouble: Trouble | undefined;
-  readonly #together = this.#togetherOf();
-  /** Whether all were held at once. */
-  #wereHad = false;
+  readonly #group = this.#newGroup();
+  /** Whether all locks were held at the same time. */
+  #hasHeldAll = false;
   #aborter: Aborter | undefined;
 
   constructor(callSite: CallSite, keys: readonly string[]) {
@@ -48,12 +48,12 @@ export class MultiLock implements AsyncDisposable {
     this.requestId = callSite.locker.newRequestId();
   }
 
-  /** All of them, for messages. */
+  /** All keys, for messages. */
   get key(): string {
     return this.keys.join(" ");
   }
 
-  /** That of each is its own: see {@link locks}. */
+  /** Each key has its own value: see {@link locks}. */
   get storeValue(): undefined {
     return undefined;
   }
@@ -62,14 +62,14 @@ export class MultiLock implements AsyncDisposable {
     return undefined;
   }
 
-  /** One for each key, in their order, while all are held. */
+  /** The lock of each key, in their order, while all are held. */
   get locks(): readonly Lock[] {
     return this.#held;
   }
 
   // ---- acquire ----------------------------------------------------------------------------------------
 
-  /** One try, as {@link Lock.acquire}: resolves to whether all are held now. */
+  /** Tries once, as {@link Lock.acquire} does. Resolves to whether all keys are held now. */
   acquire(signal?: AbortSignal): Promise<boolean> {
     return (this.#try ??= this.#acquire(signal).finally(() => {
       this.#try = undefined;
@@ -77,7 +77,7 @@ export class MultiLock implements AsyncDisposable {
   }
 
   async #acquire(signal: AbortSignal | undefined): Promise<boolean> {
-    this.#comeOnce();
+    this.#startOnce();
     try {
       while (!this.#isOver) {
         this.#releaseFromLost();
@@ -87,10 +87,10 @@ export class MultiLock implements AsyncDisposable {
           continue;
         }
         if (this.#next === undefined && this.keys.length - this.#held.length > 1) {
-          await this.#tryTheRest(signal);
+          await this.#tryRemaining(signal);
         } else {
-          this.#next ??= this.#waiter();
-          this.#areFresh = false;
+          this.#next ??= this.#newWaiter();
+          this.#hasWholeLockTime = false;
         }
         if (this.#isOver || this.#next === undefined) continue;
         const { lock, isWaitedFor } = this.#next;
@@ -106,36 +106,36 @@ export class MultiLock implements AsyncDisposable {
     }
   }
 
-  #comeOnce(): void {
+  #startOnce(): void {
     if (this.#since !== undefined) return;
     const { clock, queues } = this.#callSite.locker;
     this.#since = clock.now();
-    if (!this.#isOver) queues.onSeveralBegin();
+    if (!this.#isOver) queues.onMultiLockBegin();
   }
 
-  /** What is held behind one that is lost would be held in another order than the keys have: it is released, too. */
+  /** Releases the first lost lock, and all locks behind it. Otherwise they would be held out of order. */
   #releaseFromLost(): void {
     const lost = this.#held.findIndex((lock) => lock.isLost);
     if (lost === -1) return;
     if (this.#isOutOfTime) this.#held[lost]?.assertHeld();
-    const gone = [...this.#held.splice(lost), ...(this.#next === undefined ? [] : [this.#next.lock])];
+    const abandoned = [...this.#held.splice(lost), ...(this.#next === undefined ? [] : [this.#next.lock])];
     this.#next = undefined;
-    // The store may not answer, and the budget goes on: what is asked next follows on the same connection.
-    for (const lock of gone) void discard(lock);
+    // Does not wait for the replies, because the budget is running. Later commands follow on the same connection.
+    for (const lock of abandoned) void discard(lock);
   }
 
   /**
-   * All are held. The time of the body's options begins, and each lock has its whole lock time from here on.
+   * Prepares the body, because all keys are held. Renews the locks, so that each has its whole lock time. `holdAtMost` counts from now.
    *
-   * @returns whether all are surely held; where the store could not be asked, `#trouble` says so
+   * @returns whether all locks are certain. If the store did not reply, `#trouble` has the reason
    */
   async #begin(signal: AbortSignal | undefined): Promise<boolean> {
     if (signal?.aborted === true) throw signal.reason;
     this.#trouble = undefined;
     this.#heldSince = this.#callSite.locker.clock.now();
-    if (!this.#areFresh) {
-      const mostMs = Math.max(this.#budgetEndsAt - this.#heldSince, LEAST_COMMAND_TIME_MS);
-      const renewals = Promise.allSettled(this.#held.map((lock) => lock.renewOnce(mostMs)));
+    if (!this.#hasWholeLockTime) {
+      const timeoutMs = Math.max(this.#budgetEndsAt - this.#heldSince, LEAST_COMMAND_TIME_MS);
+      const renewals = Promise.allSettled(this.#held.map((lock) => lock.renewOnce(timeoutMs)));
       const renewed = await unlessAborted(renewals, signal);
       for (const one of renewed) {
         if (one.status === "fulfilled" || one.reason instanceof LockLostError) continue;
@@ -145,13 +145,13 @@ export class MultiLock implements AsyncDisposable {
     }
     if (this.#isOver) throw this.#notHeld();
     if (this.#trouble === undefined && this.remaining() > 0) {
-      for (const lock of this.#held) lock.beginTogether();
-      this.#wereHad = true;
+      for (const lock of this.#held) lock.beginGroup();
+      this.#hasHeldAll = true;
       return true;
     }
     this.#heldSince = undefined;
     if (this.#isOutOfTime) this.assertHeld();
-    // After a suspension, a lock can be neither lost nor sure: the reply to a renewal decides, and takes its time.
+    // After a suspension, a lock may be neither lost nor certain. The reply to a renewal decides, which takes a moment.
     if (!this.#held.some((lock) => lock.isLost)) this.#trouble ??= { error: this.#notHeld() };
     return false;
   }
@@ -164,12 +164,12 @@ export class MultiLock implements AsyncDisposable {
     return (this.#since ?? 0) + budgetMsOf(this.#callSite.settings);
   }
 
-  /** All in one tick, which is one command where the store can do that; without a place in any queue. */
-  async #tryTheRest(signal: AbortSignal | undefined): Promise<void> {
+  /** Tries all remaining keys in one tick, which is one command if the store supports that. Does not enter any store queue. */
+  async #tryRemaining(signal: AbortSignal | undefined): Promise<void> {
     const { locker } = this.#callSite;
     const once: CallSite = {
       ...this.#callSite,
-      together: this.#together,
+      group: this.#group,
       waitsSince: this.#since,
       asksOnceAt: locker.clock.now(),
     };
@@ -179,31 +179,31 @@ export class MultiLock implements AsyncDisposable {
     const tries = await Promise.allSettled(locks.map((lock) => lock.acquire(signal)));
     this.#tried = [];
     const missed = tries.findIndex((tried) => tried.status === "rejected" || !tried.value);
-    const had = missed === -1 ? locks.length : missed;
-    this.#areFresh = areFirst && missed === -1;
-    this.#held.push(...locks.slice(0, had));
-    const [lock, ...others] = locks.slice(had);
+    const acquired = missed === -1 ? locks.length : missed;
+    this.#hasWholeLockTime = areFirst && missed === -1;
+    this.#held.push(...locks.slice(0, acquired));
+    const [lock, ...others] = locks.slice(acquired);
     if (lock !== undefined) this.#next = { lock, isWaitedFor: false };
     for (const other of others) void discard(other);
     for (const tried of tries) if (tried.status === "rejected") throw tried.reason;
   }
 
-  #waiter(): { readonly lock: Lock; readonly isWaitedFor: true } {
+  #newWaiter(): { readonly lock: Lock; readonly isWaitedFor: true } {
     const key = this.keys[this.#held.length];
     if (key === undefined) throw this.#notHeld();
-    const lock = new Lock({ ...this.#callSite, together: this.#together, waitsSince: this.#since }, key);
+    const lock = new Lock({ ...this.#callSite, group: this.#group, waitsSince: this.#since }, key);
     return { lock, isWaitedFor: true };
   }
 
-  /** Also between the grant of the last of them and the body, whose caller hears of it later. */
+  /** Whether a body may be running. This includes the time between the last grant and the start of the body. */
   get #isInUse(): boolean {
-    if (this.#wereHad) return true;
+    if (this.#hasHeldAll) return true;
     const asked = this.#next === undefined ? this.#tried : [this.#next.lock];
     const areAll = !this.#isOver && this.#held.length + asked.length === this.keys.length;
     return areAll && asked.every((lock) => lock.remaining() > 0);
   }
 
-  #togetherOf(): Together {
+  #newGroup(): LockGroup {
     const isInUse = (): boolean => this.#isInUse;
     const heldSince = (): number | undefined => this.#heldSince;
     return {
@@ -213,12 +213,12 @@ export class MultiLock implements AsyncDisposable {
       get heldSince() {
         return heldSince();
       },
-      // Whoever waits for the next key is to begin anew at the lost one.
+      // A caller that waits for the next key has to start again at the lost one.
       onLost: () => this.#next?.lock.wake(),
     };
   }
 
-  /** Waits as {@link Lock.retryCheck}. Where that gives up, what is held of the others is given back before it is told. */
+  /** Waits as {@link Lock.retryCheck} does. If that gives up, releases all locks first. */
   async retryCheck(Failure?: FailureClass): Promise<boolean> {
     if (this.#isOver) throw this.#notHeld();
     const next = this.#next;
@@ -226,29 +226,29 @@ export class MultiLock implements AsyncDisposable {
       if (this.#trouble !== undefined) await this.#pause();
       return true;
     }
-    // A late reply may have brought it.
+    // A late reply may have acquired it in the meantime.
     if (!next.isWaitedFor && !this.#isOutOfTime && next.lock.remaining() === 0) {
-      this.#next = this.#waiter();
+      this.#next = this.#newWaiter();
       await discard(next.lock);
       return true;
     }
     try {
-      const goesOn = await next.lock.retryCheck(Failure);
-      if (goesOn) this.#next = { lock: next.lock, isWaitedFor: true };
+      const mayRetry = await next.lock.retryCheck(Failure);
+      if (mayRetry) this.#next = { lock: next.lock, isWaitedFor: true };
       else await this.#discard();
-      return goesOn;
+      return mayRetry;
     } catch (error) {
       await this.#discard();
       throw error;
     }
   }
 
-  /** The store could not be asked. */
+  /** Waits for a moment, because the store did not reply. */
   #pause(): Promise<void> {
     return new Promise((resolve) => this.#callSite.locker.clock.after(UNREACHABLE_PAUSE_MS, resolve));
   }
 
-  /** Releases all of them unused. If the store does not answer soon, the caller does not wait for its reply. */
+  /** Releases all locks unused. If the store does not reply soon, the caller does not wait for it. */
   async #discard(): Promise<void> {
     const released = Promise.all(this.#end().map(discard));
     let cancel: CancelTimer = () => {};
@@ -259,14 +259,14 @@ export class MultiLock implements AsyncDisposable {
     cancel();
   }
 
-  /** From here on nobody may rely on them. Returns what there is to give back. */
+  /** Ends the hold, so that no body may rely on the locks. Returns the locks to release. */
   #end(): readonly Lock[] {
     const locks = [...this.#held, ...(this.#next === undefined ? [] : [this.#next.lock])];
-    const hasCome = !this.#isOver && this.#since !== undefined;
+    const hasStarted = !this.#isOver && this.#since !== undefined;
     this.#isOver = true;
     this.#held = [];
     this.#next = undefined;
-    if (hasCome) this.#callSite.locker.queues.onSeveralEnd();
+    if (hasStarted) this.#callSite.locker.queues.onMultiLockEnd();
     return locks;
   }
 
@@ -276,7 +276,7 @@ export class MultiLock implements AsyncDisposable {
     return !this.#isOver && this.#held.length === this.keys.length;
   }
 
-  /** The milliseconds for which all are surely held, or 0: until the first of their deadlines. */
+  /** The milliseconds until the earliest deadline of all locks, or 0. */
   remaining(): number {
     return this.#callSite.locker.queues.suspension.timeLeft(this);
   }
@@ -287,17 +287,17 @@ export class MultiLock implements AsyncDisposable {
     return Math.min(...this.#held.map((lock) => lock.sureUntil(trustedSince)));
   }
 
-  /** @throws {LockLostError} unless all are surely held at this moment */
+  /** @throws {LockLostError} if any lock is lost, or its deadline is over */
   assertHeld(): void {
     if (this.remaining() > 0) return;
-    for (const lock of this.#held) lock.assertHeld(); // The first that is lost says why.
+    for (const lock of this.#held) lock.assertHeld(); // The first lost lock has the reason.
     throw this.#notHeld();
   }
 
   /**
-   * As {@link Lock.extend}, each of them.
+   * Extends each lock, as {@link Lock.extend} does.
    *
-   * @throws the first error of any: the others may have been extended
+   * @throws the first error. The other locks may have been extended
    */
   async extend(duration: Duration): Promise<void> {
     this.assertHeld();
@@ -306,7 +306,7 @@ export class MultiLock implements AsyncDisposable {
     this.assertHeld();
   }
 
-  /** Aborts at the moment the first of them is lost. Its listeners run in the async context in which it was first read. */
+  /** Aborts when the first lock is lost. Its listeners run in the async context in which the signal was first read. */
   get signal(): AbortSignal {
     if (this.#aborter === undefined) {
       const aborter = new Aborter();
@@ -332,9 +332,9 @@ export class MultiLock implements AsyncDisposable {
   }
 
   /**
-   * Gives all of them back, in one command where the store can do that.
+   * Releases all locks, in one command if the store supports that.
    *
-   * @throws {LockLostError} when any of them had ended before the body did, unless the body failed itself
+   * @throws {LockLostError} if any lock ended before the body did, unless the body failed
    */
   async release(): Promise<void> {
     const released = await Promise.allSettled(this.#end().map((lock) => lock.release()));
@@ -351,15 +351,15 @@ export class MultiLock implements AsyncDisposable {
   }
 }
 
-/** How soon to ask again a store that did not answer. */
+/** The pause before the next try if the store did not reply. */
 const UNREACHABLE_PAUSE_MS = 100;
 
-/** Gives back what nobody worked under: that it was lost meanwhile hurts nobody. */
+/** Releases a lock under which no body ran. If it was lost in the meantime, that does no harm. */
 async function discard(lock: Lock): Promise<void> {
   await lock.release().catch(() => {});
 }
 
-/** The order in which all processes wait for keys, in whatever language: of their UTF-8. */
+/** Compares keys by their UTF-8 bytes. All processes wait for keys in this order, in whatever language they are written. */
 function byBytes(one: string, other: string): number {
   return Buffer.compare(Buffer.from(one), Buffer.from(other));
 }

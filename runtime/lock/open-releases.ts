@@ -1,15 +1,15 @@
-/** The releases under way that nobody waits for: so many at most. */
+/** Counts the releases in flight for which no caller waits, and limits their number. */
 export class OpenReleases {
-  readonly #most: number;
+  readonly #limit: number;
   #size = 0;
 
-  constructor(most: number) {
-    this.#most = most;
+  constructor(limit: number) {
+    this.#limit = limit;
   }
 
-  /** Returns whether there is room for one more, which is then under way. */
+  /** Adds a release, unless the limit is reached. Returns whether it was added. */
   begin(): boolean {
-    if (this.#size >= this.#most) return false;
+    if (this.#size >= this.#limit) return false;
     this.#size += 1;
     return true;
   }

@@ -9,9 +9,8 @@ interface Frame {
 const frames = new AsyncLocalStorage<Frame>();
 
 /**
- * Runs the body of reentrant locks, the outermost first, in an async context of its own. The context must not outlive the call:
- * `enterWith` would leak into the caller, and a sibling that runs beside this body would be taken for a
- * part of it.
+ * Runs the body of reentrant locks, which are listed from the outermost, in its own async context. The context must not outlive the call.
+ * `enterWith` would leak into the caller, and a sibling that runs beside this body would count as a part of it.
  */
 export function runInside<T>(locks: readonly object[], body: () => T): T {
   let frame = frames.getStore();
@@ -19,7 +18,7 @@ export function runInside<T>(locks: readonly object[], body: () => T): T {
   return frame === undefined ? body() : frames.run(frame, body);
 }
 
-/** The innermost lock around the running code that `isWanted` by that one. */
+/** Returns the innermost lock around the running code that `isWanted` accepts for the lock `by`. */
 export function findAround<Lock extends object>(
   isWanted: (lock: object, by: Lock) => lock is Lock,
   by: Lock,

@@ -85,11 +85,11 @@ export interface Settings {
   readonly store: string;
   readonly replicas: number;
   readonly mode: "read" | "write";
-  /** Of readers as many as there may be at all. */
+  /** `UNLIMITED` for readers. */
   readonly permits: number;
 }
 
-/** What holds where neither the lock nor `configure({ defaults })` says otherwise. */
+/** The settings that apply unless the lock or `configure({ defaults })` gives others. */
 export const DEFAULTS: Settings = {
   lockTimeMs: DEFAULT_LOCK_TIME_MS,
   retryTimes: DEFAULT_RETRY_TIMES,
@@ -130,17 +130,20 @@ const CHECKS: Record<keyof LockOptions, Check> = {
   permits: (_, value) => ({ permits: permits(value) }),
 };
 
-/** Whether its async context is let in again: a reader waits for nobody but writers, who wait for it. */
+/**
+ * Whether the async context that holds the lock may acquire it again. A reader always may. Otherwise it could wait for a writer that waits
+ * for it.
+ */
 export function mayBeEnteredAgain({ reentrant, mode }: Settings): boolean {
   return reentrant || mode === "read";
 }
 
-/** For how long a lock is waited for at all. */
+/** The wait budget in milliseconds. */
 export function budgetMsOf({ retryTimes, waitTimeMs }: Settings): number {
   return retryTimes * waitTimeMs;
 }
 
-/** In the words of the options. */
+/** Returns how the lock is shared, in the notation of options, for messages. */
 export function sharingOf({ mode, permits: most }: Settings): string {
   if (mode === "read") return "mode=read";
   return most === 1 ? "mode=write" : `permits=${most}`;
@@ -149,7 +152,7 @@ export function sharingOf({ mode, permits: most }: Settings): string {
 /** The names of all options of a lock. */
 export const LOCK_OPTIONS: readonly string[] = Object.keys(CHECKS);
 
-/** Has what every plain object has. */
+/** A plain object, which has what every other one inherits. */
 const PLAIN: object = {};
 
 /**
@@ -183,23 +186,27 @@ export function areInherited(): boolean {
   );
 }
 
-/** In the tag they make the key. */
-const OF_KEYS: ReadonlySet<string> = new Set(["businessFlag", "keyName", "key", "each"]);
-const ABOUT_KEYS =
+/** Attributes of tags that make the key. `withLock()` gets the key as an argument instead. */
+const KEY_ATTRIBUTES: ReadonlySet<string> = new Set(["businessFlag", "keyName", "key", "each"]);
+const FIX_OF_KEYS =
   ' By hand a lock is named by its key, or a list of keys, before the options: withLock(lockKey("payOrder", orderNo), options, body).';
 
-/** @param others names of options that are not for the lock */
+/**
+ * Returns the error for an unknown option.
+ *
+ * @param others names of options that are not for the lock
+ */
 export function unknownLockOption(name: string, others: readonly string[]): LockOptionError {
   const known = [...others, ...LOCK_OPTIONS].join(", ");
-  const cure = OF_KEYS.has(name) ? ABOUT_KEYS : "";
-  return new LockOptionError(`There is no option \`${name}\`. The options are ${known}.${cure}`);
+  const fix = KEY_ATTRIBUTES.has(name) ? FIX_OF_KEYS : "";
+  return new LockOptionError(`There is no option \`${name}\`. The options are ${known}.${fix}`);
 }
 
 /**
- * The options laid over `defaults`.
+ * Returns `defaults`, overridden by the options.
  *
- * @param others names that the caller reads itself
- * @throws {LockOptionError} on a value that an option cannot have, and on a name that is no option
+ * @param others names of options that the caller reads itself
+ * @throws {LockOptionError} if an option is unknown, or has an invalid value
  */
 export function settle(options: object, defaults: Settings, others: readonly string[] = []): Settings {
   const own = readOptions(options, [...others, ...LOCK_OPTIONS], (name) => unknownLockOption(name, others));
@@ -214,16 +221,16 @@ export function settle(options: object, defaults: Settings, others: readonly str
       `Expected either \`mode\` or \`permits\`, got ${formatValue(mode)} and ${formatValue(most)}`,
     );
   }
-  const complete = shared(settings);
-  assertTogether(complete);
+  const complete = withSharing(settings);
+  assertCompatible(complete);
   return complete;
 }
 
 /**
- * The settings of locks that do not say otherwise.
+ * Returns the settings that locks use by default.
  *
- * @param defaults those of `configure()`
- * @throws {LockOptionError} also on an option that can be no default
+ * @param defaults the `defaults` of `configure()`
+ * @throws {LockOptionError} as {@link settle} does, and if an option cannot be a default
  */
 export function settleDefaults(defaults: unknown): Settings {
   if (!isOptions(defaults)) {
@@ -250,7 +257,8 @@ const NO_DEFAULTS = {
   permits: OF_ONE_LOCK,
 } satisfies Partial<Record<keyof LockOptions, string>>;
 
-function shared(settings: Settings): Settings {
+/** Sets the permits of readers. */
+function withSharing(settings: Settings): Settings {
   const { mode, permits: most, fencing } = settings;
   if (fencing && (mode === "read" || most > 1)) {
     throw new LockOptionError(
@@ -268,13 +276,13 @@ function permits(value: unknown): number {
   );
 }
 
-/** @throws {LockOptionError} on what a lock of several keys cannot be */
+/** @throws {LockOptionError} if a lock of several keys cannot have these settings */
 export function assertForEach(settings: Settings): void {
-  assertTogether(settings, true);
+  assertCompatible(settings, true);
 }
 
-/** What each alone may be. */
-function assertTogether(settings: Settings, each = false): void {
+/** Checks that options which are valid alone can be combined. */
+function assertCompatible(settings: Settings, each = false): void {
   const { lockTimeMs, lockAtLeastMs, holdAtMostMs } = settings;
   if (holdAtMostMs < lockTimeMs) {
     throw new LockOptionError(
@@ -286,7 +294,7 @@ function assertTogether(settings: Settings, each = false): void {
       `Expected \`lockAtLeast\` to be at most \`lockTime\`, because the lock of a dead process expires then, got ${lockAtLeastMs} ms and ${lockTimeMs} ms`,
     );
   }
-  const said = {
+  const given = {
     ...settings,
     each,
     lockAtLeast: lockAtLeastMs > 0,
@@ -295,7 +303,7 @@ function assertTogether(settings: Settings, each = false): void {
     replicas: settings.replicas > 0,
   };
   const isGiven = ({ name, value = "true" }: { readonly name: string; readonly value?: string }): boolean =>
-    String(said[name as keyof typeof said]) === value;
+    String(given[name as keyof typeof given]) === value;
   const [pair] = refusedAmong(isGiven);
   if (pair === undefined) return;
   const { one, other, because } = pair;
@@ -304,7 +312,7 @@ function assertTogether(settings: Settings, each = false): void {
   );
 }
 
-/** @throws {LockOptionError} when it is none, or larger than `most` */
+/** @throws {LockOptionError} if the value is not a whole number from 0 to `most` */
 export function wholeNumber(name: string, value: unknown, most: number): number {
   const isInRange = (number: number): boolean => number >= 0 && number <= most;
   if (typeof value === "number" && Number.isInteger(value) && isInRange(value)) return value;
@@ -325,10 +333,10 @@ function storeName(value: unknown): string {
   );
 }
 
-function oneOf<Word extends string>(name: string, value: unknown, ...words: [Word, Word]): Word {
-  const found = words.find((word) => word === value);
+function oneOf<Value extends string>(name: string, value: unknown, ...values: [Value, Value]): Value {
+  const found = values.find((each) => each === value);
   if (found !== undefined) return found;
   throw new LockOptionError(
-    `Expected \`${name}\` to be "${words[0]}" or "${words[1]}", got ${formatValue(value)}`,
+    `Expected \`${name}\` to be "${values[0]}" or "${values[1]}", got ${formatValue(value)}`,
   );
 }

@@ -1,7 +1,7 @@
 import type { Clock } from "../clock";
 import { listenToLocks, type LockEvent } from "./events";
 
-/** A lock that is waited for or held, and since when. */
+/** A lock that a caller waits for or holds, and since when. */
 export interface UnderWay {
   readonly lock: LockEvent;
   readonly what: "waits" | "holds";
@@ -10,26 +10,26 @@ export interface UnderWay {
 
 export interface LocksUnderWay {
   all(): readonly UnderWay[];
-  /** Forgets them, and listens no more. */
+  /** Unsubscribes, and forgets all locks. */
   stop(): void;
 }
 
 /**
- * Keeps what is waited for and held, by listening to what is told of all locks: a lock costs it two entries of a map.
+ * Follows the locks that callers wait for or hold, by subscribing to the events of all locks. Each lock costs two updates of a map.
  *
- * @param processNumber of the configuration whose locks they are: those of another one in this process are its own affair
- * @param onMore told of each as it begins
+ * @param processNumber of the configuration to follow. Another configuration in this process has another number
+ * @param onAdded called each time that a wait or a hold begins
  */
 export function followLocks(
   clock: Clock,
   processNumber: string,
-  onMore: () => void = () => {},
+  onAdded: () => void = () => {},
 ): LocksUnderWay {
   const underWay = new Map<string, UnderWay>();
   const add = (lock: LockEvent, what: UnderWay["what"]): void => {
     if (!lock.requestId.startsWith(processNumber)) return;
     underWay.set(lock.requestId, { lock, what, since: clock.now() });
-    onMore();
+    onAdded();
   };
   const remove = ({ requestId }: LockEvent): void => void underWay.delete(requestId);
   const stopListening = listenToLocks({

@@ -6,19 +6,19 @@ import type { Waiter } from "../queue/waiter";
 import { onAbort } from "./on-abort";
 
 /**
- * One lock's stay in a queue, until it is held or gives up. Its caller awaits one thing at a time: how a try ends,
- * or when to try again.
+ * The wait of one lock in a queue, until it is held or gives up. Its caller awaits one thing at a time: the end of a try, or the time for
+ * the next one.
  */
 export class Wait implements Sleeper {
   readonly queue: LocalQueue | SharedQueue;
-  /** On the monotonic clock. */
+  /** On the monotonic clock: when the wait began. */
   readonly since: number;
-  /** Whether a command was sent under the lock's own `requestId`. */
+  /** Whether a command was sent with the `requestId` of the lock. */
   hasSent = false;
-  /** Whether a try has got as far as the store, and not only to others of this process who wait. */
+  /** Whether a try reached the store, instead of only queueing behind other waiters of this process. */
   hasAsked = false;
-  /** Whether it was told that the lock waits. */
-  hasTold = false;
+  /** Whether the event for the wait was published. */
+  hasReported = false;
   readonly #clock: Clock;
   readonly #alarms: Alarms;
   #isWoken = false;
@@ -48,11 +48,11 @@ export class Wait implements Sleeper {
 
   // ---- a try ------------------------------------------------------------------------------------------
 
-  /** A try for that waiter, unless one is under way: then it is that one. Resolves when it ends, to whether the lock is held. */
+  /** Starts a try for the waiter, or joins the one under way. Resolves when the try ends, to whether the lock is held. */
   try(waiter: Waiter): Promise<boolean> {
     if (this.#try !== undefined) return this.#try;
     if (this.#failure !== undefined) return Promise.reject(this.#failure.error);
-    this.#isWoken = false; // By what was before this try.
+    this.#isWoken = false; // A wake-up from before this try does not count.
     if (!this.queue.mayAsk(waiter)) return NOT_YET;
     this.hasAsked = true;
     const begun = new Promise<boolean>((resolve) => (this.#endTry = resolve));
@@ -70,8 +70,8 @@ export class Wait implements Sleeper {
   // ---- between two tries ------------------------------------------------------------------------------
 
   /**
-   * Sleeps until somebody wakes us, or until a time on the monotonic clock. A waiter that was woken since its last try
-   * does not sleep. A second call while it sleeps is the same sleep.
+   * Sleeps until a wake-up, or until a time on the monotonic clock. A waiter that was woken since its last try does not sleep. A second
+   * call during a sleep joins it.
    */
   sleepUntil(at: number): Promise<true> {
     if (this.#isWoken) {
@@ -102,14 +102,14 @@ export class Wait implements Sleeper {
 
   // ---- the end ----------------------------------------------------------------------------------------
 
-  /** The lock is held. */
+  /** Ends the wait, because the lock is held. */
   succeed(): void {
     this.end();
     this.tryEnds(true);
     this.wake();
   }
 
-  /** The wait is over for this reason: the caller is told now, or when it comes next. */
+  /** Ends the wait with this error. The caller receives it now, or at its next call. */
   fail(reason: unknown): void {
     this.end();
     this.#failure ??= { error: reason };
@@ -118,7 +118,7 @@ export class Wait implements Sleeper {
     else this.#wakeUp(Promise.reject(reason));
   }
 
-  /** Throws the reason for which the wait is over. */
+  /** Throws the error with which the wait ended, if it did. */
   check(): void {
     if (this.#failure !== undefined) throw this.#failure.error;
   }

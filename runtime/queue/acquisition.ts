@@ -17,40 +17,40 @@ import {
 import { isHeldBy, isRevokedFrom } from "../stores/value";
 import { Lease, ofReplicas } from "./lease";
 import type { Trouble } from "./loss";
-import type { Listening, QueueContext } from "./queue-context";
+import type { WakeUpListener, QueueContext } from "./queue-context";
 import type { Grant } from "./shared-lease";
 import type { Waiter } from "./waiter";
 
-/** How often the first in line looks again when it hears nothing: often enough to keep what the queue gives it. */
-const BEAT_MS = CLAIM_TIME_MS * (2 / 3);
+/** How often the first waiter asks again if no wake-up arrives. It is often enough to claim a key that is reserved for it. */
+const POLL_INTERVAL_MS = CLAIM_TIME_MS * (2 / 3);
 
-/** Who looks again by itself does so a little earlier, together with the others of its process: they go in one command. */
-const BEATS_APART_MS = BEAT_MS / 10;
+/** Waiters ask again at multiples of this time, so that the waiters of one process share a command. */
+const POLL_ALIGNMENT_MS = POLL_INTERVAL_MS / 10;
 
-/** How soon to look again while the store does not answer in time. */
+/** The pause before the next try while the store does not reply in time. */
 export const UNREACHABLE_PAUSE_MS = 100;
 
 /** The shortest time that a command gets, even if less is left of the wait budget. */
 export const LEAST_COMMAND_TIME_MS = 200;
 
-/** How many commands without a reply are remembered: the key may hold the `requestId` of any of them. */
+/** How many commands without a reply are remembered. The key may hold the `requestId` of any of them. */
 const MOST_UNANSWERED = 32;
 
-/** Where those who wait in this process stand, as the one who speaks for them knows it. */
+/** The waiters of this process for one key, as their {@link Acquisition} sees them. */
 export interface WaiterQueue {
   readonly key: string;
   readonly first: Waiter | undefined;
-  /** How many permits the first waiter of a shared lock asks for. */
+  /** The number of permits that a request for the first waiter of a shared lock asks for. */
   readonly wanted?: number | undefined;
-  /** The lease as this line has it. */
+  /** Returns the lease in the form that this queue uses. Without this method, the queue uses it as it is. */
   makeLease?(lease: Lease, first: Waiter): Lease;
-  /** The first has the lease from now on, and is to be told: see {@link Waiter.onGranted}. */
+  /** Makes the first waiter the holder of the lease. Returns how long it waited, as {@link Waiter.onGranted} does. */
   begin(lease: Lease, first: Waiter, grant: Grant): number | undefined;
-  /** The first waiter got the lease. The waiters behind it may share it. */
+  /** Lets the waiters behind the first one share its lease. */
   afterBegin?(): void;
 }
 
-/** A command that may take the key for us, and of which we do not know for sure that it did not. */
+/** A command that may acquire the key, or may have acquired it without our knowledge. */
 interface Sent {
   readonly request: AcquireRequest;
   readonly sentAt: number;
@@ -58,133 +58,142 @@ interface Sent {
 }
 
 /**
- * This process's application for a key: it asks for whoever is first in line, until the store has granted it or nobody
- * waits any more. Each of its commands has a `requestId` of its own.
+ * Acquires one key for the waiters of this process. It asks the store on behalf of the first waiter, until the store grants the key or
+ * nobody waits any more. Each of its commands has its own `requestId`.
  *
- * What makes it safe, whatever is lost, late, carried out twice or in another order: a belief begins in `#believe` and
- * nowhere else, counted from the sending of the very command that took the key (`#taken`), or of a renewal that was
- * sent because the key was seen to hold what a command of ours had written (`#confirm`). Nothing is given back but by a
- * acquisition that is closed (`#decline`), and a closed one never believes again; and what is renounced, which is not either.
+ * It is safe even if commands are lost, late, reordered, or run twice, for two reasons (see docs/protocol.md):
+ *
+ * - A belief begins only in `#believe`. It counts from the time when the command that acquired the key was sent (`#taken`). If the key was
+ *   seen to hold what a command of ours wrote, it counts from the time when a renewal was sent (`#confirm`).
+ * - Only a closed acquisition releases a hold, or one that renounced the hold (`#decline`). A closed acquisition never believes again, and
+ *   a renounced hold is never believed.
  */
-export class Acquisition implements AcquireListener<Waiter>, Listening {
-  /** What the key held when the store was heard last. */
+export class Acquisition implements AcquireListener<Waiter>, WakeUpListener {
+  /** The value of the key in the last refusal. */
   heldBy: string | undefined;
-  /** Why the store could not be asked at the last try, if it could not. */
+  /** Why the last try failed, if the store did not reply. */
   trouble: Trouble | undefined;
-  readonly #shared: QueueContext;
-  readonly #line: WaiterQueue;
-  /** When the store said last that somebody else holds the key, if it did. */
-  #heardAt: number | undefined;
-  /** What may have taken the key, unknown to us: in flight, or without a reply. */
-  #open: readonly Sent[] = NONE;
+  readonly #context: QueueContext;
+  readonly #queue: WaiterQueue;
+  /** On the monotonic clock: when the store last replied that somebody else holds the key. */
+  #holderFoundAt: number | undefined;
+  /** The commands that may have acquired the key: they are in flight, or got no reply. */
+  #unresolved: readonly Sent[] = NONE;
   #isConfirming = false;
-  /** What was given back before anybody had believed in it, by its `requestId`. */
+  /** The holds, by `requestId`, that were released before anybody believed in them. */
   #renounced: Set<string> | undefined;
-  /** The holds, by `requestId`, of which a renewal has the store keep one permit, however many the command had got. */
+  /** The holds, by `requestId`, that a renewal reduces to one permit, however many permits the command got. */
   #reduced: Set<string> | undefined;
-  /** The longest lock time for which a renewal may have prolonged what was found. */
+  /** The longest lock time to which a renewal may have extended a hold that was found. */
   #confirmedForMs = 0;
-  #place: string | undefined;
+  #ticket: string | undefined;
   #isListening = false;
-  /** Whether it has, or may have, a place in the key's queue. */
-  #isPlaced = false;
-  /** Whether that place is so new that to ask would tell nothing. */
-  #isJustPlaced = false;
-  /** Whether a hint came since something was sent last. */
-  #isHinted = false;
+  /** Whether its ticket is, or may be, in the store queue. */
+  #isEnqueued = false;
+  /** Whether the ticket was enqueued so recently that another request would bring no news. */
+  #isJustEnqueued = false;
+  /** Whether a wake-up arrived since the last command was sent. */
+  #hasWakeUp = false;
   #freeInMs: number | undefined;
-  /** Of a shared lock, on the monotonic clock: whoever came by then came before all who stand behind its place. */
+  /** For a shared lock, on the monotonic clock: callers that came by then came before all waiters behind this ticket. */
   #coversUntil = -Infinity;
-  /** Whether it is over: granted, or given up. */
+  /** Whether it is over: the key was granted, or nobody waits any more. */
   #isClosed = false;
-  /** What came of it. */
+  /** The lease that was granted. */
   #lease: Lease | undefined;
 
-  constructor(shared: QueueContext, line: WaiterQueue) {
-    this.#shared = shared;
-    this.#line = line;
+  constructor(context: QueueContext, queue: WaiterQueue) {
+    this.#context = context;
+    this.#queue = queue;
   }
 
-  /** Whether the store has said that somebody else holds the key. */
-  get hasHeard(): boolean {
-    return this.#heardAt !== undefined;
+  /** Whether the store has replied that somebody else holds the key. */
+  get hasFoundHolder(): boolean {
+    return this.#holderFoundAt !== undefined;
   }
 
-  /** Its place in the key's queue, which it has or may have. */
+  /** Its ticket in the store queue. It may not be enqueued yet. */
   get ticket(): string {
-    return (this.#place ??= this.#shared.newRequestId());
+    return (this.#ticket ??= this.#context.newRequestId());
   }
 
-  /** How soon to look again, if nobody wakes the one who waits. */
-  get lookAgainInMs(): number {
+  /** How soon to ask again if no wake-up arrives, in milliseconds. */
+  get retryInMs(): number {
     if (this.trouble !== undefined) return UNREACHABLE_PAUSE_MS;
-    const untilBeatMs = BEAT_MS - (Math.floor(this.#shared.clock.now()) % BEATS_APART_MS);
-    return Math.min(this.#freeInMs ?? Infinity, untilBeatMs);
+    const untilPollMs = POLL_INTERVAL_MS - (Math.floor(this.#context.clock.now()) % POLL_ALIGNMENT_MS);
+    return Math.min(this.#freeInMs ?? Infinity, untilPollMs);
   }
 
-  // ---- asking the store -------------------------------------------------------------------------------
+  // ---- requests ---------------------------------------------------------------------------------------
 
-  /** The first in line asks for the key. With nothing left to wait, no place in the queue is taken. */
+  /** Asks for the key on behalf of the first waiter. A waiter that has no time left to wait takes no new ticket. */
   ask(first: Waiter): void {
-    const isWorthless = this.#isJustPlaced && !this.#isHinted;
-    this.#isJustPlaced = false;
-    // The end of the renewal ends a try that has no time for another.
+    const isPointless = this.#isJustEnqueued && !this.#hasWakeUp;
+    this.#isJustEnqueued = false;
+    // A waiter without a wait budget has no second try. The reply to the renewal ends this one.
     if (this.#isConfirming && !first.isPatient) return;
-    if (isWorthless || this.#isConfirming) return first.onTried();
-    const now = this.#shared.clock.now();
-    this.#send(first, this.#isPlaced || this.#open.length > 0 || this.#isLikelyInVain(first, now), now);
+    if (isPointless || this.#isConfirming) return first.onTried();
+    const now = this.#context.clock.now();
+    this.#send(
+      first,
+      this.#isEnqueued || this.#unresolved.length > 0 || this.#isProbablyHeld(first, now),
+      now,
+    );
   }
 
-  /** Then it asks for a place at once, which takes the key where it is free: to ask for less costs a command more. */
-  #isLikelyInVain(first: Waiter, now: number): boolean {
+  /**
+   * Whether the key is probably held. Then the first command also enqueues the waiter, which saves a second command. It still acquires the
+   * key if the key is free.
+   */
+  #isProbablyHeld(first: Waiter, now: number): boolean {
     const mayWait = first.isPatient && now < first.budgetEndsAt;
-    return mayWait && first.permits === 1 && this.#shared.contended.has(first.key, now);
+    return mayWait && first.permits === 1 && this.#context.contended.has(first.key, now);
   }
 
-  /** A request for the first in line, to go with the end of a hold of ours. It counts as sent from now on. */
+  /** Returns a request that acquires the key for the first waiter or enqueues its ticket. The caller must send it immediately. */
   requestFor(first: Waiter): EnqueueRequest {
     this.#listen();
-    this.#isHinted = false;
-    return { ...requestOf(first, this.#line.wanted), ticket: this.ticket };
+    this.#hasWakeUp = false;
+    return { ...requestOf(first, this.#queue.wanted), ticket: this.ticket };
   }
 
   #send(first: Waiter, isEnqueue: boolean, sentAt: number): void {
-    const { store, inFlight, acquires: takes, enqueues: places } = this.#shared;
-    const request = isEnqueue ? this.requestFor(first) : requestOf(first, this.#line.wanted);
-    this.#isHinted = false;
+    const { store, inFlight, acquires, enqueues } = this.#context;
+    const request = isEnqueue ? this.requestFor(first) : requestOf(first, this.#queue.wanted);
+    this.#hasWakeUp = false;
     const attempt = new AcquireCommand(store, this, request, sentAt, first);
     this.sent(attempt);
-    const mostMs = this.#mayTakeMs(first, sentAt);
-    const isByItself = request.fencing || request.replicas !== undefined;
-    if (isByItself) inFlight.send(attempt, mostMs);
-    else (isEnqueue ? places : takes).send(attempt, mostMs);
+    const timeoutMs = this.#timeoutMsFor(first, sentAt);
+    const isSentAlone = request.fencing || request.replicas !== undefined;
+    if (isSentAlone) inFlight.send(attempt, timeoutMs);
+    else (isEnqueue ? enqueues : acquires).send(attempt, timeoutMs);
   }
 
-  /** It is on its way, and may take the key. */
+  /** Notes a command that is on its way, and may acquire the key. */
   sent(sent: Sent): void {
-    if (this.#open.length >= MOST_UNANSWERED) {
-      // Of those that a server has not seen yet, the oldest takes the key; of those that were lost, none.
-      const middle = this.#open[Math.floor(this.#open.length / 2)];
-      if (middle?.isInFlight === false) this.#open = without(middle, this.#open);
+    if (this.#unresolved.length >= MOST_UNANSWERED) {
+      // If delayed commands arrive, the oldest one acquires the key. Lost commands never do. So a command from the middle is forgotten.
+      const middle = this.#unresolved[Math.floor(this.#unresolved.length / 2)];
+      if (middle?.isInFlight === false) this.#unresolved = without(middle, this.#unresolved);
     }
     this.#remember(sent);
   }
 
-  /** Most acquisitions never have more than one. */
+  /** Most acquisitions never have more than one such command. */
   #remember(sent: Sent): void {
-    this.#open = this.#open.length === 0 ? [sent] : [...this.#open, sent];
+    this.#unresolved = this.#unresolved.length === 0 ? [sent] : [...this.#unresolved, sent];
   }
 
-  #mayTakeMs(first: Waiter, now: number): number {
-    return commandTimeFor(first, now, this.#shared.inFlight.usualTimeoutMs);
+  #timeoutMsFor(first: Waiter, now: number): number {
+    return commandTimeFor(first, now, this.#context.inFlight.usualTimeoutMs);
   }
 
-  // ---- what the store says ----------------------------------------------------------------------------
+  // ---- replies ----------------------------------------------------------------------------------------
 
   onReply(attempt: AcquireCommand<Waiter>, reply: AcquireReply): void {
     this.trouble = undefined;
-    const goesOn = reply.acquired ? this.#taken(attempt, reply) : this.#notTaken(attempt, reply);
-    if (!goesOn) attempt.asker.onTried();
+    const isContinued = reply.acquired ? this.#taken(attempt, reply) : this.#notTaken(attempt, reply);
+    if (!isContinued) attempt.asker.onTried();
   }
 
   onFailure(attempt: AcquireCommand<Waiter>, error: unknown): void {
@@ -192,7 +201,7 @@ export class Acquisition implements AcquireListener<Waiter>, Listening {
       this.#forget(attempt);
       attempt.asker.onRefused(error);
     } else {
-      this.#unanswered(attempt, error, attempt.timeoutMs < this.#shared.inFlight.usualTimeoutMs);
+      this.#unanswered(attempt, error, attempt.timeoutMs < this.#context.inFlight.usualTimeoutMs);
     }
     attempt.asker.onTried();
   }
@@ -200,21 +209,21 @@ export class Acquisition implements AcquireListener<Waiter>, Listening {
   onLateReply(attempt: AcquireCommand<Waiter>, reply: AcquireReply): void {
     if (reply.acquired) return void this.#taken(attempt, reply);
     this.#foundLate(attempt, reply.holder);
-    if (attempt.isEnqueue) this.#placed();
+    if (attempt.isEnqueue) this.#onEnqueued();
   }
 
-  /** What came of a request that went with the end of a hold of ours. */
+  /** Handles the reply to a request that was sent together with the release of a hold of this process. */
   onNextReply(sent: Sent, reply: ReleaseAndEnqueueReply | NotReleased): void {
     this.trouble = undefined;
     if (!reply.released) {
-      // The very command may have been carried out before, and its reply lost.
+      // The same command may have run before, and its first reply was lost.
       if (isHeldBy(sent.request.requestId, reply.holder)) this.#confirm(sent);
       else this.#notFound(sent, reply.holder);
     } else if (reply.next === "enqueued") {
-      this.#heardOfAnother();
+      this.#noteHolder();
       this.#forget(sent);
-      this.#isJustPlaced = this.#open.length === 0;
-      this.#placed();
+      this.#isJustEnqueued = this.#unresolved.length === 0;
+      this.#onEnqueued();
     } else if (reply.next === undefined) {
       this.#forget(sent);
     } else {
@@ -232,110 +241,115 @@ export class Acquisition implements AcquireListener<Waiter>, Listening {
     }
     if (reply.released) this.#forget(sent);
     else this.#foundLate(sent, reply.holder);
-    if (reply.released && reply.next === "enqueued") this.#placed();
+    if (reply.released && reply.next === "enqueued") this.#onEnqueued();
   }
 
-  #heardOfAnother(): void {
-    const now = this.#shared.clock.now();
-    this.#heardAt = now;
-    this.#shared.contended.add(this.#line.key, now);
+  #noteHolder(): void {
+    const now = this.#context.clock.now();
+    this.#holderFoundAt = now;
+    this.#context.contended.add(this.#queue.key, now);
   }
 
-  /** Returns whether the try goes on with another command. */
+  /** Returns whether the try continues with another command. */
   #notTaken(attempt: AcquireCommand<Waiter>, { holder, freeInMs, isLast = false }: NotAcquired): boolean {
-    const revoked = this.#open.find(({ request }) => isRevokedFrom(request.requestId, holder));
+    const revoked = this.#unresolved.find(({ request }) => isRevokedFrom(request.requestId, holder));
     if (revoked !== undefined) this.#renounce(revoked);
     this.heldBy = holder;
     const isOwn = isHeldBy(attempt.request.requestId, holder);
     if (!isOwn) this.#forget(attempt);
-    this.#heardOfAnother();
+    this.#noteHolder();
     this.#freeInMs = freeInMs;
     if (attempt.isEnqueue) {
-      if (isLast || !this.#isPlaced) this.#coversUntil = attempt.sentAt;
-      this.#placed();
+      if (isLast || !this.#isEnqueued) this.#coversUntil = attempt.sentAt;
+      this.#onEnqueued();
     }
-    const found = this.#open.find(({ request }) => isHeldBy(request.requestId, holder));
+    const found = this.#unresolved.find(({ request }) => isHeldBy(request.requestId, holder));
     if (found !== undefined) return this.#confirm(found);
-    // A key that is shared does not tell by whom: an earlier command, whose reply was lost, may have got a share.
+    // The value of a shared key does not name its holders. An earlier command whose reply was lost may have acquired a hold.
     const isInDoubt = (sent: Sent): boolean => (sent.request.permits ?? 1) > 1 && !sent.isInFlight;
-    const unanswered = this.#isClosed ? undefined : this.#open.find(isInDoubt);
+    const unanswered = this.#isClosed ? undefined : this.#unresolved.find(isInDoubt);
     if (unanswered !== undefined) return this.#confirm(unanswered);
     if (attempt.isEnqueue || !this.#hasReasonToWait(attempt.asker)) return false;
-    this.#send(attempt.asker, true, this.#shared.clock.now());
+    this.#send(attempt.asker, true, this.#context.clock.now());
     return true;
   }
 
   #hasReasonToWait(waiter: Waiter): boolean {
-    const { clock, isClosed } = this.#shared;
-    return !this.#isClosed && !isClosed && this.#line.first === waiter && clock.now() < waiter.budgetEndsAt;
+    const { clock, isClosed } = this.#context;
+    return !this.#isClosed && !isClosed && this.#queue.first === waiter && clock.now() < waiter.budgetEndsAt;
   }
 
-  /** @param isCut whether the store had less than the usual time to answer */
-  #unanswered(sent: Sent, error: unknown, isCut: boolean): void {
-    // A last short look without a reply tells less than what was heard lately, or than why the one before had failed.
-    const tellsLess =
-      isCut && error instanceof NoReplyError && (this.#hasHeardLately || this.trouble !== undefined);
-    if (!tellsLess) this.trouble = { error };
-    if ("ticket" in sent.request) this.#isPlaced = true; // As far as we know.
+  /** @param isShortened whether the store had less than the usual time to reply */
+  #unanswered(sent: Sent, error: unknown, isShortened: boolean): void {
+    // If the last command was short of time, its missing reply says less than a recent reply, or than the error before it.
+    const isUninformative =
+      isShortened &&
+      error instanceof NoReplyError &&
+      (this.#hasFoundHolderLately || this.trouble !== undefined);
+    if (!isUninformative) this.trouble = { error };
+    if ("ticket" in sent.request) this.#isEnqueued = true; // The command may have enqueued it.
     if (this.#isClosed) this.#decline(sent);
   }
 
-  /** A look that is not cut short would have been answered since, or be known to have no answer. */
-  get #hasHeardLately(): boolean {
-    const { clock, inFlight } = this.#shared;
-    return clock.now() - (this.#heardAt ?? -Infinity) < BEAT_MS + inFlight.usualTimeoutMs;
+  /**
+   * Whether the last report of a holder is recent. After an older one, a poll with the usual timeout would have been answered or have
+   * failed.
+   */
+  get #hasFoundHolderLately(): boolean {
+    const { clock, inFlight } = this.#context;
+    return clock.now() - (this.#holderFoundAt ?? -Infinity) < POLL_INTERVAL_MS + inFlight.usualTimeoutMs;
   }
 
   #forget(sent: Sent): void {
-    this.#open = without(sent, this.#open);
-    if (this.#isClosed) this.#leave();
+    this.#unresolved = without(sent, this.#unresolved);
+    if (this.#isClosed) this.#dequeue();
   }
 
-  // ---- the queue of the store -------------------------------------------------------------------------
+  // ---- store queue ------------------------------------------------------------------------------------
 
   #listen(): void {
     if (this.#isListening) return;
     this.#isListening = true;
-    this.#shared.listen(this);
+    this.#context.listen(this);
   }
 
-  #placed(): void {
-    this.#isPlaced = true;
-    if (this.#isClosed) this.#leave();
+  #onEnqueued(): void {
+    this.#isEnqueued = true;
+    if (this.#isClosed) this.#dequeue();
   }
 
-  /** It should ask again: the key may be reserved for it. */
+  /** Makes the first waiter ask again, because the key may be reserved for this ticket. */
   onWakeUp(): void {
-    this.#isHinted = true;
-    this.#line.first?.wake();
+    this.#hasWakeUp = true;
+    this.#queue.first?.wake();
   }
 
-  /** The place is given up, once nothing is on its way any more that would take it anew. */
-  #leave(): void {
-    if (!this.#isPlaced || this.#open.some(({ isInFlight }) => isInFlight)) return;
-    this.#isPlaced = false;
-    this.#shared.releaseRetries.dequeue(this.#line.key, this.ticket);
+  /** Removes the ticket from the store queue, once no command is in flight that could enqueue it again. */
+  #dequeue(): void {
+    if (!this.#isEnqueued || this.#unresolved.some(({ isInFlight }) => isInFlight)) return;
+    this.#isEnqueued = false;
+    this.#context.releaseRetries.dequeue(this.#queue.key, this.ticket);
   }
 
-  // ---- what comes of it -------------------------------------------------------------------------------
+  // ---- outcome ----------------------------------------------------------------------------------------
 
-  /** The store says that this very command took the key. Returns whether the try goes on with another command. */
+  /** Handles the reply that this command acquired the key. Returns whether the try continues with another command. */
   #taken(sent: Sent, reply: Acquired): boolean {
-    if ("ticket" in sent.request) this.#isPlaced = false;
-    const { first } = this.#line;
-    // What was taken for somebody who is gone, or has been seen to be gone itself, has to be found once more.
-    const isGood = first !== undefined && fits(sent.request, first) && this.#open.includes(sent);
-    if (isGood && this.#believe(sent, first, sent.sentAt, reply, reply.mayComeAgain !== true)) return false;
+    if ("ticket" in sent.request) this.#isEnqueued = false;
+    const { first } = this.#queue;
+    // If the waiter of the command has left, or the hold was seen to be gone, a renewal has to confirm the hold first.
+    const isUsable = first !== undefined && fits(sent.request, first) && this.#unresolved.includes(sent);
+    if (isUsable && this.#believe(sent, first, sent.sentAt, reply, reply.mayComeAgain !== true)) return false;
     return this.#confirm(sent);
   }
 
   /**
-   * The one place where a belief begins.
+   * Makes the first waiter the holder. This is the only place where a belief begins.
    *
-   * @param sentAt when the command was sent whose reply says that the key holds the `requestId`, for the lock time of the first
-   *   in line: the command that took it, or a renewal
-   * @param granted the parts of its reply that count here
-   * @returns false, and nothing has changed, where that is too long ago, or nobody may believe anything any more
+   * @param sentAt when the command was sent whose reply proves the hold for the lock time of the first waiter: the command that acquired
+   *   the key, or a renewal
+   * @param granted the parts of that reply that matter here
+   * @returns false if that was too long ago, or if no belief may begin any more. Then nothing has changed
    */
   #believe(
     sent: Sent,
@@ -344,82 +358,82 @@ export class Acquisition implements AcquireListener<Waiter>, Listening {
     granted: Pick<Acquired, "count" | "somebodyWaits" | "fencingToken">,
     isOnlyGrant: boolean,
   ): boolean {
-    if (this.#isClosed || this.#shared.isClosed) return false;
+    if (this.#isClosed || this.#context.isClosed) return false;
     const { key, requestId } = sent.request;
     const { fencingToken, somebodyWaits = false } = granted;
     const count = this.#reduced?.has(requestId) === true ? 1 : (granted.count ?? 1);
     const plain = new Lease(key, requestId, first.lockTimeMs, fencingToken, isOnlyGrant);
-    const lease = this.#line.makeLease?.(plain, first) ?? plain;
+    const lease = this.#queue.makeLease?.(plain, first) ?? plain;
     lease.replicas = first.replicas;
-    this.#shared.renewals.mayLast(lease, this.#mayHoldForMs(sent));
+    this.#context.renewals.noteLockTime(lease, this.#maxHoldMs(sent));
     lease.prove(sentAt, first.lockTimeMs);
     const coversUntil = this.#coversUntil;
-    const waitedMs = this.#line.begin(lease, first, { sentAt, count, somebodyWaits, coversUntil });
+    const waitedMs = this.#queue.begin(lease, first, { sentAt, count, somebodyWaits, coversUntil });
     if (waitedMs === undefined) return false;
-    this.#open = without(sent, this.#open);
+    this.#unresolved = without(sent, this.#unresolved);
     this.#lease = lease;
     this.#close();
-    // The key may hold these beside the one that is used.
-    if (first.permits > 1) this.#giveBackOpen();
+    // The other commands may have acquired holds of the same shared key.
+    if (first.permits > 1) this.#releaseUnresolved();
     first.onEntered(waitedMs);
-    this.#line.afterBegin?.();
+    this.#queue.afterBegin?.();
     return true;
   }
 
   /**
-   * The key was seen to hold what a command of ours has written. That is worth nothing until a renewal says the same. Where
-   * nobody waits any more, it is given back. Returns whether the try goes on with another command.
+   * Renews a hold, because the key was seen to hold what a command of ours wrote. That proves nothing until the renewal succeeds. If nobody
+   * waits any more, it releases the hold instead. Returns whether the try continues with another command.
    */
   #confirm(found: Sent): boolean {
-    const { first } = this.#line;
-    if (first === undefined || this.#shared.isClosed) this.#close();
+    const { first } = this.#queue;
+    if (first === undefined || this.#context.isClosed) this.#close();
     const isOver = this.#isClosed || this.#isRenounced(found);
     if (isOver || first === undefined) return this.#decline(found);
-    if (!this.#open.includes(found)) this.#remember(found);
+    if (!this.#unresolved.includes(found)) this.#remember(found);
     if (this.#isConfirming) return true;
     this.#isConfirming = true;
-    const { clock, store, inFlight } = this.#shared;
+    const { clock, store, inFlight } = this.#context;
     const { key, requestId } = found.request;
     const { lockTimeMs, fencing } = first;
     const { permits } = first;
-    // Of the permits that it may have got, it keeps the one that is needed, whichever reply comes first.
+    // The renewal keeps one of the permits that the command may have got. That counts even if the reply to the command arrives later.
     if (permits > 1 && permits !== UNLIMITED) (this.#reduced ??= new Set()).add(requestId);
     const sharing = permits > 1 ? { permits, ...(permits === UNLIMITED ? {} : { count: 1 }) } : {};
     const request = { key, requestId, lockTimeMs, fencing, ...sharing, ...ofReplicas(first) };
     this.#confirmedForMs = Math.max(this.#confirmedForMs, lockTimeMs);
     const sentAt = clock.now();
-    const mostMs = this.#mayTakeMs(first, sentAt);
-    void renewOne(store, inFlight, request, mostMs).then((reply) => {
+    const timeoutMs = this.#timeoutMsFor(first, sentAt);
+    void renewOne(store, inFlight, request, timeoutMs).then((reply) => {
       const fault = inFlight.handle(() => this.#confirmed(found, request, sentAt, reply));
-      if (fault !== undefined) this.#line.first?.onTried();
+      if (fault !== undefined) this.#queue.first?.onTried();
     });
     return true;
   }
 
   #confirmed(found: Sent, request: AcquireRequest, sentAt: number, reply: RenewReply): void {
     this.#isConfirming = false;
-    const { first } = this.#line;
-    if (this.#isClosed || first === undefined) return; // Then it was given back, too.
+    const { first } = this.#queue;
+    if (this.#isClosed || first === undefined) return; // Then the hold is released elsewhere.
     this.trouble = undefined;
     if (reply instanceof Error) this.trouble = { error: reply };
     else if (this.#isRenounced(found))
-      first.wake(); // Since the renewal was sent.
+      first.wake(); // It was renounced after the renewal was sent.
     else if (!reply.renewed) this.#gone(found, first, reply.holder);
     else if (!fits(request, first))
-      return void this.#confirm(found); // Somebody else is first by now.
+      return void this.#confirm(found); // Another waiter is the first by now.
     else if (!this.#believe(found, first, sentAt, reply, false)) this.trouble = TOOK_TOO_LONG;
     const { error } = this.trouble ?? {};
     if (error instanceof LockMisconfiguredError) first.onRefused(error);
     first.onTried();
   }
 
-  /** The key held it, unbelieved, and holds it no more. */
+  /** The hold ended before anybody believed in it. */
   #gone(found: Sent, first: Waiter, holder: string | undefined): void {
     this.#notFound(found, holder);
     first.wake();
   }
 
-  /** What the key holds is not what the command wrote, but may be what is left of that. */
+  /** The key does not hold what the command wrote. It may hold the revoked form of that. */
   #notFound(sent: Sent, holder: string | undefined): void {
     if (isRevokedFrom(sent.request.requestId, holder)) this.#renounce(sent);
     else this.#forget(sent);
@@ -430,47 +444,48 @@ export class Acquisition implements AcquireListener<Waiter>, Listening {
     else if (this.#isClosed) this.#decline(sent);
   }
 
-  /** Nobody waits any more: what the store may have for us is given back. */
+  /** Gives up, because nobody waits any more. Releases the holds that the store may have for this process. */
   abandon(): void {
     this.#close();
-    this.#giveBackOpen();
+    this.#releaseUnresolved();
   }
 
-  /** What is in flight is given back when its reply comes. */
-  #giveBackOpen(): void {
-    const { acquires: takes, enqueues: places } = this.#shared;
-    for (const sent of this.#open) {
-      if (sent instanceof AcquireCommand && (takes.cancel(sent) || places.cancel(sent))) this.#forget(sent);
+  /** Releases what commands without a reply may have acquired. A command in flight is handled when its reply arrives. */
+  #releaseUnresolved(): void {
+    const { acquires, enqueues } = this.#context;
+    for (const sent of this.#unresolved) {
+      if (sent instanceof AcquireCommand && (acquires.cancel(sent) || enqueues.cancel(sent)))
+        this.#forget(sent);
       else if (!sent.isInFlight) this.#decline(sent);
     }
   }
 
   #close(): void {
     this.#isClosed = true;
-    if (this.#isListening) this.#shared.listenNoMore(this);
-    this.#leave();
+    if (this.#isListening) this.#context.stopListening(this);
+    this.#dequeue();
   }
 
   /**
-   * What a closed acquisition still gets is given back, except what we have, or want to be left alone. Returns that no try
-   * goes on.
+   * Releases a hold that nobody needs: one of a closed acquisition, or a renounced one. Does not touch the hold of its own lease unless
+   * that lease was released. Returns false, because no try continues.
    */
   #decline(sent: Sent): false {
     this.#forget(sent);
     const { key, requestId, permits = 1 } = sent.request;
-    const { clock, releaseRetries } = this.#shared;
+    const { clock, releaseRetries } = this.#context;
     const lease = this.#lease?.requestId === requestId ? this.#lease : undefined;
-    if (lease?.isGivenBack === false) return false;
-    // What ended our hold may be lost, and be sent again. This must not free a key that the end is to keep closed.
+    if (lease?.isReleased === false) return false;
+    // The release of our lease may have been lost, and is sent again. This one must not free a key that should stay closed.
     const request =
       lease?.releaseRequest(clock.now()) ?? (permits > 1 ? { key, requestId, permits } : { key, requestId });
-    releaseRetries.release(request, this.#mayHoldForMs(sent), () => this.#line.first?.wake());
+    releaseRetries.release(request, this.#maxHoldMs(sent), () => this.#queue.first?.wake());
     return false;
   }
 
   /**
-   * What was revoked before anybody believed in it keeps out whoever comes, and nobody works under it: it is given back. The
-   * very command may be carried out once more, and so may its end: it is never believed from now on.
+   * Releases a hold that was revoked before anybody believed in it. It keeps all others out, and no body runs under it. Its command may run
+   * once more, and so may its release. So it is never believed from now on.
    */
   #renounce(sent: Sent): void {
     (this.#renounced ??= new Set()).add(sent.request.requestId);
@@ -481,7 +496,7 @@ export class Acquisition implements AcquireListener<Waiter>, Listening {
     return this.#renounced?.has(request.requestId) === true;
   }
 
-  #mayHoldForMs({ request }: Sent): number {
+  #maxHoldMs({ request }: Sent): number {
     return Math.max(request.lockTimeMs, this.#confirmedForMs);
   }
 }
@@ -495,27 +510,24 @@ function without(one: Sent, all: readonly Sent[]): readonly Sent[] {
 
 const TOOK_TOO_LONG: Trouble = { error: new NoReplyError("the reply took the whole lock time") };
 
-/** What a waiter asks for, with a `requestId` that no other command has. */
+/** Returns a request for the waiter, with a `requestId` that no other command has. */
 function requestOf(waiter: Waiter, count: number | undefined): AcquireRequest {
   const { key, lockTimeMs, fencing, permits, replicas } = waiter;
-  // `permits` is there in any case. Otherwise a store might read it from a polluted `Object.prototype`.
+  // The request always names `permits`. Otherwise, a store might read them from a polluted `Object.prototype`.
   const request = { key, requestId: waiter.nextRequestId(), lockTimeMs, fencing, permits };
-  if (permits === 1 && replicas === 0) return request; // As nearly all are.
+  if (permits === 1 && replicas === 0) return request; // The common case.
   const sharing = permits > 1 && count !== undefined ? { count } : {};
   return { ...request, ...ofReplicas(waiter), ...sharing };
 }
 
-/**
- * How long the waiter may wait for one command. A waiter without a budget still waits for one reply, as long as commands
- * may usually take.
- */
+/** The time that one command of the waiter may take. A caller with no wait budget still waits for one reply, at most the usual timeout. */
 export function commandTimeFor(waiter: Waiter, now: number, usualTimeoutMs: number): number {
   const patienceMs = waiter.isPatient ? 0 : usualTimeoutMs;
   const until = Math.min(waiter.budgetEndsAt + patienceMs, waiter.answerBy);
   return Math.max(until - now, LEAST_COMMAND_TIME_MS);
 }
 
-/** Whether a hold that was asked for like this is what the waiter would ask for. */
+/** Whether a hold on these terms meets the needs of the waiter. */
 export function fits(
   { lockTimeMs, fencing, replicas = 0 }: Pick<AcquireRequest, "lockTimeMs" | "fencing" | "replicas">,
   waiter: Waiter,

@@ -1,6 +1,6 @@
 import type { CancelTimer, Clock } from "../clock";
 
-/** One who sleeps. */
+/** Something that sleeps until an alarm. */
 export interface Sleeper {
   onAlarm(): void;
 }
@@ -11,8 +11,7 @@ interface Alarm {
 }
 
 /**
- * Wakes those who sleep until the same millisecond together: what they ask for then goes in one command, and one timer is
- * enough for all of them.
+ * Wakes all waiters that sleep until the same millisecond together. Their requests then share a command, and one timer serves all of them.
  */
 export class Alarms {
   readonly #clock: Clock;
@@ -23,8 +22,8 @@ export class Alarms {
   }
 
   /**
-   * @param until on the monotonic clock: a duration would be counted anew if the process were stopped on the way here
-   * @returns when it is woken, for `cancel`
+   * @param until on the monotonic clock. A duration would be too long if the process were stopped before the timer is set
+   * @returns the time of the alarm, for `cancel`
    */
   set(sleeper: Sleeper, until: number): number {
     const at = Math.ceil(until);

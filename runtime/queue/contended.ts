@@ -1,27 +1,27 @@
-/** For so long at least, and twice as long at most, a key is remembered, in milliseconds. */
-const LATELY_MS = 1_000;
+/** A key is remembered for at least this long, and at most twice as long, in milliseconds. */
+const INTERVAL_MS = 1_000;
 
-/** Of keys that somebody else was found to hold lately: most likely somebody does when they are asked for next. */
+/** Remembers the keys that somebody else was recently found to hold. They are probably still held at the next request. */
 export class Contended {
   #since = 0;
   #keys = new Set<string>();
-  /** Those of the time before. */
+  /** The keys of the interval before. */
   #earlier = new Set<string>();
 
   add(key: string, now: number): void {
-    this.#goOn(now);
+    this.#rotate(now);
     this.#keys.add(key);
   }
 
   has(key: string, now: number): boolean {
-    this.#goOn(now);
+    this.#rotate(now);
     return this.#keys.has(key) || this.#earlier.has(key);
   }
 
-  #goOn(now: number): void {
+  #rotate(now: number): void {
     const pastMs = now - this.#since;
-    if (pastMs < LATELY_MS) return;
-    this.#earlier = pastMs < 2 * LATELY_MS ? this.#keys : new Set();
+    if (pastMs < INTERVAL_MS) return;
+    this.#earlier = pastMs < 2 * INTERVAL_MS ? this.#keys : new Set();
     this.#keys = new Set();
     this.#since = now;
   }

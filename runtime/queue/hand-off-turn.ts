@@ -2,12 +2,12 @@ import { FENCING_STRIDE } from "../stores/port";
 import type { Loss } from "./loss";
 
 /**
- * The hand-off budget: how often and how long a process hands off a lease inside itself before other processes get their
- * turn. If bodies take almost no time, a turn lasts at least as long as makes its round trip worthwhile.
+ * The hand-off budget: how often and how long a process hands off a lease inside itself before other processes get their turn. If bodies
+ * take almost no time, the larger number of hand-offs applies for the first 5 ms, so that the turn is worth its round trip.
  */
 const HAND_OFFS = 15;
 const MOST_HAND_OFFS = FENCING_STRIDE - 1;
-const WORTH_A_TURN_MS = 5;
+const SHORTEST_TURN_MS = 5;
 const LONGEST_TURN_MS = 100;
 
 /** Receives how a hold ended. `undefined`: the lock was held to its end. */
@@ -30,7 +30,7 @@ export class HandOffTurn {
 
   mayGoOn(now: number): boolean {
     const pastMs = now - this.#since;
-    const most = pastMs < WORTH_A_TURN_MS ? MOST_HAND_OFFS : HAND_OFFS;
+    const most = pastMs < SHORTEST_TURN_MS ? MOST_HAND_OFFS : HAND_OFFS;
     return this.handOffs < most && pastMs < LONGEST_TURN_MS;
   }
 
@@ -41,12 +41,12 @@ export class HandOffTurn {
   }
 
   /** Reports how it ended to each of the first `handOffs` holders that do not know it yet. */
-  tell(handOffs: number, loss: Loss | undefined): void {
-    const told = this.handOffs - this.#unproven.length;
-    for (const ended of this.#unproven.splice(0, Math.max(handOffs - told, 0))) ended(loss);
+  report(handOffs: number, loss: Loss | undefined): void {
+    const reported = this.handOffs - this.#unproven.length;
+    for (const ended of this.#unproven.splice(0, Math.max(handOffs - reported, 0))) ended(loss);
   }
 
-  tellAll(loss: Loss | undefined): void {
-    this.tell(this.handOffs, loss);
+  reportAll(loss: Loss | undefined): void {
+    this.report(this.handOffs, loss);
   }
 }

@@ -1,25 +1,25 @@
 import type { Loss } from "./loss";
 
-/** What a lease knows of the one in this process that holds it. */
+/** The caller of this process that holds a lease, as the lease sees it. */
 export interface Holder {
   /** The function that holds it, for messages. */
   readonly site: string | undefined;
-  /** On the monotonic clock, in milliseconds. */
+  /** The start of its hold, on the monotonic clock, in milliseconds. */
   readonly heldSince: number;
-  /** On the monotonic clock: until when nobody may have the key after it, however early it ends. */
+  /** On the monotonic clock: the time until which the key stays closed, even if the hold ends earlier (`lockAtLeast`). */
   readonly staysUntil: number;
-  /** On the monotonic clock, in milliseconds: it is not renewed for any longer than that. */
+  /** On the monotonic clock, in milliseconds: no renewal extends the hold beyond this time (`holdAtMost`). */
   readonly mayHoldUntil: number;
-  /** How many may hold the key at once, in its eyes: 1 where it is alone. */
+  /** How many callers may hold the key at once, by the options of this one: 1 if it holds the key alone. */
   readonly permits: number;
-  /** Whether anybody works under it: of several that are had together, not before all are. */
+  /** Whether a body may be running under it. A lock of several keys is in use once all of them are held. */
   readonly isInUse: boolean;
-  /** Whether it is dropped at its end, and not left to expire. */
+  /** Whether its hold is released at its end, and not left to expire. */
   readonly isAutoUnlocked: boolean;
-  /** The lease goes to the next one in this process. */
+  /** Notes that the lease was handed off to the next waiter in this process. */
   onHandedOff(): void;
   /** Reports that the lease was renewed. Returns whether anybody listens for renewals in this process. */
   onRenewed(): boolean;
-  /** The lease is lost under it. */
+  /** Notes that the lease was lost. */
   onLost(loss: Loss): void;
 }

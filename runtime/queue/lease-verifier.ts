@@ -10,18 +10,18 @@ import type { Renewals } from "./renewals";
 import { SharedLease } from "./shared-lease";
 
 /**
- * The first holder that hands off waits this many milliseconds for a look, which then serves all that hand off meanwhile.
- * One look for each would send as many commands as hand-offs by the store. If bodies take almost no time, the turn ends
- * earlier, and its release answers for all.
+ * The first holder that hands off waits this many milliseconds for a `peek`, which then serves all holders that hand off meanwhile. One
+ * `peek` for each would send as many commands as hand-offs by the store. If bodies take almost no time, the turn ends earlier, and the
+ * reply to its release serves all of them.
  */
 const LONGEST_WAIT_MS = 4;
 
-/** The pause before another look, in milliseconds, if a look at leases in doubt got no answer. */
-const LOOK_AGAIN_MS = 200;
+/** The pause before the next `peek`, in milliseconds, if the store did not reply about leases in doubt. */
+const RETRY_PAUSE_MS = 200;
 
 /**
- * Asks the store, between renewals, whether it still has the leases of this process. It asks when the store may have lost
- * its data, and after hand-offs: a holder that handed off learns from the answer that it held the lock to its end.
+ * Asks the store, between renewals, whether it still has the leases of this process. It asks when the store may have lost its data. It also
+ * asks after hand-offs, because the reply shows whether the previous holder held the lock to its end.
  */
 export class LeaseVerifier {
   readonly #clock: Clock;
@@ -29,12 +29,12 @@ export class LeaseVerifier {
   readonly #inFlight: InFlight;
   readonly #renewals: Renewals;
   readonly #refreshes: Refreshes;
-  /** Leases that were handed off since the last look. */
+  /** Leases that were handed off since the last `peek`. */
   #handedOff = new Set<Lease>();
   readonly #timer: Timer;
   /** Leases that the store may have lost and has not yet confirmed. */
   #inDoubt = new Set<Lease>();
-  readonly #again: Timer;
+  readonly #retryTimer: Timer;
 
   constructor(clock: Clock, store: Store, inFlight: InFlight, renewals: Renewals, refreshes: Refreshes) {
     this.#clock = clock;
@@ -42,51 +42,51 @@ export class LeaseVerifier {
     this.#inFlight = inFlight;
     this.#renewals = renewals;
     this.#refreshes = refreshes;
-    this.#timer = clock.timer(() => this.#lookAtHandedOff());
-    this.#again = clock.timerInBackground(() => this.#lookAt(this.#inDoubt));
+    this.#timer = clock.timer(() => this.#peekAtHandedOff());
+    this.#retryTimer = clock.timerInBackground(() => this.#peekAt(this.#inDoubt));
   }
 
-  /** The store may have lost these leases. Reports each lost one to its holder as soon as the store answers. */
+  /** Checks leases that the store may have lost. Reports each lost one to its holder as soon as the store replies. */
   doubt(leases: Iterable<Lease>): void {
     this.#inDoubt = new Set(leases);
-    // The value of a shared key does not name its holders. A renewal finds them.
+    // The value of a shared key does not name its holders. Only a renewal shows whether the hold is there.
     for (const lease of this.#inDoubt) {
       if (!(lease instanceof SharedLease)) continue;
       this.#inDoubt.delete(lease);
       if (!lease.isOver) this.#refreshes.doubt(lease);
     }
-    this.#lookAt(this.#inDoubt);
+    this.#peekAt(this.#inDoubt);
   }
 
-  /** Plans a look for a holder that has just handed off the lease. */
+  /** Schedules a `peek` for a holder that has just handed off the lease. */
   onHandedOff(lease: Lease, now: number): void {
     if (this.#handedOff.size === 0) this.#timer.set(now + LONGEST_WAIT_MS);
     this.#handedOff.add(lease);
   }
 
-  /** The lease has ended, and all its holders know how. */
+  /** Stops checking a lease that has ended. All its holders know the outcome. */
   forget(lease: Lease): void {
     if (this.#handedOff.delete(lease) && this.#handedOff.size === 0) this.#timer.clear();
-    if (this.#inDoubt.delete(lease) && this.#inDoubt.size === 0) this.#again.clear();
+    if (this.#inDoubt.delete(lease) && this.#inDoubt.size === 0) this.#retryTimer.clear();
   }
 
-  #lookAtHandedOff(): void {
+  #peekAtHandedOff(): void {
     const leases = this.#handedOff;
     this.#handedOff = new Set();
-    this.#lookAt(leases);
+    this.#peekAt(leases);
   }
 
-  #lookAt(leases: Iterable<Lease>): void {
+  #peekAt(leases: Iterable<Lease>): void {
     const held = [...leases].filter((lease) => !lease.isOver);
     for (let from = 0; from < held.length; from += MOST_AT_ONCE) {
-      void this.#look(held.slice(from, from + MOST_AT_ONCE));
+      void this.#peek(held.slice(from, from + MOST_AT_ONCE));
     }
   }
 
-  async #look(leases: readonly Lease[]): Promise<void> {
+  async #peek(leases: readonly Lease[]): Promise<void> {
     const keys = leases.map(({ key }) => key);
     const handOffs = leases.map(({ turn }) => turn?.handOffs ?? 0);
-    const inDoubt = this.#inDoubt; // This look does not clear doubts that arise later.
+    const inDoubt = this.#inDoubt; // The reply does not clear doubts that arise later.
     const values = await peekMany(this.#store, this.#inFlight, keys);
     const now = this.#clock.now();
     for (const [index, lease] of leases.entries()) {
@@ -94,13 +94,13 @@ export class LeaseVerifier {
       if (!(value instanceof Error)) inDoubt.delete(lease);
       this.#inFlight.handle(() => this.#conclude(lease, value, handOffs[index] ?? 0, now));
     }
-    if (leases.some((lease) => inDoubt.has(lease))) this.#again.set(now + LOOK_AGAIN_MS);
+    if (leases.some((lease) => inDoubt.has(lease))) this.#retryTimer.set(now + RETRY_PAUSE_MS);
   }
 
   #conclude(lease: Lease, value: string | Error | undefined, handOffs: number, now: number): void {
-    if (lease.isOver) return; // Its end was reported to all holders.
-    if (value instanceof Error) lease.turn?.tell(handOffs, unconfirmed(value));
-    else if (isHeldBy(lease.requestId, value)) lease.turn?.tell(handOffs, undefined);
+    if (lease.isOver) return; // All holders know the outcome.
+    if (value instanceof Error) lease.turn?.report(handOffs, unconfirmed(value));
+    else if (isHeldBy(lease.requestId, value)) lease.turn?.report(handOffs, undefined);
     else this.#renewals.lose(lease, lossOf(lease.requestId, value, lease.untilDeadline(now) > 0));
   }
 }

@@ -27,7 +27,7 @@ export class Lease implements Belief {
   fencingToken: number | undefined;
   /**
    * Whether the reply to the command that acquired the key arrived over a connection that did not break. Then no command
-   * under way can acquire the key a second time. So if the key still has the `requestId` at the end, it had it all the time.
+   * under way can acquire the key a second time. So if the key still holds the `requestId` at the end, it held it all the time.
    */
   readonly isOnlyGrant: boolean;
   /** The caller in this process that holds the lock now. */
@@ -36,7 +36,7 @@ export class Lease implements Belief {
   turn: HandOffTurn | undefined;
   /** When to renew it. Only `Renewals` uses this. */
   renewAt = 0;
-  #end: "given back" | "left to expire" | Loss | undefined;
+  #end: "released" | "left to expire" | Loss | undefined;
   /** The deadline, and the time at which the command that proved it was sent: whole milliseconds of the monotonic clock. */
   #deadline = 0;
   #provenFrom = 0;
@@ -56,29 +56,29 @@ export class Lease implements Belief {
   }
 
   /**
-   * Notes the reply to a command. When the store ran it, the key had our `requestId`, with at least `lockTimeMs` to live. A
-   * later deadline that an earlier command proved stays.
+   * Notes the reply to a command. When the store ran the command, the key held our `requestId`, with at least `lockTimeMs` to live. If an
+   * earlier command proved a later deadline, the later one remains.
    *
    * @param sentAt the monotonic time that was read before the command was sent
-   * @param trustedSince whole milliseconds. A command that was sent earlier proves nothing. A new lease needs no limit,
-   *   because each check looks for a suspension.
+   * @param trustedSince whole milliseconds. A command that was sent earlier proves nothing. A new lease needs no limit, because each check
+   *   looks for a suspension.
    */
   prove(sentAt: number, lockTimeMs: number, trustedSince = -Infinity): void {
     if (sentAt < trustedSince) return;
-    // Whole milliseconds need no memory beside their field.
+    // A small whole number is stored in the field itself. A fraction would need memory of its own.
     const deadline = Math.floor(sentAt + lockTimeMs * (1 - DRIFT_RATIO) - DRIFT_MS);
     if (deadline < this.#deadline && this.#provenFrom >= trustedSince) return;
     this.#deadline = deadline;
     this.#provenFrom = Math.floor(sentAt);
   }
 
-  /** The time until which the key certainly has our `requestId`. For {@link Suspension.timeLeft}, which reads the clock. */
+  /** The time until which the key certainly holds our `requestId`. For {@link Suspension.timeLeft}, which reads the clock. */
   sureUntil(trustedSince: number): number {
     return !this.isOver && this.isTrusted(trustedSince) ? this.#deadline : -Infinity;
   }
 
   /**
-   * Whether its last proof was sent since then. Also works for a lease that is over.
+   * Whether the command that last proved it was sent since then. Also works for a lease that is over.
    *
    * @param trustedSince see {@link prove}
    */
@@ -86,24 +86,24 @@ export class Lease implements Belief {
     return this.#provenFrom >= trustedSince;
   }
 
-  /** The milliseconds until its deadline, trusted or not. 0 if no renewal can be in time any more. */
+  /** The milliseconds until its deadline, whether or not that is trusted, or 0 if it is over. After that, no renewal can be in time. */
   untilDeadline(now: number): number {
     return this.isOver ? 0 : this.untilExpiry(now);
   }
 
-  /** The same for a lease that may be over. 0 if the key has expired in any case. */
+  /** The same for a lease that may be over. At 0, the key has expired in any case. */
   untilExpiry(now: number): number {
     return Math.max(this.#deadline - now, 0);
   }
 
-  /** How long its holder may still hold it (`holdAtMost`), renewed or not, in milliseconds. */
-  mayBeHeldForMs(now: number): number {
+  /** How long `holdAtMost` still lets its holder keep it, in milliseconds, whether or not it is renewed. */
+  maxHoldTimeLeftMs(now: number): number {
     return Math.max((this.holder?.mayHoldUntil ?? Infinity) - now, 0);
   }
 
   /** Whether a renewal would add almost nothing, because its holder may not hold it much longer. */
   isAtItsLimit(now: number): boolean {
-    return this.mayBeHeldForMs(now) - this.untilDeadline(now) <= this.lockTimeMs / 30;
+    return this.maxHoldTimeLeftMs(now) - this.untilDeadline(now) <= this.lockTimeMs / 30;
   }
 
   /** Ends a lease that is lost, or may be. Reports this to its holder and to those that handed it off. */
@@ -111,11 +111,11 @@ export class Lease implements Belief {
     if (this.isOver) return;
     this.#end = loss;
     this.holder?.onLost(loss);
-    this.turn?.tellAll(loss);
+    this.turn?.reportAll(loss);
   }
 
-  /** Ends the lease in good order. Call it before any command is sent that ends the hold in the store. */
-  end(how: "given back" | "left to expire"): void {
+  /** Ends a lease that is not lost. Call this before sending any command that ends the hold in the store. */
+  end(how: "released" | "left to expire"): void {
     this.#end = how;
   }
 
@@ -129,22 +129,22 @@ export class Lease implements Belief {
     return 1;
   }
 
-  /** Makes that caller the holder. */
+  /** Makes the caller the holder. */
   enter(holder: Holder): void {
     this.holder = holder;
   }
 
-  /** Whether that caller holds it, and has not handed it off. */
+  /** Whether the caller holds it, and has not handed it off. */
   isHeldBy(holder: Holder): boolean {
     return this.holder === holder;
   }
 
-  /** Why that caller has lost it, if it has. */
+  /** Why the caller lost it, if it did. */
   lossFor(_holder: Holder): Loss | undefined {
     return this.loss;
   }
 
-  /** As {@link sureUntil}, for one of its holders. */
+  /** The same as {@link sureUntil}, for one of its holders. */
   sureUntilFor(_holder: Holder, trustedSince: number): number {
     return this.sureUntil(trustedSince);
   }
@@ -152,12 +152,12 @@ export class Lease implements Belief {
   /** Handles the reply to a renewal. */
   onRenewed(_sentAt: number, _reply: Renewed): void {}
 
-  /** Further parameters of a renewal. */
+  /** Additional fields of a renewal request. */
   get renewTerms(): Pick<RenewRequest, "permits" | "count"> {
     return NONE;
   }
 
-  /** The command that ends it in the store now. */
+  /** The request that ends it in the store now. */
   releaseRequest(now: number): ReleaseRequest {
     const { key, requestId, holder } = this;
     const cooldownMs = Math.ceil((holder?.staysUntil ?? 0) - now);
@@ -174,8 +174,8 @@ export class Lease implements Belief {
     return this.tokenOfHolder === undefined ? undefined : this.tokenOfHolder + 1;
   }
 
-  /** Notes a token that was drawn for the current holder. Replies may arrive out of order, so the largest one counts. */
-  drawnInside(token: number): void {
+  /** Notes a token that was drawn for the current holder. Replies may arrive out of order, so the largest token counts. */
+  noteToken(token: number): void {
     this.fencingToken = Math.max(this.fencingToken ?? 0, token - (this.turn?.handOffs ?? 0));
   }
 
@@ -183,8 +183,8 @@ export class Lease implements Belief {
     return this.#end !== undefined;
   }
 
-  get isGivenBack(): boolean {
-    return this.#end === "given back";
+  get isReleased(): boolean {
+    return this.#end === "released";
   }
 
   get loss(): Loss | undefined {

@@ -18,7 +18,7 @@ import { HandOffTurn, type Ended } from "./hand-off-turn";
 import type { Waiter } from "./waiter";
 
 interface NextEnding extends Ending {
-  /** Asks for the lock of the next waiter, if there is one. */
+  /** Acquires the key for the next waiter, if there is one. */
   readonly acquisition: Acquisition | undefined;
 }
 
@@ -42,19 +42,19 @@ export class LocalQueue
   implements WaiterQueue, ReleaseListener<NextEnding>, ReleaseAndEnqueueListener<NextEnding>
 {
   readonly key: string;
-  /** Its name in this process. */
+  /** Identifies the queue in this process. */
   readonly name: string;
   first: Waiter | undefined;
   /** The lease on the key, until the store has confirmed its end. */
   lease: Lease | undefined;
-  readonly #shared: QueueContext;
+  readonly #context: QueueContext;
   #others: Fifo<Waiter> | undefined;
   #acquisition: Acquisition | undefined;
   /** How many leases have not ended. A lease that its body has lost counts until the body ends. */
-  #stays = 0;
+  #leaseCount = 0;
 
-  constructor(shared: QueueContext, key: string, name: string) {
-    this.#shared = shared;
+  constructor(context: QueueContext, key: string, name: string) {
+    this.#context = context;
     this.key = key;
     this.name = name;
   }
@@ -79,11 +79,11 @@ export class LocalQueue
     yield* this.#others?.keys() ?? [];
   }
 
-  /** The waiter gives up. A command that was sent for it now serves the first waiter. */
+  /** Removes a waiter that gives up. A command that was sent for it now serves the first waiter. */
   giveUp(waiter: Waiter): void {
     const wasFirst = this.first === waiter;
     this.remove(waiter);
-    if (this.first === undefined) this.askNoMore();
+    if (this.first === undefined) this.stopAsking();
     else if (wasFirst) this.first.wake();
     this.prune();
   }
@@ -94,22 +94,22 @@ export class LocalQueue
     return true;
   }
 
-  /** Asks the store for the key. The waiter is woken when the try is over. If the key was granted, it has the lease by then. */
+  /** Asks the store for the key. The waiter is woken when the try is over. If the key was granted, it holds the lease by then. */
   ask(waiter: Waiter): void {
-    this.#acquisition ??= new Acquisition(this.#shared, this);
+    this.#acquisition ??= new Acquisition(this.#context, this);
     this.#acquisition.ask(waiter);
   }
 
   /** Stops asking, because nobody waits any more. */
-  private askNoMore(): void {
+  private stopAsking(): void {
     this.#acquisition?.abandon();
     this.#acquisition = undefined;
   }
 
   /** When the waiter should try again if nothing wakes it, in milliseconds from now. */
-  lookAgainInMs(waiter: Waiter): number {
+  retryInMs(waiter: Waiter): number {
     if (this.first !== waiter) return Infinity;
-    return this.heldHereForMs || (this.#acquisition?.lookAgainInMs ?? Infinity);
+    return this.heldHereForMs || (this.#acquisition?.retryInMs ?? Infinity);
   }
 
   /**
@@ -118,12 +118,12 @@ export class LocalQueue
    * @param hasAsked whether it has asked the store itself
    */
   obstacle(waiter: Waiter, hasAsked: boolean): Obstacle {
-    const { trouble, hasHeard } = this.#acquisition ?? {};
+    const { trouble, hasFoundHolder } = this.#acquisition ?? {};
     if (this.heldHereForMs > 0 && this.lease?.holder !== undefined) {
       return { kind: "held here", holder: this.lease.holder };
     }
     if (trouble !== undefined) return { kind: "store", trouble };
-    if (hasHeard === true) return { kind: "held elsewhere", value: this.#acquisition?.heldBy };
+    if (hasFoundHolder === true) return { kind: "held elsewhere", value: this.#acquisition?.heldBy };
     if (this.first !== waiter || !hasAsked) return { kind: "asked for here" };
     return { kind: "store", trouble: NO_REPLY_YET };
   }
@@ -137,15 +137,18 @@ export class LocalQueue
     if (this.first !== undefined) this.#others?.delete(this.first);
   }
 
-  /** During a release, the end of the lease wakes the first waiter. */
+  /**
+   * For how long this process holds the key, in milliseconds. A lease that is being released counts, because its end wakes the first
+   * waiter.
+   */
   private get heldHereForMs(): number {
     if (this.lease === undefined) return 0;
-    const { clock, suspension } = this.#shared;
-    return this.lease.isGivenBack ? this.lease.untilExpiry(clock.now()) : suspension.timeLeft(this.lease);
+    const { clock, suspension } = this.#context;
+    return this.lease.isReleased ? this.lease.untilExpiry(clock.now()) : suspension.timeLeft(this.lease);
   }
 
   private prune(): void {
-    if (this.first === undefined && this.#stays === 0) this.#shared.onEmpty(this);
+    if (this.first === undefined && this.#leaseCount === 0) this.#context.onEmpty(this);
   }
 
   // ---- holding ----------------------------------------------------------------------------------------
@@ -157,10 +160,10 @@ export class LocalQueue
     this.remove(first);
     this.lease = lease;
     this.#acquisition = undefined;
-    this.#stays += 1;
-    this.#shared.onBegin();
-    if (first.isWatched) this.#shared.renewals.keep(lease, this.#shared.suspension.readAt);
-    if (before !== undefined) this.#shared.renewals.supersede(before);
+    this.#leaseCount += 1;
+    this.#context.onBegin();
+    if (first.isWatched) this.#context.renewals.keep(lease, this.#context.suspension.readAt);
+    if (before !== undefined) this.#context.renewals.supersede(before);
     // No message reports the end of a lease that is not renewed. The next waiter plans its own try for that time.
     if (!first.isWatched) this.first?.wake();
     return waitedMs;
@@ -178,34 +181,34 @@ export class LocalQueue
    * Ends the hold after its body. The lease goes to the next waiter of this process, to the store queue, or to nobody.
    *
    * @param since when the holder acquired it
-   * @param mayHandOff whether the holder has its lease renewed, as the next one would
+   * @param mayHandOff whether the watchdog renews the lease, as the next holder needs
    */
   release(lease: Lease, since: number, mayHandOff: boolean, now: number, ended: Ended): void {
     const { first } = this;
     const isCurrent = this.lease === lease && !lease.isOver;
-    const dropped = lease.releaseRequest(now);
-    const isFreed = dropped.cooldownMs === undefined;
+    const releaseRequest = lease.releaseRequest(now);
+    const isFreed = releaseRequest.cooldownMs === undefined;
     const isForNext = isCurrent && isFreed && first !== undefined;
     if (isForNext && mayHandOff && this.handOff(lease, since, now, ended)) return;
-    const { store, inFlight, releases: drops, clock, isClosed } = this.#shared;
-    const isBeforeItsTime = lease.untilDeadline(now) > 0;
-    if (isClosed && lease.loss?.isGivenBack === true) {
+    const { store, inFlight, releases, clock, isClosed } = this.#context;
+    const isBeforeDeadline = lease.untilDeadline(now) > 0;
+    if (isClosed && lease.loss?.isReleased === true) {
       ended(lease.loss);
       return this.finish(lease);
     }
-    lease.end("given back");
-    this.#shared.renewals.stop(lease);
+    lease.end("released");
+    this.#context.renewals.stop(lease);
     if (!isForNext || isClosed) {
-      const ending: NextEnding = { lease, isBeforeItsTime, acquisition: undefined, ended, isOver: false };
-      const drop = new ReleaseCommand(store, this, dropped, ending);
-      return isFreed ? drops.send(drop) : inFlight.send(drop);
+      const ending: NextEnding = { lease, isBeforeDeadline, acquisition: undefined, ended, isOver: false };
+      const command = new ReleaseCommand(store, this, releaseRequest, ending);
+      return isFreed ? releases.send(command) : inFlight.send(command);
     }
-    const acquisition = (this.#acquisition ??= new Acquisition(this.#shared, this));
-    const ending: NextEnding = { lease, isBeforeItsTime, acquisition, ended, isOver: false };
+    const acquisition = (this.#acquisition ??= new Acquisition(this.#context, this));
+    const ending: NextEnding = { lease, isBeforeDeadline, acquisition, ended, isOver: false };
     const request = acquisition.requestFor(first);
-    const next = new ReleaseAndEnqueueCommand(store, this, dropped, ending, request, clock.now());
-    acquisition.sent(next);
-    inFlight.send(next);
+    const command = new ReleaseAndEnqueueCommand(store, this, releaseRequest, ending, request, clock.now());
+    acquisition.sent(command);
+    inFlight.send(command);
   }
 
   onReleaseReply({ held }: ReleaseCommand<NextEnding>, reply: ReleaseReply): void {
@@ -240,59 +243,59 @@ export class LocalQueue
     next.held.acquisition?.onLateNextReply(next, reply);
   }
 
-  /** @param go called after the previous holder knows how its hold ended */
-  private conclude(ending: NextEnding, reply: ReleaseReply, go?: () => void): void {
-    concludeEnd(this.#shared, ending, reply, () => this.finish(ending.lease), go);
+  /** @param afterwards called after the previous holder knows how its hold ended */
+  private conclude(ending: NextEnding, reply: ReleaseReply, afterwards?: () => void): void {
+    concludeEnd(this.#context, ending, reply, () => this.finish(ending.lease), afterwards);
   }
 
   private fail(ending: NextEnding, error: unknown): void {
     const finish = (): void => this.finish(ending.lease);
-    leaveUnconfirmed(this.#shared, ending, error, finish, () => this.first?.wake());
+    leaveUnconfirmed(this.#context, ending, error, finish, () => this.first?.wake());
   }
 
-  /** The hold is over, as far as we know. */
+  /** Forgets the lease, because its hold has ended as far as this process knows. */
   private finish(lease: Lease): void {
-    this.#stays -= 1;
-    this.#shared.renewals.stop(lease);
-    this.#shared.verifier.forget(lease);
+    this.#leaseCount -= 1;
+    this.#context.renewals.stop(lease);
+    this.#context.verifier.forget(lease);
     if (this.lease === lease) this.lease = undefined;
-    if (this.lease === undefined) this.#shared.onFree(lease);
+    if (this.lease === undefined) this.#context.onFree(lease);
     this.prune();
-    this.#shared.onEnd();
+    this.#context.onEnd();
   }
 
   // ---- hand-off ---------------------------------------------------------------------------------------
 
-  /** Hands the lease off to the next waiter of this process, if the store would have granted it the same. */
+  /** Hands the lease off to the next waiter of this process, if the lease is as good as a new grant. Returns whether it did. */
   private handOff(lease: Lease, since: number, now: number, ended: Ended): boolean {
-    // This may find a suspension, and run code that changes the waiters. So it comes first.
-    const leftMs = this.#shared.suspension.timeLeft(lease);
+    // This may notice a suspension, and run code that changes the waiters. So it comes first.
+    const leftMs = this.#context.suspension.timeLeft(lease);
     const { first: next } = this;
     if (next === undefined) return false;
     const { lockTimeMs, fencingToken, replicas } = lease;
-    const mayGoOn = lease.turn === undefined ? HandOffTurn.mayBegin(since, now) : lease.turn.mayGoOn(now);
-    const isWorthIt =
-      mayGoOn &&
+    const isInBudget = lease.turn === undefined ? HandOffTurn.mayBegin(since, now) : lease.turn.mayGoOn(now);
+    const canHandOff =
+      isInBudget &&
       leftMs > lockTimeMs / 2 &&
-      // extend() may have prolonged it for its holder alone, or may be about to.
-      this.#shared.renewals.mostLockTimeMs(lease) <= lockTimeMs &&
+      // `extend()` may have extended it for its holder alone, or may be about to.
+      this.#context.renewals.maxLockTimeMs(lease) <= lockTimeMs &&
       fits({ lockTimeMs, fencing: fencingToken !== undefined, replicas }, next) &&
       replicas === next.replicas && // A waiter without replicas must not lose the lock because replicas are away.
       next.isWatched &&
       next.isAutoUnlocked &&
-      this.#shared.renewals.isKept(lease) && // A lease at its limit would end under the next holder.
-      !this.#shared.isClosed;
-    if (!isWorthIt) return false;
+      this.#context.renewals.isKept(lease) && // A lease at its limit would end under the next holder.
+      !this.#context.isClosed;
+    if (!canHandOff) return false;
     const turn = (lease.turn ??= new HandOffTurn(since));
     const previous = lease.holder;
     const waitedMs = next.onGranted(lease, next.fencing ? lease.tokenOfNext : undefined);
     if (waitedMs === undefined) return false;
     turn.add(ended);
     this.remove(next);
-    if (this.first === undefined) this.askNoMore();
+    if (this.first === undefined) this.stopAsking();
     previous?.onHandedOff();
     next.onEntered(waitedMs);
-    this.#shared.verifier.onHandedOff(lease, now);
+    this.#context.verifier.onHandedOff(lease, now);
     return true;
   }
 }

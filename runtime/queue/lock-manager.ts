@@ -26,21 +26,21 @@ import type { Loss } from "./loss";
 import { LocalQueue } from "./local-queue";
 import { Refreshes } from "./refreshes";
 import { Renewals, type Wanted } from "./renewals";
-import type { Listening, QueueContext } from "./queue-context";
+import type { WakeUpListener, QueueContext } from "./queue-context";
 import { SharedLease } from "./shared-lease";
 import { SharedQueue } from "./shared-queue";
 import type { Ended } from "./hand-off-turn";
 import type { Waiter } from "./waiter";
 
 /**
- * Who in this process waits for keys and who holds them. A release hands the lock on: to the next in line here, and now and
- * then, so that no process starves, through the store's queue to another process.
+ * The waiters and the leases of this process, by key. A release hands the lock off to the next waiter of this process. From time to time,
+ * it goes through the store queue to another process instead, so that no process starves.
  */
 export class LockManager implements QueueContext {
   readonly clock: Clock;
   readonly store: Store;
   readonly inFlight: InFlight;
-  /** For those who wait. */
+  /** Wakes waiters at a given time. */
   readonly alarms: Alarms;
   readonly acquires: Batch<AcquireCommand, AcquireReply>;
   readonly enqueues: Batch<AcquireCommand, AcquireReply>;
@@ -53,20 +53,20 @@ export class LockManager implements QueueContext {
   readonly suspension: Suspension;
   readonly refreshes: Refreshes;
   readonly newRequestId: () => string;
-  /** Whether no lock is given any more. */
+  /** Whether no more locks are granted. */
   isClosed = false;
   readonly #queues = new RecyclingMap<string, LocalQueue | SharedQueue>();
-  /** Those who have a place in a queue of the store. */
-  readonly #listening = new RecyclingMap<string, Listening>();
-  readonly #deafen: () => void;
+  /** The receivers of wake-ups, by their ticket in a store queue. */
+  readonly #listeners = new RecyclingMap<string, WakeUpListener>();
+  readonly #unsubscribe: () => void;
   /** How many leases have not ended. */
-  #stays = 0;
-  /** How many callers are after several keys together. Between two tries they may stand in no queue. */
-  #severalAtOnce = 0;
-  /** Called when a hold has ended, or a queue, or what a caller with several keys is after. */
+  #leaseCount = 0;
+  /** How many callers acquire or hold several keys together. Between two tries, they may be in no queue. */
+  #multiLockCount = 0;
+  /** Called when a lease has ended, a queue was removed, or a caller with several keys has finished. */
   #onChange = (): void => {};
 
-  /** @param onWarning told what the store says that somebody should look at */
+  /** @param onWarning called with each warning of the store, and with each error in handling a reply */
   constructor(
     clock: Clock,
     store: Store,
@@ -95,7 +95,7 @@ export class LockManager implements QueueContext {
     this.enqueues = new Batch(
       this.inFlight,
       enqueueMany &&
-        ((attempts, timeoutMs) => enqueueMany.call(store, attempts.flatMap(placeRequestOf), timeoutMs)),
+        ((attempts, timeoutMs) => enqueueMany.call(store, attempts.flatMap(enqueueRequestOf), timeoutMs)),
     );
     this.alarms = new Alarms(clock);
     this.deadlines = new Deadlines(clock);
@@ -106,20 +106,20 @@ export class LockManager implements QueueContext {
     );
     this.refreshes = new Refreshes(clock, store, this.inFlight);
     this.verifier = new LeaseVerifier(clock, store, this.inFlight, this.renewals, this.refreshes);
-    const deafen = store.listen({
-      onWakeUp: rooted((place) => this.#hint(place)),
+    const unsubscribe = store.listen({
+      onWakeUp: rooted((ticket) => this.#onWakeUp(ticket)),
       onReconnect: rooted(() => this.verifier.doubt(this.leases())),
       onWarning: rooted(onWarning),
       shortestLeaseMs: () => this.#shortestLeaseMs(),
     });
-    if (typeof deafen !== "function") {
+    if (typeof unsubscribe !== "function") {
       throw new LockOptionError(
-        `Expected the store's listen() to return a function that ends the listening, got ${formatValue(deafen)}`,
+        `Expected the store's listen() to return a function that ends the listening, got ${formatValue(unsubscribe)}`,
       );
     }
-    this.#deafen = () => {
+    this.#unsubscribe = () => {
       try {
-        deafen();
+        unsubscribe();
       } catch (error) {
         onWarning(`the store did not end the listening: ${errorMessage(error)}`);
       }
@@ -143,15 +143,15 @@ export class LockManager implements QueueContext {
     return queue;
   }
 
-  /** Those who share a key on the same terms have one queue, by a name that no lock has. */
+  /** Returns the name of the queue for a waiter. Waiters that share a key on the same terms have one queue, with a name that is no key. */
   #nameFor(waiter: Waiter): string {
     if (waiter.permits === 1) return waiter.key;
-    const together = nameTogether(waiter);
-    if (waiter.mayShareHold && (waiter.isPatient || this.#isOpen(together))) return together;
+    const name = sharedQueueName(waiter);
+    if (waiter.mayShareHold && (waiter.isPatient || this.#isOpen(name))) return name;
     return `${RESERVED_NAMESPACE}${this.newRequestId()}`;
   }
 
-  /** A caller that waits for nobody joins at once, or asks the store by itself. */
+  /** Whether a caller that does not wait can join a hold of that queue immediately. Otherwise, it asks the store from its own queue. */
   #isOpen(name: string): boolean {
     const queue = this.#queues.get(name);
     return queue instanceof SharedQueue && queue.isOpen;
@@ -160,13 +160,13 @@ export class LockManager implements QueueContext {
   /** See {@link LocalQueue.release}, and {@link SharedQueue.leave}. */
   release(lease: Lease, holder: Holder, mayHandOff: boolean, now: number, ended: Ended): void {
     if (lease instanceof SharedLease) lease.queue.leave(lease, holder, now, ended);
-    else this.#of(lease).release(lease, holder.heldSince, mayHandOff, now, ended);
+    else this.#queueOf(lease).release(lease, holder.heldSince, mayHandOff, now, ended);
   }
 
   /** See {@link LocalQueue.leaveToExpire}. */
   leaveToExpire(lease: Lease): void {
     if (lease instanceof SharedLease) lease.queue.leaveToExpire(lease);
-    else this.#of(lease).leaveToExpire(lease);
+    else this.#queueOf(lease).leaveToExpire(lease);
   }
 
   /** See {@link Renewals.strengthen}. */
@@ -174,33 +174,33 @@ export class LockManager implements QueueContext {
     return this.renewals.strengthen(lease, wanted, signal);
   }
 
-  /** Nobody tells when a lease that is not renewed is over: whoever is next looks again then. */
-  renewNoMore(lease: Lease): void {
+  /** Stops the renewals of a lease. No message reports its end then, so the next waiter plans its own try for that time. */
+  stopRenewing(lease: Lease): void {
     this.renewals.stop(lease);
-    this.firstAlone(lease.key)?.wake();
+    this.firstExclusive(lease.key)?.wake();
   }
 
   /** See {@link Renewals.prolong}. */
-  prolong(lease: Lease, lockTimeMs: number, mostMs?: number): Promise<void> {
-    return this.renewals.prolong(lease, { lockTimeMs, fencing: false, replicas: lease.replicas }, mostMs);
+  prolong(lease: Lease, lockTimeMs: number, timeoutMs?: number): Promise<void> {
+    return this.renewals.prolong(lease, { lockTimeMs, fencing: false, replicas: lease.replicas }, timeoutMs);
   }
 
-  /** A lease is lost under its holder, or given back: who is next may ask. */
+  /** Wakes the next waiters, because the lease was lost or released. */
   onFree(lease: Lease): void {
     if (lease instanceof SharedLease && lease.isOver) lease.queue.onFree(lease);
-    this.firstAlone(lease.key)?.wake();
+    this.firstExclusive(lease.key)?.wake();
   }
 
-  sharedOn(waiter: Waiter): Iterable<SharedLease> {
-    const queue = this.#queues.get(nameTogether(waiter));
+  sharedLeasesFor(waiter: Waiter): Iterable<SharedLease> {
+    const queue = this.#queues.get(sharedQueueName(waiter));
     return queue instanceof SharedQueue ? queue.leases() : [];
   }
 
-  firstAlone(key: string): Waiter | undefined {
+  firstExclusive(key: string): Waiter | undefined {
     return this.#queues.get(key)?.first;
   }
 
-  /** All that this process has, for which it is still responsible. */
+  /** Returns all leases for which this process is still responsible. */
   *leases(): Iterable<Lease> {
     for (const queue of this.#queues.values()) yield* queue.leases();
   }
@@ -213,14 +213,14 @@ export class LockManager implements QueueContext {
     return shortest;
   }
 
-  /** Those of this process who hold the key, and how many wait for it. */
+  /** Returns the leases of this process on the key, and the number of its waiters. */
   hereOf(key: string): { readonly leases: readonly Lease[]; readonly waiting: number } {
     const queues = [...this.#queues.values()].filter((queue) => queue.key === key);
     const leases = queues.flatMap((queue) => [...queue.leases()]);
     return { leases, waiting: queues.reduce((sum, queue) => sum + queue.waitingCount, 0) };
   }
 
-  /** Nothing is sure any more, and what nobody renews may be free: who is first looks again, and not when it had meant to. */
+  /** Handles a suspension. A key that nobody renews may be free by now, so each first waiter tries again immediately. */
   #onSuspended(): void {
     this.renewals.onSuspended(this.clock.now());
     for (const { first } of this.#queues.values()) first?.wake();
@@ -230,41 +230,41 @@ export class LockManager implements QueueContext {
     for (const queue of this.#queues.values()) yield* queue.waiters();
   }
 
-  /** As long as a lease has not ended, it has a queue. */
-  #of({ key }: Lease): LocalQueue {
+  /** Returns the queue of a lease. A lease that has not ended has one. */
+  #queueOf({ key }: Lease): LocalQueue {
     const queue = this.#queues.get(key);
     if (!(queue instanceof LocalQueue)) throw new Error(`${key} is held outside any queue`);
     return queue;
   }
 
-  // ---- hints ------------------------------------------------------------------------------------------
+  // ---- wake-ups ---------------------------------------------------------------------------------------
 
-  listen(listening: Listening): void {
-    this.#listening.set(listening.ticket, listening);
+  listen(listener: WakeUpListener): void {
+    this.#listeners.set(listener.ticket, listener);
   }
 
-  listenNoMore(listening: Listening): void {
-    this.#listening.delete(listening.ticket);
+  stopListening(listener: WakeUpListener): void {
+    this.#listeners.delete(listener.ticket);
   }
 
-  #hint(place: string | undefined): void {
-    if (place !== undefined) this.#listening.get(place)?.onWakeUp();
-    else for (const listening of this.#listening.values()) listening.onWakeUp();
+  #onWakeUp(ticket: string | undefined): void {
+    if (ticket !== undefined) this.#listeners.get(ticket)?.onWakeUp();
+    else for (const listener of this.#listeners.values()) listener.onWakeUp();
   }
 
   // ---- the end ----------------------------------------------------------------------------------------
 
-  /** Whether nobody waits or holds. */
+  /** Whether there are no waiters and no leases. */
   get isEmpty(): boolean {
-    return this.#queues.size === 0 && this.#severalAtOnce === 0;
+    return this.#queues.size === 0 && this.#multiLockCount === 0;
   }
 
-  /** The keys that are held or waited for. */
+  /** Returns the keys that callers hold or wait for. A key may occur twice. */
   *keys(): Iterable<string> {
     for (const { key } of this.#queues.values()) yield key;
   }
 
-  /** Calls `onChange` whenever they may have become empty. Returns a function that ends this. */
+  /** Calls `onChange` whenever this may have become empty. Returns a function that ends this. */
   watch(onChange: () => void): () => void {
     this.#onChange = onChange;
     return () => {
@@ -272,34 +272,34 @@ export class LockManager implements QueueContext {
     };
   }
 
-  /** A caller asks for several keys together. It waits or holds until {@link onSeveralEnd}. */
-  onSeveralBegin(): void {
-    this.#severalAtOnce += 1;
+  /** Notes a caller that acquires several keys together. It waits or holds until {@link onMultiLockEnd}. */
+  onMultiLockBegin(): void {
+    this.#multiLockCount += 1;
   }
 
-  onSeveralEnd(): void {
-    this.#severalAtOnce -= 1;
+  onMultiLockEnd(): void {
+    this.#multiLockCount -= 1;
     this.#onChange();
   }
 
-  /** Whether anybody holds a lock, or gives one back. */
-  get isAnybodyInside(): boolean {
-    if (this.#stays === 0) return false;
+  /** Whether any lock is in use or is being released. */
+  get isAnyInUse(): boolean {
+    if (this.#leaseCount === 0) return false;
     let unused = 0;
     for (const { holder } of this.leases()) {
-      // While a process drains, each release asks. The first lease usually answers for all.
+      // While a process drains, each release calls this. The first lease usually decides.
       if (holder?.isInUse !== false) return true;
       unused += 1;
     }
-    return this.#stays > unused;
+    return this.#leaseCount > unused;
   }
 
   onBegin(): void {
-    this.#stays += 1;
+    this.#leaseCount += 1;
   }
 
   onEnd(): void {
-    this.#stays -= 1;
+    this.#leaseCount -= 1;
     this.#onChange();
   }
 
@@ -309,12 +309,11 @@ export class LockManager implements QueueContext {
   }
 
   /**
-   * Ends the giving of locks at the moment when nobody is inside any more, or after so many milliseconds: see
-   * {@link close}. Resolves then.
+   * Stops granting locks when no lock is in use any more, or after `timeoutMs`: see {@link close}. Resolves then.
    *
-   * @param others whoever is inside a lock of one store may need another one of another store to come to its end
+   * @param others the managers of the other stores. A body under a lock of one store may need a lock of another store before it can end
    */
-  drain(mostMs: number, others: readonly LockManager[] = []): Promise<void> {
+  drain(timeoutMs: number, others: readonly LockManager[] = []): Promise<void> {
     const all = [this, ...others];
     return new Promise((resolve) => {
       const end = (): void => {
@@ -323,44 +322,43 @@ export class LockManager implements QueueContext {
         for (const each of all) each.close();
         resolve();
       };
-      const cancel = this.clock.after(mostMs, end);
+      const cancel = this.clock.after(timeoutMs, end);
       const onChange = (): void => {
-        // The last one to leave is another caller than the one that drains.
-        if (!all.some((each) => each.isAnybodyInside)) inRoot(end);
+        // This runs in the context of the caller that releases, and not of the one that drains.
+        if (!all.some((each) => each.isAnyInUse)) inRoot(end);
       };
       for (const each of all) each.#onChange = onChange;
       onChange();
     });
   }
 
-  /** No lock is given any more, and those who wait are told so. */
+  /** Stops granting locks, and rejects all waiters. */
   close(): void {
     this.isClosed = true;
-    this.#deafen();
+    this.#unsubscribe();
     for (const waiter of Array.from(this.#waiters())) waiter.onClosed();
   }
 
-  /** What became of a hold by somebody's hand: whoever has it here is told at once. */
+  /** Reports to the holder in this process that its hold was revoked or freed. */
   lose(key: string, requestId: string, loss: Loss): void {
     const lease = this.hereOf(key).leases.find((one) => one.requestId === requestId);
     if (lease !== undefined && !lease.isOver) this.renewals.lose(lease, loss);
   }
 
-  /** Takes what is held from the bodies under which it is. */
+  /** Revokes all locks that are in use, and releases them in the store unless they have `autoUnlock=false`. */
   revokeAll(loss: Loss): void {
     for (const lease of Array.from(this.leases())) {
-      // Who waits for others beside it was told that it waits in vain, and gives it back.
+      // A caller that still waits for other keys was rejected, and releases this one itself.
       if (lease.isOver || lease.holder?.isInUse === false) continue;
-      this.renewals.lose(lease, { ...loss, isGivenBack: true });
-      const mostMs = this.renewals.mostLockTimeMs(lease);
+      this.renewals.lose(lease, { ...loss, isReleased: true });
+      const timeoutMs = this.renewals.maxLockTimeMs(lease);
       if (lease.holder?.isAutoUnlocked === true)
-        this.releaseRetries.release(lease.releaseRequest(this.clock.now()), mostMs);
+        this.releaseRetries.release(lease.releaseRequest(this.clock.now()), timeoutMs);
     }
   }
 
   /**
-   * Resolves when everything that was sent was answered, and everything given back that nobody wants; or after the time of
-   * one command.
+   * Resolves when all commands are answered and all unwanted holds are released, or after the usual timeout of one command.
    */
   async settled(): Promise<void> {
     let cancel: CancelTimer = () => {};
@@ -377,12 +375,12 @@ function requestOf<Request>({ request }: { readonly request: Request }): Request
   return request;
 }
 
-/** None is in it but those for a place. */
-function placeRequestOf({ request }: AcquireCommand): EnqueueRequest | [] {
+/** Returns the request of a command. The batch contains only commands that enqueue. */
+function enqueueRequestOf({ request }: AcquireCommand): EnqueueRequest | [] {
   return "ticket" in request ? request : [];
 }
 
-/** The queue of those who share a key on the same terms. */
-function nameTogether({ key, permits, lockTimeMs, replicas }: Waiter): string {
+/** Returns the name of the queue for waiters that share a key on the same terms. */
+function sharedQueueName({ key, permits, lockTimeMs, replicas }: Waiter): string {
   return `${RESERVED_NAMESPACE}${permits}:${lockTimeMs}:${replicas}:${key}`;
 }

@@ -8,7 +8,7 @@ export interface Loss {
    * - `deleted`: the key disappeared before its lock time was over.
    * - `expired`: the lock time was over.
    * - `revoked`: `forceRelease()` or `shutdown()` took the lock from its body.
-   * - `unknown`: the store did not answer.
+   * - `unknown`: the store did not reply.
    */
   readonly outcome: "stolen" | "deleted" | "expired" | "revoked" | "unknown";
   /** For messages: "somebody else holds it". */
@@ -16,7 +16,7 @@ export interface Loss {
   /** Whether the lock was lost before its lock time was over, as far as the store shows. */
   readonly isEarly: boolean;
   /** Whether the caller that revoked the lock also releases it. */
-  readonly isGivenBack?: boolean;
+  readonly isReleased?: boolean;
   readonly cause?: unknown;
 }
 
@@ -25,23 +25,23 @@ export interface Loss {
  *
  * @param requestId the expected value
  * @param holder the value of the key, `undefined` if there is none
- * @param isBeforeItsTime whether the lock time was still running when the store was asked, as far as we know
- * @param isAnsweredInTime whether it was still running when the store answered
+ * @param isBeforeDeadline whether the lock time was still running when the command was sent, as far as this process knows
+ * @param isAnsweredInTime whether it was still running when the store replied
  */
 export function lossOf(
   requestId: string,
   holder: string | undefined,
-  isBeforeItsTime: boolean,
+  isBeforeDeadline: boolean,
   isAnsweredInTime = true,
 ): Loss {
   if (isRevokedFrom(requestId, holder)) return REVOKED;
   // A shared key still exists when the lock time of one holder is over.
-  const isOver = !isBeforeItsTime && holder !== undefined && isShared(holder);
+  const isOver = !isBeforeDeadline && holder !== undefined && isShared(holder);
   if (holder !== undefined && !isOver) {
     const because = isReserved(holder) ? "the store passed it on to a waiter" : "somebody else holds it";
-    return { outcome: "stolen", because, isEarly: isBeforeItsTime };
+    return { outcome: "stolen", because, isEarly: isBeforeDeadline };
   }
-  if (!isBeforeItsTime) return { outcome: "expired", because: "its key expired", isEarly: false };
+  if (!isBeforeDeadline) return { outcome: "expired", because: "its key expired", isEarly: false };
   if (!isAnsweredInTime) {
     const because = "its key was gone when the store answered, after the lock time";
     return { outcome: "expired", because, isEarly: true };
@@ -53,10 +53,10 @@ export function lossOf(
   };
 }
 
-/** The hold keeps its key, but is not renewed any more. A body that releases it in time held it alone to the end. */
+/** The hold keeps its key, but no renewal extends it. A body that releases it in time held it alone to the end. */
 export const REVOKED: Loss = { outcome: "revoked", because: "forceRelease() revoked it", isEarly: false };
 
-/** The key was deleted at once. */
+/** `forceRelease()` deleted the key immediately, so another caller may hold it now. */
 export const FREED: Loss = {
   outcome: "revoked",
   because: "forceRelease() with `now` freed its key",

@@ -14,18 +14,18 @@ import type { Refreshes } from "./refreshes";
 import type { SharedLease } from "./shared-lease";
 import type { Waiter } from "./waiter";
 
-/** One who has a place in a queue of the store, and hears when to ask again. */
-export interface Listening {
+/** Receives the wake-ups for a ticket in the store queue. */
+export interface WakeUpListener {
   readonly ticket: string;
   onWakeUp(): void;
 }
 
-/** What the queues of a process share. */
+/** Everything that the queues of a process share. */
 export interface QueueContext {
   readonly clock: Clock;
   readonly store: Store;
   readonly inFlight: InFlight;
-  /** What asks for keys, and what gives them back, goes together. */
+  /** Requests of the same kind share a command. */
   readonly acquires: Batch<AcquireCommand, AcquireReply>;
   readonly enqueues: Batch<AcquireCommand, AcquireReply>;
   readonly releases: Batch<ReleaseCommand<unknown>, ReleaseReply>;
@@ -37,19 +37,20 @@ export interface QueueContext {
   readonly suspension: Suspension;
   readonly refreshes: Refreshes;
   readonly newRequestId: () => string;
-  /** Whether no lock is given any more. */
+  /** Whether no more locks are granted. */
   readonly isClosed: boolean;
-  /** A stay of this process on a key begins, and ends. */
+  /** Notes that a lease begins. */
   onBegin(): void;
+  /** Notes that a lease has ended. */
   onEnd(): void;
-  /** What this process has on the terms of that caller. */
-  sharedOn(waiter: Waiter): Iterable<SharedLease>;
-  /** Who waits for the key alone, and came first. */
-  firstAlone(key: string): Waiter | undefined;
-  /** The key, or room beside those who hold it, may be free: who is next may ask. */
+  /** Returns the holds of this process that callers share on the terms of the waiter. */
+  sharedLeasesFor(waiter: Waiter): Iterable<SharedLease>;
+  /** Returns the first waiter of this process that wants to hold the key alone. */
+  firstExclusive(key: string): Waiter | undefined;
+  /** Wakes the next waiters, because the key may be free, or may have room beside its holders. */
   onFree(lease: Lease): void;
-  /** Nobody waits in this queue, and nothing of its key is held, any more. */
+  /** Removes a queue that has no waiters and no leases any more. */
   onEmpty(queue: { readonly name: string }): void;
-  listen(listening: Listening): void;
-  listenNoMore(listening: Listening): void;
+  listen(listener: WakeUpListener): void;
+  stopListening(listener: WakeUpListener): void;
 }

@@ -4,20 +4,20 @@ import { renewMany } from "../commands/renew";
 import { runInNextTick } from "../root-context";
 import { MOST_AT_ONCE, type Store } from "../stores/port";
 import { ofReplicas } from "./lease";
-import { together } from "./renewals";
+import { groupForCommands } from "./renewals";
 import type { SharedLease } from "./shared-lease";
 
-/** How long the first caller that left a shared hold waits before the store is asked. Others may leave meanwhile. */
+/** How long the first caller that left a shared hold waits before the renewal is sent. Others may leave meanwhile. */
 const LONGEST_WAIT_MS = 4;
 
-/** How soon to ask again about a hold that the store may have lost, if it did not answer. */
-const ASK_AGAIN_MS = 200;
+/** The pause before the next renewal, if the store did not reply about a hold that it may have lost. */
+const RETRY_PAUSE_MS = 200;
 
 /** The shortest time that one command gets. */
 const LEAST_COMMAND_TIME_MS = 200;
 
 /**
- * Renews shared holds before their time, for three reasons: to learn whether somebody waits, to give permits back, and to
+ * Renews shared holds before their time, for three reasons: to learn whether somebody waits, to release permits, and to
  * confirm the hold for callers that left it. The renewals of one tick share one command, however many callers they serve.
  */
 export class Refreshes {
@@ -27,9 +27,9 @@ export class Refreshes {
   readonly #timer: Timer;
   #pending = new Set<SharedLease>();
   #soon = new Set<SharedLease>();
-  /** Those that the store may have lost, until it has answered. */
+  /** Leases that the store may have lost and has not yet confirmed. */
   readonly #inDoubt = new Set<SharedLease>();
-  readonly #again: Timer;
+  readonly #retryTimer: Timer;
 
   constructor(clock: Clock, store: Store, inFlight: InFlight) {
     this.#clock = clock;
@@ -38,35 +38,35 @@ export class Refreshes {
     this.#timer = clock.timer(() => {
       for (const lease of this.#soon) this.now(lease);
     });
-    this.#again = clock.timerInBackground(() => {
+    this.#retryTimer = clock.timerInBackground(() => {
       for (const lease of this.#inDoubt) this.now(lease);
     });
   }
 
-  /** The store may have lost it. Asks until the store answers. */
+  /** Checks a lease that the store may have lost, until the store replies. */
   doubt(lease: SharedLease): void {
     this.#inDoubt.add(lease);
     this.now(lease);
   }
 
-  /** Renews it in this tick. */
+  /** Renews the lease in this tick. */
   now(lease: SharedLease): void {
     if (this.#soon.delete(lease) && this.#soon.size === 0) this.#timer.clear();
     if (this.#pending.size === 0) runInNextTick(this.#send);
     this.#pending.add(lease);
   }
 
-  /** Renews it within a few milliseconds. */
+  /** Renews the lease within a few milliseconds. */
   soon(lease: SharedLease): void {
     if (this.#pending.has(lease)) return;
     if (this.#soon.size === 0) this.#timer.set(this.#clock.now() + LONGEST_WAIT_MS);
     this.#soon.add(lease);
   }
 
-  /** It has ended, and everybody who left it knows the outcome. */
+  /** Stops the renewals of a lease that has ended. All callers that left it know the outcome. */
   forget(lease: SharedLease): void {
     this.#pending.delete(lease);
-    if (this.#inDoubt.delete(lease) && this.#inDoubt.size === 0) this.#again.clear();
+    if (this.#inDoubt.delete(lease) && this.#inDoubt.size === 0) this.#retryTimer.clear();
     if (this.#soon.delete(lease) && this.#soon.size === 0) this.#timer.clear();
   }
 
@@ -74,13 +74,15 @@ export class Refreshes {
     const pending = this.#pending;
     this.#pending = new Set();
     const { usualTimeoutMs } = this.#inFlight;
-    for (const { leases, mostMs } of together(pending, (one) => Math.min(mostMsOf(one), usualTimeoutMs))) {
+    for (const { leases, timeoutMs } of groupForCommands(pending, (one) =>
+      Math.min(timeoutMsFor(one), usualTimeoutMs),
+    )) {
       for (let from = 0; from < leases.length; from += MOST_AT_ONCE)
-        void this.#renew(leases.slice(from, from + MOST_AT_ONCE), mostMs);
+        void this.#renew(leases.slice(from, from + MOST_AT_ONCE), timeoutMs);
     }
   };
 
-  async #renew(leases: readonly SharedLease[], mostMs: number): Promise<void> {
+  async #renew(leases: readonly SharedLease[], timeoutMs: number): Promise<void> {
     for (const lease of leases) lease.queue.beforeRefresh(lease);
     const sentAt = this.#clock.now();
     const handOffs = leases.map(({ turn }) => turn?.handOffs ?? 0);
@@ -93,7 +95,7 @@ export class Refreshes {
       ...lease.renewTerms,
       ...ofReplicas(lease),
     }));
-    const replies = await renewMany(this.#store, this.#inFlight, requests, mostMs);
+    const replies = await renewMany(this.#store, this.#inFlight, requests, timeoutMs);
     leases.forEach((lease, index) => {
       const { lockTimeMs, replicas = 0 } = requests[index] ?? lease;
       const reply = replies[index] ?? new Error("the store sent fewer replies than expected");
@@ -101,10 +103,11 @@ export class Refreshes {
       const refreshed = { lease, sentAt, lockTimeMs, replicas, handOffs: handOffs[index] ?? 0, reply };
       this.#inFlight.handle(() => lease.queue.onRefreshed(refreshed));
     });
-    if (leases.some((lease) => this.#inDoubt.has(lease))) this.#again.set(this.#clock.now() + ASK_AGAIN_MS);
+    if (leases.some((lease) => this.#inDoubt.has(lease)))
+      this.#retryTimer.set(this.#clock.now() + RETRY_PAUSE_MS);
   }
 }
 
-function mostMsOf({ lockTimeMs }: SharedLease): number {
+function timeoutMsFor({ lockTimeMs }: SharedLease): number {
   return Math.max(lockTimeMs / 3, LEAST_COMMAND_TIME_MS);
 }

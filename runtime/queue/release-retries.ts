@@ -5,20 +5,20 @@ import { closedNoLonger } from "../stores/later-drop";
 import type { ReleaseRequest, Store } from "../stores/port";
 import { releaseReply } from "../stores/replies";
 
-/** How long to pause before a store that did not answer is asked again: at first, and at most. */
+/** The first and the longest pause before the next attempt, if the store did not reply. */
 const PAUSE_MS = 100;
 const LONGEST_PAUSE_MS = 1_000;
 
 /**
- * What the store may still have for us, and nobody wants: it is dropped again and again until the store answers, or until
- * it has expired by itself.
+ * Releases holds that the store may still have for this process, and that nobody here wants. Retries each release until the store replies,
+ * or until the hold has expired.
  */
 export class ReleaseRetries {
   readonly #clock: Clock;
   readonly #store: Store;
   readonly #inFlight: InFlight;
   readonly #underWay = new Set<Promise<void>>();
-  /** Those who pause, each to be ended before its time. */
+  /** Callbacks that end the current pauses early. */
   readonly #pauses = new Set<() => void>();
   #isFinishing = false;
   #isStopped = false;
@@ -34,16 +34,16 @@ export class ReleaseRetries {
   }
 
   /**
-   * Nobody believes, or will ever again, to hold the key by this `requestId`.
+   * Releases a hold. No caller believes in this `requestId` any more, or ever will.
    *
    * @param timeoutMs how long the key may hold it, counted from now
-   * @param onAnswer called once the store has answered
+   * @param onReply called when the store has replied
    */
-  release(request: ReleaseRequest, timeoutMs: number, onAnswer: () => void = () => {}): void {
+  release(request: ReleaseRequest, timeoutMs: number, onReply: () => void = () => {}): void {
     const now = this.#clock.now();
     const closedUntil = now + (request.cooldownMs ?? 0);
     this.#add(async () => {
-      const isAnswered = await this.#insist(
+      const hasReplied = await this.#retry(
         () =>
           this.#inFlight.ask(
             (commandMs) =>
@@ -52,38 +52,40 @@ export class ReleaseRetries {
           ),
         now + timeoutMs,
       );
-      if (isAnswered) onAnswer();
+      if (hasReplied) onReply();
     });
   }
 
-  /** Gives up a place in a queue. Where that is not heard, the place ends by itself. */
-  dequeue(key: string, place: string): void {
-    this.#add(() => this.#inFlight.tell((timeoutMs) => this.#store.dequeue(key, place, timeoutMs)));
+  /** Removes a ticket from the store queue. If the command is lost, the ticket expires by itself. */
+  dequeue(key: string, ticket: string): void {
+    this.#add(() =>
+      this.#inFlight.askWithoutReply((timeoutMs) => this.#store.dequeue(key, ticket, timeoutMs)),
+    );
   }
 
-  /** Resolves when everything has been sent once more, and answered or not. What fails from now on is not tried again. */
+  /** Resolves when all pending commands have been sent once more, and answered or not. A command that fails from now on is not retried. */
   async finish(): Promise<void> {
     this.#isFinishing = true;
     for (const end of this.#pauses) end();
     while (this.#underWay.size > 0) await Promise.all(this.#underWay);
   }
 
-  /** Nothing is sent again from now on: nobody listens any more. */
+  /** Stops all retries, because nobody waits for their replies any more. */
   stop(): void {
     this.#isFinishing = true;
     this.#isStopped = true;
     for (const end of this.#pauses) end();
   }
 
-  #add(work: () => Promise<void>): void {
-    const done = inRoot(work)
-      .catch(() => {}) // Nobody waits for it: what fails expires by itself.
+  #add(task: () => Promise<void>): void {
+    const done = inRoot(task)
+      .catch(() => {}) // Nobody waits for the result. A hold that is not released expires.
       .finally(() => this.#underWay.delete(done));
     this.#underWay.add(done);
   }
 
-  /** Whether the store answered. */
-  async #insist(send: () => Promise<unknown>, until: number): Promise<boolean> {
+  /** Retries until the store replies, or until that time. Returns whether the store replied. */
+  async #retry(send: () => Promise<unknown>, until: number): Promise<boolean> {
     for (let pauseMs = PAUSE_MS; ; pauseMs = Math.min(2 * pauseMs, LONGEST_PAUSE_MS)) {
       try {
         await send();

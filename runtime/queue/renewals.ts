@@ -9,9 +9,9 @@ import { lossOf, SUSPENDED, type Loss, type Trouble } from "./loss";
 import type { Waiter } from "./waiter";
 
 /**
- * Renews all leases of the process at a third of their lock time: one timer for all, and those that are due
- * at about the same time in one command. While the store does not answer they are tried again soon; a lease
- * is lost at its deadline at the latest. `stop` is final, also for a renewal that is under way.
+ * Renews all leases of the process at a third of their lock time. One timer serves all of them, and leases that are due at about the same
+ * time share a command. If the store does not reply, the renewal is retried soon. A lease is lost at its deadline at the latest. `stop` is
+ * final, even for a renewal that is in flight.
  */
 export class Renewals {
   readonly #clock: Clock;
@@ -20,15 +20,15 @@ export class Renewals {
   readonly #deadlines: Deadlines;
   readonly #suspension: Suspension;
   readonly #leases: () => Iterable<Lease>;
-  /** Of those that were asked to be longer than they are, heard of or not: for how long the store may have them. */
-  readonly #askedForMs = new WeakMap<Lease, number>();
-  /** How many of the leases are kept. */
-  #kept = 0;
+  /** How long the store may keep a lease for which a longer time was requested, whether or not the reply arrived. */
+  readonly #requestedTimes = new WeakMap<Lease, number>();
+  /** How many leases are renewed. */
+  #keptCount = 0;
   readonly #timer: Timer;
-  /** For when the timer is set: for the first that is due, or one that was stopped. */
-  #looksAt = Infinity;
+  /** When the timer fires: for the first lease that is due, or for one that was stopped. */
+  #timerAt = Infinity;
 
-  /** @param leases all that the process has, the kept ones among them */
+  /** @param leases returns all leases of the process, including those that are not renewed */
   constructor(
     clock: Clock,
     store: Store,
@@ -55,9 +55,9 @@ export class Renewals {
     else this.#trySoon(lease, now); // The reply took so long that a third from now would be too late.
   }
 
-  /** The store may have it for so long from a command on, in milliseconds, whatever its own lock time is. */
-  mayLast(lease: Lease, ms: number): void {
-    if (ms > this.mostLockTimeMs(lease)) this.#askedForMs.set(lease, ms);
+  /** Notes that the store may keep the lease for this long after a command, whatever its lock time is. */
+  noteLockTime(lease: Lease, ms: number): void {
+    if (ms > this.maxLockTimeMs(lease)) this.#requestedTimes.set(lease, ms);
   }
 
   isKept(lease: Lease): boolean {
@@ -65,11 +65,10 @@ export class Renewals {
   }
 
   /**
-   * Makes of a lease what one more body inside it asks for, too: a longer lock time, a fencing token, more replicas, to be
-   * kept.
+   * Gives the lease what one more body inside it needs: a longer lock time, a fencing token, more replicas, or renewals.
    *
-   * @param signal once it has aborted nobody asks for that any more: others may have the lease by then
-   * @throws what the store fails with, and nothing when it does not have the lease: then it is lost
+   * @param signal once it has aborted, the lease keeps its terms, because another caller may hold it by then
+   * @throws the error of the store. If the store does not have the lease, this throws nothing, and the lease is lost
    */
   async strengthen(lease: Lease, wanted: Wanted, signal: AbortSignal | undefined): Promise<void> {
     const lockTimeMs = Math.max(wanted.lockTimeMs, lease.lockTimeMs);
@@ -85,21 +84,28 @@ export class Renewals {
   }
 
   /**
-   * Has the store keep the lease for so long from now at least; asked anew where what was asked proves too little by then.
+   * Extends the lease to at least this long from now. If the reply does not prove enough by the time it arrives, sends another command.
    *
-   * @param terms `fencing`: with a new token
-   * @param mostMs the time that the command may take
-   * @throws what the store fails with, and nothing when it does not have the lease: then it is lost
+   * @param terms with `fencing`, the command draws a new token
+   * @param timeoutMs the time that one command may take
+   * @throws the error of the store. If the store does not have the lease, this throws nothing, and the lease is lost
    */
-  async prolong(lease: Lease, terms: Omit<Wanted, "isWatched">, mostMs?: number): Promise<void> {
+  async prolong(lease: Lease, terms: Omit<Wanted, "isWatched">, timeoutMs?: number): Promise<void> {
     const { key, requestId } = lease;
     const { lockTimeMs, fencing, replicas } = terms;
     const sentAt = this.#clock.now();
-    this.mayLast(lease, lockTimeMs);
-    const askedMs = askedTimeOf(lease, lockTimeMs, sentAt);
+    this.noteLockTime(lease, lockTimeMs);
+    const requestedMs = renewalTimeMs(lease, lockTimeMs, sentAt);
     const sharing = lease.renewTerms;
-    const request = { key, requestId, lockTimeMs: askedMs, fencing, ...sharing, ...ofReplicas({ replicas }) };
-    const reply = await renewOne(this.#store, this.#inFlight, request, mostMs);
+    const request = {
+      key,
+      requestId,
+      lockTimeMs: requestedMs,
+      fencing,
+      ...sharing,
+      ...ofReplicas({ replicas }),
+    };
+    const reply = await renewOne(this.#store, this.#inFlight, request, timeoutMs);
     if (reply instanceof Error) throw reply;
     const now = this.#clock.now();
     if (!reply.renewed)
@@ -107,46 +113,46 @@ export class Renewals {
     if (lease.isOver) return;
     const trustedSince = this.#suspension.trustedSince();
     if (sentAt < trustedSince || replicas < lease.replicas) {
-      return await this.prolong(lease, { ...terms, replicas: Math.max(replicas, lease.replicas) }, mostMs);
+      return await this.prolong(lease, { ...terms, replicas: Math.max(replicas, lease.replicas) }, timeoutMs);
     }
-    lease.prove(sentAt, askedMs, trustedSince);
-    if (reply.fencingToken !== undefined) lease.drawnInside(reply.fencingToken);
+    lease.prove(sentAt, requestedMs, trustedSince);
+    if (reply.fencingToken !== undefined) lease.noteToken(reply.fencingToken);
   }
 
-  /** For how long the store may have it, in milliseconds from a command on. */
-  mostLockTimeMs(lease: Lease): number {
-    return Math.max(lease.lockTimeMs, this.#askedForMs.get(lease) ?? 0);
+  /** The longest time for which the store may keep the lease after a command, in milliseconds. */
+  maxLockTimeMs(lease: Lease): number {
+    return Math.max(lease.lockTimeMs, this.#requestedTimes.get(lease) ?? 0);
   }
 
   stop(lease: Lease): void {
     this.#deadlines.forget(lease);
     if (lease.renewAt === NEVER) return;
     lease.renewAt = NEVER;
-    this.#kept -= 1;
-    if (this.#kept > 0) return;
-    this.#looksAt = Infinity;
+    this.#keptCount -= 1;
+    if (this.#keptCount > 0) return;
+    this.#timerAt = Infinity;
     this.#timer.clear();
   }
 
-  /** Another lease of this process has its key: this process has not seen its end yet. */
+  /** Expires a lease whose key another lease of this process holds now. This process had not noticed its end yet. */
   supersede(lease: Lease): void {
     if (!lease.isOver) this.#expire(lease);
   }
 
-  /** The store does not have it: whoever holds it is told. */
+  /** Reports to the holder that the lease is lost. */
   lose(lease: Lease, loss: Loss): void {
     this.stop(lease);
     lease.lose(loss);
   }
 
   /**
-   * The machine was suspended: until the store answers a renewal, no lock is certain. One that nobody renews is lost,
+   * Handles a suspension of the machine. No lock is certain until the store replies to a renewal. A lease that nobody renews is lost,
    * because it can never be certain again.
    */
   onSuspended(now: number): void {
     for (const lease of Array.from(this.#leases())) {
       if (lease.renewAt === NEVER) this.lose(lease, SUSPENDED);
-      else if (lease.renewAt !== UNDER_WAY) this.#schedule(lease, now);
+      else if (lease.renewAt !== IN_FLIGHT) this.#schedule(lease, now);
     }
   }
 
@@ -161,65 +167,65 @@ export class Renewals {
   }
 
   #schedule(lease: Lease, at: number): void {
-    if (lease.renewAt === NEVER) this.#kept += 1;
+    if (lease.renewAt === NEVER) this.#keptCount += 1;
     lease.renewAt = Math.ceil(at);
-    this.#lookAt(lease.renewAt);
+    this.#setTimer(lease.renewAt);
   }
 
-  #lookAt(at: number): void {
-    if (at >= this.#looksAt) return;
-    this.#looksAt = at;
+  #setTimer(at: number): void {
+    if (at >= this.#timerAt) return;
+    this.#timerAt = at;
     this.#timer.set(at);
   }
 
   #renewDue(): void {
-    this.#looksAt = Infinity;
-    this.#suspension.trustedSince(); // A suspension makes all of them due.
+    this.#timerAt = Infinity;
+    this.#suspension.trustedSince(); // If it notices a suspension, all leases are due.
     const now = this.#clock.now();
     const due: Lease[] = [];
     for (const lease of this.#leases()) {
-      if (lease.renewAt === NEVER || lease.renewAt === UNDER_WAY) continue;
-      if (lease.renewAt <= now + this.#mayBeEarlyMs(lease)) due.push(lease);
-      else this.#lookAt(lease.renewAt);
+      if (lease.renewAt === NEVER || lease.renewAt === IN_FLIGHT) continue;
+      if (lease.renewAt <= now + this.#toleranceMs(lease)) due.push(lease);
+      else this.#setTimer(lease.renewAt);
     }
     const alive = due.filter((lease) => lease.untilDeadline(now) > 0);
-    for (const { leases, mostMs } of together(alive, (lease) => this.#mostMs(lease)))
-      void this.#renew(leases, now, mostMs);
-    // Last, because those who are told may stop others at once.
+    for (const { leases, timeoutMs } of groupForCommands(alive, (lease) => this.#timeoutMsFor(lease)))
+      void this.#renew(leases, now, timeoutMs);
+    // This comes last, because callbacks that learn of a loss may stop other leases immediately.
     for (const lease of due) {
       if (!lease.isOver && lease.untilDeadline(now) === 0) this.#expire(lease);
     }
   }
 
-  /** How long a renewal of the lease may take: so long that there is time for another. */
-  #mostMs({ lockTimeMs }: Lease): number {
+  /** The time that a renewal of the lease may take. It leaves time for another one. */
+  #timeoutMsFor({ lockTimeMs }: Lease): number {
     return Math.min(Math.max(lockTimeMs / 3, LEAST_COMMAND_TIME_MS), this.#inFlight.usualTimeoutMs);
   }
 
-  /** So that those that are due at about the same time go together. What is tried again has its time already. */
-  #mayBeEarlyMs(lease: Lease): number {
+  /** How early the lease may be renewed, so that leases that are due at about the same time share a command. A retry is never early. */
+  #toleranceMs(lease: Lease): number {
     return this.#deadlines.isWatched(lease) ? 0 : lease.lockTimeMs / 30;
   }
 
-  async #renew(leases: readonly Lease[], sentAt: number, mostMs: number): Promise<void> {
+  async #renew(leases: readonly Lease[], sentAt: number, timeoutMs: number): Promise<void> {
     for (const lease of leases) {
-      lease.renewAt = UNDER_WAY;
+      lease.renewAt = IN_FLIGHT;
       if (lease.untilDeadline(sentAt) <= this.#inFlight.usualTimeoutMs) this.#deadlines.watch(lease);
     }
     const requests = leases.map((lease) => ({
       key: lease.key,
       requestId: lease.requestId,
-      lockTimeMs: askedTimeOf(lease, lease.lockTimeMs, sentAt),
+      lockTimeMs: renewalTimeMs(lease, lease.lockTimeMs, sentAt),
       fencing: false,
       ...lease.renewTerms,
       ...ofReplicas(lease),
     }));
-    const replies = await renewMany(this.#store, this.#inFlight, requests, mostMs);
+    const replies = await renewMany(this.#store, this.#inFlight, requests, timeoutMs);
     for (const [index, lease] of leases.entries()) {
       const [request, reply] = [requests[index], replies[index]];
-      if (request === undefined || reply === undefined || lease.renewAt !== UNDER_WAY) continue;
+      if (request === undefined || reply === undefined || lease.renewAt !== IN_FLIGHT) continue;
       const fault = this.#inFlight.handle(() => this.#conclude(lease, reply, sentAt, request));
-      if (fault !== undefined && lease.renewAt === UNDER_WAY) this.#trySoon(lease, this.#clock.now(), fault);
+      if (fault !== undefined && lease.renewAt === IN_FLIGHT) this.#trySoon(lease, this.#clock.now(), fault);
     }
   }
 
@@ -227,7 +233,7 @@ export class Renewals {
     const { lockTimeMs, replicas = 0 } = request;
     const trustedSince = this.#suspension.trustedSince();
     const now = this.#clock.now();
-    // A body that has entered since may want more replicas to have it than were asked.
+    // A body that entered meanwhile may need more replicas than this command asked for.
     if (reply instanceof Error || sentAt < trustedSince || replicas < lease.replicas) {
       const trouble = reply instanceof Error ? { error: reply } : undefined;
       if (lease.untilDeadline(now) > 0) return this.#trySoon(lease, now, trouble);
@@ -246,35 +252,35 @@ export class Renewals {
 }
 
 /**
- * The leases that may go in one command: those that listen for as long and ask as many replicas. One that is in a hurry,
- * or waits for a slow replica, must not cost another its lock.
+ * Groups the leases that may share a command: they have the same timeout and the same number of replicas. An urgent lease, or one that
+ * waits for a slow replica, must not cost another caller its lock.
  */
-export function together<Some extends Lease>(
+export function groupForCommands<Some extends Lease>(
   leases: Iterable<Some>,
-  mostMsOf: (lease: Some) => number,
-): Iterable<{ readonly leases: readonly Some[]; readonly mostMs: number }> {
-  const groups = new Map<string, { readonly leases: Some[]; readonly mostMs: number }>();
+  timeoutMsOf: (lease: Some) => number,
+): Iterable<{ readonly leases: readonly Some[]; readonly timeoutMs: number }> {
+  const groups = new Map<string, { readonly leases: Some[]; readonly timeoutMs: number }>();
   for (const lease of leases) {
-    const mostMs = mostMsOf(lease);
-    const name = `${mostMs} ${lease.replicas}`;
+    const timeoutMs = timeoutMsOf(lease);
+    const name = `${timeoutMs} ${lease.replicas}`;
     const group = groups.get(name);
-    if (group === undefined) groups.set(name, { leases: [lease], mostMs });
+    if (group === undefined) groups.set(name, { leases: [lease], timeoutMs });
     else group.leases.push(lease);
   }
   return groups.values();
 }
 
-/** What a body asks of the lease that it enters. */
+/** What a body needs from the lease that it enters. */
 export type Wanted = Pick<Waiter, "lockTimeMs" | "fencing" | "replicas" | "isWatched">;
 
-/** What a renewal asks for: whole milliseconds, as stores count them, and no more than the holder may have. */
-function askedTimeOf(lease: Lease, lockTimeMs: number, now: number): number {
-  return Math.min(lockTimeMs, Math.max(Math.ceil(lease.mayBeHeldForMs(now)), 1));
+/** The lock time that a renewal asks for: in whole milliseconds, as stores count them, and no longer than `holdAtMost` allows. */
+function renewalTimeMs(lease: Lease, lockTimeMs: number, now: number): number {
+  return Math.min(lockTimeMs, Math.max(Math.ceil(lease.maxHoldTimeLeftMs(now)), 1));
 }
 
-/** What one renewal may take even where that leaves no time for another. */
+/** The shortest time that one renewal gets, even if that leaves no time for another. */
 const LEAST_COMMAND_TIME_MS = 200;
 
-/** `renewAt` of a lease that is not kept, and of one whose renewal is on its way. */
+/** `renewAt` of a lease that is not renewed, and of one whose renewal is in flight. */
 const NEVER = 0;
-const UNDER_WAY = -1;
+const IN_FLIGHT = -1;

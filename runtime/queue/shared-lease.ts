@@ -9,25 +9,25 @@ import type { Ended } from "./hand-off-turn";
 /** How long callers may join a hold of their process without a command, after a command that found nobody waiting. */
 export const JOIN_WINDOW_MS = 100;
 
-/** How often each permit of a hold may be used in its first 100 ms although others wait. A lock held alone does the same. */
+/** How often each permit of a hold may be used in its first 100 ms although others wait. The same limit applies to exclusive locks. */
 const MOST_USES = 16;
 
 /** What the store reported when it granted or renewed a hold. */
 export interface Grant {
-  /** On the monotonic clock: before the command was sent. */
+  /** On the monotonic clock: a time before the command was sent. */
   readonly sentAt: number;
   /** How many permits the hold has. */
   readonly count: number;
-  /** Whether somebody was in the store queue then. */
+  /** Whether somebody waited in the store queue at that time. */
   readonly somebodyWaits: boolean;
-  /** On the monotonic clock: callers that came by then came before everybody in the store queue. */
+  /** On the monotonic clock: callers that came by then came before all waiters in the store queue. */
   readonly coversUntil: number;
 }
 
 /** The request and the reply of an extra renewal. */
 export interface Refreshed {
   readonly lease: SharedLease;
-  /** On the monotonic clock: before the command was sent. */
+  /** On the monotonic clock: a time before the command was sent. */
   readonly sentAt: number;
   readonly lockTimeMs: number;
   readonly replicas: number;
@@ -40,32 +40,32 @@ export interface Refreshed {
 export interface LeaseOwner {
   leave(lease: SharedLease, holder: Holder, now: number, ended: Ended): void;
   leaveToExpire(lease: SharedLease): void;
-  /** Ends the caller's lock when its `holdAtMost` is over. */
+  /** Sets the timer that ends the lock of the caller when its `holdAtMost` is over. */
   watchLimit(lease: SharedLease, holder: Holder): void;
-  /** The lease is lost. */
+  /** Excludes a lost lease from joins, and wakes the first waiter. */
   onFree(lease: SharedLease): void;
   onRenewed(lease: SharedLease, sentAt: number, somebodyWaits: boolean): void;
-  /** An extra renewal is about to be sent. It gives back the permits that nobody in this process may use. */
+  /** Prepares an extra renewal, which releases the permits that nobody in this process may use. */
   beforeRefresh(lease: SharedLease): void;
   onRefreshed(refreshed: Refreshed): void;
 }
 
 /**
- * One hold that callers of this process share: any number of readers, or as many callers as it has permits. One deadline
- * counts for all of them.
+ * One hold that callers of this process share: any number of readers, or as many callers as it has permits. One deadline applies to all of
+ * them.
  *
- * A caller may join without a command if it overtakes nobody who waits in another process. Either it came before a command
- * was sent that found nobody waiting, or it joins within {@link JOIN_WINDOW_MS} after such a command was sent.
+ * A caller may join without a command if it overtakes no waiter of another process. Either it came before a command was sent that found
+ * nobody waiting, or it joins within {@link JOIN_WINDOW_MS} after such a command was sent.
  */
 export class SharedLease extends Lease {
   readonly queue: LeaseOwner;
   readonly permits: number;
   readonly members: Members;
-  /** How many callers may be inside at once. It never grows: more permits are another hold. */
+  /** How many callers may hold it at once. It never grows, because more permits come with another hold. */
   capacity = 1;
   /** Whether somebody waits in another process, by the latest reply of the store. */
   somebodyWaits = false;
-  #askedAt = -Infinity;
+  #latestSentAt = -Infinity;
   #coversUntil = -Infinity;
   #grantedAt = 0;
   #mostUses = 0;
@@ -79,18 +79,18 @@ export class SharedLease extends Lease {
     this.holder = this.members;
   }
 
-  /** The hold begins. */
+  /** Starts the hold with what the store granted. */
   begin(grant: Grant): void {
     this.capacity = this.permits === UNLIMITED ? UNLIMITED : grant.count;
     this.#grantedAt = grant.sentAt;
     this.#mostUses = MOST_USES * this.capacity;
-    this.answered(grant);
+    this.noteWaiters(grant);
   }
 
-  /** Notes whether somebody waits. The reply to an earlier command does not replace that to a later one. */
-  answered({ sentAt, somebodyWaits, coversUntil }: Omit<Grant, "count">): void {
-    if (sentAt < this.#askedAt) return;
-    this.#askedAt = sentAt;
+  /** Notes whether somebody waits. A reply to an earlier command does not replace a reply to a later one. */
+  noteWaiters({ sentAt, somebodyWaits, coversUntil }: Omit<Grant, "count">): void {
+    if (sentAt < this.#latestSentAt) return;
+    this.#latestSentAt = sentAt;
     this.somebodyWaits = somebodyWaits;
     this.#coversUntil = Math.max(this.#coversUntil, somebodyWaits ? coversUntil : sentAt);
   }
@@ -98,11 +98,11 @@ export class SharedLease extends Lease {
   /** Whether a caller that came at that time may join now. The deadline of the hold is checked elsewhere. */
   mayJoin(cameAt: number, now: number): boolean {
     if (!this.hasRoom) return false;
-    const isInWindow = !this.somebodyWaits && now < this.#askedAt + JOIN_WINDOW_MS;
+    const isInWindow = !this.somebodyWaits && now < this.#latestSentAt + JOIN_WINDOW_MS;
     return isInWindow || cameAt <= this.#coversUntil || this.#isInTurn(now);
   }
 
-  /** Permits are granted to the process. Its callers may use them for a while, even if others wait. */
+  /** Whether callers may still use the permits although others wait. The store grants permits to the process for a while. */
   #isInTurn(now: number): boolean {
     if (this.permits === UNLIMITED) return false;
     const isFilling = this.#uses < this.#mostUses / MOST_USES;
@@ -159,10 +159,10 @@ export class SharedLease extends Lease {
 /** The callers that share a lease, as one holder. */
 class Members implements Holder {
   readonly permits: number;
-  /** Whether there may be several. Then each has its own `holdAtMost`. */
+  /** Whether there may be several callers. Then each has its own `holdAtMost`. */
   readonly isJoinable: boolean;
   readonly #all = new Set<Holder>();
-  /** Callers whose lock ended before their body did, while the hold went on. */
+  /** Callers whose lock ended before their body did, while the hold continued. */
   readonly #lost = new Map<Holder, Loss>();
   /** The timers of callers with a `holdAtMost`. */
   readonly #limits = new Map<Holder, CancelTimer>();
@@ -196,7 +196,7 @@ class Members implements Holder {
     return this.#all.delete(holder);
   }
 
-  /** Takes the lock from this caller only. */
+  /** Reports the loss to this caller only. The others keep the lock. */
   lose(holder: Holder, loss: Loss): void {
     if (!this.#all.delete(holder)) return;
     this.#lost.set(holder, loss);
@@ -239,13 +239,13 @@ class Members implements Holder {
 
   onHandedOff(): void {}
 
-  /** If nobody listens, a renewal costs the same for any number of callers. */
+  /** Stops at the first caller if nobody listens, so that a renewal costs the same for any number of callers. */
   onRenewed(): boolean {
     for (const holder of this.#all) if (!holder.onRenewed()) return false;
     return true;
   }
 
-  /** A caller may leave as soon as it learns of the loss, which changes the set. */
+  /** Iterates over a copy, because a caller may leave as soon as it learns of the loss. */
   onLost(loss: Loss): void {
     for (const holder of Array.from(this.#all)) holder.onLost(loss);
   }

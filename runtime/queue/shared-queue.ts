@@ -19,8 +19,8 @@ import type { Waiter } from "./waiter";
 const HELD_BACK_MS = 1_000;
 
 /**
- * The callers of this process that share one key on the same terms, and their common holds. The first of them asks the store
- * for all. A caller joins an existing hold if it overtakes nobody: see {@link SharedLease}.
+ * The callers of this process that share one key on the same terms, and their common holds. The first waiter asks the store on behalf of
+ * all. A caller joins an existing hold if it overtakes nobody: see {@link SharedLease}.
  *
  * A caller without a watchdog, or with `autoUnlock=false`, has its own queue and its own hold.
  */
@@ -38,11 +38,11 @@ export class SharedQueue implements WaiterQueue, LeaseOwner, ReleaseListener<End
   /** How many permits this process holds, without lost leases. */
   #held = 0;
   #acquisition: Acquisition | undefined;
-  /** The lease about which the store is asked whether somebody waits. */
-  #asked: SharedLease | undefined;
-  /** The waiter whose try that is, if it is one. */
-  #asker: { readonly waiter: Waiter; readonly cancel: CancelTimer | undefined } | undefined;
-  /** Why the store could not be asked who waits, when it was asked last. */
+  /** The lease whose renewal is in flight to learn whether somebody waits. */
+  #refreshing: SharedLease | undefined;
+  /** The waiter whose try waits for that renewal, if there is one. */
+  #try: { readonly waiter: Waiter; readonly cancel: CancelTimer | undefined } | undefined;
+  /** Why the last such renewal failed, if it did. */
   #trouble: Trouble | undefined;
 
   constructor(context: QueueContext, key: string, name: string, isJoinable: boolean) {
@@ -79,7 +79,11 @@ export class SharedQueue implements WaiterQueue, LeaseOwner, ReleaseListener<End
   /** Whether a caller that comes now joins a hold immediately. */
   get isOpen(): boolean {
     const [lease] = this.#roomy;
-    if (lease === undefined || this.first !== undefined || this.#context.firstAlone(this.key) !== undefined)
+    if (
+      lease === undefined ||
+      this.first !== undefined ||
+      this.#context.firstExclusive(this.key) !== undefined
+    )
       return false;
     return this.#isUsable(lease) && lease.mayJoin(Infinity, this.#context.suspension.readAt);
   }
@@ -90,12 +94,12 @@ export class SharedQueue implements WaiterQueue, LeaseOwner, ReleaseListener<End
     this.#waiting.set(waiter, this.#context.clock.now());
   }
 
-  /** Removes a waiter. A request that is under way now serves the next waiter. */
+  /** Removes a waiter. A request in flight serves the next waiter. */
   giveUp(waiter: Waiter): void {
     const wasFirst = this.first === waiter;
     this.#waiting.delete(waiter);
-    if (this.#asker?.waiter === waiter) this.#endTry();
-    if (this.#waiting.size === 0) this.#nobodyWaits();
+    if (this.#try?.waiter === waiter) this.#endTry();
+    if (this.#waiting.size === 0) this.#onNoWaiters();
     else if (wasFirst) this.first?.wake();
     this.#prune();
   }
@@ -111,7 +115,7 @@ export class SharedQueue implements WaiterQueue, LeaseOwner, ReleaseListener<End
     this.#admit();
     if (this.first !== waiter) return;
     const lease = this.#leaseInDoubt();
-    if (lease !== undefined) return this.#askWhoWaits(lease, waiter);
+    if (lease !== undefined) return this.#refresh(lease, waiter);
     if (!this.#mayAskForMore(waiter) && this.#acquisition === undefined) return waiter.onTried();
     this.#askStore(waiter);
   }
@@ -126,27 +130,27 @@ export class SharedQueue implements WaiterQueue, LeaseOwner, ReleaseListener<End
     return this.#leaseInDoubt() !== undefined || permits === UNLIMITED || this.#held < permits;
   }
 
-  lookAgainInMs(waiter: Waiter): number {
+  retryInMs(waiter: Waiter): number {
     if (this.first !== waiter) return Infinity;
     if (this.#trouble !== undefined) return UNREACHABLE_PAUSE_MS;
-    return this.#acquisition?.lookAgainInMs ?? HELD_BACK_MS;
+    return this.#acquisition?.retryInMs ?? HELD_BACK_MS;
   }
 
   obstacle(waiter: Waiter): Obstacle {
     const trouble = this.#acquisition?.trouble ?? this.#trouble;
     if (trouble !== undefined) return { kind: "store", trouble };
-    const here = this.#context.sharedOn(waiter);
-    const [lease] = this.#acquisition?.hasHeard === true && waiter.permits === UNLIMITED ? [] : here;
+    const here = this.#context.sharedLeasesFor(waiter);
+    const [lease] = this.#acquisition?.hasFoundHolder === true && waiter.permits === UNLIMITED ? [] : here;
     if (lease !== undefined) return { kind: "held here", holder: lease.members };
-    if (this.#acquisition?.hasHeard === true)
+    if (this.#acquisition?.hasFoundHolder === true)
       return { kind: "held elsewhere", value: this.#acquisition.heldBy };
     return this.first === waiter ? { kind: "store", trouble: NO_REPLY_YET } : { kind: "asked for here" };
   }
 
-  #nobodyWaits(): void {
+  #onNoWaiters(): void {
     this.#acquisition?.abandon();
     this.#acquisition = undefined;
-    for (const lease of Array.from(this.#roomy)) this.#giveBackSpare(lease);
+    for (const lease of Array.from(this.#roomy)) this.#releaseSpare(lease);
   }
 
   #prune(): void {
@@ -180,7 +184,7 @@ export class SharedQueue implements WaiterQueue, LeaseOwner, ReleaseListener<End
 
   /** Admits the waiters behind the one that got the hold. */
   afterBegin(): void {
-    this.#goOn();
+    this.#onChange();
   }
 
   /** Admits as many waiters as may join the holds of this process. */
@@ -209,7 +213,7 @@ export class SharedQueue implements WaiterQueue, LeaseOwner, ReleaseListener<End
     return lease.mayJoin(cameAt, this.#context.suspension.readAt) ? lease : undefined;
   }
 
-  /** Whether the lease is as good as a new grant. It does not consider who waits in other processes. */
+  /** Whether the lease is as good as a new grant. It does not consider the waiters of other processes. */
   #isUsable(lease: SharedLease): boolean {
     const { renewals, suspension, isClosed } = this.#context;
     const { lockTimeMs } = lease;
@@ -218,15 +222,15 @@ export class SharedQueue implements WaiterQueue, LeaseOwner, ReleaseListener<End
       !isClosed &&
       this.#isJoinable &&
       leftMs > lockTimeMs / 2 &&
-      // `extend()` may have prolonged it for one caller only.
-      renewals.mostLockTimeMs(lease) <= lockTimeMs &&
+      // `extend()` may have extended it for one caller only.
+      renewals.maxLockTimeMs(lease) <= lockTimeMs &&
       renewals.isKept(lease)
     );
   }
 
-  /** The same, if no waiter of this process that wants the key alone came before. */
+  /** Whether the lease is usable, and no waiter of this process that wants the key alone came before. */
   #isUsableFor(first: Waiter, lease: SharedLease): boolean {
-    const alone = this.#context.firstAlone(this.key);
+    const alone = this.#context.firstExclusive(this.key);
     return (alone === undefined || first.waitsSince < alone.waitsSince) && this.#isUsable(lease);
   }
 
@@ -238,94 +242,94 @@ export class SharedQueue implements WaiterQueue, LeaseOwner, ReleaseListener<End
     return this.#isUsableFor(first, lease) ? lease : undefined;
   }
 
-  // ---- what the store says ----------------------------------------------------------------------------
+  // ---- replies ----------------------------------------------------------------------------------------
 
-  #askWhoWaits(lease: SharedLease, waiter?: Waiter): void {
-    if (waiter !== undefined && waiter !== this.#asker?.waiter) {
-      if (this.#asker !== undefined && this.#asked === lease) return waiter.onTried();
-      this.#asksFor(waiter);
+  #refresh(lease: SharedLease, waiter?: Waiter): void {
+    if (waiter !== undefined && waiter !== this.#try?.waiter) {
+      if (this.#try !== undefined && this.#refreshing === lease) return waiter.onTried();
+      this.#startTry(waiter);
     }
-    if (this.#asked === lease) return;
-    this.#asked = lease;
+    if (this.#refreshing === lease) return;
+    this.#refreshing = lease;
     this.#context.refreshes.now(lease);
   }
 
-  /** The try of the waiter ends with the reply, or earlier if its wait budget does. */
-  #asksFor(waiter: Waiter): void {
+  /** Starts a try of the waiter. It ends with the reply, or earlier if the wait budget ends. */
+  #startTry(waiter: Waiter): void {
     this.#endTry();
     const { clock, inFlight } = this.#context;
     const { usualTimeoutMs } = inFlight;
-    const mostMs = commandTimeFor(waiter, clock.now(), usualTimeoutMs);
+    const timeoutMs = commandTimeFor(waiter, clock.now(), usualTimeoutMs);
     const endTry = (): void => {
-      if (this.#asker?.waiter !== waiter) return;
+      if (this.#try?.waiter !== waiter) return;
       this.#trouble ??= NO_REPLY_YET;
       this.#endTry();
     };
-    const cancel = mostMs < usualTimeoutMs ? clock.after(mostMs, endTry) : undefined;
-    this.#asker = { waiter, cancel };
+    const cancel = timeoutMs < usualTimeoutMs ? clock.after(timeoutMs, endTry) : undefined;
+    this.#try = { waiter, cancel };
   }
 
   #endTry(): void {
-    const asker = this.#asker;
-    this.#asker = undefined;
-    asker?.cancel?.();
-    asker?.waiter.onTried();
+    const waitingTry = this.#try;
+    this.#try = undefined;
+    waitingTry?.cancel?.();
+    waitingTry?.waiter.onTried();
   }
 
   onRefreshed({ lease, sentAt, lockTimeMs, replicas, handOffs, reply }: Refreshed): void {
-    const isAsked = this.#asked === lease;
-    if (isAsked) this.#asked = undefined;
+    const isRefreshReply = this.#refreshing === lease;
+    if (isRefreshReply) this.#refreshing = undefined;
     this.#trouble = undefined;
     if (!lease.isOver) {
       const { clock, renewals, suspension } = this.#context;
       if (reply instanceof Error) {
         this.#trouble = { error: reply };
-        lease.turn?.tell(handOffs, unconfirmed(reply));
+        lease.turn?.report(handOffs, unconfirmed(reply));
       } else if (reply.renewed) {
         const { somebodyWaits = false } = reply;
         // A caller that joined meanwhile may need more replicas than this command asked for.
         if (this.#isJoinable && replicas >= lease.replicas)
           lease.prove(sentAt, lockTimeMs, suspension.trustedSince());
-        lease.answered({ sentAt, somebodyWaits, coversUntil: -Infinity });
-        lease.turn?.tell(handOffs, undefined);
+        lease.noteWaiters({ sentAt, somebodyWaits, coversUntil: -Infinity });
+        lease.turn?.report(handOffs, undefined);
       } else {
-        const isBefore = lease.untilDeadline(clock.now()) > 0;
-        renewals.lose(lease, lossOf(lease.requestId, reply.holder, isBefore));
+        const isBeforeDeadline = lease.untilDeadline(clock.now()) > 0;
+        renewals.lose(lease, lossOf(lease.requestId, reply.holder, isBeforeDeadline));
       }
     }
-    const isLeft = lease.isOver && !lease.isGivenBack && lease.members.size === 0;
+    const isLeft = lease.isOver && !lease.isReleased && lease.members.size === 0;
     if (isLeft && this.#leases.has(lease)) this.#end(lease, () => {});
     // After an error the first waiter pauses, because an immediate retry could fail immediately.
-    if (this.#trouble === undefined) this.#goOn();
-    this.#giveBackSpare(lease); // It may be empty, and not be among those with room.
-    if (!isAsked) return;
-    const waiter = this.#asker?.waiter;
+    if (this.#trouble === undefined) this.#onChange();
+    this.#releaseSpare(lease); // It may be empty without being in `#roomy`.
+    if (!isRefreshReply) return;
+    const waiter = this.#try?.waiter;
     if (waiter === undefined || this.first !== waiter || this.#trouble !== undefined) return this.#endTry();
-    this.#asker?.cancel?.();
-    this.#asker = undefined;
+    this.#try?.cancel?.();
+    this.#try = undefined;
     this.#askStore(waiter);
   }
 
-  /** The regular renewal was answered. */
+  /** Handles the reply to a regular renewal. */
   onRenewed(lease: SharedLease, sentAt: number, somebodyWaits: boolean): void {
-    lease.answered({ sentAt, somebodyWaits, coversUntil: -Infinity });
-    this.#goOn();
+    lease.noteWaiters({ sentAt, somebodyWaits, coversUntil: -Infinity });
+    this.#onChange();
   }
 
-  /** Admits waiters after a change, gives back spare permits, and wakes the first waiter. */
-  #goOn(): void {
+  /** Admits waiters after a change, releases spare permits, and wakes the first waiter. */
+  #onChange(): void {
     this.#admit();
-    for (const lease of Array.from(this.#roomy)) this.#giveBackSpare(lease);
+    for (const lease of Array.from(this.#roomy)) this.#releaseSpare(lease);
     this.first?.wake();
     this.#prune();
   }
 
-  /** Gives back permits, or a whole hold, that nobody in this process may use. */
-  #giveBackSpare(lease: SharedLease): void {
-    if (lease.isOver || this.#asked === lease) return;
+  /** Releases permits, or a whole hold, that nobody in this process may use. */
+  #releaseSpare(lease: SharedLease): void {
+    if (lease.isOver || this.#refreshing === lease) return;
     if (this.#isWanted(lease)) {
       // The store decides whether the first waiter may join.
-      if (lease !== this.#joinable() && lease.hasRoom) this.#askWhoWaits(lease);
+      if (lease !== this.#joinable() && lease.hasRoom) this.#refresh(lease);
       return;
     }
     if (lease.members.size === 0) return this.#end(lease, () => {});
@@ -343,7 +347,7 @@ export class SharedQueue implements WaiterQueue, LeaseOwner, ReleaseListener<End
 
   beforeRefresh(lease: SharedLease): void {
     const { size } = lease.members;
-    const mayBeUsed = lease.isOver || this.#asked === lease || this.#isWanted(lease);
+    const mayBeUsed = lease.isOver || this.#refreshing === lease || this.#isWanted(lease);
     if (mayBeUsed || size === 0 || lease.capacity === UNLIMITED || !lease.hasRoom) return;
     this.#held -= lease.capacity - size;
     lease.capacity = size;
@@ -371,7 +375,7 @@ export class SharedQueue implements WaiterQueue, LeaseOwner, ReleaseListener<End
     if (isLast && !this.#isWorthKeeping(lease)) return this.#end(lease, ended);
     lease.turn.add(ended);
     this.#context.refreshes.soon(lease);
-    this.#giveBackSpare(lease);
+    this.#releaseSpare(lease);
   }
 
   leaveToExpire(lease: SharedLease): void {
@@ -380,7 +384,7 @@ export class SharedQueue implements WaiterQueue, LeaseOwner, ReleaseListener<End
     this.#finish(lease);
   }
 
-  /** Ends the lock of one caller when its `holdAtMost` is over. The hold goes on for the others. */
+  /** Sets the timer that ends the lock of one caller when its `holdAtMost` is over. The others keep the hold. */
   watchLimit(lease: SharedLease, holder: Holder): void {
     const { clock } = this.#context;
     const cancel = clock.afterInBackground(holder.mayHoldUntil - clock.now(), () => {
@@ -396,7 +400,7 @@ export class SharedQueue implements WaiterQueue, LeaseOwner, ReleaseListener<End
     if (lease.isOver) return;
     this.#makeRoom(lease);
     this.#admit();
-    this.#giveBackSpare(lease);
+    this.#releaseSpare(lease);
   }
 
   #makeRoom(lease: SharedLease): void {
@@ -404,11 +408,11 @@ export class SharedQueue implements WaiterQueue, LeaseOwner, ReleaseListener<End
   }
 
   #isWorthKeeping(lease: SharedLease): boolean {
-    if (this.#asked === lease) return true;
+    if (this.#refreshing === lease) return true;
     return this.#waiting.size > 0 && this.#roomy.has(lease) && lease === this.#leaseInDoubt();
   }
 
-  /** A lease was lost. Nobody may join it. */
+  /** Excludes a lost lease from joins, and wakes the first waiter. */
   onFree(lease: SharedLease): void {
     if (lease.isOver) this.#forget(lease);
     this.first?.wake();
@@ -424,23 +428,23 @@ export class SharedQueue implements WaiterQueue, LeaseOwner, ReleaseListener<End
   // ---- the end of a hold ------------------------------------------------------------------------------
 
   #end(lease: SharedLease, ended: Ended): void {
-    const { store, releases: drops, renewals, clock, isClosed, refreshes } = this.#context;
+    const { store, releases, renewals, clock, isClosed, refreshes } = this.#context;
     const now = clock.now();
-    const isBeforeItsTime = lease.untilDeadline(now) > 0;
+    const isBeforeDeadline = lease.untilDeadline(now) > 0;
     this.#forget(lease);
     refreshes.forget(lease);
-    if (this.#asked === lease) this.#asked = undefined;
-    if (this.#asked === undefined) this.#endTry();
-    if (isClosed && lease.loss?.isGivenBack === true) {
+    if (this.#refreshing === lease) this.#refreshing = undefined;
+    if (this.#refreshing === undefined) this.#endTry();
+    if (isClosed && lease.loss?.isReleased === true) {
       ended(lease.loss);
       return this.#finish(lease);
     }
-    lease.end("given back");
+    lease.end("released");
     renewals.stop(lease);
-    drops.send(
+    releases.send(
       new ReleaseCommand(store, this, lease.releaseRequest(), {
         lease,
-        isBeforeItsTime,
+        isBeforeDeadline,
         ended,
         isOver: false,
       }),

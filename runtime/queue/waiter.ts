@@ -1,45 +1,44 @@
 import type { Lease } from "./lease";
 
-/** What a queue knows of one who waits. */
+/** A caller that waits for a key, as its queue sees it. */
 export interface Waiter {
   readonly key: string;
   readonly lockTimeMs: number;
   readonly fencing: boolean;
-  /** How many replicas must have its hold. */
+  /** The number of replicas that must confirm its hold. */
   readonly replicas: number;
-  /** How many may hold the key at once, in its eyes: 1 where it is to be alone. */
+  /** How many callers may hold the key at once, by its options: 1 if it wants to hold the key alone. */
   readonly permits: number;
-  /** Whether its hold is renewed while it lasts. */
+  /** Whether the watchdog renews its hold. */
   readonly isWatched: boolean;
-  /** Whether its hold is dropped at its end, and not left to expire. */
+  /** Whether its hold is released at its end, and not left to expire. */
   readonly isAutoUnlocked: boolean;
-  /** Whether other callers may have its hold, too: then it is renewed for as long as anybody has it, and dropped at the end. */
+  /** Whether other callers may share its hold. Such a hold is renewed while any caller holds it, and released at the end. */
   readonly mayShareHold: boolean;
-  /** On the monotonic clock: when it came. */
+  /** On the monotonic clock: when its wait began. */
   readonly waitsSince: number;
-  /** On the monotonic clock: when it gives up. */
+  /** On the monotonic clock: when its wait budget ends. */
   readonly budgetEndsAt: number;
-  /** On the monotonic clock: until when a reply is worth waiting for, however short its patience with the key is. */
+  /** On the monotonic clock: the latest time at which a reply is useful. A waiter without patience still waits for one reply. */
   readonly answerBy: number;
-  /** Whether it waits at all, for as much as a moment. */
+  /** Whether it waits for a busy key at all. */
   readonly isPatient: boolean;
-  /** A `requestId` for one command: never the same twice. */
+  /** Returns a `requestId` for one command, and never the same one twice. */
   nextRequestId(): string;
   /**
-   * From now on it holds the lease, and waits no more. Nobody is told yet.
+   * Makes it the holder of the lease, and ends its wait. No event is published yet.
    *
-   * @returns the milliseconds that it waited; `undefined`, and nothing has changed, if the lease is not surely ours any
-   *   more
+   * @returns the milliseconds that it waited, or `undefined` if the lease is not certain any more. Then nothing has changed
    */
   onGranted(lease: Lease, fencingToken: number | undefined): number | undefined;
-  /** All that changes has changed: it may be told that it holds the lock. */
+  /** Publishes that it holds the lock. Called when all state is up to date, because listeners run in this call. */
   onEntered(waitedMs: number): void;
-  /** Its try is over, without the lease unless `onGranted` was called. */
+  /** Ends its try. It holds no lease unless `onGranted` was called. */
   onTried(): void;
-  /** The store refuses it for good. */
+  /** Ends its wait with an error, because a retry cannot help. */
   onRefused(error: unknown): void;
-  /** To try again makes sense now. */
+  /** Makes it try again now. */
   wake(): void;
-  /** No lock is given any more. */
+  /** Ends its wait, because no more locks are granted. */
   onClosed(): void;
 }
