@@ -340,7 +340,7 @@ export class Holding {
     if (reply instanceof Error) return translateError(reply);
     if (!Array.isArray(reply)) {
       const outcome = Number(reply);
-      if (outcome === 2) this.#server.channelsAreDenied();
+      if (outcome === 2) this.#server.warnOfDeniedChannels();
       return outcome === 1 || outcome === 2 ? RELEASED : unexpected(reply);
     }
     return this.notReleased((reply as unknown as Found)[0], breaksBefore);

@@ -61,7 +61,7 @@ export class Queueing {
     const [isAcquired, detail, pttl, isChannelDenied] = reply as [Figure, (string | null)?, Figure?, Figure?];
     this.#recordTicket(ticket, inbox, Number(isAcquired) !== 1);
     if (Number(isAcquired) === 1) return this.#holding.acquired(breaksBefore, fencing, detail);
-    if (Number(isChannelDenied) === 1) this.#server.channelsAreDenied();
+    if (Number(isChannelDenied) === 1) this.#server.warnOfDeniedChannels();
     return notAcquired(detail ?? undefined, Number(pttl));
   }
 
@@ -120,7 +120,7 @@ export class Queueing {
       [ticket, inbox, this.#server.counts, ...before],
       timeoutMs,
       (reply) => {
-        if (Number(reply) === 2) this.#server.channelsAreDenied();
+        if (Number(reply) === 2) this.#server.warnOfDeniedChannels();
       },
     );
     const inParts = (ms: number): Promise<void> => this.#dequeueInParts(key, ticket, [inbox, ...before], ms);
@@ -162,7 +162,7 @@ export class Queueing {
       timeoutMs,
       (reply): ReleaseAndEnqueueReply | NotReleased => {
         const [outcome, detail = null, isChannelDenied] = listOf(reply) as [Figure, Found[0]?, Figure?];
-        if (Number(isChannelDenied) === 1) this.#server.channelsAreDenied();
+        if (Number(isChannelDenied) === 1) this.#server.warnOfDeniedChannels();
         this.#recordTicket(ticket, inbox, Number(outcome) === 2);
         switch (Number(outcome)) {
           case 1:

@@ -60,7 +60,7 @@ export function renewReply(reply: unknown): RenewReply {
   return holder instanceof Error ? holder : { renewed: false, holder };
 }
 
-/** Returns the value of the key. A key whose data is not text belongs to somebody else, too. */
+/** Returns the value of the key. A key whose data is not text counts as held by somebody else. */
 export function holderOf(found: Found[0]): string | Error | undefined {
   if (found === null) return undefined;
   if (!(found instanceof Error)) return found;

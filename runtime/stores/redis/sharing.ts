@@ -78,13 +78,13 @@ export class Sharing {
   #acquireReply(reply: readonly unknown[], request: AcquireRequest, breaksBefore: number): AcquireReply {
     if (Number(reply[0]) !== 1) {
       const [, found, left = -1, isDenied, isLast] = reply as [Figure, Found[0], Figure?, Figure?, Figure?];
-      if (Number(isDenied) === 1) this.#server.channelsAreDenied();
+      if (Number(isDenied) === 1) this.#server.warnOfDeniedChannels();
       if (found instanceof Error) throw translateError(found);
       const refused = notAcquired(found ?? undefined, Number(left));
       return Number(isLast) === 1 ? { ...refused, isLast: true } : refused;
     }
     const [, count, limit, somebodyWaits, isDenied] = (reply as readonly Figure[]).map(Number);
-    if (isDenied === 1) this.#server.channelsAreDenied();
+    if (isDenied === 1) this.#server.warnOfDeniedChannels();
     const { permits = 1 } = request;
     if (limit !== 0 && limit !== undefined) this.#server.warn(permitsDiffer(permits, limit));
     const acquired: Acquired = {
@@ -109,7 +109,7 @@ export class Sharing {
 
   #done<Reply>(reply: unknown, done: Reply): Reply {
     const outcome = Number(reply);
-    if (outcome === 2) this.#server.channelsAreDenied();
+    if (outcome === 2) this.#server.warnOfDeniedChannels();
     if (outcome !== 1 && outcome !== 2) throw unexpected(reply);
     return done;
   }
