@@ -122,14 +122,14 @@ export class RedisStore implements Store {
     const isOverCluster = server.cluster !== undefined;
     this.splitsMany = isOverCluster;
     this.acquireMany = (requests, timeoutMs) =>
-      admission.isOver
+      admission.hasPassed
         ? both.acquireMany(requests, timeoutMs)
         : admission.checkMany(requests, timeoutMs, (some, leftMs) => both.acquireMany(some, leftMs));
     this.releaseMany = (requests, timeoutMs) => both.releaseMany(requests, timeoutMs);
     this.enqueueMany = isOverCluster
       ? undefined
       : (requests, timeoutMs) =>
-          admission.isOver
+          admission.hasPassed
             ? both.enqueueMany(requests, timeoutMs)
             : admission.checkMany(requests, timeoutMs, (some, leftMs) => both.enqueueMany(some, leftMs));
   }
@@ -145,7 +145,7 @@ export class RedisStore implements Store {
   // ---- who holds --------------------------------------------------------------------------------------
 
   acquire(request: AcquireRequest, timeoutMs: number): Promise<AcquireReply> {
-    if (this.#admission.isOver) return this.#both.acquire(request, timeoutMs);
+    if (this.#admission.hasPassed) return this.#both.acquire(request, timeoutMs);
     return this.#admission
       .check(request.key, timeoutMs)
       .then((leftMs) => this.#both.acquire(request, leftMs));
@@ -179,7 +179,7 @@ export class RedisStore implements Store {
   // ---- who comes next ---------------------------------------------------------------------------------
 
   enqueue(request: EnqueueRequest, timeoutMs: number): Promise<AcquireReply> {
-    if (this.#admission.isOver) return this.#both.enqueue(request, timeoutMs);
+    if (this.#admission.hasPassed) return this.#both.enqueue(request, timeoutMs);
     return this.#admission
       .check(request.key, timeoutMs)
       .then((leftMs) => this.#both.enqueue(request, leftMs));
