@@ -51,7 +51,7 @@ export function connectionTo(address: RedisAddress, what: string): Connection {
   if (tls !== undefined && !isOptions(tls)) throw expected("tls");
   const connection = readUrl(url, what);
   if (tls === undefined) return connection;
-  // With `rediss:`, ioredis would use `tls: true` from the URL instead of these options.
+  // `tls` turns TLS on already. Without `rediss:` in the URL, ioredis cannot prefer its own TLS options to these.
   const plain = connection.url?.replace(/^rediss:/, "redis:");
   const { options } = connection;
   const forSentinels = options.sentinels === undefined ? {} : overTls(tls);

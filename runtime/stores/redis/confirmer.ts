@@ -33,7 +33,9 @@ const ONCE = {
 /** A hold that replicas are to confirm. */
 interface PendingHold {
   readonly request: RenewRequest;
-  /** Whether its slot is migrating to this server, so that ASKING must precede the command. */
+  /**
+   * Whether ASKING must precede the command, because the slot may be migrating to this server. Such a hold goes in a command of its own.
+   */
   readonly isAsking: boolean;
   readonly dueAt: number;
   readonly settle: (reply: RenewReply) => void;

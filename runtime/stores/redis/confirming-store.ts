@@ -21,8 +21,7 @@ import { Replicas } from "./replicas";
 import { TOO_FEW } from "./replies";
 
 /**
- * The share of the timeout in which replicas must confirm. So requests in the same call that need no replicas still get their replies in
- * time.
+ * The share of the timeout in which replicas must confirm. Otherwise, requests of the same call that need no replicas would time out, too.
  */
 const REPLICA_TIME_SHARE = 0.9;
 const RELEASE_TIMEOUT_MS = 200;

@@ -21,7 +21,10 @@ export function isMoved(error: unknown): error is Error {
   return error instanceof Error && error.message.startsWith("MOVED ");
 }
 
-/** Whether the server sent a message without a command, as versions of ioredis report it that do not expect such a message. */
+/**
+ * Whether ioredis reports a message of the server that it did not expect. Versions before 6 do so when the server ends a sharded
+ * subscription.
+ */
 export function isUnaskedReply(error: unknown): boolean {
   return error instanceof Error && error.message.startsWith("Command queue state error");
 }

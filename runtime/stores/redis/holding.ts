@@ -28,7 +28,7 @@ import {
   type Command,
 } from "./many";
 import {
-  doubtful,
+  uncertainRelease,
   RELEASED,
   eachReply,
   eachAcquired,
@@ -274,7 +274,7 @@ export class Holding {
     const released = this.#server.scripts.run(
       RELEASE,
       [key, this.#server.queueOf(key)],
-      [requestId, this.#server.counts],
+      [requestId, this.#server.publishCountsAll],
       timeoutMs,
       read,
     );
@@ -313,7 +313,9 @@ export class Holding {
 
   #releaseCommand(requests: readonly ReleaseRequest[]): Command {
     const queues = requests.map(({ key }) => this.#server.queueOf(key));
-    return scriptFor(requests.length === 1 ? RELEASE : RELEASE_MANY, requests, queues, [this.#server.counts]);
+    return scriptFor(requests.length === 1 ? RELEASE : RELEASE_MANY, requests, queues, [
+      this.#server.publishCountsAll,
+    ]);
   }
 
   async #releaseTogether(
@@ -323,7 +325,7 @@ export class Holding {
     const breaksBefore = this.#server.breaks;
     const keys = requests.map(({ key }) => key);
     const queues = keys.map((key) => this.#server.queueOf(key));
-    const args = [idsOf(requests), this.#server.counts];
+    const args = [idsOf(requests), this.#server.publishCountsAll];
     const read = (reply: unknown): readonly unknown[] => eachReply(reply, requests.length);
     const replies = await this.#server.scripts.runMany(
       RELEASE_MANY,
@@ -348,7 +350,7 @@ export class Holding {
 
   /** If the connection broke, the client may have sent the command twice. The first one may have released the hold. */
   notReleased(found: Found[0], breaksBefore: number): NotReleased | Error {
-    if (this.#server.breaks !== breaksBefore) return doubtful();
+    if (this.#server.breaks !== breaksBefore) return uncertainRelease();
     const holder = holderOf(found);
     return holder instanceof Error ? holder : { released: false, holder };
   }

@@ -17,7 +17,7 @@ export interface InboxOwner {
   shortestLeaseMs(): number;
 }
 
-/** The way by which a store receives wake-ups. */
+/** Receives the wake-ups of a store. */
 export interface WakeUpChannel {
   /** Returns the channel that notifies waiters for the key, and opens it. Empty if the process knows that it cannot subscribe. */
   addressFor(key: string): string;

@@ -94,7 +94,7 @@ export class OwnClient {
     return this.#ready(timeoutMs).then(() => this.#callNow(timeoutMs, command));
   }
 
-  /** Calls `report` with the reason each time an attempt to connect fails or the connection breaks. */
+  /** Calls `report` each time the client emits an error: an attempt to connect failed, or the connection broke with an error. */
   onTrouble(report: (error: Error) => void): void {
     listenInRoot(this.client, { error: () => this.#lastError && report(this.#lastError) });
   }

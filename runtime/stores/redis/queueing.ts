@@ -37,7 +37,7 @@ export class Queueing {
     const keys = this.#keys(key, fencing);
     const inbox = this.#server.inbox.addressFor(key);
     const before = this.#tickets.formerInbox(ticket, inbox);
-    const args = [ticket, inbox, requestId, lockTimeMs, this.#server.counts];
+    const args = [ticket, inbox, requestId, lockTimeMs, this.#server.publishCountsAll];
     const breaksBefore = this.#server.breaks;
     const enqueued = this.#server.scripts.run(
       ENQUEUE,
@@ -76,7 +76,7 @@ export class Queueing {
     if (requests.some(({ ticket }) => this.#tickets.formerInbox(ticket, inbox).length > 0))
       return await askOneByOne();
     const tickets = requests.map(({ ticket }) => ticket).join("");
-    const args = [idsOf(requests), ...lockTimesOf(requests), tickets, inbox, this.#server.counts];
+    const args = [idsOf(requests), ...lockTimesOf(requests), tickets, inbox, this.#server.publishCountsAll];
     const breaksBefore = this.#server.breaks;
     const queues = keys.map((key) => this.#server.queueOf(key));
     const replies = await this.#server.scripts.runMany(
@@ -117,7 +117,7 @@ export class Queueing {
     const dequeued = this.#server.scripts.run(
       DEQUEUE,
       this.#keys(key, false),
-      [ticket, inbox, this.#server.counts, ...before],
+      [ticket, inbox, this.#server.publishCountsAll, ...before],
       timeoutMs,
       (reply) => {
         if (Number(reply) === 2) this.#server.warnOfDeniedChannels();
@@ -154,7 +154,7 @@ export class Queueing {
     const breaksBefore = this.#server.breaks;
     const keys = this.#keys(key, fencing);
     const inbox = this.#server.inbox.addressFor(key);
-    const args = [held.requestId, ticket, inbox, requestId, lockTimeMs, this.#server.counts];
+    const args = [held.requestId, ticket, inbox, requestId, lockTimeMs, this.#server.publishCountsAll];
     const done = this.#server.scripts.run(
       RELEASE_AND_ENQUEUE,
       keys,

@@ -7,13 +7,13 @@ const MOST_NEW_CONNECTIONS = 3;
 
 /**
  * Replaces a connection to a server that has become a replica. After a fail-over, the same address may lead to the new master, while the
- * old connection still leads to the old one. So a READONLY error asks for a new connection, at most once per backoff. The command itself is
- * never sent again.
+ * old connection still leads to the old master. So a READONLY error asks for a new connection, at most once per backoff. The command itself
+ * is never sent again.
  */
 export class ReadOnlyServer {
   readonly #backoff: Backoff;
   readonly #reconnect: () => void;
-  /** How many connections in a row have answered READONLY. */
+  /** How many connections in a row have replied READONLY. */
   #readOnlyCount = 0;
   #isCounted = false;
 

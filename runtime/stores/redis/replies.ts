@@ -19,7 +19,7 @@ export const TOO_FEW = new Error("Redis sent fewer replies than expected");
 /** The holder that is reported for a key whose data is not text. */
 const NO_TEXT = "(other data than text)";
 
-export function doubtful(): Error {
+export function uncertainRelease(): Error {
   return new Error("the connection broke during the release, and Redis may have released the lock");
 }
 

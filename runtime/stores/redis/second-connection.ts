@@ -39,7 +39,7 @@ export class SecondConnection {
     const second = this.#client.duplicate(ONCE);
     this.#open = second;
     listenInRoot(second, {
-      error() {}, // Then the server does not answer.
+      error() {}, // A connection error is no answer.
       end: () => this.#end(second),
     });
     const answered = (): void => {

@@ -22,7 +22,7 @@ export class Server {
   readonly scripts: ScriptRunner;
   readonly inbox: WakeUpChannel;
   /** "1" if PUBLISH counts all subscribers. In a cluster, it counts those of one node only. */
-  readonly counts: "0" | "1";
+  readonly publishCountsAll: "0" | "1";
   /** How often a connection has broken. */
   breaks = 0;
   readonly #prefix: string;
@@ -37,7 +37,7 @@ export class Server {
     this.client = client;
     this.#prefix = client.options.keyPrefix ?? "";
     assertPrefix(this.#prefix);
-    this.counts = isCluster(client) ? "0" : "1";
+    this.publishCountsAll = isCluster(client) ? "0" : "1";
     const owner: InboxOwner = {
       onWakeUp: (ticket) => {
         for (const listener of this.#listeners) listener.onWakeUp(ticket);

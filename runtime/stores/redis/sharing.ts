@@ -17,7 +17,7 @@ import { translateError } from "./errors";
 import { eachAlone, idsOf } from "./many";
 import type { Tickets } from "./tickets";
 import {
-  doubtful,
+  uncertainRelease,
   RELEASED,
   holderOf,
   listOf,
@@ -65,7 +65,7 @@ export class Sharing {
       const { ticket } = request;
       const inbox = inboxOf(request);
       const [before = "-"] = this.#tickets.formerInbox(ticket, inbox);
-      return [...acquireArgsOf(request), ticket, inbox, this.#server.counts, before];
+      return [...acquireArgsOf(request), ticket, inbox, this.#server.publishCountsAll, before];
     };
     return this.#each(ENQUEUE_TO_SHARE_MANY, requests, argsOf, timeoutMs, (reply, request) => {
       const result = this.#acquireReply(listOf(reply), request, breaksBefore);
@@ -98,11 +98,11 @@ export class Sharing {
 
   releaseMany(requests: readonly ReleaseRequest[], timeoutMs: number): Promise<(ReleaseReply | Error)[]> {
     const breaksBefore = this.#server.breaks;
-    const argsOf = (): Argument[] => [this.#server.counts];
+    const argsOf = (): Argument[] => [this.#server.publishCountsAll];
     return this.#each(RELEASE_SHARES, requests, argsOf, timeoutMs, (reply): ReleaseReply => {
       if (!Array.isArray(reply)) return this.#done(reply, RELEASED);
       // If the connection broke, the client may have sent the command twice. The first one may have released the hold.
-      if (this.#server.breaks !== breaksBefore) throw doubtful();
+      if (this.#server.breaks !== breaksBefore) throw uncertainRelease();
       return { released: false, holder: foundIn(reply) };
     });
   }
@@ -118,7 +118,7 @@ export class Sharing {
     const argsOf = ({ lockTimeMs, count = 0 }: RenewRequest): Argument[] => [
       lockTimeMs,
       count,
-      this.#server.counts,
+      this.#server.publishCountsAll,
     ];
     return this.#each(RENEW_SHARES, requests, argsOf, timeoutMs, (reply): RenewReply => {
       if (Array.isArray(reply)) return { renewed: false, holder: foundIn(reply) };

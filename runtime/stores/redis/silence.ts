@@ -1,6 +1,6 @@
 import { afterIo, type Clock, type Timer } from "../../clock";
 
-/** How long no byte must arrive, while commands have no reply, before the connection counts as silent. */
+/** A connection counts as silent if no byte arrives for this long while commands have no reply. */
 const SILENT_MS = 3_000;
 
 /**
@@ -15,7 +15,7 @@ export class Silence {
   #isArmed = false;
   /** How many commands have no reply yet. */
   #unanswered = 0;
-  /** When the first two commands without a reply time out. After a reply, the count begins again with the commands that still have none. */
+  /** When the first two commands without a reply time out. A reply starts the count again. */
   #firstDueAt: number | undefined;
   #secondDueAt: number | undefined;
   #lastDueAt = 0;
@@ -28,8 +28,7 @@ export class Silence {
   /**
    * @param bytesRead returns how many bytes have arrived so far, if the client shows that
    * @param onSilent is called about every 3 s until a byte arrives. `isStillSilent` returns whether nothing has arrived since that call,
-   *   even if other
-   *   commands have no reply by then
+   *   even if other commands have no reply by then
    */
   constructor(
     clock: Clock,
