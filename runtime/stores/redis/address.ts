@@ -3,15 +3,15 @@ import { isOptions, readOptions } from "../../options";
 import { formatValue } from "../../format-value";
 
 /**
- * A `redis://` URL, `rediss://` for TLS, `unix:///path/to/redis.sock?db=0` for a socket,
- * or `redis+sentinel://host:26379,host2:26379/master` for the master that sentinels name. With `tls`, the options of Node's
- * `tls.connect()`, the connection is by TLS: `{ url: "rediss://host", tls: { ca } }`.
+ * The address of a Redis: a `redis://` URL, `rediss://` for TLS, `unix:///path/to/redis.sock?db=0` for a socket, or
+ * `redis+sentinel://host:26379,host2:26379/master` for the master that sentinels name. An object with `tls`, the options of Node's
+ * `tls.connect()`, uses TLS: `{ url: "rediss://host", tls: { ca } }`.
  */
 export type RedisAddress = string | { readonly url: string; readonly tls?: object };
 
-/** What ioredis is to be given for an address. */
+/** The arguments of the ioredis constructor for an address. */
 export interface Connection {
-  /** Which it reads itself. */
+  /** A URL that ioredis reads itself. */
   readonly url?: string;
   readonly options: {
     readonly path?: string;
@@ -29,14 +29,16 @@ export interface Connection {
   };
 }
 
-/** Whether it is meant as one, and not as a client. */
-export function isAddress(place: unknown): place is RedisAddress {
-  return typeof place === "string" || (isOptions(place) && "url" in place && !("call" in place));
+/** Whether the value is meant as an address, and not as a client. */
+export function isAddress(value: unknown): value is RedisAddress {
+  return typeof value === "string" || (isOptions(value) && "url" in value && !("call" in value));
 }
 
 /**
- * @param what it is in `configure()`, for messages
- * @throws {LockOptionError} when it cannot be read
+ * Returns the connection for an address.
+ *
+ * @param what its name in `configure()`, for messages
+ * @throws {LockOptionError} if the address cannot be read
  */
 export function connectionTo(address: RedisAddress, what: string): Connection {
   if (typeof address === "string") return readUrl(address, what);
@@ -49,7 +51,7 @@ export function connectionTo(address: RedisAddress, what: string): Connection {
   if (tls !== undefined && !isOptions(tls)) throw expected("tls");
   const connection = readUrl(url, what);
   if (tls === undefined) return connection;
-  // ioredis would take what its scheme says for the options of TLS.
+  // `tls` turns TLS on already. Without `rediss:` in the URL, ioredis cannot prefer its own TLS options to these.
   const plain = connection.url?.replace(/^rediss:/, "redis:");
   const { options } = connection;
   const forSentinels = options.sentinels === undefined ? {} : overTls(tls);
@@ -70,28 +72,28 @@ function readUrl(url: string, what: string): Connection {
   } catch {
     throw unreadable(url, what);
   }
-  // A `/` in a password ends the host: what comes after it, with the rest of the password, is no database.
+  // A `/` in a password ends the host. Then the path has the rest of the password in it, and is not the number of a database.
   if (!/^\/?\d*$/.test(path))
     throw unreadable(url, what, " Behind the host and `/` stands the number of a database.");
-  // So do `?` and `#`: the beginning of the password would pass for the host.
+  // A `?` or `#` in a password ends the host, too. Then the beginning of the password would be read as the host.
   if (/#|\?.*@/.test(url)) throw unreadable(url, what);
   return { url, options: {} };
 }
 
-/** Not by `new URL()`, which knows no user without a host. */
+/** A regular expression, because `new URL()` does not accept a user without a host. */
 const SOCKET = /^(?:redis\+)?unix:\/\/(?:([^:@/?#]*)(?::([^@/?#]*))?@)?(\/[^?#]+)(?:\?([^#]*))?$/;
 
-/** As other clients write it: `unix://user:password@/run/redis.sock?db=1`, and user and password also behind the `?`. */
+/** Reads the format of other clients: `unix://user:password@/run/redis.sock?db=1`. User and password may also be in the query. */
 function readSocket(url: string, what: string): Connection {
   const [, user, secret, socket, query] = SOCKET.exec(url) ?? [];
   if (socket === undefined) throw unreadableSocket(url, what);
   try {
     const given = new Map(new URLSearchParams(query));
-    const take = (...names: readonly string[]): string | undefined =>
+    const takeParameter = (...names: readonly string[]): string | undefined =>
       names.map((name) => [given.get(name), given.delete(name)] as const).find(([value]) => value)?.[0];
-    const db = take("db");
-    const username = decoded(user) ?? take("username", "user");
-    const password = decoded(secret) ?? take("password", "pass");
+    const db = takeParameter("db");
+    const username = decoded(user) ?? takeParameter("username", "user");
+    const password = decoded(secret) ?? takeParameter("password", "pass");
     if (given.size > 0 || !/^\d*$/.test(db ?? "")) throw unreadableSocket(url, what);
     return {
       options: {
@@ -106,11 +108,11 @@ function readSocket(url: string, what: string): Connection {
   }
 }
 
-/** Not by `new URL()`, which knows no more than one host. */
+/** A regular expression, because `new URL()` accepts only one host. */
 const SENTINELS =
   /^redis(s?)\+sentinel:\/\/(?:([^:@/?#]*)(?::([^@/?#]*))?@)?([^@/?#]+)\/([^/?#]+)(?:\/(\d*))?(?:\?([^#]*))?$/;
 
-/** As other clients write it; user and password of the sentinels themselves, where they have any, behind the `?`. */
+/** Reads the format of other clients. The user and password of the sentinels themselves, if they have any, are in the query. */
 function readSentinel(url: string, what: string): Connection {
   const [, isTls, user, secret, hosts = "", name, db, query] = SENTINELS.exec(url) ?? [];
   try {
@@ -128,7 +130,7 @@ function readSentinel(url: string, what: string): Connection {
       options: {
         sentinels,
         name: decodeURIComponent(name),
-        // A master that hangs breaks no connection.
+        // A master that hangs does not break its connection. The detector reconnects when the sentinels name another master.
         failoverDetector: true,
         ...(isTls !== "" && overTls({})),
         ...(username !== undefined && { username }),
@@ -145,7 +147,7 @@ function readSentinel(url: string, what: string): Connection {
 
 const SENTINEL_PORT = 26_379;
 
-/** @throws where it is none */
+/** @throws if the text is not a host */
 function hostAndPort(text: string): { host: string; port: number } {
   const { hostname, port } = new URL(`sentinel://${text}`);
   if (hostname === "") throw new Error("no host");
@@ -182,7 +184,10 @@ function unreadableSentinel(url: string, what: string): LockOptionError {
 
 const ENCODE = "Write `@`, `/`, `?`, `#` and `%` in a password as encodeURIComponent() does.";
 
-/** Of a URL that cannot be read nobody knows where the password stands: only what can be none is shown. */
+/**
+ * Returns what a message may show of a URL that cannot be read. The password may be anywhere in it, so only text that cannot be one is
+ * shown.
+ */
 function withoutSecrets(url: string): string {
   if (url === "") return '""';
   if (/^\s/.test(url)) return "text that begins with a blank";

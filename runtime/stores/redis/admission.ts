@@ -8,16 +8,16 @@ import { RIGHTS } from "./scripts/rights";
 import type { Server } from "./server";
 import { CLIENT_STATES, DENIED } from "./states";
 
-/** A first connection that takes longer may speak another protocol than the server. */
+/** If the first connection takes longer, the client and the server may speak different protocols. */
 const SUSPICIOUS_MS = 250;
 const ALL_SLOTS = 16_384;
 
-/** Looks at a server before the first lock is acquired there: whether it has all keys, and lets us release a lock. */
+/** Checks a server before the first lock is acquired there: whether it serves all keys, and whether its user may release a lock. */
 export class Admission {
-  /** Whether locks may be acquired. */
-  isOver = false;
+  /** Whether the check has succeeded, so that locks may be acquired. */
+  hasPassed = false;
   readonly #server: Server;
-  #underWay: Promise<void> | undefined;
+  #current: Promise<void> | undefined;
   #isReached = false;
   #search: Promise<Error | undefined> | undefined;
   readonly #searching = new AbortController();
@@ -29,19 +29,19 @@ export class Admission {
   /**
    * Resolves to the time that is left, once locks may be acquired.
    *
-   * @param key of the lock that is asked for
-   * @throws {LockMisconfiguredError} when this server or its user cannot do what locks need
+   * @param key the key of the requested lock
+   * @throws {LockMisconfiguredError} if this server or its user cannot do what locks need
    */
   async check(key: string, timeoutMs: number): Promise<number> {
     const until = systemClock.now() + timeoutMs;
-    while (!this.isOver) {
-      const others = this.#underWay;
-      const looked = others ?? (this.#underWay = this.#look(key, until));
+    while (!this.hasPassed) {
+      const others = this.#current;
+      const checked = others ?? (this.#current = this.#checkServer(key, until));
       try {
-        await looked;
+        await checked;
       } catch (error) {
-        if (this.#underWay === looked) this.#underWay = undefined;
-        // What the user may not do with the key of another caller may be allowed with this one.
+        if (this.#current === checked) this.#current = undefined;
+        // The user may have no right to the key of another caller, but a right to this one. So this caller checks again with its own key.
         if (others === undefined || !(error instanceof LockMisconfiguredError)) throw error;
       }
     }
@@ -52,7 +52,7 @@ export class Admission {
     this.#searching.abort();
   }
 
-  /** The same for many keys. If the user may not use one of them, only the reply for that key is an error. */
+  /** Does the same for many keys. If the user may not use one of them, only the reply for that key is an error. */
   async checkMany<Request extends { readonly key: string }, Reply>(
     requests: readonly Request[],
     timeoutMs: number,
@@ -72,12 +72,13 @@ export class Admission {
     return await send(requests, leftMs);
   }
 
-  async #look(key: string, until: number): Promise<void> {
-    const rights = this.#assertRights(key, until); // Both are asked at once: the first lock waits for one reply.
+  async #checkServer(key: string, until: number): Promise<void> {
+    // Both checks run at the same time, so the first lock waits for one reply only.
+    const rights = this.#assertRights(key, until);
     rights.catch(() => {});
     if (this.#server.cluster === undefined) await this.#assertAllSlots(until);
     await rights;
-    this.isOver = true;
+    this.hasPassed = true;
   }
 
   async #assertAllSlots(until: number): Promise<void> {
@@ -87,17 +88,20 @@ export class Admission {
     if (nodes !== undefined && slotsOfMyself(nodes) < ALL_SLOTS) throw errorOf(CLIENT_STATES.oneOfCluster);
   }
 
-  /** INFO, over the first connection: where that fails, or takes long, it may speak another protocol than the server. */
+  /**
+   * Returns INFO over the first connection. If that fails or takes long, checks whether the client and the server speak different
+   * protocols.
+   */
   async #reach(until: number): Promise<string> {
-    const asked = unlessDenied(this.#server.send(leftUntil(until), "info", "cluster"));
-    const info = (await (this.#isReached ? asked : this.#unlessFault(asked, until))) ?? "";
+    const reply = unlessDenied(this.#server.send(leftUntil(until), "info", "cluster"));
+    const info = (await (this.#isReached ? reply : this.#unlessFault(reply, until))) ?? "";
     this.#isReached = true;
-    this.#searching.abort(); // There is a connection that works.
+    this.#searching.abort(); // The connection works, so there is no fault to search for.
     return info;
   }
 
-  /** The same as `asked`, unless a fault of the protocol is found before it is answered, or soon after it has failed. */
-  #unlessFault(asked: Promise<string | undefined>, until: number): Promise<string | undefined> {
+  /** Returns the reply, unless a fault of the protocol is found before the reply arrives, or soon after it has failed. */
+  #unlessFault(reply: Promise<string | undefined>, until: number): Promise<string | undefined> {
     return new Promise((resolve, reject) => {
       const searched = async (): Promise<void> => {
         const fault = await this.#faultOfProtocol();
@@ -108,17 +112,17 @@ export class Admission {
         isSearching = true;
         void searched();
       });
-      asked.then(resolve, (error: Error) => {
+      reply.then(resolve, (error: Error) => {
         if (error instanceof LockMisconfiguredError || isSearching) return reject(error);
         const giveUp = (): void => reject(error);
         void searched().then(giveUp);
         systemClock.afterInBackground(leftUntil(until) / 2, giveUp);
       });
-      void asked.then(cancel, cancel);
+      void reply.then(cancel, cancel);
     });
   }
 
-  /** One search at a time, whose end also later tries wait for. */
+  /** Searches for a fault of the protocol. There is one search at a time, and later callers wait for the same one. */
   #faultOfProtocol(): Promise<Error | undefined> {
     return (this.#search ??= faultOfProtocol(this.#server.client.options, this.#searching.signal).finally(
       () => {
@@ -141,17 +145,17 @@ function leftUntil(until: number): number {
   return Math.max(until - systemClock.now(), 1);
 }
 
-/** Undefined where the user may not ask, or the server does not know. */
-async function unlessDenied(asked: Promise<unknown>): Promise<string | undefined> {
+/** Returns the reply as text, or undefined if the user may not run the command or the server does not have it. */
+async function unlessDenied(reply: Promise<unknown>): Promise<string | undefined> {
   try {
-    return String(await asked);
+    return String(await reply);
   } catch (error) {
     if (isDenied(error) || isUnknownCommand(error)) return undefined;
     throw translateError(error);
   }
 }
 
-/** How many slots CLUSTER NODES says that the node has which was asked. */
+/** Returns the number of slots of the node that replied to CLUSTER NODES. */
 function slotsOfMyself(nodes: string): number {
   const line = nodes.split("\n").find((one) => /\bmyself\b/.test(one.split(" ")[2] ?? "")) ?? "";
   let count = 0;

@@ -2,15 +2,15 @@ import type { CancelTimer, Clock } from "../../clock";
 
 const FIRST_MS = 50;
 const LONGEST_MS = 3_000;
-/** A lease that is nearly over cannot be saved by more attempts than this. */
+/** The smallest bound. More frequent attempts would not save a lease that is about to end. */
 const LEAST_BOUND_MS = 50;
 
 /**
- * How long to wait before the next attempt to connect: it doubles with each failure, and differs from process to process.
+ * Returns how long to wait before the next attempt to connect. The delay doubles with each failure, and differs between processes.
  *
- * @param failures how many attempts have failed before
- * @param shortestLeaseMs the shortest time left of a held lease: no delay is longer than a third of it
- * @param random from 0 to below 1
+ * @param failures the number of attempts that have failed before
+ * @param shortestLeaseMs the shortest time left of all leases. The delay is at most a third of it, but that bound is never below 50 ms
+ * @param random a random number from 0 to below 1
  */
 export function backoffMs(failures: number, shortestLeaseMs: number, random: number): number {
   const grownMs = Math.min(FIRST_MS * 2 ** failures, LONGEST_MS);
@@ -18,7 +18,7 @@ export function backoffMs(failures: number, shortestLeaseMs: number, random: num
   return Math.min(grownMs, boundMs) * (0.5 + random / 2);
 }
 
-/** Every path from an event to an attempt to connect goes through such a timer. */
+/** Delays attempts to connect. Each attempt after an event goes through such a timer. */
 export class Backoff {
   readonly #clock: Clock;
   readonly #shortestLeaseMs: () => number;
@@ -26,26 +26,26 @@ export class Backoff {
   #connectedAt: number | undefined;
   #cancel: CancelTimer | undefined;
 
-  /** @param shortestLeaseMs the shortest time left of a held lease */
+  /** @param shortestLeaseMs returns the shortest time left of all leases */
   constructor(clock: Clock, shortestLeaseMs: () => number) {
     this.#clock = clock;
     this.#shortestLeaseMs = shortestLeaseMs;
   }
 
-  /** Whether an attempt is due, so that another one would come too early. */
+  /** Whether an attempt is scheduled, so that another one would come too early. */
   get isPending(): boolean {
     return this.#cancel !== undefined;
   }
 
-  /** Whether there has been a connection for some time, so that another failure would be a new one. */
+  /** Whether the connection has lasted for some time, so that the next failure is a new one. */
   get hasLasted(): boolean {
     return this.#clock.now() - (this.#connectedAt ?? Infinity) > LONGEST_MS;
   }
 
-  /** Calls `attempt` after the next delay, unless an attempt is due already. */
+  /** Calls `attempt` after the next delay, unless an attempt is scheduled already. */
   schedule(attempt: () => void): void {
     if (this.isPending) return;
-    // A connection that breaks as soon as it is made is no success.
+    // A connection that breaks immediately is no success, so it does not reset the delay.
     if (this.hasLasted) this.#failures = 0;
     this.#connectedAt = undefined;
     const delayMs = backoffMs(this.#failures, this.#shortestLeaseMs(), Math.random());
@@ -56,7 +56,7 @@ export class Backoff {
     });
   }
 
-  /** There is a connection. */
+  /** Records that there is a connection. */
   connected(): void {
     this.#connectedAt = this.#clock.now();
   }

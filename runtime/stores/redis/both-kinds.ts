@@ -16,7 +16,7 @@ import type { Queueing } from "./queueing";
 import { TOO_FEW } from "./replies";
 import type { Sharing } from "./sharing";
 
-type WhoHolds = Pick<
+type RoutedMethods = Pick<
   Store,
   | "acquire"
   | "acquireMany"
@@ -30,10 +30,10 @@ type WhoHolds = Pick<
 >;
 
 /**
- * Routes each request to the code for its kind: locks that are held alone, or shared. A request that does not say its kind is
- * first treated as held alone. If the key turns out to be shared, it is sent once more for a shared lock.
+ * Routes each request to the code for its kind of lock: held alone, or shared. A request that does not name its kind is first sent as a
+ * request for a lock that is held alone. If the key turns out to be shared, the request is sent again as one for a shared lock.
  */
-export class BothKinds implements WhoHolds {
+export class BothKinds implements RoutedMethods {
   readonly #holding: Holding;
   readonly #queueing: Queueing;
   readonly #sharing: Sharing;
@@ -82,7 +82,7 @@ export class BothKinds implements WhoHolds {
       (alone) => this.#holding.renew(alone, timeoutMs),
       (shared) => this.#sharing.renewMany(shared, timeoutMs),
     );
-    return await this.#again(requests, replies, isFoundShared, (shared) =>
+    return await this.#resendShared(requests, replies, isFoundShared, (shared) =>
       this.#sharing.renewMany(shared, timeoutMs),
     );
   }
@@ -104,7 +104,7 @@ export class BothKinds implements WhoHolds {
       (alone) => this.#holding.releaseMany(alone, timeoutMs),
       (shared) => this.#sharing.releaseMany(shared, timeoutMs),
     );
-    return await this.#again(requests, replies, isFoundShared, (shared) =>
+    return await this.#resendShared(requests, replies, isFoundShared, (shared) =>
       this.#sharing.releaseMany(shared, timeoutMs),
     );
   }
@@ -121,8 +121,8 @@ export class BothKinds implements WhoHolds {
     return { ...inspection, holds: await this.#sharing.inspect(key, timeoutMs) };
   }
 
-  /** Sends again the requests that did not say that their lock is shared. */
-  async #again<Request extends ReleaseRequest, Reply>(
+  /** Sends the requests again whose key turned out to be shared, if they did not say so. */
+  async #resendShared<Request extends ReleaseRequest, Reply>(
     requests: readonly Request[],
     replies: readonly (Reply | Error)[],
     isFound: (reply: Reply | Error) => boolean,
@@ -134,9 +134,9 @@ export class BothKinds implements WhoHolds {
       return !isToShare(request) && reply !== undefined && isFound(reply);
     });
     if (shared.length === 0) return replies;
-    const told = await ask(shared);
-    const better = new Map(shared.map((request, index) => [request, told[index] ?? TOO_FEW]));
-    return requests.map((request, index) => better.get(request) ?? replies[index] ?? TOO_FEW);
+    const sharedReplies = await ask(shared);
+    const newReplies = new Map(shared.map((request, index) => [request, sharedReplies[index] ?? TOO_FEW]));
+    return requests.map((request, index) => newReplies.get(request) ?? replies[index] ?? TOO_FEW);
   }
 }
 
@@ -162,12 +162,12 @@ async function eachKind<Request extends { readonly permits?: number }, Reply>(
     (some: readonly Request[]) =>
     (error: Error): readonly Error[] =>
       some.map(() => error);
-  const [toldAlone, toldShared] = await Promise.all([
+  const [aloneReplies, sharedReplies] = await Promise.all([
     askAlone(alone).catch(failed(alone)),
     askShared(shared).catch(failed(shared)),
   ]);
   const replies = new Map<Request, Reply | Error>();
-  alone.forEach((request, index) => replies.set(request, toldAlone[index] ?? TOO_FEW));
-  shared.forEach((request, index) => replies.set(request, toldShared[index] ?? TOO_FEW));
+  alone.forEach((request, index) => replies.set(request, aloneReplies[index] ?? TOO_FEW));
+  shared.forEach((request, index) => replies.set(request, sharedReplies[index] ?? TOO_FEW));
   return requests.map((request) => replies.get(request) ?? TOO_FEW);
 }

@@ -3,7 +3,7 @@ import { errorOf } from "./errors";
 import { CLIENT_STATES } from "./states";
 import { faultOfTls } from "./tls-options";
 
-/** What an ioredis client shows of its state, beside what the store needs of it. */
+/** The state that an ioredis client shows, besides the part that the store needs. */
 interface Inside {
   readonly status?: string;
   readonly mode?: string;
@@ -16,9 +16,9 @@ interface Inside {
 }
 
 /**
- * Why no command can be sent over the client, if none ever can.
+ * Returns why the client can never send a command again, or undefined if it can.
  *
- * @param cause what it said itself
+ * @param cause the error of the client itself
  */
 export function faultOfClient(client: RedisClient, cause: Error): Error | undefined {
   const { status, mode, retryAttempts = 0, options } = client as Inside;

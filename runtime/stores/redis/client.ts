@@ -1,23 +1,23 @@
 import { LockOptionError } from "../../errors";
 import { formatValue } from "../../format-value";
 
-/** What the store needs of a client: an ioredis 5 or 6 `Redis` (one node or Sentinel) or `Cluster`. */
+/** The part of a client that the store needs: a `Redis` (one node or Sentinel) or a `Cluster` of ioredis 5 or 6. */
 export interface RedisClient {
   call(command: string, ...args: (string | number)[]): Promise<unknown>;
-  /** Asked for a section of what the server tells about itself; without it, that is not looked at. */
+  /** Returns a section of INFO. Without this method, the store does not check whether the server may evict locks. */
   info?(section: "memory"): Promise<string>;
   duplicate(): RedisSubscriber;
   on(event: string, listener: (error: Error) => void): unknown;
   off(event: string, listener: (error: Error) => void): unknown;
-  /** Where its connection stands: `"ready"` when commands are sent at once. */
+  /** The state of the connection. `"ready"` if commands are sent immediately. */
   readonly status?: string;
-  /** True of a `Cluster`. */
+  /** True for a `Cluster`. */
   readonly isCluster?: boolean;
-  /** Of a `Cluster`: for each slot the addresses of its nodes, the master's first. */
+  /** Only for a `Cluster`: the addresses of the nodes of each slot, with the master first. */
   readonly slots?: readonly (readonly string[] | undefined)[];
-  /** Of a `Cluster`: the connections to its nodes. */
+  /** Only for a `Cluster`: returns the connections to its nodes. */
   nodes?(role: "all" | "master"): readonly RedisClient[];
-  /** Of a `Cluster`: asks the nodes which of them has which slots. */
+  /** Only for a `Cluster`: asks the nodes which slots each of them serves. */
   refreshSlotsCache?(): void;
   pipeline?(): RedisPipeline;
   readonly options: {
@@ -26,7 +26,7 @@ export interface RedisClient {
     readonly host?: string | undefined;
     readonly port?: number | undefined;
     readonly enableAutoPipelining?: boolean | undefined;
-    /** Of a `Cluster`: where the nodes are, by the addresses that they give. */
+    /** Only for a `Cluster`: maps the addresses that the nodes report to the addresses at which they can be reached. */
     readonly natMap?: NatMap | undefined;
   };
 }
@@ -36,24 +36,24 @@ export type NatMapper = (
   address: string,
 ) => { readonly host: string; readonly port: number } | null | undefined;
 
-/** Commands that are written at once. */
+/** Commands that are written together. */
 interface RedisPipeline {
   call(command: string, ...args: (string | number)[]): unknown;
   exec(): Promise<[error: Error | null, reply: unknown][] | null>;
 }
 
-/** A `Redis`: a `Cluster` takes no such override. */
+/** A `Redis`. A `Cluster` does not accept these overrides. */
 export interface RedisNode extends RedisClient {
   duplicate(overrides?: { readonly autoResubscribe: boolean; readonly keyPrefix?: string }): RedisSubscriber;
 }
 
-/** A connection that is made like a client's for one use. */
+/** A connection that is duplicated from a client for one purpose. */
 export interface OwnConnection extends RedisClient {
   pipeline(): RedisPipeline;
   disconnect(): void;
 }
 
-/** A `Redis`, of which such connections can be made. */
+/** A `Redis`, from which such connections are duplicated. */
 export interface Duplicable {
   duplicate(overrides: Readonly<Record<string, unknown>>): OwnConnection;
 }
@@ -62,7 +62,7 @@ export function isCluster(client: RedisClient): boolean {
   return client.isCluster === true;
 }
 
-/** The second connection, on which the store hears that the queue reserved a lock for it. */
+/** The second connection, on which the store receives wake-ups. */
 export interface RedisSubscriber {
   call(command: string, ...args: (string | number)[]): Promise<unknown>;
   subscribe(channel: string): Promise<unknown>;
@@ -72,7 +72,7 @@ export interface RedisSubscriber {
 
 const CLIENT_METHODS = ["call", "duplicate", "on", "off"] as const;
 
-/** @throws {LockOptionError} when it is none */
+/** @throws {LockOptionError} if it is not a client of ioredis */
 export function assertClient(client: RedisClient, what = "redis"): void {
   if (
     CLIENT_METHODS.every((name) => typeof (client as RedisClient | null | undefined)?.[name] === "function")
@@ -86,26 +86,26 @@ export function assertClient(client: RedisClient, what = "redis"): void {
   const expected = `Expected \`${what}\` to be an ioredis client or a redis:// URL, got`;
   const other = isObject ? OTHER_CLIENTS.find(({ methods }) => hasAll(client, methods)) : undefined;
   if (other !== undefined) throw new LockOptionError(`${expected} a client of ${other.name}. ${other.cure}`);
-  // Of an object, such as connection options, only the names: a password may be among the values.
+  // For an object, such as connection options, the message shows only the names, because a value may be a password.
   const got = isObject ? `${kindOf(client)}${formatValue(Object.keys(client))}` : formatValue(client);
   const cure =
     isObject && CONNECTION_OPTIONS.some((name) => Object.hasOwn(client, name)) ? `. ${OF_OPTIONS}` : "";
   throw new LockOptionError(`${expected} ${got}${cure}`);
 }
 
-/** How the classes of ioredis-mock are called. */
+/** The class names of ioredis-mock. */
 const MOCK = /^_?RedisMock$/;
 
-/** Of ioredis, by which it finds a server. */
+/** The options of ioredis that name a server. */
 const CONNECTION_OPTIONS = ["host", "port", "path", "sentinels"] as const;
 const OF_OPTIONS =
   'Make a client of such options, new Redis({ host, port }) of ioredis, or write a URL: "redis://host:6379".';
 
-/** They may stand beside each other. */
+/** The fix for users of another client: one process may use both clients. */
 const BESIDE =
   "Lockweave speaks to the same server by ioredis, beside it: npm install ioredis, and give the URL that you give to that client.";
 
-/** By methods that of these only it has. */
+/** Other clients, recognized by methods that none of the others here has. */
 const OTHER_CLIENTS = [
   { name: "node-redis (the package `redis`)", methods: ["sendCommand", "multi"], cure: BESIDE },
   { name: "Valkey GLIDE", methods: ["customCommand"], cure: BESIDE },
@@ -120,7 +120,7 @@ function hasAll(client: object, methods: readonly string[]): boolean {
   return methods.every((name) => typeof (client as Record<string, unknown>)[name] === "function");
 }
 
-/** What to say before the names of an object that is no plain one: `URL `, `Map `, ... */
+/** Returns the text to show before the names of an object that is not a plain object or an array: `URL `, `Map `, ... */
 function kindOf(value: object): string {
   const kind = Object.prototype.toString.call(value).slice("[object ".length, -1);
   return kind === "Object" || kind === "Array" ? "" : `${kind} `;

@@ -8,12 +8,15 @@ import { idsOf, lockTimesOf } from "./many";
 import { listOf, renewReply, TOO_FEW } from "./replies";
 import { CONFIRM } from "./scripts/confirm";
 
-/** With less time left nothing is sent. */
+/** With less time left, nothing is sent. */
 const LEAST_MS = 5;
-/** A server looks ten times a second whose WAIT is over, and what it says then has to be heard in time. */
+/** A server checks ten times a second which WAIT is over, and its reply must arrive in time. So WAIT ends this much earlier. */
 const WAIT_IS_LATE_MS = 300;
 
-/** What is sent is not sent again, and a connection that has ended is not opened anew: another one is, when it is needed. */
+/**
+ * Options of the connection. No command is sent twice. A connection that has ended is not reopened: another one is opened when it is
+ * needed.
+ */
 const ONCE = {
   autoResendUnfulfilledCommands: false,
   maxRetriesPerRequest: null,
@@ -28,9 +31,11 @@ const ONCE = {
 } as const;
 
 /** A hold that replicas are to confirm. */
-interface Asked {
+interface PendingHold {
   readonly request: RenewRequest;
-  /** Its slot is on its way to this server. */
+  /**
+   * Whether ASKING must precede the command, because the slot may be migrating to this server. Such a hold goes in a command of its own.
+   */
   readonly isAsking: boolean;
   readonly dueAt: number;
   readonly settle: (reply: RenewReply) => void;
@@ -39,17 +44,17 @@ interface Asked {
 interface Connection {
   readonly redis: OwnConnection;
   readonly database: Database;
-  /** Whether the server may not know the script. */
+  /** Whether the server may not have the script. */
   isNew: boolean;
 }
 
 /**
- * Renews holds at one master, which count as renewed once so many of its replicas have them. WAIT blocks its connection,
- * and waits for what was written on it: so there is one for nothing else, over which a renewal goes and then the WAIT. That
- * the same server says that it has the hold matters, too: after a fail-over another one may say that all is well.
+ * Renews holds at one master. A hold counts as renewed once enough replicas of the master have it. WAIT blocks its connection, and waits
+ * only for the writes of that connection. So this connection is used for nothing else: it sends a renewal, and then WAIT. The renewal also
+ * shows that the server still has the hold. After a fail-over, WAIT alone might succeed on another server.
  *
- * One batch is on its way at a time; what is asked for meanwhile goes with the next. A batch has no deadline of its own:
- * its WAIT lasts as long as its most patient member listens, and each of the others times out by itself.
+ * There is one batch at a time. Requests that come meanwhile go with the next one. A batch has no deadline of its own: its WAIT lasts as
+ * long as the longest timeout in it, and each of the other requests times out by itself.
  */
 export class Confirmer {
   readonly #node: Duplicable;
@@ -59,11 +64,11 @@ export class Confirmer {
   readonly #slotOf: (key: string) => number;
   readonly #clock: Clock;
   #connection: Connection | undefined;
-  #pending: Asked[] = [];
+  #pending: PendingHold[] = [];
   #isBusy = false;
   #isClosed = false;
 
-  /** @param slotOf what must be the same for all keys of one command */
+  /** @param slotOf returns the slot of a key. All keys of one command must be in one slot */
   constructor(
     node: Duplicable,
     replicas: number,
@@ -103,17 +108,18 @@ export class Confirmer {
     this.#isBusy = false;
   }
 
-  async #send(some: readonly Asked[]): Promise<void> {
+  async #send(some: readonly PendingHold[]): Promise<void> {
     if (this.#isClosed) {
       for (const { settle } of some) settle(new Error("the store is closed"));
       return;
     }
-    const batch = some.filter((asked) => this.#leftMs(asked) >= LEAST_MS);
-    for (const asked of some) if (!batch.includes(asked)) asked.settle(tooLate());
+    const batch = some.filter((hold) => this.#leftMs(hold) >= LEAST_MS);
+    for (const hold of some) if (!batch.includes(hold)) hold.settle(tooLate());
     try {
-      // What the server did not carry out, because it has forgotten the script, is sent once more with the script itself.
+      // If the server did not run a command, because it does not have the script, the command is sent once more with the source of the
+      // script.
       const unknown = await this.#sendBatch(batch);
-      const rest = await this.#sendBatch(unknown.filter((asked) => this.#leftMs(asked) >= LEAST_MS));
+      const rest = await this.#sendBatch(unknown.filter((hold) => this.#leftMs(hold) >= LEAST_MS));
       for (const { settle } of rest) settle(new Error("Redis does not have the script in its cache"));
     } catch (error) {
       this.#disconnect();
@@ -121,15 +127,15 @@ export class Confirmer {
     }
   }
 
-  #leftMs({ dueAt }: Asked): number {
+  #leftMs({ dueAt }: PendingHold): number {
     return dueAt - this.#clock.now();
   }
 
-  /** Returns those that the server did not carry out, because it does not know the script. */
-  async #sendBatch(batch: readonly Asked[]): Promise<readonly Asked[]> {
+  /** Returns the requests that the server did not run, because it does not have the script. */
+  async #sendBatch(batch: readonly PendingHold[]): Promise<readonly PendingHold[]> {
     if (batch.length === 0) return [];
-    const groups = this.#together(batch);
-    const replies = await this.#exec(groups, Math.max(...batch.map((asked) => this.#leftMs(asked))));
+    const groups = this.#groupBySlot(batch);
+    const replies = await this.#exec(groups, Math.max(...batch.map((hold) => this.#leftMs(hold))));
     const [waitError, count] = replies.pop() ?? [TOO_FEW, undefined];
     const fault = waitError === null ? this.#tooFew(Number(count)) : translateError(waitError);
     return groups.flatMap((group, index) => {
@@ -145,20 +151,20 @@ export class Confirmer {
     return new Error(`${count} of ${this.#replicas} replicas confirmed the lock in time`);
   }
 
-  /** Those that may go in one command. */
-  #together(batch: readonly Asked[]): readonly (readonly Asked[])[] {
-    const groups = new Map<unknown, Asked[]>();
-    for (const asked of batch) {
-      const place = asked.isAsking ? asked : this.#slotOf(asked.request.key);
-      const group = groups.get(place);
-      if (group === undefined) groups.set(place, [asked]);
-      else group.push(asked);
+  /** Groups the requests that may go in one command. */
+  #groupBySlot(batch: readonly PendingHold[]): readonly (readonly PendingHold[])[] {
+    const groups = new Map<unknown, PendingHold[]>();
+    for (const hold of batch) {
+      const groupKey = hold.isAsking ? hold : this.#slotOf(hold.request.key);
+      const group = groups.get(groupKey);
+      if (group === undefined) groups.set(groupKey, [hold]);
+      else group.push(hold);
     }
     return [...groups.values()];
   }
 
-  /** The reply to each group, and that to WAIT. */
-  async #exec(groups: readonly (readonly Asked[])[], leftMs: number): Promise<PipelineReply[]> {
+  /** Returns the reply to each group, and the reply to WAIT at the end. */
+  async #exec(groups: readonly (readonly PendingHold[])[], leftMs: number): Promise<PipelineReply[]> {
     if (this.#isClosed) throw new Error("the store is closed");
     const connection = (this.#connection ??= this.#open());
     const { redis, database } = connection;
@@ -196,7 +202,7 @@ export class Confirmer {
     const redis = this.#node.duplicate({ ...ONCE, db: this.#db });
     const connection: Connection = { redis, database: new Database(redis), isNew: true };
     listenInRoot(redis, {
-      error() {}, // Each command tells its own failure.
+      error() {}, // Each command reports its own failure.
       end: () => {
         if (this.#connection === connection) this.#connection = undefined;
       },
@@ -212,13 +218,17 @@ export class Confirmer {
 
 type PipelineReply = readonly [error: Error | null, reply: unknown];
 
-/** @param fault why replicas are not known to have what the master has */
-function conclude(group: readonly Asked[], [error, reply]: PipelineReply, fault: Error | undefined): void {
+/** @param fault why the replicas may not have the hold */
+function conclude(
+  group: readonly PendingHold[],
+  [error, reply]: PipelineReply,
+  fault: Error | undefined,
+): void {
   const failure = error ?? (Array.isArray(reply) ? undefined : TOO_FEW);
   group.forEach(({ settle }, index) => {
     if (failure !== undefined) return settle(failure);
-    const told = renewReply(listOf(reply)[index]);
-    settle(told instanceof Error || !told.renewed ? told : (fault ?? told));
+    const renewal = renewReply(listOf(reply)[index]);
+    settle(renewal instanceof Error || !renewal.renewed ? renewal : (fault ?? renewal));
   });
 }
 

@@ -20,11 +20,13 @@ import type { Cluster } from "./cluster/by-slot";
 import { Replicas } from "./replicas";
 import { TOO_FEW } from "./replies";
 
-/** What replicas have to say is late before the whole reply is: those who need none are to hear of theirs in any case. */
-const HEARD_IN_TIME = 0.9;
-const LEAST_GIVE_BACK_MS = 200;
+/**
+ * The share of the timeout in which replicas must confirm. Otherwise, requests of the same call that need no replicas would time out, too.
+ */
+const REPLICA_TIME_SHARE = 0.9;
+const RELEASE_TIMEOUT_MS = 200;
 
-/** A store over Redis, and what reaches the replicas. */
+/** A store in Redis, with the client that reaches the replicas. */
 interface RedisStore extends Store {
   readonly revoke: NonNullable<Store["revoke"]>;
   readonly inspect: NonNullable<Store["inspect"]>;
@@ -37,9 +39,9 @@ interface RedisStore extends Store {
 }
 
 /**
- * Locks in Redis, of which some count only once replicas have them: what was taken is renewed over a connection that
- * waits for the replicas, and so is what is held. Where they are not heard of, the hold is neither believed nor forgotten:
- * the command has failed, and may have taken the key, as if its reply had been lost.
+ * Locks in Redis, some of which count only once replicas have them. An acquired hold is renewed over a connection that waits for the
+ * replicas, and so is each later renewal. If the replicas do not confirm in time, the command fails as if its reply had been lost. The
+ * process does not believe in the hold, and does not forget it, because the command may have acquired the key.
  */
 export class ConfirmingStore implements Store {
   readonly confirmsReplicas = true;
@@ -74,16 +76,16 @@ export class ConfirmingStore implements Store {
   async #takeAndConfirm(
     request: AcquireRequest,
     timeoutMs: number,
-    take: () => Promise<AcquireReply>,
+    acquire: () => Promise<AcquireReply>,
   ): Promise<AcquireReply> {
     const startedAt = this.#clock.now();
-    const reply = await take();
+    const reply = await acquire();
     if (!reply.acquired) return reply;
     const leftMs = timeoutMs - (this.#clock.now() - startedAt);
     const confirmed = await this.#replicas.confirm(request, leftMs, "acquire");
     if (confirmed instanceof LockMisconfiguredError) {
-      // Nobody tries again, so nobody would find it.
-      await this.#store.release(request, LEAST_GIVE_BACK_MS).catch(() => {});
+      // No caller retries after this error, so nobody else would release the hold.
+      await this.#store.release(request, RELEASE_TIMEOUT_MS).catch(() => {});
     }
     if (confirmed instanceof Error) throw confirmed;
     return confirmed.renewed ? reply : { acquired: false, holder: confirmed.holder, freeInMs: undefined };
@@ -96,12 +98,14 @@ export class ConfirmingStore implements Store {
     await Promise.all([
       this.#store
         .renew(plain, timeoutMs)
-        .then((told) => plain.forEach((request, index) => replies.set(request, told[index] ?? TOO_FEW))),
+        .then((plainReplies) =>
+          plain.forEach((request, index) => replies.set(request, plainReplies[index] ?? TOO_FEW)),
+        ),
       ...requests.filter(wantsReplicas).map(async (request) => {
-        const told = await this.#renewAndConfirm(request, timeoutMs * HEARD_IN_TIME).catch(
+        const reply = await this.#renewAndConfirm(request, timeoutMs * REPLICA_TIME_SHARE).catch(
           (error: Error) => error,
         );
-        replies.set(request, told);
+        replies.set(request, reply);
       }),
     ]);
     return requests.map((request) => replies.get(request) ?? TOO_FEW);
@@ -121,7 +125,10 @@ export class ConfirmingStore implements Store {
     return this.#store.release(request, timeoutMs);
   }
 
-  /** Whoever is next cannot be given the lock by the command that ends the hold: replicas are asked first. */
+  /**
+   * If replicas must confirm, only releases: the command that ends a hold cannot wait for them, so the next caller acquires the key by
+   * itself.
+   */
   async releaseAndEnqueue(
     held: ReleaseRequest,
     request: EnqueueRequest,
@@ -148,8 +155,8 @@ export class ConfirmingStore implements Store {
     return this.#store.announce(request, timeoutMs);
   }
 
-  dequeue(key: string, place: string, timeoutMs: number): Promise<void> {
-    return this.#store.dequeue(key, place, timeoutMs);
+  dequeue(key: string, ticket: string, timeoutMs: number): Promise<void> {
+    return this.#store.dequeue(key, ticket, timeoutMs);
   }
 
   listen(listener: StoreListener): () => void {

@@ -2,35 +2,35 @@ import { listenInRoot } from "../../root-context";
 import type { RedisClient } from "./client";
 import { translateError } from "./errors";
 
-/** In which database a client works: a `select()` at run time is not among its options. */
+/** Returns the database that a client uses. A `select()` at run time does not change the client's options. */
 export function databaseOf(client: RedisClient): number {
   const { condition } = client as { readonly condition?: { readonly select?: number } | null };
   return condition?.select ?? client.options.db ?? 0;
 }
 
 /**
- * Where the SELECT of its handshake fails, ioredis tells it by an "error" and goes on in database 0. The same key is
- * another lock there: nothing may be sent until a new connection is where it should be.
+ * Detects that a connection uses the wrong database. If the SELECT of its handshake fails, ioredis emits an "error" and continues in
+ * database 0. The same key is another lock there, so nothing may be sent until a new connection uses the right database.
  */
 export class Database {
-  /** Why the connection is to another database. */
+  /** Why the connection uses the wrong database, if it does. */
   fault: Error | undefined;
   readonly #stopListening: () => void = () => {};
 
   constructor(client: RedisClient) {
     if ((client.options.db ?? 0) === 0) return;
-    this.#stopListening = listenInRoot(client, { connect: this.#forget, error: this.#hear });
+    this.#stopListening = listenInRoot(client, { connect: this.#onConnect, error: this.#onError });
   }
 
   close(): void {
     this.#stopListening();
   }
 
-  readonly #forget = (): void => {
+  readonly #onConnect = (): void => {
     this.fault = undefined;
   };
 
-  readonly #hear = (error: Error & { readonly command?: { readonly name?: string } }): void => {
+  readonly #onError = (error: Error & { readonly command?: { readonly name?: string } }): void => {
     if (error.command?.name === "select") this.fault = translateError(error);
   };
 }

@@ -6,7 +6,7 @@ export function isBeforeRedis7(error: unknown): boolean {
   return error instanceof Error && /^ERR .*syntax error/.test(error.message);
 }
 
-/** Whether the server does not know the script: it never carried it out. */
+/** Whether the server does not have the script, so that it did not run it. */
 export function isUnknownScript(error: unknown): boolean {
   return error instanceof Error && error.message.startsWith("NOSCRIPT");
 }
@@ -16,58 +16,61 @@ export function isUnknownCommand(error: unknown): boolean {
   return error instanceof Error && /^ERR unknown command/i.test(error.message);
 }
 
-/** Whether the key's slot, or the channel's, is with another node of the cluster. */
+/** Whether another node of the cluster serves the slot of the key or the channel. */
 export function isMoved(error: unknown): error is Error {
   return error instanceof Error && error.message.startsWith("MOVED ");
 }
 
-/** Whether a server said something without having been asked, as ioredis tells it that does not expect that. */
+/**
+ * Whether ioredis reports a message of the server that it did not expect. Versions before 6 do so when the server ends a sharded
+ * subscription.
+ */
 export function isUnaskedReply(error: unknown): boolean {
   return error instanceof Error && error.message.startsWith("Command queue state error");
 }
 
-/** Whether the user may not do what was asked for. */
+/** Whether the user may not run the command, or not on this key or channel. */
 export function isDenied(error: unknown): boolean {
-  return error instanceof Error && refusalOf(error) === "NOPERM";
+  return error instanceof Error && errorCodeOf(error) === "NOPERM";
 }
 
-/** Whether the key holds other data than text. */
+/** Whether the data of the key is not text. */
 export function isWrongType(error: unknown): boolean {
-  return error instanceof Error && refusalOf(error) === "WRONGTYPE";
+  return error instanceof Error && errorCodeOf(error) === "WRONGTYPE";
 }
 
-/** Whether the server is a replica, to which nothing can be written. */
+/** Whether the server is a replica, which accepts no writes. */
 export function isReadOnly(error: unknown): error is Error {
-  return error instanceof Error && refusalOf(error) === "READONLY";
+  return error instanceof Error && errorCodeOf(error) === "READONLY";
 }
 
-/** Whether the password was refused, which may be one that is about to change. */
+/** Whether the server rejected the password. That may pass, if the password is about to change. */
 export function isWrongPassword(error: unknown): boolean {
-  return error instanceof Error && refusalOf(error) === "WRONGPASS";
+  return error instanceof Error && errorCodeOf(error) === "WRONGPASS";
 }
 
-/** Before Redis 7, an error inside a script comes in a sentence about the script. */
-const REFUSAL = /^(?:ERR )?(?:.*?@?user_script: ?\d+: )?-?([A-Z]+)\b/;
+/** The code of an error. Before Redis 7, an error inside a script is part of a sentence about the script. */
+const ERROR_CODE = /^(?:ERR )?(?:.*?@?user_script: ?\d+: )?-?([A-Z]+)\b/;
 
-/** What the user may not do inside a script is told without the word NOPERM: by Redis 7.0, and by later ones. */
+/** The errors of Redis 7.0, and of later versions, if the user may not run a command inside a script. They have no code NOPERM. */
 const DENIED_IN_SCRIPT = /The user executing the script can't|ACL failure in script/;
 
-function refusalOf({ message }: Error): string | undefined {
-  return DENIED_IN_SCRIPT.test(message) ? "NOPERM" : REFUSAL.exec(message)?.[1];
+function errorCodeOf({ message }: Error): string | undefined {
+  return DENIED_IN_SCRIPT.test(message) ? "NOPERM" : ERROR_CODE.exec(message)?.[1];
 }
 
-/** What is wrong, as far as the error tells. */
+/** Returns the known state that the error reports, if any. */
 function stateOf(error: Error): State | undefined {
   const byText = STATES_BY_TEXT.find(([text]) => text.test(error.message));
-  return byText?.[1] ?? STATES_BY_REPLY[refusalOf(error) ?? ""];
+  return byText?.[1] ?? STATES_BY_REPLY[errorCodeOf(error) ?? ""];
 }
 
-/** An error of a store that names what is wrong and what to do about it, and that may pass. */
+/** An error of a store that says what is wrong and what to do, and that may pass by itself. */
 class PassingError extends Error {
   override readonly name = "PassingError";
 }
 
-/** The error as the runtime is to see it: what is known to be wrong is named, with what to do about it. */
+/** Returns the error for the runtime. If the state is known, the error says what is wrong and what to do. */
 export function translateError(thrown: unknown): Error {
   if (thrown instanceof LockMisconfiguredError || thrown instanceof PassingError) return thrown;
   const error = withoutArguments(thrown instanceof Error ? thrown : new Error(String(thrown)));
@@ -75,21 +78,21 @@ export function translateError(thrown: unknown): Error {
   return state === undefined ? error : errorOf(state, error);
 }
 
-/** @param cause what the client or the server said, if anything */
+/** @param cause the error of the client or the server, if there is one */
 export function errorOf({ mayPass, what, fix }: State, cause?: Error): Error {
   const said = cause === undefined ? "" : ` (${cause.message})`;
   const message = `${what}${said}. Fix: ${fix}`;
   return mayPass ? new PassingError(message, { cause }) : new LockMisconfiguredError(message, { cause });
 }
 
-/** The same state, of which more is known: it may pass after all. */
+/** Returns the same error as one that may pass by itself. */
 export function passing(error: Error): Error {
   return error instanceof LockMisconfiguredError
     ? new PassingError(error.message, { cause: error.cause })
     : error;
 }
 
-/** The client hangs the command on an error reply, and with it the password that AUTH or HELLO was sent with. */
+/** Returns the error without its command. ioredis attaches the command to an error reply, and so the password of AUTH or HELLO. */
 function withoutArguments(error: Error): Error {
   if (!("command" in error)) return error;
   const copy = new Error(error.message);

@@ -1,8 +1,8 @@
 /**
- * What to tell where the server may throw held locks away when its memory is full.
+ * Returns a warning if the server may evict held locks when its memory is full.
  *
- * @param memory the section of INFO
- * @returns undefined where it does not
+ * @param memory the section `memory` of INFO
+ * @returns undefined if the server evicts nothing
  */
 export function evictionWarning(memory: string): string | undefined {
   const policy = /^maxmemory_policy:(\S+)/m.exec(memory)?.[1];

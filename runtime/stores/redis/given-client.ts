@@ -8,7 +8,7 @@ import { SecondConnection } from "./second-connection";
 import { bytesReadBy, Silence } from "./silence";
 import { CLIENT_STATES } from "./states";
 
-/** A client of the caller's: what is wrong with it is named, and nothing is done about it. */
+/** A client that belongs to the caller. Reports what is wrong with it, and never changes it. */
 export class GivenClient {
   readonly #client: RedisClient;
   readonly #warn: (message: string) => void;
@@ -18,7 +18,7 @@ export class GivenClient {
   readonly #stopListening: () => void;
   #hasWarnedOfRoute = false;
 
-  /** @param warn may be given the same words again */
+  /** @param warn is called with a warning, perhaps with the same one again */
   constructor(client: RedisClient, warn: (message: string) => void) {
     this.#client = client;
     this.#warn = warn;
@@ -33,8 +33,8 @@ export class GivenClient {
   }
 
   /**
-   * What ioredis keeps until there is a connection is sent even if that is to another database. Its reply comes after
-   * that to SELECT, and counts for nothing.
+   * Sends a command. ioredis queues commands until there is a connection, and sends them even if that connection uses the wrong database.
+   * Their replies come after the reply to SELECT, and are ignored.
    */
   call(timeoutMs: number, ...command: [name: string, ...args: (string | number)[]]): Promise<unknown> {
     if (this.#database.fault !== undefined) return Promise.reject(this.#database.fault);
@@ -70,7 +70,7 @@ export class GivenClient {
     this.#second.close();
   }
 
-  /** A server that is slow or paused answers nobody else either. */
+  /** Warns if the route is dead: then a new connection gets an answer. A server that is slow or paused does not answer that one either. */
   #onSilent(isStillSilent: () => boolean): void {
     if (this.#hasWarnedOfRoute || this.#client.status !== "ready") return;
     this.#second.ask(() => {

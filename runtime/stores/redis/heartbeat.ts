@@ -1,9 +1,9 @@
 import { afterIo, type Clock, type Timer } from "../../clock";
 
-/** How often a connection is asked whether it still leads anywhere, while somebody needs it. */
-const EVERY_MS = 10_000;
+/** The time between two pings of a connection, while somebody needs it. */
+const PING_INTERVAL_MS = 10_000;
 
-/** Notices that a connection is dead which only listens: nothing is sent on it that could time out. */
+/** Pings a connection that only listens, to detect that it is dead. No command is sent on it that could time out. */
 export class Heartbeat {
   readonly #clock: Clock;
   readonly #timer: Timer;
@@ -14,17 +14,17 @@ export class Heartbeat {
   #neededAt = 0;
 
   /**
-   * @param ping on the connection of now; undefined where there is none
-   * @param onDead a ping had no answer by the time of the next one
+   * @param ping pings the current connection, or returns undefined if there is none
+   * @param onDead is called when a ping has no answer by the time of the next one
    */
   constructor(clock: Clock, ping: () => Promise<unknown> | undefined, onDead: () => void) {
     this.#clock = clock;
     this.#ping = ping;
     this.#onDead = onDead;
-    this.#timer = clock.timerInBackground(() => afterIo(clock, () => this.#beat()));
+    this.#timer = clock.timerInBackground(() => afterIo(clock, () => this.#tick()));
   }
 
-  /** Somebody needs the connection. */
+  /** Records that somebody needs the connection now. */
   needed(): void {
     this.#neededAt = this.#clock.now();
     if (!this.#isArmed) this.#arm();
@@ -36,18 +36,19 @@ export class Heartbeat {
 
   #arm(): void {
     this.#isArmed = true;
-    this.#timer.set(this.#clock.now() + EVERY_MS);
+    this.#timer.set(this.#clock.now() + PING_INTERVAL_MS);
   }
 
-  #beat(): void {
+  #tick(): void {
     this.#isArmed = false;
-    if (this.#clock.now() - this.#neededAt > EVERY_MS) return void (this.#isUnanswered = false);
+    if (this.#clock.now() - this.#neededAt > PING_INTERVAL_MS) return void (this.#isUnanswered = false);
     if (this.#isUnanswered) this.#onDead();
     this.#isUnanswered = false;
     const answered = (): void => void (this.#isUnanswered = false);
-    const asked = this.#ping();
-    this.#isUnanswered = asked !== undefined;
-    asked?.then(answered, answered); // A connection that breaks, or a refusal, is an answer.
+    const reply = this.#ping();
+    this.#isUnanswered = reply !== undefined;
+    // A rejection is also an answer: the server refused the ping, or the connection is known to have broken.
+    reply?.then(answered, answered);
     this.#arm();
   }
 }

@@ -1,4 +1,4 @@
-// The commands' names are in small letters: ioredis needs no others.
+// Command names are in lower case, as ioredis has them, so it need not convert them.
 
 import { systemClock } from "../../clock";
 import type {
@@ -28,7 +28,7 @@ import {
   type Command,
 } from "./many";
 import {
-  doubtful,
+  uncertainRelease,
   RELEASED,
   eachReply,
   eachAcquired,
@@ -51,7 +51,7 @@ import { ACQUIRE_MANY } from "./scripts/acquire-many";
 import { DRAW } from "./scripts/token";
 import type { Server } from "./server";
 
-/** Who holds the locks of a server that are held alone. */
+/** The holds of one server, for locks that a caller holds alone. */
 export class Holding {
   readonly #server: Server;
   #setCanGet = true;
@@ -62,46 +62,46 @@ export class Holding {
 
   acquire(request: AcquireRequest, timeoutMs: number): Promise<AcquireReply> {
     const { key, requestId, lockTimeMs, fencing } = request;
-    if (fencing || !this.#setCanGet) return this.#takeByScript(request, timeoutMs);
+    if (fencing || !this.#setCanGet) return this.#acquireByScript(request, timeoutMs);
     const breaksBefore = this.#server.breaks;
-    // One command that changes nothing when it is carried out again, and tells what it found.
+    // One command that changes nothing if it runs twice, and that returns the value that it found.
     return this.#server.send(timeoutMs, "set", key, requestId, "PX", lockTimeMs, "NX", "GET").then(
       (holder) => {
-        if (holder === "QUEUED") throw unexpected(holder); // The transaction's end may still carry it out.
-        return this.#takeReply(holder as string | null, breaksBefore);
+        if (holder === "QUEUED") throw unexpected(holder); // The client is in a transaction, whose EXEC may still run the command.
+        return this.#acquireReply(holder as string | null, breaksBefore);
       },
       (error: unknown) => {
         if (!isBeforeRedis7(error)) throw translateError(error);
         this.#setCanGet = false;
-        return this.#takeByScript(request, timeoutMs);
+        return this.#acquireByScript(request, timeoutMs);
       },
     );
   }
 
-  #takeByScript(request: AcquireRequest, timeoutMs: number): Promise<AcquireReply> {
+  #acquireByScript(request: AcquireRequest, timeoutMs: number): Promise<AcquireReply> {
     const { key, requestId, lockTimeMs, fencing } = request;
     const keys = fencing ? [key, this.#server.fenceOf(key)] : [key];
     const breaksBefore = this.#server.breaks;
-    const taken = this.#server.scripts.run(ACQUIRE, keys, [requestId, lockTimeMs], timeoutMs, (reply) => {
-      const [isTaken, detail] = listOf(reply) as [Figure, (string | null)?];
-      if (Number(isTaken) === 1) return this.acquired(breaksBefore, fencing, detail);
-      return this.#takeReply(detail ?? "", breaksBefore);
+    const acquired = this.#server.scripts.run(ACQUIRE, keys, [requestId, lockTimeMs], timeoutMs, (reply) => {
+      const [isAcquired, detail] = listOf(reply) as [Figure, (string | null)?];
+      if (Number(isAcquired) === 1) return this.acquired(breaksBefore, fencing, detail);
+      return this.#acquireReply(detail ?? "", breaksBefore);
     });
     return this.#server.cluster !== undefined
-      ? unlessParted(taken, (ms) => this.#takeThenDraw(request, ms), timeoutMs)
-      : taken;
+      ? unlessParted(acquired, (ms) => this.#acquireThenDraw(request, ms), timeoutMs)
+      : acquired;
   }
 
-  /** In a slot that migrates: the token is drawn after the grant, which counts once a later renewal has confirmed it. */
-  async #takeThenDraw(request: AcquireRequest, timeoutMs: number): Promise<AcquireReply> {
+  /** For a slot that is migrating: draws the token after the key was acquired. The lock counts once a later renewal has confirmed it. */
+  async #acquireThenDraw(request: AcquireRequest, timeoutMs: number): Promise<AcquireReply> {
     const startedAt = systemClock.now();
     const reply = await this.acquire({ ...request, fencing: false }, timeoutMs);
     if (!reply.acquired) return reply;
-    const drawn = await this.#drawAndRenew(request, startedAt, timeoutMs);
-    if (!drawn.renewed) return { acquired: false, holder: drawn.holder, freeInMs: undefined };
+    const renewal = await this.#drawAndRenew(request, startedAt, timeoutMs);
+    if (!renewal.renewed) return { acquired: false, holder: renewal.holder, freeInMs: undefined };
     return {
       ...reply,
-      ...(drawn.fencingToken === undefined ? {} : { fencingToken: drawn.fencingToken }),
+      ...(renewal.fencingToken === undefined ? {} : { fencingToken: renewal.fencingToken }),
       acquired: true,
     };
   }
@@ -111,7 +111,7 @@ export class Holding {
     timeoutMs: number,
   ): Promise<readonly (AcquireReply | Error)[]> {
     const cluster = this.#server.cluster;
-    if (cluster === undefined) return await this.#takeTogether(requests, timeoutMs);
+    if (cluster === undefined) return await this.#acquireTogether(requests, timeoutMs);
     if (!this.#setCanGet) return await eachAlone(requests, (one) => this.acquire(one, timeoutMs));
     const breaksBefore = this.#server.breaks;
     return await askBySlot(cluster, requests, {
@@ -121,17 +121,18 @@ export class Holding {
           (found) =>
             found instanceof Error
               ? translateError(found)
-              : this.#takeReply(found as string | null, breaksBefore),
+              : this.#acquireReply(found as string | null, breaksBefore),
         ),
       again: (some) => eachAlone(some, (one) => this.acquire(one, timeoutMs)),
     });
   }
 
-  async #takeTogether(
+  async #acquireTogether(
     requests: readonly AcquireRequest[],
     timeoutMs: number,
   ): Promise<readonly (AcquireReply | Error)[]> {
-    const alone = (request: AcquireRequest): Promise<AcquireReply> => this.#takeByScript(request, timeoutMs);
+    const alone = (request: AcquireRequest): Promise<AcquireReply> =>
+      this.#acquireByScript(request, timeoutMs);
     if (!this.#setCanGet) return await eachAlone(requests, alone);
     const keys = requests.map(({ key }) => key);
     const args = [idsOf(requests), ...lockTimesOf(requests)];
@@ -144,12 +145,12 @@ export class Holding {
       return await eachAlone(requests, alone);
     }
     return (replies as (string | null | Error)[]).map((reply) =>
-      reply instanceof Error ? translateError(reply) : this.#takeReply(reply, breaksBefore),
+      reply instanceof Error ? translateError(reply) : this.#acquireReply(reply, breaksBefore),
     );
   }
 
-  /** @param found what the key held before the command */
-  #takeReply(found: string | null, breaksBefore: number): AcquireReply {
+  /** @param found the value of the key before the command */
+  #acquireReply(found: string | null, breaksBefore: number): AcquireReply {
     if (found === null) return this.acquired(breaksBefore, false, undefined);
     return { acquired: false, holder: found, freeInMs: undefined };
   }
@@ -167,16 +168,16 @@ export class Holding {
   async renew(requests: readonly RenewRequest[], timeoutMs: number): Promise<readonly RenewReply[]> {
     const plain = requests.filter(({ fencing }) => !fencing);
     const replies = new Map<RenewRequest, RenewReply>();
-    const note = (some: readonly RenewRequest[], told: readonly RenewReply[]): void =>
-      some.forEach((request, index) => replies.set(request, told[index] ?? TOO_FEW));
-    // What fails for some says nothing about the others, which may be on another node.
+    const note = (some: readonly RenewRequest[], someReplies: readonly RenewReply[]): void =>
+      some.forEach((request, index) => replies.set(request, someReplies[index] ?? TOO_FEW));
+    // A failure of some requests says nothing about the others, which may go to another node.
     await Promise.all([
-      this.#renewPlain(plain, timeoutMs).then((told) => note(plain, told)),
+      this.#renewPlain(plain, timeoutMs).then((plainReplies) => note(plain, plainReplies)),
       ...requests
         .filter(({ fencing }) => fencing)
         .map(async (request) => {
-          const told = await this.#renewWithToken(request, timeoutMs).catch((error: Error) => error);
-          note([request], [told]);
+          const reply = await this.#renewWithToken(request, timeoutMs).catch((error: Error) => error);
+          note([request], [reply]);
         }),
     ]);
     return requests.map((request) => replies.get(request) ?? TOO_FEW);
@@ -231,8 +232,8 @@ export class Holding {
   }
 
   /**
-   * Of a hold that the store had after `startedAt`: a token, and a renewal that was sent later. If that is answered before the
-   * lock time can be over, nobody else had the key in between, and no larger token.
+   * Draws a token for a hold that existed after `startedAt`, and then renews the hold. If the reply comes before the lock time can be over,
+   * nobody else held the key in between, so nobody has a larger token.
    */
   async #drawAndRenew(
     request: RenewRequest,
@@ -251,7 +252,7 @@ export class Holding {
     const [reply = TOO_FEW] = await this.#renewMany([request], leftMs());
     if (reply instanceof Error) throw reply;
     if (!reply.renewed) return reply;
-    if (systemClock.now() - startedAt > lockTimeMs * SHARE_FOR_DRAWING) {
+    if (systemClock.now() - startedAt > lockTimeMs * DRAW_TIME_SHARE) {
       throw new Error("the slot of the key is migrating, and drawing a fencing token took too long");
     }
     return { renewed: true, fencingToken };
@@ -261,68 +262,70 @@ export class Holding {
     const { key, requestId, cooldownMs } = request;
     const breaksBefore = this.#server.breaks;
     const read = (reply: unknown): ReleaseReply => {
-      const told = this.#dropReply(reply, breaksBefore);
-      if (told instanceof Error) throw told;
-      return told;
+      const result = this.#releaseReply(reply, breaksBefore);
+      if (result instanceof Error) throw result;
+      return result;
     };
     if (cooldownMs !== undefined)
       return this.#server.scripts.run(CLOSE, [key], [requestId, cooldownMs], timeoutMs, read);
-    const dropAlone = (ms: number): Promise<ReleaseReply> =>
+    const releaseAlone = (ms: number): Promise<ReleaseReply> =>
       this.#server.scripts.run(RELEASE_ALONE, [key], [requestId], ms, read);
-    if (!this.#server.canQueue(key)) return dropAlone(timeoutMs);
-    const dropped = this.#server.scripts.run(
+    if (!this.#server.canQueue(key)) return releaseAlone(timeoutMs);
+    const released = this.#server.scripts.run(
       RELEASE,
       [key, this.#server.queueOf(key)],
-      [requestId, this.#server.counts],
+      [requestId, this.#server.publishCountsAll],
       timeoutMs,
       read,
     );
-    // In a slot that migrates, those who wait find the key when they look again.
-    return this.#server.cluster !== undefined ? unlessParted(dropped, dropAlone, timeoutMs) : dropped;
+    // While the slot migrates, no waiter is notified. Waiters find the free key when they ask again.
+    return this.#server.cluster !== undefined ? unlessParted(released, releaseAlone, timeoutMs) : released;
   }
 
   async releaseMany(
     requests: readonly ReleaseRequest[],
     timeoutMs: number,
   ): Promise<readonly (ReleaseReply | Error)[]> {
-    if (!requests.every(goesWithOthers))
+    if (!requests.every(canGoInBatch))
       return await eachAlone(requests, (one) => this.release(one, timeoutMs));
     const cluster = this.#server.cluster;
-    if (cluster === undefined) return await this.#dropTogether(requests, timeoutMs);
+    if (cluster === undefined) return await this.#releaseTogether(requests, timeoutMs);
     const breaksBefore = this.#server.breaks;
     const queued = requests.filter(({ key }) => this.#server.canQueue(key));
     const others = requests.filter(({ key }) => !this.#server.canQueue(key));
     const [replies, alone] = await Promise.all([
       askBySlot(cluster, queued, {
-        command: (some) => this.#dropCommand(some),
+        command: (some) => this.#releaseCommand(some),
         read: (reply, some) =>
           (some.length === 1 ? [reply] : eachReply(reply, some.length)).map((one) =>
-            this.#dropReply(one, breaksBefore),
+            this.#releaseReply(one, breaksBefore),
           ),
         again: (some) => eachAlone(some, (one) => this.release(one, timeoutMs)),
       }),
       eachAlone(others, (one) => this.release(one, timeoutMs)),
     ]);
-    const told = new Map([
+    const repliesByRequest = new Map([
       ...queued.map((request, index) => [request, replies[index] ?? TOO_FEW] as const),
       ...others.map((request, index) => [request, alone[index] ?? TOO_FEW] as const),
     ]);
-    return requests.map((request) => told.get(request) ?? TOO_FEW);
+    return requests.map((request) => repliesByRequest.get(request) ?? TOO_FEW);
   }
 
-  #dropCommand(requests: readonly ReleaseRequest[]): Command {
+  #releaseCommand(requests: readonly ReleaseRequest[]): Command {
     const queues = requests.map(({ key }) => this.#server.queueOf(key));
-    return scriptFor(requests.length === 1 ? RELEASE : RELEASE_MANY, requests, queues, [this.#server.counts]);
+    return scriptFor(requests.length === 1 ? RELEASE : RELEASE_MANY, requests, queues, [
+      this.#server.publishCountsAll,
+    ]);
   }
 
-  async #dropTogether(
+  async #releaseTogether(
     requests: readonly ReleaseRequest[],
     timeoutMs: number,
   ): Promise<readonly (ReleaseReply | Error)[]> {
     const breaksBefore = this.#server.breaks;
     const keys = requests.map(({ key }) => key);
     const queues = keys.map((key) => this.#server.queueOf(key));
-    const args = [idsOf(requests), this.#server.counts];
+    const args = [idsOf(requests), this.#server.publishCountsAll];
     const read = (reply: unknown): readonly unknown[] => eachReply(reply, requests.length);
     const replies = await this.#server.scripts.runMany(
       RELEASE_MANY,
@@ -332,22 +335,22 @@ export class Holding {
       read,
     );
     if (replies === "each alone") return await eachAlone(requests, (one) => this.release(one, timeoutMs));
-    return replies.map((reply) => this.#dropReply(reply, breaksBefore));
+    return replies.map((reply) => this.#releaseReply(reply, breaksBefore));
   }
 
-  #dropReply(reply: unknown, breaksBefore: number): ReleaseReply | Error {
+  #releaseReply(reply: unknown, breaksBefore: number): ReleaseReply | Error {
     if (reply instanceof Error) return translateError(reply);
     if (!Array.isArray(reply)) {
       const outcome = Number(reply);
-      if (outcome === 2) this.#server.channelsAreDenied();
+      if (outcome === 2) this.#server.warnOfDeniedChannels();
       return outcome === 1 || outcome === 2 ? RELEASED : unexpected(reply);
     }
-    return this.notDropped((reply as unknown as Found)[0], breaksBefore);
+    return this.notReleased((reply as unknown as Found)[0], breaksBefore);
   }
 
-  /** A client may send a command again, unasked, when the connection broke under it: the first may have dropped. */
-  notDropped(found: Found[0], breaksBefore: number): NotReleased | Error {
-    if (this.#server.breaks !== breaksBefore) return doubtful();
+  /** If the connection broke, the client may have sent the command twice. The first one may have released the hold. */
+  notReleased(found: Found[0], breaksBefore: number): NotReleased | Error {
+    if (this.#server.breaks !== breaksBefore) return uncertainRelease();
     const holder = holderOf(found);
     return holder instanceof Error ? holder : { released: false, holder };
   }
@@ -370,17 +373,17 @@ export class Holding {
     const values: (string | Error | undefined)[] = keys.map(() => TOO_FEW);
     await Promise.all(
       chunks.map(async (chunk) => {
-        const told = await this.#lookAt(
+        const chunkValues = await this.#peekChunk(
           chunk.map(({ key }) => key),
           timeoutMs,
         );
-        chunk.forEach(({ index }, nth) => (values[index] = told[nth]));
+        chunk.forEach(({ index }, nth) => (values[index] = chunkValues[nth]));
       }),
     );
     return values;
   }
 
-  async #lookAt(
+  async #peekChunk(
     keys: readonly string[],
     timeoutMs: number,
   ): Promise<readonly (string | Error | undefined)[]> {
@@ -390,7 +393,7 @@ export class Holding {
     } catch (error) {
       return keys.map(() => translateError(error));
     }
-    return (await Promise.all(keys.map((key) => this.#lookAt([key], timeoutMs)))).flat();
+    return (await Promise.all(keys.map((key) => this.#peekChunk([key], timeoutMs)))).flat();
   }
 
   async inspect(key: string, timeoutMs: number): Promise<Inspection> {
@@ -403,7 +406,7 @@ export class Holding {
       : unlessParted(all, (ms) => inspected([key], ms), timeoutMs));
   }
 
-  /** From now on all tokens that are drawn for the key are larger than this one, and those that it stands for. */
+  /** Makes all later tokens of the key larger than this one, and larger than the tokens that its holder counts up from it. */
   async raiseFence(key: string, token: number, lockTimeMs: number, timeoutMs: number): Promise<void> {
     await this.#server.scripts.run(
       RAISE_FENCE,
@@ -415,11 +418,14 @@ export class Holding {
   }
 }
 
-/** How much of its lock time a hold may take to get its token, where it is drawn after the grant. */
-const SHARE_FOR_DRAWING = 0.9;
+/** The share of the lock time within which a token must be drawn, if it is drawn after the key was acquired. */
+const DRAW_TIME_SHARE = 0.9;
 
-/** In a script for many, each id takes up as much room as any other; what is not ours may be of another length. */
-function goesWithOthers({ requestId, cooldownMs }: ReleaseRequest): boolean {
+/**
+ * Whether the request can be part of a batch. A script for many keys expects IDs of 32 characters, and IDs of other programs may be longer
+ * or shorter.
+ */
+function canGoInBatch({ requestId, cooldownMs }: ReleaseRequest): boolean {
   return cooldownMs === undefined && requestId.length === 32;
 }
 

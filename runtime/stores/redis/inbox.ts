@@ -7,24 +7,24 @@ import { isDenied } from "./errors";
 import { Heartbeat } from "./heartbeat";
 import { inboxName } from "./keys";
 
-/** Whom an inbox tells. */
+/** Receives the events of an inbox. */
 export interface InboxOwner {
-  /** Somebody who waits should look again: the one at that place, or everybody. */
-  hinted(place: string | undefined): void;
+  /** A wake-up: the waiter with this ticket should ask again, or all waiters if it is undefined. */
+  onWakeUp(ticket: string | undefined): void;
   /** The user of the client has no right to the channel. */
-  denied(): void;
-  /** The shortest time left of a held lease, in milliseconds: reconnects wait no longer than a third of it. */
+  onDenied(): void;
+  /** Returns the shortest time left of all leases here, in milliseconds. Reconnects wait at most a third of it. */
   shortestLeaseMs(): number;
 }
 
-/** Where a store hears hints. */
+/** Receives the wake-ups of a store. */
 export interface WakeUpChannel {
-  /** Where those who wait for the key can be told. Empty where it is known that they cannot. Also opens it. */
+  /** Returns the channel that notifies waiters for the key, and opens it. Empty if the process knows that it cannot subscribe. */
   addressFor(key: string): string;
   close(): void;
 }
 
-/** The channel on which a store hears hints, over a second connection that is opened when somebody first waits. */
+/** The channel on which a store receives wake-ups. Its connection is a second one, which is opened when a caller first waits. */
 export class Inbox implements WakeUpChannel {
   readonly #client: RedisClient;
   readonly #owner: InboxOwner;
@@ -32,7 +32,7 @@ export class Inbox implements WakeUpChannel {
   readonly #backoff: Backoff;
   readonly #heartbeat: Heartbeat;
   #subscriber: RedisSubscriber | undefined;
-  /** Takes the place of the subscriber that does not answer, if it answers itself. */
+  /** Replaces a subscriber that does not answer, once it has subscribed. */
   #spare: RedisSubscriber | undefined;
   #isDenied = false;
   #isClosed = false;
@@ -67,7 +67,7 @@ export class Inbox implements WakeUpChannel {
     this.#spare?.disconnect();
   }
 
-  /** A `Cluster` pings a node of its choice, which need not be the one it hears on. */
+  /** Returns undefined for a `Cluster`. That would ping any node, and not the one on which it is subscribed. */
   #ping(): Promise<unknown> | undefined {
     return isCluster(this.#client) ? undefined : this.#subscriber?.call("ping");
   }
@@ -78,7 +78,7 @@ export class Inbox implements WakeUpChannel {
   }
 
   #connect(): RedisSubscriber {
-    // We subscribe ourselves on each "ready". A `Redis` would too, and leave a failure of that to nobody.
+    // We subscribe ourselves on each "ready". With `autoResubscribe`, a `Redis` would subscribe, too, but nobody would handle its failure.
     const client: RedisNode = this.#client;
     const subscriber = isCluster(client) ? client.duplicate() : client.duplicate({ autoResubscribe: false });
     const subscribe = (): void => {
@@ -87,20 +87,20 @@ export class Inbox implements WakeUpChannel {
         (error: unknown) => {
           if (!isDenied(error)) return;
           this.#isDenied = true;
-          this.#owner.denied();
+          this.#owner.onDenied();
         },
       );
     };
     listenInRoot(subscriber, {
-      error() {}, // Who hears nothing still looks again in time.
-      message: (_channel, place) => this.#owner.hinted(place),
-      // One that never connects again by itself is replaced after a pause.
+      error() {}, // Waiters that receive no wake-up still ask again in time.
+      message: (_channel, ticket) => this.#owner.onWakeUp(ticket),
+      // A subscriber that does not reconnect by itself is replaced after a pause.
       end: () => this.#ended(subscriber),
       ready: subscribe,
-      // A `Cluster` hears on a node of its choice, and tells of none but new ones.
+      // A `Cluster` subscribes on a node of its choice, and does not report that choice. It only reports new nodes.
       ...(isCluster(client) && { "+node": subscribe }),
     });
-    subscriber.subscribe(this.#name).catch(() => {}); // A client with `lazyConnect` connects for it.
+    subscriber.subscribe(this.#name).catch(() => {}); // A client with `lazyConnect` connects now.
     return subscriber;
   }
 
@@ -113,8 +113,8 @@ export class Inbox implements WakeUpChannel {
       this.#spare = undefined;
       dead?.disconnect();
     }
-    // What was published while the connection was down, or not yet up, is gone: everybody looks again.
-    this.#owner.hinted(undefined);
+    // Messages that were published while there was no connection are lost, so all waiters ask again.
+    this.#owner.onWakeUp(undefined);
   }
 
   #ended(subscriber: RedisSubscriber): void {

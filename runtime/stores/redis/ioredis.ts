@@ -1,7 +1,7 @@
 import { cannotLoad, redisIn, type RedisClass } from "./redis-class";
 
 /**
- * Loads ioredis. The ES module has `ioredis.mts` in place of this file, where it takes a moment.
+ * Loads ioredis. The ES module uses `ioredis.mts` in place of this file, and loads ioredis asynchronously.
  *
  * @throws {LockMisconfiguredError} if it is not installed, or too old
  */

@@ -2,25 +2,25 @@ import { LockOptionError } from "../../errors";
 import { RESERVED_NAMESPACE } from "../../limits";
 import { formatValue } from "../../format-value";
 
-/** The names of this version of what is stored: another one does not take its queues for ours. */
+/** The beginning of all names of this protocol version. Other versions use other names, so none uses the queues of another. */
 const PROTOCOL = `${RESERVED_NAMESPACE}2:`;
 
-/** The channel on which a store hears hints. */
+/** Returns the channel on which a store receives wake-ups. */
 export function inboxName(id: string): string {
   return `${PROTOCOL}inbox:${id}`;
 }
 
-/** The same for the locks of one master of a cluster: a channel in the slot of `tag`. The script knows it by its brace. */
+/** Returns the channel for the locks of one master of a cluster, in the slot of `tag`. Scripts recognize it by its brace. */
 export function shardInboxName(id: string, tag: string): string {
   return `${inboxName(id)}:{${tag}}`;
 }
 
-/** Where a process says who it is. */
+/** Returns the key in which a process announces itself. */
 export function processName(processNumber: string): string {
   return `${PROTOCOL}process:${processNumber}`;
 }
 
-/** What stands beside a lock: its queue, the counter of its fencing tokens, and the holds of those who share it. */
+/** A key beside a lock: its queue, the counter of its fencing tokens, or its holds if it is shared. */
 type Beside = "queue" | "fence" | "holds";
 
 const BEFORE_WHOLE: Readonly<Record<Beside, string>> = {
@@ -30,8 +30,8 @@ const BEFORE_WHOLE: Readonly<Record<Beside, string>> = {
 };
 
 /**
- * Where the cluster slot of a lock comes from. Redis hashes what stands between the first `{` of a key and the next `}`;
- * where nothing stands there, the whole key. The prefix that the client puts before a key is part of it.
+ * The part of a lock's key that determines its cluster slot. Redis hashes the text between the first `{` of a key and the next `}`. If
+ * there is no such text, it hashes the whole key. The client's prefix is part of the key.
  *
  * `none`: no other key that begins with our name can be in that slot.
  */
@@ -44,33 +44,33 @@ function slotSource(prefix: string, key: string): SlotSource {
   const isTagged = closes > opens + 1;
   if (opens >= 0 && opens < prefix.length) return isTagged && closes < prefix.length ? "prefix" : "none";
   if (opens >= 0 && isTagged) return "tag";
-  return full === "" || full.includes("}") ? "none" : "whole"; // Braces around the whole would be none, or end early.
+  return full === "" || full.includes("}") ? "none" : "whole"; // Braces around the whole key would be empty, or would end too early.
 }
 
 /**
- * The name of what stands beside the lock, in the lock's cluster slot where that can be.
+ * Returns the name of a key beside the lock. It is in the lock's cluster slot, if that is possible.
  *
- * No two locks share one, whatever they and the prefix are: with one prefix, the word after our name tells how the rest is
- * to be read, and the rest has the whole key in it. Of two prefixes neither has our name in it (see
- * {@link assertPrefix}), so that the first place where it stands tells what the prefix was.
+ * No two locks share such a key, whatever their keys and prefixes are. With one prefix, the part after our namespace says how to read the
+ * rest, and the rest contains the whole key. With two prefixes, neither contains our namespace (see {@link assertPrefix}). So its first
+ * occurrence in a name shows where the prefix ends.
  */
 export function nameBeside(beside: Beside, prefix: string, key: string): string {
   const source = slotSource(prefix, key);
-  if (source === "whole") return `${BEFORE_WHOLE[beside]}${prefix}${key}}`; // As nearly all are.
+  if (source === "whole") return `${BEFORE_WHOLE[beside]}${prefix}${key}}`; // The case of nearly all locks.
   if (source !== "tag") return `${PROTOCOL}${beside}-by-name:${key}`;
   // The prefix has no brace: the tag is in the key.
   const opens = key.indexOf("{");
   return `${PROTOCOL}${beside}-by-tag:${key.slice(opens, key.indexOf("}", opens) + 1)}:${key}`;
 }
 
-/** Whether what stands beside the lock is in its cluster slot. */
+/** Whether the keys beside the lock are in its cluster slot. */
 export function isInSlot(prefix: string, key: string): boolean {
   return slotSource(prefix, key) !== "none";
 }
 
-/** @throws {LockOptionError} when keys of the client could pass for ours */
+/** @throws {LockOptionError} if keys with this prefix could look like keys of Lockweave */
 export function assertPrefix(prefix: string): void {
-  // One like "lock" would be made ours by a key that begins with the rest.
+  // A prefix such as "lock" completes our namespace together with a key that begins with the rest.
   const mayBecomeOurs = prefix !== "" && RESERVED_NAMESPACE.startsWith(prefix);
   if (!mayBecomeOurs && !prefix.includes(RESERVED_NAMESPACE)) return;
   throw new LockOptionError(

@@ -3,7 +3,7 @@ import { translateError } from "./errors";
 import { TOO_FEW } from "./replies";
 import type { Script } from "./scripts/script";
 
-// Commands for many requests at once.
+// Commands for several requests at once.
 
 export type Command = readonly [name: string, ...args: (string | number)[]];
 
@@ -19,7 +19,7 @@ export function setOf({ key, requestId, lockTimeMs }: AcquireRequest): Command {
   return ["set", key, requestId, "PX", lockTimeMs, "NX", "GET"];
 }
 
-/** @param more keys that go with those of the requests */
+/** @param more further keys, after those of the requests */
 export function scriptFor(
   { sha1 }: Script,
   requests: readonly (ReleaseRequest & { readonly lockTimeMs?: number })[],
@@ -50,9 +50,9 @@ export function settledOrError<Reply>(settled: PromiseSettledResult<Reply>): Rep
   return settled.status === "fulfilled" ? settled.value : translateError(settled.reason);
 }
 
-/** Returns the only reply, or throws the only error, of a request that was sent as a list of one. */
-export async function onlyOne<Reply>(asked: Promise<readonly (Reply | Error)[]>): Promise<Reply> {
-  const [reply = TOO_FEW] = await asked;
+/** Returns the reply to a request that was sent as a list of one, or throws its error. */
+export async function onlyOne<Reply>(replies: Promise<readonly (Reply | Error)[]>): Promise<Reply> {
+  const [reply = TOO_FEW] = await replies;
   if (reply instanceof Error) throw reply;
   return reply;
 }

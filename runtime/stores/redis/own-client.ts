@@ -17,9 +17,9 @@ type IoredisClass = (typeof import("ioredis"))["Redis"];
 type Ioredis = InstanceType<IoredisClass>;
 
 /**
- * An ioredis client neither sends again what has no reply when the connection breaks, nor keeps what is asked for while
- * there is none: that would be an order of messages that nobody here controls. It never reconnects by itself either: each
- * attempt comes from a backoff timer of ours.
+ * Options that turn off what ioredis does by itself. When the connection breaks, it must not resend commands that have no reply. While
+ * there is no connection, it must not queue commands. Otherwise, we would not control the order of messages. It does not reconnect by
+ * itself either: each attempt comes from our backoff timer.
  */
 const ONE_CONNECTION = {
   autoResendUnfulfilledCommands: false,
@@ -27,19 +27,20 @@ const ONE_CONNECTION = {
   maxRetriesPerRequest: 0,
   retryStrategy: (): null => null,
   reconnectOnError: null,
-  // A route that is dead takes no farewell.
+  // On a dead route, the server does not answer when ioredis closes the connection. So ioredis waits for that only briefly.
   disconnectTimeout: 50,
 };
 
-/** What is asked for before there is a connection waits for it so much of the time that the reply may take. */
-const SHARE_FOR_CONNECTING = 0.9;
+/** The share of its timeout for which a command waits for a connection. */
+const CONNECT_TIME_SHARE = 0.9;
 
-interface Waiting {
+/** A call that waits for a connection. */
+interface PendingCall {
   readonly go: () => void;
   readonly fail: (cause: Error | undefined) => void;
 }
 
-/** A connection of the store's own to a Redis, which it makes anew when it breaks, and closes itself. */
+/** A connection to a Redis that belongs to the store. The store opens it again when it breaks, and closes it. */
 export class OwnClient {
   readonly client: RedisClient;
   readonly #ioredis: Ioredis;
@@ -48,15 +49,15 @@ export class OwnClient {
   readonly #silence: Silence;
   readonly #second: SecondConnection;
   readonly #readOnly: ReadOnlyServer;
-  readonly #waiting = new Set<Waiting>();
+  readonly #waiting = new Set<PendingCall>();
   #isClosed = false;
   #hasBeenReady = false;
-  /** Why there is no connection, as far as it is known. */
+  /** Why there is no connection, if that is known. */
   #lastError: Error | undefined;
 
   /**
-   * @param shortestLeaseMs the shortest time left of a held lease: its renewal cannot wait for long
-   * @throws {LockOptionError} when ioredis cannot read the address
+   * @param shortestLeaseMs returns the shortest time left of all leases. Their renewals cannot wait longer for a connection
+   * @throws {LockOptionError} if ioredis cannot read the address
    */
   constructor(Redis: RedisClass, connection: Connection, what: string, shortestLeaseMs: () => number) {
     const ioredis = connect(Redis, connection, what, shortestLeaseMs);
@@ -86,16 +87,16 @@ export class OwnClient {
     });
   }
 
-  /** Sends it as soon as there is a connection, if that is in time. */
+  /** Sends the command as soon as there is a connection, and rejects if that takes too long. */
   call(timeoutMs: number, ...command: [name: string, ...args: (string | number)[]]): Promise<unknown> {
-    const isThere = this.#ioredis.status === "ready" && this.#database.fault === undefined;
-    if (isThere) return this.#callNow(timeoutMs, command);
+    const isReady = this.#ioredis.status === "ready" && this.#database.fault === undefined;
+    if (isReady) return this.#callNow(timeoutMs, command);
     return this.#ready(timeoutMs).then(() => this.#callNow(timeoutMs, command));
   }
 
-  /** Calls `tell` each time that there is no connection, or is none any more, with the reason. */
-  onTrouble(tell: (error: Error) => void): void {
-    listenInRoot(this.client, { error: () => this.#lastError && tell(this.#lastError) });
+  /** Calls `report` each time the client emits an error: an attempt to connect failed, or the connection broke with an error. */
+  onTrouble(report: (error: Error) => void): void {
+    listenInRoot(this.client, { error: () => this.#lastError && report(this.#lastError) });
   }
 
   close(): void {
@@ -125,7 +126,9 @@ export class OwnClient {
     if (this.#ioredis.status === "ready") this.#ioredis.disconnect(true);
   }
 
-  /** The route may be dead. A server that is slow or paused answers nobody else either: then the connection stays. */
+  /**
+   * Reconnects if the route is dead. A server that is slow or paused does not answer another connection either, and then nothing changes.
+   */
   #onSilent(isStillSilent: () => boolean): void {
     if (this.#ioredis.status !== "ready") return;
     this.#second.ask(() => {
@@ -135,7 +138,7 @@ export class OwnClient {
 
   #explained(error: Error): Error {
     const explained = translateError(error);
-    // A password may be about to change. One that never worked is wrong.
+    // A password that has worked may be about to change. A password that never worked is wrong.
     if (this.#hasBeenReady && isWrongPassword(error)) return passing(explained);
     return this.#hasBeenReady ? explained : (faultOfTls(this.#ioredis.options.tls) ?? explained);
   }
@@ -149,18 +152,18 @@ export class OwnClient {
         this.#waiting.delete(waiting);
         how();
       };
-      const waiting: Waiting = {
+      const waiting: PendingCall = {
         go: () => settle(resolve),
         fail: (cause) => settle(() => reject(cause ?? new Error("Redis closed the connection"))),
       };
-      const cancel = systemClock.afterInBackground(timeoutMs * SHARE_FOR_CONNECTING, () =>
+      const cancel = systemClock.afterInBackground(timeoutMs * CONNECT_TIME_SHARE, () =>
         afterIo(systemClock, () =>
           waiting.fail(this.#lastError ?? new Error("there is no connection to Redis yet")),
         ),
       );
       this.#waiting.add(waiting);
     });
-    // After the timer is set: the first call to connect() loads modules, which takes long on a busy machine.
+    // This comes after the timer is set, because the first call to connect() loads modules, which takes long on a busy machine.
     if (this.#ioredis.status === "wait") this.#ioredis.connect().catch(() => {});
     return ready;
   }
@@ -187,7 +190,7 @@ export class OwnClient {
       if (isMoved(thrown)) throw errorOf(CLIENT_STATES.oneOfCluster, thrown);
       throw this.#readOnly.look(thrown) ?? thrown;
     }
-    // What our options make of a connection that breaks, in ioredis' words.
+    // With our options, ioredis rejects with one of these texts if the connection breaks.
     if (message === "Connection is closed." || message.includes("enableOfflineQueue")) {
       throw new Error("the connection to Redis broke", { cause: this.#lastError });
     }
@@ -202,7 +205,7 @@ function connect(
   shortestLeaseMs: () => number,
 ): Ioredis {
   const Redis = given as IoredisClass;
-  // Between two rounds of all sentinels ioredis waits by itself.
+  // After ioredis has tried all sentinels, it waits by itself before the next round.
   const sentinelRetryStrategy = (attempt: number): number =>
     backoffMs(attempt - 1, shortestLeaseMs(), Math.random());
   const fixed = { ...ONE_CONNECTION, sentinelRetryStrategy };
@@ -212,8 +215,8 @@ function connect(
     client = url === undefined ? new Redis(all) : new Redis(url, all);
   } catch (error) {
     if (url === undefined) throw error;
-    throw unreadable(url, what); // Not with the error as the cause: the whole URL, and so the password, is in it.
+    throw unreadable(url, what); // The error must not be the cause: it contains the whole URL, and so the password.
   }
-  Object.assign(client.options, fixed); // What stands in the URL would have precedence.
+  Object.assign(client.options, fixed); // Without this, options in the URL would have precedence.
   return client;
 }

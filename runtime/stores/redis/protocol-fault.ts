@@ -6,7 +6,7 @@ import { CLIENT_STATES } from "./states";
 const ANSWERS_WITHIN_MS = 1_000;
 const GREETS_WITHIN_MS = 200;
 
-/** Where a client connects to, as far as its options tell. */
+/** Where a client connects to, according to its options. */
 interface Destination {
   readonly host?: string | undefined;
   readonly port?: number | undefined;
@@ -16,9 +16,9 @@ interface Destination {
 }
 
 /**
- * Whether the server speaks TLS and the connection does not, or the other way round. Neither tells: the one waits for ever,
- * and the other hangs up. So another connection tries it the other way. It also hears what a server says that has too
- * many clients, which is lost where the client writes at the same time.
+ * Returns an error if the server speaks TLS and the connection does not, or the other way round. Neither side reports that: one waits
+ * forever, and the other hangs up. So another connection tries the other protocol. It also receives the error of a server that has too many
+ * clients. The client may lose that error, because it writes at the same time.
  *
  * @param signal ends the search
  */
@@ -30,21 +30,21 @@ export async function faultOfProtocol(options: object, signal: AbortSignal): Pro
   const plain = connect(port, host);
   if (isTls) {
     plain.once("connect", () => plain.write("PING\r\n"));
-    const reply = await firstWords(plain, "data", ANSWERS_WITHIN_MS, signal);
+    const reply = await firstText(plain, "data", ANSWERS_WITHIN_MS, signal);
     return reply !== undefined && /^[+-]/.test(reply) ? errorOf(CLIENT_STATES.wantsNoTls) : undefined;
   }
-  const greeting = await firstWords(plain, "data", GREETS_WITHIN_MS, signal);
+  const greeting = await firstText(plain, "data", GREETS_WITHIN_MS, signal);
   if (greeting?.startsWith("-") === true) return translateError(new Error(greeting.slice(1).trim()));
   if (signal.aborted) return undefined;
   const { connect: connectByTls } = process.getBuiltinModule("node:tls");
-  // Nothing is said over it, so its certificate does not matter.
+  // No data is sent over it, so its certificate does not matter.
   const secure = connectByTls({ host, port, rejectUnauthorized: false });
-  const hasShakenHands = await firstWords(secure, "secureConnect", ANSWERS_WITHIN_MS, signal);
+  const hasShakenHands = await firstText(secure, "secureConnect", ANSWERS_WITHIN_MS, signal);
   return hasShakenHands === undefined ? undefined : errorOf(CLIENT_STATES.wantsTls);
 }
 
-/** What comes with the event, as text; undefined where it does not come in time. The socket is closed then. */
-function firstWords(
+/** Resolves to the data of the event as text, or to undefined if the event does not come in time. Then closes the socket. */
+function firstText(
   socket: Socket,
   event: string,
   timeoutMs: number,
@@ -52,9 +52,9 @@ function firstWords(
 ): Promise<string | undefined> {
   socket.unref();
   return new Promise((resolve) => {
-    const end = rooted((words: string | undefined) => {
+    const end = rooted((text: string | undefined) => {
       signal.removeEventListener("abort", onEnd);
-      resolve(words);
+      resolve(text);
       socket.destroy();
     });
     const onEnd = (): void => end(undefined);

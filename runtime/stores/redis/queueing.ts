@@ -19,49 +19,49 @@ import { RELEASE_AND_ENQUEUE } from "./scripts/release-and-enqueue";
 import { ENQUEUE, ENQUEUE_MANY } from "./scripts/enqueue";
 import type { Server } from "./server";
 
-/** Who comes next for the locks of a server. */
+/** The queues of the locks of one server, for locks that a caller holds alone. */
 export class Queueing {
   readonly #server: Server;
   readonly #holding: Holding;
-  readonly #places: Tickets;
+  readonly #tickets: Tickets;
 
-  constructor(server: Server, holding: Holding, places: Tickets) {
+  constructor(server: Server, holding: Holding, tickets: Tickets) {
     this.#server = server;
     this.#holding = holding;
-    this.#places = places;
+    this.#tickets = tickets;
   }
 
   enqueue(request: EnqueueRequest, timeoutMs: number): Promise<AcquireReply> {
     const { key, ticket, requestId, lockTimeMs, fencing } = request;
-    if (!this.#server.canQueue(key)) return this.#lookAgain(request, timeoutMs);
+    if (!this.#server.canQueue(key)) return this.#acquireWithoutQueue(request, timeoutMs);
     const keys = this.#keys(key, fencing);
     const inbox = this.#server.inbox.addressFor(key);
-    const before = this.#places.before(ticket, inbox);
-    const args = [ticket, inbox, requestId, lockTimeMs, this.#server.counts];
+    const before = this.#tickets.formerInbox(ticket, inbox);
+    const args = [ticket, inbox, requestId, lockTimeMs, this.#server.publishCountsAll];
     const breaksBefore = this.#server.breaks;
-    const placed = this.#server.scripts.run(
+    const enqueued = this.#server.scripts.run(
       ENQUEUE,
       keys,
       [...args, ...before],
       timeoutMs,
-      (reply): AcquireReply => this.#placeReply(listOf(reply), ticket, inbox, fencing, breaksBefore),
+      (reply): AcquireReply => this.#enqueueReply(listOf(reply), ticket, inbox, fencing, breaksBefore),
     );
     return this.#server.cluster !== undefined
-      ? unlessParted(placed, (ms) => this.#lookAgain(request, ms), timeoutMs)
-      : placed;
+      ? unlessParted(enqueued, (ms) => this.#acquireWithoutQueue(request, ms), timeoutMs)
+      : enqueued;
   }
 
-  #placeReply(
+  #enqueueReply(
     reply: readonly unknown[],
-    place: string,
+    ticket: string,
     inbox: string,
     fencing: boolean,
     breaksBefore: number,
   ): AcquireReply {
-    const [isTaken, detail, pttl, isChannelDenied] = reply as [Figure, (string | null)?, Figure?, Figure?];
-    this.#notePlace(place, inbox, Number(isTaken) !== 1);
-    if (Number(isTaken) === 1) return this.#holding.acquired(breaksBefore, fencing, detail);
-    if (Number(isChannelDenied) === 1) this.#server.channelsAreDenied();
+    const [isAcquired, detail, pttl, isChannelDenied] = reply as [Figure, (string | null)?, Figure?, Figure?];
+    this.#recordTicket(ticket, inbox, Number(isAcquired) !== 1);
+    if (Number(isAcquired) === 1) return this.#holding.acquired(breaksBefore, fencing, detail);
+    if (Number(isChannelDenied) === 1) this.#server.warnOfDeniedChannels();
     return notAcquired(detail ?? undefined, Number(pttl));
   }
 
@@ -69,14 +69,14 @@ export class Queueing {
     requests: readonly EnqueueRequest[],
     timeoutMs: number,
   ): Promise<readonly (AcquireReply | Error)[]> {
-    const eachByItself = (): Promise<(AcquireReply | Error)[]> =>
+    const askOneByOne = (): Promise<(AcquireReply | Error)[]> =>
       eachAlone(requests, (one) => this.enqueue(one, timeoutMs));
     const keys = requests.map(({ key }) => key);
     const inbox = this.#server.inbox.addressFor(keys[0] ?? "");
-    if (requests.some(({ ticket }) => this.#places.before(ticket, inbox).length > 0))
-      return await eachByItself();
-    const places = requests.map(({ ticket }) => ticket).join("");
-    const args = [idsOf(requests), ...lockTimesOf(requests), places, inbox, this.#server.counts];
+    if (requests.some(({ ticket }) => this.#tickets.formerInbox(ticket, inbox).length > 0))
+      return await askOneByOne();
+    const tickets = requests.map(({ ticket }) => ticket).join("");
+    const args = [idsOf(requests), ...lockTimesOf(requests), tickets, inbox, this.#server.publishCountsAll];
     const breaksBefore = this.#server.breaks;
     const queues = keys.map((key) => this.#server.queueOf(key));
     const replies = await this.#server.scripts.runMany(
@@ -86,57 +86,57 @@ export class Queueing {
       timeoutMs,
       listOf,
     );
-    if (replies === "each alone") return await eachByItself();
+    if (replies === "each alone") return await askOneByOne();
     return requests.map(({ ticket }, index) => {
       const reply = replies[index];
       if (!Array.isArray(reply)) return reply instanceof Error ? translateError(reply) : unexpected(reply);
-      return this.#placeReply(reply, ticket, inbox, false, breaksBefore);
+      return this.#enqueueReply(reply, ticket, inbox, false, breaksBefore);
     });
   }
 
-  #notePlace(place: string, inbox: string, stands: boolean): void {
-    if (stands) this.#places.stands(place, inbox);
-    else this.#places.left(place);
+  #recordTicket(ticket: string, inbox: string, isQueued: boolean): void {
+    if (isQueued) this.#tickets.enqueued(ticket, inbox);
+    else this.#tickets.dequeued(ticket);
   }
 
-  /** Where no queue can be, or none that could be asked. */
-  async #lookAgain(request: EnqueueRequest, timeoutMs: number): Promise<AcquireReply> {
+  /** Acquires the key without its queue: the lock cannot have one, or its slot is migrating. */
+  async #acquireWithoutQueue(request: EnqueueRequest, timeoutMs: number): Promise<AcquireReply> {
     const reply = await this.#holding.acquire(request, timeoutMs);
     if (reply.acquired) return reply;
-    // Which may be sent late: it changes nothing.
+    // This command has the whole time again. If it is late, that does no harm, because it changes nothing.
     return await this.#server.scripts.run(TIME_LEFT, [request.key], [], timeoutMs, (left) =>
       notAcquired(reply.holder, Number(left)),
     );
   }
 
-  async dequeue(key: string, place: string, timeoutMs: number): Promise<void> {
+  async dequeue(key: string, ticket: string, timeoutMs: number): Promise<void> {
     if (!this.#server.canQueue(key)) return;
     const inbox = this.#server.inbox.addressFor(key);
-    const before = this.#places.before(place, inbox);
-    this.#places.left(place);
-    const left = this.#server.scripts.run(
+    const before = this.#tickets.formerInbox(ticket, inbox);
+    this.#tickets.dequeued(ticket);
+    const dequeued = this.#server.scripts.run(
       DEQUEUE,
       this.#keys(key, false),
-      [place, inbox, this.#server.counts, ...before],
+      [ticket, inbox, this.#server.publishCountsAll, ...before],
       timeoutMs,
       (reply) => {
-        if (Number(reply) === 2) this.#server.channelsAreDenied();
+        if (Number(reply) === 2) this.#server.warnOfDeniedChannels();
       },
     );
-    const inParts = (ms: number): Promise<void> => this.#leaveInParts(key, place, [inbox, ...before], ms);
-    await unlessParted(left, inParts, timeoutMs);
+    const inParts = (ms: number): Promise<void> => this.#dequeueInParts(key, ticket, [inbox, ...before], ms);
+    await unlessParted(dequeued, inParts, timeoutMs);
   }
 
-  async #leaveInParts(
+  async #dequeueInParts(
     key: string,
-    place: string,
+    ticket: string,
     inboxes: readonly string[],
     timeoutMs: number,
   ): Promise<void> {
-    const entries = inboxes.flatMap((inbox) => ["", "-", "="].map((mark) => `${mark}${place} ${inbox}`));
+    const entries = inboxes.flatMap((inbox) => ["", "-", "="].map((mark) => `${mark}${ticket} ${inbox}`));
     await Promise.all([
       this.#server.scripts.command(timeoutMs, "zrem", this.#server.queueOf(key), ...entries),
-      this.#server.scripts.run(RELEASE_ALONE, [key], [reservedFor(place)], timeoutMs, () => {}),
+      this.#server.scripts.run(RELEASE_ALONE, [key], [reservedFor(ticket)], timeoutMs, () => {}),
     ]);
   }
 
@@ -146,15 +146,15 @@ export class Queueing {
     timeoutMs: number,
   ): Promise<ReleaseAndEnqueueReply | NotReleased> {
     const { key, ticket, requestId, lockTimeMs, fencing } = request;
-    const dropAlone = async (ms: number): Promise<ReleaseAndEnqueueReply | NotReleased> => {
+    const releaseOnly = async (ms: number): Promise<ReleaseAndEnqueueReply | NotReleased> => {
       const reply = await this.#holding.release(held, ms);
       return reply.released ? { released: true, next: undefined } : reply;
     };
-    if (!this.#server.canQueue(key)) return await dropAlone(timeoutMs);
+    if (!this.#server.canQueue(key)) return await releaseOnly(timeoutMs);
     const breaksBefore = this.#server.breaks;
     const keys = this.#keys(key, fencing);
     const inbox = this.#server.inbox.addressFor(key);
-    const args = [held.requestId, ticket, inbox, requestId, lockTimeMs, this.#server.counts];
+    const args = [held.requestId, ticket, inbox, requestId, lockTimeMs, this.#server.publishCountsAll];
     const done = this.#server.scripts.run(
       RELEASE_AND_ENQUEUE,
       keys,
@@ -162,8 +162,8 @@ export class Queueing {
       timeoutMs,
       (reply): ReleaseAndEnqueueReply | NotReleased => {
         const [outcome, detail = null, isChannelDenied] = listOf(reply) as [Figure, Found[0]?, Figure?];
-        if (Number(isChannelDenied) === 1) this.#server.channelsAreDenied();
-        this.#notePlace(ticket, inbox, Number(outcome) === 2);
+        if (Number(isChannelDenied) === 1) this.#server.warnOfDeniedChannels();
+        this.#recordTicket(ticket, inbox, Number(outcome) === 2);
         switch (Number(outcome)) {
           case 1:
             return {
@@ -175,14 +175,14 @@ export class Queueing {
           case 3:
             return { released: true, next: undefined };
           default: {
-            const told = this.#holding.notDropped(detail, breaksBefore);
-            if (told instanceof Error) throw told;
-            return told;
+            const notReleased = this.#holding.notReleased(detail, breaksBefore);
+            if (notReleased instanceof Error) throw notReleased;
+            return notReleased;
           }
         }
       },
     );
-    return await unlessParted(done, dropAlone, timeoutMs);
+    return await unlessParted(done, releaseOnly, timeoutMs);
   }
 
   #keys(key: string, fencing: boolean): string[] {

@@ -8,7 +8,7 @@ export type RedisClass = new (...args: never[]) => object;
 
 interface Ioredis {
   readonly Redis?: RedisClass;
-  /** What it exports as CommonJS, if a bundler finds no names. */
+  /** All exports, if a bundler does not find the names of the CommonJS exports. */
   readonly default?: Ioredis;
 }
 
@@ -24,7 +24,7 @@ export function redisIn(ioredis: unknown): RedisClass {
 
 export function cannotLoad(cause: unknown): LockMisconfiguredError {
   const reason = errorMessage(cause);
-  // esbuild's words if CommonJS in an ES module requires a module of Node.
+  // The error of esbuild if CommonJS code in an ES module requires a module of Node.
   const message = reason.includes("Dynamic require of")
     ? `A Redis URL needs the package ioredis, and this bundle cannot load it: ${reason}. Fix: leave ioredis out of the bundle, as an external package, or give the bundle a \`require\`: see "Everything in one file" in Lockweave's docs/hosts.md`
     : "A Redis URL needs the package ioredis: npm install ioredis";

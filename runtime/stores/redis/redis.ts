@@ -1,5 +1,5 @@
-// Locks in Redis. A key holds the requestId of its holder, or a reservation for who is next (see value.ts), and its time
-// to live is the lock time. What each command does stands at the head of its script.
+// Locks in Redis. The value of a key is the requestId of its holder, or a reservation for the next waiter (see value.ts). Its time to live
+// is the lock time. The header of each script describes its command.
 
 import { errorMessage } from "../../errors";
 import { readFrom } from "../../options";
@@ -38,25 +38,24 @@ import { Server } from "./server";
 import { Sharing } from "./sharing";
 
 /**
- * Locks in Redis: the key holds the `requestId`, its time to live is the lock time.
+ * Returns a store of locks in Redis. The value of a key is the `requestId` of its holder, and its time to live is the lock time.
  *
- * Many keys go in one script; to a cluster, in one for each slot, and those for a node in one write. A second connection,
- * for hints, is opened when somebody first waits.
- * `client` stays the caller's: `close()` does not touch it.
+ * Many keys go in one script. A cluster gets one script for each slot, and all commands for a node go in one write. The store opens a
+ * second connection, for wake-ups, when a caller first waits. It never closes `client`, which belongs to the caller.
  *
- * @throws {LockOptionError} when it is no client of ioredis, or when its keyPrefix contains `lockweave:`
+ * @throws {LockOptionError} if `client` is not an ioredis client, or if its keyPrefix contains `lockweave:`
  */
 export function redisStore(client: RedisClient, what = "redis"): Store {
   return new ConfirmingStore(storeOver(client, what));
 }
 
-/** The same, with what a quorum of several needs besides. */
+/** Returns the same store with the additional methods that a quorum needs, but without waiting for replicas. */
 export function storeOver(client: RedisClient, what = "redis"): RedisStore {
   readFrom(`\`${what}\``, () => assertClient(client, what));
   if (isCluster(client))
     return new RedisStore(
       client,
-      (_withinMs, ...command) => client.call(...command),
+      (_timeoutMs, ...command) => client.call(...command),
       () => {},
     );
   const given = new GivenClient(client, (message) => store.warn(message));
@@ -69,17 +68,17 @@ export function storeOver(client: RedisClient, what = "redis"): RedisStore {
 }
 
 /**
- * The same over a connection of the store's own.
+ * Returns a store of locks in Redis that opens its own connection, and closes it.
  *
- * @throws {LockOptionError} when the address cannot be read
- * @throws {LockMisconfiguredError} when ioredis is not installed, or too old. In the ES module, the first lock rejects
+ * @throws {LockOptionError} if the address cannot be read
+ * @throws {LockMisconfiguredError} if ioredis is not installed, or is too old. In the ES module, the first lock rejects instead
  */
 export function redisStoreAt(address: RedisAddress, what = "redis"): Store {
   const connection = connectionTo(address, what);
   return openRedis(loadIoredis(), (Redis) => new ConfirmingStore(storeAt(Redis, connection, what)));
 }
 
-/** The same, with what a quorum of several needs besides. */
+/** Returns the same store with the additional methods that a quorum needs, but without waiting for replicas. */
 export function storeAt(Redis: RedisClass, connection: Connection, what = "redis"): RedisStore {
   const own = new OwnClient(Redis, connection, what, () => store.shortestLeaseMs());
   const store: RedisStore = new RedisStore(
@@ -91,14 +90,14 @@ export function storeAt(Redis: RedisClass, connection: Connection, what = "redis
   return store;
 }
 
-/** Who holds, and who comes next, as one. */
+/** Both halves of a store in Redis: who holds a key, and who comes next. */
 export class RedisStore implements Store {
-  /** In a cluster, where one command is for each slot: the more at once, the fewer commands. */
+  /** True for a cluster. Each slot needs a command of its own there, so larger batches need fewer commands. */
   readonly splitsMany: boolean;
-  // Properties: whoever sends batches asks whether they are there, and calls them by themselves.
+  // These are properties, because callers check whether they exist, and call them without `this`.
   readonly acquireMany: NonNullable<Store["acquireMany"]>;
   readonly releaseMany: NonNullable<Store["releaseMany"]>;
-  /** Not in a cluster, where nearly each key has a slot of its own, and no two go in one script. */
+  /** Undefined for a cluster. Nearly every key has a slot of its own there, so no two keys can go in one script. */
   readonly enqueueMany: Store["enqueueMany"];
   readonly #server: Server;
   readonly #admission: Admission;
@@ -109,10 +108,10 @@ export class RedisStore implements Store {
 
   constructor(client: RedisClient, send: Send, closeClient: () => void) {
     const server = new Server(client, send);
-    const places = new Tickets();
+    const tickets = new Tickets();
     const holding = new Holding(server);
-    const queueing = new Queueing(server, holding, places);
-    const both = new BothKinds(holding, queueing, new Sharing(server, places));
+    const queueing = new Queueing(server, holding, tickets);
+    const both = new BothKinds(holding, queueing, new Sharing(server, tickets));
     const admission = new Admission(server);
     this.#server = server;
     this.#admission = admission;
@@ -123,14 +122,14 @@ export class RedisStore implements Store {
     const isOverCluster = server.cluster !== undefined;
     this.splitsMany = isOverCluster;
     this.acquireMany = (requests, timeoutMs) =>
-      admission.isOver
+      admission.hasPassed
         ? both.acquireMany(requests, timeoutMs)
         : admission.checkMany(requests, timeoutMs, (some, leftMs) => both.acquireMany(some, leftMs));
     this.releaseMany = (requests, timeoutMs) => both.releaseMany(requests, timeoutMs);
     this.enqueueMany = isOverCluster
       ? undefined
       : (requests, timeoutMs) =>
-          admission.isOver
+          admission.hasPassed
             ? both.enqueueMany(requests, timeoutMs)
             : admission.checkMany(requests, timeoutMs, (some, leftMs) => both.enqueueMany(some, leftMs));
   }
@@ -146,7 +145,7 @@ export class RedisStore implements Store {
   // ---- who holds --------------------------------------------------------------------------------------
 
   acquire(request: AcquireRequest, timeoutMs: number): Promise<AcquireReply> {
-    if (this.#admission.isOver) return this.#both.acquire(request, timeoutMs);
+    if (this.#admission.hasPassed) return this.#both.acquire(request, timeoutMs);
     return this.#admission
       .check(request.key, timeoutMs)
       .then((leftMs) => this.#both.acquire(request, leftMs));
@@ -172,7 +171,7 @@ export class RedisStore implements Store {
     return this.#both.inspect(key, timeoutMs);
   }
 
-  /** From now on all tokens that are drawn for the key are larger than this one, and those that it stands for. */
+  /** Makes all later tokens of the key larger than this one, and larger than the tokens that its holder counts up from it. */
   raiseFence(key: string, token: number, lockTimeMs: number, timeoutMs: number): Promise<void> {
     return this.#holding.raiseFence(key, token, lockTimeMs, timeoutMs);
   }
@@ -180,14 +179,14 @@ export class RedisStore implements Store {
   // ---- who comes next ---------------------------------------------------------------------------------
 
   enqueue(request: EnqueueRequest, timeoutMs: number): Promise<AcquireReply> {
-    if (this.#admission.isOver) return this.#both.enqueue(request, timeoutMs);
+    if (this.#admission.hasPassed) return this.#both.enqueue(request, timeoutMs);
     return this.#admission
       .check(request.key, timeoutMs)
       .then((leftMs) => this.#both.enqueue(request, leftMs));
   }
 
-  dequeue(key: string, place: string, timeoutMs: number): Promise<void> {
-    return this.#queueing.dequeue(key, place, timeoutMs);
+  dequeue(key: string, ticket: string, timeoutMs: number): Promise<void> {
+    return this.#queueing.dequeue(key, ticket, timeoutMs);
   }
 
   releaseAndEnqueue(
@@ -198,7 +197,7 @@ export class RedisStore implements Store {
     return this.#queueing.releaseAndEnqueue(held, request, timeoutMs);
   }
 
-  // ---- what is told -----------------------------------------------------------------------------------
+  // ---- events -----------------------------------------------------------------------------------------
 
   listen(listener: StoreListener): () => void {
     return this.#server.listen(listener);
@@ -208,7 +207,7 @@ export class RedisStore implements Store {
     this.#server.warn(message);
   }
 
-  /** The shortest time left of a lease that is held here. */
+  /** Returns the shortest time left of all leases in this process. */
   shortestLeaseMs(): number {
     return this.#server.shortestLeaseMs();
   }

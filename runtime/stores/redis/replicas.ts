@@ -6,13 +6,13 @@ import { Confirmer } from "./confirmer";
 import { databaseOf } from "./database";
 import { translateError } from "./errors";
 
-/** How often a hold is looked for elsewhere when its slot has gone from where it was looked for. */
+/** The largest number of times that a renewal is sent to another node because the slot has moved. */
 const MOST_HOPS = 3;
 
-/** A renewal waits for no acquisition: each kind has a connection of its own to each master. */
+/** The kind of a command. Each kind has a connection of its own to each master, so a renewal does not wait for an acquisition. */
 export type Purpose = "acquire" | "renew";
 
-/** The replicas of each master, by the number of them that are asked for. */
+/** Confirms holds with the replicas of each master. There is one confirmer for each master, kind of command, and number of replicas. */
 export class Replicas {
   readonly #client: RedisClient;
   readonly #cluster: Cluster | undefined;
@@ -20,14 +20,14 @@ export class Replicas {
   readonly #confirmers = new Map<string, Confirmer>();
   #isClosed = false;
 
-  /** @param cluster where the client is that of one */
+  /** @param cluster the nodes, if the client is a `Cluster` */
   constructor(client: RedisClient, cluster: Cluster | undefined, clock: Clock) {
     this.#clock = clock;
     this.#client = client;
     this.#cluster = cluster;
   }
 
-  /** Renews a hold. It counts as renewed where so many replicas have it as the request says. */
+  /** Renews a hold. It counts as renewed if as many replicas have it as the request asks for. */
   async confirm(request: RenewRequest, timeoutMs: number, purpose: Purpose): Promise<RenewReply> {
     const until = this.#clock.now() + timeoutMs;
     let node = this.#nodeOf(request.key);
@@ -42,12 +42,13 @@ export class Replicas {
       );
       if (!(reply instanceof Error)) return reply;
       const [kind = "", , address] = reply.message.split(" ");
-      if (this.#cluster === undefined || !GONE.has(kind) || hops === MOST_HOPS) return translateError(reply);
+      if (this.#cluster === undefined || !REDIRECTS.has(kind) || hops === MOST_HOPS)
+        return translateError(reply);
       if (kind === "MOVED") {
         this.#cluster.shards.moved();
         this.#client.refreshSlotsCache?.();
       }
-      // Where some keys of a slot are here and some there, each is asked for by itself.
+      // TRYAGAIN: some keys of the slot are on this node, and some on another. The same node is asked again, with this key alone.
       if (kind !== "TRYAGAIN") node = this.#cluster.shards.masterNamed(address);
       isAsking = kind !== "MOVED";
     }
@@ -67,8 +68,8 @@ export class Replicas {
   #confirmerAt(node: RedisClient, replicas: number, purpose: Purpose): Confirmer {
     const { host, port } = node.options;
     const db = databaseOf(node);
-    const place = this.#cluster === undefined ? `${db}` : `${host}:${port}`;
-    const name = `${purpose} ${replicas} ${place}`;
+    const nodeName = this.#cluster === undefined ? `${db}` : `${host}:${port}`;
+    const name = `${purpose} ${replicas} ${nodeName}`;
     let confirmer = this.#confirmers.get(name);
     if (confirmer === undefined) {
       const { keyPrefix = "" } = this.#client.options;
@@ -87,5 +88,5 @@ export class Replicas {
   }
 }
 
-/** How a node of a cluster begins to say that a key is not, or not surely, with it. */
-const GONE = new Set(["MOVED", "ASK", "TRYAGAIN"]);
+/** The codes of errors by which a cluster node says that it does not serve a key, or perhaps does not. */
+const REDIRECTS = new Set(["MOVED", "ASK", "TRYAGAIN"]);

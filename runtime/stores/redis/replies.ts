@@ -2,28 +2,28 @@ import { formatValue } from "../../format-value";
 import type { ReleaseReply, NotAcquired, RenewReply, Acquired } from "../port";
 import { isWrongType, translateError } from "./errors";
 
-// What the scripts' replies mean to those who asked.
+// Converts the replies of scripts into the replies of the store.
 
-/** A number in a script's reply: as text, where the client was told so by its `stringNumbers`. */
+/** A number in the reply of a script. It is text if the client has the option `stringNumbers`. */
 export type Figure = number | string;
 
-/** What a script found instead of what it was to change: in an array, nothing where the key is free. */
+/** The value that a script found instead of the expected hold, in an array. `null` if the key is free. */
 export type Found = readonly [string | null | Error];
 
-// The replies without figures are made once.
+// Replies without numbers are created once, and shared.
 export const ACQUIRED: Acquired = { acquired: true };
 export const RELEASED: ReleaseReply = { released: true };
 const RENEWED: RenewReply = { renewed: true };
 export const TOO_FEW = new Error("Redis sent fewer replies than expected");
 
-/** Stands for what a key holds that is no text. */
+/** The holder that is reported for a key whose data is not text. */
 const NO_TEXT = "(other data than text)";
 
-export function doubtful(): Error {
+export function uncertainRelease(): Error {
   return new Error("the connection broke during the release, and Redis may have released the lock");
 }
 
-/** What no script of ours replies: such as "QUEUED", of a client that is in the middle of a transaction. */
+/** The error for a reply that no script of ours sends, such as "QUEUED" from a client in the middle of a transaction. */
 export function unexpected(reply: unknown): Error {
   return new Error(`Redis sent an unexpected reply to a script: ${formatValue(reply)}`);
 }
@@ -33,22 +33,22 @@ export function listOf(reply: unknown): readonly unknown[] {
   throw unexpected(reply);
 }
 
-/** Of a script that takes many keys: for each what SET would say. */
+/** Returns a reply for each key, as SET would return it, from the reply of a script that acquires many keys. */
 export function eachAcquired(reply: unknown, count: number): readonly unknown[] {
   return isOne(reply) ? Array.from({ length: count }, () => null) : listOf(reply);
 }
 
-/** Of a script that does something with many keys, which says 1 where it was done. */
+/** Returns a reply for each key from the reply of a script for many keys, which is 1 if it succeeded for all keys. */
 export function eachReply(reply: unknown, count: number): readonly unknown[] {
   return isOne(reply) ? Array.from({ length: count }, () => reply) : listOf(reply);
 }
 
-/** For all of them. */
+/** Whether one reply stands for all keys. */
 function isOne(reply: unknown): boolean {
   return !Array.isArray(reply) && Number(reply) === 1;
 }
 
-/** @param pttl -1 for a key that never expires, and for those who are not next */
+/** @param pttl the key's time to live. -1 if the key never expires, or if the waiter is not the first */
 export function notAcquired(holder: string | undefined, pttl: number): NotAcquired {
   return { acquired: false, holder, freeInMs: pttl === -1 ? undefined : Math.max(pttl, 0) };
 }
@@ -60,7 +60,7 @@ export function renewReply(reply: unknown): RenewReply {
   return holder instanceof Error ? holder : { renewed: false, holder };
 }
 
-/** A key that holds other data than text is somebody's, whoever that is. */
+/** Returns the value of the key. A key whose data is not text counts as held by somebody else. */
 export function holderOf(found: Found[0]): string | Error | undefined {
   if (found === null) return undefined;
   if (!(found instanceof Error)) return found;

@@ -3,24 +3,24 @@ import { PartedKeysError, type Routes } from "./cluster/routes";
 import { isDenied, isUnknownScript, translateError } from "./errors";
 import type { Script } from "./scripts/script";
 
-/** @param timeoutMs later than that nothing need be sent */
+/** @param timeoutMs after this time, the command need not be sent any more */
 export type Send = (timeoutMs: number, command: string, ...args: (string | number)[]) => Promise<unknown>;
 
-/** Has scripts carried out, also by servers that do not know them yet. */
+/** Runs scripts, also on servers that do not have them in their cache. */
 export class ScriptRunner {
   readonly #send: Send;
   readonly #routes: Routes | undefined;
 
-  /** @param routes those of a cluster */
+  /** @param routes the routes of a cluster, if there is one */
   constructor(send: Send, routes: Routes | undefined) {
     this.#send = send;
     this.#routes = routes;
   }
 
   /**
-   * A script for many keys, in which each has a reply of its own; `"each alone"` where one key keeps it from all.
+   * Runs a script for many keys, with a reply for each. Returns `"each alone"` if the script failed for all keys because of one of them.
    *
-   * @param read the replies, from that of the script
+   * @param read returns the replies from the reply of the script
    */
   async runMany(
     script: Script,
@@ -40,9 +40,10 @@ export class ScriptRunner {
   }
 
   /**
-   * EVALSHA, and EVAL once where the server does not know the script (after a restart or SCRIPT FLUSH).
+   * Sends EVALSHA. If the server does not have the script (after a restart or SCRIPT FLUSH), sends EVAL once. In a cluster, it first loads
+   * the script on all masters and tries EVALSHA again.
    *
-   * @param read what the reply means
+   * @param read converts the reply
    */
   run<Meaning>(
     script: Script,
@@ -65,16 +66,21 @@ export class ScriptRunner {
             "Redis does not have the script in its cache, and there is no time left to send it",
           );
         };
-        const known = await this.#taught(script, () => this.#send(leftMs(), "evalsha", sha1, ...rest));
-        return read(known === UNKNOWN ? await this.command(leftMs(), "eval", source, ...rest) : known);
+        const reply = await this.#runAfterLoading(script, () =>
+          this.#send(leftMs(), "evalsha", sha1, ...rest),
+        );
+        return read(reply === UNKNOWN ? await this.command(leftMs(), "eval", source, ...rest) : reply);
       },
     );
   }
 
-  /** In a cluster all masters are taught a script at once; otherwise, and where that was in vain, it is sent as it is. */
-  async #taught(script: Script, again: () => Promise<unknown>): Promise<unknown> {
+  /**
+   * Loads the script on all masters of a cluster, and sends the command again. Returns `UNKNOWN` without a cluster, or if that did not
+   * help.
+   */
+  async #runAfterLoading(script: Script, again: () => Promise<unknown>): Promise<unknown> {
     if (this.#routes === undefined) return UNKNOWN;
-    await this.#routes.teach(script);
+    await this.#routes.load(script);
     try {
       return await again();
     } catch (error) {
@@ -90,5 +96,5 @@ export class ScriptRunner {
   }
 }
 
-/** What is no reply. */
+/** Stands for a missing reply: the server does not have the script. */
 const UNKNOWN = Symbol("the script is not known");

@@ -2,7 +2,7 @@ import { afterIo, type Clock } from "../../clock";
 import { listenInRoot } from "../../root-context";
 import type { Duplicable, OwnConnection } from "./client";
 
-/** A connection that is made for one question, and ends with it. */
+/** Options of a connection for one question, which ends with it. */
 const ONCE = {
   autoResendUnfulfilledCommands: false,
   enableOfflineQueue: true,
@@ -14,7 +14,7 @@ const ONCE = {
   retryStrategy: (): null => null,
 } as const;
 
-/** What a pause of writes holds back as well, and a PING does not. */
+/** A script that changes nothing. A pause of writes also delays scripts, but not a PING. */
 const NO_OP_SCRIPT = "return 1";
 
 /** Asks over a second connection whether the server answers while the first one is silent. */
@@ -29,21 +29,21 @@ export class SecondConnection {
   }
 
   /**
-   * Calls `onAnswer` when the server answers a PING, and a script, since a server whose writes are paused answers only
-   * the first; and then another PING. When a pause ends, Redis writes to its clients in any order, but it writes to all of
-   * them before it reads the next command. So the last answer comes after what the server owed to the first connection.
-   * One question is open at a time.
+   * Calls `onAnswer` once the server has answered a PING and a script, and then another PING. A server whose writes are paused answers a
+   * PING, but not the script. When a pause ends, Redis writes to its clients in any order, but writes to all of them before it reads the
+   * next command. So the answer to the last PING comes after all replies that the server owed to the first connection. Only one question is
+   * open at a time.
    */
   ask(onAnswer: () => void): void {
     if (this.#open !== undefined) return;
     const second = this.#client.duplicate(ONCE);
     this.#open = second;
     listenInRoot(second, {
-      error() {}, // The server does not answer, then.
+      error() {}, // A connection error is no answer.
       end: () => this.#end(second),
     });
     const answered = (): void => {
-      // What has come over the first connection at the same time is to be read before.
+      // Data that has arrived on the first connection at the same time must be read first.
       afterIo(this.#clock, () => {
         if (this.#open !== second) return;
         this.close();
@@ -72,9 +72,9 @@ async function answersOf(second: OwnConnection): Promise<boolean> {
   return first.every(Boolean) && (await answerOf(second.call("ping")));
 }
 
-/** Also an error of the server is an answer. */
-function answerOf(asked: Promise<unknown>): Promise<boolean> {
-  return asked.then(
+/** Resolves to whether the server answered. An error reply is an answer, too. */
+function answerOf(reply: Promise<unknown>): Promise<boolean> {
+  return reply.then(
     () => true,
     (error: unknown) => error instanceof Error && error.name === "ReplyError",
   );

@@ -11,19 +11,19 @@ import { assertPrefix, isInSlot, nameBeside } from "./keys";
 import { ScriptRunner, type Send } from "./script-runner";
 
 /**
- * A Redis, or a cluster, as both halves of its store see it: how to reach it, what stands beside a lock there, and what it
- * tells without having been asked.
+ * A Redis server or a cluster, as both halves of a store see it: how to send commands to it, the names of the keys beside a lock, and the
+ * events that it reports by itself.
  */
 export class Server {
   readonly client: RedisClient;
-  /** Where the client is that of one. */
+  /** Present if the client is a `Cluster`. */
   readonly cluster: Cluster | undefined;
   readonly send: Send;
   readonly scripts: ScriptRunner;
   readonly inbox: WakeUpChannel;
-  /** In a cluster PUBLISH counts who listens on one node only. */
-  readonly counts: "0" | "1";
-  /** How often a connection broke. */
+  /** "1" if PUBLISH counts all subscribers. In a cluster, it counts those of one node only. */
+  readonly publishCountsAll: "0" | "1";
+  /** How often a connection has broken. */
   breaks = 0;
   readonly #prefix: string;
   readonly #listeners = new Set<StoreListener>();
@@ -32,28 +32,28 @@ export class Server {
   #hasBeenReady = false;
   #isClosed = false;
 
-  /** @throws {LockOptionError} when the client's keyPrefix could make a key pass for what stands beside a lock */
+  /** @throws {LockOptionError} if the client's keyPrefix could make a lock key look like one of the keys beside a lock */
   constructor(client: RedisClient, send: Send) {
     this.client = client;
     this.#prefix = client.options.keyPrefix ?? "";
     assertPrefix(this.#prefix);
-    this.counts = isCluster(client) ? "0" : "1";
+    this.publishCountsAll = isCluster(client) ? "0" : "1";
     const owner: InboxOwner = {
-      hinted: (place) => {
-        for (const listener of this.#listeners) listener.onWakeUp(place);
+      onWakeUp: (ticket) => {
+        for (const listener of this.#listeners) listener.onWakeUp(ticket);
       },
-      denied: () => this.channelsAreDenied(),
+      onDenied: () => this.warnOfDeniedChannels(),
       shortestLeaseMs: () => this.shortestLeaseMs(),
     };
     if (isCluster(client)) {
       const shards = new Shards(
         client,
         () => void (this.breaks += 1),
-        () => this.#tellOfReconnection(),
+        () => this.#reportReconnect(),
       );
       const routes = new Routes(client, shards);
       this.cluster = { shards, routes };
-      this.send = (_withinMs, ...command) => routes.send(...command);
+      this.send = (_timeoutMs, ...command) => routes.send(...command);
       this.inbox = new ShardInboxes(client, shards, owner);
     } else {
       this.send = send;
@@ -64,7 +64,7 @@ export class Server {
     if (client.status === "ready") this.#connected();
   }
 
-  // ---- what stands beside a lock ----------------------------------------------------------------------
+  // ---- keys beside a lock -----------------------------------------------------------------------------
 
   queueOf(key: string): string {
     return nameBeside("queue", this.#prefix, key);
@@ -74,21 +74,21 @@ export class Server {
     return nameBeside("fence", this.#prefix, key);
   }
 
-  /** Where the holds of those who share the key are. */
+  /** Returns the key with the holds of a shared lock. */
   holdsOf(key: string): string {
     return nameBeside("holds", this.#prefix, key);
   }
 
-  /** In a cluster, all keys of a script must be in one slot. */
+  /** Whether the lock can have a queue. In a cluster, all keys of a script must be in one slot. */
   canQueue(key: string): boolean {
     return this.cluster === undefined || isInSlot(this.#prefix, key);
   }
 
-  // ---- what it tells without having been asked --------------------------------------------------------
+  // ---- events -----------------------------------------------------------------------------------------
 
   listen(listener: StoreListener): () => void {
     this.#listeners.add(listener);
-    // Also what was seen before it came; later, since nobody expects to be told during the call.
+    // The listener also receives earlier warnings, but only after this call, because no caller expects them during it.
     const earlier = [...this.#warnings];
     runInPromiseJob(() => {
       if (this.#listeners.has(listener)) earlier.forEach((message) => listener.onWarning(message));
@@ -96,7 +96,7 @@ export class Server {
     return () => this.#listeners.delete(listener);
   }
 
-  /** The shortest time left of a lease that those who listen hold. */
+  /** Returns the shortest time left of all leases of the listeners. */
   shortestLeaseMs(): number {
     let shortest = Infinity;
     for (const listener of this.#listeners) {
@@ -105,42 +105,42 @@ export class Server {
     return shortest;
   }
 
-  /** Tells those who listen, and those who will; the same words once. */
+  /** Reports a warning to all listeners, also to later ones. Reports each text once. */
   warn(message: string): void {
     if (this.#isClosed || this.#warnings.includes(message)) return;
     this.#warnings.push(message);
     for (const listener of this.#listeners) listener.onWarning(message);
   }
 
-  /** Those who wait cannot be told. */
-  channelsAreDenied(): void {
+  /** Warns that waiters cannot be notified. */
+  warnOfDeniedChannels(): void {
     this.warn(CHANNELS_DENIED);
   }
 
-  /** How a client tells that a connection broke, or is there: a `Redis`, and a `Cluster` of its nodes. */
+  /** The events of a client when a connection breaks or is ready. `-node` and `+node` are events of a `Cluster`. */
   readonly #events: Readonly<Record<string, () => void>> = {
     close: () => void (this.breaks += 1),
     "-node": () => void (this.breaks += 1),
     ready: () => this.#connected(),
-    "+node": () => this.#hasBeenReady && this.#tellOfReconnection(),
+    "+node": () => this.#hasBeenReady && this.#reportReconnect(),
   };
 
   #connected(): void {
-    if (this.#hasBeenReady) this.#tellOfReconnection();
+    if (this.#hasBeenReady) this.#reportReconnect();
     this.#hasBeenReady = true;
-    void this.#lookAtEviction();
+    void this.#checkEviction();
   }
 
-  #tellOfReconnection(): void {
+  #reportReconnect(): void {
     for (const listener of this.#listeners) listener.onReconnect();
   }
 
-  async #lookAtEviction(): Promise<void> {
+  async #checkEviction(): Promise<void> {
     try {
       const warning = evictionWarning(String(await this.client.info?.("memory")));
       if (warning !== undefined) this.warn(warning);
     } catch {
-      // Who may not ask is not told.
+      // The user may not run INFO, so there is no warning.
     }
   }
 

@@ -17,7 +17,7 @@ import { translateError } from "./errors";
 import { eachAlone, idsOf } from "./many";
 import type { Tickets } from "./tickets";
 import {
-  doubtful,
+  uncertainRelease,
   RELEASED,
   holderOf,
   listOf,
@@ -44,17 +44,17 @@ type Argument = string | number;
 /** Shared locks. See `scripts/shares.ts` for the layout of their data. */
 export class Sharing {
   readonly #server: Server;
-  readonly #places: Tickets;
+  readonly #tickets: Tickets;
 
-  constructor(server: Server, places: Tickets) {
+  constructor(server: Server, tickets: Tickets) {
     this.#server = server;
-    this.#places = places;
+    this.#tickets = tickets;
   }
 
   acquireMany(requests: readonly AcquireRequest[], timeoutMs: number): Promise<(AcquireReply | Error)[]> {
     const breaksBefore = this.#server.breaks;
-    return this.#each(SHARE_MANY, requests, wishesOf, timeoutMs, (reply, request) =>
-      this.#takeReply(listOf(reply), request, breaksBefore),
+    return this.#each(SHARE_MANY, requests, acquireArgsOf, timeoutMs, (reply, request) =>
+      this.#acquireReply(listOf(reply), request, breaksBefore),
     );
   }
 
@@ -64,52 +64,52 @@ export class Sharing {
     const argsOf = (request: EnqueueRequest): Argument[] => {
       const { ticket } = request;
       const inbox = inboxOf(request);
-      const [before = "-"] = this.#places.before(ticket, inbox);
-      return [...wishesOf(request), ticket, inbox, this.#server.counts, before];
+      const [before = "-"] = this.#tickets.formerInbox(ticket, inbox);
+      return [...acquireArgsOf(request), ticket, inbox, this.#server.publishCountsAll, before];
     };
     return this.#each(ENQUEUE_TO_SHARE_MANY, requests, argsOf, timeoutMs, (reply, request) => {
-      const told = this.#takeReply(listOf(reply), request, breaksBefore);
-      if (told.acquired) this.#places.left(request.ticket);
-      else this.#places.stands(request.ticket, inboxOf(request));
-      return told;
+      const result = this.#acquireReply(listOf(reply), request, breaksBefore);
+      if (result.acquired) this.#tickets.dequeued(request.ticket);
+      else this.#tickets.enqueued(request.ticket, inboxOf(request));
+      return result;
     });
   }
 
-  #takeReply(reply: readonly unknown[], request: AcquireRequest, breaksBefore: number): AcquireReply {
+  #acquireReply(reply: readonly unknown[], request: AcquireRequest, breaksBefore: number): AcquireReply {
     if (Number(reply[0]) !== 1) {
       const [, found, left = -1, isDenied, isLast] = reply as [Figure, Found[0], Figure?, Figure?, Figure?];
-      if (Number(isDenied) === 1) this.#server.channelsAreDenied();
+      if (Number(isDenied) === 1) this.#server.warnOfDeniedChannels();
       if (found instanceof Error) throw translateError(found);
-      const told = notAcquired(found ?? undefined, Number(left));
-      return Number(isLast) === 1 ? { ...told, isLast: true } : told;
+      const refused = notAcquired(found ?? undefined, Number(left));
+      return Number(isLast) === 1 ? { ...refused, isLast: true } : refused;
     }
-    const [, count, limit, waits, isDenied] = (reply as readonly Figure[]).map(Number);
-    if (isDenied === 1) this.#server.channelsAreDenied();
+    const [, count, limit, somebodyWaits, isDenied] = (reply as readonly Figure[]).map(Number);
+    if (isDenied === 1) this.#server.warnOfDeniedChannels();
     const { permits = 1 } = request;
     if (limit !== 0 && limit !== undefined) this.#server.warn(permitsDiffer(permits, limit));
-    const taken: Acquired = {
+    const acquired: Acquired = {
       acquired: true,
       ...(this.#server.breaks !== breaksBefore && { mayComeAgain: true }),
       ...(request.count !== undefined && count !== undefined && { count }),
-      ...(waits === 1 && { somebodyWaits: true }),
+      ...(somebodyWaits === 1 && { somebodyWaits: true }),
     };
-    return taken;
+    return acquired;
   }
 
   releaseMany(requests: readonly ReleaseRequest[], timeoutMs: number): Promise<(ReleaseReply | Error)[]> {
     const breaksBefore = this.#server.breaks;
-    const argsOf = (): Argument[] => [this.#server.counts];
+    const argsOf = (): Argument[] => [this.#server.publishCountsAll];
     return this.#each(RELEASE_SHARES, requests, argsOf, timeoutMs, (reply): ReleaseReply => {
       if (!Array.isArray(reply)) return this.#done(reply, RELEASED);
-      // After a broken connection, a client may have sent the command twice. The first may have released the hold.
-      if (this.#server.breaks !== breaksBefore) throw doubtful();
+      // If the connection broke, the client may have sent the command twice. The first one may have released the hold.
+      if (this.#server.breaks !== breaksBefore) throw uncertainRelease();
       return { released: false, holder: foundIn(reply) };
     });
   }
 
   #done<Reply>(reply: unknown, done: Reply): Reply {
     const outcome = Number(reply);
-    if (outcome === 2) this.#server.channelsAreDenied();
+    if (outcome === 2) this.#server.warnOfDeniedChannels();
     if (outcome !== 1 && outcome !== 2) throw unexpected(reply);
     return done;
   }
@@ -118,7 +118,7 @@ export class Sharing {
     const argsOf = ({ lockTimeMs, count = 0 }: RenewRequest): Argument[] => [
       lockTimeMs,
       count,
-      this.#server.counts,
+      this.#server.publishCountsAll,
     ];
     return this.#each(RENEW_SHARES, requests, argsOf, timeoutMs, (reply): RenewReply => {
       if (Array.isArray(reply)) return { renewed: false, holder: foundIn(reply) };
@@ -136,7 +136,7 @@ export class Sharing {
       [request.requestId],
       timeoutMs,
       (reply) => {
-        if (Array.isArray(reply)) foundIn(reply); // Throws if the key has other data.
+        if (Array.isArray(reply)) foundIn(reply); // Throws if Redis could not read the key.
         return Number(reply) === 1;
       },
     );
@@ -151,16 +151,16 @@ export class Sharing {
         pairsIn(marks).map(([mark, score]) => [mark.slice(1), -score % PERMITS_UNIT] as const),
       );
       return pairsIn(holds).map(([value, ends]): InspectedHold => {
-        const has = permits.get(value);
+        const count = permits.get(value);
         const leftMs = ends - Number(now);
-        return has === undefined ? { value, leftMs } : { value, leftMs, permits: has };
+        return count === undefined ? { value, leftMs } : { value, leftMs, permits: count };
       });
     });
   }
 
   // ---- one command for many ---------------------------------------------------------------------------
 
-  /** Sends many requests in one command. In a cluster, each key has its own slot, so each request is one command. */
+  /** Sends many requests in one command. In a cluster, nearly every key has a slot of its own, so each request is a command of its own. */
   async #each<Request extends ReleaseRequest, Reply>(
     script: Script,
     requests: readonly Request[],
@@ -215,7 +215,7 @@ export class Sharing {
   }
 }
 
-function wishesOf({ lockTimeMs, permits = 1, count = 1 }: AcquireRequest): Argument[] {
+function acquireArgsOf({ lockTimeMs, permits = 1, count = 1 }: AcquireRequest): Argument[] {
   return [lockTimeMs, permits === UNLIMITED ? 0 : permits, count];
 }
 

@@ -1,11 +1,11 @@
 import { afterIo, type Clock, type Timer } from "../../clock";
 
-/** So long nothing has come while commands were unanswered. */
+/** A connection counts as silent if no byte arrives for this long while commands have no reply. */
 const SILENT_MS = 3_000;
 
 /**
- * Notices that a connection is silent: two commands have timed out, and not a byte has come for 3 s. Whether the route is
- * dead or the server is slow, only another connection can tell.
+ * Detects that a connection is silent: two commands have timed out, and no byte has arrived for 3 s. Only another connection can show
+ * whether the route is dead or the server is slow.
  */
 export class Silence {
   readonly #clock: Clock;
@@ -15,20 +15,20 @@ export class Silence {
   #isArmed = false;
   /** How many commands have no reply yet. */
   #unanswered = 0;
-  /** When the first two time out of those that were sent since the last byte. */
+  /** When the first two commands without a reply time out. A reply starts the count again. */
   #firstDueAt: number | undefined;
   #secondDueAt: number | undefined;
   #lastDueAt = 0;
-  /** Since when an answer is due, and how many bytes had come by then. */
+  /** The time since which no byte has arrived, and the number of bytes that had arrived by then. */
   #since = 0;
   #bytes: number | undefined;
-  /** Counts replies, and connections. */
+  /** Counts replies and new connections. */
   #signsOfLife = 0;
 
   /**
-   * @param bytesRead how many bytes have come so far, if the client tells
-   * @param onSilent called again and again, about once in 3 s, until a byte comes. `isStillSilent` tells whether nothing has
-   *   come since that call, also when other commands are unanswered by then.
+   * @param bytesRead returns how many bytes have arrived so far, if the client shows that
+   * @param onSilent is called about every 3 s until a byte arrives. `isStillSilent` returns whether nothing has arrived since that call,
+   *   even if other commands have no reply by then
    */
   constructor(
     clock: Clock,
@@ -41,7 +41,7 @@ export class Silence {
     this.#timer = clock.timerInBackground(() => afterIo(clock, () => this.#check()));
   }
 
-  /** A command was sent, whose reply is waited for so long. */
+  /** Records that a command was sent, whose reply is due within `timeoutMs`. */
   sent(timeoutMs: number): void {
     const now = this.#clock.now();
     this.#lastDueAt = now + timeoutMs;
@@ -55,7 +55,7 @@ export class Silence {
     }
   }
 
-  /** A reply came. */
+  /** Records that a reply came. */
   heard(): void {
     this.#signsOfLife += 1;
     if (this.#unanswered > 0) this.#unanswered -= 1;
@@ -64,7 +64,7 @@ export class Silence {
     if (this.#unanswered > 0) this.#begin(this.#clock.now());
   }
 
-  /** The connection is another one, or none. */
+  /** Forgets all commands, because the connection was closed or replaced. */
   reset(): void {
     this.#signsOfLife += 1;
     this.#unanswered = 0;
@@ -90,7 +90,7 @@ export class Silence {
 
   #check(): void {
     this.#isArmed = false;
-    if (this.#secondDueAt === undefined) return; // It was answered since.
+    if (this.#secondDueAt === undefined) return; // A reply came in the meantime.
     const now = this.#clock.now();
     if (this.#bytesRead() !== this.#bytes) this.#begin(now);
     else if (now >= Math.max(this.#secondDueAt, this.#since + SILENT_MS)) {
@@ -106,7 +106,7 @@ export class Silence {
   }
 }
 
-/** How many bytes the connection of an ioredis client has read; undefined where that cannot be seen. */
+/** Returns how many bytes the connection of an ioredis client has read, or undefined if the client does not show that. */
 export function bytesReadBy(client: object): number | undefined {
   const { stream } = client as { readonly stream?: { readonly bytesRead?: number } | null };
   return stream?.bytesRead;

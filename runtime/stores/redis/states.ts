@@ -1,10 +1,10 @@
 import { BAD_COUNTER } from "./scripts/token";
 
-/** What is wrong with a Redis, a client or a key: how it is reported, and what to do about it. */
+/** A state of a Redis, a client, or a key in which locks do not work: how it is reported, and what to do about it. */
 export interface State {
-  /** With which code the call ends. */
+  /** The code of the error with which the call rejects. */
   readonly code: "LOCK_MISCONFIGURED" | "LOCK_UNREACHABLE";
-  /** Whether it may pass by itself: then the call tries again as long as its wait budget lasts. */
+  /** Whether the state may pass by itself. Then the call retries as long as its wait budget lasts. */
   readonly mayPass: boolean;
   readonly what: string;
   readonly fix: string;
@@ -28,7 +28,7 @@ export const DENIED = permanent(
   "give the user the rights that docs/api.md lists",
 );
 
-/** By the word with which Redis begins its error. */
+/** States by the code with which Redis begins its error. */
 export const STATES_BY_REPLY: Readonly<Record<string, State>> = {
   NOAUTH: permanent("Redis asks for a password", "give it to the client, or put it in the URL"),
   WRONGPASS: permanent("Redis refused the password of the client", "use the password of this Redis user"),
@@ -58,7 +58,7 @@ export const STATES_BY_REPLY: Readonly<Record<string, State>> = {
   CLUSTERDOWN: passing("the Redis Cluster is down", "bring the missing masters back: CLUSTER INFO"),
 };
 
-/** By a part of the error's text, of which the first words are those of any error. */
+/** States by a part of the error's text, for errors that begin with the general code ERR. */
 export const STATES_BY_TEXT: readonly (readonly [text: RegExp, state: State])[] = [
   [
     /max number of clients( \+ cluster connections)? reached/,
@@ -73,7 +73,7 @@ export const STATES_BY_TEXT: readonly (readonly [text: RegExp, state: State])[] 
   ],
 ];
 
-/** What is known of a client without asking its server, or was found out beside it. */
+/** States that a client shows without a command, or that a check of its server found. */
 export const CLIENT_STATES = {
   quit: permanent(
     "the Redis client was closed by quit() or disconnect()",

@@ -5,30 +5,30 @@ interface Inbox {
 }
 
 /**
- * With which inbox the places of this process stand in their queues. An inbox may change while one waits: that the user has
- * no right to it is known only later, and in a cluster a slot may go to another master. Without its former inbox, a place
- * would be put in the queue a second time, and stand there in the way of others when it is left.
+ * The inbox with which each ticket of this process is in its queue. An inbox may change while a waiter waits: the process may learn later
+ * that its user has no right to the channel, and in a cluster a slot may move to another master. If a script did not know the former inbox,
+ * it would enqueue the ticket a second time, and the old entry would block others after the waiter has left.
  */
 export class Tickets {
   readonly #all = new RecyclingMap<string, Inbox>();
-  /** That of most of them, since there may be many. */
+  /** Most tickets share one inbox, so they share this object. There may be many tickets. */
   #last: Inbox = { inbox: "" };
 
-  /** It stands in the queue. */
-  stands(place: string, inbox: string): void {
-    if (this.#all.get(place)?.inbox === inbox) return;
+  /** Records that the ticket is in the queue with this inbox. */
+  enqueued(ticket: string, inbox: string): void {
+    if (this.#all.get(ticket)?.inbox === inbox) return;
     if (this.#last.inbox !== inbox) this.#last = { inbox };
-    this.#all.set(place, this.#last);
+    this.#all.set(ticket, this.#last);
   }
 
-  /** It stands nowhere any more. */
-  left(place: string): void {
-    this.#all.delete(place);
+  /** Records that the ticket is in no queue. */
+  dequeued(ticket: string): void {
+    this.#all.delete(ticket);
   }
 
-  /** What goes to a script beside the inbox of now: the former one, where that is another. */
-  before(place: string, inbox: string): readonly string[] {
-    const former = this.#all.get(place);
+  /** Returns the extra argument for a script: the former inbox of the ticket, or nothing if the inbox has not changed. */
+  formerInbox(ticket: string, inbox: string): readonly string[] {
+    const former = this.#all.get(ticket);
     return former === undefined || former.inbox === inbox ? [] : [former.inbox];
   }
 }

@@ -2,8 +2,8 @@ import { errorOf } from "./errors";
 import { CLIENT_STATES } from "./states";
 
 /**
- * Why Node cannot use these options of `tls.connect()`, if it cannot: it throws before there is a socket, so that another
- * attempt can never succeed.
+ * Returns an error if Node cannot use these options of `tls.connect()`. Node throws before it opens a socket, so another attempt can never
+ * succeed.
  */
 export function faultOfTls(options: unknown): Error | undefined {
   if (typeof options !== "object" || options === null) return undefined;

@@ -6,38 +6,38 @@ import { TOO_FEW } from "../replies";
 import { PartedKeysError, type Routes } from "./routes";
 import type { Shards } from "./shards";
 
-/** What knows the nodes of a cluster. */
+/** The nodes of a cluster, and the way to them. */
 export interface Cluster {
   readonly shards: Shards;
   readonly routes: Routes;
 }
 
-/** How many are asked for in a cluster. */
+/** How to send many requests to a cluster, with one command for each slot. */
 interface ManyBySlot<Request, Reply> {
-  /** For some in one slot. */
+  /** Returns one command for requests whose keys are in one slot. */
   command(some: readonly Request[]): Command;
-  /** A reply for each of them. */
+  /** Returns a reply for each request from the reply of the command. */
   read(reply: unknown, some: readonly Request[]): readonly (Reply | Error)[];
-  /** Where the one command for all could not be carried out. */
+  /** Sends the requests in another way, because the cluster could not run the one command. */
   again(some: readonly Request[]): Promise<readonly (Reply | Error)[]>;
 }
 
-/** One command for each slot, and all at once. */
+/** Sends one command for each slot, all at the same time. */
 export async function askBySlot<Request extends { readonly key: string }, Reply>(
   { routes, shards }: Cluster,
   requests: readonly Request[],
   { command, read, again }: ManyBySlot<Request, Reply>,
 ): Promise<readonly (Reply | Error)[]> {
   const chunks = chunksOf(requests, ({ key }) => key, shards);
-  const told = await routes.sendAll(chunks.map(command));
+  const commandReplies = await routes.sendAll(chunks.map(command));
   const replies = new Map<Request, Reply | Error>();
-  const asked: Promise<void>[] = [];
+  const retries: Promise<void>[] = [];
   const note = (chunk: readonly Request[], some: readonly (Reply | Error)[]): void =>
     chunk.forEach((request, index) => replies.set(request, some[index] ?? TOO_FEW));
   chunks.forEach((chunk, index) => {
-    const reply = told[index];
-    if (reply instanceof Error && mayAskAgain(reply)) {
-      asked.push(again(chunk).then((some) => note(chunk, some)));
+    const reply = commandReplies[index];
+    if (reply instanceof Error && canRetry(reply)) {
+      retries.push(again(chunk).then((some) => note(chunk, some)));
     } else if (reply instanceof Error) {
       note(
         chunk,
@@ -50,14 +50,14 @@ export async function askBySlot<Request extends { readonly key: string }, Reply>
       );
     }
   });
-  await Promise.all(asked);
+  await Promise.all(retries);
   return requests.map((request) => replies.get(request) ?? TOO_FEW);
 }
 
 /**
- * Those that may go in one command.
+ * Splits items into groups that may go in one command.
  *
- * @param shards of a cluster, where they must be in one slot
+ * @param shards the nodes of a cluster, if there is one. There, the keys of a group are in one slot
  */
 export function chunksOf<Item>(
   items: readonly Item[],
@@ -72,15 +72,15 @@ export function chunksOf<Item>(
   );
 }
 
-/** What can be done with one key at a time, where the slot of them all migrates. */
+/** Returns the reply. If it failed because the slot of the keys is migrating, runs `inParts` instead, which uses one key at a time. */
 export async function unlessParted<Reply>(
-  asked: Promise<Reply>,
+  reply: Promise<Reply>,
   inParts: (leftMs: number) => Promise<Reply>,
   timeoutMs: number,
 ): Promise<Reply> {
   const startedAt = systemClock.now();
   try {
-    return await asked;
+    return await reply;
   } catch (error) {
     if (!(error instanceof PartedKeysError)) throw error;
     return await inParts(timeoutMs - (systemClock.now() - startedAt));
@@ -102,7 +102,7 @@ function grouped<Item>(
   return [...groups.values()];
 }
 
-function mayAskAgain(error: Error): boolean {
+function canRetry(error: Error): boolean {
   return (
     error instanceof PartedKeysError || isUnknownScript(error) || isDenied(error) || isBeforeRedis7(error)
   );

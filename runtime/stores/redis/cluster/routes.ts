@@ -5,10 +5,12 @@ import type { Command } from "../many";
 import { sourceOf, type Script } from "../scripts/script";
 import type { Shards } from "./shards";
 
-/** How many commands are written to a node at once: a server carries out what it has read before it hears others. */
+/**
+ * The largest number of commands in one write to a node. A server runs all commands that it has read before it reads from other clients.
+ */
 const MOST_IN_A_WRITE = 256;
 
-/** The keys of a script are not in one place while their slot moves: each by itself can be reached. */
+/** The keys of a script are on two nodes while their slot migrates. A command with one key can still reach each of them. */
 export class PartedKeysError extends Error {
   override readonly name = "PartedKeysError";
 }
@@ -16,25 +18,25 @@ export class PartedKeysError extends Error {
 /** A command on its way to a node. */
 interface Sending {
   readonly command: Command;
-  /** Whether it names one key only. */
-  readonly isForOne: boolean;
+  /** Whether the command names only one key. */
+  readonly hasOneKey: boolean;
   readonly resolve: (reply: unknown) => void;
   readonly reject: (error: unknown) => void;
 }
 
 /**
- * Sends commands straight to the masters of their slots, those of one moment in one write: a cluster client writes each
- * by itself, and waits and tries again for a tenth of a second where the keys of a script are parted. What a node does not
- * answer for itself goes by way of the client, which learns the new topology from it.
+ * Sends commands directly to the masters of their slots. Commands that are sent together go in one write. A cluster client would write each
+ * command separately. It would also retry for a tenth of a second if the keys of a script are on two nodes. If a node does not serve a
+ * command itself, the command goes through the client, which then learns the new topology.
  */
 export class Routes {
   readonly #client: RedisClient;
   readonly #shards: Shards;
   readonly #prefix: string;
   #open = new Map<RedisClient, Sending[]>();
-  /** Which scripts each connection has told its server. */
-  readonly #told = new WeakMap<RedisClient, Set<string>>();
-  readonly #lessons = new Map<string, Promise<unknown>>();
+  /** The scripts that were loaded over each connection. */
+  readonly #loadedScripts = new WeakMap<RedisClient, Set<string>>();
+  readonly #loads = new Map<string, Promise<unknown>>();
 
   constructor(client: RedisClient, shards: Shards) {
     this.#client = client;
@@ -42,12 +44,12 @@ export class Routes {
     this.#prefix = client.options.keyPrefix ?? "";
   }
 
-  /** Rejects with {@link PartedKeysError} where more than one key is named, and their slot is on its way. */
+  /** Sends a command. Rejects with {@link PartedKeysError} if the command names more than one key and their slot is migrating. */
   send(...command: Command): Promise<unknown> {
     return new Promise((resolve, reject) => this.#route(command, resolve, reject));
   }
 
-  /** The same for many: the reply to each, or its error. */
+  /** Sends many commands. Resolves to a reply or an error for each. */
   sendAll(commands: readonly Command[]): Promise<readonly unknown[]> {
     const replies: unknown[] = commands.map(() => undefined);
     let left = commands.length;
@@ -69,18 +71,18 @@ export class Routes {
     const slot = this.#shards.slotOf(String(command[first]));
     const node = this.#shards.masterAt(this.#shards.addressOf(slot));
     if (node === undefined) this.#byClient(command).then(resolve, reject);
-    else this.#add(node, { command, isForOne: end - first === 1, resolve, reject });
+    else this.#add(node, { command, hasOneKey: end - first === 1, resolve, reject });
   }
 
-  /** Makes all masters know a script that some of them have forgotten: once, however many ask. */
-  teach({ source, sha1 }: Script): Promise<unknown> {
-    const underWay = this.#lessons.get(sha1);
-    if (underWay !== undefined) return underWay;
-    const loads = this.#shards.masters().map((node) => node.call("script", "load", source));
-    // Where a user may not load, the script is sent as it is.
-    const lesson = Promise.allSettled(loads).finally(() => this.#lessons.delete(sha1));
-    this.#lessons.set(sha1, lesson);
-    return lesson;
+  /** Loads a script on all masters, because some of them do not have it. Concurrent calls share one load. */
+  load({ source, sha1 }: Script): Promise<unknown> {
+    const current = this.#loads.get(sha1);
+    if (current !== undefined) return current;
+    const replies = this.#shards.masters().map((node) => node.call("script", "load", source));
+    // If the user may not run SCRIPT LOAD, the caller sends the source of the script.
+    const load = Promise.allSettled(replies).finally(() => this.#loads.delete(sha1));
+    this.#loads.set(sha1, load);
+    return load;
   }
 
   #add(node: RedisClient, sending: Sending): void {
@@ -107,38 +109,38 @@ export class Routes {
       for (const sending of sendings) this.#byClient(sending.command).then(sending.resolve, sending.reject);
       return;
     }
-    let lessons = 0;
+    let loadCount = 0;
     for (const { command } of sendings) {
-      const source = this.#newTo(node, command);
-      if (source !== undefined) lessons += 1;
+      const source = this.#scriptNewTo(node, command);
+      if (source !== undefined) loadCount += 1;
       if (source !== undefined) pipeline.call("script", "load", source);
     }
     for (const { command } of sendings) pipeline.call(...this.#commandFor(node, command));
     pipeline.exec().then(
       (replies) => {
         sendings.forEach((sending, index) => {
-          const [error, reply] = replies?.[lessons + index] ?? NOT_CARRIED_OUT;
+          const [error, reply] = replies?.[loadCount + index] ?? NOT_RUN;
           if (error === null) sending.resolve(reply);
-          else this.#failed(sending, error);
+          else this.#onError(sending, error);
         });
       },
       (error: unknown) => {
-        for (const sending of sendings) this.#failed(sending, error);
+        for (const sending of sendings) this.#onError(sending, error);
       },
     );
   }
 
-  /** The script that goes ahead of the command, so that no burst meets a server which does not know it. */
-  #newTo(node: RedisClient, [name, sha1]: Command): string | undefined {
+  /** Returns the source of a script to load before the command. So no burst of commands reaches a server that does not have the script. */
+  #scriptNewTo(node: RedisClient, [name, sha1]: Command): string | undefined {
     if (name !== "evalsha") return undefined;
-    let told = this.#told.get(node);
-    if (told === undefined) this.#told.set(node, (told = new Set()));
-    if (told.has(String(sha1))) return undefined;
-    told.add(String(sha1));
+    let loaded = this.#loadedScripts.get(node);
+    if (loaded === undefined) this.#loadedScripts.set(node, (loaded = new Set()));
+    if (loaded.has(String(sha1))) return undefined;
+    loaded.add(String(sha1));
     return sourceOf(String(sha1));
   }
 
-  /** The node's own connection may not have the prefix that the cluster client puts before keys. */
+  /** Adds the key prefix of the cluster client, if the connection to the node does not add it. */
   #commandFor(node: RedisClient, command: Command): Command {
     if (this.#prefix === "" || node.options.keyPrefix === this.#prefix) return command;
     const [name, ...args] = command;
@@ -149,29 +151,29 @@ export class Routes {
     ];
   }
 
-  #failed(sending: Sending, error: unknown): void {
-    const { command, isForOne, resolve, reject } = sending;
+  #onError(sending: Sending, error: unknown): void {
+    const { command, hasOneKey, resolve, reject } = sending;
     const { message } = error instanceof Error ? error : { message: "" };
     const [kind, , address] = message.split(" ");
-    if (!isForOne && (kind === "ASK" || kind === "TRYAGAIN")) {
+    if (!hasOneKey && (kind === "ASK" || kind === "TRYAGAIN")) {
       return reject(new PartedKeysError(message, { cause: error }));
     }
     if (kind === "MOVED") {
-      this.#shards.moved(); // Whoever the client asks next may not have heard of it yet.
+      this.#shards.moved(); // The node that the client asks for its slots may not know of the move yet.
       this.#client.refreshSlotsCache?.();
     }
-    if (kind === "ASK" || kind === "MOVED") return this.#sendOn(sending, kind, address);
-    // In the client's own words, of a connection that broke.
+    if (kind === "ASK" || kind === "MOVED") return this.#redirect(sending, kind, address);
+    // The second text is the error of ioredis for a connection that broke.
     const isForClient = kind === "CLUSTERDOWN" || message === "Connection is closed.";
     if (!isForClient) return reject(error);
     this.#byClient(command).then(resolve, reject);
   }
 
   /**
-   * To the node that was named: the slot is on its way to it, or there. Where addresses are mapped, the client itself does
-   * not find that node, and asks others at random.
+   * Sends the command to the node that the error named. The slot is there, or is moving there. If addresses are mapped, the client itself
+   * does not find that node, and asks random nodes.
    */
-  #sendOn({ command, resolve, reject }: Sending, kind: "ASK" | "MOVED", address: string | undefined): void {
+  #redirect({ command, resolve, reject }: Sending, kind: "ASK" | "MOVED", address: string | undefined): void {
     const node = this.#shards.masterNamed(address);
     const pipeline = node?.pipeline?.();
     if (node === undefined || pipeline === undefined) {
@@ -180,7 +182,7 @@ export class Routes {
     if (kind === "ASK") pipeline.call("asking");
     pipeline.call(...this.#commandFor(node, command));
     pipeline.exec().then((replies) => {
-      const [error, reply] = replies?.at(-1) ?? NOT_CARRIED_OUT;
+      const [error, reply] = replies?.at(-1) ?? NOT_RUN;
       if (error === null) resolve(reply);
       else if (/^(MOVED|ASK|CLUSTERDOWN|Connection is closed)/.test(error.message)) {
         this.#byClient(command).then(resolve, reject);
@@ -188,10 +190,7 @@ export class Routes {
     }, reject);
   }
 
-  /**
-   * The client finds the way. With its auto-pipelining, some versions of ioredis take the first argument for the key: not
-   * in a pipeline of one's own.
-   */
+  /** Sends the command through the client, which finds the node. */
   async #byClient(command: Command): Promise<unknown> {
     try {
       return await this.#sendByClient(command);
@@ -200,22 +199,22 @@ export class Routes {
     }
   }
 
+  /**
+   * With auto-pipelining, some versions of ioredis take the first argument of a command for its key. In an explicit pipeline, they do not.
+   */
   async #sendByClient(command: Command): Promise<unknown> {
     const pipeline = this.#client.options.enableAutoPipelining === true && this.#client.pipeline?.();
     if (pipeline === false || pipeline === undefined) return await this.#client.call(...command);
     pipeline.call(...command);
-    const [error, reply] = (await pipeline.exec())?.[0] ?? NOT_CARRIED_OUT;
+    const [error, reply] = (await pipeline.exec())?.[0] ?? NOT_RUN;
     if (error !== null) throw error;
     return reply;
   }
 }
 
-const NOT_CARRIED_OUT: [error: Error, reply: unknown] = [
-  new Error("Redis did not run the pipeline"),
-  undefined,
-];
+const NOT_RUN: [error: Error, reply: unknown] = [new Error("Redis did not run the pipeline"), undefined];
 
-/** Where the keys of a command of ours begin and end. */
+/** Returns where the keys of a command begin and end. */
 function keysIn(command: Command): [first: number, end: number] {
   const [name, , count] = command;
   return name === "evalsha" || name === "eval" ? [3, 3 + Number(count)] : [1, 2];

@@ -10,29 +10,29 @@ import { shardInboxName } from "../keys";
 import type { Shards } from "./shards";
 import { keyIn } from "./slots";
 
-/** Where hints are heard from the locks of one master. */
+/** The channel for the wake-ups of locks of one master. */
 interface ShardInbox {
   readonly name: string;
-  /** It lies where this slot lies. */
+  /** The slot of the channel. The master of this slot serves the channel. */
   readonly slot: number;
-  /** Whose connection it hears on, and where that is. */
-  ear: Ear | undefined;
-  /** Between two attempts to hear there. */
+  /** The connection that subscribes to the channel, with the address of its master. */
+  subscription: Subscription | undefined;
+  /** The pauses between attempts to subscribe. */
   readonly backoff: Backoff;
   readonly heartbeat: Heartbeat;
 }
 
-interface Ear {
+interface Subscription {
   readonly address: string;
   readonly subscriber: RedisSubscriber;
 }
 
 /**
- * Hints in a cluster, by sharded pub/sub: each master has an inbox of this process, in a slot of its own, and tells it on
- * a connection of its own. So a hint is no business of the other nodes, and a master knows who hears.
+ * Receives wake-ups in a cluster by sharded pub/sub. This process has one inbox for each master, in a slot of that master, and a connection
+ * for each inbox. So other nodes do not see the wake-up, and a master knows how many subscribers received it.
  *
- * Nobody watches whether an inbox is still heard: who waits asks for its address once a second at least, and then it is
- * opened anew where it has to be. Where the server, or its user's rights, know no sharded pub/sub, one inbox is for all.
+ * An inbox whose connection ended is not reopened by itself. Each waiter asks for its address at least once a second, and that reopens it.
+ * If the server has no sharded pub/sub, or the user has no right to it, one plain inbox serves all locks.
  */
 export class ShardInboxes implements WakeUpChannel {
   readonly #client: RedisClient;
@@ -54,13 +54,13 @@ export class ShardInboxes implements WakeUpChannel {
     const slot = this.#shards.slotOf(key);
     const address = this.#shards.addressOf(slot);
     if (address === undefined) return "";
-    // By its slot, and not by its node: after a fail-over its name is the same.
+    // An inbox is found by its slot, and not by its node. So it keeps its name after a fail-over.
     let inbox = this.#inboxes.find((one) => this.#shards.addressOf(one.slot) === address);
     if (inbox === undefined) {
       inbox = this.#newInbox(slot);
       this.#inboxes.push(inbox);
     }
-    if (inbox.ear?.address !== address && !inbox.backoff.isPending) {
+    if (inbox.subscription?.address !== address && !inbox.backoff.isPending) {
       inRoot(() => this.#open(inbox, address));
     }
     inbox.heartbeat.needed();
@@ -71,46 +71,46 @@ export class ShardInboxes implements WakeUpChannel {
     const inbox: ShardInbox = {
       name: shardInboxName(this.#id, keyIn(slot)),
       slot,
-      ear: undefined,
+      subscription: undefined,
       backoff: new Backoff(systemClock, () => this.#owner.shortestLeaseMs()),
       heartbeat: new Heartbeat(
         systemClock,
-        () => inbox.ear?.subscriber.call("ping"),
+        () => inbox.subscription?.subscriber.call("ping"),
         () => this.#replace(inbox),
       ),
     };
     return inbox;
   }
 
-  /** It does not answer: another one takes its place once that one hears. */
+  /** Opens another subscription, because the current one does not answer. It replaces the current one once it is ready. */
   #replace(inbox: ShardInbox): void {
-    if (inbox.ear !== undefined) this.#open(inbox, inbox.ear.address, inbox.ear);
+    if (inbox.subscription !== undefined) this.#open(inbox, inbox.subscription.address, inbox.subscription);
   }
 
   close(): void {
     this.#isClosed = true;
-    for (const { ear, backoff, heartbeat } of this.#inboxes) {
+    for (const { subscription, backoff, heartbeat } of this.#inboxes) {
       backoff.stop();
       heartbeat.stop();
-      ear?.subscriber.disconnect();
+      subscription?.subscriber.disconnect();
     }
     this.#plain?.close();
   }
 
-  /** @param dead one that stays until the new one hears */
-  #open(inbox: ShardInbox, address: string, dead?: Ear): void {
+  /** @param dead a subscription that does not answer, and that is kept until the new one is ready */
+  #open(inbox: ShardInbox, address: string, dead?: Subscription): void {
     const node: RedisNode | undefined = this.#shards.masterAt(address);
     if (node === undefined || this.#isClosed) return;
-    if (dead === undefined) inbox.ear?.subscriber.disconnect();
+    if (dead === undefined) inbox.subscription?.subscriber.disconnect();
     const subscriber = node.duplicate({ autoResubscribe: false, keyPrefix: "" });
-    const ear = { address, subscriber };
-    if (dead === undefined) inbox.ear = ear;
+    const subscription = { address, subscriber };
+    if (dead === undefined) inbox.subscription = subscription;
     const end = (): void => {
-      if (inbox.ear !== ear || this.#isClosed) return;
-      inbox.ear = undefined;
+      if (inbox.subscription !== subscription || this.#isClosed) return;
+      inbox.subscription = undefined;
       inbox.backoff.schedule(() => {});
     };
-    // Whoever waits for keys of other slots only would not hear by them that this one has gone elsewhere.
+    // The slot of the inbox has moved. Commands for keys in other slots do not show that, so the client is asked to refresh its slots.
     const moved = (): void => {
       subscriber.disconnect();
       end();
@@ -118,11 +118,11 @@ export class ShardInboxes implements WakeUpChannel {
     };
     listenInRoot(subscriber, {
       close() {
-        subscriber.disconnect(); // It would come back without us.
+        subscriber.disconnect(); // It would reconnect by itself, without our subscription.
         end();
       },
-      smessage: (_channel, place) => this.#owner.hinted(place),
-      // A server ends the subscription unasked then: so a client tells it, and those before ioredis 6 as an error of theirs.
+      smessage: (_channel, ticket) => this.#owner.onWakeUp(ticket),
+      // The server ends the subscription when the slot moves. ioredis 6 reports that with this event, and earlier versions with an error.
       moved,
       error(error: unknown) {
         if (isUnaskedReply(error)) moved();
@@ -131,12 +131,12 @@ export class ShardInboxes implements WakeUpChannel {
     subscriber.call("ssubscribe", inbox.name).then(
       () => {
         inbox.backoff.connected();
-        if (dead !== undefined && inbox.ear === dead) {
-          inbox.ear = ear;
+        if (dead !== undefined && inbox.subscription === dead) {
+          inbox.subscription = subscription;
           dead.subscriber.disconnect();
         }
-        // What was published before is gone: everybody looks again.
-        this.#owner.hinted(undefined);
+        // Messages that were published before are lost, so all waiters ask again.
+        this.#owner.onWakeUp(undefined);
       },
       (error: unknown) => {
         if (isMoved(error)) return moved();

@@ -3,29 +3,29 @@ import { listenInRoot } from "../../../root-context";
 import type { NatMap, NatMapper, RedisClient } from "../client";
 import { slotOf } from "./slots";
 
-/** How often it is told at most that slots have moved, in milliseconds: all who hold a lock look again then. */
+/** The shortest time between two reports that slots have moved, in milliseconds. After each report, the process verifies all its leases. */
 const PAUSE_MS = 1_000;
 
-/** Which master has which slots, as the cluster client knows it. */
+/** The masters of a cluster and their slots, as the cluster client knows them. */
 export class Shards {
   readonly #client: RedisClient;
   readonly #prefix: string;
   readonly #onBreak: () => void;
   readonly #stopListening: () => void;
   readonly #onMoved: () => void;
-  /** Nodes, each with what ends the watch. */
+  /** The watched nodes, each with the function that ends the watch. */
   readonly #watched = new Map<RedisClient, () => void>();
-  /** By address: what `Cluster#nodes` makes anew at each call. */
+  /** The masters by address. They are cached, because `Cluster#nodes()` creates a new list at each call. */
   #masters: ReadonlyMap<string, RedisClient> | undefined;
-  /** Whose each slot was at the last look. */
+  /** The address of the master of each slot, when the client last refreshed its slots. */
   #owners: readonly (string | undefined)[] = [];
-  /** Ends the pause after the last time that it was told. */
+  /** Cancels the pause after the last report. Undefined if there is no pause. */
   #endPause: CancelTimer | undefined;
   #hasMovedSince = false;
 
   /**
-   * @param onBreak a connection to a node broke
-   * @param onMoved some slot has another master than before, or may have one soon
+   * @param onBreak is called when a connection to a node broke
+   * @param onMoved is called when a slot has another master than before, or may have one soon
    */
   constructor(client: RedisClient, onBreak: () => void, onMoved: () => void) {
     this.#client = client;
@@ -51,19 +51,19 @@ export class Shards {
     return slotOf(this.#prefix + key);
   }
 
-  /** Where the master of the slot is; undefined where the client does not know. */
+  /** Returns the address of the slot's master, or undefined if the client does not know it. */
   addressOf(slot: number): string | undefined {
     return this.#client.slots?.[slot]?.[0];
   }
 
-  /** The connection to a master; undefined where there is none. */
+  /** Returns the connection to a master, or undefined if there is none. */
   masterAt(address: string | undefined): RedisClient | undefined {
     if (address === undefined || this.#client.status !== "ready") return undefined;
     this.#masters ??= new Map(this.masters().map((node) => [addressOf(node), node]));
     return this.#masters.get(address);
   }
 
-  /** The same by the address that a server gives, which the client may know by another. */
+  /** Returns the connection to the master that a server named. The client may know that master by another address. */
   masterNamed(address: string | undefined): RedisClient | undefined {
     const { natMap } = this.#client.options;
     const mapped = address === undefined ? undefined : mappedBy(natMap, address);
@@ -74,7 +74,7 @@ export class Shards {
     return this.#client.nodes?.("master") ?? [];
   }
 
-  /** What is known of the connections may be out of date from now on. */
+  /** Discards the cached connections, because they may be out of date. */
   forgetMasters(): void {
     this.#masters = undefined;
   }
@@ -85,15 +85,15 @@ export class Shards {
   };
 
   /**
-   * The client asks for nothing by itself, and so hears neither of who comes in the node's place, nor of the node when it is
-   * back without its data: those who look do.
+   * Reports a node that is gone. The client sends nothing by itself. So it does not learn which node takes over, nor that the node is back
+   * without its data. The process learns both when it verifies its leases.
    */
   readonly #onGone = (): void => {
     this.forgetMasters();
     if (this.#client.status === "ready") this.moved();
   };
 
-  /** A node whose connection comes back by itself may be sent again what it had not answered. */
+  /** Counts the broken connections of a node. ioredis reconnects by itself, and may resend commands that have no reply. */
   #watch(node: RedisClient): void {
     if (this.#watched.has(node)) return;
     const forget = (): void => {
@@ -111,7 +111,7 @@ export class Shards {
     if (before.length > 0 && now.some((owner, slot) => owner !== before[slot])) this.moved();
   };
 
-  /** A slot has another master: a server has said so, or what the client knows has changed; or its master is gone. */
+  /** Reports that a slot has another master: a server said so, or the client's slots have changed, or the master is gone. */
   moved(): void {
     this.#hasMovedSince = this.#endPause !== undefined;
     if (this.#hasMovedSince) return;

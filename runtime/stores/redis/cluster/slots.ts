@@ -1,7 +1,7 @@
-/** How many slots the keys of a cluster are divided into. */
+/** The number of slots of a cluster. */
 const SLOTS = 16_384;
 
-/** Of CRC-16/XMODEM: the polynomial x^16 + x^12 + x^5 + 1. */
+/** The table of CRC-16/XMODEM, whose polynomial is x^16 + x^12 + x^5 + 1. */
 const TABLE = Uint16Array.from({ length: 256 }, (_, byte) => {
   let remainder = byte << 8;
   for (let bit = 0; bit < 8; bit += 1) {
@@ -10,7 +10,7 @@ const TABLE = Uint16Array.from({ length: 256 }, (_, byte) => {
   return remainder;
 });
 
-/** The cluster slot of a key, the client's prefix included. */
+/** Returns the cluster slot of a key, which includes the client's prefix. */
 export function slotOf(key: string): number {
   const opens = key.indexOf("{");
   const closes = opens < 0 ? -1 : key.indexOf("}", opens + 1);
@@ -24,7 +24,7 @@ export function slotOf(key: string): number {
   return remainder % SLOTS;
 }
 
-/** A key that has the slot. */
+/** Returns a key in the slot. */
 export function keyIn(slot: number): string {
   for (let count = 0; ; count += 1) if (slotOf(String(count)) === slot) return String(count);
 }

@@ -2,12 +2,12 @@ import { script } from "./script";
 import { MANY, OF_ALL } from "./values";
 
 /**
- * Takes those of many keys that are free, as a plain SET would each.
+ * Acquires each of many keys that is free, as a plain SET with NX would.
  *
- * KEYS: the locks. ARGV: their requestIds; the lock times in ms, or one for all.
+ * KEYS: the locks. ARGV: their requestIds in one string; the lock times in ms, or one for all.
  *
- * Reply: 1 where all were taken. Otherwise for each nothing where it was taken, what it holds where it was not, or its error; where the
- * server takes no writes, that alone.
+ * Reply: 1 if all keys were acquired. Otherwise for each key: nothing if it was acquired, its value if it was not, or an error. If the
+ * server rejects writes, that error alone.
  */
 export const ACQUIRE_MANY = script(
   MANY,

@@ -3,11 +3,11 @@ import { SERVER_TIME } from "./server-time";
 import { TOKEN } from "./token";
 
 /**
- * Takes a free key: where SET cannot tell what it found, and where a fencing token is wanted.
+ * Acquires a free key. It replaces SET on servers whose SET cannot return the value that it found, and for requests with a fencing token.
  *
- * KEYS: lock, and for a fencing token fence. ARGV: requestId, lock time in ms.
+ * KEYS: lock, and the fence if a fencing token is requested. ARGV: requestId, lock time in ms.
  *
- * Reply: { 1, token } where it was taken, otherwise { 0, what it holds }.
+ * Reply: { 1, token } if the key was acquired, otherwise { 0, the value of the key }.
  */
 export const ACQUIRE = script(
   SERVER_TIME,

@@ -2,11 +2,12 @@ import { script } from "./script";
 import { MANY, REWRITE, VALUES } from "./values";
 
 /**
- * As RENEW, but each hold is written anew whatever time it has left: WAIT waits for what its own connection has written.
+ * Renews holds as RENEW does, but writes each hold again even if it has more time left. WAIT waits only for the writes of its own
+ * connection.
  *
- * KEYS: the locks. ARGV: their requestIds; the lock times in ms, or one for all.
+ * KEYS: the locks. ARGV: their requestIds in one string; the lock times in ms, or one for all.
  *
- * Reply: for each 1 where it was renewed, otherwise { what it holds }.
+ * Reply: for each key 1 if it was renewed, otherwise { the value of the key }.
  */
 export const CONFIRM = script(
   MANY,

@@ -4,12 +4,12 @@ import { script } from "./script";
 import { SERVER_TIME } from "./server-time";
 
 /**
- * Gives up a place, and the reservation for it. If the key is shared, it notifies the next waiter, which may have room now.
+ * Removes a waiter from the queue. If the key is reserved for it, reserves the key for the next waiter or frees it. If the key is shared,
+ * notifies the next waiter, which may have room now.
  *
- * KEYS: lock, queue. ARGV: place, inbox, "1" where PUBLISH counts all who listen, the inbox that
- * the place had where that was another one.
+ * KEYS: lock, queue. ARGV: ticket, inbox, "1" if PUBLISH counts all subscribers, the earlier inbox of the ticket if it differs.
  *
- * Reply: 1, or 2 where a PUBLISH was denied.
+ * Reply: 1, or 2 if a PUBLISH was denied.
  */
 export const DEQUEUE = script(
   SERVER_TIME,

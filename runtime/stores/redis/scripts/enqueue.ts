@@ -5,7 +5,7 @@ import { SERVER_TIME } from "./server-time";
 import { TOKEN } from "./token";
 import { ERROR_OF, MANY, OF_ALL } from "./values";
 
-/** Needs the server's time and the queue; with a `fence` also the tokens. */
+/** Acquires the key for a waiter, or enqueues the waiter. Needs SERVER_TIME and QUEUE, and TOKEN if there is a fence. */
 const PLACE_ONE = `
 local function place_one(lock, queue, fence, place, inbox, id, lock_time, counts, before)
   local waiter = place .. " " .. inbox
@@ -36,13 +36,13 @@ end
 `;
 
 /**
- * Takes the key whose turn it is to have it, or keeps the place of one who waits.
+ * Acquires the key if it is the turn of the ticket. Otherwise enqueues the ticket or keeps its turn.
  *
- * KEYS: lock, queue, and for a fencing token fence. ARGV: place, inbox, requestId, lock time in ms, "1" where PUBLISH
- * counts all who listen, the inbox that the place had where that was another one.
+ * KEYS: lock, queue, and the fence if a fencing token is requested. ARGV: ticket, inbox, requestId, lock time in ms, "1" if PUBLISH counts
+ * all subscribers, the earlier inbox of the ticket if it differs.
  *
- * Reply: { 1, token } where it was taken. Otherwise { 0, what it holds, its time to live in ms where the place is the
- * first, 1 where dead waiters are left before it, and -1 elsewhere; 1 where a PUBLISH was denied }.
+ * Reply: { 1, token } if the key was acquired. Otherwise { 0, the value of the key, when to ask again in ms, 1 if a PUBLISH was denied }.
+ * The time is the key's time to live if the ticket is the first, 1 if dead waiters are left in front of it, and otherwise -1.
  */
 export const ENQUEUE = script(
   SERVER_TIME,
@@ -53,12 +53,12 @@ export const ENQUEUE = script(
 );
 
 /**
- * The same for many keys, without fencing tokens. The error of one key is its own.
+ * Does the same for many keys, without fencing tokens. An error of one key does not affect the others.
  *
- * KEYS: the locks, then the queue of each. ARGV: their requestIds; the lock times in ms, or one for all; their places, the inbox, "1" where
- * PUBLISH counts all who listen.
+ * KEYS: the locks, then their queues. ARGV: the requestIds in one string; the lock times in ms, or one for all; the tickets in one string;
+ * the inbox; "1" if PUBLISH counts all subscribers.
  *
- * Reply: for each as that of PLACE, or its error; where the server takes no writes, that alone.
+ * Reply: for each key the reply of ENQUEUE, or an error. If the server rejects writes, that error alone.
  */
 export const ENQUEUE_MANY = script(
   MANY,

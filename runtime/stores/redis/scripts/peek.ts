@@ -2,12 +2,12 @@ import { script } from "./script";
 import { SERVER_TIME } from "./server-time";
 
 /**
- * What keys hold. (A script, since MGET tells nothing of a key with other data than text, and since a cluster client may
- * send a plain read to a replica.)
+ * Returns the values of keys. It is a script for two reasons: MGET returns nothing for a key whose data is not text, and a cluster client
+ * may send a plain read to a replica.
  *
  * KEYS: the locks.
  *
- * Reply: for each its text, nothing where it is free, or its error.
+ * Reply: for each key its text, nothing if it is free, or an error.
  */
 export const PEEK = script(
   `
@@ -20,12 +20,11 @@ return replies
 );
 
 /**
- * What one key holds, for people.
+ * Returns the state of one key, for people.
  *
- * KEYS: lock, and its queue where there can be one.
+ * KEYS: lock, and its queue if it can have one.
  *
- * Reply: { its text or nothing, how long it lives as PTTL says it, how many have a place in the queue, as far as
- * 1,000 }.
+ * Reply: { its text or nothing, the reply of PTTL, the number of waiters, at most 1,000 }.
  */
 export const INSPECT = script(
   SERVER_TIME,
@@ -40,10 +39,10 @@ return { redis.call("GET", KEYS[1]), redis.call("PTTL", KEYS[1]), waiting }
 );
 
 /**
- * How long a key lives. (A script, since a cluster client may send a plain read to a replica.)
+ * Returns the time to live of a key. It is a script because a cluster client may send a plain read to a replica.
  *
  * KEYS: lock.
  *
- * Reply: as that of PTTL.
+ * Reply: the reply of PTTL.
  */
 export const TIME_LEFT = script(`return redis.call("PTTL", KEYS[1])`);

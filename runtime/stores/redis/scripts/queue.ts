@@ -3,15 +3,15 @@ import { reservedFor } from "../../value";
 import { inboxName } from "../keys";
 
 /**
- * Who comes next; needs the server's time.
+ * Functions for the queue of a lock. They need SERVER_TIME. In these scripts, `place` is the ticket of a waiter.
  *
- * A lock's queue is one sorted set with these entries for each waiter, which is written "<place> <inbox>":
+ * The queue is one sorted set with these entries for each waiter, which is written "<ticket> <inbox>":
  *
- *   <place> <inbox>     its turn: one more than that of the last waiter. The order does not depend on any clock
- *   -<place> <inbox>    minus the server's time at which it loses its place unless its process asks again
- *   =<place> <inbox>    of readers only: -1
+ *   <ticket> <inbox>     its turn: one more than that of the last waiter. The order does not depend on any clock
+ *   -<ticket> <inbox>    minus its deadline, in microseconds on the server's clock. The waiter extends it when it asks again
+ *   =<ticket> <inbox>    for readers only: -1
  *
- * The inbox is the channel on which its process is notified. It is empty if the process knows that it cannot hear.
+ * The inbox is the channel on which the waiter's process is notified. It is empty if the process knows that it cannot subscribe.
  */
 export const QUEUE = `
 local publish_is_denied = 0
@@ -20,7 +20,7 @@ local function forget(queue, waiter)
   return redis.call("ZREM", queue, waiter, "-" .. waiter, "=" .. waiter)
 end
 
--- before: the same place with an earlier inbox, if that was another one
+-- Enqueues the waiter, or extends its deadline. before: the same ticket with its earlier inbox, if the inbox has changed.
 local function keep_place(queue, waiter, before, is_reader)
   local turn = before and redis.call("ZSCORE", queue, before)
   if turn then
@@ -37,12 +37,12 @@ local function keep_place(queue, waiter, before, is_reader)
   redis.call("PEXPIRE", queue, ${2 * TICKET_TIME_MS})
 end
 
--- Whether nobody but readers waits. They may all hold the key together, so a reader may pass them.
+-- Whether only readers wait. All readers may hold the key together, so a reader may pass them.
 local function only_readers_wait(queue)
   return redis.call("ZCOUNT", queue, -1, -1) == redis.call("ZCOUNT", queue, "(0", "+inf")
 end
 
--- Whether a process of ours wrote it. Anybody else who may write to the queue could make us publish on a channel of theirs.
+-- Whether the entry has the form that Lockweave writes. Without this check, other writers of the queue could choose where we publish.
 local function is_ours(waiter)
   local inbox = string.sub(waiter, 34)
   return string.sub(waiter, 33, 33) == " "
@@ -50,12 +50,13 @@ local function is_ours(waiter)
     and (inbox == "" or string.sub(inbox, 1, ${inboxName("").length}) == "${inboxName("")}")
 end
 
--- How many dead waiters this call may still remove, and how many it may still notify. A queue may be of any length.
+-- The number of dead waiters that this call may still remove, and of waiters that it may still notify in vain. A queue can have any length,
+-- so both are limited.
 local removals, notices = ${MOST_DEAD_AT_ONCE}, ${MOST_DEAD_AT_ONCE}
--- Whether more dead waiters are in front than this call may remove. The waiters behind them ask again soon.
+-- Whether more dead waiters are in front than this call may remove. Then the waiters behind them ask again soon.
 local dead_are_left = false
 
--- If even the waiter with the latest deadline is dead, all are.
+-- Removes a dead waiter. If even the waiter with the latest deadline is dead, all are, so it removes the whole queue.
 local function forget_dead(queue, waiter)
   local latest = redis.call("ZRANGEBYSCORE", queue, "-inf", "+inf", "WITHSCORES", "LIMIT", 0, 1)[2]
   if latest and tonumber(latest) < 0 and -latest <= now_us() then
@@ -65,7 +66,7 @@ local function forget_dead(queue, waiter)
   end
 end
 
--- The first after that turn who was heard of in time, and its turn. Those who were not lose their places.
+-- Returns the first live waiter behind that turn, with its own turn. Removes dead waiters and entries of other programs in front of it.
 local function first_after(queue, turn)
   dead_are_left = false
   while true do
@@ -91,8 +92,10 @@ local function ask_again_in()
   return dead_are_left and 1 or -1
 end
 
--- Whether it may have heard. counts: "1" where PUBLISH counts all who listen (in a cluster it counts one node's). An inbox
--- with a slot of its own is heard on the node that has that slot, which is this one unless it has gone elsewhere.
+-- Sends a wake-up. Returns whether the waiter may have received it. A waiter without an inbox counts as notified, because it asks by
+-- itself.
+-- counts: "1" if PUBLISH counts all subscribers. In a cluster, it counts those of one node only. An inbox with a hash tag is served by the
+-- node that has its slot. That is this node unless the slot has moved.
 local function hears(waiter, counts)
   local inbox = string.sub(waiter, 34)
   if inbox == "" then
@@ -110,8 +113,9 @@ local function hears(waiter, counts)
   return true
 end
 
--- Who is to have the key: the first who hears so, or asks itself. Nobody hears who died: it would cost the claim time to
--- wait for each of those. Who only reconnects keeps its place; where nobody of the first ones hears, the first of all is chosen.
+-- Returns the waiter that gets the key: the first one that receives the wake-up, or the asker if it comes before that one. A killed process
+-- receives none, and a reservation for it would block the key for the claim time. A waiter that is only reconnecting keeps its turn. If no
+-- waiter that was notified receives the wake-up, the first of all is chosen.
 local function choose(queue, counts, asker)
   local first
   local waiter, turn = first_after(queue, 0)
@@ -147,7 +151,8 @@ local function reserve_for_next(lock, queue, counts)
   return chosen
 end
 
--- Nobody holds the lock any more. Where the queue is no queue, or no memory is left to write with, it is free all the same.
+-- Reserves the key for the next waiter. Frees the key if there is none, if the queue is not a sorted set, or if the server has no memory
+-- left to write a reservation.
 local function pass_on(lock, queue, counts)
   local done, chosen = pcall(reserve_for_next, lock, queue, counts)
   if not (done and chosen) then

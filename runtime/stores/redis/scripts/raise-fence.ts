@@ -3,8 +3,8 @@ import { script } from "./script";
 import { KEEP_TOKEN } from "./token";
 
 /**
- * Sees to it that all tokens that are drawn from now on are larger than one that was drawn elsewhere, and those that it
- * stands for.
+ * Raises the counter, so that all later tokens are larger than a token that was drawn elsewhere, and larger than the tokens that the holder
+ * counts up from it.
  *
  * KEYS: fence. ARGV: token, lock time in ms.
  *

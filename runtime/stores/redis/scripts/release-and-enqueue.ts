@@ -5,13 +5,13 @@ import { TOKEN } from "./token";
 import { REVOKED } from "./values";
 
 /**
- * Ends a hold for another of the same process, who comes last in the queue.
+ * Ends a hold, and enqueues a waiter of the same process at the end of the queue.
  *
- * KEYS: lock, queue, and for a fencing token fence. ARGV: requestId held, place, inbox, requestId, lock time in ms, "1"
- * where PUBLISH counts all who listen.
+ * KEYS: lock, queue, and the fence if a fencing token is requested. ARGV: the requestId of the hold; of the waiter: ticket, inbox,
+ * requestId, lock time in ms; "1" if PUBLISH counts all subscribers.
  *
- * Reply: { 1, token } where the other took the key, { 2 } where it has a place, { 3 } where it can have none and the key
- * is free, each with 1 in the third place where a PUBLISH was denied. Otherwise { 0, what it holds }.
+ * Reply: { 1, token } if the waiter acquired the key, { 2 } if it is enqueued, { 3 } if it cannot be enqueued and the key is free. The
+ * third element of each is 1 if a PUBLISH was denied. Otherwise { 0, the value of the key }.
  */
 export const RELEASE_AND_ENQUEUE = script(
   SERVER_TIME,

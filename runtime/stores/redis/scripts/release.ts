@@ -11,11 +11,11 @@ end
 `;
 
 /**
- * Ends a hold: the key is reserved for the next, or free.
+ * Ends a hold. Reserves the key for the next waiter, or frees it.
  *
- * KEYS: lock, queue. ARGV: requestId, "1" where PUBLISH counts all who listen.
+ * KEYS: lock, queue. ARGV: requestId, "1" if PUBLISH counts all subscribers.
  *
- * Reply: 1 where it was dropped, 2 where besides a PUBLISH was denied, otherwise { what it holds }.
+ * Reply: 1 if the hold was released, 2 if it was released and a PUBLISH was denied, otherwise { the value of the key }.
  */
 export const RELEASE = script(
   REVOKED,
@@ -28,7 +28,7 @@ if is_alone and redis.call("EXISTS", KEYS[2]) == 0 then
 end
 `,
   NOT_OURS,
-  // Where nobody waits, nothing is made that is for those who do.
+  // These functions come after the first return, so the server does not create them if nobody waits.
   SERVER_TIME,
   QUEUE,
   `
@@ -38,11 +38,11 @@ return 1 + publish_is_denied
 );
 
 /**
- * The same where there can be no queue.
+ * Ends a hold and frees the key, without using the queue.
  *
  * KEYS: lock. ARGV: requestId.
  *
- * Reply: 1 where it was dropped, otherwise { what it holds }.
+ * Reply: 1 if the hold was released, otherwise { the value of the key }.
  */
 export const RELEASE_ALONE = script(
   REVOKED,
@@ -58,11 +58,11 @@ return 1
 );
 
 /**
- * Ends many holds. The error of one key is its own: what was done for another before it is told.
+ * Ends many holds. An error of one key does not affect the others.
  *
- * KEYS: the locks, then the queue of each. ARGV: their requestIds, "1" where PUBLISH counts all who listen.
+ * KEYS: the locks, then their queues. ARGV: the requestIds in one string, "1" if PUBLISH counts all subscribers.
  *
- * Reply: 1 where all were dropped, and no more is to be said. Otherwise for each as that of DROP, or its error.
+ * Reply: 1 if all holds were released and nobody waits. Otherwise for each key the reply of RELEASE, or an error.
  */
 export const RELEASE_MANY = script(
   MANY,
@@ -85,7 +85,7 @@ for index = 1, count do
     ours[#ours + 1] = lock
     replies[index] = 1
   elseif passed_on[lock] then
-    replies[index] = found(lock) -- The same hold was asked for twice.
+    replies[index] = found(lock) -- The batch names this hold twice.
   else
     passed_on[lock] = true
     local done, failure = pcall(pass_on, lock, KEYS[count + index], ARGV[2])
@@ -100,11 +100,11 @@ return #ours == count and 1 or replies
 );
 
 /**
- * Ends a hold, and closes the key for a time. Those who wait find it when they look again.
+ * Ends a hold, and closes the key for a time. Nobody is notified: waiters find the key free when they ask again after that time.
  *
- * KEYS: lock. ARGV: requestId, for how long in ms.
+ * KEYS: lock. ARGV: requestId, how long the key stays closed in ms.
  *
- * Reply: 1 where it is closed, otherwise { what it holds }.
+ * Reply: 1 if the key is closed, otherwise { the value of the key }.
  */
 export const CLOSE = script(
   REVOKED,

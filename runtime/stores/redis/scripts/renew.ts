@@ -3,7 +3,7 @@ import { SERVER_TIME } from "./server-time";
 import { TOKEN } from "./token";
 import { MANY, VALUES } from "./values";
 
-// PEXPIRE with GT would do, had it not come with Redis 7 only. A key without an expiry has more left than any lock time.
+// PEXPIRE with GT would do the same, but only Redis 7 and later have it. A key without an expiry has more time left than any lock time.
 const PROLONG = `
 local function prolong(lock, lock_time)
   local left = redis.call("PTTL", lock)
@@ -14,11 +14,11 @@ end
 `;
 
 /**
- * Gives each hold its lock time again, and never less than it has left.
+ * Renews each hold for its lock time, and never shortens one.
  *
- * KEYS: the locks. ARGV: their requestIds; the lock times in ms, or one for all.
+ * KEYS: the locks. ARGV: their requestIds in one string; the lock times in ms, or one for all.
  *
- * Reply: 1 where all were renewed. Otherwise for each 1 where it was renewed, or { what it holds }.
+ * Reply: 1 if all holds were renewed. Otherwise for each key 1 if it was renewed, or { the value of the key }.
  */
 export const RENEW = script(
   MANY,
@@ -41,11 +41,11 @@ return all_renewed and 1 or replies
 );
 
 /**
- * The same for one hold, with a new fencing token.
+ * Renews one hold, and draws a new fencing token.
  *
  * KEYS: lock, fence. ARGV: requestId, lock time in ms.
  *
- * Reply: { 1, token } where it was renewed, otherwise { 0, what it holds }.
+ * Reply: { 1, token } if the hold was renewed, otherwise { 0, the value of the key }.
  */
 export const RENEW_WITH_TOKEN = script(
   SERVER_TIME,

@@ -2,11 +2,11 @@ import { script } from "./script";
 import { REVOKED, REWRITE } from "./values";
 
 /**
- * Ends a hold for who has it alone; for everybody else the key stays as it is.
+ * Revokes the hold of a caller that holds the key alone. The key keeps everybody else out for the time that the hold has left.
  *
  * KEYS: lock. ARGV: requestId.
  *
- * Reply: 1 where it is revoked, otherwise { what it holds }.
+ * Reply: 1 if the hold is revoked, otherwise { the value of the key }.
  */
 export const REVOKE = script(
   REVOKED,
@@ -22,7 +22,7 @@ if value ~= ARGV[1] then
 end
 local left = redis.call("PTTL", KEYS[1])
 if left < 0 then
-  return { value } -- Ours expire: another program wrote it.
+  return { value } -- Our holds expire, so another program wrote this value.
 end
 rewrite(KEYS[1], revoked, math.max(left, 1))
 return 1

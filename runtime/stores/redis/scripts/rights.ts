@@ -1,11 +1,11 @@
 import { script } from "./script";
 
 /**
- * Which command, of those that scripts need to end a hold, the user may not run. Servers before Redis 7 cannot tell.
+ * Checks whether the user may run the commands that scripts need to end a hold. Servers before Redis 7 cannot check that.
  *
- * KEYS: lock, then its queue and its shared holds, if there can be any.
+ * KEYS: lock, then its queue and its shared holds, if it can have any.
  *
- * Reply: { 1 } where it may run all of them, otherwise { 0, the command }.
+ * Reply: { 1 } if the user may run all of them, or if the server cannot check. Otherwise { 0, the first denied command }.
  */
 export const RIGHTS = script(`
 if not redis.acl_check_cmd then

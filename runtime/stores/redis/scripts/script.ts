@@ -1,12 +1,12 @@
 import { loadCrypto } from "../../../node-crypto";
 
-// The scripts are TypeScript modules with the Lua text in them, and no `.lua` files: a bundler takes no file along that
-// is read at run time.
+// The scripts are TypeScript modules that contain the Lua text, and not `.lua` files, because bundlers do not include files that are read
+// at run time.
 //
-// A script's reply is a number, or an array that begins with one, where it did what it was asked for or tells how it went.
-// What a key holds stands in an array always: so no value that somebody put there is taken for an answer.
+// The reply of a script is a number, or an array that begins with a number, if it reports success or progress. The value of a key is always
+// inside an array. So no value that another program wrote to a key can pass for a result.
 
-/** A script, and the name by which the server knows it once it has seen it. */
+/** A script, and the SHA-1 by which the server finds it in its cache. */
 export interface Script {
   readonly source: string;
   readonly sha1: string;
@@ -14,7 +14,8 @@ export interface Script {
 
 const SOURCES = new Map<string, string>();
 
-class NamedWhenUsed implements Script {
+/** Computes the SHA-1 when it is first needed. */
+class LazyScript implements Script {
   readonly source: string;
   #sha1: string | undefined;
 
@@ -31,10 +32,10 @@ class NamedWhenUsed implements Script {
 }
 
 export function script(...parts: readonly string[]): Script {
-  return new NamedWhenUsed(parts.join(""));
+  return new LazyScript(parts.join(""));
 }
 
-/** Of a script of ours that was sent. */
+/** Returns the source of a script whose SHA-1 has been used. */
 export function sourceOf(sha1: string): string | undefined {
   return SOURCES.get(sha1);
 }

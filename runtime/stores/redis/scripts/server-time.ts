@@ -1,4 +1,4 @@
-/** The server's clock, which may step. It is asked at most once in a script. */
+/** The server's time in microseconds. Its clock may step, so a script reads it at most once. */
 export const SERVER_TIME = `
 local now
 local function now_us()

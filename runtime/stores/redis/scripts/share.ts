@@ -5,8 +5,8 @@ import { SERVER_TIME } from "./server-time";
 import { SHARES } from "./shares";
 import { ERROR_OF, MANY, OF_ALL } from "./values";
 
-// The arguments of these scripts. KEYS: all locks, then their queues, then their holds. ARGV: all requestIds in one string,
-// then the arguments of each lock in turn.
+// Scripts for shared locks. Their KEYS: all locks, then their queues, then their holds. Their ARGV: all requestIds in one string, then the
+// arguments of each lock in turn.
 
 const EACH = `
 local count = #KEYS / 3
@@ -22,7 +22,7 @@ local function each(of_each, work)
 end
 `;
 
-/** Whether somebody waits whom a caller with that limit must not pass. */
+/** Whether somebody waits that a caller with this limit must not pass. A reader has the limit 0. */
 const SOMEBODY_WAITS = `
 local function somebody_waits(queue, limit)
   if limit == 0 and only_readers_wait(queue) then
@@ -33,7 +33,7 @@ end
 `;
 
 /**
- * Acquires each key that is free, or is shared with room while nobody waits. Readers may pass other readers that wait.
+ * Acquires each key that is free. Also acquires each key that is shared and has room, if nobody waits. Readers may pass waiting readers.
  *
  * ARGV of each: lock time in ms; the caller's limit of permits, 0 for a reader; how many permits it wants at most.
  *
@@ -67,14 +67,14 @@ end)
 );
 
 /**
- * Acquires each key if it is the turn of the place, and otherwise enqueues the place or keeps its turn. If room is left, it
- * notifies the next waiter.
+ * Acquires each key if it is the turn of the ticket. Otherwise enqueues the ticket or keeps its turn. If room is left, notifies the next
+ * waiter.
  *
- * ARGV of each: lock time in ms; limit; how many permits it wants at most; place; inbox; "1" if PUBLISH counts all
- * subscribers; the earlier inbox of the place, or "-" if that is the same.
+ * ARGV of each: lock time in ms; the caller's limit of permits, 0 for a reader; how many permits it wants at most; ticket; inbox; "1" if
+ * PUBLISH counts all subscribers; the earlier inbox of the ticket, or "-" if it is the same.
  *
  * Reply for each, if acquired: as above, with 1 at the end if a PUBLISH was denied. Otherwise { 0, the value of the key, when
- * to ask again in ms or -1 if another waiter is first, 1 if a PUBLISH was denied, 1 if the place is the last }, or an error.
+ * to ask again in ms or -1 if another waiter is first, 1 if a PUBLISH was denied, 1 if the ticket is the last }, or an error.
  */
 export const ENQUEUE_TO_SHARE_MANY = script(
   MANY,
@@ -127,7 +127,7 @@ end)
 );
 
 /**
- * Releases shared holds. If other holds are left, it notifies the first waiter. Otherwise it reserves the key for that waiter.
+ * Releases shared holds. If other holds are left, notifies the first waiter. Otherwise reserves the key for that waiter, or frees it.
  *
  * ARGV of each: "1" if PUBLISH counts all subscribers.
  *
@@ -161,7 +161,7 @@ end)
 );
 
 /**
- * Renews shared holds, without shortening any. A hold keeps at most so many of its permits, and gives the others back.
+ * Renews shared holds, and never shortens one. A hold keeps at most the requested number of its permits, and releases the others.
  *
  * ARGV of each: lock time in ms; how many permits it keeps, 0 for all; "1" if PUBLISH counts all subscribers.
  *
@@ -183,7 +183,7 @@ return each(3, function(lock, queue, holds, id, lock_time, kept, counts)
   if not ends then
     return { taken and own_in(holds, id) or value }
   end
-  redis.call("ZREM", holds, "") -- Removes nothing. After one write, a script may go on even if no memory is left.
+  redis.call("ZREM", holds, "") -- Removes nothing. After its first write, a script may continue even if no memory is left.
   redis.call("ZADD", holds, string.format("%.0f", math.max(ends, now_ms() + lock_time)), id)
   local mark = tonumber(kept) > 0 and redis.call("ZSCORE", holds, "=" .. id)
   local gives_back = mark and math.max(permits_of(mark) - kept, 0) or 0
@@ -215,11 +215,11 @@ local own = taken and own_in(KEYS[3], ARGV[1])
 if own ~= ARGV[1] then
   return own and 1 or { value }
 end
-redis.call("ZREM", KEYS[3], "") -- Removes nothing. After one write, a script may go on even if no memory is left.
+redis.call("ZREM", KEYS[3], "") -- Removes nothing. After its first write, a script may continue even if no memory is left.
 for _, mark in ipairs({ "", "=" }) do
   local score = redis.call("ZSCORE", KEYS[3], mark .. own)
   if score then
-    -- ZADD goes first: a set that loses its last member loses its time to live, too.
+    -- ZADD comes first: a set that loses its last member also loses its time to live.
     redis.call("ZADD", KEYS[3], score, mark .. revoked_from(own))
     redis.call("ZREM", KEYS[3], mark .. own)
   end

@@ -6,12 +6,12 @@ import { REVOKED } from "./values";
 export const PERMITS_UNIT = 1_024;
 
 /**
- * The holds of a shared key. Needs the server's time.
+ * Functions for the holds of a shared key. They need SERVER_TIME.
  *
- * The key itself says only that it is shared, by readers or with how many permits in all. It expires with the last hold.
- * A sorted set beside it contains the holds, each under the requestId of the command that acquired it:
+ * The key itself says only that it is shared, by readers or with how many permits in all. It expires with the last hold. A sorted set
+ * beside it contains the holds, each under the requestId of the command that acquired it:
  *
- *   <requestId>    its deadline in ms on the server's clock, which still belongs to the hold
+ *   <requestId>    its deadline in ms on the server's clock. The hold still counts in that millisecond
  *   =<requestId>   with permits: minus (the caller's limit of permits * PERMITS_UNIT + how many permits the hold has)
  *
  * Each call takes O(log n) time, and removes at most MOST_DEAD_AT_ONCE expired holds. The others count as held until a later call
@@ -25,7 +25,7 @@ local function now_ms()
   return math.floor(now_us() / 1000)
 end
 
--- How many permits are held; 0 for readers; nil if the key is free or not shared.
+-- Returns how many permits are held: 0 for readers, and nil if the key is free or not shared.
 local function permits_in(value)
   if value == READERS then
     return 0
@@ -33,19 +33,19 @@ local function permits_in(value)
   return type(value) == "string" and tonumber(string.match(value, "^${sharedByPermits()}(%d+)$")) or nil
 end
 
--- How many permits a hold has, from its mark.
+-- Returns how many permits a hold has, from its mark.
 local function permits_of(mark)
   return -mark % ${PERMITS_UNIT}
 end
 
--- Returns how many permits the other holds have.
+-- Removes a hold. Returns how many permits the other holds have.
 local function remove_hold(holds, id, taken)
   local mark = taken > 0 and redis.call("ZSCORE", holds, "=" .. id)
   redis.call("ZREM", holds, id, "=" .. id)
   return mark and math.max(taken - permits_of(mark), 0) or taken
 end
 
--- Writes how many permits are held. PEXPIRE goes first: after one write, a script may go on even if no memory is left.
+-- Writes how many permits are held. PEXPIRE comes first: after its first write, a script may continue even if no memory is left.
 local function write_shares(lock, holds, value, taken)
   local last = redis.call("ZREVRANGE", holds, 0, 0, "WITHSCORES")[2]
   local ms = string.format("%.0f", math.max(last - now_ms(), 1))
@@ -53,9 +53,10 @@ local function write_shares(lock, holds, value, taken)
   redis.call("SET", lock, value == READERS and READERS or "${sharedByPermits()}" .. taken, "PX", ms)
 end
 
+-- The number of expired holds that this call may still remove.
 local overdue = ${MOST_DEAD_AT_ONCE}
 
--- Removes expired holds. Returns the value of the key, or an error if it is no string, and how many permits are held.
+-- Removes expired holds. Returns the value of the key, or an error if it is not a string, and how many permits are held.
 local function shares_in(lock, holds)
   local value = redis.pcall("GET", lock)
   local taken = permits_in(value)
@@ -74,13 +75,13 @@ local function shares_in(lock, holds)
   return value, taken
 end
 
--- The deadline of a hold; nil if there is none.
+-- Returns the deadline of a hold, or nil if there is no such hold.
 local function ends_of(holds, id)
   local ends = tonumber(redis.call("ZSCORE", holds, id) or nil)
   return ends and ends >= now_ms() and ends or nil
 end
 
--- The id under which the hold is stored, which changes when it is revoked; nil if there is none.
+-- Returns the ID under which the hold is stored, or nil if there is no such hold. The ID changes when the hold is revoked.
 local function own_in(holds, id)
   if ends_of(holds, id) then
     return id
@@ -88,7 +89,7 @@ local function own_in(holds, id)
   return ends_of(holds, revoked_from(id)) and revoked_from(id) or nil
 end
 
--- The smallest and the largest limit among the holders.
+-- Returns the smallest and the largest limit among the holders.
 local function limits_in(holds)
   local smallest = redis.call("ZREVRANGEBYSCORE", holds, -1, "-inf", "WITHSCORES", "LIMIT", 0, 1)[2]
   local largest = redis.call("ZRANGEBYSCORE", holds, "-inf", -1, "WITHSCORES", "LIMIT", 0, 1)[2]
@@ -98,7 +99,7 @@ local function limits_in(holds)
   return limit(smallest), limit(largest)
 end
 
--- How many permits are left for a caller with that limit; 0 as the limit stands for a reader.
+-- Returns how many permits are left for a caller with this limit. A reader has the limit 0, and gets 1 or 0.
 local function room_in(holds, value, taken, limit)
   if limit == 0 or value == READERS then
     return limit == 0 and value == READERS and 1 or 0
@@ -132,7 +133,7 @@ local function join_shares(lock, holds, value, taken, id, lock_time, limit, want
   return got, differs
 end
 
--- When to ask again, in ms: a reader waits for the last hold to end, a caller with permits for the first.
+-- Returns when to ask again, in ms. A reader waits until the last hold ends, and a caller with permits until the first one does.
 local function room_comes_in(lock, holds, value, limit)
   if limit == 0 or value == READERS then
     return redis.call("PTTL", lock)

@@ -2,18 +2,18 @@ import { FENCING_STRIDE } from "../../port";
 import { script } from "./script";
 import { SERVER_TIME } from "./server-time";
 
-/** How the error begins of a counter that no process of ours has written. */
+/** The first word of the error for a token counter that Lockweave did not write. */
 export const BAD_COUNTER = "BADFENCE";
 
-/** How long the counter of a lock's tokens outlives the lock. */
+/** How long the token counter of a lock outlives the lock time. */
 const FENCE_OUTLIVES_MS = 3_600_000;
 
-/** A counter may hold at most this, so that the next token is exact, and so are those that its holder counts on to. */
+/** The largest value of a counter from which the next token, and the tokens that its holder counts up from it, are exact integers. */
 const LARGEST_COUNTER = Number.MAX_SAFE_INTEGER - FENCING_STRIDE;
 
 /**
- * `fence` holds the last token given out, with those that the holder counts on to. From anything else a script would draw
- * tokens that do not rise, or that are no numbers: it fails instead, before it has changed anything.
+ * Reads and writes the token counter. It contains the last token that may be in use, with those that its holder counts up to. From any
+ * other value, a script would draw tokens that do not rise or are not numbers. So it fails before it changes anything.
  */
 export const KEEP_TOKEN = `
 local function last_token(fence)
@@ -31,8 +31,8 @@ end
 `;
 
 /**
- * Fencing tokens; needs the server's time. The clock makes them rise even when the counter is lost, and that makes them
- * rise even when the clock steps back.
+ * Draws fencing tokens. Needs SERVER_TIME. Because of the clock, tokens rise even if the counter is lost. Because of the counter, they rise
+ * even if the clock steps back.
  */
 export const TOKEN = `${KEEP_TOKEN}
 local function draw_token(fence, lock_time)
@@ -43,7 +43,7 @@ end
 `;
 
 /**
- * Draws a token by itself.
+ * Draws a token, and does nothing else.
  *
  * KEYS: fence. ARGV: lock time in ms.
  *

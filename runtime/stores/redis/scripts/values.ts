@@ -1,21 +1,24 @@
 import { revokedFrom } from "../../value";
 
-/** What a key holds. */
+/** Reads the value of a key. */
 export const VALUES = `
--- In an array: the text, false where the key is free, or the error of reading it (other data than text is somebody's, too).
+-- Returns an array with the text, false if the key is free, or the error if the data is not text. Such a key belongs to somebody else, too.
 local function found(lock)
   return { redis.pcall("GET", lock) }
 end
 `;
 
-/** What is left of a hold that is revoked. */
+/** Returns the ID that replaces a `requestId` when its hold is revoked. */
 export const REVOKED = `
 local function revoked_from(id)
   return "${revokedFrom("")}" .. string.sub(id, ${revokedFrom("").length + 1})
 end
 `;
 
-/** Of a key that is there. Who has written may go on where no memory is left: so what is held is renewed and ended there, too. */
+/**
+ * Changes the value of an existing key. PEXPIRE comes first: after its first write, a script may continue even if no memory is left. So
+ * holds can be renewed and ended in that case, too.
+ */
 export const REWRITE = `
 local function rewrite(lock, value, ms)
   redis.call("PEXPIRE", lock, ms)
@@ -23,7 +26,7 @@ local function rewrite(lock, value, ms)
 end
 `;
 
-/** What a script for many keys replies for one that failed by itself. */
+/** Returns the reply of a script for many keys for one key that failed. */
 export const ERROR_OF = `
 local function error_of(failure)
   return type(failure) == "table" and failure or redis.error_reply(failure)
@@ -31,8 +34,9 @@ end
 `;
 
 /**
- * A server that takes no writes says so of the first key as of all. It is the reply to the command then: a client looks for
- * another server by the errors of commands (`reconnectOnError` of ioredis), and by no others.
+ * Returns the replies, or only the error if the server rejects all writes. A client checks the error of a command to decide whether it
+ * needs another server (`reconnectOnError` of ioredis), but does not check errors inside a reply. Such a server rejects the first key like
+ * all others.
  */
 export const OF_ALL = `
 local function of_all(replies)
@@ -42,7 +46,7 @@ local function of_all(replies)
 end
 `;
 
-/** How a script for many keys reads its arguments: all requestIds are in one, since fewer arguments cost less. */
+/** Reads the arguments of a script for many keys. All requestIds are in one argument, because fewer arguments cost less. */
 export const MANY = `
 local function id_of(index)
   return string.sub(ARGV[1], 32 * index - 31, 32 * index)
