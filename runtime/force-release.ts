@@ -5,7 +5,7 @@ import { checkedKey } from "./key";
 import { placeOf } from "./lock/events";
 import type { Locker } from "./lock/locker";
 import { releaseReply, revokeReply } from "./stores/replies";
-import { isHoldOfOurs } from "./stores/value";
+import { isLockweaveHold } from "./stores/value";
 import { FREED, REVOKED } from "./queue/loss";
 import { isOptions, readFrom, readOptions } from "./options";
 import { formatValue } from "./format-value";
@@ -59,7 +59,7 @@ export async function forceRelease(
 
 /** Whether no process of ours can have written it: each of our holds expires. */
 function isForeign({ storeValue, leftMs = 0 }: InspectedHolder): boolean {
-  return !isHoldOfOurs(storeValue) || leftMs < 0;
+  return !isLockweaveHold(storeValue) || leftMs < 0;
 }
 
 function notOurs(key: string, store: string, value: string): LockOptionError {
