@@ -15,7 +15,10 @@ export async function drawToken(
 ): Promise<number> {
   let token = 0;
   await masters.poll(patienceMs, async ({ store }) => {
-    const [reply = NO_ANSWER] = await store.renew([{ ...withoutFencing(request), fencing: true }], patienceMs);
+    const [reply = NO_ANSWER] = await store.renew(
+      [{ ...withoutFencing(request), fencing: true }],
+      patienceMs,
+    );
     if (reply instanceof Error) throw reply;
     if (reply.renewed) token = Math.max(token, reply.fencingToken ?? 0);
     return reply.renewed;
