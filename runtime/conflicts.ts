@@ -68,7 +68,7 @@ export function refusedAmong(isSaid: (said: Said) => boolean): readonly RefusedP
   return REFUSED_PAIRS.filter(({ one, other }) => isSaid(one) && isSaid(other));
 }
 
-/** As in a tag: `autoUnlock=false`. */
+/** Formats an attribute as in a tag: `autoUnlock=false`. */
 export function wordsOf({ name, value }: Said): string {
   return value === undefined ? name : `${name}=${value}`;
 }

@@ -57,7 +57,7 @@ export async function forceRelease(
   return holders.filter(({ storeValue }) => taken.includes(storeValue));
 }
 
-/** Whether no process of ours can have written it: each of our holds expires. */
+/** Whether another program wrote the value. A hold of Lockweave always expires. */
 function isForeign({ storeValue, leftMs = 0 }: InspectedHolder): boolean {
   return !isLockweaveHold(storeValue) || leftMs < 0;
 }
@@ -68,7 +68,7 @@ function notOurs(key: string, store: string, value: string): LockOptionError {
   );
 }
 
-/** @returns what was taken, if it was still there */
+/** Returns the value that was revoked, or `undefined` if it was gone. */
 async function revoke(of: Locker, key: string, requestId: string): Promise<string | undefined> {
   const { store, queues, name } = of;
   if (store.revoke === undefined) {
@@ -107,12 +107,12 @@ function checked(options: ForceOptions): ForceOptions {
   if (!isOptions(options)) throw expected();
   const own = readOptions(options, OPTIONS, expected);
   const isGood =
-    ["boolean", "undefined"].includes(typeof own.now) && (own.from === undefined || isTexts(own.from));
+    ["boolean", "undefined"].includes(typeof own.now) && (own.from === undefined || areStrings(own.from));
   if (isGood) return own;
   throw expected();
 }
 
-function isTexts(value: unknown): boolean {
+function areStrings(value: unknown): boolean {
   return readFrom(
     "The option `from`",
     () => Array.isArray(value) && value.every((one) => typeof one === "string"),

@@ -21,15 +21,15 @@ export interface InspectedHolder {
   readonly here: { readonly site: string | undefined; readonly heldForMs: number } | undefined;
 }
 
-/** What a key holds. */
+/** A hold of a key, or another value of the key. */
 export interface Hold {
   readonly value: string;
   readonly leftMs: number | undefined;
-  /** How many permits it has, where the key is shared with permits. */
+  /** The number of permits, if the key is shared with permits. */
   readonly permits?: number;
 }
 
-/** Those who hold the lock; what only keeps others from it is none. */
+/** Returns the holders of the lock. Reservations and closed keys are not holders. */
 export function holdersOf(
   { queues, clock }: Locker,
   key: string,
@@ -53,7 +53,7 @@ interface Found {
   readonly waiting: number | undefined;
 }
 
-/** @throws {LockUnreachableError} when the store did not answer */
+/** @throws {LockUnreachableError} if the store did not reply */
 export async function inspected(of: Locker, key: string): Promise<Found> {
   const { store } = of;
   const { inspect } = store;
@@ -64,7 +64,7 @@ export async function inspected(of: Locker, key: string): Promise<Found> {
   return { holds: values.map((value) => ({ value, leftMs: undefined })), waiting: undefined };
 }
 
-/** What the key holds, in the reply of a store that was asked for it. */
+/** Returns the value of the key in a reply to `peek`, if there is one. */
 function valuesIn(reply: unknown): readonly string[] {
   const value = peekReply(repliesIn(reply, 1)[0]);
   if (value instanceof Error) throw value;
@@ -72,8 +72,10 @@ function valuesIn(reply: unknown): readonly string[] {
 }
 
 /**
- * @param read returns what the store replied, or throws if that is no reply
- * @throws {LockUnreachableError} when the store did not answer
+ * Asks the store about a key.
+ *
+ * @param read converts the reply, or throws if the reply is invalid
+ * @throws {LockUnreachableError} if the store did not reply
  */
 export async function asked<Reply>(
   { name, queues }: Locker,

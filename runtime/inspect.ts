@@ -12,11 +12,14 @@ export interface InspectedLock {
   /** The name of its store. */
   readonly store: string;
   /**
-   * `held`; `free`; `next`: kept for the next waiter, who was notified; `closed`: kept after its release, by `lockAtLeast`.
+   * `held`; `free`; `next`: reserved for the next waiter, which was notified; `closed`: kept closed after its release, by `lockAtLeast`.
    */
   readonly state: "held" | "free" | "next" | "closed";
   readonly holders: readonly InspectedHolder[];
-  /** The number of waiters in the store's queue, without those that wait in their own process. `undefined` if the store does not know. */
+  /**
+   * The number of waiters in the store queue, without those that wait in the local queue of their process. `undefined` if the store does
+   * not know.
+   */
   readonly waiting: number | undefined;
   /** The number of calls in this process that wait. */
   readonly waitingHere: number;
