@@ -1,6 +1,6 @@
 import { locker } from "./configure";
 import { LockOptionError } from "./errors";
-import { asked, holdersOf, inspected, type InspectedHolder } from "./holders";
+import { askStore, holdersOf, inspectKey, type InspectedHolder } from "./holders";
 import { checkedKey } from "./key";
 import { placeOf } from "./lock/events";
 import type { Locker } from "./lock/locker";
@@ -44,17 +44,17 @@ export async function forceRelease(
   const name = checkedKey(key);
   const { now = false, from, ...place } = checked(options);
   const { locker: of } = locker().callSite(place, "forceRelease()", []).made;
-  const found = await inspected(of, name);
+  const found = await inspectKey(of, name);
   const holds = found.holds.filter(({ value }) => from?.includes(value) !== false);
   const holders = holdersOf(of, name, holds);
   const foreign = now ? undefined : holders.find(isForeign);
   if (foreign !== undefined) throw notOurs(name, of.name, foreign.storeValue);
-  const taken = await Promise.all(
+  const revoked = await Promise.all(
     now
       ? holds.map(({ value }) => free(of, name, value))
       : holders.map(({ storeValue }) => revoke(of, name, storeValue)),
   );
-  return holders.filter(({ storeValue }) => taken.includes(storeValue));
+  return holders.filter(({ storeValue }) => revoked.includes(storeValue));
 }
 
 /** Whether another program wrote the value. A hold of Lockweave always expires. */
@@ -75,7 +75,7 @@ async function revoke(of: Locker, key: string, requestId: string): Promise<strin
     const message = `The store \`${name}\` cannot revoke a lock: forceRelease(key, { now: true }) frees it, though its body may still be at work`;
     throw new LockOptionError(message);
   }
-  const isRevoked = await asked(
+  const isRevoked = await askStore(
     of,
     key,
     async (timeoutMs) => await store.revoke?.({ key, requestId }, timeoutMs),
@@ -88,7 +88,7 @@ async function revoke(of: Locker, key: string, requestId: string): Promise<strin
 
 async function free(of: Locker, key: string, requestId: string): Promise<string | undefined> {
   const { store, queues } = of;
-  const { released } = await asked(
+  const { released } = await askStore(
     of,
     key,
     (timeoutMs) => store.release({ key, requestId }, timeoutMs),

@@ -54,13 +54,13 @@ interface Found {
 }
 
 /** @throws {LockUnreachableError} if the store did not reply */
-export async function inspected(of: Locker, key: string): Promise<Found> {
+export async function inspectKey(of: Locker, key: string): Promise<Found> {
   const { store } = of;
   const { inspect } = store;
   if (inspect !== undefined) {
-    return await asked(of, key, (timeoutMs) => inspect.call(store, key, timeoutMs), inspection);
+    return await askStore(of, key, (timeoutMs) => inspect.call(store, key, timeoutMs), inspection);
   }
-  const values = await asked(of, key, (timeoutMs) => store.peek([key], timeoutMs), valuesIn);
+  const values = await askStore(of, key, (timeoutMs) => store.peek([key], timeoutMs), valuesIn);
   return { holds: values.map((value) => ({ value, leftMs: undefined })), waiting: undefined };
 }
 
@@ -77,7 +77,7 @@ function valuesIn(reply: unknown): readonly string[] {
  * @param read converts the reply, or throws if the reply is invalid
  * @throws {LockUnreachableError} if the store did not reply
  */
-export async function asked<Reply>(
+export async function askStore<Reply>(
   { name, queues }: Locker,
   key: string,
   send: (timeoutMs: number) => Promise<unknown>,

@@ -1,7 +1,7 @@
 import { checkedKey } from "./key";
 import { locker } from "./configure";
 import { LockOptionError } from "./errors";
-import { holdersOf, inspected, type InspectedHolder } from "./holders";
+import { holdersOf, inspectKey, type InspectedHolder } from "./holders";
 import { isOptions, readOptions } from "./options";
 import { formatValue } from "./format-value";
 import { isReserved } from "./stores/value";
@@ -37,7 +37,7 @@ export async function inspect(
 ): Promise<InspectedLock> {
   const name = checkedKey(key);
   const { locker: of } = locker().callSite(storeIn(options), "inspect()", []).made;
-  const { holds, waiting } = await inspected(of, name);
+  const { holds, waiting } = await inspectKey(of, name);
   const { waiting: waitingHere } = of.queues.hereOf(name);
   const holders = holdersOf(of, name, holds);
   const [other] = holds;

@@ -82,17 +82,17 @@ export function wholeKey(template: TemplateStringsArray, ...values: readonly Key
   const pieces: string[] = [];
   values.forEach((value, index) => {
     const text = textOf(value, nameOfValue, shape, index);
-    const behind = template[index + 1] ?? "";
+    const following = template[index + 1] ?? "";
     const isLast = index === values.length - 1;
-    if (!isLast && behind === "") {
+    if (!isLast && following === "") {
       throw new LockKeyError(
         `Expected text between values ${index + 1} and ${index + 2} of the key "${shape}". Without it, "1" and "23" make the same key as "12" and "3"`,
       );
     }
-    // `text + behind`, because a value that ends with the first half of `behind` also makes `behind` begin earlier.
-    if (!isLast && (text + behind).indexOf(behind) < text.length) {
+    // `text + following`, because a value that ends with the first half of `following` also makes `following` begin earlier.
+    if (!isLast && (text + following).indexOf(following) < text.length) {
       throw new LockKeyError(
-        `Expected ${nameOfValue(shape, index)} not to contain the text ${formatValue(behind)} that follows it, got ${formatValue(value)}`,
+        `Expected ${nameOfValue(shape, index)} not to contain the text ${formatValue(following)} that follows it, got ${formatValue(value)}`,
       );
     }
     pieces.push(template[index] ?? "", text);

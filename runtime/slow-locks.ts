@@ -1,6 +1,6 @@
 import type { Clock } from "./clock";
 import { errorMessage } from "./errors";
-import { holdersOf, inspected, type InspectedHolder } from "./holders";
+import { holdersOf, inspectKey, type InspectedHolder } from "./holders";
 import { nameOf, type LockEvent } from "./lock/events";
 import type { Lockers } from "./lock/locker";
 import { followLocks, type UnderWay } from "./lock/under-way";
@@ -55,7 +55,7 @@ async function holdersText(all: Lockers, { key, store }: LockEvent): Promise<str
   const of = all.get(store);
   if (of === undefined) return "its holder is not known";
   try {
-    const { holds } = await inspected(of, key);
+    const { holds } = await inspectKey(of, key);
     const holders = holdersOf(of, key, holds);
     if (holders.length === 0) return "nobody holds it now";
     return `it is held by ${holders.map(holderText).join(", ")}`;

@@ -91,8 +91,8 @@ export interface Inspection {
 export interface NotAcquired {
   readonly acquired: false;
   /**
-   * The value of the key: a `requestId`, a reservation, a mark that it is shared (never by whom), or what only another version
-   * understands. It is the command's own `requestId` if the command ran twice. `undefined` if the store does not know.
+   * The value of the key: a `requestId`, a reservation, a mark that the key is shared (without its holders), or a value that only another
+   * version understands. It is the command's own `requestId` if the command ran twice. `undefined` if the store does not know.
    */
   readonly holder: string | undefined;
   /**
@@ -112,7 +112,7 @@ export interface RenewRequest extends AcquireRequest {
   readonly fencing: boolean;
 }
 
-/** The value of the key is the `requestId`, and stays so for at least the lock time. */
+/** The value of the key is the `requestId`, and remains so for at least the lock time. */
 export interface Renewed {
   readonly renewed: true;
   /** Present if the request asked for one. */
@@ -228,7 +228,7 @@ export interface Store {
    */
   readonly inspect?: ((key: string, timeoutMs: number) => Promise<Inspection>) | undefined;
 
-  /** Keeps the announcement of a process for a time, for people who look at its locks. */
+  /** Stores the announcement of a process for a time, for people who inspect its locks. */
   readonly announce?: ((request: AnnounceRequest, timeoutMs: number) => Promise<void>) | undefined;
 
   // ---- queue ------------------------------------------------------------------------------------------

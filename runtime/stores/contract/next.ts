@@ -45,21 +45,21 @@ export function next(test: RegisterTest, subject: () => Subject): void {
   test("if others wait, the next caller goes to the end of the queue, and the key is reserved for the first waiter", async () => {
     const { store } = subject();
     const [key, requestId, other] = [newKey(), newId(), newId()];
-    const ear = listen(store, other);
+    const listener = listen(store, other);
     await take(store, key, requestId);
     await queued(store, key, other);
     const mine = placing(key, newId());
     const enqueued = { released: true, next: "enqueued" } as const;
     assert.deepEqual(await store.releaseAndEnqueue({ key, requestId }, mine, TIMEOUT_MS), enqueued);
     assert.equal(await look(store, key), reservedFor(other));
-    await ear.heard;
+    await listener.heard;
     const held = await takenInTurn(store, key, other);
     assert.deepEqual(
       await store.releaseAndEnqueue({ key, requestId: held }, placing(key, other), TIMEOUT_MS),
       enqueued,
     );
     await takenInTurn(store, key, mine.ticket);
-    ear.deafen();
+    listener.deafen();
   });
 
   test("a next caller that is already in the queue keeps its position", async () => {

@@ -69,19 +69,19 @@ export function queue(test: RegisterTest, subject: () => Subject): void {
   test("release() reserves the key for the first waiter, and wakes only that one", async () => {
     const { store } = subject();
     const [key, holder, first, second] = [newKey(), newId(), newId(), newId()];
-    const [ear, otherEar] = [listen(store, first), listen(store, second)];
+    const [listener, otherListener] = [listen(store, first), listen(store, second)];
     await take(store, key, holder);
     await queued(store, key, first);
     await queued(store, key, second);
-    assert.equal(ear.hasHeard(), false);
+    assert.equal(listener.hasHeard(), false);
     assert.deepEqual(await drop(store, key, holder), { released: true });
     assert.equal(await look(store, key), reservedFor(first));
-    await ear.heard;
+    await listener.heard;
     await queued(store, key, second);
     await takenInTurn(store, key, first);
-    assert.equal(otherEar.hasHeard(), false);
-    ear.deafen();
-    otherEar.deafen();
+    assert.equal(otherListener.hasHeard(), false);
+    listener.deafen();
+    otherListener.deafen();
   });
 
   test("a listener that unsubscribed gets no wake-ups, and the others still do", async () => {
@@ -147,7 +147,7 @@ export function queue(test: RegisterTest, subject: () => Subject): void {
   test("an expired key goes to the first waiter, no matter which waiter notices it", async () => {
     const { store, elapse } = subject();
     const [key, first, second] = [newKey(), newId(), newId()];
-    const ear = listen(store, first);
+    const listener = listen(store, first);
     await take(store, key, newId(), { lockTimeMs: CLAIM_TIME_MS });
     await queued(store, key, first);
     await queued(store, key, second);
@@ -155,9 +155,9 @@ export function queue(test: RegisterTest, subject: () => Subject): void {
     const reply = await place(store, key, second);
     assert.ok(!reply.acquired);
     assert.equal(reply.holder, reservedFor(first));
-    await ear.heard;
+    await listener.heard;
     await takenInTurn(store, key, first);
-    ear.deafen();
+    listener.deafen();
   });
 
   test("a waiter that does not ask again in time loses its position, and the others keep theirs", async () => {
@@ -207,17 +207,17 @@ export function queue(test: RegisterTest, subject: () => Subject): void {
   test("dequeue() of a waiter with a reservation wakes the next waiter, and the last one frees the key", async () => {
     const { store } = subject();
     const [key, holder, first, second] = [newKey(), newId(), newId(), newId()];
-    const ear = listen(store, second);
+    const listener = listen(store, second);
     await take(store, key, holder);
     await queued(store, key, first);
     await queued(store, key, second);
     await drop(store, key, holder);
     for (let n = 0; n < 2; n += 1) await store.dequeue(key, first, TIMEOUT_MS);
-    await ear.heard;
+    await listener.heard;
     assert.equal(await look(store, key), reservedFor(second));
     await store.dequeue(key, second, TIMEOUT_MS);
     assert.ok(await isForgotten(store, key));
-    ear.deafen();
+    listener.deafen();
   });
 
   test("dequeue() changes no hold, not even one that the waiter acquired", async () => {

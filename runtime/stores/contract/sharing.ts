@@ -103,11 +103,11 @@ export function sharing(test: RegisterTest, subject: () => Subject): void {
       (await store.renew([{ ...renewal(key, one), permits: 3, count }], TIMEOUT_MS))[0];
     await take(store, key, one, { permits: 3, count: 3 });
     assert.ok(!(await place(store, key, waiting, { permits: 3, count: 2 })).acquired);
-    const ear = listen(store, waiting);
+    const listener = listen(store, waiting);
     for (const count of [1, 1, 2])
       assert.deepEqual(await keeping(count), { renewed: true, somebodyWaits: true });
-    await ear.heard;
-    ear.deafen();
+    await listener.heard;
+    listener.deafen();
     const reply = await place(store, key, waiting, { permits: 3, count: 3 });
     assert.deepEqual(reply, { acquired: true, count: 2 });
     assert.deepEqual(await keeping(3), { renewed: true });
@@ -238,11 +238,11 @@ export function sharing(test: RegisterTest, subject: () => Subject): void {
     await queued(store, key, writer);
     assert.ok(!(await take(store, key, newId(), READS)).acquired, "a newcomer");
     assert.ok(!(await place(store, key, later, READS)).acquired, "a waiter");
-    const ear = listen(store, writer);
+    const listener = listen(store, writer);
     await drop(store, key, reader);
     assert.equal(await look(store, key), reservedFor(writer));
-    await ear.heard;
-    ear.deafen();
+    await listener.heard;
+    listener.deafen();
     const held = await takenInTurn(store, key, writer);
     assert.ok(!(await place(store, key, later, READS)).acquired);
     await drop(store, key, held);
@@ -256,10 +256,10 @@ export function sharing(test: RegisterTest, subject: () => Subject): void {
     await queued(store, key, writer);
     assert.ok(!(await place(store, key, reader, READS)).acquired);
     assert.ok(!(await take(store, key, first, READS)).acquired);
-    const beside = { ...renewal(key, held), permits: Infinity };
-    assert.deepEqual(await store.renew([beside], TIMEOUT_MS), [{ renewed: true, somebodyWaits: true }]);
+    const readerRenewal = { ...renewal(key, held), permits: Infinity };
+    assert.deepEqual(await store.renew([readerRenewal], TIMEOUT_MS), [{ renewed: true, somebodyWaits: true }]);
     await store.dequeue(key, writer, TIMEOUT_MS);
-    assert.deepEqual(await store.renew([beside], TIMEOUT_MS), [{ renewed: true }]);
+    assert.deepEqual(await store.renew([readerRenewal], TIMEOUT_MS), [{ renewed: true }]);
     assert.deepEqual(await take(store, key, first, READS), TAKEN);
     assert.deepEqual(await place(store, key, later, READS), TAKEN);
     // The reader that was overtaken still waits, and acquires the key when it asks.
@@ -277,17 +277,17 @@ export function sharing(test: RegisterTest, subject: () => Subject): void {
     await queued(store, key, second);
     assert.ok(!(await place(store, key, behind, READS)).acquired);
     const inside: string[] = [];
-    const ears = [...readers, second].map((one) => listen(store, one));
+    const listeners = [...readers, second].map((one) => listen(store, one));
     await drop(store, key, writer);
     for (const [index, one] of readers.entries()) {
-      await ears[index]?.heard;
+      await listeners[index]?.heard;
       inside.push(await takenInTurn(store, key, one, READS));
     }
     assert.ok(!(await place(store, key, second)).acquired);
     assert.ok(!(await place(store, key, behind, READS)).acquired, "behind a writer");
     for (const id of inside) await drop(store, key, id);
-    await ears[3]?.heard;
-    for (const ear of ears) ear.deafen();
+    await listeners[3]?.heard;
+    for (const listener of listeners) listener.deafen();
     await takenInTurn(store, key, second);
   });
 
@@ -297,10 +297,10 @@ export function sharing(test: RegisterTest, subject: () => Subject): void {
     await take(store, key, one, TWO);
     await take(store, key, other, TWO);
     assert.ok(!(await place(store, key, first, TWO)).acquired);
-    const ear = listen(store, first);
+    const listener = listen(store, first);
     await drop(store, key, one);
-    await ear.heard;
-    ear.deafen();
+    await listener.heard;
+    listener.deafen();
     const inside = await takenInTurn(store, key, first, TWO);
     // A caller that shares the key waits behind a writer, even if there is room.
     await drop(store, key, other);
@@ -350,18 +350,18 @@ export function sharing(test: RegisterTest, subject: () => Subject): void {
     const { store } = subject();
     const { acquireMany, enqueueMany } = store;
     if (acquireMany === undefined || enqueueMany === undefined) return;
-    const [key, alone, held, waits, first, second] = [newKey(), newKey(), newId(), newId(), newId(), newId()];
+    const [key, alone, held, waiter, first, second] = [newKey(), newKey(), newId(), newId(), newId(), newId()];
     const requests = [first, second, newId()].map((id) => request(key, id, TWO));
     const replies = await acquireMany([...requests, request(alone, held)], TIMEOUT_MS);
     assert.deepEqual(
       replies.map((reply) => "acquired" in reply && reply.acquired),
       [true, true, false, true],
     );
-    const [refused] = await enqueueMany([placing(key, waits, TWO)], TIMEOUT_MS);
+    const [refused] = await enqueueMany([placing(key, waiter, TWO)], TIMEOUT_MS);
     assert.ok(refused !== undefined && "acquired" in refused && !refused.acquired);
     await drop(store, key, first);
     const [placed, other] = await enqueueMany(
-      [placing(key, waits, TWO), placing(alone, newId())],
+      [placing(key, waiter, TWO), placing(alone, newId())],
       TIMEOUT_MS,
     );
     assert.deepEqual(placed, TAKEN);
@@ -412,15 +412,15 @@ export function sharing(test: RegisterTest, subject: () => Subject): void {
       });
       return [...shown.toSorted(), `${waiting} wait`].join(", ");
     };
-    const [key, one, other, waits] = [newKey(), newId(), newId(), newId()];
+    const [key, one, other, waiter] = [newKey(), newId(), newId(), newId()];
     assert.equal(await found(), "0 wait");
     await take(store, key, one);
     assert.equal(await found(), `${one} for long, 0 wait`);
-    await queued(store, key, waits);
+    await queued(store, key, waiter);
     assert.equal(await found(), `${one} for long, 1 wait`);
     await drop(store, key, one);
-    assert.equal(await found(), `${reservedFor(waits)} for a while, 0 wait`);
-    await store.dequeue(key, waits, TIMEOUT_MS);
+    assert.equal(await found(), `${reservedFor(waiter)} for a while, 0 wait`);
+    await store.dequeue(key, waiter, TIMEOUT_MS);
     assert.equal(await found(), "0 wait");
     await take(store, key, one, READS);
     await take(store, key, other, { ...READS, lockTimeMs: BRIEF_MS });

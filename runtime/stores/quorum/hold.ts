@@ -20,7 +20,7 @@ export class Hold implements Belief {
    * still has it at the release, it was held all the time.
    */
   readonly witnesses = new Set<Master>();
-  /** The last release that was sent to each master. The promise tells whether it ended the hold. */
+  /** The last release that was sent to each master. The promise resolves to whether it ended the hold. */
   readonly releases = new Map<Master, Promise<boolean>>();
   /** Callers may believe in a hold that is declared and not over. A hold that is over never comes back. */
   isDeclared = false;

@@ -3,7 +3,10 @@ import type { Master, Member } from "./master";
 import { inOrder } from "./order";
 import { Tally, type Votes } from "./tally";
 
-/** Each step of a command may take one part in this many of its time. The steps are the gate, the next gate, and the other masters. */
+/**
+ * Each step of a command may take the time of the command, divided by this number. Steps are the gate, the next gate, and the other
+ * masters.
+ */
 const STEPS = 4;
 const LEAST_PATIENCE_MS = 20;
 
@@ -14,7 +17,7 @@ export function patienceOf(timeoutMs: number): number {
   return Math.max(timeoutMs / STEPS, LEAST_PATIENCE_MS);
 }
 
-/** All masters. Decides which of them to ask, and how long to wait. */
+/** All masters of a quorum. Decides which of them to ask, and how long to wait. */
 export class Masters {
   readonly all: readonly Master[];
   readonly votes: Votes;
