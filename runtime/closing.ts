@@ -2,7 +2,9 @@ import type { Locker } from "./lock/locker";
 import type { Loss } from "./queue/loss";
 import type { Store } from "./stores/port";
 
-/** Ends the locks of all stores of a configuration, and closes the stores. It waits for bodies for at most `patienceMs`: see `shutdown()`. */
+/**
+ * Ends the locks of all stores of a configuration, and closes the stores. It waits for bodies for at most `patienceMs`: see `shutdown()`.
+ */
 export async function drainAndClose({ queues, all }: Locker, patienceMs: number): Promise<void> {
   const lockers = [...all.values()];
   const others = lockers.map((each) => each.queues).filter((each) => each !== queues);

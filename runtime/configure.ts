@@ -334,9 +334,9 @@ export function locker(): Locker {
 }
 
 /**
- * Ends all locks. First it waits until no body is inside, for up to `patience`. Meanwhile it grants locks as before, since a
- * body may need a second lock to finish. Then it rejects all waiters with a `LockClosedError`, revokes and releases the locks that are still held
- * (their `signal` aborts), and closes the connections that `configure()` opened.
+ * Ends all locks. First it waits until no body is inside, for up to `patience`. Meanwhile it grants locks as before, since a body may need
+ * a second lock to finish. Then it rejects all waiters with a `LockClosedError`, revokes and releases the locks that are still held (their
+ * `signal` aborts), and closes the connections that `configure()` opened.
  *
  * @param options.patience default `"10s"`; `"0s"` does not wait
  */

@@ -14,8 +14,8 @@ export interface ForceOptions {
   /** The name of the store. */
   readonly store?: string;
   /**
-   * Frees the key immediately, whatever its value is. **A body may still run under it, and another body may then run at the same time.** The
-   * holder notices when it next asks the store.
+   * Frees the key immediately, whatever its value is. **A body may still run under it, and another body may then run at the same time.**
+   * The holder notices when it next asks the store.
    */
   readonly now?: boolean;
   /**

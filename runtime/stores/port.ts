@@ -169,8 +169,8 @@ export interface StoreListener {
   /** Reports what a person should know. The store reports each warning once. */
   onWarning(message: string): void;
   /**
-   * Returns the shortest time left of all leases, in milliseconds, or `Infinity` if there is none. The store calls it before it waits for its
-   * next attempt to connect.
+   * Returns the shortest time left of all leases, in milliseconds, or `Infinity` if there is none. The store calls it before it waits for
+   * its next attempt to connect.
    */
   shortestLeaseMs?(): number;
 }
@@ -193,8 +193,8 @@ export interface Store {
   /** Acquires the key if it is free, or if it is shared, has room, and nobody waits. Readers may overtake waiting readers. */
   acquire(request: AcquireRequest, timeoutMs: number): Promise<AcquireReply>;
   /**
-   * Does the same for up to {@link MOST_AT_ONCE} keys, without fencing tokens or replicas. It returns a reply or an error for each request, in
-   * order. Without this method, the runtime sends the requests one by one.
+   * Does the same for up to {@link MOST_AT_ONCE} keys, without fencing tokens or replicas. It returns a reply or an error for each request,
+   * in order. Without this method, the runtime sends the requests one by one.
    */
   readonly acquireMany?:
     | ((requests: readonly AcquireRequest[], timeoutMs: number) => Promise<readonly (AcquireReply | Error)[]>)
@@ -206,8 +206,8 @@ export interface Store {
   renew(requests: readonly RenewRequest[], timeoutMs: number): Promise<readonly RenewReply[]>;
   /**
    * Ends the hold, also a revoked one. It reserves the key for the first waiter, or frees it if nobody waits. If others share the key, it
-   * wakes the first waiter. With `cooldownMs`, for a caller that holds the key alone, the key stays closed to everybody, also to the queue, for
-   * that time. If it runs twice, the second reply is the same.
+   * wakes the first waiter. With `cooldownMs`, for a caller that holds the key alone, the key stays closed to everybody, also to the queue,
+   * for that time. If it runs twice, the second reply is the same.
    */
   release(request: ReleaseRequest, timeoutMs: number): Promise<ReleaseReply>;
   /** Does the same for up to {@link MOST_AT_ONCE} keys: see {@link Store.acquireMany}. */
@@ -245,8 +245,8 @@ export interface Store {
     | ((requests: readonly EnqueueRequest[], timeoutMs: number) => Promise<readonly (AcquireReply | Error)[]>)
     | undefined;
   /**
-   * Removes the waiter from the queue. If the key is reserved for it, the store reserves the key for the next waiter or frees it. If the key is
-   * shared, the store wakes the first waiter.
+   * Removes the waiter from the queue. If the key is reserved for it, the store reserves the key for the next waiter or frees it. If the
+   * key is shared, the store wakes the first waiter.
    */
   dequeue(key: string, ticket: string, timeoutMs: number): Promise<void>;
   /**

@@ -2,7 +2,7 @@
 // versions exclude each other. **A value of any other form is somebody else's hold.** A process acts only on a value that equals, byte for
 // byte, one that it wrote itself or that was written for it.
 //
-//   <32 hex characters>            a hold: the requestId of the command that acquired the key. The first 12 characters are the process number
+//   <32 hex characters>            a hold: the requestId of the command that acquired the key. Its first 12 are the process number
 //   reserved:<32 hex characters>   nobody holds the key; it is reserved for the waiter with that ticket
 //   shared:readers                 readers hold it; another key beside it has their holds
 //   shared:permits:<number>        holders of this number of permits hold it; another key beside it has their holds

@@ -257,7 +257,9 @@ export function sharing(test: RegisterTest, subject: () => Subject): void {
     assert.ok(!(await place(store, key, reader, READS)).acquired);
     assert.ok(!(await take(store, key, first, READS)).acquired);
     const readerRenewal = { ...renewal(key, held), permits: Infinity };
-    assert.deepEqual(await store.renew([readerRenewal], TIMEOUT_MS), [{ renewed: true, somebodyWaits: true }]);
+    assert.deepEqual(await store.renew([readerRenewal], TIMEOUT_MS), [
+      { renewed: true, somebodyWaits: true },
+    ]);
     await store.dequeue(key, writer, TIMEOUT_MS);
     assert.deepEqual(await store.renew([readerRenewal], TIMEOUT_MS), [{ renewed: true }]);
     assert.deepEqual(await take(store, key, first, READS), TAKEN);
@@ -350,7 +352,14 @@ export function sharing(test: RegisterTest, subject: () => Subject): void {
     const { store } = subject();
     const { acquireMany, enqueueMany } = store;
     if (acquireMany === undefined || enqueueMany === undefined) return;
-    const [key, alone, held, waiter, first, second] = [newKey(), newKey(), newId(), newId(), newId(), newId()];
+    const [key, alone, held, waiter, first, second] = [
+      newKey(),
+      newKey(),
+      newId(),
+      newId(),
+      newId(),
+      newId(),
+    ];
     const requests = [first, second, newId()].map((id) => request(key, id, TWO));
     const replies = await acquireMany([...requests, request(alone, held)], TIMEOUT_MS);
     assert.deepEqual(
