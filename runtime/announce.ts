@@ -5,20 +5,20 @@ import { followLocks, type UnderWay } from "./lock/under-way";
 import type { AnnounceRequest, Store } from "./stores/port";
 import { VERSION } from "./version";
 
-const SAID_EVERY_MS = STANDS_FOR_MS / 3;
-/** And anew so often, while there are locks that last. */
-const SAID_ANEW_EVERY_MS = 5_000;
-/** Of a lock that is over before anybody could read of it, nothing is said. */
-const LASTS_FROM_MS = 1_000;
+const INTERVAL_MS = STANDS_FOR_MS / 3;
+/** The interval while there are long locks. */
+const LONG_LOCKS_INTERVAL_MS = 5_000;
+/** The age from which a lock is announced. Nobody could read of a shorter one in time. */
+const LONG_LOCK_MS = 1_000;
 const LONGEST_KEY = 1_000;
 
 /**
- * Keeps in each store who the process is, by the number with which its request ids begin: so whoever looks at a lock can
- * tell whose it is, and of one that lasts, since when and for which function. Nothing is added to a lock. What cannot be said
- * now is said the next time; it costs no lock.
+ * Keeps an announcement of the process in each store, by its process number, with which all its request IDs begin. So people who inspect a
+ * lock can see which process holds it, and for a long lock also its function and its age. Locks themselves carry nothing extra. A failed
+ * announcement is sent again the next time, and costs no lock.
  *
- * @param stores by their names
- * @returns ends it
+ * @param stores the stores by name
+ * @returns a function that ends the announcements
  */
 export function announce(
   stores: ReadonlyMap<string, Store>,
@@ -27,61 +27,62 @@ export function announce(
   timeoutMs: number,
 ): () => void {
   const host = hostname();
-  let saidAt = -Infinity;
-  let toldOfLocks = false;
+  let announcedAt = -Infinity;
+  let hasAnnouncedLocks = false;
   let nextAt = Infinity;
   let cancel = (): void => {};
-  const look = (): void => {
+  const check = (): void => {
     const now = clock.now();
     const all = locks.all();
-    const lasting = all.filter(({ since }) => now - since >= LASTS_FROM_MS);
-    const areLocks = lasting.length > 0 || toldOfLocks;
-    if (now - saidAt >= (areLocks ? SAID_ANEW_EVERY_MS : SAID_EVERY_MS)) say(lasting, now);
+    const longLocks = all.filter(({ since }) => now - since >= LONG_LOCK_MS);
+    const hasLongLocks = longLocks.length > 0 || hasAnnouncedLocks;
+    if (now - announcedAt >= (hasLongLocks ? LONG_LOCKS_INTERVAL_MS : INTERVAL_MS))
+      announceAll(longLocks, now);
     nextAt = Infinity;
-    // So that of one that begins to last is told soon after, whenever the last word was.
-    lookIn(all.length > 0 || toldOfLocks ? LASTS_FROM_MS : SAID_ANEW_EVERY_MS, now);
+    // A lock that becomes long is announced soon, no matter when the last announcement was sent.
+    checkIn(all.length > 0 || hasAnnouncedLocks ? LONG_LOCK_MS : LONG_LOCKS_INTERVAL_MS, now);
   };
-  const lookIn = (delayMs: number, now = clock.now()): void => {
+  const checkIn = (delayMs: number, now = clock.now()): void => {
     if (nextAt <= now + delayMs) return;
     nextAt = now + delayMs;
     cancel();
-    cancel = clock.afterInBackground(delayMs, look);
+    cancel = clock.afterInBackground(delayMs, check);
   };
-  const locks = followLocks(clock, processNumber, () => lookIn(LASTS_FROM_MS));
-  const say = (lasting: readonly UnderWay[], now: number): void => {
-    saidAt = now;
-    toldOfLocks = lasting.length > 0;
+  const locks = followLocks(clock, processNumber, () => checkIn(LONG_LOCK_MS));
+  const announceAll = (longLocks: readonly UnderWay[], now: number): void => {
+    announcedAt = now;
+    hasAnnouncedLocks = longLocks.length > 0;
     for (const [name, store] of stores) {
       const about: Announced = {
         host,
         pid: process.pid,
         version: VERSION,
-        ...(toldOfLocks && {
-          holds: toldOf(lasting, "holds", name, now),
-          waits: toldOf(lasting, "waits", name, now),
+        ...(hasAnnouncedLocks && {
+          holds: announcedLocks(longLocks, "holds", name, now),
+          waits: announcedLocks(longLocks, "waits", name, now),
         }),
       };
       const request = { processNumber, about: JSON.stringify(about), forMs: STANDS_FOR_MS };
-      void said(store, request, timeoutMs);
+      void send(store, request, timeoutMs);
     }
   };
-  look();
+  check();
   return () => {
     locks.stop();
     cancel();
   };
 }
 
-/** What a store of somebody's own throws or returns instead of a promise is no matter either. */
-async function said(store: Store, request: AnnounceRequest, timeoutMs: number): Promise<void> {
+/** Sends an announcement. A custom store may throw or return something other than a promise, which is ignored, too. */
+async function send(store: Store, request: AnnounceRequest, timeoutMs: number): Promise<void> {
   try {
     await store.announce?.(request, timeoutMs);
   } catch {
-    // The next time.
+    // It is sent again the next time.
   }
 }
 
-function toldOf(
+function announcedLocks(
   locks: readonly UnderWay[],
   wanted: UnderWay["what"],
   store: string,

@@ -8,36 +8,36 @@ import { formatValue } from "./format-value";
 /** Cancels a timer. Calling it again, or after the timer ran, does nothing. */
 export type CancelTimer = () => void;
 
-/** One that is set and cleared time and again, at next to no cost. */
+/** A timer that can be set and cleared again and again at almost no cost. */
 export interface Timer {
-  /** Runs the callback once, at this time on the clock and never earlier, whatever it was set to before. */
+  /** Runs the callback once, at this time on the clock and never earlier. Replaces an earlier time. */
   set(at: number): void;
   clear(): void;
 }
 
-/** All the time that the runtime knows. Tests replace it to run under virtual time. */
+/** The only source of time for the runtime. Tests replace it to run under virtual time. */
 export interface Clock {
-  /** Milliseconds on a clock that never jumps. On Linux it stands still while the machine is suspended. */
+  /** Returns milliseconds on a clock that never jumps. On Linux, it stands still while the machine is suspended. */
   now(): number;
   /**
-   * Milliseconds since the machine started, which also count while it is suspended and follow no correction of the
-   * clock; they may stand still for up to a second at a time. Without it, a suspension is not noticed where `now()`
-   * stands still meanwhile.
+   * Returns the milliseconds since the machine started. This clock also counts while the machine is suspended, and ignores corrections of
+   * the system time. It may advance in steps of up to a second. Without it, the runtime does not notice a suspension if `now()` stands
+   * still meanwhile.
    */
   sinceBoot?(): number;
-  /** Microseconds since 1970, for fencing tokens. */
+  /** Returns the microseconds since 1970, for fencing tokens. */
   epochMicroseconds(): number;
   /** Runs `callback` once, `delayMs` from now and never earlier. The timer keeps the process alive. */
   after(delayMs: number, callback: () => void): CancelTimer;
-  /** The same, but the timer alone does not keep the process alive. */
+  /** Does the same, but the timer does not keep the process alive. */
   afterInBackground(delayMs: number, callback: () => void): CancelTimer;
-  /** While it is set it keeps the process alive. */
+  /** Creates a timer that keeps the process alive while it is set. */
   timer(callback: () => void): Timer;
-  /** It alone does not keep the process alive. */
+  /** Creates a timer that does not keep the process alive. */
   timerInBackground(callback: () => void): Timer;
   /**
-   * Runs `callback` after the process has read what has already arrived for it. After a stall, timers run before the
-   * replies that lie in the socket. A clock without it gives them no such chance.
+   * Runs `callback` after the process has read what has already arrived. After a stall, timers run before the replies that wait in the
+   * socket. A clock without this method gives those replies no such chance.
    */
   afterIo?(callback: () => void): void;
 }
@@ -51,7 +51,7 @@ const FUNCTIONS = [
   "timerInBackground",
 ] satisfies (keyof Clock)[];
 
-/** @throws {LockOptionError} when it is none */
+/** @throws {LockOptionError} if it is not a clock */
 export function assertClock(clock: Clock): void {
   readFrom("The option `clock`", () => assertFunctions(clock));
 }
@@ -72,13 +72,13 @@ function assertFunctions(clock: Clock): void {
   }
 }
 
-/** Runs `callback` after what has already arrived was read, or at once on a clock that cannot wait for that. */
+/** Runs `callback` after the process has read what has already arrived. Runs it immediately on a clock that cannot wait for that. */
 export function afterIo(clock: Clock, callback: () => void): void {
   if (clock.afterIo === undefined) callback();
   else clock.afterIo(callback);
 }
 
-/** Its timers run in the root context. */
+/** The clock of the system. Its timers run in the root context. */
 export const systemClock: Clock = {
   now: () => performance.now(),
   sinceBoot: () => uptime() * 1000,
@@ -94,24 +94,24 @@ export const systemClock: Clock = {
   },
   timer: (callback) => new SystemTimer(callback, false),
   timerInBackground: (callback) => new SystemTimer(callback, true),
-  // A timer that calls this is followed by a poll for I/O, and immediates run after that.
+  // After its timers, Node polls for I/O, and then runs immediates.
   afterIo: (callback) =>
     void inRoot(() => (typeof setImmediate === "function" ? setImmediate(callback) : setTimeout(callback))),
 };
 
-/** What a timer is here. Test environments such as jsdom replace Node's timers with a browser's, which are numbers. */
+/** The type of a timer. Test environments such as jsdom replace Node's timers with a browser's, which are numbers. */
 type SystemTimeout = NodeJS.Timeout | (number & { ref?: undefined; unref?: undefined });
 
 /**
- * To arm and disarm one of Node's timers for each command is a good part of what a lone lock costs. So this one
- * leaves it armed when it is cleared, and sees when it rings whether there is still something to do.
+ * A timer that stays armed when it is cleared, and checks only when it fires whether there is still something to do. To arm and disarm one
+ * of Node's timers for each command is a good part of the cost of an uncontended lock.
  */
 class SystemTimer implements Timer {
   readonly #callback: () => void;
   readonly #isInBackground: boolean;
   #at: number | undefined;
   #armed: SystemTimeout | undefined;
-  #ringsAt = 0;
+  #firesAt = 0;
 
   constructor(callback: () => void, isInBackground: boolean) {
     this.#callback = callback;
@@ -120,7 +120,7 @@ class SystemTimer implements Timer {
 
   set(at: number): void {
     this.#at = at;
-    if (this.#armed === undefined || at < this.#ringsAt) this.#arm(at);
+    if (this.#armed === undefined || at < this.#firesAt) this.#arm(at);
     else if (!this.#isInBackground) this.#armed.ref?.();
   }
 
@@ -132,12 +132,12 @@ class SystemTimer implements Timer {
   #arm(at: number): void {
     clearTimeout(this.#armed);
     const delayMs = neverEarly(Math.max(at - performance.now(), 0));
-    this.#armed = inRoot(() => setTimeout(this.#ring, delayMs));
-    this.#ringsAt = at;
+    this.#armed = inRoot(() => setTimeout(this.#onFire, delayMs));
+    this.#firesAt = at;
     if (this.#isInBackground) this.#armed.unref?.();
   }
 
-  readonly #ring = (): void => {
+  readonly #onFire = (): void => {
     const at = this.#at;
     this.#armed = undefined;
     if (at === undefined) return;
@@ -147,7 +147,7 @@ class SystemTimer implements Timer {
   };
 }
 
-/** The same clock, but its timers run in the root context, whatever context it runs them in itself. */
+/** Returns the same clock with timers that run in the root context, whatever context the clock uses. */
 export function inRootContext(clock: Clock): Clock {
   if (clock === systemClock) return clock;
   const needed = {
@@ -166,14 +166,16 @@ export function inRootContext(clock: Clock): Clock {
   return { ...needed, ...optional };
 }
 
-/** What is optional is named here, so that the compiler asks for whatever a clock gets besides. */
+/** The optional methods. They are listed here so that the compiler reports a new method of `Clock` that `inRootContext` does not wrap. */
 type OptionalParts = Pick<Clock, "sinceBoot" | "afterIo">;
 
 function timerInRoot(timer: Timer): Timer {
   return { set: (at) => inRoot(() => timer.set(at)), clear: () => timer.clear() };
 }
 
-/** Node cuts delays, and its own clock, to whole milliseconds: a timer could run before `now()` is there. */
+/**
+ * Rounds a delay up. Node truncates delays and its own clock to whole milliseconds, so a timer could fire before `now()` reaches its time.
+ */
 function neverEarly(delayMs: number): number {
   return Math.ceil(delayMs) + 1;
 }

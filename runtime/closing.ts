@@ -2,20 +2,22 @@ import type { Locker } from "./lock/locker";
 import type { Loss } from "./queue/loss";
 import type { Store } from "./stores/port";
 
-/** Ends the locks of all stores of a configuration, and closes the stores. It waits for bodies for at most `patienceMs`: see `shutdown()`. */
+/**
+ * Ends the locks of all stores of a configuration, and closes the stores. It waits for bodies for at most `patienceMs`: see `shutdown()`.
+ */
 export async function drainAndClose({ queues, all }: Locker, patienceMs: number): Promise<void> {
   const lockers = [...all.values()];
   const others = lockers.map((each) => each.queues).filter((each) => each !== queues);
   await queues.drain(patienceMs, others);
-  all.fallSilent(); // Not before: who drains for long is asked after most.
+  all.fallSilent(); // Not earlier, because people inspect a process most while it drains for a long time.
   for (const each of lockers) each.queues.revokeAll(SHUT_DOWN);
   await closeStores(lockers, () => []);
 }
 
 /**
- * Closes the stores of a configuration of which no lock is held or waited for.
+ * Closes the stores of a configuration whose locks are neither held nor waited for.
  *
- * @param inUse returns the configurations that go on. A store that one of them has, too, stays open.
+ * @param inUse returns the configurations that stay in use. A store that one of them also has stays open
  */
 export async function closeIdle({ all }: Locker, inUse: () => readonly Locker[]): Promise<void> {
   const lockers = [...all.values()];
@@ -29,14 +31,14 @@ function storesOf({ all }: Locker): Store[] {
 }
 
 async function closeStores(lockers: readonly Locker[], inUse: () => readonly Locker[]): Promise<void> {
-  // What cannot be given back by then expires by itself.
+  // A lock that cannot be released by then expires by itself.
   await Promise.all(lockers.map((each) => each.queues.settled()));
-  // Not before: meanwhile another configuration may have come into force that has one of them again.
+  // Not earlier: in the meantime, another configuration that has one of the stores may have come into force.
   const kept = new Set(inUse().flatMap((each) => storesOf(each)));
-  // One that fails, or throws at once, keeps no other one open.
+  // A store that fails to close must not keep the others open.
   const unused = lockers.filter(({ store }) => !kept.has(store));
   const closed = await Promise.allSettled(unused.map(async ({ store }) => await store.close()));
-  for (const one of closed) if (one.status === "rejected") throw one.reason;
+  for (const outcome of closed) if (outcome.status === "rejected") throw outcome.reason;
 }
 
 const SHUT_DOWN: Loss = {

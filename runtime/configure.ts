@@ -30,13 +30,13 @@ import type { Store } from "./stores/port";
 import { formatValue } from "./format-value";
 import { warnOfSlowLocks } from "./slow-locks";
 
-/** Such as `"SIGTERM"`. (Node's own type for it is there only for those who have installed Node's types.) */
+/** The name of a signal, such as `"SIGTERM"`. Node's own type for it exists only in projects that have installed Node's types. */
 export type SignalName = `SIG${string}`;
 
 export interface Configuration {
   /**
-   * An ioredis client, which stays yours to close. Or a `redis://` URL, for which Lockweave opens and closes a connection, also
-   * with TLS options as `{ url, tls }`. An array of three or more makes a quorum of independent masters: see `quorumStore()`.
+   * An ioredis client, which you close yourself. Or a `redis://` URL, for which Lockweave opens and closes a connection, also with TLS
+   * options as `{ url, tls }`. An array of three or more makes a quorum of independent masters: see `quorumStore()`.
    */
   readonly redis?: RedisPlace;
   /** A store instead of `redis`, such as `memoryStore()`. */
@@ -45,7 +45,7 @@ export interface Configuration {
    * Other stores by name: `{ payments: "redis://..." }` for tags with `store=payments`. A key is another lock in each store.
    */
   readonly stores?: Readonly<Record<string, RedisPlace | Store>>;
-  /** Options for all locks that do not set them. Options that change the woven code belong into the plugin's options. */
+  /** Options for all locks that do not set them. Options that change the woven code belong in the plugin's options. */
   readonly defaults?: Omit<LockOptions, "onFailure" | "reentrant" | "mode" | "permits">;
   /** Receives log lines. By default warnings go to `console.warn`, and nothing else is logged. */
   readonly logger?: Logger;
@@ -95,17 +95,17 @@ const OPTIONS: readonly string[] = [
 ] satisfies (keyof Configuration)[];
 
 /**
- * Sets where locks live. Call it once, when the application starts.
+ * Configures the stores of locks. Call it once, when the application starts.
  *
- * A development server runs the call again when its file was saved. The same call then replaces the configuration, as
- * soon as no lock of the earlier one is held or waited for. If nothing has changed, it does nothing.
+ * A development server runs the call again when its file was saved. The same call then replaces the configuration, as soon as no lock of
+ * the earlier one is held or waited for. If nothing has changed, it does nothing.
  *
- * @param handshake written by the transformer. A build without it fails here, and not at the first method that runs unlocked
+ * @param handshake written by the transformer. Without it, this call fails, and not the first method that runs unlocked
  * @param callSite written by the transformer: the place of the call, which edits of the file do not change
- * @throws {LockNotWovenError} when the calling code was not woven
+ * @throws {LockNotWovenError} if the calling code was not woven
  * @throws {LockOptionError} if an option is wrong
- * @throws {LockMisconfiguredError} if another place called it before, without `shutdown()` in between, or if a tag names a store that
- *   is not configured, or if the process has also loaded another version of this package
+ * @throws {LockMisconfiguredError} if another place called it before, without `shutdown()` in between, or if a tag names a store that is
+ *   not configured, or if the process has also loaded another version of this package
  */
 export function configure(configuration: Configuration, handshake?: "woven", callSite?: string): void {
   assertOneVersion();
@@ -130,7 +130,10 @@ export function configure(configuration: Configuration, handshake?: "woven", cal
   noteConfigured();
 }
 
-/** No error: the code that asked for a store may have changed, too. If it has not, its lock reports this. */
+/**
+ * Warns of missing stores. It throws no error, because the code that asked for a store may have changed, too. If it has not, its lock
+ * reports the missing store.
+ */
 function warnOfMissing(configured: Configured): Configured {
   const { all, logger } = configured.locker;
   const missing = missingOf(Array.from(all.values(), ({ name }) => name));
@@ -139,10 +142,10 @@ function warnOfMissing(configured: Configured): Configured {
 }
 
 /**
- * The same for unit tests, whose own code need not be woven.
+ * Does the same for unit tests, whose own code need not be woven.
  *
- * @param openStore for the locks that name no store, and for each store that is named
- * @param always what holds for all locks, whatever they say themselves
+ * @param openStore opens the default store, and each store that a lock names
+ * @param always settings that override those of every lock
  */
 export function configureForTests(openStore: () => Store, always: Partial<Settings>): void {
   assertOneVersion();
@@ -153,9 +156,9 @@ export function configureForTests(openStore: () => Store, always: Partial<Settin
 }
 
 /**
- * What a module says, when it is loaded, of the tags in it that name a store.
+ * Records the tags of a module that name a store. A woven module calls it when it is loaded.
  *
- * @throws {LockMisconfiguredError} when `configure()` was called, and given no such store
+ * @throws {LockMisconfiguredError} if `configure()` was called without that store
  */
 export function needsStore(name: string, ...sites: readonly string[]): void {
   noteNeed(name, sites);
@@ -184,21 +187,21 @@ const NOT_WOVEN = [
 ].join("\n  ");
 
 interface Means {
-  /** Told the names of the stores before they are opened. */
+  /** Receives the names of the stores before they are opened. */
   readonly assertNames?: (names: readonly string[]) => void;
-  /** What holds for all locks, whatever they say themselves. */
+  /** Settings that override those of every lock. */
   readonly always?: Partial<Settings>;
-  /** For a store that is named, and not among those of the configuration. */
+  /** Opens a store that a lock names and that the configuration does not have. */
   readonly openStore?: () => Store;
 }
 
 /**
- * A configuration's locker, for the locks that name no store. Several may live side by side in one process: tests simulate
- * whole fleets so.
+ * Returns the locker for locks that name no store. Several configurations may coexist in one process, which is how tests simulate whole
+ * fleets.
  */
 export function createLocker(given: Configuration, means: Means = {}): Locker {
   const configuration = readConfiguration(given);
-  // Connections serve all callers, and may be opened while one of them is served.
+  // In the root context, because connections serve all callers and may be opened on behalf of one of them.
   return inRoot(() => openLocker(configuration, means));
 }
 
@@ -230,24 +233,24 @@ function openLocker(configuration: Configuration, means: Means): Locker {
   }
   assertNames(names);
   return openStores(configuration, (stores) => {
-    const usual = stores.get(settings.store);
-    if (usual !== undefined) confirmable(settings, usual);
-    const told = safeLogger(logger);
+    const defaultStore = stores.get(settings.store);
+    if (defaultStore !== undefined) checkReplicas(settings, defaultStore);
+    const safe = safeLogger(logger);
     const { processNumber, next: newRequestId } = requestIds();
     const lockers = new Map<string, Locker>();
     let stopAnnouncing = (): void => {};
     let stopWarning = (): void => {};
     const open = (name: string, store: Store): Locker => {
-      const where = name === DEFAULT_STORE ? "" : `${name}: `;
-      const warn = (message: string): void => told.warnOnce(where + message);
-      const made: Locker = {
+      const prefix = name === DEFAULT_STORE ? "" : `${name}: `;
+      const warn = (message: string): void => safe.warnOnce(prefix + message);
+      const created: Locker = {
         ...shared,
         name,
         store,
         queues: new LockManager(clock, store, commandTimeoutMs, newRequestId, warn),
       };
-      lockers.set(name, made);
-      return made;
+      lockers.set(name, created);
+      return created;
     };
     const all: Lockers = {
       get: (name) => lockers.get(name) ?? (openStore && open(name, openStore())),
@@ -262,18 +265,18 @@ function openLocker(configuration: Configuration, means: Means): Locker {
       callSite: oncePerCallSite((options, site, others) => {
         const settled = { ...settle(options, settings, others), ...always };
         const found = lockerOf(settled.store, site === undefined ? [] : [site], all);
-        return { locker: found, settings: confirmable(settled, found.store), site };
+        return { locker: found, settings: checkReplicas(settled, found.store), site };
       }),
       clock,
-      logger: told,
-      events: new Events(told),
+      logger: safe,
+      events: new Events(safe),
       openReleases: new OpenReleases(wholeNumber("openReleases", openReleases, MOST_OPEN_RELEASES)),
       newRequestId,
       all,
     };
     for (const [name, store] of stores) open(name, store);
     if (slowAfterMs !== undefined) {
-      stopWarning = warnOfSlowLocks(all, processNumber, slowAfterMs, clock, (message) => told.warn(message));
+      stopWarning = warnOfSlowLocks(all, processNumber, slowAfterMs, clock, (message) => safe.warn(message));
     }
     if (isAnnounced) stopAnnouncing = announce(stores, processNumber, clock, commandTimeoutMs);
     return lockerOf(DEFAULT_STORE, [], all);
@@ -287,15 +290,15 @@ function readConfiguration(given: Configuration): Configuration {
     );
   }
   return readOptions(given, OPTIONS, (name) => {
-    const hint = OF_AN_ADDRESS.has(name) ? IN_ONE : "";
+    const hint = ADDRESS_OPTIONS.has(name) ? ADDRESS_HINT : "";
     return new LockOptionError(
       `configure() has no option \`${name}\`. The options are ${OPTIONS.join(", ")}.${hint}`,
     );
   });
 }
 
-/** By which other clients are told of a server. */
-const OF_AN_ADDRESS: ReadonlySet<string> = new Set([
+/** Options by which other clients describe a server. */
+const ADDRESS_OPTIONS: ReadonlySet<string> = new Set([
   "url",
   "host",
   "port",
@@ -304,18 +307,22 @@ const OF_AN_ADDRESS: ReadonlySet<string> = new Set([
   "db",
   "tls",
 ]);
-const IN_ONE =
+const ADDRESS_HINT =
   ' Where the server is stands in `redis`: { redis: "redis://user:password@host:6379/0" }, or { redis: new Redis({ host, port }) } of ioredis.';
 
-/** @throws {LockOptionError} when replicas are asked for, and the store asks none */
-function confirmable(settings: Settings, { confirmsReplicas = false }: Store): Settings {
+/** @throws {LockOptionError} if the settings need replicas, and the store does not support them */
+function checkReplicas(settings: Settings, { confirmsReplicas = false }: Store): Settings {
   if (settings.replicas === 0 || confirmsReplicas) return settings;
   throw new LockOptionError(
     `replicas=${settings.replicas} needs \`configure({ redis })\` with one Redis, Sentinel, or a cluster. This store has no replicas. (A quorum asks a majority of its masters instead: leave \`replicas\` out.)`,
   );
 }
 
-/** The locker in force. */
+/**
+ * Returns the locker in force.
+ *
+ * @throws {LockMisconfiguredError} if there is none
+ */
 export function locker(): Locker {
   const current = lockerInForce();
   if (current !== undefined) return current;
@@ -327,9 +334,9 @@ export function locker(): Locker {
 }
 
 /**
- * Ends all locks. First it waits until no body is inside, for up to `patience`. Meanwhile it grants locks as before, since a
- * body may need a second lock to finish. Then it rejects all waiters with a `LockClosedError`, revokes and releases the locks that are still held
- * (their `signal` aborts), and closes the connections that `configure()` opened.
+ * Ends all locks. First it waits until no body is inside, for up to `patience`. Meanwhile it grants locks as before, since a body may need
+ * a second lock to finish. Then it rejects all waiters with a `LockClosedError`, revokes and releases the locks that are still held (their
+ * `signal` aborts), and closes the connections that `configure()` opened.
  *
  * @param options.patience default `"10s"`; `"0s"` does not wait
  */

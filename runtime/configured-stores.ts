@@ -9,12 +9,12 @@ import type { RedisClient } from "./stores/redis/client";
 import { redisStore, redisStoreAt } from "./stores/redis/redis";
 
 /**
- * An ioredis client, which stays yours to close, or an address, whose connection is ours. An array of three or more of
- * them: masters that know nothing of each other, as `quorumStore(masters)`.
+ * An ioredis client, which you close yourself, or an address, for which Lockweave opens and closes a connection. An array of three or more
+ * of them is a quorum of independent masters, as `quorumStore(masters)` makes it.
  */
 export type RedisPlace = RedisClient | RedisAddress | readonly (RedisClient | RedisAddress)[];
 
-/** Where `configure()` is told that locks live. */
+/** The options of `configure()` that say where locks live. */
 export interface Places {
   readonly redis?: RedisPlace;
   readonly store?: Store;
@@ -22,9 +22,9 @@ export interface Places {
 }
 
 /**
- * What the stores are called, that of `redis` or `store` first.
+ * Returns the names of the stores. The default store, of `redis` or `store`, comes first.
  *
- * @throws {LockOptionError} on what cannot be their name
+ * @throws {LockOptionError} if a name is not allowed
  */
 export function namesOf({ stores = {} }: Places): readonly string[] {
   if (!isOptions(stores)) {
@@ -38,10 +38,10 @@ export function namesOf({ stores = {} }: Places): readonly string[] {
 }
 
 /**
- * Opens them, for what `use` makes of them.
+ * Opens the stores and passes them to `use`.
  *
- * @param use given them by their names, that of `redis` or `store` first
- * @throws {LockOptionError} on what cannot be a store, and what `use` throws; nothing is left open then
+ * @param use receives the stores by name, the default store first
+ * @throws {LockOptionError} if one of them cannot be a store. If this or `use` throws, no store is left open
  */
 export function openStores<Made>(places: Places, use: (stores: ReadonlyMap<string, Store>) => Made): Made {
   const { stores = {} } = places;
@@ -81,7 +81,7 @@ function openDefault(places: Places, ours: Store[]): Store {
   const { redis, store, stores } = places;
   if ((redis === undefined) === (store === undefined)) {
     const named = (["redis", "store"] as const).find((name) => name in places);
-    // As an environment variable is that nobody has set.
+    // Typically an environment variable that is not set.
     const neither = named === undefined ? "neither" : `neither (\`${named}\` is undefined)`;
     const got = redis === undefined ? neither : "both";
     const why = stores === undefined || got === "both" ? "" : ": it is for the locks that name no store";

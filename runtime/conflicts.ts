@@ -1,15 +1,15 @@
 // Attributes of a lock that cannot be combined, in tags and in options alike.
 
 /** An attribute with this value. Without a value: any value except the default. */
-interface AttributeValue {
+interface Attribute {
   readonly name: string;
   readonly value?: string;
 }
 
 /** Two attributes that one lock cannot have together. */
 interface RefusedPair {
-  readonly one: AttributeValue;
-  readonly other: AttributeValue;
+  readonly one: Attribute;
+  readonly other: Attribute;
   readonly because: string;
 }
 
@@ -64,11 +64,11 @@ const REFUSED_PAIRS: readonly RefusedPair[] = [
 ];
 
 /** Returns the pairs of which both attributes are given. */
-export function refusedAmong(isGiven: (attribute: AttributeValue) => boolean): readonly RefusedPair[] {
+export function refusedAmong(isGiven: (attribute: Attribute) => boolean): readonly RefusedPair[] {
   return REFUSED_PAIRS.filter(({ one, other }) => isGiven(one) && isGiven(other));
 }
 
-/** As in a tag: `autoUnlock=false`. */
-export function formatAttribute({ name, value }: AttributeValue): string {
+/** Formats an attribute as in a tag: `autoUnlock=false`. */
+export function formatAttribute({ name, value }: Attribute): string {
   return value === undefined ? name : `${name}=${value}`;
 }

@@ -16,7 +16,7 @@ interface Copy {
   isConfigured: boolean;
 }
 
-/** The entry of this copy. Another copy of its version may have come first: then nobody calls this one. */
+/** The entry of this copy. `undefined` if another copy of its version was loaded first, since then nobody calls this one. */
 let own: Copy | undefined;
 
 /**
@@ -46,7 +46,7 @@ export function assertOneVersion(): void {
   const others = otherCopies();
   if (others.length === 0) return;
   throw new LockMisconfiguredError(
-    `This process has loaded several versions of lockweave: ${[own, ...others].map(named).join(", and ")}. Locks of one version do not use the configuration of another. ${FIX}`,
+    `This process has loaded several versions of lockweave: ${[own, ...others].map(describe).join(", and ")}. Locks of one version do not use the configuration of another. ${FIX}`,
   );
 }
 
@@ -59,12 +59,12 @@ export function noteConfigured(): void {
 export function adviceOnCopies(): string {
   const configured = otherCopies().filter(({ isConfigured }) => isConfigured);
   if (configured.length === 0) return "";
-  return `This process has loaded several versions of lockweave. Configured is ${configured.map(named).join(", ")}, but not ${named(own)}, which the failing function imports. ${FIX}`;
+  return `This process has loaded several versions of lockweave. Configured is ${configured.map(describe).join(", ")}, but not ${describe(own)}, which the failing function imports. ${FIX}`;
 }
 
 const FIX =
   'Fix: a library with tags names lockweave under "peerDependencies" and not under "dependencies"; then `npm ls lockweave` shows one version';
 
-function named(copy: Copy | undefined): string {
+function describe(copy: Copy | undefined): string {
   return `${copy?.version} (${copy?.path})`;
 }

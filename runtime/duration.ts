@@ -10,9 +10,9 @@ const LONGEST_MS = LONGEST_DURATION_HOURS * MS_PER_UNIT.h;
 const PATTERN = new RegExp(String.raw`^(\d+(?:\.\d+)?)(${Object.keys(MS_PER_UNIT).join("|")})$`);
 
 /**
- * The milliseconds of a duration, a whole number: Redis takes no other.
+ * Returns the milliseconds of a duration, as a whole number, because Redis accepts no other.
  *
- * @throws {LockOptionError} when `value` is no duration, or lies outside `shortestMs` to 24 hours.
+ * @throws {LockOptionError} if `value` is not a duration, is shorter than `shortestMs`, or is longer than 24 hours
  */
 export function milliseconds(name: string, value: unknown, shortestMs = 0): number {
   const expected = `Expected \`${name}\` to be a duration such as "30s" or "500ms"`;

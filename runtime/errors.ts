@@ -11,9 +11,9 @@ export type LockErrorCode =
   | "LOCK_CLOSED"
   | "LOCK_NOT_WOVEN";
 
-/** What an error takes beside its message. Written out, because `ErrorOptions` needs `lib: ["es2022"]`. */
+/** The options of an error. Written out, because `ErrorOptions` needs `lib: ["es2022"]`. */
 export interface LockErrorOptions {
-  /** What was thrown first. */
+  /** The original error. */
   readonly cause?: unknown;
 }
 
@@ -70,7 +70,7 @@ export class LockOptionError extends LockError {
   }
 }
 
-/** `shutdown()` was called. It grants no new locks, and rejects waiters with this error. */
+/** `shutdown()` has ended: it grants no more locks, and rejects waiters and new callers with this error. */
 export class LockClosedError extends LockError {
   constructor(message: string, options?: LockErrorOptions) {
     super("LOCK_CLOSED", message, options);
@@ -84,34 +84,34 @@ export class LockNotWovenError extends LockError {
   }
 }
 
-/** What a store, or anybody else, has thrown: as an error, whatever it is. */
+/** Returns what was thrown if it is an error, or else wraps it in one. */
 export function asError(thrown: unknown): Error {
   return thrown instanceof Error ? thrown : new Error("the store failed", { cause: thrown });
 }
 
-/** Inside what was thrown; enough to end in a circle, too. */
-const DEEPEST = 3;
+/** The depth to which inner errors are read. It also ends cycles. */
+const MAX_DEPTH = 3;
 
 /**
- * The words of whatever was thrown, without the credentials of URLs in them. Of an error that stands for several, such
- * as that of a connection that was refused at each of a host's addresses, those of all; of one without words, its
- * cause's, its code or its name.
+ * Returns the message of whatever was thrown, without credentials of URLs. For an error with several inner errors, such as a connection
+ * that was refused at each address of a host, it joins their messages. For an error without a message, it returns that of its cause, or its
+ * code or name.
  */
 export function errorMessage(thrown: unknown): string {
   try {
-    return redacted(wordsOf(thrown, DEEPEST));
+    return redacted(messageOf(thrown, MAX_DEPTH));
   } catch {
     return formatValue(thrown);
   }
 }
 
-function wordsOf(thrown: unknown, depth: number): string {
+function messageOf(thrown: unknown, depth: number): string {
   if (!(thrown instanceof Error)) return formatValue(thrown);
   const { message, name, errors, code, cause } = thrown as Error & Readonly<Record<string, unknown>>;
   const inner = Array.isArray(errors) ? errors : message === "" && cause instanceof Error ? [cause] : [];
-  const reasons = depth > 0 ? new Set(inner.map((error: unknown) => wordsOf(error, depth - 1))) : [];
+  const reasons = depth > 0 ? new Set(inner.map((error: unknown) => messageOf(error, depth - 1))) : [];
   const own = message === "" ? [] : [message];
-  const words = [...own, [...reasons].join("; ")].filter((part) => part !== "").join(": ");
-  if (words !== "") return words;
+  const text = [...own, [...reasons].join("; ")].filter((part) => part !== "").join(": ");
+  if (text !== "") return text;
   return typeof code === "string" ? code : name;
 }

@@ -8,8 +8,8 @@ interface Node<Key, Value> {
 /**
  * A map in insertion order that finds its first and its last key in constant time.
  *
- * The iterator of a `Map` walks over deleted entries until the table is rebuilt. Asking for the first key of a long queue
- * that is emptied from the front would therefore walk it again and again.
+ * The iterator of a `Map` walks over deleted entries until the table is rebuilt. In a long queue that is emptied from the front, each
+ * search for the first key would walk over all of them again.
  */
 export class Fifo<Key, Value = undefined> {
   readonly #nodes = new Map<Key, Node<Key, Value>>();

@@ -1,11 +1,11 @@
 import { locker } from "./configure";
 import { LockOptionError } from "./errors";
-import { asked, holdersOf, inspected, type InspectedHolder } from "./holders";
+import { askStore, holdersOf, inspectKey, type InspectedHolder } from "./holders";
 import { checkedKey } from "./key";
 import { placeOf } from "./lock/events";
 import type { Locker } from "./lock/locker";
 import { releaseReply, revokeReply } from "./stores/replies";
-import { isHoldOfOurs } from "./stores/value";
+import { isLockweaveHold } from "./stores/value";
 import { FREED, REVOKED } from "./queue/loss";
 import { isOptions, readFrom, readOptions } from "./options";
 import { formatValue } from "./format-value";
@@ -14,8 +14,8 @@ export interface ForceOptions {
   /** The name of the store. */
   readonly store?: string;
   /**
-   * Frees the key immediately, whatever its value is. **A body may still run under it, and another body may then run at the same time.** The
-   * holder notices when it next asks the store.
+   * Frees the key immediately, whatever its value is. **A body may still run under it, and another body may then run at the same time.**
+   * The holder notices when it next asks the store.
    */
   readonly now?: boolean;
   /**
@@ -44,22 +44,22 @@ export async function forceRelease(
   const name = checkedKey(key);
   const { now = false, from, ...place } = checked(options);
   const { locker: of } = locker().callSite(place, "forceRelease()", []).made;
-  const found = await inspected(of, name);
+  const found = await inspectKey(of, name);
   const holds = found.holds.filter(({ value }) => from?.includes(value) !== false);
   const holders = holdersOf(of, name, holds);
   const foreign = now ? undefined : holders.find(isForeign);
   if (foreign !== undefined) throw notOurs(name, of.name, foreign.storeValue);
-  const taken = await Promise.all(
+  const revoked = await Promise.all(
     now
       ? holds.map(({ value }) => free(of, name, value))
       : holders.map(({ storeValue }) => revoke(of, name, storeValue)),
   );
-  return holders.filter(({ storeValue }) => taken.includes(storeValue));
+  return holders.filter(({ storeValue }) => revoked.includes(storeValue));
 }
 
-/** Whether no process of ours can have written it: each of our holds expires. */
+/** Whether another program wrote the value. A hold of Lockweave always expires. */
 function isForeign({ storeValue, leftMs = 0 }: InspectedHolder): boolean {
-  return !isHoldOfOurs(storeValue) || leftMs < 0;
+  return !isLockweaveHold(storeValue) || leftMs < 0;
 }
 
 function notOurs(key: string, store: string, value: string): LockOptionError {
@@ -68,21 +68,21 @@ function notOurs(key: string, store: string, value: string): LockOptionError {
   );
 }
 
-/** The store compares bytes, and those that are no text do not survive the way here. */
+/** The store compares bytes. Bytes that are not UTF-8 text are changed on the way to this process. */
 function notText(key: string, store: string): LockOptionError {
   return new LockOptionError(
     `${placeOf({ key, store })} holds bytes that are no UTF-8 text, which another program wrote, so they cannot be compared. Fix: delete the key with redis-cli, as in \`redis-cli UNLINK ${key}\``,
   );
 }
 
-/** @returns what was taken, if it was still there */
+/** Returns the value that was revoked, or `undefined` if it was gone. */
 async function revoke(of: Locker, key: string, requestId: string): Promise<string | undefined> {
   const { store, queues, name } = of;
   if (store.revoke === undefined) {
     const message = `The store \`${name}\` cannot revoke a lock: forceRelease(key, { now: true }) frees it, though its body may still be at work`;
     throw new LockOptionError(message);
   }
-  const isRevoked = await asked(
+  const isRevoked = await askStore(
     of,
     key,
     async (timeoutMs) => await store.revoke?.({ key, requestId }, timeoutMs),
@@ -95,7 +95,7 @@ async function revoke(of: Locker, key: string, requestId: string): Promise<strin
 
 async function free(of: Locker, key: string, requestId: string): Promise<string | undefined> {
   const { store, queues } = of;
-  const reply = await asked(
+  const reply = await askStore(
     of,
     key,
     (timeoutMs) => store.release({ key, requestId }, timeoutMs),
@@ -117,12 +117,12 @@ function checked(options: ForceOptions): ForceOptions {
   if (!isOptions(options)) throw expected();
   const own = readOptions(options, OPTIONS, expected);
   const isGood =
-    ["boolean", "undefined"].includes(typeof own.now) && (own.from === undefined || isTexts(own.from));
+    ["boolean", "undefined"].includes(typeof own.now) && (own.from === undefined || areStrings(own.from));
   if (isGood) return own;
   throw expected();
 }
 
-function isTexts(value: unknown): boolean {
+function areStrings(value: unknown): boolean {
   return readFrom(
     "The option `from`",
     () => Array.isArray(value) && value.every((one) => typeof one === "string"),

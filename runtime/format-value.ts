@@ -1,26 +1,26 @@
 import { inspect } from "node:util";
 
-/** In what it shows of one value, so that no message is made unreadable by what it quotes. */
-const MOST_CHARACTERS = 200;
-const MOST_NAMES = 10;
+/** The limits for one value, so that a quoted value does not make a message unreadable. */
+const MAX_CHARACTERS = 200;
+const MAX_NAMES = 10;
 
 /**
- * A value for a message, whatever it is. Text, numbers and the like are shown as they are, but for the credentials of
- * a URL. Of an object there is only its kind, and the names of its fields: the values may be anybody's secret.
+ * Formats any value for a message. Strings, numbers, and the like appear as they are, without the credentials of URLs. An object appears
+ * as its kind and the names of its fields, because the values may be secret.
  *
- * It never throws: a value that throws when it is looked at must not replace the message.
+ * It never throws. A value that throws when it is inspected must not replace the message.
  */
 export function formatValue(value: unknown): string {
   try {
-    return typeof value === "object" && value !== null ? outline(value, true) : shownAlone(value);
+    return typeof value === "object" && value !== null ? outline(value, true) : formatNonObject(value);
   } catch {
     return `${typeof value === "object" ? "an object" : `a ${typeof value}`} that throws when it is shown`;
   }
 }
 
 /**
- * Text without the credentials of the URLs in it: `redis://app:pw@host` becomes `redis://***@host`, also where the
- * password has an `@`, and `?password=pw` becomes `?password=***`.
+ * Returns the text without the credentials of the URLs in it: `redis://app:pw@host` becomes `redis://***@host`, even if the password has
+ * an `@`, and `?password=pw` becomes `?password=***`.
  */
 export function redacted(text: string): string {
   if (!text.includes("@") && !text.includes("=")) return text;
@@ -33,7 +33,7 @@ export function redacted(text: string): string {
 
 const PARAMETER = /([?&][^=&?]*=)([^&]*)/g;
 const SECRET = /pass|pwd|secret|token|auth|credential/i;
-/** What may stand behind a URL that is quoted in a sentence. */
+/** Punctuation that may follow a URL in a sentence. */
 const CLOSING = /['"`)\]},;]*$/;
 
 function withoutUser(url: string): string {
@@ -42,15 +42,15 @@ function withoutUser(url: string): string {
   return scheme === -1 || at < scheme ? url : `${url.slice(0, scheme)}://***${url.slice(at)}`;
 }
 
-function shownAlone(value: unknown): string {
-  if (typeof value === "string") return inspect(redactedWhole(value), { maxStringLength: MOST_CHARACTERS });
-  // A function's own fields would follow.
+function formatNonObject(value: unknown): string {
+  if (typeof value === "string") return inspect(redactedWhole(value), { maxStringLength: MAX_CHARACTERS });
+  // The result of `inspect` would also show the function's own fields.
   if (typeof value === "function")
     return /^\[.*?\]/.exec(inspect(value, { customInspect: false }))?.[0] ?? "[Function]";
   return inspect(value);
 }
 
-/** Text that is perhaps nothing but a URL: then blanks are part of the password, and the scheme may be missing. */
+/** Redacts a text that may be nothing but a URL. Then spaces are part of the password, and the scheme may be missing. */
 function redactedWhole(text: string): string {
   const scheme = /^[a-z][a-z\d+.-]*:\/\//i.exec(text)?.[0] ?? "";
   const at = text.lastIndexOf("@");
@@ -58,7 +58,7 @@ function redactedWhole(text: string): string {
   return redacted(isCredentials ? `${scheme}***${text.slice(at)}` : text);
 }
 
-/** @param inside whether the objects in an array are to be outlined as well */
+/** @param inside whether to outline the objects in an array as well */
 function outline(object: object, inside: boolean): string {
   if (Array.isArray(object)) return outlineOfArray(object, inside);
   const tag = Object.prototype.toString.call(object).slice("[object ".length, -1);
@@ -75,13 +75,13 @@ function outlineOfArray(array: readonly unknown[], inside: boolean): string {
   if (array.length === 0) return "[]";
   if (!inside) return `Array(${array.length})`;
   const elements = array
-    .slice(0, MOST_NAMES)
+    .slice(0, MAX_NAMES)
     .map((element) =>
-      typeof element === "object" && element !== null ? outline(element, false) : shownAlone(element),
+      typeof element === "object" && element !== null ? outline(element, false) : formatNonObject(element),
     );
   return `[ ${firstOf(elements, array.length).join(", ")} ]`;
 }
 
 function firstOf(texts: readonly string[], count: number): readonly string[] {
-  return count <= MOST_NAMES ? texts : [...texts.slice(0, MOST_NAMES), `and ${count - MOST_NAMES} more`];
+  return count <= MAX_NAMES ? texts : [...texts.slice(0, MAX_NAMES), `and ${count - MAX_NAMES} more`];
 }

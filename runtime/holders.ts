@@ -21,15 +21,15 @@ export interface InspectedHolder {
   readonly here: { readonly site: string | undefined; readonly heldForMs: number } | undefined;
 }
 
-/** What a key holds. */
+/** A hold of a key, or another value of the key. */
 export interface Hold {
   readonly value: string;
   readonly leftMs: number | undefined;
-  /** How many permits it has, where the key is shared with permits. */
+  /** The number of permits, if the key is shared with permits. */
   readonly permits?: number;
 }
 
-/** Those who hold the lock; what only keeps others from it is none. */
+/** Returns the holders of the lock. Reservations and closed keys are not holders. */
 export function holdersOf(
   { queues, clock }: Locker,
   key: string,
@@ -53,18 +53,18 @@ interface Found {
   readonly waiting: number | undefined;
 }
 
-/** @throws {LockUnreachableError} when the store did not answer */
-export async function inspected(of: Locker, key: string): Promise<Found> {
+/** @throws {LockUnreachableError} if the store did not reply */
+export async function inspectKey(of: Locker, key: string): Promise<Found> {
   const { store } = of;
   const { inspect } = store;
   if (inspect !== undefined) {
-    return await asked(of, key, (timeoutMs) => inspect.call(store, key, timeoutMs), inspection);
+    return await askStore(of, key, (timeoutMs) => inspect.call(store, key, timeoutMs), inspection);
   }
-  const values = await asked(of, key, (timeoutMs) => store.peek([key], timeoutMs), valuesIn);
+  const values = await askStore(of, key, (timeoutMs) => store.peek([key], timeoutMs), valuesIn);
   return { holds: values.map((value) => ({ value, leftMs: undefined })), waiting: undefined };
 }
 
-/** What the key holds, in the reply of a store that was asked for it. */
+/** Returns the value of the key in a reply to `peek`, if there is one. */
 function valuesIn(reply: unknown): readonly string[] {
   const value = peekReply(repliesIn(reply, 1)[0]);
   if (value instanceof Error) throw value;
@@ -72,10 +72,12 @@ function valuesIn(reply: unknown): readonly string[] {
 }
 
 /**
- * @param read returns what the store replied, or throws if that is no reply
- * @throws {LockUnreachableError} when the store did not answer
+ * Asks the store about a key.
+ *
+ * @param read converts the reply, or throws if the reply is invalid
+ * @throws {LockUnreachableError} if the store did not reply
  */
-export async function asked<Reply>(
+export async function askStore<Reply>(
   { name, queues }: Locker,
   key: string,
   send: (timeoutMs: number) => Promise<unknown>,

@@ -16,21 +16,21 @@ export interface Configured {
 }
 
 let current: Configured | undefined;
-/** Replaces the current one when no lock of that one is held or waited for. */
+/** The configuration that replaces the current one as soon as no lock of that one is held or waited for. */
 let next: { readonly configured: Configured; readonly cancel: () => void } | undefined;
 /** Resolves when all stores that were replaced are closed. */
 let replaced: Promise<void> = Promise.resolve();
-/** The one that is being shut down, or was, last. */
+/** The configuration that is being shut down, or was shut down last. */
 let ending: Configured | undefined;
 let shuttingDown: Promise<void> | undefined;
 let stopListening = (): void => {};
 
-/** The locker in force, even while it is being shut down. */
+/** Returns the locker in force, even while it is being shut down. */
 export function lockerInForce(): Locker | undefined {
   return current?.locker;
 }
 
-/** The locker that the last `configure()` call asked for. It may have to wait until it is in force. */
+/** Returns the locker of the last `configure()` call, which may have to wait until it is in force. */
 export function newestLocker(): Locker | undefined {
   return current === ending ? undefined : (next?.configured ?? current)?.locker;
 }
@@ -51,18 +51,17 @@ export function replaceableBy(callSite: string | undefined): Configured | undefi
   );
 }
 
-/** Puts a configuration in force. There is none, or only one that is being shut down. */
+/** Puts a configuration in force. Before that, there is none, or only one that is being shut down. */
 export function begin(configured: Configured): void {
   current = configured;
   stopListening = configured.listen();
 }
 
 /**
- * Puts a configuration in the place of another one, when no lock of that one is held or waited for. If both are the same, it
- * does nothing.
+ * Replaces a configuration as soon as no lock of it is held or waited for. If both are the same, it does nothing.
  *
  * @param open opens the stores of the new configuration
- * @throws what `open` throws. Then everything stays as it was.
+ * @throws what `open` throws. Then everything stays as it was
  */
 export function replace(before: Configured, given: object, open: () => Configured): void {
   if (isSameConfiguration(given, (next?.configured ?? before).given)) return;
@@ -101,7 +100,7 @@ function close(old: Locker): void {
   });
 }
 
-/** Ends the configuration in force, and drops one that waits for its place: see `shutdown()`. */
+/** Ends the configuration in force, and drops one that waits to replace it: see `shutdown()`. */
 export async function endAll(patienceMs: number): Promise<void> {
   if (current !== undefined && current !== ending) {
     stopListening();
@@ -109,6 +108,6 @@ export async function endAll(patienceMs: number): Promise<void> {
     ending = current;
     shuttingDown = drainAndClose(current.locker, patienceMs);
   }
-  await shuttingDown; // A caller that calls again while it is under way waits for the same end.
+  await shuttingDown; // A second call during the shutdown waits for the same end.
   await replaced;
 }

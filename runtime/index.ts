@@ -1,4 +1,4 @@
-// For people.
+// For applications.
 export { configure, shutdown, type Configuration, type SignalName } from "./configure";
 export {
   withLock,
@@ -31,7 +31,7 @@ export {
   type LockErrorOptions,
 } from "./errors";
 
-// For those who bring a store or a clock of their own.
+// For custom stores and clocks.
 export { memoryStore } from "./stores/memory";
 export { quorumStore, type QuorumOptions } from "./stores/quorum/quorum-store";
 export { redisStore } from "./stores/redis/redis";
@@ -64,7 +64,7 @@ export type { RedisAddress } from "./stores/redis/address";
 export type { LockEvent, LockEvents, Outcome } from "./lock/events";
 export type { Clock, CancelTimer, Timer } from "./clock";
 
-// For the woven code.
+// For woven code.
 export {
   when,
   open,

@@ -1,7 +1,7 @@
 import { checkedKey } from "./key";
 import { locker } from "./configure";
 import { LockOptionError } from "./errors";
-import { holdersOf, inspected, type InspectedHolder } from "./holders";
+import { holdersOf, inspectKey, type InspectedHolder } from "./holders";
 import { isOptions, readOptions } from "./options";
 import { formatValue } from "./format-value";
 import { isReserved } from "./stores/value";
@@ -12,11 +12,14 @@ export interface InspectedLock {
   /** The name of its store. */
   readonly store: string;
   /**
-   * `held`; `free`; `next`: kept for the next waiter, who was notified; `closed`: kept after its release, by `lockAtLeast`.
+   * `held`; `free`; `next`: reserved for the next waiter, which was notified; `closed`: kept closed after its release, by `lockAtLeast`.
    */
   readonly state: "held" | "free" | "next" | "closed";
   readonly holders: readonly InspectedHolder[];
-  /** The number of waiters in the store's queue, without those that wait in their own process. `undefined` if the store does not know. */
+  /**
+   * The number of waiters in the store queue, without those that wait in the local queue of their process. `undefined` if the store does
+   * not know.
+   */
   readonly waiting: number | undefined;
   /** The number of calls in this process that wait. */
   readonly waitingHere: number;
@@ -34,7 +37,7 @@ export async function inspect(
 ): Promise<InspectedLock> {
   const name = checkedKey(key);
   const { locker: of } = locker().callSite(storeIn(options), "inspect()", []).made;
-  const { holds, waiting } = await inspected(of, name);
+  const { holds, waiting } = await inspectKey(of, name);
   const { waiting: waitingHere } = of.queues.hereOf(name);
   const holders = holdersOf(of, name, holds);
   const [other] = holds;

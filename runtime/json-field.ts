@@ -3,16 +3,16 @@ import { LockKeyError } from "./errors";
 import type { KeyValue } from "./key";
 import { formatValue } from "./format-value";
 
-/** Of the fields that are there, where the one that is asked for is not. */
-const MOST_NAMES = 20;
+/** The most field names that an error lists. */
+const MAX_NAMES = 20;
 
 /**
- * The field of a value after serialisation, for `keyType=JSON`: what `JSON.stringify` makes of the value
- * (`toJSON` is honoured, a `Map` counts as an object), or of text that is JSON already.
+ * Returns a field of a value after serialization, for `keyType=JSON`. The value is what `JSON.stringify` makes of it (`toJSON` applies, and
+ * a `Map` counts as an object), or what JSON text contains.
  *
  * @param path field names and indices, such as `user.id` or `lines[0].sku`
  * @param site the function that asks, for messages
- * @throws {LockKeyError} when the text is not JSON or there is no such field. It names fields, and no values
+ * @throws {LockKeyError} if the text is not JSON, or if there is no such field. It names fields, but no values
  */
 export function jsonField(value: unknown, path: string, site?: string): KeyValue {
   if (typeof path !== "string") {
@@ -21,13 +21,13 @@ export function jsonField(value: unknown, path: string, site?: string): KeyValue
     );
   }
   const json = site === undefined ? "JSON" : `JSON in ${site}`;
-  let field = typeof value === "string" ? parsed(value, json) : serialised(value, json);
+  let field = typeof value === "string" ? parse(value, json) : serialize(value, json);
   const names = path.split(/\.|\[(?=\d+\])|\]\.?/).filter((step) => step !== "");
   for (const [depth, name] of names.entries()) {
     if (typeof field !== "object" || field === null || !Object.hasOwn(field, name)) {
       const parent = depth === 0 ? "it" : `\`${names.slice(0, depth).join(".")}\``;
       throw new LockKeyError(
-        `Expected the ${json} to have a field \`${path}\`, but ${parent} ${described(field)}`,
+        `Expected the ${json} to have a field \`${path}\`, but ${parent} ${describe(field)}`,
       );
     }
     field = (field as Record<string, unknown>)[name];
@@ -35,21 +35,21 @@ export function jsonField(value: unknown, path: string, site?: string): KeyValue
   return field as KeyValue;
 }
 
-/** What of JSON can be told to anybody. */
-function described(json: unknown): string {
+/** Describes JSON without its values, which may be secret. */
+function describe(json: unknown): string {
   if (json === undefined) return "is nothing that JSON can express";
   if (json === null) return "is null";
   if (typeof json !== "object") return `is a ${typeof json}`;
   if (Array.isArray(json)) return `is an array of ${json.length}`;
   const names = Object.keys(json);
   if (names.length === 0) return "has no fields";
-  const more = names.length > MOST_NAMES ? ` and ${names.length - MOST_NAMES} more` : "";
-  const first = names.slice(0, MOST_NAMES).map((name) => inspect(name, { maxStringLength: 50 }));
+  const more = names.length > MAX_NAMES ? ` and ${names.length - MAX_NAMES} more` : "";
+  const first = names.slice(0, MAX_NAMES).map((name) => inspect(name, { maxStringLength: 50 }));
   return `has the fields ${first.join(", ")}${more}`;
 }
 
-/** The parser's own words quote the text, so they are neither in the message nor its cause. */
-function parsed(text: string, json: string): unknown {
+/** Parses JSON. The parser's error quotes the text, so it is neither in the message nor its cause. */
+function parse(text: string, json: string): unknown {
   try {
     return JSON.parse(text) as unknown;
   } catch {
@@ -57,7 +57,7 @@ function parsed(text: string, json: string): unknown {
   }
 }
 
-function serialised(value: unknown, json: string): unknown {
+function serialize(value: unknown, json: string): unknown {
   try {
     const text = JSON.stringify(value, mapAsObject) as string | undefined;
     return text === undefined ? undefined : (JSON.parse(text) as unknown);

@@ -26,7 +26,7 @@ function nameOfPart(flag: string, index: number): string {
   return `key part ${index + 1} of "${flag}"`;
 }
 
-/** A call site has the same flag each time. */
+/** The last flag and its escaped name. A call site has the same flag each time. */
 let last = { flag: "", name: "" };
 
 function nameOfFlag(flag: string): string {
@@ -34,7 +34,7 @@ function nameOfFlag(flag: string): string {
   if (typeof flag !== "string" || flag === "") {
     throw new LockKeyError(`Expected \`businessFlag\` to be a non-empty string, got ${formatValue(flag)}`);
   }
-  const escaped = escape(wellFormed(flag, itself, "businessFlag"), "_");
+  const escaped = escape(wellFormed(flag, sameName, "businessFlag"), "_");
   last = { flag, name: `LOCK_${escaped}` };
   return last.name;
 }
@@ -59,7 +59,11 @@ function isArray(part: KeyValue | readonly KeyValue[]): part is readonly KeyValu
   return Array.isArray(part);
 }
 
-/** The keys of one lock, if they are as many as it may have. */
+/**
+ * Returns the keys of one lock.
+ *
+ * @throws {LockKeyError} if there are none, or too many
+ */
 export function countedKeys(keys: readonly string[], of = (): string => ""): readonly string[] {
   const { size } = new Set(keys);
   if (size > 0 && size <= MOST_KEYS) return keys;
@@ -70,8 +74,8 @@ export function countedKeys(keys: readonly string[], of = (): string => ""): rea
  * Returns the template's text as the whole key, without a prefix: wholeKey`mutex:${orderNo}`. Use it for locks that other programs share.
  * The values are as for {@link lockKey}.
  *
- * Different values in one template never make the same key. There is a text between any two values, and a value may not contain the text
- * behind it.
+ * Different values in one template never make the same key. There is text between any two values, and a value may not contain the text
+ * after it.
  *
  * @throws {LockKeyError} if a value identifies nothing, or makes the key ambiguous
  */
@@ -90,17 +94,17 @@ export function wholeKey(template: TemplateStringsArray, ...values: readonly Key
   const pieces: string[] = [];
   values.forEach((value, index) => {
     const text = textOf(value, nameOfValue, shape, index);
-    const behind = template[index + 1] ?? "";
+    const following = template[index + 1] ?? "";
     const isLast = index === values.length - 1;
-    if (!isLast && behind === "") {
+    if (!isLast && following === "") {
       throw new LockKeyError(
         `Expected text between values ${index + 1} and ${index + 2} of the key "${shape}". Without it, "1" and "23" make the same key as "12" and "3"`,
       );
     }
-    // A value that ends with half of it makes it begin earlier, too.
-    if (!isLast && (text + behind).indexOf(behind) < text.length) {
+    // `text + following`, because a value that ends with the first half of `following` also makes `following` begin earlier.
+    if (!isLast && (text + following).indexOf(following) < text.length) {
       throw new LockKeyError(
-        `Expected ${nameOfValue(shape, index)} not to contain the text ${formatValue(behind)} that follows it, got ${formatValue(value)}`,
+        `Expected ${nameOfValue(shape, index)} not to contain the text ${formatValue(following)} that follows it, got ${formatValue(value)}`,
       );
     }
     pieces.push(template[index] ?? "", text);
@@ -120,7 +124,11 @@ function nameOfValue(shape: string, index: number): string {
   return `value ${index + 1} of the key "${shape}"`;
 }
 
-/** @throws {LockKeyError} when it cannot be the name of a lock */
+/**
+ * Returns the key if it may be the key of a lock.
+ *
+ * @throws {LockKeyError} if it may not
+ */
 export function checkedKey(key: unknown): string {
   if (typeof key !== "string" || key === "") {
     throw new LockKeyError(`Expected the lock key to be a non-empty string, got ${formatValue(key)}`);
@@ -130,13 +138,13 @@ export function checkedKey(key: unknown): string {
       `Expected a lock key that does not begin with "${RESERVED_NAMESPACE}", which Lockweave keeps for its queues, got ${formatValue(key)}`,
     );
   }
-  return wellFormed(key, itself, "the lock key");
+  return wellFormed(key, sameName, "the lock key");
 }
 
-/** What messages call a value: put together only for them. */
+/** Returns what messages call a value. A function, so that the text is built only for an error. */
 type NameOf = (of: string, index: number) => string;
 
-function itself(name: string): string {
+function sameName(name: string): string {
   return name;
 }
 
@@ -146,7 +154,7 @@ function textOf(part: unknown, nameOf: NameOf, of: string, index: number): strin
       if (part === "") break;
       return wellFormed(part, nameOf, of, index);
     case "number":
-      // Beyond the safe integers two identities have one number: 2 ** 53 and 2 ** 53 + 1.
+      // Beyond the safe integers, two identities have the same number: 2 ** 53 and 2 ** 53 + 1.
       if (!Number.isFinite(part) || (Number.isInteger(part) && !Number.isSafeInteger(part))) break;
       return String(part);
     case "bigint":
@@ -159,7 +167,7 @@ function textOf(part: unknown, nameOf: NameOf, of: string, index: number): strin
   );
 }
 
-/** A lone surrogate has no UTF-8 of its own: two of them would meet in one key on the wire. */
+/** Rejects lone surrogates. They have no UTF-8 form of their own, so two different keys would be the same in Redis. */
 function wellFormed(text: string, nameOf: NameOf, of: string, index = 0): string {
   if (text.isWellFormed()) return text;
   throw new LockKeyError(`Expected ${nameOf(of, index)} to be well-formed Unicode, got ${formatValue(text)}`);

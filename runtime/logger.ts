@@ -4,13 +4,13 @@ import { formatValue } from "./format-value";
 
 /** Receives log lines, such as `console`. It may be asynchronous: the runtime does not wait for it. */
 export interface Logger {
-  /** Each step of a lock: who waits, who holds, who released. */
+  /** Receives each step of a lock: who waits, who holds, who released. */
   debug?(message: string): void;
-  /** What a person should know: a lost lock, or a release without a reply. */
+  /** Receives what a person should know: a lost lock, or a release without a reply. */
   warn(message: string): void;
 }
 
-/** @throws {LockOptionError} when it is none */
+/** @throws {LockOptionError} if it is not a logger */
 export function assertLogger(logger: Logger): void {
   if (typeof logger !== "object" || logger === null || typeof logger.warn !== "function") {
     throw new LockOptionError(`Expected \`logger\` to have a function \`warn\`, got ${formatValue(logger)}`);
@@ -20,16 +20,16 @@ export function assertLogger(logger: Logger): void {
   }
 }
 
-/** A logger that never fails, and gets each message as one line in which nothing steers a terminal. */
+/** A logger that never throws. It writes each message as one line without control characters for the terminal. */
 export interface SafeLogger extends Logger {
-  /** Warns, unless this very text was warned of before. */
+  /** Warns, unless it has already warned with the same text. */
   warnOnce(message: string): void;
 }
 
-/** Texts that differ each time would otherwise pile up; beyond it, what was said long ago is said again. */
-const MOST_REMEMBERED = 1_000;
+/** The number of remembered warnings. Otherwise texts that differ each time would accumulate. Beyond it, earlier warnings may repeat. */
+const MAX_REMEMBERED = 1_000;
 
-/** Whatever the logger does (throw, reject, never settle), it costs nobody a lock or a place in the queue. */
+/** Returns a logger that protects locks from the given one, which may throw, reject, or never settle. */
 export function safeLogger(logger: Logger): SafeLogger {
   const warned = new Set<string>();
   const warn = (message: string): void => attempt(() => logger.warn(oneLine(message)));
@@ -40,39 +40,44 @@ export function safeLogger(logger: Logger): SafeLogger {
     warn,
     warnOnce(message) {
       if (warned.has(message)) return;
-      if (warned.size === MOST_REMEMBERED) warned.clear();
+      if (warned.size === MAX_REMEMBERED) warned.clear();
       warned.add(message);
       warn(message);
     },
   };
 }
 
-/** Warns on the console, where others speak as well, and is silent about the rest. */
+/** A logger that warns on the console and is silent about the rest. The prefix sets its lines apart from those of other code. */
 export const quietConsole: Logger = { warn: (message) => console.warn(`lockweave: ${message}`) };
 
-/** Runs it in the root context: a message may be about another caller. If it fails, nobody is left to report that to. */
-function attempt(tell: () => unknown): void {
+/**
+ * Calls the logger in the root context, because a message may be about another caller. If the logger fails, there is nobody to report that
+ * to.
+ */
+function attempt(call: () => unknown): void {
   inRoot(() => {
     try {
-      const told = tell();
-      if (typeof told !== "object" || told === null) return;
-      // Not by the `then` or `catch` of what it returned, which may throw.
-      new Promise((resolve) => resolve(told)).catch(() => {});
+      const result = call();
+      if (typeof result !== "object" || result === null) return;
+      // `new Promise` and not the `then` or `catch` of the returned value, which may throw.
+      new Promise((resolve) => resolve(result)).catch(() => {});
     } catch {
-      // As above.
+      // There is nobody to report this to.
     }
   });
 }
 
-/** What is no character to read: controls, line and paragraph separators, and what turns the direction of text. */
+/** Characters that are not readable: controls, line and paragraph separators, and those that change the direction of text. */
 const UNPRINTABLE = /[\p{Cc}\p{Zl}\p{Zp}\u202a-\u202e\u2066-\u2069]/gu;
 
-const SHORT: Readonly<Record<string, string>> = { "\n": "\\n", "\r": "\\r", "\t": "\\t" };
+const SHORT_ESCAPES: Readonly<Record<string, string>> = { "\n": "\\n", "\r": "\\r", "\t": "\\t" };
 
-/** Keys, call sites and errors of others are part of messages: they forge no line, and clear no screen. */
+/**
+ * Escapes unreadable characters. Messages contain keys, call sites, and errors of others, which must not forge a line or clear the screen.
+ */
 function oneLine(message: string): string {
   return message.replace(UNPRINTABLE, (character) => {
     const code = character.charCodeAt(0).toString(16);
-    return SHORT[character] ?? (code.length > 2 ? `\\u${code}` : `\\x${code.padStart(2, "0")}`);
+    return SHORT_ESCAPES[character] ?? (code.length > 2 ? `\\u${code}` : `\\x${code.padStart(2, "0")}`);
   });
 }

@@ -9,15 +9,15 @@ import { listenToLocks, type LockEvent, type LockListeners } from "./lock/events
 export type OpenTelemetry = Pick<typeof Api, "metrics" | "SpanStatusCode" | "trace">;
 
 export interface ObserveOptions {
-  /** Default: that of the global provider. */
+  /** The tracer of the spans. Default: that of the global provider. */
   readonly tracer?: Tracer;
-  /** Default: that of the global provider. */
+  /** The meter of the metrics. Default: that of the global provider. */
   readonly meter?: Meter;
-  /** Whether spans have the lock's key, which may say whose order it is. Metrics never have it. Default `true`. */
+  /** Whether spans contain the lock's key, which may identify a customer or an order. Metrics never contain it. Default `true`. */
   readonly keys?: boolean;
 }
 
-/** A lock that is asked for, or held. */
+/** A lock that is waited for or held. */
 interface Observed {
   readonly span: Span;
   readonly attributes: Attributes;
@@ -27,10 +27,10 @@ interface Observed {
 
 const NAME = "lockweave";
 
-/** Of a wait and of a hold, in seconds: from what a Redis nearby takes to what nobody should wait for. */
+/** The bucket boundaries of waits and holds, in seconds: from the latency of a nearby Redis to a time that nobody should wait. */
 const SECONDS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60];
 
-/** Does what `observeLocks()` says. */
+/** Implements `observeLocks()`. */
 export function observeLocksWith(api: OpenTelemetry, options: ObserveOptions): () => void {
   const { metrics, SpanStatusCode, trace } = api;
   const own = checked(options);
@@ -138,16 +138,16 @@ function instrumentsOf(meter: Meter) {
     }),
     holds: meter.createHistogram("lockweave.lock.hold", {
       unit: "s",
-      description: "How long a lock was held, by what became of it",
+      description: "How long a lock was held, by outcome",
       advice,
     }),
     contended: meter.createCounter("lockweave.lock.contended", {
       unit: "{lock}",
-      description: "Locks that were not to be had at once",
+      description: "Locks that were not acquired immediately",
     }),
     lost: meter.createCounter("lockweave.lock.lost", {
       unit: "{lock}",
-      description: "Locks that ended before the work under them did",
+      description: "Locks that ended before their bodies did",
     }),
     held: meter.createUpDownCounter("lockweave.lock.held", {
       unit: "{lock}",

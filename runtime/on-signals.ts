@@ -6,10 +6,10 @@ import { readFrom } from "./options";
 import { rooted } from "./root-context";
 import { formatValue } from "./format-value";
 
-/** Ends the process at once, whatever anybody listens to. */
+/** Signals that no listener can catch. */
 const CANNOT_BE_CAUGHT = new Set(["SIGKILL", "SIGSTOP"]);
 
-/** @throws {LockOptionError} unless these are names of signals that a process can listen to */
+/** @throws {LockOptionError} unless all of them are names of signals that a process can listen to */
 export function checkSignals(signals: unknown): readonly NodeJS.Signals[] {
   const isSignal = (name: unknown): name is NodeJS.Signals =>
     typeof name === "string" && Object.hasOwn(constants.signals, name) && !CANNOT_BE_CAUGHT.has(name);
@@ -23,62 +23,61 @@ export function checkSignals(signals: unknown): readonly NodeJS.Signals[] {
   );
 }
 
-/** By then most applications have started, and with them others who listen. */
+/** Most applications have started by then, and their own listeners with them. */
 const STARTED_AFTER_MS = 10_000;
 
 /**
- * Calls `shutdown` at the first of the signals. Whether the process ends afterwards is for others who listen to
- * that signal; if there is nobody else, it ends by the signal, as it would have without us, and as process 1 with the
- * exit code that stands for the signal. Who sends the signal once more while `shutdown` is under way has had enough
- * of waiting: nothing of ours is in the way any more.
+ * Calls `shutdown` at the first of the signals. If others listen to that signal, too, they decide whether the process then ends. Otherwise
+ * it ends by the signal, as it would have without us. As process 1, it exits with the code of the signal. A second signal during `shutdown`
+ * ends the process immediately, unless others listen to it, since our listeners no longer hold it up.
  *
- * One of the others may end the process under bodies that `shutdown` waits for: the logger is warned as soon as there
- * is one, which is looked for now, when the application has started, and at the signal.
+ * Another listener may end the process while `shutdown` still waits for bodies. So this function warns of other listeners. It checks for
+ * them now, 10 s later when most applications have started, and at the signal.
  *
- * @returns ends the listening
+ * @returns a function that removes the listeners
  */
 export function shutdownOnSignals(
   signals: readonly NodeJS.Signals[],
   shutdown: () => Promise<void>,
   { clock, logger }: { readonly clock: Clock; readonly logger: Logger },
 ): () => void {
-  const unshared = new Set(signals);
-  const lookForOthers = (): void => {
-    const shared = [...unshared].filter((signal) =>
+  const unwarned = new Set(signals);
+  const warnOfOthers = (): void => {
+    const shared = [...unwarned].filter((signal) =>
       process.listeners(signal).some((other) => other !== onSignal),
     );
-    for (const signal of shared) unshared.delete(signal);
-    if (shared.length > 0) logger.warn(besideOthers(shared));
+    for (const signal of shared) unwarned.delete(signal);
+    if (shared.length > 0) logger.warn(otherListenersWarning(shared));
   };
   const stopListening = (): void => {
-    cancelLook();
+    cancelCheck();
     for (const signal of signals) process.off(signal, onSignal);
   };
   const onSignal = rooted(async (signal: NodeJS.Signals): Promise<void> => {
-    const isOursAlone = process.listenerCount(signal) === 1;
-    lookForOthers();
-    // First, since a signal that nobody listens to for a moment is lost on process 1.
+    const isOnlyListener = process.listenerCount(signal) === 1;
+    warnOfOthers();
+    // This comes first, since process 1 ignores a signal while nobody listens to it.
     if (process.pid === 1) for (const each of signals) process.on(each, endFirstProcess);
     stopListening();
     try {
       await shutdown();
     } finally {
-      if (isOursAlone) process.kill(process.pid, signal);
+      if (isOnlyListener) process.kill(process.pid, signal);
     }
   });
-  lookForOthers();
+  warnOfOthers();
   if (signals.length === 0) return () => {};
-  const cancelLook = clock.afterInBackground(STARTED_AFTER_MS, lookForOthers);
+  const cancelCheck = clock.afterInBackground(STARTED_AFTER_MS, warnOfOthers);
   for (const signal of signals) process.on(signal, onSignal);
   return stopListening;
 }
 
-/** What a signal does by default, but not to process 1, which is how a container runs its program. */
+/** Does what a signal does by default. Process 1, which is how a container runs its program, has no such default. */
 function endFirstProcess(signal: NodeJS.Signals): void {
   if (process.listenerCount(signal) === 1) process.exit(128 + constants.signals[signal]);
 }
 
-function besideOthers(signals: readonly NodeJS.Signals[]): string {
+function otherListenersWarning(signals: readonly NodeJS.Signals[]): string {
   const names = signals.join(" and ");
   return `configure({ shutdownOn }): something else listens to ${names} too. If it ends the process, it does so under the bodies of locks, and their keys stay for their lock time. Leave ${names} out of shutdownOn, and let that listener wait: process.on("${signals[0]}", async () => { await shutdown(); process.exit(); }), or with NestJS's shutdown hooks: async beforeApplicationShutdown() { await shutdown(); }`;
 }

@@ -3,10 +3,10 @@ import { observeLocksWith, type ObserveOptions } from "./observe-locks";
 export type { ObserveOptions } from "./observe-locks";
 
 /**
- * Makes a span of each lock of this process, from the moment it is asked for to its release, as a child of the span that is
- * active there; and metrics of all, by the function that asks (`lockweave.site`) and the store (`lockweave.store`).
+ * Creates a span for each lock of this process, from the acquire call to the release, as a child of the active span. Also records metrics
+ * of all locks by function (`lockweave.site`) and store (`lockweave.store`).
  *
- * @returns ends it
+ * @returns a function that stops this
  */
 export function observeLocks(options: ObserveOptions = {}): () => void {
   return observeLocksWith(require("@opentelemetry/api") as typeof import("@opentelemetry/api"), options);

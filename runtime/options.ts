@@ -1,6 +1,6 @@
 import { LockError, LockOptionError, errorMessage } from "./errors";
 
-/** Whether it can be an object of named options: an array, a `Map`, a `Date` or a promise would be read as empty. */
+/** Whether the value can be an object of named options. An array, a `Map`, a `Date`, or a promise would seem to have no options. */
 export function isOptions(value: unknown): value is object {
   try {
     return (
@@ -14,12 +14,12 @@ export function isOptions(value: unknown): value is object {
 }
 
 /**
- * Reads the options in an object that a caller passes in. Returns a copy without a prototype, so whoever uses it reads each
- * option as it was at this moment, and nothing that an object inherits.
+ * Reads the options in an object from a caller. Returns a copy without a prototype, so every later read sees each option as it is at this
+ * moment, and nothing that the object inherits.
  *
- * @param names all options that there are
- * @param unknownOption makes the error for any other name
- * @throws {LockOptionError} if the object inherits a known option, or if one cannot be read
+ * @param names the names of all options
+ * @param unknownOption creates the error for any other name
+ * @throws {LockOptionError} if the object inherits a known option, or if an option cannot be read
  */
 export function readOptions<Options extends object>(
   given: Options,
@@ -38,22 +38,26 @@ export function readOptions<Options extends object>(
   return options as Options;
 }
 
-/** Returns the first of these options that an object has without being its own, if there is one. */
+/** Returns the first of these options that the object inherits or that is not enumerable, if there is one. */
 export function inheritedAmong(names: readonly string[], given: object): string | undefined {
   return names.find((name) => name in given && !Object.keys(given).includes(name));
 }
 
-/** Why such an option is refused, and what to do. */
+/** Returns why such an option is refused, and what to do. */
 export function notOwn(name: string): string {
   return name in Object.prototype
     ? `Object.prototype has a property \`${name}\`, so every object seems to have this option. Fix: find the code that sets it, and remove that code`
     : `The option \`${name}\` is inherited or not enumerable, and such options are not read. Fix: write it into the object itself: { ${name}: ... }`;
 }
 
-/** @throws {LockOptionError} if `look` throws an error that is not ours, with that error as its cause */
-export function readFrom<Value>(what: string, look: () => Value): Value {
+/**
+ * Calls `read`, and converts its errors.
+ *
+ * @throws {LockOptionError} if `read` throws an error of another kind, with that error as its cause
+ */
+export function readFrom<Value>(what: string, read: () => Value): Value {
   try {
-    return look();
+    return read();
   } catch (error) {
     if (error instanceof LockError) throw error;
     throw new LockOptionError(`${what} cannot be read: ${errorMessage(error)}`, { cause: error });

@@ -1,16 +1,16 @@
-/** After so many have left at least, and more than are there, it starts anew. */
-const MANY = 1_000;
+/** The map is rebuilt when the number of deleted entries exceeds this number plus the size of the map. */
+const MIN_DELETED = 1_000;
 
 /**
- * A map of those who come and go all the time, in no order. Now and then it starts anew with those who are there.
+ * A map for entries that come and go all the time, in no order. From time to time, it copies its entries into a new map.
  *
- * A `Map` in V8 links the table that it outgrew to the next one. A table that has become old, in the sense of the garbage
- * collector, so keeps all later ones from being freed early, with everything that was in them: measured, a third more
- * work for a busy process. To start anew breaks the chain.
+ * A `Map` in V8 links each table that it outgrew to the next one. Once a table is old for the garbage collector, it keeps all later tables,
+ * and everything that was in them, from being collected early. Measured, that is a third more work for a busy process. A new map breaks the
+ * chain.
  */
 export class RecyclingMap<Key, Value extends object> {
   #map = new Map<Key, Value>();
-  #left = 0;
+  #deleted = 0;
 
   get size(): number {
     return this.#map.size;
@@ -24,13 +24,13 @@ export class RecyclingMap<Key, Value extends object> {
     this.#map.set(key, value);
   }
 
-  /** Whether it was there. */
+  /** Returns whether the key was present. */
   delete(key: Key): boolean {
     if (!this.#map.delete(key)) return false;
-    this.#left += 1;
-    if (this.#left > MANY + this.#map.size) {
+    this.#deleted += 1;
+    if (this.#deleted > MIN_DELETED + this.#map.size) {
       this.#map = new Map(this.#map);
-      this.#left = 0;
+      this.#deleted = 0;
     }
     return true;
   }

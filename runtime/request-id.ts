@@ -3,18 +3,18 @@ import { loadUuid } from "./uuid";
 
 const BYTES = 16;
 const NUMBER_BYTES = 6;
-/** Drawn for so many at once: to ask the system for random bytes costs as much as half a lock. */
+/** The number of IDs for which random bytes are drawn together. A system call for random bytes costs as much as half a lock. */
 const DRAWN_AT_ONCE = 256;
 
-/** Where the ids of one process come from. */
+/** The source of the request IDs of one process. */
 export interface RequestIds {
-  /** What all of them begin with: 12 hex characters, the first 48 bits of a random UUID. */
+  /** The prefix of all its IDs: 12 hex characters, the first 48 bits of a random UUID. */
   readonly processNumber: string;
-  /** A new id of 32 hex characters: the process's number, and 80 random bits. */
+  /** Returns a new ID of 32 hex characters: the process number, and 80 random bits. */
   next(): string;
 }
 
-/** Draws the number of a process: each configuration has its own, as if it were alone in its process. */
+/** Draws a process number. Each configuration has its own, as if it were alone in its process. */
 export function requestIds(): RequestIds {
   const { randomFillSync } = loadCrypto();
   const number = Buffer.from(loadUuid()().replaceAll("-", ""), "hex").subarray(0, NUMBER_BYTES);

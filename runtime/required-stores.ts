@@ -1,50 +1,54 @@
 import { LockMisconfiguredError } from "./errors";
 
-/** By the names of stores: the tagged functions that ask for it. */
-const needed = new Map<string, Set<string>>();
+/** The tagged functions that use each store, by its name. */
+const required = new Map<string, Set<string>>();
 
-/** Takes note of what woven modules say of themselves when they are loaded. */
+/** Records the stores that a woven module uses. The module reports them when it is loaded. */
 export function noteNeed(store: string, sites: readonly string[]): void {
-  const known = needed.get(store) ?? new Set();
+  const known = required.get(store) ?? new Set();
   for (const site of sites) known.add(site);
-  needed.set(store, known);
+  required.set(store, known);
 }
 
-/** @throws {LockMisconfiguredError} when a tag of a module that was loaded asks for another store */
+/** @throws {LockMisconfiguredError} if a tag of a loaded module names a store that is not in the list */
 export function assertAllNeeded(stores: readonly string[]): void {
   const missing = missingOf(stores);
   if (missing !== undefined) throw missing;
 }
 
-/** Returns what is wrong if a tag of a module that was loaded asks for another store. */
+/** Returns an error if a tag of a loaded module names a store that is not in the list. */
 export function missingOf(stores: readonly string[]): LockMisconfiguredError | undefined {
-  const missing = [...needed].filter(([store]) => !stores.includes(store));
+  const missing = [...required].filter(([store]) => !stores.includes(store));
   return missing.length > 0 ? noStore(missing, stores) : undefined;
 }
 
-/** Sites that a message names; of the others it has the number. */
-const MOST_SITES = 5;
+/** The number of sites that a message names. It gives the number of the others. */
+const MAX_SITES = 5;
 
 /**
- * @param missing the names of stores, and who asks for each
- * @param stores what `configure()` is given
+ * Returns the error about stores that are not configured.
+ *
+ * @param missing the names of the stores, and the functions that use each
+ * @param stores the names of the stores that `configure()` got
  */
 export function noStore(
   missing: readonly (readonly [store: string, sites: Iterable<string>])[],
   stores: readonly string[],
 ): LockMisconfiguredError {
-  const each = missing.map(([store, sites]) => `no store \`${store}\`${askedBy([...sites])}`).join(", and ");
-  const there = stores.map((name) => `\`${name}\``).join(", ");
-  const cure = missing.map(([store]) => `${property(store)}: "redis://..."`).join(", ");
+  const each = missing
+    .map(([store, sites]) => `no store \`${store}\`${requiredBy([...sites])}`)
+    .join(", and ");
+  const configured = stores.map((name) => `\`${name}\``).join(", ");
+  const fix = missing.map(([store]) => `${property(store)}: "redis://..."`).join(", ");
   return new LockMisconfiguredError(
-    `There is ${each}: configure() is given ${there}. Add it: configure({ ..., stores: { ${cure} } }).`,
+    `There is ${each}: configure() is given ${configured}. Add it: configure({ ..., stores: { ${fix} } }).`,
   );
 }
 
-function askedBy(sites: readonly string[]): string {
+function requiredBy(sites: readonly string[]): string {
   if (sites.length === 0) return "";
-  const named = sites.slice(0, MOST_SITES).join(", ");
-  const more = sites.length > MOST_SITES ? ` and ${sites.length - MOST_SITES} more` : "";
+  const named = sites.slice(0, MAX_SITES).join(", ");
+  const more = sites.length > MAX_SITES ? ` and ${sites.length - MAX_SITES} more` : "";
   return `, which ${named}${more} ${sites.length === 1 ? "asks" : "ask"} for`;
 }
 

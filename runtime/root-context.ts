@@ -5,17 +5,17 @@ import { AsyncResource } from "node:async_hooks";
 // another caller's body, and log lines of one request would carry another request's ID. So all of them run in the
 // root context, through the functions of this file.
 
-/** The context in which this file was loaded: before any lock was held, and so inside no reentrant body. */
+/** The context in which this file was loaded. At that time no lock was held, so it is inside no reentrant body. */
 const root = new AsyncResource("lockweave.root");
 
 const COLLECTED = { requireManualDestroy: true } as const;
 
-/** Runs `callback` now, outside of every caller's async context. Promises and timers that it creates stay there too. */
+/** Runs `callback` now, outside of every caller's async context. Promises and timers that it creates also run there. */
 export function inRoot<Result>(callback: () => Result): Result {
   return root.runInAsyncScope(newResource).runInAsyncScope(callback);
 }
 
-/** One for each run: on Node 20 and 22, `enterWith()` in a callback would change the root itself for good. */
+/** Returns a new resource for each run. On Node 20 and 22, `enterWith()` in a callback would otherwise change the root context for good. */
 function newResource(): AsyncResource {
   return new AsyncResource("lockweave.root", COLLECTED);
 }
@@ -33,10 +33,11 @@ interface Emitter<Args extends readonly unknown[]> {
 }
 
 /**
- * Listens to an emitter, such as a Redis client. It emits in the context of whoever connected it, or sent something first.
+ * Listens to an emitter, such as a Redis client, in the root context. The emitter itself emits in the context of the caller that connected
+ * it or sent the first command.
  *
- * @param listeners by the names of the events
- * @returns ends the listening
+ * @param listeners the listeners by event name
+ * @returns a function that removes the listeners
  */
 export function listenInRoot<Args extends readonly unknown[]>(
   emitter: Emitter<Args>,

@@ -1,12 +1,12 @@
 /**
- * Whether two configurations say the same: equal texts, numbers, and plain options, and the very same clients, stores,
- * loggers, and clocks. Two of these may do different things, however similar they look.
+ * Whether two configurations are the same: equal texts, numbers, and plain options, and identical clients, stores, loggers, and clocks. Two
+ * of these may behave differently, however similar they look.
  */
 export function isSameConfiguration(one: object, other: object): boolean {
   try {
     return isSame(one, other);
   } catch {
-    return false; // What cannot be read is reported when it is checked.
+    return false; // An option that cannot be read is reported when it is checked.
   }
 }
 
@@ -23,11 +23,11 @@ function isSame(one: unknown, other: unknown): boolean {
   );
 }
 
-/** Whether it is an object of options. One with a function does something, as a logger does. */
+/** Whether the value is an object of options. An object with a function has behavior, as a logger does. */
 function isPlain(value: unknown): value is Readonly<Record<string, unknown>> {
   if (typeof value !== "object" || value === null) return false;
   const prototype: unknown = Object.getPrototypeOf(value);
-  // Every realm has a prototype of its own for objects.
+  // Each realm has its own `Object.prototype`.
   const isObject = prototype === null || Object.getPrototypeOf(prototype) === null;
   return isObject && Object.values(value).every((member) => typeof member !== "function");
 }

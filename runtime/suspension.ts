@@ -1,10 +1,10 @@
 import type { Clock } from "./clock";
 
 /** Reading the time since boot costs about as much as a command to the store. */
-const LOOKS_APART_MS = 20;
+const CHECK_INTERVAL_MS = 20;
 /** The time since boot may advance in steps of a whole second. */
 const NOTICED_MS = 1_500;
-/** The two clocks may drift apart by some parts in a million. In this time, that is negligible. */
+/** The two clocks may drift apart by a few parts per million, which is negligible in this time. */
 const BASELINE_FOR_MS = 600_000;
 /** If two reads take longer, the process was stopped between them. */
 const SLOW_READ_MS = 100;
@@ -21,16 +21,16 @@ export interface Belief {
 }
 
 /**
- * Decides for how long a belief is certain. It also notices when the machine was suspended: the time since boot then
- * advances, and the monotonic clock does not. A lock in the store grows older meanwhile.
+ * Decides for how long a belief is certain. It also notices when the machine was suspended: the time since boot then advances, and the
+ * monotonic clock does not. Meanwhile, the lock in the store gets older.
  *
- * A virtual machine whose host does not report the pause cannot know, nor can a clock without `sinceBoot`.
+ * It cannot notice a pause of a virtual machine whose host does not report it. It notices no suspension with a clock without `sinceBoot`.
  */
 export class Suspension {
   readonly #clock: Clock;
   readonly #onSuspended: (suspendedMs: number) => void;
   #trustedSince = -Infinity;
-  #lookedAt = -Infinity;
+  #checkedAt = -Infinity;
   /** The smallest lead of the time since boot over the monotonic clock since `#baselineAt`. */
   #aheadMs: number | undefined;
   #baselineAt = 0;
@@ -44,30 +44,30 @@ export class Suspension {
     this.#aheadMs = this.#readAhead();
     this.readAt = clock.now();
     this.#baselineAt = this.readAt;
-    if (clock.sinceBoot === undefined) this.#lookedAt = Infinity; // There is nothing to look at.
+    if (clock.sinceBoot === undefined) this.#checkedAt = Infinity; // There is nothing to read.
   }
 
   /**
-   * The milliseconds for which a belief is certain, or 0. Every check of a belief ends here, and no caller passes the
-   * time: the monotonic clock is read after everything else. So a process that was stopped on the way sees the time
-   * that it lost.
+   * Returns the milliseconds for which a belief is certain, or 0. Every check of a belief ends here, and no caller passes the time: the
+   * monotonic clock is read after everything else. So if the process was stopped during the check, the result includes the time that it
+   * lost.
    */
   timeLeft(belief: Belief): number {
     const leftMs = this.#timeLeft(belief);
-    if (this.readAt - this.#lookedAt < LOOKS_APART_MS) return leftMs;
-    this.#look();
+    if (this.readAt - this.#checkedAt < CHECK_INTERVAL_MS) return leftMs;
+    this.#check();
     return this.#timeLeft(belief);
   }
 
   /**
-   * The monotonic time before which no sent command counts, because the machine was suspended since. It looks at most
-   * once in 20 ms, so a suspension right after a look is noticed by the next one.
+   * Returns the monotonic time before which no sent command counts, because the machine was suspended since. It reads the time since boot
+   * at most once in 20 ms, so it notices a suspension right after a read with the next one.
    *
    * @returns whole milliseconds, or `-Infinity` if no suspension was noticed
    */
   trustedSince(): number {
     this.readAt = this.#clock.now();
-    if (this.readAt - this.#lookedAt >= LOOKS_APART_MS) this.#look();
+    if (this.readAt - this.#checkedAt >= CHECK_INTERVAL_MS) this.#check();
     return this.#trustedSince;
   }
 
@@ -77,11 +77,11 @@ export class Suspension {
     return Math.max(until - this.readAt, 0);
   }
 
-  #look(): void {
+  #check(): void {
     const aheadMs = this.#readAhead();
     if (aheadMs === undefined) return;
     const now = this.readAt;
-    this.#lookedAt = now;
+    this.#checkedAt = now;
     const suspendedMs = aheadMs - (this.#aheadMs ?? aheadMs);
     const isSuspended = suspendedMs > NOTICED_MS;
     const isNewBaseline = isSuspended || now - this.#baselineAt > BASELINE_FOR_MS;
@@ -92,7 +92,7 @@ export class Suspension {
     this.#onSuspended(suspendedMs);
   }
 
-  /** Returns undefined if the clock cannot tell. */
+  /** Returns the lead of the time since boot over the monotonic clock, or `undefined` if it cannot be read. */
   #readAhead(): number | undefined {
     for (let read = 1; read <= READS; read += 1) {
       const before = this.#clock.now();

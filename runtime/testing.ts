@@ -60,11 +60,11 @@ const NOT_WOVEN = `The file that calls testLocks() was not woven, so functions w
 
 class MemoryLocks implements TestLocks {
   taken: string[] = [];
-  readonly #isPatient: boolean;
+  readonly #canWait: boolean;
   readonly #held = new Map<string, LockEvent>();
 
-  constructor(isPatient: boolean) {
-    this.#isPatient = isPatient;
+  constructor(canWait: boolean) {
+    this.#canWait = canWait;
     this.#begin();
   }
 
@@ -95,9 +95,9 @@ class MemoryLocks implements TestLocks {
   }
 
   #begin(): void {
-    // A call that nobody waits for would find the key of the call before it.
+    // If the caller did not await the release, the next call could still find the key held.
     const always = { release: "awaited" } as const;
-    configureForTests(memoryStore, this.#isPatient ? always : { ...always, retryTimes: 0 });
+    configureForTests(memoryStore, this.#canWait ? always : { ...always, retryTimes: 0 });
     this.taken = [];
     subscribe("lockweave:grant", this.#onGrant);
     subscribe("lockweave:release", this.#onRelease);

@@ -1,7 +1,7 @@
 /** A place where Lockweave cannot run, by the name of its entry files: `not-in-browser.mjs`. */
 export type Unsupported = "browser" | "edge" | "workers";
 
-/** What errors say of each place: at the import, and at the build. */
+/** What errors say about each place, both at the import and at the build. */
 export const UNSUPPORTED: Readonly<
   Record<Unsupported, { readonly where: string; readonly why: string; readonly fix: string }>
 > = {
@@ -22,7 +22,7 @@ export const UNSUPPORTED: Readonly<
   },
 };
 
-/** What the entries say in a place where Lockweave cannot run. */
+/** Returns the error text of the entry files for a place where Lockweave cannot run. */
 export function refusalIn(place: Unsupported): string {
   const { where, why, fix } = UNSUPPORTED[place];
   return `lockweave cannot run ${where}. ${why}. Fix: ${fix}.${place === "browser" ? ADVICE_ON_JSDOM : ""}`;

@@ -6,16 +6,15 @@ export function isIdle({ all }: Locker): boolean {
   return [...all.values()].every(({ queues }) => queues.isEmpty);
 }
 
-/** By then most bodies are over, and a person wonders. */
+/** Most bodies have ended by then, and a person may wonder. */
 const WARN_AFTER_MS = 10_000;
-/** Keys that the warning names. It gives the number of the others. */
-const MOST_KEYS = 5;
+/** The number of keys that the warning names. It gives the number of the others. */
+const MAX_KEYS = 5;
 
 /**
- * Calls `callback` at the first moment when no lock is held or waited for. The caller whose lock is the last one does not
- * wait for that.
+ * Calls `callback` as soon as no lock is held or waited for. The caller with the last lock does not wait for `callback`.
  *
- * @returns a function that cancels it
+ * @returns a function that cancels this
  */
 export function onceIdle(locker: Locker, callback: () => void): () => void {
   const lockers = [...locker.all.values()];
@@ -38,6 +37,6 @@ export function onceIdle(locker: Locker, callback: () => void): () => void {
 }
 
 function waitsFor(keys: readonly string[]): string {
-  const more = keys.length > MOST_KEYS ? ` and ${keys.length - MOST_KEYS} more` : "";
-  return `configure(): the earlier configuration stays in force until no lock is held or waited for. Now these are: ${keys.slice(0, MOST_KEYS).join(", ")}${more}. Fix: if their functions do not end, restart the process.`;
+  const more = keys.length > MAX_KEYS ? ` and ${keys.length - MAX_KEYS} more` : "";
+  return `configure(): the earlier configuration stays in force until no lock is held or waited for. Now these are: ${keys.slice(0, MAX_KEYS).join(", ")}${more}. Fix: if their functions do not end, restart the process.`;
 }

@@ -16,18 +16,18 @@ import type { HeldLock } from "./woven";
 import { isOptions, readFrom, readOptions } from "./options";
 import { formatValue } from "./format-value";
 
-/** The options of a lock by hand. */
+/** The options of a lock that the code acquires by hand. */
 export interface WithLockOptions extends LockOptions {
   /** Ends the wait for the lock: the call rejects with the signal's reason. It does not end a body that runs. */
   readonly signal?: AbortSignal;
-  /** See {@link ConditionalOptions}. */
+  /** Only in {@link ConditionalOptions}. */
   readonly when?: undefined;
 }
 
 /** Options with a condition. If it is false, the body runs without a lock. */
 export type ConditionalOptions = Omit<WithLockOptions, "when"> & { readonly when: boolean };
 
-/** The full key of a lock, or several keys. All of them are acquired or none, and their order does not matter. */
+/** The full key of a lock, or several keys. Lockweave acquires all of them or none, and their order does not matter. */
 export type Keys = string | readonly string[];
 
 type Body<T, Given> = (lock: Given) => T | PromiseLike<T>;
@@ -86,12 +86,12 @@ export async function withLock<T>(
     );
   }
   const { callSite, signal, when } = readCall(options);
-  // Its type says so where there is a condition.
+  // The type of a body with a condition accepts `undefined`.
   if (when === false) return await (body as Body<T, undefined>)(undefined);
   const lock = open(key, callSite);
   while (!(await lock.acquire(signal))) if (!(await lock.retryCheck())) return undefined;
   try {
-    lock.assertHeld(); // What ran since it was granted may have taken its time.
+    lock.assertHeld(); // Code that ran since the lock was granted may have taken longer than the lock time.
     return await (mayBeEnteredAgain(callSite.settings)
       ? runInside(lock.locks, () => body(lock))
       : body(lock));
@@ -157,7 +157,7 @@ function open(key: Keys, callSite: CallSite): Lock | MultiLock {
   return new MultiLock(callSite, countedKeys(Array.from(key, checkedKey)));
 }
 
-/** Not a revoked proxy, which is nothing. */
+/** Whether the value is an array. `Array.isArray` throws for a revoked proxy. */
 function isList(value: unknown): value is readonly unknown[] {
   try {
     return Array.isArray(value);
@@ -166,7 +166,9 @@ function isList(value: unknown): value is readonly unknown[] {
   }
 }
 
-/** Also one of another realm, such as a test environment's: only such functions have a tag that says so. */
+/**
+ * Whether the body is a generator function, even of another realm such as a test environment. Only such functions have a tag that says so.
+ */
 function isGenerator(body: object): boolean {
   const { [Symbol.toStringTag]: tag } = readFrom(
     "The body",
@@ -175,7 +177,7 @@ function isGenerator(body: object): boolean {
   return tag === "GeneratorFunction" || tag === "AsyncGeneratorFunction";
 }
 
-/** Also one of another realm, such as a test environment's. */
+/** Whether the value is an `AbortSignal`, even of another realm such as a test environment. */
 function isAbortSignal(value: unknown): boolean {
   if (typeof value !== "object" || value === null) return false;
   return readFrom("The option `signal`", () => {
@@ -195,7 +197,7 @@ function assertOptions(options: unknown): asserts options is object {
   );
 }
 
-/** What one call asks for. Each option is read once, since it might be another one the next time. */
+/** The options of one call. Each is read only once, since a getter might return another value the next time. */
 interface Call {
   readonly callSite: CallSite;
   readonly signal: AbortSignal | undefined;

@@ -12,16 +12,16 @@ export function hasOwnLock(code: string): boolean {
 }
 
 interface Bracket {
-  /** `{`, `(`, ...; or what the helper of a compiler does with the function that it is given. */
+  /** The bracket, such as `{`. For a call of a compiler's helper: what the helper does with its function, `runs` or `generates`. */
   readonly kind: string;
-  /** Whether a function began in it. */
+  /** Whether a function begins in it. */
   holdsFunction: boolean;
 }
 
-/** Follows the brackets up to each `open({ site:`. */
+/** Whether an `open({ site:` is in the function's own body. Follows the brackets up to each of them. */
 function opensInBody(code: string): boolean {
   const unclosed: Bracket[] = [];
-  /** The function itself, and those that it returns without a body of its own: `() => async () => { ... }`. */
+  /** The number of functions outside all brackets: the function itself, and those that it returns, as in `() => async () => { ... }`. */
   let functions = 0;
   let at = 0;
   let last = "";
@@ -64,7 +64,7 @@ function opensInBody(code: string): boolean {
  */
 const OWN_BODY = /^(?:(?:\{ (?:\( )*)?runs )?\{(?: \()*(?: generates \{ \{(?: \()*)?$/;
 
-/** The helpers of TypeScript, esbuild, SWC, and Babel that are given the body of an async function. */
+/** The helpers of TypeScript, esbuild, SWC, and Babel that get the body of an async function. */
 const HELPERS: ReadonlyMap<string, string> = new Map([
   ["__awaiter", "runs"],
   ["__async", "runs"],
@@ -83,7 +83,7 @@ const TEMPLATE_TEXT = /(?:\\[^]|\$(?!\{)|[^`\\$])+/y;
 const REGULAR_EXPRESSION = /\/(?:\\.|\[(?:\\.|[^\]\\\n])*\]|[^/\\[\n])+\/\w*/y;
 const TOKEN = /"(?:\\[^]|[^"\\])*"|'(?:\\[^]|[^'\\])*'|\$\{|=>|[\w$]+|[^]/y;
 
-/** Whether a slash behind the token divides. */
+/** Whether a slash after the token is a division, and not the start of a regular expression. */
 function endsValue(token: string): boolean {
   return (
     /[\w$)\]}"'`]$/.test(token) &&

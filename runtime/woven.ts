@@ -22,7 +22,7 @@ interface Named extends LockOptions {
 
 interface Flagged<Each extends boolean> extends Named {
   readonly businessFlag: string;
-  /** Each part, and each element of an array, is a key of its own. */
+  /** With `each`, each part, and each element of an array, is a key of its own. */
   readonly each?: Each;
   readonly key?: undefined;
 }
@@ -30,13 +30,13 @@ interface Flagged<Each extends boolean> extends Named {
 interface Keyed extends Named {
   readonly businessFlag?: undefined;
   readonly each?: undefined;
-  /** The whole of it: wholeKey`mutex:${orderNo}`. */
+  /** The whole key: wholeKey`mutex:${orderNo}`. */
   readonly key: string;
 }
 
 /**
- * What the key is made of: arrays only where each element is a key. By `each` and not by the whole site, of which a
- * compiler would have to make another type for each function of a build.
+ * The parts of a key. An array is allowed only if each element is a key. The parameter is `each` and not the whole site, because then a
+ * compiler would have to create another type for each function of a build.
  */
 type Parts<Each extends boolean> = Each extends true
   ? readonly (KeyValue | readonly KeyValue[])[]
@@ -47,9 +47,9 @@ type Opened<Each extends boolean> = Each extends true ? MultiLock : Lock;
 const SITE_NAMES = ["site", "businessFlag", "each", "key"] satisfies (keyof Site)[];
 
 /**
- * A lock on the key that `businessFlag` and the parts make, or with `each` on several, or on the whole `key`. Nothing is sent yet.
+ * Returns a lock on the key that `businessFlag` and the parts make, with `each` on several keys, or on the whole `key`. Sends nothing yet.
  *
- * @throws {LockKeyError} when a part is no identity
+ * @throws {LockKeyError} if a part identifies nothing
  * @throws {LockMisconfiguredError} before `configure()`
  */
 export function open<Each extends boolean = false>(
@@ -68,15 +68,15 @@ export function open(site: Site, ...parts: readonly (KeyValue | readonly KeyValu
   try {
     if (asked.differing(site, "each") === true) {
       assertForEach(callSite.settings);
-      // `lockKeys` reports a flag that is no text.
+      // `lockKeys` reports a flag that is not a string.
       return new MultiLock(callSite, lockKeys(businessFlag as string, parts));
     }
-    // `lockKey` reports parts that are no values.
+    // `lockKey` reports parts of a wrong type.
     const values = parts as readonly KeyValue[];
     return new Lock(callSite, keyOf(businessFlag, asked.differing(site, "key"), values));
   } catch (error) {
     if (!(error instanceof LockKeyError) || name === undefined) throw error;
-    throw new LockKeyError(`${name}: ${error.message}`); // A flag may have many functions.
+    throw new LockKeyError(`${name}: ${error.message}`); // Several functions may use the same flag, so the error names the function.
   }
 }
 
@@ -92,7 +92,7 @@ function keyOf(
   );
 }
 
-/** Where the tag's `when` is false: it stands for a lock, and all steps know that there is none. */
+/** Takes the place of a lock if the tag's `when` is false. All steps accept it and do nothing. */
 class Unlocked {
   declare private readonly brand: never;
 }
@@ -100,16 +100,16 @@ class Unlocked {
 const UNLOCKED = new Unlocked();
 
 /**
- * What the tag's `when` says.
+ * Returns the value of the tag's `when`.
  *
- * @throws {LockOptionError} when that is no boolean, which types may hide: nothing runs unlocked by mistake
+ * @throws {LockOptionError} if it is not a boolean, which types may hide. So nothing runs unlocked by mistake
  */
 export function when(condition: boolean): boolean {
   if (typeof condition === "boolean") return condition;
   throw new LockOptionError(`Expected \`when\` to be true or false, got ${formatValue(condition)}`);
 }
 
-/** No lock: the steps around the body do nothing. */
+/** Returns the value for no lock. The steps around the body then do nothing. */
 export function unlocked(): Unlocked {
   return UNLOCKED;
 }
@@ -130,7 +130,7 @@ function isLock(value: unknown): value is Lock | MultiLock {
   }
 }
 
-/** One try: see {@link Lock.acquire}. */
+/** Tries once to acquire the lock: see {@link Lock.acquire}. */
 export function acquire(lock: Lock | MultiLock | Unlocked): Promise<boolean> {
   return opened("acquire", lock)?.acquire() ?? MAY_BEGIN;
 }
@@ -141,10 +141,9 @@ export function retryCheck(lock: Lock | MultiLock | Unlocked, Failure?: FailureC
 }
 
 /**
- * The last step before the body: code that ran since the lock was granted may have blocked the process for the lock
- * time.
+ * Checks the lock right before the body. Code that ran since the lock was granted may have blocked the process for the lock time.
  *
- * @throws {LockLostError} when `remaining()` is 0
+ * @throws {LockLostError} if `remaining()` is 0
  */
 export function assertHeld(lock: Lock | MultiLock | Unlocked): void {
   opened("assertHeld", lock)?.assertHeld();
@@ -153,21 +152,21 @@ export function assertHeld(lock: Lock | MultiLock | Unlocked): void {
 /**
  * Runs the body of a reentrant lock.
  *
- * @throws {LockLostError} when `remaining()` is 0 already: see {@link assertHeld}
+ * @throws {LockLostError} if `remaining()` is already 0: see {@link assertHeld}
  */
 export function runReentrant<T>(lock: Lock | MultiLock | Unlocked, body: () => Promise<T>): Promise<T> {
   const held = opened("runReentrant", lock);
-  if (held === undefined) return body(); // Locks around it are still held, and may be entered again.
+  if (held === undefined) return body(); // The locks around it are still held, and calls in the body may reenter them.
   held.assertHeld();
   return runInside(held.locks, body);
 }
 
-/** Takes note that the body failed, and returns its error unchanged. */
+/** Records that the body failed, and returns its error unchanged. */
 export function fail<E>(lock: Lock | MultiLock | Unlocked, error: E): E {
   return opened("fail", lock)?.fail(error) ?? error;
 }
 
-/** Gives the lock back: see {@link Lock.release}. */
+/** Releases the lock: see {@link Lock.release}. */
 export function release(lock: Lock | MultiLock | Unlocked): Promise<void> {
   return opened("release", lock)?.release() ?? IS_DONE;
 }
@@ -176,14 +175,14 @@ const MAY_BEGIN = Promise.resolve(true);
 const IS_DONE = Promise.resolve();
 
 /**
- * What the body of a tagged function whose tag could not be woven does, if it was emitted in spite of the
- * error: refuse to run unlocked.
+ * Refuses to run unlocked. It is the body of a tagged function that could not be woven, if the compiler emitted the file in spite of the
+ * error.
  */
 export function refuse(reason: string): void {
   throw new LockNotWovenError(reason);
 }
 
-/** What lets the compiler of unit tests weave. */
+/** How to let the compiler of unit tests weave. */
 export const TEST_CURES = [
   "Fix: let the test runner compile with Lockweave:",
   "- Vitest: the plugin of lockweave/vite, in each project of its own configuration (`extends: true` inherits it).",
@@ -193,10 +192,10 @@ export const TEST_CURES = [
 ].join("\n  ");
 
 /**
- * For unit tests: throws unless the function was woven. It reads the function's own code, so it cannot see
- * through a wrapper, such as a decorator's, or a bound function.
+ * Throws unless the function was woven. For unit tests. It reads the function's own code, so it cannot see through a wrapper, such as that
+ * of a decorator, or a bound function.
  *
- * @throws {LockNotWovenError} when the function's code has no lock around it
+ * @throws {LockNotWovenError} if the function's code has no lock around it
  */
 export function assertWoven(fn: (...args: never[]) => unknown): void {
   if (typeof fn !== "function") {
@@ -217,7 +216,7 @@ function whyNotWoven(code: string): string {
 
 /** A held lock, as the code under it sees it. */
 export type HeldLock = {
-  /** Of a lock with several keys: one for each, in the order of the keys. Otherwise itself. */
+  /** The locks of a lock with several keys, in the order of the keys. Otherwise the lock itself. */
   readonly locks: readonly HeldLock[];
 } & Pick<
   Lock,
@@ -235,8 +234,8 @@ export type HeldLock = {
 >;
 
 /**
- * Inside a tagged function: the lock that is held; `undefined` where the tag's `when` is false. The transformer writes
- * the argument.
+ * Returns the lock of the tagged function in which it is called, or `undefined` if the tag's `when` is false. The transformer writes the
+ * argument.
  *
  * @throws {LockNotWovenError} anywhere else
  */

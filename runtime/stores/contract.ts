@@ -1,5 +1,5 @@
-// What every store promises, as tests: for those who write one. They need no test runner but a function that registers a
-// test, and throw an AssertionError where a promise is broken:
+// Tests of everything that a store must do, for authors of stores. They need only a function that registers a test. A failed test throws an
+// AssertionError:
 //
 //   import test from "node:test";
 //   import { storeContract } from "lockweave/store-contract";
@@ -16,19 +16,19 @@ import { tokens } from "./contract/tokens";
 export { hearing, type RegisterTest, type Subject } from "./contract/subject";
 
 /**
- * Registers the tests of the contract. Each takes keys of its own, so that they may run side by side over one store.
+ * Registers the tests of the contract. Each test uses its own keys, so the tests may run concurrently on one store.
  *
- * @param subject asked for at the beginning of each test
+ * @param subject called at the start of each test
  */
 export function storeContract(test: RegisterTest, subject: () => Subject): void {
   for (const part of [holding, revoking, queue, next, tokens]) part(test, subject);
-  const where =
+  const onlyIf =
     (canShare: boolean): RegisterTest =>
     (title, run) =>
       test(title, async () => {
         if ((subject().canShare ?? true) === canShare) await run();
       });
-  sharing(where(true), subject);
-  revokingShares(where(true), subject);
-  notSharing(where(false), subject);
+  sharing(onlyIf(true), subject);
+  revokingShares(onlyIf(true), subject);
+  notSharing(onlyIf(false), subject);
 }

@@ -2,7 +2,7 @@ import { isClosed, isReserved, isRevoked, isShared } from "./value";
 
 const REQUEST_ID = /^[0-9a-f]{32}$/;
 
-/** What keeps a key from a waiter, by the value that the store was last heard to have. */
+/** Returns why a waiter cannot acquire the key, from the last value of the key that the store reported. */
 export function stateOfKey(value: string | undefined): string {
   if (value === undefined || REQUEST_ID.test(value) || isShared(value)) return "is held by another";
   if (isReserved(value)) return "is kept for another waiter";
@@ -11,7 +11,7 @@ export function stateOfKey(value: string | undefined): string {
   return "holds a value that lockweave did not write";
 }
 
-/** What to do about it, beyond waiting. */
+/** Returns what to do if waiting does not help. `undefined` for values that Lockweave wrote. */
 export function fixOfKey(value: string | undefined): string | undefined {
   if (stateOfKey(value) !== stateOfKey("")) return undefined;
   return "choose another businessFlag if a program uses the key, or delete the key if none does";

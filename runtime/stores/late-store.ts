@@ -18,7 +18,7 @@ import type {
 } from "./port";
 import type { RedisClass } from "./redis/redis-class";
 
-/** A store that opens connections by itself. */
+/** A store that opens its own connections. */
 export interface OpenStore extends Store {
   readonly acquireMany: NonNullable<Store["acquireMany"]>;
   readonly releaseMany: NonNullable<Store["releaseMany"]>;
@@ -26,14 +26,14 @@ export interface OpenStore extends Store {
   readonly announce: NonNullable<Store["announce"]>;
 }
 
-/** A Redis by URL. A quorum has no such methods. */
+/** A Redis by URL. It also supports the optional methods that a quorum lacks. */
 export interface OneRedis extends OpenStore {
   readonly inspect: NonNullable<Store["inspect"]>;
 }
 
 type Loading = RedisClass | Promise<RedisClass>;
 
-/** Opens the store when ioredis has loaded. In CommonJS, that is at once. */
+/** Opens the store as soon as ioredis has loaded. In CommonJS, that is immediately. */
 export function openRedis(Redis: Loading, open: (Redis: RedisClass) => OneRedis): Store {
   return Redis instanceof Promise ? new LateRedis(Redis, open) : open(Redis);
 }
@@ -43,9 +43,9 @@ export function openQuorum(Redis: Loading, open: (Redis: RedisClass) => OpenStor
   return Redis instanceof Promise ? new LateStore(Redis, open) : open(Redis);
 }
 
-interface Listening {
+interface Subscription {
   readonly listener: StoreListener;
-  /** Ends it, once the store is open. */
+  /** Ends the subscription. Set once the store is open. */
   stop?: () => void;
 }
 
@@ -54,23 +54,23 @@ class LateStore<Open extends OpenStore = OpenStore> implements OpenStore {
   readonly #opening: Promise<Open>;
   #store: Open | undefined;
   #isClosed = false;
-  readonly #listening = new Set<Listening>();
+  readonly #subscriptions = new Set<Subscription>();
 
   constructor(loading: Promise<RedisClass>, open: (Redis: RedisClass) => Open) {
     this.#opening = inRoot(() => loading.then((Redis) => this.#open(() => open(Redis))));
-    this.#opening.catch((error: unknown) => this.#warn(errorMessage(error))); // A lock that needs the store rejects with it.
+    this.#opening.catch((error: unknown) => this.#warn(errorMessage(error))); // A lock that needs the store rejects with this error.
   }
 
   #warn(message: string): void {
     if (this.#isClosed) return;
-    for (const { listener } of this.#listening) listener.onWarning(message);
+    for (const { listener } of this.#subscriptions) listener.onWarning(message);
   }
 
   #open(open: () => Open): Open {
     if (this.#isClosed) throw new Error("the store was closed before it opened");
     const store = open();
     this.#store = store;
-    for (const each of this.#listening) each.stop = store.listen(each.listener);
+    for (const subscription of this.#subscriptions) subscription.stop = store.listen(subscription.listener);
     return store;
   }
 
@@ -96,7 +96,7 @@ class LateStore<Open extends OpenStore = OpenStore> implements OpenStore {
     return this.ask(timeoutMs, (store, leftMs) => store.acquire(request, leftMs));
   }
 
-  // Properties, because callers of the batches call them by themselves.
+  // Properties and not methods, because callers call them without `this`.
   readonly acquireMany = (
     requests: readonly AcquireRequest[],
     timeoutMs: number,
@@ -149,11 +149,11 @@ class LateStore<Open extends OpenStore = OpenStore> implements OpenStore {
 
   listen(listener: StoreListener): () => void {
     if (this.#store !== undefined) return this.#store.listen(listener);
-    const each: Listening = { listener };
-    this.#listening.add(each);
+    const subscription: Subscription = { listener };
+    this.#subscriptions.add(subscription);
     return () => {
-      this.#listening.delete(each);
-      each.stop?.();
+      this.#subscriptions.delete(subscription);
+      subscription.stop?.();
     };
   }
 
@@ -170,7 +170,7 @@ class LateRedis extends LateStore<OneRedis> implements OneRedis {
     requests: readonly EnqueueRequest[],
     timeoutMs: number,
   ): Promise<readonly (AcquireReply | Error)[]> => {
-    // Only a store over a cluster lacks it, and no URL leads to one.
+    // Only a cluster store lacks `enqueueMany`, and no URL opens one.
     return this.ask(timeoutMs, async (store, leftMs) => (await store.enqueueMany?.(requests, leftMs)) ?? []);
   };
 

@@ -1,6 +1,6 @@
 import type { ReleaseRequest } from "./port";
 
-/** The same request, sent later: the key stays closed until the same time, of which so much is left. */
+/** Returns the request for a later attempt. The key stays closed until the same time as before, which is `leftMs` from now. */
 export function closedNoLonger(request: ReleaseRequest, leftMs: number): ReleaseRequest {
   if (request.cooldownMs === undefined) return request;
   const cooldownMs = Math.ceil(leftMs);

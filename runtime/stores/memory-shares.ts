@@ -8,18 +8,18 @@ interface Share {
   expiresAt: number;
 }
 
-interface Ends {
+interface Deadline {
   readonly id: string;
   readonly at: number;
 }
 
 /**
- * The holds of one shared key in the memory store. Each step takes O(log n) time, and removes a few expired holds. The others
- * count as held until a later step removes them.
+ * The holds of one shared key in the memory store. Each step takes O(log n) time, and removes at most `MOST_DEAD_AT_ONCE` expired holds.
+ * The others count as held until a later step removes them.
  */
 export class MemoryShares {
   readonly #all = new Map<string, Share>();
-  /** How many holds have each limit of permits. */
+  /** The number of holds for each limit of permits. */
   readonly #limits = new Map<number, number>();
   #first = new Heap((one, other) => one.at < other.at);
   #last = new Heap((one, other) => one.at > other.at);
@@ -35,7 +35,7 @@ export class MemoryShares {
     return this.#isOfReaders ? SHARED_BY_READERS : sharedByPermits(this.#taken);
   }
 
-  /** The deadlines of the first and the last hold to end. */
+  /** The earliest deadline of all holds. */
   get firstEndsAt(): number | undefined {
     return this.#top(this.#first)?.at;
   }
@@ -52,26 +52,26 @@ export class MemoryShares {
     }
   }
 
-  /** The id under which the hold is stored, which changes when it is revoked; `undefined` if there is none. */
+  /** Returns the ID under which the hold is stored. A revoked hold has another ID. `undefined` if there is no such hold. */
   own(requestId: string, now: number): string | undefined {
     return [requestId, revokedFrom(requestId)].find((id) => (this.#all.get(id)?.expiresAt ?? now) > now);
   }
 
-  /** How many permits are left for a caller with that limit. Readers share a key with readers only. */
+  /** Returns the number of permits that are left for a caller with that limit. Readers share a key with readers only. */
   roomFor(limit: number): number {
     const isReader = limit === UNLIMITED;
     if (isReader || this.#isOfReaders) return isReader && (this.#isOfReaders || this.isEmpty) ? 1 : 0;
     return Math.min(limit, ...this.#limits.keys()) - this.#taken;
   }
 
-  /** The smallest limit of another holder, if any differs. */
+  /** Returns a limit of another holder that differs from this one, the smallest if possible. */
   otherLimit(limit: number): number | undefined {
     const [smallest, largest] = [Math.min(...this.#limits.keys()), Math.max(...this.#limits.keys())];
     if (this.#limits.size === 0 || this.#isOfReaders) return undefined;
     return [smallest, largest].find((one) => one !== limit);
   }
 
-  /** Adds a hold. Returns how many permits it got. */
+  /** Adds a hold. Returns the number of permits that it got. */
   join(id: string, expiresAt: number, limit: number, wanted: number): number {
     this.#isOfReaders = limit === UNLIMITED;
     const count = this.#isOfReaders ? 1 : Math.min(wanted, limit, this.roomFor(limit));
@@ -79,18 +79,18 @@ export class MemoryShares {
     return count;
   }
 
-  /** Renews a hold. Returns how many permits it gave back. */
+  /** Renews a hold. Returns the number of permits that it released. */
   renew(id: string, expiresAt: number, kept: number | undefined): number {
     const share = this.#all.get(id);
     if (share === undefined) return 0;
     if (expiresAt > share.expiresAt) {
       share.expiresAt = expiresAt;
-      this.#ends(id, expiresAt);
+      this.#addDeadline(id, expiresAt);
     }
-    const given = this.#isOfReaders || kept === undefined ? 0 : Math.max(share.count - kept, 0);
-    share.count -= given;
-    this.#taken -= given;
-    return given;
+    const released = this.#isOfReaders || kept === undefined ? 0 : Math.max(share.count - kept, 0);
+    share.count -= released;
+    this.#taken -= released;
+    return released;
   }
 
   revoke(id: string): void {
@@ -120,20 +120,24 @@ export class MemoryShares {
     this.#all.set(id, share);
     this.#taken += share.count;
     this.#limits.set(share.limit, (this.#limits.get(share.limit) ?? 0) + 1);
-    this.#ends(id, share.expiresAt);
+    this.#addDeadline(id, share.expiresAt);
   }
 
-  /** Notes a deadline. Outdated notes are dropped when they reach the top, or when most notes are outdated. */
-  #ends(id: string, at: number): void {
+  /** Adds a deadline to both heaps. Outdated deadlines leave a heap when they reach its top, or all at once when most are outdated. */
+  #addDeadline(id: string, at: number): void {
     this.#first.push({ id, at });
     this.#last.push({ id, at });
-    if (this.#first.size <= 2 * this.#all.size + FEW && this.#last.size <= 2 * this.#all.size + FEW) return;
-    const ends = Array.from(this.#all, ([one, { expiresAt }]): Ends => ({ id: one, at: expiresAt }));
-    this.#first.reset(ends);
-    this.#last.reset(ends);
+    if (
+      this.#first.size <= 2 * this.#all.size + MIN_OUTDATED &&
+      this.#last.size <= 2 * this.#all.size + MIN_OUTDATED
+    )
+      return;
+    const deadlines = Array.from(this.#all, ([one, { expiresAt }]): Deadline => ({ id: one, at: expiresAt }));
+    this.#first.reset(deadlines);
+    this.#last.reset(deadlines);
   }
 
-  #top(heap: Heap): Ends | undefined {
+  #top(heap: Heap): Deadline | undefined {
     for (;;) {
       const { top } = heap;
       if (top === undefined || this.#all.get(top.id)?.expiresAt === top.at) return top;
@@ -142,14 +146,14 @@ export class MemoryShares {
   }
 }
 
-const FEW = 16;
+const MIN_OUTDATED = 16;
 
-/** A binary heap. The item that goes before all others is on top. */
+/** A binary heap with the first item on top. */
 class Heap {
-  readonly #goesBefore: (one: Ends, other: Ends) => boolean;
-  #items: Ends[] = [];
+  readonly #goesBefore: (one: Deadline, other: Deadline) => boolean;
+  #items: Deadline[] = [];
 
-  constructor(goesBefore: (one: Ends, other: Ends) => boolean) {
+  constructor(goesBefore: (one: Deadline, other: Deadline) => boolean) {
     this.#goesBefore = goesBefore;
   }
 
@@ -157,17 +161,17 @@ class Heap {
     return this.#items.length;
   }
 
-  get top(): Ends | undefined {
+  get top(): Deadline | undefined {
     return this.#items[0];
   }
 
   /** Replaces all items. */
-  reset(items: readonly Ends[]): void {
+  reset(items: readonly Deadline[]): void {
     // A sorted list is a heap.
     this.#items = items.toSorted((one, other) => (this.#goesBefore(one, other) ? -1 : 1));
   }
 
-  push(item: Ends): void {
+  push(item: Deadline): void {
     const items = this.#items;
     let at = items.push(item) - 1;
     while (at > 0) {

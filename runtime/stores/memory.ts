@@ -28,27 +28,27 @@ import {
 } from "./port";
 import { closedAfter, isHeldBy, permitsDiffer, reservedFor, revokedFrom, SHARED_BY_READERS } from "./value";
 
-interface Place {
-  /** In microseconds on the wall clock. As in Redis, it does not affect the order of the queue. */
+interface QueuedWaiter {
+  /** The deadline in microseconds on the wall clock. As in Redis, it does not affect the order of the queue. */
   readonly endsAt: number;
   readonly isForReader: boolean;
 }
 
-/** What is known of one key: what it holds, and who waits for it, in order. */
+/** The state of one key: its value, and its queue. */
 interface Entry {
   held: { value: string; expiresAt: number } | undefined;
-  /** Those who hold it together: then nothing else is held. */
+  /** The holds of a shared key. If present, `held` is `undefined`. */
   shares: MemoryShares | undefined;
-  queue: Fifo<string, Place>;
-  /** How many of the places in the queue are for readers. */
+  queue: Fifo<string, QueuedWaiter>;
+  /** The number of readers in the queue. */
   readersWaiting: number;
-  /** When the whole queue ends if nobody in it is heard of, as the places do. */
+  /** When the whole queue expires if no waiter asks again. On the wall clock, like the deadlines of the waiters. */
   queueEndsAt: number;
 }
 
 /**
- * Locks that live in this process: for tests, for scripts, and for trying things out with no server at all.
- * It keeps the same contract as the Redis store, but excludes nobody outside this process.
+ * Returns a store that keeps locks in this process, for tests, scripts, and trials without a server. It keeps the same contract as the
+ * Redis store, but excludes nobody outside this process.
  */
 export function memoryStore(options: { readonly clock?: Clock } = {}): Store {
   const expected = (): LockOptionError =>
@@ -60,14 +60,14 @@ export function memoryStore(options: { readonly clock?: Clock } = {}): Store {
 }
 
 class MemoryStore implements Store {
-  /** Nothing can come in the place of this process that lacks what it had. */
+  /** There is nothing to confirm: no replica without the holds can replace this process. */
   readonly confirmsReplicas = true;
   readonly #clock: Clock;
   readonly #entries = new RecyclingMap<string, Entry>();
   readonly #listeners = new Set<StoreListener>();
   readonly #warnings = new Set<string>();
   #lastToken = 0;
-  /** Whether the last look at a queue found more dead waiters in front than it removes. */
+  /** Whether the last call of `#first` found more dead waiters in front than it removes. */
   #areDeadLeft = false;
   #sweepAtSize = 1_024;
 
@@ -75,29 +75,29 @@ class MemoryStore implements Store {
     this.#clock = clock;
   }
 
-  // ---- who holds --------------------------------------------------------------------------------------
+  // ---- holds ------------------------------------------------------------------------------------------
 
   async acquire(request: AcquireRequest): Promise<AcquireReply> {
-    const entry = this.#entry(request.key);
+    const entry = this.#findOrCreate(request.key);
     const value = valueOf(entry);
-    if (value === undefined) return this.#take(entry, request);
+    if (value === undefined) return this.#grant(entry, request);
     const { shares } = entry;
     const own = shares?.own(request.requestId, this.#clock.now());
     const { permits = 1 } = request;
     const mayJoin = shares !== undefined && own === undefined && !this.#somebodyWaits(entry, permits);
-    if (mayJoin && shares.roomFor(permits) > 0) return this.#take(entry, request);
-    return notTaken(own ?? value, undefined);
+    if (mayJoin && shares.roomFor(permits) > 0) return this.#grant(entry, request);
+    return notAcquired(own ?? value, undefined);
   }
 
   async renew(requests: readonly RenewRequest[]): Promise<readonly RenewReply[]> {
     return requests.map((request): RenewReply => {
       const { key, requestId, lockTimeMs, fencing, count } = request;
-      const entry = this.#known(key);
+      const entry = this.#find(key);
       const now = this.#clock.now();
       const own = entry?.shares?.own(requestId, now);
       if (entry?.shares !== undefined && own === requestId) {
-        const given = entry.shares.renew(requestId, now + lockTimeMs, count);
-        if (given > 0) this.#hint(this.#first(entry));
+        const released = entry.shares.renew(requestId, now + lockTimeMs, count);
+        if (released > 0) this.#wakeUp(this.#first(entry));
         const permits = entry.shares.value === SHARED_BY_READERS ? UNLIMITED : 1;
         return this.#somebodyWaits(entry, permits)
           ? { renewed: true, somebodyWaits: true }
@@ -110,23 +110,23 @@ class MemoryStore implements Store {
   }
 
   async release({ key, requestId, cooldownMs }: ReleaseRequest): Promise<ReleaseReply> {
-    const entry = this.#known(key);
+    const entry = this.#find(key);
     if (cooldownMs !== undefined && entry?.held?.value === closedAfter(requestId)) return { released: true };
-    if (entry !== undefined && isAlone(requestId, entry)) {
-      if (cooldownMs === undefined) this.#passOn(key, entry);
+    if (entry !== undefined && isExclusiveHold(requestId, entry)) {
+      if (cooldownMs === undefined) this.#reserveOrFree(key, entry);
       else entry.held = { value: closedAfter(requestId), expiresAt: this.#clock.now() + cooldownMs };
       return { released: true };
     }
     const own = entry?.shares?.own(requestId, this.#clock.now());
     if (entry?.shares === undefined || own === undefined) return { released: false, holder: valueOf(entry) };
     entry.shares.remove(own);
-    if (entry.shares.isEmpty) this.#passOn(key, entry);
-    else this.#hint(this.#first(entry));
+    if (entry.shares.isEmpty) this.#reserveOrFree(key, entry);
+    else this.#wakeUp(this.#first(entry));
     return { released: true };
   }
 
   async revoke({ key, requestId }: ReleaseRequest): Promise<boolean> {
-    const entry = this.#known(key);
+    const entry = this.#find(key);
     if (entry?.held?.value === requestId) entry.held.value = revokedFrom(requestId);
     if (entry?.held?.value === revokedFrom(requestId)) return true;
     const own = entry?.shares?.own(requestId, this.#clock.now());
@@ -135,58 +135,58 @@ class MemoryStore implements Store {
   }
 
   async peek(keys: readonly string[]): Promise<readonly (string | undefined)[]> {
-    return keys.map((key) => valueOf(this.#known(key)));
+    return keys.map((key) => valueOf(this.#find(key)));
   }
 
   async inspect(key: string): Promise<Inspection> {
-    const entry = this.#known(key);
+    const entry = this.#find(key);
     const { held, shares } = entry ?? {};
     const now = this.#clock.now();
     const alone = held === undefined ? [] : [{ value: held.value, leftMs: held.expiresAt - now }];
-    const wall = this.#clock.epochMicroseconds();
-    const waiting = [...(entry?.queue.values() ?? [])].filter(({ endsAt }) => wall < endsAt).length;
+    const wallNow = this.#clock.epochMicroseconds();
+    const waiting = [...(entry?.queue.values() ?? [])].filter(({ endsAt }) => wallNow < endsAt).length;
     return { holds: shares?.list(now) ?? alone, waiting };
   }
 
-  // ---- who comes next ---------------------------------------------------------------------------------
+  // ---- queue ------------------------------------------------------------------------------------------
 
   async enqueue(request: EnqueueRequest): Promise<AcquireReply> {
     const { key, requestId, ticket, permits = 1 } = request;
-    const entry = this.#entry(key);
+    const entry = this.#findOrCreate(key);
     const own = entry.shares?.own(requestId, this.#clock.now());
-    // Carried out twice.
-    if (own !== undefined && permits > 1) return notTaken(own, undefined);
-    if (isHeldBy(requestId, entry.held?.value)) return notTaken(requestId, undefined);
-    if (entry.held?.value === reservedFor(ticket)) return this.#takeInTurn(entry, request);
-    this.#keepPlace(entry, ticket, permits === UNLIMITED);
+    // The command ran twice.
+    if (own !== undefined && permits > 1) return notAcquired(own, undefined);
+    if (isHeldBy(requestId, entry.held?.value)) return notAcquired(requestId, undefined);
+    if (entry.held?.value === reservedFor(ticket)) return this.#grantInTurn(entry, request);
+    this.#keepInQueue(entry, ticket, permits === UNLIMITED);
     const hasRoom = permits > 1 && entry.shares !== undefined && entry.shares.roomFor(permits) > 0;
     if (valueOf(entry) === undefined || hasRoom) {
       const mayPass = permits === UNLIMITED && hasRoom && onlyReadersWait(entry);
       const first = mayPass ? ticket : this.#first(entry);
-      if (first === ticket) return this.#takeInTurn(entry, request);
-      if (hasRoom) this.#hint(first);
+      if (first === ticket) return this.#grantInTurn(entry, request);
+      if (hasRoom) this.#wakeUp(first);
       else if (first !== undefined) this.#reserve(entry, first);
     }
     const until = this.#first(entry) === ticket ? this.#freeAt(permits, entry) : undefined;
     const askAgainMs = this.#areDeadLeft ? 1 : undefined;
     const freeInMs = until === undefined ? askAgainMs : until - this.#clock.now();
-    const reply = notTaken(valueOf(entry), freeInMs);
+    const reply = notAcquired(valueOf(entry), freeInMs);
     return permits > 1 && entry.queue.last === ticket ? { ...reply, isLast: true } : reply;
   }
 
-  /** When to ask again: one that would be alone, or reads, waits for the last hold, any other for the first. */
+  /** Returns when to ask again. A reader or an exclusive caller waits for the last hold, and any other caller for the first. */
   #freeAt(permits: number, { held, shares }: Entry): number | undefined {
     if (shares === undefined) return held?.expiresAt;
     const isForFirst = permits > 1 && permits !== UNLIMITED && shares.value !== SHARED_BY_READERS;
     return isForFirst ? shares.firstEndsAt : shares.lastEndsAt;
   }
 
-  async dequeue(key: string, place: string): Promise<void> {
-    const entry = this.#known(key);
+  async dequeue(key: string, ticket: string): Promise<void> {
+    const entry = this.#find(key);
     if (entry === undefined) return;
-    const hadPlace = dequeue(entry, place);
-    if (entry.held?.value === reservedFor(place)) this.#passOn(key, entry);
-    else if (entry.shares !== undefined && hadPlace) this.#hint(this.#first(entry));
+    const wasQueued = dequeue(entry, ticket);
+    if (entry.held?.value === reservedFor(ticket)) this.#reserveOrFree(key, entry);
+    else if (entry.shares !== undefined && wasQueued) this.#wakeUp(this.#first(entry));
     else if (valueOf(entry) === undefined && entry.queue.size === 0) this.#entries.delete(key);
   }
 
@@ -194,13 +194,13 @@ class MemoryStore implements Store {
     { key, requestId }: ReleaseRequest,
     request: EnqueueRequest,
   ): Promise<ReleaseAndEnqueueReply | NotReleased> {
-    const entry = this.#known(key);
-    if (entry === undefined || !isAlone(requestId, entry)) {
+    const entry = this.#find(key);
+    if (entry === undefined || !isExclusiveHold(requestId, entry)) {
       return { released: false, holder: valueOf(entry) };
     }
-    this.#keepPlace(entry, request.ticket, false);
+    this.#keepInQueue(entry, request.ticket, false);
     const first = this.#first(entry);
-    if (first === request.ticket) return { released: true, next: this.#takeInTurn(entry, request) };
+    if (first === request.ticket) return { released: true, next: this.#grantInTurn(entry, request) };
     if (first === undefined) entry.held = undefined;
     else this.#reserve(entry, first);
     return { released: true, next: "enqueued" };
@@ -213,10 +213,10 @@ class MemoryStore implements Store {
 
   async close(): Promise<void> {}
 
-  // ---- what it is made of -----------------------------------------------------------------------------
+  // ---- internals --------------------------------------------------------------------------------------
 
-  /** The key as it is now, if anything is known of it. */
-  #known(key: string): Entry | undefined {
+  /** Returns the current entry of the key, if there is one. Removes what has expired. */
+  #find(key: string): Entry | undefined {
     const entry = this.#entries.get(key);
     if (entry === undefined) return undefined;
     const now = this.#clock.now();
@@ -230,15 +230,15 @@ class MemoryStore implements Store {
     return entry;
   }
 
-  /** The same for one who takes the key, or waits for it. */
-  #entry(key: string): Entry {
-    const known = this.#known(key);
+  /** Does the same for a caller that acquires the key or waits for it. Creates a missing entry. */
+  #findOrCreate(key: string): Entry {
+    const known = this.#find(key);
     if (known !== undefined) return known;
     if (this.#entries.size >= this.#sweepAtSize) this.#sweep();
     const entry: Entry = {
       held: undefined,
       shares: undefined,
-      queue: NOBODY,
+      queue: EMPTY_QUEUE,
       readersWaiting: 0,
       queueEndsAt: 0,
     };
@@ -246,8 +246,8 @@ class MemoryStore implements Store {
     return entry;
   }
 
-  /** Of a key that is free, or has room for it. */
-  #take(entry: Entry, request: AcquireRequest): Acquired {
+  /** Acquires a key that is free or has room. */
+  #grant(entry: Entry, request: AcquireRequest): Acquired {
     const { requestId, lockTimeMs, fencing, permits = 1, count } = request;
     const expiresAt = this.#clock.now() + lockTimeMs;
     if (permits === 1) {
@@ -258,20 +258,20 @@ class MemoryStore implements Store {
     entry.shares ??= new MemoryShares();
     const other = entry.shares.otherLimit(permits);
     if (other !== undefined) this.#warn(permitsDiffer(permits, other));
-    const got = entry.shares.join(requestId, expiresAt, permits, count ?? 1);
+    const granted = entry.shares.join(requestId, expiresAt, permits, count ?? 1);
     return {
       acquired: true,
-      ...(count !== undefined && { count: got }),
+      ...(count !== undefined && { count: granted }),
       ...(this.#somebodyWaits(entry, permits) && { somebodyWaits: true }),
     };
   }
 
-  #takeInTurn(entry: Entry, request: EnqueueRequest): Acquired {
+  #grantInTurn(entry: Entry, request: EnqueueRequest): Acquired {
     const { ticket, permits = 1 } = request;
     dequeue(entry, ticket);
-    const taken = this.#take(entry, request);
-    if (entry.shares !== undefined && entry.shares.roomFor(permits) > 0) this.#hint(this.#first(entry));
-    return taken;
+    const acquired = this.#grant(entry, request);
+    if (entry.shares !== undefined && entry.shares.roomFor(permits) > 0) this.#wakeUp(this.#first(entry));
+    return acquired;
   }
 
   #warn(message: string): void {
@@ -286,8 +286,8 @@ class MemoryStore implements Store {
     return token;
   }
 
-  /** Nobody holds the key any more: it is kept for the first who waits, or free. */
-  #passOn(key: string, entry: Entry): void {
+  /** Reserves a key without holders for the first waiter, or frees it. */
+  #reserveOrFree(key: string, entry: Entry): void {
     const first = this.#first(entry);
     entry.shares = undefined;
     if (first !== undefined) this.#reserve(entry, first);
@@ -295,37 +295,37 @@ class MemoryStore implements Store {
     else this.#entries.delete(key);
   }
 
-  #reserve(entry: Entry, place: string): void {
-    dequeue(entry, place);
+  #reserve(entry: Entry, ticket: string): void {
+    dequeue(entry, ticket);
     entry.shares = undefined;
-    entry.held = { value: reservedFor(place), expiresAt: this.#clock.now() + CLAIM_TIME_MS };
-    this.#hint(place);
+    entry.held = { value: reservedFor(ticket), expiresAt: this.#clock.now() + CLAIM_TIME_MS };
+    this.#wakeUp(ticket);
   }
 
-  #hint(place: string | undefined): void {
-    if (place === undefined) return;
-    for (const listener of this.#listeners) listener.onWakeUp(place);
+  #wakeUp(ticket: string | undefined): void {
+    if (ticket === undefined) return;
+    for (const listener of this.#listeners) listener.onWakeUp(ticket);
   }
 
-  #keepPlace(entry: Entry, place: string, isForReader: boolean): void {
+  #keepInQueue(entry: Entry, ticket: string, isForReader: boolean): void {
     const now = this.#clock.epochMicroseconds();
-    if (entry.queue === NOBODY) entry.queue = new Fifo();
-    const wasForReader = entry.queue.get(place)?.isForReader === true;
+    if (entry.queue === EMPTY_QUEUE) entry.queue = new Fifo();
+    const wasForReader = entry.queue.get(ticket)?.isForReader === true;
     if (isForReader && !wasForReader) entry.readersWaiting += 1;
-    entry.queue.set(place, {
+    entry.queue.set(ticket, {
       endsAt: now + TICKET_TIME_MS * 1_000,
       isForReader: isForReader || wasForReader,
     });
     entry.queueEndsAt = now + 2 * TICKET_TIME_MS * 1_000;
   }
 
-  /** Whether somebody waits whom such a caller must not pass. */
+  /** Whether there is a waiter that such a caller must not overtake. */
   #somebodyWaits(entry: Entry, permits: number): boolean {
     if (permits === UNLIMITED && onlyReadersWait(entry)) return false;
     return this.#first(entry) !== undefined || this.#areDeadLeft;
   }
 
-  /** The first who was heard of in time. Those who were not lose their places: a few of them at each look. */
+  /** Returns the first waiter that asked in time. Removes dead waiters in front of it, at most `MOST_DEAD_AT_ONCE` at a time. */
   #first(entry: Entry): string | undefined {
     const { queue } = entry;
     const now = this.#clock.epochMicroseconds();
@@ -339,7 +339,7 @@ class MemoryStore implements Store {
     return undefined;
   }
 
-  /** Expired keys that nobody asks for again must not pile up. */
+  /** Removes the entries of expired keys. Otherwise keys that are never used again would accumulate. */
   #sweep(): void {
     for (const [key, entry] of this.#entries.entries()) {
       const endsAt = entry.shares?.lastEndsAt ?? entry.held?.expiresAt ?? 0;
@@ -350,30 +350,30 @@ class MemoryStore implements Store {
   }
 }
 
-/** The queue of all keys for which nobody has ever waited: most of them. Nobody is put into it. */
-const NOBODY = new Fifo<string, Place>();
+/** The shared queue of all keys for which nobody has ever waited, which are most keys. It stays empty. */
+const EMPTY_QUEUE = new Fifo<string, QueuedWaiter>();
 
-/** Returns whether the place was in the queue. */
-function dequeue(entry: Entry, place: string): boolean {
-  if (entry.queue.get(place)?.isForReader === true) entry.readersWaiting -= 1;
-  return entry.queue.delete(place);
+/** Returns whether the ticket was in the queue. */
+function dequeue(entry: Entry, ticket: string): boolean {
+  if (entry.queue.get(ticket)?.isForReader === true) entry.readersWaiting -= 1;
+  return entry.queue.delete(ticket);
 }
 
-/** Readers may all hold the key together, so a reader may pass them. */
+/** Whether the queue has no waiters but readers. A reader may overtake these, since all readers may hold the key together. */
 function onlyReadersWait({ queue, readersWaiting }: Entry): boolean {
   return readersWaiting === queue.size;
 }
 
-/** Whether it has the key alone, revoked or not. */
-function isAlone(requestId: string, { held }: Entry): boolean {
+/** Whether the request holds the key exclusively. Its hold may be revoked. */
+function isExclusiveHold(requestId: string, { held }: Entry): boolean {
   return held?.value === requestId || held?.value === revokedFrom(requestId);
 }
 
-function notTaken(holder: string | undefined, freeInMs: number | undefined): NotAcquired {
+function notAcquired(holder: string | undefined, freeInMs: number | undefined): NotAcquired {
   return { acquired: false, holder, freeInMs };
 }
 
-/** What the key holds; `undefined`: it is free. */
+/** Returns the value of the key, or `undefined` if it is free. */
 function valueOf(entry: Entry | undefined): string | undefined {
   return entry?.shares?.value ?? entry?.held?.value;
 }

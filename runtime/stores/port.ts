@@ -1,14 +1,14 @@
-// What the runtime needs from a store. A store has two halves: *who holds* a key (take, renew, drop, look), and *who comes
-// next* (place, leave, next, and wake-ups). The queue never decides who holds a key. It only reserves the key, and the waiter still has to
-// acquire it with a command of its own.
+// The interface between the runtime and a store. A store has two halves. The first decides *who holds* a key: `acquire`, `renew`,
+// `release`, `revoke`, and `peek`. The second decides *who comes next*: `enqueue`, `dequeue`, `releaseAndEnqueue`, and wake-ups. The queue
+// never decides who holds a key. It only reserves the key, and the waiter still has to acquire it with a command of its own.
 
-/** The number of tokens in one draw. The process counts up from the first when it hands the lock off to its own waiters. */
+/** The number of tokens in one draw. The process counts up from the first one when it hands the lock off to its own waiters. */
 export const FENCING_STRIDE = 64;
 
-/** A waiter that does not ask again within this time loses its place in the queue. */
+/** A waiter that does not ask again within this time loses its position in the queue. */
 export const TICKET_TIME_MS = 3_000;
 
-/** A waiter for which the key is reserved has this time to acquire it. After that it is the turn of the next one. */
+/** The time in which a waiter must acquire a key that is reserved for it. After that, the next waiter may have its turn. */
 export const CLAIM_TIME_MS = 1_500;
 
 /** The largest number of dead waiters, and of expired holds, that one command removes. Later commands remove the rest. */
@@ -91,8 +91,8 @@ export interface Inspection {
 export interface NotAcquired {
   readonly acquired: false;
   /**
-   * The value of the key: a `requestId`, a reservation, a mark that it is shared (never by whom), or what only another version
-   * understands. It is the command's own `requestId` if the command ran twice. `undefined` if the store does not know.
+   * The value of the key: a `requestId`, a reservation, a mark that the key is shared (without its holders), or a value that only another
+   * version understands. It is the command's own `requestId` if the command ran twice. `undefined` if the store does not know.
    */
   readonly holder: string | undefined;
   /**
@@ -100,7 +100,7 @@ export interface NotAcquired {
    * front than one command removes. `undefined` if unknown.
    */
   readonly freeInMs: number | undefined;
-  /** For `place` of a shared key: whether nobody waits behind this waiter. */
+  /** For `enqueue` of a shared key: whether nobody waits behind this waiter. */
   readonly isLast?: boolean;
 }
 
@@ -108,11 +108,11 @@ export type AcquireReply = Acquired | NotAcquired;
 
 /** A hold to renew. */
 export interface RenewRequest extends AcquireRequest {
-  /** Draws a new token, as `take` does: for a hold that was found again. */
+  /** Draws a new token, as `acquire` does. For a hold that the process lost track of and found again. */
   readonly fencing: boolean;
 }
 
-/** The value of the key is the `requestId`, and stays so for at least the lock time. */
+/** The value of the key is the `requestId`, and remains so for at least the lock time. */
 export interface Renewed {
   readonly renewed: true;
   /** Present if the request asked for one. */
@@ -135,7 +135,7 @@ export interface ReleaseRequest {
   readonly requestId: string;
   /** The same as in the command that acquired the key. It saves the store a lookup. */
   readonly permits?: number;
-  /** For `drop` alone: keeps the key closed to everybody for this long from now, in whole milliseconds. */
+  /** For `release` alone: keeps the key closed to everybody for this long from now, in whole milliseconds. */
   readonly cooldownMs?: number;
 }
 
@@ -160,23 +160,24 @@ export interface ReleaseAndEnqueueReply extends Released {
 /** Receives what a store reports by itself. */
 export interface StoreListener {
   /**
-   * A wake-up: this waiter should ask again, or every waiter if `place` is `undefined`. A wake-up may be lost, late, or wrong.
+   * A wake-up: the waiter with this ticket should ask again, or every waiter if `ticket` is `undefined`. A wake-up may be lost, late, or
+   * wrong.
    */
-  onWakeUp(place: string | undefined): void;
-  /** There is a new connection, so the store may have lost its data. */
+  onWakeUp(ticket: string | undefined): void;
+  /** Reports a new connection. The store may have lost its data. */
   onReconnect(): void;
-  /** What a person should know. The store reports each warning once. */
+  /** Reports what a person should know. The store reports each warning once. */
   onWarning(message: string): void;
   /**
-   * Returns the shortest time left of all leases, in milliseconds, or `Infinity` if there is none. The store calls it before it waits for its
-   * next attempt to connect.
+   * Returns the shortest time left of all leases, in milliseconds, or `Infinity` if there is none. The store calls it before it waits for
+   * its next attempt to connect.
    */
   shortestLeaseMs?(): number;
 }
 
 /**
  * A store of locks. Each method is one atomic step. Even if it runs twice, late, or out of order, it changes only the hold of its own
- * `requestId`, or its own `place`.
+ * `requestId`, or its own ticket.
  *
  * `timeoutMs` is the time in which the caller needs the reply. After that, the store need not send anything. A method rejects with
  * `LockMisconfiguredError` if a retry cannot help, and with any other error if it can.
@@ -187,13 +188,13 @@ export interface Store {
   /** Whether `acquireMany` and `releaseMany` accept any number of keys, and split them into several commands. */
   readonly splitsMany?: boolean;
 
-  // ---- who holds --------------------------------------------------------------------------------------
+  // ---- holds ------------------------------------------------------------------------------------------
 
   /** Acquires the key if it is free, or if it is shared, has room, and nobody waits. Readers may overtake waiting readers. */
   acquire(request: AcquireRequest, timeoutMs: number): Promise<AcquireReply>;
   /**
-   * Does the same for up to {@link MOST_AT_ONCE} keys, without fencing tokens or replicas. It returns a reply or an error for each request, in
-   * order. Without this method, the runtime sends the requests one by one.
+   * Does the same for up to {@link MOST_AT_ONCE} keys, without fencing tokens or replicas. It returns a reply or an error for each request,
+   * in order. Without this method, the runtime sends the requests one by one.
    */
   readonly acquireMany?:
     | ((requests: readonly AcquireRequest[], timeoutMs: number) => Promise<readonly (AcquireReply | Error)[]>)
@@ -205,8 +206,8 @@ export interface Store {
   renew(requests: readonly RenewRequest[], timeoutMs: number): Promise<readonly RenewReply[]>;
   /**
    * Ends the hold, also a revoked one. It reserves the key for the first waiter, or frees it if nobody waits. If others share the key, it
-   * wakes the first waiter. With `cooldownMs`, for a caller that holds the key alone, the key stays closed to everybody, also to the queue, for
-   * that time. If it runs twice, the second reply is the same.
+   * wakes the first waiter. With `cooldownMs`, for a caller that holds the key alone, the key stays closed to everybody, also to the queue,
+   * for that time. If it runs twice, the second reply is the same.
    */
   release(request: ReleaseRequest, timeoutMs: number): Promise<ReleaseReply>;
   /** Does the same for up to {@link MOST_AT_ONCE} keys: see {@link Store.acquireMany}. */
@@ -214,8 +215,8 @@ export interface Store {
     | ((requests: readonly ReleaseRequest[], timeoutMs: number) => Promise<readonly (ReleaseReply | Error)[]>)
     | undefined;
   /**
-   * Revokes the hold. It cannot be renewed any more, and keeps the key until `drop` with the same `requestId`, or until its time is over.
-   * If it runs twice, the second reply is the same. Without this method, `forceRelease()` needs `now: true`.
+   * Revokes the hold. It cannot be renewed any more, and keeps the key until `release` with the same `requestId`, or until its time is
+   * over. If it runs twice, the second reply is the same. Without this method, `forceRelease()` needs `now: true`.
    *
    * @returns false if there is no such hold. Then nothing has changed
    */
@@ -227,16 +228,16 @@ export interface Store {
    */
   readonly inspect?: ((key: string, timeoutMs: number) => Promise<Inspection>) | undefined;
 
-  /** Keeps the announcement of a process for a time, for people who look at its locks. */
+  /** Stores the announcement of a process for a time, for people who inspect its locks. */
   readonly announce?: ((request: AnnounceRequest, timeoutMs: number) => Promise<void>) | undefined;
 
-  // ---- who comes next ---------------------------------------------------------------------------------
+  // ---- queue ------------------------------------------------------------------------------------------
 
   /**
-   * Acquires the key if it is reserved for `place`. It also acquires the key if nobody waits in front of `place`, and the key is free or shared and
-   * has room. Then `place` leaves the queue, and if there is still room, the store wakes the next waiter. Otherwise `place` joins the end of
-   * the queue, or keeps its position for another {@link TICKET_TIME_MS}. A store that knows that a waiter cannot receive a wake-up passes it
-   * over here, and wherever it reserves the key. That waiter keeps its position.
+   * Acquires the key if it is reserved for the ticket. It also acquires the key if nobody waits in front of the ticket, and the key is
+   * free, or is shared and has room. Then the ticket leaves the queue, and if there is still room, the store wakes the next waiter.
+   * Otherwise the ticket joins the end of the queue, or keeps its position for another {@link TICKET_TIME_MS}. If a store knows that a
+   * waiter cannot receive a wake-up, it passes the waiter over here, and wherever it reserves the key. That waiter keeps its position.
    */
   enqueue(request: EnqueueRequest, timeoutMs: number): Promise<AcquireReply>;
   /** Does the same for up to {@link MOST_AT_ONCE} keys: see {@link Store.acquireMany}. */
@@ -244,20 +245,21 @@ export interface Store {
     | ((requests: readonly EnqueueRequest[], timeoutMs: number) => Promise<readonly (AcquireReply | Error)[]>)
     | undefined;
   /**
-   * Removes the waiter from the queue. If the key is reserved for it, the store reserves the key for the next waiter or frees it. If the key is
-   * shared, the store wakes the first waiter.
+   * Removes the waiter from the queue. If the key is reserved for it, the store reserves the key for the next waiter or frees it. If the
+   * key is shared, the store wakes the first waiter.
    */
-  dequeue(key: string, place: string, timeoutMs: number): Promise<void>;
+  dequeue(key: string, ticket: string, timeoutMs: number): Promise<void>;
   /**
-   * Does `drop` and `place` in one step. The request joins the end of the queue. If it is the first there, it acquires the key. Otherwise the store
-   * reserves the key for the first. If the hold has already ended, nothing changes. Both requests are of callers that hold the key alone.
+   * Does `release` and `enqueue` in one step. The request joins the end of the queue. If it is the first there, it acquires the key.
+   * Otherwise the store reserves the key for the first waiter. If the hold has already ended, nothing changes. Both requests are of callers
+   * that hold the key alone.
    */
   releaseAndEnqueue(
     held: ReleaseRequest,
     request: EnqueueRequest,
     timeoutMs: number,
   ): Promise<ReleaseAndEnqueueReply | NotReleased>;
-  /** Starts to report to the listener. Returns a function that ends this. */
+  /** Subscribes the listener. Returns a function that unsubscribes it. */
   listen(listener: StoreListener): () => void;
 
   /** Closes what the store opened itself, and only that. */

@@ -10,19 +10,19 @@ import {
   type AcquireReply,
 } from "./port";
 
-// What a store may reply. Somebody else may have written the store, or its types may not have been checked. So every reply
-// is read here before anybody acts on it, and a bad one is as good as none. Each function throws on a bad reply.
+// Checks of the replies of a store. The author of the store may not have checked its types, so each reply is checked here before anybody
+// acts on it. An invalid reply counts as no reply: each function throws, unless its comment says otherwise.
 
-/** A reply by its fields, each of which may be anything. */
+/** The fields of a reply. Each may have any type. */
 type Fields = Readonly<Record<string, unknown>>;
 
-/** @param wanted how many permits were asked for, if it was said */
+/** @param wanted the number of permits in the request, if it has one */
 export function acquireReply(reply: unknown, fencing: boolean, wanted?: number): AcquireReply {
   const fields = fieldsOf(reply);
-  if (fields["acquired"] === true) return taken(fields, fencing, wanted);
-  if (fields["acquired"] !== false) throw bad("`acquired`", fields["acquired"], "true or false");
+  if (fields["acquired"] === true) return acquired(fields, fencing, wanted);
+  if (fields["acquired"] !== false) throw invalid("`acquired`", fields["acquired"], "true or false");
   const { freeInMs } = fields;
-  if (freeInMs !== undefined && !isTime(freeInMs)) throw bad("`freeInMs`", freeInMs, "a time in ms");
+  if (freeInMs !== undefined && !isTime(freeInMs)) throw invalid("`freeInMs`", freeInMs, "a time in ms");
   const holder = holderIn(fields);
   if (fields["isLast"] === true) return { acquired: false, holder, freeInMs, isLast: true };
   return { acquired: false, holder, freeInMs };
@@ -30,8 +30,8 @@ export function acquireReply(reply: unknown, fencing: boolean, wanted?: number):
 
 export function releaseReply(reply: unknown): ReleaseReply {
   const fields = fieldsOf(reply);
-  if (fields["released"] === true) return DROPPED;
-  return notDropped(fields);
+  if (fields["released"] === true) return RELEASED;
+  return notReleased(fields);
 }
 
 export function releaseAndEnqueueReply(
@@ -39,55 +39,55 @@ export function releaseAndEnqueueReply(
   fencing: boolean,
 ): ReleaseAndEnqueueReply | NotReleased {
   const fields = fieldsOf(reply);
-  if (fields["released"] !== true) return notDropped(fields);
+  if (fields["released"] !== true) return notReleased(fields);
   const { next } = fields;
   if (next === undefined || next === "enqueued") return { released: true, next };
   const nextFields = fieldsOf(next);
-  if (nextFields["acquired"] !== true) throw bad("`next.acquired`", nextFields["acquired"], "true");
-  return { released: true, next: taken(nextFields, fencing) };
+  if (nextFields["acquired"] !== true) throw invalid("`next.acquired`", nextFields["acquired"], "true");
+  return { released: true, next: acquired(nextFields, fencing) };
 }
 
-/** Of one among many: an error of the store is a reply, too. */
+/** Returns the reply to one of several renewals. An error from the store counts as a reply. */
 export function renewReply(reply: unknown, fencing: boolean): RenewReply {
   if (reply instanceof Error) return reply;
   const fields = fieldsOf(reply);
   if (fields["renewed"] === true) {
     if (fencing) return { renewed: true, fencingToken: tokenIn(fields) };
-    return doesSomebodyWait(fields) ? { renewed: true, somebodyWaits: true } : RENEWED;
+    return isSomebodyWaiting(fields) ? { renewed: true, somebodyWaits: true } : RENEWED;
   }
-  if (fields["renewed"] !== false) throw bad("`renewed`", fields["renewed"], "true or false");
+  if (fields["renewed"] !== false) throw invalid("`renewed`", fields["renewed"], "true or false");
   return { renewed: false, holder: holderIn(fields) };
 }
 
-/** What one key holds. It never throws: one bad value says nothing about other keys. */
+/** Returns the value of one key. Never throws: an invalid value concerns only its own key, so it becomes an error in the list. */
 export function peekReply(value: unknown): string | Error | undefined {
   if (value === undefined || typeof value === "string") return value;
   try {
     if (value instanceof Error) return value;
   } catch {
-    // A proxy that lets nobody look.
+    // A revoked proxy.
   }
-  return bad("the value of a key", value, "text, or undefined");
+  return invalid("the value of a key", value, "text, or undefined");
 }
 
 export function revokeReply(reply: unknown): boolean {
   if (typeof reply === "boolean") return reply;
-  throw bad("whether it revoked a hold", reply, "true or false");
+  throw invalid("whether it revoked a hold", reply, "true or false");
 }
 
 export function inspection(reply: unknown): Inspection {
   const { holds, waiting } = fieldsOf(reply);
-  if (!Number.isSafeInteger(waiting)) throw bad("`waiting`", waiting, "a number");
+  if (!Number.isSafeInteger(waiting)) throw invalid("`waiting`", waiting, "a number");
   const all = listIn(holds).map((hold) => {
     const { value, leftMs, permits } = fieldsOf(hold);
-    if (typeof value !== "string") throw bad("`value`", value, "text");
-    if (typeof leftMs !== "number" || Number.isNaN(leftMs)) throw bad("`leftMs`", leftMs, "a time in ms");
+    if (typeof value !== "string") throw invalid("`value`", value, "text");
+    if (typeof leftMs !== "number" || Number.isNaN(leftMs)) throw invalid("`leftMs`", leftMs, "a time in ms");
     return Number.isSafeInteger(permits) ? { value, leftMs, permits: permits as number } : { value, leftMs };
   });
   return { holds: all, waiting: waiting as number };
 }
 
-/** The replies to so many, each of which is to be read by itself. An error stands for one that is missing. */
+/** Returns `count` replies, which are not checked yet. An error takes the place of each missing reply. */
 export function repliesIn(reply: unknown, count: number): readonly unknown[] {
   const replies = listIn(reply);
   if (replies.length === count) return replies;
@@ -97,7 +97,7 @@ export function repliesIn(reply: unknown, count: number): readonly unknown[] {
 function listIn(reply: unknown): readonly unknown[] {
   if (Array.isArray(reply)) return reply;
   if (reply === undefined || reply === null) throw new Error("the store sent no reply");
-  throw bad("a reply", reply, "a list");
+  throw invalid("a reply", reply, "a list");
 }
 
 const TOO_FEW = new Error("the store sent fewer replies than expected");
@@ -105,16 +105,16 @@ const TOO_FEW = new Error("the store sent fewer replies than expected");
 function fieldsOf(reply: unknown): Fields {
   if (reply === undefined || reply === null) throw new Error("the store sent no reply");
   if (typeof reply === "object") return reply as Fields;
-  throw bad("a reply", reply, "an object");
+  throw invalid("a reply", reply, "an object");
 }
 
-function taken(fields: Fields, fencing: boolean, wanted?: number): Acquired {
+function acquired(fields: Fields, fencing: boolean, wanted?: number): Acquired {
   const { mayComeAgain } = fields;
   if (mayComeAgain !== undefined && typeof mayComeAgain !== "boolean") {
-    throw bad("`mayComeAgain`", mayComeAgain, "true or false");
+    throw invalid("`mayComeAgain`", mayComeAgain, "true or false");
   }
-  const somebodyWaits = doesSomebodyWait(fields);
-  if (!fencing && mayComeAgain !== true && wanted === undefined && !somebodyWaits) return TAKEN;
+  const somebodyWaits = isSomebodyWaiting(fields);
+  if (!fencing && mayComeAgain !== true && wanted === undefined && !somebodyWaits) return ACQUIRED;
   return {
     acquired: true,
     ...(wanted !== undefined && { count: countIn(fields, wanted) }),
@@ -124,42 +124,45 @@ function taken(fields: Fields, fencing: boolean, wanted?: number): Acquired {
   };
 }
 
-/** A store that cannot tell is believed to say so. */
-function doesSomebodyWait({ somebodyWaits }: Fields): boolean {
+/** Whether somebody waits. Any value except `false` and `undefined` counts as yes, which is the safe reading. */
+function isSomebodyWaiting({ somebodyWaits }: Fields): boolean {
   return somebodyWaits !== undefined && somebodyWaits !== false;
 }
 
-/** Nobody has more permits than were asked for. */
+/** Returns the number of permits that the store granted: at least one, and not more than the caller wanted. */
 function countIn({ count }: Fields, wanted: number): number {
   if (typeof count === "number" && Number.isSafeInteger(count) && count >= 1 && count <= wanted) return count;
-  throw bad("`count`", count, `a whole number from 1 to ${wanted}`);
+  throw invalid("`count`", count, `a whole number from 1 to ${wanted}`);
 }
 
-/** Also of the last token that its holder counts on to, no two may have one number. */
+/**
+ * Returns the fencing token. The holder counts up from it, so even the last token of the draw must be a safe integer: beyond those, two
+ * tokens could be equal.
+ */
 function tokenIn({ fencingToken: token }: Fields): number {
   const most = Number.MAX_SAFE_INTEGER - FENCING_STRIDE + 1;
   if (typeof token === "number" && Number.isSafeInteger(token) && token >= 0 && token <= most) return token;
-  throw bad("`fencingToken`", token, `a whole number from 0 to ${most}`);
+  throw invalid("`fencingToken`", token, `a whole number from 0 to ${most}`);
 }
 
-function notDropped(fields: Fields): NotReleased {
-  if (fields["released"] !== false) throw bad("`released`", fields["released"], "true or false");
+function notReleased(fields: Fields): NotReleased {
+  if (fields["released"] !== false) throw invalid("`released`", fields["released"], "true or false");
   return { released: false, holder: holderIn(fields) };
 }
 
 function holderIn({ holder }: Fields): string | undefined {
   if (holder === undefined || typeof holder === "string") return holder;
-  throw bad("`holder`", holder, "text, or undefined where nobody holds the key");
+  throw invalid("`holder`", holder, "text, or undefined where nobody holds the key");
 }
 
 function isTime(value: unknown): value is number {
   return typeof value === "number" && value >= 0 && value < Infinity;
 }
 
-function bad(what: string, got: unknown, expected: string): Error {
+function invalid(what: string, got: unknown, expected: string): Error {
   return new Error(`the store sent ${formatValue(got)} for ${what}, expected ${expected}`);
 }
 
-const TAKEN: Acquired = { acquired: true };
-const DROPPED: ReleaseReply = { released: true };
+const ACQUIRED: Acquired = { acquired: true };
+const RELEASED: ReleaseReply = { released: true };
 const RENEWED: RenewReply = { renewed: true };

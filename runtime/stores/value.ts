@@ -1,38 +1,37 @@
-// What a lock's key may hold. The forms are fixed for good, those that nobody writes yet included, so that processes of
-// different versions exclude each other: **a value of any other form, too, is somebody else's hold**, and a process acts
-// only on a value that is, byte for byte, one that it wrote itself or that was written for it.
+// The possible values of a lock's key. The forms never change, not even those that nobody writes yet, so that processes of different
+// versions exclude each other. **A value of any other form is somebody else's hold.** A process acts only on a value that equals, byte for
+// byte, one that it wrote itself or that was written for it.
 //
-//   <32 hex characters>            a hold: the requestId of the very command that took the key. The first 12 are its
-//                                  process's number
-//   reserved:<32 hex characters>   nobody holds the key; it is kept for who stands at that place in its queue
-//   shared:readers                 readers hold it; a key beside it has their holds
-//   shared:permits:<number>        holders of so many permits hold it; a key beside it has their holds
-//   closed:<anything>              nobody holds it, and nobody may until it expires. We write the requestId of its last hold
-//   revoked:<24 hex characters>    a hold that is renewed no more, by the last 24 of its requestId: its holder still may drop it
+//   <32 hex characters>            a hold: the requestId of the command that acquired the key. Its first 12 are the process number
+//   reserved:<32 hex characters>   nobody holds the key; it is reserved for the waiter with that ticket
+//   shared:readers                 readers hold it; another key beside it has their holds
+//   shared:permits:<number>        holders of this number of permits hold it; another key beside it has their holds
+//   closed:<anything>              nobody holds it, and nobody may acquire it until it expires. We write the requestId of its last hold
+//   revoked:<24 hex characters>    a revoked hold, by the last 24 characters of its requestId. Nobody renews it; its holder may release it
 
 import { UNLIMITED } from "../limits";
 
 const RESERVED = "reserved:";
 const CLOSED = "closed:";
 
-/** What a key holds while it is kept for who stands at `place`. */
-export function reservedFor(place: string): string {
-  return RESERVED + place;
+/** Returns the value of a key that is reserved for the waiter with the ticket. */
+export function reservedFor(ticket: string): string {
+  return RESERVED + ticket;
 }
 
-/** What a key holds while nobody may have it, after the hold of that `requestId`. */
+/** Returns the value of a key that stays closed after the hold with that `requestId`. */
 export function closedAfter(requestId: string): string {
   return CLOSED + requestId;
 }
 
-/** Whether nobody may have it for a time. */
+/** Whether the key is closed: nobody may acquire it until it expires. */
 export function isClosed(value: string): boolean {
   return value.startsWith(CLOSED);
 }
 
 const REVOKED = "revoked:";
 
-/** What a key holds of that hold once it is revoked; as long as a `requestId`, to stand in its place among others. */
+/** Returns the value of a hold after it was revoked. It is as long as a `requestId`, so it can replace one in a list of holds. */
 export function revokedFrom(requestId: string): string {
   return REVOKED + requestId.slice(REVOKED.length);
 }
@@ -41,55 +40,55 @@ export function isRevoked(value: string): boolean {
   return value.startsWith(REVOKED);
 }
 
-/** Whether a process of ours may have written it, as the hold of one, revoked or not. */
-export function isHoldOfOurs(value: string): boolean {
+/** Whether Lockweave may have written the value as an exclusive hold, revoked or not. */
+export function isLockweaveHold(value: string): boolean {
   return /^(?:revoked:[\da-f]{24}|[\da-f]{32})$/i.test(value);
 }
 
-/** Whether what a key holds instead of that hold is the same, revoked. */
+/** Whether the value is the revoked form of that hold. */
 export function isRevokedFrom(requestId: string, value: string | undefined): boolean {
   return isHeldBy(revokedFrom(requestId), value);
 }
 
-/** Whether the command that asked with it has taken the key: its hold is there, or was revoked since. */
+/** Whether the command with that `requestId` acquired the key. Its hold may have been revoked since. */
 export function hasTaken(requestId: string, value: string | undefined): boolean {
   return isHeldBy(requestId, value) || isRevokedFrom(requestId, value);
 }
 
-/** Whether it is kept for one who waits, whoever that is. */
+/** Whether the key is reserved for a waiter, whichever it is. */
 export function isReserved(value: string): boolean {
   return value.startsWith(RESERVED);
 }
 
-/** How the value of a key begins that several hold together. */
+/** The prefix of the value of a shared key. */
 export const SHARED = "shared:";
 
-/** The value of a key that readers hold together. Their holds are in a key of their own beside it. */
+/** The value of a key that readers hold together. Their holds are in another key beside it. */
 export const SHARED_BY_READERS = `${SHARED}readers`;
 
 const SHARED_BY_PERMITS = `${SHARED}permits:`;
 
-/** The value of a key whose holders have so many permits in all. Their holds, too, are in a key beside it. */
+/** Returns the value of a key whose holders have this number of permits in all. Their holds are in another key beside it. */
 export function sharedByPermits(taken: number | "" = ""): string {
   return SHARED_BY_PERMITS + taken;
 }
 
-/** Whether it says that several hold the key. Other forms that begin like it are somebody else's hold. */
+/** Whether the value marks a shared key. Other values with the same prefix are somebody else's hold. */
 export function isShared(value: string): boolean {
   return value === SHARED_BY_READERS || /^shared:permits:\d+$/.test(value);
 }
 
-/** Whether the key is held by that command. Of a shared key, only its store can tell. */
+/** Whether the command with that `requestId` holds the key exclusively. Only the store knows the holders of a shared key. */
 export function isHeldBy(requestId: string, value: string | undefined): boolean {
   return value === requestId;
 }
 
-/** What a store warns of where two numbers of permits meet on one key. */
+/** Returns the warning of a store about callers that share a key with different numbers of permits. */
 export function permitsDiffer(one: number, other: number): string {
-  const [fewer, more] = [Math.min(one, other), Math.max(one, other)].map(inWords);
+  const [fewer, more] = [Math.min(one, other), Math.max(one, other)].map(attributeOf);
   return `some share a lock with ${fewer} and others with ${more}: the smaller number counts while both are there. Where no deploy is under way, make them the same.`;
 }
 
-function inWords(permits: number): string {
+function attributeOf(permits: number): string {
   return permits === UNLIMITED ? "mode=read" : `permits=${permits}`;
 }

@@ -62,14 +62,14 @@ const FAULTS: Record<string, { readonly fault: Tamper; readonly breaks: RegExp }
         revoke: async ({ key, requestId }, timeoutMs) =>
           isHeldBy(requestId, await valueOf(store, key, timeoutMs)),
       }),
-    breaks: /renewed no more/,
+    breaks: /cannot be renewed/,
   },
   "frees what is revoked": {
     fault: (store) =>
       but(store, {
         revoke: async (request, timeoutMs) => (await store.release(request, timeoutMs)).released,
       }),
-    breaks: /keeps the key until its holder drops it/,
+    breaks: /keeps the key until its holder releases it/,
   },
   "revokes whatever a key holds": {
     fault: (store) =>
@@ -79,7 +79,7 @@ const FAULTS: Record<string, { readonly fault: Tamper; readonly breaks: RegExp }
           return requestId !== undefined && (await store.revoke?.({ key, requestId }, timeoutMs)) === true;
         },
       }),
-    breaks: /what another holds is not revoked/,
+    breaks: /does not revoke the hold of another request/,
   },
   "takes its own id, found again, for a grant": {
     fault: (store) =>
@@ -89,7 +89,7 @@ const FAULTS: Record<string, { readonly fault: Tamper; readonly breaks: RegExp }
           return !reply.acquired && reply.holder === request.requestId ? { acquired: true } : reply;
         },
       }),
-    breaks: /a take that is carried out twice/,
+    breaks: /acquire\(\) that runs twice/,
   },
   "takes a reservation for a hold of the place": {
     fault: (store) =>
@@ -127,7 +127,7 @@ const FAULTS: Record<string, { readonly fault: Tamper; readonly breaks: RegExp }
           return reply.released ? reply : { released: false, holder: undefined };
         },
       }),
-    breaks: /a drop that is carried out twice/,
+    breaks: /release\(\) that runs twice/,
   },
   "drops what another holds": {
     fault: (store) =>
@@ -138,7 +138,7 @@ const FAULTS: Record<string, { readonly fault: Tamper; readonly breaks: RegExp }
           return await store.release({ key: request.key, requestId: reply.holder }, timeoutMs);
         },
       }),
-    breaks: /a drop that is carried out twice/,
+    breaks: /release\(\) that runs twice/,
   },
   "brings back what is over": {
     fault: (store) =>
@@ -148,7 +148,7 @@ const FAULTS: Record<string, { readonly fault: Tamper; readonly breaks: RegExp }
           return await store.renew(requests, timeoutMs);
         },
       }),
-    breaks: /a renewal that comes after its drop/,
+    breaks: /a renewal after the release/,
   },
   "shortens a hold": {
     fault: (store) =>
@@ -165,11 +165,11 @@ const FAULTS: Record<string, { readonly fault: Tamper; readonly breaks: RegExp }
   },
   "keeps a place that is left": {
     fault: (store) => but(store, { dequeue: async () => {} }),
-    breaks: /who leaves has no place/,
+    breaks: /dequeue\(\) removes the waiter/,
   },
   "tells nobody": {
     fault: (store) => but(store, { listen: () => () => {} }),
-    breaks: /hints to it alone/,
+    breaks: /wakes only that one/,
   },
   "tells everybody": {
     fault: (store) => {
@@ -191,7 +191,7 @@ const FAULTS: Record<string, { readonly fault: Tamper; readonly breaks: RegExp }
         },
       });
     },
-    breaks: /hints to it alone/,
+    breaks: /wakes only that one/,
   },
   "hands on to its own next before those who wait": {
     fault: (store) =>
@@ -210,7 +210,7 @@ const FAULTS: Record<string, { readonly fault: Tamper; readonly breaks: RegExp }
           };
         },
       }),
-    breaks: /the next goes to the end of the queue/,
+    breaks: /the next caller goes to the end of the queue/,
   },
   "gives a place to the next of one who holds nothing": {
     fault: (store) =>
@@ -221,14 +221,14 @@ const FAULTS: Record<string, { readonly fault: Tamper; readonly breaks: RegExp }
           return reply;
         },
       }),
-    breaks: /its next gets no place/,
+    breaks: /the next caller is not enqueued/,
   },
   "gives tokens to those who ask for none": {
     fault: (store) =>
       but(store, {
         enqueue: (request, timeoutMs) => store.enqueue({ ...request, fencing: true }, timeoutMs),
       }),
-    breaks: /given none/,
+    breaks: /gets no token/,
   },
   "frees keys of a form that it does not know": {
     fault: (store: Store) =>

@@ -24,16 +24,16 @@ import {
   type Subject,
 } from "./subject";
 
-/** Who holds: take, renew, drop, look. */
+/** Registers the tests of `acquire`, `renew`, `release`, and `peek`. */
 export function holding(test: RegisterTest, subject: () => Subject): void {
-  test("a free key is taken", async () => {
+  test("acquire() acquires a free key", async () => {
     const { store } = subject();
     const [key, requestId] = [newKey(), newId()];
     assert.deepEqual(await take(store, key, requestId), TAKEN);
     assert.equal(await look(store, key), requestId);
   });
 
-  test("a key that is held is left to its holder, whose requestId is told", async () => {
+  test("acquire() does not acquire a held key, and the reply names the requestId of the holder", async () => {
     const { store } = subject();
     const [key, holder] = [newKey(), newId()];
     await take(store, key, holder);
@@ -43,24 +43,24 @@ export function holding(test: RegisterTest, subject: () => Subject): void {
     assert.equal(await look(store, key), holder);
   });
 
-  test("a take that is carried out twice takes once, and finds itself the second time", async () => {
+  test("acquire() that runs twice acquires once, and the second reply names its own requestId", async () => {
     const { store } = subject();
     const [key, requestId] = [newKey(), newId()];
     assert.deepEqual(await take(store, key, requestId, { lockTimeMs: LONG_MS }), TAKEN);
     const again = await take(store, key, requestId, { lockTimeMs: 2 * LONG_MS });
     assert.ok(!again.acquired);
     assert.equal(again.holder, requestId);
-    assert.ok((await timeLeft(store, key)) <= LONG_MS, "it does not prolong the hold");
+    assert.ok((await timeLeft(store, key)) <= LONG_MS, "it does not extend the hold");
   });
 
-  test("of many who ask at once, one takes the key", async () => {
+  test("only one of many concurrent callers acquires the key", async () => {
     const { store } = subject();
     const key = newKey();
     const replies = await Promise.all(Array.from({ length: 50 }, () => take(store, key, newId())));
     assert.equal(replies.filter((reply) => reply.acquired).length, 1);
   });
 
-  test("a key that is not dropped is free when its lock time is over", async () => {
+  test("a key that nobody releases becomes free when its lock time is over", async () => {
     const { store, elapse } = subject();
     const key = newKey();
     await take(store, key, newId(), { lockTimeMs: SHORT_MS });
@@ -69,7 +69,7 @@ export function holding(test: RegisterTest, subject: () => Subject): void {
     assert.deepEqual(await take(store, key, newId()), TAKEN);
   });
 
-  test("a renewal gives the hold its whole lock time again, and the one that is asked for", async () => {
+  test("a renewal extends the hold to the lock time in the request", async () => {
     const { store } = subject();
     const [key, requestId] = [newKey(), newId()];
     await take(store, key, requestId, { lockTimeMs: LONG_MS / 2 });
@@ -78,7 +78,7 @@ export function holding(test: RegisterTest, subject: () => Subject): void {
     assert.ok(leftMs <= LONG_MS, String(leftMs));
   });
 
-  test("a renewal never shortens a hold: one that comes late, or twice, leaves what a longer one gave", async () => {
+  test("a renewal never shortens a hold, even if it is late or runs twice", async () => {
     const { store } = subject();
     const [key, requestId] = [newKey(), newId()];
     await take(store, key, requestId, { lockTimeMs: LONG_MS });
@@ -89,7 +89,7 @@ export function holding(test: RegisterTest, subject: () => Subject): void {
     await timeLeftBeyond(store, key, LONG_MS);
   });
 
-  test("a renewal after the end tells that the key is free, and does not bring the hold back", async () => {
+  test("a renewal after the expiry reports a free key, and does not restore the hold", async () => {
     const { store, elapse } = subject();
     const [key, requestId] = [newKey(), newId()];
     await take(store, key, requestId, { lockTimeMs: SHORT_MS });
@@ -98,7 +98,7 @@ export function holding(test: RegisterTest, subject: () => Subject): void {
     assert.deepEqual(await take(store, key, newId()), TAKEN);
   });
 
-  test("a renewal of what another holds now tells who, and changes nothing", async () => {
+  test("a renewal of an expired hold reports the new holder, and changes nothing", async () => {
     const { store, elapse } = subject();
     const [key, late, holder] = [newKey(), newId(), newId()];
     await take(store, key, late, { lockTimeMs: SHORT_MS });
@@ -108,7 +108,7 @@ export function holding(test: RegisterTest, subject: () => Subject): void {
     assert.ok((await timeLeft(store, key)) <= LONG_MS);
   });
 
-  test("a renewal of many tells of each how it went", async () => {
+  test("a renewal of several holds returns a reply for each", async () => {
     const { store, elapse } = subject();
     const [mine, expired, another] = [newKey(), newKey(), newKey()];
     const ids = [newId(), newId(), newId()] as const;
@@ -128,7 +128,7 @@ export function holding(test: RegisterTest, subject: () => Subject): void {
     assert.deepEqual(await store.renew([], TIMEOUT_MS), []);
   });
 
-  test("a key that is dropped is free at once", async () => {
+  test("a released key is free immediately", async () => {
     const { store } = subject();
     const [key, requestId] = [newKey(), newId()];
     await take(store, key, requestId);
@@ -137,7 +137,7 @@ export function holding(test: RegisterTest, subject: () => Subject): void {
     assert.ok(await isForgotten(store, key));
   });
 
-  test("a drop that is carried out twice drops once", async () => {
+  test("release() that runs twice releases once", async () => {
     const { store } = subject();
     const [key, requestId, next] = [newKey(), newId(), newId()];
     await take(store, key, requestId);
@@ -148,7 +148,7 @@ export function holding(test: RegisterTest, subject: () => Subject): void {
     assert.equal(await look(store, key), next);
   });
 
-  test("a drop after the end tells that the key is free", async () => {
+  test("release() after the expiry reports a free key", async () => {
     const { store, elapse } = subject();
     const [key, requestId] = [newKey(), newId()];
     await take(store, key, requestId, { lockTimeMs: SHORT_MS });
@@ -156,7 +156,7 @@ export function holding(test: RegisterTest, subject: () => Subject): void {
     assert.deepEqual(await drop(store, key, requestId), { released: false, holder: undefined });
   });
 
-  test("a drop that overtakes its take finds nothing; another one drops what the take then took", async () => {
+  test("release() that overtakes its acquire() does nothing, and a second release() ends the hold", async () => {
     const { store } = subject();
     const [key, requestId] = [newKey(), newId()];
     assert.deepEqual(await drop(store, key, requestId), { released: false, holder: undefined });
@@ -165,7 +165,7 @@ export function holding(test: RegisterTest, subject: () => Subject): void {
     assert.ok(await isForgotten(store, key));
   });
 
-  test("a key that is closed is nobody's, and nobody may have it until its time is over", async () => {
+  test("nobody holds or acquires a closed key until its cooldown is over", async () => {
     const { store, elapse } = subject();
     const [key, requestId, waiting] = [newKey(), newId(), newId()];
     await take(store, key, requestId);
@@ -173,7 +173,7 @@ export function holding(test: RegisterTest, subject: () => Subject): void {
     assert.equal(await look(store, key), closedAfter(requestId));
     assert.ok(!(await take(store, key, newId())).acquired);
     await queued(store, key, waiting);
-    assert.ok(!(await place(store, key, waiting)).acquired, "the first who waits, too");
+    assert.ok(!(await place(store, key, waiting)).acquired, "not even by the first waiter");
     const holder = closedAfter(requestId);
     assert.deepEqual(await renew(store, key, requestId, LONG_MS), { renewed: false, holder });
     assert.deepEqual(await drop(store, key, requestId), { released: false, holder });
@@ -185,16 +185,16 @@ export function holding(test: RegisterTest, subject: () => Subject): void {
     assert.ok(await isForgotten(store, short));
   });
 
-  test("a closing that is carried out twice closes once, and tells the same", async () => {
+  test("release() with a cooldown that runs twice closes the key once, and the second reply is the same", async () => {
     const { store } = subject();
     const [key, requestId] = [newKey(), newId()];
     await take(store, key, requestId);
     await close(store, key, requestId, LONG_MS);
     assert.deepEqual(await close(store, key, requestId, 2 * LONG_MS), { released: true });
-    assert.ok((await timeLeft(store, key)) <= LONG_MS, "it does not prolong it");
+    assert.ok((await timeLeft(store, key)) <= LONG_MS, "it does not extend the cooldown");
   });
 
-  test("what is not held any more is not closed", async () => {
+  test("release() with a cooldown does not close a key that the request does not hold", async () => {
     const { store } = subject();
     const [key, requestId, next] = [newKey(), newId(), newId()];
     assert.deepEqual(await close(store, key, requestId, LONG_MS), { released: false, holder: undefined });
@@ -205,7 +205,7 @@ export function holding(test: RegisterTest, subject: () => Subject): void {
     if (closed !== undefined) assert.equal(await look(store, key), closedAfter(next));
   });
 
-  test("a renewal that comes after its drop brings nothing back", async () => {
+  test("a renewal after the release does not restore the hold", async () => {
     const { store } = subject();
     const [key, requestId] = [newKey(), newId()];
     await take(store, key, requestId);
@@ -214,7 +214,7 @@ export function holding(test: RegisterTest, subject: () => Subject): void {
     assert.ok(await isForgotten(store, key));
   });
 
-  test("who looks is told what each key holds, and changes nothing", async () => {
+  test("peek() returns the value of each key, and changes nothing", async () => {
     const { store, elapse } = subject();
     const [held, free, expired] = [newKey(), newKey(), newKey()];
     const [requestId, waiting] = [newId(), newId()];
@@ -248,7 +248,7 @@ export function holding(test: RegisterTest, subject: () => Subject): void {
     `reserved:${"b".repeat(32)} and more`,
     "what only a later version understands",
   ]) {
-    test(`a key that holds ${JSON.stringify(value)} is held by another`, async () => {
+    test(`a key with the value ${JSON.stringify(value)} is held by another`, async () => {
       const { store, put } = subject();
       if (put === undefined) return;
       const [key, requestId, waiting] = [newKey(), newId(), newId()];
@@ -266,16 +266,16 @@ export function holding(test: RegisterTest, subject: () => Subject): void {
         released: false,
         holder,
       });
-      const waits = await place(store, key, waiting);
-      assert.ok(!waits.acquired);
-      assert.equal(waits.holder, holder);
-      assert.ok((waits.freeInMs ?? 0) > 0 && (waits.freeInMs ?? 0) <= LONG_MS);
+      const enqueued = await place(store, key, waiting);
+      assert.ok(!enqueued.acquired);
+      assert.equal(enqueued.holder, holder);
+      assert.ok((enqueued.freeInMs ?? 0) > 0 && (enqueued.freeInMs ?? 0) <= LONG_MS);
       await store.dequeue(key, waiting, TIMEOUT_MS);
       assert.equal(await look(store, key), holder);
     });
   }
 
-  test("a thousand locks are had, renewed and given back at once, each for itself", async () => {
+  test("a thousand locks are acquired, renewed, and released concurrently", async () => {
     const { store } = subject();
     const holds = Array.from({ length: 1_000 }, () => ({ key: newKey(), requestId: newId() }));
     const other = newId();
@@ -302,7 +302,7 @@ export function holding(test: RegisterTest, subject: () => Subject): void {
     );
   });
 
-  test("many that are asked for together, where the store can, go as each would alone", async () => {
+  test("acquireMany() and releaseMany(), if the store has them, reply as single commands do", async () => {
     const { store } = subject();
     const { acquireMany, releaseMany } = store;
     if (acquireMany === undefined || releaseMany === undefined) return;
@@ -322,8 +322,8 @@ export function holding(test: RegisterTest, subject: () => Subject): void {
       { acquired: false, holder, freeInMs: undefined },
       { acquired: false, holder: own, freeInMs: undefined },
     ]);
-    const drops = [free, held, twice].map((key, index) => ({ key, requestId: ids[index] ?? "" }));
-    assert.deepEqual(await releaseMany(drops, TIMEOUT_MS), [
+    const releases = [free, held, twice].map((key, index) => ({ key, requestId: ids[index] ?? "" }));
+    assert.deepEqual(await releaseMany(releases, TIMEOUT_MS), [
       { released: true },
       { released: false, holder },
       { released: true },

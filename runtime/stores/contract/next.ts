@@ -22,9 +22,11 @@ import {
   type Subject,
 } from "./subject";
 
-/** A hold that ends for another of the same process. */
+/**
+ * Registers the tests of `releaseAndEnqueue`: a holder releases the key, and the next caller of its process asks for it in the same step.
+ */
 export function next(test: RegisterTest, subject: () => Subject): void {
-  test("where nobody waits, the next takes the key at once, for its own whole lock time", async () => {
+  test("if nobody waits, the next caller acquires the key immediately, for its own lock time", async () => {
     const { store } = subject();
     const [key, requestId] = [newKey(), newId()];
     await take(store, key, requestId, { lockTimeMs: CLAIM_TIME_MS });
@@ -40,27 +42,27 @@ export function next(test: RegisterTest, subject: () => Subject): void {
     assert.ok(await isForgotten(store, key));
   });
 
-  test("where others wait, the next goes to the end of the queue, and the key is reserved for the first", async () => {
+  test("if others wait, the next caller goes to the end of the queue, and the key is reserved for the first waiter", async () => {
     const { store } = subject();
     const [key, requestId, other] = [newKey(), newId(), newId()];
-    const ear = listen(store, other);
+    const listener = listen(store, other);
     await take(store, key, requestId);
     await queued(store, key, other);
     const mine = placing(key, newId());
-    const placed = { released: true, next: "enqueued" } as const;
-    assert.deepEqual(await store.releaseAndEnqueue({ key, requestId }, mine, TIMEOUT_MS), placed);
+    const enqueued = { released: true, next: "enqueued" } as const;
+    assert.deepEqual(await store.releaseAndEnqueue({ key, requestId }, mine, TIMEOUT_MS), enqueued);
     assert.equal(await look(store, key), reservedFor(other));
-    await ear.heard;
+    await listener.heard;
     const held = await takenInTurn(store, key, other);
     assert.deepEqual(
       await store.releaseAndEnqueue({ key, requestId: held }, placing(key, other), TIMEOUT_MS),
-      placed,
+      enqueued,
     );
     await takenInTurn(store, key, mine.ticket);
-    ear.deafen();
+    listener.deafen();
   });
 
-  test("a next that stands in the queue already keeps its place there", async () => {
+  test("a next caller that is already in the queue keeps its position", async () => {
     const { store } = subject();
     const [key, requestId, mine, other] = [newKey(), newId(), newId(), newId()];
     await take(store, key, requestId);
@@ -70,7 +72,7 @@ export function next(test: RegisterTest, subject: () => Subject): void {
     assert.deepEqual(reply, { released: true, next: TAKEN });
   });
 
-  test("those in the queue who died do not keep the key from the next", async () => {
+  test("dead waiters do not keep the key from the next caller", async () => {
     const { store, elapse } = subject();
     const [key, requestId] = [newKey(), newId()];
     await take(store, key, requestId);
@@ -85,7 +87,7 @@ export function next(test: RegisterTest, subject: () => Subject): void {
     assert.ok(await isForgotten(store, key));
   });
 
-  test("where the hold is not there any more nothing is done: its next gets no place", async () => {
+  test("if the hold has ended, nothing changes, and the next caller is not enqueued", async () => {
     const { store, elapse } = subject();
     const [key, late, holder] = [newKey(), newId(), newId()];
     await take(store, key, late, { lockTimeMs: SHORT_MS });
@@ -104,7 +106,7 @@ export function next(test: RegisterTest, subject: () => Subject): void {
     assert.ok(await isForgotten(store, key));
   });
 
-  test("a next that took the key finds itself when it is carried out again, and gets no place", async () => {
+  test("releaseAndEnqueue() that acquired the key and runs again reports its own requestId, and enqueues nobody", async () => {
     const { store } = subject();
     const [key, requestId] = [newKey(), newId()];
     await take(store, key, requestId);
@@ -118,7 +120,7 @@ export function next(test: RegisterTest, subject: () => Subject): void {
     assert.ok(await isForgotten(store, key));
   });
 
-  test("a next that got a place changes nothing when it is carried out again", async () => {
+  test("releaseAndEnqueue() that enqueued the next caller and runs again changes nothing", async () => {
     const { store } = subject();
     const [key, requestId, other] = [newKey(), newId(), newId()];
     await take(store, key, requestId);
@@ -132,7 +134,7 @@ export function next(test: RegisterTest, subject: () => Subject): void {
     await takenInTurn(store, key, other);
   });
 
-  test("a next that a drop overtook does nothing", async () => {
+  test("releaseAndEnqueue() does nothing after a release() that overtook it", async () => {
     const { store } = subject();
     const [key, requestId] = [newKey(), newId()];
     await take(store, key, requestId);

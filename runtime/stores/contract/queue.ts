@@ -23,19 +23,19 @@ import {
   type Subject,
 } from "./subject";
 
-/** Who comes next: place, leave, and the hints. */
+/** Registers the tests of `enqueue`, `dequeue`, and wake-ups. */
 export function queue(test: RegisterTest, subject: () => Subject): void {
-  test("one who waits for a free key takes it", async () => {
+  test("enqueue() acquires a free key", async () => {
     const { store } = subject();
     const [key, requestId] = [newKey(), newId()];
     assert.deepEqual(await place(store, key, newId(), {}, requestId), TAKEN);
-    assert.equal(await look(store, key), requestId, "with the requestId of the very command");
+    assert.equal(await look(store, key), requestId, "with the requestId of that command");
     assert.ok((await timeLeft(store, key)) > CLAIM_TIME_MS, "for the whole lock time");
     assert.deepEqual(await drop(store, key, requestId), { released: true });
     assert.ok(await isForgotten(store, key));
   });
 
-  test("those who wait have the key in the order in which they came, and nobody else gets between", async () => {
+  test("waiters acquire the key in the order in which they came, and nobody else gets in between", async () => {
     const { store } = subject();
     const [key, holder] = [newKey(), newId()];
     const waiting = Array.from({ length: 5 }, newId);
@@ -45,7 +45,7 @@ export function queue(test: RegisterTest, subject: () => Subject): void {
     let last = holder;
     for (const [index, next] of waiting.entries()) {
       assert.deepEqual(await drop(store, key, last), { released: true });
-      assert.equal((await take(store, key, newId())).acquired, false, "a passer-by does not get between");
+      assert.equal((await take(store, key, newId())).acquired, false, "a newcomer does not get in between");
       for (const later of waiting.slice(index + 1)) await queued(store, key, later);
       last = await takenInTurn(store, key, next);
     }
@@ -53,7 +53,7 @@ export function queue(test: RegisterTest, subject: () => Subject): void {
     assert.ok(await isForgotten(store, key));
   });
 
-  test("only the first of those who wait is told when the key becomes free, and each what it holds", async () => {
+  test("each waiter learns the value of the key, and only the first one learns when it becomes free", async () => {
     const { store } = subject();
     const [key, holder, first, second] = [newKey(), newId(), newId(), newId()];
     await take(store, key, holder);
@@ -61,30 +61,30 @@ export function queue(test: RegisterTest, subject: () => Subject): void {
     assert.ok(!one.acquired && !two.acquired);
     assert.deepEqual([one.holder, two.holder], [holder, holder]);
     assert.ok((one.freeInMs ?? 0) > 0);
-    assert.equal(two.freeInMs, undefined, "it is free for the other, then");
+    assert.equal(two.freeInMs, undefined, "the first waiter acquires it before");
     await store.dequeue(key, first, TIMEOUT_MS);
     assert.ok((freeIn(await place(store, key, second)) ?? 0) > 0);
   });
 
-  test("a drop reserves the key for the first who waits, and hints to it alone", async () => {
+  test("release() reserves the key for the first waiter, and wakes only that one", async () => {
     const { store } = subject();
     const [key, holder, first, second] = [newKey(), newId(), newId(), newId()];
-    const [ear, otherEar] = [listen(store, first), listen(store, second)];
+    const [listener, otherListener] = [listen(store, first), listen(store, second)];
     await take(store, key, holder);
     await queued(store, key, first);
     await queued(store, key, second);
-    assert.equal(ear.hasHeard(), false);
+    assert.equal(listener.hasHeard(), false);
     assert.deepEqual(await drop(store, key, holder), { released: true });
     assert.equal(await look(store, key), reservedFor(first));
-    await ear.heard;
+    await listener.heard;
     await queued(store, key, second);
     await takenInTurn(store, key, first);
-    assert.equal(otherEar.hasHeard(), false);
-    ear.deafen();
-    otherEar.deafen();
+    assert.equal(otherListener.hasHeard(), false);
+    listener.deafen();
+    otherListener.deafen();
   });
 
-  test("who stopped to listen hears nothing more, and the others still do", async () => {
+  test("a listener that unsubscribed gets no wake-ups, and the others still do", async () => {
     const { store } = subject();
     const [key, holder, waiting] = [newKey(), newId(), newId()];
     const first = listen(store, waiting);
@@ -100,7 +100,7 @@ export function queue(test: RegisterTest, subject: () => Subject): void {
     third.deafen();
   });
 
-  test("a reservation is no hold: nobody renews it, drops it or takes it but with its place", async () => {
+  test("a reservation is no hold: nobody renews or releases it, and only its ticket acquires the key", async () => {
     const { store } = subject();
     const [key, holder, waiting] = [newKey(), newId(), newId()];
     await take(store, key, holder);
@@ -118,7 +118,7 @@ export function queue(test: RegisterTest, subject: () => Subject): void {
     await takenInTurn(store, key, waiting);
   });
 
-  test("a reservation lasts a short time only, and who takes it has the whole lock time", async () => {
+  test("a reservation lasts a short time, and the waiter that uses it gets the whole lock time", async () => {
     const { store } = subject();
     const [key, holder, waiting, other] = [newKey(), newId(), newId(), newId()];
     await take(store, key, holder);
@@ -131,7 +131,7 @@ export function queue(test: RegisterTest, subject: () => Subject): void {
     assert.ok(heldForMs > CLAIM_TIME_MS && heldForMs <= LONG_MS, String(heldForMs));
   });
 
-  test("a reservation that is not taken in time goes to the next", async () => {
+  test("a reservation that its waiter does not use in time goes to the next waiter", async () => {
     const { store, elapse } = subject();
     const [key, holder, silent, next] = [newKey(), newId(), newId(), newId()];
     await take(store, key, holder);
@@ -144,10 +144,10 @@ export function queue(test: RegisterTest, subject: () => Subject): void {
     await queued(store, key, silent);
   });
 
-  test("a key that expired goes to the first who waits, whoever notices it", async () => {
+  test("an expired key goes to the first waiter, no matter which waiter notices it", async () => {
     const { store, elapse } = subject();
     const [key, first, second] = [newKey(), newId(), newId()];
-    const ear = listen(store, first);
+    const listener = listen(store, first);
     await take(store, key, newId(), { lockTimeMs: CLAIM_TIME_MS });
     await queued(store, key, first);
     await queued(store, key, second);
@@ -155,25 +155,25 @@ export function queue(test: RegisterTest, subject: () => Subject): void {
     const reply = await place(store, key, second);
     assert.ok(!reply.acquired);
     assert.equal(reply.holder, reservedFor(first));
-    await ear.heard;
+    await listener.heard;
     await takenInTurn(store, key, first);
-    ear.deafen();
+    listener.deafen();
   });
 
-  test("one that is not heard of in time loses its place, and nobody else does", async () => {
+  test("a waiter that does not ask again in time loses its position, and the others keep theirs", async () => {
     const { store, elapse } = subject();
-    const [key, holder, silent, heardOf, third] = [newKey(), newId(), newId(), newId(), newId()];
+    const [key, holder, silent, alive, third] = [newKey(), newId(), newId(), newId(), newId()];
     await take(store, key, holder);
-    for (const one of [silent, heardOf, third]) await queued(store, key, one);
+    for (const one of [silent, alive, third]) await queued(store, key, one);
     for (let n = 0; n < 6; n += 1) {
       await elapse(TICKET_TIME_MS / 6);
-      for (const one of [third, heardOf]) await queued(store, key, one);
+      for (const one of [third, alive]) await queued(store, key, one);
     }
-    await queued(store, key, silent); // It has a place again, behind them.
+    await queued(store, key, silent); // It is in the queue again, behind the others.
     await drop(store, key, holder);
     await queued(store, key, silent);
     let last = holder;
-    for (const one of [heardOf, third, silent]) {
+    for (const one of [alive, third, silent]) {
       await drop(store, key, last);
       last = await takenInTurn(store, key, one);
     }
@@ -181,7 +181,7 @@ export function queue(test: RegisterTest, subject: () => Subject): void {
     assert.ok(await isForgotten(store, key));
   });
 
-  test("those who died in the queue leave nothing behind", async () => {
+  test("dead waiters leave nothing behind", async () => {
     const { store, elapse } = subject();
     const [key, holder] = [newKey(), newId()];
     await take(store, key, holder);
@@ -191,7 +191,7 @@ export function queue(test: RegisterTest, subject: () => Subject): void {
     assert.ok(await isForgotten(store, key));
   });
 
-  test("who leaves has no place any more, and the others keep theirs", async () => {
+  test("dequeue() removes the waiter, and the others keep their positions", async () => {
     const { store } = subject();
     const [key, holder, first, second] = [newKey(), newId(), newId(), newId()];
     await take(store, key, holder);
@@ -204,23 +204,23 @@ export function queue(test: RegisterTest, subject: () => Subject): void {
     assert.ok(await isForgotten(store, key));
   });
 
-  test("who leaves when the key is reserved for it gives the turn to the next, with a hint; the last frees the key", async () => {
+  test("dequeue() of a waiter with a reservation wakes the next waiter, and the last one frees the key", async () => {
     const { store } = subject();
     const [key, holder, first, second] = [newKey(), newId(), newId(), newId()];
-    const ear = listen(store, second);
+    const listener = listen(store, second);
     await take(store, key, holder);
     await queued(store, key, first);
     await queued(store, key, second);
     await drop(store, key, holder);
     for (let n = 0; n < 2; n += 1) await store.dequeue(key, first, TIMEOUT_MS);
-    await ear.heard;
+    await listener.heard;
     assert.equal(await look(store, key), reservedFor(second));
     await store.dequeue(key, second, TIMEOUT_MS);
     assert.ok(await isForgotten(store, key));
-    ear.deafen();
+    listener.deafen();
   });
 
-  test("who leaves touches no hold, not even its own", async () => {
+  test("dequeue() changes no hold, not even one that the waiter acquired", async () => {
     const { store } = subject();
     const [key, holder, waiting] = [newKey(), newId(), newId()];
     await store.dequeue(key, waiting, TIMEOUT_MS);
@@ -239,7 +239,7 @@ export function queue(test: RegisterTest, subject: () => Subject): void {
 
   // ---- twice, late, and in another order --------------------------------------------------------------
 
-  test("a place that took the key finds itself when it is carried out again, and stands in no queue", async () => {
+  test("enqueue() that acquired the key and runs again reports its own requestId, and joins no queue", async () => {
     const { store } = subject();
     const [key, waiting, requestId] = [newKey(), newId(), newId()];
     assert.deepEqual(await place(store, key, waiting, {}, requestId), TAKEN);
@@ -251,7 +251,7 @@ export function queue(test: RegisterTest, subject: () => Subject): void {
     assert.ok(await isForgotten(store, key));
   });
 
-  test("a place that took its reservation finds itself when it is carried out again", async () => {
+  test("enqueue() that used its reservation and runs again reports its own requestId", async () => {
     const { store } = subject();
     const [key, holder, waiting, requestId] = [newKey(), newId(), newId(), newId()];
     await take(store, key, holder);
@@ -265,7 +265,7 @@ export function queue(test: RegisterTest, subject: () => Subject): void {
     assert.ok(await isForgotten(store, key));
   });
 
-  test("a place that comes again when its hold is over has a place at most, which ends by itself", async () => {
+  test("enqueue() that runs again after its hold ended leaves at most a ticket, which expires", async () => {
     const { store, elapse } = subject();
     const [key, waiting, requestId, holder] = [newKey(), newId(), newId(), newId()];
     await place(store, key, waiting, {}, requestId);
@@ -279,7 +279,7 @@ export function queue(test: RegisterTest, subject: () => Subject): void {
     assert.ok(await isForgotten(store, key));
   });
 
-  test("a leave that overtakes its place costs the others the claim time at most", async () => {
+  test("dequeue() that overtakes its enqueue() costs the others at most the claim time", async () => {
     const { store, elapse } = subject();
     const [key, holder, gone, waiting] = [newKey(), newId(), newId(), newId()];
     await take(store, key, holder);
@@ -292,7 +292,7 @@ export function queue(test: RegisterTest, subject: () => Subject): void {
     await takenInTurn(store, key, waiting);
   });
 
-  test("a leave that overtakes its place may be sent again, and ends what the place began", async () => {
+  test("dequeue() that overtook its enqueue() removes the ticket when it is sent again", async () => {
     const { store } = subject();
     const [key, holder, gone] = [newKey(), newId(), newId()];
     await take(store, key, holder);
@@ -303,22 +303,22 @@ export function queue(test: RegisterTest, subject: () => Subject): void {
     assert.ok(await isForgotten(store, key));
   });
 
-  test("many places that are asked for together, where the store can, go as each would alone", async () => {
+  test("enqueueMany(), if the store has it, replies as single commands do", async () => {
     const { store } = subject();
     const { enqueueMany } = store;
     if (enqueueMany === undefined) return;
-    const [free, held, given, twice] = [newKey(), newKey(), newKey(), newKey()];
+    const [free, held, reserved, twice] = [newKey(), newKey(), newKey(), newKey()];
     const [holder, own, first, second] = [newId(), newId(), newId(), newId()];
-    for (const key of [held, given]) await take(store, key, holder);
+    for (const key of [held, reserved]) await take(store, key, holder);
     await take(store, twice, own);
-    for (const key of [held, given]) await queued(store, key, first);
-    await drop(store, given, holder);
+    for (const key of [held, reserved]) await queued(store, key, first);
+    await drop(store, reserved, holder);
     const ids = [newId(), newId(), newId(), own] as const;
     const replies = await enqueueMany(
       [
         placing(free, second, {}, ids[0]),
         placing(held, second, { lockTimeMs: 2 * LONG_MS }, ids[1]),
-        placing(given, first, {}, ids[2]),
+        placing(reserved, first, {}, ids[2]),
         placing(twice, second, {}, ids[3]),
       ],
       TIMEOUT_MS,
@@ -329,7 +329,7 @@ export function queue(test: RegisterTest, subject: () => Subject): void {
       TAKEN,
       { acquired: false, holder: own, freeInMs: undefined },
     ]);
-    for (const [index, key] of [free, held, given, twice].entries()) {
+    for (const [index, key] of [free, held, reserved, twice].entries()) {
       assert.equal(await look(store, key), key === held ? holder : ids[index]);
     }
     await drop(store, held, holder);

@@ -24,28 +24,28 @@ import {
 
 const TWO = { permits: 2 };
 
-/** A hold that is revoked, alone. */
+/** Registers the tests of `revoke` for exclusive holds. */
 export function revoking(test: RegisterTest, subject: () => Subject): void {
   testOf(
-    "a hold that is revoked is renewed no more, and keeps the key until its holder drops it",
+    "a revoked hold cannot be renewed, and keeps the key until its holder releases it",
     async (own, revoke) => {
-      const [key, id, waits] = [newKey(), newId(), newId()];
+      const [key, id, waiting] = [newKey(), newId(), newId()];
       await take(own, key, id);
       assert.equal(await revoke({ key, requestId: id }), true);
-      assert.ok(isRevokedFrom(id, String(await look(own, key))), "what the key holds");
+      assert.ok(isRevokedFrom(id, String(await look(own, key))), "the value of the key");
       assert.deepEqual(await renew(own, key, id, LONG_MS), {
         renewed: false,
         holder: await look(own, key),
       });
       assert.equal((await take(own, key, newId())).acquired, false);
-      await queued(own, key, waits);
+      await queued(own, key, waiting);
       assert.deepEqual(await drop(own, key, id), { released: true });
-      await drop(own, key, await takenInTurn(own, key, waits));
+      await drop(own, key, await takenInTurn(own, key, waiting));
       assert.ok(await isForgotten(own, key));
     },
   );
 
-  testOf("a hold that is revoked ends at its time", async (own, revoke, elapse) => {
+  testOf("a revoked hold expires at its deadline", async (own, revoke, elapse) => {
     const [key, id] = [newKey(), newId()];
     await take(own, key, id, { lockTimeMs: SHORT_MS });
     await revoke({ key, requestId: id });
@@ -53,7 +53,7 @@ export function revoking(test: RegisterTest, subject: () => Subject): void {
     assert.ok(await isForgotten(own, key));
   });
 
-  testOf("a revocation that is carried out twice revokes once, and tells the same", async (own, revoke) => {
+  testOf("revoke() that runs twice revokes once, and the second reply is the same", async (own, revoke) => {
     const [key, id] = [newKey(), newId()];
     await take(own, key, id);
     const twice = [1, 2].map(() => revoke({ key, requestId: id }));
@@ -63,16 +63,19 @@ export function revoking(test: RegisterTest, subject: () => Subject): void {
     assert.ok(await isForgotten(own, key));
   });
 
-  testOf("what another holds is not revoked, nor a key that is free", async (own, revoke) => {
-    const [key, holder] = [newKey(), newId()];
-    assert.equal(await revoke({ key, requestId: newId() }), false);
-    await take(own, key, holder);
-    assert.equal(await revoke({ key, requestId: newId() }), false);
-    assert.equal(await look(own, key), holder);
-    assert.deepEqual(await renew(own, key, holder, LONG_MS), { renewed: true });
-  });
+  testOf(
+    "revoke() does not revoke the hold of another request, and does nothing to a free key",
+    async (own, revoke) => {
+      const [key, holder] = [newKey(), newId()];
+      assert.equal(await revoke({ key, requestId: newId() }), false);
+      await take(own, key, holder);
+      assert.equal(await revoke({ key, requestId: newId() }), false);
+      assert.equal(await look(own, key), holder);
+      assert.deepEqual(await renew(own, key, holder, LONG_MS), { renewed: true });
+    },
+  );
 
-  testOf("a take that comes again after its hold was revoked brings nothing back", async (own, revoke) => {
+  testOf("acquire() that runs again after the revocation does not restore the hold", async (own, revoke) => {
     const [key, id] = [newKey(), newId()];
     await take(own, key, id);
     await revoke({ key, requestId: id });
@@ -82,7 +85,7 @@ export function revoking(test: RegisterTest, subject: () => Subject): void {
     assert.ok(await isForgotten(own, key));
   });
 
-  testOf("a hold that is revoked is handed on, or closed, like every other", async (own, revoke) => {
+  testOf("a revoked hold is handed off or closed like any other", async (own, revoke) => {
     const [key, id, closed] = [newKey(), newId(), newKey()];
     await take(own, key, id);
     await revoke({ key, requestId: id });
@@ -98,7 +101,7 @@ export function revoking(test: RegisterTest, subject: () => Subject): void {
     assert.match(String(await look(own, closed)), /^closed:/);
   });
 
-  testOf("many that are dropped together, where the store can, may be revoked", async (own, revoke) => {
+  testOf("releaseMany(), if the store has it, also ends revoked holds", async (own, revoke) => {
     if (own.releaseMany === undefined) return;
     const ids = [newId(), newId(), newId()];
     const holds = ids.map((requestId) => ({ key: newKey(), requestId }));
@@ -128,9 +131,9 @@ export function revoking(test: RegisterTest, subject: () => Subject): void {
   }
 }
 
-/** One of several holds of a key. */
+/** Registers the tests of `revoke` for shared holds. */
 export function revokingShares(test: RegisterTest, subject: () => Subject): void {
-  test("of those who hold a key together one is revoked, and has its place until it leaves", async () => {
+  test("a revoked shared hold keeps its permit until its holder releases it", async () => {
     const { store } = subject();
     const revoke = revokeOf(store);
     if (revoke === undefined) return;

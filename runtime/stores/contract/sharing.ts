@@ -27,31 +27,33 @@ import {
   type Subject,
 } from "./subject";
 
-/** As many as come. */
+/** Any number of readers may hold the key together. */
 const READS = { permits: Infinity };
 const TWO = { permits: 2 };
 const THREE = { permits: 3 };
 const BRIEF_MS = LONG_MS / 2;
-/** The largest number of permits of which no test of a store has been warned. */
-let unwarned = 4;
+/**
+ * The number of permits in the last test of warnings. A store warns of the same numbers only once, so each run of that test needs new ones.
+ */
+let lastLimit = 4;
 
-/** Several who hold a key together. */
+/** Registers the tests of shared holds. */
 export function sharing(test: RegisterTest, subject: () => Subject): void {
-  test("those who may hold a key together do, and each gives back what is its own", async () => {
+  test("several readers hold a key together, and each releases only its own hold", async () => {
     const { store } = subject();
     const [key, one, other, third] = [newKey(), newId(), newId(), newId()];
     for (const id of [one, other, third]) assert.deepEqual(await take(store, key, id, READS), TAKEN);
     for (const id of [one, other, third]) assert.ok(await isHolding(store, key, id));
     assert.deepEqual(await drop(store, key, other), { released: true });
     assert.equal(await isHolding(store, key, other), false);
-    assert.equal((await drop(store, key, other)).released, false, "a drop that is carried out twice");
+    assert.equal((await drop(store, key, other)).released, false, "release() that runs twice");
     assert.deepEqual(await renew(store, key, one, LONG_MS), { renewed: true });
     assert.deepEqual(await drop(store, key, one), { released: true });
     assert.deepEqual(await drop(store, key, third), { released: true });
     assert.ok(await isForgotten(store, key));
   });
 
-  test("who holds a key alone does so beside nobody, whoever came first", async () => {
+  test("an exclusive hold excludes shared holds, and shared holds exclude an exclusive one", async () => {
     const { store } = subject();
     const [key, writer, reader] = [newKey(), newId(), newId()];
     await take(store, key, writer);
@@ -63,26 +65,26 @@ export function sharing(test: RegisterTest, subject: () => Subject): void {
     await drop(store, key, writer);
     assert.deepEqual(await take(store, key, reader, READS), TAKEN);
     const refused = await take(store, key, newId());
-    assert.ok(!refused.acquired && isShared(refused.holder ?? ""), "it is told that the key is shared");
+    assert.ok(!refused.acquired && isShared(refused.holder ?? ""), "the reply says that the key is shared");
     assert.equal((await take(store, key, newId(), { permits: 1 })).acquired, false);
     assert.equal(((await renew(store, key, newId(), LONG_MS)) as { renewed?: boolean }).renewed, false);
   });
 
-  test("so many hold a key together as its permits say, and of two numbers the smaller counts", async () => {
+  test("permits limit the number of holders, and the smallest number of permits applies", async () => {
     const { store } = subject();
     const [key, other, ids] = [newKey(), newKey(), [newId(), newId(), newId()] as const];
     assert.ok((await take(store, key, ids[0], THREE)).acquired);
     assert.ok((await take(store, key, ids[1], TWO)).acquired);
-    assert.ok(!(await take(store, key, ids[2], THREE)).acquired, "one who is inside says two");
+    assert.ok(!(await take(store, key, ids[2], THREE)).acquired, "a holder allows two");
     await drop(store, key, ids[1]);
     assert.ok((await take(store, key, ids[2], THREE)).acquired);
     await take(store, other, newId(), THREE);
     await take(store, other, newId(), THREE);
-    assert.ok(!(await take(store, other, newId(), TWO)).acquired, "who asks says two");
+    assert.ok(!(await take(store, other, newId(), TWO)).acquired, "the caller allows two");
     assert.ok((await take(store, other, newId(), THREE)).acquired);
   });
 
-  test("who wants several permits gets as many as there are, at least one, and keeps them under one hold", async () => {
+  test("a request for several permits gets as many as there are, at least one, in one hold", async () => {
     const { store } = subject();
     const [key, one, other] = [newKey(), newId(), newId()];
     const five = (count: number): object => ({ permits: 5, count });
@@ -94,25 +96,29 @@ export function sharing(test: RegisterTest, subject: () => Subject): void {
     await drop(store, key, other);
   });
 
-  test("a renewal gives back permits that are not kept, also when it is carried out twice or late, and tells the next", async () => {
+  test("a renewal releases the permits that it does not keep, even if it is late or runs twice, and wakes the next waiter", async () => {
     const { store } = subject();
     const [key, one, waiting] = [newKey(), newId(), newId()];
     const keeping = async (count: number): Promise<unknown> =>
       (await store.renew([{ ...renewal(key, one), permits: 3, count }], TIMEOUT_MS))[0];
     await take(store, key, one, { permits: 3, count: 3 });
     assert.ok(!(await place(store, key, waiting, { permits: 3, count: 2 })).acquired);
-    const ear = listen(store, waiting);
+    const listener = listen(store, waiting);
     for (const count of [1, 1, 2])
       assert.deepEqual(await keeping(count), { renewed: true, somebodyWaits: true });
-    await ear.heard;
-    ear.deafen();
+    await listener.heard;
+    listener.deafen();
     const reply = await place(store, key, waiting, { permits: 3, count: 3 });
     assert.deepEqual(reply, { acquired: true, count: 2 });
     assert.deepEqual(await keeping(3), { renewed: true });
-    assert.equal((await take(store, key, newId(), THREE)).acquired, false, "what was given back is gone");
+    assert.equal(
+      (await take(store, key, newId(), THREE)).acquired,
+      false,
+      "the released permits are not restored",
+    );
   });
 
-  test("readers are beside readers alone, and those with permits beside others with permits", async () => {
+  test("readers share a key only with readers, and callers with permits only with callers with permits", async () => {
     const { store } = subject();
     const [key, reader, few] = [newKey(), newId(), newId()];
     await take(store, key, reader, READS);
@@ -124,7 +130,7 @@ export function sharing(test: RegisterTest, subject: () => Subject): void {
     assert.ok(await isForgotten(store, key));
   });
 
-  test("a reply to one who shares a key says whether somebody waits, and whether nobody stands behind", async () => {
+  test("a reply about a shared key says whether somebody waits, and whether the waiter is the last in the queue", async () => {
     const { store } = subject();
     const [key, reader, writer, later] = [newKey(), newId(), newId(), newId()];
     assert.deepEqual(await take(store, key, reader, READS), TAKEN);
@@ -145,42 +151,42 @@ export function sharing(test: RegisterTest, subject: () => Subject): void {
     assert.ok(joined.acquired && joined.somebodyWaits === true);
   });
 
-  test("what is told of a key that is shared is as long for many holders as for one", async () => {
+  test("replies about a shared key do not grow with the number of holders", async () => {
     const { store } = subject();
     const [key, other] = [newKey(), newKey()];
     await take(store, key, newId(), READS);
     for (let count = 0; count < 50; count += 1) await take(store, other, newId(), READS);
-    const told = async (of: string): Promise<unknown[]> => [
+    const repliesFor = async (of: string): Promise<unknown[]> => [
       await look(store, of),
       await take(store, of, newId()),
       await drop(store, of, newId()),
       await renew(store, of, newId(), 1),
     ];
-    assert.deepEqual(await told(key), await told(other));
+    assert.deepEqual(await repliesFor(key), await repliesFor(other));
   });
 
-  test("whoever may share a key is warned where another names another number", async () => {
+  test("a store warns once if callers share a key with different numbers of permits", async () => {
     const { store } = subject();
-    const [key, warned] = [newKey(), [] as string[]];
-    const fewer = (unwarned += 1); // A store warns of the same but once.
+    const [key, warnings] = [newKey(), [] as string[]];
+    const fewer = (lastLimit += 1); // A store warns of the same numbers only once.
     const [asFew, asMore] = [{ permits: fewer }, { permits: 2 * fewer }];
-    const deafen = store.listen({
+    const unsubscribe = store.listen({
       onWakeUp() {},
       onReconnect() {},
-      onWarning: (message) => void warned.push(message),
+      onWarning: (message) => void warnings.push(message),
     });
-    const told = (): string[] =>
-      warned.filter((message) => message.includes(`permits=${fewer} and others with permits=${2 * fewer}`));
+    const matching = (): string[] =>
+      warnings.filter((message) => message.includes(`permits=${fewer} and others with permits=${2 * fewer}`));
     await take(store, key, newId(), asFew);
     await take(store, key, newId(), asFew);
-    assert.equal(told().length, 0);
+    assert.equal(matching().length, 0);
     await take(store, key, newId(), asMore);
     await take(store, key, newId(), asMore);
-    deafen();
-    assert.equal(told().length, 1);
+    unsubscribe();
+    assert.equal(matching().length, 1);
   });
 
-  test("each hold of several ends by itself, and the key with the last", async () => {
+  test("each shared hold expires by itself, and the key becomes free with the last one", async () => {
     const { store, elapse } = subject();
     const [key, short, long, later] = [newKey(), newId(), newId(), newId()];
     await take(store, key, short, { ...TWO, lockTimeMs: SHORT_MS });
@@ -196,7 +202,7 @@ export function sharing(test: RegisterTest, subject: () => Subject): void {
     assert.deepEqual(await take(store, key, newId()), TAKEN);
   });
 
-  test("a renewal of one of several prolongs that one, and shortens none", async () => {
+  test("a renewal of a shared hold extends only that hold, and shortens none", async () => {
     const { store, elapse } = subject();
     const [key, one, other] = [newKey(), newId(), newId()];
     await take(store, key, one, { ...READS, lockTimeMs: LONG_MS / 2 });
@@ -208,7 +214,7 @@ export function sharing(test: RegisterTest, subject: () => Subject): void {
     assert.deepEqual([await isHolding(store, key, one), await isHolding(store, key, other)], [true, false]);
   });
 
-  test("a take of one of several that is carried out twice takes once, and finds itself", async () => {
+  test("a request for a shared key that runs twice acquires once, and the second reply names its own requestId", async () => {
     const { store } = subject();
     const [key, one, atPlace] = [newKey(), newId(), newId()];
     await take(store, key, one, TWO);
@@ -218,50 +224,52 @@ export function sharing(test: RegisterTest, subject: () => Subject): void {
     assert.ok((await take(store, key, newId(), TWO)).acquired, "there is room for another");
   });
 
-  test("of many who ask at once, so many share the key as may", async () => {
+  test("as many of the concurrent callers acquire the key as it has permits", async () => {
     const { store } = subject();
     const key = newKey();
     const replies = await Promise.all(Array.from({ length: 20 }, () => take(store, key, newId(), THREE)));
     assert.equal(replies.filter((reply) => reply.acquired).length, 3);
   });
 
-  test("readers who come later do not get before a writer that waits", async () => {
+  test("later readers do not overtake a waiting writer", async () => {
     const { store } = subject();
     const [key, reader, writer, later] = [newKey(), newId(), newId(), newId()];
     await take(store, key, reader, READS);
     await queued(store, key, writer);
-    assert.ok(!(await take(store, key, newId(), READS)).acquired, "a passer-by");
-    assert.ok(!(await place(store, key, later, READS)).acquired, "nor one who waits");
-    const ear = listen(store, writer);
+    assert.ok(!(await take(store, key, newId(), READS)).acquired, "a newcomer");
+    assert.ok(!(await place(store, key, later, READS)).acquired, "a waiter");
+    const listener = listen(store, writer);
     await drop(store, key, reader);
     assert.equal(await look(store, key), reservedFor(writer));
-    await ear.heard;
-    ear.deafen();
+    await listener.heard;
+    listener.deafen();
     const held = await takenInTurn(store, key, writer);
     assert.ok(!(await place(store, key, later, READS)).acquired);
     await drop(store, key, held);
     await takenInTurn(store, key, later, READS);
   });
 
-  test("a reader passes readers that wait, and no writer", async () => {
+  test("a reader overtakes waiting readers, but no waiting writer", async () => {
     const { store } = subject();
     const [key, held, writer, reader, first, later] = [newKey(), newId(), newId(), newId(), newId(), newId()];
     await take(store, key, held, READS);
     await queued(store, key, writer);
     assert.ok(!(await place(store, key, reader, READS)).acquired);
     assert.ok(!(await take(store, key, first, READS)).acquired);
-    const beside = { ...renewal(key, held), permits: Infinity };
-    assert.deepEqual(await store.renew([beside], TIMEOUT_MS), [{ renewed: true, somebodyWaits: true }]);
+    const readerRenewal = { ...renewal(key, held), permits: Infinity };
+    assert.deepEqual(await store.renew([readerRenewal], TIMEOUT_MS), [
+      { renewed: true, somebodyWaits: true },
+    ]);
     await store.dequeue(key, writer, TIMEOUT_MS);
-    assert.deepEqual(await store.renew([beside], TIMEOUT_MS), [{ renewed: true }]);
+    assert.deepEqual(await store.renew([readerRenewal], TIMEOUT_MS), [{ renewed: true }]);
     assert.deepEqual(await take(store, key, first, READS), TAKEN);
     assert.deepEqual(await place(store, key, later, READS), TAKEN);
-    // The one that was passed still waits, and is let in when it asks.
+    // The reader that was overtaken still waits, and acquires the key when it asks.
     assert.deepEqual(await place(store, key, reader, READS), TAKEN);
     assert.ok(!(await take(store, key, newId(), { permits: 2 })).acquired);
   });
 
-  test("readers in a row go in together, each told by the one before, up to a writer", async () => {
+  test("consecutive readers in the queue acquire the key together, each woken by the one before, up to the next writer", async () => {
     const { store } = subject();
     const [key, writer, second] = [newKey(), newId(), newId()];
     const readers = [newId(), newId(), newId()];
@@ -271,32 +279,32 @@ export function sharing(test: RegisterTest, subject: () => Subject): void {
     await queued(store, key, second);
     assert.ok(!(await place(store, key, behind, READS)).acquired);
     const inside: string[] = [];
-    const ears = [...readers, second].map((one) => listen(store, one));
+    const listeners = [...readers, second].map((one) => listen(store, one));
     await drop(store, key, writer);
     for (const [index, one] of readers.entries()) {
-      await ears[index]?.heard;
+      await listeners[index]?.heard;
       inside.push(await takenInTurn(store, key, one, READS));
     }
     assert.ok(!(await place(store, key, second)).acquired);
     assert.ok(!(await place(store, key, behind, READS)).acquired, "behind a writer");
     for (const id of inside) await drop(store, key, id);
-    await ears[3]?.heard;
-    for (const ear of ears) ear.deafen();
+    await listeners[3]?.heard;
+    for (const listener of listeners) listener.deafen();
     await takenInTurn(store, key, second);
   });
 
-  test("where one of several leaves, or gives up its place, the first who waits is told", async () => {
+  test("the first waiter is woken if a shared hold is released, or if the waiter in front of it leaves the queue", async () => {
     const { store } = subject();
     const [key, one, other, first, second] = [newKey(), newId(), newId(), newId(), newId()];
     await take(store, key, one, TWO);
     await take(store, key, other, TWO);
     assert.ok(!(await place(store, key, first, TWO)).acquired);
-    const ear = listen(store, first);
+    const listener = listen(store, first);
     await drop(store, key, one);
-    await ear.heard;
-    ear.deafen();
+    await listener.heard;
+    listener.deafen();
     const inside = await takenInTurn(store, key, first, TWO);
-    // Behind a writer there may be room for one who shares.
+    // A caller that shares the key waits behind a writer, even if there is room.
     await drop(store, key, other);
     await queued(store, key, first);
     assert.ok(!(await place(store, key, second, TWO)).acquired);
@@ -308,7 +316,7 @@ export function sharing(test: RegisterTest, subject: () => Subject): void {
     await drop(store, key, inside);
   });
 
-  test("one who waits to share a key is told when there is room", async () => {
+  test("a waiter for a shared key learns when there will be room", async () => {
     const { store } = subject();
     const [key, waiting] = [newKey(), newId()];
     for (const lockTimeMs of [3 * LONG_MS, LONG_MS, 2 * LONG_MS]) {
@@ -318,11 +326,11 @@ export function sharing(test: RegisterTest, subject: () => Subject): void {
       const reply: AcquireReply = await place(store, key, waiting, { permits });
       return Math.round((freeIn(reply) ?? 0) / (LONG_MS / 100)) / 100;
     };
-    // One of several may go in when the first leaves; who would be alone, or reads, when the last does.
+    // A caller with permits has room when the first hold ends. An exclusive caller or a reader has to wait for the last one.
     assert.deepEqual([await room(3), await room(2), await room(1), await room(Infinity)], [1, 1, 3, 3]);
   });
 
-  test("many that are dropped together, where the store can, also are of several", async () => {
+  test("releaseMany(), if the store has it, also releases shared holds", async () => {
     const { store } = subject();
     const { releaseMany } = store;
     if (releaseMany === undefined) return;
@@ -330,9 +338,9 @@ export function sharing(test: RegisterTest, subject: () => Subject): void {
     await take(store, key, one, READS);
     await take(store, key, other, READS);
     await take(store, alone, held);
-    const drops = [one, newId(), other].map((requestId) => ({ key, requestId }));
+    const releases = [one, newId(), other].map((requestId) => ({ key, requestId }));
     const [first, second, third, last] = await releaseMany(
-      [...drops, { key: alone, requestId: held }],
+      [...releases, { key: alone, requestId: held }],
       TIMEOUT_MS,
     );
     assert.deepEqual([first, third, last], [{ released: true }, { released: true }, { released: true }]);
@@ -340,29 +348,36 @@ export function sharing(test: RegisterTest, subject: () => Subject): void {
     assert.ok((await isForgotten(store, key)) && (await isForgotten(store, alone)));
   });
 
-  test("many that are asked for together, where the store can, also are to be shared", async () => {
+  test("acquireMany() and enqueueMany(), if the store has them, also acquire shared holds", async () => {
     const { store } = subject();
     const { acquireMany, enqueueMany } = store;
     if (acquireMany === undefined || enqueueMany === undefined) return;
-    const [key, alone, held, waits, first, second] = [newKey(), newKey(), newId(), newId(), newId(), newId()];
+    const [key, alone, held, waiter, first, second] = [
+      newKey(),
+      newKey(),
+      newId(),
+      newId(),
+      newId(),
+      newId(),
+    ];
     const requests = [first, second, newId()].map((id) => request(key, id, TWO));
     const replies = await acquireMany([...requests, request(alone, held)], TIMEOUT_MS);
     assert.deepEqual(
       replies.map((reply) => "acquired" in reply && reply.acquired),
       [true, true, false, true],
     );
-    const [inVain] = await enqueueMany([placing(key, waits, TWO)], TIMEOUT_MS);
-    assert.ok(inVain !== undefined && "acquired" in inVain && !inVain.acquired);
+    const [refused] = await enqueueMany([placing(key, waiter, TWO)], TIMEOUT_MS);
+    assert.ok(refused !== undefined && "acquired" in refused && !refused.acquired);
     await drop(store, key, first);
     const [placed, other] = await enqueueMany(
-      [placing(key, waits, TWO), placing(alone, newId())],
+      [placing(key, waiter, TWO), placing(alone, newId())],
       TIMEOUT_MS,
     );
     assert.deepEqual(placed, TAKEN);
     assert.ok(other !== undefined && "acquired" in other && !other.acquired);
   });
 
-  test("several that are renewed together in one key all are", async () => {
+  test("one command renews several holds of one key", async () => {
     const { store, elapse } = subject();
     const [key, ids] = [newKey(), [newId(), newId(), newId()]];
     for (const id of ids) await take(store, key, id, { ...READS, lockTimeMs: SHORT_MS * 30 });
@@ -375,7 +390,7 @@ export function sharing(test: RegisterTest, subject: () => Subject): void {
     for (const id of ids) assert.ok(await isHolding(store, key, id));
   });
 
-  test("who would share a key that holds an unknown form finds another's hold", async () => {
+  test("a caller that would share a key treats an unknown value as another's hold", async () => {
     const { store, put } = subject();
     if (put === undefined) return;
     const id = "a".repeat(32);
@@ -395,26 +410,26 @@ export function sharing(test: RegisterTest, subject: () => Subject): void {
     }
   });
 
-  test("whoever inspects a key finds who holds it, for how long yet, and how many wait", async () => {
+  test("inspect() reports the holds of a key, the time that each has left, and the number of waiters", async () => {
     const { store } = subject();
     if (store.inspect === undefined) return;
     const found = async (): Promise<string> => {
       const { holds, waiting } = (await store.inspect?.(key, TIMEOUT_MS)) ?? { holds: [], waiting: -1 };
-      const told = holds.map(({ value, leftMs }) => {
+      const shown = holds.map(({ value, leftMs }) => {
         assert.ok(leftMs > 0 && leftMs <= LONG_MS + 1, `${leftMs} ms`);
         return `${value} ${leftMs > BRIEF_MS + 1 ? "for long" : "for a while"}`;
       });
-      return [...told.toSorted(), `${waiting} wait`].join(", ");
+      return [...shown.toSorted(), `${waiting} wait`].join(", ");
     };
-    const [key, one, other, waits] = [newKey(), newId(), newId(), newId()];
+    const [key, one, other, waiter] = [newKey(), newId(), newId(), newId()];
     assert.equal(await found(), "0 wait");
     await take(store, key, one);
     assert.equal(await found(), `${one} for long, 0 wait`);
-    await queued(store, key, waits);
+    await queued(store, key, waiter);
     assert.equal(await found(), `${one} for long, 1 wait`);
     await drop(store, key, one);
-    assert.equal(await found(), `${reservedFor(waits)} for a while, 0 wait`);
-    await store.dequeue(key, waits, TIMEOUT_MS);
+    assert.equal(await found(), `${reservedFor(waiter)} for a while, 0 wait`);
+    await store.dequeue(key, waiter, TIMEOUT_MS);
     assert.equal(await found(), "0 wait");
     await take(store, key, one, READS);
     await take(store, key, other, { ...READS, lockTimeMs: BRIEF_MS });
@@ -426,9 +441,9 @@ export function sharing(test: RegisterTest, subject: () => Subject): void {
   });
 }
 
-/** A store that cannot have a key held by several says so. */
+/** Registers the tests of a store that does not support shared holds. */
 export function notSharing(test: RegisterTest, subject: () => Subject): void {
-  test("who would share a key is refused for good", async () => {
+  test("a store without shared locks rejects a request for one with LockMisconfiguredError", async () => {
     const { store } = subject();
     const [key, named] = [newKey(), { name: "LockMisconfiguredError" }];
     await assert.rejects(take(store, key, newId(), READS), named);

@@ -11,26 +11,29 @@ import type {
   AcquireRequest,
 } from "../port";
 
-/** A store that is put to the test, and what the test can do besides asking it. */
+/** A store under test, and what its tests need. */
 export interface Subject {
-  /** Its hints must be heard already, where a connection has to be opened for them: see {@link hearing}. */
+  /** The store under test. If it opens a connection for wake-ups, that connection must already be open: see {@link hearing}. */
   readonly store: Store;
-  /** Lets so many milliseconds go by on the clock by which the store's keys expire. */
+  /** Lets this many milliseconds pass on the clock by which the store's keys expire. */
   elapse(ms: number): Promise<void>;
-  /** Writes a value as another version of the runtime, or a foreigner, could: without it those tests are left out. */
+  /** Writes a value, as another version of the runtime or another program could. Without it, the tests that need it do nothing. */
   put?(key: string, value: string, ms: number): Promise<void>;
-  /** Whether several may hold a key together; by default they may. Where not, the store is to refuse it for good. */
+  /**
+   * Whether several callers may hold a key together. Default `true`. Otherwise the store must reject such requests with
+   * `LockMisconfiguredError`.
+   */
   readonly canShare?: boolean;
 }
 
-/** Registers one test, as a test runner's own function does. */
+/** Registers one test, as the function of a test runner does. */
 export type RegisterTest = (title: string, run: () => Promise<void>) => void;
 
-/** A lock time that no test outlives, however slow the machine is. */
+/** A lock time that is longer than any test takes, even on a slow machine. */
 export const LONG_MS = 600_000;
 /** A lock time whose end a test waits for. */
 export const SHORT_MS = 30;
-/** How long each call may take. */
+/** The time that each call may take. */
 export const TIMEOUT_MS = 30_000;
 
 export const TAKEN: AcquireReply = { acquired: true };
@@ -39,7 +42,7 @@ export function newKey(): string {
   return `LOCK_contract_${randomUUID()}`;
 }
 
-/** For a `requestId`, or a place. */
+/** Returns a new `requestId` or ticket. */
 export function newId(): string {
   return randomUUID().replaceAll("-", "");
 }
@@ -56,46 +59,46 @@ export function request(key: string, requestId: string, wishes: Wishes = {}): Ac
   return { key, requestId, lockTimeMs, fencing, ...sharing };
 }
 
-/** @param requestId a new one, unless the command is to be carried out twice */
+/** @param requestId a new one, unless the command is to run twice */
 export function placing(
   key: string,
-  atPlace: string,
+  ticket: string,
   wishes: Wishes = {},
   requestId = newId(),
 ): EnqueueRequest {
-  return { ...request(key, requestId, wishes), ticket: atPlace };
+  return { ...request(key, requestId, wishes), ticket };
 }
 
 export function take(store: Store, key: string, requestId: string, wishes?: Wishes): Promise<AcquireReply> {
   return store.acquire(request(key, requestId, wishes), TIMEOUT_MS);
 }
 
-/** @param requestId a new one, unless the command is to be carried out twice */
+/** @param requestId a new one, unless the command is to run twice */
 export function place(
   store: Store,
   key: string,
-  atPlace: string,
+  ticket: string,
   wishes?: Wishes,
   requestId?: string,
 ): Promise<AcquireReply> {
-  return store.enqueue(placing(key, atPlace, wishes, requestId), TIMEOUT_MS);
+  return store.enqueue(placing(key, ticket, wishes, requestId), TIMEOUT_MS);
 }
 
-/** Puts one who waits in the queue of a key that is taken. */
-export async function queued(store: Store, key: string, atPlace: string): Promise<void> {
-  assert.equal((await place(store, key, atPlace)).acquired, false, "a key that is held by another");
+/** Enqueues a waiter for a key that is held. */
+export async function queued(store: Store, key: string, ticket: string): Promise<void> {
+  assert.equal((await place(store, key, ticket)).acquired, false, "the key is held by another");
 }
 
-/** One who waits takes the key whose turn it is to have it, and tells with which `requestId`. */
+/** Acquires the key for the waiter whose turn it is. Returns the `requestId` of the hold. */
 export async function takenInTurn(
   store: Store,
   key: string,
-  atPlace: string,
+  ticket: string,
   wishes?: Wishes,
 ): Promise<string> {
   const requestId = newId();
-  const reply = await place(store, key, atPlace, wishes, requestId);
-  assert.equal(reply.acquired, true, `the turn of ${atPlace}, and not ${JSON.stringify(reply)}`);
+  const reply = await place(store, key, ticket, wishes, requestId);
+  assert.equal(reply.acquired, true, `the turn of ${ticket}, and not ${JSON.stringify(reply)}`);
   return requestId;
 }
 
@@ -116,13 +119,13 @@ export function drop(store: Store, key: string, requestId: string): Promise<Rele
   return store.release({ key, requestId }, TIMEOUT_MS);
 }
 
-/** Whether the key has that hold, alone or among others. The renewal that asks prolongs nothing. */
+/** Whether the key has that hold, alone or among others. The renewal that checks this extends nothing. */
 export async function isHolding(store: Store, key: string, requestId: string): Promise<boolean> {
   const reply = await renew(store, key, requestId, 1);
   return reply !== undefined && "renewed" in reply && reply.renewed;
 }
 
-/** Ends a hold so that nobody may have the key for so long. */
+/** Releases a hold, and keeps the key closed to everybody for this long. */
 export function close(
   store: Store,
   key: string,
@@ -136,37 +139,40 @@ export async function look(store: Store, key: string): Promise<string | Error | 
   return (await store.peek([key], TIMEOUT_MS))[0];
 }
 
-/** How long the key stays as it is, as one who waits for it is told; at the end it waits no more. */
+/** Returns how long the key keeps its value without a renewal, from the reply to a waiter. The waiter then leaves the queue. */
 export async function timeLeft(store: Store, key: string): Promise<number> {
   const probe = newId();
   const leftMs = freeIn(await place(store, key, probe));
   await store.dequeue(key, probe, TIMEOUT_MS);
-  assert.ok(leftMs !== undefined, "a place at the head of the queue");
+  assert.ok(leftMs !== undefined, "the probe is the first in the queue");
   return leftMs;
 }
 
-const MOST_LOOKS = 10;
+const MAX_PROBES = 10;
 
-/** The same, of one that was prolonged: of several servers, the one that is asked may be the last to hear of that. */
+/**
+ * Does the same after an extension. If the store has several servers, the one that replies may be the last to learn of the extension. So
+ * this retries until more than `leastMs` are left.
+ */
 export async function timeLeftBeyond(store: Store, key: string, leastMs: number): Promise<number> {
   let leftMs = await timeLeft(store, key);
-  for (let looks = 1; looks < MOST_LOOKS && leftMs <= leastMs; looks += 1)
+  for (let probes = 1; probes < MAX_PROBES && leftMs <= leastMs; probes += 1)
     leftMs = await timeLeft(store, key);
   assert.ok(leftMs > leastMs, `${leftMs} ms are left`);
   return leftMs;
 }
 
-/** When the key becomes free for the one who was told so. */
+/** Returns when the key becomes free, from the reply to a waiter. */
 export function freeIn(reply: AcquireReply): number | undefined {
   assert.ok(!reply.acquired, "the key is held by another");
   return reply.freeInMs;
 }
 
-/** Whether nobody holds the key, and nobody has a place in its queue. */
+/** Whether nobody holds the key, and nobody is in its queue. */
 export async function isForgotten(store: Store, key: string): Promise<boolean> {
   const probe = newId();
   if (!(await take(store, key, probe)).acquired) return false;
-  // Only where nobody was before it does the next take the key at once.
+  // The next caller acquires the key immediately only if nobody is in the queue.
   const next = placing(key, newId());
   const reply = await store.releaseAndEnqueue({ key, requestId: probe }, next, TIMEOUT_MS);
   assert.ok(reply.released);
@@ -182,21 +188,21 @@ export function token(reply: Pick<Acquired, "fencingToken"> | RenewReply | Acqui
   return reply.fencingToken;
 }
 
-/** An ear for the hints to one place. */
+/** Listens to the wake-ups of one waiter. */
 export function listen(
   store: Store,
-  atPlace: string,
+  ticket: string,
 ): { readonly heard: Promise<void>; readonly hasHeard: () => boolean; readonly deafen: () => void } {
   let hasHeard = false;
-  let tell = (): void => {};
+  let wake = (): void => {};
   const heard = new Promise<void>((resolve) => {
-    tell = resolve;
+    wake = resolve;
   });
   const deafen = store.listen({
-    onWakeUp(hinted) {
-      if (hinted !== atPlace) return;
+    onWakeUp(woken) {
+      if (woken !== ticket) return;
       hasHeard = true;
-      tell();
+      wake();
     },
     onReconnect() {},
     onWarning() {},
@@ -205,8 +211,8 @@ export function listen(
 }
 
 /**
- * Resolves when the store hears its hints, of one that opens a connection for them when somebody first waits: what it
- * missed until then it tells to everybody.
+ * Resolves when the store receives wake-ups. Use it for a store that opens a connection for them when somebody first waits. Such a store
+ * wakes all waiters once it is connected, since it may have missed wake-ups before.
  */
 export async function hearing(store: Store): Promise<void> {
   let open = (): void => {};
@@ -214,8 +220,8 @@ export async function hearing(store: Store): Promise<void> {
     open = resolve;
   });
   const deafen = store.listen({
-    onWakeUp(hinted) {
-      if (hinted === undefined) open();
+    onWakeUp(woken) {
+      if (woken === undefined) open();
     },
     onReconnect() {},
     onWarning() {},

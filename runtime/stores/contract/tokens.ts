@@ -18,9 +18,9 @@ import {
   type Subject,
 } from "./subject";
 
-/** Fencing tokens. */
+/** Registers the tests of fencing tokens. */
 export function tokens(test: RegisterTest, subject: () => Subject): void {
-  test("fencing tokens rise over all the ways to a key, and each stands for many", async () => {
+  test("fencing tokens rise however the key is acquired, and each draw leaves room for a whole stride", async () => {
     const { store } = subject();
     const [key, first, third, waiting] = [newKey(), newId(), newId(), newId()];
     const fencing = { fencing: true };
@@ -43,7 +43,7 @@ export function tokens(test: RegisterTest, subject: () => Subject): void {
     assert.ok(drawn.every(Number.isSafeInteger));
   });
 
-  test("who does not ask for a token is given none", async () => {
+  test("a request without fencing gets no token", async () => {
     const { store } = subject();
     const [key, waiting] = [newKey(), newId()];
     const requestId = newId();
@@ -54,7 +54,7 @@ export function tokens(test: RegisterTest, subject: () => Subject): void {
     await takenInTurn(store, key, waiting);
   });
 
-  test("who is refused draws no token", async () => {
+  test("a refused request draws no token", async () => {
     const { store } = subject();
     const [key, holder] = [newKey(), newId()];
     await take(store, key, holder, { fencing: true });
@@ -68,7 +68,7 @@ export function tokens(test: RegisterTest, subject: () => Subject): void {
     }
   });
 
-  test("of many who renew, those who ask for a token have one", async () => {
+  test("only the renewals that ask for a token get one", async () => {
     const { store } = subject();
     const holds = Array.from({ length: 4 }, () => ({ key: newKey(), requestId: newId() }));
     for (const { key, requestId } of holds) await take(store, key, requestId);

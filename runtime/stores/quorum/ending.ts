@@ -7,57 +7,57 @@ import type {
 } from "../port";
 import { hasTaken } from "../value";
 import type { Election } from "./election";
-import type { GiveBack } from "./give-back";
+import type { Rollback } from "./rollback";
 import type { Hold } from "./hold";
 import type { Holds } from "./holds";
 import type { QuorumQueue } from "./quorum-queue";
-import { plain, type Master } from "./master";
+import { withoutFencing, type Master } from "./master";
 import { patienceOf, type Masters } from "./masters";
 import { Tally } from "./tally";
 
 const UNPROVEN = new Error("it may have lost the key in the meantime");
-const DROPPED: ReleaseReply = { released: true };
+const RELEASED: ReleaseReply = { released: true };
 
-/** A hold that is being given back. */
+/** A release that is under way. */
 interface Ending {
   readonly request: ReleaseRequest;
   readonly hold: Hold | undefined;
   readonly order: readonly Master[];
   readonly gate: Master;
   readonly tally: Tally;
-  /** All but the gate: each resolves when what it said is noted. */
+  /** The masters except the gate. Each promise resolves when the reply is recorded. */
   readonly others: Promise<void>[];
 }
 
 /** Ends a hold that was held: all but the gate, and then the gate, which passes the key on. */
-export class Ends {
+export class Releasing {
   readonly #masters: Masters;
   readonly #holds: Holds;
-  readonly #giveBack: GiveBack;
+  readonly #rollback: Rollback;
   readonly #election: Election;
-  readonly #line: QuorumQueue;
+  readonly #queue: QuorumQueue;
 
-  constructor(masters: Masters, holds: Holds, giveBack: GiveBack, election: Election, line: QuorumQueue) {
+  constructor(masters: Masters, holds: Holds, rollback: Rollback, election: Election, queue: QuorumQueue) {
     this.#masters = masters;
     this.#holds = holds;
-    this.#giveBack = giveBack;
+    this.#rollback = rollback;
     this.#election = election;
-    this.#line = line;
+    this.#queue = queue;
   }
 
   async release(request: ReleaseRequest, timeoutMs: number): Promise<ReleaseReply> {
     const patienceMs = patienceOf(timeoutMs);
     const ending = this.#beginEnd(request, patienceMs);
     const { gate, others, tally } = ending;
-    // The next one who passes the gate finds a majority free.
+    // The gate is last, so that the next caller that passes it finds a majority free.
     const last = this.#masters
-      .heard(
+      .awaitReplies(
         others,
         () => tally.count("yes") + tally.count("no") >= this.#masters.votes.majority - 1,
         patienceMs,
       )
       .then(() => this.#endAt(gate, ending, patienceMs));
-    return await this.#ended(ending, [...others, last], 2 * patienceMs);
+    return await this.#outcomeOf(ending, [...others, last], 2 * patienceMs);
   }
 
   async releaseAndEnqueue(
@@ -66,7 +66,7 @@ export class Ends {
     timeoutMs: number,
   ): Promise<ReleaseAndEnqueueReply | NotReleased> {
     if (this.#holds.refusal(request) !== undefined) {
-      // Who asks for too much is told when it asks by itself: who holds it has nothing to do with that.
+      // The holder only releases. The next caller gets the refusal when it asks by itself.
       const reply = await this.release(held, timeoutMs);
       return reply.released ? { released: true, next: undefined } : reply;
     }
@@ -74,16 +74,16 @@ export class Ends {
     const ending = this.#beginEnd(held, patienceMs);
     const { gate, others, tally } = ending;
     const isPassable = (): boolean => tally.count("yes") >= this.#masters.votes.majority - 1;
-    await this.#masters.heard(others, isPassable, patienceMs);
+    await this.#masters.awaitReplies(others, isPassable, patienceMs);
     if (!isPassable()) {
       const last = this.#endAt(gate, ending, patienceMs);
-      const reply = await this.#ended(ending, [...others, last], patienceMs);
+      const reply = await this.#outcomeOf(ending, [...others, last], patienceMs);
       return reply.released ? { released: true, next: undefined } : reply;
     }
     return await this.#passOn(ending, request, patienceMs);
   }
 
-  /** The gate alone passes the key on: to the request, which then asks the others, or to who waits there. */
+  /** Lets the gate alone pass the key on: to the request, which then asks the other masters, or to the first waiter at the gate. */
   async #passOn(
     ending: Ending,
     request: EnqueueRequest,
@@ -91,42 +91,42 @@ export class Ends {
   ): Promise<ReleaseAndEnqueueReply | NotReleased> {
     const { gate, others } = ending;
     const successor = this.#holds.begin(request);
-    let isPlaced = false;
+    let isEnqueued = false;
     const asked = this.#election.askFor(
       successor,
       gate,
       async () => {
         const { ticket } = request;
         const reply = await gate.ask((store) =>
-          store.releaseAndEnqueue(ending.request, { ...plain(request), ticket }, patienceMs),
+          store.releaseAndEnqueue(ending.request, { ...withoutFencing(request), ticket }, patienceMs),
         );
         const isDone = reply.released || hasTaken(request.requestId, reply.holder);
-        await this.#noteEnd(gate, ending, isDone ? DROPPED : reply);
-        isPlaced = reply.released && reply.next === "enqueued";
+        await this.#noteEnd(gate, ending, isDone ? RELEASED : reply);
+        isEnqueued = reply.released && reply.next === "enqueued";
         if (reply.released && typeof reply.next === "object") return reply.next;
         return { acquired: false, holder: reply.released ? undefined : reply.holder, freeInMs: undefined };
       },
       patienceMs,
     );
     void asked.then(() => {
-      if (successor.tally.of(gate)?.says !== "silent" || successor.at.has(gate)) return;
-      void this.#endAt(gate, ending, patienceMs); // Whether it was carried out is unknown.
+      if (successor.tally.voteOf(gate)?.says !== "silent" || successor.grantedBy.has(gate)) return;
+      void this.#endAt(gate, ending, patienceMs); // It is unknown whether the command ran.
     });
-    await this.#masters.within(patienceMs, asked);
-    if (isPlaced) this.#line.stands(request, gate, patienceMs);
-    const reply = await this.#ended(ending, [...others, asked.then(() => {})], patienceMs).catch(
+    await this.#masters.withTimeout(patienceMs, asked);
+    if (isEnqueued) this.#queue.enqueued(request, gate, patienceMs);
+    const reply = await this.#outcomeOf(ending, [...others, asked.then(() => {})], patienceMs).catch(
       (error: Error) => error,
     );
-    if (reply instanceof Error || !reply.released || !successor.at.has(gate)) {
-      await this.#giveBack.giveUp(successor, patienceMs, gate);
+    if (reply instanceof Error || !reply.released || !successor.grantedBy.has(gate)) {
+      await this.#rollback.abandon(successor, patienceMs, gate);
       if (reply instanceof Error) throw reply;
-      return reply.released ? { released: true, next: isPlaced ? "enqueued" : undefined } : reply;
+      return reply.released ? { released: true, next: isEnqueued ? "enqueued" : undefined } : reply;
     }
     const next = await this.#election.askOthers(successor, gate, patienceMs).catch(() => undefined);
     return { released: true, next: next?.acquired === true ? next : undefined };
   }
 
-  /** All but the gate are told that it is over. */
+  /** Sends the release to all masters except the gate. */
   #beginEnd(request: ReleaseRequest, patienceMs: number): Ending {
     const hold = this.#holds.get(request.requestId);
     if (hold !== undefined) this.#holds.end(hold);
@@ -143,7 +143,7 @@ export class Ends {
   async #endAt(master: Master, ending: Ending, patienceMs: number): Promise<void> {
     const { request, hold, tally } = ending;
     try {
-      const reply = await this.#giveBack.send(request, hold, master, patienceMs);
+      const reply = await this.#rollback.send(request, hold, master, patienceMs);
       await this.#noteEnd(master, ending, reply);
     } catch (error) {
       tally.silent(master, error);
@@ -158,17 +158,17 @@ export class Ends {
     else tally.no(master, reply.holder);
   }
 
-  async #ended(
+  async #outcomeOf(
     { request, order, tally }: Ending,
     asked: readonly Promise<void>[],
     timeoutMs: number,
   ): Promise<ReleaseReply> {
-    await this.#masters.heard(
+    await this.#masters.awaitReplies(
       asked,
       () => tally.isYes || this.#masters.isSurelyNo(tally, request.key),
       timeoutMs,
     );
-    if (tally.isYes) return DROPPED;
+    if (tally.isYes) return RELEASED;
     if (!tally.isNo) throw tally.error();
     return { released: false, holder: tally.holder(order) };
   }

@@ -1,12 +1,12 @@
 import type { AcquireRequest } from "../port";
-import { plain } from "./master";
+import { withoutFencing } from "./master";
 import { NO_ANSWER, type Masters } from "./masters";
 
 /**
- * The largest that a majority draws, once it has the hold, is the token; and before anybody sees it, a majority will
- * draw none but larger ones.
+ * Draws a fencing token: the largest that a majority draws while it has the hold. Before anybody sees the token, a majority raises its
+ * counters, so that all later tokens are larger.
  *
- * @throws where there is no majority for either
+ * @throws if there is no majority for one of the two steps
  */
 export async function drawToken(
   masters: Masters,
@@ -15,7 +15,10 @@ export async function drawToken(
 ): Promise<number> {
   let token = 0;
   await masters.poll(patienceMs, async ({ store }) => {
-    const [reply = NO_ANSWER] = await store.renew([{ ...plain(request), fencing: true }], patienceMs);
+    const [reply = NO_ANSWER] = await store.renew(
+      [{ ...withoutFencing(request), fencing: true }],
+      patienceMs,
+    );
     if (reply instanceof Error) throw reply;
     if (reply.renewed) token = Math.max(token, reply.fencingToken ?? 0);
     return reply.renewed;

@@ -7,28 +7,28 @@ import { Tally, type Votes } from "./tally";
 const DRIFT_RATIO = 0.01;
 const DRIFT_MS = 2;
 
-/** One requestId: what the masters have for it. */
+/** One `requestId`, and what is known of its hold at the masters. */
 export class Hold implements Belief {
   readonly request: AcquireRequest;
   readonly tally: Tally;
-  /** Those that were asked for it, each with the promise that what it said is noted. */
+  /** The masters that were asked for it. Each promise resolves when the master's reply is recorded. */
   readonly asked = new Map<Master, Promise<unknown>>();
-  /** Those that have said that they have it, whether their word counts or not. */
-  readonly at = new Set<Master>();
+  /** The masters that replied that they have it, even if their votes do not count. */
+  readonly grantedBy = new Set<Master>();
   /**
-   * Those that are known to have had it while it was sure, by a command that is not under way any more. A majority of them
-   * that has it at its end proves that it was held all the time.
+   * The masters that certainly had the hold while it was sure, by a command that cannot run again. If a majority of masters in this set
+   * still has it at the release, it was held all the time.
    */
   readonly witnesses = new Set<Master>();
-  /** Those that were told last that it is over, each with whether it ended it by that. */
-  readonly ends = new Map<Master, Promise<boolean>>();
-  /** Nobody may believe in it before, nor once it is over, which is for good. */
+  /** The last release that was sent to each master. The promise resolves to whether it ended the hold. */
+  readonly releases = new Map<Master, Promise<boolean>>();
+  /** Callers may believe in a hold that is declared and not over. A hold that is over never comes back. */
   isDeclared = false;
   isOver = false;
-  /** The longest time for which it was asked for. */
+  /** The longest lock time that was requested for it. */
   lockTimeMs: number;
   #sureUntil: number;
-  /** When the commands were sent by which it is sure. */
+  /** The send time of the commands that make the hold sure. */
   #provenFrom: number;
 
   constructor(request: AcquireRequest, votes: Votes, sentAt: number) {
@@ -39,7 +39,7 @@ export class Hold implements Belief {
     this.#provenFrom = sentAt;
   }
 
-  /** A majority has it, by commands that were sent then or later. */
+  /** Records that a majority has the hold, by commands that were sent at `sentAt` or later. */
   prove(sentAt: number, lockTimeMs: number): void {
     const until = deadline(sentAt, lockTimeMs);
     if (until <= this.#sureUntil) return;
@@ -47,12 +47,12 @@ export class Hold implements Belief {
     this.#provenFrom = sentAt;
   }
 
-  /** Until when nobody else can have a majority, provided that it had one. */
+  /** Returns until when nobody else can have a majority, if the hold had one. */
   sureUntil(trustedSince: number): number {
     return this.#provenFrom >= trustedSince ? this.#sureUntil : -Infinity;
   }
 
-  /** Whether it is long gone at all masters. */
+  /** Whether the hold has certainly expired at all masters. */
   isForgotten(now: number): boolean {
     return now > this.#sureUntil + 2 * this.lockTimeMs;
   }

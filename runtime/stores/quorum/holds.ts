@@ -8,7 +8,7 @@ import type { Votes } from "./tally";
 
 const SWEEP_FROM_SIZE = 1_024;
 
-/** What is asked for, and what was said to be taken and was not given back. */
+/** The holds that this process asks for, and those that it acquired and has not released. */
 export class Holds {
   readonly #clock: Clock;
   readonly #suspension: Suspension;
@@ -28,22 +28,22 @@ export class Holds {
     return this.#all.get(requestId);
   }
 
-  /** From here on it may be believed in. */
+  /** Marks a hold as acquired. From here on, callers may believe in it. */
   declare(hold: Hold): void {
     hold.isDeclared = true;
     this.#all.set(hold.request.requestId, hold);
   }
 
-  /** What is asked for now. */
+  /** Registers a new hold that this process asks for. */
   begin(request: AcquireRequest): Hold {
     if (this.#all.size >= this.#sweepAtSize) this.#sweep();
     const hold = new Hold(request, this.#votes, this.#clock.now());
-    // Where a command is carried out twice, the first is what counts.
+    // If a command runs twice, the first run counts.
     if (this.#all.get(request.requestId) === undefined) this.#all.set(request.requestId, hold);
     return hold;
   }
 
-  /** Nobody believes in it from here on, for good. */
+  /** Ends a hold for good. From here on, nobody may believe in it. */
   end(hold: Hold): void {
     hold.isOver = true;
     const { requestId } = hold.request;
@@ -54,13 +54,13 @@ export class Holds {
     return this.#suspension.timeLeft(hold) > 0;
   }
 
-  /** Whether the same command was carried out before, and has the key. */
+  /** Whether the hold belongs to the second run of a command whose first run is registered. */
   isSecond(hold: Hold): boolean {
     const first = this.#all.get(hold.request.requestId);
     return first !== undefined && first !== hold;
   }
 
-  /** Why a lock of that lock time cannot be had, if so. */
+  /** Returns why a quorum cannot grant the lock, if so. */
   refusal({ lockTimeMs, permits = 1 }: AcquireRequest): Error | undefined {
     if (permits > 1) {
       return new LockMisconfiguredError(
@@ -73,7 +73,7 @@ export class Holds {
     );
   }
 
-  /** Those that were left to expire must not pile up. */
+  /** Removes holds that were left to expire, so that they do not accumulate. */
   #sweep(): void {
     const now = this.#clock.now();
     for (const [, hold] of this.#all.entries()) if (hold.isForgotten(now)) this.end(hold);

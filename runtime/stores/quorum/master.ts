@@ -4,29 +4,29 @@ import { closedNoLonger } from "../later-drop";
 import type { ReleaseReply, ReleaseRequest, Store, AcquireReply, AcquireRequest } from "../port";
 import { Together } from "./together";
 
-/** What a quorum needs of a master beside the port. */
+/** What a quorum needs from a master in addition to the store. */
 export interface Member {
   readonly store: Store;
-  /** From now on the fencing tokens that it draws for the key are larger than this one, and those that come with it. */
+  /** Raises the fencing counter of the key, so that later tokens are larger than this one and all others of its draw. */
   raiseFence(key: string, token: number, lockTimeMs: number, timeoutMs: number): Promise<void>;
   /**
-   * When it started at the latest, on our clock: what it had before is lost. It speaks for the connection on which
-   * replies come at this moment.
+   * Returns the latest time at which the server may have started, on our clock. Data from before that time is lost. The result is about the
+   * connection on which replies arrive at this moment.
    *
-   * @throws {LockMisconfiguredError} where that cannot be known
+   * @throws {LockMisconfiguredError} if that time cannot be known
    */
   startedAt(): Promise<number>;
-  /** Closes what was opened for it, and only that. */
+  /** Closes what Lockweave opened for the master, and only that. */
   close(): Promise<void>;
 }
 
-/** A master that does not answer is asked this often, so that what it is to carry out later does not pile up. */
+/** How often a master that does not reply is asked. It must run all of these commands later, so they must not pile up. */
 const PROBE_EVERY_MS = 250;
-/** What a command may take that nobody waits for. */
+/** The timeout of a command whose reply nobody waits for. */
 const COMMAND_MS = 1_000;
 
-/** What it is to be told again: for how long that is worth it, and until when the key is to be closed, on our clock. */
-interface Owed {
+/** A release without a reply. It is sent again until a deadline, and keeps the key closed until `closedUntil`, both on our clock. */
+interface UnconfirmedRelease {
   readonly request: ReleaseRequest;
   readonly until: number;
   readonly closedUntil: number;
@@ -36,23 +36,23 @@ interface Owed {
 export class Master {
   readonly name: string;
   readonly member: Member;
-  /** Those that are on their way: each resolves when it is answered, or has failed. */
-  readonly drops = new Set<Promise<void>>();
+  /** The releases that are under way. Each promise resolves when its release is answered or has failed. */
+  readonly pendingReleases = new Set<Promise<void>>();
   readonly #clock: Clock;
   readonly #onRefused: (message: string) => void;
-  /** So long after its start, nothing that it had promised before is good any more. */
+  /** This long after the master starts, all holds that it had before have expired. */
   readonly #longestLockTimeMs: number;
-  readonly #takes: Together<AcquireRequest, AcquireReply>;
-  readonly #drops: Together<ReleaseRequest, ReleaseReply>;
+  readonly #acquires: Together<AcquireRequest, AcquireReply>;
+  readonly #releases: Together<ReleaseRequest, ReleaseReply>;
   #unanswered = 0;
-  /** Since when nothing was heard, while something is unanswered. */
-  #waitsSince = 0;
+  /** Since when the master has been silent, while a reply is missing. */
+  #silentSince = 0;
   #askedAt = -Infinity;
   #hasFailed = false;
-  /** Holds that it may have, and nobody wants: by their requestIds, and until when. */
-  readonly #owed = new Map<string, Owed>();
+  /** The releases without a reply, by `requestId`. The master may still have these holds. */
+  readonly #unconfirmed = new Map<string, UnconfirmedRelease>();
 
-  /** @param onRefused told why it never counts, each time that this is found */
+  /** @param onRefused called with the reason each time that the master turns out to have no vote */
   constructor(
     name: string,
     member: Member,
@@ -66,39 +66,39 @@ export class Master {
     this.#longestLockTimeMs = longestLockTimeMs;
     this.#onRefused = onRefused;
     const { acquireMany, releaseMany } = member.store;
-    this.#takes = new Together(
+    this.#acquires = new Together(
       (request, timeoutMs) => this.ask((store) => store.acquire(request, timeoutMs)),
       acquireMany &&
         ((requests, timeoutMs) => this.ask((store) => acquireMany.call(store, requests, timeoutMs))),
     );
-    this.#drops = new Together(
+    this.#releases = new Together(
       (request, timeoutMs) => this.ask((store) => store.release(request, timeoutMs)),
       releaseMany &&
         ((requests, timeoutMs) => this.ask((store) => releaseMany.call(store, requests, timeoutMs))),
     );
   }
 
-  /** Whether it is worth the wait, as far as we know. */
-  answers(patienceMs: number): boolean {
+  /** Whether the master is likely to reply in time. */
+  isResponsive(patienceMs: number): boolean {
     if (this.#hasFailed) return false;
-    return this.#unanswered === 0 || this.#clock.now() - this.#waitsSince < patienceMs;
+    return this.#unanswered === 0 || this.#clock.now() - this.#silentSince < patienceMs;
   }
 
-  /** Whether to ask it at all. */
+  /** Whether to ask the master: it is likely to reply, or the next probe is due. */
   mayBeAsked(patienceMs: number): boolean {
-    return this.answers(patienceMs) || this.#clock.now() - this.#askedAt >= PROBE_EVERY_MS;
+    return this.isResponsive(patienceMs) || this.#clock.now() - this.#askedAt >= PROBE_EVERY_MS;
   }
 
-  /** There is a new connection to it. */
+  /** Handles a new connection to the master. */
   onReconnect(): void {
     this.#hasFailed = false;
-    this.#giveBackWhatIsOwed();
+    this.#retryReleases();
   }
 
-  /** Sends it something, and sees by that whether it is well. */
+  /** Sends a command, and learns from the outcome whether the master is healthy. */
   async ask<Reply>(send: (store: Store) => Promise<Reply>): Promise<Reply> {
     this.#askedAt = this.#clock.now();
-    if (this.#unanswered === 0) this.#waitsSince = this.#askedAt;
+    if (this.#unanswered === 0) this.#silentSince = this.#askedAt;
     this.#unanswered += 1;
     let isAnswered = false;
     try {
@@ -111,14 +111,14 @@ export class Master {
       throw error;
     } finally {
       this.#unanswered -= 1;
-      this.#waitsSince = this.#clock.now();
-      if (isAnswered) this.#giveBackWhatIsOwed(); // And not upon a refusal, which may be that of another drop.
+      this.#silentSince = this.#clock.now();
+      if (isAnswered) this.#retryReleases(); // Not after an error, which may come from one of these releases.
     }
   }
 
   /**
-   * Why what was just heard does not count. Whoever held a lock here before the master lost its data may believe in it for
-   * the longest lock time: until then its word is worth nothing.
+   * Returns why the reply that just arrived does not count, if so. A process that held a lock here before the master lost its data may
+   * believe in that lock for the longest lock time. Until that is over, the master has no vote.
    */
   async fault(): Promise<Error | undefined> {
     try {
@@ -133,32 +133,38 @@ export class Master {
     }
   }
 
-  /** With what else is asked of it now, and without a fencing token: those are drawn once there is a majority. */
+  /**
+   * Acquires the hold, in one command with other requests of this moment. Without a fencing token, which is drawn once there is a majority.
+   */
   acquire(request: AcquireRequest, timeoutMs: number): Promise<AcquireReply> {
-    return this.#takes.ask(plain(request), timeoutMs);
+    return this.#acquires.ask(withoutFencing(request), timeoutMs);
   }
 
-  /** Ends what it may hold. What it does not hear of now it is told again when it is back. */
+  /** Releases what the master may hold. A release without a reply is sent again when the master replies to something or reconnects. */
   release(request: ReleaseRequest, holdsForMs: number, timeoutMs: number): Promise<ReleaseReply> {
     const closedUntil = this.#clock.now() + (request.cooldownMs ?? 0);
-    const dropped = this.#drops.ask(request, timeoutMs).catch((error: unknown) => {
-      this.#owed.set(request.requestId, { request, until: this.#clock.now() + holdsForMs, closedUntil });
+    const released = this.#releases.ask(request, timeoutMs).catch((error: unknown) => {
+      this.#unconfirmed.set(request.requestId, {
+        request,
+        until: this.#clock.now() + holdsForMs,
+        closedUntil,
+      });
       throw error;
     });
-    const settled: Promise<void> = dropped.then(
-      () => void this.drops.delete(settled),
-      () => void this.drops.delete(settled),
+    const settled: Promise<void> = released.then(
+      () => void this.pendingReleases.delete(settled),
+      () => void this.pendingReleases.delete(settled),
     );
-    this.drops.add(settled);
-    return dropped;
+    this.pendingReleases.add(settled);
+    return released;
   }
 
-  #giveBackWhatIsOwed(): void {
-    if (this.#owed.size === 0) return;
+  #retryReleases(): void {
+    if (this.#unconfirmed.size === 0) return;
     const now = this.#clock.now();
-    const owed = [...this.#owed.values()];
-    this.#owed.clear();
-    for (const { request, until, closedUntil } of owed) {
+    const unconfirmed = [...this.#unconfirmed.values()];
+    this.#unconfirmed.clear();
+    for (const { request, until, closedUntil } of unconfirmed) {
       const leftMs = until - now;
       if (leftMs > 0)
         this.release(closedNoLonger(request, closedUntil - now), leftMs, COMMAND_MS).catch(() => {});
@@ -166,7 +172,7 @@ export class Master {
   }
 }
 
-/** To a master, without a fencing token: those are drawn once there is a majority. */
-export function plain({ key, requestId, lockTimeMs }: AcquireRequest): AcquireRequest {
+/** Returns the request without a fencing token, which is drawn once there is a majority. */
+export function withoutFencing({ key, requestId, lockTimeMs }: AcquireRequest): AcquireRequest {
   return { key, requestId, lockTimeMs, fencing: false };
 }

@@ -3,18 +3,21 @@ import type { Master, Member } from "./master";
 import { inOrder } from "./order";
 import { Tally, type Votes } from "./tally";
 
-/** So much of the time of a command each of its steps may take: past the gate, the next gate, and to the others. */
+/**
+ * Each step of a command may take the time of the command, divided by this number. Steps are the gate, the next gate, and the other
+ * masters.
+ */
 const STEPS = 4;
 const LEAST_PATIENCE_MS = 20;
 
 export const NO_ANSWER = new Error("it does not answer");
 
-/** How long to listen in one step of a command. */
+/** Returns how long one step of a command waits for replies. */
 export function patienceOf(timeoutMs: number): number {
   return Math.max(timeoutMs / STEPS, LEAST_PATIENCE_MS);
 }
 
-/** All masters: whom to ask, and for how long to listen. */
+/** All masters of a quorum. Decides which of them to ask, and how long to wait. */
 export class Masters {
   readonly all: readonly Master[];
   readonly votes: Votes;
@@ -26,20 +29,20 @@ export class Masters {
     this.#clock = clock;
   }
 
-  /** Whose turn it is to be the gate of the key. */
+  /** Returns the masters in the order in which they serve as the gate of the key. */
   inOrder(key: string): readonly Master[] {
     return inOrder(key, this.all);
   }
 
-  /** As many as there can be dead ones, and one more: first those that answered lately. */
+  /** Returns the candidates for the gate, responsive masters first. There is one more candidate than masters may be down. */
   gates(key: string, patienceMs: number): readonly Master[] {
     const order = this.inOrder(key);
-    const isWell = (master: Master): boolean => master.answers(patienceMs);
-    const gates = [...order.filter(isWell), ...order.filter((master) => !isWell(master))];
+    const isResponsive = (master: Master): boolean => master.isResponsive(patienceMs);
+    const gates = [...order.filter(isResponsive), ...order.filter((master) => !isResponsive(master))];
     return gates.slice(0, this.votes.all - this.votes.majority + 1);
   }
 
-  /** Asks all who may be asked, and notes what counts of what they say. */
+  /** Asks each master that may be asked. `note` gets its reply, or an error if the reply is missing or does not count. */
   askAll<Reply>(
     patienceMs: number,
     ask: (member: Member, master: Master) => Promise<Reply>,
@@ -56,7 +59,11 @@ export class Masters {
     });
   }
 
-  /** @throws where no majority says yes */
+  /**
+   * Asks all masters for a yes.
+   *
+   * @throws if no majority says yes
+   */
   async poll(patienceMs: number, ask: (member: Member) => Promise<boolean>): Promise<void> {
     const tally = new Tally(this.votes);
     const asked = this.askAll(patienceMs, ask, (master, isYes) => {
@@ -64,21 +71,25 @@ export class Masters {
       else if (isYes) tally.yes(master);
       else tally.no(master, undefined);
     });
-    await this.heard(asked, () => tally.isYes || tally.isNo, patienceMs);
+    await this.awaitReplies(asked, () => tally.isYes || tally.isNo, patienceMs);
     if (!tally.isYes) throw tally.error();
   }
 
-  /** Where it is, the gate knows best what the key holds instead. */
+  /** Whether a majority is impossible and the gate has voted. The gate knows best what the key holds instead. */
   isSurelyNo(tally: Tally, key: string): boolean {
     const [gate] = this.inOrder(key);
-    return tally.isNo && gate !== undefined && tally.of(gate) !== undefined;
+    return tally.isNo && gate !== undefined && tally.voteOf(gate) !== undefined;
   }
 
-  /** Resolves when it is decided, or all are heard, or the time is over. */
-  heard(asked: Iterable<Promise<unknown>>, isDecided: () => boolean, timeoutMs: number): Promise<void> {
+  /** Resolves when the vote is decided, all replies have arrived, or the time is over. */
+  awaitReplies(
+    asked: Iterable<Promise<unknown>>,
+    isDecided: () => boolean,
+    timeoutMs: number,
+  ): Promise<void> {
     const waitedFor = [...asked];
-    let unheard = waitedFor.length;
-    if (unheard === 0 || isDecided()) return Promise.resolve();
+    let missing = waitedFor.length;
+    if (missing === 0 || isDecided()) return Promise.resolve();
     return new Promise((resolve) => {
       const end = (): void => {
         cancel();
@@ -87,17 +98,17 @@ export class Masters {
       const cancel = this.#clock.afterInBackground(timeoutMs, () => afterIo(this.#clock, end));
       for (const one of waitedFor) {
         void one.then(() => {
-          unheard -= 1;
-          if (unheard === 0 || isDecided()) end();
+          missing -= 1;
+          if (missing === 0 || isDecided()) end();
         });
       }
     });
   }
 
-  /** What it resolves to, or nothing where that is not in time. */
-  async within<Reply>(timeoutMs: number, asked: Promise<Reply>): Promise<Reply | undefined> {
+  /** Returns what the promise resolves to, or `undefined` if that takes too long. */
+  async withTimeout<Reply>(timeoutMs: number, asked: Promise<Reply>): Promise<Reply | undefined> {
     let reply: Reply | undefined;
-    await this.heard(
+    await this.awaitReplies(
       [
         asked.then((value) => {
           reply = value;

@@ -4,10 +4,10 @@ import type { Master } from "./master";
 import { NO_ANSWER, patienceOf, type Masters } from "./masters";
 import { Tally } from "./tally";
 
-/** What is not known yet. */
-const OPEN = Symbol("open");
+/** The value is not decided yet. */
+const UNDECIDED = Symbol("open");
 
-/** What keys hold, as a majority has it. */
+/** Reads the values of keys as a majority has them. */
 export class Peeking {
   readonly #masters: Masters;
   readonly #holds: Holds;
@@ -20,50 +20,52 @@ export class Peeking {
   async peek(keys: readonly string[], timeoutMs: number): Promise<readonly (string | Error | undefined)[]> {
     if (keys.length === 0) return [];
     const patienceMs = patienceOf(timeoutMs);
-    const said = keys.map(() => new Map<Master, string | Error | undefined>());
+    const replies = keys.map(() => new Map<Master, string | Error | undefined>());
     const asked = this.#masters.askAll(
       patienceMs,
       ({ store }) => store.peek(keys, patienceMs),
       (master, values) =>
-        said.forEach((words, index) => words.set(master, values instanceof Error ? values : values[index])),
+        replies.forEach((byMaster, index) =>
+          byMaster.set(master, values instanceof Error ? values : values[index]),
+        ),
     );
     const isDecided = (): boolean =>
-      said.every((words, index) => this.#value(keys[index] ?? "", words) !== OPEN);
-    await this.#masters.heard(asked, isDecided, patienceMs);
+      replies.every((byMaster, index) => this.#value(keys[index] ?? "", byMaster) !== UNDECIDED);
+    await this.#masters.awaitReplies(asked, isDecided, patienceMs);
     return keys.map((key, index) => {
-      const words = said[index] ?? new Map<Master, string | Error | undefined>();
-      for (const master of this.#masters.all) if (!words.has(master)) words.set(master, NO_ANSWER);
-      const value = this.#value(key, words);
-      if (value !== OPEN) return value;
+      const byMaster = replies[index] ?? new Map<Master, string | Error | undefined>();
+      for (const master of this.#masters.all) if (!byMaster.has(master)) byMaster.set(master, NO_ANSWER);
+      const value = this.#value(key, byMaster);
+      if (value !== UNDECIDED) return value;
       const tally = new Tally(this.#masters.votes);
-      for (const [master, word] of words) if (word instanceof Error) tally.silent(master, word);
+      for (const [master, reply] of byMaster) if (reply instanceof Error) tally.silent(master, reply);
       return tally.error();
     });
   }
 
-  /** What a majority has; where there is none, what the gate keeps for one who waits. */
+  /** Returns the value that a majority has. Without one, returns the gate's reservation for a waiter, if there is one. */
   #value(
     key: string,
-    words: ReadonlyMap<Master, string | Error | undefined>,
-  ): string | undefined | typeof OPEN {
+    byMaster: ReadonlyMap<Master, string | Error | undefined>,
+  ): string | undefined | typeof UNDECIDED {
     const counts = new Map<string, number>();
-    let unheard = this.#masters.votes.all;
-    for (const [master, value] of words) {
+    let missing = this.#masters.votes.all;
+    for (const [master, value] of byMaster) {
       if (value instanceof Error) continue;
-      unheard -= 1;
+      missing -= 1;
       if (value === undefined) continue;
       const hold = this.#holds.get(value);
       if (hold === undefined || hold.witnesses.has(master)) counts.set(value, (counts.get(value) ?? 0) + 1);
-      else unheard += 1; // It proves nothing, and disproves nothing.
+      else missing += 1; // The master is no witness of the hold, so its reply proves and disproves nothing.
     }
     const { majority } = this.#masters.votes;
     for (const [value, count] of counts) if (count >= majority) return value;
-    if (Math.max(0, ...counts.values()) + unheard >= majority) return OPEN;
+    if (Math.max(0, ...counts.values()) + missing >= majority) return UNDECIDED;
     const [gate] = this.#masters.inOrder(key);
-    if (gate === undefined || !words.has(gate)) return OPEN;
+    if (gate === undefined || !byMaster.has(gate)) return UNDECIDED;
     const first = this.#masters
       .inOrder(key)
-      .map((master) => words.get(master))
+      .map((master) => byMaster.get(master))
       .find((value) => !(value instanceof Error));
     return typeof first === "string" && isReserved(first) ? first : undefined;
   }

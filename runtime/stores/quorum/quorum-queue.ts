@@ -2,36 +2,36 @@ import type { EnqueueRequest } from "../port";
 import type { Master } from "./master";
 import { patienceOf, type Masters } from "./masters";
 
-/** Where those who wait stand in line. */
+/** Knows the master in whose queue each waiter is. */
 export class QuorumQueue {
   readonly #masters: Masters;
-  readonly #standing = new Map<string, Master>();
+  readonly #gates = new Map<string, Master>();
 
   constructor(masters: Masters) {
     this.#masters = masters;
   }
 
-  /** It has what it waited for, and stands nowhere. */
-  served(place: string): void {
-    this.#standing.delete(place);
+  /** Forgets a waiter that acquired its lock. */
+  served(ticket: string): void {
+    this.#gates.delete(ticket);
   }
 
-  /** From now on it stands in line at that master, and at no other. */
-  stands({ key, ticket }: EnqueueRequest, gate: Master, patienceMs: number): void {
-    const before = this.#standing.get(ticket);
+  /** Records that the waiter is in the queue of this master only. Leaves the queue of an earlier gate. */
+  enqueued({ key, ticket }: EnqueueRequest, gate: Master, patienceMs: number): void {
+    const before = this.#gates.get(ticket);
     if (before !== undefined && before !== gate)
-      void leaveAt(before, key, ticket, patienceMs).catch(() => {});
-    this.#standing.set(ticket, gate);
+      void dequeueAt(before, key, ticket, patienceMs).catch(() => {});
+    this.#gates.set(ticket, gate);
   }
 
-  async dequeue(key: string, place: string, timeoutMs: number): Promise<void> {
+  async dequeue(key: string, ticket: string, timeoutMs: number): Promise<void> {
     const patienceMs = patienceOf(timeoutMs);
-    const gate = this.#standing.get(place) ?? this.#masters.gates(key, patienceMs)[0];
-    this.#standing.delete(place);
-    if (gate !== undefined) await leaveAt(gate, key, place, timeoutMs);
+    const gate = this.#gates.get(ticket) ?? this.#masters.gates(key, patienceMs)[0];
+    this.#gates.delete(ticket);
+    if (gate !== undefined) await dequeueAt(gate, key, ticket, timeoutMs);
   }
 }
 
-function leaveAt(master: Master, key: string, place: string, timeoutMs: number): Promise<void> {
-  return master.ask((store) => store.dequeue(key, place, timeoutMs));
+function dequeueAt(master: Master, key: string, ticket: string, timeoutMs: number): Promise<void> {
+  return master.ask((store) => store.dequeue(key, ticket, timeoutMs));
 }

@@ -13,18 +13,18 @@ import { loadQuorum } from "./load-quorum";
 
 export interface QuorumOptions {
   /**
-   * No lock may ask for a longer `lockTime`, and for so long a master does not count after its start. The same in all
+   * The longest `lockTime` that a lock may have. A master does not count for this long after it starts. It must be the same in all
    * processes. Default `"1m"`.
    */
   readonly longestLockTime?: Duration;
 }
 
 /**
- * Locks in several Redis masters that know nothing of each other: a lock is held while a majority of them says so, and so
- * outlives the loss of the others. All processes are given the same masters, in the same order.
+ * Returns a store that keeps locks in several independent Redis masters. A lock is held while a majority of the masters says so, so it
+ * survives the loss of the others. Give all processes the same masters, in the same order.
  *
- * @param masters three at least: ioredis clients of one node each, which stay yours to close, or `redis://` URLs
- * @throws {LockOptionError} on what cannot be a master, and on one that is given twice
+ * @param masters at least three: ioredis clients of one node each, which you close yourself, or `redis://` URLs
+ * @throws {LockOptionError} if one of them cannot be a master, or is given twice
  */
 export function quorumStore(
   masters: readonly (RedisClient | RedisAddress)[],

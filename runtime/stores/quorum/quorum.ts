@@ -1,5 +1,5 @@
-// N masters that know nothing of each other, as one store. A lock is held while a majority of them has its requestId, and
-// by nothing else. What each method does, and why two never hold one lock, is in docs/quorum.md.
+// Several independent masters as one store. A lock is held while a majority of them has its requestId, and in no other case. docs/quorum.md
+// describes what each method does, and why two callers never hold one lock.
 
 import { inRootContext, type Clock } from "../../clock";
 import { rooted } from "../../root-context";
@@ -18,31 +18,31 @@ import type {
   AcquireRequest,
 } from "../port";
 import { Election } from "./election";
-import { Ends } from "./ending";
-import { GiveBack } from "./give-back";
+import { Releasing } from "./ending";
+import { Rollback } from "./rollback";
 import { Holds } from "./holds";
 import { QuorumQueue } from "./quorum-queue";
 import { Peeking } from "./peeking";
-import { Master, plain, type Member } from "./master";
+import { Master, withoutFencing, type Member } from "./master";
 import { Masters, patienceOf } from "./masters";
 import { Renewal } from "./renewal";
 
-/** What is under way when the store is closed may take so long, of masters that answer at once. */
+/** The time for commands that are under way when the store is closed. Only masters that answer promptly are waited for. */
 const LAST_PATIENCE_MS = 250;
-const ANSWERED_WITHIN_MS = 20;
+const RESPONSIVE_WITHIN_MS = 20;
 
 export class QuorumStore implements Store {
   readonly #masters: Masters;
   readonly #election: Election;
   readonly #renewal: Renewal;
-  readonly #ends: Ends;
-  readonly #looking: Peeking;
-  readonly #line: QuorumQueue;
+  readonly #releasing: Releasing;
+  readonly #peeking: Peeking;
+  readonly #queue: QuorumQueue;
   readonly #listeners = new Set<StoreListener>();
   readonly #warnings = new Set<string>();
-  readonly #deafen: () => void;
+  readonly #unsubscribe: () => void;
 
-  /** @param majority another one is for tests of those who are to find out */
+  /** @param majority changed only by tests that must detect a wrong majority */
   constructor(
     members: readonly Member[],
     given: Clock,
@@ -57,24 +57,24 @@ export class QuorumStore implements Store {
     const votes = { all: all.length, majority };
     const masters = new Masters(all, votes, clock);
     const holds = new Holds(clock, votes, longestLockTimeMs);
-    const giveBack = new GiveBack(masters, holds, longestLockTimeMs);
+    const rollback = new Rollback(masters, holds, longestLockTimeMs);
     this.#masters = masters;
-    this.#line = new QuorumQueue(masters);
-    this.#looking = new Peeking(masters, holds);
-    this.#election = new Election(masters, holds, giveBack);
-    this.#renewal = new Renewal(clock, masters, holds, giveBack, this.#election, this.#looking);
-    this.#ends = new Ends(masters, holds, giveBack, this.#election, this.#line);
-    const deafen = all.map((master) =>
+    this.#queue = new QuorumQueue(masters);
+    this.#peeking = new Peeking(masters, holds);
+    this.#election = new Election(masters, holds, rollback);
+    this.#renewal = new Renewal(clock, masters, holds, rollback, this.#election, this.#peeking);
+    this.#releasing = new Releasing(masters, holds, rollback, this.#election, this.#queue);
+    const unsubscribers = all.map((master) =>
       master.member.store.listen({
         onWakeUp() {},
         onReconnect: rooted(() => master.onReconnect()),
         onWarning() {},
       }),
     );
-    this.#deafen = () => deafen.forEach((end) => end());
+    this.#unsubscribe = () => unsubscribers.forEach((unsubscribe) => unsubscribe());
   }
 
-  // ---- who holds --------------------------------------------------------------------------------------
+  // ---- holds ------------------------------------------------------------------------------------------
 
   async acquire(request: AcquireRequest, timeoutMs: number): Promise<AcquireReply> {
     const patienceMs = patienceOf(timeoutMs);
@@ -84,7 +84,7 @@ export class QuorumStore implements Store {
     return reply;
   }
 
-  /** What masters are asked for at the same time goes to each of them together. */
+  /** Sends each master one command for all requests, because `Master` batches them. */
   readonly acquireMany = (
     requests: readonly AcquireRequest[],
     timeoutMs: number,
@@ -96,7 +96,7 @@ export class QuorumStore implements Store {
   }
 
   release(request: ReleaseRequest, timeoutMs: number): Promise<ReleaseReply> {
-    return this.#ends.release(request, timeoutMs);
+    return this.#releasing.release(request, timeoutMs);
   }
 
   readonly releaseMany = (
@@ -105,7 +105,10 @@ export class QuorumStore implements Store {
   ): Promise<readonly (ReleaseReply | Error)[]> =>
     Promise.all(requests.map((request) => orError(this.release(request, timeoutMs))));
 
-  /** Of those masters that have answered, a majority, none has it that is not revoked; where some take it after that, those that know better are heard. */
+  /**
+   * Revokes the hold at a majority of masters. If another master acquires the hold after that, the masters that know of the revocation
+   * still refuse its renewal.
+   */
   async revoke(request: ReleaseRequest, timeoutMs: number): Promise<boolean> {
     const patienceMs = patienceOf(timeoutMs);
     let isRevoked = false;
@@ -116,7 +119,7 @@ export class QuorumStore implements Store {
     return isRevoked;
   }
 
-  /** To each of the masters that answers. */
+  /** Sends the announcement to each master that answers. */
   async announce(request: AnnounceRequest, timeoutMs: number): Promise<void> {
     const patienceMs = patienceOf(timeoutMs);
     await this.#masters.poll(patienceMs, async ({ store }) => {
@@ -126,24 +129,24 @@ export class QuorumStore implements Store {
   }
 
   peek(keys: readonly string[], timeoutMs: number): Promise<readonly (string | Error | undefined)[]> {
-    return this.#looking.peek(keys, timeoutMs);
+    return this.#peeking.peek(keys, timeoutMs);
   }
 
-  // ---- who comes next ---------------------------------------------------------------------------------
+  // ---- queue ------------------------------------------------------------------------------------------
 
   async enqueue(request: EnqueueRequest, timeoutMs: number): Promise<AcquireReply> {
     const patienceMs = patienceOf(timeoutMs);
     const { ticket } = request;
     const { gate, reply } = await this.#election.elect(request, patienceMs, (master) =>
-      master.ask((store) => store.enqueue({ ...plain(request), ticket }, patienceMs)),
+      master.ask((store) => store.enqueue({ ...withoutFencing(request), ticket }, patienceMs)),
     );
-    if (reply.acquired) this.#line.served(ticket);
-    else this.#line.stands(request, gate, patienceMs);
+    if (reply.acquired) this.#queue.served(ticket);
+    else this.#queue.enqueued(request, gate, patienceMs);
     return reply;
   }
 
-  dequeue(key: string, place: string, timeoutMs: number): Promise<void> {
-    return this.#line.dequeue(key, place, timeoutMs);
+  dequeue(key: string, ticket: string, timeoutMs: number): Promise<void> {
+    return this.#queue.dequeue(key, ticket, timeoutMs);
   }
 
   releaseAndEnqueue(
@@ -151,12 +154,12 @@ export class QuorumStore implements Store {
     request: EnqueueRequest,
     timeoutMs: number,
   ): Promise<ReleaseAndEnqueueReply | NotReleased> {
-    return this.#ends.releaseAndEnqueue(held, request, timeoutMs);
+    return this.#releasing.releaseAndEnqueue(held, request, timeoutMs);
   }
 
   listen(listener: StoreListener): () => void {
     this.#listeners.add(listener);
-    const deafen = this.#masters.all.map(({ name, member }) =>
+    const unsubscribers = this.#masters.all.map(({ name, member }) =>
       member.store.listen({
         onWakeUp: (place) => listener.onWakeUp(place),
         onReconnect: () => listener.onReconnect(),
@@ -166,7 +169,7 @@ export class QuorumStore implements Store {
     );
     return () => {
       this.#listeners.delete(listener);
-      for (const end of deafen) end();
+      for (const unsubscribe of unsubscribers) unsubscribe();
     };
   }
 
@@ -176,13 +179,13 @@ export class QuorumStore implements Store {
     for (const listener of this.#listeners) listener.onWarning(message);
   }
 
-  /** What is on its way back to the masters gets there, if they answer. */
+  /** Waits for releases that are under way to masters that answer, then closes the connections. */
   async close(): Promise<void> {
-    const drops = this.#masters.all.flatMap((master) =>
-      master.answers(ANSWERED_WITHIN_MS) ? [...master.drops] : [],
+    const releases = this.#masters.all.flatMap((master) =>
+      master.isResponsive(RESPONSIVE_WITHIN_MS) ? [...master.pendingReleases] : [],
     );
-    await this.#masters.heard(drops, () => false, LAST_PATIENCE_MS);
-    this.#deafen();
+    await this.#masters.awaitReplies(releases, () => false, LAST_PATIENCE_MS);
+    this.#unsubscribe();
     await Promise.all(this.#masters.all.map(({ member }) => member.close()));
   }
 }

@@ -8,26 +8,26 @@ import { storeAt, storeOver, type RedisStore } from "../redis/redis";
 import type { Member } from "./master";
 import { Servers, StartTime } from "./start-time";
 
-const FEWEST = 3;
+const MIN_MASTERS = 3;
 
-/** Redis masters as the members of a quorum, which are not open yet. */
+/** Redis masters as the members of a quorum, before they are opened. */
 interface Masters {
   /** Whether one of them is an address. */
   readonly needIoredis: boolean;
   open(Redis?: RedisClass): readonly Member[];
 }
 
-/** @throws {LockOptionError} on what cannot be a master, and on one that is given twice */
+/** @throws {LockOptionError} if one of them cannot be a master, or is given twice */
 export function redisMasters(masters: readonly (RedisClient | RedisAddress)[]): Masters {
-  if (!Array.isArray(masters) || masters.length < FEWEST) {
+  if (!Array.isArray(masters) || masters.length < MIN_MASTERS) {
     throw new LockOptionError(
-      `Expected at least ${FEWEST} masters: ioredis clients or redis:// URLs, got ${formatValue(masters)}`,
+      `Expected at least ${MIN_MASTERS} masters: ioredis clients or redis:// URLs, got ${formatValue(masters)}`,
     );
   }
   if (new Set(masters).size < masters.length) {
     throw new LockOptionError("Expected independent masters, got one of them twice");
   }
-  for (const master of masters) if (!isAddress(master)) assertAlone(master);
+  for (const master of masters) if (!isAddress(master)) assertSingleNode(master);
   const openers = masters.map(openerOf);
   return {
     needIoredis: masters.some(isAddress),
@@ -47,8 +47,8 @@ function openerOf(master: RedisClient | RedisAddress): (Redis?: RedisClass) => R
   };
 }
 
-/** A vote must be that of one server, which keeps what it said or is known to have lost it. */
-function assertAlone(client: RedisClient): void {
+/** Rejects clients of several servers. A vote must come from one server that keeps what it said, or is known to have lost it. */
+function assertSingleNode(client: RedisClient): void {
   assertClient(client);
   const { sentinels } = client.options as { readonly sentinels?: unknown };
   if (!isCluster(client) && (sentinels ?? null) === null) return;

@@ -3,43 +3,43 @@ import type { Renewed, RenewReply, RenewRequest } from "../port";
 import { revokedFrom } from "../value";
 import type { Election } from "./election";
 import { drawToken } from "./fencing";
-import type { GiveBack } from "./give-back";
+import type { Rollback } from "./rollback";
 import type { Hold } from "./hold";
 import type { Holds } from "./holds";
 import type { Peeking } from "./peeking";
-import { plain, type Master } from "./master";
+import { withoutFencing, type Master } from "./master";
 import { NO_ANSWER, patienceOf, type Masters } from "./masters";
 import { Tally } from "./tally";
 
 const RENEWED: Renewed = { renewed: true };
 
-/** Prolongs what a majority has, and makes it known to those who lack it. */
+/** Renews the holds that a majority has, and restores them at masters that lack them. */
 export class Renewal {
   readonly #clock: Clock;
   readonly #masters: Masters;
   readonly #holds: Holds;
-  readonly #giveBack: GiveBack;
+  readonly #rollback: Rollback;
   readonly #election: Election;
-  readonly #looking: Peeking;
+  readonly #peeking: Peeking;
 
   constructor(
     clock: Clock,
     masters: Masters,
     holds: Holds,
-    giveBack: GiveBack,
+    rollback: Rollback,
     election: Election,
-    looking: Peeking,
+    peeking: Peeking,
   ) {
     this.#clock = clock;
     this.#masters = masters;
     this.#holds = holds;
-    this.#giveBack = giveBack;
+    this.#rollback = rollback;
     this.#election = election;
-    this.#looking = looking;
+    this.#peeking = peeking;
   }
 
   async renew(requests: readonly RenewRequest[], timeoutMs: number): Promise<readonly RenewReply[]> {
-    // What was not declared is never renewed: its give-back may be on its way to the masters.
+    // A hold that was not declared is never renewed, because its release may be on the way to the masters.
     const isHeld = ({ requestId }: RenewRequest): boolean => this.#holds.get(requestId)?.isDeclared === true;
     const allowed = requests.filter((request) => this.#holds.refusal(request) === undefined);
     const held = allowed.filter(isHeld);
@@ -47,7 +47,7 @@ export class Renewal {
     const keys = others.map(({ key }) => key);
     const [renewed, values] = await Promise.all([
       held.length > 0 ? this.#renewHeld(held, patienceOf(timeoutMs)) : [],
-      this.#looking.peek(keys, timeoutMs),
+      this.#peeking.peek(keys, timeoutMs),
     ]);
     const replies = new Map<RenewRequest, RenewReply>();
     held.forEach((request, index) => replies.set(request, renewed[index] ?? NO_ANSWER));
@@ -66,11 +66,11 @@ export class Renewal {
     const asked = this.#masters.askAll(
       patienceMs,
       async ({ store }, master) => {
-        const replies = await store.renew(requests.map(plain), patienceMs);
+        const replies = await store.renew(requests.map(withoutFencing), patienceMs);
         lacking.forEach((masters, index) => {
           const reply = replies[index];
           const isFree = reply !== undefined && "holder" in reply && reply.holder === undefined;
-          if (isFree) masters.add(master); // Also where its word does not count yet.
+          if (isFree) masters.add(master); // Even if its vote does not count yet.
         });
         return replies;
       },
@@ -86,7 +86,7 @@ export class Renewal {
       tallies.every(
         (tally, index) => tally.isYes || this.#masters.isSurelyNo(tally, requests[index]?.key ?? ""),
       );
-    await this.#masters.heard(asked, isDecided, patienceMs);
+    await this.#masters.awaitReplies(asked, isDecided, patienceMs);
     const none = new Tally(this.#masters.votes);
     return await Promise.all(
       requests.map((request, index) => {
@@ -105,32 +105,32 @@ export class Renewal {
   ): Promise<RenewReply> {
     const order = this.#masters.inOrder(request.key);
     const hold = this.#holds.get(request.requestId);
-    if (hold === undefined) return { renewed: false, holder: undefined }; // It was given back meanwhile.
+    if (hold === undefined) return { renewed: false, holder: undefined }; // The hold was released in the meantime.
     hold.lockTimeMs = Math.max(hold.lockTimeMs, request.lockTimeMs);
     const revoked = revokedFrom(request.requestId);
-    // One that knows of it is enough: others may have taken the hold since they were asked to revoke it. Until its body is
-    // done it keeps others out, wherever it is.
+    // One master that knows of the revocation is enough, because the others may have acquired the hold after they were asked to revoke it.
+    // The hold keeps others out, at whichever masters, until its body ends.
     if (tally.has(revoked)) return { renewed: false, holder: revoked };
     if (tally.isNo) {
-      await this.#giveBack.giveUp(hold, patienceMs, order[0]);
+      await this.#rollback.abandon(hold, patienceMs, order[0]);
       return { renewed: false, holder: tally.holder(order) };
     }
     const wasSure = this.#holds.isSure(hold);
-    // What is sure again from now on is known only of those that have said so now.
+    // The hold is sure again only from now on, so only masters that confirm it now are witnesses.
     if (!wasSure) hold.witnesses.clear();
     if (tally.isYes) hold.prove(sentAt, request.lockTimeMs);
     if (wasSure || tally.isYes) {
-      for (const master of order) if (tally.of(master)?.says === "yes") hold.witnesses.add(master);
+      for (const master of order) if (tally.voteOf(master)?.says === "yes") hold.witnesses.add(master);
     }
-    // Never what may have been lost: it would come back to life.
-    if (wasSure) this.#strengthen(hold, lacking, request, patienceMs);
+    // Not for a hold that may have been lost: it would come back to life.
+    if (wasSure) this.#restoreAt(hold, lacking, request, patienceMs);
     if (!tally.isYes) throw tally.error();
     if (!request.fencing) return RENEWED;
     return { renewed: true, fencingToken: await drawToken(this.#masters, hold.request, patienceMs) };
   }
 
-  /** A master that does not have what is surely ours, such as one that was dead when it was taken, takes it now. */
-  #strengthen(hold: Hold, lacking: Iterable<Master>, request: RenewRequest, patienceMs: number): void {
+  /** Acquires the hold at masters that lack it, such as one that was down when the hold was acquired. */
+  #restoreAt(hold: Hold, lacking: Iterable<Master>, request: RenewRequest, patienceMs: number): void {
     for (const master of lacking) {
       void this.#election.askFor(hold, master, (one) => one.acquire(request, patienceMs), patienceMs);
     }

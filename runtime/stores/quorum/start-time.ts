@@ -4,29 +4,29 @@ import { listenInRoot } from "../../root-context";
 import type { RedisClient } from "../redis/client";
 import { translateError } from "../redis/errors";
 
-/** Uptime comes in whole seconds, each end of it rounded down: it may be so much less in truth. */
+/** Uptime comes in whole seconds, and both of its ends are rounded down. The true uptime may be this much shorter. */
 const ROUNDED_MS = 1_000;
-/** And it is counted on the server's clock. */
+/** The server counts its uptime on its own clock, which may run fast. */
 const DRIFT_RATIO = 0.01;
 
-/** What a server says when it cannot answer yet. */
-const FOR_NOW = /^(?:LOADING|BUSY|MASTERDOWN|CLUSTERDOWN|TRYAGAIN)\b/;
+/** Errors of a server that cannot reply yet. */
+const TEMPORARY = /^(?:LOADING|BUSY|MASTERDOWN|CLUSTERDOWN|TRYAGAIN)\b/;
 
-/** The servers behind the clients of one quorum, by the id that each process of Redis gives itself. */
+/** The servers behind the clients of one quorum, by the `run_id` of each Redis process. */
 export class Servers {
   readonly #behind = new Map<StartTime, string>();
 
-  /** @throws {LockMisconfiguredError} where another client has the same server: one server has one vote */
-  assertNew(id: string, asker: StartTime): void {
+  /** @throws {LockMisconfiguredError} if another client has the same server, since one server has one vote */
+  assertNew(id: string, client: StartTime): void {
     for (const [other, otherId] of this.#behind) {
-      if (other === asker || otherId !== id) continue;
+      if (other === client || otherId !== id) continue;
       throw new LockMisconfiguredError("it is the same server as another of the masters");
     }
-    this.#behind.set(asker, id);
+    this.#behind.set(client, id);
   }
 }
 
-/** When the server behind a client's connection was started. It is read once for each connection. */
+/** The start time of the server behind a client's connection. It is read once for each connection. */
 export class StartTime {
   readonly #client: RedisClient;
   readonly #clock: Clock;
@@ -42,9 +42,10 @@ export class StartTime {
   }
 
   /**
-   * On our clock, at the latest. Who asks because of a reply asks about its connection: that of a later one tells no less.
+   * Returns the latest time at which the server may have started, on our clock. A caller that checks a reply asks about the connection of
+   * that reply. A newer connection is as good: its start time is the same or later.
    *
-   * @throws {LockMisconfiguredError} where the server does not tell, or is one of the others
+   * @throws {LockMisconfiguredError} if the server does not report it, or is the server of another client
    */
   get(): Promise<number> {
     return (this.#read ??= this.#ask());
@@ -88,7 +89,7 @@ export class StartTime {
 
 function whyUnknown(error: unknown): Error {
   const isReply = error instanceof Error && error.name === "ReplyError";
-  return isReply && !FOR_NOW.test(error.message)
+  return isReply && !TEMPORARY.test(error.message)
     ? unreadable(errorMessage(translateError(error)), error)
     : translateError(error);
 }

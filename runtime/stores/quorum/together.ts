@@ -3,18 +3,18 @@ import { MOST_AT_ONCE } from "../port";
 
 type Send<Request, Reply> = (request: Request, timeoutMs: number) => Promise<Reply>;
 
-interface Asked<Request, Reply> {
+interface Pending<Request, Reply> {
   readonly request: Request;
   readonly timeoutMs: number;
   readonly resolve: (reply: Reply) => void;
   readonly reject: (error: unknown) => void;
 }
 
-/** Sends what is asked for in one tick of the event loop by one command, where there is one for many. */
+/** Sends the requests of one tick of the event loop together, if the store has a command for many. */
 export class Together<Request, Reply> {
   readonly #sendOne: Send<Request, Reply>;
   readonly #sendMany: Send<readonly Request[], readonly (Reply | Error)[]> | undefined;
-  #asked: Asked<Request, Reply>[] = [];
+  #pending: Pending<Request, Reply>[] = [];
 
   constructor(
     sendOne: Send<Request, Reply>,
@@ -26,32 +26,33 @@ export class Together<Request, Reply> {
 
   ask(request: Request, timeoutMs: number): Promise<Reply> {
     return new Promise((resolve, reject) => {
-      if (this.#asked.push({ request, timeoutMs, resolve, reject }) === 1) runInPromiseJob(this.#flush);
+      if (this.#pending.push({ request, timeoutMs, resolve, reject }) === 1) runInPromiseJob(this.#flush);
     });
   }
 
   readonly #flush = (): void => {
-    const asked = this.#asked;
-    this.#asked = [];
-    for (let at = 0; at < asked.length; at += MOST_AT_ONCE) this.#carry(asked.slice(at, at + MOST_AT_ONCE));
+    const pending = this.#pending;
+    this.#pending = [];
+    for (let at = 0; at < pending.length; at += MOST_AT_ONCE)
+      this.#send(pending.slice(at, at + MOST_AT_ONCE));
   };
 
-  #carry(asked: readonly Asked<Request, Reply>[]): void {
-    if (asked.length === 1 || this.#sendMany === undefined) {
-      for (const { request, timeoutMs, resolve, reject } of asked)
+  #send(pending: readonly Pending<Request, Reply>[]): void {
+    if (pending.length === 1 || this.#sendMany === undefined) {
+      for (const { request, timeoutMs, resolve, reject } of pending)
         this.#sendOne(request, timeoutMs).then(resolve, reject);
       return;
     }
-    const requests = asked.map(({ request }) => request);
-    const timeoutMs = Math.max(...asked.map((one) => one.timeoutMs));
+    const requests = pending.map(({ request }) => request);
+    const timeoutMs = Math.max(...pending.map((one) => one.timeoutMs));
     this.#sendMany(requests, timeoutMs).then(
       (replies) =>
-        asked.forEach(({ resolve, reject }, index) => {
+        pending.forEach(({ resolve, reject }, index) => {
           const reply = replies[index] ?? new Error("it was not answered");
           if (reply instanceof Error) reject(reply);
           else resolve(reply);
         }),
-      (error: unknown) => asked.forEach(({ reject }) => reject(error)),
+      (error: unknown) => pending.forEach(({ reject }) => reject(error)),
     );
   }
 }

@@ -4,8 +4,8 @@ import type { Holds } from "./holds";
 import type { Master } from "./master";
 import type { Masters } from "./masters";
 
-/** Gives back what nobody is to believe in. */
-export class GiveBack {
+/** Releases holds in which nobody may believe any more. */
+export class Rollback {
   readonly #masters: Masters;
   readonly #holds: Holds;
   readonly #longestLockTimeMs: number;
@@ -17,18 +17,18 @@ export class GiveBack {
   }
 
   /**
-   * It is not ours: what masters have for it, or will have, is given back; the gate last, so that the next one who passes
-   * it finds the others free. Nobody was told that it is taken; or it is being told that it is lost.
+   * Abandons a hold: releases it at all masters that have it or may still get it. The gate is last, so that the next caller that passes it
+   * finds the other masters free. The hold was never reported as acquired, or is being reported as lost.
    */
-  async giveUp(hold: Hold, patienceMs: number, gate?: Master): Promise<void> {
+  async abandon(hold: Hold, patienceMs: number, gate?: Master): Promise<void> {
     this.#holds.end(hold);
-    const drops: Promise<unknown>[] = [];
+    const releases: Promise<unknown>[] = [];
     for (const master of hold.asked.keys()) {
-      if (master === gate || hold.tally.of(master)?.says === "no") continue;
+      if (master === gate || hold.tally.voteOf(master)?.says === "no") continue;
       const sent = this.releaseAt(master, hold, patienceMs);
-      if (hold.at.has(master)) drops.push(sent);
+      if (hold.grantedBy.has(master)) releases.push(sent);
     }
-    await this.#masters.heard(drops, () => false, patienceMs);
+    await this.#masters.awaitReplies(releases, () => false, patienceMs);
     if (gate !== undefined) void this.releaseAt(gate, hold, patienceMs);
   }
 
@@ -48,7 +48,7 @@ export class GiveBack {
       ({ released }) => released,
       () => false,
     );
-    hold?.ends.set(master, ended);
+    hold?.releases.set(master, ended);
     return sent;
   }
 }
