@@ -10,10 +10,10 @@ import { compilingFor } from "./typescript";
 import { watchSources, type Run } from "./watch";
 
 /**
- * Compiles the project, behind those that it references, and says what the compiler would say.
+ * Compiles the project after the projects that it references, and prints what the compiler prints.
  *
  * @returns the exit code
- * @throws {UsageError} when there is no compiler
+ * @throws {UsageError} if no compiler is installed
  */
 export function build(
   config: string,

@@ -31,7 +31,7 @@ interface Options {
  * Checks that the output holds the lock of every tag.
  *
  * @returns the exit code
- * @throws {UsageError} when there is nothing to check
+ * @throws {UsageError} if there is nothing to check
  */
 export function check({ project: named, outputs, json, typescript }: Options, cwd: string): number {
   const opened = new Map<string | undefined, Project[]>();

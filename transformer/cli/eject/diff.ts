@@ -9,7 +9,7 @@ import { bold, cyan, isTerminal, padded, print, red, safe, terminalSize, type Sa
 import { sourcesOf } from "./eject";
 import { parsed, wovenBodies, wovenText } from "./written-out";
 
-/** A function, as it is written and as it is woven. */
+/** A function before and after the weave. */
 interface Pair {
   readonly name: string;
   readonly place: string;
@@ -18,11 +18,11 @@ interface Pair {
 }
 
 /**
- * Shows tagged functions as they are written and as they are woven, side by side.
+ * Shows tagged functions before and after the weave, side by side.
  *
- * @param wanted the name of a function, such as `OrderService.pay` or `pay`; of all, if there is none
+ * @param wanted the name of a function, such as `OrderService.pay` or `pay`. Without it, shows all functions.
  * @returns the exit code
- * @throws {UsageError} where there is no such function
+ * @throws {UsageError} if there is no such function
  */
 export function diff(projects: readonly Project[], wanted: string | undefined, cwd: string): number {
   const files = new Map<string, Pair[]>();
@@ -71,7 +71,7 @@ function pairsIn(ts: Compiler, source: WovenSource, cwd: string): Pair[] {
   });
 }
 
-/** From the line at which the comment begins, without the indentation that all of them have. */
+/** Returns the lines from the start of the doc comment to `end`, without their common indentation. */
 function linesFrom(text: string, tag: number, end: number): string[] {
   const comment = text.lastIndexOf("/**", tag);
   const lines = onItsLines(text.slice(text.lastIndexOf("\n", comment) + 1, end)).split("\n");
@@ -114,13 +114,16 @@ function wrapped(line: string, width: number): string[] {
 
 type Row = readonly [before: string | undefined, after: string | undefined];
 
-/** What a line says, whatever its indentation; of one that only closes something, that is all it says. */
+/**
+ * Returns the text by which two lines are compared: without indentation, if the line contains a letter. A line such as `}` also has to
+ * match in its indentation.
+ */
 function saying(line: string | undefined): string | undefined {
   const words = line?.trim().replace(/\breturn await\b/, "return");
   return words !== undefined && /\p{L}/u.test(words) ? words : line;
 }
 
-/** By the longest common subsequence of their lines. */
+/** Aligns the lines by their longest common subsequence. */
 function aligned(written: readonly string[], woven: readonly string[]): Row[] {
   const isSame = (one: number, other: number): boolean => saying(written[one]) === saying(woven[other]);
   const common = Array.from({ length: written.length + 1 }, () => woven.map(() => 0));

@@ -9,25 +9,28 @@ import { preloadInBun, runningInBun, runsInBun } from "./runtimes";
 import { commandFor, commandOfFile } from "./scripts";
 import { addToVitestProjects } from "./vitest-projects";
 
-/** Hosts whose configuration is a module that exports an object with a list of plugins. */
+/** A host whose configuration is a module that exports an object with a list of plugins. */
 interface PluginHost {
   readonly name: string;
-  /** Of the package, and of the program. */
+  /** The name of the package and of the program. */
   readonly tool: string;
   readonly entry: string;
-  /** Without the ending, the first that is there. */
+  /** Names of the configuration file without the extension. The first that exists is used. */
   readonly configs: readonly string[];
   readonly property: string;
-  /** Where none is there, and one can be: the module that exports `defineConfig`. */
+  /** The module that exports `defineConfig`, for a new configuration. Without it, `init` does not create one. */
   readonly defineConfig?: string;
-  /** Then the package alone is evidence; others may be there for another tool. */
+  /** For test runners, the package alone is evidence. Other packages may be installed for another tool. */
   readonly isForTests?: true;
-  /** What follows the tool on the command line, to build or to test. */
+  /** The arguments with which the tool builds or tests. */
   readonly args?: readonly string[];
-  /** What builds the first lock alone, and where to; nothing where the configuration's own entry would be built. */
+  /**
+   * Returns the command that builds only the first lock, and its output. `undefined` if the command would build the configured entry
+   * instead.
+   */
   readonly alone?: (lock: string, config: string) => readonly [command: string, output: string] | undefined;
   readonly build?: (project: Project, file: string, dir: string) => readonly Step[];
-  /** What is wrong with its output, as it is configured. */
+  /** Describes what is wrong with the output as the host is configured. */
   readonly doubt?: (project: Project, config: string) => string | undefined;
 }
 
@@ -140,7 +143,7 @@ const PLUGIN_HOSTS: readonly PluginHost[] = [
   },
 ];
 
-/** Whether Vite's command builds the entry that the configuration has, whatever else it is told to. */
+/** Whether the configuration builds a library. Vite's command then builds the configured entry, whatever entry its arguments name. */
 function isLibrary(config: string): boolean {
   return /\blib\s*:/.test(config);
 }
@@ -168,7 +171,7 @@ function pluginHost({
     ...(isForTests && { isForTests }),
     evidence(project) {
       if (tool === "vite" && hasFramework(project)) return undefined;
-      // The last is shared: Vitest reads Vite's.
+      // Vitest also reads `vite.config`, so that file is no evidence of Vitest. Only the first name counts.
       return (
         project.config(configs[0] ?? "") ??
         (project.runs(tool) ? `\`${tool}\` in a script` : undefined) ??
@@ -222,7 +225,7 @@ function setUpPlugin(draft: Draft, file: string, from: string, property: string)
   draft.byHand.push({ file, why: NOT_UNDERSTOOD, lines: pluginLines(from, [[property]], how) });
 }
 
-// ---- the others -----------------------------------------------------------------------------------------
+// ---- other bundlers -------------------------------------------------------------------------------------
 
 const ESBUILD: Host = {
   name: "esbuild",
@@ -255,7 +258,7 @@ const ESBUILD: Host = {
     command: commandOfFile(project, draft, "node", esbuildScript(project) ?? "esbuild.config.mjs"),
     about: "builds with locks: what your entry points import is in their output",
   }),
-  // Their own script builds what it builds: this is the plugin with the esbuild that is here.
+  // The project's own script builds its own entry points. So this runs the plugin with the installed esbuild instead.
   tryOut: (_, file, dir) => [
     [
       "--input-type=module",
@@ -277,7 +280,7 @@ await build({
   ],
 };
 
-/** By the name that such scripts have, or that package.json runs. */
+/** Finds the script that runs esbuild, by its usual names or by the scripts in package.json. */
 function esbuildScript(project: Project): string | undefined {
   const named = project.config("esbuild.config", "esbuild", "build");
   const run = project.scripts.flatMap((script) =>
@@ -327,7 +330,7 @@ function bunScript(project: Project): string | undefined {
   return [...run, ...names].find((file) => project.read(file)?.includes("Bun.build(") === true);
 }
 
-/** For Turbopack: of any ending that it is not told of, tags would be lost without a word. */
+/** The rule for Turbopack. It lists all extensions, because Turbopack would silently drop the tags in files with any other one. */
 const TURBOPACK = '{ rules: { "*.{ts,tsx,mts,cts,js,jsx,mjs,cjs}": { loaders: ["lockweave/loader"] } } }';
 
 const NEXT_LINES = [
@@ -358,7 +361,7 @@ const NEXT: Host = {
     ];
     const there = places.find((path) => project.read(path) !== undefined);
     if (there === undefined) {
-      // Beside the routes: elsewhere Next.js does not look.
+      // Next.js only looks for the file next to `app` or `pages`.
       const dir = ["src/app", "src/pages"].some((path) => existsSync(project.path(path))) ? "src/" : "";
       draft.create(`${dir}instrumentation.${project.isTypeScript ? "ts" : "js"}`, instrumentation(project));
     } else if (project.read(there)?.includes("lockweave") !== true) {
@@ -375,7 +378,7 @@ const NEXT: Host = {
   }),
 };
 
-/** Next.js also calls it in its edge runtime, where Lockweave cannot run. */
+/** Next.js also calls `register()` in its edge runtime, where Lockweave cannot run. */
 const CONFIGURE_IN_NEXT = [
   'if (process.env.NEXT_RUNTIME === "nodejs") {',
   '  const { configure } = await import("lockweave");',
@@ -383,7 +386,7 @@ const CONFIGURE_IN_NEXT = [
   "}",
 ];
 
-/** What Next.js calls when the server starts, before any request. */
+/** Returns the file that Next.js runs when the server starts, before any request. */
 function instrumentation(project: Project): string {
   const type = project.isTypeScript ? ": Promise<void>" : "";
   const lines = CONFIGURE_IN_NEXT.map((line) => `  ${line}\n`).join("");
@@ -432,7 +435,7 @@ export const BUNDLERS: readonly Host[] = [
   BUN,
 ];
 
-/** The program that was built: whatever the bundler calls it. */
+/** Returns the path of the built program, whose name depends on the bundler. */
 function built(dir: string): string {
   const files = readdirSync(dir, { recursive: true, encoding: "utf8" }).filter((file) =>
     /\.[cm]?js$/.test(file),

@@ -8,11 +8,11 @@ import { compilerOption, isPatchable, whyNotTspc } from "./typescripts";
 
 const PLUGIN = '{ "transform": "lockweave/transformer", "transformProgram": true }';
 
-/** Writes the plugin into each tsconfig.json, unless one that it extends brings it. */
+/** Adds the plugin to each tsconfig.json, unless a tsconfig that it extends already has it. */
 export function addTransformer(draft: Draft, project: Project): void {
   for (const chain of project.tsconfigs(...projectsOf(project))) {
     const [own] = chain;
-    // Another list would take the place of the inherited one.
+    // A list in the extending tsconfig would replace the inherited one.
     const holder = chain.find(({ settings }) => "plugins" in settings) ?? chain.find(isInProject) ?? own;
     if (holder === undefined) continue;
     const file = nameIn(project, holder.path);
@@ -125,7 +125,7 @@ function compilingTo(project: Project, lock: string, command: string): NextStep 
   return { command, about: `compiles with locks${where}` };
 }
 
-/** Where the compiler writes what it makes of the file; `undefined` where it does not say. */
+/** Returns the path to which the compiler writes the JavaScript of a file, or `undefined` if it writes none. */
 function outputOf(project: Project, file: string): string | undefined {
   const [named] = projectsOf(project);
   const config = named !== undefined && existsSync(project.path(named)) ? named : project.home;
@@ -134,14 +134,14 @@ function outputOf(project: Project, file: string): string | undefined {
   if (setting("noEmit") === true) return undefined;
   const emitted = file.replace(/ts$/, "js");
   if (typeof outDir !== "string") return emitted;
-  // Until TypeScript 6 it is what all files have in common, which only the compiler knows.
+  // Before TypeScript 6, the default is the common root of all files, which only the compiler knows.
   const isCommon = rootDir === undefined && (project.typescript?.major ?? 6) < 6;
   const home = dirname(project.home);
   const root = typeof rootDir === "string" ? join(home, rootDir) : isCommon ? dirname(file) : home;
   return slashed(join(home, outDir, relative(root, emitted)));
 }
 
-/** With the settings of the project, but of this file alone. */
+/** Compiles only this file, with the settings of the project. */
 function compiling(compiler: (project: Project) => string, ...command: readonly string[]): TryOut {
   return (project, file, dir) => {
     const config = join(dir, "tsconfig.json");
@@ -198,7 +198,7 @@ const NEST: Host = {
   tryOut: compiling((project) => project.bin("typescript", "tsc")),
 };
 
-/** For those who cannot say which compiler runs. */
+/** Patches the installed TypeScript, for users who cannot choose which compiler runs. */
 function patchOnInstall(draft: Draft, project: Project): void {
   const patch = "ts-patch install -s";
   const isDone = draft.edit("package.json", (config) => {
@@ -230,7 +230,7 @@ function isPatched(project: Project): boolean {
 
 // ---- Nx -------------------------------------------------------------------------------------------------
 
-/** Nx runs `tsc --build` for each referenced project, and no script says so. */
+/** Nx runs `tsc --build` for each referenced project, without a script that shows it. */
 const NX: Host = {
   name: "Nx",
   evidence: (project) =>
@@ -247,7 +247,7 @@ const NX: Host = {
 
 export const COMPILERS: readonly Host[] = [NEST, NX, TSPC, TYPESCRIPT_7];
 
-/** What builds where nothing else is seen to: the host and its evidence. */
+/** Returns the compiler of a project for which no other host was found. */
 export function usualCompiler(project: Project): Host | undefined {
   if (!project.isCompiled) return undefined;
   return whyNotTspc(project) === undefined ? TSPC : TYPESCRIPT_7;

@@ -4,7 +4,7 @@ import { dirname, join, sep } from "node:path";
 import type { TryOut } from "./host";
 import type { Project } from "./project";
 
-/** The file with the first lock, and its text. */
+/** Returns the name and the text of the file with the first lock. */
 export function firstLock(
   project: Project,
   isForNode: boolean,
@@ -13,7 +13,7 @@ export function firstLock(
   const sources = existsSync(project.path(join(home, "src"))) ? join(home, "src") : home;
   const dir = sources === "." ? "" : `${sources.split(sep).join("/")}/`;
   if (!project.isTypeScript) return { file: `${dir}first-lock.mjs`, text: withoutTypes(PROGRAM) };
-  // Node takes a .ts file for CommonJS where package.json says so, and so does a compiler that leaves imports as they are.
+  // Node treats a .ts file as CommonJS if package.json says so. A compiler that preserves imports does the same.
   const needsEnding = isForNode || project.setting("verbatimModuleSyntax", project.home) === true;
   const file = `${dir}first-lock.${needsEnding && !project.isModule ? "mts" : "ts"}`;
   return { file, text: knowsConsole(project) ? PROGRAM : PROGRAM.replace("\n\n", `\n\n${CONSOLE}\n\n`) };
@@ -42,7 +42,7 @@ function withoutTypes(program: string): string {
   return program.replaceAll(/: (?:string|Promise<\w+>)(?=[)\s])/g, "");
 }
 
-/** Whether the types of the project have a console. */
+/** Whether the project's types declare `console`. */
 function knowsConsole(project: Project): boolean {
   const [lib, types] = [project.setting("lib", project.home), project.setting("types", project.home)];
   if (!Array.isArray(lib) || lib.some((name) => /^dom$/i.test(String(name)))) return true;
@@ -51,7 +51,7 @@ function knowsConsole(project: Project): boolean {
 }
 
 /**
- * Compiles the first lock, and runs it.
+ * Compiles and runs the first lock.
  *
  * @returns what it printed, or what went wrong
  */
