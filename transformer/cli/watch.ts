@@ -2,16 +2,16 @@ import { statSync, watch, type FSWatcher } from "node:fs";
 import { dirname, join } from "node:path";
 import { print, safe } from "./printer";
 
-/** What came of looking at the sources once. */
+/** The result of one run over the sources. */
 export interface Run {
   readonly errors: number;
   readonly sources: readonly string[];
 }
 
-/** Editors save in several steps. */
+/** Editors save in several steps, so a run waits until they have finished. */
 const SETTLE_MS = 50;
 
-/** Runs now and after each change, in the compiler's own words, by which editors know when that begins and ends. */
+/** Runs now and after each change. It prints the compiler's own messages, by which editors detect when a run begins and ends. */
 export function watchSources(runOnce: () => Run): void {
   const watchers = new Map<string, FSWatcher>();
   let sources: ReadonlySet<string> = new Set();
@@ -52,7 +52,7 @@ export function watchSources(runOnce: () => Run): void {
   run();
 }
 
-/** Not what the build itself writes. */
+/** Matches TypeScript sources, and not the files that the build itself writes. */
 const MAY_BE_SOURCE = /(?<!\.d)\.[cm]?tsx?$/;
 
 function changedAt(file: string): number {

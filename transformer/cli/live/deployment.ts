@@ -3,38 +3,40 @@ import { UsageError } from "../../verify/usage-error";
 import { printError, safe } from "../printer";
 import { addressOf, reasonOf } from "./errors";
 
-/** The servers with the locks, as the console sees them. */
+/** The Redis servers that store the locks, as the live commands see them. */
 export interface Deployment {
-  /** What `configure({ redis })` takes. */
+  /** The clients, in the form that `configure({ redis })` accepts. */
   readonly redis: Redis | Cluster | readonly Redis[];
-  /** The servers without their passwords. */
+  /** The addresses of the servers without passwords. */
   readonly names: readonly string[];
-  /** One Redis alone; each master of a cluster or a quorum. */
+  /** Returns the single Redis, or each master of a cluster or a quorum. */
   masters(): readonly Redis[];
-  /** How many masters must answer: all, or more than half of a quorum. */
+  /** Returns how many masters must answer: all of them, or a majority of a quorum. */
   needed(): number;
-  /** Reads the beginning of a text, wherever the key lives, and how long the key still lives. */
+  /** Reads the beginning of a value from the server that stores the key, and the remaining lifetime of the key. */
   read(
     name: string,
     mostBytes: number,
   ): Promise<{ readonly value: string | undefined; readonly leftMs: number }>;
-  /** The same servers for a client with a `keyPrefix`. */
+  /** Connects to the same servers with a `keyPrefix`. */
   prefixed(prefix: string): Pick<Deployment, "redis" | "close">;
   close(): void;
 }
 
 const OPTIONS = {
-  // So that the command ends if a server hangs.
+  // Ends the command if a server hangs.
   maxRetriesPerRequest: 1,
   commandTimeout: 5_000,
   connectTimeout: 5_000,
-  // ioredis prints what the server answers to it as it is.
+  // The ready check is off because ioredis would print the server's reply to it unescaped.
   enableReadyCheck: false,
 };
 
 /**
- * @param urls one Redis, Sentinel or node of a cluster; or the masters of a quorum
- * @throws {UsageError} if one cannot be reached; of a quorum, if too few can
+ * Connects to the servers.
+ *
+ * @param urls one Redis, Sentinel, or cluster node, or the masters of a quorum
+ * @throws {UsageError} if a server cannot be reached, or, for a quorum, if a majority cannot be reached
  */
 export async function openHome(urls: readonly string[]): Promise<Deployment> {
   const { Redis: Client, Cluster: ClusterClient } = loadIoredis();
@@ -53,14 +55,14 @@ export async function openHome(urls: readonly string[]): Promise<Deployment> {
         ...connection.options,
         ...OPTIONS,
         lazyConnect: true,
-        // The first connection must not wait for sentinels that are gone; a later one is awaited as long as somebody looks.
+        // The first connection does not wait for missing sentinels. A later connection retries until the command ends.
         sentinelRetryStrategy: (attempt: number): number | null =>
           isConnected ? Math.min(attempt * 100, 1_000) : null,
       };
       const client =
         connection.url === undefined ? new Client(settings) : new Client(connection.url, settings);
       clients.push(client);
-      // It says more than the error of the command that fails then.
+      // This error says more than the error of the command that fails because of it.
       client.on("error", (error) => void (trouble ??= error));
       try {
         await client.connect();
@@ -105,7 +107,7 @@ export async function openHome(urls: readonly string[]): Promise<Deployment> {
   }
 }
 
-/** One Redis, or the masters of a quorum. */
+/** Returns the deployment of one Redis, or of the masters of a quorum. */
 function homeOf(clients: readonly Redis[], names: readonly string[], close: () => void): Deployment {
   const several = (all: readonly Redis[]): Deployment["redis"] => {
     const [only] = all;
@@ -134,7 +136,7 @@ async function readFrom(
   return { value: value === "" ? undefined : value, leftMs };
 }
 
-/** What any master of a quorum has, of those that answer. */
+/** Returns the value from any master of a quorum that answers and has one. */
 async function readFromAny(
   clients: readonly Redis[],
   name: string,

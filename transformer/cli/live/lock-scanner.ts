@@ -8,33 +8,33 @@ import { readLock, readLocks, type Reading } from "./read-locks";
 import { KeyScanner } from "./key-scanner";
 
 export interface SurveyOptions {
-  /** A pattern of `SCAN` for the keys of locks. */
+  /** A pattern of `SCAN` that matches the keys of locks. */
   readonly match: string;
-  /** What the client puts before each key. */
+  /** The `keyPrefix` of the client. */
   readonly prefix: string;
 }
 
-/** So many names of each master are looked through in one look, so that it is prompt however many keys there are. */
+/** The names that one snapshot scans on each master. The limit keeps a snapshot fast, however many keys there are. */
 const NAMES_PER_LOOK = 20_000;
-/** The same for a command that looks once. */
+/** The limit for a command that takes only one snapshot. */
 export const NAMES_OF_ONE_LOOK = 2_000_000;
 
-/** One lock, and the condition for taking it: the full texts that its key contained on any master. */
+/** A lock with the complete values that its key had on the masters. A forced release requires that these have not changed. */
 export interface SeenLock {
   readonly row: LockRow;
-  /** `undefined` if they cannot be compared: binary data, or too long. */
+  /** `undefined` if the values cannot be compared, because they are binary or too long. */
   readonly values: readonly string[] | undefined;
 }
 
 /**
- * Reads the locks of all servers, again and again. It changes nothing. Each look costs a bounded number of commands and bytes:
- * the next look goes on through the names where this one ended, and reads the locks that are known by then.
+ * Reads the locks of all servers repeatedly, and changes nothing. Each snapshot costs a bounded number of commands and bytes. It continues
+ * the scan where the last one stopped, and reads all locks that are known by then.
  */
 export class LockScanner {
   readonly #options: SurveyOptions;
   readonly #scanners = new Map<Redis, KeyScanner>();
   readonly #processes: Processes;
-  /** For each lock: its holders at the last look, since which look, and whether others held it before. */
+  /** For each lock: its holders in the last snapshot, when they were first seen, and whether others held the lock before them. */
   readonly #firstSeen = new Map<string, { what: string; at: number; isAnother: boolean }>();
 
   constructor(options: SurveyOptions) {
@@ -42,7 +42,11 @@ export class LockScanner {
     this.#processes = new Processes(options.prefix);
   }
 
-  /** @throws {UsageError} if too few servers answer */
+  /**
+   * Takes a snapshot of all locks.
+   *
+   * @throws {UsageError} if too few servers answer
+   */
   async look(home: Deployment, mostNames = NAMES_PER_LOOK): Promise<Snapshot> {
     const startedAt = performance.now();
     const masters = home.masters();
@@ -139,7 +143,7 @@ export class LockScanner {
   }
 }
 
-/** The replies of those that answered. Of a quorum, most of it is enough. */
+/** Returns the replies of the servers that answered, if there are enough of them. A majority of a quorum is enough. */
 async function ofThoseThere<Reply>(
   home: Deployment,
   looks: readonly Promise<Reply>[],
@@ -160,7 +164,7 @@ function processesOf(locks: readonly Found[]): string[] {
 
 type FoundOfAll = Found & { readonly masters: number };
 
-/** What several masters of a quorum have of each lock. */
+/** Merges what several masters of a quorum store for each lock. */
 function joined(locks: readonly Found[]): readonly FoundOfAll[] {
   const byKey = new Map<string, FoundOfAll>();
   for (const lock of locks) {

@@ -23,7 +23,7 @@ export async function inspectLock(
   }
 }
 
-/** Takes a lock from its holders after a yes. It takes only what was shown before the question. */
+/** Forces the release of a lock after the user confirms. It acts only on the hold that the question showed. */
 export async function releaseLock(
   urls: readonly string[],
   key: string,

@@ -4,13 +4,10 @@ import type { Deployment } from "./deployment";
 import type { Snapshot } from "./snapshot";
 import type { LockScanner } from "./lock-scanner";
 
-/** So many times as long as the look took. */
+/** The pause after a snapshot, as a multiple of the time that it took. So a slow server does not become slower. */
 const PAUSE_PER_LOOK = 10;
 
-/**
- * One look after the other; of one that fails, why: the next one may not. One that took long is not followed by another at
- * once: a slow server is not to be made slower.
- */
+/** Takes snapshots without end. A failure yields its message, because the next snapshot may succeed. */
 export async function* looks(
   survey: LockScanner,
   home: Deployment,

@@ -4,7 +4,7 @@ import type { Deployment } from "./deployment";
 import type { Process, Announcement } from "./snapshot";
 import { shortened } from "./shortened";
 
-/** What a process said, and when, by the clock here. */
+/** What a process announced about itself, and when, on the local clock. */
 interface Word {
   readonly process: Process;
   readonly at: number;
@@ -13,16 +13,16 @@ interface Word {
 }
 
 const ASKED_EVERY_MS = 5_000;
-/** The first announcement may be on its way. */
+/** The time before the second read. The first announcement may not have arrived yet. */
 const ASKED_AGAIN_AFTER_MS = 1_000;
-/** So many processes are asked for in one look. */
+/** The most processes whose announcements one snapshot reads. */
 const MOST_ASKED = 500;
 const ASKED_AT_ONCE = 20;
-/** A longer announcement is not by a process of ours, and is left out. */
+/** A longer announcement does not come from Lockweave, and is ignored. */
 const MOST_BYTES = 300_000;
 const LONGEST_KEY = 1_000;
 
-/** What processes announce about themselves: see `configure({ announce: true })`. */
+/** Reads what processes announce about themselves with `configure({ announce: true })`. */
 export class Processes {
   readonly #prefix: string;
   readonly #words = new Map<string, Word>();
@@ -33,9 +33,9 @@ export class Processes {
   }
 
   /**
-   * Reads the announcements of these processes. One that is missing, wrong, too long, or forbidden to this user says nothing.
+   * Reads the announcements of these processes. Ignores one that is missing, invalid, too long, or forbidden to this user.
    *
-   * @param numbers the most important first
+   * @param numbers the process numbers, the most important first
    * @returns the number of commands
    */
   async ask(home: Deployment, numbers: Iterable<string>): Promise<number> {
@@ -59,7 +59,7 @@ export class Processes {
       if (value !== undefined && Buffer.byteLength(value) < MOST_BYTES)
         this.#words.set(number, wordOf(number, value, now - (STANDS_FOR_MS - leftMs)));
     } catch {
-      // The lock itself was read: a process without an announcement is known by its number.
+      // The lock itself was read. A process without an announcement is shown by its number.
     }
   }
 
@@ -73,7 +73,9 @@ export class Processes {
   }
 
   /**
-   * @param since what was said before, by the clock here, was of an earlier hold
+   * Returns what the process announced about a lock that it holds.
+   *
+   * @param since the time from which an announcement counts, on the local clock. An earlier one describes an earlier hold.
    */
   holds(number: string, key: string, now: number, since: number): Announcement {
     const word = this.#words.get(number);
@@ -92,7 +94,7 @@ function saidOf(locks: readonly AnnouncedLock[], key: string, agoMs: number): An
   return { ...(lock.site !== undefined && { site: lock.site }), forMs: lock.forMs + agoMs };
 }
 
-/** It may be anybody's text: what is not as it should be is left out. */
+/** Parses an announcement. Any program may have written it, so invalid fields are dropped. */
 function wordOf(number: string, text: string, at: number): Word {
   const said = objectIn(text);
   const { host, pid, version } = said;

@@ -6,22 +6,21 @@ import { looks } from "./looks";
 import { shortened } from "./shortened";
 import { LockScanner, type SurveyOptions } from "./lock-scanner";
 
-/** What has changed from one look to the next. */
+/** A difference between two snapshots. */
 interface Change {
   readonly key: string;
   readonly what: "taken" | "waited for" | "waited for no more" | "revoked" | "ended";
   readonly by?: HolderRow;
-  /** How many wait. */
+  /** The number of waiters. */
   readonly waiting: number;
 }
 
 const LOOKS_EVERY_MS = 500;
 
 /**
- * Writes a line for each change, from now on until it is ended. It looks time and again: what comes and goes between two
- * looks is not seen.
+ * Prints a line for each change until the process ends. Changes between two snapshots can be missed.
  *
- * @throws {UsageError} when the server cannot be looked at
+ * @throws {UsageError} if the servers cannot be read
  */
 export async function tail(urls: readonly string[], options: SurveyOptions, json: boolean): Promise<0> {
   const home = await openHome(urls);
@@ -49,13 +48,13 @@ export async function tail(urls: readonly string[], options: SurveyOptions, json
   }
 }
 
-/** What a key holds of a revoked lock does not tell the process any more: it is that of the hold which was seen before. */
+/** Restores the process of a revoked hold from the snapshot before. The revoked value no longer contains the whole process number. */
 function withProcesses(lock: LockRow, was: LockRow | undefined): LockRow {
   const holders = lock.holders.map((one) => ({ ...one, process: one.process ?? hasHold(was, one)?.process }));
   return { ...lock, holders };
 }
 
-/** In the order of the keys, each that ended before what came after it. */
+/** Returns the changes ordered by key. For each key, ended holds come before new ones. */
 function changesBetween(before: readonly LockRow[], after: readonly LockRow[]): Change[] {
   const [old, now] = [before, after].map((locks) => new Map(locks.map((lock) => [lock.key, lock])));
   const keys = [...new Set([...before, ...after].map(({ key }) => key))].toSorted();

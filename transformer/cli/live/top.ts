@@ -8,7 +8,7 @@ const REFRESHED_EVERY_MS = 1_000;
 const LINES_BESIDE_THE_TABLE = 5;
 
 /**
- * Shows held locks and waiters: on a terminal again and again until it is ended, otherwise once.
+ * Shows held locks and waiters: repeatedly on a terminal, otherwise once.
  *
  * @throws {UsageError} if the servers cannot be read
  */
@@ -27,7 +27,7 @@ export async function top(urls: readonly string[], options: SurveyOptions, json:
   }
 }
 
-/** Runs until the process is ended. */
+/** Refreshes the terminal until the process ends. */
 async function live(survey: LockScanner, home: Deployment): Promise<void> {
   for await (const seen of looks(survey, home, REFRESHED_EVERY_MS)) {
     const room = Math.max(1, terminalSize().rows - LINES_BESIDE_THE_TABLE);

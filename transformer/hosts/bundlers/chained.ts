@@ -1,6 +1,6 @@
 import { decode, encode, type SourceMapSegment } from "@jridgewell/sourcemap-codec";
 
-/** As loaders hand it on. */
+/** A source map as loaders pass it on. */
 export interface SourceMap {
   version: number;
   sources: string[];
@@ -9,7 +9,7 @@ export interface SourceMap {
   sourcesContent?: (string | null)[];
 }
 
-/** The map of a text whose source was itself made from another, as `before` says. */
+/** Combines two source maps: `before` maps the input of the weave to its original source. */
 export function chained({ mappings }: SourceMap, before: SourceMap): SourceMap {
   const lines = decode(before.mappings);
   const lead = (segment: SourceMapSegment): SourceMapSegment[] => {

@@ -12,12 +12,12 @@ interface Asked {
 
 const ANSWERED_WITHIN_MS = 60_000;
 
-/** Takes locks after a second question. An answer counts once, and only for what was shown with the question. */
+/** Releases locks by force after a second question. Each answer counts once, and only for the hold that the question showed. */
 export class Releases {
   readonly #home: Deployment;
   readonly #options: SurveyOptions;
   readonly #asked = new Map<string, Asked>();
-  /** One at a time: the runtime has one configuration. */
+  /** Releases run one at a time, because the runtime has only one configuration. */
   #last: Promise<unknown> = Promise.resolve();
 
   constructor(home: Deployment, options: SurveyOptions) {
@@ -25,7 +25,7 @@ export class Releases {
     this.#options = options;
   }
 
-  /** Returns the question, or why there is nothing to take. */
+  /** Returns the question, or why nothing can be released. */
   async ask(key: string, now: boolean): Promise<Question | string> {
     const seen = await new LockScanner(this.#options).lookAtOne(this.#home, key);
     const nothing = nothingToTake(key, seen, now);

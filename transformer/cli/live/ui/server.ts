@@ -28,19 +28,24 @@ const HEADERS = {
 
 const LONGEST_BODY = 100_000;
 
-/** What the page asks for. */
+/** Provides the data for the requests of the page. */
 export interface Answers {
-  /** @param lock the key of one that is shown by itself */
+  /**
+   * Returns the current state.
+   *
+   * @param find a part of the keys to show
+   * @param lock the key of the lock that is shown in detail
+   */
   state(find: string, lock: string | undefined): State;
   readonly releases: Releases;
 }
 
 /**
- * Serves the page and what it asks for, on loopback only.
+ * Serves the page and its requests, on loopback only.
  *
- * @param port 0: any that is free
- * @returns the page's address, with the token behind the `#`, where no server and no log sees it
- * @throws {UsageError} when the port is taken
+ * @param port 0 means any free port
+ * @returns the page's address. The token follows the `#`, so it appears in no request and no log.
+ * @throws {UsageError} if the port is in use
  */
 export async function serve(
   answers: Answers,
@@ -102,7 +107,7 @@ function send(response: ServerResponse, status: number, value: object): void {
     .end(JSON.stringify(value));
 }
 
-/** What is no JSON object, or too long, is one with nothing in it. */
+/** Reads the JSON object of a request. Returns an empty object if the body is not a JSON object or is too long. */
 async function bodyOf(request: IncomingMessage): Promise<Readonly<Record<string, unknown>>> {
   let text = "";
   for await (const chunk of request.setEncoding("utf8")) {

@@ -14,10 +14,10 @@ const MOST_LOCKS = 200;
 const MOST_HEAT_ROWS = 25;
 
 /**
- * Shows who holds what, who waits, and what was in the last hour, in a browser of this machine, until it is ended.
+ * Shows holders, waiters, and the last hour in a browser on this machine, until the process ends.
  *
- * @param port 0: any that is free
- * @throws {UsageError} when the server cannot be looked at, or the port is taken
+ * @param port 0 means any free port
+ * @throws {UsageError} if the servers cannot be read, or the port is in use
  */
 export async function ui(urls: readonly string[], options: SurveyOptions, port: number): Promise<number> {
   const home = await openHome(urls);

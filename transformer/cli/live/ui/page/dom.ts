@@ -1,6 +1,6 @@
 type Child = Node | string;
 
-/** An element. What is put into it as a text stays a text: names of locks may be anything. */
+/** Creates an element. Text children are never parsed as HTML, because keys may contain anything. */
 export function element<Name extends keyof HTMLElementTagNameMap>(
   name: Name,
   attributes: Readonly<Record<string, string>>,
@@ -23,7 +23,11 @@ export function drawing<Name extends keyof SVGElementTagNameMap>(
   return made;
 }
 
-/** @throws {Error} where the page has no such element */
+/**
+ * Returns an element of the page.
+ *
+ * @throws {Error} if the page has no such element
+ */
 export function byId<Kind extends Element>(id: string, kind: abstract new () => Kind): Kind {
   const found = document.getElementById(id);
   if (found instanceof kind) return found;
@@ -31,10 +35,9 @@ export function byId<Kind extends Element>(id: string, kind: abstract new () => 
 }
 
 /**
- * Makes the children those that are wanted, in their order. One that is there already stays, with its focus and its hover, and is
- * only put anew where it differs.
+ * Updates the children of an element in place. An existing child keeps its focus and hover, and only its differences are replaced.
  *
- * @param wanted by their keys
+ * @param wanted the new children in order, by key
  */
 export function show(parent: Element, wanted: ReadonlyMap<string, Element>): void {
   const old = new Map([...parent.children].map((child) => [child.getAttribute("data-key") ?? "", child]));
@@ -51,7 +54,7 @@ export function show(parent: Element, wanted: ReadonlyMap<string, Element>): voi
   for (const child of old.values()) child.remove();
 }
 
-/** What differs is replaced, as deep inside as can be: so what has the focus keeps it. */
+/** Replaces differences as deep in the tree as possible, so that a focused element keeps its focus. */
 function renew(old: Element, made: Element): void {
   for (const name of old.getAttributeNames()) if (!made.hasAttribute(name)) old.removeAttribute(name);
   for (const { name, value } of made.attributes)

@@ -14,7 +14,7 @@ const ASKED_EVERY_MS = 500;
 const find = byId("find", HTMLInputElement);
 const span = byId("span", HTMLSelectElement);
 
-/** The one that is shown by itself: it stands in the address, so that it can be kept and gone back to. */
+/** Returns the key of the lock that is shown in detail. It is part of the address, so that bookmarks and the back button work. */
 function keyShown(): string | undefined {
   return new URLSearchParams(location.hash.slice(1)).get("lock") ?? undefined;
 }

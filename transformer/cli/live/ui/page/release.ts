@@ -5,8 +5,8 @@ import { askRelease, confirmRelease } from "./requests";
 import { holderText } from "./words";
 
 /**
- * Takes a lock from those who hold it: the first question is which way, the second shows who holds it, and wants its name to be
- * written if a body may be at work under it.
+ * Sets up the buttons that release a lock by force. The user first chooses whether to revoke or to free it. Then a dialog shows the
+ * holders. Freeing a lock under which a body may run requires the user to type its key.
  */
 export function offerRelease(keyShown: () => string | undefined): void {
   const dialog = byId("release", HTMLDialogElement);
