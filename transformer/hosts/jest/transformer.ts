@@ -10,18 +10,18 @@ import { fileWeaver, shown, type FileWeaver, type WovenFile } from "../one-file/
 
 export interface JestOptions extends PluginOptions {
   /**
-   * What compiles the files once they are woven, as it would stand in Jest's `transform`: `"@swc/jest"`, or
-   * `["ts-jest", { ... }]`. By default `"babel-jest"`, as without us.
+   * The transformer that compiles the woven files, in the form of Jest's `transform`: `"@swc/jest"`, or `["ts-jest", { ... }]`. The default
+   * is `"babel-jest"`, as in Jest itself.
    */
   readonly transformer?: string | readonly [name: string, config?: unknown];
 }
 
-/** What Jest says of a file, as far as it is our business. */
+/** The parts of Jest's options for a file that are used here. */
 interface TransformOptions {
   readonly config: { readonly rootDir: string };
   readonly configString: string;
   readonly instrument: boolean;
-  /** The texts of files by their paths. */
+  /** The texts of files by path. */
   readonly cacheFS?: Map<string, string>;
 }
 
@@ -32,9 +32,12 @@ interface Transformed {
 
 type Asked<Result> = (text: string, path: string, options: TransformOptions) => Result;
 
-/** One of Jest's transformers. */
+/** A transformer of Jest. */
 interface Transformer {
-  /** Whether it counts what is covered: Jest does so, in what is led back to the files on disk. */
+  /**
+   * Whether the transformer instruments the code for coverage. If not, Jest instruments its output, whose source maps lead to the files on
+   * disk.
+   */
   readonly canInstrument?: boolean;
   getCacheKey?: Asked<string>;
   getCacheKeyAsync?: Asked<Promise<string>>;
@@ -42,7 +45,7 @@ interface Transformer {
   processAsync?: Asked<Promise<Transformed>>;
 }
 
-/** Weaves each file, and lets another transformer compile it. */
+/** Creates a transformer that weaves each file, and passes it on to another transformer. */
 export function createTransformer(options: JestOptions = {}): Transformer {
   const { transformer = "babel-jest", ...pluginOptions } = options;
   const [name, config] = typeof transformer === "string" ? [transformer] : transformer;
@@ -102,10 +105,10 @@ export function createTransformer(options: JestOptions = {}): Transformer {
 }
 
 /**
- * Puts the woven text into Jest's cache of texts. ts-jest takes a file that it has not seen before from there, and not from what it is
- * given.
+ * Puts the woven text into Jest's cache of file texts. ts-jest reads a file that it has not seen before from this cache, and not from its
+ * argument.
  *
- * @returns restores the cache, which Jest reads the file from again
+ * @returns a function that restores the cache, from which Jest reads the file again
  */
 function showWoven(file: WovenFile | undefined, path: string, { cacheFS }: TransformOptions): () => void {
   if (file === undefined || cacheFS === undefined) return () => {};
@@ -114,7 +117,7 @@ function showWoven(file: WovenFile | undefined, path: string, { cacheFS }: Trans
   return () => void (before === undefined ? cacheFS.delete(path) : cacheFS.set(path, before));
 }
 
-/** A test of a file with errors does not run: they are all told, in the compiler's words. */
+/** Throws an error that lists all errors of the file, so that its test does not run. Prints the warnings. */
 function withoutErrors(file: WovenFile | undefined, path: string): WovenFile | undefined {
   if (file === undefined) return undefined;
   const name = relative(process.cwd(), path).replaceAll(sep, "/");
@@ -124,7 +127,7 @@ function withoutErrors(file: WovenFile | undefined, path: string): WovenFile | u
   return file;
 }
 
-/** What was made of the woven text, with a map that leads to the text on disk. */
+/** Returns the compiled code with source maps that lead to the text on disk. */
 function ledToDisk(file: WovenFile | undefined, made: Transformed): Transformed {
   if (file === undefined) return made;
   const source = (): Source => file.source;
@@ -146,7 +149,7 @@ function transformerNamed(name: string, config: unknown, rootDir: string): Trans
   return found.createTransformer?.(config) ?? found;
 }
 
-/** As Jest makes it for a transformer that makes none. */
+/** Returns the key that Jest uses for a transformer without its own. */
 function usualCacheKey(text: string, path: string, { config, configString }: TransformOptions): string {
   return [text, relative(config.rootDir, path), configString].join("\0");
 }

@@ -4,24 +4,24 @@ import { commentsThatMentionIt } from "../../read/comments";
 import { unitCalled } from "../../read/units";
 import { tagsIn } from "./tag-at";
 
-/** A change of the file that cures a problem. */
+/** A change of the file that fixes a problem. */
 export interface Cure {
   readonly description: string;
   readonly changes: readonly TS.TextChange[];
 }
 
-/** The words that a problem is about. */
+/** A problem, with the source text that it is about. */
 interface Found {
   readonly ts: typeof TS;
   readonly file: TS.SourceFile;
   readonly start: number;
   readonly length: number;
-  /** What stands there. */
+  /** The source text at the problem. */
   readonly words: string;
   readonly message: string;
 }
 
-/** Of a problem's code, what may be written instead; nothing where only its author can tell. */
+/** The fixes by the code of the problem. A problem is missing if only the author can fix it. */
 const CURES: Readonly<Record<string, (found: Found) => readonly Cure[]>> = {
   LW1001: (found) =>
     /^[A-Za-z]\w*:/.test(found.words) ? [changeTo(found, found.words.replace(":", "="))] : [],
@@ -65,7 +65,7 @@ const CURES: Readonly<Record<string, (found: Found) => readonly Cure[]>> = {
 
 export const CURABLE = Object.keys(CURES);
 
-/** What cures the problem of this code: also what the compiler itself tells of a tag's words, if it tells what was meant. */
+/** Returns the fixes for a problem of this code. That includes the compiler's own errors in a tag, if their message suggests a name. */
 export function curesOf(code: string, found: Found): readonly Cure[] {
   return (CURES[code] ?? meant)(found);
 }
@@ -83,7 +83,7 @@ function meant(found: Found): readonly Cure[] {
   return word === undefined ? [] : [changeTo(found, word)];
 }
 
-/** The whole expression: where it goes on with a quote, its author has to say which quotes go around. */
+/** Quotes the whole expression. If a quote follows it, only the author knows which quotes to use. */
 function inQuotes(found: Found): readonly Cure[] {
   const behind = found.file.text.charAt(found.start + found.length);
   return /["'`]/.test(behind) ? [] : [changeTo(found, `"${found.words}"`)];
@@ -105,7 +105,7 @@ function withoutTheSecond({ ts, file, start }: Found): readonly Cure[] {
   return [{ description: `Remove the second \`${attribute.name.text}\``, changes }];
 }
 
-/** Before what looks like the next attribute, or at the end of the line. */
+/** Closes the quote before the next attribute, or at the end of the line. */
 function closedQuote({ start, words }: Found): readonly Cure[] {
   const [inside = ""] = /^.*?(?=\s+[A-Za-z]\w*=|\s*$)/m.exec(words) ?? [];
   const quote = words.charAt(0);
@@ -119,7 +119,7 @@ function closedQuote({ start, words }: Found): readonly Cure[] {
       ];
 }
 
-/** The flag that the function's own name would be. */
+/** Adds a flag named like the function. */
 function flagOfItsName({ ts, file, start, length }: Found): readonly Cure[] {
   const name = tagsIn(ts, file).find(({ tag }) => tag.word.start === start)?.name;
   const flag = /[A-Za-z]\w*$/.exec(name ?? "")?.[0];
@@ -128,7 +128,7 @@ function flagOfItsName({ ts, file, start, length }: Found): readonly Cure[] {
   return [{ description: `Add \`${newText.trim()}\``, changes: [inserted(start + length, newText)] }];
 }
 
-/** The one behind the last value of the attribute, which the words name. */
+/** Removes the comma after the last value of the attribute at `start`. */
 function withoutComma({ file, start, length }: Found): readonly Cure[] {
   const behind = file.text.slice(start + length);
   const [before] = /^[^\n@]*?,(?=\s*(?:$|\*|\n|[A-Za-z_$][\w$-]*\s*=))/.exec(behind) ?? [];
@@ -137,7 +137,7 @@ function withoutComma({ file, start, length }: Found): readonly Cure[] {
   return [{ description: "Remove the comma", changes: [{ span, newText: "" }] }];
 }
 
-/** `/* @redisLock ... *\/`, and `// @redisLock ...` */
+/** Turns `/* @redisLock ... *\/` or `// @redisLock ...` into a doc comment. */
 function asJsDoc({ ts, file, start }: Found): readonly Cure[] {
   const comments = [...commentsThatMentionIt(ts, file)].map(({ comment }) => comment);
   return comments
@@ -176,15 +176,15 @@ function trueOrFalse({ words }: Found): string[] {
   return /^(?:no|n|off|0)$/i.test(words) || word === "false" ? ["false"] : [];
 }
 
-/** `5sec` is `5s`. Of a number that is no duration at all, nobody can tell. */
+/** Replaces `5sec` by `5s`. A number without a known unit has no obvious fix. */
 function withShortUnit(found: Found): readonly Cure[] {
   const [, amount = "", word = ""] = /^(\d+(?:\.\d+)?)([a-z]+)$/i.exec(found.words) ?? [];
   const unit = unitCalled(word);
-  // Where the unit is as it should be, the amount is what is wrong.
+  // If the unit is correct, the amount is wrong.
   return unit === undefined || unit === word ? [] : [changeTo(found, `${amount}${unit}`)];
 }
 
-/** The problem is at the tag of the function. */
+/** Adds `async` to the function whose tag has the problem. */
 function makeAsync({ ts, file, start }: Found): readonly Cure[] {
   const fn = tagsIn(ts, file).find(({ tag }) => tag.word.start === start)?.fn;
   if (fn === undefined) return [];

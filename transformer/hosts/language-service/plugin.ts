@@ -11,7 +11,7 @@ import { typeErrors } from "./type-errors";
 import { workThatOutlives } from "./work-that-outlives";
 import { organizing, withoutUsed } from "./unused";
 
-/** What tsserver loads: TypeScript's answers, with ours of the tags among them. */
+/** The plugin that tsserver loads. It adds the results for tags to those of TypeScript. */
 function languageService({ typescript: ts }: { readonly typescript: typeof TS }): TS.server.PluginModule {
   return {
     create(info) {
@@ -26,7 +26,7 @@ function answers(
   theirs: TS.LanguageService,
   { ask }: ReturnType<typeof projectOf>,
 ): Partial<TS.LanguageService> {
-  /** Of a word in a tag: TypeScript's answer to the same question about what the word names. */
+  /** Answers a question about a name in a tag with TypeScript's answer about its declaration. */
   const ofNamed = <Answer>(
     fileName: string,
     offset: number,
@@ -129,5 +129,5 @@ function textSpan({ start, end }: Span): TS.TextSpan {
   return { start, length: end - start };
 }
 
-// One function and nothing else: so tsserver finds it.
+// tsserver requires the module to be a single function.
 export = languageService;

@@ -4,16 +4,16 @@ import { CURABLE, curesOf } from "./cures";
 import type { OpenProject } from "./project";
 import { tagsIn } from "./tag-at";
 
-/** The problems of ours that have a cure. */
+/** The numeric codes of our problems that have a fix. */
 export const FIXABLE = CURABLE.map(numberOf);
 
-/** Whether the place is in a tag. TypeScript's own fixes there would be for what stands behind the comment. */
+/** Whether the offset is in a tag. TypeScript's own fixes at that place would be for the code after the comment. */
 export function isInTag(ts: typeof TS, { program }: OpenProject, fileName: string, offset: number): boolean {
   const file = program.getSourceFile(fileName);
   return file !== undefined && tagsIn(ts, file).some(({ writtenUpTo }) => writtenUpTo(offset) !== undefined);
 }
 
-/** Writes what was meant, for what of these codes was found at this place. */
+/** Returns the fixes for the problems with these codes at this place. */
 export function fixesAt(
   ts: typeof TS,
   found: readonly TS.Diagnostic[],

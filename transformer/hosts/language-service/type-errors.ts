@@ -7,17 +7,17 @@ import { createAgain } from "../ts-patch/weave-program";
 import { internals, wovenAlone, type WovenFile, type WovenFiles } from "../ts-patch/woven-files";
 import type { OpenProject } from "./project";
 
-/** What the type checker says of the words of a file's tags: of keys, fields and error classes. */
+/** Returns the type errors in the tags of a file: in keys, fields, and error classes. */
 type TypeErrors = (project: OpenProject, fileName: string) => TS.Diagnostic[];
 
-/** The woven files among all the others, as they are in the editor. */
+/** A program with the woven files in place of the tagged ones, in their current state in the editor. */
 interface Beside {
   readonly of: TS.Program;
   readonly files: WovenFiles;
   readonly program: TS.Program;
 }
 
-/** For one project: of its programs, which follow each other, most is taken over from the one before. */
+/** Creates the type check for one project. Each new program reuses most of the one before. */
 export function typeErrors(ts: typeof TS): TypeErrors {
   const compiler = ts as Compiler;
   const asked = new Set<string>();

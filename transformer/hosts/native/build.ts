@@ -11,22 +11,21 @@ import { placeInTag, problemsIn, said, saidAt, toDisk } from "./places";
 import { openNativeProject, type NativeProject } from "./project";
 
 export interface Built {
-  /** As the compiler would have it. */
+  /** The exit code that the compiler would return. */
   readonly code: number;
   readonly said: readonly Said[];
-  /** What the compiler prints that is about no place. */
+  /** The compiler's output that refers to no place. */
   readonly others: readonly string[];
   readonly warnings: readonly Said[];
-  /** What it is made of. */
+  /** All files that the build reads, for a watch. */
   readonly sources: readonly string[];
 }
 
 /**
- * Builds a project with a compiler that takes no plugins: it is run twice. Of the originals it makes the declarations,
- * and says all that it has to say of them; of their mirror, in which the woven texts are, it makes the JavaScript, and
- * says what is wrong with the words of the tags.
+ * Builds a project with a compiler that takes no plugins, by running it twice. The run on the originals emits the declarations and reports
+ * their errors. The run on a mirror with the woven texts emits the JavaScript and reports errors in the tags.
  *
- * @throws {NoProjectError}
+ * @throws {NoProjectError} if the compiler rejects the tsconfig.json
  */
 export function buildNative(ts: Parser, compiler: NativeCompiler, config: string, cwd: string): Built {
   const project = openNativeProject(ts, compiler, config, cwd);
@@ -75,12 +74,18 @@ export function buildNative(ts: Parser, compiler: NativeCompiler, config: string
   }
 }
 
-/** Of a tagged file, where the originals do not show what only tags use: an error class, and its import. */
+/**
+ * Whether the compiler reports an unused name in a tagged file. In the originals, a name that only tags use looks unused, such as an error
+ * class and its import.
+ */
 function isUnused({ code, file }: Said, { woven }: NativeProject): boolean {
   return UNUSED.has(code) && file !== undefined && woven.has(file);
 }
 
-/** What a `@ts-ignore` silences is not said of the originals. */
+/**
+ * Whether to report an unused name that the mirror shows. In the originals, a `@ts-ignore` may silence it. So in a file with such a
+ * directive, the originals must show it, too.
+ */
 function maySay(one: Said, ofOriginals: readonly Said[], { woven }: NativeProject): boolean {
   const text = (one.file !== undefined && woven.get(one.file)?.text) || "";
   return isAmong(one, ofOriginals) || !/@ts-(?:ignore|expect-error)/.test(text);
@@ -103,14 +108,14 @@ function isAmong(one: Said, others: readonly Said[]): boolean {
   );
 }
 
-/** As the compiler sorts them: those without a file first, then in the order of the files' names. */
+/** Sorts like the compiler: diagnostics without a file first, then by file name. */
 function byPlace(a: Said, b: Said): number {
   const [one = "", other = ""] = [a.file, b.file];
   if (one !== other) return one < other ? -1 : 1;
   return a.line - b.line || a.column - b.column;
 }
 
-/** Writes each output to where it belongs, with source maps about the originals. */
+/** Writes each output to its real path, with source maps that lead to the originals. */
 function writeOutputs(mirror: Mirror, project: NativeProject): void {
   const roots = new MapRoots(project);
   const outputs = mirror.outputs();
@@ -132,7 +137,7 @@ function writeOutputs(mirror: Mirror, project: NativeProject): void {
   }
 }
 
-/** The compiler runs without `sourceRoot` and `mapRoot` in the mirror, and so names sources from where the map is. */
+/** In the mirror, the compiler runs without `sourceRoot` and `mapRoot`, so sources are relative to the map. */
 function sourcesOf({ sources }: SourceMap, mapPath: string): string[] {
   return sources.map((source) => resolve(dirname(mapPath), source));
 }

@@ -1,27 +1,31 @@
 import { relative, resolve, sep } from "node:path";
 
-/** What a compiler says of a place: line and column counted from 1. */
+/** A diagnostic of a compiler. Line and column start at 1. */
 export interface Said {
-  /** `undefined` of what is in no file. */
+  /** `undefined` if the diagnostic is about no file. */
   readonly file: string | undefined;
   readonly line: number;
   readonly column: number;
   readonly category: string;
-  /** `TS2339` */
+  /** The code, such as `TS2339`. */
   readonly code: string;
-  /** May go on over several lines. */
+  /** The message, which may have several lines. */
   readonly message: string;
 }
 
 const SAID = /^(?:(.+?)\((\d+),(\d+)\): )?(error|warning) (TS\d+): (.*)$/;
 
-/** What `tsc --pretty false` prints, and all that is none of it. */
+/** The diagnostics in the output of `tsc --pretty false`, and all other lines. */
 export interface Parsed {
   readonly said: Said[];
   readonly others: string[];
 }
 
-/** @param cwd where the compiler ran */
+/**
+ * Parses the output of a compiler.
+ *
+ * @param cwd the directory in which the compiler ran
+ */
 export function parseDiagnostics(output: string, cwd: string): Parsed {
   const said: Said[] = [];
   const others: string[] = [];
@@ -42,7 +46,7 @@ export function parseDiagnostics(output: string, cwd: string): Parsed {
   return { said, others };
 }
 
-/** As `tsc --pretty false` prints it, without the line break at its end. */
+/** Formats a diagnostic like `tsc --pretty false`, without the final line break. */
 export function printed({ file, line, column, category, code, message }: Said, cwd: string): string {
   const place = file === undefined ? "" : `${relative(cwd, file).split(sep).join("/")}(${line},${column}): `;
   return `${place}${category} ${code}: ${message}`;

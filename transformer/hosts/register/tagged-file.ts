@@ -8,22 +8,22 @@ import { parser } from "../../parser/parser";
 import { tsconfigFor } from "./tsconfig";
 import { isInstalled, refuseUnlocked } from "./unlocked";
 
-/** Whether files of this name may hold tags. */
+/** Whether a file with this name may contain tags. */
 export function isScript(path: string): boolean {
   return hasNoEnding(path) || /\.(?:[cm]?[jt]s|[jt]sx)$/.test(path);
 }
 
-/** Of a command, say: it is JavaScript to Node. */
+/** Whether the file has no extension, like many commands. Node runs it as JavaScript. */
 export function hasNoEnding(path: string): boolean {
   return extname(path) === "";
 }
 
 /**
- * The file with its locks, on their way into Node.
+ * Weaves a file before Node runs it.
  *
- * @param format `undefined` when its own words decide
- * @returns `undefined` where there is nothing to weave
- * @throws all that is wrong with its tags, in the compiler's words; and where the locks of its declarations are missing
+ * @param format the format of the file, or `undefined` if its module syntax decides
+ * @returns `undefined` if there is nothing to weave
+ * @throws if the tags have errors, or if the file is built code without the locks that its tags require
  */
 export function weaveFile(path: string, format: Format | undefined): WovenFile | undefined {
   const text = readFileSync(path, "utf8");
@@ -44,7 +44,7 @@ function weaveText(path: string, text: string, format: Format | undefined): Wove
   return woven;
 }
 
-/** As compilers print it. */
+/** Returns the path as compilers print it. */
 function shownPath(path: string): string {
   return relative(process.cwd(), path).replaceAll(sep, "/");
 }

@@ -2,16 +2,19 @@ import type * as TS from "typescript";
 import { isOfTag } from "../../weave/weave";
 import { internals, type CommentDirective, type WovenFile, type WovenFiles } from "./woven-files";
 
-// `@ts-ignore` and `@ts-expect-error` speak of a line of the file on disk, and never of a tag. The compiler would
-// go by the line of the woven text, where a tag's key stands in the line of its function.
+// `@ts-ignore` and `@ts-expect-error` apply to a line of the file on disk, and never to a tag. The compiler would apply them to the line of
+// the woven text, where the key of a tag is in the line of its function.
 
-/** `@ts-expect-error`, among the types of directives. */
+/** TypeScript's type for a directive `@ts-expect-error`. */
 const EXPECT_ERROR = 0;
 
-/** That an error was expected, and there was none. */
+/** TypeScript's code for an expected error that did not occur. */
 const UNUSED = 2578;
 
-/** Leaves the compiler an expectation that no line can meet: what it says of it tells that directives count. */
+/**
+ * Replaces the directives by one expectation at the end of the file, which no error can meet. If the compiler reports it as unused,
+ * directives are in effect.
+ */
 export function takeDirectives(compiled: TS.SourceFile): void {
   if (directivesOf(compiled).length === 0) return;
   const { end } = compiled;
@@ -19,8 +22,8 @@ export function takeDirectives(compiled: TS.SourceFile): void {
 }
 
 /**
- * What the compiler says of woven files, led back to the disk: without what directives silence there, and with the
- * expectations that nothing met.
+ * Maps the compiler's diagnostics of woven files to the disk. Removes those that a directive on disk silences, and reports expectations
+ * that no error met.
  */
 export function obeyDirectives(
   diagnostics: readonly TS.Diagnostic[],
@@ -37,7 +40,7 @@ export function obeyDirectives(
   return left;
 }
 
-/** The same of what is wrong with the program's make-up, of which no expectation is told. */
+/** Does the same for diagnostics about the program's structure. Unmet expectations are not reported here. */
 export function obeyInProgram(
   diagnostics: readonly TS.Diagnostic[],
   files: WovenFiles,
@@ -77,7 +80,9 @@ function obeyIn(
   return [...left, ...unmet.map(said)];
 }
 
-/** What silences the place on disk: in the line above, or above the comments and blank lines right above it. */
+/**
+ * Returns the directive that silences an offset on disk. It is in the line above, or above the comments and blank lines directly above it.
+ */
 function directiveFor(file: WovenFile, offset: number): CommentDirective | undefined {
   const { onDisk } = file;
   const directives = directivesByLine(onDisk);
@@ -91,7 +96,7 @@ function directiveFor(file: WovenFile, offset: number): CommentDirective | undef
   return undefined;
 }
 
-/** One for each line: of what the parser reads twice, such as `(` before an arrow function, it keeps two. */
+/** Returns one directive for each line. The parser reads some text twice, such as `(` before an arrow function, and then records two. */
 function directivesByLine(file: TS.SourceFile): Map<number, CommentDirective> {
   return new Map(directivesOf(file).map((one) => [lineOf(file, one.range.end), one]));
 }

@@ -5,7 +5,7 @@ import type { Source } from "../../text/source-map";
 import { correctSourceMaps } from "./source-maps";
 import { internals, isOwnImport, type WovenFile, type WovenFiles } from "./woven-files";
 
-/** What is emitted from woven files speaks of the files on disk. */
+/** Makes the output of woven files refer to the files on disk. */
 export function emitOnDisk(
   ts: typeof TS,
   program: TS.Program,
@@ -61,7 +61,9 @@ export function emitOnDisk(
   };
 }
 
-/** In a file without imports, the weave puts its own at the end of the text: see {@link importRuntime}. */
+/**
+ * Moves the runtime's import to the top. In a file without imports, the weave puts it at the end of the text: see {@link importRuntime}.
+ */
 function raiseImport(ts: typeof TS, file: TS.SourceFile, woven: WovenFile | undefined): TS.SourceFile {
   const last = file.statements.at(-1);
   if (last === undefined || woven === undefined || !isOwnImport(ts, last, woven)) return file;
@@ -74,7 +76,7 @@ function raiseImport(ts: typeof TS, file: TS.SourceFile, woven: WovenFile | unde
   return ts.factory.updateSourceFile(file, ts.setTextRange(raised, file.statements));
 }
 
-/** What is written before the first import came to stand before the runtime's: there it belongs to the first again. */
+/** Restores the comment above the first import. The weave inserted the runtime's import between the two. */
 function keepFirstComment(
   ts: typeof TS,
   declarations: TS.SourceFile,

@@ -2,12 +2,12 @@ import type * as TS from "typescript";
 import { RUNTIME } from "../../read/imports";
 import { isOwnImport, type WovenFile } from "./woven-files";
 
-// A compiler takes over the make-up of an older program only while every file imports what it did. With the import that
-// a woven file gained, all that all files import would be gone through once more in each build, and twice in each rebuild
-// of a watch. So that import is left out of the compiler's list where the program has the runtime already, as every
-// application has that says where its locks live; what it leads to is told where types are looked up.
+// A compiler reuses the structure of an older program only while every file has the same imports. With the import that the weave adds, the
+// compiler would resolve all imports of all files once more in each build, and twice in each rebuild of a watch. So this import is hidden
+// from the compiler's list if the program already contains the runtime, as in every application that calls `configure()`. When types are
+// looked up, the program still resolves the import.
 
-/** TypeScript's own, which its declarations leave out. */
+/** An internal method of TypeScript that its declarations omit. */
 interface ProgramInternals {
   getResolvedModule?(
     file: TS.SourceFile,
@@ -21,10 +21,10 @@ interface LeftOut {
   readonly resolution: TS.ResolvedModuleWithFailedLookupLocations;
 }
 
-/** By the file that is compiled. */
+/** The hidden import of each compiled file. */
 const leftOutOf = new WeakMap<TS.SourceFile, LeftOut>();
 
-/** Leaves out the imports of files that are to be compiled, as soon as the compiler lists them. */
+/** Returns a function that hides the import in a compiled file, as soon as the compiler lists its imports. */
 export function leavingOut(
   ts: typeof TS,
   program: TS.Program,
@@ -54,13 +54,13 @@ export function leavingOut(
   };
 }
 
-/** Whether the file can be compiled in the program: one that was made for another may have left out too much. */
+/** Whether the file is complete in this program. A file that was compiled for another program may hide an import that this one needs. */
 export function isCompleteIn(program: TS.Program, compiled: TS.SourceFile): boolean {
   const leftOut = leftOutOf.get(compiled);
   return leftOut === undefined || isIn(program, leftOut.resolution);
 }
 
-/** Tells the program what the imports lead to that were left out of its files. */
+/** Makes the program resolve the hidden imports. */
 export function tellLeftOut(program: TS.Program): void {
   const internals = program as ProgramInternals;
   const { getResolvedModule } = internals;

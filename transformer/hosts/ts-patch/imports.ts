@@ -2,9 +2,9 @@ import type * as TS from "typescript";
 import { takenBy, type Taken } from "../../verify/taken";
 import { internals } from "./woven-files";
 
-// By which imports a program takes in its files.
+// Finds the imports through which files become part of a program.
 
-/** TypeScript's own, which its declarations leave out. */
+/** Includes an internal field of TypeScript that its declarations omit. */
 export type ImportingFile = TS.SourceFile & { readonly imports?: readonly TS.StringLiteralLike[] };
 
 export interface ProgramInternals {
@@ -20,7 +20,7 @@ export interface ProgramInternals {
   getRedirectFromOutput(path: string): { readonly resolvedRef: TS.ResolvedProjectReference } | undefined;
 }
 
-/** The source file of the program that the import takes in, or the declarations. */
+/** Returns the file of the program that the import resolves to: a source or declarations. */
 export function resolvedFile(
   program: TS.Program,
   specifier: TS.StringLiteralLike,
@@ -30,14 +30,14 @@ export function resolvedFile(
   return getResolvedModuleFromModuleSpecifier(specifier, file)?.resolvedModule?.resolvedFileName;
 }
 
-/** The files that this build itself compiles. */
+/** Returns the files that this build compiles itself. */
 export function ownSources(program: TS.Program): ImportingFile[] {
   return program
     .getSourceFiles()
     .filter((file) => !file.isDeclarationFile && !program.isSourceFileFromExternalLibrary(file));
 }
 
-/** The import by which the file came in, maybe through others that are not the program's own. */
+/** Returns the import in the program's own files that brought in the file, possibly through files of other packages. */
 export function importOf(
   program: TS.Program,
   taken: TS.SourceFile | undefined,

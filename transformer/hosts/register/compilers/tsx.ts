@@ -5,7 +5,7 @@ import { mapToDisk } from "../../../text/source-map";
 import { tsconfigFor } from "../tsconfig";
 import type { Compiler } from "./compiler";
 
-/** esbuild, as far as tsx compiles with it. */
+/** The part of esbuild's API that tsx uses to compile. */
 interface Esbuild {
   transformSync(code: string, options: object): { readonly code: string };
 }
@@ -20,8 +20,8 @@ export function registeredTsx(): Compiler | undefined {
 }
 
 /**
- * A file of tsx's, by its path or its URL. It is registered by an argument of Node's, and leaves no other sign in each
- * thread but that it is loaded.
+ * Returns a file of tsx, as a path or a URL. tsx is registered through an argument of Node, and inside a thread, only its loaded files
+ * reveal it.
  */
 function tsxFile(): string | undefined {
   const { NODE_OPTIONS = "" } = process.env;
