@@ -9,17 +9,17 @@ export interface Holding {
 }
 
 export interface HoldingRecord {
-  /** What one held lock adds to the heap, less what its bare token would take. */
+  /** The bytes that one held lock adds to the heap, without those of its bare token. */
   readonly heapPerLockBytes: number;
 }
 
-/** Locks asked for at once, so that no library's time-out decides. */
+/** The number of locks that are acquired at once. A larger number would run into the libraries' timeouts. */
 const AT_ONCE = 500;
 
-/** Taken and released beforehand, so that what is made once is not counted. */
+/** The number of locks that are acquired and released first, so that objects that are created only once do not count. */
 const WARM_UP = 1_000;
 
-/** Takes the locks, and keeps them until the process ends. */
+/** Acquires the locks, and holds them until the process ends. */
 export async function takeAndHold(client: Contestant, holding: Holding): Promise<HoldingRecord> {
   const { count, keyPrefix } = holding;
   const keys = Array.from({ length: count }, (_, index) => `${keyPrefix}:${index}`);
@@ -42,7 +42,7 @@ export async function takeAndHold(client: Contestant, holding: Holding): Promise
   return { heapPerLockBytes: (grown - tokensOnly) / count };
 }
 
-/** Asks for what others hold, and resolves when all wait. */
+/** Requests locks that others hold, and resolves when all calls wait. */
 export async function askAndWait(client: Contestant, { count, keyPrefix }: Holding): Promise<HoldingRecord> {
   const keys = Array.from({ length: count }, (_, index) => `${keyPrefix}:${index}`);
   keepAlive.push(keys);

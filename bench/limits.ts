@@ -1,8 +1,7 @@
 /**
- * What stands between a lock and the limit. Of keys of their own: sections of length zero by hand, by lockweave, by the very
- * commands that lockweave sends without anything around them, and by two PINGs. Of one key: sections of one turn of the event
- * loop by hand, by lockweave, and by a queue in the process that asks no store at all. Each plays in a process of its own, by
- * turns, on one Redis.
+ * Compares locks with the best possible result. With distinct keys, it runs empty sections under hand-written locks and under Lockweave,
+ * the bare commands that Lockweave sends, and two PINGs. With one key, it runs sections of one turn of the event loop under hand-written
+ * locks, under Lockweave, and in a queue in the process without any store. Each contestant runs in its own process, in turns, on one Redis.
  *
  *     npm run bench:limits [-- rounds]
  */
@@ -22,7 +21,7 @@ const WARM_MS = 1_000;
 const MEASURED_MS = 2_000;
 const LOCK_TIME_MS = 30_000;
 
-/** One who comes again and again, so many of them: each time, how many sections it was. */
+/** Members that run sections repeatedly. Each call returns how many sections it was. */
 interface Team {
   readonly members: number;
   comeAgain(member: number, turn: number): Promise<number>;
@@ -33,7 +32,7 @@ type Enter = (port: number, callers: number) => Promise<Team>;
 interface Workload {
   readonly title: string;
   readonly callers: number;
-  /** The ratios are to the first. */
+  /** The ratios are relative to the first one. */
   readonly players: Readonly<Record<string, Enter>>;
 }
 
@@ -88,7 +87,7 @@ function contestant(
   };
 }
 
-/** First come, first served. */
+/** A queue without a store, first come, first served. */
 async function queueAlone(_: number, callers: number): Promise<Team> {
   let last = Promise.resolve();
   return {
@@ -112,7 +111,7 @@ async function twoPings(port: number, callers: number): Promise<Team> {
   };
 }
 
-/** Those of one caller one after the other; those of many together, of as many as go in one. */
+/** Sends only the commands. One caller sends them one by one, and many callers send as many as possible in one script. */
 async function itsCommands(port: number, callers: number): Promise<Team> {
   const redis = await connect(port);
   const scripts = await Promise.all(
@@ -147,7 +146,7 @@ async function known(redis: Redis, { source }: Script): Promise<string> {
 
 interface Figures {
   readonly perSecond: number;
-  /** Microseconds of the client's CPU. */
+  /** CPU time of the client in microseconds. */
   readonly cpu: number;
 }
 

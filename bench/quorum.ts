@@ -1,6 +1,6 @@
 /**
- * What a section costs on a quorum of five masters, beside one node: commands that are sent, and time.
- * The two are measured in turns.
+ * Measures the cost of a section on a quorum of five masters, compared with a single node: the number of commands, and the time. The two
+ * alternate.
  *
  *     npm run bench:quorum [-- <sections> <turns>]
  */
@@ -12,7 +12,7 @@ import { startRedis } from "../test/support/redis-server";
 
 const [sections = 300, turns = 7] = process.argv.slice(2).map(Number);
 
-/** Locks are had when a majority of the masters is so old. */
+/** A quorum grants no locks until a majority of its masters has run for this long. */
 const LONGEST_LOCK_TIME_MS = 10_000;
 
 type Run = (processes: readonly FleetProcess[]) => Promise<void>;
@@ -45,7 +45,7 @@ const OPTIONS = { lockTime: "10s" } as const;
 interface Home {
   readonly name: string;
   readonly processes: readonly FleetProcess[];
-  /** How many commands were sent since the last look. */
+  /** Returns how many commands were sent since the last call. */
   readonly sent: () => number;
 }
 
@@ -74,7 +74,7 @@ async function main(): Promise<void> {
   await pause(LONGEST_LOCK_TIME_MS + 1_000);
   for (const [name, run] of Object.entries(CASES)) {
     const figures = new Map(homes.map((one) => [one, { commands: 0, times: [] as number[] }]));
-    for (const { processes } of homes) await run(processes); // Scripts are loaded, and connections open.
+    for (const { processes } of homes) await run(processes); // The first run loads scripts and opens connections.
     for (let turn = 0; turn < turns; turn += 1) {
       for (const one of homes) {
         one.sent();

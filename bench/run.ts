@@ -1,15 +1,13 @@
 /**
- * Locks side by side: lockweave, its peers, and what one would write by hand, in the same situations on the
- * same Redis. In each round every contestant plays every scenario once, in an order that rotates, and is
- * compared with the hand-written one of the same round.
+ * Compares Lockweave, other libraries, and a hand-written lock in the same situations on the same Redis. In each round, every contestant
+ * plays every scenario once, in a rotating order. Its result is compared with that of the hand-written lock in the same round.
  *
  *     npm run bench [-- --rounds <n>] [--only <scenario>[,...]] [--contestants <name>[,...]] [--quick]
  *         [--before <folder>] [--redraw]
  *
- * A whole bench writes `results/latest.json` and `results/plot.svg`; one with `--only`, `--contestants`,
- * `--before` or `--quick` only prints. `--before` measures lockweave and, as the contestant `before`, another
- * checkout of it that has been built there: what a change costs. `--redraw` measures nothing, and tells and
- * draws the latest results again.
+ * A whole benchmark writes `results/latest.json` and `results/plot.svg`. With `--only`, `--contestants`, `--before`, or `--quick`, it only
+ * prints. `--before` measures Lockweave and, as the contestant `before`, another checkout of it that has been built, which shows the cost
+ * of a change. `--redraw` measures nothing, and prints and draws the latest results again.
  */
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { cpus } from "node:os";
@@ -124,7 +122,7 @@ async function playAll(
   } else {
     for (const contestant of order) {
       await playOne(contestant);
-      await admin.flushall(); // What was held until its process ended.
+      await admin.flushall(); // Deletes keys that the killed process still held.
     }
   }
   admin.disconnect();
@@ -163,7 +161,7 @@ function chosenScenarios(): readonly Scenario[] {
   });
 }
 
-/** Raw is always among them: it is what the others are compared with. */
+/** Returns the chosen contestants. Raw is always included, because the others are compared with it. */
 function chosenContestants(): readonly ContestantName[] {
   if (options.before !== undefined) process.env[BEFORE] = resolve(options.before);
   const names = options.contestants?.split(",") ?? (options.before === undefined ? undefined : ["lockweave"]);

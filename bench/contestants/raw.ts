@@ -4,7 +4,7 @@ import type { Enter } from "./contestant";
 
 const LOOK_AGAIN_MS = 10;
 
-/** The yardstick: what one writes by hand when one knows Redis, and has half an hour. */
+/** The baseline: a lock that somebody who knows Redis writes by hand in half an hour. */
 export const enterRaw: Enter = async (redis, lockTimeMs) => {
   const releaseScript = String(await redis.script("LOAD", RELEASE));
   const renewScript = String(await redis.script("LOAD", RENEW));
@@ -34,7 +34,7 @@ export const enterRaw: Enter = async (redis, lockTimeMs) => {
     },
     async hold(key) {
       const token = await acquire(key);
-      // As late as the peers dare to.
+      // The same as the latest renewal among the other libraries.
       const renewal = setInterval(
         () => void redis.evalsha(renewScript, 1, key, token, lockTimeMs),
         0.8 * lockTimeMs,

@@ -5,8 +5,8 @@ import { LOCK_TIME_MS, type Scenario } from "./scenario";
 const LOOKED_AT_FOR_MS = 5_000;
 
 /**
- * A process that waits for many keys which another one holds for long: what it sends meanwhile, and what a call that waits adds to its
- * heap. Who looks again each 10 ms for each of them is not among the players: it would be a million commands a second.
+ * A process that waits for many keys which another process holds for a long time. Counts the commands that it sends meanwhile, and the heap
+ * that a waiting call adds. A contestant that polls every key each 10 ms does not play, because that would be a million commands a second.
  */
 export const waiters: Scenario<"commands" | "heap"> = {
   name: "waiters",

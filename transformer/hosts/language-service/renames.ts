@@ -25,5 +25,5 @@ export function renamedInTags(
         )
         .map(({ start, end }) => ({ fileName: file.fileName, textSpan: { start, length: end - start } })),
     )
-    .filter(({ fileName, textSpan }) => !places.has(`${fileName} ${textSpan.start}`)); // TypeScript may already rename in comments, so duplicates are removed.
+    .filter(({ fileName, textSpan }) => !places.has(`${fileName} ${textSpan.start}`)); // TypeScript may rename in comments, too.
 }
