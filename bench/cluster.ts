@@ -221,7 +221,7 @@ async function readyMade(redis: Cluster): Promise<Contestant> {
   });
   return {
     async renew() {
-      const told = await Promise.all(
+      const results = await Promise.all(
         nodes.flatMap(({ node, commands }) => {
           const writes: Promise<[Error | null, unknown][] | null>[] = [];
           for (let from = 0; from < commands.length; from += IN_A_WRITE) {
@@ -232,7 +232,7 @@ async function readyMade(redis: Cluster): Promise<Contestant> {
           return writes;
         }),
       );
-      const replies = told.flatMap((some) => some ?? []);
+      const replies = results.flatMap((some) => some ?? []);
       expectAll(replies, ([error, reply]) => error === null && Number(reply) > 0);
     },
   };
@@ -256,8 +256,8 @@ function holdsOf(prefix: string): Hold[] {
   return keysOf(prefix).map((key) => ({ key, requestId: randomUUID().replaceAll("-", "") }));
 }
 
-async function someAtATime<Item>(all: readonly Item[], work: (some: Item[]) => Promise<void>): Promise<void> {
-  for (let from = 0; from < all.length; from += AT_ONCE) await work(all.slice(from, from + AT_ONCE));
+async function someAtATime<Item>(all: readonly Item[], run: (some: Item[]) => Promise<void>): Promise<void> {
+  for (let from = 0; from < all.length; from += AT_ONCE) await run(all.slice(from, from + AT_ONCE));
 }
 
 function expectAll<Reply>(replies: readonly Reply[], isWell: (reply: Reply) => boolean): void {
@@ -325,7 +325,7 @@ async function migrate(
     "lockweave, with fencing": (turn: number) =>
       withLock(`${tag}fenced:${turn}`, { fencing: true }, () => {}),
   };
-  const during = async (name: string, work: () => Promise<void>): Promise<void> => {
+  const during = async (name: string, run: () => Promise<void>): Promise<void> => {
     const ended = new AbortController();
     const loops = Object.entries(contestants).map(async ([contestant, section]) => {
       const errors = new Map<string, number>();
@@ -342,7 +342,7 @@ async function migrate(
       return `  ${contestant}: worst ${worstMs.toFixed(1)} ms of ${sections} sections${failed}`;
     });
     const startedAt = performance.now();
-    await work();
+    await run();
     const tookMs = performance.now() - startedAt;
     ended.abort();
     console.log(`${name}, ${tookMs.toFixed(0)} ms:\n${(await Promise.all(loops)).join("\n")}`);

@@ -73,28 +73,28 @@ export class Crew implements AsyncDisposable {
   ): Promise<Awaited<ReturnType<Jobs[Job]>>[]> {
     return Promise.all(
       this.#processes.map(
-        async (child, nth) => (await this.#tell(child, job, argument(nth))) as Awaited<ReturnType<Jobs[Job]>>,
+        async (child, nth) => (await this.#send(child, job, argument(nth))) as Awaited<ReturnType<Jobs[Job]>>,
       ),
     );
   }
 
   /** Sends one job to a process, and returns its result. A process runs one job at a time. */
-  async #tell(child: ChildProcess, job: keyof Jobs, argument: unknown): Promise<unknown> {
-    const over = new AbortController();
-    const answered = once(child, "message", { signal: over.signal });
+  async #send(child: ChildProcess, job: keyof Jobs, argument: unknown): Promise<unknown> {
+    const done = new AbortController();
+    const answered = once(child, "message", { signal: done.signal });
     const tooLate = AbortSignal.timeout(LONGEST_JOB_MS);
-    const died = once(child, "exit", { signal: AbortSignal.any([over.signal, tooLate]) });
+    const exited = once(child, "exit", { signal: AbortSignal.any([done.signal, tooLate]) });
     child.send({ job, argument } satisfies Order);
     try {
-      const [answer] = (await Promise.race([answered, died])) as [Answer | number | null];
+      const [answer] = (await Promise.race([answered, exited])) as [Answer | number | null];
       if (typeof answer !== "object" || answer === null) throw new Error(`its process ended: ${answer}`);
       if ("error" in answer) throw new Error(answer.error);
       return answer.result;
     } catch (error) {
       throw new Error(`${this.#contestant} failed to ${job}`, { cause: error });
     } finally {
-      over.abort();
-      for (const settled of [answered, died]) settled.catch(() => {});
+      done.abort();
+      for (const settled of [answered, exited]) settled.catch(() => {});
     }
   }
 }

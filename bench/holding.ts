@@ -20,14 +20,14 @@ const AT_ONCE = 500;
 const WARM_UP = 1_000;
 
 /** Acquires the locks, and holds them until the process ends. */
-export async function takeAndHold(client: Contestant, holding: Holding): Promise<HoldingRecord> {
+export async function acquireAndHold(client: Contestant, holding: Holding): Promise<HoldingRecord> {
   const { count, keyPrefix } = holding;
   const keys = Array.from({ length: count }, (_, index) => `${keyPrefix}:${index}`);
   const tokens: (string | undefined)[] = Array.from({ length: count });
   const held: (Held | undefined)[] = Array.from({ length: count });
   keepAlive.push(keys, held);
 
-  await take(client, keys.slice(0, WARM_UP), held);
+  await acquire(client, keys.slice(0, WARM_UP), held);
   await Promise.all(held.slice(0, WARM_UP).map(async (one) => await one?.release()));
   held.fill(undefined);
 
@@ -37,13 +37,16 @@ export async function takeAndHold(client: Contestant, holding: Holding): Promise
   tokens.fill(undefined);
 
   const before = await heapBytes();
-  await take(client, keys, held);
+  await acquire(client, keys, held);
   const grown = (await heapBytes()) - before;
   return { heapPerLockBytes: (grown - tokensOnly) / count };
 }
 
 /** Requests locks that others hold, and resolves when all calls wait. */
-export async function askAndWait(client: Contestant, { count, keyPrefix }: Holding): Promise<HoldingRecord> {
+export async function requestAndWait(
+  client: Contestant,
+  { count, keyPrefix }: Holding,
+): Promise<HoldingRecord> {
   const keys = Array.from({ length: count }, (_, index) => `${keyPrefix}:${index}`);
   keepAlive.push(keys);
   const before = await heapBytes();
@@ -55,7 +58,11 @@ export async function askAndWait(client: Contestant, { count, keyPrefix }: Holdi
 const ALL_WAIT_AFTER_MS = 5_000;
 const keepAlive: unknown[] = [];
 
-async function take(client: Contestant, keys: readonly string[], held: (Held | undefined)[]): Promise<void> {
+async function acquire(
+  client: Contestant,
+  keys: readonly string[],
+  held: (Held | undefined)[],
+): Promise<void> {
   for (let first = 0; first < keys.length; first += AT_ONCE) {
     const some = keys.slice(first, first + AT_ONCE);
     await Promise.all(

@@ -18,7 +18,7 @@ const [sections = 1_000] = process.argv.slice(2).map(Number);
 /** A quorum grants no locks until a majority of its masters has run for this long. */
 const LONGEST_LOCK_TIME_MS = 10_000;
 
-interface Home {
+interface Topology {
   readonly name: string;
   readonly store: Store;
   /** The client for the hand-written lock. A quorum has none, and is compared with the single node. */
@@ -42,7 +42,7 @@ async function main(): Promise<void> {
   const [primary] = sentinel.servers;
   if (primary === undefined) throw new Error("there is no master behind Sentinel");
   const clients = masters.map((server) => server.client());
-  const homes: readonly Home[] = [
+  const topologies: readonly Topology[] = [
     { name: "one node", store: redisStore(ofOne), client: ofOne, masters: [one.client()] },
     {
       name: "replicas under Sentinel",
@@ -64,12 +64,12 @@ async function main(): Promise<void> {
     },
   ];
   await pause(LONGEST_LOCK_TIME_MS + 1_000);
-  for (const home of homes) await measure(home);
-  await Promise.all(homes.map(({ store }) => store.close()));
+  for (const topology of topologies) await measure(topology);
+  await Promise.all(topologies.map(({ store }) => store.close()));
   await Promise.all([one, sentinel, cluster, ...masters].map((servers) => servers.stop()));
 }
 
-async function measure({ name, store, client, masters }: Home): Promise<void> {
+async function measure({ name, store, client, masters }: Topology): Promise<void> {
   const process = new FleetProcess({ store });
   const ours = async (n: number): Promise<void> => {
     await process.call(`LOCK_${n}`, { lockTime: "10s" }, () => {});

@@ -24,7 +24,7 @@ const LOCK_TIME_MS = 30_000;
 /** Members that run sections repeatedly. Each call returns how many sections it was. */
 interface Team {
   readonly members: number;
-  comeAgain(member: number, turn: number): Promise<number>;
+  runSections(member: number, turn: number): Promise<number>;
 }
 
 type Enter = (port: number, callers: number) => Promise<Team>;
@@ -79,7 +79,7 @@ function contestant(
     const client = await enter(name, port, LOCK_TIME_MS);
     return {
       members: callers,
-      async comeAgain(caller, turn) {
+      async runSections(caller, turn) {
         await client.run(keyOf(caller, turn), section);
         return 1;
       },
@@ -92,7 +92,7 @@ async function queueAlone(_: number, callers: number): Promise<Team> {
   let last = Promise.resolve();
   return {
     members: callers,
-    async comeAgain() {
+    async runSections() {
       await (last = last.then(oneTurn));
       return 1;
     },
@@ -103,7 +103,7 @@ async function twoPings(port: number, callers: number): Promise<Team> {
   const redis = await connect(port);
   return {
     members: callers,
-    async comeAgain() {
+    async runSections() {
       await redis.ping();
       await redis.ping();
       return 1;
@@ -123,7 +123,7 @@ async function itsCommands(port: number, callers: number): Promise<Team> {
   const id = "0123456789abcdef0123456789abcdef";
   return {
     members,
-    async comeAgain(member, turn) {
+    async runSections(member, turn) {
       const keys = Array.from({ length: size }, (_, nth) => `LOCK_bench_${member}:${nth}:${turn}`);
       const queues = keys.map((key) => `lockweave:2:queue:{${key}}`);
       const [key = "", queue = ""] = [keys[0], queues[0]];
@@ -150,14 +150,14 @@ interface Figures {
   readonly cpu: number;
 }
 
-async function play({ members, comeAgain }: Team): Promise<Figures> {
+async function play({ members, runSections }: Team): Promise<Figures> {
   let turns = 0;
   const until = async (ms: number): Promise<number> => {
     const end = performance.now() + ms;
     let sections = 0;
     const all = Array.from({ length: members }, async (_, member) => {
       while (performance.now() < end) {
-        const more = await comeAgain(member, (turns += 1));
+        const more = await runSections(member, (turns += 1));
         sections += more;
       }
     });
@@ -176,10 +176,10 @@ async function play({ members, comeAgain }: Team): Promise<Figures> {
 
 function inOwnProcess({ title }: Workload, name: string, port: number): Figures {
   const args = ["--require", "ts-node/register/transpile-only", __filename];
-  const told = execFileSync(process.execPath, [...args, "--play", title, name, String(port)], {
+  const output = execFileSync(process.execPath, [...args, "--play", title, name, String(port)], {
     encoding: "utf8",
   });
-  return JSON.parse(told) as Figures;
+  return JSON.parse(output) as Figures;
 }
 
 async function playOne(title = "", name = "", port: number): Promise<void> {

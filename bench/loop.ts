@@ -55,7 +55,7 @@ export async function runLoop(clients: readonly Contestant[], loop: Loop): Promi
     for (let turn = 0; turn < sectionsEach && now() < endAt; turn += 1) {
       const askedAt = now();
       waiting.set(caller, askedAt);
-      const run = leaves ? client.runAndLeave : client.run;
+      const run = leaves ? client.runWithoutWaiting : client.run;
       await run?.call(client, keys === "one" ? key : `${key}:${caller}:${turn}`, async () => {
         const enteredAt = now();
         waiting.delete(caller);

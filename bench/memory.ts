@@ -94,14 +94,14 @@ async function main([first, second]: readonly string[]): Promise<void> {
     hand: inOwnProcess("byHand"),
     ours: inOwnProcess("woven"),
   }));
-  const told = (numbers: readonly number[]): string => {
+  const formatted = (numbers: readonly number[]): string => {
     const { low, median, high } = quartiles(numbers);
     return `${median.toFixed(2)} (${low.toFixed(2)} to ${high.toFixed(2)})`;
   };
   console.log("microseconds of CPU a section, medians (quartiles)");
-  console.log(`  by hand  ${told(figures.map(({ hand }) => hand))}`);
-  console.log(`  woven    ${told(figures.map(({ ours }) => ours))}`);
-  console.log(`  ratio    ${told(figures.map(({ hand, ours }) => ours / hand))}`);
+  console.log(`  by hand  ${formatted(figures.map(({ hand }) => hand))}`);
+  console.log(`  woven    ${formatted(figures.map(({ ours }) => ours))}`);
+  console.log(`  ratio    ${formatted(figures.map(({ hand, ours }) => ours / hand))}`);
 }
 
 void main(process.argv.slice(2));

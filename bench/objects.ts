@@ -16,7 +16,7 @@ import { heapBytes } from "./heap";
 
 const COUNT = 5_000;
 const LEAST_SHOWN_BYTES = 8;
-const ALL_ARE_THERE_AFTER_MS = 3_000;
+const SETTLE_MS = 3_000;
 
 interface Snapshot {
   readonly snapshot: { readonly meta: { readonly node_fields: string[]; readonly node_types: [string[]] } };
@@ -60,16 +60,16 @@ const SITUATIONS: Readonly<Record<string, (runtime: typeof Lockweave, key: strin
 const PATIENT = { retryTimes: 100 };
 const NOTHING = async (): Promise<void> => {};
 
-async function look(situation: string, count: number, url: string): Promise<void> {
+async function measure(situation: string, count: number, url: string): Promise<void> {
   const runtime = require("../dist/runtime/index") as typeof Lockweave;
   runtime.configure({ redis: url, woven: false });
-  const bring = SITUATIONS[situation];
-  bring?.(runtime, "first");
-  await pause(ALL_ARE_THERE_AFTER_MS);
+  const create = SITUATIONS[situation];
+  create?.(runtime, "first");
+  await pause(SETTLE_MS);
   const folder = mkdtempSync(join(tmpdir(), "objects-"));
   const before = await snapshotIn(folder, "before.heapsnapshot");
-  for (let nth = 0; nth < count; nth += 1) bring?.(runtime, String(nth));
-  await pause(ALL_ARE_THERE_AFTER_MS);
+  for (let nth = 0; nth < count; nth += 1) create?.(runtime, String(nth));
+  await pause(SETTLE_MS);
   const after = await snapshotIn(folder, "after.heapsnapshot");
   rmSync(folder, { recursive: true });
   const each = [...after]
@@ -88,7 +88,7 @@ async function look(situation: string, count: number, url: string): Promise<void
 
 async function main(args: readonly string[]): Promise<void> {
   if (args[0] === "--look") {
-    await look(String(args[1]), Number(args[2]), String(args[3]));
+    await measure(String(args[1]), Number(args[2]), String(args[3]));
     process.exit();
   }
   const count = Number(args[0] ?? COUNT);

@@ -42,7 +42,7 @@ const CASES: Record<string, Run> = {
 
 const OPTIONS = { lockTime: "10s" } as const;
 
-interface Home {
+interface Topology {
   readonly name: string;
   readonly processes: readonly FleetProcess[];
   /** Returns how many commands were sent since the last call. */
@@ -54,7 +54,11 @@ async function main(): Promise<void> {
   const [single, ...masters] = servers;
   if (single === undefined) throw new Error("there is no server");
   const stores: Store[] = [];
-  const home = (name: string, at: typeof servers, storeOf: (clients: RedisClient[]) => Store): Home => {
+  const topology = (
+    name: string,
+    at: typeof servers,
+    storeOf: (clients: RedisClient[]) => Store,
+  ): Topology => {
     const counted = [1, 2].map(() => at.map((server) => counting(server.client())));
     return {
       name,
@@ -67,16 +71,16 @@ async function main(): Promise<void> {
     };
   };
   const longestLockTime = `${LONGEST_LOCK_TIME_MS}ms` as const;
-  const homes = [
-    home("one node", [single], ([client]) => redisStore(client as RedisClient)),
-    home("quorum of five", masters, (clients) => quorumStore(clients, { longestLockTime })),
+  const topologies = [
+    topology("one node", [single], ([client]) => redisStore(client as RedisClient)),
+    topology("quorum of five", masters, (clients) => quorumStore(clients, { longestLockTime })),
   ];
   await pause(LONGEST_LOCK_TIME_MS + 1_000);
   for (const [name, run] of Object.entries(CASES)) {
-    const figures = new Map(homes.map((one) => [one, { commands: 0, times: [] as number[] }]));
-    for (const { processes } of homes) await run(processes); // The first run loads scripts and opens connections.
+    const figures = new Map(topologies.map((one) => [one, { commands: 0, times: [] as number[] }]));
+    for (const { processes } of topologies) await run(processes); // The first run loads scripts and opens connections.
     for (let turn = 0; turn < turns; turn += 1) {
-      for (const one of homes) {
+      for (const one of topologies) {
         one.sent();
         const startedAt = performance.now();
         await run(one.processes);

@@ -16,7 +16,7 @@ import { parseArgs } from "node:util";
 import { startRedis, type RedisServer } from "../test/support/redis-server";
 import { CONTESTANTS, isContestant, type ContestantName } from "./contestants";
 import { BEFORE } from "./contestants/lockweave";
-import { installPeers, wanted } from "./peers";
+import { installPeers, peerVersions } from "./peers";
 import { plot } from "./report/plot";
 import { fullTable, shortTable } from "./report/table";
 import { scenarioResult, type Results } from "./results";
@@ -24,10 +24,10 @@ import { SCENARIOS } from "./scenarios";
 import type { Scenario } from "./scenarios/scenario";
 import { startWire } from "./wire";
 
-const USUAL = { settlingMs: 1_000, durationMs: 2_000 };
-const QUICK = { settlingMs: 100, durationMs: 400 };
+const DEFAULT_TIMES = { settlingMs: 1_000, durationMs: 2_000 };
+const QUICK_TIMES = { settlingMs: 100, durationMs: 400 };
 const ROUNDS = 5;
-const WAY_MS = 1;
+const DELAY_MS = 1;
 
 type Figures = Readonly<Record<string, number>>;
 
@@ -97,7 +97,7 @@ async function bench(): Promise<Results> {
     }
     return {
       machine: `${cpus().length} x ${cpus()[0]?.model.trim() ?? "unknown CPU"}`,
-      versions: { node: process.versions.node, redis: await redisVersion(redis), ...wanted() },
+      versions: { node: process.versions.node, redis: await redisVersion(redis), ...peerVersions() },
       rounds,
       scenarios: [...played].map(([scenario, scores]) => scenarioResult(scenario, scores)),
     };
@@ -132,14 +132,14 @@ async function playAll(
 async function play(scenario: Scenario, contestant: ContestantName, redis: RedisServer): Promise<Figures> {
   const admin = redis.client();
   const counting = await startWire(redis.port);
-  const far = await startWire(redis.port, WAY_MS);
+  const far = await startWire(redis.port, DELAY_MS);
   try {
     return await scenario.play({
       contestant,
       redis: redis.port,
       counting,
       far,
-      ...(options.quick ? QUICK : USUAL),
+      ...(options.quick ? QUICK_TIMES : DEFAULT_TIMES),
       quick: options.quick,
       countKeys: async (pattern) => (await admin.keys(pattern)).length,
     });

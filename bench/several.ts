@@ -113,7 +113,7 @@ async function play(call: Call, most: number | undefined, seed: number): Promise
   const startedAt = performance.now();
   const cpuBefore = process.cpuUsage();
   const endsAt = startedAt + turnMs;
-  const comeAgain = async (caller: number): Promise<void> => {
+  const loop = async (caller: number): Promise<void> => {
     const random = new SeededRandom(seed * CALLERS + caller);
     while (performance.now() < endsAt) {
       const askedAt = performance.now();
@@ -127,7 +127,7 @@ async function play(call: Call, most: number | undefined, seed: number): Promise
       }, random);
     }
   };
-  await Promise.all(Array.from({ length: CALLERS }, (_, caller) => comeAgain(caller)));
+  await Promise.all(Array.from({ length: CALLERS }, (_, caller) => loop(caller)));
   const { user, system } = process.cpuUsage(cpuBefore);
   const tookS = (performance.now() - startedAt) / 1_000;
   return {

@@ -134,7 +134,7 @@ class Callers implements AsyncDisposable {
         execArgv: [...execArgv],
       }),
     );
-    await Promise.all(children.map((child) => heardFrom(child)));
+    await Promise.all(children.map((child) => nextMessage(child)));
     return new Callers(children);
   }
 
@@ -151,7 +151,7 @@ class Callers implements AsyncDisposable {
     return await Promise.all(
       this.#children.map(async (child) => {
         child.send(forMs);
-        return (await heardFrom(child)) as Played;
+        return (await nextMessage(child)) as Played;
       }),
     );
   }
@@ -168,18 +168,18 @@ class Callers implements AsyncDisposable {
   }
 }
 
-async function heardFrom(child: ChildProcess): Promise<unknown> {
+async function nextMessage(child: ChildProcess): Promise<unknown> {
   const over = new AbortController();
   const signal = AbortSignal.any([over.signal, AbortSignal.timeout(LONGEST_JOB_MS)]);
-  const died = once(child, "exit", { signal }).then(([code]) => {
+  const exited = once(child, "exit", { signal }).then(([code]) => {
     throw new Error(`a process of callers ended: ${String(code)}`);
   });
   try {
-    const [message] = (await Promise.race([once(child, "message", { signal }), died])) as [unknown];
+    const [message] = (await Promise.race([once(child, "message", { signal }), exited])) as [unknown];
     return message;
   } finally {
     over.abort();
-    died.catch(() => {});
+    exited.catch(() => {});
   }
 }
 
@@ -253,7 +253,7 @@ async function playLoad(server: RedisServer, client: Redis, load: Load): Promise
   }
   console.log(`\n${load.title} (goal: ${load.goal})`);
   console.log(
-    `  ${shown(rates, 0)} sections/s; CPU of a section: ${shown(clientUs, 1)} µs of callers, ${shown(serverUs, 1)} µs of Redis; ${failures} calls failed, ${warnings} warnings`,
+    `  ${formatted(rates, 0)} sections/s; CPU of a section: ${formatted(clientUs, 1)} µs of callers, ${formatted(serverUs, 1)} µs of Redis; ${failures} calls failed, ${warnings} warnings`,
   );
   console.log(
     `  p99 of an unrelated client on the same cores: ${compared(alone, beside)}; the longest command took ${await longestCommand(client)} ms`,
@@ -272,13 +272,13 @@ async function playApart(client: Redis, callers: Callers): Promise<void> {
     rates?.push((await played).reduce((sum, one) => sum + one.sections / (one.tookMs / 1_000), 0));
   }
   console.log(
-    `  with the callers on a core of their own: ${shown(rates, 0)} sections/s; p99 of an unrelated client: ${compared(alone, beside)} (goal: below 2)`,
+    `  with the callers on a core of their own: ${formatted(rates, 0)} sections/s; p99 of an unrelated client: ${compared(alone, beside)} (goal: below 2)`,
   );
 }
 
 function compared(alone: readonly number[] | undefined, beside: readonly number[] | undefined): string {
   const ratios = (beside ?? []).map((one, round) => one / (alone?.[round] ?? NaN));
-  return `alone ${shown(alone, 2)} ms, beside ${shown(beside, 2)} ms, ratio ${shown(ratios, 2)}`;
+  return `alone ${formatted(alone, 2)} ms, beside ${formatted(beside, 2)} ms, ratio ${formatted(ratios, 2)}`;
 }
 
 /** Returns the longest elapsed time of a command in Redis in milliseconds, since the log was reset. */
@@ -288,7 +288,7 @@ async function longestCommand(client: Redis): Promise<string> {
   return longest === 0 ? "less than 1" : longest.toFixed(1);
 }
 
-function shown(values: readonly number[] | undefined, digits: number): string {
+function formatted(values: readonly number[] | undefined, digits: number): string {
   const { low, median, high } = quartiles(values ?? []);
   return `${median.toFixed(digits)} (${low.toFixed(digits)} to ${high.toFixed(digits)})`;
 }
@@ -358,13 +358,10 @@ async function comeAndGo(store: Store, key: string, permits: number): Promise<nu
   const endsAt = performance.now() + 1_500;
   let commands = 0;
   while (performance.now() < endsAt) {
-    const [requestId, place] = [id(2 * commands + 1), id(2 * commands + 2)];
-    await store.enqueue(
-      { key, requestId, ticket: place, lockTimeMs: 60_000, fencing: false, permits },
-      10_000,
-    );
+    const [requestId, ticket] = [id(2 * commands + 1), id(2 * commands + 2)];
+    await store.enqueue({ key, requestId, ticket, lockTimeMs: 60_000, fencing: false, permits }, 10_000);
     await store.release({ key, requestId, permits }, 10_000);
-    await store.dequeue(key, place, 10_000);
+    await store.dequeue(key, ticket, 10_000);
     commands += 3;
   }
   return commands;

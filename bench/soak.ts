@@ -106,17 +106,17 @@ async function soak(
   outcomes: Map<string, number>,
 ): Promise<Sample[]> {
   const startedAt = performance.now();
-  const tooLate = setTimeout(() => {
+  const timeout = setTimeout(() => {
     console.log(`NOT DONE within ${LONGEST_MS / 1_000} s`);
     process.exit(1);
   }, LONGEST_MS);
   const random = new SeededRandom(1);
   const samples: Sample[] = [];
   for (let interval = 1; interval <= INTERVALS; interval += 1) {
-    let toDo = perInterval;
+    let remaining = perInterval;
     const call = async (member: Member): Promise<void> => {
-      while (toDo > 0) {
-        toDo -= 1;
+      while (remaining > 0) {
+        remaining -= 1;
         const outcome = await runSection(member, random);
         outcomes.set(outcome, (outcomes.get(outcome) ?? 0) + 1);
       }
@@ -130,7 +130,7 @@ async function soak(
     const columns = [String(sample.sections), seconds, mebibytes, String(objects)];
     console.log(columns.map((text, nth) => text.padStart(WIDTHS[nth] ?? 0)).join("  "));
   }
-  clearTimeout(tooLate);
+  clearTimeout(timeout);
   return samples;
 }
 

@@ -1,7 +1,7 @@
 /** A process with clients. A crew starts it and sends it jobs. */
 import { enter, isContestant } from "./contestants";
 import type { Contestant } from "./contestants/contestant";
-import { askAndWait, takeAndHold, type Holding, type HoldingRecord } from "./holding";
+import { requestAndWait, acquireAndHold, type Holding, type HoldingRecord } from "./holding";
 import { runLoop, type Loop, type LoopRecord } from "./loop";
 
 export interface Opening {
@@ -49,8 +49,8 @@ const jobs: Jobs = {
     await Promise.all(clients.map(warmUp));
   },
   loop: (loop) => runLoop(clients, loop),
-  hold: (holding) => takeAndHold(only(), holding),
-  wait: (holding) => askAndWait(only(), holding),
+  hold: (holding) => acquireAndHold(only(), holding),
+  wait: (holding) => requestAndWait(only(), holding),
 };
 
 function only(): Contestant {
@@ -62,8 +62,8 @@ function only(): Contestant {
 process.on("message", async ({ job, argument }: Order) => {
   let answer: Answer;
   try {
-    const carryOut = jobs[job] as (argument: unknown) => Promise<unknown>;
-    answer = { result: await carryOut(argument) };
+    const runJob = jobs[job] as (argument: unknown) => Promise<unknown>;
+    answer = { result: await runJob(argument) };
   } catch (error) {
     answer = { error: error instanceof Error ? (error.stack ?? error.message) : String(error) };
   }

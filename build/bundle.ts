@@ -59,7 +59,7 @@ async function bundleEntries(): Promise<Written[]> {
     input,
     platform: "node",
     external: (id) => isOurs(id) || isExternal(id),
-    plugins: [apart(DIST, [PARSER])],
+    plugins: [externalModules(DIST, [PARSER])],
     onLog: fail,
   });
   const { output } = await bundle.generate({
@@ -79,7 +79,7 @@ async function bundleRuntime(): Promise<Written[]> {
     input: Object.fromEntries(inputs.map((path) => [path.slice(REPOSITORY.length + 1, -".ts".length), path])),
     platform: "node",
     external: EXTERNAL,
-    plugins: [apart(REPOSITORY, QUORUM), generated()],
+    plugins: [externalModules(REPOSITORY, QUORUM), generated()],
     transform: { target: "es2022" },
     onLog: fail,
   });
@@ -140,7 +140,7 @@ function generated(): Plugin {
 /**
  * Keeps the modules external, as absolute paths. The bundler would write wrong relative paths, so `withPathsTo` replaces them afterwards.
  */
-function apart(sources: string, modules: readonly string[]): Plugin {
+function externalModules(sources: string, modules: readonly string[]): Plugin {
   return {
     name: "apart",
     resolveId(id, importer = "") {

@@ -10,7 +10,7 @@ export interface Contestant {
   /** Runs the section under the lock of `key`, however long acquiring it takes. */
   run(key: string, section: () => Promise<void>): Promise<void>;
   /** Does the same without waiting for the reply to the release. Not every library can do that. */
-  runAndLeave?(key: string, section: () => Promise<void>): Promise<void>;
+  runWithoutWaiting?(key: string, section: () => Promise<void>): Promise<void>;
   /** Acquires the lock of `key`. The library renews it in its own way until it is released. */
   hold(key: string): Promise<Held>;
   /** Closes the connection. Called when no lock is held. */

@@ -21,7 +21,7 @@ async function enterBuilt(checkout: string, redis: Redis, lockTimeMs: number): P
   configure({ redis, woven: false, defaults: { lockTime: `${lockTimeMs}ms`, retryTimes: 100 } });
   return {
     run: (key, section) => withLock(lockKey("bench", key), {}, section),
-    runAndLeave: (key, section) => withLock(lockKey("bench", key), { release: "background" }, section),
+    runWithoutWaiting: (key, section) => withLock(lockKey("bench", key), { release: "background" }, section),
     hold: (key) => obtain(lockKey("bench", key)),
     async close() {
       await shutdown();

@@ -2,7 +2,7 @@ import { randomUUID } from "node:crypto";
 import { setTimeout as pause } from "node:timers/promises";
 import type { Enter } from "./contestant";
 
-const LOOK_AGAIN_MS = 10;
+const POLL_MS = 10;
 
 /** The baseline: a lock that somebody who knows Redis writes by hand in half an hour. */
 export const enterRaw: Enter = async (redis, lockTimeMs) => {
@@ -11,7 +11,7 @@ export const enterRaw: Enter = async (redis, lockTimeMs) => {
 
   const acquire = async (key: string): Promise<string> => {
     const token = randomUUID();
-    while ((await redis.set(key, token, "PX", lockTimeMs, "NX")) !== "OK") await pause(LOOK_AGAIN_MS);
+    while ((await redis.set(key, token, "PX", lockTimeMs, "NX")) !== "OK") await pause(POLL_MS);
     return token;
   };
 
@@ -24,7 +24,7 @@ export const enterRaw: Enter = async (redis, lockTimeMs) => {
         await redis.evalsha(releaseScript, 1, key, token);
       }
     },
-    async runAndLeave(key, section) {
+    async runWithoutWaiting(key, section) {
       const token = await acquire(key);
       try {
         await section();

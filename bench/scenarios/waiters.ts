@@ -2,7 +2,7 @@ import { setTimeout as pause } from "node:timers/promises";
 import { Crew } from "../crew";
 import { LOCK_TIME_MS, type Scenario } from "./scenario";
 
-const LOOKED_AT_FOR_MS = 5_000;
+const MEASURED_MS = 5_000;
 
 /**
  * A process that waits for many keys which another process holds for a long time. Counts the commands that it sends meanwhile, and the heap
@@ -26,9 +26,9 @@ export const waiters: Scenario<"commands" | "heap"> = {
     await crew.open({ port: counting.port, clients: 1, lockTimeMs: LOCK_TIME_MS });
     const [record] = await crew.wait(holding);
     const before = counting.commands;
-    await pause(LOOKED_AT_FOR_MS);
+    await pause(MEASURED_MS);
     return {
-      commands: (counting.commands - before) / (LOOKED_AT_FOR_MS / 1_000),
+      commands: (counting.commands - before) / (MEASURED_MS / 1_000),
       heap: record?.heapPerLockBytes ?? NaN,
     };
   },

@@ -52,8 +52,8 @@ function buildOne(compiler: NativeCompiler, config: string, cwd: string): Result
     return { code, errors: said.length, sources };
   } catch (error) {
     if (!(error instanceof NoProjectError)) throw error;
-    print(...error.said.map((one) => block(printed(one, cwd))));
+    print(...error.diagnostics.map((one) => block(printed(one, cwd))));
     if (error.message !== "") print(safe`${error.message}`);
-    return { code: 1, errors: Math.max(1, error.said.length), sources: [config] };
+    return { code: 1, errors: Math.max(1, error.diagnostics.length), sources: [config] };
   }
 }

@@ -114,13 +114,13 @@ export function check({ project: named, outputs, json, typescript }: Options, cw
       ...advice.map((cure) => cyan(`-> ${cure}`)),
     );
     if (isProved) {
-      const said = [
-        output === undefined ? notLooked(tags) : proved(tags, builds, cwd),
+      const sentences = [
+        output === undefined ? onlyTagsChecked(tags) : proved(tags, builds, cwd),
         aboutTests(builds),
         aboutTypes(projects, byTspc, cwd),
         aboutCalls(analysis),
       ];
-      print(safe`${said.filter((sentence) => sentence !== "").join(" ")}`);
+      print(safe`${sentences.filter((sentence) => sentence !== "").join(" ")}`);
     }
   }
   return isProved ? 0 : 1;
@@ -185,7 +185,7 @@ function proved(tags: number, builds: CheckedBuilds | undefined, cwd: string): s
   return `${locks} in the output${builders.length === 0 ? "" : ` of ${namesOf(builders, cwd)}`}.`;
 }
 
-function notLooked(tags: number): string {
+function onlyTagsChecked(tags: number): string {
   const right = tags === 1 ? "The only tag is valid." : `All ${tags} tags are valid.`;
   return `${right} No output was checked. If you build this project, name the output with \`--output\`.`;
 }

@@ -129,11 +129,11 @@ export function terminalSize(): { readonly columns: number; readonly rows: numbe
 }
 
 /** Asks the user at the terminal. Returns `false` if there is no terminal. */
-export async function agrees(question: SafeText): Promise<boolean> {
+export async function confirms(question: SafeText): Promise<boolean> {
   if (!process.stdin.isTTY || !process.stdout.isTTY) return false;
   const terminal = createInterface({ input: process.stdin, output: process.stdout });
-  const asked = question.pieces.map(({ text }) => text).join("");
-  const answer = await terminal.question(`${asked} [y/N] `);
+  const prompt = question.pieces.map(({ text }) => text).join("");
+  const answer = await terminal.question(`${prompt} [y/N] `);
   terminal.close();
   return /^y(?:es)?$/i.test(answer.trim());
 }

@@ -80,7 +80,7 @@ function openNativeProjects(
     );
   } catch (error) {
     if (!(error instanceof NoProjectError)) throw error;
-    const [first] = error.said;
+    const [first] = error.diagnostics;
     throw new UsageError(`${config}: ${first?.message ?? error.message}`);
   }
 }
@@ -148,14 +148,14 @@ function isFile(path: string): boolean {
 }
 
 function parseConfig(ts: Compiler, config: string): TS.ParsedCommandLine {
-  const complain = (diagnostic: TS.Diagnostic): never => {
+  const fail = (diagnostic: TS.Diagnostic): never => {
     throw new UsageError(`${config}: ${ts.flattenDiagnosticMessageText(diagnostic.messageText, "\n")}`);
   };
-  const host = { ...ts.sys, onUnRecoverableConfigFileDiagnostic: complain };
+  const host = { ...ts.sys, onUnRecoverableConfigFileDiagnostic: fail };
   const parsed = ts.getParsedCommandLineOfConfigFile(config, {}, host);
   if (parsed === undefined) throw new UsageError(`${config} cannot be read.`);
   for (const found of ts.getConfigFileParsingDiagnostics(parsed)) {
-    if (found.category === ts.DiagnosticCategory.Error) complain(found);
+    if (found.category === ts.DiagnosticCategory.Error) fail(found);
   }
   return parsed;
 }
@@ -195,8 +195,8 @@ function projectOf(
       return [{ source, sites: woven.sites, problems: woven.diagnostics, warnings: woven.warnings }];
     });
   const files = taggedIn(own);
-  let ofPackages: readonly TaggedFile[] | undefined;
-  const linked = (): readonly TaggedFile[] => (ofPackages ??= taggedIn(linkedSources(program)));
+  let linkedFiles: readonly TaggedFile[] | undefined;
+  const linked = (): readonly TaggedFile[] => (linkedFiles ??= taggedIn(linkedSources(program)));
   const wovenOf = (unwoven: TS.Program): TS.Program => wovenProgram(unwoven, undefined, entry, { ts }).woven;
   let wovenOwn: TS.Program | undefined;
   let wovenWhole: TS.Program | undefined;

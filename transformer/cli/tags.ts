@@ -54,16 +54,16 @@ export function warningsOf(projects: readonly Project[]): ProblemRow[] {
 
 /** Reports tags that name a store that no source passes to `configure()`. Reports nothing if a call cannot be analyzed. */
 export function storeWarnings(projects: readonly Project[]): ProblemRow[] {
-  const given = storesGiven(projects);
-  if (given === undefined) return [];
-  const names = [DEFAULT_STORE, ...given];
-  const there = names.map((name) => `\`${name}\``).join(", ");
+  const configured = configuredNames(projects);
+  if (configured === undefined) return [];
+  const names = [DEFAULT_STORE, ...configured];
+  const known = names.map((name) => `\`${name}\``).join(", ");
   return onceEach(
     projects.flatMap(({ files }) =>
       files.flatMap((file) =>
         file.sites.flatMap(({ start, plan: { store } }) => {
           if (store === undefined || names.includes(store)) return [];
-          const { code, message } = problem("unknownStore", { start, end: start }, store, there);
+          const { code, message } = problem("unknownStore", { start, end: start }, store, known);
           return [{ ...placeIn(file.source, start), code, message }];
         }),
       ),
@@ -72,7 +72,7 @@ export function storeWarnings(projects: readonly Project[]): ProblemRow[] {
 }
 
 /** Returns the configured store names. `undefined` if no source calls `configure()`, or if the stores of a call cannot be read. */
-function storesGiven(projects: readonly Project[]): ReadonlySet<string> | undefined {
+function configuredNames(projects: readonly Project[]): ReadonlySet<string> | undefined {
   const calls = projects.flatMap(({ ts, config, sources }) =>
     sources.flatMap((path) => {
       const text = path === config ? "" : readFileSync(path, "utf8");

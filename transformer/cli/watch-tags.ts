@@ -22,8 +22,8 @@ export function watchTags(config: string | undefined, cwd: string, typescript: s
         ...typeProblems(projects),
         ...certain,
       ];
-      print(...found.map((row) => block(shown(row, "error", cwd))));
-      print(...likely.map((row) => block(shown(row, "warning", cwd))));
+      print(...found.map((row) => block(formatted(row, "error", cwd))));
+      print(...likely.map((row) => block(formatted(row, "warning", cwd))));
       return { errors: found.length, sources };
     } catch (error) {
       if (!(error instanceof UsageError)) throw error;
@@ -34,7 +34,7 @@ export function watchTags(config: string | undefined, cwd: string, typescript: s
 }
 
 /** Formats a problem like the compiler, so that editors recognize it. */
-function shown(
+function formatted(
   { file, line = 1, column = 1, code, message }: ProblemRow,
   category: "error" | "warning",
   cwd: string,

@@ -15,20 +15,20 @@ const SETTLE_MS = 50;
 export function watchSources(runOnce: () => Run): void {
   const watchers = new Map<string, FSWatcher>();
   let sources: ReadonlySet<string> = new Set();
-  let waiting: NodeJS.Timeout | undefined;
+  let timer: NodeJS.Timeout | undefined;
 
   const run = (): void => {
     const startedAt = Date.now();
     const result = runOnce();
     sources = new Set(result.sources);
     watchDirectories(new Set(result.sources.map((source) => dirname(source))));
-    say(`Found ${result.errors} error${result.errors === 1 ? "" : "s"}. Watching for file changes.`);
+    printStatus(`Found ${result.errors} error${result.errors === 1 ? "" : "s"}. Watching for file changes.`);
     if (result.sources.some((source) => changedAt(source) > startedAt)) runAgain();
   };
   const runAgain = (): void => {
-    clearTimeout(waiting);
-    waiting = setTimeout(() => {
-      say("File change detected. Starting incremental compilation...");
+    clearTimeout(timer);
+    timer = setTimeout(() => {
+      printStatus("File change detected. Starting incremental compilation...");
       run();
     }, SETTLE_MS);
   };
@@ -48,7 +48,7 @@ export function watchSources(runOnce: () => Run): void {
     }
   };
 
-  say("Starting compilation in watch mode...");
+  printStatus("Starting compilation in watch mode...");
   run();
 }
 
@@ -59,6 +59,6 @@ function changedAt(file: string): number {
   return statSync(file, { throwIfNoEntry: false })?.mtimeMs ?? 0;
 }
 
-function say(words: string): void {
-  print(safe`${new Date().toLocaleTimeString("en-US")} - ${words}\n`);
+function printStatus(status: string): void {
+  print(safe`${new Date().toLocaleTimeString("en-US")} - ${status}\n`);
 }

@@ -65,14 +65,14 @@ const BYTE_ORDER_MARK = Buffer.from("\uFEFF");
 /** Resolves symbolic links, but rejects those that lead out of the project. */
 function targetOf(path: string, root: string): string {
   const full = resolve(root, path);
-  const home = realpathSync(root);
+  const realRoot = realpathSync(root);
   const isLink = lstatSync(full, { throwIfNoEntry: false })?.isSymbolicLink() === true;
   if (isLink && !existsSync(full))
     throw new UsageError(`${path} is a symbolic link to nothing. Fix: remove it.`);
   const real = realPath(full);
   // Sources of a referenced project may be in a directory beside this one, without a symbolic link.
-  const isPlain = real === full || real === join(home, relative(resolve(root), full));
-  if (isPlain || isInside(real, home)) return real;
+  const isPlain = real === full || real === join(realRoot, relative(resolve(root), full));
+  if (isPlain || isInside(real, realRoot)) return real;
   throw new UsageError(
     `${path} leads out of the project, to ${real}: nothing was written. Fix: replace the symbolic link by a file, or change ${real} by hand.`,
   );

@@ -118,14 +118,15 @@ type Row = readonly [before: string | undefined, after: string | undefined];
  * Returns the text by which two lines are compared: without indentation, if the line contains a letter. A line such as `}` also has to
  * match in its indentation.
  */
-function saying(line: string | undefined): string | undefined {
+function comparableText(line: string | undefined): string | undefined {
   const words = line?.trim().replace(/\breturn await\b/, "return");
   return words !== undefined && /\p{L}/u.test(words) ? words : line;
 }
 
 /** Aligns the lines by their longest common subsequence. */
 function aligned(written: readonly string[], woven: readonly string[]): Row[] {
-  const isSame = (one: number, other: number): boolean => saying(written[one]) === saying(woven[other]);
+  const isSame = (one: number, other: number): boolean =>
+    comparableText(written[one]) === comparableText(woven[other]);
   const common = Array.from({ length: written.length + 1 }, () => woven.map(() => 0));
   const at = (one: number, other: number): number => common[one]?.[other] ?? 0;
   for (let one = written.length - 1; one >= 0; one -= 1) {

@@ -3,7 +3,7 @@ import { shortPath } from "../../verify/outputs";
 import { placeIn } from "../../verify/place";
 import type { PlacedProblem, Project, WovenSource } from "../../verify/project";
 import { UsageError } from "../../verify/usage-error";
-import { agrees, block, NOT_AGREED, print, printError, safe, type SafeText } from "../printer";
+import { confirms, block, NOT_AGREED, print, printError, safe, type SafeText } from "../printer";
 import { problemsOf } from "../tags";
 import { writeFiles } from "../write-files";
 import { writtenOut } from "./written-out";
@@ -42,7 +42,7 @@ export async function eject(projects: readonly Project[], isAgreed: boolean, cwd
   const locks = tags === 1 ? "the lock of the only tag" : `the locks of all ${tags} tags`;
   print(...[...texts.keys()].toSorted().map((file) => safe`${shortPath(file, cwd)}`));
   const files = texts.size === 1 ? "this file" : `these ${texts.size} files`;
-  if (!isAgreed && !(await agrees(safe`Write ${locks} into ${files}?`))) {
+  if (!isAgreed && !(await confirms(safe`Write ${locks} into ${files}?`))) {
     print(safe`Nothing was changed. \`npx lockweave eject --yes\` changes it.`);
     return NOT_AGREED;
   }

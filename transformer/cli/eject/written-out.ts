@@ -18,8 +18,8 @@ export function wovenText(ts: Compiler, source: WovenSource): string {
 }
 
 function formatted(ts: Compiler, { fileName, woven }: WovenSource, code: string): string {
-  const broken = applied(code, lineBreaks(ts, parsed(ts, fileName, code), woven));
-  return applied(broken, formatting(ts, fileName, broken));
+  const withLineBreaks = applied(code, lineBreaks(ts, parsed(ts, fileName, code), woven));
+  return applied(withLineBreaks, formatting(ts, fileName, withLineBreaks));
 }
 
 interface Edit {
@@ -70,19 +70,19 @@ function lineBreaks(ts: typeof TS, file: TS.SourceFile, { namespace }: Woven): E
   };
   for (const body of wovenBodies(ts, file)) {
     breakBlock(body);
-    const tried = body.statements.at(-1);
-    if (tried === undefined || !ts.isTryStatement(tried)) continue;
-    breakBlock(tried.tryBlock);
-    if (tried.catchClause !== undefined) breakBlock(tried.catchClause.block);
-    if (tried.finallyBlock !== undefined) breakBlock(tried.finallyBlock);
-    const apart = bodyApart(ts, tried.tryBlock);
-    if (apart !== undefined) breakBlock(apart);
+    const tryStatement = body.statements.at(-1);
+    if (tryStatement === undefined || !ts.isTryStatement(tryStatement)) continue;
+    breakBlock(tryStatement.tryBlock);
+    if (tryStatement.catchClause !== undefined) breakBlock(tryStatement.catchClause.block);
+    if (tryStatement.finallyBlock !== undefined) breakBlock(tryStatement.finallyBlock);
+    const extracted = extractedBody(ts, tryStatement.tryBlock);
+    if (extracted !== undefined) breakBlock(extracted);
   }
-  const own = file.statements.find(
+  const runtimeImport = file.statements.find(
     (statement) => namespace !== undefined && runtimeNames(ts, statement).includes(namespace),
   );
-  const next = own && file.statements[file.statements.indexOf(own) + 1];
-  if (own !== undefined && next !== undefined) between(own.end, next.getStart(file));
+  const next = runtimeImport && file.statements[file.statements.indexOf(runtimeImport) + 1];
+  if (runtimeImport !== undefined && next !== undefined) between(runtimeImport.end, next.getStart(file));
   return edits;
 }
 
@@ -100,7 +100,7 @@ export function wovenBodies(ts: typeof TS, file: TS.SourceFile): TS.Block[] {
 }
 
 /** Returns the extracted body, such as the arrow function in `return await lockweave.runReentrant(lock, async () => { ... })`. */
-function bodyApart(ts: typeof TS, { statements }: TS.Block): TS.Block | undefined {
+function extractedBody(ts: typeof TS, { statements }: TS.Block): TS.Block | undefined {
   const last = statements.at(-1);
   let node: TS.Node | undefined = last && ts.isReturnStatement(last) ? last.expression : undefined;
   while (node !== undefined && !ts.isArrowFunction(node)) {

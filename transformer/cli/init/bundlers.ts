@@ -28,10 +28,13 @@ interface PluginHost {
    * Returns the command that builds only the first lock, and its output. `undefined` if the command would build the configured entry
    * instead.
    */
-  readonly alone?: (lock: string, config: string) => readonly [command: string, output: string] | undefined;
+  readonly buildAlone?: (
+    lock: string,
+    config: string,
+  ) => readonly [command: string, output: string] | undefined;
   readonly build?: (project: Project, file: string, dir: string) => readonly Step[];
   /** Describes what is wrong with the output as the host is configured. */
-  readonly doubt?: (project: Project, config: string) => string | undefined;
+  readonly warningFor?: (project: Project, config: string) => string | undefined;
 }
 
 const PLUGIN_HOSTS: readonly PluginHost[] = [
@@ -39,7 +42,7 @@ const PLUGIN_HOSTS: readonly PluginHost[] = [
     name: "Vite",
     tool: "vite",
     args: ["build"],
-    alone: (lock, config) =>
+    buildAlone: (lock, config) =>
       isLibrary(config) ? undefined : [`npx vite build --ssr ${lock}`, "dist/first-lock.js"],
     entry: "vite",
     configs: ["vite.config"],
@@ -47,11 +50,11 @@ const PLUGIN_HOSTS: readonly PluginHost[] = [
     defineConfig: "vite",
     build: (project, file, dir) => [
       isLibrary(project.read(project.config("vite.config") ?? "vite.config.mts") ?? "")
-        ? ["--input-type=module", "--eval", buildingByVite(file, dir)]
+        ? ["--input-type=module", "--eval", viteBuildScript(file, dir)]
         : [project.bin("vite"), "build", "--ssr", file, "--outDir", dir, "--logLevel", "warn"],
-      () => [built(dir)],
+      () => [builtProgram(dir)],
     ],
-    doubt: (project, config) =>
+    warningFor: (project, config) =>
       /\b(?:ssr|external)\b/.test(config) || project.runs("vite\\s[^&|;]*--ssr")
         ? undefined
         : "for browsers, where no Redis client runs: for a server, add `build: { ssr: true }` to its configuration",
@@ -69,66 +72,66 @@ const PLUGIN_HOSTS: readonly PluginHost[] = [
   {
     name: "tsdown",
     tool: "tsdown",
-    alone: (lock) => [`npx tsdown ${lock}`, "dist"],
+    buildAlone: (lock) => [`npx tsdown ${lock}`, "dist"],
     entry: "rolldown",
     configs: ["tsdown.config"],
     property: "plugins",
     defineConfig: "tsdown",
-    build: (project, file, dir) => [[project.bin("tsdown"), file, "-d", dir], () => [built(dir)]],
+    build: (project, file, dir) => [[project.bin("tsdown"), file, "-d", dir], () => [builtProgram(dir)]],
   },
   {
     name: "tsup",
     tool: "tsup",
-    alone: (lock) => [`npx tsup ${lock}`, "dist"],
+    buildAlone: (lock) => [`npx tsup ${lock}`, "dist"],
     entry: "esbuild",
     configs: ["tsup.config"],
     property: "esbuildPlugins",
     defineConfig: "tsup",
-    build: (project, file, dir) => [[project.bin("tsup"), file, "-d", dir], () => [built(dir)]],
+    build: (project, file, dir) => [[project.bin("tsup"), file, "-d", dir], () => [builtProgram(dir)]],
   },
   {
     name: "Rolldown",
     tool: "rolldown",
     args: ["-c"],
-    alone: (lock) => [`npx rolldown -c --input ${lock} -d dist/first`, "dist/first"],
+    buildAlone: (lock) => [`npx rolldown -c --input ${lock} -d dist/first`, "dist/first"],
     entry: "rolldown",
     configs: ["rolldown.config"],
     property: "plugins",
     build: (project, file, dir) => [
       [project.bin("rolldown"), "-c", project.config("rolldown.config") ?? "", "-d", dir, "--input", file],
-      () => [built(dir)],
+      () => [builtProgram(dir)],
     ],
   },
   {
     name: "Rollup",
     tool: "rollup",
     args: ["-c"],
-    alone: (lock) => [`npx rollup -c -i ${lock} -d dist/first`, "dist/first"],
+    buildAlone: (lock) => [`npx rollup -c -i ${lock} -d dist/first`, "dist/first"],
     entry: "rollup",
     configs: ["rollup.config"],
     property: "plugins",
     build: (project, file, dir) => [
       [project.bin("rollup"), "--silent", "-c", "-i", file, "-d", dir],
-      () => [built(dir)],
+      () => [builtProgram(dir)],
     ],
   },
   {
     name: "webpack",
     tool: "webpack",
-    alone: (lock) => [`npx webpack --entry-reset --entry ./${lock} -o dist/first`, "dist/first"],
+    buildAlone: (lock) => [`npx webpack --entry-reset --entry ./${lock} -o dist/first`, "dist/first"],
     entry: "webpack",
     configs: ["webpack.config"],
     property: "plugins",
     build: (project, file, dir) => [
       [project.bin("webpack-cli", "webpack"), "--entry-reset", "--entry", `./${file}`, "-o", dir],
-      () => [built(dir)],
+      () => [builtProgram(dir)],
     ],
   },
   {
     name: "Rspack",
     tool: "rspack",
     args: ["build"],
-    alone: (lock) => [`npx rspack build --entry ./${lock} -o dist/first`, "dist/first"],
+    buildAlone: (lock) => [`npx rspack build --entry ./${lock} -o dist/first`, "dist/first"],
     entry: "rspack",
     configs: ["rspack.config"],
     property: "plugins",
@@ -148,7 +151,7 @@ function isLibrary(config: string): boolean {
   return /\blib\s*:/.test(config);
 }
 
-function buildingByVite(file: string, dir: string): string {
+function viteBuildScript(file: string, dir: string): string {
   const options = { build: { ssr: file, lib: false, outDir: dir }, logLevel: "warn" };
   return `import { build } from "vite"; await build(${JSON.stringify(options)});`;
 }
@@ -162,9 +165,9 @@ function pluginHost({
   defineConfig,
   isForTests,
   args = [],
-  alone,
+  buildAlone,
   build,
-  doubt,
+  warningFor,
 }: PluginHost): Host {
   return {
     name,
@@ -175,7 +178,7 @@ function pluginHost({
       return (
         project.config(configs[0] ?? "") ??
         (project.runs(tool) ? `\`${tool}\` in a script` : undefined) ??
-        (isForTests && project.asksFor(tool) ? `\`${tool}\` in package.json` : undefined)
+        (isForTests && project.dependsOn(tool) ? `\`${tool}\` in package.json` : undefined)
       );
     },
     setUp(draft, project) {
@@ -210,19 +213,22 @@ export default defineConfig({
       if (isForTests) return { command, about: "runs the tests with their locks; nothing is written" };
       const file = project.config(...configs);
       const config = file === undefined ? "" : (draft.text(file) ?? "");
-      const [first, output] = alone?.(lock, config) ?? [];
+      const [first, output] = buildAlone?.(lock, config) ?? [];
       const where = first === undefined ? "" : `; \`${first}\` shows ${lock} in ${output}`;
-      const but = doubt?.(project, config);
-      return { command, about: `builds with locks${but === undefined ? "" : `, but ${but}`}${where}` };
+      const warning = warningFor?.(project, config);
+      return {
+        command,
+        about: `builds with locks${warning === undefined ? "" : `, but ${warning}`}${where}`,
+      };
     },
     ...(build && { tryOut: build }),
   };
 }
 
 function setUpPlugin(draft: Draft, file: string, from: string, property: string): void {
-  const how = styleOf(draft, file);
+  const style = styleOf(draft, file);
   if (addPlugin(draft, file, from, [[property]])) return;
-  draft.byHand.push({ file, why: NOT_UNDERSTOOD, lines: pluginLines(from, [[property]], how) });
+  draft.byHand.push({ file, why: NOT_UNDERSTOOD, lines: pluginLines(from, [[property]], style) });
 }
 
 // ---- other bundlers -------------------------------------------------------------------------------------
@@ -234,13 +240,13 @@ const ESBUILD: Host = {
   setUp(draft, project) {
     const file = esbuildScript(project);
     const from = "lockweave/esbuild";
-    const how = file === undefined ? "import" : styleOf(draft, file);
+    const style = file === undefined ? "import" : styleOf(draft, file);
     const isDone =
       file !== undefined &&
       draft.edit(file, (config) => {
         if (draft.text(file)?.includes(from) === true) return true;
         const options = config.argumentOf(["build", "context"], "entryPoints");
-        return options !== undefined && addToLists(config, options, [["plugins"]], from, how);
+        return options !== undefined && addToLists(config, options, [["plugins"]], from, style);
       });
     if (isDone) return;
     draft.byHand.push({
@@ -251,7 +257,7 @@ const ESBUILD: Host = {
           : /\bbuildSync\(/.test(draft.text(file) ?? "")
             ? "`buildSync` takes no plugins. Let `await build` take its place, with"
             : NOT_UNDERSTOOD,
-      lines: pluginLines(from, [["plugins"]], how),
+      lines: pluginLines(from, [["plugins"]], style),
     });
   },
   next: (project, draft) => ({
@@ -276,7 +282,7 @@ await build({
   plugins: [lockweave()],
 });`,
     ],
-    () => [built(dir)],
+    () => [builtProgram(dir)],
   ],
 };
 
@@ -299,14 +305,14 @@ const BUN: Host = {
     if (runsInBun(project, file) !== undefined) preloadInBun(draft);
     if (file === undefined) return;
     const from = "lockweave/esbuild";
-    const how = styleOf(draft, file);
+    const style = styleOf(draft, file);
     const isDone = draft.edit(file, (config) => {
       if (draft.text(file)?.includes(from) === true) return true;
       const options = config.argumentOf(["build"], "entrypoints");
-      return options !== undefined && addToLists(config, options, [["plugins"]], from, how);
+      return options !== undefined && addToLists(config, options, [["plugins"]], from, style);
     });
     if (!isDone)
-      draft.byHand.push({ file, why: NOT_UNDERSTOOD, lines: pluginLines(from, [["plugins"]], how) });
+      draft.byHand.push({ file, why: NOT_UNDERSTOOD, lines: pluginLines(from, [["plugins"]], style) });
   },
   next(project, draft, lock) {
     const file = bunScript(project);
@@ -346,7 +352,7 @@ const NEXT_LINES = [
 const NEXT: Host = {
   name: "Next.js",
   evidence: (project) =>
-    project.config("next.config") ?? (project.asksFor("next") ? "`next` in package.json" : undefined),
+    project.config("next.config") ?? (project.dependsOn("next") ? "`next` in package.json" : undefined),
   setUp(draft, project) {
     const file = project.config("next.config");
     if (file === undefined) draft.create("next.config.mjs", NEXT_CONFIG);
@@ -359,14 +365,14 @@ const NEXT: Host = {
       "instrumentation.js",
       "src/instrumentation.js",
     ];
-    const there = places.find((path) => project.read(path) !== undefined);
-    if (there === undefined) {
+    const existing = places.find((path) => project.read(path) !== undefined);
+    if (existing === undefined) {
       // Next.js only looks for the file next to `app` or `pages`.
       const dir = ["src/app", "src/pages"].some((path) => existsSync(project.path(path))) ? "src/" : "";
       draft.create(`${dir}instrumentation.${project.isTypeScript ? "ts" : "js"}`, instrumentation(project));
-    } else if (project.read(there)?.includes("lockweave") !== true) {
+    } else if (project.read(existing)?.includes("lockweave") !== true) {
       draft.byHand.push({
-        file: there,
+        file: existing,
         why: "The locks need their store when the server starts. In `register()`, write",
         lines: CONFIGURE_IN_NEXT,
       });
@@ -407,7 +413,7 @@ export default {
 `;
 
 function changeNextConfig(draft: Draft, file: string): boolean {
-  const how = styleOf(draft, file);
+  const style = styleOf(draft, file);
   return draft.edit(file, (config) => {
     if (draft.text(file)?.includes("lockweave/") === true) return true;
     const root = config.root();
@@ -422,7 +428,7 @@ function changeNextConfig(draft: Draft, file: string): boolean {
       turbopack: TURBOPACK,
       webpack: "(config) => {\n    config.plugins.push(lockweave());\n    return config;\n  }",
     });
-    config.takeIn("lockweave", "lockweave/webpack", how);
+    config.takeIn("lockweave", "lockweave/webpack", style);
     return true;
   });
 }
@@ -436,7 +442,7 @@ export const BUNDLERS: readonly Host[] = [
 ];
 
 /** Returns the path of the built program, whose name depends on the bundler. */
-function built(dir: string): string {
+function builtProgram(dir: string): string {
   const files = readdirSync(dir, { recursive: true, encoding: "utf8" }).filter((file) =>
     /\.[cm]?js$/.test(file),
   );

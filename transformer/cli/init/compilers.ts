@@ -70,10 +70,10 @@ const TSPC: Host = {
     const left = changeScripts(draft, project, ({ program, rest }) =>
       program === "tsc" ? ["tspc", ...rest].join(" ") : hides("tsc", program, rest),
     );
-    tellOfScripts(draft, left, "tspc", "tsc");
+    reportScripts(draft, left, "tspc", "tsc");
   },
   next: (project, draft, lock) => compilingTo(project, lock, commandFor(project, draft, "tspc")),
-  tryOut: compiling((project) => project.bin("ts-patch", "tspc")),
+  tryOut: compileWith((project) => project.bin("ts-patch", "tspc")),
 };
 
 const TYPESCRIPT_7: Host = {
@@ -96,10 +96,10 @@ const TYPESCRIPT_7: Host = {
         ? ["lockweave build", ...compiler, options.trim()].join(" ").trim()
         : BY_HAND;
     });
-    tellOfScripts(draft, left, "lockweave build", "tsc");
+    reportScripts(draft, left, "lockweave build", "tsc");
   },
   next: (project, draft, lock) => compilingTo(project, lock, commandFor(project, draft, "lockweave build")),
-  tryOut: compiling(() => join(__dirname, "main.js"), "build"),
+  tryOut: compileWith(() => join(__dirname, "main.js"), "build"),
 };
 
 function compilesByTsc(project: Project): string | undefined {
@@ -110,7 +110,7 @@ function compilesByTsc(project: Project): string | undefined {
   return script === undefined ? undefined : `\`${script}\` in a script`;
 }
 
-function tellOfScripts(draft: Draft, left: readonly string[], tool: string, before: string): void {
+function reportScripts(draft: Draft, left: readonly string[], tool: string, before: string): void {
   if (left.length === 0) return;
   draft.byHand.push({
     file: "package.json",
@@ -128,7 +128,7 @@ function compilingTo(project: Project, lock: string, command: string): NextStep 
 /** Returns the path to which the compiler writes the JavaScript of a file, or `undefined` if it writes none. */
 function outputOf(project: Project, file: string): string | undefined {
   const [named] = projectsOf(project);
-  const config = named !== undefined && existsSync(project.path(named)) ? named : project.home;
+  const config = named !== undefined && existsSync(project.path(named)) ? named : project.mainConfig;
   const setting = (name: string): unknown => project.setting(name, config);
   const [outDir, rootDir] = [setting("outDir"), setting("rootDir")];
   if (setting("noEmit") === true) return undefined;
@@ -136,13 +136,13 @@ function outputOf(project: Project, file: string): string | undefined {
   if (typeof outDir !== "string") return emitted;
   // Before TypeScript 6, the default is the common root of all files, which only the compiler knows.
   const isCommon = rootDir === undefined && (project.typescript?.major ?? 6) < 6;
-  const home = dirname(project.home);
+  const home = dirname(project.mainConfig);
   const root = typeof rootDir === "string" ? join(home, rootDir) : isCommon ? dirname(file) : home;
   return slashed(join(home, outDir, relative(root, emitted)));
 }
 
 /** Compiles only this file, with the settings of the project. */
-function compiling(compiler: (project: Project) => string, ...command: readonly string[]): TryOut {
+function compileWith(compiler: (project: Project) => string, ...command: readonly string[]): TryOut {
   return (project, file, dir) => {
     const config = join(dir, "tsconfig.json");
     const compilerOptions = {
@@ -155,8 +155,8 @@ function compiling(compiler: (project: Project) => string, ...command: readonly 
       declaration: false,
       declarationMap: false,
     };
-    const { home } = project;
-    const extended = existsSync(project.path(home)) ? { extends: `../${basename(home)}` } : {};
+    const { mainConfig } = project;
+    const extended = existsSync(project.path(mainConfig)) ? { extends: `../${basename(mainConfig)}` } : {};
     const settings = {
       ...extended,
       compilerOptions,
@@ -177,7 +177,7 @@ const NEST: Host = {
   evidence: (project) =>
     project.files.includes("nest-cli.json")
       ? "nest-cli.json"
-      : project.asksFor("@nestjs/core")
+      : project.dependsOn("@nestjs/core")
         ? "`@nestjs/core` in package.json"
         : undefined,
   setUp(draft, project) {
@@ -195,7 +195,7 @@ const NEST: Host = {
     patchOnInstall(draft, project);
   },
   next: (project, draft, lock) => compilingTo(project, lock, commandFor(project, draft, "nest build")),
-  tryOut: compiling((project) => project.bin("typescript", "tsc")),
+  tryOut: compileWith((project) => project.bin("typescript", "tsc")),
 };
 
 /** Patches the installed TypeScript, for users who cannot choose which compiler runs. */
@@ -242,7 +242,7 @@ const NX: Host = {
     patchOnInstall(draft, project);
   },
   next: (project, _, lock) => compilingTo(project, lock, "npx nx run-many --target=build"),
-  tryOut: compiling((project) => project.bin("typescript", "tsc")),
+  tryOut: compileWith((project) => project.bin("typescript", "tsc")),
 };
 
 export const COMPILERS: readonly Host[] = [NEST, NX, TSPC, TYPESCRIPT_7];

@@ -173,12 +173,12 @@ export class ConfigText {
     const between = this.#isFirstOnLine(start) ? `\n${this.#indentAt(start)}` : " ";
     const added = codes.join(`,${between}`);
     if (items.hasTrailingComma) {
-      this.#insert(this.#behindComments(items.end), `${between}${added},`);
-    } else if (this.#behindComments(last.end) === last.end) {
+      this.#insert(this.#endOfComments(items.end), `${between}${added},`);
+    } else if (this.#endOfComments(last.end) === last.end) {
       this.#insert(last.end, `,${between}${added}`);
     } else {
       this.#insert(last.end, ",");
-      this.#insert(this.#behindComments(last.end), `${between}${added}`);
+      this.#insert(this.#endOfComments(last.end), `${between}${added}`);
     }
   }
 
@@ -192,13 +192,13 @@ export class ConfigText {
       return;
     }
     const indent = this.#indentAt(open);
-    const inner = codes.map((code) => `\n${indent}${this.#unit()}${code}`).join(",");
+    const inner = codes.map((code) => `\n${indent}${this.#indentUnit()}${code}`).join(",");
     if (isBlank && open < close) this.#changed.remove(open, close);
     this.#insert(open, isBlank ? `${inner}\n${indent}` : inner);
   }
 
   /** Returns the end of the comments that follow an item on its line. They describe that item. */
-  #behindComments(end: number): number {
+  #endOfComments(end: number): number {
     return this.#ts.getTrailingCommentRanges(this.#file.text, end)?.at(-1)?.end ?? end;
   }
 
@@ -215,7 +215,7 @@ export class ConfigText {
     return text.slice(text.lastIndexOf("\n", at - 1) + 1, at);
   }
 
-  #unit(): string {
+  #indentUnit(): string {
     return /^(?:\t| {2,})(?=\S)/m.exec(this.#file.text)?.[0] ?? "  ";
   }
 

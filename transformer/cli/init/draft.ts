@@ -55,14 +55,14 @@ export class Draft {
   }
 
   install(...packages: readonly string[]): void {
-    for (const name of packages) this.#want(name, this.dependencies);
+    for (const name of packages) this.#add(name, this.dependencies);
   }
 
   installDev(...packages: readonly string[]): void {
-    for (const name of packages) this.#want(name, this.devDependencies);
+    for (const name of packages) this.#add(name, this.devDependencies);
   }
 
-  #want(spec: string, where: Set<string>): void {
+  #add(spec: string, where: Set<string>): void {
     if (!this.#project.has(spec.replace(/(?!^)@.*$/, ""))) where.add(spec);
   }
 }

@@ -59,14 +59,14 @@ const FRAMEWORKS: readonly Framework[] = [
 
 /** Whether a framework runs Vite for the project. If so, Vite's own command cannot build another entry. */
 export function hasFramework(project: Project): boolean {
-  return FRAMEWORKS.some((framework) => project.asksFor(framework.package));
+  return FRAMEWORKS.some((framework) => project.dependsOn(framework.package));
 }
 
 /** The hosts for the frameworks. They have no `tryOut`, because they always build the whole application. */
 export const FRAMEWORK_HOSTS: readonly Host[] = FRAMEWORKS.map((framework) => ({
   name: framework.name,
   evidence: (project) =>
-    project.asksFor(framework.package) ? `\`${framework.package}\` in package.json` : undefined,
+    project.dependsOn(framework.package) ? `\`${framework.package}\` in package.json` : undefined,
   setUp: (draft, project) => setUp(draft, project, framework),
   next: (project, draft) => ({
     command: commandFor(project, draft, framework.tool, "build"),

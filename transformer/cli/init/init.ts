@@ -1,5 +1,5 @@
 import { spawnSync } from "node:child_process";
-import { agrees, block, bold, cyan, NOT_AGREED, padded, print, red, safe, type SafeText } from "../printer";
+import { confirms, block, bold, cyan, NOT_AGREED, padded, print, red, safe, type SafeText } from "../printer";
 import { BUNDLERS } from "./bundlers";
 import { COMPILERS, usualCompiler } from "./compilers";
 import { Draft } from "./draft";
@@ -26,7 +26,7 @@ export async function init(dir: string, isAgreed: boolean): Promise<number> {
   const plan = planFor(project);
   print(...report(project, plan));
   if (hasChanges(plan)) {
-    if (!isAgreed && !(await agrees(safe`Change it?`))) {
+    if (!isAgreed && !(await confirms(safe`Change it?`))) {
       print(safe`Nothing was changed. \`npx lockweave init --yes\` changes it.`);
       return NOT_AGREED;
     }
@@ -97,7 +97,7 @@ function report(project: Project, { draft, found }: Plan): SafeText[] {
   const commands = commandsOf(project, draft).map((command) => safe`  ${command.join(" ")}`);
   const changes = [...draft.changes].flatMap(([file, text]) => {
     const before = project.read(file);
-    const { removed, added } = differing(before ?? "", text);
+    const { removed, added } = changedLines(before ?? "", text);
     return [safe`  ${file}${before === undefined ? " (new)" : ""}`].concat(
       removed.map((line) => red(safe`  - ${block(line)}`)),
       added.map((line) => cyan(safe`  + ${block(line)}`)),
@@ -132,7 +132,10 @@ function typeScriptsOf({ typescript, typescripts }: Project): string {
 }
 
 /** Returns the lines that only one of the two texts contains. */
-function differing(before: string, after: string): { readonly removed: string[]; readonly added: string[] } {
+function changedLines(
+  before: string,
+  after: string,
+): { readonly removed: string[]; readonly added: string[] } {
   const only = (these: string, those: string): string[] => {
     const others = those.split("\n");
     return these.split("\n").filter((line) => {
@@ -256,7 +259,7 @@ function proofOf(project: Project, found: Plan["found"]): string {
   const isThere = (hosts: readonly Host[]): boolean =>
     found.some(([host]) => hosts.includes(host) && host.isForTests !== true);
   if (isThere(BUNDLERS)) return "`npx lockweave check --output` with what was built proves them.";
-  const isEmitted = isThere(COMPILERS) && project.setting("noEmit", project.home) !== true;
+  const isEmitted = isThere(COMPILERS) && project.setting("noEmit", project.mainConfig) !== true;
   return isEmitted || !project.isCompiled
     ? "`npx lockweave check` proves them."
     : "`npx lockweave check --watch` says what is wrong with a tag.";

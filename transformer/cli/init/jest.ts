@@ -8,7 +8,7 @@ export const JEST: Host = {
   name: "Jest",
   isForTests: true,
   evidence: (project) =>
-    project.config("jest.config") ?? (project.asksFor("jest") ? "`jest` in package.json" : undefined),
+    project.config("jest.config") ?? (project.dependsOn("jest") ? "`jest` in package.json" : undefined),
   setUp(draft, project) {
     for (const other of project.configsNamedTo("jest")) setUpFile(draft, project, other);
     const json = project.files.find((file) => file === "jest.config.json");
@@ -81,7 +81,7 @@ function wrapTransforms(config: ConfigText, settings: Settings, project: Project
  * @param transformer the preset's transformer, if there is a preset
  */
 function usualTransform(transformer: string | undefined, project: Project): string {
-  const name = transformer ?? (project.asksFor("ts-jest") ? "ts-jest" : undefined);
+  const name = transformer ?? (project.dependsOn("ts-jest") ? "ts-jest" : undefined);
   return name === undefined
     ? '{ "\\\\.[jt]sx?$": "lockweave/jest" }' // This wraps babel-jest, Jest's default.
     : `{ "\\\\.[cm]?tsx?$": ["lockweave/jest", { "transformer": "${name}" }] }`;

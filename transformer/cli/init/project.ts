@@ -58,14 +58,14 @@ export class Project {
   }
 
   /** Whether package.json lists the package. */
-  asksFor(name: string): boolean {
+  dependsOn(name: string): boolean {
     const { dependencies = {}, devDependencies = {} } = this.manifest;
     return name in dependencies || name in devDependencies;
   }
 
   /** Whether the package is installed, or will be once the dependencies are installed. */
   has(name: string): boolean {
-    return this.asksFor(name) || this.manifestOf(name) !== undefined;
+    return this.dependsOn(name) || this.manifestOf(name) !== undefined;
   }
 
   /** Returns the manifest of an installed package. */
@@ -117,8 +117,8 @@ export class Project {
   get typescript():
     { readonly version: string; readonly major: number; readonly isTooOld: boolean } | undefined {
     const { dependencies = {}, devDependencies = {} } = this.manifest;
-    const asked = devDependencies["typescript"] ?? dependencies["typescript"];
-    const version = this.manifestOf("typescript")?.manifest.version ?? asked ?? "";
+    const range = devDependencies["typescript"] ?? dependencies["typescript"];
+    const version = this.manifestOf("typescript")?.manifest.version ?? range ?? "";
     const [, major = "", minor = "0"] = /(\d+)(?:\.(\d+))?/.exec(versionIn(version)) ?? [];
     if (major === "") return undefined;
     return { version, major: Number(major), isTooOld: Number(major) * 100 + Number(minor) < 509 };
@@ -137,16 +137,16 @@ export class Project {
   /** Whether `typescript` is an alias of another package, such as `@typescript/typescript6`. ts-patch accepts no alias. */
   get isTypeScriptAliased(): boolean {
     const { dependencies = {}, devDependencies = {} } = this.manifest;
-    const asked = devDependencies["typescript"] ?? dependencies["typescript"] ?? "";
+    const range = devDependencies["typescript"] ?? dependencies["typescript"] ?? "";
     const installed = this.typescripts.find(({ name }) => name === "typescript");
-    return installed === undefined ? /^npm:(?!typescript@)/.test(asked) : !installed.isOriginal;
+    return installed === undefined ? /^npm:(?!typescript@)/.test(range) : !installed.isOriginal;
   }
 
   /** The dependency that installs TypeScript 7 under another name. */
   get nativeAlias(): string | undefined {
     const { dependencies = {}, devDependencies = {} } = this.manifest;
     const all = Object.entries({ ...dependencies, ...devDependencies });
-    return all.find(([, asked]) => /^npm:typescript@\D*(?:[7-9]|\d\d)/.test(asked))?.[0];
+    return all.find(([, range]) => /^npm:typescript@\D*(?:[7-9]|\d\d)/.test(range))?.[0];
   }
 
   /** Whether the sources are TypeScript. */
@@ -179,7 +179,7 @@ export class Project {
   }
 
   /** The tsconfig.json of the first files that are compiled. If the one here has no files, this is the first referenced project. */
-  get home(): string {
+  get mainConfig(): string {
     const path = this.path("tsconfig.json");
     const all = existsSync(path) ? projectsInOrder(parser(), path) : [];
     return all.length === 0 || all.includes(path) ? "tsconfig.json" : relative(this.dir, all[0] ?? path);
@@ -214,8 +214,8 @@ export class Project {
 }
 
 /** Returns the version range of an alias, which follows the last `@`, as in `npm:@typescript/typescript6@^6.0.2`. */
-function versionIn(asked: string): string {
-  return asked.startsWith("npm:") ? asked.slice(asked.lastIndexOf("@")) : asked;
+function versionIn(range: string): string {
+  return range.startsWith("npm:") ? range.slice(range.lastIndexOf("@")) : range;
 }
 
 export interface PackageManager {

@@ -20,7 +20,7 @@ const TSX: Host = {
         ? withRegister(["tsx", "watch"], rest.slice(1))
         : withRegister(["tsx"], rest);
     });
-    tell(draft, left, `tsx ${REGISTER} ...`);
+    reportScripts(draft, left, `tsx ${REGISTER} ...`);
   },
   next: (_, __, lock) => running("npx", "tsx", REGISTER, lock),
   tryOut: (_, file) => [["--import", "tsx", "--import", "lockweave/register", file]],
@@ -31,7 +31,7 @@ const TS_NODE: Host = {
   evidence(project) {
     if (project.runs(TS_NODE_PROGRAM)) return "`ts-node` in a script";
     // NestJS's starter also has such a script, but it gets a patched TypeScript.
-    return preloadsTsNode(project) && !project.asksFor("@nestjs/core")
+    return preloadsTsNode(project) && !project.dependsOn("@nestjs/core")
       ? "`ts-node/register` in a script"
       : undefined;
   },
@@ -55,7 +55,7 @@ const TS_NODE: Host = {
       return words.toSpliced(preload + 2, 0, "-r lockweave/register").join(" ");
     });
     if (isChecked) checkWithTsPatch(draft, project);
-    tell(draft, left, "node --import ./ts-node-esm.mjs --import lockweave/register ...");
+    reportScripts(draft, left, "node --import ./ts-node-esm.mjs --import lockweave/register ...");
   },
   next(project, draft) {
     const program = project.runs("ts-node") ? "ts-node" : "ts-node-transpile-only";
@@ -141,7 +141,7 @@ function runsSources(project: Project): RegExp {
 const AVA: Host = {
   name: "ava",
   isForTests: true,
-  evidence: (project) => (project.asksFor("ava") ? "`ava` in package.json" : undefined),
+  evidence: (project) => (project.dependsOn("ava") ? "`ava` in package.json" : undefined),
   setUp(draft, project) {
     const file = project.config("ava.config");
     const isDone =
@@ -164,7 +164,7 @@ const MOCHA: Host = {
   name: "Mocha",
   isForTests: true,
   evidence(project) {
-    if (!project.asksFor("mocha")) return undefined;
+    if (!project.dependsOn("mocha")) return undefined;
     // Without one of these names in its settings, Mocha runs the output of a compiler.
     const isCompiled = project.isCompiled && !/\btsx\b|ts-node|\.[cm]?ts\b/.test(mochaSettings(project));
     return isCompiled ? undefined : "`mocha` in package.json";
@@ -272,7 +272,7 @@ function withRegister(start: readonly string[], rest: readonly string[]): string
     : [...start, REGISTER, ...rest].join(" ");
 }
 
-function tell(draft: Draft, left: readonly string[], line: string): void {
+function reportScripts(draft: Draft, left: readonly string[], line: string): void {
   if (left.length === 0) return;
   const names = left.map((name) => `\`${name}\``).join(", ");
   draft.byHand.push({ file: "package.json", why: `Not understood: ${names}. There, run`, lines: [line] });

@@ -28,7 +28,7 @@ export function runsInBun(project: Project, builder: string | undefined): string
   if (script !== undefined) return `\`${script}\` in a script`;
   if (builder !== undefined) return undefined;
   if (project.files.includes("bunfig.toml")) return "bunfig.toml";
-  return project.asksFor("@types/bun") ? "`@types/bun` in package.json" : undefined;
+  return project.dependsOn("@types/bun") ? "`@types/bun` in package.json" : undefined;
 }
 
 /** Makes Bun load Lockweave's hook before the program and before the tests. */

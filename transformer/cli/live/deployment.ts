@@ -1,7 +1,7 @@
 import type { Cluster, Redis } from "ioredis";
 import { UsageError } from "../../verify/usage-error";
 import { printError, safe } from "../printer";
-import { addressOf, reasonOf } from "./errors";
+import { addressOf, errorMessage } from "./errors";
 
 /** The Redis servers that store the locks, as the live commands see them. */
 export interface Deployment {
@@ -16,7 +16,7 @@ export interface Deployment {
   /** Reads the beginning of a value from the server that stores the key, and the remaining lifetime of the key. */
   read(
     name: string,
-    mostBytes: number,
+    maxBytes: number,
   ): Promise<{ readonly value: string | undefined; readonly leftMs: number }>;
   /** Connects to the same servers with a `keyPrefix`. */
   prefixed(prefix: string): Pick<Deployment, "redis" | "close">;
@@ -43,8 +43,8 @@ export async function openHome(urls: readonly string[]): Promise<Deployment> {
   const addresses = urls.map((url) => addressOf(url));
   const names = addresses.map(({ name }) => name);
   const clients: Redis[] = [];
-  const silent: string[] = [];
-  let trouble: unknown;
+  const unreachable: string[] = [];
+  let connectionError: unknown;
   const close = (): void => {
     for (const client of clients) client.disconnect();
   };
@@ -63,21 +63,21 @@ export async function openHome(urls: readonly string[]): Promise<Deployment> {
         connection.url === undefined ? new Client(settings) : new Client(connection.url, settings);
       clients.push(client);
       // This error says more than the error of the command that fails because of it.
-      client.on("error", (error) => void (trouble ??= error));
+      client.on("error", (error) => void (connectionError ??= error));
       try {
         await client.connect();
         isConnected = true;
       } catch (error) {
-        silent.push(`${name} cannot be read: ${reasonOf(trouble ?? error)}.`);
-        if (2 * silent.length >= urls.length) throw error;
-        trouble = undefined;
+        unreachable.push(`${name} cannot be read: ${errorMessage(connectionError ?? error)}.`);
+        if (2 * unreachable.length >= urls.length) throw error;
+        connectionError = undefined;
       }
     }
-    printError(...silent.map((line) => safe`lockweave: ${line} The others are read without it.`));
+    printError(...unreachable.map((line) => safe`lockweave: ${line} The others are read without it.`));
     const [first] = clients;
     if (first === undefined)
       throw new UsageError("Expected `--redis <url>`, or REDIS_URL in the environment.");
-    if (clients.length > 1 || !(await isInCluster(first))) return homeOf(clients, names, close);
+    if (clients.length > 1 || !(await isInCluster(first))) return deploymentOf(clients, names, close);
     const { host = "localhost", port = 6379, username, password, tls } = first.options;
     const redisOptions = { ...OPTIONS, username, password, tls };
     const cluster = new ClusterClient([{ host, port }], { redisOptions });
@@ -93,7 +93,7 @@ export async function openHome(urls: readonly string[]): Promise<Deployment> {
       names,
       masters: () => cluster.nodes("master"),
       needed: () => cluster.nodes("master").length,
-      read: (name, mostBytes) => readFrom(cluster, name, mostBytes),
+      read: (name, maxBytes) => readFrom(cluster, name, maxBytes),
       prefixed: (keyPrefix) => {
         const other = cluster.duplicate([], { redisOptions: { ...redisOptions, keyPrefix } });
         return { redis: other, close: () => other.disconnect() };
@@ -103,12 +103,12 @@ export async function openHome(urls: readonly string[]): Promise<Deployment> {
   } catch (error) {
     close();
     if (error instanceof UsageError) throw error;
-    throw new UsageError(`${names.join(", ")} cannot be read: ${reasonOf(trouble ?? error)}.`);
+    throw new UsageError(`${names.join(", ")} cannot be read: ${errorMessage(connectionError ?? error)}.`);
   }
 }
 
 /** Returns the deployment of one Redis, or of the masters of a quorum. */
-function homeOf(clients: readonly Redis[], names: readonly string[], close: () => void): Deployment {
+function deploymentOf(clients: readonly Redis[], names: readonly string[], close: () => void): Deployment {
   const several = (all: readonly Redis[]): Deployment["redis"] => {
     const [only] = all;
     return all.length > 1 || only === undefined ? all : only;
@@ -118,7 +118,7 @@ function homeOf(clients: readonly Redis[], names: readonly string[], close: () =
     names,
     masters: () => clients,
     needed: () => Math.floor(clients.length / 2) + 1,
-    read: (name, mostBytes) => readFromAny(clients, name, mostBytes),
+    read: (name, maxBytes) => readFromAny(clients, name, maxBytes),
     prefixed: (keyPrefix) => {
       const others = clients.map((client) => client.duplicate({ keyPrefix }).on("error", () => {}));
       return { redis: several(others), close: () => others.forEach((client) => client.disconnect()) };
@@ -130,9 +130,9 @@ function homeOf(clients: readonly Redis[], names: readonly string[], close: () =
 async function readFrom(
   redis: Redis | Cluster,
   name: string,
-  mostBytes: number,
+  maxBytes: number,
 ): ReturnType<Deployment["read"]> {
-  const [value, leftMs] = await Promise.all([redis.getrange(name, 0, mostBytes - 1), redis.pttl(name)]);
+  const [value, leftMs] = await Promise.all([redis.getrange(name, 0, maxBytes - 1), redis.pttl(name)]);
   return { value: value === "" ? undefined : value, leftMs };
 }
 
@@ -140,9 +140,9 @@ async function readFrom(
 async function readFromAny(
   clients: readonly Redis[],
   name: string,
-  mostBytes: number,
+  maxBytes: number,
 ): ReturnType<Deployment["read"]> {
-  const settled = await Promise.allSettled(clients.map((client) => readFrom(client, name, mostBytes)));
+  const settled = await Promise.allSettled(clients.map((client) => readFrom(client, name, maxBytes)));
   const found = settled.flatMap((one) => (one.status === "fulfilled" ? [one.value] : []));
   const [first] = found;
   if (first === undefined) throw settled.find((one) => one.status === "rejected")?.reason;

@@ -55,12 +55,12 @@ function hide(secret: string | undefined): void {
 }
 
 /** Returns the message of a server or connection error without secrets. */
-export function reasonOf(error: unknown): string {
+export function errorMessage(error: unknown): string {
   const { message, code } = error as { readonly message?: string; readonly code?: string };
-  const said = (message === "" ? code : message) ?? String(error);
+  const original = (message === "" ? code : message) ?? String(error);
   const longestFirst = [...secrets].toSorted((one, other) => other.length - one.length);
   return longestFirst
-    .reduce((text, secret) => text.replaceAll(secret, "***"), redacted(said))
+    .reduce((text, secret) => text.replaceAll(secret, "***"), redacted(original))
     .replace(/\.+$/, "");
 }
 
@@ -80,5 +80,5 @@ export async function ask<Reply>(send: () => Promise<Reply>): Promise<Reply> {
 export function cannotRead(error: unknown): UsageError {
   return error instanceof UsageError
     ? error
-    : new UsageError(`The locks cannot be read: ${reasonOf(error)}.`);
+    : new UsageError(`The locks cannot be read: ${errorMessage(error)}.`);
 }

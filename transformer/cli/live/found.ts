@@ -54,10 +54,10 @@ export function foundOf(reply: LockReply): Found {
   const holds = reply.shares.length > 0 ? holdsOf(reply.shares, leftMs) : alone;
   const holders = holds.filter((hold) => !isReserved(hold.value) && !isClosed(hold.value));
   const [other] = holds;
-  const otherwise = other === undefined ? "free" : isReserved(other.value) ? "next" : "closed";
+  const unheldState = other === undefined ? "free" : isReserved(other.value) ? "next" : "closed";
   return {
     key,
-    state: holders.length > 0 ? "held" : otherwise,
+    state: holders.length > 0 ? "held" : unheldState,
     holders: holders.map((hold) => ({
       storeValue: shortened(hold.value, bytes),
       process: isRevoked(hold.value) ? undefined : processIn(hold.value),

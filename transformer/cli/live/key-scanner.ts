@@ -31,7 +31,7 @@ export class KeyScanner {
    */
   constructor(redis: Redis, match: string, prefix: string) {
     const round = (pattern: string, type: Round["type"]): Round => ({
-      pattern: literally(prefix) + pattern,
+      pattern: escapePattern(prefix) + pattern,
       type,
       keys: new Set(),
       cursor: "0",
@@ -69,20 +69,20 @@ export class KeyScanner {
    *
    * @returns the number of commands, and the approximate number of names that the server scanned
    */
-  async scan(mostNames: number): Promise<{ readonly commands: number; readonly names: number }> {
-    const going = new Set(this.#rounds);
+  async scan(maxNames: number): Promise<{ readonly commands: number; readonly names: number }> {
+    const unfinished = new Set(this.#rounds);
     let commands = 0;
-    while (commands * SCAN_COUNT < mostNames && going.size > 0) {
-      for (const round of going) {
-        await this.#goOn(round);
+    while (commands * SCAN_COUNT < maxNames && unfinished.size > 0) {
+      for (const round of unfinished) {
+        await this.#scanOnce(round);
         commands += 1;
-        if (round.cursor === "0") going.delete(round);
+        if (round.cursor === "0") unfinished.delete(round);
       }
     }
     return { commands, names: commands * SCAN_COUNT };
   }
 
-  async #goOn(round: Round): Promise<void> {
+  async #scanOnce(round: Round): Promise<void> {
     const { pattern, type, keys, cursor } = round;
     const [next, names] = await ask(() =>
       this.#redis.scan(cursor, "MATCH", pattern, "COUNT", SCAN_COUNT, "TYPE", type),
@@ -112,6 +112,6 @@ export class KeyScanner {
 }
 
 /** Escapes the special characters of `SCAN` patterns. */
-function literally(text: string): string {
+function escapePattern(text: string): string {
   return text.replace(/[\\*?[\]]/g, "\\$&");
 }

@@ -65,12 +65,12 @@ async function readAll(
   redis: Redis,
   prefix: string,
   keys: readonly string[],
-  mostBytes: number,
+  maxBytes: number,
 ): Promise<LockReply[]> {
   const pipeline = redis.pipeline();
   for (const key of keys) {
     const queue = prefix + nameBeside("queue", prefix, key);
-    pipeline.getrange(prefix + key, 0, mostBytes - 1).pttl(prefix + key);
+    pipeline.getrange(prefix + key, 0, maxBytes - 1).pttl(prefix + key);
     pipeline.zcount(queue, "(0", "+inf").zrangebyscore(queue, "(0", "+inf", "LIMIT", 0, MOST_WAITERS);
   }
   const replies = await pipeline.exec().catch((error: unknown) => {

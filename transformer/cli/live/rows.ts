@@ -50,8 +50,8 @@ export function lockTable(locks: readonly LockRow[], most: number): SafeText[] {
 }
 
 /** Summarizes what was read, how much that cost, and what is left out. */
-export function lookText(look: Snapshot): SafeText {
-  const { locks, keys, scanned, isWhole, leftOut, commands, tookMs, masters, unanswered } = look;
+export function snapshotText(snapshot: Snapshot): SafeText {
+  const { locks, keys, scanned, isWhole, leftOut, commands, tookMs, masters, unanswered } = snapshot;
   const held = locks.filter(({ state }) => state === "held").length;
   const waiting = locks.reduce((all, lock) => all + lock.waiting, 0);
   const missing = unanswered === 0 ? "" : ` ${unanswered} of ${masters} masters did not answer.`;

@@ -1,6 +1,6 @@
 import { UsageError } from "../../verify/usage-error";
 import { printError, safe } from "../printer";
-import { reasonOf } from "./errors";
+import { errorMessage } from "./errors";
 import { MOST_BYTES } from "./found";
 import type { Deployment } from "./deployment";
 import type { LockRow } from "./snapshot";
@@ -55,25 +55,25 @@ export function takenText({ holders, state }: LockRow, now: boolean): string {
  * @throws {UsageError} if too few servers answer. The lock may or may not be released then.
  */
 export async function take(
-  home: Deployment,
+  deployment: Deployment,
   prefix: string,
   { row: { key, holders }, values = [] }: SeenLock,
   now: boolean,
 ): Promise<boolean> {
   const { configure, forceRelease, shutdown, LockError } = require("lockweave") as Runtime;
   // `forceRelease()` returns holders, and a reservation or a closed key has none. So this checks for the value itself.
-  const isThere = async (): Promise<boolean> => {
-    const found = await new LockScanner({ match: "", prefix }).lookAtOne(home, key);
+  const isUnchanged = async (): Promise<boolean> => {
+    const found = await new LockScanner({ match: "", prefix }).lookAtOne(deployment, key);
     return found?.values?.some((value) => values.includes(value)) === true;
   };
-  if (!(await isThere())) return false;
-  const { redis, close } = home.prefixed(prefix);
+  if (!(await isUnchanged())) return false;
+  const { redis, close } = deployment.prefixed(prefix);
   try {
     configure({ redis, woven: false, logger: { warn: (line) => printError(safe`${line}`) } });
     const taken = await forceRelease(key, { now, from: values });
-    return holders.length > 0 ? taken.length > 0 : !(await isThere());
+    return holders.length > 0 ? taken.length > 0 : !(await isUnchanged());
   } catch (error) {
-    throw error instanceof LockError ? new UsageError(reasonOf(error)) : error;
+    throw error instanceof LockError ? new UsageError(errorMessage(error)) : error;
   } finally {
     await shutdown({ patience: "0s" });
     close();

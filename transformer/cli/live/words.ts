@@ -16,7 +16,10 @@ export function few(names: readonly string[], all: number, none: string): string
 }
 
 /** Formats the longest announced time for which one of them has held or waited. `undefined` if none announced it. */
-export function longest(said: readonly Announcement[], inWords: (ms: number) => string): string | undefined {
-  const times = said.flatMap(({ forMs }) => (forMs === undefined ? [] : [forMs]));
+export function longest(
+  announcements: readonly Announcement[],
+  inWords: (ms: number) => string,
+): string | undefined {
+  const times = announcements.flatMap(({ forMs }) => (forMs === undefined ? [] : [forMs]));
   return times.length === 0 ? undefined : inWords(Math.max(...times));
 }

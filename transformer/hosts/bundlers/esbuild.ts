@@ -2,7 +2,7 @@ import { readFile } from "node:fs/promises";
 import { readFileSync } from "node:fs";
 import { basename, resolve } from "node:path";
 import type { Unsupported } from "../../../runtime/unsupported";
-import { fileWeaver, shown, type Finding, type PluginOptions } from "../one-file/weaver";
+import { fileWeaver, formatFinding, type Finding, type PluginOptions } from "../one-file/weaver";
 import { parser } from "../../parser/parser";
 import { COMPONENTS, tagsInComponent } from "./components";
 import { tagsUnseenInOutputs } from "./lost-tags";
@@ -87,7 +87,7 @@ function lockweave(options?: PluginOptions): Plugin {
     const woven = weave(SOURCE_FILES.test(path) ? path : `${path}.${loader}`, text);
     if (woven === undefined) return undefined; // esbuild reads the file itself.
     const { code, map, errors, warnings } = woven;
-    if (isBun) tellBun(file, errors, warnings);
+    if (isBun) reportToBun(file, errors, warnings);
     const messageOf = (finding: Finding): Message => message(file, finding);
     map.sources = [basename(path)];
     return {
@@ -107,7 +107,7 @@ function lockweave(options?: PluginOptions): Plugin {
       onEnd?.((built) => {
         const messagesOf = (path: string, findings: readonly Finding[]): Message[] => {
           const file = shortPath(path, absWorkingDir);
-          if (isBun) tellBun(file, findings, []);
+          if (isBun) reportToBun(file, findings, []);
           return findings.map((finding) => message(file, finding));
         };
         const unsupported = unsupportedInputs(built, absWorkingDir).flatMap(({ path, place, evidence }) =>
@@ -148,7 +148,7 @@ function lockweave(options?: PluginOptions): Plugin {
 function refuseTags(file: string, text: string): Loaded | undefined {
   const errors = tagsInComponent(text);
   if (errors.length === 0) return undefined;
-  if (isBun) tellBun(file, errors, []);
+  if (isBun) reportToBun(file, errors, []);
   return { contents: "", loader: "js", errors: errors.map((error) => message(file, error)), warnings: [] };
 }
 
@@ -245,9 +245,9 @@ const NO_BUILD =
 const isBun = "bun" in process.versions;
 
 /** Reports to Bun, which ignores the messages that plugins return, but not the errors that they throw. */
-function tellBun(file: string, errors: readonly Finding[], warnings: readonly Finding[]): void {
-  for (const warning of warnings) process.stderr.write(`${shown(file, warning, "warning")}\n`);
-  if (errors.length > 0) throw new Error(errors.map((error) => shown(file, error)).join("\n"));
+function reportToBun(file: string, errors: readonly Finding[], warnings: readonly Finding[]): void {
+  for (const warning of warnings) process.stderr.write(`${formatFinding(file, warning, "warning")}\n`);
+  if (errors.length > 0) throw new Error(errors.map((error) => formatFinding(file, error)).join("\n"));
 }
 
 const LOADERS: Readonly<Record<string, string>> = {
@@ -281,7 +281,7 @@ function isCode(loader: string | undefined): loader is Loader {
 }
 
 /** Converts a finding to a message of esbuild, which counts columns in bytes. */
-function message(file: string, { code, message: said, line, column, length, lineText }: Finding): Message {
+function message(file: string, { code, message: text, line, column, length, lineText }: Finding): Message {
   const bytes = (from: number, to: number): number => Buffer.byteLength(lineText.slice(from, to));
   const location = {
     file,
@@ -290,7 +290,7 @@ function message(file: string, { code, message: said, line, column, length, line
     length: bytes(column, column + length),
     lineText,
   };
-  return { id: code, text: `${code}: ${said}`, location };
+  return { id: code, text: `${code}: ${text}`, location };
 }
 
 export = lockweave;

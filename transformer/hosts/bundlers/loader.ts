@@ -1,4 +1,4 @@
-import { fileWeaver, shown, type Finding, type PluginOptions } from "../one-file/weaver";
+import { fileWeaver, formatFinding, type Finding, type PluginOptions } from "../one-file/weaver";
 import { chained, type SourceMap } from "./chained";
 import { COMPONENTS, tagsInComponent } from "./components";
 import { tagsLostFrom } from "./lost-tags";
@@ -30,25 +30,25 @@ function lockweave(this: LoaderContext, text: string, map?: SourceMap | string):
   const isComponent = COMPONENTS.test(this.resourcePath);
   if (isComponent && this.resource === this.resourcePath) {
     // With a query, the resource is a part of the component. The errors of the whole component have been reported already.
-    for (const error of tagsInComponent(text)) tell(this, error, "error");
+    for (const error of tagsInComponent(text)) report(this, error, "error");
   }
   const fileName = isComponent ? undefined : sourceFileOf(this.resource);
   if (fileName !== undefined)
-    for (const error of tagsLostFrom(this.resourcePath, text)) tell(this, error, "error");
+    for (const error of tagsLostFrom(this.resourcePath, text)) report(this, error, "error");
   const woven = fileName === undefined ? undefined : weave(fileName, text);
   if (woven === undefined) {
     this.callback(null, text, before);
     return;
   }
-  for (const error of woven.errors) tell(this, error, "error");
-  for (const warning of woven.warnings) tell(this, warning, "warning");
+  for (const error of woven.errors) report(this, error, "error");
+  for (const warning of woven.warnings) report(this, warning, "warning");
   this.callback(null, woven.code, before === undefined ? woven.map : chained(woven.map, before));
 }
 
-function tell(context: LoaderContext, finding: Finding, kind: "error" | "warning"): void {
+function report(context: LoaderContext, finding: Finding, kind: "error" | "warning"): void {
   const { _module: module, _compiler: compiler } = context;
   const add = kind === "error" ? module?.addError : module?.addWarning;
-  const message = shown(shortPath(context.resourcePath), finding, kind);
+  const message = formatFinding(shortPath(context.resourcePath), finding, kind);
   if (add === undefined || compiler === undefined) {
     const said = Object.assign(new Error(message), { stack: "" }); // The stack would only point into this file.
     if (kind === "error") context.emitError(said);

@@ -32,10 +32,10 @@ export function lostTags(
   const onDisk = textOf(path);
   if (onDisk === undefined || onDisk === text || !mayHaveTags(onDisk)) return { onDisk: text, problems: [] };
   const { tags, problems } = tagsIn(path, onDisk);
-  const there = tagsOfFunctionsIn(path, text, tags);
-  if (there === undefined) return { onDisk, problems: [] };
+  const present = tagsOfFunctionsIn(path, text, tags);
+  if (present === undefined) return { onDisk, problems: [] };
   const kept = tagsIn(path, text);
-  const unlocked = notLockedBy(withoutThose(there, kept.tags), locksIn(parser(), path, text).locks);
+  const unlocked = notLockedBy(withoutKept(present, kept.tags), locksIn(parser(), path, text).locks);
   return {
     onDisk,
     problems: [
@@ -55,8 +55,8 @@ export function tagsUnseenIn(path: string, code: string, cure: string): Finding[
   const onDisk = textOf(path);
   if (onDisk === undefined || !mayHaveTags(onDisk)) return [];
   const { tags, problems } = tagsIn(path, onDisk);
-  const there = tagsOfFunctionsIn(path, code, tags);
-  return there === undefined ? [] : unseen(path, onDisk, { tags: there, problems }, [code], cure);
+  const present = tagsOfFunctionsIn(path, code, tags);
+  return present === undefined ? [] : unseen(path, onDisk, { tags: present, problems }, [code], cure);
 }
 
 /**
@@ -128,11 +128,11 @@ function tagsOfFunctionsIn(
  * Removes the tags that the text kept, compared by flag and name. Class names do not count, because compilers rename classes: `A.pay`
  * becomes `_A.pay`.
  */
-function withoutThose(tags: readonly DeclaredTag[], kept: readonly DeclaredTag[]): DeclaredTag[] {
-  const left = kept.map(idOf);
+function withoutKept(tags: readonly DeclaredTag[], kept: readonly DeclaredTag[]): DeclaredTag[] {
+  const remaining = kept.map(idOf);
   return tags.filter((tag) => {
-    const index = left.indexOf(idOf(tag));
-    if (index !== -1) left.splice(index, 1);
+    const index = remaining.indexOf(idOf(tag));
+    if (index !== -1) remaining.splice(index, 1);
     return index === -1;
   });
 }

@@ -1,4 +1,10 @@
-import { fileWeaver, shown, type Finding, type PluginOptions, type WovenFile } from "../one-file/weaver";
+import {
+  fileWeaver,
+  formatFinding,
+  type Finding,
+  type PluginOptions,
+  type WovenFile,
+} from "../one-file/weaver";
 import { parser } from "../../parser/parser";
 import { COMPONENTS, tagsInComponent } from "./components";
 import { tagsLostFrom, tagsUnseenIn } from "./lost-tags";
@@ -160,9 +166,9 @@ function failAt(context: TransformContext, id: string, findings: readonly Findin
 
 function logOf(id: string, findings: readonly Finding[], first: Finding, kind: string): Log {
   const file = pathOf(id);
-  const said = findings.map((finding) => shown(shortPath(file), finding, kind));
+  const lines = findings.map((finding) => formatFinding(shortPath(file), finding, kind));
   const loc = { file, line: first.line, column: first.column };
-  return { message: said.join("\n"), id, loc, frame: frameOf(first) };
+  return { message: lines.join("\n"), id, loc, frame: frameOf(first) };
 }
 
 /** Returns the source line with a line of marks under the affected text. */

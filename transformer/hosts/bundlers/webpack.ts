@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
 import { join } from "node:path";
-import { fileWeaver, shown, type PluginOptions } from "../one-file/weaver";
+import { fileWeaver, formatFinding, type PluginOptions } from "../one-file/weaver";
 import { parser } from "../../parser/parser";
 import { COMPONENTS } from "./components";
 import { tagsUnseenIn } from "./lost-tags";
@@ -88,8 +88,8 @@ function lockweave(options: PluginOptions = {}): Plugin {
  */
 function identOf(options: PluginOptions): string {
   const { version } = require("lockweave/package.json") as { version: string };
-  const made = JSON.stringify([version, options]);
-  return `${NAME}-${createHash("sha256").update(made).digest("hex").slice(0, 16)}`;
+  const key = JSON.stringify([version, options]);
+  return `${NAME}-${createHash("sha256").update(key).digest("hex").slice(0, 16)}`;
 }
 
 const CURE = "import the file without `!`, so that the loaders of the configuration see it";
@@ -106,7 +106,7 @@ function unlockedIn(module: Module): string[] {
   const isOther = INSTALLED.test(resource) || AS_TEXT.test(resource) || !type.startsWith("javascript");
   if (isOther || !SOURCE_FILES.test(path) || loaders.some(isOurs)) return [];
   const code = module.originalSource?.()?.source().toString() ?? "";
-  return tagsUnseenIn(path, code, CURE).map((finding) => shown(shortPath(path), finding));
+  return tagsUnseenIn(path, code, CURE).map((finding) => formatFinding(shortPath(path), finding));
 }
 
 /** Reports the importers of an entry of the runtime that throws. */
@@ -123,7 +123,7 @@ function unsupportedBy(module: Module, { chunkGraph, moduleGraph }: Compilation)
   }
   const evidence = { isImportedDynamically: false }; // An unused import has no active connection.
   return [...importers].flatMap((path) =>
-    unsupportedIn(path, place, evidence).map((finding) => shown(shortPath(path), finding)),
+    unsupportedIn(path, place, evidence).map((finding) => formatFinding(shortPath(path), finding)),
   );
 }
 

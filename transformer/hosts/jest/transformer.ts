@@ -6,7 +6,7 @@ import { mapToDisk, type Source } from "../../text/source-map";
 import { mayNeedWeave } from "../../weave/weave";
 import type { PluginOptions } from "../one-file/options";
 import { tagError } from "../one-file/file-error";
-import { fileWeaver, shown, type FileWeaver, type WovenFile } from "../one-file/weaver";
+import { fileWeaver, formatFinding, type FileWeaver, type WovenFile } from "../one-file/weaver";
 
 export interface JestOptions extends PluginOptions {
   /**
@@ -30,7 +30,7 @@ interface Transformed {
   readonly map?: object | string | null;
 }
 
-type Asked<Result> = (text: string, path: string, options: TransformOptions) => Result;
+type TransformerMethod<Result> = (text: string, path: string, options: TransformOptions) => Result;
 
 /** A transformer of Jest. */
 interface Transformer {
@@ -39,10 +39,10 @@ interface Transformer {
    * disk.
    */
   readonly canInstrument?: boolean;
-  getCacheKey?: Asked<string>;
-  getCacheKeyAsync?: Asked<Promise<string>>;
-  process?: Asked<Transformed>;
-  processAsync?: Asked<Promise<Transformed>>;
+  getCacheKey?: TransformerMethod<string>;
+  getCacheKeyAsync?: TransformerMethod<Promise<string>>;
+  process?: TransformerMethod<Transformed>;
+  processAsync?: TransformerMethod<Promise<Transformed>>;
 }
 
 /** Creates a transformer that weaves each file, and passes it on to another transformer. */
@@ -79,12 +79,12 @@ export function createTransformer(options: JestOptions = {}): Transformer {
     process(text, path, given) {
       const inner = compiler(given);
       const file = woven(text, path);
-      const restore = showWoven(file, path, given);
+      const restore = cacheWovenText(file, path, given);
       try {
         const made = inner.process?.(file?.code ?? text, path, forCompiler(given));
         if (made === undefined)
           throw new Error(`${name} compiles what is imported, and not what is required.`);
-        return ledToDisk(file, made);
+        return mappedToDisk(file, made);
       } finally {
         restore();
       }
@@ -93,9 +93,9 @@ export function createTransformer(options: JestOptions = {}): Transformer {
       const inner = compiler(given);
       if (inner.processAsync === undefined) return weaving.process(text, path, given);
       const file = woven(text, path);
-      const restore = showWoven(file, path, given);
+      const restore = cacheWovenText(file, path, given);
       try {
-        return ledToDisk(file, await inner.processAsync(file?.code ?? text, path, forCompiler(given)));
+        return mappedToDisk(file, await inner.processAsync(file?.code ?? text, path, forCompiler(given)));
       } finally {
         restore();
       }
@@ -110,7 +110,11 @@ export function createTransformer(options: JestOptions = {}): Transformer {
  *
  * @returns a function that restores the cache, from which Jest reads the file again
  */
-function showWoven(file: WovenFile | undefined, path: string, { cacheFS }: TransformOptions): () => void {
+function cacheWovenText(
+  file: WovenFile | undefined,
+  path: string,
+  { cacheFS }: TransformOptions,
+): () => void {
   if (file === undefined || cacheFS === undefined) return () => {};
   const before = cacheFS.get(path);
   cacheFS.set(path, file.code);
@@ -123,12 +127,12 @@ function withoutErrors(file: WovenFile | undefined, path: string): WovenFile | u
   const name = relative(process.cwd(), path).replaceAll(sep, "/");
   const { errors, warnings } = file;
   if (errors.length > 0) throw tagError(name, errors);
-  for (const found of warnings) process.stderr.write(`${shown(name, found, "warning")}\n`);
+  for (const found of warnings) process.stderr.write(`${formatFinding(name, found, "warning")}\n`);
   return file;
 }
 
 /** Returns the compiled code with source maps that lead to the text on disk. */
-function ledToDisk(file: WovenFile | undefined, made: Transformed): Transformed {
+function mappedToDisk(file: WovenFile | undefined, made: Transformed): Transformed {
   if (file === undefined) return made;
   const source = (): Source => file.source;
   const { map } = made;

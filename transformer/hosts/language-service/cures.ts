@@ -5,7 +5,7 @@ import { unitCalled } from "../../read/units";
 import { tagsIn } from "./tag-at";
 
 /** A change of the file that fixes a problem. */
-export interface Cure {
+export interface Fix {
   readonly description: string;
   readonly changes: readonly TS.TextChange[];
 }
@@ -22,14 +22,14 @@ interface Found {
 }
 
 /** The fixes by the code of the problem. A problem is missing if only the author can fix it. */
-const CURES: Readonly<Record<string, (found: Found) => readonly Cure[]>> = {
+const FIXES: Readonly<Record<string, (found: Found) => readonly Fix[]>> = {
   LW1001: (found) =>
     /^[A-Za-z]\w*:/.test(found.words) ? [changeTo(found, found.words.replace(":", "="))] : [],
-  LW1002: meant,
+  LW1002: suggested,
   LW1003: withoutTheSecond,
   LW1005: withoutComma,
   LW1006: closedQuote,
-  LW1007: meant,
+  LW1007: suggested,
   LW1008: asJsDoc,
   LW1009: onItsOwnLine,
   LW1011: withoutParentheses,
@@ -40,8 +40,8 @@ const CURES: Readonly<Record<string, (found: Found) => readonly Cure[]>> = {
   LW1101: flagOfItsName,
   LW1104: withShortUnit,
   LW1106: (found) => trueOrFalse(found).map((word) => changeTo(found, word)),
-  LW1107: meant,
-  LW1108: meant,
+  LW1107: suggested,
+  LW1108: suggested,
   LW1110: (found) => oneOf(found, "throw", "warn"),
   LW1111: (found) => {
     const [, name = "", other = ""] = /did you mean `(\w+)=([^`=]+)`\?$/.exec(found.message) ?? [];
@@ -50,8 +50,8 @@ const CURES: Readonly<Record<string, (found: Found) => readonly Cure[]>> = {
   },
   LW1114: (found) => oneOf(found, "awaited", "background"),
   LW1120: (found) => oneOf(found, "read", "write"),
-  LW1201: (found) => (meantIn(found.message) === undefined ? inQuotes(found) : meant(found)),
-  LW1202: meant,
+  LW1201: (found) => (meantIn(found.message) === undefined ? inQuotes(found) : suggested(found)),
+  LW1202: suggested,
   LW1302: makeAsync,
   LW1306: makeAsync,
   LW1309: ({ file }) => [
@@ -63,14 +63,14 @@ const CURES: Readonly<Record<string, (found: Found) => readonly Cure[]>> = {
   LW1314: makeAsync,
 };
 
-export const CURABLE = Object.keys(CURES);
+export const FIXABLE_CODES = Object.keys(FIXES);
 
 /** Returns the fixes for a problem of this code. That includes the compiler's own errors in a tag, if their message suggests a name. */
-export function curesOf(code: string, found: Found): readonly Cure[] {
-  return (CURES[code] ?? meant)(found);
+export function curesOf(code: string, found: Found): readonly Fix[] {
+  return (FIXES[code] ?? suggested)(found);
 }
 
-function changeTo({ start, length }: Pick<Found, "start" | "length">, newText: string): Cure {
+function changeTo({ start, length }: Pick<Found, "start" | "length">, newText: string): Fix {
   return { description: `Change to \`${newText}\``, changes: [{ span: { start, length }, newText }] };
 }
 
@@ -78,23 +78,23 @@ function inserted(start: number, newText: string): TS.TextChange {
   return { span: { start, length: 0 }, newText };
 }
 
-function meant(found: Found): readonly Cure[] {
+function suggested(found: Found): readonly Fix[] {
   const word = meantIn(found.message);
   return word === undefined ? [] : [changeTo(found, word)];
 }
 
 /** Quotes the whole expression. If a quote follows it, only the author knows which quotes to use. */
-function inQuotes(found: Found): readonly Cure[] {
+function inQuotes(found: Found): readonly Fix[] {
   const behind = found.file.text.charAt(found.start + found.length);
   return /["'`]/.test(behind) ? [] : [changeTo(found, `"${found.words}"`)];
 }
 
-function oneOf(found: Found, ...words: readonly string[]): readonly Cure[] {
+function oneOf(found: Found, ...words: readonly string[]): readonly Fix[] {
   const word = meantIn(didYouMean(found.words, words));
   return word === undefined ? [] : [changeTo(found, word)];
 }
 
-function withoutTheSecond({ ts, file, start }: Found): readonly Cure[] {
+function withoutTheSecond({ ts, file, start }: Found): readonly Fix[] {
   const all = tagsIn(ts, file).flatMap(({ tag }) => tag.attributes);
   const attribute = all.find(({ name }) => name.start === start);
   if (attribute === undefined) return [];
@@ -106,7 +106,7 @@ function withoutTheSecond({ ts, file, start }: Found): readonly Cure[] {
 }
 
 /** Closes the quote before the next attribute, or at the end of the line. */
-function closedQuote({ start, words }: Found): readonly Cure[] {
+function closedQuote({ start, words }: Found): readonly Fix[] {
   const [inside = ""] = /^.*?(?=\s+[A-Za-z]\w*=|\s*$)/m.exec(words) ?? [];
   const quote = words.charAt(0);
   return inside.length < 2
@@ -120,7 +120,7 @@ function closedQuote({ start, words }: Found): readonly Cure[] {
 }
 
 /** Adds a flag named like the function. */
-function flagOfItsName({ ts, file, start, length }: Found): readonly Cure[] {
+function flagOfItsName({ ts, file, start, length }: Found): readonly Fix[] {
   const name = tagsIn(ts, file).find(({ tag }) => tag.word.start === start)?.name;
   const flag = /[A-Za-z]\w*$/.exec(name ?? "")?.[0];
   if (flag === undefined) return [];
@@ -129,7 +129,7 @@ function flagOfItsName({ ts, file, start, length }: Found): readonly Cure[] {
 }
 
 /** Removes the comma after the last value of the attribute at `start`. */
-function withoutComma({ file, start, length }: Found): readonly Cure[] {
+function withoutComma({ file, start, length }: Found): readonly Fix[] {
   const behind = file.text.slice(start + length);
   const [before] = /^[^\n@]*?,(?=\s*(?:$|\*|\n|[A-Za-z_$][\w$-]*\s*=))/.exec(behind) ?? [];
   if (before === undefined) return [];
@@ -138,7 +138,7 @@ function withoutComma({ file, start, length }: Found): readonly Cure[] {
 }
 
 /** Turns `/* @redisLock ... *\/` or `// @redisLock ...` into a doc comment. */
-function asJsDoc({ ts, file, start }: Found): readonly Cure[] {
+function asJsDoc({ ts, file, start }: Found): readonly Fix[] {
   const comments = [...commentsThatMentionIt(ts, file)].map(({ comment }) => comment);
   return comments
     .filter((comment) => comment.start <= start && start < comment.end)
@@ -153,7 +153,7 @@ function asJsDoc({ ts, file, start }: Found): readonly Cure[] {
     });
 }
 
-function onItsOwnLine({ file: { text }, start }: Found): readonly Cure[] {
+function onItsOwnLine({ file: { text }, start }: Found): readonly Fix[] {
   const lineStart = text.lastIndexOf("\n", start - 1) + 1;
   const before = text.slice(lineStart, start);
   const [, indent = "", mark = ""] = /^(\s*)(\/\*\*|\*)?/.exec(before) ?? [];
@@ -163,7 +163,7 @@ function onItsOwnLine({ file: { text }, start }: Found): readonly Cure[] {
   return [{ description: "Put the tag on a line of its own", changes: [{ span, newText: `\n${margin}* ` }] }];
 }
 
-function withoutParentheses({ start, length, words, file: { text } }: Found): readonly Cure[] {
+function withoutParentheses({ start, length, words, file: { text } }: Found): readonly Fix[] {
   const inside = words.replace(/^\(\s*/, "").replace(/\s*\)$/, "");
   const blank = /\s/.test(text.charAt(start - 1)) ? "" : " ";
   const changes = [{ span: { start, length }, newText: `${blank}${inside}` }];
@@ -177,7 +177,7 @@ function trueOrFalse({ words }: Found): string[] {
 }
 
 /** Replaces `5sec` by `5s`. A number without a known unit has no obvious fix. */
-function withShortUnit(found: Found): readonly Cure[] {
+function withShortUnit(found: Found): readonly Fix[] {
   const [, amount = "", word = ""] = /^(\d+(?:\.\d+)?)([a-z]+)$/i.exec(found.words) ?? [];
   const unit = unitCalled(word);
   // If the unit is correct, the amount is wrong.
@@ -185,7 +185,7 @@ function withShortUnit(found: Found): readonly Cure[] {
 }
 
 /** Adds `async` to the function whose tag has the problem. */
-function makeAsync({ ts, file, start }: Found): readonly Cure[] {
+function makeAsync({ ts, file, start }: Found): readonly Fix[] {
   const fn = tagsIn(ts, file).find(({ tag }) => tag.word.start === start)?.fn;
   if (fn === undefined) return [];
   const modifier = fn.modifiers?.at(-1);

@@ -27,7 +27,7 @@ function answers(
   { ask }: ReturnType<typeof projectOf>,
 ): Partial<TS.LanguageService> {
   /** Answers a question about a name in a tag with TypeScript's answer about its declaration. */
-  const ofNamed = <Answer>(
+  const forName = <Answer>(
     fileName: string,
     offset: number,
     answer: (declared: DeclaredName, word: TS.TextSpan) => Answer | undefined,
@@ -51,7 +51,7 @@ function answers(
     ...rest: [inStrings: boolean, inComments: boolean, preferences: TS.UserPreferences]
   ): readonly TS.RenameLocation[] | undefined => {
     const found =
-      ofNamed(fileName, offset, (declared) =>
+      forName(fileName, offset, (declared) =>
         theirs.findRenameLocations(declared.fileName, declared.start, ...rest),
       ) ?? theirs.findRenameLocations(fileName, offset, ...rest);
     return found && [...found, ...ask((project) => renamedInTags(ts, project, found), [])];
@@ -82,22 +82,22 @@ function answers(
       theirs.getCompletionEntryDetails(fileName, offset, name, ...rest),
     getQuickInfoAtPosition: (fileName, offset, ...rest) =>
       ask((project) => hoverAt(ts, project, fileName, offset), undefined) ??
-      ofNamed(fileName, offset, (declared, word) => {
+      forName(fileName, offset, (declared, word) => {
         const about = theirs.getQuickInfoAtPosition(declared.fileName, declared.start, ...rest);
         return about && { ...about, textSpan: word };
       }) ??
       theirs.getQuickInfoAtPosition(fileName, offset, ...rest),
     getDefinitionAndBoundSpan: (fileName, offset) =>
-      ofNamed(fileName, offset, (declared, word) => {
+      forName(fileName, offset, (declared, word) => {
         const definitions = theirs.getDefinitionAtPosition(declared.fileName, declared.start);
         return definitions && { definitions, textSpan: word };
       }) ?? theirs.getDefinitionAndBoundSpan(fileName, offset),
     getDefinitionAtPosition: (fileName, offset, ...rest) =>
-      ofNamed(fileName, offset, (declared) =>
+      forName(fileName, offset, (declared) =>
         theirs.getDefinitionAtPosition(declared.fileName, declared.start),
       ) ?? theirs.getDefinitionAtPosition(fileName, offset, ...rest),
     getRenameInfo: (fileName: string, offset: number, preferences: TS.UserPreferences) =>
-      ofNamed(fileName, offset, (declared, word) => ({
+      forName(fileName, offset, (declared, word) => ({
         ...theirs.getRenameInfo(declared.fileName, declared.start, preferences),
         triggerSpan: word,
       })) ?? theirs.getRenameInfo(fileName, offset, preferences),

@@ -1,11 +1,11 @@
 import type * as TS from "typescript";
 import { numberOf } from "../ts-patch/report-on-disk";
-import { CURABLE, curesOf } from "./cures";
+import { FIXABLE_CODES, curesOf } from "./cures";
 import type { OpenProject } from "./project";
 import { tagsIn } from "./tag-at";
 
 /** The numeric codes of our problems that have a fix. */
-export const FIXABLE = CURABLE.map(numberOf);
+export const FIXABLE = FIXABLE_CODES.map(numberOf);
 
 /** Whether the offset is in a tag. TypeScript's own fixes at that place would be for the code after the comment. */
 export function isInTag(ts: typeof TS, { program }: OpenProject, fileName: string, offset: number): boolean {
@@ -26,7 +26,7 @@ export function fixesAt(
     .filter((one) => codes.includes(one.code) && one.start === place.start && one.length === length)
     .flatMap(({ code, file, messageText, start = 0 }) => {
       if (file === undefined) return [];
-      const ours = CURABLE.find((name) => numberOf(name) === code) ?? "";
+      const ours = FIXABLE_CODES.find((name) => numberOf(name) === code) ?? "";
       const words = file.text.slice(start, start + length);
       const message = ts.flattenDiagnosticMessageText(messageText, "\n");
       return curesOf(ours, { ts, file, start, length, words, message }).map(({ description, changes }) => ({

@@ -102,12 +102,12 @@ function pathIn(configs: readonly ConfigFile[], name: string): string | undefine
 /** Returns the module specifiers in a file, including those in `import()` and `require()`. */
 function specifiersIn(ts: Parser, file: TS.SourceFile): TS.StringLiteralLike[] {
   const found: TS.StringLiteralLike[] = [];
-  const look = (node: TS.Node): void => {
+  const visit = (node: TS.Node): void => {
     const specifier = specifierOf(ts, node);
     if (specifier !== undefined && ts.isStringLiteralLike(specifier)) found.push(specifier);
-    ts.forEachChild(node, look);
+    ts.forEachChild(node, visit);
   };
-  look(file);
+  visit(file);
   return found;
 }
 

@@ -59,12 +59,12 @@ function typeProblems(ts: Parser, project: NativeProject, files: readonly Tagged
   const mirror = Mirror.of(ts, project, { noEmit: true });
   try {
     const { compiler, config } = project;
-    return mirror.compile(compiler, config).said.flatMap((one): PlacedProblem[] => {
-      const led = toDisk(one, project);
-      const start = placeInTag(led, project);
-      const file = files.find(({ source }) => source.fileName === led.file)?.source;
+    return mirror.compile(compiler, config).diagnostics.flatMap((one): PlacedProblem[] => {
+      const mapped = toDisk(one, project);
+      const start = placeInTag(mapped, project);
+      const file = files.find(({ source }) => source.fileName === mapped.file)?.source;
       if (start === undefined || file === undefined) return [];
-      return [{ file, problem: { code: led.code, message: led.message, start, end: start } }];
+      return [{ file, problem: { code: mapped.code, message: mapped.message, start, end: start } }];
     });
   } finally {
     mirror.remove();

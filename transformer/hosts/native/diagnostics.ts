@@ -1,7 +1,7 @@
 import { relative, resolve, sep } from "node:path";
 
 /** A diagnostic of a compiler. Line and column start at 1. */
-export interface Said {
+export interface CompilerDiagnostic {
   /** `undefined` if the diagnostic is about no file. */
   readonly file: string | undefined;
   readonly line: number;
@@ -13,11 +13,11 @@ export interface Said {
   readonly message: string;
 }
 
-const SAID = /^(?:(.+?)\((\d+),(\d+)\): )?(error|warning) (TS\d+): (.*)$/;
+const DIAGNOSTIC = /^(?:(.+?)\((\d+),(\d+)\): )?(error|warning) (TS\d+): (.*)$/;
 
 /** The diagnostics in the output of `tsc --pretty false`, and all other lines. */
 export interface Parsed {
-  readonly said: Said[];
+  readonly diagnostics: CompilerDiagnostic[];
   readonly others: string[];
 }
 
@@ -27,27 +27,31 @@ export interface Parsed {
  * @param cwd the directory in which the compiler ran
  */
 export function parseDiagnostics(output: string, cwd: string): Parsed {
-  const said: Said[] = [];
+  const diagnostics: CompilerDiagnostic[] = [];
   const others: string[] = [];
   for (const line of output.split(/\r?\n/)) {
-    const [, file, row = "0", column = "0", category = "", code = "", message = ""] = SAID.exec(line) ?? [];
-    const last = said.at(-1);
+    const [, file, row = "0", column = "0", category = "", code = "", message = ""] =
+      DIAGNOSTIC.exec(line) ?? [];
+    const last = diagnostics.at(-1);
     if (code !== "") {
       const at = {
         file: file === undefined ? undefined : resolve(cwd, file),
         line: Number(row),
         column: Number(column),
       };
-      said.push({ ...at, category, code, message });
+      diagnostics.push({ ...at, category, code, message });
     } else if (/^\s+\S/.test(line) && last !== undefined) {
-      said[said.length - 1] = { ...last, message: `${last.message}\n${line}` };
+      diagnostics[diagnostics.length - 1] = { ...last, message: `${last.message}\n${line}` };
     } else if (line.trim() !== "") others.push(line);
   }
-  return { said, others };
+  return { diagnostics, others };
 }
 
 /** Formats a diagnostic like `tsc --pretty false`, without the final line break. */
-export function printed({ file, line, column, category, code, message }: Said, cwd: string): string {
+export function printed(
+  { file, line, column, category, code, message }: CompilerDiagnostic,
+  cwd: string,
+): string {
   const place = file === undefined ? "" : `${relative(cwd, file).split(sep).join("/")}(${line},${column}): `;
   return `${place}${category} ${code}: ${message}`;
 }

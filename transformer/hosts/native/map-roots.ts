@@ -47,8 +47,8 @@ export class MapRoots {
 
   /** Returns the directory of the map of a source. With `mapRoot`, the map directory repeats the directory structure of the sources. */
   #mapDirOf(source: string): string {
-    const around = withSlashes(relative(this.#rootDir, dirname(source)));
-    const mapDir = this.#mapRoot + (around && `${around}/`);
+    const subdirectory = withSlashes(relative(this.#rootDir, dirname(source)));
+    const mapDir = this.#mapRoot + (subdirectory && `${subdirectory}/`);
     return isRooted(mapDir) ? mapDir : join(this.#rootDir, mapDir);
   }
 }

@@ -24,7 +24,7 @@ import type { NativeProject } from "./project";
 export class Mirror {
   readonly #root: string;
   /** The files that this class wrote, as opposed to those that the compiler emits. */
-  readonly #put = new Set<string>();
+  readonly #written = new Set<string>();
   readonly #linked: string[] = [];
 
   private constructor(root: string) {
@@ -64,7 +64,7 @@ export class Mirror {
       for (const entry of readdirSync(dir, { withFileTypes: true })) {
         const path = join(dir, entry.name);
         if (entry.isDirectory()) visit(path);
-        else if (entry.isFile() && !this.#put.has(path)) found.set(this.originalOf(path), path);
+        else if (entry.isFile() && !this.#written.has(path)) found.set(this.originalOf(path), path);
       }
     };
     visit(this.#root);
@@ -175,7 +175,7 @@ export class Mirror {
   #placeFor(original: string): string {
     const path = this.pathOf(original);
     mkdirSync(dirname(path), { recursive: true });
-    this.#put.add(path);
+    this.#written.add(path);
     return path;
   }
 

@@ -10,7 +10,7 @@ import { mayNeedWeave, weave, type Woven } from "../../weave/weave";
 import { pathInPackage } from "../path-in-package";
 import type { NativeCompiler } from "./compiler";
 import { configFiles, type ConfigFile } from "./config";
-import { parseDiagnostics, type Said } from "./diagnostics";
+import { parseDiagnostics, type CompilerDiagnostic } from "./diagnostics";
 
 /** A project as a compiler without an API describes it. */
 export interface NativeProject {
@@ -45,12 +45,12 @@ interface PluginEntry {
 
 /** Thrown if the compiler cannot create a project from the tsconfig.json. */
 export class NoProjectError extends Error {
-  readonly said: readonly Said[];
+  readonly diagnostics: readonly CompilerDiagnostic[];
 
   constructor(output: string, cwd: string) {
-    const { said, others } = parseDiagnostics(output, cwd);
+    const { diagnostics, others } = parseDiagnostics(output, cwd);
     super(others.filter((line) => !isAbsolute(line)).join("\n")); // The compiler may list files after the error.
-    this.said = said;
+    this.diagnostics = diagnostics;
   }
 }
 
@@ -74,9 +74,9 @@ export function openNativeProject(
   const { compilerOptions: options = {}, files: rootNames = [] } = shown;
   const here = dirname(config);
   // The compiler accepts this option only with `noEmit`, which this call turns off.
-  const also =
+  const extraArgs =
     options["allowImportingTsExtensions"] === true ? ["--allowImportingTsExtensions", "false"] : [];
-  const files = ask("--listFilesOnly", "--noEmit", "false", ...also)
+  const files = ask("--listFilesOnly", "--noEmit", "false", ...extraArgs)
     .split(/\r?\n/)
     .filter((file) => file !== "" && !/[\\/]lib\.[\w.]*d\.ts$/.test(file))
     .map((file) => resolve(cwd, file));

@@ -1,4 +1,4 @@
-import { shown, type Finding } from "./weaver";
+import { formatFinding, type Finding } from "./weaver";
 
 /** Longer lines, such as minified code, are not shown. */
 const LONGEST_LINE = 200;
@@ -20,7 +20,7 @@ export function fileError(message: string, stack = message): Error {
  * position of the first tag as the only call.
  */
 export function tagError(fileName: string, findings: readonly Finding[]): Error {
-  const lines = findings.map((found) => shown(fileName, found));
+  const lines = findings.map((found) => formatFinding(fileName, found));
   const framed = findings.map((found, index) => `${lines[index] ?? ""}${frameOf(found)}`);
   const [{ line, column } = { line: 1, column: 0 }] = findings;
   return fileError(lines.join("\n"), `${framed.join("\n")}\n    at ${fileName}:${line}:${column + 1}`);

@@ -86,7 +86,11 @@ export function fileWeaver(parser: Parser, options: PluginOptions = {}): FileWea
 }
 
 /** Formats a finding like compilers: `src/pay.ts(3,43): error LW1202: ...`. */
-export function shown(fileName: string, { code, message, line, column }: Finding, kind = "error"): string {
+export function formatFinding(
+  fileName: string,
+  { code, message, line, column }: Finding,
+  kind = "error",
+): string {
   return `${fileName}(${line},${column + 1}): ${kind} ${code}: ${message}`;
 }
 

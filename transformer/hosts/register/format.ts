@@ -8,10 +8,10 @@ export type Format = "module" | "commonjs";
  * Returns the format of a file according to Node, its extension, or its package.json. `undefined` means that the module syntax of the file
  * decides.
  *
- * @param told Node's name for the format, such as `module-typescript`
+ * @param reportedFormat Node's name for the format, such as `module-typescript`
  */
-export function formatOf(path: string, told: string | null | undefined): Format | undefined {
-  const [word] = told?.split("-") ?? [];
+export function formatOf(path: string, reportedFormat: string | null | undefined): Format | undefined {
+  const [word] = reportedFormat?.split("-") ?? [];
   if (word === "module" || word === "commonjs") return word;
   const [, letter] = /\.([cm])[jt]s$/.exec(path) ?? [];
   if (letter !== undefined) return letter === "m" ? "module" : "commonjs";

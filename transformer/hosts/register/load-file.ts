@@ -9,13 +9,13 @@ import { hasNoEnding, isScript, weaveFile } from "./tagged-file";
 /**
  * Returns the code that Node runs in place of a tagged file.
  *
- * @param told the format that Node or the other hooks report
+ * @param reportedFormat the format that Node or the other hooks report
  * @returns `undefined` if the file needs no weave
  */
-export function loadFile(name: string, told?: string | null): Compiled | undefined {
+export function loadFile(name: string, reportedFormat?: string | null): Compiled | undefined {
   const path = name.replace(/\?.*$/s, ""); // Some hosts load a file twice by adding queries.
   if (!isScript(path)) return undefined;
-  const known = formatOf(path, told);
+  const known = formatOf(path, reportedFormat);
   const woven = weaveFile(path, known);
   if (woven === undefined) return undefined;
   const compiler = compilerFor(path);

@@ -2,7 +2,7 @@ import { readFileSync } from "node:fs";
 import { extname, relative, sep } from "node:path";
 import { mayNeedWeave } from "../../weave/weave";
 import { tagError } from "../one-file/file-error";
-import { fileWeaver, shown, type FileWeaver, type WovenFile } from "../one-file/weaver";
+import { fileWeaver, formatFinding, type FileWeaver, type WovenFile } from "../one-file/weaver";
 import type { Format } from "./format";
 import { parser } from "../../parser/parser";
 import { tsconfigFor } from "./tsconfig";
@@ -40,7 +40,7 @@ function weaveText(path: string, text: string, format: Format | undefined): Wove
   const name = shownPath(path);
   const { errors, warnings } = woven;
   if (errors.length > 0) throw tagError(name, errors);
-  for (const found of warnings) process.stderr.write(`${shown(name, found, "warning")}\n`);
+  for (const found of warnings) process.stderr.write(`${formatFinding(name, found, "warning")}\n`);
   return woven;
 }
 

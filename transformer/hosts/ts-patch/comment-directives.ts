@@ -15,7 +15,7 @@ const UNUSED = 2578;
  * Replaces the directives by one expectation at the end of the file, which no error can meet. If the compiler reports it as unused,
  * directives are in effect.
  */
-export function takeDirectives(compiled: TS.SourceFile): void {
+export function replaceDirectives(compiled: TS.SourceFile): void {
   if (directivesOf(compiled).length === 0) return;
   const { end } = compiled;
   internals(compiled).commentDirectives = [{ range: { pos: end, end }, type: EXPECT_ERROR }];
@@ -25,46 +25,46 @@ export function takeDirectives(compiled: TS.SourceFile): void {
  * Maps the compiler's diagnostics of woven files to the disk. Removes those that a directive on disk silences, and reports expectations
  * that no error met.
  */
-export function obeyDirectives(
+export function applyDirectives(
   diagnostics: readonly TS.Diagnostic[],
   files: WovenFiles,
-  lead: (diagnostic: TS.Diagnostic) => TS.Diagnostic,
+  mapToDisk: (diagnostic: TS.Diagnostic) => TS.Diagnostic,
 ): TS.Diagnostic[] {
   const fileOf = ({ file }: TS.Diagnostic): WovenFile | undefined => file && files.get(internals(file).path);
-  const taken = diagnostics.filter((diagnostic) => isOfTaken(diagnostic, fileOf(diagnostic)));
-  let left = diagnostics.filter((diagnostic) => !taken.includes(diagnostic)).map(lead);
-  for (const ofTaken of taken) {
-    const file = fileOf(ofTaken);
-    if (file !== undefined) left = obeyIn(file, left, ofTaken);
+  const markers = diagnostics.filter((diagnostic) => isMarker(diagnostic, fileOf(diagnostic)));
+  let remaining = diagnostics.filter((diagnostic) => !markers.includes(diagnostic)).map(mapToDisk);
+  for (const marker of markers) {
+    const file = fileOf(marker);
+    if (file !== undefined) remaining = applyDirectivesIn(file, remaining, marker);
   }
-  return left;
+  return remaining;
 }
 
 /** Does the same for diagnostics about the program's structure. Unmet expectations are not reported here. */
-export function obeyInProgram(
+export function applyDirectivesInProgram(
   diagnostics: readonly TS.Diagnostic[],
   files: WovenFiles,
-  lead: (diagnostic: TS.Diagnostic) => TS.Diagnostic,
+  mapToDisk: (diagnostic: TS.Diagnostic) => TS.Diagnostic,
 ): TS.Diagnostic[] {
-  const onDisk = diagnostics.map(lead);
+  const onDisk = diagnostics.map(mapToDisk);
   return onDisk.filter(({ file, start }) => {
     const woven = file && files.get(internals(file).path);
     return woven === undefined || start === undefined || directiveFor(woven, start) === undefined;
   });
 }
 
-function isOfTaken({ code, file, start }: TS.Diagnostic, woven: WovenFile | undefined): boolean {
+function isMarker({ code, file, start }: TS.Diagnostic, woven: WovenFile | undefined): boolean {
   return code === UNUSED && file !== undefined && file === woven?.compiled && start === file.end;
 }
 
-function obeyIn(
+function applyDirectivesIn(
   file: WovenFile,
   diagnostics: readonly TS.Diagnostic[],
   unused: TS.Diagnostic,
 ): TS.Diagnostic[] {
   const { onDisk } = file;
   const met = new Set<CommentDirective>();
-  const left = diagnostics.filter((diagnostic) => {
+  const remaining = diagnostics.filter((diagnostic) => {
     const { start } = diagnostic;
     if (diagnostic.file !== onDisk || start === undefined) return true;
     const directive = directiveFor(file, start);
@@ -74,10 +74,10 @@ function obeyIn(
   const unmet = [...directivesByLine(onDisk).values()].filter(
     (one) => one.type === EXPECT_ERROR && !met.has(one),
   );
-  const said = ({ range: { pos, end } }: CommentDirective): TS.Diagnostic => {
+  const diagnosticOf = ({ range: { pos, end } }: CommentDirective): TS.Diagnostic => {
     return { ...unused, file: onDisk, start: pos, length: end - pos };
   };
-  return [...left, ...unmet.map(said)];
+  return [...remaining, ...unmet.map(diagnosticOf)];
 }
 
 /**

@@ -21,11 +21,11 @@ export function withoutRuntime(
     const argument = factory.createLiteralTypeNode(factory.createStringLiteral(module));
     const { typeArguments } = node;
     const isTypeOf = ts.isTypeQueryNode(node);
-    return factory.createImportTypeNode(argument, undefined, behindFirst(name), typeArguments, isTypeOf);
+    return factory.createImportTypeNode(argument, undefined, withoutFirst(name), typeArguments, isTypeOf);
   };
-  const behindFirst = (name: TS.EntityName): TS.EntityName | undefined => {
+  const withoutFirst = (name: TS.EntityName): TS.EntityName | undefined => {
     if (ts.isIdentifier(name)) return undefined;
-    const left = behindFirst(name.left);
+    const left = withoutFirst(name.left);
     return left === undefined ? name.right : factory.createQualifiedName(left, name.right);
   };
   const visit = (node: TS.Node): TS.Node => {

@@ -124,7 +124,7 @@ function unlockedScripts(ts: typeof TS, program: TS.Program): PlacedProblem[] {
       const script = name.replace(/\.d\.([cm]?)ts$/, ".$1js");
       if (!/\.[cm]?jsx?$/.test(script) || isInstalled(script) || !isLoaded(ts)(specifier)) return [];
       const { tags = [] } = unlockedOf(ts, tagsInFile(ts, script), script) ?? {};
-      if (tags.length === 0 || isToldOf(ts, program, program.getSourceFile(name))) return [];
+      if (tags.length === 0 || isCoveredElsewhere(ts, program, program.getSourceFile(name))) return [];
       return importProblem("scriptAside", takenBy(specifier, file), tags, script);
     }),
   );
@@ -140,7 +140,7 @@ function unlockedIfPaths(ts: typeof TS, program: TS.Program): PlacedProblem[] {
  * Whether another check covers the file. Emitted files are woven, and the output of referenced projects and unlocked declarations are
  * reported elsewhere.
  */
-function isToldOf(ts: typeof TS, program: TS.Program, file: TS.SourceFile | undefined): boolean {
+function isCoveredElsewhere(ts: typeof TS, program: TS.Program, file: TS.SourceFile | undefined): boolean {
   if (file === undefined) return false;
   if (!file.isDeclarationFile || referenceOf(program, file) !== undefined) return true;
   return unlockedIn(ts, file) !== undefined;

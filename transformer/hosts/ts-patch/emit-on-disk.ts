@@ -42,7 +42,7 @@ export function emitOnDisk(
       onlyDeclarations,
       {
         ...transformers,
-        before: [() => (file) => raiseImport(ts, file, fileOf(file)), ...(transformers?.before ?? [])],
+        before: [() => (file) => moveImportUp(ts, file, fileOf(file)), ...(transformers?.before ?? [])],
         afterDeclarations: [
           (context) => (declarations) => {
             if (ts.isBundle(declarations)) return declarations;
@@ -64,7 +64,7 @@ export function emitOnDisk(
 /**
  * Moves the runtime's import to the top. In a file without imports, the weave puts it at the end of the text: see {@link importRuntime}.
  */
-function raiseImport(ts: typeof TS, file: TS.SourceFile, woven: WovenFile | undefined): TS.SourceFile {
+function moveImportUp(ts: typeof TS, file: TS.SourceFile, woven: WovenFile | undefined): TS.SourceFile {
   const last = file.statements.at(-1);
   if (last === undefined || woven === undefined || !isOwnImport(ts, last, woven)) return file;
   const others = file.statements.slice(0, -1);
@@ -72,8 +72,8 @@ function raiseImport(ts: typeof TS, file: TS.SourceFile, woven: WovenFile | unde
     (statement) => !ts.isExpressionStatement(statement) || !ts.isStringLiteral(statement.expression),
   );
   const at = directives === -1 ? others.length : directives;
-  const raised = ts.factory.createNodeArray([...others.slice(0, at), last, ...others.slice(at)]);
-  return ts.factory.updateSourceFile(file, ts.setTextRange(raised, file.statements));
+  const moved = ts.factory.createNodeArray([...others.slice(0, at), last, ...others.slice(at)]);
+  return ts.factory.updateSourceFile(file, ts.setTextRange(moved, file.statements));
 }
 
 /** Restores the comment above the first import. The weave inserted the runtime's import between the two. */

@@ -16,16 +16,16 @@ interface ProgramInternals {
   ): TS.ResolvedModuleWithFailedLookupLocations | undefined;
 }
 
-interface LeftOut {
+interface HiddenImport {
   readonly mode: TS.ResolutionMode;
   readonly resolution: TS.ResolvedModuleWithFailedLookupLocations;
 }
 
 /** The hidden import of each compiled file. */
-const leftOutOf = new WeakMap<TS.SourceFile, LeftOut>();
+const hiddenImports = new WeakMap<TS.SourceFile, HiddenImport>();
 
 /** Returns a function that hides the import in a compiled file, as soon as the compiler lists its imports. */
-export function leavingOut(
+export function importHider(
   ts: typeof TS,
   program: TS.Program,
   host: TS.CompilerHost,
@@ -34,7 +34,7 @@ export function leavingOut(
   const options = program.getCompilerOptions();
   const canonical = (name: string): string => host.getCanonicalFileName(name);
   const cache = ts.createModuleResolutionCache(program.getCurrentDirectory(), canonical, options);
-  const lookUp = (compiled: TS.SourceFile, specifier: TS.StringLiteralLike): LeftOut | undefined => {
+  const lookUp = (compiled: TS.SourceFile, specifier: TS.StringLiteralLike): HiddenImport | undefined => {
     const mode = program.getModeForUsageLocation(compiled, specifier);
     const { fileName } = compiled;
     const resolution = ts.resolveModuleName(RUNTIME, fileName, options, host, cache, undefined, mode);
@@ -45,9 +45,9 @@ export function leavingOut(
     const specifier = own && specifierOf(ts, own);
     if (specifier === undefined) return;
     const set = (imports: readonly TS.Node[]): void => {
-      const leftOut = lookUp(compiled, specifier);
-      if (leftOut !== undefined) leftOutOf.set(compiled, leftOut);
-      const value = leftOut === undefined ? imports : imports.filter((node) => node !== specifier);
+      const hidden = lookUp(compiled, specifier);
+      if (hidden !== undefined) hiddenImports.set(compiled, hidden);
+      const value = hidden === undefined ? imports : imports.filter((node) => node !== specifier);
       Object.defineProperty(compiled, "imports", { value, writable: true, enumerable: true });
     };
     Object.defineProperty(compiled, "imports", { get: () => undefined, set, configurable: true });
@@ -56,23 +56,23 @@ export function leavingOut(
 
 /** Whether the file is complete in this program. A file that was compiled for another program may hide an import that this one needs. */
 export function isCompleteIn(program: TS.Program, compiled: TS.SourceFile): boolean {
-  const leftOut = leftOutOf.get(compiled);
-  return leftOut === undefined || isIn(program, leftOut.resolution);
+  const hidden = hiddenImports.get(compiled);
+  return hidden === undefined || isIn(program, hidden.resolution);
 }
 
 /** Makes the program resolve the hidden imports. */
-export function tellLeftOut(program: TS.Program): void {
+export function resolveHiddenImports(program: TS.Program): void {
   const internals = program as ProgramInternals;
   const { getResolvedModule } = internals;
   if (getResolvedModule === undefined) return;
   internals.getResolvedModule = (file, name, mode) => {
-    const leftOut = name === RUNTIME ? leftOutOf.get(file) : undefined;
-    const told = leftOut?.mode === mode ? leftOut?.resolution : undefined;
-    return getResolvedModule(file, name, mode) ?? told;
+    const hidden = name === RUNTIME ? hiddenImports.get(file) : undefined;
+    const resolution = hidden?.mode === mode ? hidden?.resolution : undefined;
+    return getResolvedModule(file, name, mode) ?? resolution;
   };
 }
 
-function isIn(program: TS.Program, { resolvedModule }: LeftOut["resolution"]): boolean {
+function isIn(program: TS.Program, { resolvedModule }: HiddenImport["resolution"]): boolean {
   return resolvedModule !== undefined && program.getSourceFile(resolvedModule.resolvedFileName) !== undefined;
 }
 

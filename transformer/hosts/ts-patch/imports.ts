@@ -46,8 +46,8 @@ export function importOf(
   const { getFileIncludeReasons, getSourceFileByPath } = program as unknown as ProgramInternals;
   const reasons = getFileIncludeReasons();
   const seen = new Set<string>();
-  const waiting = taken === undefined ? [] : [internals(taken).path];
-  for (let path = waiting.shift(); path !== undefined; path = waiting.shift()) {
+  const queue = taken === undefined ? [] : [internals(taken).path];
+  for (let path = queue.shift(); path !== undefined; path = queue.shift()) {
     if (seen.has(path)) continue;
     seen.add(path);
     for (const { file: importer, index } of reasons.get(path) ?? []) {
@@ -55,7 +55,7 @@ export function importOf(
       if (importer === undefined || file === undefined || index === undefined) continue;
       const specifier = file.imports?.[index];
       if (specifier !== undefined && !counts(specifier)) continue;
-      if (file.isDeclarationFile || program.isSourceFileFromExternalLibrary(file)) waiting.push(importer);
+      if (file.isDeclarationFile || program.isSourceFileFromExternalLibrary(file)) queue.push(importer);
       else if (specifier !== undefined) {
         return takenBy(specifier, file);
       }

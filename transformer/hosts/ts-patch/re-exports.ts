@@ -48,13 +48,13 @@ function exportsOfOurs(
     }
   }
   const exported = new Map<TS.SourceFile, OwnExports>();
-  const waiting = new Set(barrels);
-  for (const file of waiting) {
-    waiting.delete(file);
+  const queue = new Set(barrels);
+  for (const file of queue) {
+    queue.delete(file);
     const found = ownExportsOf(ts, file, handedOnBy(imports.get(file), exported));
     if (found.size === (exported.get(file)?.size ?? 0)) continue;
     exported.set(file, found);
-    for (const importer of importers.get(file) ?? []) waiting.add(importer);
+    for (const importer of importers.get(file) ?? []) queue.add(importer);
   }
   return exported;
 }

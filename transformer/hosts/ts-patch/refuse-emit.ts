@@ -51,10 +51,10 @@ function refusal(
     ),
     ...diagnostics.map((found) => diagnosticOf(ts, found, onDisk)),
   ]);
-  const said = ts.formatDiagnostics(refused, {
+  const text = ts.formatDiagnostics(refused, {
     getCanonicalFileName: (name) => name,
     getCurrentDirectory: () => program.getCurrentDirectory(),
     getNewLine: () => "\n",
   });
-  return said.trimEnd();
+  return text.trimEnd();
 }

@@ -4,7 +4,7 @@ import type { Problem } from "../../text/problems";
 import type { Span } from "../../text/span";
 import type { PlacedProblem } from "../../verify/project";
 import { isOfTag, type Woven } from "../../weave/weave";
-import { obeyDirectives, obeyInProgram } from "./comment-directives";
+import { applyDirectives, applyDirectivesInProgram } from "./comment-directives";
 import { internals, ON_DISK, type WovenFile, type WovenFiles } from "./woven-files";
 
 /** The compiler reports these itself: a file that does not parse, and a parameter that is declared twice. One error is enough. */
@@ -41,12 +41,12 @@ export function reportOnDisk(
   const wrap = (
     name: string,
     added: (sourceFile: TS.SourceFile | undefined) => TS.Diagnostic[],
-    obey = obeyDirectives,
+    apply = applyDirectives,
   ): void => {
     const original = methods[name];
     if (original === undefined) return;
     methods[name] = (sourceFile, ...rest) => [
-      ...obey(original(sourceFile, ...rest), files, (diagnostic) => toDisk(diagnostic, files)),
+      ...apply(original(sourceFile, ...rest), files, (diagnostic) => toDisk(diagnostic, files)),
       ...added(sourceFile),
     ];
   };
@@ -55,7 +55,7 @@ export function reportOnDisk(
   wrap("getSyntacticDiagnostics", noCheck ? ours : () => []);
   wrap("getSemanticDiagnostics", noCheck ? () => [] : ours);
   wrap("getBindAndCheckDiagnostics", noCheck ? () => [] : ours); // Other incremental builds request these instead.
-  wrap("getProgramDiagnostics", () => [], obeyInProgram); // And these, for errors in the program's structure.
+  wrap("getProgramDiagnostics", () => [], applyDirectivesInProgram); // And these, for errors in the program's structure.
   wrap("getDeclarationDiagnostics", () => []);
   wrap("getOptionsDiagnostics", () =>
     projectProblems.map(({ file, problem }) => diagnosticOf(ts, problem, file)),
@@ -82,7 +82,7 @@ export function toDisk<D extends TS.DiagnosticRelatedInformation>(diagnostic: D,
   return {
     ...diagnostic,
     ...inside?.message,
-    ...(span && file && cured(diagnostic, span, file)),
+    ...(span && file && withAdvice(diagnostic, span, file)),
     ...(span && placed(inside?.at ?? span, file)),
     ...(relatedInformation && {
       relatedInformation: relatedInformation.map((related) => toDisk(related, files)),
@@ -110,16 +110,16 @@ function insideExpression(
 }
 
 /** Adds advice that the compiler cannot give. */
-function cured(
+function withAdvice(
   { category, code, messageText }: TS.DiagnosticRelatedInformation,
   { start }: Span,
   { woven, onDisk }: WovenFile,
 ): Partial<Pick<TS.Diagnostic, "messageText">> {
-  const said = typeof messageText === "string" ? { category, code, messageText } : messageText;
-  const cure = typeCure(`TS${code}`, said.messageText);
-  if (cure === undefined || !isOfTag(woven.sites, onDisk.text, start)) return {};
-  const { next = [] } = said as Partial<TS.DiagnosticMessageChain>;
-  return { messageText: { ...said, next: [...next, { category, code, messageText: cure }] } };
+  const chain = typeof messageText === "string" ? { category, code, messageText } : messageText;
+  const advice = typeCure(`TS${code}`, chain.messageText);
+  if (advice === undefined || !isOfTag(woven.sites, onDisk.text, start)) return {};
+  const { next = [] } = chain as Partial<TS.DiagnosticMessageChain>;
+  return { messageText: { ...chain, next: [...next, { category, code, messageText: advice }] } };
 }
 
 /** Returns the numeric code. TypeScript prints it after `TS`, so ours are outside of TypeScript's own range. */

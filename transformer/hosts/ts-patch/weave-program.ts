@@ -4,7 +4,7 @@ import { didYouMean } from "../../text/did-you-mean";
 import { problem, type Problem } from "../../text/problems";
 import { OPTION_READERS, readDefaults } from "../../read/options";
 import { wovenMark } from "../../read/woven-mark";
-import { takeDirectives } from "./comment-directives";
+import { replaceDirectives } from "./comment-directives";
 import type { PlacedProblem } from "../../verify/project";
 import { analysisOf } from "./analysis";
 import { callerOf } from "./caller";
@@ -12,7 +12,7 @@ import type { Compiler } from "./compiler";
 import { emitsCode, unlockedDependencies, unlockedReferences, unlockedSources } from "./dependencies";
 import { emitOnDisk } from "./emit-on-disk";
 import { tagsLostByOthers } from "./lost-tags";
-import { isCompleteIn, leavingOut, tellLeftOut } from "./hidden-imports";
+import { isCompleteIn, importHider, resolveHiddenImports } from "./hidden-imports";
 import { refuseToEmit } from "./refuse-emit";
 import { diagnosticOf, numberOf, reportOnDisk } from "./report-on-disk";
 import { internals, wovenFiles, type WovenFile, type WovenFiles } from "./woven-files";
@@ -43,20 +43,20 @@ export function weaveProgram(
   config: PluginConfig,
   extras: { readonly ts: Compiler },
 ): TS.Program {
-  if (config.transformProgram !== true) end();
+  if (config.transformProgram !== true) stopBuild();
   const { isCompiler, name } = callerOf(extras.ts, host, weaveProgram);
   if (!isCompiler) {
     refuseToEmit(extras.ts, program, readDefaults(config.defaults ?? {}).defaults, name);
     return program;
   }
-  const { woven, files, doubts } = wovenProgram(
+  const { woven, files, likelyMistakes } = wovenProgram(
     program,
     host,
     config,
     extras,
     ASKS_FOR_FILES.has(name ?? ""),
   );
-  warn(extras.ts, program, files, doubts);
+  warn(extras.ts, program, files, likelyMistakes);
   return woven;
 }
 
@@ -67,7 +67,11 @@ export function wovenProgram(
   config: PluginConfig,
   extras: { readonly ts: Compiler },
   asksForFiles = false,
-): { readonly woven: TS.Program; readonly files: WovenFiles; readonly doubts: readonly PlacedProblem[] } {
+): {
+  readonly woven: TS.Program;
+  readonly files: WovenFiles;
+  readonly likelyMistakes: readonly PlacedProblem[];
+} {
   const { ts } = extras;
   const { defaults, problems } = readDefaults(ownDefaults(config));
   const files = wovenFiles(ts, program, defaults);
@@ -87,7 +91,7 @@ export function wovenProgram(
   const ofFiles = [...tagsLostByOthers(ts, program), ...(asksForFiles ? unlocked : [])];
   reportOnDisk(ts, woven, files, [...ofConfig, ...unlocked, ...certain], ofFiles);
   emitOnDisk(ts, woven, original, files);
-  return { woven, files, doubts: findings.filter(({ isCertain }) => !isCertain) };
+  return { woven, files, likelyMistakes: findings.filter(({ isCertain }) => !isCertain) };
 }
 
 const NOT_OF_THE_PROGRAM = problem(
@@ -103,7 +107,7 @@ const COMMANDS = /(?:^|[\\/])(?:tsc|tspc)(?:\.js)?$/;
  * Stops a build that treats the plugin as a transformer of single files. It then calls the plugin without `extras` while it emits, and
  * everything that it emits would be unlocked.
  */
-function end(): never {
+function stopBuild(): never {
   const { code, message } = NOT_OF_THE_PROGRAM;
   if (!COMMANDS.test(process.argv[1] ?? "")) throw new Error(message);
   process.stdout.write(`error TS${numberOf(code)}: ${code}: ${message}\n`);
@@ -114,17 +118,22 @@ function end(): never {
 const warned = new Map<string, string>();
 
 /** Prints warnings to the error stream, because a compiler counts each diagnostic as a failure. */
-function warn(ts: Compiler, program: TS.Program, files: WovenFiles, doubts: readonly PlacedProblem[]): void {
+function warn(
+  ts: Compiler,
+  program: TS.Program,
+  files: WovenFiles,
+  likelyMistakes: readonly PlacedProblem[],
+): void {
   const ofFiles = [...files.values()].flatMap(({ woven: { warnings }, onDisk }) => {
     if (warned.get(onDisk.fileName) === onDisk.text) return [];
     warned.set(onDisk.fileName, onDisk.text);
-    return warnings.map((doubt) => diagnosticOf(ts, doubt, onDisk, ts.DiagnosticCategory.Warning));
+    return warnings.map((mistake) => diagnosticOf(ts, mistake, onDisk, ts.DiagnosticCategory.Warning));
   });
-  const ofProgram = doubts.flatMap(({ problem: doubt, file }) => {
-    const said = JSON.stringify([file?.fileName, doubt]);
-    if (warned.has(said)) return [];
-    warned.set(said, "");
-    return [diagnosticOf(ts, doubt, file, ts.DiagnosticCategory.Warning)];
+  const ofProgram = likelyMistakes.flatMap(({ problem: mistake, file }) => {
+    const identity = JSON.stringify([file?.fileName, mistake]);
+    if (warned.has(identity)) return [];
+    warned.set(identity, "");
+    return [diagnosticOf(ts, mistake, file, ts.DiagnosticCategory.Warning)];
   });
   const found = [...ofFiles, ...ofProgram];
   if (found.length === 0) return;
@@ -185,7 +194,7 @@ export function createAgain(
 ): TS.Program {
   const options = program.getCompilerOptions();
   const projectReferences = program.getProjectReferences();
-  const leaveOutImport = leavingOut(ts, program, original);
+  const hideImport = importHider(ts, program, original);
   const getSourceFile = (
     fileName: string,
     settings: TS.ScriptTarget | TS.CreateSourceFileOptions,
@@ -198,7 +207,7 @@ export function createAgain(
     if (file === undefined) return internals(found).redirectInfo?.unredirected ?? found;
     if (file.compiled === undefined || !isCompleteIn(program, file.compiled)) {
       file.compiled = compile(ts, found, file, settings);
-      leaveOutImport(file.compiled, file);
+      hideImport(file.compiled, file);
     }
     return file.compiled;
   };
@@ -215,7 +224,7 @@ export function createAgain(
     configFileParsingDiagnostics: program.getConfigFileParsingDiagnostics(),
     ...(projectReferences === undefined ? {} : { projectReferences }),
   });
-  tellLeftOut(woven);
+  resolveHiddenImports(woven);
   return woven;
 }
 
@@ -227,7 +236,7 @@ function compile(
 ): TS.SourceFile {
   const compiled = ts.createSourceFile(fileName, woven.code, settings);
   internals(compiled).version = version;
-  takeDirectives(compiled);
+  replaceDirectives(compiled);
   breakLines(ts, compiled);
   return compiled;
 }

@@ -56,12 +56,12 @@ export function isOwnImport(
 const cache = new WeakMap<TS.SourceFile, { file: WovenFile | undefined; madeFor: string }>();
 
 /** Caches the files that need no weave, so that a watch does not search them at each change. */
-const unconcerned = new WeakSet<TS.SourceFile>();
+const withoutWeave = new WeakSet<TS.SourceFile>();
 
-function isConcerned(file: TS.SourceFile): boolean {
-  if (unconcerned.has(file)) return false;
+function needsWeave(file: TS.SourceFile): boolean {
+  if (withoutWeave.has(file)) return false;
   if (mayNeedWeave(file.text)) return true;
-  unconcerned.add(file);
+  withoutWeave.add(file);
   return false;
 }
 
@@ -73,7 +73,7 @@ export function wovenFiles(ts: Compiler, program: TS.Program, defaults: Defaults
   for (const sourceFile of program.getSourceFiles()) {
     if (sourceFile.isDeclarationFile) continue;
     const handedOn = handedOnTo(sourceFile);
-    if (handedOn === undefined && !isConcerned(sourceFile)) continue;
+    if (handedOn === undefined && !needsWeave(sourceFile)) continue;
     if (program.isSourceFileFromExternalLibrary(sourceFile)) continue; // Its own project emits and weaves it.
     const module = formatOf(ts, program, sourceFile);
     const madeFor = `${module} ${salt}`;

@@ -120,16 +120,16 @@ function segmentsOf({ holders, waiters }: LockRow, at: number): [id: string, Seg
   return [
     ...holders.map((holder): [string, Segment] => [
       `holds ${holdId(holder)}`,
-      { what: "holds", who: holder.process ?? holder.storeValue, ...begun(holder, at) },
+      { what: "holds", who: holder.process ?? holder.storeValue, ...startOf(holder, at) },
     ]),
     ...waiters.map((waiter): [string, Segment] => [
       `waits ${waiter.number}`,
-      { what: "waits", who: waiter, ...begun(waiter, at) },
+      { what: "waits", who: waiter, ...startOf(waiter, at) },
     ]),
   ];
 }
 
-function begun({ site, forMs = 0 }: Announcement, at: number): Pick<Segment, "site" | "from"> {
+function startOf({ site, forMs = 0 }: Announcement, at: number): Pick<Segment, "site" | "from"> {
   return site === undefined ? { from: at - forMs } : { site, from: at - forMs };
 }
 

@@ -4,7 +4,7 @@ import { readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import type { AddressInfo } from "node:net";
 import { UsageError } from "../../../verify/usage-error";
-import { reasonOf } from "../errors";
+import { errorMessage } from "../errors";
 import { Guard } from "./guard";
 import type { Releases } from "./releases";
 import type { State } from "./state";
@@ -57,15 +57,16 @@ export async function serve(
   );
   const server = createServer((request, response) => {
     void answer(request, response).catch((error: unknown) => {
-      const said = reasonOf(error);
+      const message = errorMessage(error);
       if (response.headersSent) response.destroy();
-      else send(response, 500, { error: said });
+      else send(response, 500, { error: message });
     });
   });
   const answer = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
-    const { port: own } = server.address() as AddressInfo;
-    if (!guard.isOwn(request, own)) return send(response, 403, { error: "This is not for pages elsewhere." });
-    const { pathname, searchParams } = new URL(request.url ?? "/", `http://127.0.0.1:${own}`);
+    const { port: ownPort } = server.address() as AddressInfo;
+    if (!guard.isOwn(request, ownPort))
+      return send(response, 403, { error: "This is not for pages elsewhere." });
+    const { pathname, searchParams } = new URL(request.url ?? "/", `http://127.0.0.1:${ownPort}`);
     const what = `${request.method ?? ""} ${pathname}`;
     const file = request.method === "GET" ? files.get(pathname) : undefined;
     if (file !== undefined) {
@@ -86,8 +87,8 @@ export async function serve(
     if (what === "POST /confirm" && typeof confirmation === "string")
       return send(response, 200, { said: await answers.releases.confirm(confirmation) });
     if (what === "POST /release" && typeof key === "string") {
-      const asked = await answers.releases.ask(key, now === true);
-      return send(response, 200, typeof asked === "string" ? { said: asked } : asked);
+      const reply = await answers.releases.ask(key, now === true);
+      return send(response, 200, typeof reply === "string" ? { said: reply } : reply);
     }
     send(response, 400, { error: "Expected a JSON object with a key, or a confirmation." });
   };
@@ -97,8 +98,8 @@ export async function serve(
   } catch (error) {
     throw new UsageError(`The page cannot be served: ${(error as Error).message}.`);
   }
-  const { port: own } = server.address() as AddressInfo;
-  return { server, url: `http://127.0.0.1:${own}/#token=${guard.token}` };
+  const { port: ownPort } = server.address() as AddressInfo;
+  return { server, url: `http://127.0.0.1:${ownPort}/#token=${guard.token}` };
 }
 
 function send(response: ServerResponse, status: number, value: object): void {

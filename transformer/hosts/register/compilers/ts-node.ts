@@ -20,7 +20,7 @@ function compilerOf(service: TsNode): Compiler {
     formatOfModules: "commonjs",
     compile({ code, source }, path, format) {
       const output = mapToDisk(path, service.compile(code, path), () => source);
-      tellStackTraces(path, output);
+      correctStackTraces(path, output);
       return { format, source: output };
     },
   };
@@ -29,7 +29,7 @@ function compilerOf(service: TsNode): Compiler {
 const outputs = new Map<string, string>();
 
 /** Makes stack traces lead to the files on disk. ts-node maps them by its own output, whose source maps lead to the woven text. */
-function tellStackTraces(path: string, output: string): void {
+function correctStackTraces(path: string, output: string): void {
   if (outputs.size === 0) {
     const tsNode =
       Object.keys(require.cache).find((file) => /[\\/]ts-node[\\/]dist[\\/]/.test(file)) ?? __filename;

@@ -25,9 +25,9 @@ export function registeredTsx(): Compiler | undefined {
  */
 function tsxFile(): string | undefined {
   const { NODE_OPTIONS = "" } = process.env;
-  const words = [...process.execArgv, ...NODE_OPTIONS.split(/\s+/), ...Object.keys(require.cache)];
-  for (const word of words) {
-    const value = word.replace(/^--[\w-]+=/, "");
+  const candidates = [...process.execArgv, ...NODE_OPTIONS.split(/\s+/), ...Object.keys(require.cache)];
+  for (const candidate of candidates) {
+    const value = candidate.replace(/^--[\w-]+=/, "");
     if (/^tsx(?:\/|$)/.test(value)) return createRequire(`${process.cwd()}/`).resolve("tsx/package.json");
     if (/[\\/]tsx[\\/]dist[\\/]/.test(value)) return value;
   }
@@ -39,7 +39,7 @@ function compilerOf(esbuild: Esbuild): Compiler {
     formatOfModules: "commonjs",
     compile({ code, source }, path, format) {
       const url = pathToFileURL(path).href;
-      const made = esbuild.transformSync(code, {
+      const output = esbuild.transformSync(code, {
         format: format === "module" ? "esm" : "cjs",
         loader: extname(path).replace(/^\.[cm]?/, ""),
         platform: "node",
@@ -50,7 +50,7 @@ function compilerOf(esbuild: Esbuild): Compiler {
         tsconfigRaw: tsconfigFor(path).content,
         define: format === "module" ? {} : { "import.meta.url": JSON.stringify(url) },
       });
-      return { format, source: mapToDisk(path, made.code, () => source) };
+      return { format, source: mapToDisk(path, output.code, () => source) };
     },
   };
 }
