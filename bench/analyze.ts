@@ -47,15 +47,15 @@ function main(): void {
     }
   }
   for (const measure of ["cpuMs", "wallMs"] as const) {
-    const of = (name: Run): number[] => costs[name].map((cost) => cost[measure]);
+    const valuesOf = (name: Run): number[] => costs[name].map((cost) => cost[measure]);
     console.log(
-      `${measure === "cpuMs" ? "CPU" : "wall"}: ${NAMES.map((name) => `${name} ${quantile(of(name), 0.5).toFixed(0)} ms`).join(", ")}`,
+      `${measure === "cpuMs" ? "CPU" : "wall"}: ${NAMES.map((name) => `${name} ${quantile(valuesOf(name), 0.5).toFixed(0)} ms`).join(", ")}`,
     );
     for (const [one, other] of [
       ["check", "tsc"],
       ["analyzed", "woven"],
     ] as const) {
-      const ratios = of(one).map((ms, index) => ms / (of(other)[index] ?? NaN));
+      const ratios = valuesOf(one).map((ms, index) => ms / (valuesOf(other)[index] ?? NaN));
       const [low, middle, high] = [0.25, 0.5, 0.75].map((share) => quantile(ratios, share).toFixed(3));
       console.log(`  ${one} / ${other}: ${middle} (quartiles ${low} to ${high})`);
     }

@@ -79,15 +79,15 @@ function report(what: string, costs: Record<Variant, readonly Cost[]>): void {
     ["cpuMs", "CPU"],
     ["wallMs", "wall"],
   ] as const) {
-    const of = (variant: Variant): number[] => costs[variant].map((cost) => cost[measure]);
-    const medians = VARIANTS.map((variant) => `${variant} ${quantile(of(variant), 0.5).toFixed(0)} ms`);
+    const valuesOf = (variant: Variant): number[] => costs[variant].map((cost) => cost[measure]);
+    const medians = VARIANTS.map((variant) => `${variant} ${quantile(valuesOf(variant), 0.5).toFixed(0)} ms`);
     console.log(`  ${unit}: ${medians.join(", ")}`);
     for (const [one, other] of [
       ["empty", "none"],
       ["woven", "empty"],
       ["woven", "none"],
     ] as const) {
-      const pairs = of(one).map((ms, index) => [ms, of(other)[index] ?? NaN] as const);
+      const pairs = valuesOf(one).map((ms, index) => [ms, valuesOf(other)[index] ?? NaN] as const);
       const ratios = quartiles(pairs.map(([ms, otherMs]) => ms / otherMs)).map((ratio) => ratio.toFixed(3));
       const longer = quartiles(pairs.map(([ms, otherMs]) => ms - otherMs)).map((ms) => ms.toFixed(0));
       console.log(

@@ -202,7 +202,7 @@ async function main(args: readonly string[]): Promise<void> {
     );
     console.log(`\n${workload.title}`);
     for (const [nth, name] of names.entries()) {
-      const told = (figure: keyof Figures): string => {
+      const ratioText = (figure: keyof Figures): string => {
         const ratios = played.map(
           (figures) => (figures[nth]?.[figure] ?? NaN) / (figures[0]?.[figure] ?? NaN),
         );
@@ -211,7 +211,7 @@ async function main(args: readonly string[]): Promise<void> {
       };
       const perSecond = quartiles(played.map((figures) => figures[nth]?.perSecond ?? NaN)).median;
       console.log(
-        `  ${name.padEnd(20)} ${Math.round(perSecond).toLocaleString("en").padStart(8)}/s  ${told("perSecond")}, CPU ${told("cpu")}`,
+        `  ${name.padEnd(20)} ${Math.round(perSecond).toLocaleString("en").padStart(8)}/s  ${ratioText("perSecond")}, CPU ${ratioText("cpu")}`,
       );
     }
   }

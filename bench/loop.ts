@@ -53,8 +53,8 @@ export async function runLoop(clients: readonly Contestant[], loop: Loop): Promi
 
   const call = async (client: Contestant, caller: number): Promise<void> => {
     for (let turn = 0; turn < sectionsEach && now() < endAt; turn += 1) {
-      const askedAt = now();
-      waiting.set(caller, askedAt);
+      const requestedAt = now();
+      waiting.set(caller, requestedAt);
       const run = leaves ? client.runWithoutWaiting : client.run;
       await run?.call(client, keys === "one" ? key : `${key}:${caller}:${turn}`, async () => {
         const enteredAt = now();
@@ -65,7 +65,7 @@ export async function runLoop(clients: readonly Contestant[], loop: Loop): Promi
         await work(sectionMs);
         if (keys === "one" && inside !== token) overlaps += 1;
         inside = undefined;
-        sections.push(askedAt, enteredAt, now());
+        sections.push(requestedAt, enteredAt, now());
       });
       if (pauseMs > 0) await pause(pauseMs);
     }

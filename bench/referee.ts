@@ -30,7 +30,7 @@ export interface Judgement {
 
 interface Section {
   readonly process: number;
-  readonly askedAt: number;
+  readonly requestedAt: number;
   readonly enteredAt: number;
   readonly leftAt: number;
 }
@@ -72,8 +72,8 @@ export function judgeDistinctKeys(run: Run): Judgement {
     sectionsPerSecond: (1_000 * counted.length) / (durationMs - settlingMs),
     cpuMsPerSection: sum(records.map(({ cpuMs }) => cpuMs)) / counted.length,
     longestWaitMs: [
-      ...counted.map(({ askedAt, enteredAt }) => enteredAt - askedAt),
-      ...records.flatMap(({ waiting }) => waiting.map((askedAt) => to - askedAt)),
+      ...counted.map(({ requestedAt, enteredAt }) => enteredAt - requestedAt),
+      ...records.flatMap(({ waiting }) => waiting.map((requestedAt) => to - requestedAt)),
     ].reduce((longest, wait) => Math.max(longest, wait), 0),
     idleGapMs: NaN,
     overtakes: NaN,
@@ -97,8 +97,8 @@ function inOrder(run: Run): Section[] {
   const sections = run.records.flatMap((record, process) => {
     const own: Section[] = [];
     for (let at = 0; at < record.sections.length; at += 3) {
-      const [askedAt = NaN, enteredAt = NaN, leftAt = NaN] = record.sections.subarray(at, at + 3);
-      own.push({ process, askedAt, enteredAt, leftAt });
+      const [requestedAt = NaN, enteredAt = NaN, leftAt = NaN] = record.sections.subarray(at, at + 3);
+      own.push({ process, requestedAt, enteredAt, leftAt });
     }
     return own;
   });
@@ -125,9 +125,9 @@ function overtakes(
 ): number {
   let overtaken = 0;
   let longestWaiting = Math.min(...stillWaiting, Infinity);
-  for (const { askedAt } of sections.toReversed()) {
-    if (longestWaiting < askedAt - togetherMs) overtaken += 1;
-    longestWaiting = Math.min(longestWaiting, askedAt);
+  for (const { requestedAt } of sections.toReversed()) {
+    if (longestWaiting < requestedAt - togetherMs) overtaken += 1;
+    longestWaiting = Math.min(longestWaiting, requestedAt);
   }
   return overtaken;
 }

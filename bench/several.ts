@@ -116,9 +116,9 @@ async function play(call: Call, most: number | undefined, seed: number): Promise
   const loop = async (caller: number): Promise<void> => {
     const random = new SeededRandom(seed * CALLERS + caller);
     while (performance.now() < endsAt) {
-      const askedAt = performance.now();
+      const requestedAt = performance.now();
       await call(async () => {
-        longestWaitMs = Math.max(longestWaitMs, performance.now() - askedAt);
+        longestWaitMs = Math.max(longestWaitMs, performance.now() - requestedAt);
         inside += 1;
         if (most !== undefined && inside > most) throw new Error(`${inside} were inside at once`);
         await pause(SECTION_MS);
@@ -154,9 +154,9 @@ async function main(): Promise<void> {
       const ratio = median(
         played.map((turn, n) => turn.sectionsPerSecond / (yardstick[n]?.sectionsPerSecond ?? NaN)),
       );
-      const of = (figure: keyof Turn): number => median(played.map((turn) => turn[figure]));
+      const medianOf = (figure: keyof Turn): number => median(played.map((turn) => turn[figure]));
       console.log(
-        `  ${name}: ${Math.round(of("sectionsPerSecond"))} sections/s (${ratio.toFixed(2)} x), ${of("cpuMs").toFixed(2)} ms of client CPU a section, longest wait ${Math.round(of("longestWaitMs"))} ms`,
+        `  ${name}: ${Math.round(medianOf("sectionsPerSecond"))} sections/s (${ratio.toFixed(2)} x), ${medianOf("cpuMs").toFixed(2)} ms of client CPU a section, longest wait ${Math.round(medianOf("longestWaitMs"))} ms`,
       );
     }
   }

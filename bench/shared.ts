@@ -341,9 +341,9 @@ async function playQueues(server: RedisServer, client: Redis): Promise<void> {
       const cpuUs = (((await cpuOf(client)) - cpuBefore) * 1_000) / commands;
       const longest = await longestCommand(client);
       const left = await client.zcard(queue);
-      const who = permits === 1 ? "alone" : permits === Infinity ? "readers" : `permits=${permits}`;
+      const kind = permits === 1 ? "alone" : permits === Infinity ? "readers" : `permits=${permits}`;
       console.log(
-        `  ${title}, ${who}: ${before - left} of ${before} members removed by ${commands} commands, each ${cpuUs.toFixed(0)} µs of Redis, the longest ${longest} ms by the clock (goal: 5); an unrelated client waited ${percentile(beside, 0.99).toFixed(1)} ms at p99, at most ${Math.max(...beside).toFixed(1)} ms`,
+        `  ${title}, ${kind}: ${before - left} of ${before} members removed by ${commands} commands, each ${cpuUs.toFixed(0)} µs of Redis, the longest ${longest} ms by the clock (goal: 5); an unrelated client waited ${percentile(beside, 0.99).toFixed(1)} ms at p99, at most ${Math.max(...beside).toFixed(1)} ms`,
       );
       await client.unlink(key, `lockweave:2:holds:{${key}}`);
     }

@@ -40,8 +40,8 @@ main().catch((error: unknown) => {
 });
 
 async function main(): Promise<void> {
-  const wanted = Number(options.sections);
-  if (!Number.isInteger(wanted) || wanted < INTERVALS) {
+  const requested = Number(options.sections);
+  if (!Number.isInteger(requested) || requested < INTERVALS) {
     throw new Error(`Expected --sections to be ${INTERVALS} or more`);
   }
   console.log("  sections  seconds  heap after GC  objects");
@@ -60,7 +60,7 @@ async function main(): Promise<void> {
   const members = clients.map(enter);
 
   const outcomes = new Map<string, number>();
-  const samples = await soak(members, Math.ceil(wanted / INTERVALS), outcomes);
+  const samples = await soak(members, Math.ceil(requested / INTERVALS), outcomes);
   console.log(`\n${[...outcomes].map(([outcome, count]) => `${count} ${outcome}`).join(", ")}\n`);
 
   await Promise.all(members.map((member) => member.shutdown()));

@@ -3,8 +3,7 @@ import * as testing from "../runtime/testing";
 import { refusalIn, UNSUPPORTED, type Unsupported } from "../runtime/unsupported";
 
 // Generates the files through which applications load the runtime. Each file lists exports of the one object that all copies of the package
-// share.
-// The files spell out the names, because compilers, bundlers, and Node read them from the text.
+// share. The files spell out the names, because compilers, bundlers, and Node read them from the text.
 
 const ENTRIES: Readonly<Record<string, readonly string[]>> = {
   index: Object.keys(index),

@@ -84,12 +84,12 @@ const LINE_PANELS = [
 function barPanel(title: string, figure: FigureResult | undefined): string {
   if (figure === undefined) return "";
   const room = PANEL_WIDTH - LABEL_WIDTH - VALUE_WIDTH;
-  const shown = (score: Score): Quartiles => (figure.show === "ratio" ? score.ratio : score.value);
-  const longest = Math.max(...figure.contestants.map((score) => shown(score).high));
+  const quartilesOf = (score: Score): Quartiles => (figure.show === "ratio" ? score.ratio : score.value);
+  const longest = Math.max(...figure.contestants.map((score) => quartilesOf(score).high));
   const length = (value: number): number => Math.max((room * value) / longest, 0);
   const bars = inReportOrder(figure).map((score, index) => {
     const { contestant } = score;
-    const value = shown(score);
+    const value = quartilesOf(score);
     const y = TITLE_HEIGHT + index * BAR_STEP;
     const middle = y + BAR_HEIGHT / 2;
     const whisker = `M${px(LABEL_WIDTH + length(value.low))} ${middle}H${px(LABEL_WIDTH + length(value.high))}`;
@@ -126,7 +126,7 @@ function linePanel(title: string, figures: readonly (FigureResult | undefined)[]
   const ticks = GROWTH_CLIENTS.map((clients, nth) =>
     text(x(nth), down + 18, String(clients), `text-anchor="middle" class="note"`),
   );
-  const labelY = apart(series.map(({ medians }) => y(medians.at(-1) ?? NaN)));
+  const labelY = spread(series.map(({ medians }) => y(medians.at(-1) ?? NaN)));
   const curves = series.map(({ name, medians }, index) => {
     const points = medians.map((value, nth) => `${px(x(nth))},${px(y(value))}`).join(" ");
     const dots = medians.map(
@@ -148,7 +148,7 @@ function linePanel(title: string, figures: readonly (FigureResult | undefined)[]
 }
 
 /** Moves labels apart that would overlap, and keeps their order. */
-function apart(positions: readonly number[]): number[] {
+function spread(positions: readonly number[]): number[] {
   const LINE_HEIGHT = 15;
   const moved = [...positions];
   const downwards = positions.map((_, index) => index).toSorted((a, b) => (moved[a] ?? 0) - (moved[b] ?? 0));

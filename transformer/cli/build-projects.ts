@@ -21,12 +21,12 @@ function opened(config: string, open: (config: string) => Project[]): Project[] 
 
 /** Finds each tsconfig between the tagged files and the project's own, and those that the scripts name. */
 function configsNear({ config, files }: Project): string[] {
-  const home = dirname(config);
-  const directories = new Set([home]);
+  const root = dirname(config);
+  const directories = new Set([root]);
   for (const { source } of files) {
     for (
       let dir = dirname(resolve(source.fileName));
-      !relative(home, dir).startsWith("..");
+      !relative(root, dir).startsWith("..");
       dir = dirname(dir)
     ) {
       if (directories.has(dir)) break;
@@ -34,7 +34,7 @@ function configsNear({ config, files }: Project): string[] {
     }
   }
   const found = [...directories].flatMap((dir) => configsIn(dir));
-  return [...new Set([...found, ...configsNamedIn(home)])].filter((path) => path !== config).toSorted();
+  return [...new Set([...found, ...configsNamedIn(root)])].filter((path) => path !== config).toSorted();
 }
 
 /** Matches `tsconfig.json`, `tsconfig.build.json`, and `tsconfig-esm.json`. */

@@ -51,8 +51,8 @@ export function check({ project: named, outputs, json, typescript }: Options, cw
   const others = (): OtherBuilds => (isExact || builds === undefined ? search() : builds);
   const output = builds?.silent !== undefined ? undefined : outputOf(projects, outputs, builds, cwd);
   const unprovedFiles = new Set(output?.unproved.map(({ file }) => file));
-  // If `tspc` has written the locks of a project, it has also checked the types in the tags. It may never have seen the
-  // sources of a bundle, or the files that a build leaves out. With `noEmitOnError`, a type error is why a lock is missing.
+  // If `tspc` has written the locks of a project, it has also checked the types in the tags. It may never have seen the sources of a
+  // bundle, or the files that a build leaves out. With `noEmitOnError`, a type error is why a lock is missing.
   const byTspc = projects.filter(
     (project) =>
       !isBundled &&
@@ -154,7 +154,7 @@ function withoutOutput(project: Project, { builders, unbuilt }: OtherBuilds, cwd
 
 type OtherBuilds = Pick<CheckedBuilds, "builders" | "unbuilt">;
 
-/** Says which other tsconfig to name with `-p`. */
+/** Returns advice on which other tsconfig to name with `-p`. */
 function aboutOtherProjects(
   { unproved, builders, writers }: CheckedBuilds,
   find: () => OtherBuilds,

@@ -34,16 +34,16 @@ export function diff(projects: readonly Project[], wanted: string | undefined, c
   }
   const all = [...files.values()].flat();
   if (all.length === 0) throw new UsageError("This project has no tags that are woven.");
-  const shown = all.filter(
+  const selected = all.filter(
     ({ name }) => wanted === undefined || name === wanted || name.endsWith(`.${wanted}`),
   );
-  if (shown.length === 0) {
+  if (selected.length === 0) {
     const names = [...new Set(all.map(({ name }) => name))];
     throw new UsageError(
       `No tagged function is called \`${wanted ?? ""}\`.${nearestOrAll(wanted ?? "", names)}`,
     );
   }
-  for (const [index, pair] of shown.entries()) {
+  for (const [index, pair] of selected.entries()) {
     if (index > 0) print(safe``);
     print(...sideBySide(pair));
   }

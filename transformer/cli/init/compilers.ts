@@ -136,9 +136,9 @@ function outputOf(project: Project, file: string): string | undefined {
   if (typeof outDir !== "string") return emitted;
   // Before TypeScript 6, the default is the common root of all files, which only the compiler knows.
   const isCommon = rootDir === undefined && (project.typescript?.major ?? 6) < 6;
-  const home = dirname(project.mainConfig);
-  const root = typeof rootDir === "string" ? join(home, rootDir) : isCommon ? dirname(file) : home;
-  return slashed(join(home, outDir, relative(root, emitted)));
+  const configDir = dirname(project.mainConfig);
+  const root = typeof rootDir === "string" ? join(configDir, rootDir) : isCommon ? dirname(file) : configDir;
+  return slashed(join(configDir, outDir, relative(root, emitted)));
 }
 
 /** Compiles only this file, with the settings of the project. */

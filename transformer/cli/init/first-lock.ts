@@ -9,8 +9,8 @@ export function firstLock(
   project: Project,
   isForNode: boolean,
 ): { readonly file: string; readonly text: string } {
-  const home = dirname(project.mainConfig);
-  const sources = existsSync(project.path(join(home, "src"))) ? join(home, "src") : home;
+  const configDir = dirname(project.mainConfig);
+  const sources = existsSync(project.path(join(configDir, "src"))) ? join(configDir, "src") : configDir;
   const dir = sources === "." ? "" : `${sources.split(sep).join("/")}/`;
   if (!project.isTypeScript) return { file: `${dir}first-lock.mjs`, text: withoutTypes(PROGRAM) };
   // Node treats a .ts file as CommonJS if package.json says so. A compiler that preserves imports does the same.

@@ -17,7 +17,7 @@ export interface Host {
 
 export interface NextStep {
   readonly command: string;
-  /** What the command does, and where the woven code appears. */
+  /** A phrase that describes the effect of the command, and where the woven code appears. */
   readonly about: string;
 }
 

@@ -5,7 +5,7 @@ import { shortened } from "./shortened";
 /** The most bytes that are read from one key, because it may contain another program's data. */
 export const MOST_BYTES = 1_000_000;
 
-/** What a server replied for one key. */
+/** The reply of a server for one key. */
 export interface LockReply {
   readonly key: string;
   /** The beginning of the value. `undefined` if the key is free or contains no text. */
@@ -27,7 +27,7 @@ export interface Share {
   readonly expiresAt: number;
 }
 
-/** What one server stores for a lock. */
+/** The data that one server stores for a lock. */
 export interface Found {
   readonly key: string;
   readonly state: LockRow["state"];
@@ -50,8 +50,8 @@ const OTHER_DATA = "(no text)";
 export function foundOf(reply: LockReply): Found {
   const { key, value, bytes, hasOtherData, leftMs, waiting, waiters } = reply;
   const text = hasOtherData ? OTHER_DATA : value;
-  const alone = text === undefined ? [] : [{ value: text, leftMs }];
-  const holds = reply.shares.length > 0 ? holdsOf(reply.shares, leftMs) : alone;
+  const single = text === undefined ? [] : [{ value: text, leftMs }];
+  const holds = reply.shares.length > 0 ? holdsOf(reply.shares, leftMs) : single;
   const holders = holds.filter((hold) => !isReserved(hold.value) && !isClosed(hold.value));
   const [other] = holds;
   const unheldState = other === undefined ? "free" : isReserved(other.value) ? "next" : "closed";

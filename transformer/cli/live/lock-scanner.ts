@@ -55,7 +55,7 @@ export class LockScanner {
       masters.map((redis) => this.#scanMaster(redis, maxNames)),
     );
     const found = byWaiting(merged(scans.flatMap((look) => look.found)));
-    const asked = await this.#processes.read(deployment, processesOf(found));
+    const announcementCommands = await this.#processes.read(deployment, processesOf(found));
     const locks = found.map((lock) => this.#row(lock, startedAt));
     const seen = new Set(locks.map(({ key }) => key));
     for (const key of this.#firstSeen.keys()) if (!seen.has(key)) this.#firstSeen.delete(key);
@@ -67,7 +67,7 @@ export class LockScanner {
       leftOut: sum(scans.map(({ leftOut }) => leftOut)),
       masters: masters.length,
       unanswered: masters.length - scans.length,
-      commands: sum(scans.map(({ commands }) => commands)) + asked,
+      commands: sum(scans.map(({ commands }) => commands)) + announcementCommands,
       tookMs: performance.now() - startedAt,
     };
   }

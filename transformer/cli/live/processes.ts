@@ -4,7 +4,7 @@ import type { Deployment } from "./deployment";
 import type { Process, Announcement } from "./snapshot";
 import { shortened } from "./shortened";
 
-/** What a process announced about itself, and when, on the local clock. */
+/** The announcement of a process, and when it was made, on the local clock. */
 interface ProcessRecord {
   readonly process: Process;
   readonly at: number;

@@ -1,4 +1,4 @@
-/** What is known about one process. */
+/** A process, as far as it is known. */
 export interface Process {
   /** The number with which its request IDs begin. */
   readonly number: string;
@@ -8,7 +8,7 @@ export interface Process {
   readonly version?: string;
 }
 
-/** What a process announced about a lock that it has held or waited for longer than a second. */
+/** Details that a process announced about a lock that it has held or waited for longer than a second. */
 export interface Announcement {
   /** The tagged function. */
   readonly site?: string;
@@ -30,7 +30,7 @@ export interface LockRow {
   readonly key: string;
   readonly state: "held" | "free" | "next" | "closed";
   readonly holders: readonly HolderRow[];
-  /** The number of tickets in the queue. All callers of a process that wait for exclusive access share one ticket. */
+  /** The number of tickets in the queue. Callers of one process that wait on the same terms share one ticket. */
   readonly waiting: number;
   /** The first waiters. */
   readonly waiters: readonly WaiterRow[];

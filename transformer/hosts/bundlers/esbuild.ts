@@ -113,8 +113,8 @@ function lockweave(options?: PluginOptions): Plugin {
         const unsupported = unsupportedInputs(built, absWorkingDir).flatMap(({ path, place, evidence }) =>
           messagesOf(path, unsupportedIn(path, place, evidence)),
         );
-        const unlocked = unseenInputs(built, seen, absWorkingDir).flatMap(({ path, made }) =>
-          messagesOf(path, tagsUnseenInOutputs(path, made, "put Lockweave's plugin before the others")),
+        const unlocked = unseenInputs(built, seen, absWorkingDir).flatMap(({ path, codes }) =>
+          messagesOf(path, tagsUnseenInOutputs(path, codes, "put Lockweave's plugin before the others")),
         );
         return { errors: [...unsupported, ...unlocked] };
       });
@@ -156,18 +156,18 @@ function refuseTags(file: string, text: string): Loaded | undefined {
  * The files that our plugins loaded in one build, by the build's options. If a build has two of our plugins, the first one loads every
  * file.
  */
-const seenBy = new WeakMap<object, Set<string>>();
+const seenFiles = new WeakMap<object, Set<string>>();
 
 function seenIn(build: object): Set<string> {
-  const seen = seenBy.get(build) ?? new Set<string>();
-  seenBy.set(build, seen);
+  const seen = seenFiles.get(build) ?? new Set<string>();
+  seenFiles.set(build, seen);
   return seen;
 }
 
 interface Unseen {
   readonly path: string;
   /** The code of each output that contains the file. */
-  readonly made: readonly string[];
+  readonly codes: readonly string[];
 }
 
 /** Returns the files with code in an output that our plugin never loaded. An input in another namespace may also stand for a file. */
@@ -185,7 +185,7 @@ function unseenInputs({ metafile, outputFiles }: Built, seen: ReadonlySet<string
   const inMemory = outputFiles?.map(({ text }) => text);
   return [...unseen].map(([path, outputs]) => ({
     path,
-    made: inMemory ?? outputs.flatMap((output) => codeOf(resolve(dir, output))),
+    codes: inMemory ?? outputs.flatMap((output) => codeOf(resolve(dir, output))),
   }));
 }
 

@@ -7,18 +7,18 @@ import type { Parser } from "../../parser/parser";
  */
 export function functionsIn(ts: Parser, path: string, text: string): ReadonlySet<string> {
   const names = new Set<string>();
-  const aliases: { readonly name: string; readonly of: string }[] = [];
-  const visit = (node: TS.Node, around: string): void => {
-    const name = nameOf(ts, node) ?? around;
+  const aliases: { readonly name: string; readonly target: string }[] = [];
+  const visit = (node: TS.Node, outerName: string): void => {
+    const name = nameOf(ts, node) ?? outerName;
     if (ts.isFunctionLike(node) && "body" in node && node.body !== undefined) names.add(name);
     const value = aliasedBy(ts, node);
-    if (value !== undefined) aliases.push({ name, of: value });
+    if (value !== undefined) aliases.push({ name, target: value });
     // A class does not give its name to the functions inside it.
     const inside = ts.isFunctionLike(node) || ts.isClassLike(node) ? "" : name;
     ts.forEachChild(node, (child) => visit(child, inside));
   };
   visit(ts.createSourceFile(path, text, ts.ScriptTarget.Latest), "");
-  const exported = aliases.filter(({ of }) => names.has(of)).map(({ name }) => name);
+  const exported = aliases.filter(({ target }) => names.has(target)).map(({ name }) => name);
   return new Set([...names, ...exported]);
 }
 

@@ -50,9 +50,9 @@ function report(context: LoaderContext, finding: Finding, kind: "error" | "warni
   const add = kind === "error" ? module?.addError : module?.addWarning;
   const message = formatFinding(shortPath(context.resourcePath), finding, kind);
   if (add === undefined || compiler === undefined) {
-    const said = Object.assign(new Error(message), { stack: "" }); // The stack would only point into this file.
-    if (kind === "error") context.emitError(said);
-    else context.emitWarning(said);
+    const plainError = Object.assign(new Error(message), { stack: "" }); // The stack would only point into this file.
+    if (kind === "error") context.emitError(plainError);
+    else context.emitWarning(plainError);
     return;
   }
   const { line, column, length } = finding;

@@ -81,10 +81,10 @@ export function createTransformer(options: JestOptions = {}): Transformer {
       const file = woven(text, path);
       const restore = cacheWovenText(file, path, given);
       try {
-        const made = inner.process?.(file?.code ?? text, path, forCompiler(given));
-        if (made === undefined)
+        const compiled = inner.process?.(file?.code ?? text, path, forCompiler(given));
+        if (compiled === undefined)
           throw new Error(`${name} compiles what is imported, and not what is required.`);
-        return mappedToDisk(file, made);
+        return mappedToDisk(file, compiled);
       } finally {
         restore();
       }
@@ -132,14 +132,14 @@ function withoutErrors(file: WovenFile | undefined, path: string): WovenFile | u
 }
 
 /** Returns the compiled code with source maps that lead to the text on disk. */
-function mappedToDisk(file: WovenFile | undefined, made: Transformed): Transformed {
-  if (file === undefined) return made;
+function mappedToDisk(file: WovenFile | undefined, compiled: Transformed): Transformed {
+  if (file === undefined) return compiled;
   const source = (): Source => file.source;
-  const { map } = made;
-  const code = mapToDisk("inline", made.code, source);
-  if (typeof map === "string") return { ...made, code, map: mapToDisk(".map", map, source) };
-  if (typeof map !== "object" || map === null) return { ...made, code };
-  return { ...made, code, map: JSON.parse(mapToDisk(".map", JSON.stringify(map), source)) as object };
+  const { map } = compiled;
+  const code = mapToDisk("inline", compiled.code, source);
+  if (typeof map === "string") return { ...compiled, code, map: mapToDisk(".map", map, source) };
+  if (typeof map !== "object" || map === null) return { ...compiled, code };
+  return { ...compiled, code, map: JSON.parse(mapToDisk(".map", JSON.stringify(map), source)) as object };
 }
 
 interface TransformerModule extends Transformer {

@@ -85,8 +85,8 @@ function suggested(found: Found): readonly Fix[] {
 
 /** Quotes the whole expression. If a quote follows it, only the author knows which quotes to use. */
 function inQuotes(found: Found): readonly Fix[] {
-  const behind = found.file.text.charAt(found.start + found.length);
-  return /["'`]/.test(behind) ? [] : [changeTo(found, `"${found.words}"`)];
+  const following = found.file.text.charAt(found.start + found.length);
+  return /["'`]/.test(following) ? [] : [changeTo(found, `"${found.words}"`)];
 }
 
 function oneOf(found: Found, ...words: readonly string[]): readonly Fix[] {
@@ -130,8 +130,8 @@ function flagOfItsName({ ts, file, start, length }: Found): readonly Fix[] {
 
 /** Removes the comma after the last value of the attribute at `start`. */
 function withoutComma({ file, start, length }: Found): readonly Fix[] {
-  const behind = file.text.slice(start + length);
-  const [before] = /^[^\n@]*?,(?=\s*(?:$|\*|\n|[A-Za-z_$][\w$-]*\s*=))/.exec(behind) ?? [];
+  const following = file.text.slice(start + length);
+  const [before] = /^[^\n@]*?,(?=\s*(?:$|\*|\n|[A-Za-z_$][\w$-]*\s*=))/.exec(following) ?? [];
   if (before === undefined) return [];
   const span = { start: start + length + before.length - 1, length: 1 };
   return [{ description: "Remove the comma", changes: [{ span, newText: "" }] }];

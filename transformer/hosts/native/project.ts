@@ -70,8 +70,8 @@ export function openNativeProject(
     if (code !== 0) throw new NoProjectError(output, cwd);
     return output;
   };
-  const shown = JSON.parse(ask("--showConfig")) as ShownConfig;
-  const { compilerOptions: options = {}, files: rootNames = [] } = shown;
+  const shownConfig = JSON.parse(ask("--showConfig")) as ShownConfig;
+  const { compilerOptions: options = {}, files: rootNames = [] } = shownConfig;
   const here = dirname(config);
   // The compiler accepts this option only with `noEmit`, which this call turns off.
   const extraArgs =

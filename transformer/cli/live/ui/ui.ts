@@ -28,7 +28,7 @@ export async function ui(urls: readonly string[], options: ScanOptions, port: nu
   let trouble: string | undefined;
   const state = (find: string, lock: string | undefined): State => {
     const locks = snapshot?.locks ?? [];
-    const wanted = locks.filter(({ key }) => key.toLowerCase().includes(find.toLowerCase()));
+    const matching = locks.filter(({ key }) => key.toLowerCase().includes(find.toLowerCase()));
     const selected = lock === undefined ? undefined : locks.find(({ key }) => key === lock);
     return {
       at,
@@ -41,8 +41,8 @@ export async function ui(urls: readonly string[], options: ScanOptions, port: nu
         held: locks.filter(({ state: is }) => is === "held").length,
         waiting: locks.reduce((all, { waiting }) => all + waiting, 0),
       },
-      locks: wanted.slice(0, MOST_LOCKS),
-      more: Math.max(0, wanted.length - MOST_LOCKS),
+      locks: matching.slice(0, MOST_LOCKS),
+      more: Math.max(0, matching.length - MOST_LOCKS),
       heat: history.heat(MOST_HEAT_ROWS, at),
       ...(lock !== undefined && { line: history.line(lock) }),
       ...(selected && { lock: selected }),

@@ -22,8 +22,8 @@ export const byNode: Compiler = {
 };
 
 function cannotRun(path: string): string {
-  const words = path.endsWith("x") ? "TypeScript that may have JSX" : "TypeScript";
-  return `Node ${process.versions.node} cannot run ${path}, which is ${words}: run it with tsx, \`node --import tsx --import lockweave/register\``;
+  const kind = path.endsWith("x") ? "TypeScript that may have JSX" : "TypeScript";
+  return `Node ${process.versions.node} cannot run ${path}, which is ${kind}: run it with tsx, \`node --import tsx --import lockweave/register\``;
 }
 
 /** Only Deno reaches this call. Node 20 does not have the function. */

@@ -6,10 +6,10 @@ export function element<Name extends keyof HTMLElementTagNameMap>(
   attributes: Readonly<Record<string, string>>,
   ...children: readonly Child[]
 ): HTMLElementTagNameMap[Name] {
-  const made = document.createElement(name);
-  for (const [attribute, value] of Object.entries(attributes)) made.setAttribute(attribute, value);
-  made.append(...children);
-  return made;
+  const created = document.createElement(name);
+  for (const [attribute, value] of Object.entries(attributes)) created.setAttribute(attribute, value);
+  created.append(...children);
+  return created;
 }
 
 export function drawing<Name extends keyof SVGElementTagNameMap>(
@@ -17,10 +17,10 @@ export function drawing<Name extends keyof SVGElementTagNameMap>(
   attributes: Readonly<Record<string, string | number>>,
   ...children: readonly Child[]
 ): SVGElementTagNameMap[Name] {
-  const made = document.createElementNS("http://www.w3.org/2000/svg", name);
-  for (const [attribute, value] of Object.entries(attributes)) made.setAttribute(attribute, String(value));
-  made.append(...children);
-  return made;
+  const created = document.createElementNS("http://www.w3.org/2000/svg", name);
+  for (const [attribute, value] of Object.entries(attributes)) created.setAttribute(attribute, String(value));
+  created.append(...children);
+  return created;
 }
 
 /**
@@ -42,12 +42,12 @@ export function byId<Kind extends Element>(id: string, kind: abstract new () => 
 export function show(parent: Element, wanted: ReadonlyMap<string, Element>): void {
   const old = new Map([...parent.children].map((child) => [child.getAttribute("data-key") ?? "", child]));
   let next = parent.firstElementChild;
-  for (const [key, made] of wanted) {
-    made.setAttribute("data-key", key);
+  for (const [key, created] of wanted) {
+    created.setAttribute("data-key", key);
     const before = old.get(key);
     old.delete(key);
-    const child = before ?? made;
-    if (before !== undefined && !before.isEqualNode(made)) renew(before, made);
+    const child = before ?? created;
+    if (before !== undefined && !before.isEqualNode(created)) renew(before, created);
     if (child === next) next = child.nextElementSibling;
     else parent.insertBefore(child, next);
   }
@@ -55,11 +55,11 @@ export function show(parent: Element, wanted: ReadonlyMap<string, Element>): voi
 }
 
 /** Replaces differences as deep in the tree as possible, so that a focused element keeps its focus. */
-function renew(old: Element, made: Element): void {
-  for (const name of old.getAttributeNames()) if (!made.hasAttribute(name)) old.removeAttribute(name);
-  for (const { name, value } of made.attributes)
+function renew(old: Element, created: Element): void {
+  for (const name of old.getAttributeNames()) if (!created.hasAttribute(name)) old.removeAttribute(name);
+  for (const { name, value } of created.attributes)
     if (old.getAttribute(name) !== value) old.setAttribute(name, value);
-  const [oldNodes, madeNodes] = [[...old.childNodes], [...made.childNodes]];
+  const [oldNodes, madeNodes] = [[...old.childNodes], [...created.childNodes]];
   madeNodes.forEach((node, index) => {
     const before = oldNodes[index];
     if (before === undefined) old.append(node);
